@@ -24,11 +24,11 @@ use turnbuckle::{
     auth::{
         Secret,
         jwt::{Jwks, SigningKey},
-        server::{Issuer, ResourceServer},
+        server::{ResourceServer, TrustedIssuer},
     },
-    client::http::Fetcher,
+    client::http::HttpFetcher,
     http::Http,
-    testing::{self, HttpClient},
+    testing::{self, TestHttpClient},
 };
 
 /// Where clients reach the server. Tokens have to be issued for it.
@@ -48,35 +48,37 @@ fn printers() -> Server {
         .tool(restart.scopes(["printers:operate"]))
 }
 
-fn guard(issuer: Issuer) -> Result<ResourceServer, Box<dyn Error>> {
+fn guard(issuer: TrustedIssuer) -> Result<ResourceServer, Box<dyn Error>> {
     // For programs that have no browser to log in with. Read it from a file that only you can read.
     let monitoring = Secret::new("b6f7c1d09e5a4f83a2");
-    Ok(ResourceServer::new(RESOURCE, Arc::new(Fetcher::trusted()))?
-        .issuer(issuer)
-        .token(monitoring, Principal::new("local", "monitoring"))
-        .offer("printers:operate printers:admin".parse()?)
-        .implies("printers:admin", ["printers:operate"])
-        .name("Printers"))
+    Ok(
+        ResourceServer::new(RESOURCE, Arc::new(HttpFetcher::trusted()))?
+            .issuer(issuer)
+            .static_token(monitoring, Principal::new("local", "monitoring"))
+            .advertise_scopes("printers:operate printers:admin".parse()?)
+            .scope_implies("printers:admin", ["printers:operate"])
+            .name("Printers"),
+    )
 }
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let issuer = match std::env::args().nth(1).as_deref() {
         Some("--check") => return ask().await,
-        Some(name) => Issuer::jwt(name),
+        Some(name) => TrustedIssuer::jwt(name),
         None => return Err("say who issues the tokens, as https://auth.example.com".into()),
     };
     let listener = TcpListener::bind("127.0.0.1:8080").await?;
     println!("listening on http://{}/mcp", listener.local_addr()?);
-    let http = Http::new(printers()).guard(guard(issuer)?);
+    let http = Http::new(printers()).authenticator(guard(issuer)?);
     Ok(http.serve(listener).await?)
 }
 
 async fn ask() -> Result<(), Box<dyn Error>> {
     let key = SigningKey::generate()?;
     let keys = Jwks::parse(json!({ "keys": [key.public_jwk()] }).to_string().as_bytes())?;
-    let issuer = Issuer::jwt("https://auth.example.com").jwks(keys);
-    let client = testing::http(Http::new(printers()).guard(guard(issuer)?));
+    let issuer = TrustedIssuer::jwt("https://auth.example.com").jwks(keys);
+    let client = testing::http(Http::new(printers()).authenticator(guard(issuer)?));
 
     println!("without a token:");
     assert_eq!(call(&client, None, "whoami").await, 401);
@@ -117,7 +119,7 @@ fn token(key: &SigningKey, audience: &str, scope: &str) -> Result<String, Box<dy
 }
 
 /// Calls a tool and prints what came back; returns the status.
-async fn call(client: &HttpClient, token: Option<String>, tool: &str) -> u16 {
+async fn call(client: &TestHttpClient, token: Option<String>, tool: &str) -> u16 {
     let mut client = client.clone();
     client.authorization = token.map(|token| format!("Bearer {token}"));
     let meta = json!({

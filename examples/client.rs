@@ -10,8 +10,10 @@ use std::error::Error;
 
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
-use turnbuckle::client::{Client, http};
-use turnbuckle::{Context, Server, Tool, ToolError};
+use turnbuckle::{
+    Context, Server, Tool, ToolError,
+    client::{Client, http},
+};
 
 async fn show(client: &Client, tool: &str, arguments: &Value) -> Result<String, Box<dyn Error>> {
     let server = client.server();
@@ -28,7 +30,7 @@ async fn show(client: &Client, tool: &str, arguments: &Value) -> Result<String, 
     Ok(text)
 }
 
-fn name(server: &turnbuckle::client::Server) -> &str {
+fn name(server: &turnbuckle::client::ServerInfo) -> &str {
     server.info.as_ref().map_or("a server", |info| &info.name)
 }
 

@@ -7,20 +7,23 @@
 
 use std::error::Error;
 
-use turnbuckle::client::{Change, Client, EraChoice, Heard};
-use turnbuckle::types::SubscriptionFilter;
-use turnbuckle::{Resource, Server, memory};
+use turnbuckle::{
+    Resource, Server,
+    client::{Change, Client, LifecycleMode, SubscriptionEvent},
+    memory,
+    types::SubscriptionFilter,
+};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    for era in [EraChoice::Modern, EraChoice::Legacy] {
+    for era in [LifecycleMode::Modern, LifecycleMode::Legacy] {
         let server = Server::new("weather", "1.0.0").resource(Resource::text(
             "weather://oslo",
             "Oslo",
             "rain",
         ));
-        let client = Client::builder("watcher", "1.0.0").era(era);
-        let client = memory::connect_as(client, server.clone()).await?;
+        let client = Client::builder("watcher", "1.0.0").lifecycle_mode(era);
+        let client = memory::connect_with(client, server.clone()).await?;
 
         let filter = SubscriptionFilter::new()
             .resources_list_changed(true)
@@ -32,8 +35,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
         let mut heard = Vec::new();
         while heard.len() < 2 {
             match changes.next().await.ok_or("the stream ended")?? {
-                Heard::Listening(filter) => println!("listening for {filter:?}"),
-                Heard::Change(change) => {
+                SubscriptionEvent::Acknowledged(filter) => println!("listening for {filter:?}"),
+                SubscriptionEvent::Change(change) => {
                     println!("changed: {change:?}");
                     heard.push(change);
                 }

@@ -10,11 +10,15 @@ use std::error::Error;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use turnbuckle::client::{
-    Client, Consent, EraChoice, FormRequest, Roots, SampleRequest, VisitRequest,
+use turnbuckle::{
+    Context, Elicitation, Form, SamplingBuilder, Server, Tool, ToolError,
+    client::{
+        Client, ElicitationAction, FormRequest, LifecycleMode, Roots, SamplingRequest,
+        UrlElicitationRequest,
+    },
+    memory,
+    types::CreateMessageResult,
 };
-use turnbuckle::types::CreateMessageResult;
-use turnbuckle::{Context, Elicitation, Form, Sampling, Server, Tool, ToolError, memory};
 
 #[derive(Deserialize, JsonSchema)]
 struct Order {
@@ -25,7 +29,7 @@ struct Order {
 /// Asks everything that can be asked.
 async fn bake(cx: Context) -> Result<String, ToolError> {
     let Some(order) = cx
-        .elicit("order", Order::ask("How many?"))
+        .elicit("order", Order::elicit("How many?"))
         .await?
         .accepted()
     else {
@@ -34,7 +38,7 @@ async fn bake(cx: Context) -> Result<String, ToolError> {
     let payment = Elicitation::url("Please pay here.", "https://bakery.example/pay");
     let paid = cx.elicit("payment", payment).await?.accepted().is_some();
     let slogan = cx
-        .sample("slogan", Sampling::text("Praise our bread."))
+        .sample("slogan", SamplingBuilder::text("Praise our bread."))
         .await?;
     let roots = cx.roots("roots").await?;
     Ok(format!(
@@ -48,16 +52,16 @@ async fn bake(cx: Context) -> Result<String, ToolError> {
 /// Each callback that is set is a capability that the server is told of.
 fn client() -> Result<turnbuckle::client::ClientBuilder, Box<dyn Error>> {
     Ok(Client::builder("guest", "1.0.0")
-        .on_form(|form: FormRequest| async move {
+        .on_form_elicitation(|form: FormRequest| async move {
             println!("the server wants to know: {}", form.message());
             // What does not fit the form is an error here, and is not sent.
             form.accept(json!({ "loaves": 2 }))
         })
-        .on_visit(|visit: VisitRequest| async move {
+        .on_url_elicitation(|visit: UrlElicitationRequest| async move {
             println!("the server sends us to {}", visit.host());
-            Consent::Accept
+            ElicitationAction::Accept
         })
-        .on_sample(|request: SampleRequest| async move {
+        .on_sampling(|request: SamplingRequest| async move {
             println!(
                 "the server asks the model for {} tokens",
                 request.max_tokens
@@ -70,9 +74,9 @@ fn client() -> Result<turnbuckle::client::ClientBuilder, Box<dyn Error>> {
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     // The same callbacks serve both eras, though the questions come in different ways.
-    for era in [EraChoice::Modern, EraChoice::Legacy] {
+    for era in [LifecycleMode::Modern, LifecycleMode::Legacy] {
         let server = Server::new("bakery", "1.0.0").tool(Tool::new("bake", bake));
-        let client = memory::connect_as(client()?.era(era), server).await?;
+        let client = memory::connect_with(client()?.lifecycle_mode(era), server).await?;
 
         let output = client.call_tool("bake", json!({})).await?;
 

@@ -7,14 +7,13 @@
 
 mod check;
 
+use check::{Checked, Client};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use turnbuckle::{
-    Completing, Context, Prompt, RequestError, ResourceTemplate, Server, Variables, stdio,
+    CompletionRequest, Context, Prompt, RequestError, ResourceTemplate, Server, Variables, stdio,
 };
-
-use check::{Checked, Client};
 
 #[derive(Deserialize, JsonSchema)]
 struct Trip {
@@ -35,7 +34,7 @@ fn cities(country: &str) -> &'static [&'static str] {
 }
 
 /// A function sees what was typed, and the arguments that are settled already.
-async fn city(typed: Completing, _: Context) -> Result<Vec<String>, RequestError> {
+async fn city(typed: CompletionRequest, _: Context) -> Result<Vec<String>, RequestError> {
     let country = typed.arguments.get("country").map_or("", String::as_str);
     let beginning = typed.value.to_lowercase();
     Ok(cities(country)

@@ -7,12 +7,11 @@
 
 mod check;
 
+use check::{Checked, Client, text};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use turnbuckle::{Context, Elicitation, Elicited, Form, Server, Tool, ToolError, stdio};
-
-use check::{Checked, Client, text};
+use turnbuckle::{Context, Elicitation, ElicitationOutcome, Form, Server, Tool, ToolError, stdio};
 
 /// The form. Doc comments are what the user reads beside its fields.
 #[derive(Deserialize, JsonSchema)]
@@ -33,13 +32,13 @@ enum Bread {
 
 async fn order(cx: Context) -> Result<String, ToolError> {
     // The key names the question. It stays the same when the handler runs again with the answer.
-    match cx.elicit("order", Order::ask("What may it be?")).await? {
-        Elicited::Accepted(order) => {
+    match cx.elicit("order", Order::elicit("What may it be?")).await? {
+        ElicitationOutcome::Accepted(order) => {
             let remark = order.remark.as_deref().unwrap_or("no remark");
             Ok(format!("{} {:?}, {remark}", order.loaves, order.kind))
         }
-        Elicited::Declined => Ok("The user wants no bread.".to_owned()),
-        Elicited::Cancelled => Err(ToolError::new(
+        ElicitationOutcome::Declined => Ok("The user wants no bread.".to_owned()),
+        ElicitationOutcome::Cancelled => Err(ToolError::new(
             "the user closed the form; ask them again later",
         )),
     }

@@ -24,8 +24,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, time::sleep};
 use turnbuckle::{
-    CacheHint, Completing, Context, Elicitation, Elicited, Form, Messages, Output, Prompt,
-    RequestError, Resource, ResourceTemplate, Sampling, Server, Tool, ToolError,
+    CacheHint, CompletionRequest, Context, Elicitation, ElicitationOutcome, Form, Messages, Prompt,
+    RequestError, Resource, ResourceTemplate, SamplingBuilder, Server, Tool, ToolError, ToolResult,
     http::{Http, HttpSse},
     stdio,
     types::{Annotations, ContentBlock, Icon, LogLevel, PromptMessage, ResourceContents, Role},
@@ -185,9 +185,9 @@ async fn tidy(cx: Context) -> Result<String, ToolError> {
     Ok("All is in order.".to_owned())
 }
 
-async fn card() -> Result<Output, ToolError> {
+async fn card() -> Result<ToolResult, ToolError> {
     let about = ResourceContents::text("notes://about", "Notes, kept in memory.");
-    Ok(Output::text("A dot and a text.")
+    Ok(ToolResult::text("A dot and a text.")
         .image("iVBORw0KGgo=", "image/png")
         .block(ContentBlock::resource(about)))
 }
@@ -222,18 +222,18 @@ struct Signature {
 
 async fn sign(notes: Notes, cx: Context) -> Result<String, ToolError> {
     match cx
-        .elicit("signature", Signature::ask("Who signs this note?"))
+        .elicit("signature", Signature::elicit("Who signs this note?"))
         .await?
     {
-        Elicited::Accepted(Signature { name, dated }) => {
+        ElicitationOutcome::Accepted(Signature { name, dated }) => {
             notes.push(format!(
                 "signed by {name}{}",
                 if dated { " today" } else { "" }
             ));
             Ok(format!("Signed by {name}."))
         }
-        Elicited::Declined => Ok("The user did not want to sign.".to_owned()),
-        Elicited::Cancelled => Err(ToolError::new(
+        ElicitationOutcome::Declined => Ok("The user did not want to sign.".to_owned()),
+        ElicitationOutcome::Cancelled => Err(ToolError::new(
             "the user closed the question; ask them what they want",
         )),
     }
@@ -258,7 +258,7 @@ async fn summarize(notes: Notes, cx: Context) -> Result<String, ToolError> {
         Ok::<_, ToolError>(notes.all().join("; "))
     };
     let text: String = cx.once("read", read).await?;
-    let question = Sampling::text(format!("Summarize these notes: {text}")).max_tokens(200);
+    let question = SamplingBuilder::text(format!("Summarize these notes: {text}")).max_tokens(200);
     let answer = cx.sample("summary", question).await?;
     Ok(format!("In short: {}", answer.text()))
 }
@@ -299,7 +299,7 @@ fn with_resources(server: Server, notes: &Notes) -> Server {
             })
             .description("One note by its number")
             .mime_type("text/plain")
-            .complete("number", move |typed: Completing, _: Context| {
+            .complete("number", move |typed: CompletionRequest, _: Context| {
                 numbers(ids.clone(), typed)
             })
             .cache(CacheHint::private(Duration::from_secs(10))),
@@ -325,7 +325,7 @@ async fn read_one(notes: Notes, Number { number }: Number) -> Result<String, Req
     note.ok_or_else(RequestError::not_found)
 }
 
-async fn numbers(notes: Notes, typed: Completing) -> Result<Vec<String>, RequestError> {
+async fn numbers(notes: Notes, typed: CompletionRequest) -> Result<Vec<String>, RequestError> {
     let numbers = (1..=notes.all().len()).map(|number| number.to_string());
     Ok(numbers
         .filter(|number| number.starts_with(&typed.value))

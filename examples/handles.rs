@@ -15,7 +15,7 @@ use std::{error::Error, time::Duration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use turnbuckle::{Context, Handle, Held, Server, Tool, ToolError, stdio};
+use turnbuckle::{Context, Handle, HandleValue, Server, Tool, ToolError, stdio};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -25,7 +25,7 @@ struct Cart {
     items: Vec<String>,
 }
 
-impl Held for Cart {
+impl HandleValue for Cart {
     const NAME: &'static str = "cart";
 }
 
@@ -35,7 +35,7 @@ struct Receipt {
     lines: Vec<String>,
 }
 
-impl Held for Receipt {
+impl HandleValue for Receipt {
     const NAME: &'static str = "receipt";
 }
 
@@ -61,24 +61,24 @@ struct Print {
 
 async fn add(args: Add, cx: Context) -> Result<Handle<Cart>, ToolError> {
     let mut cart = match &args.cart {
-        Some(handle) => cx.open(handle).await?,
+        Some(handle) => cx.resolve_handle(handle).await?,
         None => Cart::default(),
     };
     cart.items.push(args.item);
-    Ok(cx.seal(&cart, DAY)?)
+    Ok(cx.create_handle(&cart, DAY)?)
 }
 
 async fn pay(args: Pay, cx: Context) -> Result<Handle<Receipt>, ToolError> {
-    let cart = cx.open(&args.cart).await?;
+    let cart = cx.resolve_handle(&args.cart).await?;
     let lines = cart.items.iter().map(|item| format!("paid: {item}"));
     let receipt = Receipt {
         lines: lines.collect(),
     };
-    Ok(cx.keep(&receipt, DAY).await?)
+    Ok(cx.store_handle(&receipt, DAY).await?)
 }
 
 async fn print(args: Print, cx: Context) -> Result<String, ToolError> {
-    Ok(cx.open(&args.receipt).await?.lines.join("\n"))
+    Ok(cx.resolve_handle(&args.receipt).await?.lines.join("\n"))
 }
 
 fn shop() -> Server {

@@ -17,7 +17,7 @@ use tokio::{
 };
 use turnbuckle::{
     Server, Tool, ToolError,
-    http::{self, Connector, Http, HttpSse},
+    http::{self, Http, HttpSse, MemoryConnector},
 };
 
 fn clock() -> Http {
@@ -94,7 +94,11 @@ async fn ask() -> Result<(), Box<dyn Error>> {
     Ok(serving.await??)
 }
 
-async fn post(connector: &Connector, headers: &str, body: &str) -> Result<String, Box<dyn Error>> {
+async fn post(
+    connector: &MemoryConnector,
+    headers: &str,
+    body: &str,
+) -> Result<String, Box<dyn Error>> {
     let length = body.len();
     let request = format!(
         "POST /mcp HTTP/1.1\r\n{headers}Connection: close\r\nContent-Length: {length}\r\n\r\n{body}"

@@ -9,10 +9,9 @@
 
 mod check;
 
+use check::{Checked, Client};
 use serde_json::json;
 use turnbuckle::{Context, Server, Tool, ToolError, stdio, types::LogLevel};
-
-use check::{Checked, Client};
 
 async fn scan(cx: Context) -> Result<String, ToolError> {
     cx.log(LogLevel::Debug, "scanning the network").await;

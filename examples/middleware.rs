@@ -18,13 +18,14 @@ use tokio::{
 use turnbuckle::{
     Context, Server, Tool, ToolError,
     middleware::{
-        Answer, AuditLog, ConcurrencyLimit, JsonLines, Next, Operation, RateLimit, Timeout,
+        AuditLog, ConcurrencyLimit, JsonLines, Next, Operation, OperationResponse, RateLimit,
+        Timeout,
     },
     protocol::RpcError,
 };
 
 /// A layer of our own: at night only what reads is allowed.
-async fn closed_at_night(operation: Operation, next: Next) -> Answer {
+async fn closed_at_night(operation: Operation, next: Next) -> OperationResponse {
     let is_night = operation.get::<Night>().is_some();
     if is_night && operation.tool() == Some("order") {
         return RpcError::new(423, "the kitchen is closed until eight").into();
@@ -51,7 +52,7 @@ fn kitchen(log: impl Write + Send + 'static) -> Server {
     Server::new("kitchen", "1.0.0")
         .layer(AuditLog::new(JsonLines::new(log)))
         .layer(RateLimit::new(60, Duration::from_secs(60)).burst(3))
-        .layer(ConcurrencyLimit::per_tool(2).line(8))
+        .layer(ConcurrencyLimit::per_tool(2).queue_length(8))
         .layer(Timeout::new(Duration::from_secs(10)).when(
             |operation| operation.tool() == Some("order"),
             Duration::from_millis(200),
@@ -99,7 +100,7 @@ async fn check() -> Result<(), Box<dyn Error>> {
 async fn ask(server: Server, night: bool, calls: &[&Value]) -> Result<Vec<Value>, Box<dyn Error>> {
     let (ours, theirs) = tokio::io::duplex(64 * 1024);
     let (reader, writer) = tokio::io::split(theirs);
-    let mut lines = turnbuckle::lines::Lines::new(server);
+    let mut lines = turnbuckle::ndjson::NdjsonServer::new(server);
     if night {
         lines = lines.extension(Night);
     }

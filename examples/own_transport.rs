@@ -53,7 +53,7 @@ async fn accept(listener: TcpListener, server: Server) -> Result<(), Box<dyn Err
         let (reader, writer) = stream.into_split();
         let server = server.clone();
         tokio::spawn(async move {
-            if let Err(error) = turnbuckle::lines::serve_lines(reader, writer, server).await {
+            if let Err(error) = turnbuckle::ndjson::serve(reader, writer, server).await {
                 println!("a connection broke: {error}");
             }
         });

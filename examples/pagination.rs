@@ -9,10 +9,9 @@
 
 mod check;
 
+use check::{Checked, Client};
 use serde_json::{Value, json};
 use turnbuckle::{Resource, Server, stdio};
-
-use check::{Checked, Client};
 
 fn server() -> Server {
     let server = Server::new("library", "1.0.0").page_size(4);

@@ -12,14 +12,13 @@ mod check;
 
 use std::time::Duration;
 
+use check::{Checked, Client, text};
 use serde_json::json;
 use tokio::{
     sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
     time::sleep,
 };
 use turnbuckle::{Context, Server, Tool, ToolError, stdio};
-
-use check::{Checked, Client, text};
 
 /// Where handlers leave traces of what they did.
 type Traces = UnboundedSender<&'static str>;

@@ -7,6 +7,7 @@
 
 mod check;
 
+use check::{Checked, Client};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -14,8 +15,6 @@ use turnbuckle::{
     Messages, Prompt, RequestError, Server, stdio,
     types::{ContentBlock, PromptMessage, ResourceContents},
 };
-
-use check::{Checked, Client};
 
 /// Arguments are text. What is an `Option` may be left out.
 #[derive(Deserialize, JsonSchema)]

@@ -12,14 +12,13 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
+use check::{Checked, Client};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use turnbuckle::{
     Context, RequestError, Resource, ResourceTemplate, Server, Tool, ToolError, stdio,
 };
-
-use check::{Checked, Client};
 
 /// Temperatures by room. A clone is the same house.
 #[derive(Clone, Default)]

@@ -7,12 +7,11 @@
 
 mod check;
 
+use check::{Checked, Client};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
-use turnbuckle::{AskError, Context, Server, Tool, ToolError, stdio};
-
-use check::{Checked, Client};
+use turnbuckle::{ClientRequestError, Context, Server, Tool, ToolError, stdio};
 
 #[derive(Serialize, JsonSchema)]
 struct Project {
@@ -26,7 +25,7 @@ async fn projects(cx: Context) -> Result<Vec<Project>, ToolError> {
     let roots = match cx.roots("roots").await {
         Ok(roots) => roots,
         // Not every client has folders. A tool that can do without them says so instead of failing.
-        Err(AskError::Undeclared { .. }) => return Ok(Vec::new()),
+        Err(ClientRequestError::MissingCapability { .. }) => return Ok(Vec::new()),
         Err(error) => return Err(error.into()),
     };
     let project = |root: turnbuckle::types::Root| Project {

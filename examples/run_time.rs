@@ -7,12 +7,11 @@
 
 mod check;
 
+use check::{Checked, Client, text};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use turnbuckle::{Context, Server, Tool, ToolError, stdio};
-
-use check::{Checked, Client, text};
 
 #[derive(Deserialize, JsonSchema)]
 struct Plugin {

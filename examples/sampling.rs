@@ -7,15 +7,14 @@
 
 mod check;
 
+use check::{Checked, Client, text};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use turnbuckle::{
-    Context, Sampling, Server, Tool, ToolError, stdio,
+    Context, SamplingBuilder, Server, Tool, ToolError, stdio,
     types::{ModelHint, ModelPreferences},
 };
-
-use check::{Checked, Client, text};
 
 #[derive(Deserialize, JsonSchema)]
 struct Translate {
@@ -24,7 +23,7 @@ struct Translate {
 }
 
 async fn translate(args: Translate, cx: Context) -> Result<String, ToolError> {
-    let question = Sampling::text(args.text)
+    let question = SamplingBuilder::text(args.text)
         .system_prompt(
             "Translate what the user says into Norwegian. Answer with the translation only.",
         )

@@ -42,7 +42,7 @@ async fn learn(args: Learned, cx: Context) -> Result<String, ToolError> {
 
 fn server() -> Server {
     Server::new("apprentice", "1.0.0")
-        .skills(Skills::folder(FOLDER))
+        .skills(Skills::from_folder(FOLDER))
         .tool(Tool::new("learn", learn).description("Writes down how something is done"))
 }
 
@@ -59,7 +59,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 async fn check() -> Result<(), Box<dyn Error>> {
     let (ours, theirs) = tokio::io::duplex(64 * 1024);
     let (reader, writer) = tokio::io::split(theirs);
-    tokio::spawn(turnbuckle::lines::serve_lines(reader, writer, server()));
+    tokio::spawn(turnbuckle::ndjson::serve(reader, writer, server()));
     let mut peer = BufReader::new(ours);
 
     let lesson = json!({ "name": "knots", "description": "Ties knots.", "instructions": "Over, under, pull." });

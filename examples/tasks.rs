@@ -12,13 +12,12 @@ mod check;
 
 use std::time::Duration;
 
+use check::{Checked, Client, text};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tokio::time::sleep;
 use turnbuckle::{Context, Form, Server, TaskSupport, Tool, ToolError, stdio};
-
-use check::{Checked, Client, text};
 
 /// May become a task. What it says of its progress is the status of the task.
 async fn render(cx: Context) -> Result<String, ToolError> {
@@ -45,7 +44,7 @@ struct Budget {
 /// Asks before the long part begins, and once more from within the task.
 async fn travel(cx: Context) -> Result<String, ToolError> {
     let Some(budget) = cx
-        .elicit("budget", Budget::ask("How much may it cost?"))
+        .elicit("budget", Budget::elicit("How much may it cost?"))
         .await?
         .accepted()
     else {
@@ -56,7 +55,7 @@ async fn travel(cx: Context) -> Result<String, ToolError> {
     let more = cx
         .elicit(
             "more",
-            Budget::ask("Trains are dear today. What is the most?"),
+            Budget::elicit("Trains are dear today. What is the most?"),
         )
         .await?;
     let most = more.accepted().map_or(budget.amount, |more| more.amount);
@@ -71,7 +70,7 @@ fn server() -> Server {
         .tool(
             Tool::new("travel", travel)
                 .task(TaskSupport::Optional)
-                .asks_first(),
+                .task_after_input(),
         )
 }
 

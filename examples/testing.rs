@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use turnbuckle::{
     Context, Form, Server, Tool, ToolError,
-    testing::{self, Effects, Peer, Trial},
+    testing::{self, Peer, SideEffects, ToolCase},
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -28,17 +28,17 @@ struct Consent {
 }
 
 /// A shop; `effects` stands for the world that its tools change.
-fn shop(effects: Effects) -> Server {
+fn shop(effects: SideEffects) -> Server {
     let order = move |args: Order, cx: Context| {
         let effects = effects.clone();
         async move {
             cx.progress(1, 2).await;
-            let consent = cx.elicit("sure", Consent::ask("Really?")).await?;
+            let consent = cx.elicit("sure", Consent::elicit("Really?")).await?;
             if !consent.accepted().is_some_and(|consent| consent.sure) {
                 return Err(ToolError::new("nothing was ordered"));
             }
             cx.once("order", async || {
-                effects.note(format!("ordered {}", args.item));
+                effects.record(format!("ordered {}", args.item));
                 Ok::<_, ToolError>(())
             })
             .await?;
@@ -65,25 +65,28 @@ async fn main() {
 }
 
 async fn orders_only_with_consent() {
-    let effects = Effects::default();
+    let effects = SideEffects::default();
     let declines = |_: &str, _: &Value| json!({ "action": "decline" });
     let connect = Peer::connect(shop(effects.clone())).legacy("2025-11-25");
-    let mut peer = connect.answer(declines).await;
+    let mut peer = connect.respond_with(declines).await;
 
     let answer = peer.call_tool("order", json!({ "item": "tea" })).await;
 
-    assert_eq!(answer.expect_failure(), "nothing was ordered");
-    assert!(effects.seen().is_empty());
+    assert_eq!(answer.expect_tool_error(), "nothing was ordered");
+    assert!(effects.recorded().is_empty());
     let progress = peer.expect_notification("notifications/progress").await;
     assert_eq!(progress["total"], 2.0);
-    peer.expect_silence().await;
-    println!("{}", peer.recorded());
+    peer.expect_no_message().await;
+    println!("{}", peer.transcript());
 }
 
 /// On every transport and in every revision; the older ones have no forms, and the tool says so.
 async fn every_client_is_served() {
-    for edge in testing::edges() {
-        let mut peer = edge.connect(shop(Effects::default())).answer(agrees).await;
+    for edge in testing::all_combinations() {
+        let mut peer = edge
+            .connect(shop(SideEffects::default()))
+            .respond_with(agrees)
+            .await;
         let answer = peer.call_tool("order", json!({ "item": "tea" })).await;
         println!("{edge}: {}", answer.text());
     }
@@ -91,7 +94,7 @@ async fn every_client_is_served() {
 
 /// In a session, in rounds on alternating instances, and as a task.
 async fn nothing_is_ordered_twice() {
-    let trial = Trial::new("order", json!({ "item": "tea" }));
+    let trial = ToolCase::new("order", json!({ "item": "tea" }));
 
     let trace = testing::every_way(trial, shop, agrees).await;
 

@@ -7,12 +7,11 @@
 
 mod check;
 
+use check::{Checked, Client, text};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use turnbuckle::{Server, Tool, ToolError, stdio};
-
-use check::{Checked, Client, text};
 
 /// What the model has to say. The doc comments are its descriptions.
 #[derive(Deserialize, JsonSchema)]

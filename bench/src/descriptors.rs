@@ -1,7 +1,8 @@
 //! How many sockets this process, and the server it starts, may have.
 
-use crate::Failure;
 use rustix::process::{Resource, getrlimit, setrlimit};
+
+use crate::Failure;
 
 /// Left for everything that is not a held call: probes, listeners, HTTP/2 connections, the runtime.
 const RESERVE: usize = 500;

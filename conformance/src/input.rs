@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use turnbuckle::{
-    Context, Elicitation, Elicited, Form, Sampling, Server, Tool, ToolError,
+    Context, Elicitation, ElicitationOutcome, Form, SamplingBuilder, Server, Tool, ToolError,
     types::elicitation::{
         BooleanSchema, ElicitSchema, EnumOption, MultiSelectSchema, NumberSchema,
         SingleSelectSchema, StringSchema,
@@ -81,7 +81,7 @@ struct SamplingArgs {
 
 async fn sampling(args: SamplingArgs, cx: Context) -> Result<String, ToolError> {
     let answer = cx
-        .sample("prompt", Sampling::text(args.prompt).max_tokens(100))
+        .sample("prompt", SamplingBuilder::text(args.prompt).max_tokens(100))
         .await?;
     Ok(format!("LLM response: {}", answer.text()))
 }
@@ -102,12 +102,12 @@ struct Account {
 
 async fn elicitation(args: ElicitationArgs, cx: Context) -> Result<String, ToolError> {
     Ok(
-        match cx.elicit("account", Account::ask(args.message)).await? {
-            Elicited::Accepted(Account { username, email }) => {
+        match cx.elicit("account", Account::elicit(args.message)).await? {
+            ElicitationOutcome::Accepted(Account { username, email }) => {
                 format!("User response: {username}, {email}")
             }
-            Elicited::Declined => "The user declined.".to_owned(),
-            Elicited::Cancelled => "The user closed the form.".to_owned(),
+            ElicitationOutcome::Declined => "The user declined.".to_owned(),
+            ElicitationOutcome::Cancelled => "The user closed the form.".to_owned(),
         },
     )
 }
@@ -155,7 +155,7 @@ async fn fill_in(cx: &Context, message: &str, form: ElicitSchema) -> Result<Stri
 
 async fn needs_sampling(cx: Context) -> Result<String, ToolError> {
     let answer = cx
-        .sample("anything", Sampling::text("Say anything."))
+        .sample("anything", SamplingBuilder::text("Say anything."))
         .await?;
     Ok(answer.text())
 }
@@ -167,7 +167,7 @@ struct Name {
 
 async fn ask_name(cx: Context) -> Result<String, ToolError> {
     let answer = cx
-        .elicit("user_name", Name::ask("What is your name?"))
+        .elicit("user_name", Name::elicit("What is your name?"))
         .await?;
     Ok(match answer.accepted() {
         Some(Name { name }) => format!("Hello, {name}!"),
@@ -176,7 +176,7 @@ async fn ask_name(cx: Context) -> Result<String, ToolError> {
 }
 
 async fn ask_model(cx: Context) -> Result<String, ToolError> {
-    let question = Sampling::text("What is the capital of France?").max_tokens(100);
+    let question = SamplingBuilder::text("What is the capital of France?").max_tokens(100);
     let answer = cx.sample("capital_question", question).await?;
     Ok(format!("The model says: {}", answer.text()))
 }
@@ -194,7 +194,7 @@ struct Confirmation {
 
 async fn confirm(cx: Context) -> Result<String, ToolError> {
     let answer = cx
-        .elicit("confirm", Confirmation::ask("Please confirm."))
+        .elicit("confirm", Confirmation::elicit("Please confirm."))
         .await?;
     let confirmed = answer.accepted().is_some_and(|answer| answer.ok);
     Ok(format!("state-ok, confirmed: {confirmed}"))
@@ -202,10 +202,10 @@ async fn confirm(cx: Context) -> Result<String, ToolError> {
 
 async fn ask_all(cx: Context) -> Result<String, ToolError> {
     let (name, greeting, roots) = tokio::try_join!(
-        cx.elicit("user_name", Name::ask("What is your name?")),
+        cx.elicit("user_name", Name::elicit("What is your name?")),
         cx.sample(
             "greeting",
-            Sampling::text("Write a greeting.").max_tokens(50)
+            SamplingBuilder::text("Write a greeting.").max_tokens(50)
         ),
         cx.roots("client_roots"),
     )?;
@@ -226,13 +226,13 @@ struct Color {
 
 async fn two_rounds(cx: Context) -> Result<String, ToolError> {
     let Some(Name { name }) = cx
-        .elicit("step1", Name::ask("What is your name?"))
+        .elicit("step1", Name::elicit("What is your name?"))
         .await?
         .accepted()
     else {
         return Ok("No name, no color.".to_owned());
     };
-    let question = Color::ask(format!("Which color do you like, {name}?"));
+    let question = Color::elicit(format!("Which color do you like, {name}?"));
     Ok(match cx.elicit("step2", question).await?.accepted() {
         Some(Color { color }) => format!("{name} likes {color}."),
         None => format!("{name} likes no color."),

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use turnbuckle::{
-    Context, Elicited, Form, Messages, Prompt, RequestError, Server,
+    Context, ElicitationOutcome, Form, Messages, Prompt, RequestError, Server,
     types::{ContentBlock, PromptMessage, ResourceContents, TextResourceContents},
 };
 
@@ -82,9 +82,11 @@ struct UserContext {
 }
 
 async fn with_question(cx: Context) -> Result<String, RequestError> {
-    let question = UserContext::ask("What context should the prompt use?");
+    let question = UserContext::elicit("What context should the prompt use?");
     Ok(match cx.elicit("user_context", question).await? {
-        Elicited::Accepted(answer) => format!("Use this context: {}", answer.context),
-        Elicited::Declined | Elicited::Cancelled => "Go on without context.".to_owned(),
+        ElicitationOutcome::Accepted(answer) => format!("Use this context: {}", answer.context),
+        ElicitationOutcome::Declined | ElicitationOutcome::Cancelled => {
+            "Go on without context.".to_owned()
+        }
     })
 }

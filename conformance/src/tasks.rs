@@ -38,7 +38,7 @@ pub(crate) fn offer(server: Server) -> Server {
             Tool::new("test_tool_with_task", ask_then_work)
                 .description("Asks first, then works as a task")
                 .task(TaskSupport::Optional)
-                .asks_first(),
+                .task_after_input(),
         )
 }
 
@@ -92,7 +92,7 @@ struct Confirmation {
 }
 
 async fn confirm_delete(file: File, cx: Context) -> Result<String, ToolError> {
-    let question = Confirmation::ask(format!("Delete {}?", file.filename));
+    let question = Confirmation::elicit(format!("Delete {}?", file.filename));
     Ok(match cx.elicit("confirm", question).await?.accepted() {
         Some(Confirmation { confirm: true }) => format!("Deleted {}", file.filename),
         _ => format!("Kept {}", file.filename),
@@ -101,8 +101,8 @@ async fn confirm_delete(file: File, cx: Context) -> Result<String, ToolError> {
 
 async fn multi_input(cx: Context) -> Result<String, ToolError> {
     let (first, second) = tokio::try_join!(
-        cx.elicit("first", Name::ask("The first name?")),
-        cx.elicit("second", Name::ask("The second name?")),
+        cx.elicit("first", Name::elicit("The first name?")),
+        cx.elicit("second", Name::elicit("The second name?")),
     )?;
     let name = |answer: Option<Name>| answer.map_or("nobody".to_owned(), |it| it.name);
     Ok(format!(
@@ -113,7 +113,9 @@ async fn multi_input(cx: Context) -> Result<String, ToolError> {
 }
 
 async fn ask_then_work(cx: Context) -> Result<String, ToolError> {
-    let name = cx.elicit("name", Name::ask("What is your name?")).await?;
+    let name = cx
+        .elicit("name", Name::elicit("What is your name?"))
+        .await?;
     cx.into_task().await?;
     tokio::time::sleep(Duration::from_millis(100)).await;
     let name = name.accepted().map_or("nobody".to_owned(), |it| it.name);

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tokio::time::sleep;
 use turnbuckle::{
-    Context, Output, Server, Tool, ToolError,
+    Context, Server, Tool, ToolError, ToolResult,
     types::{ContentBlock, LogLevel, ResourceContents, TextResourceContents},
 };
 
@@ -63,15 +63,15 @@ async fn simple_text() -> Result<&'static str, ToolError> {
     Ok("This is a simple text response for testing.")
 }
 
-async fn image() -> Result<Output, ToolError> {
-    Ok(Output::empty().image(PNG, "image/png"))
+async fn image() -> Result<ToolResult, ToolError> {
+    Ok(ToolResult::empty().image(PNG, "image/png"))
 }
 
-async fn audio() -> Result<Output, ToolError> {
-    Ok(Output::empty().audio(WAV, "audio/wav"))
+async fn audio() -> Result<ToolResult, ToolError> {
+    Ok(ToolResult::empty().audio(WAV, "audio/wav"))
 }
 
-async fn embedded_resource() -> Result<Output, ToolError> {
+async fn embedded_resource() -> Result<ToolResult, ToolError> {
     let resource = embedded(
         "test://embedded-resource",
         "text/plain",
@@ -80,13 +80,13 @@ async fn embedded_resource() -> Result<Output, ToolError> {
     Ok(resource.into())
 }
 
-async fn mixed() -> Result<Output, ToolError> {
+async fn mixed() -> Result<ToolResult, ToolError> {
     let resource = embedded(
         "test://mixed-content-resource",
         "application/json",
         r#"{"test":"data","value":123}"#,
     );
-    Ok(Output::text("Multiple content types test:")
+    Ok(ToolResult::text("Multiple content types test:")
         .image(PNG, "image/png")
         .block(resource))
 }
@@ -96,7 +96,7 @@ fn embedded(uri: &str, mime_type: &str, text: &str) -> ContentBlock {
     ContentBlock::resource(ResourceContents::from(contents))
 }
 
-async fn failing() -> Result<Output, ToolError> {
+async fn failing() -> Result<ToolResult, ToolError> {
     Err(ToolError::new(
         "This tool intentionally returns an error for testing",
     ))

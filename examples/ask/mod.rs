@@ -5,7 +5,7 @@ use std::error::Error;
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use turnbuckle::{Server, lines::serve_lines};
+use turnbuckle::{Server, ndjson};
 
 /// Calls a tool and returns its result.
 pub(crate) async fn call(
@@ -31,7 +31,7 @@ pub(crate) async fn ask(
     let request = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
     let (ours, theirs) = tokio::io::duplex(64 * 1024);
     let (theirs_in, theirs_out) = tokio::io::split(theirs);
-    let serving = tokio::spawn(serve_lines(theirs_in, theirs_out, server.clone()));
+    let serving = tokio::spawn(ndjson::serve(theirs_in, theirs_out, server.clone()));
     let (mut answers, mut requests) = tokio::io::split(ours);
     requests
         .write_all(format!("{request}\n").as_bytes())

@@ -69,7 +69,7 @@ impl Client {
     fn connect(server: Server) -> Self {
         let (ours, theirs) = tokio::io::duplex(64 * 1024);
         let (reader, writer) = tokio::io::split(theirs);
-        tokio::spawn(turnbuckle::lines::serve_lines(reader, writer, server));
+        tokio::spawn(turnbuckle::ndjson::serve(reader, writer, server));
         let (answers, requests) = tokio::io::split(ours);
         Self {
             requests,

@@ -1,4 +1,4 @@
-//! Pages of a list that changes while it is walked, and cursors that nobody gave out.
+//! Pagination of a list that changes between pages, and forged cursors.
 //!
 //! Every line is a step: `+name` adds a tool, `-name` removes one, `>` asks for the next page, `=` begins again, `!text`
 //! asks with any cursor (`@cursor@` is the last one), `?text` asks another list with it.
@@ -48,14 +48,14 @@ struct Reader {
     server: Server,
     peer: LinePeer,
     marks: Marks,
-    /// What the list holds now.
+    /// The current items.
     listed: Vec<String>,
-    /// What it has held since the walk began.
+    /// All items since the first page.
     constant: HashSet<String>,
     seen: Vec<String>,
     cursor: Option<String>,
     given: HashSet<String>,
-    /// The item that the cursor names is gone, so nobody can say where the next page begins.
+    /// The item of the cursor was removed, so the start of the next page is undefined.
     lost: bool,
 }
 

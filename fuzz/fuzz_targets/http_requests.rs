@@ -16,7 +16,7 @@ use tokio::{
 use turnbuckle_fuzz::{bounded, marks::Marks, offer, response::Responses};
 use turnbuckle_server::http::{self, Connector, Http, HttpSse};
 
-/// Time passes only when everybody waits; then nothing more will come.
+/// Paused time advances only when every task is idle; then no more output follows.
 const QUIET: Duration = Duration::from_millis(1);
 
 fuzz_target!(|input: &[u8]| bounded::run(serve(input)));

@@ -20,7 +20,7 @@ fuzz_target!(|bytes: &[u8]| {
     }
 });
 
-/// What serde_json says; nothing where it stops for another reason than the grammar.
+/// The verdict of serde_json; `None` if it fails for another reason than the grammar.
 fn is_json(bytes: &[u8]) -> Option<bool> {
     match serde_json::from_slice::<Value>(bytes) {
         Ok(_) => Some(true),

@@ -49,7 +49,7 @@ async fn play(input: &str) {
     peer.finish().await;
 }
 
-/// The line of a request, whose parts may be no JSON at all.
+/// The line of a request; its parts may be invalid JSON.
 fn round(tool: &str, arguments: &str, state: &str, responses: &str) -> String {
     let name = Value::from(tool);
     let meta = &modern(Value::Object(Default::default()))["_meta"];

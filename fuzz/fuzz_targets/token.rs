@@ -1,4 +1,4 @@
-//! No bytes let anybody in but those of a token that the issuer signed for this very server.
+//! Only a token that the issuer signed for this server is accepted.
 //!
 //! The first line is `Authorization`, the second `DPoP`; an empty one is left out. The third and the fourth are the header and
 //! the claims of a token that the issuer signs, whatever they say. Marks: `@state@` is a good token, `@head@`, `@body@` and
@@ -81,7 +81,7 @@ async fn play(input: &str) {
                 assert!(token == bound || own.is_some_and(|own| own.token == token));
             } else {
                 let is_own = own.is_some_and(|own| own.token == token && own.may_be_let_in());
-                assert!(token == good || is_own, "let in: {authorization}");
+                assert!(token == good || is_own, "accepted: {authorization}");
             }
         }
         Err(refusal) => {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use libfuzzer_sys::fuzz_target;
 use turnbuckle_protocol::uri_template::{UriTemplate, Variables};
 
-/// How long a URI is made to see that matching does not take longer and longer.
+/// The length of the URI that bounds the matching time.
 const LONG: usize = 64 * 1024;
 
 fuzz_target!(|input: &str| {
@@ -57,7 +57,7 @@ fn expand(template: &UriTemplate, values: &[&str]) -> String {
     uri
 }
 
-/// A URI whose middle is repeated many times.
+/// A URI with its middle repeated many times.
 fn stretched(uri: &str) -> String {
     let middle = uri.get(uri.len() / 3..uri.len() / 3 * 2).unwrap_or(uri);
     let times = LONG / middle.len().max(1);

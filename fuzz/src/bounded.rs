@@ -10,7 +10,7 @@ use tokio::{runtime::Builder, time::timeout};
 /// Longer than every timeout of the server, one after the other.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// How often everything may have to wait for the clock.
+/// The number of times the paused clock may advance.
 const MOST_RESTS: usize = 100_000;
 
 /// Runs a future on a paused clock, which jumps ahead whenever everything waits.

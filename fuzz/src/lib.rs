@@ -1,4 +1,4 @@
-//! What the fuzz targets share: a server that offers everything, a clock that does not wait, and peers that check
+//! Shared by the fuzz targets: a server with every feature, a paused clock, and peers that check
 //! whatever comes back.
 //!
 //! An input is a text where that is possible, so that seeds can be written and findings read. What only the server

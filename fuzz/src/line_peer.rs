@@ -10,10 +10,10 @@ use tokio::{
 };
 use turnbuckle_server::{Server, lines::serve_lines};
 
-/// How much may lie in either direction.
+/// The buffer size of each direction.
 const BUFFER: usize = 64 * 1024;
 
-/// Time passes only when everybody waits; then nothing more will come.
+/// Paused time advances only when every task is idle; then no more output follows.
 const QUIET: Duration = Duration::from_millis(1);
 
 /// A peer that sends any bytes, and gets nothing but messages.
@@ -104,7 +104,7 @@ pub fn modern(mut params: Value) -> Value {
 pub fn message(line: &[u8]) -> Value {
     let message: Value = match serde_json::from_slice(line) {
         Ok(message) => message,
-        // An id may be any integer and comes back as it was, even where serde_json has no room for it.
+        // An id may be any integer and is echoed as received, even if it overflows serde_json.
         Err(error) if error.to_string().starts_with("number out of range") => return Value::Null,
         Err(error) => panic!("{error} in {:?}", String::from_utf8_lossy(line)),
     };

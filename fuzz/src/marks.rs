@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-/// What the server said last, under the name that an input uses for it.
+/// The last values sent by the server, by the name that an input uses for them.
 ///
 /// `@state@` stands for the last `requestState`, `@cut.9@` for its first nine characters, `@bent.9@` for all of it with
 /// the tenth changed. The others: `@cursor@` (the last `nextCursor`), `@question@` (the id of the server's last

@@ -83,7 +83,7 @@ fn plain_tools(server: Server) -> Server {
             Ok::<_, ToolError>(Measured {
                 region: measure.region.unwrap_or_default(),
                 count: measure.values.len(),
-                // JSON has no infinity.
+                // JSON cannot represent infinity.
                 metres: metres.clamp(f64::MIN, f64::MAX),
             })
         }))
@@ -121,7 +121,7 @@ struct Paper {
 
 #[derive(Deserialize, JsonSchema)]
 struct Signature {
-    /// Who signs.
+    /// The signer.
     name: String,
     age: Option<u8>,
 }
@@ -157,7 +157,8 @@ fn asking_tools(server: Server) -> Server {
             let hoard = cx
                 .once("hoard", async || Ok::<_, ToolError>("x".repeat(70_000)))
                 .await?;
-            cx.elicit("name", Signature::ask("Whose is it?")).await?;
+            cx.elicit("name", Signature::ask("Name of the signer?"))
+                .await?;
             Ok::<_, ToolError>(format!("{} {}", paper.title, hoard.len()))
         }))
 }

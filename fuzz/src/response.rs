@@ -5,11 +5,11 @@ use turnbuckle_protocol::codec::sse::{Decoder, Limits};
 
 use crate::{line_peer::message, marks::Marks};
 
-/// What a server has written on one connection.
+/// The bytes that a server wrote on one connection.
 #[derive(Default)]
 pub struct Responses {
     bytes: Vec<u8>,
-    /// Whether a request was HEAD: then nothing says which of the answers have a body.
+    /// Whether a request was HEAD: then the presence of a body is not known from the response.
     pub bodies_unknown: bool,
 }
 
@@ -49,7 +49,7 @@ struct Response {
 }
 
 impl Response {
-    /// Reads a response whose head is there.
+    /// Reads a response after its head.
     fn read(bytes: &[u8]) -> Option<Self> {
         let mut headers = [httparse::EMPTY_HEADER; 32];
         let mut head = httparse::Response::new(&mut headers);

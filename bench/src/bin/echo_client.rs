@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use serde::Serialize;
-use turnbuckle::client::{Client, EraChoice, Target, http::Http, stdio::Child};
+use turnbuckle::client::{Client, LifecycleMode, Target, http::HttpTarget, stdio::ServerCommand};
 use turnbuckle_bench::{
     Failure,
     client::{Plan, Server, Stopwatch},
@@ -38,17 +38,17 @@ struct Echo<'a> {
 
 async fn connect(plan: &Plan) -> Result<Client, Failure> {
     let server: Target = match &plan.server {
-        Server::Url(url) => Http::new(url).into(),
+        Server::Url(url) => HttpTarget::new(url).into(),
         Server::Child(command) => {
             let (program, arguments) = command.split_first().ok_or("no command")?;
-            Child::new(program).args(arguments).into()
+            ServerCommand::new(program).args(arguments).into()
         }
     };
     let era = match plan.era {
-        Era::Legacy => EraChoice::Legacy,
-        Era::Modern => EraChoice::Modern,
+        Era::Legacy => LifecycleMode::Legacy,
+        Era::Modern => LifecycleMode::Modern,
     };
-    let client = Client::builder("bench", "0.0.0").era(era);
+    let client = Client::builder("bench", "0.0.0").lifecycle_mode(era);
     Ok(client.connect(server).await?)
 }
 

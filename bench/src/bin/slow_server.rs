@@ -14,7 +14,7 @@ use tokio::net::TcpListener;
 use turnbuckle::{
     Server, Tool, ToolError,
     http::Http,
-    store::{Limits, Store},
+    store::{Store, StoreLimits},
 };
 use turnbuckle_bench::{Failure, options::Options};
 
@@ -73,7 +73,7 @@ impl Drop for Running {
 }
 
 fn server() -> Server {
-    let mut limits = Limits::default();
+    let mut limits = StoreLimits::default();
     limits.sessions.max_sessions = 20_000;
     Server::new("slow", "0.1.0")
         .tool(Tool::new("wait", wait).description("Waits without a thread"))

@@ -1,15 +1,18 @@
 //! Scenarios in which the server wants a token.
 
-use std::error::Error;
-use std::sync::Arc;
+use std::{error::Error, sync::Arc};
 
 use serde::Deserialize;
 use serde_json::json;
-use turnbuckle_auth::client::{Grant, OAuth};
-use turnbuckle_auth::jwt::{Algorithm, SigningKey};
-use turnbuckle_auth::{Failure, Secret};
-use turnbuckle_client::Client;
-use turnbuckle_client::http::{Fetcher, Http};
+use turnbuckle_auth::{
+    AuthorizationError, Secret,
+    client::{GrantType, OAuth},
+    jwt::{SignatureAlgorithm, SigningKey},
+};
+use turnbuckle_client::{
+    Client,
+    http::{HttpFetcher, HttpTarget},
+};
 
 use crate::{Task, login::Login};
 
@@ -41,11 +44,11 @@ pub(crate) async fn run(task: &Task) -> Result<(), Box<dyn Error>> {
 
 /// Somebody who logs in by following a link.
 fn oauth(task: &Task) -> Result<OAuth, Box<dyn Error>> {
-    let fetcher = Fetcher::for_server(&task.url)?;
+    let fetcher = HttpFetcher::for_server(&task.url)?;
     Ok(OAuth::new(&task.url, Arc::new(fetcher))
-        .name("turnbuckle-conformance")
-        .metadata_document(DOCUMENT)
-        .interact(Login))
+        .client_name("turnbuckle-conformance")
+        .client_metadata_url(DOCUMENT)
+        .user_agent(Login))
 }
 
 /// What the suite lets us know beforehand, and so how the token is got.
@@ -98,17 +101,17 @@ fn grant(task: &Task, oauth: OAuth) -> Result<OAuth, Box<dyn Error>> {
         } => oauth
             .client_id(client_id)
             .client_secret(client_secret)
-            .grant(Grant::ClientCredentials),
+            .grant(GrantType::ClientCredentials),
         Known::Key {
             client_id,
             private_key_pem,
             signing_algorithm,
         } => {
-            let algorithm: Algorithm = signing_algorithm.parse()?;
+            let algorithm: SignatureAlgorithm = signing_algorithm.parse()?;
             let key = SigningKey::from_pem(&private_key_pem, algorithm)?;
             oauth
                 .client_id(client_id)
-                .grant(Grant::ClientCredentialsJwt(key))
+                .grant(GrantType::ClientCredentialsJwt(key))
         }
         Known::Enterprise {
             client_id,
@@ -119,7 +122,7 @@ fn grant(task: &Task, oauth: OAuth) -> Result<OAuth, Box<dyn Error>> {
         } => oauth
             .client_id(client_id)
             .client_secret(client_secret)
-            .grant(Grant::Enterprise {
+            .grant(GrantType::EnterpriseManaged {
                 idp_token_endpoint,
                 idp_client_id,
                 idp_client_secret: None,
@@ -128,15 +131,17 @@ fn grant(task: &Task, oauth: OAuth) -> Result<OAuth, Box<dyn Error>> {
         Known::Workload {
             client_id,
             valid_jwt,
-        } => oauth.client_id(client_id).grant(Grant::Workload {
-            assertion: valid_jwt,
-        }),
+        } => oauth
+            .client_id(client_id)
+            .grant(GrantType::WorkloadIdentity {
+                assertion: valid_jwt,
+            }),
     })
 }
 
 /// Lists, and calls the tool that there is.
 async fn use_tool(task: &Task, oauth: OAuth) -> Result<Client, Box<dyn Error>> {
-    let http = Http::new(&task.url).authorization(oauth);
+    let http = HttpTarget::new(&task.url).authorization(oauth);
     let client = task.client().connect(http).await?;
     client.tools().all().await?;
     client.call_tool("test-tool", json!({})).await?;
@@ -150,7 +155,7 @@ async fn refuse(task: &Task, oauth: OAuth) -> Result<(), Box<dyn Error>> {
     };
     let mut cause: Option<&(dyn Error + 'static)> = Some(&*error);
     while let Some(error) = cause {
-        if error.is::<Failure>() {
+        if error.is::<AuthorizationError>() {
             return Ok(());
         }
         cause = error.source();

@@ -40,8 +40,8 @@ pub(crate) async fn say_who_asks(task: &Task) -> Result<(), Box<dyn Error>> {
     let client = task
         .client()
         .roots(Roots::new(["file:///tmp"])?)
-        .on_form(|form| async move { form.decline() })
-        .on_sample(|_| async { Ok(CreateMessageResult::new("none", "")) });
+        .on_form_elicitation(|form| async move { form.decline() })
+        .on_sampling(|_| async { Ok(CreateMessageResult::new("none", "")) });
     let client = task.connect_as(client).await?;
     client.tools().all().await?;
     client.call_tool("any", json!({})).await?;

@@ -2,29 +2,40 @@
 
 use std::error::Error;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
-use turnbuckle_auth::client::{Interact, device::DeviceCode};
-use turnbuckle_auth::{Failure, Step};
-use turnbuckle_protocol::guard::BoxFuture;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
+use turnbuckle_auth::{
+    AuthorizationError, AuthorizationStep,
+    client::{UserAgent, device::DeviceCode},
+};
+use turnbuckle_protocol::authenticator::BoxFuture;
 
 /// A browser that looks where it would be sent next, and does not go there.
 pub(crate) struct Login;
 
-impl Interact for Login {
-    fn redirect_uri<'a>(&'a self, _: Option<&'a str>) -> BoxFuture<'a, Result<String, Failure>> {
+impl UserAgent for Login {
+    fn redirect_uri<'a>(
+        &'a self,
+        _: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<String, AuthorizationError>> {
         Box::pin(async { Ok("http://127.0.0.1:3000/callback".to_owned()) })
     }
 
-    fn visit<'a>(&'a self, url: &'a str) -> BoxFuture<'a, Result<String, Failure>> {
+    fn open_url<'a>(&'a self, url: &'a str) -> BoxFuture<'a, Result<String, AuthorizationError>> {
         let failure = |error: Box<dyn Error + Send + Sync>| {
-            Failure::new(Step::Authorization, error.to_string())
+            AuthorizationError::new(AuthorizationStep::Authorization, error.to_string())
         };
         Box::pin(async move { next_place(url).await.map_err(failure) })
     }
 
-    fn device<'a>(&'a self, _: &'a DeviceCode) -> BoxFuture<'a, Result<(), Failure>> {
-        let failure = Failure::new(Step::DeviceCode, "nobody types codes here");
+    fn show_device_code<'a>(
+        &'a self,
+        _: &'a DeviceCode,
+    ) -> BoxFuture<'a, Result<(), AuthorizationError>> {
+        let failure =
+            AuthorizationError::new(AuthorizationStep::DeviceCode, "nobody types codes here");
         Box::pin(async { Err(failure) })
     }
 }

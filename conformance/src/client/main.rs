@@ -11,11 +11,10 @@ mod login;
 mod questions;
 mod skills;
 
-use std::error::Error;
-use std::process::ExitCode;
+use std::{error::Error, process::ExitCode};
 
 use serde_json::Value;
-use turnbuckle_client::{Client, ClientBuilder, Traffic, http::Http};
+use turnbuckle_client::{Client, ClientBuilder, TracedMessage, http::HttpTarget};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
@@ -82,13 +81,13 @@ impl Task {
     }
 
     async fn connect_as(&self, client: ClientBuilder) -> Result<Client, Box<dyn Error>> {
-        Ok(client.connect(Http::new(&self.url)).await?)
+        Ok(client.connect(HttpTarget::new(&self.url)).await?)
     }
 }
 
 /// The suite keeps what is printed beside its verdict.
 #[expect(clippy::print_stderr, reason = "a program may")]
-fn show(traffic: Traffic<'_>) {
+fn show(traffic: TracedMessage<'_>) {
     eprintln!("{:?}: {}", traffic.direction, traffic.message);
 }
 

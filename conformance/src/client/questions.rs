@@ -10,7 +10,7 @@ use crate::Task;
 pub(crate) async fn accept_defaults(task: &Task) -> Result<(), Box<dyn Error>> {
     let client = task
         .client()
-        .on_form(|form| async move { form.accept_defaults() });
+        .on_form_elicitation(|form| async move { form.accept_defaults() });
     let client = task.connect_as(client).await?;
     client.tools().all().await?;
     client
@@ -24,7 +24,7 @@ pub(crate) async fn accept_defaults(task: &Task) -> Result<(), Box<dyn Error>> {
 pub(crate) async fn go_several_rounds(task: &Task) -> Result<(), Box<dyn Error>> {
     let client = task
         .client()
-        .on_form(|form| async move { form.accept(json!({ "confirmed": true })) });
+        .on_form_elicitation(|form| async move { form.accept(json!({ "confirmed": true })) });
     let client = task.connect_as(client).await?;
     client.tools().all().await?;
     for tool in [

@@ -7,7 +7,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use turnbuckle_ledger::{req, saw_message};
+use turnbuckle_spec_coverage::{req, saw_message};
 
 const TOOL: &str = "test_input_required_result_multi_round";
 

@@ -1,6 +1,4 @@
-//! What a server that refuses says: the `WWW-Authenticate` header, read and written.
-
-mod parse;
+//! `WWW-Authenticate` challenges: parsing and writing.
 
 #[cfg(test)]
 mod tests;
@@ -11,8 +9,8 @@ use crate::Scopes;
 
 /// One challenge of a `WWW-Authenticate` header.
 ///
-/// A header may hold several, and there may be several headers. Names of schemes and parameters are compared without regard
-/// to case; of a parameter that is there twice, the first counts.
+/// A header may hold several challenges, and there may be several headers. Names of schemes and parameters are compared
+/// case-insensitively; if a parameter occurs twice, the first one counts.
 ///
 /// ```
 /// use turnbuckle_auth::Challenge;
@@ -20,7 +18,7 @@ use crate::Scopes;
 /// let header = r#"Basic realm="old", Bearer scope="files:read", resource_metadata="https://example.com/.well-known/oauth-protected-resource""#;
 /// let challenges = Challenge::parse(header)?;
 ///
-/// let bearer = challenges.iter().find(|one| one.is("bearer")).expect("it is there");
+/// let bearer = challenges.iter().find(|one| one.is_scheme("bearer")).expect("the header has one");
 /// assert_eq!(bearer.parameter("scope"), Some("files:read"));
 /// # Ok::<(), turnbuckle_auth::InvalidChallenge>(())
 /// ```
@@ -30,37 +28,37 @@ pub struct Challenge {
     parameters: Vec<(String, String)>,
 }
 
-/// Why a `WWW-Authenticate` header cannot be read.
+/// Reason why a `WWW-Authenticate` header is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InvalidChallenge {
-    /// Longer than any server has reason to.
+    /// The header is longer than [`Challenge::MAX_HEADER_BYTES`].
     TooLong,
-    /// A character where none of its kind can be.
+    /// Syntax error.
     Syntax {
-        /// How many bytes were fine.
-        at: usize,
+        /// Number of bytes that were parsed successfully.
+        offset: usize,
     },
 }
 
 impl Challenge {
-    /// The most bytes of a header that are read.
-    pub const MOST_BYTES: usize = 16 * 1024;
+    /// Maximum length of a header, in bytes.
+    pub const MAX_HEADER_BYTES: usize = 16 * 1024;
 
-    /// Reads every challenge of a header.
+    /// Parses all challenges of a header.
     ///
-    /// More is read than RFC 9110 allows to be written, since servers write it: a value without quotes may hold a URL. The
-    /// credentials that some schemes put in place of parameters are skipped; no scheme of MCP has them.
+    /// Accepts more than RFC 9110 allows, because servers send it: an unquoted value may contain a URL. The `token68`
+    /// credentials that some schemes have instead of parameters are skipped; no scheme used by MCP has them.
     pub fn parse(header: &str) -> Result<Vec<Challenge>, InvalidChallenge> {
-        parse::challenges(header)
+        parse_challenges(header)
     }
 
-    /// Begins a `Bearer` challenge.
+    /// Creates a `Bearer` challenge.
     pub fn bearer() -> Challenge {
         Challenge::new("Bearer")
     }
 
-    /// Begins a `DPoP` challenge: the token is to be bound to a key.
+    /// Creates a `DPoP` challenge: the token must be bound to a key.
     pub fn dpop() -> Challenge {
         Challenge::new("DPoP")
     }
@@ -72,43 +70,43 @@ impl Challenge {
         }
     }
 
-    /// Says where the metadata of the protected resource is.
+    /// Adds the URL of the protected resource metadata.
     #[must_use]
     pub fn resource_metadata(self, url: &str) -> Challenge {
-        self.with("resource_metadata", url)
+        self.with_parameter("resource_metadata", url)
     }
 
-    /// Says what a token must be good for, all of it at once; no scopes say nothing.
+    /// Adds all scopes that the token must have; adds nothing if `scopes` is empty.
     #[must_use]
     pub fn scope(self, scopes: &Scopes) -> Challenge {
         if scopes.is_empty() {
             return self;
         }
-        self.with("scope", &scopes.to_string())
+        self.with_parameter("scope", &scopes.to_string())
     }
 
-    /// Says what was wrong with the token: `invalid_token`, `insufficient_scope`, …
+    /// Adds an error code such as `invalid_token` or `insufficient_scope`, and its description.
     #[must_use]
     pub fn error(self, code: &str, description: &str) -> Challenge {
-        self.with("error", code)
-            .with("error_description", description)
+        self.with_parameter("error", code)
+            .with_parameter("error_description", description)
     }
 
-    /// Adds a parameter. What cannot stand in a header, such as a line break, becomes a space.
+    /// Adds a parameter. Characters that are not allowed in a header, such as line breaks, become spaces.
     #[must_use]
-    pub fn with(mut self, name: &str, value: &str) -> Challenge {
+    pub fn with_parameter(mut self, name: &str, value: &str) -> Challenge {
         let safe = |letter: char| if is_text(letter) { letter } else { ' ' };
         let value = value.chars().map(safe).collect();
         self.parameters.push((name.to_owned(), value));
         self
     }
 
-    /// Says whether it is of this scheme, in any case.
-    pub fn is(&self, scheme: &str) -> bool {
+    /// Returns whether the challenge has this scheme (case-insensitive).
+    pub fn is_scheme(&self, scheme: &str) -> bool {
         self.scheme.eq_ignore_ascii_case(scheme)
     }
 
-    /// Returns the value of a parameter, without its quotes.
+    /// Returns the value of a parameter, unquoted.
     pub fn parameter(&self, name: &str) -> Option<&str> {
         let mut parameters = self.parameters.iter();
         let found = parameters.find(|(own, _)| own.eq_ignore_ascii_case(name))?;
@@ -116,7 +114,7 @@ impl Challenge {
     }
 }
 
-/// Writes it as the value of a header; every parameter in quotes.
+/// Formats the challenge as a header value; every parameter is quoted.
 impl fmt::Display for Challenge {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.scheme)?;
@@ -136,11 +134,14 @@ impl fmt::Display for InvalidChallenge {
                 write!(
                     f,
                     "`WWW-Authenticate` is longer than {} bytes",
-                    Challenge::MOST_BYTES
+                    Challenge::MAX_HEADER_BYTES
                 )
             }
-            InvalidChallenge::Syntax { at } => {
-                write!(f, "`WWW-Authenticate` cannot be read after {at} bytes")
+            InvalidChallenge::Syntax { offset } => {
+                write!(
+                    f,
+                    "`WWW-Authenticate` has a syntax error after {offset} bytes"
+                )
             }
         }
     }
@@ -148,7 +149,118 @@ impl fmt::Display for InvalidChallenge {
 
 impl std::error::Error for InvalidChallenge {}
 
-/// Whether a quoted string of a header may hold it: ASCII that can be seen, spaces and tabs.
+/// Returns whether a quoted string may contain the character: visible ASCII, space and tab.
 fn is_text(letter: char) -> bool {
     matches!(letter, '\t' | ' '..='~')
+}
+
+fn parse_challenges(header: &str) -> Result<Vec<Challenge>, InvalidChallenge> {
+    if header.len() > Challenge::MAX_HEADER_BYTES {
+        return Err(InvalidChallenge::TooLong);
+    }
+    let mut parser = HeaderParser {
+        whole: header.len(),
+        rest: header,
+    };
+    let mut challenges: Vec<Challenge> = Vec::new();
+    loop {
+        parser.skip(&[' ', '\t', ',']);
+        if parser.rest.is_empty() {
+            return Ok(challenges);
+        }
+        let word = parser.token()?;
+        match (parser.value()?, challenges.last_mut()) {
+            (Some(value), Some(challenge)) => {
+                challenge.parameters.push((word.to_owned(), value));
+            }
+            (Some(_), None) => return Err(parser.syntax_error()),
+            (None, _) => {
+                parser.skip_credentials();
+                challenges.push(Challenge::new(word));
+            }
+        }
+    }
+}
+
+struct HeaderParser<'a> {
+    whole: usize,
+    rest: &'a str,
+}
+
+impl<'a> HeaderParser<'a> {
+    fn skip(&mut self, letters: &[char]) {
+        self.rest = self.rest.trim_start_matches(letters);
+    }
+
+    /// Consumes the longest prefix that satisfies the predicate; may be empty.
+    fn take(&mut self, is_accepted: impl Fn(char) -> bool) -> &'a str {
+        let end = self.rest.find(|letter| !is_accepted(letter));
+        let (taken, rest) = self.rest.split_at(end.unwrap_or(self.rest.len()));
+        self.rest = rest;
+        taken
+    }
+
+    fn token(&mut self) -> Result<&'a str, InvalidChallenge> {
+        match self.take(is_token) {
+            "" => Err(self.syntax_error()),
+            token => Ok(token),
+        }
+    }
+
+    /// Consumes `=` and a value. Returns `None`, without consuming anything, if there is no `=`.
+    fn value(&mut self) -> Result<Option<String>, InvalidChallenge> {
+        let Some(rest) = self.rest.trim_start_matches([' ', '\t']).strip_prefix('=') else {
+            return Ok(None);
+        };
+        self.rest = rest;
+        self.skip(&[' ', '\t']);
+        if let Some(rest) = self.rest.strip_prefix('"') {
+            self.rest = rest;
+            return self.quoted().map(Some);
+        }
+        match self.take(|letter| letter.is_ascii_graphic() && !matches!(letter, ',' | '"')) {
+            "" => Err(self.syntax_error()),
+            value => Ok(Some(value.to_owned())),
+        }
+    }
+
+    /// Consumes the rest of a quoted string and its closing quote.
+    fn quoted(&mut self) -> Result<String, InvalidChallenge> {
+        let mut value = String::new();
+        let mut letters = self.rest.char_indices();
+        while let Some((at, letter)) = letters.next() {
+            match letter {
+                '"' => {
+                    self.rest = &self.rest[at + 1..];
+                    return Ok(value);
+                }
+                '\\' => value.extend(letters.next().map(|(_, escaped)| escaped)),
+                _ => value.push(letter),
+            }
+        }
+        // The closing quote is missing.
+        Err(self.syntax_error())
+    }
+
+    /// Skips `token68` credentials such as the `YII=` of `Negotiate YII=`.
+    fn skip_credentials(&mut self) {
+        let before = self.rest;
+        self.skip(&[' ', '\t']);
+        self.take(|letter| letter.is_ascii_alphanumeric() || "-._~+/".contains(letter));
+        self.take(|letter| letter == '=');
+        self.skip(&[' ', '\t']);
+        if !self.rest.is_empty() && !self.rest.starts_with(',') {
+            // It was a parameter name or the next scheme.
+            self.rest = before;
+        }
+    }
+
+    fn syntax_error(&self) -> InvalidChallenge {
+        let offset = self.whole - self.rest.len();
+        InvalidChallenge::Syntax { offset }
+    }
+}
+
+fn is_token(letter: char) -> bool {
+    letter.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(letter)
 }

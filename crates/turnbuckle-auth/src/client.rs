@@ -1,32 +1,31 @@
-//! The client: from a refusal to a token that works.
+//! The OAuth client: from the first 401 to a working token.
 //!
-//! The steps, each in a file, remember nothing: [`discovery`] finds out who gives tokens for a server, [`registration`] makes the
-//! client known there, [`authorization`] sends the user to log in, [`token`] gets tokens by each of the grants, and [`device`]
-//! waits for a login elsewhere.
+//! The steps are stateless: [`discovery`] finds the authorization server of an MCP server, [`registration`] registers
+//! the client there, [`authorization`] sends the user to the login page, [`token`] requests tokens with each grant, and
+//! [`device`] implements the device flow.
 //!
-//! [`OAuth`] takes them in the right order for a client on HTTP, and remembers what came of it in a [`Store`]. Whoever can log in
-//! is an [`Interact`]; the person at this machine is [`Loopback`].
+//! [`OAuth`] runs them in order for an HTTP client and keeps the result in a [`TokenStore`]. It reaches the user
+//! through a [`UserAgent`]; [`LoopbackUserAgent`] uses the browser of this machine.
 
 pub mod authorization;
 pub mod device;
 pub mod discovery;
-#[cfg(test)]
-mod hostile;
 pub mod registration;
-#[cfg(test)]
-mod testing;
 pub mod token;
 
-mod form;
-mod safe_url;
-mod told;
-
-mod interact;
-mod loopback;
+mod callback_server;
+mod file_store;
 mod oauth;
+mod oauth_error;
+mod safe_url;
 mod store;
+#[cfg(test)]
+mod tests;
+mod user_agent;
 
-pub use interact::Interact;
-pub use loopback::Loopback;
-pub use oauth::{Dpop, Grant, OAuth};
-pub use store::{FileForm, FileStore, Keyring, Login, MemoryStore, SealingKey, Store, StoreLock};
+pub use oauth::{DpopMode, GrantType, OAuth};
+pub use store::{
+    EncryptionKey, FileEncryption, FileStore, Keyring, MemoryStore, StoreLock, StoredLogin,
+    TokenStore,
+};
+pub use user_agent::{LoopbackUserAgent, UserAgent};

@@ -1,35 +1,35 @@
-//! HTTP, as authorization needs it: small requests, small answers, and somebody else who does it.
+//! The HTTP interface of this crate: small requests and responses, sent by an implementation outside of it.
 
 use std::{fmt, time::Duration};
 
-use turnbuckle_protocol::guard::BoxFuture;
+use turnbuckle_protocol::authenticator::BoxFuture;
 
 use crate::Secret;
 
-/// Sends requests, on whatever HTTP stack there is.
+/// Sends HTTP requests.
 ///
-/// Most of what is fetched here is fetched because a server said so, and a server may be hostile. Whoever implements this
+/// Most URLs that are fetched here come from a server, and a server may be hostile. An implementation must
 ///
-/// - asks by `https` only, and by `http` only on this machine;
-/// - looks at the address *after* its name was resolved, and refuses what lies in a network that the user did not name;
-/// - follows redirects of a `GET` within its origin, few of them, and never one of a `POST`;
-/// - bounds the time and the bytes that an answer may take.
+/// - use `https`, and `http` only for loopback addresses;
+/// - check the address *after* name resolution, and reject addresses in networks that the user did not name;
+/// - follow a few redirects of a `GET` within its origin, and no redirect of a `POST`;
+/// - limit the time and the size of a response.
 ///
-/// `turnbuckle-client` has one: `http::Fetcher`.
+/// `turnbuckle-client` has an implementation: `http::Fetcher`.
 pub trait Fetch: Send + Sync + 'static {
-    /// Sends a request and reads the whole answer, whatever its status is.
-    fn fetch(&self, request: Request) -> BoxFuture<'_, Result<Response, FetchError>>;
+    /// Sends a request and reads the complete response, whatever its status.
+    fn fetch(&self, request: FetchRequest) -> BoxFuture<'_, Result<FetchResponse, FetchError>>;
 }
 
-/// A request.
+/// An HTTP request.
 #[derive(Clone)]
 #[non_exhaustive]
-pub struct Request {
+pub struct FetchRequest {
     /// `GET` or `POST`.
-    pub method: Method,
-    /// Where to, byte for byte.
+    pub method: FetchMethod,
+    /// The URL, used byte for byte.
     pub url: String,
-    /// What else is said; any of it may be secret.
+    /// Additional headers; any value may be secret.
     pub headers: Vec<(&'static str, Secret)>,
     /// The body of a `POST`.
     pub body: Vec<u8>,
@@ -37,73 +37,73 @@ pub struct Request {
 
 /// The method of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Method {
-    /// Asks for a document.
+pub enum FetchMethod {
+    /// Fetches a document.
     Get,
     /// Sends a form or a document.
     Post,
 }
 
-/// An answer, read to its end.
+/// A complete HTTP response.
 #[derive(Clone, Default)]
 #[non_exhaustive]
-pub struct Response {
+pub struct FetchResponse {
     /// The status.
     pub status: u16,
-    /// The headers, their names in lower case.
+    /// The headers; names are lower case.
     pub headers: Vec<(String, String)>,
     /// The body.
     pub body: Vec<u8>,
 }
 
-/// Why there is no answer.
+/// Reason why a request failed without a response.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FetchError {
-    /// A URL that is not asked: no `https`, a user in it, or not a URL at all.
-    #[error("`{url}` is not fetched: {reason}")]
+    /// The URL is not allowed: not `https`, with user information, or not a URL.
+    #[error("cannot fetch `{url}`: {reason}")]
     Url {
         /// The URL, without its query.
         url: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
-    /// The name leads into a network that a server has no business to send us to.
-    #[error("`{host}` is at {address}, and a server that is elsewhere must not send us there")]
+    /// The host resolves to an address in a network that servers must not refer to.
+    #[error("`{host}` resolves to {address}, which remote servers are not allowed to refer to")]
     Address {
         /// The host of the URL.
         host: String,
-        /// What it resolved to.
+        /// The resolved address.
         address: std::net::IpAddr,
     },
     /// A redirect that is not followed.
-    #[error("redirected to `{to}`, which is not followed")]
+    #[error("redirect to `{to}` is not followed")]
     Redirect {
-        /// Where it leads.
+        /// The target of the redirect.
         to: String,
     },
-    /// More than is read.
-    #[error("the answer has more than {limit} bytes")]
+    /// The response is too large.
+    #[error("the response has more than {limit} bytes")]
     TooLarge {
         /// The limit, in bytes.
         limit: usize,
     },
-    /// No answer in time.
-    #[error("no answer within {limit:?}")]
+    /// No response in time.
+    #[error("no response within {limit:?}")]
     TimedOut {
-        /// The limit.
+        /// The timeout.
         limit: Duration,
     },
-    /// Nobody there, or the connection broke.
+    /// The server could not be reached, or the connection broke.
     #[error("{0}")]
     Unreachable(String),
 }
 
-impl Request {
-    /// Asks for a document of JSON.
+impl FetchRequest {
+    /// Creates a `GET` request that accepts JSON.
     pub fn get(url: impl Into<String>) -> Self {
         Self {
-            method: Method::Get,
+            method: FetchMethod::Get,
             url: url.into(),
             headers: Vec::new(),
             body: Vec::new(),
@@ -111,17 +111,17 @@ impl Request {
         .header("accept", "application/json")
     }
 
-    /// Sends a body, and expects JSON.
+    /// Creates a `POST` request that accepts JSON.
     pub fn post(url: impl Into<String>, content_type: &str, body: impl Into<Vec<u8>>) -> Self {
         Self {
-            method: Method::Post,
+            method: FetchMethod::Post,
             body: body.into(),
             ..Self::get(url)
         }
         .header("content-type", content_type)
     }
 
-    /// Says something more; its name in lower case.
+    /// Adds a header; the name must be lower case.
     #[must_use]
     pub fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.headers.push((name, Secret::new(value)));
@@ -129,8 +129,8 @@ impl Request {
     }
 }
 
-impl Response {
-    /// Makes an answer, for those who implement [`Fetch`].
+impl FetchResponse {
+    /// Creates a response, for implementations of [`Fetch`].
     pub fn new(status: u16, headers: Vec<(String, String)>, body: impl Into<Vec<u8>>) -> Self {
         Self {
             status,
@@ -139,12 +139,12 @@ impl Response {
         }
     }
 
-    /// Says whether it is a success.
+    /// Returns whether the status is 2xx.
     pub fn is_success(&self) -> bool {
         (200..300).contains(&self.status)
     }
 
-    /// Returns the first header of this name.
+    /// Returns the first header with this name.
     pub fn header(&self, name: &str) -> Option<&str> {
         let mut headers = self.headers.iter();
         let found = headers.find(|(own, _)| own.eq_ignore_ascii_case(name))?;
@@ -152,7 +152,7 @@ impl Response {
     }
 }
 
-impl fmt::Display for Method {
+impl fmt::Display for FetchMethod {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Get => "GET",
@@ -161,16 +161,16 @@ impl fmt::Display for Method {
     }
 }
 
-/// Shows neither the query nor any header nor the body.
-impl fmt::Debug for Request {
+/// Shows neither the query nor headers nor the body.
+impl fmt::Debug for FetchRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let url = self.url.split('?').next().unwrap_or_default();
         write!(f, "{} {url}", self.method)
     }
 }
 
-/// Shows no body: it may hold a token.
-impl fmt::Debug for Response {
+/// Does not show the body, which may contain a token.
+impl fmt::Debug for FetchResponse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} with {} bytes", self.status, self.body.len())
     }

@@ -1,48 +1,50 @@
-//! Authorization for MCP, step by step.
+//! OAuth 2.1 authorization for MCP: the client, the resource server, and the types they share.
 //!
-//! One file per step, and HTTP behind one small trait, [`Fetch`](fetch::Fetch). The language in which both sides speak about it:
+//! All HTTP goes through one small trait, [`Fetch`](fetch::Fetch). Types used by both sides:
 //!
-//! - [`Challenge`]: what a server that refuses says in `WWW-Authenticate`, read and written.
-//! - [`Scopes`]: what a token is good for, and what an operation needs.
-//! - [`is_same_resource`]: whom a token is for.
-//! - [`well_known`]: where metadata is to be found.
-//! - [`ProtectedResource`] and [`AuthorizationServer`]: the metadata itself.
-//! - [`Pkce`]: what ties the code of a login to whoever asked for it.
-//! - [`Secret`]: what is never printed.
+//! - [`Challenge`]: a `WWW-Authenticate` challenge, parsed and written.
+//! - [`Scopes`]: the scopes of a token, or those an operation requires.
+//! - [`is_same_resource`]: compares resource identifiers (token audiences).
+//! - [`well_known`]: the well-known URLs of metadata documents.
+//! - [`ProtectedResource`] and [`AuthorizationServer`]: the metadata documents.
+//! - [`Pkce`]: the PKCE verifier and challenge of a login.
+//! - [`Secret`]: a string that is never printed.
 //!
-//! A client on HTTP asks an [`Authorize`] for what to send along, and tells it of refusals; a [`Failure`] says at which step
-//! there was no token, and what to do about it.
+//! An HTTP client gets the headers of each request from a [`CredentialProvider`] and passes 401 and 403 responses to
+//! it. An [`AuthorizationError`] names the step that failed and the next thing to try.
 //!
-//! With the feature `server` there is `server::ResourceServer`, the guard of a server whose callers come with tokens; with `jwt`,
-//! which comes along, `jwt` and `dpop`: keys, signatures, and proofs that a key is there.
+//! The feature `client` adds `client::OAuth`, which discovers, registers, logs in and refreshes. The feature `server`
+//! adds `server::ResourceServer`, which verifies access tokens. Both enable `jwt`, which adds the modules `jwt` (keys
+//! and signatures) and `dpop` (proofs of possession).
 
-mod authorize;
 mod challenge;
 #[cfg(feature = "client")]
 pub mod client;
+mod credential_provider;
 #[cfg(feature = "jwt")]
 pub mod dpop;
-mod failure;
+mod error;
 pub mod fetch;
 #[cfg(any(feature = "client", feature = "server"))]
-mod form;
+mod form_urlencoded;
 #[cfg(feature = "jwt")]
 pub mod jwt;
 mod metadata;
 mod pkce;
-mod place;
-mod resource;
+mod raw_url;
 mod scope;
 mod secret;
 #[cfg(feature = "server")]
 pub mod server;
 pub mod well_known;
 
-pub use authorize::{Authorize, Credentials, Next, Refused, Sending};
 pub use challenge::{Challenge, InvalidChallenge};
-pub use failure::{Failure, Step};
+pub use credential_provider::{
+    CredentialProvider, Credentials, RetryDecision, UnauthorizedResponse, UnsignedRequest,
+};
+pub use error::{AuthorizationError, AuthorizationStep};
 pub use metadata::{AuthorizationServer, InvalidMetadata, ProtectedResource};
 pub use pkce::Pkce;
-pub use resource::is_same_resource;
+pub use raw_url::is_same_resource;
 pub use scope::{InvalidScope, Scopes};
 pub use secret::Secret;

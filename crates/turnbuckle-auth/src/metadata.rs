@@ -1,4 +1,4 @@
-//! What servers say about themselves: protected resources (RFC 9728) and authorization servers (RFC 8414, OpenID Connect).
+//! Metadata documents of protected resources (RFC 9728) and authorization servers (RFC 8414, OpenID Connect).
 
 #[cfg(test)]
 mod tests;
@@ -9,143 +9,143 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::is_same_resource;
 
-/// The metadata of a protected resource: an MCP server.
+/// Metadata of a protected resource, that is, of an MCP server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ProtectedResource {
-    /// The URL of the server, as tokens name it.
+    /// URL of the server, as used in token audiences.
     pub resource: String,
-    /// The issuers whose tokens it takes.
+    /// The accepted token issuers.
     #[serde(default)]
     pub authorization_servers: Vec<String>,
-    /// What a client may ask for.
+    /// Scopes that a client may request.
     #[serde(
         default,
-        deserialize_with = "or_default",
+        deserialize_with = "null_as_default",
         skip_serializing_if = "Vec::is_empty"
     )]
     pub scopes_supported: Vec<String>,
-    /// How tokens are sent; in MCP only by `header`.
+    /// Ways to send tokens; MCP allows only `header`.
     #[serde(
         default,
-        deserialize_with = "or_default",
+        deserialize_with = "null_as_default",
         skip_serializing_if = "Vec::is_empty"
     )]
     pub bearer_methods_supported: Vec<String>,
-    /// What to call it in front of people.
+    /// Display name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resource_name: Option<String>,
-    /// Where people can read about it.
+    /// URL of the documentation for users.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resource_documentation: Option<String>,
-    /// Whether every token must be bound to a key.
+    /// True if access tokens must be bound to a key with DPoP.
     #[serde(
         default,
-        deserialize_with = "or_default",
+        deserialize_with = "null_as_default",
         skip_serializing_if = "is_false"
     )]
     pub dpop_bound_access_tokens_required: bool,
 }
 
-/// The metadata of an authorization server.
+/// Metadata of an authorization server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct AuthorizationServer {
-    /// Its name, byte for byte.
+    /// The issuer identifier, compared byte for byte.
     pub issuer: String,
-    /// Where people log in.
+    /// URL where users log in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub authorization_endpoint: Option<String>,
-    /// Where tokens are given.
+    /// URL that issues tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token_endpoint: Option<String>,
-    /// Where clients register themselves.
+    /// URL where clients register.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub registration_endpoint: Option<String>,
-    /// Where a device asks for a code that a person types elsewhere.
+    /// URL that issues device codes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_authorization_endpoint: Option<String>,
-    /// Where tokens are looked at.
+    /// URL that describes tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub introspection_endpoint: Option<String>,
-    /// Where its public keys are.
+    /// URL of its public keys.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jwks_uri: Option<String>,
-    /// What can be asked for.
+    /// Scopes that can be requested.
     #[serde(
         default,
-        deserialize_with = "or_default",
+        deserialize_with = "null_as_default",
         skip_serializing_if = "Vec::is_empty"
     )]
     pub scopes_supported: Vec<String>,
-    /// How a token can be had; nothing said means by a code, or implicitly.
+    /// Supported grants; if empty, `authorization_code` and `implicit`.
     #[serde(
         default,
-        deserialize_with = "or_default",
+        deserialize_with = "null_as_default",
         skip_serializing_if = "Vec::is_empty"
     )]
     pub grant_types_supported: Vec<String>,
-    /// How a client can show who it is at the token endpoint; nothing said means by a password in a header.
+    /// Client authentication methods of the token endpoint; if empty, `client_secret_basic`.
     #[serde(
         default,
-        deserialize_with = "or_default",
+        deserialize_with = "null_as_default",
         skip_serializing_if = "Vec::is_empty"
     )]
     pub token_endpoint_auth_methods_supported: Vec<String>,
-    /// How a login can be tied to who began it.
+    /// Supported PKCE methods.
     #[serde(
         default,
-        deserialize_with = "or_default",
+        deserialize_with = "null_as_default",
         skip_serializing_if = "Vec::is_empty"
     )]
     pub code_challenge_methods_supported: Vec<String>,
-    /// How keys that tokens are bound to may sign.
+    /// Algorithms accepted for DPoP proofs.
     #[serde(
         default,
-        deserialize_with = "or_default",
+        deserialize_with = "null_as_default",
         skip_serializing_if = "Vec::is_empty"
     )]
     pub dpop_signing_alg_values_supported: Vec<String>,
-    /// Whether answers to a login say who gives them.
+    /// True if authorization responses contain `iss` (RFC 9207).
     #[serde(
         default,
-        deserialize_with = "or_default",
+        deserialize_with = "null_as_default",
         skip_serializing_if = "is_false"
     )]
     pub authorization_response_iss_parameter_supported: bool,
-    /// Whether the id of a client may be the URL of a document about it.
+    /// True if a client id may be the URL of a client metadata document.
     #[serde(
         default,
-        deserialize_with = "or_default",
+        deserialize_with = "null_as_default",
         skip_serializing_if = "is_false"
     )]
     pub client_id_metadata_document_supported: bool,
 }
 
-/// Why metadata must not be used.
+/// Reason why metadata must not be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InvalidMetadata {
-    /// Not JSON of the right shape.
-    Shape(String),
-    /// It is about another resource than the one that was asked.
-    Resource {
-        /// What it is about.
+    /// Not JSON of the expected shape.
+    InvalidJson(String),
+    /// The document describes another resource than the requested one.
+    ResourceMismatch {
+        /// The resource it describes.
         found: String,
     },
-    /// It names nobody who gives tokens.
+    /// The document lacks an authorization server.
     NoAuthorizationServer,
-    /// It comes from another issuer than the one that was asked.
-    Issuer {
-        /// From whom it comes.
+    /// The document belongs to another issuer than the requested one.
+    IssuerMismatch {
+        /// The issuer in the document.
         found: String,
     },
-    /// A login could be hijacked: the code is not tied to who asked for it by `S256`.
+    /// The server does not announce PKCE with `S256`, so that an authorization code could be stolen.
     NoPkce,
 }
 
 impl ProtectedResource {
-    /// Describes a resource whose tokens come from these issuers.
+    /// Describes a resource that accepts tokens of these issuers.
     pub fn new(
         resource: impl Into<String>,
         issuers: impl IntoIterator<Item = impl Into<String>>,
@@ -158,15 +158,18 @@ impl ProtectedResource {
         }
     }
 
-    /// Reads what a server has answered, and refuses it unless it is about the server that was asked.
+    /// Parses a document, and rejects it unless it describes `expected_resource`.
     ///
-    /// Otherwise a server could send its client to log in for somebody else, and get the token.
-    pub fn parse(json: &[u8], asked: &str) -> Result<ProtectedResource, InvalidMetadata> {
+    /// Otherwise a server could make its client log in for another server and get the token.
+    pub fn parse(
+        json: &[u8],
+        expected_resource: &str,
+    ) -> Result<ProtectedResource, InvalidMetadata> {
         let metadata: ProtectedResource = serde_json::from_slice(json)
-            .map_err(|error| InvalidMetadata::Shape(error.to_string()))?;
-        if !is_same_resource(&metadata.resource, asked) {
+            .map_err(|error| InvalidMetadata::InvalidJson(error.to_string()))?;
+        if !is_same_resource(&metadata.resource, expected_resource) {
             let found = metadata.resource;
-            return Err(InvalidMetadata::Resource { found });
+            return Err(InvalidMetadata::ResourceMismatch { found });
         }
         if metadata.authorization_servers.is_empty() {
             return Err(InvalidMetadata::NoAuthorizationServer);
@@ -176,23 +179,24 @@ impl ProtectedResource {
 }
 
 impl AuthorizationServer {
-    /// Reads what a server has answered, and refuses it unless its issuer is, byte for byte, the one that was asked.
+    /// Parses a document, and rejects it unless its issuer equals `issuer` byte for byte.
     pub fn parse(json: &[u8], issuer: &str) -> Result<AuthorizationServer, InvalidMetadata> {
         let metadata: AuthorizationServer = serde_json::from_slice(json)
-            .map_err(|error| InvalidMetadata::Shape(error.to_string()))?;
+            .map_err(|error| InvalidMetadata::InvalidJson(error.to_string()))?;
         if metadata.issuer != issuer {
             let found = metadata.issuer;
-            return Err(InvalidMetadata::Issuer { found });
+            return Err(InvalidMetadata::IssuerMismatch { found });
         }
         Ok(metadata)
     }
 
-    /// Refuses a server that does not say that it ties codes by `S256`; silence is no.
+    /// Returns an error unless the server announces PKCE with `S256`.
     pub fn check_pkce(&self) -> Result<(), InvalidMetadata> {
         let methods = &self.code_challenge_methods_supported;
-        match methods.iter().any(|method| method == "S256") {
-            true => Ok(()),
-            false => Err(InvalidMetadata::NoPkce),
+        if methods.iter().any(|method| method == "S256") {
+            Ok(())
+        } else {
+            Err(InvalidMetadata::NoPkce)
         }
     }
 }
@@ -200,18 +204,20 @@ impl AuthorizationServer {
 impl fmt::Display for InvalidMetadata {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            InvalidMetadata::Shape(error) => write!(f, "the metadata cannot be read: {error}"),
-            InvalidMetadata::Resource { found } => {
-                write!(f, "the metadata is about another resource, {found:?}")
+            InvalidMetadata::InvalidJson(error) => {
+                write!(f, "invalid metadata: {error}")
+            }
+            InvalidMetadata::ResourceMismatch { found } => {
+                write!(f, "the metadata describes another resource: {found:?}")
             }
             InvalidMetadata::NoAuthorizationServer => {
-                f.write_str("the metadata names no authorization server")
+                f.write_str("the metadata has no authorization server")
             }
-            InvalidMetadata::Issuer { found } => {
-                write!(f, "the metadata is of another issuer, {found:?}")
+            InvalidMetadata::IssuerMismatch { found } => {
+                write!(f, "the metadata belongs to another issuer: {found:?}")
             }
             InvalidMetadata::NoPkce => {
-                f.write_str("the authorization server does not offer PKCE with S256")
+                f.write_str("the authorization server does not support PKCE with S256")
             }
         }
     }
@@ -219,8 +225,8 @@ impl fmt::Display for InvalidMetadata {
 
 impl std::error::Error for InvalidMetadata {}
 
-/// Some servers write `null` for what they do not have.
-fn or_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+/// Reads `null`, which some servers send for absent members, as the default value.
+fn null_as_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
     T: Default + Deserialize<'de>,
@@ -229,10 +235,7 @@ where
     Ok(value.unwrap_or_default())
 }
 
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde hands out references"
-)]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
 fn is_false(value: &bool) -> bool {
     !value
 }

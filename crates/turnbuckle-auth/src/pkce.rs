@@ -1,37 +1,37 @@
-//! What ties the code of a login to whoever asked for it (RFC 7636), by the method `S256` only.
+//! PKCE (RFC 7636), with the method `S256` only.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use sha2::{Digest, Sha256};
 
 use crate::Secret;
 
-/// A secret that goes with the token request, and its hash that goes with the authorization request.
+/// A code verifier for the token request, and its hash for the authorization request.
 #[derive(Clone, Debug)]
 pub struct Pkce {
     verifier: Secret,
 }
 
 impl Pkce {
-    /// Makes a new one, of 256 random bits.
+    /// Creates a verifier of 256 random bits.
     ///
-    /// Fails where the operating system has no randomness to give.
+    /// Fails if the operating system cannot provide randomness.
     pub fn random() -> std::io::Result<Pkce> {
         let mut bytes = [0; 32];
         getrandom::fill(&mut bytes).map_err(std::io::Error::other)?;
-        Ok(Pkce::with(URL_SAFE_NO_PAD.encode(bytes)))
+        Ok(Pkce::from_verifier(URL_SAFE_NO_PAD.encode(bytes)))
     }
 
-    fn with(verifier: String) -> Pkce {
+    fn from_verifier(verifier: String) -> Pkce {
         let verifier = Secret::new(verifier);
         Pkce { verifier }
     }
 
-    /// Returns the `code_verifier`, for the token request alone.
+    /// Returns the `code_verifier`, which is sent only in the token request.
     pub fn verifier(&self) -> &Secret {
         &self.verifier
     }
 
-    /// Returns the `code_challenge`, for the authorization request.
+    /// Returns the `code_challenge` for the authorization request.
     pub fn challenge(&self) -> String {
         URL_SAFE_NO_PAD.encode(Sha256::digest(self.verifier.expose()))
     }
@@ -43,8 +43,8 @@ mod tests {
 
     #[test]
     fn the_challenge_is_the_hash_that_the_standard_shows() {
-        // The example of RFC 7636, appendix B.
-        let pkce = Pkce::with("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk".into());
+        // Example of RFC 7636, appendix B.
+        let pkce = Pkce::from_verifier("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk".into());
 
         assert_eq!(
             pkce.challenge(),

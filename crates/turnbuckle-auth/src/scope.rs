@@ -1,4 +1,4 @@
-//! What a token is good for: a set of names, written with spaces between them.
+//! Scopes: a set of names, written with spaces between them.
 
 use std::{collections::BTreeSet, fmt, str::FromStr};
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// A set of scopes, as in the `scope` of a challenge, a request or a token.
 ///
-/// Order and repetition mean nothing; two sets of the same names are equal.
+/// Order and repetition are ignored.
 ///
 /// ```
 /// use turnbuckle_auth::Scopes;
@@ -24,34 +24,34 @@ pub struct Scopes {
     names: BTreeSet<String>,
 }
 
-/// A character that no scope may hold: a space within a name, a quote, a backslash, or one beyond ASCII.
+/// A scope contains a character that is not allowed: a control character, a quote, a backslash or non-ASCII.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InvalidScope;
 
 impl Scopes {
-    /// Says whether there are none.
+    /// Returns whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.names.is_empty()
     }
 
-    /// Says whether this scope is one of them.
+    /// Returns whether the set contains the scope.
     pub fn contains(&self, scope: &str) -> bool {
         self.names.contains(scope)
     }
 
-    /// Says whether all of `needed` are among them.
+    /// Returns whether the set contains all of `needed`.
     pub fn covers(&self, needed: &Scopes) -> bool {
         needed.names.is_subset(&self.names)
     }
 
-    /// Returns those of both: what to ask for when more is needed than was granted.
+    /// Returns the scopes of both sets: the ones to request when a token has too few.
     #[must_use]
     pub fn union(&self, other: &Scopes) -> Scopes {
         let names = self.names.union(&other.names).cloned().collect();
         Scopes { names }
     }
 
-    /// Returns each of them, in order.
+    /// Iterates over the scopes in order.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         self.names.iter().map(String::as_str)
     }
@@ -60,10 +60,10 @@ impl Scopes {
 impl FromStr for Scopes {
     type Err = InvalidScope;
 
-    /// Reads names with spaces between them; more spaces than needed are fine.
+    /// Parses names separated by one or more spaces.
     fn from_str(text: &str) -> Result<Self, InvalidScope> {
         let names = text.split(' ').filter(|name| !name.is_empty());
-        names.map(checked).collect()
+        names.map(validate_name).collect()
     }
 }
 
@@ -100,14 +100,14 @@ impl fmt::Display for Scopes {
 
 impl fmt::Display for InvalidScope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a scope is made of visible ASCII without quotes and backslashes")
+        f.write_str("a scope consists of visible ASCII characters without quotes and backslashes")
     }
 }
 
 impl std::error::Error for InvalidScope {}
 
-/// What RFC 6749 lets a scope be made of.
-fn checked(name: &str) -> Result<String, InvalidScope> {
+/// Checks the characters of a scope (RFC 6749, section 3.3).
+fn validate_name(name: &str) -> Result<String, InvalidScope> {
     let is_allowed = |byte: u8| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\';
     if name.bytes().all(is_allowed) {
         Ok(name.to_owned())
@@ -118,7 +118,6 @@ fn checked(name: &str) -> Result<String, InvalidScope> {
 
 #[cfg(test)]
 mod tests {
-
     use super::*;
 
     fn scopes(text: &str) -> Scopes {
@@ -139,7 +138,7 @@ mod tests {
         assert!(!scopes("a").covers(&scopes("a b")));
         assert!(
             !scopes("files").covers(&scopes("files:read")),
-            "a name is no prefix"
+            "not a prefix match"
         );
     }
 

@@ -1,37 +1,37 @@
-//! Tokens, codes and passwords: what must never be seen in a log.
+//! Tokens, codes and passwords, which must not be logged.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A text that prints as `***`.
+/// A string that prints as `***`.
 ///
-/// It is written out only where somebody asks for it by [`expose`](Secret::expose), and where it is serialised: into a request,
-/// or into a file that only its owner can read.
+/// The text is accessible through [`expose`](Secret::expose) and through serialization, which is for requests and for
+/// files that only their owner can read.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Secret(String);
 
 impl Secret {
-    /// Keeps a text secret.
+    /// Wraps a text.
     pub fn new(text: impl Into<String>) -> Secret {
         Secret(text.into())
     }
 
-    /// Returns the text itself.
+    /// Returns the text.
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    /// Says whether both are the same, in a time that tells nothing about where they differ.
+    /// Compares two secrets in a time that does not depend on where they differ.
     ///
-    /// How long the longer one is can still be seen.
-    pub fn is_same(&self, other: &Secret) -> bool {
+    /// The time still depends on the length of the longer one.
+    pub fn constant_time_eq(&self, other: &Secret) -> bool {
         let (one, other) = (self.0.as_bytes(), other.0.as_bytes());
         let longest = one.len().max(other.len());
         let byte = |text: &[u8], at: usize| text.get(at).copied().unwrap_or_default();
         let difference = (0..longest).fold(0, |all, at| all | (byte(one, at) ^ byte(other, at)));
-        // Kept as a value until the very end, so that no comparison inside the loop can be left early.
+        // Accumulated until the end, so that the compiler cannot leave the loop early.
         std::hint::black_box(difference) == 0 && one.len() == other.len()
     }
 }
@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn only_the_same_text_is_the_same() {
-        let same = |one: &str, other: &str| Secret::new(one).is_same(&Secret::new(other));
+        let same = |one: &str, other: &str| Secret::new(one).constant_time_eq(&Secret::new(other));
 
         assert!(same("sesame", "sesame") && same("", ""));
         for (one, other) in [("a", "b"), ("a", "aa"), ("a", "a\0"), ("", "\0"), ("a", "")] {

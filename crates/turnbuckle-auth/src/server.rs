@@ -1,42 +1,38 @@
-//! The resource server: who is let in with which token.
+//! The resource server: verifies access tokens.
 //!
-//! [`ResourceServer`] is the [`Guard`](turnbuckle_protocol::guard::Guard) of an MCP server whose callers come with tokens of an
-//! authorization server. It issues no tokens itself, and passes none on.
+//! [`ResourceServer`] is the [`Guard`](turnbuckle_protocol::guard::Guard) of an MCP server that accepts tokens of
+//! authorization servers. It neither issues nor forwards tokens.
 
-mod admit;
-mod cache;
+mod authenticate;
+mod authorization_header;
+mod cached_document;
 mod claims;
-mod clock;
-mod discovery;
-mod documents;
-mod flaw;
-mod hierarchy;
-mod introspection;
 mod issuer;
-mod kept;
-mod keys;
-mod presented;
-mod refusal;
+mod metadata_documents;
+mod rejection;
 #[cfg(test)]
 mod tests;
-mod verify;
-
-pub use issuer::Issuer;
+mod token_cache;
 
 use std::{
     fmt, io,
     sync::Arc,
-    time::{Duration, SystemTime},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
+use claims::ClaimsPolicy;
+pub use issuer::TrustedIssuer;
+use metadata_documents::MetadataSettings;
+use token_cache::TokenCache;
 use turnbuckle_protocol::Principal;
 
-use self::{cache::Cache, claims::Policy, clock::Clock, documents::Documents};
-use crate::{Scopes, Secret, dpop::Proofs, fetch::Fetch, jwt::Algorithm, place::Place};
+use crate::{
+    Scopes, Secret, dpop::ProofVerifier, fetch::Fetch, jwt::SignatureAlgorithm, raw_url::RawUrl,
+};
 
-/// Lets in whoever brings a token that was issued for this very server.
+/// Authenticates requests by access tokens issued for this server.
 ///
-/// A token is verified by the keys of its issuer, by asking its issuer, or by being one of a few that are simply known:
+/// A token is verified with the keys of its issuer, by introspection, or by comparison with a few static tokens:
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -44,201 +40,210 @@ use crate::{Scopes, Secret, dpop::Proofs, fetch::Fetch, jwt::Algorithm, place::P
 /// # use turnbuckle_auth::{Secret, fetch::*};
 /// # struct Offline;
 /// # impl Fetch for Offline {
-/// #     fn fetch(&self, _: Request) -> turnbuckle_protocol::guard::BoxFuture<'_, Result<Response, FetchError>> {
+/// #     fn fetch(&self, _: FetchRequest) -> turnbuckle_protocol::guard::BoxFuture<'_, Result<FetchResponse, FetchError>> {
 /// #         Box::pin(async { Err(FetchError::Unreachable("offline".into())) })
 /// #     }
 /// # }
 /// # let fetch = Arc::new(Offline);
-/// use turnbuckle_auth::server::{Issuer, ResourceServer};
+/// use turnbuckle_auth::server::{ResourceServer, TrustedIssuer};
 /// use turnbuckle_protocol::Principal;
 ///
-/// let guard = ResourceServer::new("https://api.example.com/mcp", fetch)?
-///     .issuer(Issuer::jwt("https://auth.example.com"))
-///     .require("mcp".parse()?)
-///     .offer("mcp files:read files:write".parse()?)
-///     .implies("files:write", ["files:read"])
-///     .token(Secret::new("a long random text"), Principal::new("local", "monitoring"));
+/// let server = ResourceServer::new("https://api.example.com/mcp", fetch)?
+///     .issuer(TrustedIssuer::jwt("https://auth.example.com"))
+///     .require_scopes("mcp".parse()?)
+///     .advertise_scopes("mcp files:read files:write".parse()?)
+///     .scope_implies("files:write", ["files:read"])
+///     .static_token(Secret::new("a long random text"), Principal::new("local", "monitoring"));
 /// # Ok(())
 /// # }
 /// ```
 ///
-/// What is verified is remembered for a short while, so that most requests cost a hash and a look-up. If neither the keys nor the
-/// answer of an issuer can be had, its tokens are refused with 503: nobody is let in on trust.
+/// Results are cached for a short time, so that most requests cost a hash and a lookup. If an issuer cannot be reached,
+/// its tokens are rejected with 503.
 pub struct ResourceServer {
     resource: String,
-    policy: Policy,
-    issuers: Vec<Issuer>,
-    tokens: Vec<(Secret, Arc<Principal>)>,
-    required: Scopes,
-    offered: Scopes,
-    algorithms: Vec<Algorithm>,
+    policy: ClaimsPolicy,
+    issuers: Vec<TrustedIssuer>,
+    static_tokens: Vec<(Secret, Arc<Principal>)>,
+    required_scopes: Scopes,
+    advertised_scopes: Scopes,
+    algorithms: Vec<SignatureAlgorithm>,
     dpop: DpopPolicy,
-    proofs: Proofs,
-    documents: Documents,
-    verified: Cache<claims::Verified>,
-    rejected: Cache<flaw::Flaw>,
+    proof_verifier: ProofVerifier,
+    metadata_settings: MetadataSettings,
+    verified: TokenCache<claims::VerifiedToken>,
+    rejected: TokenCache<rejection::TokenError>,
     fetch: Arc<dyn Fetch>,
     clock: Clock,
 }
 
-/// Which tokens are taken: those that anybody can use, or those that are bound to a key (RFC 9449).
+/// The kinds of tokens that are accepted: bearer tokens, or tokens bound to a key (RFC 9449).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DpopPolicy {
-    /// Both; one that is bound only together with a proof that its key is there.
+    /// Both; a bound token requires a proof.
     #[default]
     Accept,
-    /// Only those that are bound. Tokens that are known from the start never are.
+    /// Only bound tokens, which excludes static tokens.
     Require,
-    /// Only those that are not.
-    Refuse,
+    /// Only bearer tokens.
+    Reject,
 }
 
-/// A text that is no URL of a server: not `http` or `https`, or with a user or a fragment.
+/// The text is not a valid resource URL: not `http` or `https`, or with a user or a fragment.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{}` is no URL that tokens could be issued for", .0.escape_default())]
-pub struct InvalidResource(pub String);
+#[error("`{}` is not a valid resource URL", .0.escape_default())]
+pub struct InvalidResourceUrl(pub String);
 
 impl ResourceServer {
-    /// Protects the server at this URL: tokens name it as their audience, and metadata as the resource.
+    /// Protects the server at this URL, which is the audience of tokens and the resource of the metadata.
     ///
-    /// Everything that is asked of issuers is asked through `fetch`.
+    /// Requests to issuers are sent with `fetch`.
     pub fn new(
         resource: impl Into<String>,
         fetch: Arc<dyn Fetch>,
-    ) -> Result<Self, InvalidResource> {
+    ) -> Result<Self, InvalidResourceUrl> {
         let resource = resource.into();
-        if Place::parse(&resource).is_none() {
-            return Err(InvalidResource(resource));
+        if RawUrl::parse(&resource).is_none() {
+            return Err(InvalidResourceUrl(resource));
         }
         Ok(Self {
-            policy: Policy::new(&resource),
+            policy: ClaimsPolicy::new(&resource),
             resource,
             issuers: Vec::new(),
-            tokens: Vec::new(),
-            required: Scopes::default(),
-            offered: Scopes::default(),
-            algorithms: Algorithm::ALL.to_vec(),
+            static_tokens: Vec::new(),
+            required_scopes: Scopes::default(),
+            advertised_scopes: Scopes::default(),
+            algorithms: SignatureAlgorithm::ALL.to_vec(),
             dpop: DpopPolicy::default(),
-            proofs: Proofs::default(),
-            documents: Documents::default(),
-            verified: Cache::new(4_096),
-            rejected: Cache::new(4_096),
+            proof_verifier: ProofVerifier::default(),
+            metadata_settings: MetadataSettings::default(),
+            verified: TokenCache::new(4_096),
+            rejected: TokenCache::new(4_096),
             fetch,
             clock: Clock::default(),
         })
     }
 
-    /// Takes the tokens of an issuer; may be called for several.
+    /// Accepts tokens of an issuer; may be called several times.
     #[must_use]
-    pub fn issuer(mut self, issuer: Issuer) -> Self {
+    pub fn issuer(mut self, issuer: TrustedIssuer) -> Self {
         self.issuers.push(issuer);
         self
     }
 
-    /// Takes one token, and knows whose it is.
+    /// Accepts one fixed token for a principal.
     #[must_use]
-    pub fn token(mut self, token: Secret, principal: Principal) -> Self {
-        self.tokens.push((token, Arc::new(principal)));
-        self.with_implied()
+    pub fn static_token(mut self, token: Secret, principal: Principal) -> Self {
+        self.static_tokens.push((token, Arc::new(principal)));
+        self.expand_static_tokens()
     }
 
-    /// Takes tokens for this audience too, byte for byte; for issuers that name a server otherwise than by its URL.
+    /// Also accepts tokens for this audience, compared byte for byte; for issuers that do not use the URL of the
+    /// server.
     #[must_use]
     pub fn audience(mut self, audience: impl Into<String>) -> Self {
         self.policy.audiences.push(audience.into());
         self
     }
 
-    /// Requires these scopes of every request.
+    /// Requires these scopes for every request.
     #[must_use]
-    #[expect(clippy::needless_pass_by_value, reason = "so it reads with `parse`")]
-    pub fn require(mut self, scopes: Scopes) -> Self {
-        self.required = self.required.union(&scopes);
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "allows passing the result of `parse`"
+    )]
+    pub fn require_scopes(mut self, scopes: Scopes) -> Self {
+        self.required_scopes = self.required_scopes.union(&scopes);
         self
     }
 
-    /// Tells clients that these scopes can be asked for.
+    /// Lists these scopes in the metadata, so that clients can request them.
     #[must_use]
-    #[expect(clippy::needless_pass_by_value, reason = "so it reads with `parse`")]
-    pub fn offer(mut self, scopes: Scopes) -> Self {
-        self.offered = self.offered.union(&scopes);
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "allows passing the result of `parse`"
+    )]
+    pub fn advertise_scopes(mut self, scopes: Scopes) -> Self {
+        self.advertised_scopes = self.advertised_scopes.union(&scopes);
         self
     }
 
-    /// Says that whoever has a scope has others with it.
+    /// Declares that a scope includes other scopes.
     #[must_use]
-    pub fn implies(
+    pub fn scope_implies(
         mut self,
         scope: impl Into<String>,
         implied: impl IntoIterator<Item = impl Into<String>>,
     ) -> Self {
         self.policy.hierarchy.add(scope.into(), implied);
-        self.with_implied()
+        self.expand_static_tokens()
     }
 
-    fn with_implied(mut self) -> Self {
-        for (_, principal) in &mut self.tokens {
+    fn expand_static_tokens(mut self) -> Self {
+        for (_, principal) in &mut self.static_tokens {
             let principal = Arc::make_mut(principal);
             self.policy.hierarchy.expand(&mut principal.scopes);
         }
         self
     }
 
-    /// Says whether tokens may or must be bound to a key; if nothing is said, they may.
+    /// Sets whether tokens may or must be bound to a key; they may by default.
     #[must_use]
     pub fn dpop(mut self, policy: DpopPolicy) -> Self {
         self.dpop = policy;
         self
     }
 
-    /// Wants every proof to repeat a nonce that this server gave out at most five minutes ago.
+    /// Requires every proof to contain a nonce that this server issued at most five minutes ago.
     ///
-    /// Nonces of one process mean nothing to another: with several behind one URL, clients ask twice when they change places.
-    /// Fails where the operating system has no randomness to give.
+    /// Processes do not recognize the nonces of other processes: with several behind one URL, clients have to retry
+    /// when they reach another one. Fails if the operating system cannot provide randomness.
     pub fn require_dpop_nonce(mut self) -> io::Result<Self> {
-        self.proofs = self.proofs.require_nonce()?;
+        self.proof_verifier = self.proof_verifier.require_nonce()?;
         Ok(self)
     }
 
-    /// Bears with clocks that differ by this much; a minute if nothing is said.
+    /// Sets the tolerated clock difference; one minute by default.
     #[must_use]
     pub fn leeway(mut self, leeway: Duration) -> Self {
         self.policy.leeway = leeway.as_secs();
         self
     }
 
-    /// Takes only tokens and proofs that are signed in one of these ways; all of [`Algorithm::ALL`] if nothing is said.
+    /// Accepts only tokens and proofs with one of these algorithms; by default all of [`SignatureAlgorithm::ALL`].
     #[must_use]
-    pub fn algorithms(mut self, algorithms: impl IntoIterator<Item = Algorithm>) -> Self {
+    pub fn algorithms(mut self, algorithms: impl IntoIterator<Item = SignatureAlgorithm>) -> Self {
         self.algorithms = algorithms.into_iter().collect();
-        self.proofs = self.proofs.algorithms(self.algorithms.iter().copied());
+        self.proof_verifier = self
+            .proof_verifier
+            .algorithms(self.algorithms.iter().copied());
         self
     }
 
-    /// Says in the metadata what to call the server in front of people.
+    /// Sets the display name in the metadata.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
-        self.documents.name = Some(name.into());
+        self.metadata_settings.name = Some(name.into());
         self
     }
 
-    /// Says in the metadata where people can read about the server.
+    /// Sets the documentation URL in the metadata.
     #[must_use]
     pub fn documentation(mut self, url: impl Into<String>) -> Self {
-        self.documents.documentation = Some(url.into());
+        self.metadata_settings.documentation = Some(url.into());
         self
     }
 
-    /// Serves the metadata of the first issuer as well, for clients of the revision that looks for it here (2025-03-26).
+    /// Also serves the metadata of the first issuer, for clients of 2025-03-26, which look for it at the MCP server.
     ///
-    /// It is fetched from the issuer, and passed on only if it is the issuer's own.
+    /// The document is fetched from the issuer, and served only if its issuer is correct.
     #[must_use]
     pub fn republish_issuer_metadata(mut self) -> Self {
-        self.documents.republish = true;
+        self.metadata_settings.republish = true;
         self
     }
 
-    /// Tells the time by another clock.
+    /// Replaces the system clock.
     #[must_use]
     pub fn clock(mut self, now: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
         self.clock = Clock::new(now);
@@ -246,14 +251,40 @@ impl ResourceServer {
     }
 }
 
-/// Shows whom it trusts, and no token.
+/// Shows no tokens.
 impl fmt::Debug for ResourceServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ResourceServer")
             .field("resource", &self.resource)
             .field("issuers", &self.issuers)
-            .field("required", &self.required)
+            .field("required_scopes", &self.required_scopes)
             .field("dpop", &self.dpop)
             .finish_non_exhaustive()
+    }
+}
+
+/// Returns the current time; tests can replace it.
+#[derive(Clone)]
+struct Clock(Arc<dyn Fn() -> SystemTime + Send + Sync>);
+
+impl Clock {
+    fn new(now: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
+        Self(Arc::new(now))
+    }
+
+    fn time(&self) -> SystemTime {
+        (self.0)()
+    }
+
+    /// Returns the Unix time in seconds.
+    fn now(&self) -> u64 {
+        let since = self.time().duration_since(UNIX_EPOCH);
+        since.unwrap_or_default().as_secs()
+    }
+}
+
+impl Default for Clock {
+    fn default() -> Self {
+        Self::new(SystemTime::now)
     }
 }

@@ -1,10 +1,10 @@
-//! Where metadata is to be found, when nobody has said so.
+//! Well-known URLs of metadata documents.
 
-use crate::place::Place;
+use crate::raw_url::RawUrl;
 
-/// Returns where the metadata of a protected resource may be: below its path, then at the root of its origin.
+/// Returns the URLs where the metadata of a protected resource may be: below its path, then at the root of its origin.
 ///
-/// Nothing if the URL is none that could be fetched.
+/// Returns nothing if `resource` is not a URL that can be fetched.
 ///
 /// ```
 /// use turnbuckle_auth::well_known;
@@ -18,29 +18,29 @@ use crate::place::Place;
 /// );
 /// ```
 pub fn protected_resource(resource: &str) -> Vec<String> {
-    let Some(place) = Place::parse(resource) else {
+    let Some(raw_url) = RawUrl::parse(resource) else {
         return Vec::new();
     };
-    let root = format!("{}/.well-known/oauth-protected-resource", place.origin);
-    let below = format!("{}{}", place.path_below_root(), place.query);
+    let root = format!("{}/.well-known/oauth-protected-resource", raw_url.origin);
+    let below = format!("{}{}", raw_url.path_below_root(), raw_url.query);
     match below.as_str() {
         "" => vec![root],
         below => vec![format!("{root}{below}"), root],
     }
 }
 
-/// Returns where the metadata of an authorization server may be, in the order in which to try.
+/// Returns the URLs where the metadata of an authorization server may be, in the order to try them.
 ///
-/// With a path in the issuer, that is RFC 8414 with the path behind, OpenID Connect with the path behind, and OpenID Connect
-/// with the path in front.
+/// For an issuer with a path: RFC 8414 with the path appended, OpenID Connect with the path appended, OpenID Connect
+/// with the path prepended.
 pub fn authorization_server(issuer: &str) -> Vec<String> {
     const OAUTH: &str = "/.well-known/oauth-authorization-server";
     const OPENID: &str = "/.well-known/openid-configuration";
-    let Some(place) = Place::parse(issuer).filter(|place| place.query.is_empty()) else {
+    let Some(raw_url) = RawUrl::parse(issuer).filter(|raw_url| raw_url.query.is_empty()) else {
         return Vec::new();
     };
-    let origin = place.origin;
-    match place.path_below_root().trim_end_matches('/') {
+    let origin = raw_url.origin;
+    match raw_url.path_below_root().trim_end_matches('/') {
         "" => vec![format!("{origin}{OAUTH}"), format!("{origin}{OPENID}")],
         path => vec![
             format!("{origin}{OAUTH}{path}"),

@@ -1,98 +1,100 @@
-//! What is known to be broken, so that only what is new counts.
+//! A baseline of known violations, so that only new ones fail a check.
 //!
-//! A line for each: the rule, the revision and the transport, and after `#` whatever people want to say. A revision or a
-//! transport that is left out, or is `*`, means all of them.
+//! Each line has a rule, a revision and a transport, and an optional comment after `#`. A missing revision or
+//! transport, or `*`, means all.
 //!
 //! ```text
 //! # Until the gateway is replaced.
 //! http.get-without-stream  2025-11-25  http
-//! tools.unknown-tool       *           *     # answers with a result
+//! tools.unknown-tool       *           *     # returns a result
 //! ```
 //!
-//! The same as JSON is a list of objects with `rule`, `revision`, `transport` and `why`.
+//! The JSON form is an array of objects with `rule`, `revision`, `transport` and `why`.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use turnbuckle_protocol::revision::Revision;
 
-use crate::catalogue;
-use crate::report::{Report, Ruling, Run, Verdict, View};
+use crate::{
+    catalog,
+    report::{Report, ReportOptions, RuleOutcome, RuleResult, RunReport},
+};
 
-/// The transports, as reports name them.
+/// The transport names used in reports.
 const TRANSPORTS: [&str; 4] = ["stdio", "lines", "http", "http+sse"];
 
-/// What is known to be broken.
+/// A list of known violations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Baseline {
-    entries: Vec<Entry>,
+    entries: Vec<BaselineEntry>,
 }
 
-/// A rule that is known to be broken, and where.
+/// A known violation and where it occurs.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
-pub struct Entry {
+pub struct BaselineEntry {
     /// The rule.
     pub rule: String,
-    /// The revision; all if there is none.
+    /// The revision; all if `None`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
-    /// The transport; all if there is none.
+    /// The transport; all if `None`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transport: Option<String>,
-    /// What people say about it.
+    /// A comment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }
 
-/// Why a text is no baseline.
+/// A text could not be parsed as a baseline.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum BadBaseline {
-    /// It begins like JSON and is not what we know.
-    #[error("it is no list of known failures: {0}")]
+pub enum BaselineError {
+    /// The text starts like JSON but does not parse.
+    #[error("invalid baseline: {0}")]
     Json(serde_json::Error),
-    /// A line has more words than a rule, a revision and a transport.
-    #[error(
-        "line {0} has more than a rule, a revision and a transport; what people say stands after `#`"
-    )]
+    /// A line has more fields than a rule, a revision and a transport.
+    #[error("line {0}: expected a rule, a revision and a transport; comments start with `#`")]
     TooManyWords(usize),
-    /// A word is no revision.
-    #[error("`{0}` is no revision")]
-    NoRevision(String),
-    /// A word is no transport.
-    #[error("`{0}` is no transport: there is {list}", list = TRANSPORTS.join(", "))]
-    NoTransport(String),
-    /// There is no such rule.
+    /// The revision is unknown.
+    #[error("unknown revision `{0}`")]
+    UnknownRevision(String),
+    /// The transport is unknown.
+    #[error("unknown transport `{0}`: expected one of {list}", list = TRANSPORTS.join(", "))]
+    UnknownTransport(String),
+    /// The rule is unknown.
     #[error(transparent)]
-    NoRule(#[from] catalogue::Unknown),
+    UnknownRule(#[from] catalog::UnknownRule),
 }
 
 impl Baseline {
-    /// Reads known failures: lines, or JSON.
+    /// Parses a baseline: lines or JSON.
     ///
     /// # Errors
     ///
-    /// If it is neither, or names a rule or a revision that does not exist.
-    pub fn parse(text: &str) -> Result<Self, BadBaseline> {
-        let entries = match text.trim_start().starts_with('[') {
-            true => serde_json::from_str(text).map_err(BadBaseline::Json)?,
-            false => lines(text)?,
+    /// If the text does not parse, or names an unknown rule, revision or transport.
+    pub fn parse(text: &str) -> Result<Self, BaselineError> {
+        let entries = if text.trim_start().starts_with('[') {
+            serde_json::from_str(text).map_err(BaselineError::Json)?
+        } else {
+            lines(text)?
         };
         for entry in &entries {
-            entry.ensure()?;
+            entry.validate()?;
         }
         Ok(Self { entries })
     }
 
-    /// Returns a baseline with all that counts and is broken.
-    pub fn of(report: &Report, view: &View) -> Self {
-        let broken = report.rulings().filter(|(_, ruling)| {
-            matches!(ruling.verdict, Verdict::Broken { .. }) && ruling.level >= view.counts
+    /// Returns a baseline of all violations in a report that count as failures.
+    pub fn from_report(report: &Report, options: &ReportOptions) -> Self {
+        let broken = report.results().filter(|(_, result)| {
+            matches!(result.outcome, RuleOutcome::Violated { .. })
+                && result.level >= options.fail_on
         });
-        let entry = |(run, ruling): (&Run, &Ruling)| Entry {
-            rule: ruling.rule.id.to_owned(),
+        let entry = |(run, result): (&RunReport, &RuleResult)| BaselineEntry {
+            rule: result.rule.id.to_owned(),
             revision: Some(run.revision.as_str().to_owned()),
             transport: Some(run.transport.to_owned()),
             why: None,
@@ -103,35 +105,35 @@ impl Baseline {
         Self { entries }
     }
 
-    /// Marks what is known in a report, and notes what is known and not broken any more.
+    /// Marks known violations in a report, and collects baseline entries that no longer apply.
     ///
-    /// What was not looked at, or could not be tested, may be as broken as before.
+    /// Entries for rules that were skipped or not tested are kept.
     pub fn apply(&self, report: &mut Report) {
-        report.stale.clear();
+        report.stale_baseline.clear();
         for entry in &self.entries {
-            let (mut seen, mut open) = (false, false);
+            let (mut evidence, mut open) = (false, false);
             for run in report.runs.iter_mut().filter(|run| entry.is_about(run)) {
-                let rulings = run.rulings.iter_mut();
-                for ruling in rulings.filter(|ruling| ruling.rule.id == entry.rule) {
-                    seen = true;
-                    ruling.known |= matches!(ruling.verdict, Verdict::Broken { .. });
+                let results = run.results.iter_mut();
+                for result in results.filter(|result| result.rule.id == entry.rule) {
+                    evidence = true;
+                    result.in_baseline |= matches!(result.outcome, RuleOutcome::Violated { .. });
                     open |= matches!(
-                        ruling.verdict,
-                        Verdict::Broken { .. } | Verdict::NotTested(_)
+                        result.outcome,
+                        RuleOutcome::Violated { .. } | RuleOutcome::NotTested(_)
                     );
                 }
             }
-            if seen && !open {
-                report.stale.push(entry.clone());
+            if evidence && !open {
+                report.stale_baseline.push(entry.clone());
             }
         }
     }
 }
 
-/// The same lines as are read.
+/// Writes the line format.
 impl fmt::Display for Baseline {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("# What `turnbuckle check` found and is known: rule, revision, transport.\n")?;
+        f.write_str("# Known violations of `turnbuckle check`: rule, revision, transport.\n")?;
         for entry in &self.entries {
             writeln!(f, "{entry}")?;
         }
@@ -139,31 +141,32 @@ impl fmt::Display for Baseline {
     }
 }
 
-impl Entry {
-    fn is_about(&self, run: &Run) -> bool {
-        let fits = |wanted: &Option<String>, is: &str| wanted.as_ref().is_none_or(|one| one == is);
+impl BaselineEntry {
+    fn is_about(&self, run: &RunReport) -> bool {
+        let fits =
+            |expected: &Option<String>, is: &str| expected.as_ref().is_none_or(|one| one == is);
         fits(&self.revision, run.revision.as_str()) && fits(&self.transport, run.transport)
     }
 
-    fn ensure(&self) -> Result<(), BadBaseline> {
-        if catalogue::find(&self.rule).is_none() {
-            return Err(catalogue::Unknown::new(&self.rule).into());
+    fn validate(&self) -> Result<(), BaselineError> {
+        if catalog::find(&self.rule).is_none() {
+            return Err(catalog::UnknownRule::new(&self.rule).into());
         }
         if let Some(date) = &self.revision
             && date.parse::<Revision>().is_err()
         {
-            return Err(BadBaseline::NoRevision(date.clone()));
+            return Err(BaselineError::UnknownRevision(date.clone()));
         }
         match &self.transport {
             Some(name) if !TRANSPORTS.contains(&name.as_str()) => {
-                Err(BadBaseline::NoTransport(name.clone()))
+                Err(BaselineError::UnknownTransport(name.clone()))
             }
             _ => Ok(()),
         }
     }
 }
 
-impl fmt::Display for Entry {
+impl fmt::Display for BaselineEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let all = |word: &Option<String>| word.clone().unwrap_or_else(|| "*".to_owned());
         write!(
@@ -180,7 +183,7 @@ impl fmt::Display for Entry {
     }
 }
 
-fn lines(text: &str) -> Result<Vec<Entry>, BadBaseline> {
+fn lines(text: &str) -> Result<Vec<BaselineEntry>, BaselineError> {
     let mut entries = Vec::new();
     for (at, line) in text.lines().enumerate() {
         let (words, why) = line.split_once('#').unwrap_or((line, ""));
@@ -192,10 +195,10 @@ fn lines(text: &str) -> Result<Vec<Entry>, BadBaseline> {
         };
         let (revision, transport) = (word(), word());
         if words.next().is_some() {
-            return Err(BadBaseline::TooManyWords(at + 1));
+            return Err(BaselineError::TooManyWords(at + 1));
         }
         let why = Some(why.trim()).filter(|why| !why.is_empty());
-        entries.push(Entry {
+        entries.push(BaselineEntry {
             rule: rule.to_owned(),
             revision,
             transport,

@@ -1,43 +1,46 @@
-//! The compliance checklist, line by line: which rules judge a line, or why a line cannot be seen from outside.
+//! The compliance checklist: the rules that cover each line, or the reason why it cannot be observed.
 //!
-//! The ledger (`spec/requirements.csv`) says which requirements a line stands for. A rule judges a line if it judges one of
-//! them. The table here adds rules that judge how a permission is used, and reasons.
+//! `spec/requirements.csv` maps requirements to lines. A rule covers a line if it covers one of its requirements. The
+//! notes add rules that test how an optional feature is used, and reasons.
 
+mod markdown;
 mod notes;
 
-use turnbuckle_ledger::{Requirement, table};
+use turnbuckle_spec_coverage::{Requirement, table};
 
-use crate::catalogue;
-use crate::report::{Grade, Report};
-use crate::rule::{Role, Rule};
-
+pub use self::markdown::{lines_markdown, rules_markdown, uncovered_requirements};
 use self::notes::NOTES;
+use crate::{
+    catalog,
+    report::{Report, RuleStatus},
+    rule::{Role, Rule},
+};
 
 /// A line of the compliance checklist.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Line {
-    /// Section and line: `2.2.1/7`.
+pub struct ChecklistLine {
+    /// The section and line, such as `2.2.1/7`.
     pub id: &'static str,
-    /// The requirements that it stands for.
+    /// The requirements of the line.
     pub requirements: Vec<&'static Requirement>,
-    /// The rules that judge it, those for servers first.
+    /// The rules that cover it, server rules first.
     pub rules: Vec<&'static Rule>,
-    /// Why it cannot be seen from outside, or not all of it.
+    /// The reason why it cannot be observed, or only in part.
     pub reason: Option<&'static str>,
 }
 
-/// What the table adds to a line.
-struct Note {
+/// Additions to a line.
+struct LineNote {
     line: &'static str,
-    /// Rules that judge the line although they judge none of its requirements.
+    /// Rules that cover the line without covering one of its requirements.
     rules: &'static [&'static str],
-    /// Why it cannot be seen from outside; empty if it can.
+    /// The reason why the line cannot be observed; empty if it can.
     reason: &'static str,
 }
 
-/// Returns all lines, in the order of the checklist.
-pub fn lines() -> Vec<Line> {
+/// Returns all lines, in checklist order.
+pub fn lines() -> Vec<ChecklistLine> {
     let mut ids: Vec<&'static str> = Vec::new();
     for id in table::all().iter().flat_map(|row| &row.checklist) {
         if !ids.contains(id) {
@@ -45,23 +48,23 @@ pub fn lines() -> Vec<Line> {
         }
     }
     ids.sort_by_key(|id| numbers(id));
-    ids.into_iter().map(Line::new).collect()
+    ids.into_iter().map(ChecklistLine::new).collect()
 }
 
-impl Line {
+impl ChecklistLine {
     fn new(id: &'static str) -> Self {
         let rows = table::all().iter();
         let requirements: Vec<_> = rows.filter(|row| row.checklist.contains(&id)).collect();
         let note = NOTES.iter().find(|note| note.line == id);
         let judges = |rule: &&'static Rule| {
-            rule.rows
+            rule.requirement_ids
                 .iter()
                 .any(|row| requirements.iter().any(|own| own.id == *row))
                 || note.is_some_and(|note| note.rules.contains(&rule.id))
         };
         Self {
             id,
-            rules: catalogue::all().filter(judges).collect(),
+            rules: catalog::all().filter(judges).collect(),
             reason: note
                 .map(|note| note.reason)
                 .filter(|reason| !reason.is_empty()),
@@ -69,7 +72,7 @@ impl Line {
         }
     }
 
-    /// Returns what the line asks for: the summaries of its requirements.
+    /// Returns the summaries of the requirements.
     pub fn text(&self) -> String {
         let summaries: Vec<_> = self
             .requirements
@@ -79,7 +82,7 @@ impl Line {
         summaries.join(" ")
     }
 
-    /// Returns the rules for servers, or for clients.
+    /// Returns the rules for one side.
     pub fn rules_for(&self, role: Role) -> impl Iterator<Item = &'static Rule> {
         self.rules
             .iter()
@@ -87,30 +90,30 @@ impl Line {
             .filter(move |rule| rule.role == role)
     }
 
-    /// Returns what a report says about it, in all revisions together: what is broken outweighs what is kept, and that
-    /// what could not be told. Nothing if the report has none of its rules.
-    pub fn grade(&self, report: &Report) -> Option<Grade> {
+    /// Returns the status of the line over all revisions: a violation outweighs a pass, and a pass
+    /// outweighs rules that were not tested. `None` if the report has none of the rules.
+    pub fn status(&self, report: &Report) -> Option<RuleStatus> {
         let ours = |id: &str| self.rules.iter().any(|rule| rule.id == id);
-        let rulings = report.rulings().filter(|(_, ruling)| ours(ruling.rule.id));
-        rulings
-            .map(|(_, ruling)| ruling.grade())
-            .min_by_key(|grade| weight(*grade))
+        let results = report.results().filter(|(_, result)| ours(result.rule.id));
+        results
+            .map(|(_, result)| result.status())
+            .min_by_key(|status| weight(*status))
     }
 }
 
-/// Returns how far a grade stands back behind others.
-fn weight(grade: Grade) -> usize {
-    match grade {
-        Grade::Fail => 0,
-        Grade::Warn => 1,
-        Grade::Advice => 2,
-        Grade::Pass => 3,
-        Grade::NotTested => 4,
-        Grade::NotApplicable => 5,
+/// Returns the precedence of a status; the lowest wins.
+fn weight(status: RuleStatus) -> usize {
+    match status {
+        RuleStatus::Fail => 0,
+        RuleStatus::Warn => 1,
+        RuleStatus::Advice => 2,
+        RuleStatus::Pass => 3,
+        RuleStatus::NotTested => 4,
+        RuleStatus::NotApplicable => 5,
     }
 }
 
-/// Returns the numbers of which the id of a line consists, for sorting.
+/// Returns the numbers in a line id, for sorting.
 fn numbers(id: &str) -> Vec<u32> {
     let (section, line) = id.split_once('/').unwrap_or((id, "0"));
     let section = section
@@ -125,9 +128,10 @@ fn numbers(id: &str) -> Vec<u32> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::report::{Ruling, Run, Verdict};
     use turnbuckle_protocol::revision::Revision;
+
+    use super::*;
+    use crate::report::{RuleOutcome, RuleResult, RunReport};
 
     #[test]
     fn every_line_has_rules_or_a_reason() {
@@ -157,13 +161,13 @@ mod tests {
         let lines = lines();
         for note in NOTES {
             let line = lines.iter().find(|line| line.id == note.line);
-            let line = line.unwrap_or_else(|| panic!("there is no line {}", note.line));
+            let line = line.unwrap_or_else(|| panic!("unknown line {}", note.line));
             for id in note.rules {
-                let rule = catalogue::find(id).unwrap_or_else(|| panic!("there is no rule {id}"));
+                let rule = catalog::find(id).unwrap_or_else(|| panic!("unknown rule {id}"));
                 let listed = |row: &str| line.requirements.iter().any(|own| own.id == row);
                 assert!(
-                    !rule.rows.iter().any(|row| listed(row)),
-                    "{id} judges {} anyway",
+                    !rule.requirement_ids.iter().any(|row| listed(row)),
+                    "{id} already covers {}",
                     line.id
                 );
             }
@@ -180,30 +184,31 @@ mod tests {
         let line = lines()
             .into_iter()
             .find(|line| line.id == "1.3/1")
-            .expect("it is there");
+            .expect("the line exists");
         let rule = line.rules[0];
         let mut report = Report::new(Role::Server, "server");
         let ruled = |revision, verdict| {
-            let mut run = Run::new(revision, "stdio");
-            run.rulings.push(Ruling::new(rule, revision, verdict));
+            let mut run = RunReport::new(revision, "stdio");
+            run.results.push(RuleResult::new(rule, revision, verdict));
             run
         };
-        assert_eq!(line.grade(&report), None);
+        assert_eq!(line.status(&report), None);
 
         report.runs.push(ruled(
             Revision::V2025_06_18,
-            Verdict::NotTested(String::new()),
+            RuleOutcome::NotTested(String::new()),
         ));
-        assert_eq!(line.grade(&report), Some(Grade::NotTested));
-        report
-            .runs
-            .push(ruled(Revision::V2025_11_25, Verdict::Kept(Vec::new())));
-        assert_eq!(line.grade(&report), Some(Grade::Pass));
-        let broken = Verdict::Broken {
-            what: String::new(),
-            exchange: Vec::new(),
+        assert_eq!(line.status(&report), Some(RuleStatus::NotTested));
+        report.runs.push(ruled(
+            Revision::V2025_11_25,
+            RuleOutcome::Passed(Vec::new()),
+        ));
+        assert_eq!(line.status(&report), Some(RuleStatus::Pass));
+        let broken = RuleOutcome::Violated {
+            observed: String::new(),
+            evidence: Vec::new(),
         };
         report.runs.push(ruled(Revision::V2026_07_28, broken));
-        assert_eq!(line.grade(&report), Some(Grade::Fail));
+        assert_eq!(line.status(&report), Some(RuleStatus::Fail));
     }
 }

@@ -1,44 +1,42 @@
-//! Is the other side right? The specification as rules that any server, or client, can be checked against.
+//! Checks servers and clients against the Model Context Protocol specification.
 //!
-//! A [`Rule`] knows which rows of the requirements ledger it judges, and how to find out. [`check_server`] runs all that apply
-//! against a [`Target`], in every revision that it speaks, and makes a [`Report`] of what was seen.
+//! A [`Rule`] names the requirements that it covers and how to test them. [`check_server`] runs all rules that apply
+//! to a [`ServerTarget`], in every revision that the server supports, and returns a [`Report`]. [`check_client`] does
+//! the same for a [`ClientTarget`].
 //!
-//! - [`rule`]: a rule, and [`catalogue`]: all of them.
-//! - `wire`: how bytes reach the other side, and `tape`: all that was said.
-//! - `visit`: a server, met in one revision on one transport; `session`: a conversation with it.
-//! - `server`, `client`: the rules, a file for each area.
-//! - [`report`]: what came of it, and how it is shown.
-//! - [`checklist`]: the lines of the compliance checklist, with the rules that judge them.
+//! - [`rule`]: the rule type; [`catalog`]: all rules.
+//! - `engine`: runs rules and records the transcript; `probe`: reads what a server has and exercises it once.
+//! - `session`: one session with a server; `wire`: bytes in and out.
+//! - `message_schema`: the shape of every message, per revision.
+//! - `server_rules`, `client_rules`: the rules, a file per area.
+//! - `mock_server`: the server that clients are run against.
+//! - [`report`]: the results and their formats; [`baseline`]: known violations.
+//! - [`checklist`]: the lines of the compliance checklist and the rules that cover them.
 
 pub mod baseline;
-pub mod catalogue;
+pub mod catalog;
 pub mod checklist;
-mod client;
-pub mod compliance;
-mod discovery;
-mod lives;
+mod client_rules;
+mod engine;
+mod error;
+mod message_schema;
+mod mock_server;
 mod options;
-mod outcome;
-mod overheard;
-mod reach;
+mod probe;
+mod redact;
 pub mod report;
 pub mod rule;
-mod run;
-mod secret;
-mod server;
+mod server_rules;
 mod session;
-mod shape;
-mod speech;
-mod tape;
 mod target;
-mod trials;
-mod visit;
 mod wire;
 
-pub use client::{BadCommand, ClientTarget, Dial, check_client, stdio_bridge};
-pub use options::{Options, Progress};
-pub use reach::NotChecked;
+pub use engine::run::check_server;
+pub use error::CheckError;
+pub use mock_server::{
+    ClientCommandError, ClientTarget, MockServerAddress, check_client, stdio_bridge,
+};
+pub use options::{CheckOptions, CheckProgress};
 pub use report::Report;
 pub use rule::Rule;
-pub use run::check_server;
-pub use target::Target;
+pub use target::ServerTarget;

@@ -1,58 +1,56 @@
-//! What the user of a check has chosen.
+//! Options of a check.
 
-use std::fmt;
-use std::sync::Arc;
-use std::time::Duration;
+use std::{fmt, sync::Arc, time::Duration};
 
 use serde_json::Value;
 use turnbuckle_protocol::revision::Revision;
 
 use crate::rule::Rule;
 
-/// How far a check may go, and what it looks at.
+/// The scope and the limits of a check.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Options {
-    /// The revisions that are looked at; all by default.
+pub struct CheckOptions {
+    /// The revisions to check; all by default.
     pub revisions: Vec<Revision>,
-    /// Calls of tools that may be made, with their arguments.
+    /// Tool calls that may be made, with their arguments.
     pub calls: Vec<(String, Value)>,
-    /// Whether tools may be called that do not say that they only read.
+    /// Allows calls of tools that are not annotated as read-only.
     pub allow_writes: bool,
-    /// Which rules are looked at: a name, the beginning of names up to a dot, or an area; all if there is none.
+    /// The rules to run: a rule id, an id prefix up to a dot, or an area. All if empty.
     pub only: Vec<String>,
-    /// Which rules are left out, said in the same way.
+    /// The rules to skip, in the same notation.
     pub skip: Vec<String>,
-    /// How long an answer may take.
-    pub patience: Duration,
-    /// How long to listen when nothing is expected to come.
-    pub silence: Duration,
-    /// How long a client says nothing before its run counts as done.
-    pub quiet: Duration,
-    /// How long a run of a client may take.
-    pub longest: Duration,
-    watcher: Watcher,
+    /// The time limit for a response.
+    pub response_timeout: Duration,
+    /// The time to listen when no message is expected.
+    pub quiet_period: Duration,
+    /// The idle time after which a client run counts as finished.
+    pub client_idle_timeout: Duration,
+    /// The time limit for a client run.
+    pub client_run_timeout: Duration,
+    on_progress: ProgressCallback,
 }
 
-/// How far a check has come.
+/// The progress of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Progress {
-    /// How many rulings there are, in all revisions together.
+pub struct CheckProgress {
+    /// The number of results so far, over all revisions.
     pub done: usize,
-    /// How many there will be.
+    /// The number of results expected.
     pub total: usize,
-    /// The revision that is looked at.
+    /// The revision being checked.
     pub revision: Revision,
-    /// The rule that is looked at.
+    /// The rule being run.
     pub rule: &'static str,
 }
 
-/// Who is told how far a check has come.
+/// A callback for progress.
 #[derive(Clone, Default)]
-struct Watcher(Option<Arc<dyn Fn(Progress) + Send + Sync>>);
+struct ProgressCallback(Option<Arc<dyn Fn(CheckProgress) + Send + Sync>>);
 
-impl Default for Options {
+impl Default for CheckOptions {
     fn default() -> Self {
         Self {
             revisions: Revision::ALL.into(),
@@ -60,36 +58,36 @@ impl Default for Options {
             allow_writes: false,
             only: Vec::new(),
             skip: Vec::new(),
-            patience: Duration::from_secs(5),
-            silence: Duration::from_millis(150),
-            quiet: Duration::from_secs(3),
-            longest: Duration::from_secs(20),
-            watcher: Watcher::default(),
+            response_timeout: Duration::from_secs(5),
+            quiet_period: Duration::from_millis(150),
+            client_idle_timeout: Duration::from_secs(3),
+            client_run_timeout: Duration::from_secs(20),
+            on_progress: ProgressCallback::default(),
         }
     }
 }
 
-impl Options {
-    /// Tells somebody how far the check has come.
-    pub fn on_progress(mut self, tell: impl Fn(Progress) + Send + Sync + 'static) -> Self {
-        self.watcher = Watcher(Some(Arc::new(tell)));
+impl CheckOptions {
+    /// Sets a callback that receives the progress.
+    pub fn on_progress(mut self, tell: impl Fn(CheckProgress) + Send + Sync + 'static) -> Self {
+        self.on_progress = ProgressCallback(Some(Arc::new(tell)));
         self
     }
 
-    /// Says whether a rule is looked at.
-    pub fn wants(&self, rule: &Rule) -> bool {
-        let named = |names: &[String]| names.iter().any(|name| rule.is_called(name));
+    /// Returns whether a rule is selected.
+    pub fn selects(&self, rule: &Rule) -> bool {
+        let named = |names: &[String]| names.iter().any(|name| rule.matches_name(name));
         (self.only.is_empty() || named(&self.only)) && !named(&self.skip)
     }
 
-    pub(crate) fn tell(&self, progress: Progress) {
-        if let Some(tell) = &self.watcher.0 {
+    pub(crate) fn report_progress(&self, progress: CheckProgress) {
+        if let Some(tell) = &self.on_progress.0 {
             tell(progress);
         }
     }
 }
 
-impl fmt::Debug for Watcher {
+impl fmt::Debug for ProgressCallback {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.0.is_some() {
             "Watcher"

@@ -1,10 +1,10 @@
-//! What came of a check.
+//! The report of a check.
 //!
-//! - [`findings`](Report::findings): what is broken, the same in several revisions once; [`page`]: where the specification
-//!   says so.
-//! - [`matrix`](Report::matrix), [`untold`](Report::untold): what stands where, and what could not be told.
-//! - [`json`], [`junit`], [`sarif`], [`markdown`], [`html`]: a report as a text. Each takes a [`View`]. A terminal is
-//!   somebody else's business.
+//! - [`findings`](Report::findings): violations, merged over revisions; [`spec_link`]: the link to the specification.
+//! - [`matrix`](Report::matrix), [`reasons_for`](Report::reasons_for): results by area, and reasons for rules without
+//!   a result.
+//! - [`json`], [`junit`], [`sarif`], [`markdown`], [`html`]: output formats, configured by [`ReportOptions`].
+//!   Terminal output is up to the caller.
 
 pub mod html;
 pub mod json;
@@ -14,130 +14,131 @@ pub mod sarif;
 
 mod finding;
 mod matrix;
-mod page;
 #[cfg(test)]
 pub(crate) mod sample;
 mod text;
-mod untold;
 
 use std::time::Duration;
 
 use serde::Serialize;
 use turnbuckle_protocol::revision::Revision;
 
-use crate::baseline::Entry;
-use crate::outcome::{Outcome, Unmet};
-use crate::rule::{Level, Role, Rule};
-use crate::tape::{Tape, Way};
+pub use self::{
+    finding::{FindingLocation, RuleFinding, spec_link},
+    matrix::{AreaRow, StatusCounts, StatusReason},
+    text::{excerpt, relevant_headers},
+};
+use crate::{
+    baseline::BaselineEntry,
+    engine::{
+        outcome::{NotPassed, Outcome},
+        transcript::{Direction, Transcript},
+    },
+    rule::{RequirementLevel, Role, Rule},
+};
 
-pub use self::finding::{Finding, Place};
-pub use self::matrix::{Counts, Row};
-pub use self::page::page;
-pub use self::text::{excerpt, telling};
-pub use self::untold::Reason;
+/// The maximum number of evidence excerpts per result.
+const MAX_EVIDENCE: usize = 12;
 
-/// So many pieces of evidence are kept for a ruling: what looks at everything could name everything.
-const MOST_SHOWN: usize = 12;
+/// The maximum length of a message in the evidence; no format quotes more.
+const MAX_TEXT_CHARS: usize = 20_000;
 
-/// So many characters of a message are kept as evidence; no format quotes more.
-const LONGEST: usize = 20_000;
+/// The maximum length of an observation, a reason or a header, which may quote the peer.
+const MAX_LINE_CHARS: usize = 1_000;
 
-/// So many characters of what was seen, of a reason, or of a header are kept: they may quote the other side.
-const LONGEST_LINE: usize = 1_000;
-
-/// What came of a check.
+/// The results of a check.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Report {
-    /// Who was checked: a server or a client.
+    /// The side that was checked.
     pub role: Role,
-    /// The name by which the user knows it.
+    /// The display name of the target.
     pub target: String,
-    /// How long it took.
-    pub took: Duration,
-    /// A run for each revision.
-    pub runs: Vec<Run>,
-    /// What was left out, and why.
-    pub left_out: Vec<String>,
-    /// What is known to be broken, and is not any more.
-    pub stale: Vec<Entry>,
+    /// The duration of the check.
+    pub duration: Duration,
+    /// One run per revision.
+    pub runs: Vec<RunReport>,
+    /// Skipped steps, with reasons.
+    pub skipped: Vec<String>,
+    /// Baseline entries that no longer apply.
+    pub stale_baseline: Vec<BaselineEntry>,
 }
 
-/// How a report is looked at.
+/// Options for reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct View {
-    /// What matters at least so much counts when it is broken.
-    pub counts: Level,
-    /// What matters less is not shown.
-    pub shows: Level,
+pub struct ReportOptions {
+    /// The minimum level of violations that count as failures.
+    pub fail_on: RequirementLevel,
+    /// The minimum level of findings to show.
+    pub min_level: RequirementLevel,
 }
 
-/// What came of it in one revision, on one transport.
+/// The results of one revision on one transport.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Run {
+pub struct RunReport {
     /// The revision.
     pub revision: Revision,
     /// The transport: `stdio`, `lines`, `http` or `http+sse`.
     pub transport: &'static str,
-    /// Why there are no rulings: the other side does not speak the revision.
-    pub not_spoken: Option<String>,
-    /// A ruling for each rule that binds in the revision on the transport.
-    pub rulings: Vec<Ruling>,
+    /// The reason why the peer does not support the revision; then there are no results.
+    pub unsupported: Option<String>,
+    /// One result per rule that applies.
+    pub results: Vec<RuleResult>,
 }
 
-/// What came of one rule.
+/// The result of one rule.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Ruling {
+pub struct RuleResult {
     /// The rule.
     pub rule: &'static Rule,
-    /// How much it matters in this revision.
-    pub level: Level,
-    /// What was found out.
-    pub verdict: Verdict,
-    /// Whether it is broken and known to be: then it counts no more.
-    pub known: bool,
+    /// The level in this revision.
+    pub level: RequirementLevel,
+    /// The outcome.
+    pub outcome: RuleOutcome,
+    /// The violation is in the baseline and does not count.
+    pub in_baseline: bool,
 }
 
-/// What was found out about a rule.
+/// The outcome of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// It is kept, as this shows.
-    Kept(Vec<Shown>),
-    /// It is broken.
-    Broken {
-        /// What was seen instead of what is right.
-        what: String,
-        /// The exchange that shows it.
-        exchange: Vec<Shown>,
+pub enum RuleOutcome {
+    /// Passed, with evidence.
+    Passed(Vec<EvidenceExcerpt>),
+    /// Violated.
+    Violated {
+        /// The observed behavior.
+        observed: String,
+        /// The messages that show it.
+        evidence: Vec<EvidenceExcerpt>,
     },
-    /// The other side has nothing that the rule is about, and how that is known.
+    /// The peer does not have the feature, and how this is known.
     NotApplicable(String),
-    /// Nothing was seen that would tell, and why.
+    /// Not tested, and why.
     NotTested(String),
 }
 
-/// What a ruling comes down to.
+/// The status of a rule, with the level of a violation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Grade {
-    /// Kept.
+pub enum RuleStatus {
+    /// Passed.
     Pass,
-    /// A MUST is broken.
+    /// A MUST is violated.
     Fail,
-    /// A SHOULD is broken.
+    /// A SHOULD is violated.
     Warn,
-    /// It could be better.
+    /// A recommendation is not followed.
     Advice,
-    /// There is nothing that the rule is about.
+    /// The feature is absent.
     NotApplicable,
-    /// Nothing was seen that would tell.
+    /// Not tested.
     NotTested,
 }
 
-impl Grade {
-    /// All of them, what is kept first.
+impl RuleStatus {
+    /// All statuses, `Pass` first.
     pub const ALL: [Self; 6] = [
         Self::Pass,
         Self::Fail,
@@ -147,7 +148,7 @@ impl Grade {
         Self::NotTested,
     ];
 
-    /// Returns a sign for it; signs differ in shape, not only in colour.
+    /// Returns a sign; signs differ in shape, not only in color.
     pub fn sign(self) -> &'static str {
         match self {
             Self::Pass => "✓",
@@ -159,10 +160,10 @@ impl Grade {
         }
     }
 
-    /// Returns its name, as people read it.
+    /// Returns the display name.
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::Pass => "kept",
+            Self::Pass => "passed",
             Self::Fail => "failed",
             Self::Warn => "warned",
             Self::Advice => "advised",
@@ -172,185 +173,189 @@ impl Grade {
     }
 }
 
-/// A piece of what was said, as evidence.
+/// An excerpt of a message, as evidence.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct Shown {
-    /// Whether it came from the side that was checked.
-    pub theirs: bool,
+pub struct EvidenceExcerpt {
+    /// Sent by the side that was checked.
+    pub from_peer: bool,
     /// `POST /mcp` or `200`, on HTTP.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub line: Option<String>,
-    /// The headers, on HTTP; secrets are masked.
+    pub start_line: Option<String>,
+    /// The HTTP headers, with secrets redacted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub headers: Vec<(String, String)>,
-    /// The message, as much of it as is kept.
+    /// The message, up to the size limit.
     pub text: String,
-    /// How many bytes the whole message has.
+    /// The size of the whole message in bytes.
     #[serde(skip)]
     pub size: usize,
 }
 
 impl Report {
-    /// Begins a report without runs.
+    /// Creates a report without runs.
     pub fn new(role: Role, target: &str) -> Self {
         Self {
             role,
             target: target.to_owned(),
-            took: Duration::ZERO,
+            duration: Duration::ZERO,
             runs: Vec::new(),
-            left_out: Vec::new(),
-            stale: Vec::new(),
+            skipped: Vec::new(),
+            stale_baseline: Vec::new(),
         }
     }
 
-    /// Adds a run, and what was left out in it; either may quote the other side at length.
-    pub(crate) fn add(&mut self, mut run: Run, left_out: Vec<String>) {
-        run.not_spoken = run.not_spoken.map(|why| excerpt(&why, LONGEST_LINE));
-        for what in left_out {
-            let what = excerpt(&what, LONGEST_LINE);
-            if !self.left_out.contains(&what) {
-                self.left_out.push(what);
+    /// Adds a run and its skipped steps; both are cut to the size limit because they may quote the
+    /// peer.
+    pub(crate) fn add(&mut self, mut run: RunReport, skipped: Vec<String>) {
+        run.unsupported = run.unsupported.map(|why| excerpt(&why, MAX_LINE_CHARS));
+        for observed in skipped {
+            let observed = excerpt(&observed, MAX_LINE_CHARS);
+            if !self.skipped.contains(&observed) {
+                self.skipped.push(observed);
             }
         }
         self.runs.push(run);
     }
 
-    /// Returns all rulings with the runs that they belong to.
-    pub fn rulings(&self) -> impl Iterator<Item = (&Run, &Ruling)> {
+    /// Returns all results with their runs.
+    pub fn results(&self) -> impl Iterator<Item = (&RunReport, &RuleResult)> {
         let runs = self.runs.iter();
-        runs.flat_map(|run| run.rulings.iter().map(move |ruling| (run, ruling)))
+        runs.flat_map(|run| run.results.iter().map(move |result| (run, result)))
     }
 
-    /// Says how many rulings come down to this; what is known to be broken counts as that.
-    pub fn count(&self, grade: Grade) -> usize {
-        self.rulings()
-            .filter(|(_, ruling)| ruling.grade() == grade)
+    /// Returns the number of results with a status, including those in the baseline.
+    pub fn count(&self, status: RuleStatus) -> usize {
+        self.results()
+            .filter(|(_, result)| result.status() == status)
             .count()
     }
 }
 
-/// A broken MUST counts, and everything is shown.
-impl Default for View {
+/// Violations of MUST fail, and all levels are shown.
+impl Default for ReportOptions {
     fn default() -> Self {
         Self {
-            counts: Level::Fail,
-            shows: Level::Advice,
+            fail_on: RequirementLevel::Fail,
+            min_level: RequirementLevel::Advice,
         }
     }
 }
 
-impl View {
-    /// Returns the findings that are shown.
-    pub fn findings<'a>(&self, report: &'a Report) -> Vec<Finding<'a>> {
+impl ReportOptions {
+    /// Returns the findings to show.
+    pub fn findings<'a>(&self, report: &'a Report) -> Vec<RuleFinding<'a>> {
         let mut findings = report.findings();
-        findings.retain(|finding| finding.level >= self.shows);
+        findings.retain(|finding| finding.level >= self.min_level);
         findings
     }
 
-    /// Returns how many findings count.
-    pub fn broken(&self, report: &Report) -> usize {
+    /// Returns the number of findings that count as failures.
+    pub fn failures(&self, report: &Report) -> usize {
         let findings = report.findings().into_iter();
         findings
-            .filter(|finding| finding.level >= self.counts && !finding.known)
+            .filter(|finding| finding.level >= self.fail_on && !finding.in_baseline)
             .count()
     }
 }
 
-impl Run {
-    /// Begins a run without rulings.
+impl RunReport {
+    /// Creates a run without results.
     pub fn new(revision: Revision, transport: &'static str) -> Self {
         Self {
             revision,
             transport,
-            not_spoken: None,
-            rulings: Vec::new(),
+            unsupported: None,
+            results: Vec::new(),
         }
     }
 }
 
-impl Ruling {
-    /// Rules on a rule in a revision.
-    pub fn new(rule: &'static Rule, revision: Revision, verdict: Verdict) -> Self {
+impl RuleResult {
+    /// Creates the result of a rule in a revision.
+    pub fn new(rule: &'static Rule, revision: Revision, outcome: RuleOutcome) -> Self {
         Self {
             rule,
             level: rule.level_in(revision),
-            verdict,
-            known: false,
+            outcome,
+            in_baseline: false,
         }
     }
 
-    /// Returns what it comes down to.
-    pub fn grade(&self) -> Grade {
-        match (&self.verdict, self.level) {
-            (Verdict::Kept(_), _) => Grade::Pass,
-            (Verdict::Broken { .. }, Level::Fail) => Grade::Fail,
-            (Verdict::Broken { .. }, Level::Warn) => Grade::Warn,
-            (Verdict::Broken { .. }, Level::Advice) => Grade::Advice,
-            (Verdict::NotApplicable(_), _) => Grade::NotApplicable,
-            (Verdict::NotTested(_), _) => Grade::NotTested,
+    /// Returns the status.
+    pub fn status(&self) -> RuleStatus {
+        match (&self.outcome, self.level) {
+            (RuleOutcome::Passed(_), _) => RuleStatus::Pass,
+            (RuleOutcome::Violated { .. }, RequirementLevel::Fail) => RuleStatus::Fail,
+            (RuleOutcome::Violated { .. }, RequirementLevel::Warn) => RuleStatus::Warn,
+            (RuleOutcome::Violated { .. }, RequirementLevel::Advice) => RuleStatus::Advice,
+            (RuleOutcome::NotApplicable(_), _) => RuleStatus::NotApplicable,
+            (RuleOutcome::NotTested(_), _) => RuleStatus::NotTested,
         }
     }
 }
 
-impl Verdict {
-    pub(crate) fn of(outcome: Outcome, tape: &Tape) -> Self {
+impl RuleOutcome {
+    pub(crate) fn from_outcome(outcome: Outcome, transcript: &Transcript) -> Self {
         let shown = |entries: Vec<usize>| {
-            let some = entries.iter().take(MOST_SHOWN);
-            some.map(|&at| Shown::of(tape, at)).collect()
+            let some = entries.iter().take(MAX_EVIDENCE);
+            some.map(|&at| EvidenceExcerpt::from_transcript(transcript, at))
+                .collect()
         };
         match outcome {
-            Ok(seen) => Self::Kept(shown(seen.entries)),
-            Err(Unmet::Broken { what, entries }) => Self::Broken {
-                what: excerpt(&what, LONGEST_LINE),
-                exchange: shown(entries),
+            Ok(evidence) => Self::Passed(shown(evidence.entries)),
+            Err(NotPassed::Violation { observed, entries }) => Self::Violated {
+                observed: excerpt(&observed, MAX_LINE_CHARS),
+                evidence: shown(entries),
             },
-            Err(Unmet::NotApplicable(why)) => Self::NotApplicable(excerpt(&why, LONGEST_LINE)),
-            Err(Unmet::NotTested(why)) => Self::NotTested(excerpt(&why, LONGEST_LINE)),
+            Err(NotPassed::NotApplicable(why)) => {
+                Self::NotApplicable(excerpt(&why, MAX_LINE_CHARS))
+            }
+            Err(NotPassed::NotTested(why)) => Self::NotTested(excerpt(&why, MAX_LINE_CHARS)),
         }
     }
 }
 
-impl Shown {
-    /// A message of the side that was checked, or of ours.
-    pub fn new(theirs: bool, text: impl Into<String>) -> Self {
+impl EvidenceExcerpt {
+    /// Creates an excerpt of a message.
+    pub fn new(from_peer: bool, text: impl Into<String>) -> Self {
         let mut text = text.into();
         let size = text.len();
-        if let Some((end, _)) = text.char_indices().nth(LONGEST) {
+        if let Some((end, _)) = text.char_indices().nth(MAX_TEXT_CHARS) {
             text.truncate(end);
         }
         Self {
-            theirs,
-            line: None,
+            from_peer,
+            start_line: None,
             headers: Vec::new(),
             text,
             size,
         }
     }
 
-    /// Returns the message up to so many characters, and says how much there was if that is not all.
+    /// Returns the message up to a number of characters, with the total size if it is cut.
     pub fn excerpt(&self, most: usize) -> String {
         text::cut(&self.text, most, self.size)
     }
 
-    /// Puts what HTTP says before a body in front of it.
+    /// Adds the HTTP head.
     pub fn with_head(mut self, line: &str, headers: &[(&str, &str)]) -> Self {
         let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
-        self.line = Some(line.to_owned());
+        self.start_line = Some(line.to_owned());
         self.headers = headers.iter().map(own).collect();
         self
     }
 
-    fn of(tape: &Tape, number: usize) -> Self {
-        let entry = tape.entry(number);
-        let shown = Self::new(entry.way == Way::Received, entry.text);
+    fn from_transcript(transcript: &Transcript, number: usize) -> Self {
+        let entry = transcript.entry(number);
+        let shown = Self::new(entry.direction == Direction::Received, entry.text);
         let Some(head) = entry.head else {
             return shown;
         };
         let headers = head.headers.into_iter();
-        let short = |(name, value): (String, String)| (name, excerpt(&value, LONGEST_LINE));
+        let short = |(name, value): (String, String)| (name, excerpt(&value, MAX_LINE_CHARS));
         Self {
-            line: Some(excerpt(&head.line, LONGEST_LINE)),
+            start_line: Some(excerpt(&head.start_line, MAX_LINE_CHARS)),
             headers: headers.map(short).collect(),
             ..shown
         }
@@ -360,47 +365,57 @@ impl Shown {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tape::{Entry, Head};
+    use crate::engine::transcript::{HttpHead, TranscriptEntry};
 
     #[test]
     fn a_run_is_short_however_much_was_said() {
         let mut report = Report::new(Role::Server, "server");
-        let mut run = Run::new(Revision::V2025_11_25, "stdio");
-        run.not_spoken = Some("a".repeat(100_000));
+        let mut run = RunReport::new(Revision::V2025_11_25, "stdio");
+        run.unsupported = Some("a".repeat(100_000));
 
         report.add(run.clone(), vec!["b".repeat(100_000)]);
         report.add(run, vec!["b".repeat(100_000)]);
 
-        let why = report.runs[0].not_spoken.as_deref().unwrap_or_default();
+        let why = report.runs[0].unsupported.as_deref().unwrap_or_default();
         assert!(why.len() < 1100 && why.ends_with("(100000 bytes in all)"));
-        assert_eq!(report.left_out.len(), 1);
-        assert!(report.left_out[0].len() < 1100);
+        assert_eq!(report.skipped.len(), 1);
+        assert!(report.skipped[0].len() < 1100);
     }
 
     #[test]
     fn evidence_is_short_however_much_was_said() {
-        let tape = Tape::default();
+        let transcript = Transcript::default();
         let long = "ä".repeat(100_000);
-        let at = tape.push(Entry {
-            head: Some(Head {
-                line: format!("POST /{long}"),
+        let at = transcript.push(TranscriptEntry {
+            head: Some(HttpHead {
+                start_line: format!("POST /{long}"),
                 headers: vec![("x-long".into(), long.clone())],
             }),
-            ..Entry::received(1, long.as_str())
+            ..TranscriptEntry::received(1, long.as_str())
         });
-        let broken = Err(Unmet::broken(format!("the answer is {long}"), [at]));
+        let broken = Err(NotPassed::violation(
+            format!("the response is {long}"),
+            [at],
+        ));
 
-        let Verdict::Broken { what, exchange } = Verdict::of(broken, &tape) else {
-            panic!("it is broken");
+        let RuleOutcome::Violated { observed, evidence } =
+            RuleOutcome::from_outcome(broken, &transcript)
+        else {
+            panic!("expected a violation");
         };
 
-        assert!(what.chars().count() < 1100);
-        let [shown] = &exchange[..] else {
-            panic!("one is shown");
+        assert!(observed.chars().count() < 1100);
+        let [shown] = &evidence[..] else {
+            panic!("expected one excerpt");
         };
         assert_eq!((shown.text.chars().count(), shown.size), (20_000, 200_000));
         assert!(shown.excerpt(10).ends_with("ää … (200000 bytes in all)"));
-        assert!(shown.line.as_ref().is_some_and(|line| line.len() < 2100));
+        assert!(
+            shown
+                .start_line
+                .as_ref()
+                .is_some_and(|line| line.len() < 2100)
+        );
         assert!(shown.headers[0].1.len() < 2100);
     }
 }

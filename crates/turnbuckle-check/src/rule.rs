@@ -1,96 +1,98 @@
-//! What is checked: a rule, the rows of the ledger that it judges, and how it finds out.
+//! A rule: the requirements that it covers, its texts and its check.
 
 use std::pin::Pin;
 
 use serde::Serialize;
-use turnbuckle_ledger::{Requirement, table};
 use turnbuckle_protocol::revision::Revision;
+use turnbuckle_spec_coverage::{Requirement, table};
 
-use crate::client::{Scene, Takes};
-use crate::outcome::Outcome;
-use crate::tape::Tape;
-use crate::visit::Visit;
+use crate::{
+    engine::{check_context::CheckContext, outcome::Outcome, transcript::Transcript},
+    mock_server::{Scenario, ScenarioRuns},
+};
 
-/// Something that a server or a client has to get right.
+/// One requirement of the specification that a server or a client is tested against.
 #[derive(Debug)]
-#[must_use = "a rule judges nobody before it is in the catalogue"]
+#[must_use = "a rule does nothing until it is in the catalog"]
 pub struct Rule {
-    /// Its name, for example `base.unknown-method`; stable.
+    /// The id, for example `base.unknown-method`. Ids are stable.
     pub id: &'static str,
-    /// Whom it binds.
+    /// The side that the rule applies to.
     pub role: Role,
-    /// What it is about.
+    /// The area that reports list the rule under.
     pub area: Area,
-    /// The rows of the ledger that it judges; none for advice.
-    pub rows: &'static [&'static str],
-    /// What is right, in one sentence.
-    pub says: &'static str,
-    /// How to mend what is wrong, in one sentence.
-    pub cure: &'static str,
-    /// On which transports it can be seen.
-    pub on: On,
-    /// Whether it warns where its rows say MUST, because the specification says so without a key word.
-    pub gentle: bool,
+    /// The ids of the requirements that the rule covers; empty for advice.
+    pub requirement_ids: &'static [&'static str],
+    /// The requirement, in one sentence.
+    pub requirement: &'static str,
+    /// The fix, as an imperative sentence.
+    pub fix: &'static str,
+    /// The transports on which the rule can be observed.
+    pub transports: Transports,
+    /// Reports a violation as a warning even if a requirement says MUST, because that reading is
+    /// not backed by a key word.
+    pub warn_only: bool,
     pub(crate) check: Check,
 }
 
-/// How a rule finds out.
+/// The way in which a rule is tested.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Check {
-    /// Nobody has said yet.
+    /// No check is set yet.
     Unset,
-    /// By doing something, and looking at what comes of it.
-    Ask(for<'a> fn(&'a Visit) -> Asking<'a>),
-    /// By looking at all that was said, when everything else is done.
-    Look(fn(&Visit, &Tape) -> Outcome),
-    /// By looking at what a client said to servers that were played for it, among them these.
-    Watch(&'static [Scene], fn(&Takes) -> Outcome),
+    /// Sends something and looks at the response.
+    Active(for<'a> fn(&'a CheckContext) -> CheckFuture<'a>),
+    /// Reads the whole transcript after all active rules have run.
+    Passive(fn(&CheckContext, &Transcript) -> Outcome),
+    /// Reads what a client sent to the mock server, in these scenarios among others.
+    Scenarios(&'static [Scenario], fn(&ScenarioRuns) -> Outcome),
 }
 
-/// A rule that is finding out.
-pub(crate) type Asking<'a> = Pin<Box<dyn Future<Output = Outcome> + Send + 'a>>;
+/// The future of an active check.
+pub(crate) type CheckFuture<'a> = Pin<Box<dyn Future<Output = Outcome> + Send + 'a>>;
 
-/// Whom a rule binds.
+/// The side that a rule applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// Whoever answers.
+    /// The server.
     Server,
-    /// Whoever asks.
+    /// The client.
     Client,
 }
 
-/// The transports on which a rule can be seen.
+/// The transports on which a rule can be observed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum On {
-    /// All of them.
+pub enum Transports {
+    /// All transports.
     Any,
     /// Streamable HTTP.
     Http,
     /// HTTP+SSE of 2024-11-05.
     HttpSse,
-    /// A line for each message: standard streams and sockets.
-    Lines,
+    /// Newline-delimited JSON: stdio and sockets.
+    #[serde(rename = "lines")]
+    Ndjson,
     /// The standard streams of a process.
     Stdio,
 }
 
-/// How much it matters that a rule is kept.
+/// The requirement level (RFC 2119) of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Level {
-    /// It would be better.
+pub enum RequirementLevel {
+    /// A recommendation of the checker.
     Advice,
-    /// The specification says SHOULD.
+    /// SHOULD.
     Warn,
-    /// The specification says MUST.
+    /// MUST.
     Fail,
 }
 
 macro_rules! areas {
     ($($name:ident $text:literal),* $(,)?) => {
-        /// What a rule is about.
+        /// The subject of a rule.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
         #[serde(rename_all = "kebab-case")]
         pub enum Area { $(#[doc = $text] $name),* }
@@ -99,12 +101,12 @@ macro_rules! areas {
             /// All areas, in the order of reports.
             pub const ALL: &'static [Self] = &[$(Self::$name),*];
 
-            /// Returns its name, as people read it.
+            /// Returns the display name.
             pub fn as_str(self) -> &'static str {
                 match self { $(Self::$name => $text),* }
             }
 
-            /// Returns its name in one word, as the command line takes it.
+            /// Returns the one-word name for the command line.
             pub fn id(self) -> String {
                 match self { $(Self::$name => stringify!($name)),* }.to_lowercase()
             }
@@ -143,138 +145,150 @@ areas! {
 }
 
 impl Rule {
-    /// Begins a rule for servers.
+    /// Starts a rule for servers.
     pub(crate) const fn server(
         id: &'static str,
         area: Area,
-        rows: &'static [&'static str],
+        requirement_ids: &'static [&'static str],
     ) -> Self {
         Self {
             id,
             role: Role::Server,
             area,
-            rows,
-            says: "",
-            cure: "",
-            on: On::Any,
-            gentle: false,
+            requirement_ids,
+            requirement: "",
+            fix: "",
+            transports: Transports::Any,
+            warn_only: false,
             check: Check::Unset,
         }
     }
 
-    /// Begins a rule for clients.
+    /// Starts a rule for clients.
     pub(crate) const fn client(
         id: &'static str,
         area: Area,
-        rows: &'static [&'static str],
+        requirement_ids: &'static [&'static str],
     ) -> Self {
         Self {
             role: Role::Client,
-            ..Self::server(id, area, rows)
+            ..Self::server(id, area, requirement_ids)
         }
     }
 
-    /// Says what is right, in one sentence.
-    pub(crate) const fn says(mut self, says: &'static str) -> Self {
-        self.says = says;
+    /// Sets the requirement, in one sentence.
+    pub(crate) const fn requirement(mut self, requirement: &'static str) -> Self {
+        self.requirement = requirement;
         self
     }
 
-    /// Says how to mend what is wrong, in one sentence.
-    pub(crate) const fn cure(mut self, cure: &'static str) -> Self {
-        self.cure = cure;
+    /// Sets the fix, as an imperative sentence.
+    pub(crate) const fn fix(mut self, fix: &'static str) -> Self {
+        self.fix = fix;
         self
     }
 
-    /// Says on which transports it can be seen.
-    pub(crate) const fn on(mut self, on: On) -> Self {
-        self.on = on;
+    /// Sets the transports on which the rule can be observed.
+    pub(crate) const fn transports(mut self, transports: Transports) -> Self {
+        self.transports = transports;
         self
     }
 
-    /// Warns at most: what the rows say is a reading of plain prose.
-    pub(crate) const fn gently(mut self) -> Self {
-        self.gentle = true;
+    /// Reports violations as warnings at most: the requirement is an interpretation of prose
+    /// without a key word.
+    pub(crate) const fn warn_only(mut self) -> Self {
+        self.warn_only = true;
         self
     }
 
-    /// Finds out by doing something.
-    pub(crate) const fn ask(mut self, check: for<'a> fn(&'a Visit) -> Asking<'a>) -> Self {
-        self.check = Check::Ask(check);
-        self
-    }
-
-    /// Finds out by looking at all that was said.
-    pub(crate) const fn look(mut self, check: fn(&Visit, &Tape) -> Outcome) -> Self {
-        self.check = Check::Look(check);
-        self
-    }
-
-    /// Finds out by looking at what a client said in these scenes, or in all that were played.
-    pub(crate) const fn watch(
+    /// Tests by sending something.
+    pub(crate) const fn active(
         mut self,
-        scenes: &'static [Scene],
-        check: fn(&Takes) -> Outcome,
+        check: for<'a> fn(&'a CheckContext) -> CheckFuture<'a>,
     ) -> Self {
-        self.check = Check::Watch(scenes, check);
+        self.check = Check::Active(check);
         self
     }
 
-    /// Says whether a name means it: its own, the beginning of its own up to a dot, or the name of its area.
-    pub fn is_called(&self, name: &str) -> bool {
+    /// Tests by reading the transcript.
+    pub(crate) const fn passive(
+        mut self,
+        check: fn(&CheckContext, &Transcript) -> Outcome,
+    ) -> Self {
+        self.check = Check::Passive(check);
+        self
+    }
+
+    /// Tests by reading what a client sent in these scenarios, or in all that ran.
+    pub(crate) const fn scenarios(
+        mut self,
+        scenarios: &'static [Scenario],
+        check: fn(&ScenarioRuns) -> Outcome,
+    ) -> Self {
+        self.check = Check::Scenarios(scenarios, check);
+        self
+    }
+
+    /// Returns whether a name selects the rule: its id, a prefix of the id up to a dot, or its
+    /// area.
+    pub fn matches_name(&self, name: &str) -> bool {
         let rest = self.id.strip_prefix(name);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-            || self.area.is_called(name)
+            || self.area.matches_name(name)
     }
 
-    /// Returns the rows of the ledger that it judges.
+    /// Returns the requirements that the rule covers.
     pub fn requirements(&self) -> impl Iterator<Item = &'static Requirement> + use<> {
-        let rows = self.rows.iter();
-        rows.map(|id| table::find(id).expect("a test looks up every row"))
+        let requirement_ids = self.requirement_ids.iter();
+        requirement_ids.map(|id| table::find(id).expect("a test looks up every requirement id"))
     }
 
-    /// Returns the rows of the ledger that stand in a revision.
-    pub fn rows_in(
+    /// Returns the covered requirements that apply in a revision.
+    pub fn requirements_in(
         &self,
         revision: Revision,
     ) -> impl Iterator<Item = &'static Requirement> + use<> {
-        // The ledger has no rows of the first draft: it was spoken like the revision that came of it.
+        // The requirements table does not list 2024-10-07; it is treated like 2024-11-05, which it
+        // became.
         let date = revision.max(Revision::V2024_11_05).as_str();
         self.requirements()
             .filter(move |row| row.revisions.contains(&date))
     }
 
-    /// Says whether it binds in a revision.
-    pub fn binds_in(&self, revision: Revision) -> bool {
-        self.rows.is_empty() || self.rows_in(revision).next().is_some()
+    /// Returns whether the rule applies in a revision.
+    pub fn applies_in(&self, revision: Revision) -> bool {
+        self.requirement_ids.is_empty() || self.requirements_in(revision).next().is_some()
     }
 
-    /// Returns how much it matters in a revision: as much as the strictest of its rows.
-    pub fn level_in(&self, revision: Revision) -> Level {
-        let levels = self.rows_in(revision).map(|row| Level::of(row.level));
-        let level = levels.max().unwrap_or(Level::Advice);
-        match self.gentle {
-            true => level.min(Level::Warn),
-            false => level,
+    /// Returns the level in a revision: that of the strictest covered requirement.
+    pub fn level_in(&self, revision: Revision) -> RequirementLevel {
+        let levels = self
+            .requirements_in(revision)
+            .map(|row| RequirementLevel::from_key_word(row.level));
+        let level = levels.max().unwrap_or(RequirementLevel::Advice);
+        if self.warn_only {
+            level.min(RequirementLevel::Warn)
+        } else {
+            level
         }
     }
 
-    /// Returns how much it matters where it matters most.
-    pub fn level(&self) -> Level {
+    /// Returns the strictest level over all revisions.
+    pub fn level(&self) -> RequirementLevel {
         let levels = Revision::ALL.map(|revision| self.level_in(revision));
-        levels.into_iter().max().unwrap_or(Level::Advice)
+        levels.into_iter().max().unwrap_or(RequirementLevel::Advice)
     }
 }
 
 impl Area {
-    /// Says whether a name is its own; upper and lower case are the same.
-    pub fn is_called(self, name: &str) -> bool {
+    /// Returns whether a name is the name of the area, ignoring case.
+    pub fn matches_name(self, name: &str) -> bool {
         name.eq_ignore_ascii_case(&self.id()) || name.eq_ignore_ascii_case(self.as_str())
     }
 }
 
-impl Level {
-    /// Returns the word for it, as the specification has it.
+impl RequirementLevel {
+    /// Returns the key word of the specification.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Advice => "advice",
@@ -283,7 +297,7 @@ impl Level {
         }
     }
 
-    fn of(word: &str) -> Self {
+    fn from_key_word(word: &str) -> Self {
         match word {
             "MUST" | "MUST NOT" => Self::Fail,
             "SHOULD" | "SHOULD NOT" => Self::Warn,

@@ -1,9 +1,9 @@
-//! A conversation with a server: requests out, answers in, and what is heard on the way.
+//! A session with a server: sends requests, receives responses and collects everything else.
 
-mod answer;
-mod pending;
-mod posting;
-mod unasked;
+mod get_stream;
+pub(crate) mod request_builder;
+mod response;
+mod response_task;
 
 #[cfg(test)]
 mod tests;
@@ -18,473 +18,550 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::outcome::Unmet;
-use crate::speech::Speech;
-use crate::tape::Tape;
-use crate::target::{Reach, Target};
-use crate::wire::{
-    Said,
-    http::{Caller, Draft},
-    http_sse::Stream,
-    line::Line,
+pub(crate) use self::response::{PendingResponse, ProbeResponse};
+use self::{get_stream::GetStream, response_task::ResponseTask};
+use crate::{
+    engine::{outcome::NotPassed, transcript::Transcript},
+    session::request_builder::RequestBuilder,
+    target::{ServerTarget, TargetTransport},
+    wire::{
+        WireEvent,
+        http::{RawHttpClient, RawHttpRequest},
+        http_sse::HttpSseConnection,
+        ndjson::NdjsonConnection,
+    },
 };
 
-pub(crate) use self::answer::Answer;
-pub(crate) use self::pending::Pending;
-use self::posting::Posting;
-use self::unasked::Unasked;
-
-/// A conversation, in one revision, on one transport.
+/// A session in one revision on one transport.
 pub(crate) struct Session {
-    /// How requests look.
-    pub(crate) speech: Speech,
-    /// The answer that began it: of `initialize`, or of `server/discover` where there is no handshake.
-    pub(crate) opening: Option<Answer>,
-    /// The id of the session on HTTP, if the server gave one.
+    /// Builds requests for the revision.
+    pub(crate) request_builder: RequestBuilder,
+    /// The response to `initialize`, or to `server/discover` in the modern era.
+    pub(crate) opening: Option<ProbeResponse>,
+    /// The HTTP session id, if the server assigned one.
     pub(crate) id: Option<String>,
-    /// How long an answer may take.
-    pub(crate) patience: Duration,
-    tape: Tape,
-    channel: Channel,
+    /// The time limit for a response.
+    pub(crate) response_timeout: Duration,
+    transcript: Transcript,
+    transport: SessionTransport,
     next_id: AtomicI64,
-    /// What nobody has asked for: notifications, and requests of the server's.
-    heard: Mutex<Vec<usize>>,
-    /// Where such things come from on HTTP.
-    unasked: Unasked,
-    /// Answers that came while another one was waited for.
-    aside: Mutex<Vec<usize>>,
-    /// Whether an answer did not come, so that it is not known if any will.
-    doubted: AtomicBool,
+    /// Notifications and requests of the server.
+    unsolicited: Mutex<Vec<usize>>,
+    /// The GET stream on which they arrive over HTTP.
+    get_stream: GetStream,
+    /// Responses that arrived while waiting for another one.
+    deferred: Mutex<Vec<usize>>,
+    /// A response was missing, so later ones may be missing too.
+    response_missing: AtomicBool,
 }
 
-/// What carries a conversation.
-pub(crate) enum Channel {
-    /// A line for each message.
-    Lines(Line),
+/// The transport of a session.
+pub(crate) enum SessionTransport {
+    /// Newline-delimited JSON.
+    Ndjson(NdjsonConnection),
     /// Streamable HTTP.
-    Http(Caller),
+    Http(RawHttpClient),
     /// HTTP+SSE of 2024-11-05.
-    HttpSse(Stream),
+    HttpSse(HttpSseConnection),
 }
 
 impl Session {
-    /// Opens a line on which nothing is said yet.
+    /// Opens a session without sending anything.
     pub(crate) async fn open(
-        target: &Target,
-        tape: &Tape,
-        speech: Speech,
-        patience: Duration,
-    ) -> Result<Self, Unmet> {
-        let channel = match &target.way {
-            Reach::Http(web) if web.http_sse => {
-                let caller = Caller::new(web, tape, patience);
-                Channel::HttpSse(Stream::open(caller, tape, patience).await?)
+        target: &ServerTarget,
+        transcript: &Transcript,
+        request_builder: RequestBuilder,
+        response_timeout: Duration,
+    ) -> Result<Self, NotPassed> {
+        let transport = match &target.transport {
+            TargetTransport::Http(endpoint) if endpoint.http_sse => {
+                let http_client = RawHttpClient::new(endpoint, transcript, response_timeout);
+                SessionTransport::HttpSse(
+                    HttpSseConnection::open(http_client, transcript, response_timeout).await?,
+                )
             }
-            Reach::Http(web) => Channel::Http(Caller::new(web, tape, patience)),
-            Reach::Child(_) | Reach::Streams(_) => match Line::open(target, tape).await {
-                Ok(line) => Channel::Lines(line),
-                Err(why) => return Err(Unmet::not_tested(format!("not reached: {why}"))),
-            },
+            TargetTransport::Http(endpoint) => {
+                SessionTransport::Http(RawHttpClient::new(endpoint, transcript, response_timeout))
+            }
+            TargetTransport::ServerCommand(_) | TargetTransport::Streams(_) => {
+                match NdjsonConnection::open(target, transcript).await {
+                    Ok(line) => SessionTransport::Ndjson(line),
+                    Err(why) => {
+                        return Err(NotPassed::not_tested(format!("cannot connect: {why}")));
+                    }
+                }
+            }
         };
         Ok(Self {
-            speech,
+            request_builder,
             opening: None,
             id: None,
-            patience,
-            tape: tape.clone(),
-            channel,
+            response_timeout,
+            transcript: transcript.clone(),
+            transport,
             next_id: AtomicI64::new(1),
-            heard: Mutex::default(),
-            unasked: Unasked::default(),
-            aside: Mutex::default(),
-            doubted: AtomicBool::new(false),
+            unsolicited: Mutex::default(),
+            get_stream: GetStream::default(),
+            deferred: Mutex::default(),
+            response_missing: AtomicBool::new(false),
         })
     }
 
-    /// Begins in the way of the revision: with the handshake, or by asking who is there.
-    pub(crate) async fn begin_properly(&mut self) -> Result<(), Unmet> {
-        if !self.speech.has_handshake() {
-            // One that knows only the handshake may never answer: not too long then.
-            let opening = self.begin("server/discover", json!({})).await?;
-            let answer = self.answer_within(opening, 2 * self.patience).await?;
-            let_in(&answer)?;
-            self.opening = Some(answer);
+    /// Starts the session with `initialize`, or with `server/discover` in the modern era.
+    pub(crate) async fn initialize_session(&mut self) -> Result<(), NotPassed> {
+        if !self.request_builder.has_handshake() {
+            // A legacy server may never respond: limit the wait.
+            let opening = self.send_request("server/discover", json!({})).await?;
+            let response = self
+                .wait_response_within(opening, 2 * self.response_timeout)
+                .await?;
+            ensure_accepted(&response)?;
+            self.opening = Some(response);
             return Ok(());
         }
-        // A process may have to start first, and some take their time.
-        let opening = self.begin("initialize", self.speech.initialize()).await?;
-        let answer = self.answer_within(opening, 6 * self.patience).await?;
-        let_in(&answer)?;
-        self.id = answer.header("mcp-session-id").map(str::to_owned);
-        answer.result()?;
-        self.opening = Some(answer);
+        // A process may have to start first.
+        let opening = self
+            .send_request("initialize", self.request_builder.initialize())
+            .await?;
+        let response = self
+            .wait_response_within(opening, 6 * self.response_timeout)
+            .await?;
+        ensure_accepted(&response)?;
+        self.id = response.header("mcp-session-id").map(str::to_owned);
+        response.result()?;
+        self.opening = Some(response);
         self.notify("notifications/initialized", Value::Null)
             .await?;
         Ok(())
     }
 
-    /// Asks, and waits for the answer. That none comes counts as broken.
-    pub(crate) async fn ask(&self, method: &str, params: Value) -> Result<Answer, Unmet> {
-        let pending = self.begin(method, params).await?;
-        self.answer(pending).await
+    /// Sends a request and waits for the response. A missing response is a violation.
+    pub(crate) async fn request(
+        &self,
+        method: &str,
+        params: Value,
+    ) -> Result<ProbeResponse, NotPassed> {
+        let pending = self.send_request(method, params).await?;
+        self.wait_response(pending).await
     }
 
-    /// Asks, and leaves the answer for later.
-    pub(crate) async fn begin(&self, method: &str, params: Value) -> Result<Pending, Unmet> {
-        self.begin_with(method, params, Vec::new()).await
+    /// Sends a request without waiting for the response.
+    pub(crate) async fn send_request(
+        &self,
+        method: &str,
+        params: Value,
+    ) -> Result<PendingResponse, NotPassed> {
+        self.send_request_with_headers(method, params, Vec::new())
+            .await
     }
 
-    /// Asks with headers of one's own, where the transport has some, and leaves the answer for later.
-    pub(crate) async fn begin_with(
+    /// Sends a request with additional HTTP headers, without waiting for the response.
+    pub(crate) async fn send_request_with_headers(
         &self,
         method: &str,
         params: Value,
         own: Vec<(String, String)>,
-    ) -> Result<Pending, Unmet> {
+    ) -> Result<PendingResponse, NotPassed> {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        let message = self.speech.request(id, method, params);
-        let mut headers = self.speech.headers(&message, self.id.as_deref());
-        if !self.speech.has_handshake() {
+        let message = self.request_builder.request(id, method, params);
+        let mut headers = self.request_builder.headers(&message, self.id.as_deref());
+        if !self.request_builder.has_handshake() {
             headers.extend(own);
         }
         self.send_text(Some(id.into()), &message.to_string(), headers, false)
             .await
     }
 
-    /// Sends a message as it is, with an id of its own or without; `deliberate` if it is wrong on purpose.
-    pub(crate) async fn send(&self, message: Value, deliberate: bool) -> Result<Pending, Unmet> {
+    /// Sends a message as it is. `deliberately_invalid` marks it in the transcript.
+    pub(crate) async fn send_message(
+        &self,
+        message: Value,
+        deliberately_invalid: bool,
+    ) -> Result<PendingResponse, NotPassed> {
         let id = message.get("id").cloned();
-        let headers = self.speech.headers(&message, self.id.as_deref());
-        self.send_text(id, &message.to_string(), headers, deliberate)
+        let headers = self.request_builder.headers(&message, self.id.as_deref());
+        self.send_text(id, &message.to_string(), headers, deliberately_invalid)
             .await
     }
 
-    /// Sends a text as it is, with the headers given where the transport has some.
+    /// Sends a text as it is, with these headers on HTTP.
     pub(crate) async fn send_text(
         &self,
         id: Option<Value>,
         text: &str,
         headers: Vec<(String, String)>,
-        deliberate: bool,
-    ) -> Result<Pending, Unmet> {
-        match &self.channel {
-            Channel::Lines(line) => match line.write(text, deliberate).await {
-                Ok(sent) => Ok(Pending::on_line(id, sent)),
-                Err(error) => Err(Unmet::not_tested(format!(
-                    "the server reads no more: {error}"
+        deliberately_invalid: bool,
+    ) -> Result<PendingResponse, NotPassed> {
+        match &self.transport {
+            SessionTransport::Ndjson(line) => match line.write(text, deliberately_invalid).await {
+                Ok(sent) => Ok(PendingResponse::on_line(id, sent)),
+                Err(error) => Err(NotPassed::not_tested(format!(
+                    "the server no longer reads: {error}"
                 ))),
             },
-            Channel::Http(caller) => {
-                Ok(self.post(id, caller.request("POST"), text, headers, deliberate))
+            SessionTransport::Http(http_client) => Ok(self.post(
+                id,
+                http_client.request("POST"),
+                text,
+                headers,
+                deliberately_invalid,
+            )),
+            SessionTransport::HttpSse(stream) => {
+                Ok(self.post(id, stream.post(), text, headers, deliberately_invalid))
             }
-            Channel::HttpSse(stream) => Ok(self.post(id, stream.post(), text, headers, deliberate)),
         }
     }
 
-    /// Makes up a POST with a request in it, to be changed before it is [sent](Self::exchange).
-    pub(crate) fn draft(&self, method: &str, params: Value) -> Result<Draft, Unmet> {
+    /// Prepares a POST with a request that can be changed before it is [sent](Self::send_raw).
+    pub(crate) fn raw_request(
+        &self,
+        method: &str,
+        params: Value,
+    ) -> Result<RawHttpRequest, NotPassed> {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        let message = self.speech.request(id, method, params);
-        let headers = self.speech.headers(&message, self.id.as_deref());
-        let draft = self.http()?.request("POST").headers(headers);
-        Ok(draft.body(message.to_string()))
+        let message = self.request_builder.request(id, method, params);
+        let headers = self.request_builder.headers(&message, self.id.as_deref());
+        let raw_request = self.http()?.request("POST").headers(headers);
+        Ok(raw_request.body(message.to_string()))
     }
 
-    /// Makes up a POST with a request that does nothing.
-    pub(crate) fn harmless(&self) -> Result<Draft, Unmet> {
-        match self.speech.has_handshake() {
-            true => self.draft("ping", json!({})),
-            false => self.draft("server/discover", json!({})),
+    /// Prepares a POST with a request without side effects.
+    pub(crate) fn noop_request(&self) -> Result<RawHttpRequest, NotPassed> {
+        if self.request_builder.has_handshake() {
+            self.raw_request("ping", json!({}))
+        } else {
+            self.raw_request("server/discover", json!({}))
         }
     }
 
-    /// Sends what was made up, and waits for the answer.
-    pub(crate) async fn exchange(&self, draft: Draft) -> Result<Answer, Unmet> {
-        let pending = self.under_way(draft.id(), draft);
-        self.answer(pending).await
+    /// Sends a prepared request and waits for the response.
+    pub(crate) async fn send_raw(
+        &self,
+        raw_request: RawHttpRequest,
+    ) -> Result<ProbeResponse, NotPassed> {
+        let pending = self.in_flight(raw_request.id(), raw_request);
+        self.wait_response(pending).await
     }
 
     fn post(
         &self,
         id: Option<Value>,
-        draft: Draft,
+        raw_request: RawHttpRequest,
         text: &str,
         headers: Vec<(String, String)>,
-        deliberate: bool,
-    ) -> Pending {
-        let draft = draft.headers(headers).body(text);
-        let draft = match deliberate {
-            true => draft.deliberate(),
-            false => draft,
+        deliberately_invalid: bool,
+    ) -> PendingResponse {
+        let raw_request = raw_request.headers(headers).body(text);
+        let raw_request = if deliberately_invalid {
+            raw_request.deliberately_invalid()
+        } else {
+            raw_request
         };
-        self.under_way(id, draft)
+        self.in_flight(id, raw_request)
     }
 
-    fn under_way(&self, id: Option<Value>, draft: Draft) -> Pending {
-        let posting = match self.speech.has_handshake() {
-            true => Posting::resumable(draft, self.tape.clone()),
-            false => Posting::start(draft, self.tape.clone()),
+    fn in_flight(&self, id: Option<Value>, raw_request: RawHttpRequest) -> PendingResponse {
+        let response_task = if self.request_builder.has_handshake() {
+            ResponseTask::resumable(raw_request, self.transcript.clone())
+        } else {
+            ResponseTask::start(raw_request, self.transcript.clone())
         };
-        Pending::posted(id, posting)
+        PendingResponse::posted(id, response_task)
     }
 
-    /// Waits for the answer to what was begun; answers what the server asks meanwhile.
+    /// Waits for a response; responds to requests of the server until then.
     ///
-    /// On HTTP a response without a message is an answer too: one with a status and nothing else.
-    pub(crate) async fn answer(&self, pending: Pending) -> Result<Answer, Unmet> {
-        let warming = self.line().map_or(Duration::ZERO, Line::warming);
-        self.answer_within(pending, self.patience + warming).await
+    /// On HTTP, a response without a message also counts: it only has a status.
+    pub(crate) async fn wait_response(
+        &self,
+        pending: PendingResponse,
+    ) -> Result<ProbeResponse, NotPassed> {
+        let startup = self
+            .ndjson()
+            .map_or(Duration::ZERO, NdjsonConnection::startup_allowance);
+        self.wait_response_within(pending, self.response_timeout + startup)
+            .await
     }
 
-    /// Waits for the answer for so long.
-    pub(crate) async fn answer_within(
+    /// Waits for a response with this time limit.
+    pub(crate) async fn wait_response_within(
         &self,
-        mut pending: Pending,
-        patience: Duration,
-    ) -> Result<Answer, Unmet> {
-        let until = tokio::time::Instant::now() + patience;
+        mut pending: PendingResponse,
+        response_timeout: Duration,
+    ) -> Result<ProbeResponse, NotPassed> {
+        let until = tokio::time::Instant::now() + response_timeout;
         let mut before = Vec::new();
-        if let Some(number) = self.take_aside(&pending) {
-            return Ok(Answer::new(&self.tape, &pending, Some(number), before));
+        if let Some(number) = self.take_deferred(&pending) {
+            return Ok(ProbeResponse::new(
+                &self.transcript,
+                &pending,
+                Some(number),
+                before,
+            ));
         }
         loop {
             let left = until.saturating_duration_since(tokio::time::Instant::now());
-            let (own, said) = match &mut pending.posting {
-                // Whoever talks without end does not answer either.
+            let (own, event) = match &mut pending.response_task {
+                // A peer that keeps sending other messages also times out.
                 _ if left.is_zero() => (false, None),
-                Some(posting) => tokio::select! {
+                Some(response_task) => tokio::select! {
                     biased;
-                    said = posting.next(left) => (true, said),
-                    said = self.elsewhere(left) => (false, said),
+                    event = response_task.next(left) => (true, event),
+                    event = self.next_unsolicited(left) => (false, event),
                 },
-                None => (false, self.elsewhere(left).await),
+                None => (false, self.next_unsolicited(left).await),
             };
-            if self.tape.is_full() {
-                return Err(Unmet::not_tested(Tape::too_much()));
+            if self.transcript.is_full() {
+                return Err(NotPassed::not_tested(Transcript::overflow_message()));
             }
-            match said {
+            match event {
                 None => {
-                    self.doubted
-                        .fetch_or(patience >= self.patience, Ordering::Relaxed);
-                    let what = format!("no answer within {patience:?}");
-                    return Err(Unmet::broken(what, pending.sent.into_iter().chain(before)));
+                    self.response_missing
+                        .fetch_or(response_timeout >= self.response_timeout, Ordering::Relaxed);
+                    let observed = format!("no response within {response_timeout:?}");
+                    return Err(NotPassed::violation(
+                        observed,
+                        pending.sent.into_iter().chain(before),
+                    ));
                 }
-                Some(Said::Head(status, number)) => pending.head(status, number),
-                Some(Said::Message(number)) if self.is_beside(own, &pending) => {
+                Some(WireEvent::Head(status, number)) => pending.head(status, number),
+                Some(WireEvent::Message(number)) if self.is_other_stream(own, &pending) => {
                     if !own {
-                        self.hear_entry(number).await;
+                        self.handle_unsolicited_entry(number).await;
                     }
                 }
-                Some(Said::Message(number)) => {
-                    let message = self.tape.entry(number).json().unwrap_or_default();
-                    let answers = message.get("method").is_none() && !message.is_array();
+                Some(WireEvent::Message(number)) => {
+                    let message = self.transcript.entry(number).json().unwrap_or_default();
+                    let responses = message.get("method").is_none() && !message.is_array();
                     if pending.is_answered_by(&message, own) {
-                        let answer = Answer::new(&self.tape, &pending, Some(number), before);
+                        let response =
+                            ProbeResponse::new(&self.transcript, &pending, Some(number), before);
                         pending.finish();
-                        return Ok(answer);
+                        return Ok(response);
                     }
-                    match answers && !own && message.get("id").is_some() {
-                        true => self.put_aside(number),
-                        false => self.hear(number, &message).await,
+                    if responses && !own && message.get("id").is_some() {
+                        self.defer(number)
+                    } else {
+                        self.handle_unsolicited(number, &message).await
                     }
                     before.push(number);
                 }
-                // On HTTP+SSE the answer comes on the stream.
-                Some(Said::End(None)) if own && self.waits_for_stream(&pending) => {
-                    pending.posting = None;
+                // On HTTP+SSE the response arrives on the stream.
+                Some(WireEvent::End(None)) if own && self.expects_stream_response(&pending) => {
+                    pending.response_task = None;
                 }
-                Some(Said::End(None)) if own && pending.status.is_some() => {
-                    return Ok(Answer::new(&self.tape, &pending, None, before));
+                Some(WireEvent::End(None)) if own && pending.status.is_some() => {
+                    return Ok(ProbeResponse::new(&self.transcript, &pending, None, before));
                 }
-                Some(Said::End(why)) => {
+                Some(WireEvent::End(why)) => {
                     let why = why.map_or_else(String::new, |why| format!(": {why}"));
-                    let what = format!("the connection ended instead of an answer{why}");
-                    return Err(Unmet::broken(what, pending.sent.into_iter().chain(before)));
+                    let observed = format!("the connection ended without a response{why}");
+                    return Err(NotPassed::violation(
+                        observed,
+                        pending.sent.into_iter().chain(before),
+                    ));
                 }
             }
         }
     }
 
-    /// Waits until what was posted has been taken or refused; returns the status, and the body if there is one.
+    /// Waits until a POST is accepted or rejected; returns the status and the entry of the body.
     ///
-    /// On HTTP+SSE that is no answer yet. Where nothing is posted, there is nothing to wait for.
-    pub(crate) async fn taken(&self, pending: &mut Pending) -> (Option<u16>, Option<usize>) {
+    /// On HTTP+SSE this is not the JSON-RPC response. Without a POST it returns at once.
+    pub(crate) async fn accepted_status(
+        &self,
+        pending: &mut PendingResponse,
+    ) -> (Option<u16>, Option<usize>) {
         let mut body = None;
-        let until = tokio::time::Instant::now() + self.patience;
-        while let Some(posting) = &mut pending.posting {
+        let until = tokio::time::Instant::now() + self.response_timeout;
+        while let Some(response_task) = &mut pending.response_task {
             let left = until.saturating_duration_since(tokio::time::Instant::now());
-            let said = match left.is_zero() {
-                true => None,
-                false => posting.next(left).await,
+            let event = if left.is_zero() {
+                None
+            } else {
+                response_task.next(left).await
             };
-            match said {
-                Some(Said::Head(status, number)) => pending.head(status, number),
-                Some(Said::Message(number)) => body = Some(number),
-                Some(Said::End(_)) | None => pending.posting = None,
+            match event {
+                Some(WireEvent::Head(status, number)) => pending.head(status, number),
+                Some(WireEvent::Message(number)) => body = Some(number),
+                Some(WireEvent::End(_)) | None => pending.response_task = None,
             }
         }
         (pending.status, body)
     }
 
-    /// Returns what is said outside of the responses to our requests; `None` if nothing is for so long.
-    async fn elsewhere(&self, patience: Duration) -> Option<Said> {
-        match &self.channel {
-            Channel::Lines(line) => line.next(patience).await,
-            Channel::Http(_) => self.unasked.next(patience).await.map(Said::Message),
-            Channel::HttpSse(stream) => stream.next(patience).await,
+    /// Returns the next event outside of the responses to POSTs; `None` after the timeout.
+    async fn next_unsolicited(&self, response_timeout: Duration) -> Option<WireEvent> {
+        match &self.transport {
+            SessionTransport::Ndjson(line) => line.next(response_timeout).await,
+            SessionTransport::Http(_) => self
+                .get_stream
+                .next(response_timeout)
+                .await
+                .map(WireEvent::Message),
+            SessionTransport::HttpSse(stream) => stream.next(response_timeout).await,
         }
     }
 
-    /// Says whether nothing that comes from here can be an answer: a stream of its own beside the responses of HTTP, or the
-    /// bodies of the responses where the answers come on the stream.
-    fn is_beside(&self, own: bool, pending: &Pending) -> bool {
-        match self.channel {
-            Channel::Lines(_) => false,
-            Channel::Http(_) => !own,
-            Channel::HttpSse(_) => own && pending.is_accepted(),
+    /// Returns whether messages from this stream cannot be the response: the GET stream, or on
+    /// HTTP+SSE the body of an accepted POST.
+    fn is_other_stream(&self, own: bool, pending: &PendingResponse) -> bool {
+        match self.transport {
+            SessionTransport::Ndjson(_) => false,
+            SessionTransport::Http(_) => !own,
+            SessionTransport::HttpSse(_) => own && pending.is_accepted(),
         }
     }
 
-    fn waits_for_stream(&self, pending: &Pending) -> bool {
-        let streams = matches!(self.channel, Channel::HttpSse(_));
+    fn expects_stream_response(&self, pending: &PendingResponse) -> bool {
+        let streams = matches!(self.transport, SessionTransport::HttpSse(_));
         streams && pending.is_accepted() && pending.id.is_some()
     }
 
-    /// Tells the server something that nobody answers. On HTTP returns the response.
+    /// Sends a notification. On HTTP returns the response.
     pub(crate) async fn notify(
         &self,
         method: &str,
         params: Value,
-    ) -> Result<Option<Answer>, Unmet> {
-        let message = self.speech.notification(method, params);
-        let pending = self.send(message, false).await?;
-        match self.channel {
-            Channel::Lines(_) => Ok(None),
-            Channel::Http(_) | Channel::HttpSse(_) => self.answer(pending).await.map(Some),
+    ) -> Result<Option<ProbeResponse>, NotPassed> {
+        let message = self.request_builder.notification(method, params);
+        let pending = self.send_message(message, false).await?;
+        match self.transport {
+            SessionTransport::Ndjson(_) => Ok(None),
+            SessionTransport::Http(_) | SessionTransport::HttpSse(_) => {
+                self.wait_response(pending).await.map(Some)
+            }
         }
     }
 
-    /// Makes sure that nothing is missed from now on of what nobody asks for.
+    /// Opens the GET stream, so that no server message is missed from now on.
     ///
-    /// On HTTP that comes on a stream of its own, if the server offers one: open it before doing what the server will speak of.
-    /// Where a message of the server's needs no stream, and where there is none, this does nothing.
-    pub(crate) async fn attend(&self) {
-        if let (Channel::Http(caller), true) = (&self.channel, self.speech.has_handshake()) {
-            let headers = self.speech.headers(&Value::Null, self.id.as_deref());
-            let draft = || {
-                let draft = caller.request("GET").headers(headers);
-                draft
+    /// Does nothing on other transports, and if the server does not offer the stream.
+    pub(crate) async fn open_get_stream(&self) {
+        if let (SessionTransport::Http(http_client), true) =
+            (&self.transport, self.request_builder.has_handshake())
+        {
+            let headers = self
+                .request_builder
+                .headers(&Value::Null, self.id.as_deref());
+            let raw_request = || {
+                let raw_request = http_client.request("GET").headers(headers);
+                raw_request
                     .without("content-type")
                     .header("accept", "text/event-stream")
             };
-            self.unasked.open(draft, &self.tape).await;
+            self.get_stream.open(raw_request, &self.transcript).await;
         }
     }
 
-    /// Listens for so long to what nobody has asked for; returns what is new.
+    /// Listens for this long and returns the new server messages.
     ///
-    /// See [`attend`](Self::attend) for what was said before on HTTP.
-    pub(crate) async fn listen(&self, patience: Duration) -> Vec<usize> {
-        self.attend().await;
-        let until = tokio::time::Instant::now() + patience;
-        let before = self.heard().len();
+    /// On HTTP, messages sent before [`open_get_stream`](Self::open_get_stream) may be missing.
+    pub(crate) async fn listen(&self, response_timeout: Duration) -> Vec<usize> {
+        self.open_get_stream().await;
+        let until = tokio::time::Instant::now() + response_timeout;
+        let before = self.unsolicited().len();
         loop {
             let left = until.saturating_duration_since(tokio::time::Instant::now());
             if left.is_zero() {
                 break;
             }
-            match self.elsewhere(left).await {
-                Some(Said::Message(number)) => self.hear_entry(number).await,
-                Some(Said::Head(..)) => {}
-                Some(Said::End(_)) | None => break,
+            match self.next_unsolicited(left).await {
+                Some(WireEvent::Message(number)) => self.handle_unsolicited_entry(number).await,
+                Some(WireEvent::Head(..)) => {}
+                Some(WireEvent::End(_)) | None => break,
             }
         }
-        self.heard().split_off(before)
+        self.unsolicited().split_off(before)
     }
 
-    /// Returns what was heard so far that nobody has asked for: numbers of the tape.
-    pub(crate) fn heard(&self) -> Vec<usize> {
-        self.heard
+    /// Returns the entries of all server messages so far.
+    pub(crate) fn unsolicited(&self) -> Vec<usize> {
+        self.unsolicited
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
     }
 
-    /// Returns what the server says that it can do.
+    /// Returns the capabilities of the server.
     pub(crate) fn capabilities(&self) -> Value {
         let opening = self.opening.as_ref();
         opening
-            .and_then(|answer| answer.value["result"].get("capabilities"))
+            .and_then(|response| response.value["result"].get("capabilities"))
             .cloned()
             .unwrap_or_default()
     }
 
-    /// Says whether the server has ended it. What HTTP carries has no end.
+    /// Returns whether the server has closed the connection; never on HTTP.
     pub(crate) fn has_ended(&self) -> bool {
-        matches!(&self.channel, Channel::Lines(line) if line.has_ended())
+        matches!(&self.transport, SessionTransport::Ndjson(line) if line.has_ended())
     }
 
-    /// Says whether nothing can be found out in it any more: the server has ended it, or answers nothing at all.
+    /// Returns whether the session is unusable: closed, or without responses.
     pub(crate) async fn is_lost(&self) -> bool {
         if self.has_ended() {
             return true;
         }
-        let doubted = self.doubted.swap(false, Ordering::Relaxed);
-        doubted && self.ask(self.speech.harmless(), Value::Null).await.is_err()
+        let response_missing = self.response_missing.swap(false, Ordering::Relaxed);
+        response_missing
+            && self
+                .request(self.request_builder.noop_method(), Value::Null)
+                .await
+                .is_err()
     }
 
-    /// Returns the line, where each message is one.
-    pub(crate) fn line(&self) -> Result<&Line, Unmet> {
-        match &self.channel {
-            Channel::Lines(line) => Ok(line),
-            Channel::Http(_) | Channel::HttpSse(_) => {
-                Err(Unmet::not_applicable("there are no lines on HTTP"))
+    /// Returns the ndjson connection.
+    pub(crate) fn ndjson(&self) -> Result<&NdjsonConnection, NotPassed> {
+        match &self.transport {
+            SessionTransport::Ndjson(line) => Ok(line),
+            SessionTransport::Http(_) | SessionTransport::HttpSse(_) => {
+                Err(NotPassed::not_applicable("the transport is not ndjson"))
             }
         }
     }
 
-    /// Returns what sends requests of Streamable HTTP.
-    pub(crate) fn http(&self) -> Result<&Caller, Unmet> {
-        match &self.channel {
-            Channel::Http(caller) => Ok(caller),
-            Channel::Lines(_) | Channel::HttpSse(_) => Err(Unmet::not_applicable(
-                "there is no Streamable HTTP on this transport",
-            )),
+    /// Returns the client of Streamable HTTP.
+    pub(crate) fn http(&self) -> Result<&RawHttpClient, NotPassed> {
+        match &self.transport {
+            SessionTransport::Http(http_client) => Ok(http_client),
+            SessionTransport::Ndjson(_) | SessionTransport::HttpSse(_) => Err(
+                NotPassed::not_applicable("the transport is not Streamable HTTP"),
+            ),
         }
     }
 
-    /// Returns the stream of HTTP+SSE.
-    pub(crate) fn http_sse(&self) -> Result<&Stream, Unmet> {
-        match &self.channel {
-            Channel::HttpSse(stream) => Ok(stream),
-            Channel::Lines(_) | Channel::Http(_) => Err(Unmet::not_applicable(
-                "there is no HTTP+SSE on this transport",
-            )),
+    /// Returns the HTTP+SSE connection.
+    pub(crate) fn http_sse(&self) -> Result<&HttpSseConnection, NotPassed> {
+        match &self.transport {
+            SessionTransport::HttpSse(stream) => Ok(stream),
+            SessionTransport::Ndjson(_) | SessionTransport::Http(_) => {
+                Err(NotPassed::not_applicable("the transport is not HTTP+SSE"))
+            }
         }
     }
 
-    async fn hear_entry(&self, number: usize) {
-        let message = self.tape.entry(number).json().unwrap_or_default();
-        self.hear(number, &message).await;
+    async fn handle_unsolicited_entry(&self, number: usize) {
+        let message = self.transcript.entry(number).json().unwrap_or_default();
+        self.handle_unsolicited(number, &message).await;
     }
 
-    /// Takes down what nobody asked for, and answers what is a request: itself, or those in a batch.
-    async fn hear(&self, number: usize, message: &Value) {
-        self.heard
+    /// Records a server message, and responds if it is a request or a batch with requests.
+    async fn handle_unsolicited(&self, number: usize, message: &Value) {
+        self.unsolicited
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .push(number);
         match message {
             Value::Array(all) => {
                 for message in all {
-                    self.reply(message).await;
+                    self.respond_to_server(message).await;
                 }
             }
-            message => self.reply(message).await,
+            message => self.respond_to_server(message).await,
         }
     }
 
-    async fn reply(&self, message: &Value) {
+    async fn respond_to_server(&self, message: &Value) {
         let (Some(method), Some(id)) = (message["method"].as_str(), message.get("id")) else {
             return;
         };
@@ -493,46 +570,46 @@ impl Session {
             "roots/list" => json!({ "result": { "roots": [] } }),
             "sampling/createMessage" => json!({ "result": {
                 "role": "assistant", "model": "none", "stopReason": "endTurn",
-                "content": { "type": "text", "text": "This is a check: no model was asked." },
+                "content": { "type": "text", "text": "This is a check: no model was called." },
             } }),
             "elicitation/create" => json!({ "result": { "action": "decline" } }),
             _ => json!({ "error": { "code": -32601, "message": "Method not found" } }),
         };
         reply["jsonrpc"] = "2.0".into();
         reply["id"] = id.clone();
-        // Whether it arrives is no business of the rule that happens to wait.
-        if let Ok(Pending {
-            posting: Some(mut posting),
+        // Delivery is not the concern of the rule that waits.
+        if let Ok(PendingResponse {
+            response_task: Some(mut response_task),
             ..
-        }) = self.send(reply, false).await
+        }) = self.send_message(reply, false).await
         {
-            posting.next(self.patience).await;
+            response_task.next(self.response_timeout).await;
         }
     }
 
-    fn put_aside(&self, number: usize) {
-        self.aside
+    fn defer(&self, number: usize) {
+        self.deferred
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .push(number);
     }
 
-    fn take_aside(&self, pending: &Pending) -> Option<usize> {
-        let mut aside = self.aside.lock().unwrap_or_else(PoisonError::into_inner);
-        let answers = |&number: &usize| {
-            let message = self.tape.entry(number).json();
+    fn take_deferred(&self, pending: &PendingResponse) -> Option<usize> {
+        let mut deferred = self.deferred.lock().unwrap_or_else(PoisonError::into_inner);
+        let responses = |&number: &usize| {
+            let message = self.transcript.entry(number).json();
             message.is_some_and(|message| pending.is_answered_by(&message, false))
         };
-        let at = aside.iter().position(answers)?;
-        Some(aside.remove(at))
+        let at = deferred.iter().position(responses)?;
+        Some(deferred.remove(at))
     }
 }
 
-/// Makes sure that the server has not sent us away.
-fn let_in(answer: &Answer) -> Result<(), Unmet> {
-    match answer.status {
-        Some(status @ (401 | 403)) => Err(Unmet::not_tested(format!(
-            "the server wants to know who asks: HTTP status {status}"
+/// Checks that the server did not ask for authorization.
+fn ensure_accepted(response: &ProbeResponse) -> Result<(), NotPassed> {
+    match response.status {
+        Some(status @ (401 | 403)) => Err(NotPassed::not_tested(format!(
+            "the server requires authorization: HTTP status {status}"
         ))),
         _ => Ok(()),
     }

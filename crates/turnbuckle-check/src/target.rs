@@ -1,74 +1,78 @@
-//! Where the server is that is checked.
+//! The server to check.
 
 use std::{fmt, io, pin::Pin, sync::Arc};
 
 use tokio::io::{AsyncRead, AsyncWrite};
-use turnbuckle_client::{http::Http, stdio::Child};
+use turnbuckle_client::{http::HttpTarget, stdio::ServerCommand};
 use turnbuckle_protocol::revision::Revision;
 
-use crate::rule::On;
-use crate::wire::{pool::Pool, starter::Starter};
+use crate::{
+    rule::Transports,
+    wire::{pool::ConnectionPool, prewarm::ProcessPrewarmer},
+};
 
-/// A server to check, and how to reach it.
+/// A server to check and how to reach it.
 #[derive(Clone)]
-pub struct Target {
+pub struct ServerTarget {
     pub(crate) label: String,
-    pub(crate) way: Reach,
+    pub(crate) transport: TargetTransport,
 }
 
-/// How a server is reached.
+/// The transport of a server.
 #[derive(Clone)]
-pub(crate) enum Reach {
-    /// By HTTP.
-    Http(Web),
-    /// As a process that is started anew for every conversation.
-    Child(Starter),
-    /// By a pair of byte streams that somebody opens.
-    Streams(Opener),
+pub(crate) enum TargetTransport {
+    /// HTTP.
+    Http(HttpEndpoint),
+    /// A process that is started for every session.
+    ServerCommand(ProcessPrewarmer),
+    /// A pair of byte streams that a callback opens.
+    Streams(StreamOpener),
 }
 
 /// A server at a URL.
 #[derive(Clone)]
-pub(crate) struct Web {
-    /// Makes connections.
-    pub(crate) http: Http,
-    /// Those that wait for the next request.
-    pub(crate) pool: Pool,
+pub(crate) struct HttpEndpoint {
+    /// Opens connections.
+    pub(crate) http: HttpTarget,
+    /// Idle connections.
+    pub(crate) pool: ConnectionPool,
     /// The endpoint: path and query.
     pub(crate) path: String,
-    /// What `Host` says.
+    /// The value of `Host`.
     pub(crate) host: String,
-    /// What goes with every request, such as a token; never shown.
+    /// Headers of every request, such as a token; never shown.
     pub(crate) headers: Vec<(String, String)>,
-    /// Whether it is spoken to by HTTP+SSE of 2024-11-05.
+    /// Uses HTTP+SSE of 2024-11-05.
     pub(crate) http_sse: bool,
-    /// The port, if plain HTTP leads there by the network.
+    /// The port, if plain HTTP is reached over the network.
     pub(crate) network_port: Option<u16>,
 }
 
 /// Opens a pair of byte streams.
-pub(crate) type Opener = Arc<dyn Fn() -> Opening + Send + Sync>;
-pub(crate) type Opening = Pin<Box<dyn Future<Output = io::Result<Streams>> + Send>>;
-pub(crate) type Streams = (
+pub(crate) type StreamOpener = Arc<dyn Fn() -> StreamsFuture + Send + Sync>;
+pub(crate) type StreamsFuture = Pin<Box<dyn Future<Output = io::Result<ByteStreams>> + Send>>;
+pub(crate) type ByteStreams = (
     Box<dyn AsyncRead + Send + Unpin>,
     Box<dyn AsyncWrite + Send + Unpin>,
 );
 
-impl Target {
-    /// A server at a URL; `http` makes the connections, and `headers` go with every request.
-    pub fn http(url: &str, http: Http, headers: Vec<(String, String)>) -> Self {
+impl ServerTarget {
+    /// Checks the server at a URL. `http` opens the connections; `headers` are sent with every
+    /// request.
+    pub fn http(url: &str, http: HttpTarget, headers: Vec<(String, String)>) -> Self {
         let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
         let at = rest.find(['/', '?']).unwrap_or(rest.len());
         let (host, path) = rest.split_at(at);
-        let path = match path.starts_with('/') {
-            true => path.to_owned(),
-            false => format!("/{path}"),
+        let path = if path.starts_with('/') {
+            path.to_owned()
+        } else {
+            format!("/{path}")
         };
         Self {
             label: url.split('?').next().unwrap_or(url).to_owned(),
-            way: Reach::Http(Web {
+            transport: TargetTransport::Http(HttpEndpoint {
                 http,
-                pool: Pool::default(),
+                pool: ConnectionPool::default(),
                 path,
                 host: host.to_owned(),
                 headers,
@@ -78,45 +82,46 @@ impl Target {
         }
     }
 
-    /// Says that the host and port of the URL are reached by the network, not by connections that the caller makes.
+    /// Declares that the host and port of the URL are reached over the network, not through a
+    /// custom connector.
     ///
-    /// Then it is tried whether a server on this machine is open to other machines. `https` is left out: no certificate
-    /// is for the addresses that are tried.
+    /// This enables the test for a local server that listens on other addresses than loopback.
+    /// `https` is excluded because certificates do not cover the addresses that are tried.
     pub fn by_network(mut self) -> Self {
-        if let Reach::Http(web) = &mut self.way
+        if let TargetTransport::Http(endpoint) = &mut self.transport
             && self.label.starts_with("http://")
         {
-            let port = web.host.rsplit_once(':').map(|(_, port)| port.parse());
-            web.network_port = port.map_or(Some(80), Result::ok);
+            let port = endpoint.host.rsplit_once(':').map(|(_, port)| port.parse());
+            endpoint.network_port = port.map_or(Some(80), Result::ok);
         }
         self
     }
 
-    /// Speaks HTTP+SSE of 2024-11-05 instead of Streamable HTTP.
+    /// Uses HTTP+SSE of 2024-11-05 instead of Streamable HTTP.
     pub fn http_sse(mut self) -> Self {
-        if let Reach::Http(web) = &mut self.way {
-            web.http_sse = true;
+        if let TargetTransport::Http(endpoint) = &mut self.transport {
+            endpoint.http_sse = true;
         }
         self
     }
 
-    /// Returns the same server on the transport that was there before, for one that does not speak Streamable HTTP.
-    pub(crate) fn older(&self) -> Option<Self> {
-        match &self.way {
-            Reach::Http(web) if !web.http_sse => Some(self.clone().http_sse()),
+    /// Returns the same server over HTTP+SSE, as a fallback for one without Streamable HTTP.
+    pub(crate) fn http_sse_fallback(&self) -> Option<Self> {
+        match &self.transport {
+            TargetTransport::Http(endpoint) if !endpoint.http_sse => Some(self.clone().http_sse()),
             _ => None,
         }
     }
 
-    /// A program that is started for every conversation.
-    pub fn child(label: impl Into<String>, child: Child) -> Self {
+    /// Checks a program that is started for every session.
+    pub fn child(label: impl Into<String>, child: ServerCommand) -> Self {
         Self {
             label: label.into(),
-            way: Reach::Child(Starter::new(child)),
+            transport: TargetTransport::ServerCommand(ProcessPrewarmer::new(child)),
         }
     }
 
-    /// A server behind byte streams, such as a socket; `open` is called for every conversation.
+    /// Checks a server behind byte streams, such as a socket. `open` is called for every session.
     pub fn streams<F, R, W>(
         label: impl Into<String>,
         open: impl Fn() -> F + Send + Sync + 'static,
@@ -128,7 +133,7 @@ impl Target {
     {
         Self {
             label: label.into(),
-            way: Reach::Streams(Arc::new(move || {
+            transport: TargetTransport::Streams(Arc::new(move || {
                 let opening = open();
                 Box::pin(async move {
                     let (reader, writer) = opening.await?;
@@ -138,52 +143,59 @@ impl Target {
         }
     }
 
-    /// Says whether a rule can be seen on the target's transport.
-    pub(crate) fn shows(&self, on: On) -> bool {
-        match on {
-            On::Any => true,
-            On::Http => matches!(&self.way, Reach::Http(web) if !web.http_sse),
-            On::HttpSse => matches!(&self.way, Reach::Http(web) if web.http_sse),
-            On::Lines => matches!(self.way, Reach::Child(_) | Reach::Streams(_)),
-            On::Stdio => matches!(self.way, Reach::Child(_)),
+    /// Returns whether a rule can be observed on this transport.
+    pub(crate) fn can_observe(&self, transports: Transports) -> bool {
+        match transports {
+            Transports::Any => true,
+            Transports::Http => {
+                matches!(&self.transport, TargetTransport::Http(endpoint) if !endpoint.http_sse)
+            }
+            Transports::HttpSse => {
+                matches!(&self.transport, TargetTransport::Http(endpoint) if endpoint.http_sse)
+            }
+            Transports::Ndjson => matches!(
+                self.transport,
+                TargetTransport::ServerCommand(_) | TargetTransport::Streams(_)
+            ),
+            Transports::Stdio => matches!(self.transport, TargetTransport::ServerCommand(_)),
         }
     }
 
-    /// Returns how it is reached by HTTP, if it is.
-    pub(crate) fn into_web(self) -> Option<Web> {
-        match self.way {
-            Reach::Http(web) => Some(web),
-            Reach::Child(_) | Reach::Streams(_) => None,
+    /// Returns the HTTP endpoint, if any.
+    pub(crate) fn into_http_endpoint(self) -> Option<HttpEndpoint> {
+        match self.transport {
+            TargetTransport::Http(endpoint) => Some(endpoint),
+            TargetTransport::ServerCommand(_) | TargetTransport::Streams(_) => None,
         }
     }
 
-    /// Lets go of what was only kept for those who might come.
-    pub(crate) fn dismiss(&self) {
-        if let Reach::Child(starter) = &self.way {
-            starter.dismiss();
+    /// Stops processes that were started in advance and not used.
+    pub(crate) fn stop_prewarmed(&self) {
+        if let TargetTransport::ServerCommand(prewarmer) = &self.transport {
+            prewarmer.stop();
         }
     }
 
-    /// Returns in how many revisions it may be visited at once: processes are not free.
-    pub(crate) fn at_once(&self) -> usize {
-        match self.way {
-            Reach::Child(_) => 3,
-            Reach::Http(_) | Reach::Streams(_) => Revision::ALL.len(),
+    /// Returns the number of revisions to check concurrently; fewer for processes.
+    pub(crate) fn max_concurrent_revisions(&self) -> usize {
+        match self.transport {
+            TargetTransport::ServerCommand(_) => 3,
+            TargetTransport::Http(_) | TargetTransport::Streams(_) => Revision::ALL.len(),
         }
     }
 
-    /// Returns the name of the transport, as reports show it.
+    /// Returns the transport name used in reports.
     pub fn transport(&self) -> &'static str {
-        match &self.way {
-            Reach::Http(web) if web.http_sse => "http+sse",
-            Reach::Http(_) => "http",
-            Reach::Child(_) => "stdio",
-            Reach::Streams(_) => "lines",
+        match &self.transport {
+            TargetTransport::Http(endpoint) if endpoint.http_sse => "http+sse",
+            TargetTransport::Http(_) => "http",
+            TargetTransport::ServerCommand(_) => "stdio",
+            TargetTransport::Streams(_) => "lines",
         }
     }
 }
 
-impl fmt::Debug for Target {
+impl fmt::Debug for ServerTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Target").field(&self.label).finish()
     }

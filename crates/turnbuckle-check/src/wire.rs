@@ -1,27 +1,27 @@
-//! How bytes reach the other side, and are taken down as they pass.
+//! Sends bytes to a server and records what passes.
 //!
-//! Nothing here mends what the other side says: a line may be no JSON, and a response may have any status.
+//! Nothing is corrected here: a line may be invalid JSON, a response may have any status.
 
 pub(crate) mod http;
 pub(crate) mod http_sse;
-pub(crate) mod line;
+pub(crate) mod ndjson;
 pub(crate) mod pool;
-pub(crate) mod starter;
+pub(crate) mod prewarm;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What was heard from the other side.
+/// An event received from the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Said {
-    /// The head of a response: its status, and its entry on the tape.
+pub(crate) enum WireEvent {
+    /// The head of an HTTP response: its status and its entry.
     Head(u16, usize),
-    /// A message, or what stands in its place: its entry on the tape.
+    /// The entry of a message, valid or not.
     Message(usize),
-    /// Nothing more will come; and why, if it is not in order.
+    /// The end of the stream, with the error if there was one.
     End(Option<String>),
 }
 
-/// Returns a number for a connection, an exchange or a stream that none had before.
+/// Returns a unique number for a connection, exchange or stream.
 pub(crate) fn channel() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     NEXT.fetch_add(1, Ordering::Relaxed)

@@ -1,4 +1,4 @@
-//! What can be done, a file each. The comment of a command is its help.
+//! The commands, one file each. The doc comment of a command is its help text.
 
 mod call;
 mod check;
@@ -21,53 +21,51 @@ mod skills;
 mod tools;
 mod whoami;
 
-pub(crate) use call::Call;
-pub(crate) use check::Check;
-pub(crate) use complete::Complete;
-pub(crate) use completions::Completions;
-pub(crate) use context::Memory;
-pub(crate) use info::Info;
-pub(crate) use listen::Listen;
-pub(crate) use login::{Login, Wish};
-pub(crate) use logout::Logout;
-pub(crate) use man::Man;
-pub(crate) use ping::Ping;
-pub(crate) use prompt::Prompt;
-pub(crate) use prompts::Prompts;
-pub(crate) use read::Read;
-pub(crate) use resources::Resources;
-pub(crate) use serve::Serve;
-pub(crate) use servers::Servers;
-pub(crate) use skills::Skills;
-pub(crate) use tools::Tools;
-pub(crate) use whoami::Whoami;
+pub(crate) use call::CallCommand;
+pub(crate) use check::CheckCommand;
+pub(crate) use complete::CompleteCommand;
+pub(crate) use completions::CompletionsCommand;
+pub(crate) use context::ContextCommand;
+pub(crate) use info::InfoCommand;
+pub(crate) use listen::ListenCommand;
+pub(crate) use login::{LoginCommand, LoginOptions};
+pub(crate) use logout::LogoutCommand;
+pub(crate) use man::ManCommand;
+pub(crate) use ping::PingCommand;
+pub(crate) use prompt::PromptCommand;
+pub(crate) use prompts::PromptsCommand;
+pub(crate) use read::ReadCommand;
+pub(crate) use resources::ResourcesCommand;
+pub(crate) use serve::ServeCommand;
+pub(crate) use servers::ServersCommand;
+pub(crate) use skills::SkillsCommand;
+pub(crate) use tools::ToolsCommand;
+pub(crate) use whoami::WhoamiCommand;
 
-use crate::arguments::Command;
-use crate::context::Context;
-use crate::failure::Result;
+use crate::{cli::CliCommand, context::CommandContext, error::Result};
 
-/// Does what the command line says.
-pub(crate) async fn run(command: Command, context: &Context) -> Result {
+/// Runs a command.
+pub(crate) async fn run(command: CliCommand, context: &CommandContext) -> Result {
     match command {
-        Command::Tools(command) => command.run(context).await,
-        Command::Call(command) => command.run(context).await,
-        Command::Resources(command) => command.run(context).await,
-        Command::Read(command) => command.run(context).await,
-        Command::Prompts(command) => command.run(context).await,
-        Command::Prompt(command) => command.run(context).await,
-        Command::Complete(command) => command.run(context).await,
-        Command::Skills(command) => command.run(context).await,
-        Command::Info(command) => command.run(context).await,
-        Command::Listen(command) => command.run(context).await,
-        Command::Ping(command) => command.run(context).await,
-        Command::Check(command) => command.run(context).await,
-        Command::Login(command) => command.run(context).await,
-        Command::Logout(command) => command.run(context).await,
-        Command::Whoami(command) => command.run(context).await,
-        Command::Servers(command) => command.run(context),
-        Command::Serve(command) => command.run(context).await,
-        Command::Memory(command) => command.run(context),
-        Command::Completions(command) => command.run(context),
-        Command::Man(command) => command.run(context),
+        CliCommand::Tools(command) => command.run(context).await,
+        CliCommand::Call(command) => command.run(context).await,
+        CliCommand::Resources(command) => command.run(context).await,
+        CliCommand::Read(command) => command.run(context).await,
+        CliCommand::Prompts(command) => command.run(context).await,
+        CliCommand::Prompt(command) => command.run(context).await,
+        CliCommand::Complete(command) => command.run(context).await,
+        CliCommand::Skills(command) => command.run(context).await,
+        CliCommand::Info(command) => command.run(context).await,
+        CliCommand::Listen(command) => command.run(context).await,
+        CliCommand::Ping(command) => command.run(context).await,
+        CliCommand::Check(command) => command.run(context).await,
+        CliCommand::Login(command) => command.run(context).await,
+        CliCommand::Logout(command) => command.run(context).await,
+        CliCommand::Whoami(command) => command.run(context).await,
+        CliCommand::Servers(command) => command.run(context),
+        CliCommand::Serve(command) => command.run(context).await,
+        CliCommand::Context(command) => command.run(context),
+        CliCommand::Completions(command) => command.run(context),
+        CliCommand::Man(command) => command.run(context),
     }
 }

@@ -1,46 +1,46 @@
-//! What the process finds around itself: folders, variables, terminals.
+//! The environment of the process: directories, variables, terminals.
 //!
-//! Read once, by `main`; everything else takes the value, so that tests say what there is.
+//! `main` reads it once. All other code takes it as a value, so that tests can set it.
 
-mod user;
+use std::{
+    collections::BTreeMap,
+    io::{self, IsTerminal},
+    path::PathBuf,
+};
 
-use std::collections::BTreeMap;
-use std::io::{self, IsTerminal};
-use std::path::PathBuf;
-
-/// Everything that is read from outside of the arguments and the configuration.
+/// Everything that is read from the process, except arguments and configuration files.
 #[derive(Clone, Debug)]
 pub(crate) struct Environment {
-    /// Whose files lie where.
+    /// The platform, which decides where files are.
     pub(crate) platform: Platform,
-    /// The folder of the user, if there is one.
+    /// The home directory of the user, if there is one.
     pub(crate) home: Option<PathBuf>,
-    /// The folder we stand in.
+    /// The current directory.
     pub(crate) cwd: PathBuf,
-    /// The environment's variables that are text.
+    /// The environment variables that are valid Unicode.
     pub(crate) vars: BTreeMap<String, String>,
-    /// The name of the user, as far as it can be known without asking the environment; it decides whose data is seen.
+    /// The name of the user. It does not depend on environment variables, because it selects the data that is used.
     pub(crate) user: String,
-    /// The number of the user whom this process acts for, where the system has such numbers.
+    /// The effective user id, on systems that have one.
     pub(crate) user_id: Option<u32>,
-    /// What can be shown, and who can be asked.
-    pub(crate) terminal: Terminal,
+    /// The properties of the terminal.
+    pub(crate) terminal: TerminalInfo,
 }
 
 impl Environment {
     /// Reads the environment of this process.
-    pub(crate) fn of_process() -> io::Result<Self> {
+    pub(crate) fn from_process() -> io::Result<Self> {
         let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))
         };
         Ok(Self {
-            platform: Platform::HERE,
+            platform: Platform::CURRENT,
             home: std::env::home_dir(),
             cwd: std::env::current_dir()?,
             vars: std::env::vars_os().filter_map(text).collect(),
-            user: user::name(),
-            user_id: user::id(),
-            terminal: Terminal::of_process(),
+            user: user_name(),
+            user_id: user_id(),
+            terminal: TerminalInfo::from_process(),
         })
     }
 
@@ -50,50 +50,50 @@ impl Environment {
         value.filter(|value| !value.is_empty())
     }
 
-    /// Returns the folder that applications keep their settings in.
-    pub(crate) fn config_folder(&self) -> Option<PathBuf> {
+    /// Returns the directory for configuration files.
+    pub(crate) fn config_dir(&self) -> Option<PathBuf> {
         match self.platform {
-            Platform::Linux => self.folder("XDG_CONFIG_HOME", ".config"),
+            Platform::Linux => self.base_dir("XDG_CONFIG_HOME", ".config"),
             Platform::MacOs => self.below_home("Library/Application Support"),
-            Platform::Windows => self.folder("APPDATA", "AppData/Roaming"),
+            Platform::Windows => self.base_dir("APPDATA", "AppData/Roaming"),
         }
     }
 
-    /// Returns the folder that applications keep in what they remember.
-    pub(crate) fn state_folder(&self) -> Option<PathBuf> {
+    /// Returns the directory for state files.
+    pub(crate) fn state_dir(&self) -> Option<PathBuf> {
         match self.platform {
-            Platform::Linux => self.folder("XDG_STATE_HOME", ".local/state"),
+            Platform::Linux => self.base_dir("XDG_STATE_HOME", ".local/state"),
             Platform::MacOs => self.below_home("Library/Application Support"),
-            Platform::Windows => self.folder("LOCALAPPDATA", "AppData/Local"),
+            Platform::Windows => self.base_dir("LOCALAPPDATA", "AppData/Local"),
         }
     }
 
-    /// Returns the folder that applications keep the user's data in.
-    pub(crate) fn data_folder(&self) -> Option<PathBuf> {
+    /// Returns the directory for user data.
+    pub(crate) fn data_dir(&self) -> Option<PathBuf> {
         match self.platform {
-            Platform::Linux => self.folder("XDG_DATA_HOME", ".local/share"),
+            Platform::Linux => self.base_dir("XDG_DATA_HOME", ".local/share"),
             Platform::MacOs => self.below_home("Library/Application Support"),
-            Platform::Windows => self.folder("LOCALAPPDATA", "AppData/Local"),
+            Platform::Windows => self.base_dir("LOCALAPPDATA", "AppData/Local"),
         }
     }
 
-    /// Returns a path below the folder of the user.
+    /// Returns a path below the home directory.
     pub(crate) fn below_home(&self, path: &str) -> Option<PathBuf> {
         self.home.as_ref().map(|home| home.join(path))
     }
 
-    fn folder(&self, variable: &str, otherwise: &str) -> Option<PathBuf> {
-        let named = self.var(variable).map(PathBuf::from);
-        // The XDG rules: a relative path is to be ignored.
-        let named = named.filter(|path| path.is_absolute());
-        named.or_else(|| self.below_home(otherwise))
+    fn base_dir(&self, variable: &str, fallback: &str) -> Option<PathBuf> {
+        let configured = self.var(variable).map(PathBuf::from);
+        // XDG base directory specification: relative paths are ignored.
+        let configured = configured.filter(|path| path.is_absolute());
+        configured.or_else(|| self.below_home(fallback))
     }
 }
 
-/// The operating systems that differ in where files lie.
+/// The platforms that differ in where files are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Platform {
-    /// Linux and other systems that follow the XDG rules.
+    /// Linux and other systems that follow the XDG specification.
     Linux,
     /// macOS.
     MacOs,
@@ -102,8 +102,8 @@ pub(crate) enum Platform {
 }
 
 impl Platform {
-    /// The one this was built for.
-    pub(crate) const HERE: Self = if cfg!(windows) {
+    /// The platform this was built for.
+    pub(crate) const CURRENT: Self = if cfg!(windows) {
         Self::Windows
     } else if cfg!(target_os = "macos") {
         Self::MacOs
@@ -112,25 +112,77 @@ impl Platform {
     };
 }
 
-/// Which of our streams end at a person.
+/// The properties of the standard streams.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Terminal {
-    /// Someone can answer, and sees what is asked.
-    pub(crate) asks: bool,
-    /// Someone reads what goes to stdout.
-    pub(crate) reads: bool,
-    /// How many columns there are.
+pub(crate) struct TerminalInfo {
+    /// True if the user can be asked: stdin and stderr are terminals.
+    pub(crate) is_interactive: bool,
+    /// True if stdout is a terminal.
+    pub(crate) stdout_is_terminal: bool,
+    /// The number of columns.
     pub(crate) width: usize,
 }
 
-impl Terminal {
-    fn of_process() -> Self {
+impl TerminalInfo {
+    fn from_process() -> Self {
         let width = terminal_size::terminal_size().map_or(100, |(width, _)| width.0.into());
         Self {
-            asks: io::stdin().is_terminal() && io::stderr().is_terminal(),
-            reads: io::stdout().is_terminal(),
-            // What is narrower only breaks every word.
+            is_interactive: io::stdin().is_terminal() && io::stderr().is_terminal(),
+            stdout_is_terminal: io::stdout().is_terminal(),
+            // A narrower terminal would break every word.
             width: usize::max(width, 40),
         }
+    }
+}
+
+/// Returns the name of the user who runs the process.
+///
+/// Programs that start servers often clear the environment. If the name came from `USER`, the same user could have
+/// two owners of context data. So it is the name that `/etc/passwd` has for the uid, or else the uid.
+#[cfg(unix)]
+fn user_name() -> String {
+    let uid = rustix::process::getuid().as_raw().to_string();
+    let passwd = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    name_for_uid(&passwd, &uid).unwrap_or(uid)
+}
+
+/// Returns the name of the user who runs the process.
+#[cfg(not(unix))]
+fn user_name() -> String {
+    std::env::var("USERNAME").unwrap_or_default()
+}
+
+/// Returns the effective user id.
+#[cfg(unix)]
+fn user_id() -> Option<u32> {
+    Some(rustix::process::geteuid().as_raw())
+}
+
+/// Returns `None`: this system lacks user ids.
+#[cfg(not(unix))]
+fn user_id() -> Option<u32> {
+    None
+}
+
+#[cfg(unix)]
+fn name_for_uid(passwd: &str, uid: &str) -> Option<String> {
+    passwd.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1) == Some(uid)).then(|| name.to_owned())
+    })
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn user_names_are_found_by_uid() {
+        let passwd = "root:x:0:0:root:/root:/bin/sh\nada:x:1000:1000::/home/ada:/bin/sh\n";
+        assert_eq!(name_for_uid(passwd, "1000").unwrap(), "ada");
+        assert_eq!(name_for_uid(passwd, "0").unwrap(), "root");
+        assert_eq!(name_for_uid(passwd, "x"), None);
+        assert_eq!(name_for_uid("", "0"), None);
     }
 }

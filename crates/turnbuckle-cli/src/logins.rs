@@ -1,185 +1,162 @@
-//! Logins: as whom the user is known to servers that ask.
+//! Logins to servers, stored in a file that only the user can read.
 //!
-//! [`log_in()`] makes one, with [`person`] at the other end; every other command uses what is [`kept`], and renews it.
-//! [`claims`] reads who somebody is from a token, a keyring has the key if they are sealed. Nothing here ever shows a token.
+//! [`log_in()`] creates a login, with the user at the terminal. All other commands use the stored one and refresh it.
+//! Tokens are never printed. The feature `tls` is required.
 
-mod claims;
-mod fetch_once;
-mod kept;
+mod summary;
+
+#[cfg(feature = "tls")]
+mod interactive;
 #[cfg(feature = "keyring")]
 mod keyring;
+#[cfg(feature = "tls")]
 mod log_in;
-// Tests want to see it in every build.
-#[cfg(any(test, not(feature = "keyring")))]
-mod no_keyring;
-mod page;
-mod person;
+#[cfg(feature = "tls")]
+mod stored_login;
 
-use std::sync::Arc;
-
-use turnbuckle_auth::client::token::TokenKind;
-use turnbuckle_auth::client::{FileForm, FileStore, Login, OAuth};
-use turnbuckle_auth::fetch::Fetch;
-use turnbuckle_auth::{self as auth, Scopes};
-use turnbuckle_client::http::{Fetcher, Http};
-
-use crate::account::Account;
-use crate::context::Context;
-use crate::credentials;
-use crate::failure::{Failure, Result};
-use crate::place;
-use crate::servers::Remote;
-use crate::state;
-use crate::target::Target;
-use claims::Claims;
-use kept::Kept;
-#[cfg(feature = "keyring")]
-use keyring::SystemKeyring;
+#[cfg(feature = "tls")]
 pub(crate) use log_in::log_in;
-#[cfg(not(feature = "keyring"))]
-use no_keyring::SystemKeyring;
+#[cfg(feature = "tls")]
+pub(crate) use stored_login::{authorized_http, list, log_out, login_headers, login_hint};
+pub(crate) use summary::{LoginSummary, table};
+#[cfg(not(feature = "tls"))]
+pub(crate) use without_tls::{authorized_http, list, log_in, log_out, login_headers, login_hint};
 
-/// Prepares to speak with a server, as whom the user is logged in.
-///
-/// Whoever set a header `Authorization` knows better. Without a login nothing is added: the server's refusal then says all
-/// that there is to know.
-pub(crate) async fn authorized(
-    target: &Target,
-    remote: &Remote,
-    context: &Context,
-) -> Result<Http> {
-    let http = place::http(remote, context);
-    if remote.names_us() {
-        return Ok(http);
-    }
-    let Some(store) = find_store(context) else {
-        return Ok(http);
+/// Stub for builds without the feature `tls`.
+#[cfg(not(feature = "tls"))]
+mod without_tls {
+    use turnbuckle_client::http::Http;
+
+    use super::LoginSummary;
+    use crate::{
+        commands::LoginOptions,
+        context::CommandContext,
+        error::{CliError, Result},
+        target::{CliTarget, config_files::HttpEntry, resolve},
     };
-    let oauth = oauth(&remote.url, fetcher(&remote.url)?, store, context)?;
-    match oauth.login().await? {
-        Some(_) => Ok(http.authorization(Kept::new(oauth, target))),
-        None => Ok(http),
+
+    /// Returns an HTTP client without a login.
+    pub(crate) async fn authorized_http(
+        _target: &CliTarget,
+        http_entry: &HttpEntry,
+        context: &CommandContext,
+    ) -> Result<Http> {
+        Ok(resolve::http_client(http_entry, context))
+    }
+
+    /// Returns no headers.
+    pub(crate) async fn login_headers(
+        _remote: &HttpEntry,
+        _context: &CommandContext,
+    ) -> Result<Vec<(String, String)>> {
+        Ok(Vec::new())
+    }
+
+    /// Returns a hint for a server that requires authorization.
+    pub(crate) fn login_hint(_target: &CliTarget, has_credentials: bool) -> String {
+        let hint = if has_credentials {
+            "the credentials were rejected: they may have expired, or be for another server"
+        } else {
+            "send a token with --token-file FILE; this build cannot log in"
+        };
+        hint.to_owned()
+    }
+
+    /// Returns an error: this build cannot log in.
+    pub(crate) async fn log_in(
+        _target: &CliTarget,
+        _remote: &HttpEntry,
+        _options: &LoginOptions,
+        _context: &CommandContext,
+    ) -> Result<Option<LoginSummary>> {
+        Err(unsupported())
+    }
+
+    /// Returns an error: this build cannot log in.
+    pub(crate) async fn log_out(_url: &str, _context: &CommandContext) -> Result<bool> {
+        Err(unsupported())
+    }
+
+    /// Returns an error: this build cannot log in.
+    pub(crate) async fn list(_context: &CommandContext) -> Result<Vec<LoginSummary>> {
+        Err(unsupported())
+    }
+
+    fn unsupported() -> CliError {
+        CliError::failed("this build cannot log in")
+            .hint("build with the feature `tls`, or send a token with --token-file FILE")
     }
 }
 
-/// Returns what goes along with requests to a server that the user is logged in to, for those who make requests themselves.
-///
-/// A token that is bound to a key needs a proof for each request, which nobody can make beforehand.
-pub(crate) async fn headers(remote: &Remote, context: &Context) -> Result<Vec<(String, String)>> {
-    let Some(store) = find_store(context).filter(|_| !remote.names_us()) else {
-        return Ok(Vec::new());
+/// Stub for builds without the feature `keyring`. Tests use it in every build.
+#[cfg(all(feature = "tls", any(test, not(feature = "keyring"))))]
+mod without_keyring {
+    use turnbuckle_auth::{
+        AuthorizationError, AuthorizationStep,
+        client::{EncryptionKey, Keyring},
     };
-    let oauth = oauth(&remote.url, fetcher(&remote.url)?, store, context)?;
-    match oauth.login().await? {
-        Some(login) if login.tokens.kind == TokenKind::Dpop => Err(Failure::not_asked(
-            "the login to this server is bound to a key, and cannot be used for a check",
+
+    /// Fails every operation with a hint how to build with keyring support.
+    pub(super) struct SystemKeyring;
+
+    impl SystemKeyring {
+        /// Creates the stub.
+        pub(super) fn new() -> Self {
+            Self
+        }
+    }
+
+    impl Keyring for SystemKeyring {
+        fn load_key(&self) -> Result<Option<EncryptionKey>, AuthorizationError> {
+            Err(unsupported())
+        }
+
+        fn store_key(&self, _key: &EncryptionKey) -> Result<(), AuthorizationError> {
+            Err(unsupported())
+        }
+    }
+
+    fn unsupported() -> AuthorizationError {
+        let reason = "this build does not support the system keyring";
+        AuthorizationError::new(AuthorizationStep::Store, reason).with_hint(
+            "nothing was changed; build with keyring support: `cargo install --path crates/turnbuckle-cli --features keyring`",
         )
-        .hint("send a token that is not, with --token-file FILE")),
-        Some(_) => {
-            let sending = auth::Sending::new("POST", &remote.url);
-            let credentials = auth::Authorize::credentials(&oauth, sending).await?;
-            let headers = credentials.headers.iter();
-            Ok(headers
-                .map(|(name, value)| ((*name).to_owned(), value.expose().to_owned()))
-                .collect())
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use std::fs;
+
+        use turnbuckle_auth::client::{FileEncryption, FileStore};
+
+        use super::*;
+
+        #[tokio::test]
+        async fn sealing_without_keyring_support_fails_and_changes_nothing() {
+            let folder = tempfile::tempdir().unwrap();
+            let store = FileStore::new(folder.path().join("logins")).keyring(SystemKeyring::new());
+
+            let failure = store
+                .set_encryption(FileEncryption::Encrypted)
+                .await
+                .unwrap_err();
+
+            assert!(failure.reason().contains("this build"), "{failure}");
+            assert!(failure.hint().unwrap().contains("--features keyring"));
+            assert!(!store.path().exists());
         }
-        None => Ok(Vec::new()),
-    }
-}
 
-/// Says how to become known to a server that asks.
-pub(crate) fn advice(target: &Target, names_us: bool) -> String {
-    let login = target.command_line("login", "");
-    match names_us {
-        true => format!(
-            "what was sent does not do: it may be over, or be for another server; without it, `{login}` logs in"
-        ),
-        false => format!("log in with `{login}`, or send a token with --token-file FILE"),
-    }
-}
+        #[tokio::test]
+        async fn a_file_sealed_by_another_build_is_not_opened_or_changed() {
+            let folder = tempfile::tempdir().unwrap();
+            let store = FileStore::new(folder.path()).keyring(SystemKeyring::new());
+            let sealed = r#"{"version":2,"sealed":"c2VzYW1l"}"#;
+            fs::write(store.path(), sealed).unwrap();
 
-/// Forgets the login to a server; says whether there was one.
-pub(crate) async fn log_out(url: &str, context: &Context) -> Result<bool> {
-    match find_store(context) {
-        Some(store) => {
-            let oauth = oauth(url, fetcher(url)?, store, context)?;
-            Ok(oauth.log_out().await?)
+            let failure = store.logins().await.map(drop).unwrap_err();
+
+            assert!(failure.hint().unwrap().contains("--features keyring"));
+            assert_eq!(fs::read_to_string(store.path()).unwrap(), sealed);
         }
-        None => Ok(false),
-    }
-}
-
-/// Returns all logins.
-pub(crate) async fn all(context: &Context) -> Result<Vec<Account>> {
-    let Some(store) = find_store(context) else {
-        return Ok(Vec::new());
-    };
-    let form = store.form().await?;
-    let logins = store.logins().await?;
-    Ok(logins.iter().map(|login| account(login, form)).collect())
-}
-
-/// Prepares whoever brings tokens for a server; who asks the user is added where that is wanted.
-fn oauth(url: &str, fetch: Arc<dyn Fetch>, store: FileStore, context: &Context) -> Result<OAuth> {
-    let mut oauth = OAuth::new(url, fetch).name("Turnbuckle").store(store);
-    if let Some(id) = &context.options.authorization.client_id {
-        oauth = oauth.client_id(id);
-    }
-    if let Some(secret) = client_secret(context)? {
-        oauth = oauth.client_secret(secret);
-    }
-    Ok(oauth)
-}
-
-fn fetcher(url: &str) -> Result<Arc<Fetcher>> {
-    let fetcher = Fetcher::for_server(url);
-    fetcher
-        .map(Arc::new)
-        .map_err(|error| Failure::not_asked(error.to_string()))
-}
-
-fn client_secret(context: &Context) -> Result<Option<auth::Secret>> {
-    let given = &context.options.authorization;
-    let Some(file) = &given.client_secret_file else {
-        return Ok(None);
-    };
-    if given.client_id.is_none() {
-        return Err(Failure::not_asked(
-            "--client-secret-file needs the --client-id that the secret belongs to",
-        ));
-    }
-    let text = credentials::read(file, context)?;
-    let text = text.trim_end_matches(['\r', '\n']);
-    match text.is_empty() || text.chars().any(char::is_control) {
-        true => {
-            let reason = "it has to be one line that is not empty";
-            Err(credentials::unusable(file, reason))
-        }
-        false => Ok(Some(auth::Secret::new(text))),
-    }
-}
-
-/// Returns where logins are kept, if the user has a place for that.
-fn find_store(context: &Context) -> Option<FileStore> {
-    let folder = state::folder(&context.environment)?;
-    Some(FileStore::new(folder.join("logins")).keyring(SystemKeyring::new()))
-}
-
-/// Returns what may be shown of a login.
-fn account(login: &Login, form: FileForm) -> Account {
-    let tokens = &login.tokens;
-    let claims = Claims::of(tokens.id_token.as_ref().into_iter().chain([&tokens.access]));
-    let names = |scopes: &Scopes| scopes.iter().map(str::to_owned).collect();
-    Account {
-        server: login.server_url.clone(),
-        issuer: login.issuer().to_owned(),
-        subject: claims.subject,
-        name: claims.name,
-        scopes: tokens.scopes.as_ref().map(names),
-        client: login.client.id.clone(),
-        expires: tokens.expires,
-        renews: tokens.refresh.is_some(),
-        bound: tokens.kind == TokenKind::Dpop,
-        sealed: form == FileForm::Sealed,
     }
 }

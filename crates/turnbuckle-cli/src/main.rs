@@ -1,68 +1,46 @@
 //! The command `turnbuckle`: calls MCP servers from a terminal.
 //!
-//! [`arguments`] is the command line, [`commands`] has a file for each command. [`servers`] finds servers in the
-//! configurations that people have, [`trust`] asks before a project's commands run, [`known_tools`] before a tool is
-//! called that has changed; both remember by [`state`]. [`logins`] are what the user is known by to servers that ask.
-//! [`pairs`] makes arguments of calls, [`form`] and [`visit`] ask what a server wants to know, and [`output`] is what people
-//! see. [`supervisor`] ends what we started if we are killed.
+//! [`cli`] defines the command line, [`commands`] has a file for each command. [`target`] finds the server that is
+//! meant and asks before a project's configuration is used. [`connection`] connects to it with the user's [`logins`].
+//! [`tool_args`] builds the arguments of calls, [`tool_pins`] notices tools that have changed, [`elicitation`] shows
+//! the requests of a server to the user, and [`output`] formats results. [`supervisor`] ends child programs if this
+//! process is killed.
 
-mod account;
-mod arguments;
+mod cli;
 mod commands;
+mod connection;
 mod context;
 mod credentials;
+mod elicitation;
 mod environment;
-mod failure;
-mod form;
-mod known_tools;
-#[cfg(feature = "tls")]
+mod error;
 mod logins;
-#[cfg(not(feature = "tls"))]
-#[path = "no_logins.rs"]
-mod logins;
-mod memory;
 mod output;
-mod pairs;
-mod place;
-mod questions;
-mod secret;
-mod servers;
-mod session;
-mod state;
+mod signals;
+mod state_files;
 #[cfg(unix)]
-mod stop_signals;
-#[cfg(not(unix))]
-#[path = "stop_ctrl_c.rs"]
-mod stop_signals;
-#[cfg(unix)]
-mod supervisor;
-#[cfg(not(unix))]
-#[path = "no_supervisor.rs"]
 mod supervisor;
 mod target;
-mod trust;
-mod visit;
-mod voice;
+mod tool_args;
+mod tool_pins;
+mod ui;
 
-use std::io::Write as _;
-use std::process::ExitCode;
-use std::sync::Arc;
+use std::{io::Write as _, process::ExitCode, sync::Arc};
 
 use clap::Parser;
-
-use arguments::{Arguments, Color};
-use context::Context;
+use cli::{Cli, ColorMode};
+use context::CommandContext;
 use environment::Environment;
-use failure::Failure;
-use voice::Voice;
+use error::CliError;
+use ui::Ui;
 
 fn main() -> ExitCode {
     if supervisor::is_supervisor() {
         return supervisor::run();
     }
-    let arguments = Arguments::parse();
-    choose_colours(arguments.options.color);
-    match run(arguments) {
+    let cli = Cli::parse();
+    set_color_choice(cli.options.color);
+    match run(cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             let _ = anstream::stderr().write_all(failure.render().as_bytes());
@@ -71,35 +49,65 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs the command on a runtime of its own, which waits for no thread that still reads the terminal.
-fn run(arguments: Arguments) -> failure::Result {
-    let environment = Environment::of_process()
-        .map_err(|error| Failure::not_asked(format!("there is no current folder: {error}")))?;
-    let context = Context {
+/// Runs the command on its own runtime.
+///
+/// The runtime does not wait for a thread that is still reading from the terminal.
+fn run(cli: Cli) -> error::Result {
+    let environment = Environment::from_process()
+        .map_err(|error| CliError::failed(format!("cannot get the current directory: {error}")))?;
+    let context = CommandContext {
         environment,
-        options: arguments.options,
-        voice: Voice::default(),
+        options: cli.options,
+        ui: Ui::default(),
         supervisor: Arc::default(),
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let done = runtime.block_on(commands::run(arguments.command, &context));
+    let done = runtime.block_on(commands::run(cli.command, &context));
     runtime.shutdown_background();
     if let Err(failure) = &done
         && let Some(document) = failure.as_document()
         && context.options.json
     {
-        context.json(document)?;
+        context.print_json(document)?;
     }
     done
 }
 
-fn choose_colours(color: Color) {
+fn set_color_choice(color: ColorMode) {
     match color {
-        Color::Auto => anstream::ColorChoice::Auto,
-        Color::Always => anstream::ColorChoice::Always,
-        Color::Never => anstream::ColorChoice::Never,
+        ColorMode::Auto => anstream::ColorChoice::Auto,
+        ColorMode::Always => anstream::ColorChoice::Always,
+        ColorMode::Never => anstream::ColorChoice::Never,
     }
     .write_global();
+}
+
+/// Stub for systems without process groups: child programs outlive a killed process.
+#[cfg(not(unix))]
+mod supervisor {
+    use std::process::ExitCode;
+
+    use turnbuckle_client::stdio::ProcessObserver;
+
+    /// Does nothing.
+    #[derive(Debug, Default)]
+    pub(crate) struct Supervisor;
+
+    impl ProcessObserver for Supervisor {
+        fn started(&self, _: u32) {}
+
+        fn ended(&self, _: u32) {}
+    }
+
+    /// Returns `false`.
+    pub(crate) fn is_supervisor() -> bool {
+        false
+    }
+
+    /// Does nothing.
+    pub(crate) fn run() -> ExitCode {
+        ExitCode::SUCCESS
+    }
 }

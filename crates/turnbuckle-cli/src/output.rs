@@ -1,11 +1,11 @@
-//! What people see: tables, signatures, content; and the exact JSON that programs get.
+//! Formats results: tables, signatures and content for people, JSON for programs.
 //!
-//! Everything here makes strings. Colours are always in them and are taken out on the way to a stream that
-//! has none; text of a peer passes [`plain`] first.
+//! All functions return strings. Styles are always included, and removed for streams that do not support them. Text
+//! of a peer is sanitized first: see [`sanitize`].
 
 pub(crate) mod content;
 pub(crate) mod json;
-pub(crate) mod plain;
+pub(crate) mod sanitize;
 pub(crate) mod signature;
 pub(crate) mod style;
 pub(crate) mod table;

@@ -1,67 +1,69 @@
-//! Ends the programs that this process started, should it be killed.
+//! Ends the programs that this process started if it is killed.
 //!
-//! Nothing can run in a process that gets SIGKILL. So a second process of this binary, the supervisor, holds the reading end of a
-//! pipe whose only writing end is ours: [`Supervisor`] writes into it which process groups are alive, and when it closes,
-//! for whatever reason, [`run`] ends those that are left. The supervisor is started with the first program, and ends with us.
-//! Only a SIGKILL between the start of a program and the next system call, which registers it, leaves that program behind.
+//! A process cannot react to SIGKILL. So a second process of this binary, the supervisor, holds the reading end of a
+//! pipe. Its only writing end is in this process. [`Supervisor`] writes the live process groups to the pipe. When
+//! the pipe closes, for any reason, [`run`] ends the groups that are left. The supervisor starts with the first
+//! program, and ends with this process. A program is left behind only if SIGKILL arrives between its start and the
+//! next system call, which registers it.
 //!
-//! A line of the pipe is `add GROUP` or `remove GROUP`.
+//! A line in the pipe is `add GROUP` or `remove GROUP`.
 
-mod groups;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    env, fs,
+    io::{self, BufRead as _, Write as _},
+    os::unix::process::CommandExt as _,
+    process::{Child, Command, ExitCode, Stdio},
+    sync::{Mutex, PoisonError},
+    thread::sleep,
+    time::{Duration, Instant},
+};
 
-use std::collections::BTreeSet;
-use std::env;
-use std::io::{self, BufRead as _, Write as _};
-use std::os::unix::process::CommandExt as _;
-use std::process::{Child, Command, ExitCode, Stdio};
-use std::sync::{Mutex, PoisonError};
-
+use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 use tokio::signal::unix::{SignalKind, signal};
 use turnbuckle_client::stdio::ProcessObserver;
 
-use self::groups::Groups;
+/// The only argument of a supervisor process.
+const SUPERVISOR_ARGUMENT: &str = "supervise-children";
 
-/// The only word of the command line of a supervisor.
-const SUPERVISE: &str = "supervise-children";
-
-/// Tells the supervisor which process groups there are. One for the whole process.
+/// Reports process groups to the supervisor process. There is one for the whole process.
 #[derive(Debug, Default)]
-pub(crate) struct Supervisor(Mutex<State>);
+pub(crate) struct Supervisor(Mutex<SupervisorState>);
 
 #[derive(Debug, Default)]
-struct State {
-    /// The supervisor and the writing end of its pipe, once it is needed.
+struct SupervisorState {
+    /// The supervisor process, once it is needed. Its stdin is the writing end of the pipe.
     process: Option<Child>,
     groups: BTreeSet<u32>,
 }
 
 impl Supervisor {
-    /// Has a process group ended when this process is gone.
+    /// Adds a process group that is ended when this process is gone.
     pub(crate) fn register(&self, group: u32) {
         self.update(|state| {
             state.groups.insert(group);
-            state.tell(&format!("add {group}\n"))
+            state.send(&format!("add {group}\n"))
         });
     }
 
-    /// Leaves a process group alone from now on. To be called as soon as it is gone, since its number may be used again.
+    /// Removes a process group. Call this as soon as it is gone, because its id may be reused.
     pub(crate) fn unregister(&self, group: u32) {
         self.update(|state| {
             state.groups.remove(&group);
-            state.tell(&format!("remove {group}\n"))
+            state.send(&format!("remove {group}\n"))
         });
     }
 
-    /// Starts the supervisor if there is none, so that the first program does not run without it for long.
+    /// Starts the supervisor process, so that the first program is registered quickly.
     pub(crate) fn prepare(&self) {
-        self.update(|state| state.tell(""));
+        self.update(|state| state.send(""));
     }
 
-    /// Without a supervisor everything works, except that programs outlive a process that is killed.
-    fn update(&self, change: impl FnOnce(&mut State) -> io::Result<()>) {
+    /// Errors are only logged: without a supervisor, programs outlive a killed process, and all else works.
+    fn update(&self, change: impl FnOnce(&mut SupervisorState) -> io::Result<()>) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Err(error) = change(&mut state) {
-            tracing::warn!(%error, "programs would outlive this process if it were killed");
+            tracing::warn!(%error, "no supervisor: child programs would outlive a killed process");
         }
     }
 }
@@ -80,9 +82,9 @@ impl ProcessObserver for Supervisor {
     }
 }
 
-impl State {
-    /// Writes a line. Starts a supervisor if there is none, and registers all groups with it.
-    fn tell(&mut self, line: &str) -> io::Result<()> {
+impl SupervisorState {
+    /// Writes a line. Starts a supervisor process if there is none, and registers all groups with it.
+    fn send(&mut self, line: &str) -> io::Result<()> {
         if let Some(process) = &mut self.process {
             if write(process, line).is_ok() {
                 return Ok(());
@@ -103,13 +105,13 @@ fn write(process: &mut Child, line: &str) -> io::Result<()> {
     pipe.write_all(line.as_bytes())
 }
 
-/// Starts a supervisor.
+/// Starts a supervisor process.
 ///
-/// It leads a process group of its own, so that Ctrl-C does not reach it, and holds neither our output nor our folder: who
-/// reads from us sees the end when we are gone.
+/// It leads its own process group, so that Ctrl-C does not reach it. It does not hold stdout, stderr or the current
+/// directory, so that a reader of a pipe sees its end when this process is gone.
 fn start() -> io::Result<Child> {
     Command::new(env::current_exe()?)
-        .arg(SUPERVISE)
+        .arg(SUPERVISOR_ARGUMENT)
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -118,17 +120,17 @@ fn start() -> io::Result<Child> {
         .spawn()
 }
 
-/// Says whether this process was started as a supervisor.
+/// Returns whether this process was started as a supervisor.
 pub(crate) fn is_supervisor() -> bool {
     let mut words = env::args_os().skip(1);
-    words.next().is_some_and(|word| word == SUPERVISE) && words.next().is_none()
+    words.next().is_some_and(|word| word == SUPERVISOR_ARGUMENT) && words.next().is_none()
 }
 
-/// Is the supervisor: reads until the pipe closes, and then ends the process groups that are left.
+/// Runs the supervisor: reads until the pipe closes, then ends the remaining process groups.
 pub(crate) fn run() -> ExitCode {
-    // A supervisor that signals could end is better than none.
-    let _ = outlive_signals();
-    let mut groups = Groups::default();
+    // A supervisor that signals can end is better than none.
+    let _ = ignore_signals();
+    let mut groups = ProcessGroups::default();
     for line in io::stdin().lock().lines() {
         let Ok(line) = line else { break };
         match line.split_once(' ').map(|(word, id)| (word, id.parse())) {
@@ -137,17 +139,17 @@ pub(crate) fn run() -> ExitCode {
             _ => {}
         }
     }
-    groups.end();
+    groups.terminate();
     ExitCode::SUCCESS
 }
 
-/// Takes the signals that would end this process, and does nothing about them: it ends with the pipe.
-fn outlive_signals() -> io::Result<()> {
+/// Installs handlers for the signals that would end this process. It ends with the pipe instead.
+fn ignore_signals() -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
         .build()?;
     let _inside = runtime.enter();
-    // A handler that is set once stays for as long as the process runs.
+    // A handler stays installed for the lifetime of the process.
     for kind in [
         SignalKind::hangup(),
         SignalKind::interrupt(),
@@ -157,4 +159,109 @@ fn outlive_signals() -> io::Result<()> {
         let _ = signal(kind)?;
     }
     Ok(())
+}
+
+/// The time that processes have to end after SIGTERM.
+const GRACE_PERIOD: Duration = Duration::from_secs(2);
+/// The interval of checks whether processes have ended.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+
+/// Process groups, each with the start time of its leader if that is known.
+#[derive(Debug, Default)]
+pub(super) struct ProcessGroups(BTreeMap<i32, Option<u64>>);
+
+impl ProcessGroups {
+    pub(super) fn add(&mut self, id: i32) {
+        self.0.insert(id, start_time(id));
+    }
+
+    pub(super) fn remove(&mut self, id: i32) {
+        self.0.remove(&id);
+    }
+
+    /// Ends all groups: with SIGTERM, and after a grace period with SIGKILL.
+    pub(super) fn terminate(self) {
+        let registered = self.0.into_iter();
+        let registered = registered.filter(|(id, started)| is_same_group(*id, *started));
+        let mut alive: Vec<_> = registered.filter_map(|(id, _)| Pid::from_raw(id)).collect();
+        alive.retain(|group| kill_process_group(*group, Signal::TERM).is_ok());
+        let started_at = Instant::now();
+        while !alive.is_empty() && started_at.elapsed() < GRACE_PERIOD {
+            sleep(POLL_INTERVAL);
+            // An unused id may be reused, so a group that has ended is not checked again.
+            alive.retain(|group| test_kill_process_group(*group).is_ok());
+        }
+        for group in alive {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+    }
+}
+
+/// Returns whether an id still belongs to the registered group.
+///
+/// A process id is not reused while a group has it. So a process with this id and another start time shows that the
+/// group is gone.
+fn is_same_group(id: i32, started: Option<u64>) -> bool {
+    match start_time(id) {
+        None => true,
+        now => now == started,
+    }
+}
+
+/// Returns the start time of a process in kernel ticks; `None` if there is no such process or no `/proc`.
+fn start_time(id: i32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+    // The program name is in parentheses and may contain some. The start time is field 22.
+    let (_, fields) = stat.rsplit_once(')')?;
+    fields.split_whitespace().nth(19)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        os::unix::process::{CommandExt as _, ExitStatusExt as _},
+        process::{Child, Command},
+    };
+
+    use super::*;
+
+    fn sleeping_process() -> (Child, i32) {
+        let mut command = Command::new("sleep");
+        let child = command.arg("1000").process_group(0).spawn().unwrap();
+        let id = child.id().try_into().unwrap();
+        (child, id)
+    }
+
+    #[test]
+    fn remaining_groups_are_terminated() {
+        let ((mut left, left_id), (mut removed, removed_id)) =
+            (sleeping_process(), sleeping_process());
+        let mut groups = ProcessGroups::default();
+        groups.add(left_id);
+        groups.add(removed_id);
+        groups.remove(removed_id);
+
+        // Without the wait, the child would be a zombie, which still counts as a member of its group.
+        let waiting = std::thread::spawn(move || left.wait().unwrap());
+        groups.terminate();
+
+        assert_eq!(waiting.join().unwrap().signal(), Some(15));
+        assert!(removed.try_wait().unwrap().is_none());
+        removed.kill().unwrap();
+        removed.wait().unwrap();
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_reused_process_id_is_not_signaled() {
+        let (mut other, id) = sleeping_process();
+        let started = start_time(id).unwrap();
+
+        ProcessGroups(BTreeMap::from([(id, Some(started - 1))])).terminate();
+        ProcessGroups(BTreeMap::from([(id, None)])).terminate();
+
+        assert!(other.try_wait().unwrap().is_none());
+        other.kill().unwrap();
+        other.wait().unwrap();
+    }
 }

@@ -1,25 +1,31 @@
-//! Which server is meant: `URL`, `unix:PATH`, a name of a configuration, or `-- command args…`.
+//! The server that a command uses: a URL, `unix:PATH`, a configured name, or `-- command args…`.
 
-use std::collections::VecDeque;
-use std::path::PathBuf;
+pub(crate) mod config_files;
+mod entry;
+mod expand;
+mod read;
+pub(crate) mod resolve;
+pub(crate) mod trust;
+mod trust_prompt;
 
-use crate::failure::{Failure, Result};
-use crate::trust;
+use std::{collections::VecDeque, path::PathBuf};
 
-/// The server that a command speaks to.
+use crate::error::{CliError, Result};
+
+/// The server that a command uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Target {
+pub(crate) enum CliTarget {
     /// A server on HTTP.
     Url(String),
     /// A server on a Unix socket.
     Unix(PathBuf),
     /// A program that is started for this command.
     Command(Vec<String>),
-    /// A server of a configuration.
+    /// A configured server.
     Named(String),
 }
 
-impl Target {
+impl CliTarget {
     /// Returns the name that the user knows the server by.
     pub(crate) fn label(&self) -> String {
         match self {
@@ -30,93 +36,95 @@ impl Target {
         }
     }
 
-    /// Returns a command line of ours that speaks to the same server.
+    /// Returns a command line of this program for the same server.
     pub(crate) fn command_line(&self, command: &str, words: &str) -> String {
         let separator = if words.is_empty() { "" } else { " " };
         match self {
             Self::Command(program) => {
-                let program: Vec<_> = program.iter().map(|word| trust::quoted(word)).collect();
+                let program: Vec<_> = program
+                    .iter()
+                    .map(|word| trust::shell_quote(word))
+                    .collect();
                 format!(
                     "turnbuckle {command}{separator}{words} -- {}",
                     program.join(" ")
                 )
             }
             other => {
-                let target = trust::quoted(&other.label());
+                let target = trust::shell_quote(&other.label());
                 format!("turnbuckle {command} {target}{separator}{words}")
             }
         }
     }
 
-    /// Reads a target that is one word.
+    /// Parses a target that is one word.
     fn parse(word: &str) -> Result<Self> {
         if let Some(path) = word.strip_prefix("unix:") {
             return Ok(Self::Unix(path.into()));
         }
         match word.split_once("://") {
             Some(("http" | "https", _)) => Ok(Self::Url(word.to_owned())),
-            Some((scheme, _)) => Err(Failure::not_asked(format!(
-                "a server cannot be reached by `{scheme}:`"
-            ))
-            .hint("use http://, https:// or unix:PATH")),
+            Some((scheme, _)) => Err(CliError::failed(format!("unsupported scheme `{scheme}:`"))
+                .hint("use http://, https:// or unix:PATH")),
             None => Ok(Self::Named(word.to_owned())),
         }
     }
 }
 
-/// The words of a command after the target is taken from them.
+/// The positional arguments of a command after the target.
 ///
-/// With `-- command args…` there is no word for the target, and all words are the command's own.
+/// With `-- command args…` the target is not among them: all words belong to the command.
 #[derive(Debug)]
-pub(crate) struct Words {
+pub(crate) struct PositionalArgs {
     command: &'static str,
     left: VecDeque<String>,
 }
 
-impl Words {
-    /// Takes the target from the words of a command.
+impl PositionalArgs {
+    /// Splits the target from the arguments of a command.
     pub(crate) fn split(
         command: &'static str,
         words: impl IntoIterator<Item = String>,
         program: &[String],
-    ) -> Result<(Target, Self)> {
+    ) -> Result<(CliTarget, Self)> {
         let mut words = Self {
             command,
             left: words.into_iter().collect(),
         };
-        let target = match program.is_empty() {
-            true => Target::parse(&words.required("TARGET")?)?,
-            false => Target::Command(program.to_vec()),
+        let target = if program.is_empty() {
+            CliTarget::parse(&words.required("TARGET")?)?
+        } else {
+            CliTarget::Command(program.to_vec())
         };
         Ok((target, words))
     }
 
-    /// Returns the next word, which has to be there.
+    /// Returns the next argument, or an error if there is none.
     pub(crate) fn required(&mut self, name: &str) -> Result<String> {
         let word = self.left.pop_front();
-        word.ok_or_else(|| self.usage(format!("{name} is missing")))
+        word.ok_or_else(|| self.usage(format!("missing argument {name}")))
     }
 
-    /// Returns the next word, if there is one.
+    /// Returns the next argument, if there is one.
     pub(crate) fn optional(&mut self) -> Option<String> {
         self.left.pop_front()
     }
 
-    /// Returns all words that are left.
+    /// Returns all remaining arguments.
     pub(crate) fn rest(self) -> Vec<String> {
         self.left.into()
     }
 
-    /// Makes sure that no word is left.
-    pub(crate) fn end(mut self) -> Result {
+    /// Returns an error if an argument is left.
+    pub(crate) fn finish(mut self) -> Result {
         match self.left.pop_front() {
-            Some(word) => Err(self.usage(format!("`{word}` is one word too many"))),
+            Some(word) => Err(self.usage(format!("unexpected argument `{word}`"))),
             None => Ok(()),
         }
     }
 
-    fn usage(&self, message: String) -> Failure {
-        Failure::not_asked(message).hint(format!("see `turnbuckle {} --help`", self.command))
+    fn usage(&self, message: String) -> CliError {
+        CliError::failed(message).hint(format!("see `turnbuckle {} --help`", self.command))
     }
 }
 
@@ -125,19 +133,19 @@ mod tests {
     use super::*;
     use crate::output::style;
 
-    fn split(words: &[&str], program: &[&str]) -> Result<(Target, Vec<String>)> {
+    fn split(words: &[&str], program: &[&str]) -> Result<(CliTarget, Vec<String>)> {
         let own = |words: &[&str]| {
             words
                 .iter()
                 .map(|&word| word.to_owned())
                 .collect::<Vec<_>>()
         };
-        let (target, words) = Words::split("call", own(words), &own(program))?;
+        let (target, words) = PositionalArgs::split("call", own(words), &own(program))?;
         Ok((target, words.rest()))
     }
 
-    fn failure(words: &[&str]) -> String {
-        style::without(&split(words, &[]).unwrap_err().render())
+    fn error_text(words: &[&str]) -> String {
+        style::strip(&split(words, &[]).unwrap_err().render())
     }
 
     #[test]
@@ -146,15 +154,15 @@ mod tests {
 
         assert_eq!(
             target("https://a.example/mcp"),
-            Target::Url("https://a.example/mcp".into())
+            CliTarget::Url("https://a.example/mcp".into())
         );
         assert_eq!(
             target("unix:/run/a.sock"),
-            Target::Unix("/run/a.sock".into())
+            CliTarget::Unix("/run/a.sock".into())
         );
         assert_eq!(
             target("weather@codex"),
-            Target::Named("weather@codex".into())
+            CliTarget::Named("weather@codex".into())
         );
         assert_eq!(split(&["weather", "echo"], &[]).unwrap().1, ["echo"]);
     }
@@ -165,15 +173,15 @@ mod tests {
 
         assert_eq!(
             target,
-            Target::Command(vec!["npx".into(), "-y".into(), "server".into()])
+            CliTarget::Command(vec!["npx".into(), "-y".into(), "server".into()])
         );
         assert_eq!(words, ["echo", "a=1"]);
     }
 
     #[test]
     fn hints_speak_to_the_same_server() {
-        let named = Target::Named("weather".into());
-        let program = Target::Command(vec!["npx".into(), "my server".into()]);
+        let named = CliTarget::Named("weather".into());
+        let program = CliTarget::Command(vec!["npx".into(), "my server".into()]);
 
         assert_eq!(
             named.command_line("tools", "echo"),
@@ -190,14 +198,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_or_strange_is_named() {
-        insta::assert_snapshot!(failure(&[]), @r"
-        error: TARGET is missing
+    fn missing_and_unsupported_targets_are_named() {
+        insta::assert_snapshot!(error_text(&[]), @r"
+        error: missing argument TARGET
 
         hint: see `turnbuckle call --help`
         ");
-        insta::assert_snapshot!(failure(&["ftp://a"]), @r"
-        error: a server cannot be reached by `ftp:`
+        insta::assert_snapshot!(error_text(&["ftp://a"]), @r"
+        error: unsupported scheme `ftp:`
 
         hint: use http://, https:// or unix:PATH
         ");

@@ -1,13 +1,13 @@
-//! What a client on HTTP says about credentials, and to whom.
+//! Credentials for HTTP requests.
 //!
-//! [`Http::authorization`](crate::http::Http::authorization) takes an [`Authorize`]. The crate `turnbuckle-auth`, with its feature
-//! `client`, has one that does all of what MCP says about authorization, `OAuth`; what it fetches, it fetches by a
-//! [`Fetcher`](crate::http::Fetcher). One of your own is small:
+//! [`HttpTarget::authorization`](crate::http::HttpTarget::authorization) takes an [`Authorize`]. The crate
+//! `turnbuckle-auth`, with its feature `client`, provides `OAuth`, which implements MCP authorization; it fetches
+//! metadata through an [`HttpFetcher`](crate::http::HttpFetcher). An implementation of your own is small:
 //!
 //! ```
 //! use turnbuckle_client::{
 //!     auth::{Authorize, BoxFuture, Credentials, Failure, Next, Refused, Secret, Sending},
-//!     http::Http,
+//!     http::HttpTarget,
 //! };
 //!
 //! /// Signs what is sent.
@@ -28,10 +28,11 @@
 //!     }
 //! }
 //!
-//! let server = Http::new("https://api.example.com/mcp").authorization(Signed);
+//! let server = HttpTarget::new("https://api.example.com/mcp").authorization(Signed);
 //! ```
 
 pub use turnbuckle_auth::{
-    Authorize, Challenge, Credentials, Failure, Next, Refused, Secret, Sending, Step, fetch,
+    AuthorizationError, AuthorizationStep, Challenge, CredentialProvider, Credentials,
+    RetryDecision, Secret, UnauthorizedResponse, UnsignedRequest, fetch,
 };
-pub use turnbuckle_protocol::guard::BoxFuture;
+pub use turnbuckle_protocol::authenticator::BoxFuture;

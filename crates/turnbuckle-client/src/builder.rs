@@ -1,55 +1,58 @@
-//! Who a client is, what it can do for a server, and how it behaves.
+//! The client builder: identity, capabilities, callbacks, limits and timeouts.
 
-use std::collections::HashMap;
-use std::fmt;
-use std::sync::Arc;
+use std::{collections::HashMap, fmt, sync::Arc};
 
-use turnbuckle_protocol::RpcError;
-use turnbuckle_protocol::pending::Patience;
-use turnbuckle_protocol::types::{
-    ClientCapabilities, CreateMessageResult, Implementation, LogLevel, LoggingMessageParams,
+use turnbuckle_protocol::{
+    RpcError,
+    timeouts::Timeouts,
+    types::{
+        ClientCapabilities, CreateMessageResult, Implementation, LogLevel, LoggingMessageParams,
+    },
 };
 
-use crate::callbacks::{
-    Callbacks, Consent, FormAnswer, FormRequest, Roots, SampleRequest, VisitRequest,
+use crate::{
+    callbacks::{
+        Callbacks, ElicitationAction, FormRequest, FormResponse, Roots, SamplingRequest,
+        UrlElicitationRequest,
+    },
+    client::{Client, ClientInner},
+    error::ConnectError,
+    inbound::{
+        InboundRouter, Observers,
+        observers::{Anomaly, TracedMessage},
+    },
+    lifecycle::LifecycleCache,
+    target::{ClientLimits, Target},
+    tools::ToolDigest,
 };
-use crate::client::{Client, Inner};
-use crate::error::ConnectError;
-use crate::hub::{Hub, Listeners};
-use crate::lifecycle::EraMemory;
-use crate::limits::Limits;
-use crate::oddity::Oddity;
-use crate::target::Target;
-use crate::tools::ToolDigest;
-use crate::traffic::Traffic;
 
-/// Which era to speak with a server.
+/// Selects the lifecycle to use with a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum EraChoice {
-    /// Find out, and prefer the newer one.
+pub enum LifecycleMode {
+    /// Detect the era; prefer the modern one.
     #[default]
     Auto,
     /// Only 2026-07-28.
     Modern,
-    /// Only the revisions with a handshake.
+    /// Only the revisions with an `initialize` handshake (2025-11-25 and before).
     Legacy,
 }
 
-/// Describes a client before it is connected; made by [`Client::builder`].
+/// Configures a client before it connects; created by [`Client::builder`].
 #[derive(Clone)]
-#[must_use = "a client does nothing before it is connected"]
+#[must_use = "a client builder does nothing until `connect` is called"]
 pub struct ClientBuilder {
     pub(crate) info: Implementation,
     pub(crate) capabilities: ClientCapabilities,
     pub(crate) callbacks: Callbacks,
-    pub(crate) choice: EraChoice,
-    pub(crate) memory: EraMemory,
-    pub(crate) patience: Patience,
-    pub(crate) max_rounds: usize,
-    pub(crate) limits: Limits,
+    pub(crate) lifecycle_mode: LifecycleMode,
+    pub(crate) lifecycle_cache: LifecycleCache,
+    pub(crate) timeouts: Timeouts,
+    pub(crate) max_round_trips: usize,
+    pub(crate) limits: ClientLimits,
     pub(crate) log_level: Option<LogLevel>,
     pub(crate) pinned: HashMap<String, ToolDigest>,
-    pub(crate) listeners: Listeners,
+    pub(crate) observers: Observers,
 }
 
 impl ClientBuilder {
@@ -58,116 +61,121 @@ impl ClientBuilder {
             info,
             capabilities: ClientCapabilities::default(),
             callbacks: Callbacks::default(),
-            choice: EraChoice::default(),
-            memory: EraMemory::default(),
-            patience: Patience::default(),
-            max_rounds: 10,
-            limits: Limits::default(),
+            lifecycle_mode: LifecycleMode::default(),
+            lifecycle_cache: LifecycleCache::default(),
+            timeouts: Timeouts::default(),
+            max_round_trips: 10,
+            limits: ClientLimits::default(),
             log_level: None,
             pinned: HashMap::new(),
-            listeners: Listeners::default(),
+            observers: Observers::default(),
         }
     }
 
-    /// Is asked to have a form filled in; the server is told that forms can be shown.
+    /// Sets the callback for form elicitation, and declares the capability to the server.
     ///
     /// ```
     /// use turnbuckle_client::{Client, FormRequest};
     ///
     /// let builder = Client::builder("agent", "1.0")
-    ///     .on_form(|form: FormRequest| async move { form.accept_defaults() });
+    ///     .on_form_elicitation(|form: FormRequest| async move { form.accept_defaults() });
     /// ```
-    pub fn on_form<F, A>(
+    pub fn on_form_elicitation<F, A>(
         mut self,
-        answer: impl Fn(FormRequest) -> F + Send + Sync + 'static,
+        callback: impl Fn(FormRequest) -> F + Send + Sync + 'static,
     ) -> Self
     where
         F: Future<Output = A> + Send + 'static,
-        A: Into<FormAnswer>,
+        A: Into<FormResponse>,
     {
-        self.callbacks.on_form(answer);
+        self.callbacks.on_form_elicitation(callback);
         self
     }
 
-    /// Is asked to send the user to a URL; the server is told that it can be done.
-    pub fn on_visit<F>(mut self, answer: impl Fn(VisitRequest) -> F + Send + Sync + 'static) -> Self
-    where
-        F: Future<Output = Consent> + Send + 'static,
-    {
-        self.callbacks.on_visit(answer);
-        self
-    }
-
-    /// Is asked what the model says; the server is told that there is one.
-    ///
-    /// The error is what the server is told; [`SampleRequest::refuse`] is that of a user who says no.
-    pub fn on_sample<F>(
+    /// Sets the callback for URL elicitation, and declares the capability to the server.
+    pub fn on_url_elicitation<F>(
         mut self,
-        answer: impl Fn(SampleRequest) -> F + Send + Sync + 'static,
+        callback: impl Fn(UrlElicitationRequest) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = ElicitationAction> + Send + 'static,
+    {
+        self.callbacks.on_url_elicitation(callback);
+        self
+    }
+
+    /// Sets the callback for sampling, and declares the capability to the server.
+    ///
+    /// A returned error is sent to the server; [`SamplingRequest::user_rejected`] is the error for a user who declined.
+    pub fn on_sampling<F>(
+        mut self,
+        callback: impl Fn(SamplingRequest) -> F + Send + Sync + 'static,
     ) -> Self
     where
         F: Future<Output = Result<CreateMessageResult, RpcError>> + Send + 'static,
     {
-        self.callbacks.on_sample(answer);
+        self.callbacks.on_sampling(callback);
         self
     }
 
-    /// Tells the server that the model can be given tools.
+    /// Declares to the server that sampling requests may contain tools.
     pub fn sampling_tools(mut self) -> Self {
         self.callbacks.sampling_tools();
         self
     }
 
-    /// Shows roots to the server, now and whenever they change.
+    /// Lists these roots to the server, and notifies it when they change.
     pub fn roots(mut self, roots: Roots) -> Self {
         self.callbacks.set_roots(roots);
         self
     }
 
-    /// Says which era to speak. Found out by default.
-    pub fn era(mut self, choice: EraChoice) -> Self {
-        self.choice = choice;
+    /// Sets the lifecycle mode. The default detects the era of the server.
+    pub fn lifecycle_mode(mut self, mode: LifecycleMode) -> Self {
+        self.lifecycle_mode = mode;
         self
     }
 
-    /// Shares what is known about the eras of servers with other clients.
-    pub fn eras(mut self, memory: EraMemory) -> Self {
-        self.memory = memory;
+    /// Shares the cache of detected eras with other clients.
+    pub fn lifecycle_cache(mut self, cache: LifecycleCache) -> Self {
+        self.lifecycle_cache = cache;
         self
     }
 
-    /// Says how long to wait for answers: a minute of silence and ten minutes altogether by default.
-    pub fn patience(mut self, patience: Patience) -> Self {
-        self.patience = patience;
+    /// Sets the timeouts of calls. The default is one minute idle and ten minutes in total.
+    pub fn timeouts(mut self, timeouts: Timeouts) -> Self {
+        self.timeouts = timeouts;
         self
     }
 
-    /// Says how often a call goes along when the server asks for input first. Ten times by default; with 0 such a
-    /// call ends with [`CallError::InputRequired`](crate::CallError::InputRequired).
-    pub fn max_rounds(mut self, rounds: usize) -> Self {
-        self.max_rounds = rounds;
+    /// Sets the maximum number of `input_required` round trips per call. The default is 10. With 0, a call that needs
+    /// input fails with [`CallError::InputRequired`](crate::CallError::InputRequired).
+    pub fn max_round_trips(mut self, round_trips: usize) -> Self {
+        self.max_round_trips = round_trips;
         self
     }
 
-    /// Bounds what is taken from a server.
-    pub fn limits(mut self, limits: Limits) -> Self {
+    /// Sets limits on what the client accepts from a server.
+    pub fn limits(mut self, limits: ClientLimits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Asks for log messages from this level on; [`Client::set_log_level`] changes it later.
+    /// Requests log messages of this level and above; [`Client::set_log_level`] changes it later.
     ///
-    /// Without it a server with a handshake sends what it likes, and one of 2026-07-28 nothing.
+    /// Without it, a server with a session sends messages of a level of its choice, and a server of 2026-07-28 sends
+    /// none.
     pub fn log_level(mut self, level: LogLevel) -> Self {
         self.log_level = Some(level);
         self
     }
 
-    /// Calls these tools only as long as the server lists them just so, by their names and digests.
+    /// Pins tools: they are called only while the server lists them with these digests.
     ///
-    /// Any other call of them ends with [`CallError::NotAsPinned`](crate::CallError::NotAsPinned) before it is sent. What was
-    /// listed last counts. The tools are listed first if this one never was, or if the server said that they changed;
-    /// one that changes and says nothing is found out by the next list. Tools without a pin are called as ever.
+    /// Any other call of a pinned tool fails with [`CallError::PinMismatch`](crate::CallError::PinMismatch) before it
+    /// is sent. The most recent listing counts. The tools are listed first if this tool was never listed, or if the
+    /// server announced a change; a change that the server does not announce is found by the next listing. Tools
+    /// without a pin are not checked.
     pub fn pinned_tools(
         mut self,
         pins: impl IntoIterator<Item = (impl Into<String>, ToolDigest)>,
@@ -177,33 +185,41 @@ impl ClientBuilder {
         self
     }
 
-    /// Is called with every log message.
-    pub fn on_log(mut self, tell: impl Fn(LoggingMessageParams) + Send + Sync + 'static) -> Self {
-        self.listeners.log = Some(Arc::new(tell));
+    /// Calls `callback` with every log message.
+    pub fn on_log(
+        mut self,
+        callback: impl Fn(LoggingMessageParams) + Send + Sync + 'static,
+    ) -> Self {
+        self.observers.log = Some(Arc::new(callback));
         self
     }
 
-    /// Is called with everything that is odd about the server, but tolerated.
-    pub fn on_oddity(mut self, tell: impl Fn(Oddity) + Send + Sync + 'static) -> Self {
-        self.listeners.oddity = Some(Arc::new(tell));
+    /// Calls `callback` with every tolerated protocol violation and every changed tool.
+    pub fn on_anomaly(mut self, callback: impl Fn(Anomaly) + Send + Sync + 'static) -> Self {
+        self.observers.anomaly = Some(Arc::new(callback));
         self
     }
 
-    /// Is called with every message that passes.
-    pub fn on_traffic(mut self, tell: impl Fn(Traffic<'_>) + Send + Sync + 'static) -> Self {
-        self.listeners.traffic = Some(Arc::new(tell));
+    /// Calls `callback` with every message that is sent or received.
+    pub fn on_traffic(
+        mut self,
+        callback: impl Fn(TracedMessage<'_>) + Send + Sync + 'static,
+    ) -> Self {
+        self.observers.message_trace = Some(Arc::new(callback));
         self
     }
 
-    /// Connects to a server, and agrees with it on a revision.
+    /// Connects to a server and negotiates a revision.
     pub async fn connect(mut self, target: impl Into<Target>) -> Result<Client, ConnectError> {
         let target = target.into();
         self.capabilities = self.callbacks.capabilities();
-        let hub = Hub::new(self.limits.clone(), self.listeners.clone());
-        Inner::connect(self, target, hub).await.map(Client::from)
+        let router = InboundRouter::new(self.limits.clone(), self.observers.clone());
+        ClientInner::connect(self, target, router)
+            .await
+            .map(Client::from)
     }
 
-    /// Declares extensions beside those that come from callbacks.
+    /// Declares extensions in addition to those of the callbacks.
     pub(crate) fn declare(&mut self, extensions: &[&str]) {
         let declared = self.capabilities.extensions.get_or_insert_default();
         for name in extensions {

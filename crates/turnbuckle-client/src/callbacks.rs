@@ -1,26 +1,28 @@
-//! What a server may ask of a client, and who answers.
+//! The callbacks that handle requests of the server.
 //!
-//! A capability is declared exactly when someone answers for it. Requests of older servers and the questions inside newer
-//! results come in by the same door, [`Callbacks::answer`]. Knows neither transports nor rounds.
+//! A capability is declared if and only if a callback handles it. Server requests of legacy revisions and input
+//! requests of 2026-07-28 results are both handled by [`Callbacks::handle`]. Independent of transports and round trips.
 
 mod form;
-pub(crate) mod guard;
+mod form_validation;
 mod roots;
 mod sampling;
-mod visit;
+#[cfg(test)]
+mod tests;
+mod url_elicitation;
 
-pub use form::{FormAnswer, FormError, FormRequest};
-pub use roots::{IntoRoot, RootError, Roots};
-pub use sampling::SampleRequest;
-pub use visit::{Consent, VisitRequest};
-
-use std::{pin::Pin, sync::Arc};
+use std::{
+    future::poll_fn,
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::Pin,
+    sync::Arc,
+    task::Poll,
+};
 
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use turnbuckle_protocol::json;
 use turnbuckle_protocol::{
-    Revision, RpcError, Versioned,
+    Revision, RpcError, VersionedPayload, json,
     types::{
         ClientCapabilities, CreateMessageParams, CreateMessageResult, ElicitParams, ElicitResult,
         ElicitationCapability, EmptyParams, JsonObject, ListRootsResult, RootsCapability,
@@ -28,81 +30,90 @@ use turnbuckle_protocol::{
     },
 };
 
-type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
-type Callback<Q, A> = Arc<dyn Fn(Q) -> BoxFuture<A> + Send + Sync>;
+pub use crate::callbacks::{
+    form::{FormError, FormRequest, FormResponse},
+    roots::{IntoRoot, RootError, Roots},
+    sampling::SamplingRequest,
+    url_elicitation::{ElicitationAction, UrlElicitationRequest},
+};
 
-/// Who answers what a server asks. Cheap to clone.
+type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+type CallbackFn<Q, A> = Arc<dyn Fn(Q) -> BoxFuture<A> + Send + Sync>;
+
+/// The registered callbacks. Cheap to clone.
 #[derive(Clone, Default)]
 pub(crate) struct Callbacks {
-    form: Option<Callback<FormRequest, FormAnswer>>,
-    visit: Option<Callback<VisitRequest, Consent>>,
-    sample: Option<Callback<SampleRequest, Result<CreateMessageResult, RpcError>>>,
+    form: Option<CallbackFn<FormRequest, FormResponse>>,
+    url_elicitation: Option<CallbackFn<UrlElicitationRequest, ElicitationAction>>,
+    sampling_callback: Option<CallbackFn<SamplingRequest, Result<CreateMessageResult, RpcError>>>,
     sampling_tools: bool,
     roots: Option<Roots>,
 }
 
 impl Callbacks {
-    /// Lets forms be filled in.
-    pub(crate) fn on_form<F, A>(
+    /// Sets the callback for form elicitation.
+    pub(crate) fn on_form_elicitation<F, A>(
         &mut self,
         callback: impl Fn(FormRequest) -> F + Send + Sync + 'static,
     ) where
         F: Future<Output = A> + Send + 'static,
-        A: Into<FormAnswer>,
+        A: Into<FormResponse>,
     {
         self.form = Some(Arc::new(move |form| {
-            let answer = callback(form);
-            Box::pin(async move { answer.await.into() })
+            let response = callback(form);
+            Box::pin(async move { response.await.into() })
         }));
     }
 
-    /// Lets the user be sent to URLs.
-    pub(crate) fn on_visit<F>(
+    /// Sets the callback for URL elicitation.
+    pub(crate) fn on_url_elicitation<F>(
         &mut self,
-        callback: impl Fn(VisitRequest) -> F + Send + Sync + 'static,
+        callback: impl Fn(UrlElicitationRequest) -> F + Send + Sync + 'static,
     ) where
-        F: Future<Output = Consent> + Send + 'static,
+        F: Future<Output = ElicitationAction> + Send + 'static,
     {
-        self.visit = Some(Arc::new(move |visit| Box::pin(callback(visit))));
+        self.url_elicitation = Some(Arc::new(move |url_elicitation| {
+            Box::pin(callback(url_elicitation))
+        }));
     }
 
-    /// Lets the model be asked.
-    pub(crate) fn on_sample<F>(
+    /// Sets the callback for sampling.
+    pub(crate) fn on_sampling<F>(
         &mut self,
-        callback: impl Fn(SampleRequest) -> F + Send + Sync + 'static,
+        callback: impl Fn(SamplingRequest) -> F + Send + Sync + 'static,
     ) where
         F: Future<Output = Result<CreateMessageResult, RpcError>> + Send + 'static,
     {
-        self.sample = Some(Arc::new(move |request| Box::pin(callback(request))));
+        self.sampling_callback = Some(Arc::new(move |request| Box::pin(callback(request))));
     }
 
-    /// Lets the model be given tools, where it can be asked at all.
+    /// Allows tools in sampling requests.
     pub(crate) fn sampling_tools(&mut self) {
         self.sampling_tools = true;
     }
 
-    /// Shows roots.
+    /// Sets the roots.
     pub(crate) fn set_roots(&mut self, roots: Roots) {
         self.roots = Some(roots);
     }
 
-    /// The roots that are shown, for whoever tells of their changes.
+    /// Returns the roots.
     pub(crate) fn roots(&self) -> Option<&Roots> {
         self.roots.as_ref()
     }
 
-    /// What the client can do for a server, in the newest shape.
+    /// Returns the capabilities of the client, in the newest types.
     ///
-    /// Tasks are always among it: a call that becomes one is waited for like any other.
+    /// Tasks are always included: a call that becomes a task is awaited like any other.
     pub(crate) fn capabilities(&self) -> ClientCapabilities {
         let mut capabilities = ClientCapabilities::new();
-        if self.form.is_some() || self.visit.is_some() {
+        if self.form.is_some() || self.url_elicitation.is_some() {
             let mut modes = ElicitationCapability::default();
             modes.form = self.form.as_ref().map(|_| JsonObject::new());
-            modes.url = self.visit.as_ref().map(|_| JsonObject::new());
+            modes.url = self.url_elicitation.as_ref().map(|_| JsonObject::new());
             capabilities = capabilities.elicitation(modes);
         }
-        if self.sample.is_some() {
+        if self.sampling_callback.is_some() {
             let mut sampling = SamplingCapability::default();
             sampling.tools = self.sampling_tools.then(JsonObject::new);
             capabilities = capabilities.sampling(sampling);
@@ -114,29 +125,33 @@ impl Callbacks {
         capabilities.extensions(extensions)
     }
 
-    /// Answers a question: a request of an older server's, or one inside a newer result.
+    /// Handles a request: a server request of a legacy revision, or an input request of a result.
     ///
-    /// What was not declared to a server of this revision is not answered, whatever could be.
-    pub(crate) async fn answer(
+    /// A request is rejected if its capability was not declared in this revision.
+    pub(crate) async fn handle(
         &self,
         method: &str,
         params: &str,
         revision: Revision,
     ) -> Result<Value, RpcError> {
         let mut declared = self.capabilities();
-        declared.lower(revision);
+        declared.downgrade_to(revision);
         match method {
             "elicitation/create" if declared.elicitation.is_some() => {
-                let result = self.elicit(read(params, revision)?, &declared).await?;
-                write(result, revision)
+                let result = self
+                    .elicit(read_params(params, revision)?, &declared)
+                    .await?;
+                write_result(result, revision)
             }
             "sampling/createMessage" if declared.sampling.is_some() => {
-                let result = self.sample(read(params, revision)?, &declared).await?;
-                write(result, revision)
+                let result = self
+                    .sample(read_params(params, revision)?, &declared)
+                    .await?;
+                write_result(result, revision)
             }
             "roots/list" if declared.roots.is_some() => {
-                read::<EmptyParams>(params, revision)?;
-                write(self.list_roots(), revision)
+                read_params::<EmptyParams>(params, revision)?;
+                write_result(self.list_roots(), revision)
             }
             _ => Err(RpcError::method_not_found(method)),
         }
@@ -147,19 +162,19 @@ impl Callbacks {
         params: ElicitParams,
         declared: &ClientCapabilities,
     ) -> Result<ElicitResult, RpcError> {
-        match (params, &self.form, &self.visit) {
-            (ElicitParams::Form(params), Some(ask), _) if declared.can_elicit_form() => {
+        match (params, &self.form, &self.url_elicitation) {
+            (ElicitParams::Form(params), Some(callback), _) if declared.can_elicit_form() => {
                 let form = FormRequest::new(params)?;
-                let answer = guard::run(|| ask(form.clone())).await?;
-                form.check(answer)
+                let response = run_callback(|| callback(form.clone())).await?;
+                form.validate(response)
             }
-            (ElicitParams::Url(params), _, Some(ask)) if declared.can_elicit_url() => {
-                let visit = VisitRequest::new(params)?;
-                let consent = guard::run(|| ask(visit)).await?;
-                Ok(ElicitResult::new(consent.into()))
+            (ElicitParams::Url(params), _, Some(callback)) if declared.can_elicit_url() => {
+                let url_elicitation = UrlElicitationRequest::new(params)?;
+                let action = run_callback(|| callback(url_elicitation)).await?;
+                Ok(ElicitResult::new(action.into()))
             }
             _ => {
-                let message = "this client did not declare that mode of elicitation";
+                let message = "this client did not declare this elicitation mode";
                 Err(RpcError::invalid_params(message))
             }
         }
@@ -170,13 +185,13 @@ impl Callbacks {
         params: CreateMessageParams,
         declared: &ClientCapabilities,
     ) -> Result<CreateMessageResult, RpcError> {
-        let ask = self
-            .sample
+        let callback = self
+            .sampling_callback
             .as_ref()
             .ok_or_else(|| RpcError::method_not_found("sampling/createMessage"))?;
-        let request = SampleRequest::new(params, declared.can_sample_with_tools())?;
+        let request = SamplingRequest::new(params, declared.can_sample_with_tools())?;
         let choice = request.tool_choice_mode();
-        let result = guard::run(|| ask(request)).await??;
+        let result = run_callback(|| callback(request)).await??;
         sampling::check_result(&result, choice)?;
         Ok(result)
     }
@@ -195,20 +210,51 @@ impl std::fmt::Debug for Callbacks {
     }
 }
 
-fn read<T: DeserializeOwned + Versioned>(params: &str, from: Revision) -> Result<T, RpcError> {
+fn read_params<T: DeserializeOwned + VersionedPayload>(
+    params: &str,
+    from: Revision,
+) -> Result<T, RpcError> {
     let mut params: T = json::from_str(params).map_err(|error| {
-        let message = format!("the parameters do not fit: {error}");
+        let message = format!("invalid parameters: {error}");
         RpcError::invalid_params(message)
     })?;
-    params.raise(from);
+    params.upgrade_from(from);
     Ok(params)
 }
 
-fn write<T: serde::Serialize + Versioned>(mut result: T, to: Revision) -> Result<Value, RpcError> {
-    result.lower(to);
+fn write_result<T: serde::Serialize + VersionedPayload>(
+    mut result: T,
+    to: Revision,
+) -> Result<Value, RpcError> {
+    result.downgrade_to(to);
     serde_json::to_value(result)
-        .map_err(|error| RpcError::internal(format!("the answer cannot be written: {error}")))
+        .map_err(|error| RpcError::internal(format!("the result cannot be serialized: {error}")))
 }
 
-#[cfg(test)]
-mod tests;
+/// Runs a callback; a panic becomes an internal error.
+async fn run_callback<T>(start: impl FnOnce() -> BoxFuture<T>) -> Result<T, RpcError> {
+    // State that a panic leaves inconsistent is dropped with the future; it holds no state of the client.
+    let started = catch_unwind(AssertUnwindSafe(start));
+    let mut running = started.map_err(|_| panicked())?;
+    poll_fn(|cx| {
+        let polled = catch_unwind(AssertUnwindSafe(|| running.as_mut().poll(cx)));
+        match polled {
+            Ok(Poll::Pending) => Poll::Pending,
+            Ok(Poll::Ready(response)) => Poll::Ready(Ok(response)),
+            Err(_) => Poll::Ready(Err(panicked())),
+        }
+    })
+    .await
+}
+
+/// Calls an observer; a panic is logged.
+pub(crate) fn notify_observer(observer: impl FnOnce()) {
+    if catch_unwind(AssertUnwindSafe(observer)).is_err() {
+        tracing::error!("an observer callback panicked");
+    }
+}
+
+fn panicked() -> RpcError {
+    tracing::error!("a callback panicked");
+    RpcError::internal("the client failed to handle the request")
+}

@@ -1,38 +1,42 @@
-//! A client: one connection to one server.
+//! The client: one connection to one server.
 
-mod asking;
-mod connecting;
-mod expiry;
+mod connect;
 mod methods;
-mod reissue;
-mod telling;
+mod request;
+pub(crate) mod timeout;
 
-use std::fmt;
-use std::ops::Deref;
-use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::{
+    fmt,
+    ops::Deref,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicI64, Ordering},
+    },
+    time::Duration,
+};
 
 use arc_swap::ArcSwap;
-use turnbuckle_protocol::RequestId;
-use turnbuckle_protocol::types::{Implementation, LogLevel};
+use turnbuckle_protocol::{
+    RequestId,
+    types::{Implementation, LogLevel},
+};
 
-pub(crate) use asking::{Beside, Reply, complete, over_unless};
-pub(crate) use expiry::Begun;
-pub(crate) use reissue::is_lost_response;
+pub(crate) use crate::client::{
+    request::{ReceivedResult, RequestExtras, continue_if, is_lost_response, require_complete},
+    timeout::RequestTimer,
+};
+use crate::{
+    builder::ClientBuilder,
+    error::TransportError,
+    inbound::InboundRouter,
+    lifecycle::{Negotiated, RevisionRules},
+    target::ServerInfo,
+    tools::ToolCache,
+    transport::{Transport, encode, stdio::Process},
+};
 
-use crate::builder::ClientBuilder;
-use crate::error::TransportError;
-use crate::hub::Hub;
-use crate::lifecycle::{Agreed, Rules};
-use crate::message;
-use crate::server::Server;
-use crate::stdio::Process;
-use crate::tools::KnownTools;
-use crate::transport::Transport;
-
-/// How long it may take to end the tasks of dropped calls before the connection is closed.
-const CANCELLING: Duration = Duration::from_secs(2);
+/// Maximum time that `close` waits for the cancellation of the tasks of dropped calls.
+const TASK_CANCEL_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A connection to a server.
 ///
@@ -43,90 +47,97 @@ const CANCELLING: Duration = Duration::from_secs(2);
 /// # async fn run(reader: tokio::io::Empty, writer: tokio::io::Sink) -> Result<(), Box<dyn std::error::Error>> {
 /// use serde_json::json;
 ///
-/// let client = turnbuckle_client::connect_lines(reader, writer).await?;
+/// let client = turnbuckle_client::ndjson::connect(reader, writer).await?;
 /// let output = client.call_tool("forecast", json!({ "city": "Oslo" })).await?;
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Clone)]
 pub struct Client {
-    pub(crate) inner: Arc<Inner>,
-    /// Only clones share it; what works for the client in the background does not.
-    _held: Arc<Held>,
+    pub(crate) inner: Arc<ClientInner>,
+    /// Shared by clones only, not by background tasks.
+    _close_on_drop: Arc<CloseOnDrop>,
 }
 
-/// Lets go of the connection with the last clone of a client, whatever still works for it.
-struct Held(Arc<Hub>);
+/// Closes the connection with the last clone of a client, even if background tasks still hold the inner state.
+struct CloseOnDrop(Arc<InboundRouter>);
 
-impl Drop for Held {
+impl Drop for CloseOnDrop {
     fn drop(&mut self) {
-        self.0.let_go();
+        self.0.client_dropped();
     }
 }
 
-/// What the clones of a client share.
-pub(crate) struct Inner {
+/// The state that clones of a client share.
+pub(crate) struct ClientInner {
     pub(crate) transport: Transport,
-    pub(crate) hub: Arc<Hub>,
-    pub(crate) ids: Ids,
+    pub(crate) router: Arc<InboundRouter>,
+    pub(crate) ids: RequestIds,
     pub(crate) settings: ClientBuilder,
-    /// What is remembered of the tools that were listed.
-    pub(crate) tools: KnownTools,
-    agreed: ArcSwap<Agreed>,
-    /// From which level on log messages are wanted.
+    /// The cache of listed tools.
+    pub(crate) tools: ToolCache,
+    negotiated: ArcSwap<Negotiated>,
+    /// The minimum level of requested log messages.
     log_level: Mutex<Option<LogLevel>>,
-    /// Held while a session is begun anew, so that only one caller does it.
+    /// Locked while a session is renewed, so that only one caller does it.
     renewing: tokio::sync::Mutex<()>,
-    /// The name under which the era of the server is remembered.
+    /// The key of the server in the lifecycle cache.
     name: Option<String>,
-    /// Tells the server when the roots change.
-    _telling: Option<telling::Telling>,
+    /// Notifies the server when the roots change.
+    _roots_notifier: Option<connect::RootsNotifier>,
 }
 
-/// Gives every request an id of its own.
+/// Generates request ids.
 #[derive(Debug, Default)]
-pub(crate) struct Ids(AtomicI64);
+pub(crate) struct RequestIds(AtomicI64);
 
-impl Ids {
+impl RequestIds {
     pub(crate) fn next(&self) -> RequestId {
         RequestId::from(self.0.fetch_add(1, Ordering::Relaxed) + 1)
     }
 }
 
 impl Client {
-    /// Describes a client that is not connected yet.
+    /// Creates a builder for a client with this name and version.
     pub fn builder(name: impl Into<String>, version: impl Into<String>) -> ClientBuilder {
         ClientBuilder::new(Implementation::new(name, version))
     }
 
-    /// A client without a name of its own.
-    pub(crate) fn plain() -> ClientBuilder {
+    /// Creates a builder for a client with the name of this library.
+    pub(crate) fn default_builder() -> ClientBuilder {
         Self::builder("turnbuckle", env!("CARGO_PKG_VERSION"))
     }
 
-    /// Returns what the server said about itself.
-    pub fn server(&self) -> Arc<Server> {
-        Arc::clone(&self.inner.agreed.load().server)
+    /// Returns the server's description of itself.
+    pub fn server(&self) -> Arc<ServerInfo> {
+        Arc::clone(&self.inner.negotiated.load().server)
     }
 
-    /// Returns the child process that the server is, if it is one.
+    /// Returns the server's child process, if the server is one.
     pub fn process(&self) -> Option<Process> {
         self.inner.transport.process()
     }
 
-    /// Ends the connection in an orderly way. Calls that still wait end with an error.
+    /// Closes the connection. Pending calls fail.
     ///
-    /// First waits, for a few seconds at most, until the server has been told of calls that were dropped.
+    /// First waits, for at most a few seconds, until cancellations of dropped calls are sent.
     pub async fn close(&self) {
-        self.inner.hub.task_cancellations.wait(CANCELLING).await;
-        self.inner.transport.close(&self.inner.hub).await;
+        self.inner
+            .router
+            .task_cancellations
+            .wait(TASK_CANCEL_TIMEOUT)
+            .await;
+        self.inner.transport.close(&self.inner.router).await;
     }
 }
 
-impl From<Arc<Inner>> for Client {
-    fn from(inner: Arc<Inner>) -> Self {
-        let _held = Arc::new(Held(Arc::clone(&inner.hub)));
-        Self { inner, _held }
+impl From<Arc<ClientInner>> for Client {
+    fn from(inner: Arc<ClientInner>) -> Self {
+        let _close_on_drop = Arc::new(CloseOnDrop(Arc::clone(&inner.router)));
+        Self {
+            inner,
+            _close_on_drop,
+        }
     }
 }
 
@@ -138,18 +149,18 @@ impl fmt::Debug for Client {
     }
 }
 
-impl Inner {
-    /// Returns what was agreed upon; it may change when a session is begun anew.
-    pub(crate) fn agreed(&self) -> Arc<Agreed> {
-        self.agreed.load_full()
+impl ClientInner {
+    /// Returns the negotiated state; it changes when the session is renewed.
+    pub(crate) fn negotiated(&self) -> Arc<Negotiated> {
+        self.negotiated.load_full()
     }
 
-    /// The same for a moment only, which takes less.
-    pub(crate) fn agreed_now(&self) -> impl Deref<Target = Arc<Agreed>> {
-        self.agreed.load()
+    /// Returns the negotiated state for immediate use, without incrementing its reference count.
+    pub(crate) fn negotiated_ref(&self) -> impl Deref<Target = Arc<Negotiated>> {
+        self.negotiated.load()
     }
 
-    /// Returns from which level on log messages are wanted.
+    /// Returns the minimum level of requested log messages.
     pub(crate) fn log_level(&self) -> Option<LogLevel> {
         *self
             .log_level
@@ -157,23 +168,23 @@ impl Inner {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn keep_log_level(&self, level: LogLevel) {
-        let mut kept = self
+    fn store_log_level(&self, level: LogLevel) {
+        let mut current = self
             .log_level
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        *kept = Some(level);
+        *current = Some(level);
     }
 
-    /// Returns the rules of the revision that is spoken.
-    pub(crate) fn rules(&self) -> Arc<Rules> {
-        Arc::clone(&self.agreed.load().rules)
+    /// Returns the rules of the negotiated revision.
+    pub(crate) fn rules(&self) -> Arc<RevisionRules> {
+        Arc::clone(&self.negotiated.load().rules)
     }
 
-    /// Sends an answer to a request of the server's.
+    /// Sends a notification, or the response to a server request.
     pub(crate) async fn send(&self, message: Vec<u8>) -> Result<(), TransportError> {
         let rules = self.rules();
-        let headers = message::version_header(&rules);
-        self.transport.send(message, headers, &self.hub).await
+        let headers = encode::version_header(&rules);
+        self.transport.send(message, headers, &self.router).await
     }
 }

@@ -1,277 +1,279 @@
-//! What can go wrong: while connecting, while calling, and below both.
+//! Errors of connecting, of calls, and of the transports below both.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use http::StatusCode;
-use turnbuckle_auth::Failure;
-use turnbuckle_protocol::codec::headers::Unsendable;
-use turnbuckle_protocol::{Revision, RpcError};
+use turnbuckle_auth::AuthorizationError;
+use turnbuckle_protocol::{Revision, RpcError, codec::headers::UnencodableArgument};
 
-use crate::answer::HttpFacts;
-use crate::http::{BadHeader, BadUrl, HttpError};
-use crate::stdio::{Died, SpawnError};
-use crate::tools::{ToolDigest, ToolOutput};
+use crate::{
+    inbound::message::HttpMetadata,
+    tools::{ToolDigest, ToolOutput},
+    transport::{
+        http::{HttpError, InvalidHttpUrl, InvalidRequestHeader},
+        stdio::{ProcessExited, SpawnError},
+    },
+};
 
-/// Why there is no connection.
+/// The client could not connect.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
-    /// The URL is none that a server can have.
-    #[error("the URL is not usable")]
-    Url(#[from] BadUrl),
-    /// A header cannot be sent.
-    #[error("a header is not usable")]
-    Header(#[from] BadHeader),
-    /// The server cannot be reached, or the connection broke before anything was agreed.
+    /// The URL is invalid.
+    #[error("the URL is invalid")]
+    Url(#[from] InvalidHttpUrl),
+    /// A configured header is invalid.
+    #[error("a header is invalid")]
+    Header(#[from] InvalidRequestHeader),
+    /// The server is unreachable, or the connection broke before negotiation finished.
     #[error("the server cannot be reached")]
     Unreachable(#[source] TransportError),
-    /// The server lets nobody in without credentials, and there were none to be had.
+    /// The server requires authorization, and no credentials could be obtained.
     #[error(transparent)]
-    Authorization(Failure),
-    /// The server's program cannot be started.
+    Authorization(AuthorizationError),
+    /// The server program could not be started.
     #[error(transparent)]
-    NotStarted(#[from] SpawnError),
-    /// The server answered the first question with an error.
-    #[error("the server refused `{method}`")]
-    Refused {
-        /// What it was asked.
+    SpawnFailed(#[from] SpawnError),
+    /// The server returned an error for the first request.
+    #[error("the server returned an error for `{method}`")]
+    Rejected {
+        /// The method of the request.
         method: &'static str,
-        /// What it said.
+        /// The error.
         source: Box<RpcError>,
-        /// The HTTP status it came with.
+        /// The HTTP status of the response.
         status: Option<StatusCode>,
     },
-    /// There is no revision that both sides speak.
-    #[error("no common revision: the server speaks {}", list(.server))]
+    /// Client and server do not share a revision.
+    #[error("no common revision: the server supports {}", list(.server))]
     NoCommonRevision {
-        /// What the server speaks.
+        /// The revisions that the server supports.
         server: Vec<String>,
     },
-    /// The answer to the first question makes no sense.
-    #[error("the server's answer to `{method}` is invalid: {reason}")]
-    InvalidAnswer {
-        /// What it was asked.
+    /// The response to the first request is invalid.
+    #[error("the server's response to `{method}` is invalid: {reason}")]
+    InvalidResponse {
+        /// The method of the request.
         method: &'static str,
-        /// What is wrong with the answer.
+        /// The reason.
         reason: String,
     },
-    /// Nothing came back in time.
-    #[error("the server did not answer `{method}` within {limit:?}")]
+    /// No response arrived in time.
+    #[error("the server did not respond to `{method}` within {limit:?}")]
     TimedOut {
-        /// What it was asked.
+        /// The method of the request.
         method: &'static str,
-        /// How long it was waited for.
+        /// The timeout.
         limit: Duration,
     },
 }
 
-/// Why a call got no result.
+/// A call failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CallError {
-    /// The server answered, and the answer is an error.
-    #[error("`{method}` was refused")]
-    Refused {
-        /// What was asked.
+    /// The server returned an error.
+    #[error("`{method}` returned an error")]
+    Rejected {
+        /// The method of the request.
         method: &'static str,
-        /// What the server said.
+        /// The error.
         source: Box<RpcError>,
-        /// The HTTP status it came with.
+        /// The HTTP status of the response.
         status: Option<StatusCode>,
-        /// When the server wants to be asked again.
+        /// The delay after which the server accepts another attempt.
         retry_after: Option<Duration>,
     },
-    /// Nothing came back in time; the request was cancelled.
-    #[error("`{method}` got no answer within {limit:?}")]
+    /// No response arrived in time; the request was cancelled.
+    #[error("`{method}` got no response within {limit:?}")]
     TimedOut {
-        /// What was asked.
+        /// The method of the request.
         method: &'static str,
-        /// How long it was waited for, counted from the last progress or from the beginning.
+        /// The timeout, counted from the last progress report or from the start.
         limit: Duration,
     },
-    /// The connection broke. Unless its cause says that nothing was sent, it is unknown whether the call took effect.
+    /// The connection broke. Unless the source says that nothing was sent, the call may have taken effect.
     #[error("connection lost during `{method}`")]
     Disconnected {
-        /// What was asked.
+        /// The method of the request.
         method: &'static str,
-        /// How it broke.
+        /// The transport error.
         source: TransportError,
     },
-    /// The response to a call was lost, and it is unknown whether the call took effect.
+    /// The response to a call was lost; the call may have taken effect.
     ///
-    /// Only on HTTP with 2026-07-28, where a response stream that broke cannot be resumed. Requests that are safe to repeat are
-    /// sent again once, under a new id: lists, reads, completion, and calls of tools whose listed annotations have
-    /// `readOnlyHint` or `idempotentHint`. This is the error of all others, which are not sent again: look at what the call
-    /// was to change before you repeat it.
+    /// Only on HTTP with 2026-07-28, where a broken response stream cannot be resumed. Requests that are safe to repeat
+    /// are sent again once, under a new id: lists, reads, completion, and calls of tools with the listed annotations
+    /// `readOnlyHint` or `idempotentHint`. All other requests fail with this error. Check the state that the call was
+    /// meant to change before you repeat it.
     #[error("the response to `{method}` was lost, and its effect is unknown")]
     EffectUnknown {
-        /// What was asked.
+        /// The method of the request.
         method: &'static str,
-        /// How the connection broke.
+        /// The transport error.
         source: TransportError,
     },
-    /// The server lets nobody in without credentials, and there were none to be had. The call took no effect.
+    /// The server requires authorization, and no credentials could be obtained. The call took no effect.
     #[error("`{method}` could not be authorized")]
     Authorization {
-        /// What was asked.
+        /// The method of the request.
         method: &'static str,
-        /// At which step it failed, and what to do about it.
-        source: Failure,
+        /// The step that failed, with a hint for the user.
+        source: AuthorizationError,
     },
-    /// The server answered something that is no answer to this.
-    #[error("the answer to `{method}` is invalid: {reason}")]
-    InvalidAnswer {
-        /// What was asked.
+    /// The server sent a response that does not fit the request.
+    #[error("the response to `{method}` is invalid: {reason}")]
+    InvalidResponse {
+        /// The method of the request.
         method: &'static str,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
-    /// The call cannot be put into a message.
+    /// The parameters cannot be serialized.
     #[error("`{method}` cannot be sent: {reason}")]
     Unsendable {
-        /// What was to be asked.
+        /// The method of the request.
         method: &'static str,
-        /// Why it cannot.
+        /// The reason.
         reason: String,
     },
-    /// A marked argument has to be repeated in a header, and no header can hold it.
+    /// An argument must be sent in an `Mcp-Param-*` header, but its value cannot be encoded.
     #[error("the argument `{argument}` of `{tool}` cannot be sent")]
     UnsendableArgument {
-        /// The tool that was to be called.
+        /// The name of the tool.
         tool: String,
-        /// The names that lead to the argument, joined by dots.
+        /// The path of the argument, joined by dots.
         argument: String,
-        /// Why it cannot.
-        source: Unsendable,
+        /// The reason.
+        source: UnencodableArgument,
     },
-    /// The output of a tool is not what its output schema promises. The call took effect.
-    #[error("the output of `{tool}` breaks its promise: {reason}")]
+    /// The output of a tool violates its output schema. The call took effect.
+    #[error("the output of `{tool}` does not match its output schema: {reason}")]
     InvalidOutput {
-        /// The tool.
+        /// The name of the tool.
         tool: String,
-        /// What is wrong, with the place and what was expected there.
+        /// The violation, with its location and the expected value.
         reason: String,
-        /// The output as it came.
+        /// The output as received.
         output: Box<ToolOutput>,
     },
-    /// The tool is not the one that was [pinned](crate::ClientBuilder::pinned_tools), so it was not called.
-    #[error("`{tool}` is not the tool that was pinned: {}", instead(.listed))]
-    NotAsPinned {
-        /// The tool that was to be called.
+    /// The tool does not match its [pin](crate::ClientBuilder::pinned_tools), so it was not called.
+    #[error("`{tool}` does not match its pin: {}", listed_suffix(.listed))]
+    PinMismatch {
+        /// The name of the tool.
         tool: String,
-        /// What was pinned.
+        /// The pinned digest.
         pinned: ToolDigest,
-        /// What the server lists by this name, if it does.
+        /// The digest of the listed tool, if the server lists one.
         listed: Option<ToolDigest>,
     },
-    /// The server did not declare what this call needs, so it was not asked.
-    #[error("the server does not offer `{capability}`, which `{method}` needs")]
-    NotOffered {
-        /// What was to be asked.
+    /// The server did not advertise the capability that this call needs, so the request was not sent.
+    #[error("the server does not advertise `{capability}`, which `{method}` requires")]
+    CapabilityNotAdvertised {
+        /// The method of the request.
         method: &'static str,
-        /// What the server would have to declare.
+        /// The missing capability.
         capability: &'static str,
     },
-    /// The revision that is spoken has no such method.
+    /// The negotiated revision does not define the method.
     #[error("revision {revision} has no `{method}`")]
     NotInRevision {
-        /// What was to be asked.
+        /// The method of the request.
         method: &'static str,
-        /// What is spoken.
+        /// The negotiated revision.
         revision: Revision,
     },
-    /// A list does not end: a cursor came twice, or there is more than the limits allow.
+    /// A paginated list does not end: a cursor was repeated, or the list exceeds the limits.
     #[error("the pages of `{method}` do not end: {reason}")]
     EndlessList {
-        /// What was asked.
+        /// The method of the request.
         method: &'static str,
-        /// How that shows.
+        /// The reason.
         reason: String,
     },
-    /// The server asked for input again and again.
-    #[error("`{method}` asked for input more than {rounds} times")]
-    TooManyRounds {
-        /// What was asked.
+    /// The server requested input too often.
+    #[error("`{method}` requested input more than {limit} times")]
+    TooManyRoundTrips {
+        /// The method of the request.
         method: &'static str,
-        /// How many rounds were gone along with.
-        rounds: usize,
+        /// The maximum number of round trips.
+        limit: usize,
     },
-    /// The server asked for something first that it got no answer to.
+    /// The server requested input that the client could not provide.
     ///
-    /// A user who declines is an answer. This is none: nobody here answers such questions, the question makes no sense,
-    /// or the callback failed or refused.
-    #[error("`{method}` asks by `{asked}` first, which got no answer")]
-    Unanswered {
-        /// What was asked of the server.
+    /// A user who declines is a valid response. This error means that no callback handles the input request, that the
+    /// input request is invalid, or that the callback failed or rejected it.
+    #[error("`{method}` requires input by `{input_method}`, which failed")]
+    InputFailed {
+        /// The method of the call.
         method: &'static str,
-        /// What the server asked.
-        asked: String,
-        /// Why there is no answer.
+        /// The method of the input request.
+        input_method: String,
+        /// The error of the input request.
         source: Box<RpcError>,
     },
-    /// The user did not want to visit a URL that the server wants visited first.
-    #[error("`{method}` needs a visit to a URL first, which was declined")]
-    VisitDeclined {
-        /// What was asked.
+    /// The user declined to open a URL that the server requires.
+    #[error("`{method}` requires the user to open a URL, which was declined")]
+    UrlElicitationDeclined {
+        /// The method of the request.
         method: &'static str,
     },
-    /// The task that the call became was cancelled.
-    #[error("the task was cancelled{}", because(.reason))]
+    /// The task of the call was cancelled.
+    #[error("the task was cancelled{}", reason_suffix(.reason))]
     TaskCancelled {
-        /// What the server says about it.
+        /// The status message of the server.
         reason: Option<String>,
     },
-    /// The task that the call became has outlived the time that the server keeps it.
+    /// The task of the call exceeded its lifetime.
     #[error("the task did not end within its lifetime of {lifetime:?}")]
     TaskExpired {
         /// The lifetime.
         lifetime: Duration,
     },
-    /// The server asks for input, and rounds are switched off.
-    #[error("`{method}` asks for input first")]
+    /// The server requires input, and round trips are disabled.
+    #[error("`{method}` requires input")]
     InputRequired {
-        /// What was asked.
+        /// The method of the request.
         method: &'static str,
-        /// The questions.
-        questions: Box<turnbuckle_protocol::types::InputRequiredResult>,
+        /// The input requests.
+        result: Box<turnbuckle_protocol::types::InputRequiredResult>,
     },
 }
 
 impl CallError {
-    /// Returns the JSON-RPC error, if the server answered with one.
+    /// Returns the JSON-RPC error, if the server returned one.
     pub fn rpc(&self) -> Option<&RpcError> {
         match self {
-            Self::Refused { source, .. } => Some(source),
+            Self::Rejected { source, .. } => Some(source),
             _ => None,
         }
     }
 
-    /// Returns the HTTP status, if the server refused with one.
+    /// Returns the HTTP status of an error response.
     pub fn status(&self) -> Option<StatusCode> {
         match self {
-            Self::Refused { status, .. } => *status,
+            Self::Rejected { status, .. } => *status,
             Self::Disconnected {
-                source: TransportError::Refused(refusal),
+                source: TransportError::ErrorResponse(error_response),
                 ..
-            } => Some(refusal.status),
+            } => Some(error_response.status),
             _ => None,
         }
     }
 
-    /// Returns how long to wait before asking again, if the server said so.
+    /// Returns the delay that the server requested before another attempt.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
-            Self::Refused { retry_after, .. } => *retry_after,
+            Self::Rejected { retry_after, .. } => *retry_after,
             Self::Disconnected {
-                source: TransportError::Refused(refusal),
+                source: TransportError::ErrorResponse(error_response),
                 ..
-            } => refusal.retry_after,
+            } => error_response.retry_after,
             _ => None,
         }
     }
 
-    /// Describes a call that got no answer because of the connection.
+    /// Creates the error of a call after its connection failed.
     pub(crate) fn disconnected(method: &'static str, source: TransportError) -> Self {
         match source {
             TransportError::Authorization(source) => Self::Authorization { method, source },
@@ -279,8 +281,12 @@ impl CallError {
         }
     }
 
-    pub(crate) fn refused(method: &'static str, source: RpcError, http: Option<HttpFacts>) -> Self {
-        Self::Refused {
+    pub(crate) fn rejected(
+        method: &'static str,
+        source: RpcError,
+        http: Option<HttpMetadata>,
+    ) -> Self {
+        Self::Rejected {
             method,
             source: Box::new(source),
             status: http.as_ref().map(|facts| facts.status),
@@ -298,57 +304,58 @@ impl From<TransportError> for ConnectError {
     }
 }
 
-/// How a connection broke.
+/// A transport failed.
 ///
-/// Cheap to clone: every call that waited gets the same one.
+/// Cheap to clone: every pending call gets the same error.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TransportError {
     /// The server closed the connection.
     #[error("the server closed the connection")]
     Closed,
-    /// We closed the connection.
+    /// The client was closed.
     #[error("the client was closed")]
-    ClosedByUs,
-    /// The server was a child process, and is gone.
+    ClientClosed,
+    /// The server was a child process, and has exited.
     #[error("{0}")]
-    Died(Arc<Died>),
-    /// The server frames its messages as language servers do, which no revision allows.
+    ProcessExited(Arc<ProcessExited>),
+    /// The server frames messages with `Content-Length`, as the Language Server Protocol does. No MCP revision allows
+    /// it.
     #[error("the server frames its messages with `Content-Length`, as language servers do")]
     LspFraming,
     /// Reading or writing failed.
     #[error("reading or writing failed")]
     Io(#[source] Arc<std::io::Error>),
-    /// HTTP failed before there was an answer.
+    /// An HTTP request failed before a response was received.
     #[error(transparent)]
     Http(Arc<HttpError>),
-    /// The server lets nobody in without credentials, and there were none to be had.
+    /// The server requires authorization, and no credentials could be obtained.
     #[error(transparent)]
-    Authorization(Failure),
-    /// HTTP refused, without an answer that JSON-RPC knows.
+    Authorization(AuthorizationError),
+    /// The server returned an HTTP error without a JSON-RPC error.
     #[error("{0}")]
-    Refused(Box<HttpRefusal>),
-    /// The session is over; a new one has to be begun.
-    #[error("the session is over")]
+    ErrorResponse(Box<HttpErrorResponse>),
+    /// The session has ended; a new one is required.
+    #[error("the session has ended")]
     SessionEnded,
-    /// A message is larger than the limits allow.
+    /// A message exceeds the limit.
     #[error("the server sent more than {limit} bytes in one message")]
-    TooLarge {
-        /// What is allowed.
+    MessageTooLarge {
+        /// The limit in bytes.
         limit: usize,
     },
-    /// What came back is no answer.
-    #[error("what came back is no answer: {reason}")]
-    NotAnAnswer {
-        /// Why not.
+    /// The server sent an invalid response.
+    #[error("invalid response: {reason}")]
+    InvalidResponse {
+        /// The reason.
         reason: String,
     },
 }
 
 impl TransportError {
-    /// Says whether the server itself went away, as a process that ends does.
-    pub(crate) fn is_leaving(&self) -> bool {
-        matches!(self, Self::Closed | Self::Died(_) | Self::Io(_))
+    /// Returns whether the server has gone, as a process that exits does.
+    pub(crate) fn is_server_gone(&self) -> bool {
+        matches!(self, Self::Closed | Self::ProcessExited(_) | Self::Io(_))
     }
 }
 
@@ -361,43 +368,43 @@ impl From<std::io::Error> for TransportError {
 impl From<HttpError> for TransportError {
     fn from(error: HttpError) -> Self {
         match error {
-            HttpError::TooLarge { limit } => Self::TooLarge { limit },
+            HttpError::TooLarge { limit } => Self::MessageTooLarge { limit },
             HttpError::Authorization(failure) => Self::Authorization(failure),
             error => Self::Http(Arc::new(error)),
         }
     }
 }
 
-/// A refusal that only HTTP speaks of.
+/// An HTTP error response without a JSON-RPC error.
 #[derive(Clone, Debug, thiserror::Error)]
-#[error("HTTP status {status}{}", said(.excerpt))]
+#[error("HTTP status {status}{}", excerpt_suffix(.excerpt))]
 #[non_exhaustive]
-pub struct HttpRefusal {
+pub struct HttpErrorResponse {
     /// The status.
     pub status: StatusCode,
-    /// When to come again.
+    /// The delay before another attempt.
     pub retry_after: Option<Duration>,
-    /// How to authorize, as `WWW-Authenticate` says it.
+    /// The `WWW-Authenticate` challenge.
     pub challenge: Option<String>,
     /// The beginning of the body.
     pub excerpt: String,
 }
 
-fn said(excerpt: &str) -> String {
+fn excerpt_suffix(excerpt: &str) -> String {
     match excerpt {
         "" => String::new(),
         _ => format!(": {excerpt}"),
     }
 }
 
-fn because(reason: &Option<String>) -> String {
+fn reason_suffix(reason: &Option<String>) -> String {
     match reason {
         Some(reason) => format!(": {reason}"),
         None => String::new(),
     }
 }
 
-fn instead(listed: &Option<ToolDigest>) -> String {
+fn listed_suffix(listed: &Option<ToolDigest>) -> String {
     match listed {
         Some(digest) => format!("its digest is {digest}"),
         None => "the server does not list it".to_owned(),
@@ -406,7 +413,7 @@ fn instead(listed: &Option<ToolDigest>) -> String {
 
 fn list(names: &[String]) -> String {
     match names {
-        [] => "none that it names".to_owned(),
+        [] => "none".to_owned(),
         _ => names.join(", "),
     }
 }

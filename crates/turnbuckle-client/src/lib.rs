@@ -1,69 +1,48 @@
 //! A Model Context Protocol client for every server.
 //!
-//! A [`Client`] asks a server, wherever it is and whichever revision it speaks: the transport is a target that is
-//! connected to, and the revision is found out underneath.
+//! A [`Client`] sends requests to a server over any transport and in any revision of the protocol. The transport is
+//! chosen by the [`Target`] that is passed to [`ClientBuilder::connect`]; the revision is negotiated while connecting.
 
-mod answer;
 pub mod auth;
 mod builder;
 mod cache;
 mod call;
 mod callbacks;
-mod change;
 mod client;
 mod error;
 #[cfg(test)]
 #[path = "../tests/it/fake_http.rs"]
 mod fake_http;
-mod given_up;
-mod held;
-pub mod http;
-mod hub;
-mod incoming;
+mod fetcher;
+mod inbound;
 mod lifecycle;
-mod limits;
-pub mod lines;
-mod listen;
-mod lowered;
-mod message;
-mod oddity;
-mod pages;
-mod pending_sends;
-mod progress;
-mod rounds;
-mod server;
+mod round_trips;
 #[cfg(feature = "skills")]
 mod skills;
-pub mod stdio;
+mod subscription;
 mod target;
 mod tasks;
 mod tools;
-mod traffic;
 mod transport;
-pub mod unix;
-mod waiting;
 
-pub use builder::{ClientBuilder, EraChoice};
-pub use call::Call;
+pub use builder::{ClientBuilder, LifecycleMode};
+pub use call::{Call, Pages};
 pub use callbacks::{
-    Consent, FormAnswer, FormError, FormRequest, IntoRoot, RootError, Roots, SampleRequest,
-    VisitRequest,
+    ElicitationAction, FormError, FormRequest, FormResponse, IntoRoot, RootError, Roots,
+    SamplingRequest, UrlElicitationRequest,
 };
-pub use change::Change;
 pub use client::Client;
-pub use error::{CallError, ConnectError, HttpRefusal, TransportError};
-pub use lifecycle::{Era, EraMemory};
-pub use limits::Limits;
-pub use lines::connect_lines;
-pub use listen::{Heard, Listening};
-pub use oddity::Oddity;
-pub use pages::Pages;
-pub use progress::{Progress, ProgressStream};
-pub use server::Server;
+pub use error::{CallError, ConnectError, HttpErrorResponse, TransportError};
+pub use inbound::{
+    observers::{Anomaly, MessageDirection, TracedMessage},
+    progress::{Progress, ProgressStream},
+};
+pub use lifecycle::{Era, LifecycleCache};
 #[cfg(feature = "skills")]
 pub use skills::{Skill, SkillError, SkillMismatch};
-pub use target::Target;
-pub use tasks::{Started, Task};
-pub use tools::{BadDigest, StructuredError, ToolDigest, ToolFingerprint, ToolOutput};
-pub use traffic::{Direction, Traffic};
-pub use turnbuckle_protocol::pending::Patience;
+pub use subscription::{Subscription, SubscriptionEvent};
+pub use target::{Change, ClientLimits, ServerInfo, Target};
+pub use tasks::{CallOutcome, Task};
+pub use tools::{InvalidToolDigest, StructuredError, ToolDigest, ToolFingerprint, ToolOutput};
+pub use transport::{http, ndjson, stdio, unix};
+pub use turnbuckle_protocol::timeouts::Timeouts;

@@ -1,123 +1,183 @@
-//! How the two sides agree on a revision, and what follows from it.
+//! Negotiation of a revision, and the rules that follow from it.
 //!
-//! The only room that compares revisions. Everyone else reads a field of [`Rules`].
+//! Only this module compares revisions. Other modules read the fields of [`RevisionRules`].
 
 mod detect;
-mod memory;
 mod session;
 mod stateless;
-#[cfg(test)]
-pub(crate) mod testing;
 
-use std::sync::Arc;
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use http::HeaderValue;
-use turnbuckle_protocol::Revision;
-use turnbuckle_protocol::method;
-use turnbuckle_protocol::types::ServerCapabilities;
+use turnbuckle_protocol::{Revision, method, types::ServerCapabilities};
 
-pub(crate) use detect::{Asking, agree, only_newer};
-pub use memory::EraMemory;
+pub(crate) use crate::lifecycle::detect::{LifecycleProbe, is_modern_error, negotiate};
+use crate::{builder::LifecycleMode, target::ServerInfo};
 
-use crate::EraChoice;
-use crate::server::Server;
-
-/// Whether a server remembers a handshake.
+/// The era of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Era {
-    /// It does: 2025-11-25 and before.
+    /// The server keeps a session: 2025-11-25 and before.
     Legacy,
-    /// Every request stands on its own: 2026-07-28.
+    /// Every request is independent: 2026-07-28.
     Modern,
 }
 
-/// What both sides agreed upon.
+/// The negotiated state.
 #[derive(Debug)]
-pub(crate) struct Agreed {
-    pub(crate) rules: Arc<Rules>,
-    pub(crate) server: Arc<Server>,
+pub(crate) struct Negotiated {
+    pub(crate) rules: Arc<RevisionRules>,
+    pub(crate) server: Arc<ServerInfo>,
 }
 
-impl Agreed {
-    /// What holds before anything is agreed: only servers with a handshake ask then, if only whether we are there.
-    pub(crate) fn nothing_yet(choice: EraChoice) -> Self {
-        let rules = Rules {
-            server_asks: choice != EraChoice::Modern,
-            roots_change: false,
+impl Negotiated {
+    /// Returns the state before negotiation: only legacy servers send requests then, such as `ping`.
+    pub(crate) fn nothing_yet(choice: LifecycleMode) -> Self {
+        let rules = RevisionRules {
+            server_requests_allowed: choice != LifecycleMode::Modern,
+            roots_notifications: false,
             ..session::opening_rules()
         };
         Self {
-            server: Arc::new(Server {
+            server: Arc::new(ServerInfo {
                 info: None,
                 capabilities: ServerCapabilities::default(),
                 instructions: None,
                 revision: rules.revision,
                 era: Era::Legacy,
-                supported: Vec::new(),
+                supported_versions: Vec::new(),
             }),
             rules: Arc::new(rules),
         }
     }
 }
 
-/// All that differs between revisions once types are left aside.
+/// The behavior that differs between revisions, apart from types.
 #[derive(Debug)]
-pub(crate) struct Rules {
-    /// The revision, for lowering and raising payloads.
+pub(crate) struct RevisionRules {
+    /// The revision, for downgrading and upgrading payloads.
     pub(crate) revision: Revision,
-    /// What `_meta` of every request holds, as JSON text without braces; empty where a session remembers it.
-    pub(crate) stamp: String,
-    /// What `MCP-Protocol-Version` says, where there is such a header.
+    /// The `_meta` members of every request, as JSON text without braces; empty if the session stores them.
+    pub(crate) common_meta: String,
+    /// The value of `MCP-Protocol-Version`, if the revision has that header.
     pub(crate) version_header: Option<HeaderValue>,
-    /// Method, name and marked arguments are repeated in headers.
-    pub(crate) mirrored: bool,
-    /// Dropping the response on HTTP is the cancellation; otherwise a notification is.
+    /// Method, name and annotated arguments are repeated in HTTP headers.
+    pub(crate) mcp_headers: bool,
+    /// Closing the HTTP response cancels the request; otherwise a notification does.
     pub(crate) drop_cancels: bool,
-    /// A stream that breaks can be taken up again where it broke.
+    /// A broken stream can be resumed.
     pub(crate) resumable: bool,
-    /// A request whose response was lost has to be sent again as a new one.
-    pub(crate) reissues: bool,
-    /// The server may open a stream of its own, and ends a session when it is told to.
+    /// A request has to be sent again as a new request if its response was lost.
+    pub(crate) reissue_lost_requests: bool,
+    /// The server may keep a session and open a GET stream.
     pub(crate) session: bool,
-    /// The server may ask by requests of its own.
-    pub(crate) server_asks: bool,
-    /// A result says of which kind it is.
-    pub(crate) result_type: bool,
-    /// The level of log messages is said with each request.
+    /// The server may send requests.
+    pub(crate) server_requests_allowed: bool,
+    /// A result has a `resultType`.
+    pub(crate) has_result_type: bool,
+    /// The log level is sent with each request.
     pub(crate) log_level_per_request: bool,
-    /// Changes are listened for by a request; otherwise they simply come.
-    pub(crate) listens: bool,
-    /// Both sides may ask whether the other is there.
-    pub(crate) pings: bool,
-    /// The server wants to be told when the roots change.
-    pub(crate) roots_change: bool,
-    /// The server may refuse a call until the user has visited some URLs.
-    pub(crate) visits_first: bool,
-    /// How a call becomes a task.
+    /// Changes are subscribed to with a listen request; otherwise they are sent without one.
+    pub(crate) listen_requests: bool,
+    /// Both sides may send `ping`.
+    pub(crate) has_ping: bool,
+    /// The client notifies the server when the roots change.
+    pub(crate) roots_notifications: bool,
+    /// The server may reject a call with `URLElicitationRequired`.
+    pub(crate) url_elicitation_required: bool,
+    /// The design of tasks.
     pub(crate) tasks: TaskDesign,
-    /// An answer says how long it may be used again.
-    pub(crate) caches: bool,
-    /// What a tool declares about its output has to hold.
-    pub(crate) promises: bool,
-    /// What a server has to declare before it is asked for completions.
-    pub(crate) completions_declared: bool,
+    /// A result has a cache hint.
+    pub(crate) cache_hints: bool,
+    /// Tool output must match the output schema.
+    pub(crate) validate_output: bool,
+    /// The server must declare `completions` to receive completion requests.
+    pub(crate) completions_need_capability: bool,
 }
 
-/// How a call becomes a task.
+/// The design of tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TaskDesign {
-    /// There are no tasks.
+    /// The revision does not define tasks.
     None,
-    /// The client asks for one; its result is fetched by a request of its own.
-    Asked,
-    /// The server decides; looking at a task brings its result.
-    Offered,
+    /// The client requests a task; a separate request fetches its result.
+    ClientRequested,
+    /// The server decides; polling the task returns its result.
+    ServerDirected,
 }
 
-impl Rules {
-    /// Says whether a request may be cancelled by a notification.
+impl RevisionRules {
+    /// Returns whether a request may be cancelled by a notification.
     pub(crate) fn cancellable(&self, method: &str) -> bool {
-        // What is asked before anything is agreed: who does not know the question would not know this either.
+        // Before negotiation, a server that does not know the method would not know the notification either.
         method != method::INITIALIZE.name && method != method::SERVER_DISCOVER.name
+    }
+}
+
+/// Stores the eras of servers, so that the next connection does not have to detect them.
+///
+/// Clone it to share it between clients. An entry is a hint: if it is wrong, the era is detected again.
+#[derive(Clone, Default)]
+pub struct LifecycleCache(Arc<Mutex<HashMap<String, Era>>>);
+
+impl LifecycleCache {
+    /// Creates an empty cache.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Returns the era of a server.
+    ///
+    /// The key of a server is its origin (`https://example.com`), or its command line.
+    pub fn get(&self, server: &str) -> Option<Era> {
+        self.lock().get(server).copied()
+    }
+
+    /// Stores the era of a server.
+    pub fn set(&self, server: impl Into<String>, era: Era) {
+        self.lock().insert(server.into(), era);
+    }
+
+    /// Removes a server.
+    pub fn remove(&self, server: &str) {
+        self.lock().remove(server);
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Era>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Does not print keys: a command line may contain a secret.
+impl fmt::Debug for LifecycleCache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LifecycleCache")
+            .field("servers", &self.lock().len())
+            .finish()
+    }
+}
+
+/// Returns the rules of 2026-07-28, for tests.
+#[cfg(test)]
+pub(crate) fn modern_rules() -> Arc<RevisionRules> {
+    use turnbuckle_protocol::types::{ClientCapabilities, Implementation};
+    let info = Implementation::new("test", "1");
+    Arc::new(stateless::rules(&info, &ClientCapabilities::default()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_never_shown() {
+        let memory = LifecycleCache::new();
+        memory.set("weather-server --key sesame", Era::Modern);
+
+        assert!(!format!("{memory:?}").contains("sesame"));
     }
 }

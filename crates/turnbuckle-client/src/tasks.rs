@@ -1,178 +1,267 @@
-//! Tasks: calls that are answered later.
+//! Tasks: calls with a result that is fetched later.
 //!
-//! 2025-11-25 lets the client ask for a task and fetch its result; since 2026-07-28 the server decides, and looking at a
-//! task brings its result. Both are one [`Task`] here. A call that becomes a task without being asked is waited for as
-//! if it had not.
+//! On 2025-11-25 the client requests a task and fetches its result; since 2026-07-28 the server decides, and polling
+//! the task returns its result. [`Task`] covers both. A call that becomes a task without a request is awaited like any
+//! other call.
 
-mod abandoned;
-mod begin;
-mod cancel;
-mod look;
-mod methods;
-mod taken;
-mod wait;
+pub(crate) mod create;
+mod poll;
 
-use std::collections::HashSet;
-use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-use tokio::time::Instant;
-use turnbuckle_protocol::types::{
-    InputResponses,
-    tasks::{GetTaskResult, Task as Described},
+use std::{
+    collections::HashSet,
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
-use crate::call::Options;
-use crate::client::Client;
-use crate::error::CallError;
-use crate::progress::Watching;
-use crate::tools::ToolOutput;
+use tokio::time::Instant;
+use turnbuckle_protocol::{
+    json, method,
+    types::{
+        EmptyResult, InputResponses, ResultType,
+        tasks::{CancelTaskParams, CreateTaskResult, GetTaskResult, Task as TaskInfo, legacy},
+    },
+};
 
-pub(crate) use abandoned::abandon;
+use crate::{
+    call::{Call, CallOptions},
+    client::{Client, RequestExtras, require_complete},
+    error::CallError,
+    inbound::progress::ProgressGuard,
+    lifecycle::TaskDesign,
+    tools::ToolOutput,
+};
 
-/// A call that is answered later: a handle on the server's work.
+/// A handle to a task: a call with a result that is fetched later.
 ///
-/// Dropping the handle leaves the work alone; [`cancel`](Self::cancel) ends it. A task outlives the connection: keep its
-/// [`id`](Self::id), and come back with [`Client::task`]. Clones are cheap, and know what the others know.
+/// Dropping the handle does not cancel the task; [`cancel`](Self::cancel) does. A task outlives the connection: store
+/// its [`id`](Self::id), and use [`Client::task`] to get a handle again. Clones are cheap, and share their state.
 #[derive(Clone)]
-pub struct Task(Arc<Inner>);
+pub struct Task(Arc<TaskInner>);
 
-struct Inner {
+struct TaskInner {
     client: Client,
     id: String,
-    /// The tool that was called, as far as that is known.
+    /// The called tool, if known.
     tool: Option<String>,
-    options: Options,
-    begun: Instant,
-    state: Mutex<State>,
-    /// The progress of the task comes under the token of the call that it was.
-    _watching: Option<Watching>,
+    options: CallOptions,
+    created_at: Instant,
+    state: Mutex<TaskState>,
+    /// The task reports progress under the token of its call.
+    _progress_guard: Option<ProgressGuard>,
 }
 
 /// A task that was just created.
-struct Created {
-    described: Described,
-    watching: Option<Watching>,
+struct CreatedTask {
+    info: TaskInfo,
+    progress_guard: Option<ProgressGuard>,
 }
 
-/// What is known of a task.
+/// The state of a task that clones share.
 #[derive(Debug, Default)]
-struct State {
-    described: Option<Described>,
-    /// The questions that are open, as of the last look.
+struct TaskState {
+    info: Option<TaskInfo>,
+    /// The keys of the open input requests, as of the last poll.
     open: HashSet<String>,
-    /// The questions that were asked: none is asked twice.
-    asked: HashSet<String>,
-    rounds: usize,
+    /// The keys of the input requests that were claimed: each is resolved once.
+    claimed_inputs: HashSet<String>,
+    round_trips: usize,
 }
 
 impl Task {
-    /// A task that nothing is known of but its name.
-    fn named(client: &Client, id: String) -> Self {
-        Self(Arc::new(Inner {
+    /// Creates a handle from the id of a task.
+    pub(crate) fn with_id(client: &Client, id: String) -> Self {
+        Self(Arc::new(TaskInner {
             client: client.clone(),
             id,
             tool: None,
-            options: Options::of(client),
-            begun: Instant::now(),
+            options: CallOptions::for_client(client),
+            created_at: Instant::now(),
             state: Mutex::default(),
-            _watching: None,
+            _progress_guard: None,
         }))
     }
 
-    /// A task that a call of a tool became.
-    fn created(client: &Client, created: Created, tool: String, options: Options) -> Self {
-        let described = created.described;
-        let id = described.task_id.clone();
-        let state = State {
-            described: Some(described),
-            ..State::default()
+    /// Creates a handle for the task that a tool call became.
+    fn created(client: &Client, created: CreatedTask, tool: String, options: CallOptions) -> Self {
+        let info = created.info;
+        let id = info.task_id.clone();
+        let state = TaskState {
+            info: Some(info),
+            ..TaskState::default()
         };
-        Self(Arc::new(Inner {
+        Self(Arc::new(TaskInner {
             client: client.clone(),
             id,
             tool: Some(tool),
             options,
-            begun: Instant::now(),
+            created_at: Instant::now(),
             state: Mutex::new(state),
-            _watching: created.watching,
+            _progress_guard: created.progress_guard,
         }))
     }
 
-    /// Returns the name of the task. Whoever knows it may ask for the result: keep it to yourself.
+    /// Returns the id of the task. It grants access to the result: keep it secret.
     pub fn id(&self) -> &str {
         &self.0.id
     }
 
-    /// Returns how the task was doing when the server last said so.
-    pub fn last_seen(&self) -> Option<Described> {
-        self.state().described.clone()
+    /// Returns the last received state of the task.
+    pub fn last_seen(&self) -> Option<TaskInfo> {
+        self.state().info.clone()
     }
 
-    /// Looks at the task once.
+    /// Polls the task once.
     pub async fn poll(&self) -> Result<GetTaskResult, CallError> {
-        let looked = self.look().await?;
-        looked.into_typed()
+        let snapshot = self.fetch_snapshot().await?;
+        snapshot.into_typed()
     }
 
-    /// Waits until the task has ended, and returns how.
+    /// Waits until the task has ended; returns its final state.
     ///
-    /// What the server asks meanwhile is answered by the callbacks of the client. There is no end to the waiting but the
-    /// lifetime that the server gave the task.
-    pub async fn wait(&self) -> Result<Described, CallError> {
-        self.until_ended().await.map(|looked| looked.task)
+    /// Input requests are resolved by the callbacks of the client. Waiting is limited only by the lifetime of the task.
+    pub async fn wait(&self) -> Result<TaskInfo, CallError> {
+        self.poll_until_final().await.map(|snapshot| snapshot.task)
     }
 
-    /// Waits until the task has ended, and returns what the call answered.
+    /// Waits until the task has ended; returns the result of the call.
     pub async fn result(&self) -> Result<ToolOutput, CallError> {
-        let result = self.outcome().await?.read(look::CALL)?;
+        let result = self.outcome().await?.read(poll::CALL)?;
         self.0.client.output(self.0.tool.as_deref(), result)
     }
 
-    /// Answers questions by hand, where the client answers none by itself. Only what is open is sent.
+    /// Sends input responses, for clients without callbacks. Responses without an open input request are dropped.
     ///
-    /// For 2026-07-28; servers before it ask by requests, which only callbacks answer.
-    pub async fn answer(&self, responses: InputResponses) -> Result<(), CallError> {
+    /// For 2026-07-28; legacy servers send requests, which only callbacks handle.
+    pub async fn send_input(&self, responses: InputResponses) -> Result<(), CallError> {
         self.update(responses).await
     }
 
-    /// Asks the server to end the task.
+    /// Requests the cancellation of the task.
     ///
-    /// Whether and when it does is its decision; [`wait`](Self::wait) tells.
+    /// The server decides whether and when the task ends; [`wait`](Self::wait) returns its final state.
     pub async fn cancel(&self) -> Result<(), CallError> {
-        cancel::cancel(&self.0.client, &self.0.id, &self.0.options).await
+        cancel(&self.0.client, &self.0.id, &self.0.options).await
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, TaskState> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl fmt::Debug for Task {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let status = self.state().described.as_ref().map(|task| task.status);
+        let status = self.state().info.as_ref().map(|task| task.status);
         f.debug_struct("Task")
             .field("status", &status)
             .finish_non_exhaustive()
     }
 }
 
-/// What a server made of a call that may become a task.
+/// The outcome of a call that may become a task.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Started {
-    /// It answered at once.
-    Done(ToolOutput),
-    /// It answers later.
+pub enum CallOutcome {
+    /// The call has finished.
+    Finished(ToolOutput),
+    /// The call became a task.
     Task(Task),
 }
 
-impl Started {
-    /// Waits for the answer, if it is not there.
+impl CallOutcome {
+    /// Returns the result; waits for it if the call became a task.
     pub async fn result(self) -> Result<ToolOutput, CallError> {
         match self {
-            Self::Done(result) => Ok(result),
+            Self::Finished(result) => Ok(result),
             Self::Task(task) => task.result().await,
         }
+    }
+}
+
+const CANCEL: &str = method::TASKS_CANCEL.name;
+
+/// Sends `tasks/cancel`.
+pub(super) async fn cancel(
+    client: &Client,
+    id: &str,
+    options: &CallOptions,
+) -> Result<(), CallError> {
+    let params = CancelTaskParams::new(id);
+    let extras = RequestExtras::named(id);
+    let received = client.send_request(&method::TASKS_CANCEL, &params, &extras, options);
+    let received = received.await?;
+    require_complete(CANCEL, &received)?;
+    // The result is an acknowledgement, or the current state, which is not used.
+    match json::from_str::<EmptyResult>(received.result.as_str()) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(CallError::InvalidResponse {
+            method: CANCEL,
+            reason: error.to_string(),
+        }),
+    }
+}
+
+/// Cancels a task when it is dropped, unless it is [released](Self::release).
+///
+/// For calls that became tasks without a request: dropping them cancels them, like any other call.
+pub(super) struct CancelTaskOnDrop {
+    pending_cancel: Option<(Client, String, CallOptions)>,
+}
+
+impl CancelTaskOnDrop {
+    pub(super) fn new(client: &Client, id: &str, options: &CallOptions) -> Self {
+        Self {
+            pending_cancel: Some((client.clone(), id.to_owned(), options.clone())),
+        }
+    }
+
+    /// Disarms the guard.
+    pub(super) fn release(mut self) {
+        self.pending_cancel = None;
+    }
+}
+
+impl Drop for CancelTaskOnDrop {
+    fn drop(&mut self) {
+        let Some((client, id, options)) = self.pending_cancel.take() else {
+            return;
+        };
+        let router = Arc::clone(&client.inner.router);
+        router.task_cancellations.spawn(async move {
+            if let Err(error) = cancel(&client, &id, &options).await {
+                tracing::debug!(%error, "an abandoned task was not cancelled");
+            }
+        });
+    }
+}
+
+/// Cancels the task that the late result of a dropped call created, if it is one.
+pub(crate) fn cancel_abandoned(client: &Client, result: &str) {
+    let id = match client.inner.rules().tasks {
+        TaskDesign::None => None,
+        TaskDesign::ServerDirected => match ResultType::from_result_json(result) {
+            Ok(ResultType::Task) => json::from_str(result)
+                .ok()
+                .map(|created: CreateTaskResult| created.task.task_id),
+            _ => None,
+        },
+        TaskDesign::ClientRequested => json::from_str(result)
+            .ok()
+            .map(|created: legacy::CreateTaskResult| created.task.task_id),
+    };
+    if let Some(id) = id {
+        drop(CancelTaskOnDrop::new(
+            client,
+            &id,
+            &CallOptions::for_client(client),
+        ));
+    }
+}
+
+impl Call<CallOutcome> {
+    /// Sets the lifetime to request for the task and its result. Only on 2025-11-25.
+    pub fn lifetime(mut self, lifetime: Duration) -> Self {
+        self.options.task_lifetime = Some(lifetime);
+        self
     }
 }

@@ -1,25 +1,16 @@
-//! Tools: what is remembered about them, how they are called, and what they return.
+//! Tools: the cache of listed tools, how they are called, and their output.
 
-mod calling;
-mod canonical;
-#[cfg(feature = "validation")]
-mod checked;
+mod call;
+mod canonical_json;
 mod definitions;
 mod digest;
-mod fingerprint;
-mod known;
-mod mirrored;
 mod output;
+mod output_validation;
+mod param_headers;
 mod params;
-mod pinned;
-#[cfg(not(feature = "validation"))]
-mod unchecked;
+mod tool_cache;
 
-pub use digest::{BadDigest, ToolDigest};
-pub use fingerprint::ToolFingerprint;
-pub(crate) use known::KnownTools;
+pub use digest::{InvalidToolDigest, ToolDigest, ToolFingerprint};
 pub use output::{StructuredError, ToolOutput};
 pub(crate) use params::ToolCall;
-
-#[cfg(not(feature = "validation"))]
-use unchecked as checked;
+pub(crate) use tool_cache::ToolCache;

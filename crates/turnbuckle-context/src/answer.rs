@@ -1,86 +1,85 @@
-//! How answers are told: as data and as readable text, and no longer than the caller wants.
+//! Tool responses: structured content, a readable text and a size limit set by the caller.
 
 mod cursor;
 mod text;
 mod visible;
 
+pub(crate) use cursor::SearchCursor;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+pub(crate) use text::{format_time, one_line, plural, truncate};
 use turnbuckle_protocol::types::{Annotations, CallToolResult, ContentBlock, TextContent};
-use turnbuckle_server::{IntoOutput, Output, ToolError};
+use turnbuckle_server::{IntoToolResult, ToolError, ToolResult};
+pub(crate) use visible::{quote_lines, sanitize};
 
-pub(crate) use cursor::Place;
-pub(crate) use text::{cut, one_line, plural, time};
-pub(crate) use visible::{quoted, visible};
-
-/// Tokens that an answer has at most, unless the caller says.
+/// Default token limit of one response.
 const MAX_TOKENS: usize = 4_000;
 
-/// Tags of an item that is told in a line, and the length of each.
-const FEW_TAGS: usize = 8;
-const SHORT_TAG: usize = 40;
+/// Maximum number of tags, and of characters per tag, in `minimal` mode.
+const MAX_MINIMAL_TAGS: usize = 8;
+const MAX_MINIMAL_TAG_CHARS: usize = 40;
 
-/// What can be told in words as well as in data.
-pub(crate) trait Readable {
-    /// The text that clients show which read no data. Compact, and as complete as the data.
-    fn text(&self) -> String;
+/// A tool result that also has a text form.
+pub(crate) trait ToText {
+    /// Returns the text for clients that do not read structured content. It is compact and as complete as the data.
+    fn to_text(&self) -> String;
 }
 
-/// A tool's result: the data with its schema, and beside it the text.
-pub(crate) struct Answer<T>(pub(crate) T);
+/// A tool result: structured content with its schema, followed by the text form.
+pub(crate) struct ToolResponse<T>(pub(crate) T);
 
-impl<T: Readable + Serialize + JsonSchema + Send + 'static> IntoOutput for Answer<T> {
+impl<T: ToText + Serialize + JsonSchema + Send + 'static> IntoToolResult for ToolResponse<T> {
     fn output_schema() -> Option<Map<String, Value>> {
-        let mut schema = <T as IntoOutput>::output_schema()?;
-        schema.values_mut().for_each(shorten);
+        let mut schema = <T as IntoToolResult>::output_schema()?;
+        schema.values_mut().for_each(compact_schema);
         Some(schema)
     }
 
-    fn into_output(self, _promised: bool) -> Result<Output, ToolError> {
+    fn into_tool_result(self, _promised: bool) -> Result<ToolResult, ToolError> {
         let data = serde_json::to_value(&self.0)?;
-        let text = self.0.text();
-        let copy = (!is_json_of(&data, &text)).then(|| text_copy(&data));
+        let text = self.0.to_text();
+        let copy = (!is_same_json(&data, &text)).then(|| text_copy(&data));
         let content: Vec<_> = [ContentBlock::text(text)].into_iter().chain(copy).collect();
         Ok(CallToolResult::new(content).structured_content(data).into())
     }
 }
 
-/// The JSON of the data as a text block, which the specification recommends beside structured content.
+/// Returns the JSON of the data as a text block, as the specification recommends for structured content.
 ///
-/// Before 2025-06-18 there is no structured content, and since then no capability says that a client reads it, so every
-/// client gets the text. The priority tells those which know annotations that they can do without.
+/// Revisions before 2025-06-18 do not have structured content, and later ones have no client capability for it, so
+/// every client gets the text. The priority tells clients that read annotations that the block is redundant.
 fn text_copy(data: &Value) -> ContentBlock {
     let annotations = Annotations::new().priority(0.0);
     ContentBlock::Text(TextContent::new(data.to_string()).annotations(annotations))
 }
 
-/// Says whether a text is the JSON of the data already, as that of the debug tools is.
-fn is_json_of(data: &Value, text: &str) -> bool {
+/// Returns whether the text already is the JSON of the data, as for some debug tools.
+fn is_same_json(data: &Value, text: &str) -> bool {
     serde_json::from_str::<Value>(text).is_ok_and(|said| said == *data)
 }
 
-/// Drops what says little to a reader of answers: that a count is not negative, how wide a number is, that a map takes
-/// anything, and which members every item has.
-fn shorten(schema: &mut Value) {
+/// Removes keywords that do not help a model to read a result: `minimum`, `format`, `required` and
+/// `additionalProperties: true`.
+fn compact_schema(schema: &mut Value) {
     match schema {
         Value::Object(members) => {
             members.retain(|key, value| match key.as_str() {
-                // Members of answers that are called like this are described by an object.
+                // A result member with one of these names has a schema object as its value.
                 "minimum" => !value.is_number(),
                 "format" => !value.is_string(),
                 "required" => !value.is_array(),
                 "additionalProperties" => *value != true,
                 _ => true,
             });
-            members.values_mut().for_each(shorten);
+            members.values_mut().for_each(compact_schema);
         }
-        Value::Array(items) => items.iter_mut().for_each(shorten),
+        Value::Array(items) => items.iter_mut().for_each(compact_schema),
         _ => {}
     }
 }
 
-// How much is told of each item.
+// How much of each item a response contains.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
@@ -92,7 +91,7 @@ pub(crate) enum ContentMode {
 }
 
 impl ContentMode {
-    fn shorter(self) -> Option<Self> {
+    fn shorter_mode(self) -> Option<Self> {
         match self {
             Self::Minimal => None,
             Self::Preview => Some(Self::Minimal),
@@ -101,9 +100,9 @@ impl ContentMode {
     }
 }
 
-// How much the caller wants to read. What documents this type would be listed with every tool.
+// How much the caller wants to read. Not a doc comment: it would be repeated in the schema of every tool.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
-pub(crate) struct Wanted {
+pub(crate) struct ResponseOptions {
     /// Default minimal: a line each.
     pub(crate) content_mode: Option<ContentMode>,
     /// Default 4000.
@@ -113,12 +112,12 @@ pub(crate) struct Wanted {
     pub(crate) cursor: Option<String>,
 }
 
-impl Wanted {
-    /// Shapes items until the caller has read enough; the first is shortened rather than left out.
+impl ResponseOptions {
+    /// Formats items until the token limit is reached. The first item is shortened instead of omitted.
     ///
-    /// The size of what a model reads is not known here. Four bytes of data to a token is a usual estimate, and the text
-    /// of an item is shorter than its data.
-    pub(crate) fn fit<I, T: Serialize>(
+    /// The tokenizer of the model is unknown here. Four bytes of JSON per token is a common estimate, and the text of
+    /// an item is shorter than its JSON.
+    pub(crate) fn fit_to_limit<I, T: Serialize>(
         &self,
         items: &[I],
         shape: impl Fn(&I, ContentMode) -> T,
@@ -131,13 +130,13 @@ impl Wanted {
             let fitting = loop {
                 let Some(tried) = mode else { break None };
                 let shaped = shape(item, tried);
-                let size = size(&shaped);
-                // Without a first item there would be no place to go on from.
-                let is_last_form = is_first && tried.shorter().is_none();
+                let size = json_size(&shaped);
+                // Paging needs at least one item per page to make progress.
+                let is_last_form = is_first && tried.shorter_mode().is_none();
                 if size <= room || is_last_form {
                     break Some((shaped, size));
                 }
-                mode = tried.shorter().filter(|_| is_first);
+                mode = tried.shorter_mode().filter(|_| is_first);
             };
             let Some((shaped, size)) = fitting else { break };
             room = room.saturating_sub(size);
@@ -147,19 +146,20 @@ impl Wanted {
     }
 }
 
-/// The tags of an item: all, or a few where a line is all that is told of it.
-pub(crate) fn tags(all: &[String], mode: ContentMode) -> Vec<String> {
+/// Returns all tags of an item, or a few short ones in `minimal` mode.
+pub(crate) fn tags_for_mode(all: &[String], mode: ContentMode) -> Vec<String> {
     match mode {
         ContentMode::Minimal => {
-            let few = all.iter().take(FEW_TAGS);
-            few.map(|tag| cut(tag, SHORT_TAG).into_owned()).collect()
+            let few = all.iter().take(MAX_MINIMAL_TAGS);
+            few.map(|tag| truncate(tag, MAX_MINIMAL_TAG_CHARS).into_owned())
+                .collect()
         }
         ContentMode::Preview | ContentMode::Full => all.to_vec(),
     }
 }
 
-/// The bytes of something as data, with the comma after it.
-fn size(shaped: &impl Serialize) -> usize {
+/// Returns the size of the value as JSON, including a separating comma.
+fn json_size(shaped: &impl Serialize) -> usize {
     serde_json::to_string(shaped).map_or(usize::MAX, |json| json.len() + 1)
 }
 

@@ -1,7 +1,7 @@
-//! Finding the files of an indexed tree that a question is about, and the places in them.
+//! Search in an indexed repository.
 //!
-//! Chunks are found by their words (FTS5, bm25 with a weight per column) and, where embeddings are kept, by their
-//! meaning. Files are then ranked by their chunks and by what code says about itself: its paths and its definitions.
+//! Chunks are found by words (FTS5, bm25 with a weight per column) and, if embeddings exist, by vector. Files are
+//! ranked by their chunks, their paths and the definitions they contain.
 
 pub(crate) mod dense;
 mod filter;
@@ -16,152 +16,161 @@ use std::collections::HashMap;
 
 use rusqlite::Transaction;
 
-use self::filter::Filter;
-use self::question::Question;
-use self::rank::{Ranked, rank};
-use crate::database::Fault;
-use crate::fuse::Fusion;
-use crate::index::Tree;
-use crate::{ContextError, Database};
+use self::{
+    filter::SqlFilter,
+    question::QueryIntent,
+    rank::{RankedFile, rank},
+};
+use crate::{
+    ContextError, Database, database::TransactionError, fuse::RankFusion, index::IndexTree,
+};
 
-/// Files in one answer.
-const MOST_FILES: usize = 100;
-/// Places shown of one file.
-const MOST_PLACES: usize = 5;
-/// In a tree of more chunks, words for the same things are not looked for: they are common, and would take longest.
-const MOST_FOR_RELATED: u64 = 50_000;
-/// What the list by meaning weighs beside the list by words.
-const WEIGHT_OF_MEANING: f64 = 1.0;
+/// Maximum number of files in one result.
+const MAX_FILES: usize = 100;
+/// Maximum number of chunks returned per file.
+const MAX_CHUNKS_PER_FILE: usize = 5;
+/// Synonyms are not searched in trees with more chunks: they are common words and slow to search.
+const MAX_CHUNKS_FOR_SYNONYMS: u64 = 50_000;
+/// Weight of the vector ranking relative to the lexical ranking.
+const VECTOR_WEIGHT: f64 = 1.0;
 
-/// What to look for in a tree.
+/// A search in an indexed tree.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct CodeQuery {
-    /// A question, names, a path, an error message: any text.
+    /// Any text: a question, names, a path or an error message.
     pub text: String,
-    /// How many files are wanted; 100 at most.
+    /// Maximum number of files, up to 100.
     pub limit: usize,
-    /// Only files in this language.
+    /// Restricts the search to files in this language.
     pub language: Option<String>,
-    /// Only files whose path below the root, or from there on, begins with this, or matches it if it has a `*`, `?`, `[` or `{`.
+    /// Restricts the search to files whose path relative to the root starts with this text, or matches it as a glob if
+    /// it contains `*`, `?`, `[` or `{`. An absolute path inside the root is accepted, too.
     pub path: Option<String>,
-    /// The text as an embedding, to look for its meaning too.
-    pub dense: Option<Dense>,
+    /// Embedding of the text, for vector search.
+    pub embedding: Option<EmbeddingQuery>,
 }
 
-/// A text as an embedding.
+/// An embedding of a query text.
 #[derive(Clone, Debug)]
-pub struct Dense {
-    /// The model that made it, and that made those it is compared with.
+pub struct EmbeddingQuery {
+    /// The embedding model. Only embeddings of the same model are compared.
     pub model: String,
-    /// The embedding, of length 1.
+    /// The embedding, normalized to length 1.
     pub vector: Vec<f32>,
 }
 
-/// A file that was found.
+/// A file that matches a query.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct FileHit {
-    /// The path below the root, with `/`.
+    /// The path relative to the root, with `/`.
     pub path: String,
-    /// Its language.
+    /// The language.
     pub language: String,
-    /// How well it fits, between 0 and 1; the best one has 1.
+    /// The score from 0 to 1; the best file has 1.
     pub score: f64,
-    /// The places in it that fit best, best first.
+    /// The best matching chunks, best first.
     pub chunks: Vec<ChunkHit>,
 }
 
-/// A place in a file that was found.
+/// A chunk that matches a query.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ChunkHit {
-    /// Its first line, counted from 1.
+    /// The first line, counted from 1.
     pub first_line: u32,
-    /// Its last line.
+    /// The last line.
     pub last_line: u32,
-    /// The definition it begins with; empty if there is none.
+    /// The definition that the chunk starts with, or an empty string.
     pub symbol: String,
-    /// What that is: a function, a type; empty if it is neither.
+    /// The kind of the definition, such as `function` or `type`, or an empty string.
     pub kind: String,
     /// The text.
     pub body: String,
-    /// How well it fits, beside the best place of the file, which has 1.
+    /// The score relative to the best chunk of the file, which has 1.
     pub score: f64,
 }
 
 impl CodeQuery {
-    /// Asks for the ten best files.
+    /// Creates a query for the ten best files.
     pub fn new(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
             limit: 10,
             language: None,
             path: None,
-            dense: None,
+            embedding: None,
         }
     }
 }
 
-/// Finds files of a tree, best first. What a run that is not finished has written is not seen.
-pub fn search(db: &Database, tree: &Tree, query: &CodeQuery) -> Result<Vec<FileHit>, ContextError> {
-    let mut question = Question::new(&query.text);
-    if tree.counts.chunks > MOST_FOR_RELATED {
-        question.related_fts = None;
+/// Returns the files of a tree that match the query, best first. Data of unfinished index runs is not visible.
+pub fn search(
+    db: &Database,
+    tree: &IndexTree,
+    query: &CodeQuery,
+) -> Result<Vec<FileHit>, ContextError> {
+    let mut intent = QueryIntent::new(&query.text);
+    if tree.counts.chunks > MAX_CHUNKS_FOR_SYNONYMS {
+        intent.synonym_fts = None;
     }
-    let filter = Filter::new(tree, query)?;
+    let filter = SqlFilter::new(tree, query)?;
     db.read(|db| {
-        let by_words = rank(&question, lexical::candidates(db, &question, &filter)?);
-        let mut files = match &query.dense {
-            None => by_words,
-            Some(dense) => {
-                let by_meaning = rank(&question, dense::candidates(db, dense, &filter)?);
-                fuse(by_words, by_meaning)
+        let lexical = rank(&intent, lexical::lexical_candidates(db, &intent, &filter)?);
+        let mut files = match &query.embedding {
+            None => lexical,
+            Some(embedding) => {
+                let by_vector = rank(&intent, dense::vector_candidates(db, embedding, &filter)?);
+                fuse_rankings(lexical, by_vector)
             }
         };
-        files.truncate(query.limit.min(MOST_FILES));
+        files.truncate(query.limit.min(MAX_FILES));
         read_hits(db, files)
     })
 }
 
-fn fuse(by_words: Vec<Ranked>, by_meaning: Vec<Ranked>) -> Vec<Ranked> {
-    let ids = |list: &[Ranked]| list.iter().map(|file| file.id).collect::<Vec<_>>();
-    let order = Fusion::new()
-        .list(1.0, ids(&by_words))
-        .list(WEIGHT_OF_MEANING, ids(&by_meaning))
+fn fuse_rankings(lexical: Vec<RankedFile>, by_vector: Vec<RankedFile>) -> Vec<RankedFile> {
+    let ids = |list: &[RankedFile]| list.iter().map(|file| file.id).collect::<Vec<_>>();
+    let order = RankFusion::new()
+        .list(1.0, ids(&lexical))
+        .list(VECTOR_WEIGHT, ids(&by_vector))
         .ranked();
-    let mut meanings: HashMap<i64, Ranked> = by_id(by_meaning);
-    let mut words: HashMap<i64, Ranked> = by_id(by_words);
+    let mut vector_files: HashMap<i64, RankedFile> = by_id(by_vector);
+    let mut lexical_files: HashMap<i64, RankedFile> = by_id(lexical);
     let both = order.into_iter().filter_map(|(id, score)| {
-        let file = match (words.remove(&id), meanings.remove(&id)) {
+        let file = match (lexical_files.remove(&id), vector_files.remove(&id)) {
             (Some(mut file), Some(same)) => {
-                let lists = Fusion::new().list(1.0, file.places());
-                file.chunks = lists.list(WEIGHT_OF_MEANING, same.places()).ranked();
+                let lists = RankFusion::new().list(1.0, file.chunk_ids());
+                file.chunks = lists.list(VECTOR_WEIGHT, same.chunk_ids()).ranked();
                 Some(file)
             }
             (one, other) => one.or(other),
         };
-        file.map(|file| Ranked { score, ..file })
+        file.map(|file| RankedFile { score, ..file })
     });
     both.collect()
 }
 
-fn by_id(files: Vec<Ranked>) -> HashMap<i64, Ranked> {
+fn by_id(files: Vec<RankedFile>) -> HashMap<i64, RankedFile> {
     files.into_iter().map(|file| (file.id, file)).collect()
 }
 
-fn read_hits(db: &Transaction<'_>, files: Vec<Ranked>) -> Result<Vec<FileHit>, Fault> {
+fn read_hits(
+    db: &Transaction<'_>,
+    files: Vec<RankedFile>,
+) -> Result<Vec<FileHit>, TransactionError> {
     let best = files.first().map_or(1.0, |file| file.score);
     let mut hits = Vec::with_capacity(files.len());
     for file in files {
         let first = file.chunks.first().map_or(1.0, |(_, score)| *score);
-        let places = file.chunks.iter().take(MOST_PLACES);
-        let chunks = places.map(|(id, score)| read_chunk(db, *id, relative(*score, first)));
+        let places = file.chunks.iter().take(MAX_CHUNKS_PER_FILE);
+        let chunks = places.map(|(id, score)| read_chunk(db, *id, relative_score(*score, first)));
         hits.push(FileHit {
             chunks: chunks.collect::<Result<_, _>>()?,
             path: file.path,
             language: file.language,
-            score: relative(file.score, best),
+            score: relative_score(file.score, best),
         });
     }
     Ok(hits)
@@ -181,7 +190,7 @@ fn read_chunk(db: &Transaction<'_>, id: i64, score: f64) -> rusqlite::Result<Chu
     })
 }
 
-fn relative(score: f64, best: f64) -> f64 {
+fn relative_score(score: f64, best: f64) -> f64 {
     if best > 0.0 {
         (score / best).min(1.0)
     } else {

@@ -9,12 +9,11 @@ use std::sync::Arc;
 
 use rusqlite::params;
 
-use self::branches::{Branches, label};
-use crate::database::now;
-use crate::{ContextError, Database, Library, Owner, Redactor};
+use self::branches::{BranchTable, label};
+use crate::{ContextError, DataDir, Database, Owner, Redactor, database::now};
 
-const LARGEST_VECTOR: u64 = 65_536;
-const LONGEST_BRANCH: usize = 255;
+const MAX_VECTOR_SIZE: u64 = 65_536;
+const MAX_BRANCH_CHARS: usize = 255;
 
 /// What is kept of one branch.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
@@ -29,7 +28,7 @@ pub struct Collection {
 
 /// What was removed with a collection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
-pub struct Removed {
+pub struct RemovedCounts {
     /// Checkpoints, remediations and skills.
     pub items: u64,
     /// Indexed files.
@@ -45,30 +44,30 @@ pub fn name(owner: &Owner, project_id: &str, branch: &str) -> String {
 
 /// Makes a collection, or changes the size of its vectors. Saving and indexing make them as well.
 pub fn create(
-    library: &Library,
+    data_dir: &DataDir,
     owner: &Owner,
     name: &str,
     vector_size: u64,
 ) -> Result<Collection, ContextError> {
-    let parsed = Name::parse(name)?;
-    if holds_secret(parsed.branch) {
-        return Err(ContextError::refused(
+    let parsed = CollectionName::parse(name)?;
+    if contains_secret(parsed.branch) {
+        return Err(ContextError::invalid(
             "the name looks as if it held a secret, and names are kept; give another one",
         ));
     }
-    if !(1..=LARGEST_VECTOR).contains(&vector_size) {
-        return Err(ContextError::refused(format!(
-            "`vector_size` is {vector_size}; give a number from 1 to {LARGEST_VECTOR}"
+    if !(1..=MAX_VECTOR_SIZE).contains(&vector_size) {
+        return Err(ContextError::invalid(format!(
+            "`vector_size` is {vector_size}; give a number from 1 to {MAX_VECTOR_SIZE}"
         )));
     }
     if parsed.owner != owner.id() {
-        return Err(ContextError::refused(format!(
+        return Err(ContextError::invalid(format!(
             "`owner_{}` is not you; the names of your collections begin with `{owner}/`",
             parsed.owner
         )));
     }
-    let Some(database) = library.open_id(owner, parsed.project)? else {
-        return Err(ContextError::missing(format!(
+    let Some(database) = data_dir.open_project_by_id(owner, parsed.project)? else {
+        return Err(ContextError::not_found(format!(
             "project `project_{}`; save something in it, or list the collections to see the projects",
             parsed.project
         )));
@@ -77,18 +76,20 @@ pub fn create(
                   ON CONFLICT DO UPDATE SET vector_size = excluded.vector_size";
     let size = vector_size.cast_signed();
     database.write(|db| Ok(db.execute(insert, params![label(parsed.branch), size, now()])?))?;
-    let found = find(library, owner, name)?;
-    found.ok_or_else(|| unknown(name))
+    let found = find(data_dir, owner, name)?;
+    found.ok_or_else(|| unknown_collection(name))
 }
 
 /// Lists the collections of all projects of an owner, by name.
-pub fn list(library: &Library, owner: &Owner) -> Result<Vec<Collection>, ContextError> {
+pub fn list(data_dir: &DataDir, owner: &Owner) -> Result<Vec<Collection>, ContextError> {
     let mut all = Vec::new();
-    for project in library.projects(owner)? {
-        let listed = library.open_id(owner, &project).and_then(|database| {
-            let database = database.map(|database| of_project(&database, owner, &project));
-            database.transpose()
-        });
+    for project in data_dir.project_ids(owner)? {
+        let listed = data_dir
+            .open_project_by_id(owner, &project)
+            .and_then(|database| {
+                let database = database.map(|database| list_project(&database, owner, &project));
+                database.transpose()
+            });
         match listed {
             Ok(listed) => all.extend(listed.unwrap_or_default()),
             // One that is damaged hides no other.
@@ -100,55 +101,59 @@ pub fn list(library: &Library, owner: &Owner) -> Result<Vec<Collection>, Context
 }
 
 /// Lists the collections of one project.
-pub(crate) fn of_project(
+pub(crate) fn list_project(
     database: &Database,
     owner: &Owner,
     project: &str,
 ) -> Result<Vec<Collection>, ContextError> {
-    let branches = database.read(|db| Ok(Branches::read(db)?))?;
-    let place = format!("{owner}/project_{project}");
+    let branches = database.read(|db| Ok(BranchTable::read(db)?))?;
+    let prefix = format!("{owner}/project_{project}");
     let entries = branches.entries().into_iter();
-    Ok(entries.map(|entry| entry.collection(&place)).collect())
+    Ok(entries.map(|entry| entry.collection(&prefix)).collect())
 }
 
 /// Finds one collection of an owner by its name.
 pub fn find(
-    library: &Library,
+    data_dir: &DataDir,
     owner: &Owner,
     name: &str,
 ) -> Result<Option<Collection>, ContextError> {
-    let Some((parsed, database)) = open(library, owner, name)? else {
+    let Some((parsed, database)) = open(data_dir, owner, name)? else {
         return Ok(None);
     };
-    let branches = database.read(|db| Ok(Branches::read(db)?))?;
+    let branches = database.read(|db| Ok(BranchTable::read(db)?))?;
     let entry = branches.resolve(parsed.branch)?;
-    let place = format!("{owner}/project_{}", parsed.project);
-    Ok(entry.map(|entry| entry.collection(&place)))
+    let prefix = format!("{owner}/project_{}", parsed.project);
+    Ok(entry.map(|entry| entry.collection(&prefix)))
 }
 
 /// Removes all that is kept of a branch. One of another owner is as unknown as one that never was.
-pub fn delete(library: &Library, owner: &Owner, name: &str) -> Result<Removed, ContextError> {
-    let Some((parsed, database)) = open(library, owner, name)? else {
-        return Err(unknown(name));
+pub fn delete(
+    data_dir: &DataDir,
+    owner: &Owner,
+    name: &str,
+) -> Result<RemovedCounts, ContextError> {
+    let Some((parsed, database)) = open(data_dir, owner, name)? else {
+        return Err(unknown_collection(name));
     };
-    let leaving = database.write(|db| {
-        let branches = Branches::read(db)?;
+    let removal = database.write(|db| {
+        let branches = BranchTable::read(db)?;
         let Some(entry) = branches.resolve(parsed.branch)? else {
-            return Err(unknown(name).into());
+            return Err(unknown_collection(name).into());
         };
         Ok(entry.remove(db)?)
     })?;
-    leaving.finish(&database)
+    removal.finish(&database)
 }
 
 /// A name that was taken apart.
-struct Name<'n> {
+struct CollectionName<'n> {
     owner: &'n str,
     project: &'n str,
     branch: &'n str,
 }
 
-impl<'n> Name<'n> {
+impl<'n> CollectionName<'n> {
     fn parse(name: &'n str) -> Result<Self, ContextError> {
         let parse = || {
             let mut parts = name.splitn(3, '/');
@@ -162,7 +167,7 @@ impl<'n> Name<'n> {
             })
         };
         parse().ok_or_else(|| {
-            ContextError::refused(
+            ContextError::invalid(
                 "a collection is called `owner_<16 digits>/project_<16 digits>/<branch>`; list the collections to see their names",
             )
         })
@@ -171,29 +176,29 @@ impl<'n> Name<'n> {
 
 /// The database that a name is about, unless it is of another owner or not there.
 fn open<'n>(
-    library: &Library,
+    data_dir: &DataDir,
     owner: &Owner,
     name: &'n str,
-) -> Result<Option<(Name<'n>, Arc<Database>)>, ContextError> {
-    let Ok(parsed) = Name::parse(name) else {
+) -> Result<Option<(CollectionName<'n>, Arc<Database>)>, ContextError> {
+    let Ok(parsed) = CollectionName::parse(name) else {
         return Ok(None);
     };
     if parsed.owner != owner.id() {
         return Ok(None);
     }
-    let database = library.open_id(owner, parsed.project)?;
+    let database = data_dir.open_project_by_id(owner, parsed.project)?;
     Ok(database.map(|database| (parsed, database)))
 }
 
-fn unknown(name: &str) -> ContextError {
-    let name: String = name.chars().take(LONGEST_BRANCH).collect();
-    ContextError::missing(format!(
+fn unknown_collection(name: &str) -> ContextError {
+    let name: String = name.chars().take(MAX_BRANCH_CHARS).collect();
+    ContextError::not_found(format!(
         "collection `{name}`; list the collections to see their names"
     ))
 }
 
 /// Whether a secret stands in a name. Where a branch has `/` a name has `_`, and a secret may begin after each.
-fn holds_secret(branch: &str) -> bool {
+fn contains_secret(branch: &str) -> bool {
     let after = branch.match_indices('_').map(|(at, _)| &branch[at + 1..]);
     let mut parts = std::iter::once(branch).chain(after);
     parts.any(|part| !Redactor::standard().redact(part).findings.is_empty())
@@ -206,7 +211,7 @@ fn is_id(text: &&str) -> bool {
 
 fn is_branch(text: &str) -> bool {
     let length = text.chars().count();
-    (1..=LONGEST_BRANCH).contains(&length)
+    (1..=MAX_BRANCH_CHARS).contains(&length)
         && !text.trim().is_empty()
         && !text.chars().any(char::is_control)
 }

@@ -1,140 +1,142 @@
-//! One SQLite file, safe for several processes: one writer at a time, readers beside it.
+//! One SQLite file, safe for several processes: one writer at a time, with concurrent readers.
 //!
-//! Everything that a caller was told is saved is on the disk by then. What was begun and not finished leaves no trace.
+//! A write that was reported as successful is on the disk. A write that was not finished leaves no trace.
 
 mod create;
 mod identity;
 mod read_only;
 
-use std::fs;
-use std::io::{self, Read as _};
-use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::{
+    fs,
+    io::{self, Read as _},
+    path::{Path, PathBuf},
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
 
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 
 pub(crate) use self::create::DRAFT_PREFIX;
-use self::identity::Identity;
-use crate::limit::WorkLimit;
-use crate::{ContextError, Trouble};
+use self::identity::FileIdentity;
+use crate::{ContextError, DatabaseErrorKind, limit::WorkLimit};
 
 const SCHEMA: &str = include_str!("database/schema.sql");
-const VERSION: i64 = 1;
-/// How long another process may hold the lock before we give up.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// How often it is tried meanwhile: SQLite's own intervals grow so long that a busy writer is never met at rest.
-const TRY_AGAIN: Duration = Duration::from_millis(3);
-/// How long one that writes much leaves the lock to others between two transactions.
-const REST: Duration = Duration::from_millis(5);
-/// How much of a search index is written anew in one transaction.
-const MERGED_PAGES: i64 = 500;
-/// How often SQLite asks whether to stop, in steps of its machine: a few times in a millisecond.
-const STEPS: i32 = 4_000;
-/// No database is shorter. SQLite takes a shorter file for a new one.
-const SHORTEST: u64 = 512;
-/// Connections for reading that are kept open.
-const MOST_READERS: usize = 2;
-/// What each connection keeps of the file in memory, in KiB. The system keeps it as well, once for all of them; with the
-/// connections above and the files that a library has open this is what a burst of calls can leave behind.
-const CACHE: i64 = 2_000;
+const SCHEMA_VERSION: i64 = 1;
+/// How long to wait for a lock held by another process.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
+/// Interval between attempts to get the lock. SQLite's own intervals grow so long that it may never find a busy writer
+/// idle.
+const LOCK_RETRY_INTERVAL: Duration = Duration::from_millis(3);
+/// Pause between two transactions of long work, so that other writers get the lock.
+const LOCK_PAUSE: Duration = Duration::from_millis(5);
+/// Number of FTS5 pages merged in one transaction.
+const MERGE_PAGES: i64 = 500;
+/// Number of SQLite VM steps between two stop checks: a few checks per millisecond.
+const STOP_CHECK_STEPS: i32 = 4_000;
+/// Minimum size of a database. SQLite treats a shorter file as a new database.
+const MIN_FILE_BYTES: u64 = 512;
+/// Maximum number of idle read connections.
+const MAX_READERS: usize = 2;
+/// Page cache of each connection. The operating system caches the file, too; together with `MAX_READERS` and the number
+/// of open databases this bounds the memory that a burst of calls leaves behind.
+const CACHE_KIB: i64 = 2_000;
 
-/// The file of one project, or of what an owner shares between projects.
+/// The database of one project, or of the data that an owner shares between projects.
 #[derive(Debug)]
 pub struct Database {
     path: PathBuf,
-    identity: Identity,
-    /// Absent where the file or its folder cannot be written.
+    identity: FileIdentity,
+    /// `None` if the file or its folder is not writable.
     writer: Option<Mutex<Connection>>,
     readers: Mutex<Vec<Connection>>,
 }
 
-/// Why a transaction was given up: SQLite failed, or what was asked for cannot be done.
+/// The reason why a transaction failed.
 #[derive(Debug)]
-pub enum Fault {
+pub enum TransactionError {
     /// SQLite failed.
     Sqlite(rusqlite::Error),
-    /// Anything else.
+    /// Any other error.
     Context(ContextError),
 }
 
 impl Database {
-    /// Opens a file, and makes it if there is none; its folder is made as well, for this user only.
+    /// Opens a database and creates it if it does not exist, including its folder. Both are readable by this user only.
     ///
-    /// A file that is empty or cut short is an error. One that cannot be written can be read.
+    /// An empty or truncated file is an error. A file that is not writable is opened read-only.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, ContextError> {
         let path = path.into();
         if !path.exists() {
-            create::create(&path)?;
+            create::create_database(&path)?;
         }
-        Self::open_existing(&path).map_err(|error| explain(&path, error))
+        Self::open_existing(&path).map_err(|error| detect_truncation(&path, error))
     }
 
     fn open_existing(path: &Path) -> Result<Self, ContextError> {
-        if fs::metadata(path).is_ok_and(|file| file.len() < SHORTEST) {
-            return Err(truncated(path, corrupt()));
+        if fs::metadata(path).is_ok_and(|file| file.len() < MIN_FILE_BYTES) {
+            return Err(truncated_error(path, corrupt_error()));
         }
-        let before = Identity::of(path);
-        let had_log = has_log(path);
+        let before = FileIdentity::read(path);
+        let had_wal = has_wal(path);
         let writer = match connect(path) {
             Ok(writer) => Some(writer).filter(|writer| writer.is_readonly("main") == Ok(false)),
-            Err(ContextError::Storage {
-                trouble: Trouble::ReadOnly,
+            Err(ContextError::Database {
+                kind: DatabaseErrorKind::ReadOnly,
                 ..
             }) => None,
             Err(error) => return Err(error),
         };
-        // SQLite reads a last page that is not there completely as if it were.
+        // SQLite reads a truncated last page as if it were complete.
         if let Some(writer) = &writer
-            && !had_log
-            && is_shorter(writer, path).unwrap_or(false)
-            && !has_log(path)
+            && !had_wal
+            && is_shorter_than_pages(writer, path).unwrap_or(false)
+            && !has_wal(path)
         {
-            return Err(truncated(path, corrupt()));
+            return Err(truncated_error(path, corrupt_error()));
         }
         let path = path.to_owned();
-        let identity = before.filter(|_| before == Identity::of(&path));
+        let identity = before.filter(|_| before == FileIdentity::read(&path));
         let database = Self {
-            identity: identity.ok_or_else(removed)?,
+            identity: identity.ok_or_else(removed_error)?,
             path,
             writer: writer.map(Mutex::new),
             readers: Mutex::default(),
         };
-        database.prepare()?;
+        database.ensure_schema()?;
         Ok(database)
     }
 
-    /// The file.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether the file or its folder cannot be written.
+    /// Returns whether the file or its folder is not writable.
     pub fn is_read_only(&self) -> bool {
         self.writer.is_none()
     }
 
-    /// Whether the path still leads to the file that is open. What is written to one that was removed is lost.
+    /// Returns whether the path still refers to the open file. Writes to a removed file would be lost.
     pub(crate) fn is_current(&self) -> bool {
-        Identity::of(&self.path) == Some(self.identity)
+        FileIdentity::read(&self.path) == Some(self.identity)
     }
 
-    /// Reads in one snapshot: what others write meanwhile is not seen.
+    /// Runs a read transaction. It sees a snapshot and no later writes.
     pub fn read<T>(
         &self,
-        work: impl FnOnce(&Transaction<'_>) -> Result<T, Fault>,
+        work: impl FnOnce(&Transaction<'_>) -> Result<T, TransactionError>,
     ) -> Result<T, ContextError> {
         let limit = WorkLimit::current();
         if let Some(limit) = &limit {
             limit.check()?;
         }
-        let kept = lock(&self.readers).pop();
-        let mut reader = match kept {
+        let reader = lock(&self.readers).pop();
+        let mut reader = match reader {
             Some(reader) => reader,
             None => {
                 let reader = match self.is_read_only() {
-                    true => read_only::connect(&self.path)
-                        .map_err(|error| ContextError::storage(&self.path, error))?,
+                    true => read_only::connect_read_only(&self.path)
+                        .map_err(|error| ContextError::database(&self.path, error))?,
                     false => connect(&self.path)?,
                 };
                 self.check_current()?;
@@ -142,30 +144,31 @@ impl Database {
             }
         };
         if let Some(limit) = limit.clone() {
-            stop_with(&reader, Some(move || limit.is_over()));
+            set_stop_check(&reader, Some(move || limit.is_exceeded()));
         }
         let done = reader
             .transaction()
-            .map_err(Fault::from)
+            .map_err(TransactionError::from)
             .and_then(|transaction| work(&transaction))
-            .map_err(|fault| {
-                interrupted(&fault, limit.as_deref()).unwrap_or_else(|| self.error(fault))
+            .map_err(|error| {
+                interruption_error(&error, limit.as_deref())
+                    .unwrap_or_else(|| self.context_error(error))
             })?;
         if limit.is_some() {
-            stop_with(&reader, None::<fn() -> bool>);
+            set_stop_check(&reader, None::<fn() -> bool>);
         }
         let mut readers = lock(&self.readers);
-        // What is opened without locks sees nothing of what another process writes later.
-        if readers.len() < MOST_READERS && !self.is_read_only() {
+        // A connection opened without locks does not see later writes of other processes.
+        if readers.len() < MAX_READERS && !self.is_read_only() {
             readers.push(reader);
         }
         Ok(done)
     }
 
-    /// Writes in one transaction: all of it is on the disk when this returns, or nothing is.
+    /// Runs a write transaction. When this returns `Ok`, all changes are on the disk; otherwise none is.
     pub fn write<T>(
         &self,
-        work: impl FnOnce(&Transaction<'_>) -> Result<T, Fault>,
+        work: impl FnOnce(&Transaction<'_>) -> Result<T, TransactionError>,
     ) -> Result<T, ContextError> {
         let mut writer = self.writer()?;
         let run = || {
@@ -175,21 +178,20 @@ impl Database {
             transaction.commit()?;
             Ok(done)
         };
-        run().map_err(|fault| self.error(fault))
+        run().map_err(|error| self.context_error(error))
     }
 
-    /// Lets others write who wait for it. To be called between the transactions of long work.
-    pub(crate) fn rest(&self) {
-        std::thread::sleep(REST);
+    /// Pauses so that other processes can write. Call it between the transactions of long work.
+    pub(crate) fn yield_lock(&self) {
+        std::thread::sleep(LOCK_PAUSE);
     }
 
-    /// Leaves no trace in the file of what was removed from it. Says whether that worked: one who reads at the same time
-    /// keeps the old pages in use.
-    pub(crate) fn scrub(&self) -> Result<bool, ContextError> {
+    /// Removes all traces of deleted data from the file. Returns `false` if another reader still uses old pages.
+    pub(crate) fn secure_vacuum(&self) -> Result<bool, ContextError> {
         let writer = self.writer()?;
-        // Our own readers would keep them in use as well.
+        // Our own read connections would keep old pages in use, too.
         lock(&self.readers).clear();
-        let scrub = || {
+        let vacuum = || {
             writer.execute_batch(
                 "INSERT INTO item_fts (item_fts) VALUES ('optimize');
                  INSERT INTO chunk_fts (chunk_fts) VALUES ('optimize');
@@ -199,56 +201,56 @@ impl Database {
             let busy: i64 = writer.query_row(checkpoint, [], |row| row.get(0))?;
             Ok(busy == 0)
         };
-        scrub().map_err(|error| ContextError::storage(&self.path, error))
+        vacuum().map_err(|error| ContextError::database(&self.path, error))
     }
 
-    /// Moves everything out of the log and empties it. Returns whether that worked: another reader can be in the way.
-    pub(crate) fn truncate_log(&self) -> Result<bool, ContextError> {
+    /// Moves the contents of the WAL to the database and truncates it. Returns `false` if another reader prevents that.
+    pub(crate) fn truncate_wal(&self) -> Result<bool, ContextError> {
         let writer = self.writer()?;
         lock(&self.readers).clear();
         let checkpoint = "PRAGMA wal_checkpoint (TRUNCATE)";
         let busy = writer.query_row(checkpoint, [], |row| row.get::<_, i64>(0));
-        let busy = busy.map_err(|error| ContextError::storage(&self.path, error))?;
+        let busy = busy.map_err(|error| ContextError::database(&self.path, error))?;
         Ok(busy == 0)
     }
 
-    /// Writes a search index anew, without what was deleted from it; others can write meanwhile.
-    pub(crate) fn rewrite_index(&self, index: &str) -> Result<(), ContextError> {
+    /// Rewrites an FTS5 index without its deleted entries. Other processes can write between the transactions.
+    pub(crate) fn rebuild_fts(&self, index: &str) -> Result<(), ContextError> {
         let merge = format!("INSERT INTO {index} ({index}, rank) VALUES ('merge', ?1)");
         let changes = "SELECT total_changes()";
         let count = |db: &Connection| db.query_row(changes, [], |row| row.get::<_, i64>(0));
-        // A negative number begins to merge all there is; others go on with it, until there is nothing to do.
-        let mut pages = -MERGED_PAGES;
+        // A negative page count starts a full merge; positive ones continue it until no work is left.
+        let mut pages = -MERGE_PAGES;
         loop {
             let changed = self.write(|db| {
                 let before = count(db)?;
                 db.execute(&merge, [pages])?;
                 Ok(count(db)? - before)
             })?;
-            // The command itself counts as one.
+            // The merge command itself counts as one change.
             if changed < 2 {
                 return Ok(());
             }
-            pages = MERGED_PAGES;
-            self.rest();
+            pages = MERGE_PAGES;
+            self.yield_lock();
         }
     }
 
-    /// Makes the tables of a new file; several processes may try at once.
-    fn prepare(&self) -> Result<(), ContextError> {
+    /// Creates the tables of a new file. Several processes may try this at the same time.
+    fn ensure_schema(&self) -> Result<(), ContextError> {
         let version = self.read(|db| Ok(version(db)?))?;
         match version {
-            VERSION => Ok(()),
+            SCHEMA_VERSION => Ok(()),
             0 => self.write(|db| {
                 if version_is(db, 0)? {
                     db.execute_batch(SCHEMA)?;
-                    db.pragma_update(None, "user_version", VERSION)?;
+                    db.pragma_update(None, "user_version", SCHEMA_VERSION)?;
                 }
                 Ok(())
             }),
-            _ => Err(ContextError::Storage {
+            _ => Err(ContextError::Database {
                 path: self.path.clone(),
-                trouble: Trouble::TooNew,
+                kind: DatabaseErrorKind::TooNew,
                 source: rusqlite::Error::InvalidQuery,
             }),
         }
@@ -259,32 +261,35 @@ impl Database {
             Some(writer) => Ok(lock(writer)),
             None => {
                 let source = sqlite_error(rusqlite::ffi::SQLITE_READONLY);
-                Err(ContextError::storage(&self.path, source))
+                Err(ContextError::database(&self.path, source))
             }
         }
     }
 
     fn check_current(&self) -> Result<(), ContextError> {
-        self.is_current().then_some(()).ok_or_else(removed)
+        self.is_current().then_some(()).ok_or_else(removed_error)
     }
 
-    fn error(&self, fault: Fault) -> ContextError {
-        match fault {
-            Fault::Sqlite(error) => ContextError::storage(&self.path, error),
-            Fault::Context(error) => error,
+    fn context_error(&self, error: TransactionError) -> ContextError {
+        match error {
+            TransactionError::Sqlite(error) => ContextError::database(&self.path, error),
+            TransactionError::Context(error) => error,
         }
     }
 }
 
-/// Lets SQLite ask now and then whether to stop.
-fn stop_with<F: FnMut() -> bool + Send + 'static>(connection: &Connection, is_over: Option<F>) {
-    // It fails only for a connection that is not ours.
-    let _ = connection.progress_handler(STEPS, is_over);
+/// Installs a callback that tells SQLite when to stop.
+fn set_stop_check<F: FnMut() -> bool + Send + 'static>(
+    connection: &Connection,
+    is_over: Option<F>,
+) {
+    // Fails only for a connection that we do not own.
+    let _ = connection.progress_handler(STOP_CHECK_STEPS, is_over);
 }
 
-/// Why SQLite was stopped, if it was.
-fn interrupted(fault: &Fault, limit: Option<&WorkLimit>) -> Option<ContextError> {
-    let Fault::Sqlite(error) = fault else {
+/// Returns the limit error if SQLite was interrupted by the work limit.
+fn interruption_error(error: &TransactionError, limit: Option<&WorkLimit>) -> Option<ContextError> {
+    let TransactionError::Sqlite(error) = error else {
         return None;
     };
     let code = error.sqlite_error_code();
@@ -292,7 +297,7 @@ fn interrupted(fault: &Fault, limit: Option<&WorkLimit>) -> Option<ContextError>
     limit.filter(|_| is_interrupted)?.check().err()
 }
 
-/// Milliseconds since 1970.
+/// Returns the current time in milliseconds since 1970.
 pub(crate) fn now() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| {
@@ -300,33 +305,36 @@ pub(crate) fn now() -> i64 {
     })
 }
 
-/// Says of a damaged file that it is cut short, if it is.
-fn explain(path: &Path, error: ContextError) -> ContextError {
+/// Converts a corruption error to a truncation error if the file is truncated.
+fn detect_truncation(path: &Path, error: ContextError) -> ContextError {
     match error {
-        // The file is opened only now: to close it gives up the locks of SQLite.
-        ContextError::Storage {
-            trouble: Trouble::Corrupt,
+        // Only open the file after the failure: closing it releases SQLite's POSIX locks.
+        ContextError::Database {
+            kind: DatabaseErrorKind::Corrupt,
             source,
             ..
-        } if is_truncated(path).unwrap_or(false) => truncated(path, source),
+        } if is_truncated(path).unwrap_or(false) => truncated_error(path, source),
         error => error,
     }
 }
 
-/// Whether a file is shorter than its pages, none of which are in the log.
-fn is_shorter(connection: &Connection, path: &Path) -> Result<bool, Box<dyn std::error::Error>> {
+/// Returns whether a file without WAL is shorter than its page count.
+fn is_shorter_than_pages(
+    connection: &Connection,
+    path: &Path,
+) -> Result<bool, Box<dyn std::error::Error>> {
     let pragma = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     let length = pragma("page_size")?.saturating_mul(pragma("page_count")?);
     Ok(length.unsigned_abs() > fs::metadata(path)?.len())
 }
 
-/// Whether something is in the log beside a database.
-fn has_log(path: &Path) -> bool {
-    let log = fs::metadata(beside(path, "-wal"));
+/// Returns whether the database has a non-empty WAL.
+fn has_wal(path: &Path) -> bool {
+    let log = fs::metadata(sibling_path(path, "-wal"));
     log.is_ok_and(|log| log.len() > 0)
 }
 
-/// Whether a file is shorter than its header says.
+/// Returns whether a file is shorter than its header says.
 fn is_truncated(path: &Path) -> io::Result<bool> {
     const MAGIC: &[u8] = b"SQLite format 3\0";
     let mut header = Vec::new();
@@ -345,15 +353,15 @@ fn is_truncated(path: &Path) -> io::Result<bool> {
     Ok(header.starts_with(MAGIC) && u64::from(pages) * page > length)
 }
 
-fn truncated(path: &Path, source: rusqlite::Error) -> ContextError {
-    ContextError::Storage {
+fn truncated_error(path: &Path, source: rusqlite::Error) -> ContextError {
+    ContextError::Database {
         path: path.to_owned(),
-        trouble: Trouble::Truncated,
+        kind: DatabaseErrorKind::Truncated,
         source,
     }
 }
 
-fn corrupt() -> rusqlite::Error {
+fn corrupt_error() -> rusqlite::Error {
     sqlite_error(rusqlite::ffi::SQLITE_CORRUPT)
 }
 
@@ -361,68 +369,68 @@ fn sqlite_error(code: i32) -> rusqlite::Error {
     rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(code), None)
 }
 
-fn cannot_write(error: &rusqlite::Error) -> bool {
-    Trouble::of(error) == Trouble::ReadOnly
+fn is_read_only_error(error: &rusqlite::Error) -> bool {
+    DatabaseErrorKind::from_sqlite(error) == DatabaseErrorKind::ReadOnly
 }
 
-/// A file beside another: its name with a suffix.
-pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
+/// Returns the path with a suffix appended to the file name.
+pub(crate) fn sibling_path(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     PathBuf::from(name)
 }
 
-/// Makes sure that a new name is on the disk.
+/// Flushes the directory entry of a new file to the disk.
 #[cfg(unix)]
-pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
+pub(crate) fn sync_parent_dir(path: &Path) -> io::Result<()> {
     path.parent()
         .map_or(Ok(()), |folder| fs::File::open(folder)?.sync_all())
 }
 
 #[cfg(not(unix))]
-pub(crate) fn sync_folder(_: &Path) -> io::Result<()> {
+pub(crate) fn sync_parent_dir(_: &Path) -> io::Result<()> {
     Ok(())
 }
 
-fn removed() -> ContextError {
-    ContextError::refused("what was kept here was removed meanwhile; try again")
+fn removed_error() -> ContextError {
+    ContextError::invalid("what was kept here was removed meanwhile; try again")
 }
 
 fn connect(path: &Path) -> Result<Connection, ContextError> {
-    let begun = Instant::now();
+    let started = Instant::now();
     loop {
-        match try_to_connect(path) {
-            // Two processes that turn a new file to WAL meet a lock that SQLite's own patience does not cover.
-            Err(error) if is_busy(&error) && begun.elapsed() < PATIENCE => {
+        match open_connection(path) {
+            // Two processes that switch a new file to WAL meet a lock that SQLite's busy handler does not cover.
+            Err(error) if is_busy(&error) && started.elapsed() < LOCK_TIMEOUT => {
                 std::thread::sleep(Duration::from_millis(10));
             }
-            done => return done.map_err(|error| ContextError::storage(path, error)),
+            done => return done.map_err(|error| ContextError::database(path, error)),
         }
     }
 }
 
-fn try_to_connect(path: &Path) -> rusqlite::Result<Connection> {
-    // The file is there already: SQLite shall not make one where it was just moved away.
+fn open_connection(path: &Path) -> rusqlite::Result<Connection> {
+    // The file exists: SQLite must not create one if it was just moved away.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
-    connection.busy_handler(Some(try_again))?;
+    connection.busy_handler(Some(wait_for_lock))?;
     connection.pragma_update(None, "journal_mode", "wal")?;
-    // What was acknowledged survives a power cut, not only the end of the process.
+    // Committed data survives a power loss, not only the end of the process.
     connection.pragma_update(None, "synchronous", "full")?;
-    // Where `fsync` does not reach the disk, on macOS, this does.
+    // On macOS `fsync` does not reach the disk; this does.
     connection.pragma_update(None, "fullfsync", true)?;
     connection.pragma_update(None, "checkpoint_fullfsync", true)?;
     connection.pragma_update(None, "foreign_keys", true)?;
-    connection.pragma_update(None, "cache_size", -CACHE)?;
+    connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
     connection.pragma_update(None, "secure_delete", true)?;
     connection.set_prepared_statement_cache_capacity(32);
     Ok(connection)
 }
 
-/// Waits for a lock that somebody else holds.
-fn try_again(times: i32) -> bool {
-    std::thread::sleep(TRY_AGAIN);
-    TRY_AGAIN * times.unsigned_abs() < PATIENCE
+/// Busy handler: waits for a lock held by another process.
+fn wait_for_lock(times: i32) -> bool {
+    std::thread::sleep(LOCK_RETRY_INTERVAL);
+    LOCK_RETRY_INTERVAL * times.unsigned_abs() < LOCK_TIMEOUT
 }
 
 fn is_busy(error: &rusqlite::Error) -> bool {
@@ -441,7 +449,7 @@ fn version_is(db: &Connection, wanted: i64) -> rusqlite::Result<bool> {
     Ok(version(db)? == wanted)
 }
 
-pub(crate) fn make_private_folder(folder: &Path) -> Result<(), ContextError> {
+pub(crate) fn create_private_dir(folder: &Path) -> Result<(), ContextError> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
@@ -451,8 +459,8 @@ pub(crate) fn make_private_folder(folder: &Path) -> Result<(), ContextError> {
         .map_err(|error| ContextError::file(folder, error))
 }
 
-/// Makes the file before SQLite does, so that nobody else can ever read it. SQLite gives its side files the same mode.
-pub(crate) fn make_private_file(path: &Path) -> Result<(), ContextError> {
+/// Creates the file with mode 600 before SQLite opens it. SQLite gives its side files the same mode.
+pub(crate) fn create_private_file(path: &Path) -> Result<(), ContextError> {
     let mut options = fs::OpenOptions::new();
     options.append(true).create_new(true);
     #[cfg(unix)]
@@ -469,13 +477,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl From<rusqlite::Error> for Fault {
+impl From<rusqlite::Error> for TransactionError {
     fn from(error: rusqlite::Error) -> Self {
         Self::Sqlite(error)
     }
 }
 
-impl From<ContextError> for Fault {
+impl From<ContextError> for TransactionError {
     fn from(error: ContextError) -> Self {
         Self::Context(error)
     }

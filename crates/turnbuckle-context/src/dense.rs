@@ -1,35 +1,35 @@
-//! Embeddings beside the words: asked for with a time limit, and never needed.
+//! Embeddings for searches and stored texts: optional, with a timeout, computed in the background.
 
-use std::ops::ControlFlow;
-use std::sync::Arc;
-use std::time::Duration;
+use std::{ops::ControlFlow, sync::Arc, time::Duration};
 
 use schemars::JsonSchema;
 use serde::Serialize;
 use tokio::time::{Instant, timeout};
 
-use crate::code::Dense;
-use crate::desk::Desk;
-use crate::embedding::{self, Of};
-use crate::{ContextError, Database, Owner};
+use crate::{
+    ContextError, Database, Owner,
+    code::EmbeddingQuery,
+    desk::AppState,
+    embedding::{self, EmbeddingSubject},
+};
 
-/// How long a search waits for the vector of its question.
-const PATIENCE: Duration = Duration::from_secs(3);
-/// How long a provider that failed is left alone.
-const REST: Duration = Duration::from_secs(60);
+/// How long a search waits for the embedding of its query.
+const QUERY_TIMEOUT: Duration = Duration::from_secs(3);
+/// How long a failed provider is not called.
+const PROVIDER_PAUSE: Duration = Duration::from_secs(60);
 
-// Whether embeddings took part in a search.
+// Whether embeddings were used in a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
-pub(crate) enum Embeddings {
+pub(crate) enum EmbeddingStatus {
     Off,
     Used,
     Unavailable,
 }
 
-impl Embeddings {
-    /// What a reader of text has to know.
+impl EmbeddingStatus {
+    /// Returns a note for the text form of a response.
     pub(crate) fn text(self) -> &'static str {
         match self {
             Self::Off | Self::Used => "",
@@ -38,70 +38,72 @@ impl Embeddings {
     }
 }
 
-impl Desk {
-    /// The vector of a question, if there is a provider and it answers in time.
-    pub(crate) async fn dense(&self, text: &str) -> (Option<Dense>, Embeddings) {
+impl AppState {
+    /// Returns the embedding of a query, if a provider is configured and responds in time.
+    pub(crate) async fn embed_query(
+        &self,
+        text: &str,
+    ) -> (Option<EmbeddingQuery>, EmbeddingStatus) {
         let Some(embedder) = self.embedder() else {
-            return (None, Embeddings::Off);
+            return (None, EmbeddingStatus::Off);
         };
-        if self.is_resting() {
-            return (None, Embeddings::Unavailable);
+        if self.embeddings_paused() {
+            return (None, EmbeddingStatus::Unavailable);
         }
-        let question = self.redactor().redact(text).text;
-        let question = embedding::seen(&question).to_owned();
-        let problem = match timeout(PATIENCE, embedder.embed(vec![question])).await {
+        let query = self.redactor().redact(text).text;
+        let query = embedding::query_text(&query).to_owned();
+        let error = match timeout(QUERY_TIMEOUT, embedder.embed(vec![query])).await {
             Ok(Ok(mut vectors)) => match vectors.pop() {
                 Some(vector) => {
                     let model = embedder.model().to_owned();
-                    return (Some(Dense { model, vector }), Embeddings::Used);
+                    return (
+                        Some(EmbeddingQuery { model, vector }),
+                        EmbeddingStatus::Used,
+                    );
                 }
                 None => "it gave no vector".to_owned(),
             },
-            Ok(Err(problem @ ContextError::EmbeddingRefused(_))) => {
-                // Other questions may fare better.
-                tracing::warn!(model = embedder.model(), %problem, "searching by words alone");
-                return (None, Embeddings::Unavailable);
+            Ok(Err(error @ ContextError::EmbeddingRejected(_))) => {
+                // Other queries may succeed.
+                tracing::warn!(model = embedder.model(), %error, "searching by words alone");
+                return (None, EmbeddingStatus::Unavailable);
             }
-            Ok(Err(problem)) => problem.to_string(),
+            Ok(Err(error)) => error.to_string(),
             Err(_) => "it took too long".to_owned(),
         };
-        tracing::warn!(
-            model = embedder.model(),
-            problem,
-            "searching by words alone"
-        );
-        self.rest_until(Instant::now() + REST);
-        (None, Embeddings::Unavailable)
+        tracing::warn!(model = embedder.model(), error, "searching by words alone");
+        self.pause_embeddings_until(Instant::now() + PROVIDER_PAUSE);
+        (None, EmbeddingStatus::Unavailable)
     }
 
-    /// Lets embeddings be made of what has none yet, while nobody waits for them.
-    pub(crate) fn embed_soon(&self, owner: &Owner, database: &Arc<Database>) {
-        let Some(embedder) = self.embedder().filter(|_| !self.is_resting()) else {
+    /// Starts a background job that creates missing embeddings.
+    pub(crate) fn queue_embedding(&self, owner: &Owner, database: &Arc<Database>) {
+        let Some(embedder) = self.embedder().filter(|_| !self.embeddings_paused()) else {
             return;
         };
-        let Some(turn) = self.take_turn(database.path()) else {
+        let Some(job) = self.try_start_job(database.path()) else {
             return;
         };
-        let (desk, embedder, database) = (self.clone(), embedder.clone(), database.clone());
+        let (state, embedder, database) = (self.clone(), embedder.clone(), database.clone());
         let owner = owner.clone();
         tokio::spawn(async move {
-            let _turn = turn;
+            let _job = job;
             let watch = {
-                let desk = desk.clone();
-                move |_| match desk.is_full(&owner) {
+                let state = state.clone();
+                move |_| match state.is_over_quota(&owner) {
                     true => ControlFlow::Break(()),
                     false => ControlFlow::Continue(()),
                 }
             };
-            // What is wrong with texts of one kind need not be wrong with the others.
-            for of in [Of::Item, Of::Chunk] {
-                match embedding::fill(&database, &*embedder, of, watch.clone()).await {
+            // An error with texts of one subject does not imply an error with the other.
+            for subject in [EmbeddingSubject::Item, EmbeddingSubject::Chunk] {
+                match embedding::backfill(&database, &*embedder, subject, watch.clone()).await {
                     Ok(_) => {}
-                    // There is no room for more, which is not the provider's fault.
+                    // The quota is reached; the provider did not fail.
                     Err(ContextError::Cancelled) => return,
                     Err(error) => {
                         tracing::warn!(%error, "embeddings are missing");
-                        desk.rest_until(Instant::now() + REST);
+                        state.pause_embeddings_until(Instant::now() + PROVIDER_PAUSE);
                     }
                 }
             }

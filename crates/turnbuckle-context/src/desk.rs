@@ -1,231 +1,244 @@
-//! What every tool, resource and prompt works with: whose data, where it is, and threads that may wait for the disk.
+//! State shared by all tools, resources and prompts: data directory, configuration, and scheduling of blocking work.
 
-use std::collections::HashSet;
-use std::panic::resume_unwind;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Duration;
+use std::{
+    collections::HashSet,
+    panic::resume_unwind,
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use tokio::time::{Instant, timeout};
 use tracing::Span;
 use turnbuckle_server::Context;
 
-use crate::embedding::Embedder;
-use crate::limit::{CancelOnDrop, WorkLimit};
-use crate::memory::HalfLife;
-use crate::published::Published;
-use crate::slots::Slots;
-use crate::{ContextError, Database, Library, Owner, Owners, Project, Redactor};
+use crate::{
+    ContextError, DataDir, Database, Owner, OwnershipPolicy, Project, Redactor,
+    embedding::Embedder,
+    limit::{CancelOnDrop, WorkLimit},
+    memory::HalfLife,
+    published::ResourceSync,
+    slots::WorkSlots,
+};
 
-/// Calls that may be at the disk at one time. SQLite has one writer per file, so more would only wait there.
-const AT_ONCE: usize = 8;
-/// Repositories that may be indexed at one time, beside the calls above: whoever saves never waits for these.
-const INDEXING_AT_ONCE: usize = 2;
-/// Calls of one owner that may wait for their turn.
-const MOST_WAITING: usize = 1_000;
-const MOST_WAITING_TO_INDEX: usize = 64;
-/// How long nothing happens before memory is given back that would only make the next call a little faster.
-const IDLE: Duration = Duration::from_secs(10);
+/// Maximum number of concurrent calls that use the disk. SQLite has one writer per file, so more would only wait there.
+const MAX_CONCURRENT_CALLS: usize = 8;
+/// Maximum number of concurrent index runs. They have their own slots, so that saving never waits for indexing.
+const MAX_CONCURRENT_INDEXING: usize = 2;
+/// Maximum number of waiting calls per owner.
+const MAX_WAITING_CALLS: usize = 1_000;
+const MAX_WAITING_INDEXING: usize = 64;
+/// How long the server is idle before it closes databases to free memory.
+const IDLE_INTERVAL: Duration = Duration::from_secs(10);
 
-/// What handlers share. Cheap to clone.
+/// State shared by all handlers. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Desk {
-    shared: Arc<Shared>,
+pub(crate) struct AppState {
+    shared: Arc<AppStateInner>,
 }
 
-struct Shared {
-    library: Library,
-    owners: Owners,
-    habits: Habits,
-    published: Published,
-    short: Slots,
-    long: Slots,
-    /// Whether somebody waits for the server to be idle, and how much work there was.
-    is_tidying: AtomicBool,
-    worked: AtomicU64,
-    /// What is being worked at while nobody waits: the path of an indexed folder, or of a database.
-    turns: Mutex<HashSet<PathBuf>>,
-    /// Until when the provider of embeddings is left alone, because it failed.
-    rest: Mutex<Option<Instant>>,
+struct AppStateInner {
+    data_dir: DataDir,
+    owners: OwnershipPolicy,
+    config: ServerConfig,
+    resource_sync: ResourceSync,
+    call_slots: WorkSlots,
+    index_slots: WorkSlots,
+    /// Whether a task already waits for the server to be idle, and a counter of finished calls.
+    idle_close_scheduled: AtomicBool,
+    finished_calls: AtomicU64,
+    /// Background jobs in progress, by path of the indexed folder or database.
+    running_jobs: Mutex<HashSet<PathBuf>>,
+    /// Until when a failed embedding provider is not called.
+    embeddings_paused_until: Mutex<Option<Instant>>,
 }
 
-/// How the server works, as it was built.
-pub(crate) struct Habits {
+/// Configuration of the server.
+pub(crate) struct ServerConfig {
     pub(crate) embedder: Option<Arc<dyn Embedder>>,
-    /// How fast what is remembered loses weight.
+    /// How fast items lose weight by age.
     pub(crate) half_life: HalfLife,
-    /// How long a search may index a project that nobody has indexed.
-    pub(crate) first_index: Duration,
-    /// How long a call may wait for its turn, and how long it may then look for something.
-    pub(crate) deadline: Duration,
+    /// How long a search may build the first index of a project.
+    pub(crate) first_index_timeout: Duration,
+    /// How long a call may wait for a slot, and how long a read may then take.
+    pub(crate) call_timeout: Duration,
     /// How long indexing may take.
-    pub(crate) index_deadline: Duration,
-    /// The bytes that an owner may keep.
+    pub(crate) index_timeout: Duration,
+    /// Maximum number of bytes per owner.
     pub(crate) quota: Option<u64>,
 }
 
-/// The right to work at something alone, given back when it is dropped.
-pub(crate) struct Turn {
-    desk: Desk,
+/// Exclusive right to run a background job; released on drop.
+pub(crate) struct JobGuard {
+    state: AppState,
     path: PathBuf,
 }
 
-impl Desk {
-    pub(crate) fn new(library: Library, owners: Owners, habits: Habits) -> Self {
-        // Where there are several owners, none of them may have all places.
+impl AppState {
+    pub(crate) fn new(data_dir: DataDir, owners: OwnershipPolicy, config: ServerConfig) -> Self {
+        // With several owners, none may occupy all slots.
         let (most, most_indexing) = match owners {
-            Owners::One(_) => (AT_ONCE, INDEXING_AT_ONCE),
-            Owners::ByPrincipal => (AT_ONCE * 3 / 4, INDEXING_AT_ONCE / 2),
+            OwnershipPolicy::Single(_) => (MAX_CONCURRENT_CALLS, MAX_CONCURRENT_INDEXING),
+            OwnershipPolicy::PerPrincipal => {
+                (MAX_CONCURRENT_CALLS * 3 / 4, MAX_CONCURRENT_INDEXING / 2)
+            }
         };
-        let short = Slots::new(AT_ONCE, most, MOST_WAITING);
-        let long = Slots::new(INDEXING_AT_ONCE, most_indexing, MOST_WAITING_TO_INDEX);
+        let call_slots = WorkSlots::new(MAX_CONCURRENT_CALLS, most, MAX_WAITING_CALLS);
+        let index_slots =
+            WorkSlots::new(MAX_CONCURRENT_INDEXING, most_indexing, MAX_WAITING_INDEXING);
         Self {
-            shared: Arc::new(Shared {
-                library,
-                published: Published::new(&owners),
+            shared: Arc::new(AppStateInner {
+                data_dir,
+                resource_sync: ResourceSync::new(&owners),
                 owners,
-                habits,
-                short,
-                long,
-                is_tidying: AtomicBool::new(false),
-                worked: AtomicU64::new(0),
-                turns: Mutex::default(),
-                rest: Mutex::default(),
+                config,
+                call_slots,
+                index_slots,
+                idle_close_scheduled: AtomicBool::new(false),
+                finished_calls: AtomicU64::new(0),
+                running_jobs: Mutex::default(),
+                embeddings_paused_until: Mutex::default(),
             }),
         }
     }
 
-    pub(crate) fn library(&self) -> &Library {
-        &self.shared.library
+    pub(crate) fn data_dir(&self) -> &DataDir {
+        &self.shared.data_dir
     }
 
-    pub(crate) fn owners(&self) -> &Owners {
+    pub(crate) fn ownership(&self) -> &OwnershipPolicy {
         &self.shared.owners
     }
 
     pub(crate) fn embedder(&self) -> Option<&Arc<dyn Embedder>> {
-        self.shared.habits.embedder.as_ref()
+        self.shared.config.embedder.as_ref()
     }
 
     pub(crate) fn half_life(&self) -> HalfLife {
-        self.shared.habits.half_life
+        self.shared.config.half_life
     }
 
-    pub(crate) fn first_index(&self) -> Duration {
-        self.shared.habits.first_index
+    pub(crate) fn first_index_timeout(&self) -> Duration {
+        self.shared.config.first_index_timeout
     }
 
     pub(crate) fn quota(&self) -> Option<u64> {
-        self.shared.habits.quota
+        self.shared.config.quota
     }
 
-    pub(crate) fn published(&self) -> &Published {
-        &self.shared.published
+    pub(crate) fn resource_sync(&self) -> &ResourceSync {
+        &self.shared.resource_sync
     }
 
     pub(crate) fn redactor(&self) -> &'static Redactor {
         Redactor::standard()
     }
 
-    /// Whom a call acts for.
+    /// Returns the owner that a call acts for.
     pub(crate) fn owner(&self, cx: &Context) -> Result<Owner, ContextError> {
-        self.shared.owners.of(cx.principal())
+        self.shared.owners.owner_for(cx.principal())
     }
 
-    /// Opens what is kept of the project of a folder.
+    /// Opens the database of the project that a folder belongs to, creating it if needed.
     pub(crate) fn open(
         &self,
         owner: &Owner,
         path: &str,
     ) -> Result<(Project, Arc<Database>), ContextError> {
         let project = self.project(owner, path)?;
-        let database = self.library().open(owner, &project)?;
+        let database = self.data_dir().open_project(owner, &project)?;
         Ok((project, database))
     }
 
-    /// Finds the project of a folder, and opens what is kept of it, if anything is: who only looks makes no files.
-    pub(crate) fn look(
+    /// Finds the project that a folder belongs to, and opens its database if it exists. Does not create files.
+    pub(crate) fn find_project(
         &self,
         owner: &Owner,
         path: &str,
     ) -> Result<(Project, Option<Arc<Database>>), ContextError> {
         let project = self.project(owner, path)?;
-        let database = self.library().open_id(owner, project.id())?;
+        let database = self.data_dir().open_project_by_id(owner, project.id())?;
         Ok((project, database))
     }
 
-    /// Finds the project of a folder that the owner may use.
+    /// Finds the project that a folder belongs to, if the owner may use it.
     fn project(&self, owner: &Owner, path: &str) -> Result<Project, ContextError> {
-        // Callers who have only a name in common with each other must not read all that this process can.
-        if matches!(self.owners(), Owners::ByPrincipal) && !self.library().is_limited() {
-            return Err(ContextError::refused(
+        // Without allowed roots, authenticated callers could read every file of this process.
+        if matches!(self.ownership(), OwnershipPolicy::PerPrincipal)
+            && !self.data_dir().is_restricted()
+        {
+            return Err(ContextError::invalid(
                 "this server was set up without folders that its callers may use; tell the user",
             ));
         }
-        self.library().project(owner, path)
+        self.data_dir().project(owner, path)
     }
 
-    /// Takes the turn to work at something in the background, unless somebody else has it.
-    pub(crate) fn take_turn(&self, path: &Path) -> Option<Turn> {
-        let is_free = self.turns().insert(path.to_owned());
-        is_free.then(|| Turn {
-            desk: self.clone(),
+    /// Registers a background job, unless one with the same path is running.
+    pub(crate) fn try_start_job(&self, path: &Path) -> Option<JobGuard> {
+        let is_free = self.running_jobs().insert(path.to_owned());
+        is_free.then(|| JobGuard {
+            state: self.clone(),
             path: path.to_owned(),
         })
     }
 
-    fn turns(&self) -> MutexGuard<'_, HashSet<PathBuf>> {
-        lock(&self.shared.turns)
+    fn running_jobs(&self) -> MutexGuard<'_, HashSet<PathBuf>> {
+        lock(&self.shared.running_jobs)
     }
 
-    /// Leaves the provider of embeddings alone for a while.
-    pub(crate) fn rest_until(&self, then: Instant) {
-        *lock(&self.shared.rest) = Some(then);
+    /// Stops calls to the embedding provider until a time.
+    pub(crate) fn pause_embeddings_until(&self, then: Instant) {
+        *lock(&self.shared.embeddings_paused_until) = Some(then);
     }
 
-    pub(crate) fn is_resting(&self) -> bool {
-        lock(&self.shared.rest).is_some_and(|then| Instant::now() < then)
+    pub(crate) fn embeddings_paused(&self) -> bool {
+        lock(&self.shared.embeddings_paused_until).is_some_and(|then| Instant::now() < then)
     }
 
-    /// Runs work that changes something on a thread that may wait for the disk.
+    /// Runs blocking work that writes.
     ///
-    /// Work that has begun comes to its end also if nobody waits for it any longer.
-    pub(crate) async fn block<T: Send + 'static>(
+    /// Work that has started runs to its end even if the caller is cancelled.
+    pub(crate) async fn run_write<T: Send + 'static>(
         &self,
         owner: &Owner,
         work: impl FnOnce(&Self) -> Result<T, ContextError> + Send + 'static,
     ) -> Result<T, ContextError> {
-        let Habits { deadline, .. } = self.shared.habits;
-        let work = move |desk: &Self, _: &Arc<WorkLimit>| work(desk);
-        self.run(&self.shared.short, owner, deadline, work).await
+        let ServerConfig { call_timeout, .. } = self.shared.config;
+        let work = move |state: &Self, _: &Arc<WorkLimit>| work(state);
+        self.run_in_slot(&self.shared.call_slots, owner, call_timeout, work)
+            .await
     }
 
-    /// Runs work that only looks for something. It ends when its caller has gone, and at the deadline.
-    pub(crate) async fn block_read<T: Send + 'static>(
+    /// Runs blocking work that only reads. It stops when the caller is cancelled or the timeout expires.
+    pub(crate) async fn run_read<T: Send + 'static>(
         &self,
         owner: &Owner,
         work: impl FnOnce(&Self) -> Result<T, ContextError> + Send + 'static,
     ) -> Result<T, ContextError> {
-        let Habits { deadline, .. } = self.shared.habits;
-        let work = move |desk: &Self, limit: &Arc<WorkLimit>| limit.run(|| work(desk));
-        self.run(&self.shared.short, owner, deadline, work).await
+        let ServerConfig { call_timeout, .. } = self.shared.config;
+        let work = move |state: &Self, limit: &Arc<WorkLimit>| limit.run(|| work(state));
+        self.run_in_slot(&self.shared.call_slots, owner, call_timeout, work)
+            .await
     }
 
-    /// Runs work of minutes, which asks its limit now and then whether to go on.
-    pub(crate) async fn block_long<T: Send + 'static>(
+    /// Runs blocking work that takes minutes and checks its limit regularly.
+    pub(crate) async fn run_long<T: Send + 'static>(
         &self,
         owner: &Owner,
         work: impl FnOnce(&Self, &Arc<WorkLimit>) -> Result<T, ContextError> + Send + 'static,
     ) -> Result<T, ContextError> {
-        let Habits { index_deadline, .. } = self.shared.habits;
-        self.run(&self.shared.long, owner, index_deadline, work)
+        let ServerConfig { index_timeout, .. } = self.shared.config;
+        self.run_in_slot(&self.shared.index_slots, owner, index_timeout, work)
             .await
     }
 
-    async fn run<T: Send + 'static>(
+    async fn run_in_slot<T: Send + 'static>(
         &self,
-        slots: &Slots,
+        slots: &WorkSlots,
         owner: &Owner,
         allowed: Duration,
         work: impl FnOnce(&Self, &Arc<WorkLimit>) -> Result<T, ContextError> + Send + 'static,
@@ -234,16 +247,16 @@ impl Desk {
             Ok(slot) => slot?,
             Err(_) => return Err(ContextError::TimedOut(allowed)),
         };
-        let (desk, span) = (self.clone(), Span::current());
+        let (state, span) = (self.clone(), Span::current());
         let limit = WorkLimit::new(allowed);
         let _cancel = CancelOnDrop(limit.clone());
         let running = tokio::task::spawn_blocking(move || {
-            // Given back when the thread is free, however long ago its caller left.
+            // The slot is released when the thread is done, even if the caller was cancelled earlier.
             let _slot = slot;
-            span.in_scope(|| work(&desk, &limit))
+            span.in_scope(|| work(&state, &limit))
         });
         let outcome = running.await;
-        self.tidy_later();
+        self.schedule_idle_close();
         match outcome {
             Ok(outcome) => outcome,
             Err(error) => match error.try_into_panic() {
@@ -253,35 +266,39 @@ impl Desk {
         }
     }
 
-    /// Gives memory back when nothing has happened for a while.
-    fn tidy_later(&self) {
-        self.shared.worked.fetch_add(1, Ordering::Relaxed);
-        if !self.shared.is_tidying.swap(true, Ordering::Relaxed) {
-            tokio::spawn(tidy(Arc::downgrade(&self.shared)));
+    /// Schedules closing of idle databases.
+    fn schedule_idle_close(&self) {
+        self.shared.finished_calls.fetch_add(1, Ordering::Relaxed);
+        if !self
+            .shared
+            .idle_close_scheduled
+            .swap(true, Ordering::Relaxed)
+        {
+            tokio::spawn(close_when_idle(Arc::downgrade(&self.shared)));
         }
     }
 }
 
-/// Waits until the server is idle, and closes what it keeps open. A server that is gone is not waited for.
-async fn tidy(desk: Weak<Shared>) {
+/// Waits until the server is idle and closes its databases. Ends if the server is dropped.
+async fn close_when_idle(state: Weak<AppStateInner>) {
     let mut before = None;
     loop {
-        let Some(shared) = desk.upgrade() else {
+        let Some(shared) = state.upgrade() else {
             return;
         };
-        let worked = shared.worked.load(Ordering::Relaxed);
-        if before == Some(worked) {
+        let finished_calls = shared.finished_calls.load(Ordering::Relaxed);
+        if before == Some(finished_calls) {
             let close = move || {
-                shared.library.close_idle();
-                shared.is_tidying.store(false, Ordering::Relaxed);
+                shared.data_dir.close_idle();
+                shared.idle_close_scheduled.store(false, Ordering::Relaxed);
             };
-            // It ends by itself and is not awaited.
+            // Runs to its end without being awaited.
             drop(tokio::task::spawn_blocking(close));
             return;
         }
-        before = Some(worked);
+        before = Some(finished_calls);
         drop(shared);
-        tokio::time::sleep(IDLE).await;
+        tokio::time::sleep(IDLE_INTERVAL).await;
     }
 }
 
@@ -289,9 +306,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Drop for Turn {
+impl Drop for JobGuard {
     fn drop(&mut self) {
-        self.desk.turns().remove(&self.path);
+        self.state.running_jobs().remove(&self.path);
     }
 }
 

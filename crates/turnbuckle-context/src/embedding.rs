@@ -1,8 +1,8 @@
-//! Embeddings: what a text means, as a direction; what points the same way means something alike.
+//! Embeddings of stored texts, for vector search.
 //!
-//! Never needed: words alone find things, and where no provider is set up there is no [`Embedder`] at all. What is here
-//! fails with [`ContextError::Embedding`], and a search goes on without and says so. Only texts that were redacted are
-//! ever handed to a provider, because only such are stored.
+//! Embeddings are optional: without an [`Embedder`] search uses words only. Functions here fail with
+//! [`ContextError::Embedding`]; a search then continues without vectors and reports it. Providers only receive redacted
+//! texts, because only redacted texts are stored.
 
 mod fill;
 #[cfg(feature = "http-embeddings")]
@@ -13,37 +13,39 @@ mod vector;
 
 use std::pin::Pin;
 
+pub use fill::{BackfillProgress, BackfillReport, backfill};
+pub(crate) use nearest::nearest;
+pub(crate) use pending::query_text;
+pub use pending::{
+    EmbeddingCoverage, MissingEmbedding, coverage, missing_embeddings, save_embeddings,
+};
+
 use crate::ContextError;
 
-pub use fill::{Filled, Progress, fill};
-pub(crate) use nearest::nearest;
-pub(crate) use pending::seen;
-pub use pending::{Coverage, Pending, coverage, missing, put};
-
-/// What an embedder is still working on.
-pub type Embedding<'e> =
+/// The future returned by [`Embedder::embed`].
+pub type EmbeddingFuture<'e> =
     Pin<Box<dyn Future<Output = Result<Vec<Vec<f32>>, ContextError>> + Send + 'e>>;
 
-/// Makes embeddings of texts.
+/// Creates embeddings of texts.
 pub trait Embedder: Send + Sync {
-    /// The model; only embeddings of one model can be compared.
+    /// Returns the model name. Only embeddings of the same model are compared.
     fn model(&self) -> &str;
 
-    /// Makes an embedding of length 1 of each text, in their order.
-    fn embed(&self, texts: Vec<String>) -> Embedding<'_>;
+    /// Creates one embedding per text, in the same order, normalized to length 1.
+    fn embed(&self, texts: Vec<String>) -> EmbeddingFuture<'_>;
 }
 
-/// What an embedding is of.
+/// The kind of text an embedding belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Of {
-    /// A checkpoint, a remediation or a skill.
+pub enum EmbeddingSubject {
+    /// A checkpoint, remediation or skill.
     Item,
-    /// A part of a file.
+    /// A chunk of an indexed file.
     Chunk,
 }
 
-impl Of {
-    fn name(self) -> &'static str {
+impl EmbeddingSubject {
+    fn as_str(self) -> &'static str {
         match self {
             Self::Item => "item",
             Self::Chunk => "chunk",

@@ -1,87 +1,89 @@
-//! Why something could not be done.
+//! Errors of the context server, and the messages that callers see.
 
-use std::borrow::Cow;
-use std::error::Error;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::{
+    borrow::Cow,
+    error::Error,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
-/// Why the context server could not do something.
+/// An error of the context server.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ContextError {
-    /// What was asked for cannot be done as it was asked; the message tells the caller how to go on.
+    /// The request is invalid. The message tells the caller what to do instead.
     #[error("{0}")]
-    Refused(Cow<'static, str>),
-    /// There is no such thing, or none that this caller may see.
+    InvalidRequest(Cow<'static, str>),
+    /// The requested object does not exist, or the caller may not see it.
     #[error("there is no {0}")]
-    Missing(Cow<'static, str>),
-    /// The work was given up because nobody waits for it any longer.
+    NotFound(Cow<'static, str>),
+    /// The work was cancelled by the caller.
     #[error("cancelled")]
     Cancelled,
-    /// The work took longer than it may, and was stopped.
+    /// The work exceeded its timeout and was stopped.
     #[error(
         "this took longer than {}, the longest that this server works for one call, and was stopped; ask for less, or try again when it is less busy",
         humantime::format_duration(*.0)
     )]
     TimedOut(Duration),
-    /// A file or a folder could not be read or written.
+    /// A file or folder could not be read or written.
     #[error("{} cannot be used", path.display())]
     File {
-        /// Which one.
+        /// The path.
         path: PathBuf,
-        /// What the system said.
+        /// The underlying error.
         source: std::io::Error,
     },
-    /// The database could not do it.
-    #[error("{}", storage_message(*trouble, path))]
-    Storage {
-        /// The file of the database.
+    /// A database operation failed.
+    #[error("{}", database_message(*kind, path))]
+    Database {
+        /// The database file.
         path: PathBuf,
-        /// What is wrong with it.
-        trouble: Trouble,
-        /// What SQLite said.
+        /// The kind of failure.
+        kind: DatabaseErrorKind,
+        /// The underlying error.
         source: rusqlite::Error,
     },
-    /// The provider of embeddings did not answer.
+    /// The embedding provider failed.
     #[error("the embeddings cannot be had")]
     Embedding(#[source] Box<dyn Error + Send + Sync>),
-    /// The provider of embeddings does not take this text, and will not; others it may.
+    /// The embedding provider rejects this text, but may accept others.
     #[error("the embedding of this text is refused")]
-    EmbeddingRefused(#[source] Box<dyn Error + Send + Sync>),
+    EmbeddingRejected(#[source] Box<dyn Error + Send + Sync>),
 }
 
-/// What is wrong with a database.
+/// The kind of a database failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Trouble {
-    /// The disk is full; nothing of this change was written.
+pub enum DatabaseErrorKind {
+    /// The disk is full; the change was not written.
     Full,
-    /// The file or its folder cannot be written.
+    /// The file or its folder is not writable.
     ReadOnly,
-    /// The file is damaged, or no database.
+    /// The file is damaged or not a database.
     Corrupt,
-    /// The file is empty or shorter than it was: something in it is lost.
+    /// The file is empty or truncated: data is lost.
     Truncated,
-    /// Another process kept it locked for too long.
+    /// Another process held the lock for too long.
     Busy,
     /// The file was written by a newer version of this program.
     TooNew,
-    /// Anything else.
+    /// Any other failure.
     Other,
 }
 
 impl ContextError {
-    /// Says what the caller should do differently.
-    pub fn refused(message: impl Into<Cow<'static, str>>) -> Self {
-        Self::Refused(message.into())
+    /// Creates an error whose message tells the caller what to change.
+    pub fn invalid(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::InvalidRequest(message.into())
     }
 
-    /// Says that something is not there.
-    pub fn missing(what: impl Into<Cow<'static, str>>) -> Self {
-        Self::Missing(what.into())
+    /// Creates an error for an object that does not exist.
+    pub fn not_found(what: impl Into<Cow<'static, str>>) -> Self {
+        Self::NotFound(what.into())
     }
 
-    /// Says that a file or a folder cannot be used.
+    /// Creates an error for a file or folder.
     pub fn file(path: impl Into<PathBuf>, source: std::io::Error) -> Self {
         Self::File {
             path: path.into(),
@@ -89,18 +91,18 @@ impl ContextError {
         }
     }
 
-    /// Sorts what SQLite says by what can be done about it.
-    pub(crate) fn storage(path: &Path, source: rusqlite::Error) -> Self {
-        Self::Storage {
+    /// Creates an error for a database, classified by what the caller can do.
+    pub(crate) fn database(path: &Path, source: rusqlite::Error) -> Self {
+        Self::Database {
             path: path.to_owned(),
-            trouble: Trouble::of(&source),
+            kind: DatabaseErrorKind::from_sqlite(&source),
             source,
         }
     }
 }
 
-impl Trouble {
-    pub(crate) fn of(error: &rusqlite::Error) -> Self {
+impl DatabaseErrorKind {
+    pub(crate) fn from_sqlite(error: &rusqlite::Error) -> Self {
         use rusqlite::ErrorCode;
         match error.sqlite_error_code() {
             Some(ErrorCode::DiskFull) => Self::Full,
@@ -114,21 +116,25 @@ impl Trouble {
     }
 }
 
-fn storage_message(trouble: Trouble, path: &Path) -> String {
+fn database_message(kind: DatabaseErrorKind, path: &Path) -> String {
     let path = path.display();
-    match trouble {
-        Trouble::Full => format!("the disk of {path} is full; nothing was changed"),
-        Trouble::ReadOnly => {
+    match kind {
+        DatabaseErrorKind::Full => format!("the disk of {path} is full; nothing was changed"),
+        DatabaseErrorKind::ReadOnly => {
             format!("{path} cannot be written; check the permissions of the file and its folder")
         }
-        Trouble::Corrupt => format!(
+        DatabaseErrorKind::Corrupt => format!(
             "{path} is damaged or no database; move it away, and import an export if there is one"
         ),
-        Trouble::Truncated => format!(
+        DatabaseErrorKind::Truncated => format!(
             "{path} is empty or cut short; move it away, and import an export if there is one"
         ),
-        Trouble::Busy => format!("{path} is locked by another process; try again in a moment"),
-        Trouble::TooNew => format!("{path} was written by a newer version of this program"),
-        Trouble::Other => format!("the database {path} failed"),
+        DatabaseErrorKind::Busy => {
+            format!("{path} is locked by another process; try again in a moment")
+        }
+        DatabaseErrorKind::TooNew => {
+            format!("{path} was written by a newer version of this program")
+        }
+        DatabaseErrorKind::Other => format!("the database {path} failed"),
     }
 }

@@ -1,36 +1,34 @@
-//! What a caller is told of an error: how to go on, and nothing about other people's files.
+//! Error messages for callers: what to do next, without paths of the server.
 
-use std::io;
-use std::path::Path;
+use std::{io, path::Path};
 
 use turnbuckle_server::{RequestError, ToolError};
 
-use crate::answer::visible;
-use crate::{ContextError, Trouble};
+use crate::{ContextError, DatabaseErrorKind, answer::sanitize};
 
-/// Makes of an error what a model reads. What happened underneath goes to the log.
-pub(crate) fn for_model(error: ContextError) -> ToolError {
-    let told = ToolError::new(message(&error));
+/// Converts an error to a tool error for the model. The underlying cause goes to the log.
+pub(crate) fn tool_error(error: ContextError) -> ToolError {
+    let told = ToolError::new(error_message(&error));
     match error {
-        ContextError::Refused(_)
-        | ContextError::Missing(_)
+        ContextError::InvalidRequest(_)
+        | ContextError::NotFound(_)
         | ContextError::Cancelled
         | ContextError::TimedOut(_) => told,
         error => told.caused_by(error),
     }
 }
 
-/// What is written down of an error for whoever asks later.
-pub(crate) fn message(error: &ContextError) -> String {
+/// Returns the message that is also stored with a failed operation.
+pub(crate) fn error_message(error: &ContextError) -> String {
     match error {
-        ContextError::Refused(_)
-        | ContextError::Missing(_)
+        ContextError::InvalidRequest(_)
+        | ContextError::NotFound(_)
         | ContextError::Cancelled
         | ContextError::TimedOut(_) => error.to_string(),
-        ContextError::Storage { trouble, .. } => advice(*trouble).to_owned(),
+        ContextError::Database { kind, .. } => database_hint(*kind).to_owned(),
         ContextError::File { path, source } => {
-            let (name, cause) = (name(path), cause(source));
-            let name = visible(&name);
+            let (name, cause) = (file_name(path), io_cause(source));
+            let name = sanitize(&name);
             if is_out_of_descriptors(source) {
                 return format!(
                     "`{name}` cannot be opened now ({cause}); try again in a moment, and tell the user if it lasts"
@@ -40,48 +38,50 @@ pub(crate) fn message(error: &ContextError) -> String {
                 "`{name}` cannot be used ({cause}); tell the user to check that it is there and may be read"
             )
         }
-        ContextError::Embedding(_) | ContextError::EmbeddingRefused(_) => {
+        ContextError::Embedding(_) | ContextError::EmbeddingRejected(_) => {
             "the embeddings cannot be had now; try again later".to_owned()
         }
     }
 }
 
-/// Makes of an error what the reader of a resource or a prompt gets.
-pub(crate) fn for_reader(error: ContextError) -> RequestError {
+/// Converts an error for `resources/read` and `prompts/get`.
+pub(crate) fn request_error(error: ContextError) -> RequestError {
     match error {
-        ContextError::Refused(message) => RequestError::invalid(message),
-        ContextError::Missing(_) => RequestError::not_found(),
+        ContextError::InvalidRequest(message) => RequestError::invalid(message),
+        ContextError::NotFound(_) => RequestError::not_found(),
         error => RequestError::internal(error),
     }
 }
 
-/// What can be done about a database. Its path is the operator's business, and in the log.
-fn advice(trouble: Trouble) -> &'static str {
-    match trouble {
-        Trouble::Full => {
+/// Returns what to do about a database failure. The path is only in the log.
+fn database_hint(kind: DatabaseErrorKind) -> &'static str {
+    match kind {
+        DatabaseErrorKind::Full => {
             "the disk is full and nothing was saved; tell the user to free some space, then try again"
         }
-        Trouble::ReadOnly => {
+        DatabaseErrorKind::ReadOnly => {
             "the data folder of this server cannot be written and nothing was saved; tell the user to check its permissions"
         }
-        Trouble::Corrupt => {
+        DatabaseErrorKind::Corrupt => {
             "the file that keeps this project's memory is damaged; tell the user to move it away and import an export, if there is one (the server's log names the file)"
         }
-        Trouble::Truncated => {
+        DatabaseErrorKind::Truncated => {
             "the file that keeps this project's memory is damaged: it is empty or cut short; tell the user to move it away and import an export, if there is one (the server's log names the file)"
         }
-        Trouble::Busy => {
+        DatabaseErrorKind::Busy => {
             "another process keeps the file of this project locked; nothing was saved, try again in a moment"
         }
-        Trouble::TooNew => {
+        DatabaseErrorKind::TooNew => {
             "the file of this project was written by a newer version of this server; tell the user to update it"
         }
-        Trouble::Other => "the database failed and nothing was saved; the server's log says why",
+        DatabaseErrorKind::Other => {
+            "the database failed and nothing was saved; the server's log says why"
+        }
     }
 }
 
-/// What went wrong with a file, in the words of the system; those of others may have a path in them.
-fn cause(error: &io::Error) -> String {
+/// Returns the system's message for an I/O error. Messages from other sources may contain a path.
+fn io_cause(error: &io::Error) -> String {
     if error.raw_os_error().is_none() {
         return error.kind().to_string();
     }
@@ -90,14 +90,14 @@ fn cause(error: &io::Error) -> String {
     text.to_lowercase()
 }
 
-/// Returns whether this process or the system has too many open files, which passes.
+/// Returns whether this process or the system has too many open files, which is transient.
 fn is_out_of_descriptors(error: &io::Error) -> bool {
     // EMFILE and ENFILE have these numbers on every Unix; on Windows they are other errors.
     cfg!(unix) && matches!(error.raw_os_error(), Some(23 | 24))
 }
 
-/// The last part of a path: what a caller may know of it.
-fn name(path: &Path) -> String {
+/// Returns the last component of a path, which callers may see.
+fn file_name(path: &Path) -> String {
     path.file_name()
         .map(|name| name.to_string_lossy().into_owned())
         .unwrap_or_else(|| "a folder".to_owned())
@@ -116,10 +116,10 @@ mod tests {
         };
 
         assert_eq!(
-            message(&error(24)),
+            error_message(&error(24)),
             "`notes.md` cannot be opened now (too many open files); try again in a moment, and tell the user if it lasts"
         );
-        let other = message(&error(40));
+        let other = error_message(&error(40));
         assert!(!other.contains("uncategorized"), "{other}");
         assert!(!other.contains("os error"), "{other}");
     }
@@ -131,22 +131,22 @@ mod tests {
                 "/home/ada/.local/share/x.db",
                 std::io::ErrorKind::PermissionDenied.into(),
             ),
-            ContextError::storage(
+            ContextError::database(
                 Path::new("/home/ada/.local/share/x.db"),
                 rusqlite::Error::InvalidQuery,
             ),
         ];
         for error in errors {
-            let told = for_model(error).to_string();
+            let told = tool_error(error).to_string();
             assert!(!told.contains("/home"), "{told}");
         }
     }
 
     #[test]
     fn every_trouble_has_its_advice() {
-        use Trouble::{Busy, Corrupt, Full, Other, ReadOnly, TooNew, Truncated};
-        for trouble in [Full, ReadOnly, Corrupt, Truncated, Busy, TooNew, Other] {
-            assert!(advice(trouble).len() > 40);
+        use DatabaseErrorKind::{Busy, Corrupt, Full, Other, ReadOnly, TooNew, Truncated};
+        for kind in [Full, ReadOnly, Corrupt, Truncated, Busy, TooNew, Other] {
+            assert!(database_hint(kind).len() > 40);
         }
     }
 }

@@ -12,89 +12,91 @@ mod system;
 #[path = "folder/unix.rs"]
 mod system;
 
-use std::ffi::{OsStr, OsString};
-use std::fs::File;
-use std::io::{self, Read as _};
-use std::path::{Component, Path};
+use std::{
+    ffi::{OsStr, OsString},
+    fs::File,
+    io::{self, Read as _},
+    path::{Component, Path},
+};
 
 /// Folders of a path that are opened; a longer path would take too many descriptors.
-const MOST_COMPONENTS: usize = 256;
+const MAX_COMPONENTS: usize = 256;
 
 /// An open folder.
 #[derive(Debug)]
-pub(crate) struct Folder(system::Handle);
+pub(crate) struct DirHandle(system::SystemDir);
 
 /// What is in a folder under one name.
 #[derive(Debug)]
-pub(crate) struct Entry {
+pub(crate) struct DirEntry {
     pub(crate) name: OsString,
-    pub(crate) kind: EntryKind,
+    pub(crate) kind: DirEntryKind,
 }
 
 /// What kind of file it is. Links are not followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum EntryKind {
+pub(crate) enum DirEntryKind {
     File,
-    Folder,
+    Dir,
     /// A symlink, a pipe, a socket or a device.
     Other,
 }
 
 /// What the system says of a file without opening it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Stat {
-    pub(crate) kind: EntryKind,
+pub(crate) struct FileStat {
+    pub(crate) kind: DirEntryKind,
     pub(crate) size: u64,
     /// Nanoseconds since 1970.
     pub(crate) modified: i64,
 }
 
-impl Folder {
+impl DirHandle {
     /// Opens a folder by its absolute path, which has no link in it: a canonical one.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
-        let mut folder = Self(system::Handle::top(path)?);
-        for name in names(path)? {
-            folder = folder.enter(name)?;
+        let mut folder = Self(system::SystemDir::open_top(path)?);
+        for name in components(path)? {
+            folder = folder.open_dir(name)?;
         }
         Ok(folder)
     }
 
     /// Opens a folder like [`open`](Self::open), and all folders that it is in. The outermost comes first.
     pub(crate) fn open_with_parents(path: &Path) -> io::Result<Vec<Self>> {
-        let mut folders = vec![Self(system::Handle::top(path)?)];
-        for name in names(path)? {
+        let mut folders = vec![Self(system::SystemDir::open_top(path)?)];
+        for name in components(path)? {
             let within = &folders[folders.len() - 1];
-            let folder = within.enter(name)?;
+            let folder = within.open_dir(name)?;
             folders.push(folder);
         }
         Ok(folders)
     }
 
     /// Opens a folder below this one by its relative path.
-    pub(crate) fn open_below(&self, path: &Path) -> io::Result<Self> {
+    pub(crate) fn open_relative(&self, path: &Path) -> io::Result<Self> {
         let mut folder = Self(self.0.try_clone()?);
-        for name in names(path)? {
-            folder = folder.enter(name)?;
+        for name in components(path)? {
+            folder = folder.open_dir(name)?;
         }
         Ok(folder)
     }
 
     /// Opens a folder in this one.
-    pub(crate) fn enter(&self, name: &OsStr) -> io::Result<Self> {
-        self.0.enter(plain(name)?).map(Self)
+    pub(crate) fn open_dir(&self, name: &OsStr) -> io::Result<Self> {
+        self.0.open_dir(single_component(name)?).map(Self)
     }
 
     /// Lists what is in it, in the order of the names. More than `most` entries are
     /// [`FileTooLarge`](io::ErrorKind::FileTooLarge).
-    pub(crate) fn entries(&self, most: usize) -> io::Result<Vec<Entry>> {
+    pub(crate) fn entries(&self, most: usize) -> io::Result<Vec<DirEntry>> {
         let mut entries = self.0.entries(most)?;
         entries.sort_unstable_by(|one, other| one.name.cmp(&other.name));
         Ok(entries)
     }
 
     /// Says what is in it under a name.
-    pub(crate) fn stat(&self, name: &OsStr) -> io::Result<Stat> {
-        self.0.stat(plain(name)?)
+    pub(crate) fn stat(&self, name: &OsStr) -> io::Result<FileStat> {
+        self.0.stat(single_component(name)?)
     }
 
     /// Opens a regular file by its path below the folder, with `/`. What a symlink leads to, at any place of the path,
@@ -103,13 +105,13 @@ impl Folder {
         let mut folder = None;
         let (parents, name) = path.rsplit_once('/').unwrap_or(("", path));
         for part in parents.split('/').filter(|part| !part.is_empty()) {
-            folder = Some(folder.as_ref().unwrap_or(self).enter(OsStr::new(part))?);
+            folder = Some(folder.as_ref().unwrap_or(self).open_dir(OsStr::new(part))?);
         }
         let within = folder.as_ref().unwrap_or(self);
-        let file = within.0.open_file(plain(OsStr::new(name))?)?;
+        let file = within.0.open_file(single_component(OsStr::new(name))?)?;
         match file.metadata()?.is_file() {
             true => Ok(file),
-            false => Err(in_the_way()),
+            false => Err(link_error()),
         }
     }
 
@@ -143,12 +145,12 @@ impl Folder {
 }
 
 /// The names of the folders of a path, without its beginning.
-fn names(path: &Path) -> io::Result<Vec<&OsStr>> {
+fn components(path: &Path) -> io::Result<Vec<&OsStr>> {
     let mut names = Vec::new();
     for part in path.components() {
         match part {
             Component::Prefix(_) | Component::RootDir => {}
-            Component::Normal(name) if names.len() < MOST_COMPONENTS => names.push(name),
+            Component::Normal(name) if names.len() < MAX_COMPONENTS => names.push(name),
             _ => return Err(io::ErrorKind::InvalidInput.into()),
         }
     }
@@ -156,7 +158,7 @@ fn names(path: &Path) -> io::Result<Vec<&OsStr>> {
 }
 
 /// A name that leads to nothing but an entry of the folder itself.
-fn plain(name: &OsStr) -> io::Result<&OsStr> {
+fn single_component(name: &OsStr) -> io::Result<&OsStr> {
     let mut parts = Path::new(name).components();
     match (parts.next(), parts.next()) {
         (Some(Component::Normal(only)), None) if only == name => Ok(name),
@@ -165,7 +167,7 @@ fn plain(name: &OsStr) -> io::Result<&OsStr> {
 }
 
 /// The error of a path that leads over a link, or to something of another kind.
-fn in_the_way() -> io::Error {
+fn link_error() -> io::Error {
     io::Error::new(
         io::ErrorKind::InvalidInput,
         "a link or another kind of file",

@@ -1,10 +1,9 @@
 //! Several rankings become one, by the ranks alone: scores of different makes cannot be added.
 
-use std::collections::HashMap;
-use std::hash::Hash;
+use std::{collections::HashMap, hash::Hash};
 
 /// The usual constant: far down a list, a rank more or less hardly matters.
-const K: f64 = 60.0;
+const DEFAULT_K: f64 = 60.0;
 
 /// Weighted reciprocal rank fusion.
 ///
@@ -12,13 +11,13 @@ const K: f64 = 60.0;
 /// which they were first listed.
 ///
 /// ```
-/// # use turnbuckle_context::fuse::Fusion;
-/// let fused = Fusion::new().list(1.0, ["a", "b", "c"]).list(0.5, ["c", "b"]).ranked();
+/// # use turnbuckle_context::fuse::RankFusion;
+/// let fused = RankFusion::new().list(1.0, ["a", "b", "c"]).list(0.5, ["c", "b"]).ranked();
 /// let order: Vec<_> = fused.iter().map(|(thing, _)| *thing).collect();
 /// assert_eq!(order, ["b", "c", "a"]);
 /// ```
 #[derive(Clone, Debug)]
-pub struct Fusion<T> {
+pub struct RankFusion<T> {
     k: f64,
     sums: Vec<(T, f64)>,
     places: HashMap<T, usize>,
@@ -27,11 +26,11 @@ pub struct Fusion<T> {
     named: Vec<usize>,
 }
 
-impl<T: Clone + Eq + Hash> Fusion<T> {
+impl<T: Clone + Eq + Hash> RankFusion<T> {
     /// Begins without any list, with the usual constant of 60.
     pub fn new() -> Self {
         Self {
-            k: K,
+            k: DEFAULT_K,
             sums: Vec::new(),
             places: HashMap::new(),
             lists: 0,
@@ -42,7 +41,7 @@ impl<T: Clone + Eq + Hash> Fusion<T> {
     /// Sets the constant for the lists that follow: a smaller one makes the first ranks worth more.
     #[must_use]
     pub fn k(mut self, k: f64) -> Self {
-        self.k = if k.is_finite() { k.max(0.0) } else { K };
+        self.k = if k.is_finite() { k.max(0.0) } else { DEFAULT_K };
         self
     }
 
@@ -81,7 +80,7 @@ impl<T: Clone + Eq + Hash> Fusion<T> {
     }
 }
 
-impl<T: Clone + Eq + Hash> Default for Fusion<T> {
+impl<T: Clone + Eq + Hash> Default for RankFusion<T> {
     fn default() -> Self {
         Self::new()
     }
@@ -91,7 +90,7 @@ impl<T: Clone + Eq + Hash> Default for Fusion<T> {
 mod tests {
     use super::*;
 
-    fn order(fusion: Fusion<&'static str>) -> Vec<&'static str> {
+    fn order(fusion: RankFusion<&'static str>) -> Vec<&'static str> {
         fusion
             .ranked()
             .into_iter()
@@ -102,26 +101,30 @@ mod tests {
     #[test]
     fn one_list_stays_as_it_is() {
         assert_eq!(
-            order(Fusion::new().list(1.0, ["b", "a", "c"])),
+            order(RankFusion::new().list(1.0, ["b", "a", "c"])),
             ["b", "a", "c"]
         );
     }
 
     #[test]
     fn what_both_lists_have_comes_before_what_one_has() {
-        let fused = Fusion::new().list(1.0, ["a", "b"]).list(1.0, ["c", "b"]);
+        let fused = RankFusion::new()
+            .list(1.0, ["a", "b"])
+            .list(1.0, ["c", "b"]);
         assert_eq!(order(fused), ["b", "a", "c"]);
     }
 
     #[test]
     fn ties_keep_the_order_of_the_first_mention() {
-        let fused = Fusion::new().list(1.0, ["x", "y"]).list(1.0, ["y", "x"]);
+        let fused = RankFusion::new()
+            .list(1.0, ["x", "y"])
+            .list(1.0, ["y", "x"]);
         assert_eq!(order(fused), ["x", "y"]);
     }
 
     #[test]
     fn a_weight_decides_between_lists_that_disagree() {
-        let fused = |weight| Fusion::new().list(1.0, ["a"]).list(weight, ["b"]);
+        let fused = |weight| RankFusion::new().list(1.0, ["a"]).list(weight, ["b"]);
         assert_eq!(order(fused(0.5)), ["a", "b"]);
         assert_eq!(order(fused(2.0)), ["b", "a"]);
     }
@@ -129,7 +132,7 @@ mod tests {
     #[test]
     fn a_small_constant_lets_the_first_rank_win() {
         let fused = |k| {
-            let lists = Fusion::new().k(k).list(1.0, ["a", "b", "c"]);
+            let lists = RankFusion::new().k(k).list(1.0, ["a", "b", "c"]);
             lists.list(1.0, ["d", "b", "c"])
         };
         assert_eq!(order(fused(60.0))[0], "b");
@@ -138,7 +141,7 @@ mod tests {
 
     #[test]
     fn a_thing_that_a_list_names_twice_counts_once_for_it() {
-        let fused = Fusion::new().list(1.0, ["a", "b", "b"]).ranked();
+        let fused = RankFusion::new().list(1.0, ["a", "b", "b"]).ranked();
         assert_eq!(fused, [("a", 1.0 / 61.0), ("b", 1.0 / 62.0)]);
     }
 
@@ -146,7 +149,7 @@ mod tests {
     fn a_weight_that_is_no_weight_leaves_its_list_out() {
         for weight in [0.0, -1.0, f64::NAN, f64::INFINITY] {
             assert_eq!(
-                order(Fusion::new().list(1.0, ["a"]).list(weight, ["b"])),
+                order(RankFusion::new().list(1.0, ["a"]).list(weight, ["b"])),
                 ["a"]
             );
         }

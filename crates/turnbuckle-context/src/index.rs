@@ -19,32 +19,36 @@ mod text;
 mod tree;
 mod walk;
 
-use std::collections::BTreeMap;
-use std::fs::Metadata;
-use std::ops::ControlFlow;
-use std::path::Path;
-use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::{
+    collections::BTreeMap,
+    fs::Metadata,
+    ops::ControlFlow,
+    path::Path,
+    sync::Arc,
+    time::{SystemTime, UNIX_EPOCH},
+};
 
 use serde::{Deserialize, Serialize};
 
-pub(crate) use self::bury::{bury, clear_away};
-use self::pass::{Done, Ended, Pass, WhenStopped};
-pub(crate) use self::refresh::refresh_folder;
-pub use self::refresh::{Freshness, Refreshed, refresh};
-pub use self::tree::{Counts, Tree, tree_for, trees};
-use crate::database::now;
-use crate::folder::Folder;
-use crate::{ContextError, Database, Redactor};
+use self::pass::{IndexRun, IndexRunEnd, OnStop, RunReport};
+pub(crate) use self::{
+    bury::{detach_branch, purge_detached},
+    refresh::refresh_open_dir,
+};
+pub use self::{
+    refresh::{Freshness, RefreshReport, refresh},
+    tree::{IndexTree, TreeCounts, tree_for, trees},
+};
+use crate::{ContextError, Database, Redactor, database::now, folder::DirHandle};
 
 /// How often a run is begun again because others changed the same tree.
-const MOST_PASSES: usize = 3;
+const MAX_RUNS: usize = 3;
 
 /// Wildcards in one glob. Each of them multiplies what there is to compare.
-pub(crate) const MOST_WILDCARDS: usize = 32;
+pub(crate) const MAX_WILDCARDS: usize = 32;
 
 /// Counts the wildcards of a glob.
-pub(crate) fn wildcards(glob: &str) -> usize {
+pub(crate) fn count_wildcards(glob: &str) -> usize {
     glob.matches(['*', '?', '[', '{']).count()
 }
 
@@ -63,7 +67,7 @@ pub struct IndexOptions {
 
 impl IndexOptions {
     /// The largest that [`max_file_size`](Self::max_file_size) may be.
-    pub const MOST_FILE_SIZE: u64 = 10 << 20;
+    pub const MAX_FILE_SIZE: u64 = 10 << 20;
 }
 
 impl Default for IndexOptions {
@@ -81,11 +85,12 @@ impl Default for IndexOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum LeftOut {
+pub enum SkipReason {
     /// It is no text.
     Binary,
     /// It is larger than was asked for, or has more lines than anybody reads.
-    Huge,
+    #[serde(rename = "huge")]
+    TooLarge,
     /// A program wrote it: lock files, packed scripts, what says so at its beginning.
     Generated,
     /// There is nothing in it.
@@ -95,38 +100,40 @@ pub enum LeftOut {
     /// It is a symlink, a pipe, a socket or a device.
     NotAFile,
     /// Its name is not UTF-8, too long, or holds a secret.
-    Name,
+    #[serde(rename = "name")]
+    InvalidName,
     /// There are more files, deeper folders, or folders with more entries, than are indexed.
-    Beyond,
+    #[serde(rename = "beyond")]
+    LimitExceeded,
 }
 
-impl LeftOut {
+impl SkipReason {
     const ALL: [Self; 8] = [
         Self::Binary,
-        Self::Huge,
+        Self::TooLarge,
         Self::Generated,
         Self::Empty,
         Self::Unreadable,
         Self::NotAFile,
-        Self::Name,
-        Self::Beyond,
+        Self::InvalidName,
+        Self::LimitExceeded,
     ];
 
     /// The reason in a word, as it is stored.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Binary => "binary",
-            Self::Huge => "huge",
+            Self::TooLarge => "huge",
             Self::Generated => "generated",
             Self::Empty => "empty",
             Self::Unreadable => "unreadable",
             Self::NotAFile => "not_a_file",
-            Self::Name => "name",
-            Self::Beyond => "beyond",
+            Self::InvalidName => "name",
+            Self::LimitExceeded => "beyond",
         }
     }
 
-    fn named(name: &str) -> Option<Self> {
+    fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|reason| reason.as_str() == name)
     }
 }
@@ -134,7 +141,7 @@ impl LeftOut {
 /// How far an index has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Step {
+pub struct IndexProgress {
     /// Files that were looked at.
     pub files_done: u64,
     /// How many there are, once that is known.
@@ -146,9 +153,9 @@ pub struct Step {
 /// What indexing did.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Indexed {
+pub struct IndexReport {
     /// The tree as it is now.
-    pub tree: Tree,
+    pub tree: IndexTree,
     /// Files that were read and stored.
     pub read: u64,
     /// Files that were as they had been.
@@ -161,28 +168,28 @@ pub struct Indexed {
 
 /// Indexes a folder, given by its canonical path, or brings its index up to date.
 ///
-/// `watch` hears how far it is, about twenty times a second, and may end it; then nothing has changed.
+/// `on_progress` receives the progress, about twenty times a second, and may end it; then nothing has changed.
 pub fn index(
     db: &Database,
     root: &Path,
     branch: &str,
     options: &IndexOptions,
     redactor: &Redactor,
-    watch: &mut dyn FnMut(Step) -> ControlFlow<()>,
-) -> Result<Indexed, ContextError> {
-    let folder = open(root)?;
-    index_folder(db, &folder, root, branch, options, redactor, watch)
+    on_progress: &mut dyn FnMut(IndexProgress) -> ControlFlow<()>,
+) -> Result<IndexReport, ContextError> {
+    let folder = open_dir(root)?;
+    index_open_dir(db, &folder, root, branch, options, redactor, on_progress)
 }
 
 /// Opens a folder to index it.
-pub(crate) fn open(root: &Path) -> Result<Folder, ContextError> {
-    Folder::open(root).map_err(|error| not_opened(root, error))
+pub(crate) fn open_dir(root: &Path) -> Result<DirHandle, ContextError> {
+    DirHandle::open(root).map_err(|error| open_error(root, error))
 }
 
 /// Says why a folder cannot be opened.
-pub(crate) fn not_opened(root: &Path, error: std::io::Error) -> ContextError {
+pub(crate) fn open_error(root: &Path, error: std::io::Error) -> ContextError {
     match error.kind() {
-        std::io::ErrorKind::InvalidInput => ContextError::refused(
+        std::io::ErrorKind::InvalidInput => ContextError::invalid(
             "the folder has moved: its path has become a link or a file; give the path of the folder itself",
         ),
         _ => ContextError::file(root, error),
@@ -190,20 +197,22 @@ pub(crate) fn not_opened(root: &Path, error: std::io::Error) -> ContextError {
 }
 
 /// Indexes an open folder like [`index`]; `root` is its path.
-pub(crate) fn index_folder(
+pub(crate) fn index_open_dir(
     db: &Database,
-    folder: &Folder,
+    folder: &DirHandle,
     root: &Path,
     branch: &str,
     options: &IndexOptions,
     redactor: &Redactor,
-    watch: &mut dyn FnMut(Step) -> ControlFlow<()>,
-) -> Result<Indexed, ContextError> {
-    let root_text = checked(root, options, redactor)?;
-    let begun = now();
-    store::clean(db, &mut || watch(Step::default()).is_continue())?;
+    on_progress: &mut dyn FnMut(IndexProgress) -> ControlFlow<()>,
+) -> Result<IndexReport, ContextError> {
+    let root_text = validate(root, options, redactor)?;
+    let started = now();
+    store::delete_dead_runs(db, &mut || {
+        on_progress(IndexProgress::default()).is_continue()
+    })?;
     let is_current = tree::find(db, root_text)?.is_none_or(|tree| tree.is_current);
-    let pass = Pass {
+    let run = IndexRun {
         db,
         folder,
         root,
@@ -212,35 +221,35 @@ pub(crate) fn index_folder(
         options,
         settings: &tree::settings(options),
         redactor,
-        read_before: (options.force || !is_current).then_some(begun),
+        read_before: (options.force || !is_current).then_some(started),
     };
-    let mut all = Done::default();
+    let mut all = RunReport::default();
     let mut last = None;
-    for _ in 0..MOST_PASSES {
-        match pass.run(WhenStopped::Abandon, watch)? {
-            Ended::Stopped => return Err(ContextError::Cancelled),
-            Ended::Lost => {}
-            Ended::Shown {
+    for _ in 0..MAX_RUNS {
+        match run.run(OnStop::Abandon, on_progress)? {
+            IndexRunEnd::Stopped => return Err(ContextError::Cancelled),
+            IndexRunEnd::Lost => {}
+            IndexRunEnd::Published {
                 tree,
                 done,
-                met_another,
+                conflicted,
                 ..
             } => {
                 all.add(&done);
                 last = Some(tree);
                 // Others may have shown an older state of a file, or one that is not wanted any more.
-                if !met_another {
+                if !conflicted {
                     break;
                 }
             }
         }
     }
     // What was shown stays, whether or not somebody waits for the rest to be cleaned away.
-    store::clean(db, &mut || watch(all.step()).is_continue())?;
-    let tree = last.ok_or(ContextError::refused(
+    store::delete_dead_runs(db, &mut || on_progress(all.progress()).is_continue())?;
+    let tree = last.ok_or(ContextError::invalid(
         "other processes index this folder at the same time; try again in a minute",
     ))?;
-    Ok(Indexed {
+    Ok(IndexReport {
         tree: *tree,
         read: all.read,
         unchanged: all.unchanged,
@@ -249,7 +258,7 @@ pub(crate) fn index_folder(
     })
 }
 
-fn checked<'r>(
+fn validate<'r>(
     root: &'r Path,
     options: &IndexOptions,
     redactor: &Redactor,
@@ -262,23 +271,23 @@ fn checked<'r>(
         .chain(&options.exclude)
         .any(holds_secret)
     {
-        return Err(ContextError::refused(
+        return Err(ContextError::invalid(
             "a pattern looks as if it held a secret, and patterns are kept; write `*` in its place",
         ));
     }
-    if !(1..=IndexOptions::MOST_FILE_SIZE).contains(&options.max_file_size) {
-        return Err(ContextError::refused(format!(
+    if !(1..=IndexOptions::MAX_FILE_SIZE).contains(&options.max_file_size) {
+        return Err(ContextError::invalid(format!(
             "`max_file_size` must be between 1 and {} bytes",
-            IndexOptions::MOST_FILE_SIZE
+            IndexOptions::MAX_FILE_SIZE
         )));
     }
-    root.to_str().ok_or(ContextError::refused(
+    root.to_str().ok_or(ContextError::invalid(
         "the path of the folder is not UTF-8, and cannot be kept",
     ))
 }
 
 /// When a file was last written, in nanoseconds since 1970.
-pub(crate) fn modified(metadata: &Metadata) -> i64 {
+pub(crate) fn modified_nanos(metadata: &Metadata) -> i64 {
     let nanos = |time: SystemTime| match time.duration_since(UNIX_EPOCH) {
         Ok(after) => i64::try_from(after.as_nanos()).unwrap_or(i64::MAX),
         Err(before) => i64::try_from(before.duration().as_nanos()).map_or(i64::MIN, |nanos| -nanos),

@@ -2,36 +2,38 @@
 
 use std::sync::Arc;
 
-use crate::desk::Desk;
-use crate::memory::{self, Item, Kind};
-use crate::operations::{self, Operation};
-use crate::{ContextError, Database, Owner};
+use crate::{
+    ContextError, Database, Owner,
+    desk::AppState,
+    memory::{self, ItemKind, MemoryItem},
+    operations::{self, OperationRecord},
+};
 
 /// A project that something is kept of.
-pub(crate) struct KnownProject {
+pub(crate) struct ProjectRef {
     pub(crate) id: String,
     /// Its folder, as it was called when something was first kept.
     pub(crate) root: String,
 }
 
 /// Where an item is kept, and the item.
-pub(crate) struct KnownItem {
-    pub(crate) item: Item,
+pub(crate) struct ItemRef {
+    pub(crate) item: MemoryItem,
     /// The folder of its project; nothing for what projects share.
     pub(crate) root: Option<String>,
 }
 
-impl Desk {
+impl AppState {
     /// The projects of an owner, by their folders.
-    pub(crate) fn known_projects(&self, owner: &Owner) -> Result<Vec<KnownProject>, ContextError> {
+    pub(crate) fn list_projects(&self, owner: &Owner) -> Result<Vec<ProjectRef>, ContextError> {
         let mut known = Vec::new();
-        for id in self.library().projects(owner)? {
+        for id in self.data_dir().project_ids(owner)? {
             // One that is damaged or just removed hides no other.
-            let Ok(Some(database)) = self.library().open_id(owner, &id) else {
+            let Ok(Some(database)) = self.data_dir().open_project_by_id(owner, &id) else {
                 continue;
             };
             if let Ok(Some(root)) = root(&database) {
-                known.push(KnownProject { id, root });
+                known.push(ProjectRef { id, root });
             }
         }
         known.sort_by(|one, other| one.root.cmp(&other.root));
@@ -39,13 +41,13 @@ impl Desk {
     }
 
     /// Finds an item by its id. One of another owner is as unknown as one that never was.
-    pub(crate) fn find_item(&self, owner: &Owner, id: &str) -> Result<KnownItem, ContextError> {
-        let kind = Kind::of_id(id).ok_or_else(|| unknown("item", id))?;
-        let found = self.look_everywhere(owner, |database| memory::find(database, id))?;
+    pub(crate) fn find_item(&self, owner: &Owner, id: &str) -> Result<ItemRef, ContextError> {
+        let kind = ItemKind::from_id(id).ok_or_else(|| unknown("item", id))?;
+        let found = self.search_all_databases(owner, |database| memory::find(database, id))?;
         let (item, database) = found.ok_or_else(|| unknown(kind.as_str(), id))?;
         let root = root(&database)?;
-        let item = self.clean(item);
-        Ok(KnownItem { item, root })
+        let item = self.redact_item(item);
+        Ok(ItemRef { item, root })
     }
 
     /// Finds an operation by its id.
@@ -53,14 +55,14 @@ impl Desk {
         &self,
         owner: &Owner,
         id: &str,
-    ) -> Result<Operation, ContextError> {
-        let found = self.look_everywhere(owner, |database| operations::find(database, id))?;
+    ) -> Result<OperationRecord, ContextError> {
+        let found = self.search_all_databases(owner, |database| operations::find(database, id))?;
         let (operation, _) = found.ok_or_else(|| unknown("operation", id))?;
         Ok(operation)
     }
 
     /// An item without secrets that were none to the rules of the day on which it was saved.
-    pub(crate) fn clean(&self, mut item: Item) -> Item {
+    pub(crate) fn redact_item(&self, mut item: MemoryItem) -> MemoryItem {
         let texts = [&mut item.title, &mut item.body, &mut item.detail];
         for text in texts.into_iter().chain(&mut item.tags) {
             let redacted = self.redactor().redact(text);
@@ -75,26 +77,26 @@ impl Desk {
     }
 
     /// Looks in what projects share, then in the projects.
-    fn look_everywhere<T>(
+    fn search_all_databases<T>(
         &self,
         owner: &Owner,
-        look: impl Fn(&Database) -> Result<Option<T>, ContextError>,
+        find: impl Fn(&Database) -> Result<Option<T>, ContextError>,
     ) -> Result<Option<(T, Arc<Database>)>, ContextError> {
-        let mut trouble = None;
-        let shared = self.library().known_shared(owner).transpose();
-        let projects = self.library().projects(owner)?;
+        let mut last_error = None;
+        let shared = self.data_dir().open_shared_if_exists(owner).transpose();
+        let projects = self.data_dir().project_ids(owner)?;
         let projects = projects
             .iter()
-            .filter_map(|id| self.library().open_id(owner, id).transpose());
+            .filter_map(|id| self.data_dir().open_project_by_id(owner, id).transpose());
         for database in shared.into_iter().chain(projects) {
-            match database.and_then(|database| Ok((look(&database)?, database))) {
+            match database.and_then(|database| Ok((find(&database)?, database))) {
                 Ok((Some(found), database)) => return Ok(Some((found, database))),
                 Ok((None, _)) => {}
                 // It may be in another file.
-                Err(error) => trouble = Some(error),
+                Err(error) => last_error = Some(error),
             }
         }
-        trouble.map_or(Ok(None), Err)
+        last_error.map_or(Ok(None), Err)
     }
 }
 
@@ -109,5 +111,5 @@ pub(crate) fn root(database: &Database) -> Result<Option<String>, ContextError> 
 }
 
 fn unknown(what: &str, id: &str) -> ContextError {
-    ContextError::missing(format!("{what} `{}`", crate::answer::one_line(id, 80)))
+    ContextError::not_found(format!("{what} `{}`", crate::answer::one_line(id, 80)))
 }

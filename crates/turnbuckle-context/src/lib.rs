@@ -34,10 +34,10 @@ pub mod transfer;
 pub mod words;
 
 pub use database::Database;
-pub use error::{ContextError, Trouble};
-pub use library::Library;
-pub use owner::{Owner, Owners};
+pub use error::{ContextError, DatabaseErrorKind};
+pub use library::DataDir;
+pub use owner::{Owner, OwnershipPolicy};
 pub use project::Project;
-pub use redact::{Finding, Redacted, Redactor};
+pub use redact::{RedactedText, Redactor, SecretFinding};
 pub use server::ContextServer;
-pub use trace::{Trace, resources as debug_log_resources};
+pub use trace::{CallLog, resources as debug_log_resources};

@@ -1,45 +1,50 @@
 //! All that is kept: a folder per owner, in it a file per project and one that projects share.
 
-use std::collections::HashMap;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    collections::HashMap,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+};
 
-use crate::answer::visible;
-use crate::database::{make_private_folder, now};
-use crate::folder::Folder;
-use crate::pending_forget::{self, Marker, Pending};
-use crate::transfer::leftovers;
-use crate::{ContextError, Database, Owner, Project, index};
+use crate::{
+    ContextError, Database, Owner, Project,
+    answer::sanitize,
+    database::{create_private_dir, now},
+    folder::DirHandle,
+    index,
+    pending_forget::{self, DeleteMarker, PendingDelete},
+    transfer::leftovers,
+};
 
 /// Files that stay open; the one used longest ago is closed first.
-const MOST_OPEN: usize = 16;
+const MAX_OPEN_DATABASES: usize = 16;
 /// What an owner shares between projects: skills, and remediations without a project.
 const SHARED: &str = "shared";
 
 /// All that is kept below one folder.
 #[derive(Debug)]
-pub struct Library {
+pub struct DataDir {
     folder: PathBuf,
-    roots: Option<Vec<Root>>,
-    open: Mutex<Open>,
+    roots: Option<Vec<AllowedRoot>>,
+    open: Mutex<OpenDatabases>,
 }
 
 /// A folder that projects may be in.
 #[derive(Debug)]
-struct Root {
+struct AllowedRoot {
     /// Canonical.
     path: PathBuf,
     /// The folder as it was when it was first opened. While it is held, no other one has its number.
-    held: Mutex<Option<Folder>>,
+    handle: Mutex<Option<DirHandle>>,
 }
 
 #[derive(Debug, Default)]
-struct Open {
+struct OpenDatabases {
     databases: HashMap<PathBuf, (u64, Arc<Database>)>,
     uses: u64,
 }
 
-impl Library {
+impl DataDir {
     /// Keeps everything below this folder. Nothing is made or read before it is needed.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self {
@@ -53,51 +58,52 @@ impl Library {
     ///
     /// A folder may be given by a path with links in it, which are followed now and never again.
     #[must_use]
-    pub fn within(mut self, roots: impl IntoIterator<Item = PathBuf>) -> Self {
-        self.roots = Some(roots.into_iter().map(Root::new).collect());
+    pub fn restrict_to(mut self, roots: impl IntoIterator<Item = PathBuf>) -> Self {
+        self.roots = Some(roots.into_iter().map(AllowedRoot::new).collect());
         self
     }
 
     /// Says whether what is in a folder, given by its canonical path, may be read.
     pub fn allows(&self, folder: &Path) -> bool {
-        let is_within = |roots: &Vec<Root>| roots.iter().any(|root| folder.starts_with(&root.path));
+        let is_within =
+            |roots: &Vec<AllowedRoot>| roots.iter().any(|root| folder.starts_with(&root.path));
         self.roots.as_ref().is_none_or(is_within)
     }
 
     /// Opens a folder that may be read, given by its canonical path. What a link leads to is not opened, and nothing that
     /// lies elsewhere, whatever happens to the path meanwhile.
-    pub(crate) fn open_folder(&self, path: &Path) -> Result<Folder, ContextError> {
+    pub(crate) fn open_folder(&self, path: &Path) -> Result<DirHandle, ContextError> {
         let Some(roots) = &self.roots else {
-            return index::open(path);
+            return index::open_dir(path);
         };
         let within = roots
             .iter()
             .find_map(|root| Some((root, path.strip_prefix(&root.path).ok()?)));
         let Some((root, below)) = within else {
-            return Err(not_allowed(path));
+            return Err(not_allowed_error(path));
         };
-        let opened = root.open()?.open_below(below);
-        opened.map_err(|error| index::not_opened(path, error))
+        let opened = root.open()?.open_relative(below);
+        opened.map_err(|error| index::open_error(path, error))
     }
 
     /// Says whether only projects in some folders are accepted.
-    pub fn is_limited(&self) -> bool {
+    pub fn is_restricted(&self) -> bool {
         self.roots.is_some()
     }
 
     /// The folder that everything is below.
-    pub fn folder(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         &self.folder
     }
 
     /// Makes the folder, and sees whether something can be kept in it. One that cannot be written is accepted if something
     /// is kept in it: that can be read.
     pub fn prepare(&self) -> Result<(), ContextError> {
-        make_private_folder(&self.folder)?;
+        create_private_dir(&self.folder)?;
         let probe = self.folder.join(format!(".probe-{}", std::process::id()));
         let done = std::fs::write(&probe, b"").and_then(|()| std::fs::remove_file(&probe));
         match done {
-            Err(error) if self.has_anything() => {
+            Err(error) if self.has_data() => {
                 tracing::warn!(%error, "the data folder cannot be written: nothing will be saved");
                 Ok(())
             }
@@ -105,7 +111,7 @@ impl Library {
         }
     }
 
-    fn has_anything(&self) -> bool {
+    fn has_data(&self) -> bool {
         let owners = std::fs::read_dir(&self.folder).into_iter().flatten();
         let mut owners = owners.flatten().map(|owner| owner.path());
         owners.any(|owner| owner.is_dir())
@@ -113,30 +119,34 @@ impl Library {
 
     /// Finds the project of a folder. One that is gone is found if something is kept of it.
     pub fn project(&self, owner: &Owner, path: &str) -> Result<Project, ContextError> {
-        let found = Project::at(path).or_else(|error| match Project::remembered(path) {
-            Ok(gone) if self.file(owner, gone.id()).exists() => Ok(gone),
+        let found = Project::find(path).or_else(|error| match Project::from_stored(path) {
+            Ok(gone) if self.database_path(owner, gone.id()).exists() => Ok(gone),
             _ => Err(error),
         });
         match found {
             Ok(project) if self.allows(project.folder()) => Ok(project),
             // What is wrong with a folder is told only to who may know that it is there.
             Err(error) if self.allows(Path::new(path)) => Err(error),
-            _ => Err(not_allowed(Path::new(path))),
+            _ => Err(not_allowed_error(Path::new(path))),
         }
     }
 
     /// Opens what is kept of a project, and begins it if there is nothing.
-    pub fn open(&self, owner: &Owner, project: &Project) -> Result<Arc<Database>, ContextError> {
-        let database = self.database(self.file(owner, project.id()))?;
+    pub fn open_project(
+        &self,
+        owner: &Owner,
+        project: &Project,
+    ) -> Result<Arc<Database>, ContextError> {
+        let database = self.open_database(self.database_path(owner, project.id()))?;
         let root = project.root().to_string_lossy();
-        let known = database.read(|db| {
+        let has_root = database.read(|db| {
             Ok(
                 db.query_row("SELECT count(*) FROM about WHERE key = 'root'", [], |row| {
                     row.get(0)
                 })?,
             )
         })?;
-        if !matches!(known, 1_i64) {
+        if !matches!(has_root, 1_i64) {
             database.write(|db| {
                 let insert = "INSERT OR IGNORE INTO about VALUES ('root', ?1), ('created', ?2)";
                 Ok(db.execute(insert, [&*root, &now().to_string()])?)
@@ -146,21 +156,28 @@ impl Library {
     }
 
     /// Opens what is kept of a project by its id, if anything is.
-    pub fn open_id(&self, owner: &Owner, id: &str) -> Result<Option<Arc<Database>>, ContextError> {
+    pub fn open_project_by_id(
+        &self,
+        owner: &Owner,
+        id: &str,
+    ) -> Result<Option<Arc<Database>>, ContextError> {
         match is_id(id) {
-            true => self.existing(self.file(owner, id)),
+            true => self.open_existing(self.database_path(owner, id)),
             false => Ok(None),
         }
     }
 
     /// Opens what an owner shares between projects.
-    pub fn shared(&self, owner: &Owner) -> Result<Arc<Database>, ContextError> {
-        self.database(self.file(owner, SHARED))
+    pub fn open_shared(&self, owner: &Owner) -> Result<Arc<Database>, ContextError> {
+        self.open_database(self.database_path(owner, SHARED))
     }
 
     /// Opens what an owner shares between projects, if anything is: who only looks makes no files.
-    pub fn known_shared(&self, owner: &Owner) -> Result<Option<Arc<Database>>, ContextError> {
-        self.existing(self.file(owner, SHARED))
+    pub fn open_shared_if_exists(
+        &self,
+        owner: &Owner,
+    ) -> Result<Option<Arc<Database>>, ContextError> {
+        self.open_existing(self.database_path(owner, SHARED))
     }
 
     /// How many files are open.
@@ -183,7 +200,7 @@ impl Library {
     }
 
     /// The ids of the projects that something is kept of, in no order.
-    pub fn projects(&self, owner: &Owner) -> Result<Vec<String>, ContextError> {
+    pub fn project_ids(&self, owner: &Owner) -> Result<Vec<String>, ContextError> {
         let folder = self.folder.join(owner.id());
         let entries = match std::fs::read_dir(&folder) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -198,11 +215,13 @@ impl Library {
     }
 
     /// The files of all databases of an owner, in no order.
-    pub(crate) fn files(&self, owner: &Owner) -> Result<Vec<PathBuf>, ContextError> {
-        let projects = self.projects(owner)?;
+    pub(crate) fn database_paths(&self, owner: &Owner) -> Result<Vec<PathBuf>, ContextError> {
+        let projects = self.project_ids(owner)?;
         let names = projects.iter().map(String::as_str);
         let shared = self.has_shared(owner).then_some(SHARED);
-        let files = names.chain(shared).map(|name| self.file(owner, name));
+        let files = names
+            .chain(shared)
+            .map(|name| self.database_path(owner, name));
         Ok(files.collect())
     }
 
@@ -213,17 +232,17 @@ impl Library {
     }
 
     /// Closes a project's file and removes it with everything in it. Says whether there was one.
-    pub fn remove(&self, owner: &Owner, id: &str) -> Result<bool, ContextError> {
-        Ok(self.remove_all(owner, &[id.to_owned()], false)? > 0)
+    pub fn delete_project(&self, owner: &Owner, id: &str) -> Result<bool, ContextError> {
+        Ok(self.delete_databases(owner, &[id.to_owned()], false)? > 0)
     }
 
     /// Closes and removes what an owner shares between projects. Says whether there was anything.
-    pub fn remove_shared(&self, owner: &Owner) -> Result<bool, ContextError> {
-        Ok(self.remove_all(owner, &[], true)? > 0)
+    pub fn delete_shared(&self, owner: &Owner) -> Result<bool, ContextError> {
+        Ok(self.delete_databases(owner, &[], true)? > 0)
     }
 
     /// Closes and removes files, and returns how many there were. If the process dies meanwhile, another one goes on with all.
-    pub(crate) fn remove_all(
+    pub(crate) fn delete_databases(
         &self,
         owner: &Owner,
         projects: &[String],
@@ -231,17 +250,20 @@ impl Library {
     ) -> Result<u64, ContextError> {
         let ids = projects.iter().map(String::as_str).filter(|id| is_id(id));
         let names = ids.chain(shared.then_some(SHARED));
-        let mut begun = Vec::new();
-        for file in names.map(|name| self.file(owner, name)) {
-            self.finish_removal(&file)?;
+        let mut started = Vec::new();
+        for file in names.map(|name| self.database_path(owner, name)) {
+            self.finish_pending_removal(&file)?;
             // It is not opened: one that is damaged can be removed too.
             if file.exists() {
-                let earlier = Marker::abandoned(&file)?;
-                begun.push((Marker::begin(&file, Pending::File, earlier)?, file));
+                let earlier = DeleteMarker::take_abandoned(&file)?;
+                started.push((
+                    DeleteMarker::write(&file, PendingDelete::File, earlier)?,
+                    file,
+                ));
             }
         }
-        let count = begun.len() as u64;
-        for (marker, file) in begun {
+        let count = started.len() as u64;
+        for (marker, file) in started {
             self.remove_file(&file)?;
             marker.finish()?;
         }
@@ -250,9 +272,9 @@ impl Library {
 
     /// Removes the folder of an owner, with whatever is left in it. Returns whether all is gone: an import that runs keeps its
     /// staging file.
-    pub(crate) fn remove_owner(&self, owner: &Owner) -> Result<bool, ContextError> {
+    pub(crate) fn delete_owner(&self, owner: &Owner) -> Result<bool, ContextError> {
         let folder = self.folder.join(owner.id());
-        let all_removed = leftovers::remove(&folder);
+        let all_removed = leftovers::remove_leftovers(&folder);
         let failed = |error| ContextError::file(&folder, error);
         let entries = match std::fs::read_dir(&folder) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(true),
@@ -282,61 +304,61 @@ impl Library {
     }
 
     /// Finishes what a dead process began to forget of an owner.
-    pub(crate) fn finish_forgetting(&self, owner: &Owner) -> Result<(), ContextError> {
-        for file in pending_forget::marked(&self.folder.join(owner.id())) {
-            if let Some(database) = self.existing(file)? {
+    pub(crate) fn finish_pending_deletes(&self, owner: &Owner) -> Result<(), ContextError> {
+        for file in pending_forget::marked_databases(&self.folder.join(owner.id())) {
+            if let Some(database) = self.open_existing(file)? {
                 pending_forget::finish_abandoned(&database)?;
             }
         }
         Ok(())
     }
 
-    fn finish_removal(&self, file: &Path) -> Result<(), ContextError> {
-        finish_removal(&mut self.lock(), file)
+    fn finish_pending_removal(&self, file: &Path) -> Result<(), ContextError> {
+        finish_pending_removal(&mut self.lock(), file)
     }
 
     /// Opens a file if it is there.
-    fn existing(&self, file: PathBuf) -> Result<Option<Arc<Database>>, ContextError> {
+    fn open_existing(&self, file: PathBuf) -> Result<Option<Arc<Database>>, ContextError> {
         let is_open = self.lock().databases.contains_key(&file);
         if !is_open {
-            self.finish_removal(&file)?;
+            self.finish_pending_removal(&file)?;
         }
-        file.exists().then(|| self.database(file)).transpose()
+        file.exists().then(|| self.open_database(file)).transpose()
     }
 
     /// Whether an owner shares anything between projects.
     pub(crate) fn has_shared(&self, owner: &Owner) -> bool {
-        self.file(owner, SHARED).exists()
+        self.database_path(owner, SHARED).exists()
     }
 
     fn remove_file(&self, file: &Path) -> Result<(), ContextError> {
         remove_file(&mut self.lock(), file)
     }
 
-    fn file(&self, owner: &Owner, name: &str) -> PathBuf {
+    fn database_path(&self, owner: &Owner, name: &str) -> PathBuf {
         self.folder.join(owner.id()).join(format!("{name}.db"))
     }
 
-    fn database(&self, file: PathBuf) -> Result<Arc<Database>, ContextError> {
+    fn open_database(&self, file: PathBuf) -> Result<Arc<Database>, ContextError> {
         // Opening waits for other processes at most for a moment, and two callers must not open one file twice.
         let mut open = self.lock();
         open.uses += 1;
         let used = open.uses;
-        if let Some(known) = open.databases.get_mut(&file) {
+        if let Some(cached) = open.databases.get_mut(&file) {
             // Somebody else may have removed the file, and made another one.
-            if known.1.is_current() {
-                known.0 = used;
-                return Ok(known.1.clone());
+            if cached.1.is_current() {
+                cached.0 = used;
+                return Ok(cached.1.clone());
             }
             open.databases.remove(&file);
         }
-        finish_removal(&mut open, &file)?;
+        finish_pending_removal(&mut open, &file)?;
         let database = Arc::new(Database::open(&file)?);
         if database.is_read_only() {
             // The next one tries whether it can be written by then.
             return Ok(database);
         }
-        if open.databases.len() >= MOST_OPEN {
+        if open.databases.len() >= MAX_OPEN_DATABASES {
             let oldest = open.databases.iter().min_by_key(|(_, (used, _))| *used);
             if let Some(oldest) = oldest.map(|(file, _)| file.clone()) {
                 open.databases.remove(&oldest);
@@ -351,53 +373,54 @@ impl Library {
         Ok(database)
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Open> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, OpenDatabases> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Root {
+impl AllowedRoot {
     fn new(path: PathBuf) -> Self {
         let canonical = path.canonicalize();
-        let opened = canonical.as_ref().map(|path| Folder::open(path));
+        let opened = canonical.as_ref().map(|path| DirHandle::open(path));
         // It is the folder that the user named only if no other one took its place meanwhile.
-        let held = opened.ok().and_then(Result::ok);
-        let held = held.filter(|folder| folder.is_at(&path));
+        let handle = opened.ok().and_then(Result::ok);
+        let handle = handle.filter(|folder| folder.is_at(&path));
         Self {
             path: canonical.unwrap_or(path),
-            held: Mutex::new(held),
+            handle: Mutex::new(handle),
         }
     }
 
     /// Opens the folder. One that was removed and made again is accepted, one that took its place is not.
-    fn open(&self) -> Result<Folder, ContextError> {
-        let now = Folder::open(&self.path).map_err(|error| index::not_opened(&self.path, error))?;
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        if held.as_ref().is_some_and(|held| held.is_same(&now)) {
+    fn open(&self) -> Result<DirHandle, ContextError> {
+        let now =
+            DirHandle::open(&self.path).map_err(|error| index::open_error(&self.path, error))?;
+        let mut handle = self.handle.lock().unwrap_or_else(PoisonError::into_inner);
+        if handle.as_ref().is_some_and(|handle| handle.is_same(&now)) {
             return Ok(now);
         }
-        if held.as_ref().is_some_and(|held| !held.is_removed()) {
-            return Err(ContextError::refused(
+        if handle.as_ref().is_some_and(|handle| !handle.is_removed()) {
+            return Err(ContextError::invalid(
                 "another folder has taken the place of the one that this server may use; tell the user to start the server again",
             ));
         }
-        let copy = now.open_below(Path::new(""));
-        *held = Some(copy.map_err(|error| ContextError::file(&self.path, error))?);
+        let copy = now.open_relative(Path::new(""));
+        *handle = Some(copy.map_err(|error| ContextError::file(&self.path, error))?);
         Ok(now)
     }
 }
 
-fn not_allowed(path: &Path) -> ContextError {
-    ContextError::refused(format!(
+fn not_allowed_error(path: &Path) -> ContextError {
+    ContextError::invalid(format!(
         "`{}` is in none of the folders that this server may use",
-        visible(&path.to_string_lossy())
+        sanitize(&path.to_string_lossy())
     ))
 }
 
 /// Removes a file whose removal was begun by a process that is dead.
-fn finish_removal(open: &mut Open, file: &Path) -> Result<(), ContextError> {
-    if let Some(marker) = Marker::abandoned(file)?
-        && marker.is_of_file()
+fn finish_pending_removal(open: &mut OpenDatabases, file: &Path) -> Result<(), ContextError> {
+    if let Some(marker) = DeleteMarker::take_abandoned(file)?
+        && marker.deletes_file()
     {
         remove_file(open, file)?;
         marker.finish()?;
@@ -405,7 +428,7 @@ fn finish_removal(open: &mut Open, file: &Path) -> Result<(), ContextError> {
     Ok(())
 }
 
-fn remove_file(open: &mut Open, file: &Path) -> Result<(), ContextError> {
+fn remove_file(open: &mut OpenDatabases, file: &Path) -> Result<(), ContextError> {
     open.databases.remove(file);
     // The database goes last: a new one shall not lose the files beside it.
     for suffix in ["-wal", "-shm", ""] {
@@ -433,21 +456,33 @@ mod tests {
     #[test]
     fn owners_and_projects_do_not_meet() {
         let (data, one) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let library = Library::new(data.path());
-        let (ada, bob) = (Owner::user("ada"), Owner::user("bob"));
-        let project = library.project(&ada, one.path().to_str().unwrap()).unwrap();
-        library.open(&ada, &project).unwrap();
-        assert_eq!(library.projects(&ada).unwrap(), [project.id()]);
-        assert!(library.projects(&bob).unwrap().is_empty());
-        assert!(library.open_id(&bob, project.id()).unwrap().is_none());
-        assert!(library.open_id(&ada, "../../etc/passwd").unwrap().is_none());
+        let data_dir = DataDir::new(data.path());
+        let (ada, bob) = (Owner::for_user("ada"), Owner::for_user("bob"));
+        let project = data_dir
+            .project(&ada, one.path().to_str().unwrap())
+            .unwrap();
+        data_dir.open_project(&ada, &project).unwrap();
+        assert_eq!(data_dir.project_ids(&ada).unwrap(), [project.id()]);
+        assert!(data_dir.project_ids(&bob).unwrap().is_empty());
+        assert!(
+            data_dir
+                .open_project_by_id(&bob, project.id())
+                .unwrap()
+                .is_none()
+        );
+        assert!(
+            data_dir
+                .open_project_by_id(&ada, "../../etc/passwd")
+                .unwrap()
+                .is_none()
+        );
     }
 
     #[test]
     fn a_project_whose_folder_is_gone_is_still_known() {
         let (data, one) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let library = Library::new(data.path());
-        let ada = Owner::user("ada");
+        let data_dir = DataDir::new(data.path());
+        let ada = Owner::for_user("ada");
         let path = one
             .path()
             .canonicalize()
@@ -455,11 +490,11 @@ mod tests {
             .to_str()
             .unwrap()
             .to_owned();
-        let project = library.project(&ada, &path).unwrap();
-        library.open(&ada, &project).unwrap();
+        let project = data_dir.project(&ada, &path).unwrap();
+        data_dir.open_project(&ada, &project).unwrap();
         drop(one);
-        assert_eq!(library.project(&ada, &path).unwrap().id(), project.id());
-        assert!(library.project(&Owner::user("bob"), &path).is_err());
+        assert_eq!(data_dir.project(&ada, &path).unwrap().id(), project.id());
+        assert!(data_dir.project(&Owner::for_user("bob"), &path).is_err());
     }
 
     #[test]
@@ -469,20 +504,20 @@ mod tests {
             tempfile::tempdir().unwrap(),
             tempfile::tempdir().unwrap(),
         );
-        let library = Library::new(data.path()).within([inside.path().to_owned()]);
-        let ada = Owner::user("ada");
+        let data_dir = DataDir::new(data.path()).restrict_to([inside.path().to_owned()]);
+        let ada = Owner::for_user("ada");
         assert!(
-            library
+            data_dir
                 .project(&ada, inside.path().to_str().unwrap())
                 .is_ok()
         );
-        let error = library
+        let error = data_dir
             .project(&ada, outside.path().to_str().unwrap())
             .unwrap_err();
         assert!(error.to_string().contains("none of the folders"));
         let said = |path: &Path| {
             let path = path.to_str().unwrap();
-            let error = library.project(&ada, path).unwrap_err().to_string();
+            let error = data_dir.project(&ada, path).unwrap_err().to_string();
             error.replace(path, "it")
         };
         let nowhere = outside.path().join("nowhere");
@@ -499,17 +534,17 @@ mod tests {
     #[test]
     fn a_file_that_another_process_made_anew_is_opened_anew() {
         let (data, one) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let (here, there) = (Library::new(data.path()), Library::new(data.path()));
-        let ada = Owner::user("ada");
+        let (here, there) = (DataDir::new(data.path()), DataDir::new(data.path()));
+        let ada = Owner::for_user("ada");
         let project = here.project(&ada, one.path().to_str().unwrap()).unwrap();
-        let old = here.open(&ada, &project).unwrap();
-        assert!(there.remove(&ada, project.id()).unwrap());
-        let new = there.open(&ada, &project).unwrap();
+        let old = here.open_project(&ada, &project).unwrap();
+        assert!(there.delete_project(&ada, project.id()).unwrap());
+        let new = there.open_project(&ada, &project).unwrap();
 
         let insert = "INSERT INTO about VALUES ('note', 'kept')";
         let lost = old.write(|db| Ok(db.execute(insert, [])?)).unwrap_err();
         assert!(lost.to_string().contains("removed meanwhile"), "{lost}");
-        let current = here.open(&ada, &project).unwrap();
+        let current = here.open_project(&ada, &project).unwrap();
         current.write(|db| Ok(db.execute(insert, [])?)).unwrap();
         drop((old, current));
 
@@ -521,22 +556,24 @@ mod tests {
     #[test]
     fn a_file_of_another_name_is_no_project() {
         let data = tempfile::tempdir().unwrap();
-        let (library, ada) = (Library::new(data.path()), Owner::user("ada"));
-        library.shared(&ada).unwrap();
+        let (data_dir, ada) = (DataDir::new(data.path()), Owner::for_user("ada"));
+        data_dir.open_shared(&ada).unwrap();
         let copy = data.path().join(ada.id()).join("copy of shared.db");
         std::fs::write(copy, "").unwrap();
-        assert!(library.projects(&ada).unwrap().is_empty());
+        assert!(data_dir.project_ids(&ada).unwrap().is_empty());
     }
 
     #[test]
     fn what_was_removed_is_gone_from_the_disk() {
         let (data, one) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let library = Library::new(data.path());
-        let ada = Owner::user("ada");
-        let project = library.project(&ada, one.path().to_str().unwrap()).unwrap();
-        library.open(&ada, &project).unwrap();
-        assert!(library.remove(&ada, project.id()).unwrap());
-        assert!(!library.remove(&ada, project.id()).unwrap());
+        let data_dir = DataDir::new(data.path());
+        let ada = Owner::for_user("ada");
+        let project = data_dir
+            .project(&ada, one.path().to_str().unwrap())
+            .unwrap();
+        data_dir.open_project(&ada, &project).unwrap();
+        assert!(data_dir.delete_project(&ada, project.id()).unwrap());
+        assert!(!data_dir.delete_project(&ada, project.id()).unwrap());
         let left = std::fs::read_dir(data.path().join(ada.id())).unwrap();
         assert_eq!(left.count(), 0);
     }

@@ -3,10 +3,14 @@
 //! A thread that waits for the disk cannot be dropped as a future can. It works under a [`WorkLimit`], which everything
 //! that it reads from a database looks at: SQLite asks it every few thousand steps whether to go on.
 
-use std::cell::RefCell;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::{
+    cell::RefCell,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
 
 use crate::ContextError;
 
@@ -17,17 +21,17 @@ thread_local! {
 /// How long work may go on.
 #[derive(Debug)]
 pub(crate) struct WorkLimit {
-    begun: Instant,
-    allowed: Duration,
+    started: Instant,
+    timeout: Duration,
     is_cancelled: AtomicBool,
 }
 
 impl WorkLimit {
     /// Allows so much time from now on.
-    pub(crate) fn new(allowed: Duration) -> Arc<Self> {
+    pub(crate) fn new(timeout: Duration) -> Arc<Self> {
         Arc::new(Self {
-            begun: Instant::now(),
-            allowed,
+            started: Instant::now(),
+            timeout,
             is_cancelled: AtomicBool::new(false),
         })
     }
@@ -40,7 +44,7 @@ impl WorkLimit {
     /// Works under this limit.
     pub(crate) fn run<T>(self: &Arc<Self>, work: impl FnOnce() -> T) -> T {
         let before = CURRENT.replace(Some(Arc::clone(self)));
-        let _restore = Restore(before);
+        let _restore = RestoreLimit(before);
         work()
     }
 
@@ -49,7 +53,7 @@ impl WorkLimit {
         self.is_cancelled.store(true, Ordering::Relaxed);
     }
 
-    pub(crate) fn is_over(&self) -> bool {
+    pub(crate) fn is_exceeded(&self) -> bool {
         self.check().is_err()
     }
 
@@ -58,9 +62,9 @@ impl WorkLimit {
         if self.is_cancelled.load(Ordering::Relaxed) {
             return Err(ContextError::Cancelled);
         }
-        match self.begun.elapsed() < self.allowed {
+        match self.started.elapsed() < self.timeout {
             true => Ok(()),
-            false => Err(ContextError::TimedOut(self.allowed)),
+            false => Err(ContextError::TimedOut(self.timeout)),
         }
     }
 }
@@ -76,9 +80,9 @@ impl Drop for CancelOnDrop {
 }
 
 /// Sets the limit of a thread back, also when the work panics.
-struct Restore(Option<Arc<WorkLimit>>);
+struct RestoreLimit(Option<Arc<WorkLimit>>);
 
-impl Drop for Restore {
+impl Drop for RestoreLimit {
     fn drop(&mut self) {
         CURRENT.set(self.0.take());
     }
@@ -115,10 +119,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let database = Database::open(folder.path().join("a.db")).unwrap();
         let limit = WorkLimit::new(Duration::MAX);
-        let (begun, has_begun) = std::sync::mpsc::channel();
+        let (started, has_begun) = std::sync::mpsc::channel();
         let ask = || {
             database.read(|db| {
-                begun.send(()).unwrap();
+                started.send(()).unwrap();
                 Ok(db.query_row(ENDLESS, [], |row| row.get::<_, i64>(0))?)
             })
         };

@@ -2,9 +2,11 @@
 //!
 //! The system releases the lock when the process ends, however it ends: a file that can be locked is a leftover.
 
-use std::fs::{self, File, OpenOptions};
-use std::io;
-use std::path::{Path, PathBuf};
+use std::{
+    fs::{self, File, OpenOptions},
+    io,
+    path::{Path, PathBuf},
+};
 
 use fs4::{FileExt, TryLockError};
 

@@ -21,17 +21,17 @@ mod search;
 mod similar;
 pub(crate) mod stored;
 
-pub(crate) use clean::Cleaner;
-pub(crate) use erase::erase;
-pub use item::{Draft, Item, Kind};
-pub(crate) use limits::{Source, check};
-pub use list::{Page, find, find_skill, list, remove, used};
-pub(crate) use names::{ids, titles};
-pub use patterns::{Patterns, patterns};
-pub(crate) use save::Entry;
-pub use save::{Saved, save};
-pub use search::{HalfLife, Hit, MemoryQuery, search};
-pub use similar::Similar;
+pub(crate) use clean::ItemRedactor;
+pub(crate) use erase::delete_where;
+pub use item::{ItemKind, MemoryItem, NewItem};
+pub(crate) use limits::{ItemSource, validate};
+pub use list::{ItemPage, delete, find, find_skill, list, record_use};
+pub(crate) use names::{ids_with_prefix, titles};
+pub use patterns::{ErrorFingerprint, error_fingerprint};
+pub(crate) use save::PreparedItem;
+pub use save::{SaveOutcome, save};
+pub use search::{HalfLife, MemoryHit, MemoryQuery, search};
+pub use similar::SimilarItem;
 pub(crate) use stored::new_id;
 
 /// So many bytes of a text, or a few less: a character is not cut in two.

@@ -17,13 +17,13 @@ pub struct Owner {
 
 impl Owner {
     /// The user of this machine with this name.
-    pub fn user(name: &str) -> Self {
-        Self::hashed(&["user", name])
+    pub fn for_user(name: &str) -> Self {
+        Self::from_parts(&["user", name])
     }
 
     /// The caller whom someone vouches for. Two clients of one subject are one owner.
-    pub fn principal(principal: &Principal) -> Self {
-        Self::hashed(&["principal", &principal.issuer, &principal.subject])
+    pub fn for_principal(principal: &Principal) -> Self {
+        Self::from_parts(&["principal", &principal.issuer, &principal.subject])
     }
 
     /// Sixteen hexadecimal digits.
@@ -31,7 +31,7 @@ impl Owner {
         &self.id
     }
 
-    fn hashed(parts: &[&str]) -> Self {
+    fn from_parts(parts: &[&str]) -> Self {
         Self {
             id: short_hash(parts),
         }
@@ -46,20 +46,20 @@ impl fmt::Display for Owner {
 
 /// Who owns what a caller saves.
 #[derive(Clone, Debug)]
-pub enum Owners {
+pub enum OwnershipPolicy {
     /// Everyone who reaches the server is this owner: a server for one person.
-    One(Owner),
+    Single(Owner),
     /// Each authenticated caller is an owner; a call without a principal is refused.
-    ByPrincipal,
+    PerPrincipal,
 }
 
-impl Owners {
+impl OwnershipPolicy {
     /// Finds the owner that a caller acts for.
-    pub fn of(&self, principal: Option<&Principal>) -> Result<Owner, ContextError> {
+    pub fn owner_for(&self, principal: Option<&Principal>) -> Result<Owner, ContextError> {
         match (self, principal) {
-            (Self::One(owner), _) => Ok(owner.clone()),
-            (Self::ByPrincipal, Some(principal)) => Ok(Owner::principal(principal)),
-            (Self::ByPrincipal, None) => Err(ContextError::refused(
+            (Self::Single(owner), _) => Ok(owner.clone()),
+            (Self::PerPrincipal, Some(principal)) => Ok(Owner::for_principal(principal)),
+            (Self::PerPrincipal, None) => Err(ContextError::invalid(
                 "this server keeps data for authenticated callers only; sign in first",
             )),
         }
@@ -90,12 +90,12 @@ mod tests {
 
     #[test]
     fn owners_differ_by_all_that_names_them() {
-        let ada = Owner::user("ada");
-        assert_eq!(ada, Owner::user("ada"));
+        let ada = Owner::for_user("ada");
+        assert_eq!(ada, Owner::for_user("ada"));
         let others = [
-            Owner::user("bob"),
-            Owner::principal(&Principal::new("user", "ada")),
-            Owner::principal(&Principal::new("use", "rada")),
+            Owner::for_user("bob"),
+            Owner::for_principal(&Principal::new("user", "ada")),
+            Owner::for_principal(&Principal::new("use", "rada")),
         ];
         assert!(others.iter().all(|other| *other != ada));
         assert_ne!(others[1], others[2]);
@@ -104,8 +104,8 @@ mod tests {
 
     #[test]
     fn a_caller_without_a_name_is_refused_where_names_matter() {
-        assert!(Owners::ByPrincipal.of(None).is_err());
-        let one = Owners::One(Owner::user("ada"));
-        assert_eq!(one.of(None).unwrap(), Owner::user("ada"));
+        assert!(OwnershipPolicy::PerPrincipal.owner_for(None).is_err());
+        let one = OwnershipPolicy::Single(Owner::for_user("ada"));
+        assert_eq!(one.owner_for(None).unwrap(), Owner::for_user("ada"));
     }
 }

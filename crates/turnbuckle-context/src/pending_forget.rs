@@ -2,56 +2,60 @@
 //!
 //! A process that finds the marker of a dead one finishes its work. The marker says what is to be deleted, and has no text of it.
 
-use std::io::{self, Read as _, Write as _};
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::{
+    io::{self, Read as _, Write as _},
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
 
 use rusqlite::ToSql;
 use serde::{Deserialize, Serialize};
 
-use crate::database::sync_folder;
-use crate::locked_file::LockedFile;
-use crate::memory::{Kind, erase};
-use crate::{ContextError, Database};
+use crate::{
+    ContextError, Database,
+    database::sync_parent_dir,
+    locked_file::LockedFile,
+    memory::{ItemKind, delete_where},
+};
 
 /// How long another process may work on the same database before this one gives up.
-const PATIENCE: Duration = Duration::from_secs(10);
-const PAUSE: Duration = Duration::from_millis(20);
-const SUFFIX: &str = "forget";
+const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
+const LOCK_RETRY_INTERVAL: Duration = Duration::from_millis(20);
+const MARKER_EXTENSION: &str = "forget";
 
 /// What is to be deleted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Pending {
+pub(crate) enum PendingDelete {
     /// One item.
     Item(String),
     /// Items of one kind or of all, last saved before a time.
-    Items { kind: Option<Kind>, before: i64 },
+    Items { kind: Option<ItemKind>, before: i64 },
     /// The database itself.
     File,
 }
 
 /// The marker of a forget that this process carries out: a line for each thing to delete.
 #[derive(Debug)]
-pub(crate) struct Marker {
+pub(crate) struct DeleteMarker {
     file: LockedFile,
-    pending: Vec<Pending>,
+    pending: Vec<PendingDelete>,
 }
 
 /// What a forget did to one database.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Erased {
+pub(crate) struct DeletedItems {
     pub(crate) items: u64,
     pub(crate) traceless: bool,
 }
 
-impl Marker {
+impl DeleteMarker {
     /// Adds to the marker of a database what is to be deleted, and waits until that is on the disk.
     ///
     /// `earlier` is the marker that is there already, if this process has taken it.
-    pub(crate) fn begin(
+    pub(crate) fn write(
         database: &Path,
-        pending: Pending,
+        pending: PendingDelete,
         earlier: Option<Self>,
     ) -> Result<Self, ContextError> {
         let path = marker_path(database);
@@ -66,7 +70,7 @@ impl Marker {
         let mut file = marker.file.file();
         let written = file.write_all(&line).and_then(|()| {
             file.sync_all()?;
-            sync_folder(&path)
+            sync_parent_dir(&path)
         });
         written.map_err(|error| ContextError::file(&path, error))?;
         marker.pending.push(pending);
@@ -74,16 +78,16 @@ impl Marker {
     }
 
     fn create(path: &Path) -> Result<Self, ContextError> {
-        let begun = Instant::now();
+        let started = Instant::now();
         loop {
             match LockedFile::create(path).map_err(|error| ContextError::file(path, error))? {
                 Some(file) => {
                     let pending = Vec::new();
                     return Ok(Self { file, pending });
                 }
-                None if begun.elapsed() < PATIENCE => std::thread::sleep(PAUSE),
+                None if started.elapsed() < LOCK_TIMEOUT => std::thread::sleep(LOCK_RETRY_INTERVAL),
                 None => {
-                    return Err(ContextError::refused(
+                    return Err(ContextError::invalid(
                         "another process forgets something in the same file; try again in a moment",
                     ));
                 }
@@ -92,7 +96,7 @@ impl Marker {
     }
 
     /// Takes the marker that a dead process left for a database.
-    pub(crate) fn abandoned(database: &Path) -> Result<Option<Self>, ContextError> {
+    pub(crate) fn take_abandoned(database: &Path) -> Result<Option<Self>, ContextError> {
         let path = marker_path(database);
         let failed = |error| ContextError::file(&path, error);
         // Most databases have none, and to look is cheaper than to open.
@@ -117,8 +121,8 @@ impl Marker {
     }
 
     /// Whether the database itself is to be removed.
-    pub(crate) fn is_of_file(&self) -> bool {
-        self.pending.contains(&Pending::File)
+    pub(crate) fn deletes_file(&self) -> bool {
+        self.pending.contains(&PendingDelete::File)
     }
 
     /// Removes the marker: no trace is left of what it names.
@@ -132,62 +136,68 @@ impl Marker {
 }
 
 /// Deletes items and their traces. The marker stays until no trace is left.
-pub(crate) fn forget_items(database: &Database, pending: &Pending) -> Result<Erased, ContextError> {
+pub(crate) fn delete_database_items(
+    database: &Database,
+    pending: &PendingDelete,
+) -> Result<DeletedItems, ContextError> {
     let earlier = finish_abandoned(database)?;
-    if earlier.is_none() && !is_any(database, pending)? {
+    if earlier.is_none() && !matches_any(database, pending)? {
         // A process that was killed while it saved may have left text behind the end of the log.
-        let traceless = database.truncate_log()?;
-        return Ok(Erased {
+        let traceless = database.truncate_wal()?;
+        return Ok(DeletedItems {
             items: 0,
             traceless,
         });
     }
-    let marker = Marker::begin(database.path(), pending.clone(), earlier)?;
-    let items = erase_pending(database, pending)?;
-    let left = scrub(database, marker)?;
-    Ok(Erased {
+    let marker = DeleteMarker::write(database.path(), pending.clone(), earlier)?;
+    let items = delete_pending(database, pending)?;
+    let left = vacuum_and_finish(database, marker)?;
+    Ok(DeletedItems {
         items,
         traceless: left.is_none(),
     })
 }
 
 /// Finishes what a dead process began to forget in a database. Returns the marker if traces are left.
-pub(crate) fn finish_abandoned(database: &Database) -> Result<Option<Marker>, ContextError> {
-    match Marker::abandoned(database.path())? {
+pub(crate) fn finish_abandoned(database: &Database) -> Result<Option<DeleteMarker>, ContextError> {
+    match DeleteMarker::take_abandoned(database.path())? {
         // A file that is to be removed is, before it is opened.
-        Some(marker) if !marker.is_of_file() => {
+        Some(marker) if !marker.deletes_file() => {
             for pending in &marker.pending {
-                erase_pending(database, pending)?;
+                delete_pending(database, pending)?;
             }
-            scrub(database, marker)
+            vacuum_and_finish(database, marker)
         }
         _ => Ok(None),
     }
 }
 
 /// Removes the traces of what was deleted, then the marker. Returns the marker if traces are left.
-fn scrub(database: &Database, marker: Marker) -> Result<Option<Marker>, ContextError> {
-    match database.scrub()? {
+fn vacuum_and_finish(
+    database: &Database,
+    marker: DeleteMarker,
+) -> Result<Option<DeleteMarker>, ContextError> {
+    match database.secure_vacuum()? {
         true => marker.finish().map(|()| None),
         false => Ok(Some(marker)),
     }
 }
 
 /// The databases in a folder that have a marker.
-pub(crate) fn marked(folder: &Path) -> Vec<PathBuf> {
+pub(crate) fn marked_databases(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let paths = entries.map(|entry| entry.path());
-    let markers = paths.filter(|path| path.extension().is_some_and(|end| end == SUFFIX));
+    let markers = paths.filter(|path| path.extension().is_some_and(|end| end == MARKER_EXTENSION));
     markers.map(|path| path.with_extension("db")).collect()
 }
 
-fn erase_pending(database: &Database, pending: &Pending) -> Result<u64, ContextError> {
+fn delete_pending(database: &Database, pending: &PendingDelete) -> Result<u64, ContextError> {
     with_condition(pending, |condition, parameters| {
-        erase(database, condition, parameters)
+        delete_where(database, condition, parameters)
     })
 }
 
-fn is_any(database: &Database, pending: &Pending) -> Result<bool, ContextError> {
+fn matches_any(database: &Database, pending: &PendingDelete) -> Result<bool, ContextError> {
     with_condition(pending, |condition, parameters| {
         database.read(|db| {
             let select = format!("SELECT 1 FROM item WHERE {condition}");
@@ -197,17 +207,17 @@ fn is_any(database: &Database, pending: &Pending) -> Result<bool, ContextError> 
 }
 
 fn with_condition<T>(
-    pending: &Pending,
+    pending: &PendingDelete,
     run: impl FnOnce(&str, &[(&str, &dyn ToSql)]) -> Result<T, ContextError>,
 ) -> Result<T, ContextError> {
     match pending {
-        Pending::Item(id) => run("id = :wanted", &[(":wanted", id)]),
-        Pending::Items { kind, before } => {
-            let kind = kind.map(Kind::as_str);
+        PendingDelete::Item(id) => run("id = :wanted", &[(":wanted", id)]),
+        PendingDelete::Items { kind, before } => {
+            let kind = kind.map(ItemKind::as_str);
             let condition = "kind = coalesce(:kind, kind) AND updated < :before";
             run(condition, &[(":kind", &kind), (":before", before)])
         }
-        Pending::File => run("true", &[]),
+        PendingDelete::File => run("true", &[]),
     }
 }
 
@@ -217,5 +227,5 @@ fn is_read_only(error: &io::Error) -> bool {
 }
 
 fn marker_path(database: &Path) -> PathBuf {
-    database.with_extension(SUFFIX)
+    database.with_extension(MARKER_EXTENSION)
 }

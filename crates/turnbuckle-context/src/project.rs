@@ -3,18 +3,22 @@
 //! A project is the repository around a folder, or else the folder itself. The worktrees of one repository are one
 //! project; its remote is not asked, since any folder can claim any remote.
 
-use std::ffi::OsStr;
-use std::path::{Component, Path, PathBuf};
+use std::{
+    ffi::OsStr,
+    path::{Component, Path, PathBuf},
+};
 
-use crate::answer::visible;
-use crate::folder::{EntryKind, Folder};
-use crate::owner::short_hash;
-use crate::{ContextError, Redactor};
+use crate::{
+    ContextError, Redactor,
+    answer::sanitize,
+    folder::{DirEntryKind, DirHandle},
+    owner::short_hash,
+};
 
 /// The longest file of a repository that is read to find out about it.
-const MOST_BYTES: u64 = 8 * 1024;
+const MAX_GIT_FILE_BYTES: u64 = 8 * 1024;
 /// The branch of what is under no version control.
-const NO_BRANCH: &str = "default";
+const DEFAULT_BRANCH: &str = "default";
 
 /// A project, as seen from one of its folders. All paths are canonical.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,30 +32,30 @@ pub struct Project {
 
 impl Project {
     /// Finds the project of a folder, given by its absolute path.
-    pub fn at(path: &str) -> Result<Self, ContextError> {
-        let folder = canonical_folder(path)?;
+    pub fn find(path: &str) -> Result<Self, ContextError> {
+        let folder = canonical_dir(path)?;
         let Some((checkout, git)) = find_git(&folder)? else {
             return Ok(Self::new(
                 folder.clone(),
                 folder.clone(),
                 folder,
-                NO_BRANCH.to_owned(),
+                DEFAULT_BRANCH.to_owned(),
             ));
         };
-        let branch = git.folder.as_ref().and_then(branch);
-        let branch = branch.unwrap_or_else(|| NO_BRANCH.to_owned());
+        let branch = git.folder.as_ref().and_then(head_branch);
+        let branch = branch.unwrap_or_else(|| DEFAULT_BRANCH.to_owned());
         let root = git.main_checkout.unwrap_or_else(|| checkout.clone());
         Ok(Self::new(root, checkout, folder, branch))
     }
 
     /// The project whose root was this folder, whether it is still there or not. It has no files.
-    pub fn remembered(root: &str) -> Result<Self, ContextError> {
-        let root = plain_absolute(root)?;
+    pub fn from_stored(root: &str) -> Result<Self, ContextError> {
+        let root = normalize_absolute(root)?;
         Ok(Self::new(
             root.clone(),
             root.clone(),
             root,
-            NO_BRANCH.to_owned(),
+            DEFAULT_BRANCH.to_owned(),
         ))
     }
 
@@ -95,46 +99,46 @@ impl Project {
 /// What a `.git` says.
 struct Git {
     /// Where `HEAD` is, as far as that is believed.
-    folder: Option<Folder>,
+    folder: Option<DirHandle>,
     /// The checkout of the repository that this is a worktree of.
     main_checkout: Option<PathBuf>,
 }
 
-fn canonical_folder(path: &str) -> Result<PathBuf, ContextError> {
-    let path = plain_absolute(path)?;
+fn canonical_dir(path: &str) -> Result<PathBuf, ContextError> {
+    let path = normalize_absolute(path)?;
     let canonical = path.canonicalize().map_err(|error| {
-        ContextError::refused(format!(
+        ContextError::invalid(format!(
             "`{}` cannot be used as a project ({error}); give the absolute path of an existing folder",
-            shown(&path)
+            display_path(&path)
         ))
     })?;
     if !canonical.is_dir() {
-        return Err(ContextError::refused(format!(
+        return Err(ContextError::invalid(format!(
             "`{}` is a file; give the absolute path of the project's folder",
-            shown(&path)
+            display_path(&path)
         )));
     }
     Ok(canonical)
 }
 
 /// A path as a message shows it.
-fn shown(path: &Path) -> String {
-    visible(&path.to_string_lossy()).into_owned()
+fn display_path(path: &Path) -> String {
+    sanitize(&path.to_string_lossy()).into_owned()
 }
 
 /// An absolute path without `.` and `..`, as text says it.
-fn plain_absolute(path: &str) -> Result<PathBuf, ContextError> {
+fn normalize_absolute(path: &str) -> Result<PathBuf, ContextError> {
     let path = Path::new(path.trim_end_matches('\n'));
     if !path.is_absolute() {
-        return Err(ContextError::refused(format!(
+        return Err(ContextError::invalid(format!(
             "`{}` is not absolute; give the absolute path of the project's folder",
-            shown(path)
+            display_path(path)
         )));
     }
     if path.components().any(|part| part == Component::ParentDir) {
-        return Err(ContextError::refused(format!(
+        return Err(ContextError::invalid(format!(
             "`{}` has `..` in it; give the path of the project's folder without it",
-            shown(path)
+            display_path(path)
         )));
     }
     Ok(path.components().collect())
@@ -143,23 +147,23 @@ fn plain_absolute(path: &str) -> Result<PathBuf, ContextError> {
 /// Finds the repository around a folder. It is read by open folders: a link that takes the place of a part of the path
 /// is not followed.
 fn find_git(folder: &Path) -> Result<Option<(PathBuf, Git)>, ContextError> {
-    let folders = Folder::open_with_parents(folder).map_err(|error| {
-        ContextError::refused(format!(
+    let folders = DirHandle::open_with_parents(folder).map_err(|error| {
+        ContextError::invalid(format!(
             "`{}` cannot be used as a project ({error}); it may have changed just now, so try again",
-            shown(folder)
+            display_path(folder)
         ))
     })?;
     // The outermost comes first there, and last here.
     let with_paths = folders.iter().rev().zip(folder.ancestors());
     let mut found =
-        with_paths.filter_map(|(open, path)| Some((path.to_owned(), git_of(open, path)?)));
+        with_paths.filter_map(|(open, path)| Some((path.to_owned(), read_git(open, path)?)));
     Ok(found.next())
 }
 
-fn git_of(checkout: &Folder, path: &Path) -> Option<Git> {
+fn read_git(checkout: &DirHandle, path: &Path) -> Option<Git> {
     let name = OsStr::new(".git");
-    if checkout.stat(name).ok()?.kind == EntryKind::Folder {
-        let folder = checkout.enter(name).ok()?;
+    if checkout.stat(name).ok()?.kind == DirEntryKind::Dir {
+        let folder = checkout.open_dir(name).ok()?;
         let has_head = folder.stat(OsStr::new("HEAD")).is_ok();
         return has_head.then_some(Git {
             folder: Some(folder),
@@ -168,16 +172,16 @@ fn git_of(checkout: &Folder, path: &Path) -> Option<Git> {
     }
     let text = read_small(checkout, ".git")?;
     let named = text.strip_prefix("gitdir:")?.trim();
-    let place = path.join(named).canonicalize().ok()?;
-    let folder = Folder::open(&place).ok()?;
+    let git_path = path.join(named).canonicalize().ok()?;
+    let folder = DirHandle::open(&git_path).ok()?;
     if links_back(&path.join(".git"), &folder) {
         return Some(Git {
-            main_checkout: main_checkout(&folder, &place),
+            main_checkout: main_checkout(&folder, &git_path),
             folder: Some(folder),
         });
     }
     Some(Git {
-        folder: Some(folder).filter(|_| is_module(path, &place)),
+        folder: Some(folder).filter(|_| is_submodule_dir(path, &git_path)),
         main_checkout: None,
     })
 }
@@ -185,31 +189,31 @@ fn git_of(checkout: &Folder, path: &Path) -> Option<Git> {
 /// Whether a repository says that this is a worktree of it.
 ///
 /// Any folder can say that it is a worktree of a repository. It is believed if the repository says so as well.
-fn links_back(entry: &Path, folder: &Folder) -> bool {
+fn links_back(entry: &Path, folder: &DirHandle) -> bool {
     let back = read_small(folder, "gitdir");
     let back = back.and_then(|back| Path::new(back.trim()).canonicalize().ok());
     back.is_some_and(|back| back == entry)
 }
 
 /// Whether this is where a repository around a checkout keeps what belongs to a submodule.
-fn is_module(checkout: &Path, folder: &Path) -> bool {
+fn is_submodule_dir(checkout: &Path, folder: &Path) -> bool {
     let mut around = checkout.ancestors().skip(1);
     around.any(|around| folder.starts_with(around.join(".git/modules")))
 }
 
 /// The checkout of the repository that a worktree belongs to, whose own folder this is.
-fn main_checkout(folder: &Folder, place: &Path) -> Option<PathBuf> {
+fn main_checkout(folder: &DirHandle, git_path: &Path) -> Option<PathBuf> {
     let common = read_small(folder, "commondir")?;
-    let common = place.join(common.trim()).canonicalize().ok()?;
+    let common = git_path.join(common.trim()).canonicalize().ok()?;
     // The worktree's own folder is in the repository that it names.
-    if place.parent()? != common.join("worktrees") || !common.ends_with(".git") {
+    if git_path.parent()? != common.join("worktrees") || !common.ends_with(".git") {
         return None;
     }
     common.parent().map(Path::to_owned)
 }
 
 /// The branch that `HEAD` names. It goes into everything that is kept, so it loses its secrets here.
-fn branch(git: &Folder) -> Option<String> {
+fn head_branch(git: &DirHandle) -> Option<String> {
     let head = read_small(git, "HEAD")?;
     let head = head.trim();
     let Some(name) = head.strip_prefix("ref:") else {
@@ -227,8 +231,8 @@ fn branch(git: &Folder) -> Option<String> {
 }
 
 /// Reads a file that should have a line or two. A link may lead to what is nobody's business here.
-fn read_small(folder: &Folder, name: &str) -> Option<String> {
-    let bytes = folder.read_small(name, MOST_BYTES).ok()?;
+fn read_small(folder: &DirHandle, name: &str) -> Option<String> {
+    let bytes = folder.read_small(name, MAX_GIT_FILE_BYTES).ok()?;
     String::from_utf8(bytes).ok()
 }
 

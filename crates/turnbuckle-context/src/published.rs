@@ -7,117 +7,124 @@
 mod look;
 mod skills;
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, PoisonError};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{Arc, PoisonError},
+};
 
+use look::{FileSnapshot, ListedResource, ResourceTarget};
 use tokio::sync::Mutex;
 use turnbuckle_protocol::Principal;
-use turnbuckle_server::middleware::{Answer, Middleware, Next, Operation};
-use turnbuckle_server::{Context, Resource, Server};
+use turnbuckle_server::{
+    Context, Resource, Server,
+    middleware::{Middleware, Next, Operation, OperationResponse},
+};
 
-use crate::desk::Desk;
-use crate::{Owner, Owners, resources};
-use look::{Entry, Seen, Target};
+use crate::{Owner, OwnershipPolicy, desk::AppState, resources};
 
 /// Resources that are listed of one owner: the newest. Templates reach the others.
-const MOST_LISTED: usize = 500;
-/// Owners whose resources are listed; those of whoever was here longest ago are put away first.
-const MOST_OWNERS: usize = 64;
+const MAX_LISTED: usize = 500;
+/// Maximum number of owners with listed resources; the least recently used list is evicted first.
+const MAX_OWNERS: usize = 64;
 
 /// What is listed, by owner.
-pub(crate) struct Published {
+pub(crate) struct ResourceSync {
     by_principal: bool,
-    shelves: std::sync::Mutex<Shelves>,
+    lists: std::sync::Mutex<OwnerLists>,
 }
 
 #[derive(Default)]
-struct Shelves {
-    of: HashMap<Owner, (u64, Arc<Mutex<Shelf>>)>,
+struct OwnerLists {
+    by_owner: HashMap<Owner, (u64, Arc<Mutex<OwnerList>>)>,
     uses: u64,
 }
 
 /// What is listed of one owner.
 #[derive(Default)]
-struct Shelf {
-    is_known: bool,
-    seen: HashMap<String, Seen>,
+struct OwnerList {
+    has_template: bool,
+    snapshots: HashMap<String, FileSnapshot>,
     /// The addresses that are offered, with the titles and the versions of their contents.
-    offered: BTreeMap<String, (String, u64)>,
-    skills: skills::Offered,
+    published: BTreeMap<String, (String, u64)>,
+    skills: skills::PublishedSkills,
 }
 
-impl Published {
-    pub(crate) fn new(owners: &Owners) -> Self {
+impl ResourceSync {
+    pub(crate) fn new(owners: &OwnershipPolicy) -> Self {
         Self {
-            by_principal: matches!(owners, Owners::ByPrincipal),
-            shelves: std::sync::Mutex::default(),
+            by_principal: matches!(owners, OwnershipPolicy::PerPrincipal),
+            lists: std::sync::Mutex::default(),
         }
     }
 
     /// Looks at the files of a caller, and offers what is there.
-    pub(crate) async fn refresh(&self, desk: &Desk, server: &Server, who: Option<&Principal>) {
+    pub(crate) async fn refresh(&self, state: &AppState, server: &Server, who: Option<&Principal>) {
         // Whoever owns nothing is shown nothing.
-        let Ok(owner) = desk.owners().of(who) else {
+        let Ok(owner) = state.ownership().owner_for(who) else {
             return;
         };
-        let (shelf, put_away) = self.lock().shelf(&owner);
-        if let Some((owner, shelf)) = put_away {
-            self.clear(server, &owner, &*shelf.lock().await);
+        let (list, evicted) = self.lock().list_for(&owner);
+        if let Some((owner, list)) = evicted {
+            self.clear(server, &owner, &*list.lock().await);
         }
         // One at a time for each owner, so that news come in the order in which they happen.
-        let mut shelf = shelf.lock().await;
-        let seen = std::mem::take(&mut shelf.seen);
+        let mut list = list.lock().await;
+        let snapshots = std::mem::take(&mut list.snapshots);
         let its_owner = owner.clone();
-        let looked = desk.block_read(&owner, move |desk| look::look(desk, &its_owner, seen));
-        let seen = match looked.await {
-            Ok(seen) => seen,
+        let scanned = state.run_read(&owner, move |state| {
+            look::scan(state, &its_owner, snapshots)
+        });
+        let snapshots = match scanned.await {
+            Ok(snapshots) => snapshots,
             Err(error) => {
                 tracing::warn!(%error, "what is published could not be looked at");
                 return;
             }
         };
-        if self.by_principal && !shelf.is_known {
+        if self.by_principal && !list.has_template {
             let its_owner = owner.clone();
-            let template = resources::collection(desk, &owner);
+            let template = resources::collection_template(state, &owner);
             server.add_template(template.visible_to(move |who| is_owner(&its_owner, who)));
-            shelf.is_known = true;
+            list.has_template = true;
         }
-        self.offer(desk, server, &owner, &mut shelf, &seen);
-        shelf.seen = seen;
+        self.update(state, server, &owner, &mut list, &snapshots);
+        list.snapshots = snapshots;
     }
 
     /// Offers nothing of an owner any longer. Templates of everyone still reach what is theirs.
-    fn clear(&self, server: &Server, owner: &Owner, shelf: &Shelf) {
-        server.change_resources(shelf.offered.keys(), []);
+    fn clear(&self, server: &Server, owner: &Owner, list: &OwnerList) {
+        server.change_resources(list.published.keys(), []);
         if self.by_principal {
-            server.remove_template(&resources::collection_template(owner));
+            server.remove_template(&resources::collection_uri_template(owner));
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Shelves> {
-        self.shelves.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> std::sync::MutexGuard<'_, OwnerLists> {
+        self.lists.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn offer(
+    fn update(
         &self,
-        desk: &Desk,
+        state: &AppState,
         server: &Server,
         owner: &Owner,
-        shelf: &mut Shelf,
-        seen: &HashMap<String, Seen>,
+        list: &mut OwnerList,
+        snapshots: &HashMap<String, FileSnapshot>,
     ) {
-        let wanted = newest(seen);
-        let gone: Vec<_> = shelf
-            .offered
+        let wanted = newest(snapshots);
+        let gone: Vec<_> = list
+            .published
             .keys()
             .filter(|uri| !wanted.contains_key(*uri))
             .collect();
-        let before = |entry: &Entry| shelf.offered.get(&entry.uri);
+        let before = |entry: &ListedResource| list.published.get(&entry.uri);
         let new = wanted.values().filter(|entry| {
             // What has got another title is listed anew.
             before(entry).is_none_or(|(title, _)| *title != entry.title)
         });
-        let new: Vec<_> = new.map(|entry| self.resource(desk, owner, entry)).collect();
+        let new: Vec<_> = new
+            .map(|entry| self.resource(state, owner, entry))
+            .collect();
         let changed = wanted
             .values()
             .filter(|entry| before(entry).is_some_and(|(_, version)| *version != entry.version));
@@ -130,22 +137,26 @@ impl Published {
         }
         // A server that this one is mounted in need not have any.
         if !self.by_principal && server.has_skills() {
-            shelf.skills.offer(server, seen);
+            list.skills.update(server, snapshots);
         }
-        shelf.offered = wanted
+        list.published = wanted
             .into_iter()
             .map(|(uri, entry)| (uri, (entry.title.clone(), entry.version)))
             .collect();
     }
 
-    fn resource(&self, desk: &Desk, owner: &Owner, entry: &Entry) -> Resource {
-        let (desk, target) = (desk.clone(), entry.target.clone());
+    fn resource(&self, state: &AppState, owner: &Owner, entry: &ListedResource) -> Resource {
+        let (state, target) = (state.clone(), entry.target.clone());
         let read = move |cx: Context| {
-            let (desk, target) = (desk.clone(), target.clone());
+            let (state, target) = (state.clone(), target.clone());
             async move {
                 match target {
-                    Target::Item(kind, id) => resources::read_item(&desk, kind, id, &cx).await,
-                    Target::Collection(name) => resources::read_collection(&desk, name, &cx).await,
+                    ResourceTarget::Item(kind, id) => {
+                        resources::read_item(&state, kind, id, &cx).await
+                    }
+                    ResourceTarget::Collection(name) => {
+                        resources::read_collection(&state, name, &cx).await
+                    }
                 }
             }
         };
@@ -161,66 +172,70 @@ impl Published {
 }
 
 fn is_owner(owner: &Owner, who: Option<&Principal>) -> bool {
-    who.is_some_and(|who| Owner::principal(who) == *owner)
+    who.is_some_and(|who| Owner::for_principal(who) == *owner)
 }
 
-type PutAway = (Owner, Arc<Mutex<Shelf>>);
+type EvictedList = (Owner, Arc<Mutex<OwnerList>>);
 
-impl Shelves {
+impl OwnerLists {
     /// The shelf of an owner, and one to be put away because there are too many.
-    fn shelf(&mut self, owner: &Owner) -> (Arc<Mutex<Shelf>>, Option<PutAway>) {
+    fn list_for(&mut self, owner: &Owner) -> (Arc<Mutex<OwnerList>>, Option<EvictedList>) {
         self.uses += 1;
-        let (used, shelf) = self.of.entry(owner.clone()).or_default();
+        let (used, list) = self.by_owner.entry(owner.clone()).or_default();
         *used = self.uses;
-        let shelf = shelf.clone();
-        (shelf, self.make_room())
+        let list = list.clone();
+        (list, self.evict())
     }
 
-    fn make_room(&mut self) -> Option<PutAway> {
-        if self.of.len() <= MOST_OWNERS {
+    fn evict(&mut self) -> Option<EvictedList> {
+        if self.by_owner.len() <= MAX_OWNERS {
             return None;
         }
-        let oldest = self.of.iter().min_by_key(|(_, (used, _))| *used);
+        let oldest = self.by_owner.iter().min_by_key(|(_, (used, _))| *used);
         let oldest = oldest.map(|(owner, _)| owner.clone())?;
-        let (owner, (_, shelf)) = self.of.remove_entry(&oldest)?;
-        Some((owner, shelf))
+        let (owner, (_, list)) = self.by_owner.remove_entry(&oldest)?;
+        Some((owner, list))
     }
 }
 
 /// The newest of all that was seen, by address.
-fn newest(seen: &HashMap<String, Seen>) -> BTreeMap<String, &Entry> {
-    let mut all: Vec<&Entry> = seen.values().flat_map(|seen| &seen.entries).collect();
+fn newest(snapshots: &HashMap<String, FileSnapshot>) -> BTreeMap<String, &ListedResource> {
+    let mut all: Vec<&ListedResource> = snapshots
+        .values()
+        .flat_map(|file| &file.resources)
+        .collect();
     all.sort_by_key(|entry| (std::cmp::Reverse(entry.version), &entry.uri));
-    all.truncate(MOST_LISTED);
+    all.truncate(MAX_LISTED);
     all.into_iter()
         .map(|entry| (entry.uri.clone(), entry))
         .collect()
 }
 
 /// The layer that looks before lists are answered.
-pub(crate) struct Layer {
-    desk: Arc<Desk>,
+pub(crate) struct ResourceSyncLayer {
+    state: Arc<AppState>,
 }
 
-impl Layer {
-    pub(crate) fn new(desk: &Desk) -> Self {
+impl ResourceSyncLayer {
+    pub(crate) fn new(state: &AppState) -> Self {
         Self {
-            desk: Arc::new(desk.clone()),
+            state: Arc::new(state.clone()),
         }
     }
 }
 
-impl Middleware for Layer {
+impl Middleware for ResourceSyncLayer {
     fn handle<'a>(
         &'a self,
         operation: Operation,
         next: Next,
-    ) -> std::pin::Pin<Box<dyn Future<Output = Answer> + Send + 'a>> {
+    ) -> std::pin::Pin<Box<dyn Future<Output = OperationResponse> + Send + 'a>> {
         Box::pin(async move {
-            if concerns_lists(&operation) {
-                let (desk, server) = (&self.desk, operation.server());
-                desk.published()
-                    .refresh(desk, server, operation.principal())
+            if depends_on_lists(&operation) {
+                let (state, server) = (&self.state, operation.server());
+                state
+                    .resource_sync()
+                    .refresh(state, server, operation.principal())
                     .await;
             }
             next.run().await
@@ -229,7 +244,7 @@ impl Middleware for Layer {
 }
 
 /// Says whether an answer depends on what is listed.
-fn concerns_lists(operation: &Operation) -> bool {
+fn depends_on_lists(operation: &Operation) -> bool {
     match operation.method() {
         "resources/list" | "resources/templates/list" | "skills/list" | "subscriptions/listen" => {
             true
@@ -241,10 +256,10 @@ fn concerns_lists(operation: &Operation) -> bool {
     }
 }
 
-impl Desk {
+impl AppState {
     /// Looks at the files of a caller after they were changed, and tells clients of it.
-    pub(crate) async fn publish(&self, cx: &Context) {
-        self.published()
+    pub(crate) async fn sync_resources(&self, cx: &Context) {
+        self.resource_sync()
             .refresh(self, cx.server(), cx.principal())
             .await;
     }

@@ -9,19 +9,21 @@ mod member;
 mod plain;
 mod rule;
 
-use std::borrow::Cow;
-use std::collections::BTreeMap;
-use std::ops::Range;
-use std::sync::{Arc, LazyLock};
+use std::{
+    borrow::Cow,
+    collections::BTreeMap,
+    ops::Range,
+    sync::{Arc, LazyLock},
+};
 
 use aho_corasick::{AhoCorasick, AhoCorasickBuilder, AhoCorasickKind, MatchKind, StartKind};
 use serde::Deserialize;
 
-use self::rule::{Rule, Scope};
+use self::rule::{RuleScope, SecretRule};
 
 const MARKER: &str = "[REDACTED:";
 /// A marker may lay open what another secret had covered; that is rare, and deeper than this it is not looked for.
-const MOST_PASSES: usize = 4;
+const MAX_PASSES: usize = 4;
 
 static STANDARD: LazyLock<Redactor> = LazyLock::new(|| {
     Redactor::from_rules(include_str!("redact/rules.toml")).expect("a test reads these rules")
@@ -30,7 +32,7 @@ static STANDARD: LazyLock<Redactor> = LazyLock::new(|| {
 /// Takes secrets out of text.
 #[derive(Debug)]
 pub struct Redactor {
-    rules: Vec<Rule>,
+    rules: Vec<SecretRule>,
     /// Finds the keywords of all rules at once, and markers that are there already.
     keywords: AhoCorasick,
     /// Which rules a keyword belongs to. The marker is the last keyword, and belongs to none.
@@ -41,31 +43,31 @@ pub struct Redactor {
 
 /// A text without secrets.
 #[derive(Clone, Debug)]
-pub struct Redacted<'t> {
+pub struct RedactedText<'t> {
     /// The text; it is borrowed if there was nothing to take out.
     pub text: Cow<'t, str>,
     /// What was taken out, in the order of the text.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<SecretFinding>,
 }
 
 /// A secret that was taken out.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
-pub struct Finding {
+pub struct SecretFinding {
     /// Which kind: the id of the rule, `github-pat` for example.
     pub rule: Arc<str>,
 }
 
 /// Where a secret is, and the rank of its rule.
 #[derive(Clone, Debug)]
-struct Span {
+struct SecretSpan {
     range: Range<usize>,
     rule: usize,
 }
 
 /// What a look at a text gave.
-struct Search {
-    spans: Vec<Span>,
+struct ScanResult {
+    spans: Vec<SecretSpan>,
     /// Bytes that rules were tried on, each rule counted for itself: at most the length of the text for each.
     #[cfg_attr(not(test), expect(dead_code, reason = "tests bound the effort by it"))]
     scanned: usize,
@@ -73,9 +75,9 @@ struct Search {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Rules {
+struct RuleFile {
     parts: BTreeMap<String, String>,
-    rule: Vec<Rule>,
+    rule: Vec<SecretRule>,
 }
 
 impl Redactor {
@@ -85,8 +87,8 @@ impl Redactor {
     }
 
     fn from_rules(rules: &str) -> Result<Self, Box<dyn std::error::Error>> {
-        let Rules { parts, mut rule } = toml::from_str(rules)?;
-        rule.iter_mut().for_each(|rule| rule.put_in(&parts));
+        let RuleFile { parts, mut rule } = toml::from_str(rules)?;
+        rule.iter_mut().for_each(|rule| rule.expand_parts(&parts));
         let rules = rule;
         let mut by_keyword = BTreeMap::<String, Vec<usize>>::new();
         for (number, rule) in rules.iter().enumerate() {
@@ -115,17 +117,17 @@ impl Redactor {
     }
 
     /// Takes every secret out of a text. A text that was redacted is not changed again.
-    pub fn redact<'t>(&self, text: &'t str) -> Redacted<'t> {
-        let mut redacted = Redacted {
+    pub fn redact<'t>(&self, text: &'t str) -> RedactedText<'t> {
+        let mut redacted = RedactedText {
             text: Cow::Borrowed(text),
             findings: Vec::new(),
         };
-        for _ in 0..MOST_PASSES {
+        for _ in 0..MAX_PASSES {
             let spans = merge(self.find(&redacted.text).spans);
             if spans.is_empty() {
                 break;
             }
-            let next = self.take_out(&redacted.text, &spans);
+            let next = self.replace(&redacted.text, &spans);
             redacted.findings.extend(next.findings);
             redacted.text = Cow::Owned(next.text.into_owned());
         }
@@ -133,17 +135,17 @@ impl Redactor {
     }
 
     /// Looks for keywords, and where one is met, for the secrets of its rules.
-    fn find(&self, text: &str) -> Search {
+    fn find(&self, text: &str) -> ScanResult {
         let mut spans = Vec::new();
         let mut scanned = 0;
         // What a rule has looked at already: a line with many keywords is looked at once.
         let mut seen = vec![0; self.rules.len()];
-        let mut markers = Markers::default();
+        let mut markers = MarkerSpans::default();
         let mut line = 0..0;
         for hit in self.keywords.find_overlapping_iter(text) {
             let rules = &self.rules_of[hit.pattern().as_usize()];
             if rules.is_empty() {
-                markers.note(text, hit.start());
+                markers.record(text, hit.start());
                 continue;
             }
             if !line.contains(&hit.start()) {
@@ -155,8 +157,8 @@ impl Redactor {
                     continue;
                 }
                 let part = match rule.scope {
-                    Scope::Line => line.clone(),
-                    Scope::Text => 0..text.len(),
+                    RuleScope::Line => line.clone(),
+                    RuleScope::Text => 0..text.len(),
                 };
                 seen[number] = part.end;
                 scanned += part.len();
@@ -170,26 +172,26 @@ impl Redactor {
             spans.extend(found.map(|found| (number, found)));
         }
         let allowed = spans.into_iter().filter(|(_, found)| {
-            !markers.holds(found.whole.start) && !markers.touches(&found.secret)
+            !markers.contains(found.whole.start) && !markers.overlaps(&found.secret)
         });
-        let span = |(rule, found): (usize, rule::Match)| Span {
+        let span = |(rule, found): (usize, rule::SecretMatch)| SecretSpan {
             range: found.secret,
             rule,
         };
         let spans = allowed.map(span).collect();
-        Search { spans, scanned }
+        ScanResult { spans, scanned }
     }
 
     /// Puts a marker in the place of each span, and as many line breaks as were in it.
-    fn take_out<'t>(&self, text: &'t str, spans: &[Span]) -> Redacted<'t> {
-        let id = |span: &Span| &self.rules[span.rule].id;
-        let finding = |span: &Span| Finding {
+    fn replace<'t>(&self, text: &'t str, spans: &[SecretSpan]) -> RedactedText<'t> {
+        let id = |span: &SecretSpan| &self.rules[span.rule].id;
+        let finding = |span: &SecretSpan| SecretFinding {
             rule: Arc::clone(id(span)),
         };
         let findings = spans.iter().map(finding).collect();
         if spans.is_empty() {
             let text = Cow::Borrowed(text);
-            return Redacted { text, findings };
+            return RedactedText { text, findings };
         }
         let mut out = String::with_capacity(text.len());
         let mut done = 0;
@@ -202,11 +204,11 @@ impl Redactor {
         }
         out.push_str(&text[done..]);
         let text = Cow::Owned(out);
-        Redacted { text, findings }
+        RedactedText { text, findings }
     }
 }
 
-impl Redacted<'_> {
+impl RedactedText<'_> {
     /// Counts what was taken out, by kind.
     pub fn count_into(&self, counts: &mut BTreeMap<Arc<str>, usize>) {
         for finding in &self.findings {
@@ -217,10 +219,10 @@ impl Redacted<'_> {
 
 /// The markers that a text brought along, in its order.
 #[derive(Default)]
-struct Markers(Vec<Range<usize>>);
+struct MarkerSpans(Vec<Range<usize>>);
 
-impl Markers {
-    fn note(&mut self, text: &str, start: usize) {
+impl MarkerSpans {
+    fn record(&mut self, text: &str, start: usize) {
         let name = &text[start + MARKER.len()..];
         let is_name = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
         let length = name.bytes().take_while(|byte| is_name(*byte)).count();
@@ -229,11 +231,11 @@ impl Markers {
         }
     }
 
-    fn holds(&self, place: usize) -> bool {
-        self.touches(&(place..place + 1))
+    fn contains(&self, place: usize) -> bool {
+        self.overlaps(&(place..place + 1))
     }
 
-    fn touches(&self, range: &Range<usize>) -> bool {
+    fn overlaps(&self, range: &Range<usize>) -> bool {
         let after = self.0.partition_point(|marker| marker.end <= range.start);
         self.0
             .get(after)
@@ -242,9 +244,9 @@ impl Markers {
 }
 
 /// Joins findings that overlap; the rule of the best rank gives its name.
-fn merge(mut spans: Vec<Span>) -> Vec<Span> {
+fn merge(mut spans: Vec<SecretSpan>) -> Vec<SecretSpan> {
     spans.sort_unstable_by_key(|span| (span.range.start, span.rule));
-    let mut merged: Vec<Span> = Vec::with_capacity(spans.len());
+    let mut merged: Vec<SecretSpan> = Vec::with_capacity(spans.len());
     for span in spans {
         match merged.last_mut() {
             Some(last) if span.range.start < last.range.end => {

@@ -1,17 +1,19 @@
 //! The context server, put together.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use turnbuckle_server::{Server, Skills};
 
-use crate::desk::{Desk, Habits};
-use crate::embedding::Embedder;
-use crate::memory::HalfLife;
-use crate::{Library, Owners, Trace, debug_log_resources, prompts, published, resources, tools};
+use crate::{
+    CallLog, DataDir, OwnershipPolicy, debug_log_resources,
+    desk::{AppState, ServerConfig},
+    embedding::Embedder,
+    memory::HalfLife,
+    prompts, published, resources, tools,
+};
 
 /// What each of several owners may keep, in bytes.
-const QUOTA: u64 = 4 << 30;
+const DEFAULT_QUOTA_BYTES: u64 = 4 << 30;
 /// What a model is told about the server before it uses it.
 const INSTRUCTIONS: &str = "\
 Memory that outlives this conversation, and search in repositories. project_path is the absolute path of the project.
@@ -25,44 +27,44 @@ Answers are short: content_mode \"full\" or the resource of an id shows all of i
 /// A server that remembers, and knows its way around repositories.
 ///
 /// ```
-/// use turnbuckle_context::{ContextServer, Library, Owner, Owners};
+/// use turnbuckle_context::{ContextServer, DataDir, Owner, OwnershipPolicy};
 ///
-/// let library = Library::new("/var/lib/context");
-/// let server = ContextServer::new(library, Owners::One(Owner::user("ada"))).build();
+/// let library = DataDir::new("/var/lib/context");
+/// let server = ContextServer::new(library, OwnershipPolicy::Single(Owner::for_user("ada"))).build();
 /// ```
 #[must_use = "it serves nothing before it is built"]
 pub struct ContextServer {
-    library: Library,
-    owners: Owners,
+    data_dir: DataDir,
+    owners: OwnershipPolicy,
     embedder: Option<Arc<dyn Embedder>>,
     half_life: HalfLife,
-    first_index: Duration,
-    deadline: Duration,
-    index_deadline: Duration,
+    first_index_timeout: Duration,
+    call_timeout: Duration,
+    index_timeout: Duration,
     quota: Option<u64>,
 }
 
 impl ContextServer {
     /// Serves what is kept in a library, to its owners.
-    pub fn new(library: Library, owners: Owners) -> Self {
+    pub fn new(data_dir: DataDir, owners: OwnershipPolicy) -> Self {
         let quota = match owners {
-            Owners::One(_) => None,
-            Owners::ByPrincipal => Some(QUOTA),
+            OwnershipPolicy::Single(_) => None,
+            OwnershipPolicy::PerPrincipal => Some(DEFAULT_QUOTA_BYTES),
         };
         Self {
-            library,
+            data_dir,
             owners,
             embedder: None,
             half_life: HalfLife::default(),
-            first_index: Duration::from_secs(5),
-            deadline: Duration::from_secs(30),
-            index_deadline: Duration::from_secs(30 * 60),
+            first_index_timeout: Duration::from_secs(5),
+            call_timeout: Duration::from_secs(30),
+            index_timeout: Duration::from_secs(30 * 60),
             quota,
         }
     }
 
     /// Lets embeddings take part in searches. By default there are none, and words alone decide.
-    pub fn embeddings(mut self, embedder: Arc<dyn Embedder>) -> Self {
+    pub fn embedder(mut self, embedder: Arc<dyn Embedder>) -> Self {
         self.embedder = Some(embedder);
         self
     }
@@ -76,22 +78,22 @@ impl ContextServer {
     /// Limits how long a search may take to index a project that nobody has indexed; by default five seconds.
     ///
     /// What takes longer is left to `index_repository`, which the answer asks for.
-    pub fn first_index(mut self, limit: Duration) -> Self {
-        self.first_index = limit;
+    pub fn first_index_timeout(mut self, limit: Duration) -> Self {
+        self.first_index_timeout = limit;
         self
     }
 
     /// Limits how long a call waits for its turn, and how long a search then takes; by default thirty seconds each.
     ///
     /// What takes longer is stopped, and the answer says so. What a caller has saved by then is saved.
-    pub fn deadline(mut self, limit: Duration) -> Self {
-        self.deadline = limit;
+    pub fn call_timeout(mut self, limit: Duration) -> Self {
+        self.call_timeout = limit;
         self
     }
 
     /// Limits how long indexing takes; by default half an hour. An index that is stopped is as it was before.
-    pub fn index_deadline(mut self, limit: Duration) -> Self {
-        self.index_deadline = limit;
+    pub fn index_timeout(mut self, limit: Duration) -> Self {
+        self.index_timeout = limit;
         self
     }
 
@@ -106,17 +108,17 @@ impl ContextServer {
 
     /// Puts the server together. Nothing is read or written before somebody asks.
     pub fn build(self) -> Server {
-        let publishes_skills = matches!(self.owners, Owners::One(_));
-        let trace = Trace::new(self.owners.clone());
-        let desk = Desk::new(
-            self.library,
+        let publishes_skills = matches!(self.owners, OwnershipPolicy::Single(_));
+        let call_log = CallLog::new(self.owners.clone());
+        let state = AppState::new(
+            self.data_dir,
             self.owners,
-            Habits {
+            ServerConfig {
                 embedder: self.embedder,
                 half_life: self.half_life,
-                first_index: self.first_index,
-                deadline: self.deadline,
-                index_deadline: self.index_deadline,
+                first_index_timeout: self.first_index_timeout,
+                call_timeout: self.call_timeout,
+                index_timeout: self.index_timeout,
                 quota: self.quota,
             },
         );
@@ -124,30 +126,32 @@ impl ContextServer {
             .title("Turnbuckle context server")
             .description("Remembers work, fixes and skills, and finds its way in repositories.")
             .instructions(INSTRUCTIONS)
-            .layer(trace.clone())
-            .layer(published::Layer::new(&desk));
+            .layer(call_log.clone())
+            .layer(published::ResourceSyncLayer::new(&state));
         if publishes_skills {
             // Their resources are open to everyone who reaches the server, which is one person.
-            server = server.skills(Skills::of([]));
+            server = server.skills(Skills::new([]));
         }
-        server = tools::all(&desk)
+        server = tools::all(&state)
             .into_iter()
-            .chain(tools::debug::all(&trace))
+            .chain(tools::debug::all(&call_log))
             .fold(server, Server::tool);
-        server = debug_log_resources(&trace)
+        server = debug_log_resources(&call_log)
             .into_iter()
             .fold(server, Server::resource);
-        server = resources::templates(&desk)
+        server = resources::templates(&state)
             .into_iter()
             .fold(server, Server::template);
-        prompts::all(&desk).into_iter().fold(server, Server::prompt)
+        prompts::all(&state)
+            .into_iter()
+            .fold(server, Server::prompt)
     }
 }
 
 impl std::fmt::Debug for ContextServer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ContextServer")
-            .field("library", &self.library)
+            .field("library", &self.data_dir)
             .field("owners", &self.owners)
             .finish_non_exhaustive()
     }

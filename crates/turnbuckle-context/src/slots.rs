@@ -3,8 +3,10 @@
 //! A queue that is served in the order of arrival favors the owner that asks most. Here each owner has a queue of its own,
 //! and the queues are served in turn; where there are several owners, none of them ever has all places.
 
-use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use tokio::sync::oneshot;
 
@@ -12,46 +14,46 @@ use crate::{ContextError, Owner};
 
 /// Places for work. Clones share them.
 #[derive(Clone, Debug)]
-pub(crate) struct Slots(Arc<Shared>);
+pub(crate) struct WorkSlots(Arc<SlotPool>);
 
 #[derive(Debug)]
-struct Shared {
-    most_per_owner: usize,
-    most_waiting: usize,
-    state: Mutex<State>,
+struct SlotPool {
+    max_per_owner: usize,
+    max_waiting: usize,
+    state: Mutex<SlotState>,
 }
 
 #[derive(Debug)]
-struct State {
+struct SlotState {
     free: usize,
     /// How many places each owner has.
     busy: HashMap<Owner, usize>,
     /// The owners that wait for one, in turn. No queue is empty.
-    waiting: VecDeque<(Owner, VecDeque<Waiter>)>,
+    waiting: VecDeque<(Owner, VecDeque<SlotWaiter>)>,
     /// Numbers those who wait.
     next_id: u64,
 }
 
 #[derive(Debug)]
-struct Waiter {
+struct SlotWaiter {
     id: u64,
     ready: oneshot::Sender<()>,
 }
 
 /// A place, given back when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Slot {
-    slots: Slots,
+pub(crate) struct WorkSlot {
+    slots: WorkSlots,
     owner: Owner,
 }
 
-impl Slots {
+impl WorkSlots {
     /// So many places, of which one owner has at most so many, and so many calls of one owner that may wait.
-    pub(crate) fn new(count: usize, most_per_owner: usize, most_waiting: usize) -> Self {
-        Self(Arc::new(Shared {
-            most_per_owner: most_per_owner.max(1),
-            most_waiting,
-            state: Mutex::new(State {
+    pub(crate) fn new(count: usize, max_per_owner: usize, max_waiting: usize) -> Self {
+        Self(Arc::new(SlotPool {
+            max_per_owner: max_per_owner.max(1),
+            max_waiting,
+            state: Mutex::new(SlotState {
                 free: count,
                 busy: HashMap::new(),
                 waiting: VecDeque::new(),
@@ -61,23 +63,23 @@ impl Slots {
     }
 
     /// Waits for a place. Refuses if too many calls of this owner wait already.
-    pub(crate) async fn acquire(&self, owner: &Owner) -> Result<Slot, ContextError> {
+    pub(crate) async fn acquire(&self, owner: &Owner) -> Result<WorkSlot, ContextError> {
         let (ready, mut is_ready) = oneshot::channel();
         let id = {
             let mut state = self.lock();
             state.next_id += 1;
             let id = state.next_id;
             let queue = state.queue(owner);
-            if queue.len() >= self.0.most_waiting {
-                return Err(ContextError::refused(
+            if queue.len() >= self.0.max_waiting {
+                return Err(ContextError::invalid(
                     "too many of your calls are waiting already; wait for some of their answers",
                 ));
             }
-            queue.push_back(Waiter { id, ready });
-            state.serve(self.0.most_per_owner);
+            queue.push_back(SlotWaiter { id, ready });
+            state.serve(self.0.max_per_owner);
             id
         };
-        let mut waiting = Waiting {
+        let mut waiting = WaitGuard {
             slots: self,
             owner,
             id: Some(id),
@@ -85,37 +87,37 @@ impl Slots {
         // By reference: were it dropped before `waiting`, nobody would know whether the place was given.
         let _ = (&mut is_ready).await;
         waiting.id = None;
-        Ok(Slot {
+        Ok(WorkSlot {
             slots: self.clone(),
             owner: owner.clone(),
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, SlotState> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn give_back(&self, owner: &Owner) {
         let mut state = self.lock();
         state.give_back(owner);
-        state.serve(self.0.most_per_owner);
+        state.serve(self.0.max_per_owner);
     }
 }
 
-impl Drop for Slot {
+impl Drop for WorkSlot {
     fn drop(&mut self) {
         self.slots.give_back(&self.owner);
     }
 }
 
 /// A call that waits. One that is given up leaves its queue, or the place that it was just given.
-struct Waiting<'a> {
-    slots: &'a Slots,
+struct WaitGuard<'a> {
+    slots: &'a WorkSlots,
     owner: &'a Owner,
     id: Option<u64>,
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for WaitGuard<'_> {
     fn drop(&mut self) {
         let Some(id) = self.id else { return };
         if !self.slots.lock().forget(self.owner, id) {
@@ -124,9 +126,9 @@ impl Drop for Waiting<'_> {
     }
 }
 
-impl State {
+impl SlotState {
     /// The queue of an owner; a new one is served last.
-    fn queue(&mut self, owner: &Owner) -> &mut VecDeque<Waiter> {
+    fn queue(&mut self, owner: &Owner) -> &mut VecDeque<SlotWaiter> {
         let known = self.waiting.iter().position(|(one, _)| one == owner);
         let at = known.unwrap_or_else(|| {
             self.waiting.push_back((owner.clone(), VecDeque::new()));
@@ -136,9 +138,9 @@ impl State {
     }
 
     /// Gives free places to those who wait.
-    fn serve(&mut self, most_per_owner: usize) {
+    fn serve(&mut self, max_per_owner: usize) {
         while self.free > 0 {
-            let may = |owner: &Owner| self.busy.get(owner).copied().unwrap_or(0) < most_per_owner;
+            let may = |owner: &Owner| self.busy.get(owner).copied().unwrap_or(0) < max_per_owner;
             let Some(next) = self.waiting.iter().position(|(owner, _)| may(owner)) else {
                 return;
             };

@@ -16,19 +16,22 @@ use schemars::JsonSchema;
 use serde::{Serialize, de::DeserializeOwned};
 use turnbuckle_server::{Context, Tool};
 
-use crate::answer::{Answer, Readable};
-use crate::desk::Desk;
-use crate::{ContextError, failure};
+use crate::{
+    ContextError,
+    answer::{ToText, ToolResponse},
+    desk::AppState,
+    failure,
+};
 
 /// All tools of the context server.
-pub(crate) fn all(desk: &Desk) -> Vec<Tool> {
+pub(crate) fn all(state: &AppState) -> Vec<Tool> {
     [
-        checkpoints::tools(desk),
-        remediations::tools(desk),
-        skills::tools(desk),
-        repository::tools(desk),
-        collections::tools(desk),
-        status::tools(desk),
+        checkpoints::tools(state),
+        remediations::tools(state),
+        skills::tools(state),
+        repository::tools(state),
+        collections::tools(state),
+        status::tools(state),
     ]
     .into_iter()
     .flatten()
@@ -36,17 +39,17 @@ pub(crate) fn all(desk: &Desk) -> Vec<Tool> {
 }
 
 /// Makes a tool of a function that works at the desk.
-fn tool<A, T, F, Fut>(desk: &Desk, name: &'static str, title: &'static str, work: F) -> Tool
+fn tool<A, T, F, Fut>(state: &AppState, name: &'static str, title: &'static str, work: F) -> Tool
 where
     A: DeserializeOwned + JsonSchema + Send + 'static,
-    T: Readable + Serialize + JsonSchema + Send + 'static,
-    F: Fn(Desk, A, Context) -> Fut + Send + Sync + 'static,
+    T: ToText + Serialize + JsonSchema + Send + 'static,
+    F: Fn(AppState, A, Context) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<T, ContextError>> + Send + 'static,
 {
-    let desk = desk.clone();
+    let state = state.clone();
     let run = move |args: A, cx: Context| {
-        let work = work(desk.clone(), args, cx);
-        async move { work.await.map(Answer).map_err(failure::for_model) }
+        let work = work(state.clone(), args, cx);
+        async move { work.await.map(ToolResponse).map_err(failure::tool_error) }
     };
     // Nothing here reaches further than the files of this machine.
     Tool::new(name, run).title(title).open_world(false)

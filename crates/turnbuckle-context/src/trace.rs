@@ -1,6 +1,6 @@
 //! The debug log: a trace of the calls that this server answers.
 //!
-//! A [`Trace`] is a layer of the server. It notes when a call begins and ends, keeps the newest of these notes in memory,
+//! A [`CallLog`] is a layer of the server. It notes when a call begins and ends, keeps the newest of these notes in memory,
 //! and shows each caller its own ones only. Nothing of it is ever written to a disk.
 
 mod entry;
@@ -10,26 +10,29 @@ mod params;
 mod resources;
 mod tree;
 
-pub(crate) use entry::{Entry, EntryType};
-pub(crate) use glob::Glob;
-pub(crate) use log::{Log, Session, Wanted};
-pub(crate) use resources::Status;
+use std::{
+    collections::HashMap,
+    pin::Pin,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use entry::CallNames;
+pub(crate) use entry::{LogEntry, LogEntryType};
+pub(crate) use glob::NamePattern;
+use log::OpenCall;
+pub(crate) use log::{DebugSession, LogQuery, OwnerLog};
+pub(crate) use resources::CallLogStatus;
 pub use resources::resources;
-pub(crate) use tree::{Node, Shown};
-
-use std::collections::HashMap;
-use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
-
+pub(crate) use tree::{CallNode, RenderOptions};
 use turnbuckle_protocol::Principal;
-use turnbuckle_server::middleware::{Answer, Ending, Middleware, Next, Operation};
+use turnbuckle_server::middleware::{
+    Middleware, Next, Operation, OperationOutcome, OperationResponse,
+};
 
-use crate::{ContextError, Owner, Owners};
-use entry::Call;
-use log::Begun;
+use crate::{ContextError, Owner, OwnershipPolicy};
 
 /// Callers whose notes are kept; whoever was silent for longest is forgotten first.
-const MOST_OWNERS: usize = 32;
+const MAX_OWNERS: usize = 32;
 /// What the tools and resources of the trace itself are called.
 const OWN_NAMES: [&str; 2] = ["debug_", "debuglog:"];
 
@@ -37,72 +40,72 @@ const OWN_NAMES: [&str; 2] = ["debug_", "debuglog:"];
 ///
 /// It is on from the beginning: a few hundred kilobytes per caller at most, and nothing that a call would feel.
 #[derive(Clone, Debug)]
-pub struct Trace {
-    shared: Arc<Shared>,
+pub struct CallLog {
+    shared: Arc<CallLogInner>,
 }
 
 #[derive(Debug)]
-struct Shared {
-    owners: Owners,
-    logs: Mutex<Logs>,
+struct CallLogInner {
+    owners: OwnershipPolicy,
+    logs: Mutex<OwnerLogs>,
 }
 
 #[derive(Debug, Default)]
-struct Logs {
+struct OwnerLogs {
     /// With the count of uses at which each was used last.
-    of: HashMap<Owner, (u64, Log)>,
+    by_owner: HashMap<Owner, (u64, OwnerLog)>,
     uses: u64,
 }
 
-impl Trace {
+impl CallLog {
     /// A trace that keeps the calls of different owners apart.
-    pub fn new(owners: Owners) -> Self {
+    pub fn new(owners: OwnershipPolicy) -> Self {
         let logs = Mutex::default();
         Self {
-            shared: Arc::new(Shared { owners, logs }),
+            shared: Arc::new(CallLogInner { owners, logs }),
         }
     }
 
     /// Works with the notes of a caller.
-    pub(crate) fn with<T>(
+    pub(crate) fn with_log<T>(
         &self,
         principal: Option<&Principal>,
-        work: impl FnOnce(&mut Log) -> T,
+        work: impl FnOnce(&mut OwnerLog) -> T,
     ) -> Result<T, ContextError> {
-        let owner = self.shared.owners.of(principal)?;
+        let owner = self.shared.owners.owner_for(principal)?;
         let logs = &self.shared.logs;
         let mut logs = logs.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(work(logs.of(owner)))
+        Ok(work(logs.for_owner(owner)))
     }
 
-    fn enter(&self, operation: &Operation) -> Option<Begun> {
-        let call = Call::of(operation);
-        let wanted = self.with(operation.principal(), |log| log.wants(&call));
-        if !wanted.unwrap_or(false) {
+    fn enter(&self, operation: &Operation) -> Option<OpenCall> {
+        let call = CallNames::from_operation(operation);
+        let should_record = self.with_log(operation.principal(), |log| log.should_record(&call));
+        if !should_record.unwrap_or(false) {
             return None;
         }
         // Looking for secrets takes a moment, in which nobody else should have to wait.
         let params = params::text(operation.arguments());
-        let enter = |log: &mut Log| log.enter(call, params);
-        self.with(operation.principal(), enter).ok()
+        let enter = |log: &mut OwnerLog| log.enter(call, params);
+        self.with_log(operation.principal(), enter).ok()
     }
 
-    fn exit(&self, operation: &Operation, begun: &Begun, ending: Ending) {
+    fn exit(&self, operation: &Operation, open_call: &OpenCall, ending: OperationOutcome) {
         // Who was allowed to begin is allowed to end.
-        let _ = self.with(operation.principal(), |log| log.exit(begun, ending));
+        let _ = self.with_log(operation.principal(), |log| log.exit(open_call, ending));
     }
 }
 
-impl Middleware for Trace {
+impl Middleware for CallLog {
     fn handle<'a>(
         &'a self,
         operation: Operation,
         next: Next,
-    ) -> Pin<Box<dyn Future<Output = Answer> + Send + 'a>> {
+    ) -> Pin<Box<dyn Future<Output = OperationResponse> + Send + 'a>> {
         Box::pin(async move {
             match self.enter(&operation) {
-                Some(begun) => {
-                    next.observe(|ending| self.exit(&operation, &begun, ending))
+                Some(open_call) => {
+                    next.observe(|ending| self.exit(&operation, &open_call, ending))
                         .await
                 }
                 None => next.run().await,
@@ -111,16 +114,16 @@ impl Middleware for Trace {
     }
 }
 
-impl Logs {
-    fn of(&mut self, owner: Owner) -> &mut Log {
+impl OwnerLogs {
+    fn for_owner(&mut self, owner: Owner) -> &mut OwnerLog {
         self.uses += 1;
-        if !self.of.contains_key(&owner) && self.of.len() >= MOST_OWNERS {
-            let oldest = self.of.iter().min_by_key(|(_, (used, _))| *used);
+        if !self.by_owner.contains_key(&owner) && self.by_owner.len() >= MAX_OWNERS {
+            let oldest = self.by_owner.iter().min_by_key(|(_, (used, _))| *used);
             let oldest = oldest.map(|(owner, _)| owner.clone());
-            oldest.and_then(|owner| self.of.remove(&owner));
+            oldest.and_then(|owner| self.by_owner.remove(&owner));
         }
-        let new = || (0, Log::new(self.uses));
-        let (used, log) = self.of.entry(owner).or_insert_with(new);
+        let new = || (0, OwnerLog::new(self.uses));
+        let (used, log) = self.by_owner.entry(owner).or_insert_with(new);
         *used = self.uses;
         log
     }

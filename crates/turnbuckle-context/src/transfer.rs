@@ -13,16 +13,18 @@ use std::sync::Arc;
 
 use rusqlite::OptionalExtension as _;
 
-pub use self::export::{Exported, export};
-pub use self::forget::{Forget, Forgotten, forget};
-pub use self::import::{BadLine, ImportOptions, Imported, import};
-pub use self::stats::{PlaceStats, Stats, stats};
-use crate::{ContextError, Database, Library, Owner, Trouble};
+pub use self::{
+    export::{ExportReport, export},
+    forget::{DeleteReport, DeleteRequest, delete},
+    import::{BadLine, ImportOptions, ImportReport, import},
+    stats::{DataStats, DatabaseStats, stats},
+};
+use crate::{ContextError, DataDir, Database, DatabaseErrorKind, Owner};
 
 /// Which part of an owner's data is meant.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
-pub enum Part {
+pub enum DataSelection {
     /// All projects and what they share.
     #[default]
     Everything,
@@ -33,7 +35,7 @@ pub enum Part {
 }
 
 /// A database of an owner.
-struct Place {
+struct DatabaseRef {
     /// The id of the project; nothing for what projects share.
     project: Option<String>,
     /// The folder of the project, unless that cannot be read.
@@ -42,62 +44,70 @@ struct Place {
 }
 
 /// What could be opened, and what is wrong with the rest.
-struct Found {
+struct OpenedDatabases {
     /// What is shared comes last.
-    places: Vec<Place>,
+    databases: Vec<DatabaseRef>,
     damaged: Vec<ContextError>,
 }
 
-impl Found {
+impl OpenedDatabases {
     /// What is wrong with each file that could not be read.
-    fn told(&self) -> Vec<String> {
+    fn messages(&self) -> Vec<String> {
         self.damaged.iter().map(ToString::to_string).collect()
     }
 }
 
 /// The databases of a part. If that is everything, one that is damaged hides no other.
-fn places(library: &Library, owner: &Owner, part: &Part) -> Result<Found, ContextError> {
-    let mut ids = match part {
-        Part::Everything => library.projects(owner)?,
-        Part::Project(id) => vec![id.clone()],
-        Part::Shared => Vec::new(),
+fn open_databases(
+    data_dir: &DataDir,
+    owner: &Owner,
+    selection: &DataSelection,
+) -> Result<OpenedDatabases, ContextError> {
+    let mut ids = match selection {
+        DataSelection::Everything => data_dir.project_ids(owner)?,
+        DataSelection::Project(id) => vec![id.clone()],
+        DataSelection::Shared => Vec::new(),
     };
     ids.sort();
     let mut ids: Vec<Option<String>> = ids.into_iter().map(Some).collect();
-    if !matches!(part, Part::Project(_)) && library.has_shared(owner) {
+    if !matches!(selection, DataSelection::Project(_)) && data_dir.has_shared(owner) {
         ids.push(None);
     }
-    let mut found = Found {
-        places: Vec::new(),
+    let mut found = OpenedDatabases {
+        databases: Vec::new(),
         damaged: Vec::new(),
     };
     for id in ids {
-        match place(library, owner, id) {
-            Ok(place) => found.places.push(place),
-            Err(error) if *part != Part::Everything => return Err(error),
+        match open_database(data_dir, owner, id) {
+            Ok(database) => found.databases.push(database),
+            Err(error) if *selection != DataSelection::Everything => return Err(error),
             // It was removed since we looked.
-            Err(ContextError::Missing(_)) => {}
+            Err(ContextError::NotFound(_)) => {}
             Err(error) => found.damaged.push(error),
         }
     }
     Ok(found)
 }
 
-fn place(library: &Library, owner: &Owner, project: Option<String>) -> Result<Place, ContextError> {
+fn open_database(
+    data_dir: &DataDir,
+    owner: &Owner,
+    project: Option<String>,
+) -> Result<DatabaseRef, ContextError> {
     let Some(id) = project else {
-        return Ok(Place {
+        return Ok(DatabaseRef {
             project: None,
             root: None,
-            database: library.shared(owner)?,
+            database: data_dir.open_shared(owner)?,
         });
     };
-    let database = library.open_id(owner, &id)?;
-    let database = database.ok_or_else(|| ContextError::missing(format!("project `{id}`")))?;
-    Ok(Place {
-        root: match root(&database) {
+    let database = data_dir.open_project_by_id(owner, &id)?;
+    let database = database.ok_or_else(|| ContextError::not_found(format!("project `{id}`")))?;
+    Ok(DatabaseRef {
+        root: match project_root(&database) {
             // One damaged page hides nothing else.
-            Err(ContextError::Storage {
-                trouble: Trouble::Corrupt,
+            Err(ContextError::Database {
+                kind: DatabaseErrorKind::Corrupt,
                 ..
             }) => None,
             root => Some(root?),
@@ -107,7 +117,7 @@ fn place(library: &Library, owner: &Owner, project: Option<String>) -> Result<Pl
     })
 }
 
-fn root(database: &Database) -> Result<String, ContextError> {
+fn project_root(database: &Database) -> Result<String, ContextError> {
     let select = "SELECT value FROM about WHERE key = 'root'";
     let root = database.read(|db| {
         let root = db.query_row(select, [], |row| row.get(0));

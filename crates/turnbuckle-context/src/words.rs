@@ -12,12 +12,12 @@ mod terms;
 
 use std::collections::HashSet;
 
-pub use name::Name;
-pub use split::split;
+pub use name::NameToken;
+pub use split::split_identifier;
 pub use stop::is_stop_word;
 
 /// A question of more terms would cost more time and find nothing else: those that tell most are asked for.
-const MOST_TERMS: usize = 24;
+const MAX_TERMS: usize = 24;
 
 /// Makes any text a question to FTS5 that is never a syntax error: an OR of quoted terms.
 ///
@@ -27,7 +27,7 @@ const MOST_TERMS: usize = 24;
 ///
 /// Returns `None` for a text without any word.
 pub fn fts_query(text: &str) -> Option<String> {
-    let quoted: Vec<String> = telling_terms(text)
+    let quoted: Vec<String> = significant_terms(text)
         .iter()
         .map(|term| format!("\"{term}\""))
         .collect();
@@ -35,8 +35,8 @@ pub fn fts_query(text: &str) -> Option<String> {
 }
 
 /// Lists the terms that [`fts_query`] asks for, each of one word or more, in lower case and without quotes.
-pub fn telling_terms(text: &str) -> Vec<String> {
-    terms::most_telling(terms::terms(text), MOST_TERMS)
+pub fn significant_terms(text: &str) -> Vec<String> {
+    terms::most_significant(terms::terms(text), MAX_TERMS)
 }
 
 /// Lists the parts of all names in a text that FTS5 would not part itself, in lower case, to be indexed beside it.
@@ -72,7 +72,7 @@ pub fn plain_words(text: &str) -> Vec<String> {
 }
 
 /// Lists the names in a text: what looks like an identifier, a path through modules, or a path of a file.
-pub fn names(text: &str) -> impl Iterator<Item = Name<'_>> {
+pub fn name_tokens(text: &str) -> impl Iterator<Item = NameToken<'_>> {
     name::names(text)
 }
 

@@ -1,8 +1,8 @@
-//! Doc comments as descriptions.
+//! Descriptions from doc comments.
 
 use syn::{Attribute, Error, Expr, ExprLit, Lit, Meta, Result};
 
-/// Returns the whole doc comment, its lines as they are written.
+/// Returns the whole doc comment, with its line breaks.
 pub(crate) fn description(attributes: &[Attribute]) -> Result<Option<String>> {
     let mut lines = Vec::new();
     for attribute in attributes {
@@ -17,7 +17,7 @@ pub(crate) fn description(attributes: &[Attribute]) -> Result<Option<String>> {
             ..
         }) = &doc.value
         else {
-            let message = "this text is not known yet when the description is read; say it with `description = …`";
+            let message = "this doc text is not available to the macro; use `description = …`";
             return Err(Error::new_spanned(&doc.value, message));
         };
         lines.extend(text.value().split('\n').map(line));
@@ -26,7 +26,7 @@ pub(crate) fn description(attributes: &[Attribute]) -> Result<Option<String>> {
     Ok(Some(text).filter(|text| !text.is_empty()))
 }
 
-/// A line without the space that follows the slashes.
+/// Removes the space that follows the slashes.
 fn line(line: &str) -> String {
     line.strip_prefix(' ').unwrap_or(line).trim_end().to_owned()
 }

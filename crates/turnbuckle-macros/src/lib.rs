@@ -1,6 +1,7 @@
-//! `#[tool]`, `#[prompt]` and `#[resource]`: what the builders of Turnbuckle do, said with attributes on functions.
+//! `#[tool]`, `#[prompt]` and `#[resource]`: attributes that call the builders of Turnbuckle.
 //!
-//! Use them as `turnbuckle::tool` and so on, with the feature `macros` of the crate `turnbuckle`. They only shorten:
+//! Use them as `turnbuckle::tool` and so on, with the feature `macros` of the crate `turnbuckle`. They are
+//! shorthands:
 //!
 //! ```
 //! use turnbuckle::{Server, ToolError, tool, types::Icon};
@@ -21,7 +22,7 @@
 //!     .tool(forecast::tool().icon(Icon::new("https://example.com/rain.svg")));
 //! ```
 //!
-//! is, written with the builder,
+//! is equivalent to
 //!
 //! ```
 //! use schemars::JsonSchema;
@@ -49,36 +50,31 @@
 //! );
 //! ```
 //!
-//! # What an attribute does
+//! # Generated code
 //!
-//! - **The function stays** what it is and can be called as before. Beside it comes a type of the same name, with one
-//!   function that makes the builder's value: `forecast::tool()`, `review::prompt()`, `motd::resource()`,
-//!   `day::template()`. One `use` brings both. Where the name is taken by a module or another type, the function needs
-//!   another one, and `name = "…"` tells clients the one you want.
-//! - **Doc comments are descriptions**: that of the function, whole, and those of the parameters.
-//! - **Parameters are arguments.** One of type `Option` may be left out. Attributes for serde and schemars on a
-//!   parameter mean what they mean on a field: `#[serde(default)]`, `#[serde(rename = "…")]`,
-//!   `#[schemars(range(min = 1))]`. On the function, below the attribute, they mean what they mean on a struct:
-//!   `#[serde(rename_all = "camelCase")]`. Neither crate needs to be a dependency of yours for that.
-//! - **A parameter of type `Context`** is the context, wherever it stands in the list. It is known by this name, so an
-//!   argument cannot have a type of your own that is called the same.
-//! - **What the keys do not say** is said on the value: icons, `_meta`, completion, cache hints.
+//! - **The function is unchanged** and can be called as before. A type of the same name is added, with one function
+//!   that returns the builder: `forecast::tool()`, `review::prompt()`, `motd::resource()`, `day::template()`. One
+//!   `use` imports both. If a module or another type already has the name, rename the function and set the name for
+//!   clients with `name = "…"`.
+//! - **Doc comments are descriptions**: that of the function and those of the parameters.
+//! - **Parameters are arguments.** One of type `Option` is optional. Serde and schemars attributes on a parameter
+//!   apply to its field: `#[serde(default)]`, `#[serde(rename = "…")]`, `#[schemars(range(min = 1))]`. On the
+//!   function, below the attribute, they apply to the struct: `#[serde(rename_all = "camelCase")]`. Neither crate has
+//!   to be a dependency of yours for that.
+//! - **A parameter of type `Context`** is the context, at any position. It is recognized by this name, so an argument
+//!   cannot have another type of the same name.
+//! - **Other options** are set on the returned builder: icons, `_meta`, completion, cache hints.
 //!
-//! Attributes are for free functions. One that shares state with others, a method for example, is given to the builder
-//! in a closure: `Tool::new("add", move |args: Add| add(notes.clone(), args))`.
+//! Attributes work on free functions. For a function with shared state, such as a method, pass a closure to the
+//! builder: `Tool::new("add", move |args: Add| add(notes.clone(), args))`.
 //!
-//! `crate = path` says where the crate `turnbuckle` is, for those who re-export it.
+//! `crate = path` sets the path of the crate `turnbuckle`, if it is re-exported.
 
-mod argument;
 mod doc;
+mod error_collector;
 mod expansion;
 mod function;
-mod gather;
-mod kind;
 mod options;
-mod prompt;
-mod resource;
-mod tool;
 mod uri;
 
 use proc_macro2::TokenStream;
@@ -86,31 +82,30 @@ use quote::quote;
 use syn::{Error, Item, ItemFn, Result, parse_quote};
 
 use crate::{
-    expansion::Expansion,
-    function::{Function, Taken},
-    gather::Gather,
-    kind::Kind,
-    options::Options,
+    error_collector::ErrorCollector,
+    expansion::{MacroExpansion, expand_prompt, expand_resource, expand_tool},
+    function::{HandlerFunction, StrippedAttributes},
+    options::{AttributeOptions, MacroKind},
 };
 
-/// Makes a tool of an async function: `forecast::tool()` returns it.
+/// Generates a tool from an async function: `forecast::tool()` returns it.
 ///
-/// The function returns a `Result` of what a tool may return, with an error that becomes a `ToolError`.
+/// The function returns a `Result` of a value that a tool may return, with an error that converts into a `ToolError`.
 ///
-/// | Key | What it says |
+/// | Key | Meaning |
 /// |---|---|
-/// | `name = "…"` | what clients call it; else the name of the function |
-/// | `title = "…"` | a name for people |
-/// | `description = "…"` | what the model reads; else the doc comment |
-/// | `read_only` | it changes nothing |
-/// | `destructive = false` | it only adds; `destructive`, that it may destroy something |
-/// | `idempotent` | calling it again with the same arguments changes nothing more |
-/// | `open_world = false` | it stays within this server's own world |
-/// | `task = TaskSupport::Optional` | a call may become a task; `TaskSupport::Required`, that it must |
-/// | `asks_first` | it asks something before it becomes a task |
-/// | `visible_to = path` | only for callers of whom the function says so |
-/// | `scopes = "files:read files:write"` | only for callers who have all of these scopes |
-/// | `blocking` | the function is not `async` and runs on the pool of blocking threads |
+/// | `name = "…"` | name for clients; default: the name of the function |
+/// | `title = "…"` | display name |
+/// | `description = "…"` | description for the model; default: the doc comment |
+/// | `read_only` | it does not modify its environment |
+/// | `destructive = false` | it makes additive changes only; `destructive`: it may make destructive changes |
+/// | `idempotent` | repeated calls with the same arguments change nothing more |
+/// | `open_world = false` | it does not interact with external entities |
+/// | `task = TaskSupport::Optional` | a call may become a task; `TaskSupport::Required`: it must |
+/// | `task_after_input` | it requests input before it becomes a task |
+/// | `visible_to = path` | visible only to callers for which the function returns true |
+/// | `scopes = "files:read files:write"` | only for callers with all of these scopes |
+/// | `blocking` | the function is not `async` and runs on a blocking thread |
 ///
 /// ```
 /// use turnbuckle::{Context, Server, ToolError, protocol::Principal, tool};
@@ -156,21 +151,22 @@ pub fn tool(
     keys: proc_macro::TokenStream,
     item: proc_macro::TokenStream,
 ) -> proc_macro::TokenStream {
-    expand(Kind::Tool, keys.into(), item.into()).into()
+    expand(MacroKind::Tool, keys.into(), item.into()).into()
 }
 
-/// Makes a prompt of an async function: `review::prompt()` returns it.
+/// Generates a prompt from an async function: `review::prompt()` returns it.
 ///
-/// Its arguments are text: `String`, `Option<String>`, or a type that serde reads from text. It returns a `Result` of
-/// text (one user message), messages, or `Messages`, with an error that becomes a `RequestError`.
+/// The arguments are text: `String`, `Option<String>`, or a type that serde deserializes from text. The function
+/// returns a `Result` of text (one user message), messages, or `Messages`, with an error that converts into a
+/// `RequestError`.
 ///
-/// | Key | What it says |
+/// | Key | Meaning |
 /// |---|---|
-/// | `name = "…"` | what clients call it; else the name of the function |
-/// | `title = "…"` | a name for people |
-/// | `description = "…"` | what it is for; else the doc comment |
-/// | `visible_to = path` | only for callers of whom the function says so |
-/// | `scopes = "files:read files:write"` | only for callers who have all of these scopes |
+/// | `name = "…"` | name for clients; default: the name of the function |
+/// | `title = "…"` | display name |
+/// | `description = "…"` | description; default: the doc comment |
+/// | `visible_to = path` | visible only to callers for which the function returns true |
+/// | `scopes = "files:read files:write"` | only for callers with all of these scopes |
 ///
 /// ```
 /// use turnbuckle::{RequestError, Server, prompt};
@@ -195,24 +191,24 @@ pub fn prompt(
     keys: proc_macro::TokenStream,
     item: proc_macro::TokenStream,
 ) -> proc_macro::TokenStream {
-    expand(Kind::Prompt, keys.into(), item.into()).into()
+    expand(MacroKind::Prompt, keys.into(), item.into()).into()
 }
 
-/// Makes a resource of an async function, or a template of resources: `motd::resource()` or `day::template()`.
+/// Generates a resource or resource template from an async function: `motd::resource()` or `day::template()`.
 ///
-/// If the URI has variables (RFC 6570), it is a template, and the parameters of the function are its variables, all of
-/// them text. Those that a URI may come without (`{?page}`) are of type `Option`. The function returns a `Result` of
-/// text, bytes or `Contents`, with an error that becomes a `RequestError`.
+/// If the URI has variables (RFC 6570), it is a template, and the parameters of the function are its variables, all
+/// of them text. Optional variables (`{?page}`) have the type `Option`. The function returns a `Result` of text,
+/// bytes or `Contents`, with an error that converts into a `RequestError`.
 ///
-/// | Key | What it says |
+/// | Key | Meaning |
 /// |---|---|
-/// | `uri = "…"` | the address or the template of addresses; always needed |
-/// | `name = "…"` | what clients call it; else the name of the function |
-/// | `title = "…"` | a name for people |
-/// | `description = "…"` | what it is; else the doc comment |
-/// | `mime_type = "…"` | what kind of content it has |
-/// | `visible_to = path` | only for callers of whom the function says so |
-/// | `scopes = "files:read files:write"` | only for callers who have all of these scopes |
+/// | `uri = "…"` | URI or URI template; required |
+/// | `name = "…"` | name for clients; default: the name of the function |
+/// | `title = "…"` | display name |
+/// | `description = "…"` | description; default: the doc comment |
+/// | `mime_type = "…"` | media type of the content |
+/// | `visible_to = path` | visible only to callers for which the function returns true |
+/// | `scopes = "files:read files:write"` | only for callers with all of these scopes |
 ///
 /// ```
 /// use std::time::Duration;
@@ -240,48 +236,54 @@ pub fn resource(
     keys: proc_macro::TokenStream,
     item: proc_macro::TokenStream,
 ) -> proc_macro::TokenStream {
-    expand(Kind::Resource, keys.into(), item.into()).into()
+    expand(MacroKind::Resource, keys.into(), item.into()).into()
 }
 
-/// Writes the function and what comes beside it, or the function and what is wrong with it: without the function, every
-/// place that calls it would be wrong too.
-fn expand(kind: Kind, keys: TokenStream, item: TokenStream) -> TokenStream {
+/// Generates the function and its companion type, or the function and the errors. The function is always generated,
+/// to avoid follow-up errors at its callers.
+fn expand(kind: MacroKind, keys: TokenStream, item: TokenStream) -> TokenStream {
     let mut item = match read_function(kind, item) {
         Ok(item) => item,
         Err(error) => return error.into_compile_error(),
     };
-    let taken = Taken::off(&mut item);
-    // Arguments are owned, whether the function needs that or not.
+    let stripped = StrippedAttributes::strip(&mut item);
+    // Arguments are passed by value even if the function does not need that.
     item.attrs
         .push(parse_quote!(#[allow(clippy::needless_pass_by_value)]));
-    let beside = beside(kind, keys, &item, taken).unwrap_or_else(Error::into_compile_error);
-    quote!(#item #beside)
+    let companion =
+        companion_type(kind, keys, &item, stripped).unwrap_or_else(Error::into_compile_error);
+    quote!(#item #companion)
 }
 
-fn read_function(kind: Kind, item: TokenStream) -> Result<ItemFn> {
+fn read_function(kind: MacroKind, item: TokenStream) -> Result<ItemFn> {
     match syn::parse2(item)? {
         Item::Fn(function) => Ok(function),
         other => {
-            let message = format!("`#[{}]` stands on a function", kind.noun());
+            let message = format!("`#[{}]` must be on a function", kind.noun());
             Err(Error::new_spanned(other, message))
         }
     }
 }
 
-fn beside(kind: Kind, keys: TokenStream, item: &ItemFn, taken: Taken) -> Result<TokenStream> {
-    let mut gather = Gather::default();
-    let options = gather.check(Options::read(kind, keys));
-    let function = gather.check(Function::read(kind, item, taken));
-    // A comment that cannot be read does not matter where the description is said in another way.
+fn companion_type(
+    kind: MacroKind,
+    keys: TokenStream,
+    item: &ItemFn,
+    stripped: StrippedAttributes,
+) -> Result<TokenStream> {
+    let mut errors = ErrorCollector::default();
+    let options = errors.check(AttributeOptions::read(kind, keys));
+    let function = errors.check(HandlerFunction::read(kind, item, stripped));
+    // A doc comment that cannot be read is ignored if `description` is set.
     let description = match &options {
         Some(options) if options.has("description") => None,
-        _ => gather.check(doc::description(&item.attrs)).flatten(),
+        _ => errors.check(doc::description(&item.attrs)).flatten(),
     };
-    gather.finish(())?;
+    errors.finish(())?;
     let (Some(options), Some(function)) = (&options, &function) else {
         return Ok(TokenStream::new());
     };
-    let expansion = Expansion {
+    let expansion = MacroExpansion {
         kind,
         item,
         function,
@@ -289,8 +291,8 @@ fn beside(kind: Kind, keys: TokenStream, item: &ItemFn, taken: Taken) -> Result<
         description,
     };
     match kind {
-        Kind::Tool => tool::expand(&expansion),
-        Kind::Prompt => prompt::expand(&expansion),
-        Kind::Resource => resource::expand(&expansion),
+        MacroKind::Tool => expand_tool(&expansion),
+        MacroKind::Prompt => expand_prompt(&expansion),
+        MacroKind::Resource => expand_resource(&expansion),
     }
 }

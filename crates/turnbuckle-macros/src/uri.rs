@@ -1,29 +1,29 @@
-//! The variables of a URI template (RFC 6570), as far as a function's parameters have to match them.
+//! The variables of a URI template (RFC 6570), to compare them with the parameters of a function.
 //!
-//! Whether the template is a good one in every other respect, the library says when the server is put together.
+//! The library validates the rest of the template when the server is built.
 
 use syn::{Error, LitStr, Result};
 
 /// A variable of a template.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Variable {
+pub(crate) struct UriVariable {
     pub(crate) name: String,
-    /// Stands in `{?a}`, `{&a}` or `{;a}`, so a URI may come without it.
-    pub(crate) may_be_missing: bool,
+    /// Set for `{?a}`, `{&a}` and `{;a}`, which a URI may omit.
+    pub(crate) is_optional: bool,
 }
 
-/// Returns the variables, each once; there are none if the URI is fixed.
-pub(crate) fn variables(uri: &LitStr) -> Result<Vec<Variable>> {
+/// Returns the variables without duplicates; empty if the URI is not a template.
+pub(crate) fn variables(uri: &LitStr) -> Result<Vec<UriVariable>> {
     let text = uri.value();
-    let mut variables: Vec<Variable> = Vec::new();
+    let mut variables: Vec<UriVariable> = Vec::new();
     let mut rest = text.as_str();
     while let Some((_, after)) = rest.split_once('{') {
         let Some((inside, after)) = after.split_once('}') else {
-            return Err(Error::new(uri.span(), "a `{` of this URI has no `}`"));
+            return Err(Error::new(uri.span(), "a `{` in this URI is not closed"));
         };
         for variable in expression(inside) {
             if variable.name.is_empty() {
-                let message = format!("`{{{inside}}}` names no variable");
+                let message = format!("`{{{inside}}}` does not contain a variable name");
                 return Err(Error::new(uri.span(), message));
             }
             if !variables.iter().any(|known| known.name == variable.name) {
@@ -35,19 +35,19 @@ pub(crate) fn variables(uri: &LitStr) -> Result<Vec<Variable>> {
     Ok(variables)
 }
 
-fn expression(inside: &str) -> impl Iterator<Item = Variable> {
+fn expression(inside: &str) -> impl Iterator<Item = UriVariable> {
     let operator = inside
         .chars()
         .next()
         .filter(|first| "+#./;?&".contains(*first));
     let names = &inside[operator.map_or(0, char::len_utf8)..];
-    let may_be_missing = operator.is_some_and(|operator| ";?&".contains(operator));
+    let is_optional = operator.is_some_and(|operator| ";?&".contains(operator));
     names.split(',').map(move |name| {
         let name = name.trim_end_matches('*');
         let name = name.split_once(':').map_or(name, |(name, _)| name);
-        Variable {
+        UriVariable {
             name: name.to_owned(),
-            may_be_missing,
+            is_optional,
         }
     })
 }
@@ -62,7 +62,7 @@ mod tests {
         variables(&LitStr::new(uri, Span::call_site()))
             .unwrap()
             .into_iter()
-            .map(|variable| (variable.name, variable.may_be_missing))
+            .map(|variable| (variable.name, variable.is_optional))
             .collect()
     }
 

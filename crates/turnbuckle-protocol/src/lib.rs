@@ -1,33 +1,32 @@
-//! What is on the wire of the Model Context Protocol.
+//! The wire format of the Model Context Protocol.
 //!
-//! Pure: no socket, no clock, no runtime. Bytes come in as slices, time as an argument.
+//! Sans-IO: without sockets, clocks or a runtime. Bytes are passed as slices, time as an argument.
 //!
-//! - [`json`]: JSON into types, strictly.
-//! - [`jsonrpc`]: the envelope, read without building a tree.
-//! - [`types`]: every payload of every revision, in its newest shape.
-//! - [`revision`]: one file per date with what it does differently.
-//! - [`method`]: the one table of methods.
+//! - [`json`]: strict deserialization of JSON.
+//! - [`jsonrpc`]: the JSON-RPC envelope, parsed without building a tree.
+//! - [`types`]: every payload of every revision, in its newest form.
+//! - [`revision`]: the differences of each revision, one file per date.
+//! - [`method`]: the table of methods.
 //! - [`codec`]: newline-delimited JSON, server-sent events, header values.
-//! - [`pending`]: the table of open requests.
-//! - [`guard`]: the seam to whoever verifies callers on HTTP.
-//! - `skills`, a feature: the head of a skill and the hash of its files.
-//! - [`uri_template`]: the addresses of resources that come in families.
+//! - [`timeouts`]: timeouts of a request.
+//! - [`authenticator`]: the interface between an HTTP server and the code that verifies credentials.
+//! - `skills`, a feature: the front matter of a skill and the digest of its files.
+//! - [`uri_template`]: URI templates of resources.
 
+pub mod authenticator;
 pub mod codec;
-pub mod guard;
 pub mod json;
 pub mod jsonrpc;
 pub mod meta;
 pub mod method;
-pub mod pending;
-pub mod principal;
 pub mod revision;
 #[cfg(feature = "skills")]
 pub mod skills;
+pub mod timeouts;
 pub mod types;
 pub mod uri_template;
 
+pub use authenticator::Principal;
 pub use jsonrpc::{RequestId, RpcError};
 pub use meta::Meta;
-pub use principal::Principal;
-pub use revision::{Revision, Versioned};
+pub use revision::{Revision, VersionedPayload};

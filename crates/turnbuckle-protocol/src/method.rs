@@ -1,7 +1,7 @@
-//! The one table of methods.
+//! The table of methods.
 //!
-//! Who may send a method, from which revision to which, what it needs and where its name is for `Mcp-Name`: all
-//! of it is here, and nobody else keeps a list of methods.
+//! Direction, first and last revision, required capability and the parameter for `Mcp-Name` of every method. This is
+//! the only list of methods.
 
 use crate::revision::Revision::{self, V2024_10_07, V2025_06_18, V2025_11_25, V2026_07_28};
 
@@ -11,52 +11,52 @@ use crate::revision::Revision::{self, V2024_10_07, V2025_06_18, V2025_11_25, V20
 pub struct Method {
     /// The name on the wire.
     pub name: &'static str,
-    /// Whether it wants an answer.
-    pub kind: Kind,
-    /// Who sends it in revisions with a handshake, if they have it.
-    pub legacy: Option<Direction>,
-    /// Who sends it in 2026-07-28, if that has it.
-    pub modern: Option<Direction>,
+    /// Request or notification.
+    pub kind: MethodKind,
+    /// The sender in the legacy era, if the method exists there.
+    pub legacy: Option<MethodDirection>,
+    /// The sender in 2026-07-28, if the method exists there.
+    pub modern: Option<MethodDirection>,
     /// The first revision that has it.
     pub first: Revision,
     /// The last revision that has it.
     pub last: Revision,
-    /// Whether its result comes in pages.
+    /// Set if the result is paginated.
     pub paginated: bool,
-    /// Whether a modern result may ask for input first.
-    pub may_ask: bool,
-    /// What its receiver has to have declared.
-    pub capability: Option<Capability>,
+    /// Set if a modern result may be `input_required`.
+    pub allows_input_requests: bool,
+    /// The capability that the receiver must have declared.
+    pub capability: Option<RequiredCapability>,
     /// The parameter that `Mcp-Name` repeats.
     pub name_member: Option<&'static str>,
 }
 
-/// Whether a message wants an answer.
+/// The kind of a method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// It does.
+pub enum MethodKind {
+    /// Expects a response.
     Request,
-    /// It does not.
+    /// Expects no response.
     Notification,
 }
 
-/// Who sends a message.
+/// The sender of a method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
-    /// The client.
+pub enum MethodDirection {
+    /// Sent by the client.
     ToServer,
-    /// The server.
+    /// Sent by the server.
     ToClient,
-    /// Either.
+    /// Sent by either side.
     Both,
-    /// Nobody on its own: it is an entry of `inputRequests` in a result.
+    /// Not sent by itself, but an entry of `inputRequests` in a result.
     InResult,
 }
 
-/// What has to be declared before a method may be used, and by whom.
+/// The capability that a method requires, and the side that declares it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Capability {
+pub enum RequiredCapability {
     /// `tools` of the server.
     Tools,
     /// `resources` of the server.
@@ -81,8 +81,8 @@ pub enum Capability {
 
 impl Method {
     /// Returns a method by its name.
-    pub fn named(name: &str) -> Option<&'static Self> {
-        // The names are few and differ early: the compiler makes a switch over lengths and bytes of this.
+    pub fn from_name(name: &str) -> Option<&'static Self> {
+        // The compiler turns this into a switch over lengths and bytes.
         Some(match name {
             "tools/call" => &TOOLS_CALL,
             "tools/list" => &TOOLS_LIST,
@@ -124,13 +124,13 @@ impl Method {
         })
     }
 
-    /// Says whether a revision has the method.
+    /// Returns whether the method exists in a revision.
     pub fn is_in(&self, revision: Revision) -> bool {
         self.direction(revision).is_some()
     }
 
-    /// Returns who sends the method in a revision, if that has it.
-    pub fn direction(&self, revision: Revision) -> Option<Direction> {
+    /// Returns the sender of the method in a revision, if it exists there.
+    pub fn direction(&self, revision: Revision) -> Option<MethodDirection> {
         if revision < self.first || self.last < revision {
             return None;
         }
@@ -141,34 +141,34 @@ impl Method {
         }
     }
 
-    /// Describes a request to a server that an extension defines, and that no revision knows.
-    pub const fn of_extension(name: &'static str) -> Self {
-        Self::request(name, Direction::ToServer)
+    /// Creates a request to the server that is defined by an extension.
+    pub const fn for_extension(name: &'static str) -> Self {
+        Self::request(name, MethodDirection::ToServer)
     }
 
-    const fn request(name: &'static str, direction: Direction) -> Self {
+    const fn request(name: &'static str, direction: MethodDirection) -> Self {
         Self {
             name,
-            kind: Kind::Request,
+            kind: MethodKind::Request,
             legacy: Some(direction),
             modern: Some(direction),
             first: V2024_10_07,
             last: V2026_07_28,
             paginated: false,
-            may_ask: false,
+            allows_input_requests: false,
             capability: None,
             name_member: None,
         }
     }
 
-    const fn notification(name: &'static str, direction: Direction) -> Self {
+    const fn notification(name: &'static str, direction: MethodDirection) -> Self {
         Self {
-            kind: Kind::Notification,
+            kind: MethodKind::Notification,
             ..Self::request(name, direction)
         }
     }
 
-    /// Retired by 2026-07-28.
+    /// Removed in 2026-07-28.
     const fn only_legacy(self) -> Self {
         Self {
             modern: None,
@@ -177,7 +177,7 @@ impl Method {
         }
     }
 
-    /// Added by 2026-07-28.
+    /// Added in 2026-07-28.
     const fn only_modern(self) -> Self {
         Self {
             legacy: None,
@@ -186,7 +186,7 @@ impl Method {
         }
     }
 
-    const fn modern(self, direction: Direction) -> Self {
+    const fn modern(self, direction: MethodDirection) -> Self {
         Self {
             modern: Some(direction),
             ..self
@@ -204,14 +204,14 @@ impl Method {
         }
     }
 
-    const fn may_ask(self) -> Self {
+    const fn allows_input_requests(self) -> Self {
         Self {
-            may_ask: true,
+            allows_input_requests: true,
             ..self
         }
     }
 
-    const fn needs(self, capability: Capability) -> Self {
+    const fn requires(self, capability: RequiredCapability) -> Self {
         Self {
             capability: Some(capability),
             ..self
@@ -226,7 +226,7 @@ impl Method {
     }
 }
 
-use Direction::{Both, InResult, ToClient, ToServer};
+use MethodDirection::{Both, InResult, ToClient, ToServer};
 
 macro_rules! methods {
     ($($(#[$doc:meta])* $constant:ident = $method:expr;)*) => {
@@ -242,108 +242,108 @@ macro_rules! methods {
 methods! {
     /// Opens a session.
     INITIALIZE = Method::request("initialize", ToServer).only_legacy();
-    /// Asks whether the other side is there.
+    /// Checks that the peer is alive.
     PING = Method::request("ping", Both).only_legacy();
-    /// Asks a server what it is and can do.
+    /// Requests the capabilities and implementation info of a server.
     SERVER_DISCOVER = Method::request("server/discover", ToServer).only_modern();
-    /// Asks for notifications of changes.
+    /// Requests change notifications.
     SUBSCRIPTIONS_LISTEN = Method::request("subscriptions/listen", ToServer).only_modern();
 
     /// Lists tools.
-    TOOLS_LIST = Method::request("tools/list", ToServer).paginated().needs(Capability::Tools);
+    TOOLS_LIST = Method::request("tools/list", ToServer).paginated().requires(RequiredCapability::Tools);
     /// Calls a tool.
     TOOLS_CALL = Method::request("tools/call", ToServer)
-        .may_ask()
-        .needs(Capability::Tools)
+        .allows_input_requests()
+        .requires(RequiredCapability::Tools)
         .named_by("name");
 
     /// Lists resources.
     RESOURCES_LIST = Method::request("resources/list", ToServer)
         .paginated()
-        .needs(Capability::Resources);
-    /// Lists templates of resources.
+        .requires(RequiredCapability::Resources);
+    /// Lists resource templates.
     RESOURCES_TEMPLATES_LIST = Method::request("resources/templates/list", ToServer)
         .paginated()
-        .needs(Capability::Resources);
+        .requires(RequiredCapability::Resources);
     /// Reads a resource.
     RESOURCES_READ = Method::request("resources/read", ToServer)
-        .may_ask()
-        .needs(Capability::Resources)
+        .allows_input_requests()
+        .requires(RequiredCapability::Resources)
         .named_by("uri");
-    /// Asks for notifications when a resource changes.
+    /// Subscribes to changes of a resource.
     RESOURCES_SUBSCRIBE = Method::request("resources/subscribe", ToServer)
         .only_legacy()
-        .needs(Capability::ResourcesSubscribe);
-    /// Ends these notifications.
+        .requires(RequiredCapability::ResourcesSubscribe);
+    /// Unsubscribes from changes of a resource.
     RESOURCES_UNSUBSCRIBE = Method::request("resources/unsubscribe", ToServer)
         .only_legacy()
-        .needs(Capability::ResourcesSubscribe);
+        .requires(RequiredCapability::ResourcesSubscribe);
 
     /// Lists prompts.
     PROMPTS_LIST = Method::request("prompts/list", ToServer)
         .paginated()
-        .needs(Capability::Prompts);
-    /// Asks for a prompt.
+        .requires(RequiredCapability::Prompts);
+    /// Gets a prompt.
     PROMPTS_GET = Method::request("prompts/get", ToServer)
-        .may_ask()
-        .needs(Capability::Prompts)
+        .allows_input_requests()
+        .requires(RequiredCapability::Prompts)
         .named_by("name");
-    /// Asks how an argument could go on.
+    /// Completes a prompt argument or resource template variable.
     COMPLETION_COMPLETE = Method::request("completion/complete", ToServer)
-        .needs(Capability::Completions);
-    /// Sets the level of log messages.
+        .requires(RequiredCapability::Completions);
+    /// Sets the minimum level of log messages.
     LOGGING_SET_LEVEL = Method::request("logging/setLevel", ToServer)
         .only_legacy()
-        .needs(Capability::Logging);
+        .requires(RequiredCapability::Logging);
 
-    /// Asks the model of the client.
+    /// Requests a completion from the model of the client.
     SAMPLING_CREATE_MESSAGE = Method::request("sampling/createMessage", ToClient)
         .modern(InResult)
-        .needs(Capability::Sampling);
-    /// Asks for the roots of the client.
+        .requires(RequiredCapability::Sampling);
+    /// Lists the roots of the client.
     ROOTS_LIST = Method::request("roots/list", ToClient)
         .modern(InResult)
-        .needs(Capability::Roots);
-    /// Asks the user of the client.
+        .requires(RequiredCapability::Roots);
+    /// Requests input from the user of the client.
     ELICITATION_CREATE = Method::request("elicitation/create", ToClient)
         .modern(InResult)
         .since(V2025_06_18)
-        .needs(Capability::Elicitation);
+        .requires(RequiredCapability::Elicitation);
 
-    /// Looks at a task.
+    /// Gets the status of a task.
     TASKS_GET = Method::request("tasks/get", Both)
         .modern(ToServer)
         .since(V2025_11_25)
-        .needs(Capability::Tasks)
+        .requires(RequiredCapability::Tasks)
         .named_by("taskId");
     /// Cancels a task.
     TASKS_CANCEL = Method::request("tasks/cancel", Both)
         .modern(ToServer)
         .since(V2025_11_25)
-        .needs(Capability::Tasks)
+        .requires(RequiredCapability::Tasks)
         .named_by("taskId");
-    /// Answers questions of a task.
+    /// Sends input responses to a task.
     TASKS_UPDATE = Method::request("tasks/update", ToServer)
         .only_modern()
-        .needs(Capability::Tasks)
+        .requires(RequiredCapability::Tasks)
         .named_by("taskId");
     /// Waits for the result of a task.
     TASKS_RESULT = Method::request("tasks/result", Both)
         .only_legacy()
         .since(V2025_11_25)
-        .needs(Capability::Tasks);
+        .requires(RequiredCapability::Tasks);
     /// Lists tasks.
     TASKS_LIST = Method::request("tasks/list", Both)
         .only_legacy()
         .since(V2025_11_25)
         .paginated()
-        .needs(Capability::Tasks);
+        .requires(RequiredCapability::Tasks);
 
-    /// Says that the client is ready.
+    /// The client is initialized.
     INITIALIZED = Method::notification("notifications/initialized", ToServer).only_legacy();
-    /// Gives up on a request.
+    /// Cancels a request.
     CANCELLED = Method::notification("notifications/cancelled", Both);
-    /// Says how far a request has come.
+    /// Reports progress of a request.
     PROGRESS = Method::notification("notifications/progress", Both).modern(ToClient);
     /// A log message.
     MESSAGE = Method::notification("notifications/message", ToClient);
@@ -359,7 +359,7 @@ methods! {
     /// The list of roots changed.
     ROOTS_LIST_CHANGED =
         Method::notification("notifications/roots/list_changed", ToServer).only_legacy();
-    /// A visit to a URL is over.
+    /// A URL elicitation completed.
     ELICITATION_COMPLETE = Method::notification("notifications/elicitation/complete", ToClient)
         .only_legacy()
         .since(V2025_11_25);
@@ -369,7 +369,7 @@ methods! {
         .since(V2025_11_25);
     /// A task changed.
     TASKS_CHANGED = Method::notification("notifications/tasks", ToClient).only_modern();
-    /// What a listen stream will bring.
+    /// Acknowledges a `subscriptions/listen` request.
     SUBSCRIPTIONS_ACKNOWLEDGED =
         Method::notification("notifications/subscriptions/acknowledged", ToClient).only_modern();
 }

@@ -1,18 +1,17 @@
-//! What servers and clients both have to know about the files of a skill: what its head says, and the hash of its bytes.
+//! Front matter and file digests of skills, for servers and clients.
 
 mod frontmatter;
 mod yaml;
 
 pub use frontmatter::{Frontmatter, FrontmatterError};
-
 use sha2::{Digest, Sha256};
 
-/// Returns the hash of bytes as it goes on the wire: `sha256:` and 64 lower-case hexadecimal digits.
+/// Returns the digest of bytes in wire format: `sha256:` and 64 lower-case hexadecimal digits.
 pub fn digest(bytes: &[u8]) -> String {
     use std::fmt::Write;
     let mut text = "sha256:".to_owned();
     for byte in Sha256::digest(bytes) {
-        write!(text, "{byte:02x}").expect("a string takes all");
+        write!(text, "{byte:02x}").expect("writing to a string cannot fail");
     }
     text
 }

@@ -1,48 +1,46 @@
-//! URI templates (RFC 6570), read in both directions.
+//! URI templates (RFC 6570): expansion and matching.
 //!
-//! A client expands a template to the URI of one resource; a server matches a URI to learn which resource is meant.
-//! Expansion is that of the RFC, for texts and lists. Matching is not in the RFC; these are our rules:
+//! A client expands a template to the URI of one resource; a server matches a URI to find the resource. Expansion
+//! follows the RFC, for strings and lists. Matching is not defined by the RFC; these are the rules:
 //!
-//! - **Where a variable ends.** At the first occurrence of the literal that follows it; if the template ends with that
-//!   literal, at its last. The character that an operator puts first (`#`, `.`, `/`, `;`, `?`, `&`) ends the
-//!   expression before it in the same way. Nothing is tried twice, so the time is linear in the length of the URI.
-//! - **What a variable holds.** At least one character. `{a}`, `{.a}` and `{/a}` hold none of `/ ? # & ,`; `{+a}` and
-//!   `{#a}` hold anything. `{a:3}` holds at most three characters.
-//! - **What may be missing.** The named variables of `{;a}`, `{?a}` and `{&a}`: they come in any order, may be empty,
-//!   and are left out of the result if they are not there. A name that the template does not have is no match, nor is
-//!   a name twice unless it is exploded. All other variables must be there.
-//! - **Several in one expression.** `{a,b}` are told apart by the separator of their operator; the last takes what is
-//!   left, or the exploded one does.
-//! - **Lists.** An exploded variable gives its items joined by commas. A comma that is already in the URI counts.
-//! - **The same name twice** has to have the same value; a prefix has to be the beginning of the whole.
-//! - **Encoding.** Values are percent-decoded once. A broken escape or invalid UTF-8 is no match. Literals are compared
-//!   byte by byte, in the form that expansion gives them.
+//! - **End of a variable.** A variable ends at the first occurrence of the literal that follows it; if the template
+//!   ends with that literal, at its last occurrence. The first character of an operator (`#`, `.`, `/`, `;`, `?`,
+//!   `&`) ends the previous expression in the same way. Matching does not backtrack, so the time is linear in the length
+//!   of the URI.
+//! - **Contents of a variable.** At least one character. `{a}`, `{.a}` and `{/a}` match none of `/ ? # & ,`; `{+a}`
+//!   and `{#a}` match anything. `{a:3}` matches at most three characters.
+//! - **Optional variables.** The named variables of `{;a}`, `{?a}` and `{&a}` may come in any order, may be empty,
+//!   and are omitted from the result if absent. A name that is not in the template does not match, nor does a
+//!   repeated name unless it is exploded. All other variables are required.
+//! - **Several variables in one expression.** `{a,b}` are separated by the separator of their operator; the last or
+//!   the exploded one gets the rest.
+//! - **Lists.** The value of an exploded variable is its items joined by commas. A comma that is already in the URI
+//!   counts.
+//! - **Repeated names** must have the same value; a prefix must be the start of the whole value.
+//! - **Encoding.** Values are percent-decoded once. An invalid escape or invalid UTF-8 does not match. Literals are
+//!   compared byte by byte, in the form that expansion produces.
 //!
-//! A decoded value is whatever the peer wrote, `../` and NUL included (`%2E%2E%2F`): whoever makes a path of it checks it.
+//! A decoded value may contain anything, including `../` and NUL (`%2E%2E%2F`): check it before using it as a path.
 
-mod error;
+use std::{collections::BTreeMap, fmt, str::FromStr};
+
+use expression::Segment;
+
 mod expand;
 mod expression;
 mod matching;
 mod parse;
 mod percent;
-mod steps;
-mod variables;
 
-pub use error::UriTemplateError;
-pub use variables::{Value, Variables};
-
-use std::{collections::BTreeMap, fmt, str::FromStr};
-
-use expression::Run;
+pub use expand::{TemplateVariables, VariableValue};
 
 /// A parsed URI template.
 ///
 /// ```
-/// use turnbuckle_protocol::uri_template::{UriTemplate, Variables};
+/// use turnbuckle_protocol::uri_template::{UriTemplate, TemplateVariables};
 ///
 /// let template = UriTemplate::parse("notes://{owner}/{+path}{?revision}")?;
-/// let variables = Variables::from([("owner", "ann"), ("path", "a/b c.md")]);
+/// let variables = TemplateVariables::from([("owner", "ann"), ("path", "a/b c.md")]);
 /// let uri = template.expand(&variables);
 /// assert_eq!(uri, "notes://ann/a/b%20c.md");
 ///
@@ -54,25 +52,25 @@ use expression::Run;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UriTemplate {
     source: String,
-    runs: Vec<Run>,
+    segments: Vec<Segment>,
     names: Vec<String>,
-    /// Nothing is ambiguous in it.
+    /// Set if the template is unambiguous.
     matchable: bool,
 }
 
 impl UriTemplate {
-    /// The longest template that is read, in bytes.
+    /// The maximum length of a template, in bytes.
     pub const MAX_LENGTH: usize = 8 * 1024;
-    /// How many expressions a template may have.
+    /// The maximum number of expressions.
     pub const MAX_EXPRESSIONS: usize = 64;
-    /// How many variables a template may have, repeated ones counted again.
+    /// The maximum number of variables, including repeated ones.
     pub const MAX_VARIABLES: usize = 128;
 
     /// Parses a template that can be expanded and matched.
     ///
-    /// Refuses what the RFC does not allow, and what no URI could be matched with for certain: `{a}{b}`, `{/a*}{/b}`,
-    /// `{a*,b*}`, `{?a}{&b}` (write `{?a,b}`). Followed by an operator's character, as in `{a}{.b}` or `{+a}{?b}`, the
-    /// first variable ends where that character first occurs.
+    /// Rejects templates that the RFC does not allow, and those that cannot be matched unambiguously: `{a}{b}`,
+    /// `{/a*}{/b}`, `{a*,b*}`, `{?a}{&b}` (write `{?a,b}`). If an operator follows, as in `{a}{.b}` or `{+a}{?b}`,
+    /// the first variable ends at the first occurrence of its character.
     pub fn parse(template: &str) -> Result<Self, UriTemplateError> {
         let parsed = parse::template(template)?;
         match parsed.ambiguity {
@@ -81,45 +79,48 @@ impl UriTemplate {
         }
     }
 
-    /// Parses a template that is only to be expanded.
+    /// Parses a template for expansion only.
     ///
-    /// For a client, whose server may well offer `{a}{b}`. If such a template is ambiguous, it matches nothing.
+    /// For clients, because a server may advertise `{a}{b}`. An ambiguous template matches nothing.
     pub fn parse_for_expansion(template: &str) -> Result<Self, UriTemplateError> {
         parse::template(template).map(|parsed| parsed.template)
     }
 
-    /// Returns the template as it was written.
+    /// Returns the source of the template.
     pub fn as_str(&self) -> &str {
         &self.source
     }
 
-    /// Returns the names of its variables, each once, in their order.
+    /// Returns the names of the variables in order, without duplicates.
     pub fn variables(&self) -> impl Iterator<Item = &str> {
         self.names.iter().map(String::as_str)
     }
 
     /// Returns the number of literal bytes.
     ///
-    /// Of several templates that match a URI, the one with the most says most about it.
+    /// Of several templates that match a URI, the one with the most literal bytes is the most specific.
     pub fn specificity(&self) -> usize {
-        self.runs.iter().map(|run| run.literal.len()).sum()
+        self.segments
+            .iter()
+            .map(|segment| segment.literal.len())
+            .sum()
     }
 
     /// Returns the URI for these variables.
     ///
-    /// A variable without a value, or with an empty list, is left out. The length of a prefix is ignored for a list.
-    pub fn expand(&self, variables: &Variables) -> String {
-        expand::runs(&self.runs, variables)
+    /// A variable without a value, or with an empty list, is omitted. A prefix length is ignored for a list.
+    pub fn expand(&self, variables: &TemplateVariables) -> String {
+        expand::segments(&self.segments, variables)
     }
 
-    /// Returns the decoded variables of a URI, or `None` if it is not of this template.
+    /// Returns the decoded variables of a URI, or `None` if it does not match.
     ///
-    /// The rules are those of the [module](self). The time is linear in the length of the URI, whatever it holds.
+    /// See the [module](self) for the rules. The time is linear in the length of the URI.
     pub fn matches(&self, uri: &str) -> Option<BTreeMap<String, String>> {
         if !self.matchable {
             return None;
         }
-        matching::variables(&self.runs, uri).0
+        matching::variables(&self.segments, uri).0
     }
 }
 
@@ -135,6 +136,88 @@ impl fmt::Display for UriTemplate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.source)
     }
+}
+
+/// The reason why a URI template is invalid.
+///
+/// `at` is a byte offset in the template.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum UriTemplateError {
+    /// The template is too long.
+    #[error("the template has {length} bytes, more than {limit}", limit = UriTemplate::MAX_LENGTH)]
+    TooLong {
+        /// Its length in bytes.
+        length: usize,
+    },
+    /// The template has too many expressions.
+    #[error("expression at byte {at} is one more than the {limit} allowed", limit = UriTemplate::MAX_EXPRESSIONS)]
+    TooManyExpressions {
+        /// The offset of the first expression above the limit.
+        at: usize,
+    },
+    /// The template has too many variables.
+    #[error("variable at byte {at} is one more than the {limit} allowed", limit = UriTemplate::MAX_VARIABLES)]
+    TooManyVariables {
+        /// The offset of the first variable above the limit.
+        at: usize,
+    },
+    /// A character that is not allowed outside of an expression.
+    #[error("{character:?} at byte {at} must be percent-encoded")]
+    Literal {
+        /// The character.
+        character: char,
+        /// The offset of the character.
+        at: usize,
+    },
+    /// An expression is not closed.
+    #[error("`{{` at byte {at} has no `}}`")]
+    Unclosed {
+        /// The offset of the opening brace.
+        at: usize,
+    },
+    /// A closing brace without an opening one.
+    #[error("`}}` at byte {at} has no `{{`")]
+    Unopened {
+        /// The offset of the brace.
+        at: usize,
+    },
+    /// An operator that the RFC reserves.
+    #[error("operator `{operator}` at byte {at} is reserved")]
+    Operator {
+        /// The operator.
+        operator: char,
+        /// The offset of the operator.
+        at: usize,
+    },
+    /// A variable name that is empty or contains an invalid character.
+    #[error(
+        "{name:?} at byte {at} is not a variable name: use letters, digits, `_`, `%xx` and inner dots"
+    )]
+    Name {
+        /// The name.
+        name: String,
+        /// The offset of the name.
+        at: usize,
+    },
+    /// The length of a prefix is not a number from 1 to 9999.
+    #[error("prefix length {length:?} at byte {at} is not a number from 1 to 9999")]
+    Prefix {
+        /// The text of the length.
+        length: String,
+        /// The offset of the length.
+        at: usize,
+    },
+    /// Two adjacent variables without a delimiter between them.
+    #[error("no delimiter between `{first}` and `{second}` (byte {at})")]
+    Adjacent {
+        /// The first variable.
+        first: String,
+        /// The second variable.
+        second: String,
+        /// The offset of the second variable, or of its expression if it has its own.
+        at: usize,
+    },
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! A schema as a graph: which of its schemas lead to which, and whether they stay at the same place of the value.
+//! A schema as a graph of subschemas. The edges tell whether both apply to the same value.
 
 use std::{collections::HashMap, ptr};
 
@@ -6,58 +6,58 @@ use serde_json::{Map, Value};
 
 use crate::SchemaError;
 
-/// A schema may have so many parts, every JSON value in it counted.
-const PARTS: usize = 1 << 16;
-/// A schema may be so deep; what arrives in a message is less.
-const DEPTH: usize = 256;
+/// The maximum number of JSON values in a schema.
+const MAX_SCHEMA_PARTS: usize = 1 << 16;
+/// The maximum depth of a schema; schemas in messages are less deep.
+const MAX_SCHEMA_DEPTH: usize = 256;
 
-/// How one schema leads to another.
+/// The relation between a schema and a subschema.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum EdgeKind {
     /// Both apply to the same value.
-    Stay,
-    /// The second applies to a part of the value, and no other of this kind does.
-    Part,
-    /// The second applies to parts of the value, beside all others.
-    AlsoPart,
+    SameValue,
+    /// The subschema applies to a part of the value to which no other subschema of this kind applies.
+    OnePart,
+    /// The subschema applies to parts of the value, in addition to others.
+    AnyPart,
 }
 
-pub(super) struct Edge {
-    pub(super) step: Step,
+pub(super) struct SchemaEdge {
+    pub(super) kind: EdgeKind,
     pub(super) to: usize,
 }
 
 #[derive(Default)]
-pub(super) struct Node {
-    pub(super) edges: Vec<Edge>,
-    /// Whether it asks what the schemas beside it have looked at, which are tried again for that.
-    pub(super) looks_again: bool,
-    /// Whether it leads somewhere by a name.
-    leads_by_name: bool,
+pub(super) struct SchemaNode {
+    pub(super) edges: Vec<SchemaEdge>,
+    /// Set if the schema depends on the parts that adjacent schemas evaluated, which are evaluated again for that.
+    pub(super) tracks_evaluated: bool,
+    /// Set if the schema has a reference by name.
+    has_named_reference: bool,
 }
 
-/// All schemas that the first one leads to.
+/// All schemas that are reachable from the root.
 #[derive(Default)]
-pub(super) struct Graph<'a> {
-    pub(super) nodes: Vec<Node>,
-    /// How many references could not be followed, as they lead by names and not by paths.
-    pub(super) by_name: usize,
-    /// How many references there are.
+pub(super) struct SchemaGraph<'a> {
+    pub(super) nodes: Vec<SchemaNode>,
+    /// The number of references by name, which could not be resolved here.
+    pub(super) named_references: usize,
+    /// The number of references.
     pub(super) references: usize,
-    /// Whether there are any alternatives.
+    /// Set if there are alternatives.
     pub(super) alternatives: bool,
-    known: HashMap<*const Map<String, Value>, usize>,
+    indices: HashMap<*const Map<String, Value>, usize>,
     open: Vec<(usize, &'a Map<String, Value>)>,
 }
 
-impl<'a> Graph<'a> {
-    pub(super) fn of(root: &'a Value) -> Self {
+impl<'a> SchemaGraph<'a> {
+    pub(super) fn new(root: &'a Value) -> Self {
         let mut graph = Self::default();
         graph.add(root);
         while let Some((node, schema)) = graph.open.pop() {
             if node != 0 && (schema.contains_key("$id") || schema.contains_key("id")) {
-                // Paths inside it begin at it, and not at the root.
-                graph.by_name += 1;
+                // Paths inside of it are relative to it, not to the root.
+                graph.named_references += 1;
             }
             for (keyword, value) in schema {
                 graph.connect(root, node, keyword, value);
@@ -66,36 +66,41 @@ impl<'a> Graph<'a> {
         graph
     }
 
-    /// How many steps it takes to try this very object, if it is a schema that leads anywhere.
-    pub(super) fn steps(&self, object: &Map<String, Value>) -> Option<usize> {
-        let node = *self.known.get(&ptr::from_ref(object))?;
-        let steps = self.nodes[node].edges.len() + usize::from(self.nodes[node].leads_by_name);
+    /// Returns the number of steps that evaluating this object costs, or `None` for a schema without subschemas.
+    pub(super) fn step_count(&self, object: &Map<String, Value>) -> Option<usize> {
+        let node = *self.indices.get(&ptr::from_ref(object))?;
+        let steps =
+            self.nodes[node].edges.len() + usize::from(self.nodes[node].has_named_reference);
         (steps > 0).then_some(steps)
     }
 
-    /// Every schema, each after all that it leads to by steps as `counts` says; none if there is a circle.
-    pub(super) fn order(&self, counts: impl Fn(Step) -> bool) -> Option<Vec<usize>> {
+    /// Returns the schemas so that each follows its subschemas along the edges that `counts` selects, or `None` if
+    /// there is a cycle.
+    pub(super) fn topological_order(
+        &self,
+        counts: impl Fn(EdgeKind) -> bool,
+    ) -> Option<Vec<usize>> {
         let mut order = Vec::with_capacity(self.nodes.len());
-        let mut state = vec![State::New; self.nodes.len()];
-        // A stack of our own, since a peer decides how far references lead.
+        let mut state = vec![VisitState::New; self.nodes.len()];
+        // An explicit stack, because a peer controls the depth of references.
         let mut open = Vec::new();
         for start in 0..self.nodes.len() {
             open.push((start, 0));
             while let Some((node, next)) = open.pop() {
                 match (state[node], next) {
-                    (State::Done, 0) => continue,
-                    (State::Open, 0) => return None,
-                    _ => state[node] = State::Open,
+                    (VisitState::Done, 0) => continue,
+                    (VisitState::Open, 0) => return None,
+                    _ => state[node] = VisitState::Open,
                 }
                 match self.nodes[node].edges.get(next) {
                     Some(edge) => {
                         open.push((node, next + 1));
-                        if counts(edge.step) {
+                        if counts(edge.kind) {
                             open.push((edge.to, 0));
                         }
                     }
                     None => {
-                        state[node] = State::Done;
+                        state[node] = VisitState::Done;
                         order.push(node);
                     }
                 }
@@ -109,42 +114,44 @@ impl<'a> Graph<'a> {
             ("$ref", Value::String(target)) => {
                 self.references += 1;
                 match target.strip_prefix('#').and_then(|at| root.pointer(at)) {
-                    Some(target) => self.lead(node, Step::Stay, target),
-                    None => self.lead_by_name(node),
+                    Some(target) => self.add_edge(node, EdgeKind::SameValue, target),
+                    None => self.add_named_reference(node),
                 }
             }
             ("$dynamicRef" | "$recursiveRef", _) => {
                 self.references += 1;
-                self.lead_by_name(node);
+                self.add_named_reference(node);
             }
             ("allOf" | "anyOf" | "oneOf", Value::Array(schemas)) => {
                 self.alternatives |= keyword != "allOf";
-                self.lead_all(node, Step::Stay, schemas);
+                self.add_edges(node, EdgeKind::SameValue, schemas);
             }
-            ("not" | "if" | "then" | "else", schema) => self.lead(node, Step::Stay, schema),
+            ("not" | "if" | "then" | "else", schema) => {
+                self.add_edge(node, EdgeKind::SameValue, schema);
+            }
             ("dependentSchemas" | "dependencies", Value::Object(schemas)) => {
-                self.lead_all(node, Step::Stay, schemas.values());
+                self.add_edges(node, EdgeKind::SameValue, schemas.values());
             }
             ("properties", Value::Object(schemas)) => {
-                self.lead_all(node, Step::Part, schemas.values());
+                self.add_edges(node, EdgeKind::OnePart, schemas.values());
             }
             ("prefixItems" | "items", Value::Array(schemas)) => {
-                self.lead_all(node, Step::Part, schemas);
+                self.add_edges(node, EdgeKind::OnePart, schemas);
             }
             ("items" | "additionalItems" | "additionalProperties", schema) => {
-                self.lead(node, Step::Part, schema);
+                self.add_edge(node, EdgeKind::OnePart, schema);
             }
             ("patternProperties", Value::Object(schemas)) => {
-                self.lead_all(node, Step::AlsoPart, schemas.values());
+                self.add_edges(node, EdgeKind::AnyPart, schemas.values());
             }
             ("contains" | "propertyNames" | "contentSchema", schema) => {
-                self.lead(node, Step::AlsoPart, schema);
+                self.add_edge(node, EdgeKind::AnyPart, schema);
             }
             ("unevaluatedItems" | "unevaluatedProperties", schema) => {
-                self.nodes[node].looks_again = true;
-                self.lead(node, Step::AlsoPart, schema);
+                self.nodes[node].tracks_evaluated = true;
+                self.add_edge(node, EdgeKind::AnyPart, schema);
             }
-            // What only names lead to is not found otherwise.
+            // Schemas that are referenced by name only are not reachable otherwise.
             ("$defs" | "definitions", Value::Object(schemas)) => {
                 for schema in schemas.values() {
                     self.add(schema);
@@ -154,29 +161,34 @@ impl<'a> Graph<'a> {
         }
     }
 
-    fn lead_all(&mut self, node: usize, step: Step, schemas: impl IntoIterator<Item = &'a Value>) {
+    fn add_edges(
+        &mut self,
+        node: usize,
+        kind: EdgeKind,
+        schemas: impl IntoIterator<Item = &'a Value>,
+    ) {
         for schema in schemas {
-            self.lead(node, step, schema);
+            self.add_edge(node, kind, schema);
         }
     }
 
-    fn lead(&mut self, node: usize, step: Step, schema: &'a Value) {
+    fn add_edge(&mut self, node: usize, kind: EdgeKind, schema: &'a Value) {
         if let Some(to) = self.add(schema) {
-            self.nodes[node].edges.push(Edge { step, to });
+            self.nodes[node].edges.push(SchemaEdge { kind, to });
         }
     }
 
-    fn lead_by_name(&mut self, node: usize) {
-        self.by_name += 1;
-        self.nodes[node].leads_by_name = true;
+    fn add_named_reference(&mut self, node: usize) {
+        self.named_references += 1;
+        self.nodes[node].has_named_reference = true;
     }
 
     fn add(&mut self, schema: &'a Value) -> Option<usize> {
         let schema = schema.as_object()?;
         let next = self.nodes.len();
-        let node = *self.known.entry(ptr::from_ref(schema)).or_insert(next);
+        let node = *self.indices.entry(ptr::from_ref(schema)).or_insert(next);
         if node == next {
-            self.nodes.push(Node::default());
+            self.nodes.push(SchemaNode::default());
             self.open.push((node, schema));
         }
         Some(node)
@@ -184,31 +196,31 @@ impl<'a> Graph<'a> {
 }
 
 #[derive(Clone, Copy)]
-enum State {
+enum VisitState {
     New,
     Open,
     Done,
 }
 
-/// How large a schema is.
+/// The size of a schema.
 #[derive(Default)]
-pub(super) struct Measure {
+pub(super) struct SchemaSize {
     parts: usize,
     pub(super) patterns: usize,
 }
 
-/// Measures a schema, before anything else looks into it.
-pub(super) fn measure(schema: &Map<String, Value>) -> Result<Measure, SchemaError> {
-    let mut measure = Measure::default();
+/// Measures a schema before it is processed any further.
+pub(super) fn measure(schema: &Map<String, Value>) -> Result<SchemaSize, SchemaError> {
+    let mut measure = SchemaSize::default();
     let mut open = Vec::new();
     measure.count_members(schema, 0, &mut open);
     while let Some((value, depth)) = open.pop() {
         measure.parts += 1;
-        if measure.parts > PARTS {
-            return Err(SchemaError::TooMuch("is too large"));
+        if measure.parts > MAX_SCHEMA_PARTS {
+            return Err(SchemaError::TooComplex("is too large"));
         }
-        if depth > DEPTH {
-            return Err(SchemaError::TooMuch("is too deep"));
+        if depth > MAX_SCHEMA_DEPTH {
+            return Err(SchemaError::TooComplex("is too deep"));
         }
         match value {
             Value::Array(items) => open.extend(items.iter().map(|item| (item, depth + 1))),
@@ -219,7 +231,7 @@ pub(super) fn measure(schema: &Map<String, Value>) -> Result<Measure, SchemaErro
     Ok(measure)
 }
 
-impl Measure {
+impl SchemaSize {
     fn count_members<'a>(
         &mut self,
         members: &'a Map<String, Value>,

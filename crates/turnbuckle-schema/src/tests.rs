@@ -1,35 +1,35 @@
 #![expect(
     clippy::needless_pass_by_value,
-    reason = "so that a test says `json!` where it is needed"
+    reason = "tests write `json!` in place"
 )]
 
 use serde_json::json;
-use turnbuckle_ledger::req;
+use turnbuckle_spec_coverage::req;
 
 use super::*;
 
 mod bombs;
-mod same;
+mod equivalence;
 
-fn validator(schema: Value) -> Validator {
+fn validator(schema: Value) -> SchemaValidator {
     let Value::Object(schema) = schema else {
-        panic!("{schema} is no object")
+        panic!("{schema} is not an object")
     };
-    Validator::new(&schema).unwrap()
+    SchemaValidator::new(&schema).unwrap()
 }
 
-fn refusal(schema: Value) -> String {
-    let error = Validator::new(schema.as_object().unwrap()).err();
-    error.expect("the schema is refused").to_string()
+fn rejection(schema: Value) -> String {
+    let error = SchemaValidator::new(schema.as_object().unwrap()).err();
+    error.expect("the schema is rejected").to_string()
 }
 
-fn check(validator: &Validator, arguments: &str) -> Result<(), String> {
+fn check(validator: &SchemaValidator, arguments: &str) -> Result<(), String> {
     let value = serde_json::from_str(arguments).unwrap();
     Ok(validator.check("arguments", &value)?)
 }
 
-/// What is wrong with a value of `arguments.a`.
-fn mistake(schema: Value, a: Value) -> String {
+/// Returns the error of a value of `arguments.a`.
+fn error_of(schema: Value, a: Value) -> String {
     let validator = validator(json!({ "type": "object", "properties": { "a": schema } }));
     let error = validator.check("arguments", &json!({ "a": a }));
     let error = String::from(error.unwrap_err());
@@ -38,7 +38,7 @@ fn mistake(schema: Value, a: Value) -> String {
 }
 
 #[test]
-fn what_fits_is_let_through() {
+fn matching_values_are_valid() {
     let validator =
         validator(json!({ "properties": { "a": { "type": "integer", "minimum": 1 } } }));
 
@@ -47,7 +47,7 @@ fn what_fits_is_let_through() {
 }
 
 #[test]
-fn a_mistake_is_named_with_its_path() {
+fn an_error_has_its_path() {
     let leg = json!({ "properties": { "days": { "type": "integer", "maximum": 30 } } });
     let trip = json!({ "properties": { "trip": { "properties": { "legs": { "items": leg } } } } });
 
@@ -63,7 +63,7 @@ fn a_mistake_is_named_with_its_path() {
 }
 
 #[test]
-fn a_member_whose_name_is_a_number_is_no_index() {
+fn a_numeric_member_name_is_not_an_index() {
     let schema = json!({ "additionalProperties": { "additionalProperties": { "type": "null" } } });
 
     let error = check(&validator(schema), r#"{"a/b":{"7":0}}"#).unwrap_err();
@@ -72,7 +72,7 @@ fn a_member_whose_name_is_a_number_is_no_index() {
 }
 
 #[test]
-fn every_keyword_says_what_it_expects() {
+fn every_keyword_describes_its_expectation() {
     let cases = [
         (
             json!({ "type": "string" }),
@@ -152,7 +152,7 @@ fn every_keyword_says_what_it_expects() {
         (
             json!({ "contains": { "const": 1 } }),
             json!([2]),
-            "invalid value: array of 1 item, expected items as `contains` wants them",
+            "invalid value: array of 1 item, expected an item that matches `contains`",
         ),
         (
             json!({ "minProperties": 1 }),
@@ -183,7 +183,7 @@ fn every_keyword_says_what_it_expects() {
         (
             json!({ "propertyNames": { "maxLength": 1 } }),
             json!({ "bc": 1 }),
-            "a name in it: invalid value: string \"bc\", expected at most 1 character",
+            "property name: invalid value: string \"bc\", expected at most 1 character",
         ),
         (
             json!({ "const": { "b": 1 } }),
@@ -198,7 +198,7 @@ fn every_keyword_says_what_it_expects() {
         (
             json!({ "not": { "type": "string" } }),
             json!("b"),
-            "invalid value: string \"b\", expected something that `not` does not rule out",
+            "invalid value: string \"b\", expected a value that does not match `not`",
         ),
         (
             json!({ "if": { "type": "string" }, "then": { "minLength": 2 } }),
@@ -213,35 +213,35 @@ fn every_keyword_says_what_it_expects() {
         (
             json!({ "oneOf": [{ "minimum": 1 }, { "minimum": 2 }] }),
             json!(3),
-            "invalid value: number `3`, expected a fit of one alternative only",
+            "invalid value: number `3`, expected a match of exactly one alternative",
         ),
     ];
     for (schema, value, expected) in cases {
-        assert_eq!(mistake(schema.clone(), value), expected, "{schema}");
+        assert_eq!(error_of(schema.clone(), value), expected, "{schema}");
     }
 }
 
 #[test]
-fn other_places_have_their_own_paths() {
+fn nested_values_have_their_own_paths() {
     let names = json!({ "patternProperties": { "^x": { "type": "string" } } });
     assert_eq!(
-        mistake(names, json!({ "x1": 1 })),
+        error_of(names, json!({ "x1": 1 })),
         "`arguments.a.x1`: invalid type: number `1`, expected string"
     );
     let two = json!({ "prefixItems": [true], "items": false });
     assert_eq!(
-        mistake(two, json!([1, 2])),
+        error_of(two, json!([1, 2])),
         "`arguments.a[1]`: invalid value: number `2`, expected nothing here"
     );
     let nothing = json!({ "properties": { "b": false } });
     assert_eq!(
-        mistake(nothing, json!({ "b": [] })),
+        error_of(nothing, json!({ "b": [] })),
         "`arguments.a.b`: invalid value: array of 0 items, expected nothing here"
     );
 }
 
 #[test]
-fn of_several_alternatives_the_nearest_is_explained() {
+fn the_nearest_alternative_is_reported() {
     let shape = json!({ "oneOf": [
         { "type": "object", "properties": { "kind": { "const": "circle" }, "radius": { "type": "number", "minimum": 0 } }, "required": ["kind", "radius"] },
         { "type": "object", "properties": { "kind": { "const": "square" }, "side": { "type": "number" } }, "required": ["kind", "side"] },
@@ -249,52 +249,53 @@ fn of_several_alternatives_the_nearest_is_explained() {
     ] });
 
     assert_eq!(
-        mistake(shape.clone(), json!({ "kind": "circle", "radius": -1 })),
+        error_of(shape.clone(), json!({ "kind": "circle", "radius": -1 })),
         "`arguments.a.radius`: invalid value: number `-1`, expected at least 0"
     );
     assert_eq!(
-        mistake(shape.clone(), json!({ "kind": "square" })),
+        error_of(shape.clone(), json!({ "kind": "square" })),
         "missing field `side`"
     );
     assert_eq!(
-        mistake(shape, json!(7)),
+        error_of(shape, json!(7)),
         "invalid type: number `7`, expected object or null"
     );
 }
 
 #[test]
-fn an_explanation_stays_short() {
+fn a_report_is_short() {
     let long = "x".repeat(100_000);
-    let error = mistake(json!({ "maxLength": 5 }), json!(long));
+    let error = error_of(json!({ "maxLength": 5 }), json!(long));
     assert!(error.len() < 300, "{error}");
 
     let many = json!({ "additionalProperties": { "type": "string" } });
     let numbers: Map<_, _> = (0..1000)
         .map(|number| (format!("{number}{}", &long[..1000]), json!(1)))
         .collect();
-    let error = mistake(many, numbers.into());
+    let error = error_of(many, numbers.into());
     assert!(error.len() < 1200, "{error}");
 
     let many: Vec<_> = (0..1000).collect();
-    assert!(mistake(json!({ "enum": many }), json!("x")).len() < 500);
+    assert!(error_of(json!({ "enum": many }), json!("x")).len() < 500);
 }
 
 #[test]
-fn of_a_huge_value_the_first_mistake_is_named() {
+fn the_first_error_of_a_huge_value_is_reported() {
     let numbers = json!({ "type": "array", "items": { "type": "integer" } });
     let mut huge = vec![json!(0); 100_000];
     huge.push(json!("x"));
     huge.push(json!("y"));
 
     assert_eq!(
-        mistake(numbers, json!(huge)),
+        error_of(numbers, json!(huge)),
         "`arguments.a[100000]`: invalid type: string \"x\", expected integer"
     );
 }
 
-/// Each level can be read in two ways that differ only at the bottom: explaining all of them would never end.
+/// Each level matches two alternatives that differ only at the bottom: reporting all errors would not terminate in
+/// time.
 #[test]
-fn a_deep_value_of_a_schema_that_contains_itself_is_answered() {
+fn a_deep_value_of_a_recursive_schema_is_validated_in_time() {
     let node = json!({ "anyOf": [
         { "type": "object", "properties": { "next": { "$ref": "#/$defs/node" } }, "required": ["next"] },
         { "type": "object", "properties": { "next": { "$ref": "#/$defs/node" }, "b": true }, "required": ["next"] },
@@ -314,15 +315,15 @@ fn a_deep_value_of_a_schema_that_contains_itself_is_answered() {
     assert_eq!(check(&validator, &nested(100, "null")), Ok(()));
     assert_eq!(
         check(&validator, &nested(100, "1")),
-        Err("`arguments`: does not fit the schema".to_owned())
+        Err("`arguments`: does not match the schema".to_owned())
     );
     let shallow = check(&validator, &nested(1, "1")).unwrap_err();
     assert!(shallow.contains("`arguments.a.next`:"), "{shallow}");
 }
 
-/// Whatever joins the ways, and however the schema is found again.
+/// For each combinator and each kind of reference.
 #[test]
-fn no_way_of_containing_itself_makes_a_check_slow() {
+fn no_kind_of_recursion_makes_validation_slow() {
     let deep = format!("{}1{}", "{\"next\":".repeat(100), "}".repeat(100));
     for keyword in ["anyOf", "oneOf", "allOf"] {
         for reference in ["$ref", "$dynamicRef"] {
@@ -334,7 +335,7 @@ fn no_way_of_containing_itself_makes_a_check_slow() {
 }
 
 #[test]
-fn a_schema_that_contains_itself_once_per_level_is_explained_at_any_depth() {
+fn a_linear_recursive_schema_is_reported_at_any_depth() {
     let schema = json!({ "properties": { "next": { "$ref": "#" }, "end": { "type": "null" } } });
     let deep = format!(
         "{}{}{}",
@@ -359,9 +360,9 @@ fn nothing_is_fetched() {
         "file:///etc/passwd",
         "other.json",
     ] {
-        let error = refusal(json!({ "properties": { "a": { "$ref": remote } } }));
+        let error = rejection(json!({ "properties": { "a": { "$ref": remote } } }));
         assert!(
-            error.starts_with("a schema must be complete, for none is ever fetched"),
+            error.starts_with("unresolved reference, other documents are never fetched"),
             "{error}"
         );
         assert!(error.contains(remote), "{error}");
@@ -369,22 +370,22 @@ fn nothing_is_fetched() {
 }
 
 #[test]
-fn a_dialect_that_nobody_speaks_is_named_in_the_refusal() {
+fn an_unknown_dialect_is_named_in_the_error() {
     req!("schema.dialect.unsupported-error");
-    let error = refusal(json!({ "$schema": "https://example.com/dialect" }));
+    let error = rejection(json!({ "$schema": "https://example.com/dialect" }));
 
     assert!(error.contains("https://example.com/dialect"), "{error}");
 }
 
 #[test]
-fn without_a_dialect_the_newest_is_spoken() {
+fn without_a_dialect_the_newest_is_used() {
     req!("schema.dialect.default");
-    // Both keywords came with 2020-12; in older dialects they mean nothing.
+    // Both keywords were added in 2020-12; older dialects ignore them.
     for schema in [
         json!({ "prefixItems": [{ "type": "string" }] }),
         json!({ "$dynamicRef": "#word", "$defs": { "word": { "$dynamicAnchor": "word", "type": "array", "maxItems": 0 } } }),
     ] {
-        assert!(!mistake(schema, json!([1])).is_empty());
+        assert!(!error_of(schema, json!([1])).is_empty());
     }
 }
 
@@ -396,32 +397,32 @@ fn references_inside_the_schema_are_followed() {
 }
 
 #[test]
-fn a_schema_that_is_none_is_refused() {
+fn an_invalid_schema_is_rejected() {
     assert_eq!(
-        refusal(json!({ "properties": { "a": { "type": "text" } } }))
+        rejection(json!({ "properties": { "a": { "type": "text" } } }))
             .split(':')
             .next(),
         Some("at `/properties/a/type`")
     );
 }
 
-/// The engine has neither look-around nor back-references, which is what makes it linear.
+/// The engine has neither look-around nor back-references; that makes it linear.
 #[test]
-fn a_pattern_that_needs_backtracking_is_refused() {
+fn a_pattern_that_needs_backtracking_is_rejected() {
     for pattern in ["(?=a)b", "(a)\\1"] {
-        let error = refusal(json!({ "properties": { "a": { "pattern": pattern } } }));
+        let error = rejection(json!({ "properties": { "a": { "pattern": pattern } } }));
         assert!(error.contains("/properties/a/pattern"), "{error}");
     }
 }
 
 #[test]
-fn of_a_stranger_such_patterns_are_passed_over() {
+fn lenient_skips_such_patterns() {
     let schema = json!({ "properties": {
         "a": { "type": "string", "pattern": "(?=a)b" },
         "b": { "$ref": "#/$defs/b" },
         "c": { "pattern": "^c" }
     }, "$defs": { "b": { "pattern": "(b)\\1", "maxLength": 2 } } });
-    let validator = Validator::lenient(schema.as_object().unwrap()).unwrap();
+    let validator = SchemaValidator::lenient(schema.as_object().unwrap()).unwrap();
 
     assert_eq!(check(&validator, r#"{"a":"x","b":"x","c":"c"}"#), Ok(()));
     for wrong in [r#"{"a":1}"#, r#"{"b":"xxx"}"#, r#"{"c":"x"}"#] {
@@ -434,16 +435,16 @@ fn of_a_stranger_such_patterns_are_passed_over() {
         json!({ "pattern": 7 }),
         json!({ "patternProperties": { "(?=a)": true } }),
     ] {
-        let outcome = Validator::lenient(refused.as_object().unwrap());
+        let outcome = SchemaValidator::lenient(refused.as_object().unwrap());
         assert!(outcome.is_err(), "{refused}");
     }
 }
 
 #[test]
-fn a_pattern_that_explodes_elsewhere_is_answered() {
+fn a_pattern_that_is_exponential_elsewhere_is_matched() {
     let pattern = json!({ "pattern": "^(a+)+$" });
 
-    let error = mistake(pattern, json!("a".repeat(50_000) + "!"));
+    let error = error_of(pattern, json!("a".repeat(50_000) + "!"));
 
     assert!(
         error.ends_with("expected a match of the pattern `^(a+)+$`"),
@@ -452,7 +453,7 @@ fn a_pattern_that_explodes_elsewhere_is_answered() {
 }
 
 #[test]
-fn an_older_dialect_is_spoken_where_the_schema_names_it() {
+fn an_older_dialect_is_used_if_the_schema_names_it() {
     req!("schema.dialect.validate");
     let schema = json!({
         "$schema": "http://json-schema.org/draft-07/schema#",
@@ -463,7 +464,7 @@ fn an_older_dialect_is_spoken_where_the_schema_names_it() {
 }
 
 #[test]
-fn formats_of_rust_types_are_nobodys_business() {
+fn formats_of_rust_types_are_ignored() {
     let schema =
         json!({ "properties": { "a": { "format": "int64" }, "b": { "format": "colour" } } });
 

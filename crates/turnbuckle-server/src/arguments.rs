@@ -1,20 +1,40 @@
-//! Reading the arguments of a call into the type its handler wants.
+//! Handler arguments: reads them into the handler's type, and marks the kinds of handler functions.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, de::DeserializeOwned};
 use turnbuckle_protocol::json;
 
-// Arguments that a handler does not look at. No doc comment, which would become the description of the schema; and some
-// clients do not accept an object schema that leaves `properties` out.
+// Arguments of a handler that takes none. No doc comment: it would become the description of the schema. `properties`
+// is listed because some clients reject an object schema without it.
 #[derive(Deserialize, JsonSchema)]
 #[schemars(inline, extend("properties" = {}))]
-pub(crate) struct Any {}
+pub(crate) struct NoArguments {}
 
-/// Reads arguments; the error names the path and what was expected there, so that a model can correct itself.
+/// Reads arguments. The error names the path and the expected type, so that a model can correct the call.
 pub(crate) fn read<A: DeserializeOwned>(text: &str) -> Result<A, String> {
     json::from_str(text)
         .map_err(|error| format!("invalid arguments: {}", error.within("arguments")))
 }
+
+/// Marks functions of arguments and context.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct ArgsAndContext<A>(A);
+
+/// Marks functions of arguments.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct ArgsOnly<A>(A);
+
+/// Marks functions of the context.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct ContextOnly;
+
+/// Marks functions without parameters.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct NoArgsHandler;
 
 #[cfg(test)]
 mod tests {
@@ -24,7 +44,7 @@ mod tests {
 
     #[test]
     fn no_arguments_are_listed_as_an_object_without_properties() {
-        let schema = crate::schema::of_input::<Any>().listed;
+        let schema = crate::schema::input_schema_for::<NoArguments>().listed;
 
         assert_eq!(
             Value::from(schema),

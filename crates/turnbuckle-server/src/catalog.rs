@@ -1,6 +1,4 @@
-//! What a server offers, as an immutable table that is replaced as a whole when something changes.
-
-mod listing;
+//! The catalog: everything a server has registered. It is immutable and replaced as a whole on each change.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -9,71 +7,78 @@ use turnbuckle_protocol::{Principal, RpcError, types::TaskSupport};
 
 use crate::{
     CacheHint, Contents, Context, Prompt, RequestError, Resource, ResourceTemplate, Tool,
-    Variables, context::Call, exchange::BoxFuture, input::Keys, lifecycle::Rules, scopes::Needs,
-    source::Source, visibility::Visibility,
+    Variables,
+    input::SealingKeys,
+    lifecycle::RevisionRules,
+    list_cache::{ListCache, VisibleLists},
+    request::{BoxFuture, RequestContext},
+    resources::ResourceProvider,
+    scopes::RequiredScopes,
+    visibility::Visibility,
 };
-use listing::{Listing, Views};
 
-/// Everything that is registered.
+/// All registered tools, prompts, resources, templates and resource providers.
 #[derive(Clone, Default)]
 pub(crate) struct Catalog {
-    pub(crate) tools: Table<Tool>,
-    pub(crate) prompts: Table<Prompt>,
-    pub(crate) resources: Table<Resource>,
-    pub(crate) templates: Table<ResourceTemplate>,
-    pub(crate) sources: Vec<Arc<dyn Source>>,
-    /// Whether any tool can be called as a task.
-    pub(crate) offers_tasks: bool,
+    pub(crate) tools: EntryTable<Tool>,
+    pub(crate) prompts: EntryTable<Prompt>,
+    pub(crate) resources: EntryTable<Resource>,
+    pub(crate) templates: EntryTable<ResourceTemplate>,
+    pub(crate) providers: Vec<Arc<dyn ResourceProvider>>,
+    /// True if any tool can run as a task.
+    pub(crate) supports_tasks: bool,
 }
 
-/// A resource that was asked for, at its own address or described by a template.
-pub(crate) enum Found {
+/// A resource found by URI: registered under it, matched by a template, or owned by a provider.
+pub(crate) enum ResolvedResource {
     Resource(Arc<Resource>),
     Match(Arc<ResourceTemplate>, Variables),
-    Kept(Arc<dyn Source>),
+    FromProvider(Arc<dyn ResourceProvider>),
 }
 
 impl Catalog {
     pub(crate) fn has_resources(&self) -> bool {
-        self.resources.is_offered() || self.templates.is_offered() || !self.sources.is_empty()
+        self.resources.is_advertised()
+            || self.templates.is_advertised()
+            || !self.providers.is_empty()
     }
 
-    /// Says whether something that was offered before would look as if it had never been.
-    pub(crate) fn forgets(&self, before: &Self) -> bool {
+    /// Returns whether a capability advertised by `before` would disappear.
+    pub(crate) fn drops_capability_of(&self, before: &Self) -> bool {
         let lists = |it: &Self| {
             [
-                it.tools.offered,
-                it.prompts.offered,
-                it.resources.offered,
-                it.templates.offered,
-                it.offers_tasks,
+                it.tools.advertised,
+                it.prompts.advertised,
+                it.resources.advertised,
+                it.templates.advertised,
+                it.supports_tasks,
             ]
         };
         std::iter::zip(lists(self), lists(before)).any(|(now, before)| before && !now)
     }
 
-    /// Keeps in mind what was offered before: clients were told of it, and may still ask.
-    pub(crate) fn remember(&mut self, before: &Self) {
-        self.tools.offered |= before.tools.offered;
-        self.prompts.offered |= before.prompts.offered;
-        self.resources.offered |= before.resources.offered;
-        self.templates.offered |= before.templates.offered;
-        self.offers_tasks |= before.offers_tasks;
+    /// Keeps the capabilities of `before` advertised: clients know them and may still use them.
+    pub(crate) fn keep_capabilities_of(&mut self, before: &Self) {
+        self.tools.advertised |= before.tools.advertised;
+        self.prompts.advertised |= before.prompts.advertised;
+        self.resources.advertised |= before.resources.advertised;
+        self.templates.advertised |= before.templates.advertised;
+        self.supports_tasks |= before.supports_tasks;
     }
 
-    /// Works out what calls want to know of all tools, before the catalog is served.
-    pub(crate) fn settle(&mut self) {
+    /// Computes what depends on all tools, before the catalog is served.
+    pub(crate) fn finalize(&mut self) {
         let mut tools = self.tools.iter();
-        self.offers_tasks = tools.any(|tool| tool.task != TaskSupport::Forbidden);
+        self.supports_tasks = tools.any(|tool| tool.task != TaskSupport::Forbidden);
     }
 
-    /// What `resources/list` shows, with what the sources keep.
-    pub(crate) fn all_resources(&self) -> Table<Resource> {
+    /// Returns the resources of `resources/list`, including those of providers.
+    pub(crate) fn all_resources(&self) -> EntryTable<Resource> {
         let mut all = self.resources.clone();
         for resource in self
-            .sources
+            .providers
             .iter()
-            .flat_map(|source| source.listed().to_vec())
+            .flat_map(|provider| provider.listed().to_vec())
         {
             if !all.has(resource.key()) {
                 all.put(resource);
@@ -82,7 +87,7 @@ impl Catalog {
         all
     }
 
-    pub(crate) fn completes(&self) -> bool {
+    pub(crate) fn has_completers(&self) -> bool {
         self.prompts
             .iter()
             .any(|prompt| !prompt.completers.is_empty())
@@ -92,13 +97,18 @@ impl Catalog {
                 .any(|template| !template.completers.is_empty())
     }
 
-    /// Finds what a URI names for a caller; of several templates the one with the most literal text.
-    pub(crate) fn find_resource(&self, uri: &str, principal: Option<&Principal>) -> Option<Found> {
+    /// Finds the resource that a URI names for a caller. Of several matching templates, the one with the most literal
+    /// text wins.
+    pub(crate) fn find_resource(
+        &self,
+        uri: &str,
+        principal: Option<&Principal>,
+    ) -> Option<ResolvedResource> {
         if let Some(resource) = self.resources.get(uri, principal) {
-            return Some(Found::Resource(resource.clone()));
+            return Some(ResolvedResource::Resource(resource.clone()));
         }
-        if let Some(source) = self.sources.iter().find(|source| source.owns(uri)) {
-            return Some(Found::Kept(source.clone()));
+        if let Some(provider) = self.providers.iter().find(|provider| provider.owns(uri)) {
+            return Some(ResolvedResource::FromProvider(provider.clone()));
         }
         let matching = self
             .templates
@@ -106,37 +116,37 @@ impl Catalog {
             .filter(|template| template.visibility.allows(principal))
             .filter_map(|template| Some((template, template.matches(uri)?)));
         let best = matching.max_by_key(|(template, _)| template.template.specificity());
-        best.map(|(template, variables)| Found::Match(template.clone(), variables))
+        best.map(|(template, variables)| ResolvedResource::Match(template.clone(), variables))
     }
 
-    /// Says whether a URI names something, and nothing that this caller may see.
-    pub(crate) fn hides(&self, uri: &str, principal: Option<&Principal>) -> bool {
+    /// Returns whether the URI names a resource and the caller may see none that it names.
+    pub(crate) fn is_hidden_from(&self, uri: &str, principal: Option<&Principal>) -> bool {
         if self.resources.is_open() && self.templates.is_open() {
             return false;
         }
-        // A template for everyone may be a way to read it; it does not tell everyone that it is there.
+        // A public template may still read the resource, but must not reveal that it exists.
         if self.resources.has(uri) {
             return self.resources.get(uri, principal).is_none();
         }
         let mut templates = self.templates.iter();
-        let is_named = templates.any(|template| template.template.matches(uri).is_some());
-        let is_there = |found: Found| found.is_there(uri);
-        is_named && !self.find_resource(uri, principal).is_some_and(is_there)
+        let is_described = templates.any(|template| template.template.matches(uri).is_some());
+        let exists = |resolved: ResolvedResource| resolved.exists(uri);
+        is_described && !self.find_resource(uri, principal).is_some_and(exists)
     }
 
-    /// Says whether a caller has the scopes that reading a URI takes.
+    /// Returns whether the caller has the scopes required to read the URI.
     pub(crate) fn permits(&self, uri: &str, principal: Option<&Principal>) -> bool {
-        let found = self.find_resource(uri, principal);
-        found.is_none_or(|found| found.needs().allow(principal))
+        let resolved = self.find_resource(uri, principal);
+        resolved.is_none_or(|resolved| resolved.required_scopes().allows(principal))
     }
 }
 
-impl Found {
-    /// Says whether it is there, as far as that can be said without reading it.
-    pub(crate) fn is_there(&self, uri: &str) -> bool {
+impl ResolvedResource {
+    /// Returns whether the resource exists, as far as that is known without reading it.
+    pub(crate) fn exists(&self, uri: &str) -> bool {
         match self {
             Self::Resource(_) | Self::Match(..) => true,
-            Self::Kept(source) => source.has(uri),
+            Self::FromProvider(provider) => provider.has(uri),
         }
     }
 
@@ -144,22 +154,22 @@ impl Found {
         let (hint, visibility) = match self {
             Self::Resource(resource) => (resource.cache, &resource.visibility),
             Self::Match(template, _) => (template.cache, &template.visibility),
-            Self::Kept(source) => return source.cache(),
+            Self::FromProvider(provider) => return provider.cache(),
         };
-        // What not everyone may see or read, nobody may keep for others.
-        if visibility.is_open() && self.needs().is_nothing() {
+        // A result that some callers may not see must not be cached for others.
+        if visibility.is_open() && self.required_scopes().is_empty() {
             hint
         } else {
-            hint.for_one()
+            hint.into_private()
         }
     }
 
-    /// The scopes that reading it takes.
-    pub(crate) fn needs(&self) -> &Needs {
+    /// The scopes required to read it.
+    pub(crate) fn required_scopes(&self) -> &RequiredScopes {
         match self {
-            Self::Resource(resource) => &resource.needs,
-            Self::Match(template, _) => &template.needs,
-            Self::Kept(_) => &Needs::NOTHING,
+            Self::Resource(resource) => &resource.required_scopes,
+            Self::Match(template, _) => &template.required_scopes,
+            Self::FromProvider(_) => &RequiredScopes::NONE,
         }
     }
 
@@ -167,7 +177,7 @@ impl Found {
         match self {
             Self::Resource(resource) => resource.definition.mime_type.clone(),
             Self::Match(template, _) => template.definition.mime_type.clone(),
-            Self::Kept(_) => None,
+            Self::FromProvider(_) => None,
         }
     }
 
@@ -179,108 +189,111 @@ impl Found {
         match self {
             Self::Resource(resource) => Ok((resource.read)(uri, cx)),
             Self::Match(template, variables) => (template.read)(variables, uri, cx),
-            Self::Kept(source) => Ok(source.read(uri, cx)),
+            Self::FromProvider(provider) => Ok(provider.read(uri, cx)),
         }
     }
 }
 
-/// Something that is listed under a unique key.
-pub(crate) trait Listed {
+/// An item of a list, with a unique key.
+pub(crate) trait CatalogEntry {
     /// The member of the list result that holds the items.
     const MEMBER: &'static str;
     /// The name or URI.
     fn key(&self) -> &str;
-    /// Who may see it: everyone, unless it says otherwise.
+    /// The visibility of the item; public by default.
     fn visibility(&self) -> &Visibility {
         &Visibility::OPEN
     }
-    /// Writes the item as the peer's revision reads it.
-    fn write(&self, rules: &Rules, out: &mut Vec<u8>);
+    /// Writes the item in the format of the peer's revision.
+    fn write(&self, rules: &RevisionRules, out: &mut Vec<u8>);
 }
 
-/// Items in the order of their registration.
-pub(crate) struct Table<T> {
-    all: Listing<T>,
-    places: HashMap<String, usize>,
-    offered: bool,
-    /// Absent while everyone may see everything.
-    views: Option<Views<T>>,
+/// Items in registration order.
+pub(crate) struct EntryTable<T> {
+    all: ListCache<T>,
+    positions: HashMap<String, usize>,
+    advertised: bool,
+    /// `None` while every item is public.
+    visible_lists: Option<VisibleLists<T>>,
 }
 
-/// Which part of a list is asked for, and by whom.
-pub(crate) struct Page<'a> {
-    rules: &'a Rules,
+/// A request for one page of a list.
+pub(crate) struct PageRequest<'a> {
+    rules: &'a RevisionRules,
     principal: Option<&'a Principal>,
     cursor: Option<&'a str>,
     size: Option<usize>,
-    keys: &'a Keys,
+    keys: &'a SealingKeys,
 }
 
-impl<'a> Page<'a> {
-    /// The part that begins at a cursor, for whoever makes a call.
-    pub(crate) fn of(call: &'a Call, cursor: Option<&'a str>) -> Self {
+impl<'a> PageRequest<'a> {
+    /// Requests the page that starts at `cursor`, for the caller of `call`.
+    pub(crate) fn new(call: &'a RequestContext, cursor: Option<&'a str>) -> Self {
         Self {
             rules: call.caller.rules,
             principal: call.caller.principal.as_deref(),
             cursor,
             size: call.server.page_length(),
-            keys: call.server.keys(),
+            keys: call.server.sealing_keys(),
         }
     }
 }
 
-impl<T: Listed> Table<T> {
-    /// Adds an item, or replaces the one with the same key in its place.
+impl<T: CatalogEntry> EntryTable<T> {
+    /// Adds an item. An item with the same key is replaced at its position.
     pub(crate) fn put(&mut self, item: impl Into<Arc<T>>) {
         let item = item.into();
         if !item.visibility().is_open() {
-            self.views.get_or_insert_default();
+            self.visible_lists.get_or_insert_default();
         }
-        match self.places.get(item.key()) {
-            Some(&place) => self.all.items[place] = item,
+        match self.positions.get(item.key()) {
+            Some(&position) => self.all.items[position] = item,
             None => {
-                let place = self.all.items.len();
-                self.places.insert(item.key().to_owned(), place);
+                let position = self.all.items.len();
+                self.positions.insert(item.key().to_owned(), position);
                 self.all.items.push(item);
             }
         }
-        self.offered = true;
-        self.changed();
+        self.advertised = true;
+        self.invalidate();
     }
 
-    /// Takes an item out; says whether there was one.
+    /// Removes an item. Returns whether it existed.
     pub(crate) fn remove(&mut self, key: &str) -> bool {
-        let Some(place) = self.places.remove(key) else {
+        let Some(position) = self.positions.remove(key) else {
             return false;
         };
-        self.all.items.remove(place);
-        let later = self.places.values_mut().filter(|other| **other > place);
+        self.all.items.remove(position);
+        let later = self
+            .positions
+            .values_mut()
+            .filter(|other| **other > position);
         later.for_each(|other| *other -= 1);
-        self.changed();
+        self.invalidate();
         true
     }
 
-    fn changed(&mut self) {
-        self.all.changed();
-        if self.views.is_some() {
+    fn invalidate(&mut self) {
+        self.all.invalidate();
+        if self.visible_lists.is_some() {
             let open = self.iter().all(|item| item.visibility().is_open());
-            self.views = (!open).then(Views::default);
+            self.visible_lists = (!open).then(VisibleLists::default);
         }
     }
 
-    /// Says whether there is an item with this key, seen or not.
+    /// Returns whether an item with this key exists, visible or not.
     pub(crate) fn has(&self, key: &str) -> bool {
-        self.places.contains_key(key)
+        self.positions.contains_key(key)
     }
 
-    /// The item with this key, whoever may see it.
-    pub(crate) fn named(&self, key: &str) -> Option<&Arc<T>> {
-        self.all.items.get(*self.places.get(key)?)
+    /// Returns the item with this key, regardless of its visibility.
+    pub(crate) fn find(&self, key: &str) -> Option<&Arc<T>> {
+        self.all.items.get(*self.positions.get(key)?)
     }
 
-    /// The item with this key, if there is one that the caller may see.
+    /// Returns the item with this key, if the caller may see it.
     pub(crate) fn get(&self, key: &str, principal: Option<&Principal>) -> Option<&Arc<T>> {
-        let item = self.named(key)?;
+        let item = self.find(key)?;
         item.visibility().allows(principal).then_some(item)
     }
 
@@ -288,80 +301,89 @@ impl<T: Listed> Table<T> {
         self.all.items.iter()
     }
 
-    /// Says whether everyone may see everything.
+    /// Returns whether every item is public.
     pub(crate) fn is_open(&self) -> bool {
-        self.views.is_none()
+        self.visible_lists.is_none()
     }
 
-    /// Says whether something is on the list, or was: clients may still ask for it then.
-    pub(crate) fn is_offered(&self) -> bool {
-        self.offered
+    /// Returns whether the list has, or ever had, an item. Its capability stays advertised.
+    pub(crate) fn is_advertised(&self) -> bool {
+        self.advertised
     }
 
-    /// One page of the list as the peer's revision reads it, without the closing brace.
-    pub(crate) fn page(&self, asked: &Page<'_>) -> Result<Bytes, RpcError> {
-        self.page_of(T::MEMBER, asked)
+    /// Returns one page of the list in the format of the peer's revision, without the closing brace.
+    pub(crate) fn page(&self, request: &PageRequest<'_>) -> Result<Bytes, RpcError> {
+        self.page_of_list(T::MEMBER, request)
     }
 
-    /// One page of one of several lists of this kind; a cursor of one is good for no other.
-    pub(crate) fn page_of(&self, list: &str, asked: &Page<'_>) -> Result<Bytes, RpcError> {
-        let Page { rules, size, .. } = *asked;
-        let first = match asked.cursor {
-            Some(cursor) => self.place_after(list, cursor, asked.keys)?,
+    /// Returns one page of a named list. A cursor of one list is invalid for any other.
+    pub(crate) fn page_of_list(
+        &self,
+        list: &str,
+        request: &PageRequest<'_>,
+    ) -> Result<Bytes, RpcError> {
+        let PageRequest { rules, size, .. } = *request;
+        let first = match request.cursor {
+            Some(cursor) => self.position_after(list, cursor, request.keys)?,
             None => 0,
         };
-        let cursor = |last: &T| self.cursor(list, last, asked.keys);
-        let Some(views) = &self.views else {
+        let cursor = |last: &T| self.cursor(list, last, request.keys);
+        let Some(visible_lists) = &self.visible_lists else {
             return Ok(self.all.page(rules, first, size, cursor));
         };
-        let view = views.of(&self.all.items, asked.principal);
-        let first = view
+        let visible_list = visible_lists.for_caller(&self.all.items, request.principal);
+        let first = visible_list
             .items
-            .partition_point(|item| self.places[item.key()] < first);
-        Ok(view.page(rules, first, size, cursor))
+            .partition_point(|item| self.positions[item.key()] < first);
+        Ok(visible_list.page(rules, first, size, cursor))
     }
 
-    /// A cursor names the last item sent, so that the next page fits even if the list has changed meanwhile, and to
-    /// every caller: it counts places among all items, seen or not.
-    fn cursor(&self, list: &str, last: &T, keys: &Keys) -> String {
-        let position = (self.places[last.key()] + 1, last.key());
+    /// The cursor names the last item sent and its position among all items, visible or not. So the next page is right
+    /// for every caller, even if the list has changed.
+    fn cursor(&self, list: &str, last: &T, keys: &SealingKeys) -> String {
+        let position = (self.positions[last.key()] + 1, last.key());
         keys.seal(
             &serde_json::to_vec(&position).unwrap_or_default(),
             list.as_bytes(),
         )
     }
 
-    fn place_after(&self, list: &str, cursor: &str, keys: &Keys) -> Result<usize, RpcError> {
-        let invalid = || RpcError::invalid_params("the cursor is not one that this list gave out");
+    fn position_after(
+        &self,
+        list: &str,
+        cursor: &str,
+        keys: &SealingKeys,
+    ) -> Result<usize, RpcError> {
+        let invalid = || RpcError::invalid_params("invalid cursor for this list");
         let position = keys.open(cursor, list.as_bytes()).map_err(|_| invalid())?;
         let (next, key): (usize, String) =
             serde_json::from_slice(&position).map_err(|_| invalid())?;
         Ok(self
-            .places
+            .positions
             .get(&key)
-            .map_or(next, |place| place + 1)
+            .map_or(next, |position| position + 1)
             .min(self.all.items.len()))
     }
 }
 
-impl<T> Clone for Table<T> {
+impl<T> Clone for EntryTable<T> {
     fn clone(&self) -> Self {
         Self {
             all: self.all.clone(),
-            places: self.places.clone(),
-            offered: self.offered,
-            views: self.views.clone(),
+            positions: self.positions.clone(),
+            advertised: self.advertised,
+            visible_lists: self.visible_lists.clone(),
         }
     }
 }
 
-impl<T> Default for Table<T> {
+impl<T> Default for EntryTable<T> {
     fn default() -> Self {
         Self {
-            all: Listing::default(),
-            places: HashMap::new(),
-            offered: false,
-            views: None,
+            all: ListCache::default(),
+            positions: HashMap::new(),
+            advertised: false,
+            visible_lists: None,
         }
     }
 }

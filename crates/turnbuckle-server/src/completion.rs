@@ -2,21 +2,24 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use crate::{context::Context, exchange::BoxFuture, request_error::RequestError};
+use crate::{context::Context, request::BoxFuture, request_error::RequestError};
 
-/// What the user has typed so far.
+/// A request to complete an argument.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
-pub struct Completing {
-    /// The beginning of the value.
+pub struct CompletionRequest {
+    /// The text typed so far.
     pub value: String,
-    /// Arguments that are already settled, by name.
+    /// Arguments that already have a value, by name.
     pub arguments: BTreeMap<String, String>,
 }
 
-/// Completes what was typed.
-pub(crate) type Completer =
-    Arc<dyn Fn(Completing, Context) -> BoxFuture<Result<Vec<String>, RequestError>> + Send + Sync>;
+/// Returns completions for a partial value.
+pub(crate) type Completer = Arc<
+    dyn Fn(CompletionRequest, Context) -> BoxFuture<Result<Vec<String>, RequestError>>
+        + Send
+        + Sync,
+>;
 
 /// Completers by argument name.
 #[derive(Clone, Default)]
@@ -38,9 +41,9 @@ impl Completers {
     }
 }
 
-/// What can complete an argument: a list of values, or an async function of [`Completing`] and [`Context`].
+/// Implemented by completers: a list of values, or an async function of [`CompletionRequest`] and [`Context`].
 ///
-/// A list offers the values that begin with what was typed. Only the first 100 values are sent.
+/// A list returns its values that start with the typed text. At most 100 values are sent.
 pub trait IntoCompleter<M> {
     #[doc(hidden)]
     fn into_completer(self) -> Completer;
@@ -48,24 +51,24 @@ pub trait IntoCompleter<M> {
 
 /// Marks fixed lists.
 #[doc(hidden)]
-pub struct Fixed;
+pub struct FixedValues;
 /// Marks functions.
 #[doc(hidden)]
-pub struct Function;
+pub struct CompleterFunction;
 
-impl<const N: usize> IntoCompleter<Fixed> for [&'static str; N] {
+impl<const N: usize> IntoCompleter<FixedValues> for [&'static str; N] {
     fn into_completer(self) -> Completer {
         Vec::from(self.map(str::to_owned)).into_completer()
     }
 }
 
-impl IntoCompleter<Fixed> for Vec<String> {
+impl IntoCompleter<FixedValues> for Vec<String> {
     fn into_completer(self) -> Completer {
         let values = Arc::new(self);
-        (move |typed: Completing, _: Context| {
+        (move |request: CompletionRequest, _: Context| {
             let matching = values
                 .iter()
-                .filter(|value| value.starts_with(&typed.value))
+                .filter(|value| value.starts_with(&request.value))
                 .cloned()
                 .collect();
             std::future::ready(Ok::<Vec<String>, RequestError>(matching))
@@ -74,15 +77,15 @@ impl IntoCompleter<Fixed> for Vec<String> {
     }
 }
 
-impl<F, Fut, E> IntoCompleter<Function> for F
+impl<F, Fut, E> IntoCompleter<CompleterFunction> for F
 where
-    F: Fn(Completing, Context) -> Fut + Send + Sync + 'static,
+    F: Fn(CompletionRequest, Context) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<Vec<String>, E>> + Send + 'static,
     E: Into<RequestError>,
 {
     fn into_completer(self) -> Completer {
-        Arc::new(move |typed, cx| {
-            let run = self(typed, cx);
+        Arc::new(move |request, cx| {
+            let run = self(request, cx);
             Box::pin(async move { run.await.map_err(Into::into) })
         })
     }

@@ -1,25 +1,25 @@
-//! Extensions of the protocol: methods of your own, declared to clients under a name of your own.
-
-mod handler;
+//! Extensions: additional methods, advertised to clients under your own identifier.
 
 use std::{collections::HashMap, sync::Arc};
 
 use bytes::Bytes;
+use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 use turnbuckle_protocol::{
-    Meta,
+    Meta, RpcError, json,
     meta::MetaKeyError,
     method::Method,
     types::{ClientCapabilities, JsonObject},
 };
 
-pub use handler::MethodHandler;
+use crate::{
+    CacheHint, ClientRequestError, Context, RequestError,
+    arguments::{self, ArgsAndContext, ArgsOnly, ContextOnly, NoArgsHandler},
+    lifecycle::RevisionRules,
+    request::BoxFuture,
+};
 
-pub(crate) use handler::Respond;
-
-use crate::{AskError, CacheHint, Context, lifecycle::Rules};
-
-/// An extension of the protocol: what clients are told of it, and the methods it adds.
+/// An extension of the protocol: its settings and its methods.
 ///
 /// ```
 /// use serde::{Deserialize, Serialize};
@@ -43,18 +43,18 @@ use crate::{AskError, CacheHint, Context, lifecycle::Rules};
 ///     .extension(Extension::new("com.example/bells").method("bells/ring", ring));
 /// ```
 ///
-/// It is declared in `capabilities.extensions`, as far as the client's revision has a place for it. Its methods are
-/// answered in every revision, unless it is [`only_modern`](Self::only_modern).
+/// It is advertised in `capabilities.extensions`, where the client's revision has that member. Its methods work in
+/// every revision, unless it is [`stateless_only`](Self::stateless_only).
 #[derive(Clone)]
 pub struct Extension {
     identifier: String,
     settings: Map<String, Value>,
     methods: Vec<ExtensionMethod>,
-    only_modern: bool,
+    stateless_only: bool,
 }
 
 impl Extension {
-    /// An extension without settings and methods yet. Its identifier is a name under a domain of yours, such as
+    /// Creates an extension without settings and methods. The identifier is a name under your own domain, such as
     /// `com.example/bells`.
     ///
     /// # Panics
@@ -64,26 +64,26 @@ impl Extension {
         let identifier = identifier.into();
         assert!(
             is_identifier(&identifier),
-            "`{identifier}` names no extension: it is no prefix, slash and name"
+            "`{identifier}` is not an extension identifier: expected a prefix, a slash and a name"
         );
         Self {
             identifier,
             settings: Map::new(),
             methods: Vec::new(),
-            only_modern: false,
+            stateless_only: false,
         }
     }
 
-    /// Sets what clients are told about how the extension is supported. By default an empty object.
+    /// Sets the settings advertised to clients. An empty object by default.
     #[must_use]
     pub fn settings(mut self, settings: Map<String, Value>) -> Self {
         self.settings = settings;
         self
     }
 
-    /// Adds a method: an async function of its parameters, a [`Context`](crate::Context), both or nothing.
+    /// Adds a method: an async function of its parameters, a [`Context`], both or neither.
     ///
-    /// The function sees the parameters without `_meta`, and returns something that serde writes as an object.
+    /// The function gets the parameters without `_meta`, and returns a value that serializes to an object.
     ///
     /// # Panics
     ///
@@ -93,49 +93,49 @@ impl Extension {
         self.with(ExtensionMethod::new(name, handler))
     }
 
-    /// Adds a method with options of its own. One with the same name is replaced.
+    /// Adds a method with options. A method with the same name is replaced.
     #[must_use]
     pub fn with(mut self, method: ExtensionMethod) -> Self {
-        self.methods.retain(|known| known.name != method.name);
+        self.methods.retain(|existing| existing.name != method.name);
         self.methods.push(method);
         self
     }
 
-    /// Offers the extension only to clients whose requests stand on their own (2026-07-28), not to sessions.
+    /// Limits the extension to stateless requests (2026-07-28), excluding sessions.
     #[must_use]
-    pub fn only_modern(mut self) -> Self {
-        self.only_modern = true;
+    pub fn stateless_only(mut self) -> Self {
+        self.stateless_only = true;
         self
     }
 }
 
-/// A method that an extension adds.
+/// A method of an extension.
 #[derive(Clone)]
 pub struct ExtensionMethod {
     name: String,
-    pub(crate) respond: Respond,
+    pub(crate) respond: RespondFn,
     pub(crate) cache: Option<CacheHint>,
     name_member: Option<String>,
 }
 
 impl ExtensionMethod {
-    /// A method that a function answers, as [`Extension::method`] says.
+    /// Creates a method handled by a function; see [`Extension::method`].
     ///
     /// # Panics
     ///
-    /// If the protocol itself has a method of this name, or the name is one of a notification or empty.
+    /// If the protocol defines a method with this name, or if the name is empty or that of a notification.
     pub fn new<M>(name: impl Into<String>, handler: impl MethodHandler<M>) -> Self {
-        Self::responding(name.into(), handler.into_respond())
+        Self::from_respond_fn(name.into(), handler.into_respond_fn())
     }
 
-    pub(crate) fn responding(name: String, respond: Respond) -> Self {
+    pub(crate) fn from_respond_fn(name: String, respond: RespondFn) -> Self {
         assert!(
-            Method::named(&name).is_none(),
+            Method::from_name(&name).is_none(),
             "`{name}` is a method of the protocol and cannot be replaced"
         );
         assert!(
             !name.is_empty() && !name.starts_with("notifications/"),
-            "`{name}` is no name of a method"
+            "`{name}` is not a method name"
         );
         Self {
             name,
@@ -145,14 +145,14 @@ impl ExtensionMethod {
         }
     }
 
-    /// Says for how long and by whom a result may be kept. By default results say nothing about it.
+    /// Sets the cache hint of results. Omitted by default.
     #[must_use]
     pub fn cache(mut self, hint: CacheHint) -> Self {
         self.cache = Some(hint);
         self
     }
 
-    /// Names the parameter that HTTP clients repeat in the header `Mcp-Name`, which is then compared.
+    /// Names the parameter that HTTP clients repeat in the `Mcp-Name` header. The two are then compared.
     #[must_use]
     pub fn named_by(mut self, parameter: impl Into<String>) -> Self {
         self.name_member = Some(parameter.into());
@@ -160,86 +160,90 @@ impl ExtensionMethod {
     }
 }
 
-/// What the handler of a method returned.
+/// The return value of a method handler.
 #[doc(hidden)]
-pub enum Response {
-    /// An object, which may carry `_meta`.
+pub enum ExtensionResponse {
+    /// An object, which may contain `_meta`.
     Object(Map<String, Value>),
-    /// An object that is written already, without its closing brace, and for how long it may be kept.
-    Written(Bytes, CacheHint),
+    /// An encoded object without its closing brace, and its cache hint.
+    Encoded(Bytes, CacheHint),
 }
 
 /// The extensions of a server.
 #[derive(Clone, Default)]
 pub(crate) struct Extensions {
     all: Vec<Extension>,
-    methods: HashMap<String, Arc<Added>>,
+    methods: HashMap<String, Arc<RegisteredMethod>>,
 }
 
-/// A method, and to whom it is offered.
-pub(crate) struct Added {
+/// A method, and the requests it is available to.
+pub(crate) struct RegisteredMethod {
     pub(crate) method: ExtensionMethod,
-    only_modern: bool,
+    stateless_only: bool,
 }
 
 impl Extensions {
-    /// Adds an extension; one with the same identifier is replaced.
+    /// Adds an extension. An extension with the same identifier is replaced.
     pub(crate) fn put(&mut self, extension: Extension) {
         self.all
-            .retain(|known| known.identifier != extension.identifier);
+            .retain(|existing| existing.identifier != extension.identifier);
         self.all.push(extension);
-        let added = self.all.iter().flat_map(|extension| {
-            extension.methods.iter().map(|method| Added {
+        let registered = self.all.iter().flat_map(|extension| {
+            extension.methods.iter().map(|method| RegisteredMethod {
                 method: method.clone(),
-                only_modern: extension.only_modern,
+                stateless_only: extension.stateless_only,
             })
         });
-        self.methods = added
-            .map(|added| (added.method.name.clone(), Arc::new(added)))
+        self.methods = registered
+            .map(|registered| (registered.method.name.clone(), Arc::new(registered)))
             .collect();
     }
 
-    /// Finds a method that peers of these rules may use.
-    pub(crate) fn method(&self, name: &str, rules: &Rules) -> Option<&Arc<Added>> {
-        let added = self.methods.get(name)?;
-        (!added.only_modern || !rules.has_sessions()).then_some(added)
+    /// Finds a method that is available under these revision rules.
+    pub(crate) fn method(
+        &self,
+        name: &str,
+        rules: &RevisionRules,
+    ) -> Option<&Arc<RegisteredMethod>> {
+        let registered = self.methods.get(name)?;
+        (!registered.stateless_only || !rules.has_sessions()).then_some(registered)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
 
-    /// What peers of these rules are told, if there is anything to tell.
-    pub(crate) fn declared(&self, rules: &Rules) -> Option<Map<String, Value>> {
-        let declared: Map<_, _> = self
+    /// Returns the advertised extensions for these revision rules, or `None` if there are none.
+    pub(crate) fn advertised(&self, rules: &RevisionRules) -> Option<Map<String, Value>> {
+        let advertised: Map<_, _> = self
             .all
             .iter()
-            .filter(|extension| !extension.only_modern || !rules.has_sessions())
+            .filter(|extension| !extension.stateless_only || !rules.has_sessions())
             .map(|extension| {
                 let settings = Value::Object(extension.settings.clone());
                 (extension.identifier.clone(), settings)
             })
             .collect();
-        (!declared.is_empty()).then_some(declared)
+        (!advertised.is_empty()).then_some(advertised)
     }
 }
 
 impl Context {
-    /// Fails if the client does not support an extension: the protocol's own error, where it has one.
+    /// Fails if the client does not support an extension, with the protocol's own error where the revision defines one.
     ///
-    /// To do without instead, ask [`client_capabilities`](Self::client_capabilities).
-    pub fn require_extension(&self, identifier: &str) -> Result<(), AskError> {
+    /// To continue without the extension, check [`client_capabilities`](Self::client_capabilities) instead.
+    pub fn require_extension(&self, identifier: &str) -> Result<(), ClientRequestError> {
         if self.client_capabilities().has_extension(identifier) {
             return Ok(());
         }
         let needed = JsonObject::from_iter([(identifier.to_owned(), Value::Object(Map::new()))]);
-        Err(AskError::Undeclared {
-            needed: Box::new(ClientCapabilities::new().extensions(needed)),
+        Err(ClientRequestError::MissingCapability {
+            required: Box::new(ClientCapabilities::new().extensions(needed)),
         })
     }
 }
 
-impl Added {
+impl RegisteredMethod {
     pub(crate) fn name_member(&self) -> Option<&str> {
         self.method.name_member.as_deref()
     }
@@ -252,7 +256,7 @@ fn is_identifier(identifier: &str) -> bool {
         .is_some_and(|(_, name)| !name.is_empty());
     has_prefix
         && match Meta::new().insert(identifier, true) {
-            // Those of the specification itself are no secret.
+            // Identifiers of the specification itself are allowed.
             Ok(_) | Err(MetaKeyError::Reserved) => true,
             Err(_) => false,
         }
@@ -273,3 +277,72 @@ impl std::fmt::Debug for ExtensionMethod {
             .finish_non_exhaustive()
     }
 }
+
+/// A type-erased method handler: takes the raw parameters and the context, returns a future of the response.
+pub(crate) type RespondFn = Arc<
+    dyn Fn(&str, Context) -> Result<BoxFuture<Result<ExtensionResponse, RequestError>>, RpcError>
+        + Send
+        + Sync,
+>;
+
+/// Implemented by the async functions of [`Extension::method`](crate::Extension::method). `M` distinguishes the
+/// function signatures.
+#[diagnostic::on_unimplemented(
+    message = "this function cannot handle a method",
+    label = "a method is an async function `(params)`, `(cx)`, `(params, cx)` or `()` that returns a `Result`",
+    note = "parameters implement `serde::Deserialize`, the result `serde::Serialize`; the error converts into `RequestError`"
+)]
+pub trait MethodHandler<M> {
+    #[doc(hidden)]
+    fn into_respond_fn(self) -> RespondFn;
+}
+
+/// Reads typed parameters and boxes the future that `start` returns.
+fn typed<A, S, Fut, T, E>(start: S) -> RespondFn
+where
+    A: DeserializeOwned + Send + 'static,
+    S: Fn(A, Context) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<T, E>> + Send + 'static,
+    T: Serialize,
+    E: Into<RequestError>,
+{
+    Arc::new(move |params: &str, cx: Context| {
+        let params = json::from_str(params)?;
+        let run = start(params, cx);
+        let future: BoxFuture<_> = Box::pin(async move { object(run.await.map_err(Into::into)?) });
+        Ok(future)
+    })
+}
+
+fn object(result: impl Serialize) -> Result<ExtensionResponse, RequestError> {
+    match serde_json::to_value(result)? {
+        Value::Object(object) => Ok(ExtensionResponse::Object(object)),
+        Value::Null => Ok(ExtensionResponse::Object(Default::default())),
+        _ => Err(RequestError::internal(
+            "the result of a method must be an object",
+        )),
+    }
+}
+
+/// Implements the trait for one function signature.
+macro_rules! impl_method_handler {
+    ([$($generic:ident)?] $marker:ty, $read:ty, ($($input:ty),*), |$params:ident, $cx:ident| ($($pass:ident),*)) => {
+        impl<$($generic,)? F, Fut, T, E> MethodHandler<$marker> for F
+        where
+            $($generic: DeserializeOwned + Send + 'static,)?
+            F: Fn($($input),*) -> Fut + Send + Sync + 'static,
+            Fut: Future<Output = Result<T, E>> + Send + 'static,
+            T: Serialize,
+            E: Into<RequestError>,
+        {
+            fn into_respond_fn(self) -> RespondFn {
+                typed(move |$params: $read, $cx: Context| self($($pass),*))
+            }
+        }
+    };
+}
+
+impl_method_handler!([A] ArgsAndContext<A>, A, (A, Context), |params, cx| (params, cx));
+impl_method_handler!([A] ArgsOnly<A>, A, (A), |params, _cx| (params));
+impl_method_handler!([] ContextOnly, arguments::NoArguments, (Context), |_params, cx| (cx));
+impl_method_handler!([] NoArgsHandler, arguments::NoArguments, (), |_params, _cx| ());

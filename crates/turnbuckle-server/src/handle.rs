@@ -1,6 +1,6 @@
-//! State between calls without a session: a tool gives out a handle, and a later call brings it back.
+//! Handles: state between calls without a session. A tool returns a handle, and a later call passes it back.
 //!
-//! The model sees an opaque text. It is sealed with the keys of the server, for the caller it was given to.
+//! A handle is opaque text, encrypted with the server's keys and bound to the caller it was created for.
 
 use std::{fmt, marker::PhantomData, time::Duration};
 
@@ -9,32 +9,32 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::DeserializeOwn
 use sha2::{Digest, Sha256};
 use turnbuckle_store::StoreError;
 
-use crate::{Context, RequestError, ToolError, clock, input::owner};
+use crate::{Context, RequestError, ToolError, input::store_owner, timestamp};
 
-/// Bytes of JSON that travel in a handle.
-const LARGEST: usize = 64 * 1024;
-/// Characters of the longest handle that is given out: Base64 of the above and of what sealing adds.
-const LONGEST: usize = (LARGEST + 1024).div_ceil(3) * 4;
+/// Maximum bytes of JSON in a handle.
+const MAX_VALUE_BYTES: usize = 64 * 1024;
+/// Maximum characters of a handle: Base64 of the above plus the encryption overhead.
+const MAX_HANDLE_CHARS: usize = (MAX_VALUE_BYTES + 1024).div_ceil(3) * 4;
 
-/// A value of an earlier call, as a text that a model can pass on.
+/// A value of an earlier call, as opaque text that a model can pass back.
 ///
-/// Return it from a tool, alone or inside of a result, and take it as an argument of another. It works for the caller
-/// that it was given to, until its time is over, on every server of the same name with the same
-/// [`state_keys`](crate::Server::state_keys). It stands for the value as it was: a changed value gets a handle of its own.
+/// Return it from a tool, alone or in a result, and accept it as an argument of another. It is valid for the caller it
+/// was created for, until it expires, on every server with the same name and [`state_keys`](crate::Server::state_keys).
+/// It represents the value at creation; a changed value needs a new handle.
 ///
 /// ```
 /// use std::time::Duration;
 ///
 /// use schemars::JsonSchema;
 /// use serde::{Deserialize, Serialize};
-/// use turnbuckle_server::{Context, Handle, Held, Server, Tool, ToolError};
+/// use turnbuckle_server::{Context, Handle, HandleValue, Server, Tool, ToolError};
 ///
 /// #[derive(Serialize, Deserialize)]
 /// struct Cart {
 ///     items: Vec<String>,
 /// }
 ///
-/// impl Held for Cart {
+/// impl HandleValue for Cart {
 ///     const NAME: &'static str = "cart";
 /// }
 ///
@@ -47,208 +47,222 @@ const LONGEST: usize = (LARGEST + 1024).div_ceil(3) * 4;
 ///
 /// async fn add(args: Add, cx: Context) -> Result<Handle<Cart>, ToolError> {
 ///     let mut cart = match &args.cart {
-///         Some(handle) => cx.open(handle).await?,
+///         Some(handle) => cx.resolve_handle(handle).await?,
 ///         None => Cart { items: Vec::new() },
 ///     };
 ///     cart.items.push(args.item);
-///     Ok(cx.seal(&cart, Duration::from_secs(3600))?)
+///     Ok(cx.create_handle(&cart, Duration::from_secs(3600))?)
 /// }
 ///
 /// let shop = Server::new("shop", "1.0.0").tool(Tool::new("add", add));
 /// ```
 pub struct Handle<T> {
     text: String,
-    of: PhantomData<fn() -> T>,
+    value_type: PhantomData<fn() -> T>,
 }
 
-/// What a [`Handle`] may stand for.
+/// Implemented by types that a [`Handle`] can represent.
 ///
 /// ```
 /// use serde::{Deserialize, Serialize};
-/// use turnbuckle_server::Held;
+/// use turnbuckle_server::HandleValue;
 ///
 /// #[derive(Serialize, Deserialize)]
 /// struct Cart {
 ///     items: Vec<String>,
 /// }
 ///
-/// impl Held for Cart {
+/// impl HandleValue for Cart {
 ///     const NAME: &'static str = "cart";
 /// }
 /// ```
-pub trait Held: Serialize + DeserializeOwned {
-    /// Tells this type from others: a handle of one name opens as no other.
+pub trait HandleValue: Serialize + DeserializeOwned {
+    /// Identifies the type: a handle is only valid for the name it was created with.
     ///
-    /// It outlives a release of your program, so a type whose old values cannot be read any more needs a new one.
+    /// Handles outlive a release of your program. Use a new name if old values can no longer be deserialized.
     const NAME: &'static str;
 }
 
-/// Why there is no handle for a value, or no value for a handle.
+/// The reason that a handle could not be created or resolved.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HandleError {
-    /// The handle was altered, is another caller's, of another type, too old, or its value is gone.
+    /// The handle was altered, belongs to another caller or type, has expired, or its value was deleted.
     ///
-    /// Which of them it is stays untold, here too: whoever tries handles of others learns nothing.
-    #[error("this handle is not valid, or no longer is: start again without it")]
+    /// The error does not say which, so that probing foreign handles reveals nothing.
+    #[error("this handle is invalid or has expired: start again without it")]
     Invalid,
-    /// The value is too large to travel; [`Context::keep`] has room for it.
+    /// The value is too large for a handle; use [`Context::store_handle`].
     #[error(
-        "a value of {size} bytes does not fit into a handle with room for {limit}: use `Context::keep`"
+        "the value has {size} bytes, but a handle is limited to {limit}: use `Context::store_handle`"
     )]
     TooLarge {
-        /// How many bytes of JSON it has.
+        /// Bytes of the value as JSON.
         size: usize,
-        /// How many may travel.
+        /// Maximum bytes.
         limit: usize,
     },
-    /// The value cannot be written as JSON.
-    #[error("the value of a handle cannot be written")]
-    Unwritable(#[source] serde_json::Error),
-    /// The store did not take or return the value.
+    /// The value cannot be serialized as JSON.
+    #[error("the value of a handle cannot be serialized")]
+    Serialize(#[source] serde_json::Error),
+    /// The store failed to save or load the value.
     #[error("the store failed")]
     Store(#[source] StoreError),
 }
 
-/// What is sealed into a handle.
+/// The encrypted content of a handle.
 #[derive(Serialize, Deserialize)]
-struct Sealed<V> {
-    /// Milliseconds since 1970 from which on it is not valid.
+struct SealedHandle<V> {
+    /// Expiry, in milliseconds since the Unix epoch.
     #[serde(rename = "x")]
     expires: u64,
     #[serde(rename = "c")]
-    content: Content<V>,
+    content: HandleContent<V>,
 }
 
 #[derive(Serialize, Deserialize)]
-enum Content<V> {
+enum HandleContent<V> {
     /// The value itself.
     #[serde(rename = "v")]
-    Whole(V),
-    /// The name under which the store has the value.
+    Inline(V),
+    /// The key of the value in the store.
     #[serde(rename = "k")]
-    Kept(String),
+    Stored(String),
 }
 
 impl Context {
-    /// Seals a value into a handle, which then is all there is of it: nothing is kept on the server.
+    /// Creates a handle that contains the value. Nothing is stored on the server.
     ///
-    /// For what fits into 64 KiB of JSON. A model has to repeat every character of it, so what is not small is better
-    /// [kept](Self::keep).
+    /// For values up to 64 KiB of JSON. A model has to repeat every character, so prefer
+    /// [`store_handle`](Self::store_handle) unless the value is small.
     ///
     /// ```
     /// # use std::time::Duration;
-    /// # use turnbuckle_server::{Context, Handle, Held, ToolError};
+    /// # use turnbuckle_server::{Context, Handle, HandleValue, ToolError};
     /// # #[derive(serde::Serialize, serde::Deserialize)]
     /// # struct Cart { items: Vec<String> }
-    /// # impl Held for Cart { const NAME: &'static str = "cart"; }
+    /// # impl HandleValue for Cart { const NAME: &'static str = "cart"; }
     /// async fn begin(cx: Context) -> Result<Handle<Cart>, ToolError> {
     ///     let cart = Cart { items: Vec::new() };
-    ///     Ok(cx.seal(&cart, Duration::from_secs(3600))?)
+    ///     Ok(cx.create_handle(&cart, Duration::from_secs(3600))?)
     /// }
     /// ```
-    pub fn seal<T: Held>(&self, value: &T, lifetime: Duration) -> Result<Handle<T>, HandleError> {
-        self.handle(Content::Whole(value), lifetime)
-    }
-
-    /// Keeps a value in the server's store, and returns a handle with its name there.
-    ///
-    /// Any instance with the same store can open it. A handler that asks the client runs again from the top, so there it
-    /// belongs into [`once`](Self::once), as other effects do.
-    ///
-    /// ```
-    /// # use std::time::Duration;
-    /// # use turnbuckle_server::{Context, Handle, Held, ToolError};
-    /// # #[derive(serde::Serialize, serde::Deserialize)]
-    /// # struct Report { pages: Vec<String> }
-    /// # impl Held for Report { const NAME: &'static str = "report"; }
-    /// async fn draft(cx: Context) -> Result<Handle<Report>, ToolError> {
-    ///     let report = Report { pages: vec!["…".repeat(100_000)] };
-    ///     Ok(cx.keep(&report, Duration::from_secs(3600)).await?)
-    /// }
-    /// ```
-    pub async fn keep<T: Held>(
+    pub fn create_handle<T: HandleValue>(
         &self,
         value: &T,
         lifetime: Duration,
     ) -> Result<Handle<T>, HandleError> {
-        let bytes = serde_json::to_vec(value).map_err(HandleError::Unwritable)?;
+        self.seal_handle(HandleContent::Inline(value), lifetime)
+    }
+
+    /// Saves a value in the server's store, and returns a handle that refers to it.
+    ///
+    /// Any instance with the same store can resolve it. A handler that sends client requests may run again from the
+    /// start, so call this inside [`once`](Self::once), as with other side effects.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use turnbuckle_server::{Context, Handle, HandleValue, ToolError};
+    /// # #[derive(serde::Serialize, serde::Deserialize)]
+    /// # struct Report { pages: Vec<String> }
+    /// # impl HandleValue for Report { const NAME: &'static str = "report"; }
+    /// async fn draft(cx: Context) -> Result<Handle<Report>, ToolError> {
+    ///     let report = Report { pages: vec!["…".repeat(100_000)] };
+    ///     Ok(cx.store_handle(&report, Duration::from_secs(3600)).await?)
+    /// }
+    /// ```
+    pub async fn store_handle<T: HandleValue>(
+        &self,
+        value: &T,
+        lifetime: Duration,
+    ) -> Result<Handle<T>, HandleError> {
+        let bytes = serde_json::to_vec(value).map_err(HandleError::Serialize)?;
         let server = self.server();
-        let journals = &server.store_ref().journals;
-        let kept = match owner(server, self.principal()) {
+        let journals = &server.store_ref().request_states;
+        let stored = match store_owner(server, self.principal()) {
             Some(owner) => journals.put_for(&owner, bytes.into(), lifetime).await,
             None => journals.put(bytes.into(), lifetime).await,
         };
-        let id = kept.map_err(HandleError::Store)?;
-        self.handle(Content::<()>::Kept(id.to_string()), lifetime)
+        let id = stored.map_err(HandleError::Store)?;
+        self.seal_handle(HandleContent::<()>::Stored(id.to_string()), lifetime)
     }
 
-    /// Returns the value that a handle stands for.
+    /// Returns the value of a handle.
     ///
     /// ```
-    /// # use turnbuckle_server::{Context, Handle, Held, ToolError};
+    /// # use turnbuckle_server::{Context, Handle, HandleValue, ToolError};
     /// # #[derive(serde::Serialize, serde::Deserialize)]
     /// # struct Cart { items: Vec<String> }
-    /// # impl Held for Cart { const NAME: &'static str = "cart"; }
+    /// # impl HandleValue for Cart { const NAME: &'static str = "cart"; }
     /// async fn count(handle: Handle<Cart>, cx: Context) -> Result<usize, ToolError> {
     ///     // The model reads that it has to start again, if it comes to that.
-    ///     let cart = cx.open(&handle).await?;
+    ///     let cart = cx.resolve_handle(&handle).await?;
     ///     Ok(cart.items.len())
     /// }
     /// ```
-    pub async fn open<T: Held>(&self, handle: &Handle<T>) -> Result<T, HandleError> {
-        if handle.text.len() > LONGEST {
+    pub async fn resolve_handle<T: HandleValue>(
+        &self,
+        handle: &Handle<T>,
+    ) -> Result<T, HandleError> {
+        if handle.text.len() > MAX_HANDLE_CHARS {
             return Err(HandleError::Invalid);
         }
-        let opened = self
+        let unsealed = self
             .server()
-            .keys()
-            .open(&handle.text, &self.purpose::<T>());
-        let opened = opened.map_err(|_| HandleError::Invalid)?;
-        let sealed: Sealed<T> =
-            serde_json::from_slice(&opened).map_err(|_| HandleError::Invalid)?;
-        if sealed.expires <= millis(clock::since_1970()) {
+            .sealing_keys()
+            .open(&handle.text, &self.binding::<T>());
+        let unsealed = unsealed.map_err(|_| HandleError::Invalid)?;
+        let sealed: SealedHandle<T> =
+            serde_json::from_slice(&unsealed).map_err(|_| HandleError::Invalid)?;
+        if sealed.expires <= millis(timestamp::unix_time()) {
             return Err(HandleError::Invalid);
         }
         match sealed.content {
-            Content::Whole(value) => Ok(value),
-            Content::Kept(id) => {
+            HandleContent::Inline(value) => Ok(value),
+            HandleContent::Stored(id) => {
                 let id = id.parse().map_err(|_| HandleError::Invalid)?;
-                let kept = self.server().store_ref().journals.get(&id).await;
-                let bytes = kept.map_err(HandleError::Store)?;
+                let stored = self.server().store_ref().request_states.get(&id).await;
+                let bytes = stored.map_err(HandleError::Store)?;
                 let bytes = bytes.ok_or(HandleError::Invalid)?;
                 serde_json::from_slice(&bytes).map_err(|_| HandleError::Invalid)
             }
         }
     }
 
-    fn handle<T: Held>(
+    fn seal_handle<T: HandleValue>(
         &self,
-        content: Content<impl Serialize>,
+        content: HandleContent<impl Serialize>,
         lifetime: Duration,
     ) -> Result<Handle<T>, HandleError> {
-        let expires = millis(clock::since_1970().saturating_add(lifetime));
-        let sealed = serde_json::to_vec(&Sealed { expires, content });
-        let sealed = sealed.map_err(HandleError::Unwritable)?;
-        if sealed.len() > LARGEST {
+        let expires = millis(timestamp::unix_time().saturating_add(lifetime));
+        let sealed = serde_json::to_vec(&SealedHandle { expires, content });
+        let sealed = sealed.map_err(HandleError::Serialize)?;
+        if sealed.len() > MAX_VALUE_BYTES {
             return Err(HandleError::TooLarge {
                 size: sealed.len(),
-                limit: LARGEST,
+                limit: MAX_VALUE_BYTES,
             });
         }
-        let text = self.server().keys().seal(&sealed, &self.purpose::<T>());
+        let text = self
+            .server()
+            .sealing_keys()
+            .seal(&sealed, &self.binding::<T>());
         Ok(Handle {
             text,
-            of: PhantomData,
+            value_type: PhantomData,
         })
     }
 
-    /// Binds a handle to who may open it, where, and as what.
-    fn purpose<T: Held>(&self) -> Vec<u8> {
-        let who = self
-            .principal()
-            .map(|who| (&*who.issuer, &*who.subject, who.client.as_deref()));
-        let bound = serde_json::to_vec(&(self.server().name(), who, T::NAME));
+    /// Binds a handle to the server, the caller and the type.
+    fn binding<T: HandleValue>(&self) -> Vec<u8> {
+        let principal = self.principal().map(|principal| {
+            (
+                &*principal.issuer,
+                &*principal.subject,
+                principal.client.as_deref(),
+            )
+        });
+        let bound = serde_json::to_vec(&(self.server().name(), principal, T::NAME));
         Sha256::new_with_prefix(b"turnbuckle handle\0")
             .chain_update(bound.expect("strings can be written"))
             .finalize()
@@ -262,25 +276,25 @@ fn millis(time: Duration) -> u64 {
 
 impl HandleError {
     pub(crate) fn into_tool_error(self) -> ToolError {
-        match self.for_caller() {
+        match self.caller_message() {
             Some(message) => ToolError::new(message),
             None => ToolError::internal(self),
         }
     }
 
     pub(crate) fn into_request_error(self) -> RequestError {
-        match self.for_caller() {
+        match self.caller_message() {
             Some(message) => RequestError::invalid(message),
             None => RequestError::internal(self),
         }
     }
 
-    /// What the caller is told, where it can do something about it.
-    fn for_caller(&self) -> Option<String> {
+    /// Returns the message for the caller, if the caller can act on it.
+    fn caller_message(&self) -> Option<String> {
         match self {
             Self::Invalid => Some(self.to_string()),
             Self::Store(StoreError::TooMany { .. }) => {
-                Some("as much is kept for this caller as may be; try again later".to_owned())
+                Some("too many values are stored for this caller; try again later".to_owned())
             }
             _ => None,
         }
@@ -288,7 +302,7 @@ impl HandleError {
 }
 
 impl<T> Handle<T> {
-    /// The text that travels.
+    /// The text of the handle.
     ///
     /// ```
     /// # use turnbuckle_server::Handle;
@@ -305,7 +319,7 @@ impl<T> Clone for Handle<T> {
     fn clone(&self) -> Self {
         Self {
             text: self.text.clone(),
-            of: PhantomData,
+            value_type: PhantomData,
         }
     }
 }
@@ -327,7 +341,7 @@ impl<'de, T> Deserialize<'de> for Handle<T> {
         let text = String::deserialize(deserializer)?;
         Ok(Self {
             text,
-            of: PhantomData,
+            value_type: PhantomData,
         })
     }
 }

@@ -1,93 +1,49 @@
-//! Streamable HTTP: one endpoint for clients of every revision.
+//! Streamable HTTP: one endpoint for clients of every protocol revision.
 //!
-//! [`serve`] answers on any listener; [`Http`] has the options, and turns a server into a tower [`Service`] that
-//! fits into other web frameworks. Safe unless told otherwise: `Host` and `Origin` are checked, and everything a
-//! client can make the server hold has a limit.
+//! [`serve`] runs a server on any listener. [`Http`] has the options, and turns a server into a tower
+//! [`HttpService`] that can be mounted in other web frameworks. The defaults are safe: `Host` and `Origin` are
+//! checked, and everything that a client can make the server store or run has a limit.
 //!
-//! Clients that know only the transport of 2024-11-05 are served beside it, with [`HttpSse`], if you say so.
+//! [`HttpSse`] additionally serves clients that only implement the HTTP+SSE transport of 2024-11-05.
 //!
-//! What tools, resources and prompts do is not known here.
+//! This module does not deal with tools, resources or prompts.
 
 #![expect(
     clippy::result_large_err,
-    reason = "a refusal is a whole response, and too seldom to be worth a box"
+    reason = "the error is a complete response, and too rare to be worth a box"
 )]
 
-mod activity;
-mod allowed;
-mod audience;
-mod batch;
-mod bell;
+mod auth;
 mod body;
-mod connections;
-mod cors;
-mod delivery;
-#[cfg(unix)]
-mod descriptors;
-#[cfg(not(unix))]
-#[path = "http/no_descriptors.rs"]
-mod descriptors;
-mod discard;
+mod changes;
+mod connection;
 mod endpoint;
-mod feed;
-mod gate;
-mod general;
-mod guard_layer;
-mod guarded;
-mod head_timer;
-mod heartbeat;
-#[cfg(not(feature = "http2"))]
-mod http1;
-#[cfg(feature = "http2")]
-mod http2;
 mod http_sse;
-mod incoming;
-mod keeper;
-mod known;
-mod linger;
-mod link;
-mod listener;
-mod memory;
-mod mirror;
+mod mcp_headers;
 mod post;
-mod presence;
-mod pump;
-mod quota;
-mod reader;
-mod refusal;
-mod room;
-mod serving;
+mod read_body;
+mod responses;
 mod session;
-mod stall;
-mod stateless;
-mod sweep;
-#[cfg(unix)]
-mod unix;
-mod unremembered;
-mod work;
+mod stream;
 
-use std::{convert::Infallible, io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
-pub use body::Body;
-pub use endpoint::Service;
-pub use guard_layer::{GuardLayer, Guarded};
+pub(crate) use auth::SharedAuthenticator;
+pub use auth::{AuthLayer, AuthService};
+use auth::{HostPort, WebOrigin};
+pub use body::ResponseBody;
+pub use connection::{Listener, MemoryConnector, MemoryListener, memory};
+use endpoint::Endpoint;
+pub use endpoint::HttpService;
 pub use http_sse::HttpSse;
-pub(crate) use keeper::Keeper;
-pub use listener::Listener;
-pub use memory::{Connector, MemoryListener, memory};
 
 use crate::Server;
-use allowed::{Host, Origin};
-use endpoint::Endpoint;
-#[cfg(not(feature = "http2"))]
-use http1 as connection;
-#[cfg(feature = "http2")]
-use http2 as connection;
 
-/// Serves on a listener with the default options, for as long as the future is polled.
+/// Serves on a listener with the default options until the future is dropped.
 ///
-/// It does not return: connections that cannot be accepted are logged, and the next one is waited for. To end in
-/// order, use [`Http::serve_until`].
+/// It does not return: failures to accept a connection are logged, and accepting continues. For a graceful shutdown,
+/// use [`Http::serve_until`].
+///
 ///
 /// ```no_run
 /// # async fn run() -> std::io::Result<()> {
@@ -100,24 +56,27 @@ pub async fn serve(listener: impl Listener, server: Server) -> io::Result<()> {
     Http::new(server).serve(listener).await
 }
 
-/// A server on HTTP, and how it behaves there.
+/// A server on HTTP, with its options.
+///
 ///
 /// # One caller and all others
 ///
-/// Sessions count against a caller: its principal (issuer and subject) or, without one, the address that it connects from,
-/// which for IPv6 is the network of 64 bits. A caller may have 1,000 of the 10,000 sessions, as
-/// [`SessionLimits`](turnbuckle_store::SessionLimits) of the server's store say. If it begins another, the idle one that it
-/// used longest ago ends; where the table is full, the caller with most sessions loses an idle one, unless that would leave
-/// it with fewer than the caller that gets the place. Large client profiles and subscriptions have limits of bytes, and
-/// idle sessions make room for them in the same way. A session is idle without an open stream, a running request, a
-/// running task and a connection that used it last; one that is not is never ended. If nothing can be ended, `initialize`
-/// is answered with status 429, or 503 where the table is full, and `Retry-After`. Sessions that ended are answered with
-/// 404, on which clients begin anew.
+/// Sessions count against the quota of a caller. A caller is a principal (issuer and subject) or, without
+/// authentication, the address that it connects from; for IPv6, the /64 network. A caller may have 1,000 of the 10,000
+/// sessions; [`SessionLimits`](turnbuckle_store::SessionLimits) of the server's store sets both. If a caller at its limit
+/// sends `initialize`, its least recently used idle session ends. If the table is full, the caller with the most sessions
+/// loses an idle one, unless that would leave it with fewer than the caller that gets the new session. Large client
+/// profiles and subscriptions have limits in bytes, and idle sessions are ended for them in the same way. A session is
+/// idle without an open stream, a running request or a running task, unless it is the last session used on an open
+/// connection. Sessions that are not idle are never ended. If no session can be ended, the response to `initialize` has
+/// status 429, or 503 if the table is full, and `Retry-After`. Requests for an ended session get 404, after which clients
+/// send `initialize` again.
 ///
-/// Addresses of this machine and of private networks, and unknown ones, may stand for all callers behind a reverse proxy.
-/// Together they may have as many sessions as there are, and lose theirs first to callers with fewer. No header is trusted
-/// to say who is behind a proxy. Where one can be, let a layer before the [service](Self::into_service) put the
-/// `SocketAddr` of the client into the extensions of a request; or know callers by [a guard](Self::guard).
+/// Loopback addresses, private addresses and unknown addresses may be shared by all callers behind a reverse proxy.
+/// Together they may use the whole session table, and they lose sessions first to callers with fewer. No forwarding
+/// header is trusted. Behind a proxy, let a layer before the [service](Self::into_service) insert the client's
+/// `SocketAddr` into the request extensions, or identify callers with [an authenticator](Self::authenticator).
+///
 ///
 /// ```
 /// use turnbuckle_server::{Server, http::Http};
@@ -130,37 +89,37 @@ pub async fn serve(listener: impl Listener, server: Server) -> io::Result<()> {
 #[derive(Clone, Debug)]
 pub struct Http {
     server: Server,
-    options: Options,
+    options: HttpOptions,
 }
 
-/// Whether clients of revisions with a handshake get a session.
+/// Selects whether clients that send `initialize` get a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Sessions {
-    /// They do: the server remembers them, can ask them, and lets them resume a broken stream.
+pub enum SessionMode {
+    /// Clients get a session: the server stores their state, can send them requests, and lets them resume streams.
     On,
-    /// They do not: every request is judged by its version header alone, and nothing is remembered.
+    /// Clients get no session: every request is handled by its version header alone, and no state is stored.
     Off,
 }
 
-/// As good as for ever, and no clock overflows.
-const LONGEST: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
+/// Upper bound for all timeouts (10 years), so that adding one to an `Instant` cannot overflow.
+const MAX_TIMEOUT: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 
-/// What is fixed once the server runs.
+/// The options, which do not change while the server runs.
 #[derive(Clone, Debug)]
-struct Options {
+struct HttpOptions {
     path: String,
     health_path: String,
-    hosts: Vec<Host>,
-    origins: Vec<Origin>,
+    hosts: Vec<HostPort>,
+    origins: Vec<WebOrigin>,
     any_host: bool,
     any_origin: bool,
-    sessions: Sessions,
+    session_mode: SessionMode,
     http_sse: Option<HttpSse>,
     trailing_slash: bool,
-    guard: Option<Keeper>,
+    authenticator: Option<SharedAuthenticator>,
     body_limit: usize,
-    body_budget: usize,
+    partial_body_budget: usize,
     max_in_flight: usize,
     max_calls_per_session: usize,
     max_connections: usize,
@@ -170,10 +129,10 @@ struct Options {
     write_timeout: Duration,
     shutdown_timeout: Duration,
     stream_heartbeat: Duration,
-    stream_after: Duration,
+    sse_upgrade_after: Duration,
 }
 
-impl Default for Options {
+impl Default for HttpOptions {
     fn default() -> Self {
         Self {
             path: "/mcp".to_owned(),
@@ -182,12 +141,12 @@ impl Default for Options {
             origins: Vec::new(),
             any_host: false,
             any_origin: false,
-            sessions: Sessions::On,
+            session_mode: SessionMode::On,
             http_sse: None,
             trailing_slash: false,
-            guard: None,
+            authenticator: None,
             body_limit: 4 * 1024 * 1024,
-            body_budget: 256 * 1024 * 1024,
+            partial_body_budget: 256 * 1024 * 1024,
             max_in_flight: 10_000,
             max_calls_per_session: 256,
             max_connections: 16_384,
@@ -197,104 +156,107 @@ impl Default for Options {
             write_timeout: Duration::from_secs(60),
             shutdown_timeout: Duration::from_secs(10),
             stream_heartbeat: Duration::from_secs(15),
-            stream_after: Duration::from_secs(10),
+            sse_upgrade_after: Duration::from_secs(10),
         }
     }
 }
 
 impl Http {
-    /// Puts a server on HTTP.
+    /// Creates an HTTP server with the default options.
     pub fn new(server: Server) -> Self {
         Self {
             server,
-            options: Options::default(),
+            options: HttpOptions::default(),
         }
     }
 
-    /// Sets the path of the endpoint; `/mcp` unless set.
+    /// Sets the path of the endpoint. The default is `/mcp`.
     #[must_use]
     pub fn path(mut self, path: impl Into<String>) -> Self {
         self.options.path = path.into();
         self
     }
 
-    /// Also answers at the path with a slash at its end, `/mcp/`.
+    /// Also accepts the endpoint path with a trailing slash, `/mcp/`.
     #[must_use]
     pub fn trailing_slash(mut self) -> Self {
         self.options.trailing_slash = true;
         self
     }
 
-    /// Sets the path that answers `ok` to load balancers; `/health` unless set.
+    /// Sets the path of the health check, which responds with `ok`. The default is `/health`.
     ///
-    /// It answers whatever `Host` says, since probes often name an address: there is nothing to learn there.
+    /// `Host` is not checked on this path, since probes often use an IP address and the response reveals nothing.
     #[must_use]
     pub fn health_path(mut self, path: impl Into<String>) -> Self {
         self.options.health_path = path.into();
         self
     }
 
-    /// Also answers to this name or address in `Host`; without a port, on every port.
+    /// Also accepts this name or address in `Host`. Without a port it is accepted on every port.
     ///
-    /// Unless told otherwise, a server answers to the address it is bound to and, as `localhost`, to this machine.
+    /// By default a server accepts the address that it is bound to and, if that is local, `localhost`, `127.0.0.1` and `[::1]`.
+    ///
     ///
     /// # Panics
     ///
-    /// If it is no host, as `http://example.com` or `example.com/mcp`.
+    /// If the value is not a host, for example `http://example.com` or `example.com/mcp`.
     #[must_use]
     pub fn allow_host(mut self, host: &str) -> Self {
         let host = host.parse().unwrap_or_else(|_| {
-            panic!("`{host}` is no host; write a name or an address, perhaps with a port")
+            panic!("invalid host `{host}`: expected a name or IP address with an optional port")
         });
         self.options.hosts.push(host);
         self
     }
 
-    /// Also answers to web pages of this origin, as `https://app.example.com`.
+    /// Also accepts requests from web pages of this origin, for example `https://app.example.com`.
     ///
-    /// Unless told otherwise, pages of the hosts that the server answers to may use it, and no others.
+    /// By default only pages of the accepted hosts may use the server.
+    ///
     ///
     /// # Panics
     ///
-    /// If it is no origin.
+    /// If the value is not an origin.
     #[must_use]
     pub fn allow_origin(mut self, origin: &str) -> Self {
         let origin = origin.parse().unwrap_or_else(|_| {
             panic!(
-                "`{origin}` is no origin; write `https://` or `http://`, a host, and perhaps a port"
+                "invalid origin `{origin}`: expected `https://` or `http://`, a host, and an optional port"
             )
         });
         self.options.origins.push(origin);
         self
     }
 
-    /// Answers whatever `Host` says. Any web page that a user visits may then reach a local server through DNS.
+    /// Disables the `Host` check. Any web page that a user opens can then reach a local server by DNS rebinding.
     #[must_use]
     pub fn danger_accept_any_host(mut self) -> Self {
         self.options.any_host = true;
         self
     }
 
-    /// Answers web pages of every origin, with all that the server may do for the user who visits them.
+    /// Disables the `Origin` check. Any web page that a user opens can then do everything that the server allows.
     #[must_use]
     pub fn danger_accept_any_origin(mut self) -> Self {
         self.options.any_origin = true;
         self
     }
 
-    /// Says whether clients of revisions with a handshake get a session.
+    /// Selects whether clients that send `initialize` get a session. The default is [`SessionMode::On`].
     #[must_use]
-    pub fn sessions(mut self, sessions: Sessions) -> Self {
-        self.options.sessions = sessions;
+    pub fn sessions(mut self, mode: SessionMode) -> Self {
+        self.options.session_mode = mode;
         self
     }
 
-    /// Also offers HTTP+SSE, the transport of 2024-11-05, on paths of its own. It is not offered unless set.
+    /// Enables HTTP+SSE, the transport of 2024-11-05, on separate paths. It is disabled by default.
+    ///
     ///
     /// ```
     /// use turnbuckle_server::{Server, http::{Http, HttpSse}};
     ///
-    /// // Older clients are given the URL that ends in `/sse`, all others the one that ends in `/mcp`.
+    /// // Configure older clients with the URL that ends in `/sse`, all others with the one that ends in `/mcp`.
     /// let http = Http::new(Server::new("clock", "1.0.0")).http_sse(HttpSse::new());
     /// ```
     #[must_use]
@@ -303,130 +265,132 @@ impl Http {
         self
     }
 
-    /// Limits the bytes of one message; 4 MiB unless set.
+    /// Limits the size of one message in bytes. The default is 4 MiB.
     #[must_use]
     pub fn body_limit(mut self, bytes: usize) -> Self {
         self.options.body_limit = bytes;
         self
     }
 
-    /// Limits the bytes of all messages together that have come only in part; 256 MiB unless set. Beyond, clients are
-    /// asked to come later.
+    /// Limits the total size of all partially received bodies in bytes. The default is 256 MiB. Beyond the limit, requests
+    /// get status 503.
     #[must_use]
-    pub fn body_budget(mut self, bytes: usize) -> Self {
-        self.options.body_budget = bytes;
+    pub fn partial_body_budget(mut self, bytes: usize) -> Self {
+        self.options.partial_body_budget = bytes;
         self
     }
 
-    /// Limits the requests and streams at one time; 10,000 unless set. Beyond, clients are asked to come later.
+    /// Limits the number of concurrent requests and streams. The default is 10,000. Beyond the limit, requests get status 503.
     #[must_use]
     pub fn max_in_flight(mut self, requests: usize) -> Self {
         self.options.max_in_flight = requests;
         self
     }
 
-    /// Limits the calls of one session that are running at one time; 256 unless set. Beyond, they are answered with
-    /// an error and status 429.
+    /// Limits the number of running calls of one session. The default is 256. Beyond the limit, calls get an error with
+    /// status 429.
     ///
-    /// Calls that are answered without waiting for anything do not count.
+    /// Calls that finish without waiting do not count.
     #[must_use]
     pub fn max_calls_per_session(mut self, calls: usize) -> Self {
         self.options.max_calls_per_session = calls;
         self
     }
 
-    /// Limits the connections at one time; 16,384 unless set, and never more than the limit of open files of this process
-    /// leaves after a quarter of it, but at least 32 and at most 256 descriptors, is kept back for files.
+    /// Limits the number of open connections. The default is 16,384.
     ///
-    /// Beyond, the connection that has waited for a request for longest is closed to make room. If all have one, a new
-    /// connection is answered with status 503 and closed.
+    /// The limit is lowered if the process may not open enough files: a quarter of its descriptors, at least 32 and at most
+    /// 256, are reserved for other files.
+    ///
+    /// At the limit, a new connection replaces the one that has been idle for longest. If none is idle, the new connection
+    /// gets status 503 and is closed.
     #[must_use]
     pub fn max_connections(mut self, connections: usize) -> Self {
         self.options.max_connections = connections.max(1);
         self
     }
 
-    /// Sets how long a new connection may take until it has sent its first head; 10 seconds unless set.
+    /// Sets the timeout for the first request header of a new connection. The default is 10 seconds.
     #[must_use]
     pub fn header_timeout(mut self, timeout: Duration) -> Self {
-        self.options.header_timeout = timeout.min(LONGEST);
+        self.options.header_timeout = timeout.min(MAX_TIMEOUT);
         self
     }
 
-    /// Sets how long a connection may take after a request until it has sent the next head; a minute unless set.
+    /// Sets the timeout for the next request header after a request. The default is one minute.
     ///
-    /// In HTTP/2 the connection ends if it had no request for so long.
+    /// An HTTP/2 connection is closed after this time without a request.
     #[must_use]
     pub fn keep_alive_timeout(mut self, timeout: Duration) -> Self {
-        self.options.keep_alive_timeout = timeout.min(LONGEST);
+        self.options.keep_alive_timeout = timeout.min(MAX_TIMEOUT);
         self
     }
 
-    /// Sets how long a body may take; 30 seconds unless set.
+    /// Sets the timeout for receiving a request body. The default is 30 seconds.
     #[must_use]
     pub fn body_timeout(mut self, timeout: Duration) -> Self {
-        self.options.body_timeout = timeout.min(LONGEST);
+        self.options.body_timeout = timeout.min(MAX_TIMEOUT);
         self
     }
 
-    /// Sets how long a connection may take nothing of what is written to it; a minute unless set.
+    /// Sets how long a connection may accept no bytes while a write is pending. The default is one minute.
     ///
-    /// A client that reads nothing for so long is taken for gone: its connection is closed, and calls that end with
-    /// their connection are dropped. In HTTP/2 this counts for the connection, not for each of its streams. The
-    /// connections of a [`Service`] belong to whoever accepts them, and have no such limit from here.
+    /// A client that reads nothing for this long is considered disconnected: its connection is closed, and calls that are bound to the
+    /// connection are dropped. For HTTP/2 the timeout applies to the connection, not to its streams. It does not apply to
+    /// an [`HttpService`]: its connections are accepted elsewhere.
     #[must_use]
     pub fn write_timeout(mut self, timeout: Duration) -> Self {
-        self.options.write_timeout = timeout.min(LONGEST);
+        self.options.write_timeout = timeout.min(MAX_TIMEOUT);
         self
     }
 
-    /// Sets how long running requests may go on after a shutdown began; 10 seconds unless set.
+    /// Sets how long running requests may continue after a shutdown started. The default is 10 seconds.
     #[must_use]
     pub fn shutdown_timeout(mut self, timeout: Duration) -> Self {
-        self.options.shutdown_timeout = timeout.min(LONGEST);
+        self.options.shutdown_timeout = timeout.min(MAX_TIMEOUT);
         self
     }
 
-    /// Sets how often a silent stream shows that it lives; 15 seconds unless set.
+    /// Sets the interval of heartbeat comments on idle SSE streams. The default is 15 seconds.
     #[must_use]
     pub fn stream_heartbeat(mut self, period: Duration) -> Self {
-        self.options.stream_heartbeat = period.min(LONGEST);
+        self.options.stream_heartbeat = period.min(MAX_TIMEOUT);
         self
     }
 
-    /// Sets after how long an answer that is not ready becomes a stream; 10 seconds unless set.
+    /// Sets how long a call may run before its response becomes an SSE stream. The default is 10 seconds.
     #[must_use]
-    pub fn stream_after(mut self, wait: Duration) -> Self {
-        self.options.stream_after = wait.min(LONGEST);
+    pub fn sse_upgrade_after(mut self, wait: Duration) -> Self {
+        self.options.sse_upgrade_after = wait.min(MAX_TIMEOUT);
         self
     }
 
-    /// Serves on a listener for as long as the future is polled; see [`serve`].
+    /// Serves on a listener until the future is dropped; see [`serve`].
     pub async fn serve(self, listener: impl Listener) -> io::Result<()> {
         self.serve_until(listener, std::future::pending()).await
     }
 
     /// Serves on a listener until `shutdown` resolves, then lets running requests finish.
     ///
-    /// No connection is accepted from then on, and subscriptions end with their result. What still runs after the
-    /// shutdown timeout is dropped. Whatever else serves the same server goes on.
+    /// From then on no connection is accepted, and subscriptions end with their result. Requests that still run after the
+    /// shutdown timeout are dropped. Other transports of the same server are not affected.
     pub async fn serve_until(
         self,
         listener: impl Listener,
         shutdown: impl Future<Output = ()> + Send,
     ) -> io::Result<()> {
         let endpoint = self.endpoint(listener.local_addr());
-        serving::serve(endpoint, listener, shutdown).await
+        connection::serve(endpoint, listener, shutdown).await
     }
 
-    /// Makes a tower service, for a server or a web framework of your own.
+    /// Converts into a tower service, for another HTTP server or a web framework.
     ///
-    /// It cannot know what it is bound to, so it answers to this machine's own names and to
-    /// [allowed hosts](Self::allow_host). What a layer put into the extensions of a request reaches handlers through
-    /// [`Context::get`](crate::Context::get); a `Principal`, or an `Arc` of one, becomes the caller. Set
-    /// `TCP_NODELAY` on your sockets, or streams are slow.
-    pub fn into_service(self) -> Service {
-        Service::new(self.endpoint(None))
+    /// The service does not know the address that it is bound to, so it accepts loopback names and
+    /// [allowed hosts](Self::allow_host). Values in the request extensions reach handlers through
+    /// [`Context::get`](crate::Context::get); a `Principal` or `Arc<Principal>` becomes the caller. Set `TCP_NODELAY` on
+    /// the sockets, otherwise streams are slow.
+    pub fn into_service(self) -> HttpService {
+        HttpService::new(self.endpoint(None))
     }
 
     pub(crate) fn server(&self) -> &Server {
@@ -437,10 +401,10 @@ impl Http {
         &self.options.path
     }
 
-    fn endpoint(self, bound: Option<SocketAddr>) -> Arc<Endpoint> {
+    fn endpoint(self, bound_addr: Option<SocketAddr>) -> Arc<Endpoint> {
         let users = self.server.session_users().clone();
-        let endpoint = Arc::new(Endpoint::new(self.server, self.options, bound));
-        endpoint.join(&users);
+        let endpoint = Arc::new(Endpoint::new(self.server, self.options, bound_addr));
+        endpoint.register_with(&users);
         endpoint
     }
 }
@@ -450,6 +414,3 @@ impl From<Server> for Http {
         Self::new(server)
     }
 }
-
-/// What cannot fail.
-type Always<T> = Result<T, Infallible>;

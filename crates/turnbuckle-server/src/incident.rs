@@ -1,12 +1,12 @@
-//! Failures that are nobody's business but the operator's: logged with an id, and the peer gets the id.
+//! Incidents: internal failures are logged under an id, and the peer gets only the id.
 
 use std::{any::Any, error::Error};
 
 use turnbuckle_protocol::RpcError;
 
-/// Logs a failure with its causes and returns the id under which it stands in the log.
-pub(crate) fn report(what: &str, error: &(dyn Error + 'static)) -> String {
-    let id = fresh_id();
+/// Logs a failure with its causes and returns its incident id.
+pub(crate) fn report(operation: &str, error: &(dyn Error + 'static)) -> String {
+    let id = new_incident_id();
     let mut causes = String::new();
     let mut source = error.source();
     while let Some(cause) = source {
@@ -14,13 +14,13 @@ pub(crate) fn report(what: &str, error: &(dyn Error + 'static)) -> String {
         causes.push_str(&cause.to_string());
         source = cause.source();
     }
-    tracing::error!(incident = %id, "{what} failed: {error}{causes}");
+    tracing::error!(incident = %id, "{operation} failed: {error}{causes}");
     id
 }
 
-/// The error that a peer gets for a panic in a handler.
-pub(crate) fn panicked(panic: &(dyn Any + Send)) -> RpcError {
-    let id = fresh_id();
+/// Logs a panic of a handler and returns the error for the peer.
+pub(crate) fn report_panic(panic: &(dyn Any + Send)) -> RpcError {
+    let id = new_incident_id();
     let message = panic
         .downcast_ref::<&str>()
         .copied()
@@ -30,14 +30,14 @@ pub(crate) fn panicked(panic: &(dyn Any + Send)) -> RpcError {
     internal(&id)
 }
 
-/// An internal error that names only the incident.
+/// Returns an internal error that contains only the incident id.
 pub(crate) fn internal(id: &str) -> RpcError {
     RpcError::internal(format!("internal error, incident {id}"))
 }
 
-fn fresh_id() -> String {
+fn new_incident_id() -> String {
     let mut bytes = [0; 6];
-    // Without randomness the incident is still logged, only not told apart.
+    // Without randomness the incident is still logged, but its id is not unique.
     let _ = getrandom::fill(&mut bytes);
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

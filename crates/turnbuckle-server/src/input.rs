@@ -1,45 +1,42 @@
-//! Asking the client: forms, URLs, its model, its roots.
+//! Requests to the client: elicitation, sampling, roots.
 //!
-//! A handler asks and awaits. Where requests may go to the client, the question is one and the handler waits. Where
-//! they may not, an unanswered question ends the round, and the handler runs again from the top when the client
-//! returns with the answer: see [`journal`] for what keeps the two runs the same.
+//! A handler sends a client request and awaits the response. Where the revision has server-to-client requests, the
+//! handler waits for the response. Otherwise a request without a response ends the call with `input_required`, and the
+//! handler runs again from the start when the client retries with the response. [`journal`] keeps both runs consistent.
 
-mod conversation;
-mod effects;
+mod elicitation;
 mod error;
 mod journal;
-mod owner;
-mod questions;
-mod rounds;
-mod seal;
-mod secrets;
-mod visits;
+mod once;
+mod round_trips;
+mod sampling;
+mod sealing;
+mod url_elicitation;
 
-pub use error::AskError;
-pub(crate) use error::undeclared;
-pub use questions::{Elicitation, Elicited, Form, Sampling};
-
-pub(crate) use owner::owner;
-pub(crate) use rounds::{Rounds, Subject};
-pub(crate) use seal::Keys;
-pub(crate) use visits::visit_ended;
-
+pub use elicitation::{Elicitation, ElicitationOutcome, Form};
+pub use error::ClientRequestError;
+pub(crate) use error::missing_capability;
+pub(crate) use once::store_owner;
+pub(crate) use round_trips::{RequestIdentity, RoundTrips};
+pub use sampling::SamplingBuilder;
+pub(crate) use sealing::SealingKeys;
 use turnbuckle_protocol::{
-    revision::Versioned,
+    revision::VersionedPayload,
     types::{
         ClientCapabilities, CreateMessageResult, ElicitParams, ElicitResult, EmptyParams,
         ListRootsResult, Root,
     },
 };
+pub(crate) use url_elicitation::elicitation_complete_notification;
 
-use crate::{context::Context, lifecycle::Asking, tasks};
+use crate::{context::Context, lifecycle::ClientRequestMode, tasks};
 
 impl Context {
-    /// Asks the user, by a form or by sending them to a URL.
+    /// Asks the user for input, with a form or a URL.
     ///
-    /// `key` names the question within this handler; it stays the same whenever the handler runs again, and no two
-    /// questions of a call share one: who asks again in a loop counts, as in `format!("name-{attempt}")`. Effects before
-    /// a question belong into [`once`](Self::once): the handler may be run from the top again to reach this point.
+    /// `key` identifies the request within this handler. It must stay the same when the handler runs again, and be
+    /// unique within the call: in a loop use for example `format!("name-{attempt}")`. Put side effects before a request
+    /// into [`once`](Self::once), because the handler may run again from the start to reach this point.
     ///
     /// ```
     /// # use schemars::JsonSchema;
@@ -53,7 +50,7 @@ impl Context {
     /// }
     ///
     /// async fn sign(cx: Context) -> Result<String, ToolError> {
-    ///     let question = Signature::ask("Who should sign this?");
+    ///     let question = Signature::elicit("Who should sign this?");
     ///     match cx.elicit("signature", question).await?.accepted() {
     ///         Some(signature) => Ok(format!("signed by {}", signature.name)),
     ///         None => Ok("not signed".to_owned()),
@@ -63,58 +60,69 @@ impl Context {
     pub async fn elicit<T>(
         &self,
         key: &str,
-        question: Elicitation<T>,
-    ) -> Result<Elicited<T>, AskError> {
-        let needed = question.needs();
-        self.require(question.is_offered_by(self.client_capabilities()), needed)?;
-        let (mut params, read) = question.into_parts()?;
-        if let ElicitParams::Url(visit) = &params {
-            self.begins(visit);
+        request: Elicitation<T>,
+    ) -> Result<ElicitationOutcome<T>, ClientRequestError> {
+        let required = request.required_capability();
+        self.require(
+            request.is_supported_by(self.client_capabilities()),
+            required,
+        )?;
+        let (mut params, read) = request.into_parts()?;
+        if let ElicitParams::Url(elicitation) = &params {
+            self.note_url_elicitation(elicitation);
         }
-        let answer: ElicitResult = self.ask(key, "elicitation/create", &mut params).await?;
-        match read(answer) {
-            Ok(elicited) => Ok(elicited),
-            Err(reason) => self.bad_answer(key, "elicitation/create", reason).await,
+        let response: ElicitResult = self
+            .client_request(key, "elicitation/create", &mut params)
+            .await?;
+        match read(response) {
+            Ok(outcome) => Ok(outcome),
+            Err(reason) => {
+                self.invalid_response(key, "elicitation/create", reason)
+                    .await
+            }
         }
     }
 
-    /// Asks the client's model.
+    /// Requests a completion from the client's model.
     pub async fn sample(
         &self,
         key: &str,
-        question: Sampling,
-    ) -> Result<CreateMessageResult, AskError> {
-        let needed = question.needs();
-        self.require(question.is_offered_by(self.client_capabilities()), needed)?;
-        self.ask(key, "sampling/createMessage", &mut question.into_params()?)
+        request: SamplingBuilder,
+    ) -> Result<CreateMessageResult, ClientRequestError> {
+        let required = request.required_capability();
+        self.require(
+            request.is_supported_by(self.client_capabilities()),
+            required,
+        )?;
+        self.client_request(key, "sampling/createMessage", &mut request.into_params()?)
             .await
     }
 
-    /// Asks which folders or other roots the user works in.
-    pub async fn roots(&self, key: &str) -> Result<Vec<Root>, AskError> {
-        let needed =
+    /// Requests the user's roots, such as workspace folders.
+    pub async fn roots(&self, key: &str) -> Result<Vec<Root>, ClientRequestError> {
+        let required =
             ClientCapabilities::new().roots(turnbuckle_protocol::types::RootsCapability::default());
-        self.require(self.client_capabilities().roots.is_some(), needed)?;
+        self.require(self.client_capabilities().roots.is_some(), required)?;
         let result: ListRootsResult = self
-            .ask(key, "roots/list", &mut EmptyParams::default())
+            .client_request(key, "roots/list", &mut EmptyParams::default())
             .await?;
         Ok(result.roots)
     }
 
-    /// Asks the client for a sign of life.
+    /// Pings the client.
     ///
-    /// Where the protocol has no such request, the open call is the sign, and there is nothing to wait for.
-    pub async fn ping(&self) -> Result<(), AskError> {
+    /// Returns immediately in revisions without this request: the open call shows that the client is connected.
+    pub async fn ping(&self) -> Result<(), ClientRequestError> {
         let call = &self.call;
-        match &call.caller.live {
-            // Without a handshake nobody is there to answer.
-            Some(live) if call.caller.client.info.is_some() => live
-                .ask(
+        match &call.caller.runtime {
+            // A client that has not sent `initialize` cannot be pinged.
+            Some(runtime) if call.caller.client.info.is_some() => runtime
+                .send_request(
                     &call.outbox,
                     "ping",
                     b"{}",
-                    self.call.tags(),
-                    call.server.patience(),
+                    self.call.request_meta(),
+                    call.server.client_request_timeouts(),
                 )
                 .await
                 .map(drop),
@@ -122,84 +130,101 @@ impl Context {
         }
     }
 
-    fn require(&self, offered: bool, needed: ClientCapabilities) -> Result<(), AskError> {
-        if offered {
+    fn require(
+        &self,
+        is_supported: bool,
+        required: ClientCapabilities,
+    ) -> Result<(), ClientRequestError> {
+        if is_supported {
             Ok(())
         } else {
-            Err(AskError::Undeclared {
-                needed: Box::new(needed),
+            Err(ClientRequestError::MissingCapability {
+                required: Box::new(required),
             })
         }
     }
 
-    async fn ask<P, R>(
+    async fn client_request<P, R>(
         &self,
         key: &str,
         method: &'static str,
         params: &mut P,
-    ) -> Result<R, AskError>
+    ) -> Result<R, ClientRequestError>
     where
-        P: Versioned + serde::Serialize,
-        R: Versioned + serde::de::DeserializeOwned,
+        P: VersionedPayload + serde::Serialize,
+        R: VersionedPayload + serde::de::DeserializeOwned,
     {
         let call = &self.call;
         let rules = call.caller.rules;
-        if !call.caller.may_be_asked {
-            return Err(AskError::TooEarly { method });
+        if !call.caller.accepts_client_requests {
+            return Err(ClientRequestError::NotInitialized { method });
         }
-        if !call.asks(key) {
-            return Err(AskError::Repeated {
+        if !call.register_key(key) {
+            return Err(ClientRequestError::DuplicateKey {
                 key: key.to_owned(),
             });
         }
-        let mut question = Vec::with_capacity(256);
-        rules.write(params, &mut question);
-        let answer = match (rules.asking, &call.caller.live, &call.rounds) {
-            _ if call.task().is_some() => tasks::ask(call, key, method, question).await?,
-            (Asking::Request, Some(live), _) => {
-                let patience = call.server.patience();
-                live.ask(&call.outbox, method, &question, call.tags(), patience)
+        let mut request = Vec::with_capacity(256);
+        rules.write(params, &mut request);
+        let response = match (
+            rules.client_request_mode,
+            &call.caller.runtime,
+            &call.round_trips,
+        ) {
+            _ if call.task().is_some() => tasks::request_input(call, key, method, request).await?,
+            (ClientRequestMode::Direct, Some(runtime), _) => {
+                let timeouts = call.server.client_request_timeouts();
+                runtime
+                    .send_request(
+                        &call.outbox,
+                        method,
+                        &request,
+                        call.request_meta(),
+                        timeouts,
+                    )
                     .await?
             }
-            (Asking::Round, _, Some(rounds)) => match rounds.ask(key, method, question) {
-                Some(answer) => answer,
-                None => return self.end_round(method).await,
-            },
-            _ => return Err(AskError::Unreachable { method }),
+            (ClientRequestMode::RoundTrip, _, Some(round_trips)) => {
+                match round_trips.request(key, method, request) {
+                    Some(response) => response,
+                    None => return self.suspend(method).await,
+                }
+            }
+            _ => return Err(ClientRequestError::Unavailable { method }),
         };
-        match rules.read(&answer) {
-            Ok(answer) => Ok(answer),
-            Err(error) => self.bad_answer(key, method, error.to_string()).await,
+        match rules.read(&response) {
+            Ok(response) => Ok(response),
+            Err(error) => self.invalid_response(key, method, error.to_string()).await,
         }
     }
 
-    /// An answer that is not one: where the handler cannot wait for a better one, the retry itself was wrong.
-    async fn bad_answer<T>(
+    /// Handles an invalid response. Where the handler cannot wait for another one, the retry fails.
+    async fn invalid_response<T>(
         &self,
         key: &str,
         method: &'static str,
         reason: String,
-    ) -> Result<T, AskError> {
-        match &self.call.rounds {
-            // Who waits for an answer can be told that it is none.
-            Some(rounds) if self.call.task().is_none() => {
-                rounds.fail_with_bad_answer(key, &reason);
-                self.end_round(method).await
+    ) -> Result<T, ClientRequestError> {
+        match &self.call.round_trips {
+            // A handler that awaits the response gets the error.
+            Some(round_trips) if self.call.task().is_none() => {
+                round_trips.fail_with_invalid_response(key, &reason);
+                self.suspend(method).await
             }
-            _ => Err(AskError::BadAnswer {
+            _ => Err(ClientRequestError::InvalidResponse {
                 key: key.to_owned(),
                 reason,
             }),
         }
     }
 
-    /// Never resolves in the handler: whoever drives it sees that the round is over and drops it.
+    /// Suspends the handler. Its driver sees that the round trip has ended and drops the handler.
     ///
-    /// So no `.ok()`, timeout or `select!` in a handler can mistake an open question for an answer. Only a task that the
-    /// handler left behind comes out of here, to learn that nobody will answer.
-    async fn end_round<T>(&self, method: &'static str) -> Result<T, AskError> {
+    /// It never resolves in the handler, so `.ok()`, a timeout or `select!` cannot mistake a pending request for a
+    /// response. It only returns in a task that the handler spawned, with an error.
+    async fn suspend<T>(&self, method: &'static str) -> Result<T, ClientRequestError> {
         self.call.outbox.wake();
         self.call.outbox.closed().await;
-        Err(AskError::Gone { method })
+        Err(ClientRequestError::CallEnded { method })
     }
 }

@@ -1,4 +1,4 @@
-//! Log messages that a peer can cause again and again.
+//! Rate limit for log messages that a peer can trigger repeatedly.
 
 use std::{
     sync::{Mutex, PoisonError},
@@ -7,9 +7,9 @@ use std::{
 
 use tokio::time::Instant;
 
-/// Lets a message through once in a while, and counts the others.
+/// Allows one message per interval and counts the others.
 ///
-/// One for each kind of message:
+/// Use one per kind of message:
 ///
 /// ```ignore
 /// if let Some(suppressed) = self.no_session.pass() {
@@ -18,33 +18,33 @@ use tokio::time::Instant;
 /// ```
 #[derive(Debug)]
 pub(crate) struct LogLimiter {
-    state: Mutex<State>,
+    state: Mutex<LogLimiterState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct LogLimiterState {
     last: Option<Instant>,
     suppressed: u64,
 }
 
-/// The least time between two messages of a kind.
-const PERIOD: Duration = Duration::from_secs(10);
+/// Minimum time between two messages.
+const MIN_INTERVAL: Duration = Duration::from_secs(10);
 
 impl LogLimiter {
     pub(crate) const fn new() -> Self {
         Self {
-            state: Mutex::new(State {
+            state: Mutex::new(LogLimiterState {
                 last: None,
                 suppressed: 0,
             }),
         }
     }
 
-    /// Returns how many messages were held back since the last one, if another may be written now.
-    pub(crate) fn pass(&self) -> Option<u64> {
+    /// Returns the number of suppressed messages if another may be logged now.
+    pub(crate) fn try_pass(&self) -> Option<u64> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
-        if state.last.is_some_and(|last| now - last < PERIOD) {
+        if state.last.is_some_and(|last| now - last < MIN_INTERVAL) {
             state.suppressed += 1;
             return None;
         }
@@ -67,11 +67,11 @@ mod tests {
     async fn a_message_passes_once_per_period_and_says_how_many_did_not() {
         let limiter = LogLimiter::new();
 
-        let first: Vec<_> = (0..1000).map(|_| limiter.pass()).collect();
-        tokio::time::advance(PERIOD).await;
-        let later = [limiter.pass(), limiter.pass()];
-        tokio::time::advance(PERIOD).await;
-        let last = limiter.pass();
+        let first: Vec<_> = (0..1000).map(|_| limiter.try_pass()).collect();
+        tokio::time::advance(MIN_INTERVAL).await;
+        let later = [limiter.try_pass(), limiter.try_pass()];
+        tokio::time::advance(MIN_INTERVAL).await;
+        let last = limiter.try_pass();
 
         assert_eq!(first[0], Some(0));
         assert!(first[1..].iter().all(Option::is_none));

@@ -1,19 +1,19 @@
-//! Middleware: what happens around every request that a handler or a list answers.
+//! Middleware: layers around every request that a handler or a list responds to.
 //!
-//! A [`Middleware`] sees an [`Operation`] before anything of its handler runs, and how it ended. It may refuse it, race it,
-//! or only watch. [`Server::layer`](crate::Server::layer) adds one; the first added is the outermost. Ready-made ones:
-//! [`Timing`], [`Timeout`], [`RateLimit`], [`ConcurrencyLimit`], [`AuditLog`], and with the feature `metrics` also `Metrics`.
+//! A [`Middleware`] sees an [`Operation`] before its handler runs, and its outcome. It may reject it, limit it, or only
+//! observe it. [`Server::layer`](crate::Server::layer) adds one; the first added is the outermost. Included:
+//! [`Timing`], [`Timeout`], [`RateLimit`], [`ConcurrencyLimit`], [`AuditLog`], and with the feature `metrics` also
+//! `Metrics`.
 //!
-//! Tools, prompts, resources, completion, all lists, `server/discover` and `subscriptions/listen` come by here. The
-//! handshake of older revisions, pings and the settings of a session do not: no handler answers them. A server without
-//! layers pays nothing.
+//! Layers see tools, prompts, resources, completion, all lists, `server/discover` and `subscriptions/listen`. They do
+//! not see `initialize`, pings and session settings, which do not reach a handler. Without layers there is no overhead.
 //!
 //! ```
 //! use turnbuckle_protocol::RpcError;
-//! use turnbuckle_server::{Server, Tool, ToolError, middleware::{Answer, Next, Operation}};
+//! use turnbuckle_server::{Server, Tool, ToolError, middleware::{OperationResponse, Next, Operation}};
 //!
 //! // Lets only known callers use tools.
-//! async fn known_callers(operation: Operation, next: Next) -> Answer {
+//! async fn known_callers(operation: Operation, next: Next) -> OperationResponse {
 //!     if operation.method() == "tools/call" && operation.principal().is_none() {
 //!         return RpcError::new(403, "say who you are").into();
 //!     }
@@ -27,7 +27,7 @@
 
 mod audit;
 mod concurrency;
-mod innermost;
+mod handler_service;
 #[cfg(feature = "metrics")]
 mod metrics;
 mod operation;
@@ -36,24 +36,24 @@ mod session;
 mod timeout;
 mod timing;
 
-pub use audit::{AuditLog, AuditRecord, AuditSink, JsonLines};
-pub use concurrency::ConcurrencyLimit;
-#[cfg(feature = "metrics")]
-pub use metrics::Metrics;
-pub use operation::Operation;
-pub(crate) use operation::{is_offered, target};
-pub use rate_limit::RateLimit;
-pub(crate) use session::Told;
-pub use session::{SessionKey, SessionStart};
-pub use timeout::Timeout;
-pub use timing::Timing;
-
 use std::{
     borrow::Cow,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
 };
 
+pub use audit::{AuditLog, AuditRecord, AuditSink, JsonLines};
+pub use concurrency::ConcurrencyLimit;
+use handler_service::HandlerService;
+#[cfg(feature = "metrics")]
+pub use metrics::Metrics;
+pub use operation::Operation;
+pub(crate) use operation::{is_registered, target};
+pub use rate_limit::RateLimit;
+pub(crate) use session::SessionEndGuard;
+pub use session::{SessionKey, SessionStart};
+pub use timeout::Timeout;
+pub use timing::Timing;
 use turnbuckle_protocol::{
     RpcError,
     jsonrpc::{Request, code},
@@ -61,50 +61,48 @@ use turnbuckle_protocol::{
 use turnbuckle_store::BoxFuture;
 
 use crate::{
-    context::Call,
-    exchange::{Exchange, Outcome, Run},
     incident,
+    request::{HandlerRun, RequestContext, ResponseResult, RunningRequest},
 };
-use innermost::Innermost;
 
-/// A layer around every request that a handler or a list answers.
+/// A layer around every request that a handler or a list responds to.
 ///
-/// Around a call that runs as a task it is around the work: the client has its task at once, and what the layer makes of
-/// the work is what the task ends with.
+/// For a call that runs as a task, the layer wraps the work: the client gets the task immediately, and the layer's
+/// response is the result of the task.
 ///
-/// An async function or a closure from [`Operation`] and [`Next`] to [`Answer`] is one. Where a layer keeps something, or has
-/// to hold on to `self` while it waits, implement it for a type:
+/// Async functions and closures from [`Operation`] and [`Next`] to [`OperationResponse`] implement it. If a layer has
+/// state, or borrows `self` across an await, implement it for a type:
 ///
 /// ```
-/// use turnbuckle_server::middleware::{Answer, Middleware, Next, Operation};
+/// use turnbuckle_server::middleware::{OperationResponse, Middleware, Next, Operation};
 /// use turnbuckle_store::BoxFuture;
 ///
 /// struct Polite;
 ///
 /// impl Middleware for Polite {
-///     fn handle<'a>(&'a self, operation: Operation, next: Next) -> BoxFuture<'a, Answer> {
+///     fn handle<'a>(&'a self, operation: Operation, next: Next) -> BoxFuture<'a, OperationResponse> {
 ///         Box::pin(async move {
 ///             tracing::debug!(method = operation.method(), "please");
 ///             let answer = next.run().await;
-///             tracing::debug!(ending = %answer.ending(), "thank you");
+///             tracing::debug!(ending = %answer.outcome(), "thank you");
 ///             answer
 ///         })
 ///     }
 /// }
 /// ```
 ///
-/// A client that cancels or leaves drops the future where it stands. A layer that wants to know uses [`Next::observe`]. A
-/// panic in a layer is an internal error of the request, as one in a handler is.
+/// The future is dropped when the client cancels or disconnects; use [`Next::observe`] to see that. A panic in a layer
+/// is an internal error of the request, as in a handler.
 pub trait Middleware: Send + Sync + 'static {
-    /// Answers an operation, usually by running what comes next.
-    fn handle<'a>(&'a self, operation: Operation, next: Next) -> BoxFuture<'a, Answer>;
+    /// Responds to an operation, usually by running `next`.
+    fn handle<'a>(&'a self, operation: Operation, next: Next) -> BoxFuture<'a, OperationResponse>;
 
-    /// Hears that a session began. Clients of revisions without a handshake have none.
+    /// Called when a session starts. Stateless clients do not start sessions.
     fn session_began(&self, session: &SessionStart) {
         let _ = session;
     }
 
-    /// Hears that a session ended: by the client, with its connection, or because nobody used it for too long.
+    /// Called when a session ends: deleted by the client, closed with its connection, or expired.
     fn session_ended(&self, session: SessionKey) {
         let _ = session;
     }
@@ -113,125 +111,128 @@ pub trait Middleware: Send + Sync + 'static {
 impl<F, Fut> Middleware for F
 where
     F: Fn(Operation, Next) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = Answer> + Send + 'static,
+    Fut: Future<Output = OperationResponse> + Send + 'static,
 {
-    fn handle<'a>(&'a self, operation: Operation, next: Next) -> BoxFuture<'a, Answer> {
+    fn handle<'a>(&'a self, operation: Operation, next: Next) -> BoxFuture<'a, OperationResponse> {
         Box::pin(self(operation, next))
     }
 }
 
-/// The rest of the way: the layers further in, and the handler.
-#[must_use = "nothing happens until it is run"]
+/// The inner layers and the handler.
+#[must_use = "nothing happens until `run` is called"]
 pub struct Next {
     operation: Operation,
-    /// How many layers are already behind us.
+    /// The number of layers already entered.
     passed: usize,
-    innermost: Innermost,
+    handler_service: HandlerService,
 }
 
 impl Next {
-    /// Runs it. Until then nothing of it has begun; dropping the future stops it where it stands.
-    pub fn run(mut self) -> BoxFuture<'static, Answer> {
+    /// Runs the inner layers and the handler. Nothing runs before this call; dropping the future stops it.
+    pub fn run(mut self) -> BoxFuture<'static, OperationResponse> {
         let layers = self.operation.call().server.layers();
         match layers.get(self.passed).cloned() {
             Some(layer) => {
                 self.passed += 1;
                 Box::pin(async move { layer.handle(self.operation.clone(), self).await })
             }
-            None => Box::pin(self.innermost),
+            None => Box::pin(self.handler_service),
         }
     }
 
-    /// Runs it and tells how it ended, exactly once, also if the future is dropped before its end.
-    pub async fn observe(self, tell: impl FnOnce(Ending) + Send) -> Answer {
-        let mut guard = Guard(Some(tell));
-        let answer = self.run().await;
-        if let Some(tell) = guard.0.take() {
-            tell(answer.ending());
+    /// Runs the operation and reports its outcome exactly once, even if the future is dropped.
+    pub async fn observe(
+        self,
+        callback: impl FnOnce(OperationOutcome) + Send,
+    ) -> OperationResponse {
+        let mut guard = ObserveGuard(Some(callback));
+        let response = self.run().await;
+        if let Some(callback) = guard.0.take() {
+            callback(response.outcome());
         }
-        answer
+        response
     }
 }
 
-/// Tells of the cancellation that dropped it.
-struct Guard<F: FnOnce(Ending)>(Option<F>);
+/// Reports a cancellation when dropped early.
+struct ObserveGuard<F: FnOnce(OperationOutcome)>(Option<F>);
 
-impl<F: FnOnce(Ending)> Drop for Guard<F> {
+impl<F: FnOnce(OperationOutcome)> Drop for ObserveGuard<F> {
     fn drop(&mut self) {
-        if let Some(tell) = self.0.take() {
-            // A panic on its way up is no cancellation, and ends as an internal error.
-            let ending = if std::thread::panicking() {
-                Ending::Error {
+        if let Some(callback) = self.0.take() {
+            // An unwinding panic is an internal error, not a cancellation.
+            let outcome = if std::thread::panicking() {
+                OperationOutcome::Error {
                     code: code::INTERNAL_ERROR,
                 }
             } else {
-                Ending::Cancelled
+                OperationOutcome::Cancelled
             };
-            undisturbed(|| tell(ending));
+            catch_panic(|| callback(outcome));
         }
     }
 }
 
-/// Calls a layer where nobody waits for an answer: a panic there is logged, and goes no further.
-fn undisturbed(call: impl FnOnce()) {
+/// Calls layer code outside of a request. A panic is logged and goes no further.
+fn catch_panic(call: impl FnOnce()) {
     if let Err(panic) = catch_unwind(AssertUnwindSafe(call)) {
-        incident::panicked(&*panic);
+        incident::report_panic(&*panic);
     }
 }
 
-/// What an operation is answered with.
+/// The response to an operation.
 #[derive(Debug)]
-pub struct Answer {
-    pub(crate) outcome: Outcome,
-    ending: Ending,
+pub struct OperationResponse {
+    pub(crate) result: ResponseResult,
+    outcome: OperationOutcome,
 }
 
-impl Answer {
-    /// How the operation ended.
-    pub fn ending(&self) -> Ending {
-        self.ending
+impl OperationResponse {
+    /// The outcome of the operation.
+    pub fn outcome(&self) -> OperationOutcome {
+        self.outcome
     }
 
     /// The JSON-RPC error, if it is one.
     pub fn error(&self) -> Option<&RpcError> {
-        self.outcome.as_ref().err()
+        self.result.as_ref().err()
     }
 
-    fn new(outcome: Outcome, otherwise: Ending) -> Self {
-        let ending = match &outcome {
-            Ok(_) => otherwise,
-            Err(error) => Ending::Error { code: error.code },
+    fn new(result: ResponseResult, success_outcome: OperationOutcome) -> Self {
+        let outcome = match &result {
+            Ok(_) => success_outcome,
+            Err(error) => OperationOutcome::Error { code: error.code },
         };
-        Self { outcome, ending }
+        Self { result, outcome }
     }
 }
 
-impl From<RpcError> for Answer {
+impl From<RpcError> for OperationResponse {
     fn from(error: RpcError) -> Self {
-        Self::new(Err(error), Ending::Completed)
+        Self::new(Err(error), OperationOutcome::Completed)
     }
 }
 
-/// How an operation ended.
+/// The outcome of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Ending {
-    /// With a result.
+pub enum OperationOutcome {
+    /// A result.
     Completed,
-    /// With a result in which a tool tells the model what went wrong (`isError`).
+    /// A tool result with `isError`.
     ToolError,
-    /// With a JSON-RPC error.
+    /// A JSON-RPC error.
     Error {
         /// Its code.
         code: i64,
     },
-    /// With questions to the client, which comes back with the answers as a new operation.
+    /// Input requests for the client, which retries as a new operation.
     InputRequired,
-    /// Without an answer: the client cancelled, or is gone, or an outer layer gave up.
+    /// No response: the client cancelled or disconnected, or an outer layer stopped it.
     Cancelled,
 }
 
-impl Ending {
+impl OperationOutcome {
     /// Its name in logs.
     pub fn as_str(&self) -> &'static str {
         match self {
@@ -243,7 +244,7 @@ impl Ending {
         }
     }
 
-    /// The kind of failure as OpenTelemetry names it, `error.type`: `tool_error`, the code of an error, or `cancelled`.
+    /// The `error.type` of OpenTelemetry: `tool_error`, the error code, or `cancelled`.
     pub fn error_type(&self) -> Option<Cow<'static, str>> {
         match self {
             Self::Completed | Self::InputRequired => None,
@@ -253,7 +254,7 @@ impl Ending {
     }
 }
 
-impl std::fmt::Display for Ending {
+impl std::fmt::Display for OperationOutcome {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Error { code } => write!(f, "error {code}"),
@@ -262,40 +263,43 @@ impl std::fmt::Display for Ending {
     }
 }
 
-/// Puts the server's layers around an exchange that has not begun.
-pub(crate) fn around(exchange: Exchange, request: &Request<'_>) -> Exchange {
-    if exchange.has_layers_inside() {
-        return exchange;
+/// Wraps a request that has not started in the server's layers.
+pub(crate) fn wrap(running_request: RunningRequest, request: &Request<'_>) -> RunningRequest {
+    if running_request.has_layers_inside() {
+        return running_request;
     }
-    match operation(&exchange.call, request) {
-        Some(operation) => exchange.wrapped(|run| layered(operation, run)),
-        None => exchange,
+    match operation(&running_request.call, request) {
+        Some(operation) => running_request.wrap(|run| wrap_in_layers(operation, run)),
+        None => running_request,
     }
 }
 
-/// What layers see of a request, where there are any.
-pub(crate) fn operation(call: &Arc<Call>, request: &Request<'_>) -> Option<Operation> {
+/// Returns the operation that layers see, if the server has layers.
+pub(crate) fn operation(call: &Arc<RequestContext>, request: &Request<'_>) -> Option<Operation> {
     let has_layers = !call.server.layers().is_empty();
     has_layers.then(|| Operation::new(call.clone(), request))
 }
 
-/// Puts the server's layers around something that runs.
-pub(crate) fn layered(operation: Operation, run: Run) -> crate::exchange::BoxFuture<Outcome> {
+/// Wraps a handler in the server's layers.
+pub(crate) fn wrap_in_layers(
+    operation: Operation,
+    run: HandlerRun,
+) -> crate::request::BoxFuture<ResponseResult> {
     let call = operation.call().clone();
     let next = Next {
         operation,
         passed: 0,
-        innermost: Innermost::new(call.clone(), run),
+        handler_service: HandlerService::new(call.clone(), run),
     };
-    let answer = next.run();
+    let response = next.run();
     Box::pin(async move {
-        let Answer { outcome, ending } = answer.await;
-        call.set_tool_error(ending == Ending::ToolError);
-        outcome
+        let OperationResponse { result, outcome } = response.await;
+        call.set_tool_error(outcome == OperationOutcome::ToolError);
+        result
     })
 }
 
-/// A layer as a server keeps it.
+/// A registered layer.
 pub(crate) type Layer = Arc<dyn Middleware>;
 
 impl std::fmt::Debug for Next {

@@ -1,4 +1,4 @@
-//! Prompts: messages that a user may pick, with arguments to fill in.
+//! Prompts: message templates that a user can select, with arguments.
 
 use std::sync::Arc;
 
@@ -7,31 +7,31 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use turnbuckle_protocol::{
     Meta,
-    types::{GetPromptResult, Icon, Prompt as Definition, PromptArgument, PromptMessage},
+    types::{GetPromptResult, Icon, Prompt as PromptDefinition, PromptArgument, PromptMessage},
 };
 
 use crate::{
     arguments,
-    catalog::Listed,
+    arguments::{ArgsAndContext, ArgsOnly, ContextOnly, NoArgsHandler},
+    catalog::CatalogEntry,
     completion::{Completers, IntoCompleter},
     context::Context,
-    exchange::BoxFuture,
-    lifecycle::Rules,
+    lifecycle::RevisionRules,
+    request::BoxFuture,
     request_error::RequestError,
     schema,
-    scopes::Needs,
-    shape::{Arguments, Both, Contextual, Nothing},
+    scopes::RequiredScopes,
     visibility::Visibility,
 };
 
-/// Makes the messages: raw arguments and the context in, a future of the messages back.
-pub(crate) type Make = Arc<
+/// A type-erased prompt handler: takes the raw arguments and the context, returns a future of the messages.
+pub(crate) type PromptFn = Arc<
     dyn Fn(&str, Context) -> Result<BoxFuture<Result<Messages, RequestError>>, String>
         + Send
         + Sync,
 >;
 
-/// Messages that a user may pick, with arguments to fill in.
+/// A message template that a user can select, with arguments.
 ///
 /// ```
 /// use schemars::JsonSchema;
@@ -52,27 +52,27 @@ pub(crate) type Make = Arc<
 /// ```
 #[derive(Clone)]
 pub struct Prompt {
-    pub(crate) definition: Definition,
-    pub(crate) make: Make,
+    pub(crate) definition: PromptDefinition,
+    pub(crate) prompt_fn: PromptFn,
     pub(crate) completers: Completers,
     pub(crate) visibility: Visibility,
-    pub(crate) needs: Needs,
+    pub(crate) required_scopes: RequiredScopes,
 }
 
 impl Prompt {
-    /// Makes a prompt of an async function of its arguments, a [`Context`], both or nothing.
+    /// Creates a prompt from an async function of its arguments, a [`Context`], both or neither.
     ///
     /// Arguments are text; their names and descriptions come from the fields of their type. The function returns text
     /// (one user message), messages, or [`Messages`].
     pub fn new<M>(name: impl Into<String>, handler: impl PromptHandler<M>) -> Self {
-        let mut definition = Definition::new(name);
+        let mut definition = PromptDefinition::new(name);
         definition.arguments = Some(handler.arguments()).filter(|arguments| !arguments.is_empty());
         Self {
             definition,
-            make: handler.into_make(),
+            prompt_fn: handler.into_prompt_fn(),
             completers: Completers::default(),
             visibility: Visibility::default(),
-            needs: Needs::default(),
+            required_scopes: RequiredScopes::default(),
         }
     }
 
@@ -83,7 +83,7 @@ impl Prompt {
         self
     }
 
-    /// Gives the prompt a name for people.
+    /// Sets the display name.
     #[must_use]
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.definition.title = Some(title.into());
@@ -97,15 +97,15 @@ impl Prompt {
         self
     }
 
-    /// Describes an argument by hand, or changes what its type says.
+    /// Describes an argument, or overrides the description from its type.
     #[must_use]
     pub fn argument(mut self, argument: PromptArgument) -> Self {
         let arguments = self.definition.arguments.get_or_insert_default();
         match arguments
             .iter_mut()
-            .find(|known| known.name == argument.name)
+            .find(|existing| existing.name == argument.name)
         {
-            Some(known) => *known = argument,
+            Some(existing) => *existing = argument,
             None => arguments.push(argument),
         }
         self
@@ -137,14 +137,14 @@ pub struct Messages {
 }
 
 impl Messages {
-    /// A conversation.
+    /// Creates a list of messages.
     pub fn new(messages: impl Into<Vec<PromptMessage>>) -> Self {
         Self {
             result: GetPromptResult::new(messages),
         }
     }
 
-    /// Describes what these messages are about.
+    /// Describes the messages.
     #[must_use]
     pub fn description(mut self, description: impl Into<String>) -> Self {
         self.result.description = Some(description.into());
@@ -182,16 +182,16 @@ impl From<GetPromptResult> for Messages {
     }
 }
 
-/// Implemented by the async functions of [`Prompt::new`]; `M` keeps their shapes apart.
+/// Implemented by the async functions of [`Prompt::new`]. `M` distinguishes the function signatures.
 pub trait PromptHandler<M> {
     #[doc(hidden)]
     fn arguments(&self) -> Vec<PromptArgument>;
     #[doc(hidden)]
-    fn into_make(self) -> Make;
+    fn into_prompt_fn(self) -> PromptFn;
 }
 
-/// Implements the handler for one shape of function.
-macro_rules! shape {
+/// Implements the handler for one function signature.
+macro_rules! impl_prompt_handler {
     ([$($generic:ident)?] $marker:ty, $read:ty, ($($input:ty),*), |$args:ident, $cx:ident| ($($pass:ident),*)) => {
         impl<$($generic,)? F, Fut, T, E> PromptHandler<$marker> for F
         where
@@ -202,10 +202,10 @@ macro_rules! shape {
             E: Into<RequestError>,
         {
             fn arguments(&self) -> Vec<PromptArgument> {
-                described::<$read>()
+                argument_definitions::<$read>()
             }
 
-            fn into_make(self) -> Make {
+            fn into_prompt_fn(self) -> PromptFn {
                 Arc::new(move |json, $cx| {
                     let $args: $read = arguments::read(json)?;
                     let run = self($($pass),*);
@@ -216,14 +216,14 @@ macro_rules! shape {
     };
 }
 
-shape!([A] Both<A>, A, (A, Context), |args, cx| (args, cx));
-shape!([A] Arguments<A>, A, (A), |args, _cx| (args));
-shape!([] Contextual, arguments::Any, (Context), |_args, cx| (cx));
-shape!([] Nothing, arguments::Any, (), |_args, _cx| ());
+impl_prompt_handler!([A] ArgsAndContext<A>, A, (A, Context), |args, cx| (args, cx));
+impl_prompt_handler!([A] ArgsOnly<A>, A, (A), |args, _cx| (args));
+impl_prompt_handler!([] ContextOnly, arguments::NoArguments, (Context), |_args, cx| (cx));
+impl_prompt_handler!([] NoArgsHandler, arguments::NoArguments, (), |_args, _cx| ());
 
-/// The arguments of a prompt as the fields of their type describe them.
-fn described<A: JsonSchema>() -> Vec<PromptArgument> {
-    let schema = schema::of_input::<A>().listed;
+/// Returns the argument definitions from the fields of a type.
+fn argument_definitions<A: JsonSchema>() -> Vec<PromptArgument> {
+    let schema = schema::input_schema_for::<A>().listed;
     let required = schema
         .get("required")
         .and_then(Value::as_array)
@@ -244,7 +244,7 @@ fn described<A: JsonSchema>() -> Vec<PromptArgument> {
     properties.iter().map(describe).collect()
 }
 
-impl Listed for Prompt {
+impl CatalogEntry for Prompt {
     const MEMBER: &'static str = "prompts";
 
     fn key(&self) -> &str {
@@ -255,7 +255,7 @@ impl Listed for Prompt {
         &self.visibility
     }
 
-    fn write(&self, rules: &Rules, out: &mut Vec<u8>) {
+    fn write(&self, rules: &RevisionRules, out: &mut Vec<u8>) {
         rules.write(&mut self.definition.clone(), out);
     }
 }

@@ -1,84 +1,86 @@
-//! Why a prompt or a resource was not given.
+//! Errors of prompts, resources and extension methods.
 
 use std::{borrow::Cow, error::Error, fmt};
 
 use serde_json::json;
 use turnbuckle_protocol::RpcError;
 
-use crate::{handle::HandleError, incident, input::AskError, lifecycle::Rules};
+use crate::{handle::HandleError, incident, input::ClientRequestError, lifecycle::RevisionRules};
 
-/// Why a prompt or a resource was not given: always a protocol error, which the client sees.
+/// The error of a prompt, resource or extension method. The client gets a protocol error.
 ///
-/// Any other error becomes one by `?`: it is logged with an id, and the client gets only the id.
-// It is no `std::error::Error` itself: that is what lets every such error become one.
+/// `?` converts any other error: it is logged under an incident id, and the client gets only the id.
+// Does not implement `std::error::Error`, which allows the conversion from every such error.
 #[derive(Debug)]
 pub struct RequestError {
-    kind: Kind,
+    kind: RequestErrorKind,
 }
 
 #[derive(Debug)]
-enum Kind {
+enum RequestErrorKind {
     NotFound,
     Invalid(Cow<'static, str>),
-    Ask(Box<AskError>),
+    ClientRequest(Box<ClientRequestError>),
     Internal(Box<dyn Error + Send + Sync>),
     Protocol(RpcError),
 }
 
 impl RequestError {
-    /// There is no such resource.
+    /// The resource does not exist.
     pub fn not_found() -> Self {
         Self {
-            kind: Kind::NotFound,
+            kind: RequestErrorKind::NotFound,
         }
     }
 
-    /// The request's parameters are wrong, as the message says.
+    /// The parameters of the request are invalid.
     pub fn invalid(message: impl Into<Cow<'static, str>>) -> Self {
         Self {
-            kind: Kind::Invalid(message.into()),
+            kind: RequestErrorKind::Invalid(message.into()),
         }
     }
 
-    /// An error that only the log shows; the client gets its id.
+    /// An internal error. It is logged, and the client gets its incident id.
     pub fn internal(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self {
-            kind: Kind::Internal(error.into()),
+            kind: RequestErrorKind::Internal(error.into()),
         }
     }
 
-    /// A JSON-RPC error of your own.
+    /// A custom JSON-RPC error.
     pub fn protocol(error: RpcError) -> Self {
         Self {
-            kind: Kind::Protocol(error),
+            kind: RequestErrorKind::Protocol(error),
         }
     }
 
-    /// The error on the wire; `subject` is the URI or the name that was asked for.
-    pub(crate) fn into_rpc_error(self, rules: &Rules, subject: &str) -> RpcError {
+    /// Converts to the protocol error. `subject` is the requested URI or name.
+    pub(crate) fn into_rpc_error(self, rules: &RevisionRules, subject: &str) -> RpcError {
         match self.kind {
-            Kind::NotFound => not_found(rules, subject),
-            Kind::Invalid(message) => RpcError::invalid_params(message),
-            Kind::Ask(error) => error.into_rpc_error(rules),
-            Kind::Internal(error) => incident::internal(&incident::report(subject, &*error)),
-            Kind::Protocol(error) => error,
+            RequestErrorKind::NotFound => not_found(rules, subject),
+            RequestErrorKind::Invalid(message) => RpcError::invalid_params(message),
+            RequestErrorKind::ClientRequest(error) => error.into_rpc_error(rules),
+            RequestErrorKind::Internal(error) => {
+                incident::internal(&incident::report(subject, &*error))
+            }
+            RequestErrorKind::Protocol(error) => error,
         }
     }
 }
 
 /// The error for a resource that does not exist.
-pub(crate) fn not_found(rules: &Rules, uri: &str) -> RpcError {
+pub(crate) fn not_found(rules: &RevisionRules, uri: &str) -> RpcError {
     RpcError::new(rules.resource_not_found, "resource not found").with_data(json!({ "uri": uri }))
 }
 
 impl fmt::Display for RequestError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.kind {
-            Kind::NotFound => f.write_str("not found"),
-            Kind::Invalid(message) => f.write_str(message),
-            Kind::Ask(error) => error.fmt(f),
-            Kind::Internal(error) => error.fmt(f),
-            Kind::Protocol(error) => error.fmt(f),
+            RequestErrorKind::NotFound => f.write_str("not found"),
+            RequestErrorKind::Invalid(message) => f.write_str(message),
+            RequestErrorKind::ClientRequest(error) => error.fmt(f),
+            RequestErrorKind::Internal(error) => error.fmt(f),
+            RequestErrorKind::Protocol(error) => error.fmt(f),
         }
     }
 }
@@ -86,11 +88,11 @@ impl fmt::Display for RequestError {
 impl<E: Error + Send + Sync + 'static> From<E> for RequestError {
     fn from(error: E) -> Self {
         let error: Box<dyn Error + Send + Sync> = Box::new(error);
-        let kind = match error.downcast::<AskError>() {
-            Ok(error) => Kind::Ask(error),
+        let kind = match error.downcast::<ClientRequestError>() {
+            Ok(error) => RequestErrorKind::ClientRequest(error),
             Err(error) => match error.downcast::<HandleError>() {
                 Ok(handle) => return handle.into_request_error(),
-                Err(error) => Kind::Internal(error),
+                Err(error) => RequestErrorKind::Internal(error),
             },
         };
         Self { kind }

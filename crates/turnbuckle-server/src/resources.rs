@@ -1,39 +1,36 @@
-//! Resources: what a client may read, by address.
+//! Resources: data that clients can read by URI.
 
-mod path;
+mod contents;
+mod file_uri;
+mod template;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{any::Any, sync::Arc};
 
-use base64::{Engine, prelude::BASE64_STANDARD};
 use bytes::Bytes;
-use serde::de::DeserializeOwned;
+pub use contents::Contents;
+pub use template::{ResourceTemplate, Variables};
 use turnbuckle_protocol::{
-    Meta, json,
-    types::{
-        Annotations, Icon, ReadResourceResult, Resource as Definition, ResourceContents,
-        ResourceTemplate as TemplateDefinition,
-    },
-    uri_template::UriTemplate,
+    Meta,
+    types::{Annotations, Icon, Resource as ResourceDefinition},
 };
 
 use crate::{
-    CacheHint,
-    catalog::Listed,
-    completion::{Completers, IntoCompleter},
+    CacheHint, Server,
+    arguments::{ContextOnly, NoArgsHandler},
+    catalog::CatalogEntry,
     context::Context,
-    exchange::BoxFuture,
-    lifecycle::Rules,
+    lifecycle::RevisionRules,
+    request::BoxFuture,
     request_error::RequestError,
-    scopes::Needs,
-    shape::{Contextual, Nothing},
+    scopes::RequiredScopes,
     visibility::Visibility,
 };
 
-/// Reads a resource: its URI and the context in, a future of the contents back.
-pub(crate) type Read =
+/// A type-erased resource handler: takes the URI and the context, returns a future of the contents.
+pub(crate) type ReadFn =
     Arc<dyn Fn(&str, Context) -> BoxFuture<Result<Contents, RequestError>> + Send + Sync>;
 
-/// One resource at a fixed address.
+/// A resource with a fixed URI.
 ///
 /// ```
 /// use turnbuckle_server::{RequestError, Resource};
@@ -45,15 +42,15 @@ pub(crate) type Read =
 /// ```
 #[derive(Clone)]
 pub struct Resource {
-    pub(crate) definition: Definition,
-    pub(crate) read: Read,
+    pub(crate) definition: ResourceDefinition,
+    pub(crate) read: ReadFn,
     pub(crate) cache: CacheHint,
     pub(crate) visibility: Visibility,
-    pub(crate) needs: Needs,
+    pub(crate) required_scopes: RequiredScopes,
 }
 
 impl Resource {
-    /// A resource whose contents a function gives, each time it is read.
+    /// Creates a resource that is read by a function.
     ///
     /// The function takes a [`Context`] or nothing and returns text, bytes or [`Contents`].
     ///
@@ -66,17 +63,20 @@ impl Resource {
         handler: impl ReadHandler<M>,
     ) -> Self {
         let uri = uri.into();
-        assert!(has_scheme(&uri), "`{uri}` is no URI: it has no scheme");
+        assert!(
+            has_scheme(&uri),
+            "`{uri}` is not a URI: the scheme is missing"
+        );
         Self {
-            definition: Definition::new(uri, name),
-            read: handler.into_read(),
+            definition: ResourceDefinition::new(uri, name),
+            read: handler.into_read_fn(),
             cache: CacheHint::NONE,
             visibility: Visibility::default(),
-            needs: Needs::default(),
+            required_scopes: RequiredScopes::default(),
         }
     }
 
-    /// A text that does not change.
+    /// Creates a resource with constant text.
     ///
     /// # Panics
     ///
@@ -89,7 +89,7 @@ impl Resource {
         .mime_type("text/plain")
     }
 
-    /// Bytes that do not change.
+    /// Creates a resource with constant bytes.
     ///
     /// # Panics
     ///
@@ -116,21 +116,21 @@ impl Resource {
         self
     }
 
-    /// Gives the resource a name for people.
+    /// Sets the display name.
     #[must_use]
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.definition.title = Some(title.into());
         self
     }
 
-    /// Says what kind of content it has.
+    /// Sets the media type.
     #[must_use]
     pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
         self.definition.mime_type = Some(mime_type.into());
         self
     }
 
-    /// Says for whom it is and how much it matters.
+    /// Sets the annotations, such as audience and priority.
     #[must_use]
     pub fn annotations(mut self, annotations: Annotations) -> Self {
         self.definition.annotations = Some(annotations);
@@ -151,7 +151,7 @@ impl Resource {
         self
     }
 
-    /// Says for how long and by whom the contents may be kept.
+    /// Sets the cache hint of the contents.
     #[must_use]
     pub fn cache(mut self, hint: CacheHint) -> Self {
         self.cache = hint;
@@ -159,219 +159,7 @@ impl Resource {
     }
 }
 
-/// All resources whose addresses follow a template (RFC 6570), for example `file:///logs/{day}`.
-#[derive(Clone)]
-pub struct ResourceTemplate {
-    pub(crate) definition: TemplateDefinition,
-    pub(crate) template: Arc<UriTemplate>,
-    pub(crate) read: ReadMatch,
-    pub(crate) completers: Completers,
-    pub(crate) cache: CacheHint,
-    pub(crate) visibility: Visibility,
-    pub(crate) needs: Needs,
-}
-
-/// Variables of a template, by name, decoded.
-pub type Variables = BTreeMap<String, String>;
-
-/// Reads a resource that a template describes.
-pub(crate) type ReadMatch = Arc<
-    dyn Fn(
-            Variables,
-            &str,
-            Context,
-        ) -> Result<BoxFuture<Result<Contents, RequestError>>, RequestError>
-        + Send
-        + Sync,
->;
-
-impl ResourceTemplate {
-    /// Resources that a function gives, from the variables of their URI.
-    ///
-    /// The function takes a type that serde reads from the variables (all of them text) and a [`Context`]. The values are
-    /// decoded. Of `file:` URIs only those are found whose path neither climbs (`..`) nor begins anew (`//`); symbolic links
-    /// remain yours to check.
-    ///
-    /// # Panics
-    ///
-    /// If the template is malformed, or begins neither with a scheme and a colon nor with a variable.
-    pub fn new<V, F, Fut, C, E>(
-        uri_template: impl Into<String>,
-        name: impl Into<String>,
-        handler: F,
-    ) -> Self
-    where
-        V: DeserializeOwned + Send + 'static,
-        F: Fn(V, Context) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<C, E>> + Send + 'static,
-        C: Into<Contents>,
-        E: Into<RequestError>,
-    {
-        let uri_template = uri_template.into();
-        let template = UriTemplate::parse(&uri_template)
-            .unwrap_or_else(|error| panic!("`{uri_template}` is no URI template: {error}"));
-        assert!(
-            uri_template.starts_with('{') || has_scheme(&uri_template),
-            "`{uri_template}` describes no URIs: it has no scheme"
-        );
-        let read: ReadMatch = Arc::new(move |variables, _uri, cx| {
-            let variables = serde::de::value::MapDeserializer::<_, serde::de::value::Error>::new(
-                variables.into_iter(),
-            );
-            let variables = json::from_deserializer::<V, _>(variables)
-                .map_err(|error| RequestError::invalid(error.to_string()))?;
-            let run = handler(variables, cx);
-            let future: BoxFuture<_> =
-                Box::pin(async move { run.await.map(Into::into).map_err(Into::into) });
-            Ok(future)
-        });
-        Self {
-            definition: TemplateDefinition::new(uri_template, name),
-            template: Arc::new(template),
-            read,
-            completers: Completers::default(),
-            cache: CacheHint::NONE,
-            visibility: Visibility::default(),
-            needs: Needs::default(),
-        }
-    }
-
-    /// The variables of a URI that this template describes. No path of a file may lead elsewhere than it says.
-    pub(crate) fn matches(&self, uri: &str) -> Option<Variables> {
-        self.template.matches(uri).filter(|_| !path::strays(uri))
-    }
-
-    /// Describes the resources.
-    #[must_use]
-    pub fn description(mut self, description: impl Into<String>) -> Self {
-        self.definition.description = Some(description.into());
-        self
-    }
-
-    /// Gives the template a name for people.
-    #[must_use]
-    pub fn title(mut self, title: impl Into<String>) -> Self {
-        self.definition.title = Some(title.into());
-        self
-    }
-
-    /// Says what kind of content all of them have.
-    #[must_use]
-    pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
-        self.definition.mime_type = Some(mime_type.into());
-        self
-    }
-
-    /// Says for whom they are and how much they matter.
-    #[must_use]
-    pub fn annotations(mut self, annotations: Annotations) -> Self {
-        self.definition.annotations = Some(annotations);
-        self
-    }
-
-    /// Adds an icon.
-    #[must_use]
-    pub fn icon(mut self, icon: Icon) -> Self {
-        self.definition.icons.push(icon);
-        self
-    }
-
-    /// Completes a variable while the user types it.
-    #[must_use]
-    pub fn complete<M>(
-        mut self,
-        variable: impl Into<String>,
-        completer: impl IntoCompleter<M>,
-    ) -> Self {
-        self.completers.add(variable.into(), completer);
-        self
-    }
-
-    /// Says for how long and by whom the contents may be kept.
-    #[must_use]
-    pub fn cache(mut self, hint: CacheHint) -> Self {
-        self.cache = hint;
-        self
-    }
-}
-
-/// What reading a resource gives: one or several texts or blobs.
-#[derive(Debug, Clone, Default)]
-pub struct Contents {
-    parts: Vec<Part>,
-}
-
-#[derive(Debug, Clone)]
-enum Part {
-    Text(String),
-    Blob(Bytes),
-    Ready(ResourceContents),
-}
-
-impl Contents {
-    /// Contents put together by hand, with URIs of their own.
-    pub fn new(contents: impl IntoIterator<Item = ResourceContents>) -> Self {
-        Self {
-            parts: contents.into_iter().map(Part::Ready).collect(),
-        }
-    }
-
-    /// Fills in the address and the type where the handler did not say them.
-    pub(crate) fn into_result(self, uri: &str, mime_type: Option<&str>) -> ReadResourceResult {
-        let complete = |part| match part {
-            Part::Ready(contents) => contents,
-            Part::Text(text) => {
-                let mut contents = turnbuckle_protocol::types::TextResourceContents::new(uri, text);
-                contents.mime_type = mime_type.map(str::to_owned);
-                contents.into()
-            }
-            Part::Blob(bytes) => {
-                let base64 = BASE64_STANDARD.encode(&bytes);
-                let mut contents =
-                    turnbuckle_protocol::types::BlobResourceContents::new(uri, base64);
-                contents.mime_type = mime_type.map(str::to_owned);
-                contents.into()
-            }
-        };
-        ReadResourceResult::new(self.parts.into_iter().map(complete).collect::<Vec<_>>())
-    }
-}
-
-impl From<String> for Contents {
-    fn from(text: String) -> Self {
-        Self {
-            parts: vec![Part::Text(text)],
-        }
-    }
-}
-
-impl From<&str> for Contents {
-    fn from(text: &str) -> Self {
-        text.to_owned().into()
-    }
-}
-
-impl From<Bytes> for Contents {
-    fn from(bytes: Bytes) -> Self {
-        Self {
-            parts: vec![Part::Blob(bytes)],
-        }
-    }
-}
-
-impl From<Vec<u8>> for Contents {
-    fn from(bytes: Vec<u8>) -> Self {
-        Bytes::from(bytes).into()
-    }
-}
-
-impl From<ResourceContents> for Contents {
-    fn from(contents: ResourceContents) -> Self {
-        Self::new([contents])
-    }
-}
-
-/// Says whether a URI begins with a scheme as RFC 3986 spells it.
+/// Returns whether a URI starts with a scheme (RFC 3986).
 fn has_scheme(uri: &str) -> bool {
     uri.split_once(':').is_some_and(|(scheme, _)| {
         scheme.starts_with(|first: char| first.is_ascii_alphabetic())
@@ -381,32 +169,32 @@ fn has_scheme(uri: &str) -> bool {
     })
 }
 
-/// Implemented by the async functions of [`Resource::new`]; `M` keeps their shapes apart.
+/// Implemented by the async functions of [`Resource::new`]. `M` distinguishes the function signatures.
 pub trait ReadHandler<M> {
     #[doc(hidden)]
-    fn into_read(self) -> Read;
+    fn into_read_fn(self) -> ReadFn;
 }
 
-impl<F, Fut, C, E> ReadHandler<Nothing> for F
+impl<F, Fut, C, E> ReadHandler<NoArgsHandler> for F
 where
     F: Fn() -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<C, E>> + Send + 'static,
     C: Into<Contents>,
     E: Into<RequestError>,
 {
-    fn into_read(self) -> Read {
-        (move |_: Context| self()).into_read()
+    fn into_read_fn(self) -> ReadFn {
+        (move |_: Context| self()).into_read_fn()
     }
 }
 
-impl<F, Fut, C, E> ReadHandler<Contextual> for F
+impl<F, Fut, C, E> ReadHandler<ContextOnly> for F
 where
     F: Fn(Context) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<C, E>> + Send + 'static,
     C: Into<Contents>,
     E: Into<RequestError>,
 {
-    fn into_read(self) -> Read {
+    fn into_read_fn(self) -> ReadFn {
         Arc::new(move |_uri, cx| {
             let run = self(cx);
             Box::pin(async move { run.await.map(Into::into).map_err(Into::into) })
@@ -414,7 +202,7 @@ where
     }
 }
 
-impl Listed for Resource {
+impl CatalogEntry for Resource {
     const MEMBER: &'static str = "resources";
 
     fn key(&self) -> &str {
@@ -425,23 +213,7 @@ impl Listed for Resource {
         &self.visibility
     }
 
-    fn write(&self, rules: &Rules, out: &mut Vec<u8>) {
-        rules.write(&mut self.definition.clone(), out);
-    }
-}
-
-impl Listed for ResourceTemplate {
-    const MEMBER: &'static str = "resourceTemplates";
-
-    fn key(&self) -> &str {
-        &self.definition.uri_template
-    }
-
-    fn visibility(&self) -> &Visibility {
-        &self.visibility
-    }
-
-    fn write(&self, rules: &Rules, out: &mut Vec<u8>) {
+    fn write(&self, rules: &RevisionRules, out: &mut Vec<u8>) {
         rules.write(&mut self.definition.clone(), out);
     }
 }
@@ -454,10 +226,20 @@ impl std::fmt::Debug for Resource {
     }
 }
 
-impl std::fmt::Debug for ResourceTemplate {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ResourceTemplate")
-            .field("uri_template", &self.definition.uri_template)
-            .finish_non_exhaustive()
-    }
+/// A source of resources in addition to the catalog. It is refreshed before it is served.
+pub(crate) trait ResourceProvider: Any + Send + Sync {
+    /// Returns whether the provider is responsible for this URI.
+    fn owns(&self, uri: &str) -> bool;
+    /// Returns whether the URI existed at the last refresh.
+    fn has(&self, uri: &str) -> bool;
+    /// The resources for `resources/list`.
+    fn listed(&self) -> Arc<Vec<Arc<Resource>>>;
+    /// The cache hint of contents.
+    fn cache(&self) -> CacheHint;
+    /// Refreshes the provider, unless that was done recently.
+    fn refresh(self: Arc<Self>, server: Server) -> BoxFuture<()>;
+    /// Reads a resource.
+    fn read(self: Arc<Self>, uri: &str, cx: Context) -> BoxFuture<Result<Contents, RequestError>>;
+    /// Starts watching for changes, because a client may receive notifications of them.
+    fn start(self: Arc<Self>, server: &Server);
 }

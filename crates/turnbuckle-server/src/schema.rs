@@ -1,6 +1,7 @@
-//! JSON Schemas of Rust types, as tools list them.
+//! JSON Schemas of Rust types, for tool definitions.
 
-mod beyond_types;
+mod needs_validation;
+mod validator;
 
 use schemars::{
     JsonSchema, Schema,
@@ -8,43 +9,47 @@ use schemars::{
     transform::{RecursiveTransform, Transform},
 };
 use serde_json::{Map, Value};
+pub(crate) use validator::SchemaValidator;
 
-/// Formats that Rust types have and JSON Schema has not; some models refuse a tool that names one.
+/// Formats of Rust types that JSON Schema does not define. Some models reject tools that use them.
 const RUST_FORMATS: [&str; 10] = [
     "int", "int8", "int16", "int128", "uint", "uint8", "uint16", "uint32", "uint64", "uint128",
 ];
 
 /// The schema of a handler's arguments.
 pub struct InputSchema {
-    /// As it is listed.
+    /// The schema in the tool definition.
     pub(crate) listed: Map<String, Value>,
-    /// Whether it asks for more than reading the arguments into their type finds out.
-    pub(crate) asks_more: bool,
+    /// True if deserializing the arguments does not check everything the schema requires.
+    pub(crate) needs_validation: bool,
 }
 
 impl InputSchema {
-    /// A schema by hand: reading the arguments says nothing about it.
-    pub(crate) fn by_hand(listed: Map<String, Value>) -> Self {
-        let asks_more = beyond_types::asks_anything(&listed);
-        Self { listed, asks_more }
+    /// Creates a schema from JSON, which deserialization does not check.
+    pub(crate) fn from_value(listed: Map<String, Value>) -> Self {
+        let needs_validation = needs_validation::constrains_members(&listed);
+        Self {
+            listed,
+            needs_validation,
+        }
     }
 }
 
-/// The schema of what a handler reads.
-pub(crate) fn of_input<T: JsonSchema>() -> InputSchema {
+/// Generates the schema of a handler's arguments.
+pub(crate) fn input_schema_for<T: JsonSchema>() -> InputSchema {
     let schema = SchemaSettings::draft2020_12()
         .for_deserialize()
         .into_generator()
         .into_root_schema_for::<T>();
     InputSchema {
-        asks_more: beyond_types::asks_more(schema.as_value()),
-        listed: tidy(schema),
+        needs_validation: needs_validation::needs_validation(schema.as_value()),
+        listed: normalize(schema),
     }
 }
 
-/// The schema of what a handler returns.
-pub(crate) fn of_output<T: JsonSchema>() -> Map<String, Value> {
-    tidy(
+/// Generates the schema of a handler's result.
+pub(crate) fn output_schema_for<T: JsonSchema>() -> Map<String, Value> {
+    normalize(
         SchemaSettings::draft2020_12()
             .for_serialize()
             .into_generator()
@@ -52,7 +57,7 @@ pub(crate) fn of_output<T: JsonSchema>() -> Map<String, Value> {
     )
 }
 
-/// Makes sure that a schema says `"type": "object"` at its root, as every revision demands of an input schema.
+/// Ensures `"type": "object"` at the root, as every revision requires for input schemas.
 ///
 /// # Panics
 ///
@@ -63,9 +68,9 @@ pub(crate) fn require_object(schema: &mut Map<String, Value>, tool: &str) {
         None => {
             schema.insert("type".into(), "object".into());
         }
-        Some(other) => panic!(
-            "the arguments of `{tool}` must be described by an object schema, not by type {other}"
-        ),
+        Some(other) => {
+            panic!("the arguments of `{tool}` must have an object schema, not type {other}")
+        }
     }
 }
 
@@ -76,8 +81,8 @@ fn drop_rust_format(schema: &mut Schema) {
     }
 }
 
-/// Drops what a model pays for and does not need: the dialect is the default one, the title a Rust name.
-fn tidy(mut schema: Schema) -> Map<String, Value> {
+/// Removes what costs tokens and adds nothing: the default dialect and the title, which is a Rust name.
+fn normalize(mut schema: Schema) -> Map<String, Value> {
     RecursiveTransform(drop_rust_format).transform(&mut schema);
     let Value::Object(mut schema) = schema.into() else {
         return Map::new();
@@ -103,7 +108,7 @@ mod tests {
 
     #[test]
     fn the_width_of_a_number_is_listed_only_as_json_schema_can_say_it() {
-        let schema = of_input::<Order>().listed;
+        let schema = input_schema_for::<Order>().listed;
 
         assert_eq!(
             schema["properties"],

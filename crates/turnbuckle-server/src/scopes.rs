@@ -1,63 +1,65 @@
-//! What a caller must be allowed to do, for each thing that is offered.
+//! Scopes that tools, prompts and resources require.
 //!
-//! Lists show it to everyone who may see it: a client that learns what it lacks can ask its user for more.
+//! Lists include items with scopes that the caller lacks, so that a client can request them.
 
 use std::{collections::BTreeSet, sync::Arc};
 
 use serde_json::json;
-use turnbuckle_protocol::{Principal, RpcError, guard::Refusal};
+use turnbuckle_protocol::{Principal, RpcError, authenticator::AuthRejection};
 
-use crate::{Prompt, Resource, ResourceTemplate, Tool, http::Keeper, lifecycle::Caller};
+use crate::{
+    Prompt, Resource, ResourceTemplate, Tool, http::SharedAuthenticator, lifecycle::RequestOrigin,
+};
 
-/// The scopes that something takes, all of them.
+/// A set of required scopes.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Needs {
+pub(crate) struct RequiredScopes {
     scopes: Option<Arc<BTreeSet<String>>>,
 }
 
-/// Why a request is not answered with a result.
+/// The reason that a request is denied.
 #[derive(Debug)]
-pub(crate) enum Denied {
-    /// It cannot be.
+pub(crate) enum RequestDenied {
+    /// A protocol error.
     Error(RpcError),
-    /// Its sender may not do that.
-    Lacking(Box<Lacking>),
+    /// The caller lacks required scopes.
+    InsufficientScope(Box<InsufficientScope>),
 }
 
-/// What a caller lacks: the error, and what HTTP says with it.
+/// Missing scopes: the JSON-RPC error and the HTTP rejection.
 #[derive(Debug)]
-pub(crate) struct Lacking {
+pub(crate) struct InsufficientScope {
     pub(crate) error: RpcError,
-    pub(crate) refusal: Refusal,
+    pub(crate) rejection: AuthRejection,
 }
 
-impl Needs {
-    /// Of nothing.
-    pub(crate) const NOTHING: Self = Self { scopes: None };
+impl RequiredScopes {
+    /// No scopes required.
+    pub(crate) const NONE: Self = Self { scopes: None };
 
-    pub(crate) fn is_nothing(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.scopes.is_none()
     }
 
-    /// Checks that a caller may do it.
-    pub(crate) fn check(&self, caller: &Caller) -> Result<(), Denied> {
+    /// Checks that the caller has the scopes.
+    pub(crate) fn check(&self, caller: &RequestOrigin) -> Result<(), RequestDenied> {
         match &self.scopes {
             None => Ok(()),
-            Some(needed) => check(needed, caller),
+            Some(required) => check(required, caller),
         }
     }
 
-    /// Says whether somebody may do it who is known only by name, because no request is at hand.
-    pub(crate) fn allow(&self, principal: Option<&Principal>) -> bool {
+    /// Returns whether a principal has the scopes, outside of a request.
+    pub(crate) fn allows(&self, principal: Option<&Principal>) -> bool {
         match (&self.scopes, principal) {
-            (Some(needed), Some(who)) => needed.is_subset(&who.scopes),
-            // Whoever watches without a name was let in as the user of this machine.
+            (Some(required), Some(principal)) => required.is_subset(&principal.scopes),
+            // A subscriber without a principal is the local user.
             _ => true,
         }
     }
 
-    /// Takes both what this takes and what others do.
-    pub(crate) fn and(&mut self, other: &Self) {
+    /// Adds the scopes of another set.
+    pub(crate) fn extend(&mut self, other: &Self) {
         match &other.scopes {
             Some(scopes) if self.scopes.is_none() => self.scopes = Some(scopes.clone()),
             Some(scopes) => self.add(scopes.iter()),
@@ -71,60 +73,67 @@ impl Needs {
             let scope = scope.as_ref();
             assert!(
                 is_scope(scope),
-                "{scope:?} is no scope: it has visible ASCII characters, and no space, `\"` or `\\`"
+                "{scope:?} is not a scope: expected visible ASCII characters without space, `\"` or `\\`"
             );
             all.insert(scope.to_owned());
         }
     }
 }
 
-/// What RFC 6749 (section 3.3) calls a `scope-token`.
+/// A `scope-token` (RFC 6749, section 3.3).
 fn is_scope(text: &str) -> bool {
-    let is_good = |byte: u8| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\';
-    !text.is_empty() && text.bytes().all(is_good)
+    let is_allowed = |byte: u8| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\';
+    !text.is_empty() && text.bytes().all(is_allowed)
 }
 
 #[cold]
-fn check(needed: &BTreeSet<String>, caller: &Caller) -> Result<(), Denied> {
-    let refusal = match caller.principal.as_deref() {
-        Some(who) if needed.is_subset(&who.scopes) => return Ok(()),
-        Some(who) => match caller.extensions.get::<Keeper>() {
-            Some(keeper) => keeper.guard().lacking(who, needed),
-            None => Refusal::new(403, format!("this takes the scopes {}", words(needed))),
+fn check(required: &BTreeSet<String>, caller: &RequestOrigin) -> Result<(), RequestDenied> {
+    let rejection = match caller.principal.as_deref() {
+        Some(principal) if required.is_subset(&principal.scopes) => return Ok(()),
+        Some(principal) => match caller.extensions.get::<SharedAuthenticator>() {
+            Some(authenticator) => authenticator
+                .inner()
+                .insufficient_scope(principal, required),
+            None => AuthRejection::new(
+                403,
+                format!("this requires the scopes {}", quoted_list(required)),
+            ),
         },
-        // On a pipe without a name it is the user of this machine, who could run the server just as well.
+        // Without a principal on a pipe, the caller is the local user, who could run the server directly.
         None if caller.headers.is_none() => return Ok(()),
-        None => Refusal::new(
+        None => AuthRejection::new(
             403,
             format!(
-                "this takes the scopes {}, and nobody verifies who is asking: the server needs a guard",
-                words(needed)
+                "this requires the scopes {}, but the server does not authenticate callers",
+                quoted_list(required)
             ),
         ),
     };
-    let error =
-        RpcError::invalid_request(&*refusal.message).with_data(json!({ "requiredScopes": needed }));
-    Err(Denied::Lacking(Box::new(Lacking { error, refusal })))
+    let error = RpcError::invalid_request(&*rejection.message)
+        .with_data(json!({ "requiredScopes": required }));
+    Err(RequestDenied::InsufficientScope(Box::new(
+        InsufficientScope { error, rejection },
+    )))
 }
 
-fn words(scopes: &BTreeSet<String>) -> String {
+fn quoted_list(scopes: &BTreeSet<String>) -> String {
     let quoted: Vec<_> = scopes.iter().map(|scope| format!("`{scope}`")).collect();
     quoted.join(", ")
 }
 
-impl From<RpcError> for Denied {
+impl From<RpcError> for RequestDenied {
     fn from(error: RpcError) -> Self {
         Self::Error(error)
     }
 }
 
 impl Tool {
-    /// Lets only those call the tool who have all of these scopes. Said twice, both count.
+    /// Requires all of these scopes to call the tool. Repeated calls add scopes.
     ///
-    /// On HTTP, a call without them is answered with 403 and what the [guard](crate::http::Http::guard) says is lacking,
-    /// before anything runs; so is every call if nobody says who is asking. On stdio and other pipes the scopes count
-    /// if the [caller has a name](crate::lines::Lines::principal); without one it is the user of this machine, who may
-    /// do everything. To hide the tool as well, use [`visible_to`](Self::visible_to).
+    /// Over HTTP, a call without them gets status 403 with the challenge of the [authenticator](crate::http::Http::authenticator),
+    /// before the handler runs; so does every call without an authenticated caller. On stdio and other pipes the scopes
+    /// apply if a [principal is set](crate::ndjson::NdjsonServer::principal); otherwise the caller is the local user,
+    /// who may do everything. To hide the tool as well, use [`visible_to`](Self::visible_to).
     ///
     /// ```
     /// use turnbuckle_server::{Tool, ToolError};
@@ -135,52 +144,50 @@ impl Tool {
     ///
     /// # Panics
     ///
-    /// If one of them is no scope: empty, or with a space, a quotation mark, a backslash or anything but ASCII.
+    /// If a scope is invalid: empty, or with a space, quotation mark, backslash or non-ASCII character.
     #[must_use]
     pub fn scopes(mut self, scopes: impl IntoIterator<Item = impl AsRef<str>>) -> Self {
-        self.needs.add(scopes);
+        self.required_scopes.add(scopes);
         self
     }
 }
 
 impl Prompt {
-    /// Lets only those get the prompt, and complete its arguments, who have all of these scopes, as [`Tool::scopes`]
-    /// does with tools.
+    /// Requires all of these scopes to get the prompt or complete its arguments; see [`Tool::scopes`].
     ///
     /// # Panics
     ///
     /// As [`Tool::scopes`].
     #[must_use]
     pub fn scopes(mut self, scopes: impl IntoIterator<Item = impl AsRef<str>>) -> Self {
-        self.needs.add(scopes);
+        self.required_scopes.add(scopes);
         self
     }
 }
 
 impl Resource {
-    /// Lets only those read the resource, or subscribe to it, who have all of these scopes, as [`Tool::scopes`] does
-    /// with tools.
+    /// Requires all of these scopes to read the resource or subscribe to it; see [`Tool::scopes`].
     ///
     /// # Panics
     ///
     /// As [`Tool::scopes`].
     #[must_use]
     pub fn scopes(mut self, scopes: impl IntoIterator<Item = impl AsRef<str>>) -> Self {
-        self.needs.add(scopes);
+        self.required_scopes.add(scopes);
         self
     }
 }
 
 impl ResourceTemplate {
-    /// Lets only those read these resources, subscribe to them or complete their variables, who have all of these
-    /// scopes, as [`Tool::scopes`] does with tools.
+    /// Requires all of these scopes to read or subscribe to these resources, or complete their variables; see
+    /// [`Tool::scopes`].
     ///
     /// # Panics
     ///
     /// As [`Tool::scopes`].
     #[must_use]
     pub fn scopes(mut self, scopes: impl IntoIterator<Item = impl AsRef<str>>) -> Self {
-        self.needs.add(scopes);
+        self.required_scopes.add(scopes);
         self
     }
 }

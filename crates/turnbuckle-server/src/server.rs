@@ -1,36 +1,35 @@
-//! A server: what it offers and how it behaves, put together with a builder.
+//! The server builder.
 
+mod composition;
 mod mount;
-mod offer;
 
 use std::{
     sync::{Arc, OnceLock},
     time::Duration,
 };
 
+use composition::CatalogComposition;
+pub use mount::MountError;
 use turnbuckle_protocol::types::{
     Icon, Implementation, ListCapability, ResourcesCapability, ServerCapabilities, tasks::EXTENSION,
 };
-use turnbuckle_store::{Change, Store};
+use turnbuckle_store::{ServerChange, Store};
 
 use crate::{
     CacheHint, Extension, Prompt, Resource, ResourceTemplate, Tool,
     catalog::Catalog,
-    extension::{Added, Extensions},
-    input::Keys,
-    lifecycle::{Rules, live::Patience},
+    extension::{Extensions, RegisteredMethod},
+    input::SealingKeys,
+    lifecycle::{RevisionRules, SessionUsers, runtime::ClientRequestTimeouts},
     middleware::{Layer, Middleware},
-    session_users::SessionUsers,
-    subscriptions::Listeners,
-    tasks::{Registry, TaskSettings},
+    subscriptions::SubscriptionBudget,
+    tasks::{TaskRegistry, TaskSettings},
 };
-pub use mount::MountError;
-use offer::Offer;
 
-/// A server: what it offers, and how it behaves.
+/// An MCP server: its tools, prompts and resources, and its settings.
 ///
-/// The same value is served on any transport, on several at once if you clone it: clones share everything, until one of
-/// them is changed by a method of the builder and goes its own way.
+/// The same value can be served on several transports: clones share everything, until a builder method changes one of
+/// them.
 ///
 /// ```
 /// use turnbuckle_server::{Server, Tool, ToolError};
@@ -41,31 +40,31 @@ use offer::Offer;
 /// ```
 #[derive(Clone)]
 pub struct Server {
-    shared: Arc<Shared>,
+    inner: Arc<ServerInner>,
 }
 
-struct Shared {
-    settings: Settings,
-    offer: Arc<Offer>,
+struct ServerInner {
+    settings: ServerSettings,
+    composition: Arc<CatalogComposition>,
     store: Store,
-    keys: Arc<Keys>,
+    sealing_keys: Arc<SealingKeys>,
     identity: OnceLock<Vec<u8>>,
-    running_tasks: Arc<Registry>,
-    listeners: Arc<Listeners>,
+    running_tasks: Arc<TaskRegistry>,
+    subscription_budget: Arc<SubscriptionBudget>,
     session_users: Arc<SessionUsers>,
 }
 
-/// Longer than anybody waits, and short enough to be added to any time.
-pub(crate) const FOREVER: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
+/// Maximum duration: longer than any wait, and safe to add to any time.
+pub(crate) const MAX_DURATION: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 
-/// What is fixed once the server runs.
+/// Settings that are fixed once the server runs.
 #[derive(Clone)]
-struct Settings {
+struct ServerSettings {
     info: Implementation,
     instructions: Option<String>,
     page_size: Option<usize>,
     list_cache: CacheHint,
-    patience: Patience,
+    client_request_timeouts: ClientRequestTimeouts,
     state_lifetime: Duration,
     lenient: bool,
     validate_output: bool,
@@ -75,15 +74,15 @@ struct Settings {
 }
 
 impl Server {
-    /// A server that offers nothing yet.
+    /// Creates a server without tools, prompts and resources.
     pub fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
-        let settings = Settings {
+        let settings = ServerSettings {
             info: Implementation::new(name, version),
             instructions: None,
             page_size: None,
             list_cache: CacheHint::NONE,
-            patience: Patience {
-                silent: Duration::from_secs(60),
+            client_request_timeouts: ClientRequestTimeouts {
+                idle: Duration::from_secs(60),
                 total: Duration::from_secs(3600),
             },
             state_lifetime: Duration::from_secs(3600),
@@ -95,160 +94,164 @@ impl Server {
         };
         let store = Store::memory();
         Self {
-            shared: Arc::new(Shared {
+            inner: Arc::new(ServerInner {
                 settings,
-                offer: Offer::new(store.bus.clone()),
+                composition: CatalogComposition::new(store.bus.clone()),
                 store,
-                keys: Arc::new(Keys::random()),
+                sealing_keys: Arc::new(SealingKeys::random()),
                 identity: OnceLock::new(),
                 running_tasks: Arc::default(),
-                listeners: Arc::default(),
+                subscription_budget: Arc::default(),
                 session_users: Arc::default(),
             }),
         }
     }
 
-    /// Offers a tool. One with the same name is replaced.
+    /// Adds a tool. A tool with the same name is replaced.
     #[must_use]
     pub fn tool(self, tool: Tool) -> Self {
         self.register(|catalog| catalog.tools.put(tool))
     }
 
-    /// Offers a resource. One with the same URI is replaced.
+    /// Adds a resource. A resource with the same URI is replaced.
     #[must_use]
     pub fn resource(self, resource: Resource) -> Self {
         self.register(|catalog| catalog.resources.put(resource))
     }
 
-    /// Offers all resources that a URI template describes.
+    /// Adds a resource template.
     #[must_use]
     pub fn template(self, template: ResourceTemplate) -> Self {
         self.register(|catalog| catalog.templates.put(template))
     }
 
-    /// Offers a prompt. One with the same name is replaced.
+    /// Adds a prompt. A prompt with the same name is replaced.
     #[must_use]
     pub fn prompt(self, prompt: Prompt) -> Self {
         self.register(|catalog| catalog.prompts.put(prompt))
     }
 
-    /// Offers an extension of the protocol. One with the same identifier is replaced.
+    /// Adds an extension. An extension with the same identifier is replaced.
     #[must_use]
     pub fn extension(self, extension: Extension) -> Self {
         self.set(|settings| Arc::make_mut(&mut settings.extensions).put(extension))
     }
 
     pub(crate) fn register(mut self, change: impl FnOnce(&mut Catalog)) -> Self {
-        self.shared_mut().offer.register(change);
+        self.inner_mut().composition.register(change);
         self
     }
 
-    /// Offers a tool from now on, while the server runs, and tells every client that wants to know.
+    /// Adds a tool while the server runs, and notifies clients.
     ///
-    /// One with the same name is replaced. Unlike [`tool`](Self::tool) it reaches all clones of this server.
+    /// A tool with the same name is replaced. Unlike [`tool`](Self::tool), this affects all clones of the server.
     pub fn add_tool(&self, tool: Tool) {
-        self.change(Change::ToolsChanged, |catalog| catalog.tools.put(tool));
+        self.change(ServerChange::ToolsChanged, |catalog| {
+            catalog.tools.put(tool)
+        });
     }
 
-    /// Offers a tool no longer; says whether there was one. Calls that run come to their end.
+    /// Removes a tool. Returns whether it existed. Running calls finish.
     pub fn remove_tool(&self, name: &str) -> bool {
-        self.change(Change::ToolsChanged, |catalog| catalog.tools.remove(name))
+        self.change(ServerChange::ToolsChanged, |catalog| {
+            catalog.tools.remove(name)
+        })
     }
 
-    /// Offers a resource from now on, as [`add_tool`](Self::add_tool) does with tools.
+    /// Adds a resource while the server runs; see [`add_tool`](Self::add_tool).
     pub fn add_resource(&self, resource: Resource) {
-        self.change(Change::ResourcesChanged, |catalog| {
+        self.change(ServerChange::ResourcesChanged, |catalog| {
             catalog.resources.put(resource);
         });
     }
 
-    /// Offers a resource no longer; says whether there was one.
+    /// Removes a resource. Returns whether it existed.
     pub fn remove_resource(&self, uri: &str) -> bool {
-        self.change(Change::ResourcesChanged, |catalog| {
+        self.change(ServerChange::ResourcesChanged, |catalog| {
             catalog.resources.remove(uri)
         })
     }
 
-    /// Offers some resources no longer and others from now on, as one change that clients are told of once.
+    /// Removes and adds resources as one change, with one notification.
     ///
     /// ```
-    /// use turnbuckle_server::{Resource, Server, testing::Changes};
+    /// use turnbuckle_server::{Resource, Server, testing::ChangeRecorder};
     ///
     /// let server = Server::new("notes", "1.0.0").resource(Resource::text("notes://1", "1", "Buy milk."));
-    /// let mut changes = Changes::of(&server);
+    /// let mut changes = ChangeRecorder::new(&server);
     /// let new = ["2", "3"].map(|name| Resource::text(format!("notes://{name}"), name, "Buy tea."));
     /// server.change_resources(["notes://1"], new);
     /// assert_eq!(changes.take().len(), 1);
     /// ```
     pub fn change_resources<U: AsRef<str>>(
         &self,
-        gone: impl IntoIterator<Item = U>,
-        new: impl IntoIterator<Item = Resource>,
+        removed: impl IntoIterator<Item = U>,
+        added: impl IntoIterator<Item = Resource>,
     ) {
-        self.change(Change::ResourcesChanged, |catalog| {
-            for uri in gone {
+        self.change(ServerChange::ResourcesChanged, |catalog| {
+            for uri in removed {
                 catalog.resources.remove(uri.as_ref());
             }
-            for resource in new {
+            for resource in added {
                 catalog.resources.put(resource);
             }
         });
     }
 
-    /// Offers all resources that a URI template describes from now on, as [`add_tool`](Self::add_tool) does with tools.
+    /// Adds a resource template while the server runs; see [`add_tool`](Self::add_tool).
     pub fn add_template(&self, template: ResourceTemplate) {
-        self.change(Change::ResourcesChanged, |catalog| {
+        self.change(ServerChange::ResourcesChanged, |catalog| {
             catalog.templates.put(template);
         });
     }
 
-    /// Offers no longer what a URI template describes; says whether there was one.
+    /// Removes a resource template. Returns whether it existed.
     pub fn remove_template(&self, template: &str) -> bool {
-        self.change(Change::ResourcesChanged, |catalog| {
+        self.change(ServerChange::ResourcesChanged, |catalog| {
             catalog.templates.remove(template)
         })
     }
 
-    /// Offers a prompt from now on, as [`add_tool`](Self::add_tool) does with tools.
+    /// Adds a prompt while the server runs; see [`add_tool`](Self::add_tool).
     pub fn add_prompt(&self, prompt: Prompt) {
-        self.change(Change::PromptsChanged, |catalog| {
+        self.change(ServerChange::PromptsChanged, |catalog| {
             catalog.prompts.put(prompt);
         });
     }
 
-    /// Offers a prompt no longer; says whether there was one.
+    /// Removes a prompt. Returns whether it existed.
     pub fn remove_prompt(&self, name: &str) -> bool {
-        self.change(Change::PromptsChanged, |catalog| {
+        self.change(ServerChange::PromptsChanged, |catalog| {
             catalog.prompts.remove(name)
         })
     }
 
-    /// Replaces the catalog by a changed one; whoever changes it at the same time loses nothing.
-    fn change<T>(&self, change: Change, apply: impl FnOnce(&mut Catalog) -> T) -> T {
-        let outcome = self.shared.offer.change(apply);
+    /// Changes the catalog. Concurrent changes are not lost.
+    fn change<T>(&self, change: ServerChange, apply: impl FnOnce(&mut Catalog) -> T) -> T {
+        let outcome = self.inner.composition.change(apply);
         self.publish(change);
         outcome
     }
 
-    /// Tells models how to use the server.
+    /// Sets the instructions for models.
     #[must_use]
     pub fn instructions(self, instructions: impl Into<String>) -> Self {
         self.set(|settings| settings.instructions = Some(instructions.into()))
     }
 
-    /// Gives the server a name for people.
+    /// Sets the display name.
     #[must_use]
     pub fn title(self, title: impl Into<String>) -> Self {
         self.set(|settings| settings.info.title = Some(title.into()))
     }
 
-    /// Describes the server in a sentence for people.
+    /// Sets the description.
     #[must_use]
     pub fn description(self, description: impl Into<String>) -> Self {
         self.set(|settings| settings.info.description = Some(description.into()))
     }
 
-    /// Names the server's page on the web.
+    /// Sets the website.
     #[must_use]
     pub fn website(self, url: impl Into<String>) -> Self {
         self.set(|settings| settings.info.website_url = Some(url.into()))
@@ -260,263 +263,267 @@ impl Server {
         self.set(|settings| settings.info.icons.push(icon))
     }
 
-    /// Splits lists into pages of this size. By default a list is one page: not every client asks for the next.
+    /// Sets the page size of lists. By default a list is one page, because some clients ignore the cursor.
     ///
     /// # Panics
     ///
     /// If it is 0.
     #[must_use]
     pub fn page_size(self, items: usize) -> Self {
-        assert!(items > 0, "a page has room for something");
+        assert!(items > 0, "the page size must not be zero");
         self.set(|settings| settings.page_size = Some(items))
     }
 
-    /// Says for how long and by whom lists may be kept. By default they are asked for anew each time.
+    /// Sets the cache hint of lists. Not cached by default.
     #[must_use]
     pub fn cache_lists(self, hint: CacheHint) -> Self {
         self.set(|settings| settings.list_cache = hint)
     }
 
-    /// Limits how long a question to the client may stay open without a sign of progress, and in all.
+    /// Sets the timeouts of client requests: without progress, and in total.
     ///
-    /// By default a minute and an hour. Where the client returns with the answer by itself, nothing waits.
+    /// One minute and one hour by default. They do not apply where the client retries with the response.
     #[must_use]
-    pub fn question_timeout(self, without_progress: Duration, in_all: Duration) -> Self {
+    pub fn client_request_timeout(self, idle: Duration, total: Duration) -> Self {
         self.set(|settings| {
-            settings.patience = Patience {
-                silent: without_progress.min(FOREVER),
-                total: in_all.min(FOREVER),
+            settings.client_request_timeouts = ClientRequestTimeouts {
+                idle: idle.min(MAX_DURATION),
+                total: total.min(MAX_DURATION),
             }
         })
     }
 
-    /// Limits how long the client may take between two rounds of a call. By default an hour.
+    /// Sets the maximum time between two round trips of a call. One hour by default.
     #[must_use]
     pub fn state_lifetime(self, lifetime: Duration) -> Self {
-        self.set(|settings| settings.state_lifetime = lifetime.min(FOREVER))
+        self.set(|settings| settings.state_lifetime = lifetime.min(MAX_DURATION))
     }
 
-    /// Seals request state and cursors with secrets that other processes know too, so that any of them can continue
-    /// a call. The first seals; all of them open, which lets keys be changed without breaking calls on their way.
+    /// Sets the secrets that encrypt request state, handles and cursors. Share them so that any process can continue a
+    /// call. The first encrypts and all of them decrypt, which allows key rotation.
     ///
-    /// By default a random key of this process.
+    /// A random key of this process by default.
     ///
     /// # Panics
     ///
-    /// If there is no secret, or one of less than 16 bytes.
+    /// If the list of secrets is empty, or one is shorter than 16 bytes.
     #[must_use]
     pub fn state_keys<S: AsRef<[u8]>>(mut self, secrets: impl IntoIterator<Item = S>) -> Self {
         let secrets: Vec<_> = secrets
             .into_iter()
             .map(|secret| secret.as_ref().to_vec())
             .collect();
-        assert!(!secrets.is_empty(), "one secret is needed to seal");
+        assert!(!secrets.is_empty(), "at least one secret is required");
         assert!(
             secrets.iter().all(|secret| secret.len() >= 16),
-            "a secret has at least 16 bytes"
+            "a secret must have at least 16 bytes"
         );
-        self.shared_mut().keys = Arc::new(Keys::new(&secrets));
+        self.inner_mut().sealing_keys = Arc::new(SealingKeys::new(&secrets));
         self
     }
 
-    /// Keeps sessions, events and changes in a store of your own.
+    /// Sets the store of sessions, events and tasks.
     #[must_use]
     pub fn store(mut self, store: Store) -> Self {
-        let shared = self.shared_mut();
-        shared.offer.tell_on(store.bus.clone());
-        shared.store = store;
+        let inner = self.inner_mut();
+        inner.composition.set_bus(store.bus.clone());
+        inner.store = store;
         self
     }
 
-    /// Accepts in sessions what clients send that were written after early documents: `completions/complete` for
-    /// `completion/complete`, `shutdown`, and an `initialize` without `clientInfo`.
+    /// Accepts requests of clients that follow early documentation, in sessions: `completions/complete` for
+    /// `completion/complete`, `shutdown`, and `initialize` without `clientInfo`.
     #[must_use]
     pub fn lenient(self, lenient: bool) -> Self {
         self.set(|settings| settings.lenient = lenient)
     }
 
-    /// Checks the structured output of every tool against its output schema, and reports a mismatch as a failure of the
-    /// tool: it is logged under an incident, and the model gets the incident. By default only debug builds look.
+    /// Validates the structured output of every tool against its output schema. A mismatch is a tool failure: it is
+    /// logged, and the model gets the incident id. By default only debug builds validate.
     ///
-    /// Takes effect with the feature `validation`.
+    /// Requires the feature `validation`.
     #[must_use]
     pub fn validate_output(self, validate: bool) -> Self {
         self.set(|settings| settings.validate_output = validate)
     }
 
-    /// Says how long tasks are kept after they began: as long as `lifetime`, or as long as the client asks for, but never
-    /// longer than `longest`. Then they are forgotten, and dropped if they still run.
+    /// Sets the lifetime of tasks, from their creation: `lifetime`, or what the client requests, up to `max_lifetime`.
+    /// Expired tasks are deleted, and dropped if they still run.
     ///
-    /// By default an hour and a day.
+    /// One hour and one day by default.
     #[must_use]
-    pub fn task_lifetime(self, lifetime: Duration, longest: Duration) -> Self {
+    pub fn task_lifetime(self, lifetime: Duration, max_lifetime: Duration) -> Self {
         self.set(|settings| {
-            settings.tasks.longest = longest.min(FOREVER);
-            settings.tasks.lifetime = lifetime.min(settings.tasks.longest);
+            settings.tasks.max_lifetime = max_lifetime.min(MAX_DURATION);
+            settings.tasks.lifetime = lifetime.min(settings.tasks.max_lifetime);
         })
     }
 
-    /// Says how long clients should wait between two looks at a task. By default a second.
+    /// Sets the interval at which clients should poll a task. One second by default.
     #[must_use]
     pub fn task_poll_interval(self, interval: Duration) -> Self {
         self.set(|settings| settings.tasks.poll_interval = interval)
     }
 
-    /// Puts a layer around every request that a handler or a list answers.
+    /// Adds a layer around every request that a handler or a list responds to.
     ///
-    /// Layers run in the order in which they were added, the first outermost. [`middleware`](crate::middleware) has some
-    /// ready-made, and says how to write one.
+    /// The first layer added is the outermost. See [`middleware`](crate::middleware) for included layers and how to
+    /// write one.
     #[must_use]
     pub fn layer(self, layer: impl Middleware) -> Self {
         self.set(|settings| settings.layers.push(Arc::new(layer)))
     }
 
-    fn set(mut self, change: impl FnOnce(&mut Settings)) -> Self {
-        let shared = self.shared_mut();
-        change(&mut shared.settings);
-        shared.identity = OnceLock::new();
+    fn set(mut self, change: impl FnOnce(&mut ServerSettings)) -> Self {
+        let inner = self.inner_mut();
+        change(&mut inner.settings);
+        inner.identity = OnceLock::new();
         self
     }
 
-    fn shared_mut(&mut self) -> &mut Shared {
-        Arc::make_mut(&mut self.shared)
+    fn inner_mut(&mut self) -> &mut ServerInner {
+        Arc::make_mut(&mut self.inner)
     }
 
-    /// Tells every client that wants to know that a resource has new content.
+    /// Notifies subscribed clients that a resource was updated.
     pub fn resource_updated(&self, uri: impl Into<Arc<str>>) {
-        self.publish(Change::ResourceUpdated { uri: uri.into() });
+        self.publish(ServerChange::ResourceUpdated { uri: uri.into() });
     }
 
-    /// Tells every client that wants to know that the list of tools has changed.
+    /// Notifies clients that the list of tools changed.
     pub fn tools_changed(&self) {
-        self.publish(Change::ToolsChanged);
+        self.publish(ServerChange::ToolsChanged);
     }
 
-    /// Tells every client that wants to know that the list of prompts has changed.
+    /// Notifies clients that the list of prompts changed.
     pub fn prompts_changed(&self) {
-        self.publish(Change::PromptsChanged);
+        self.publish(ServerChange::PromptsChanged);
     }
 
-    /// Tells every client that wants to know that the list of resources has changed.
+    /// Notifies clients that the list of resources changed.
     pub fn resources_changed(&self) {
-        self.publish(Change::ResourcesChanged);
+        self.publish(ServerChange::ResourcesChanged);
     }
 
-    /// Tells the client that was asked for a visit to a URL that the visit is over, if its protocol has such a message.
+    /// Notifies the client that received a URL elicitation of its completion, if its revision has this notification.
     ///
-    /// The id is the one of [`Elicitation::id`](crate::Elicitation::id). A client that has left is not told.
+    /// The id is that of [`Elicitation::id`](crate::Elicitation::id). A disconnected client is not notified.
     pub fn elicitation_complete(&self, id: impl Into<Arc<str>>) {
-        self.publish(Change::ElicitationCompleted { id: id.into() });
+        self.publish(ServerChange::ElicitationCompleted { id: id.into() });
     }
 
     /// The server's name.
     pub fn name(&self) -> &str {
-        &self.shared.settings.info.name
+        &self.inner.settings.info.name
     }
 
-    pub(crate) fn publish(&self, change: Change) {
-        self.shared.offer.publish(change);
+    pub(crate) fn publish(&self, change: ServerChange) {
+        self.inner.composition.publish(change);
     }
 
     pub(crate) fn catalog(&self) -> arc_swap::Guard<Arc<Catalog>> {
-        self.shared.offer.catalog()
+        self.inner.composition.catalog()
     }
 
     pub(crate) fn store_ref(&self) -> &Store {
-        &self.shared.store
+        &self.inner.store
     }
 
-    pub(crate) fn keys(&self) -> &Keys {
-        &self.shared.keys
+    pub(crate) fn sealing_keys(&self) -> &SealingKeys {
+        &self.inner.sealing_keys
     }
 
-    pub(crate) fn listeners(&self) -> &Listeners {
-        &self.shared.listeners
+    pub(crate) fn subscription_budget(&self) -> &SubscriptionBudget {
+        &self.inner.subscription_budget
     }
 
-    /// Who uses sessions of the store in this process.
+    /// Components of this process that use stored sessions.
     pub(crate) fn session_users(&self) -> &Arc<SessionUsers> {
-        &self.shared.session_users
+        &self.inner.session_users
     }
 
     pub(crate) fn info(&self) -> &Implementation {
-        &self.shared.settings.info
+        &self.inner.settings.info
     }
 
     pub(crate) fn instructions_text(&self) -> Option<&str> {
-        self.shared.settings.instructions.as_deref()
+        self.inner.settings.instructions.as_deref()
     }
 
     pub(crate) fn page_length(&self) -> Option<usize> {
-        self.shared.settings.page_size
+        self.inner.settings.page_size
     }
 
     pub(crate) fn list_cache(&self) -> CacheHint {
-        self.shared.settings.list_cache
+        self.inner.settings.list_cache
     }
 
-    pub(crate) fn patience(&self) -> Patience {
-        self.shared.settings.patience
+    pub(crate) fn client_request_timeouts(&self) -> ClientRequestTimeouts {
+        self.inner.settings.client_request_timeouts
     }
 
     pub(crate) fn state_lifetime_limit(&self) -> Duration {
-        self.shared.settings.state_lifetime
+        self.inner.settings.state_lifetime
     }
 
     pub(crate) fn is_lenient(&self) -> bool {
-        self.shared.settings.lenient
+        self.inner.settings.lenient
     }
 
     pub(crate) fn validates_output(&self) -> bool {
-        self.shared.settings.validate_output
+        self.inner.settings.validate_output
     }
 
     pub(crate) fn task_settings(&self) -> TaskSettings {
-        self.shared.settings.tasks
+        self.inner.settings.tasks
     }
 
-    pub(crate) fn running_tasks(&self) -> &Arc<Registry> {
-        &self.shared.running_tasks
+    pub(crate) fn running_tasks(&self) -> &Arc<TaskRegistry> {
+        &self.inner.running_tasks
     }
 
-    /// Finds a method that an extension adds for peers of these rules.
-    pub(crate) fn extension_method(&self, name: &str, rules: &Rules) -> Option<&Arc<Added>> {
-        self.shared.settings.extensions.method(name, rules)
+    /// Finds an extension method that is available under these revision rules.
+    pub(crate) fn extension_method(
+        &self,
+        name: &str,
+        rules: &RevisionRules,
+    ) -> Option<&Arc<RegisteredMethod>> {
+        self.inner.settings.extensions.method(name, rules)
     }
 
-    /// Says whether resources are kept elsewhere than in the catalog.
-    pub(crate) fn has_sources(&self) -> bool {
-        !self.catalog().sources.is_empty()
+    /// Returns whether the server has resource providers.
+    pub(crate) fn has_providers(&self) -> bool {
+        !self.catalog().providers.is_empty()
     }
 
-    /// Notes that someone is there who may want to hear of changes.
-    pub(crate) fn attend(&self) {
-        for source in &self.catalog().sources {
-            source.clone().attend(self);
+    /// Starts the providers, because a client may receive notifications.
+    pub(crate) fn start_providers(&self) {
+        for provider in &self.catalog().providers {
+            provider.clone().start(self);
         }
     }
 
     pub(crate) fn layers(&self) -> &[Layer] {
-        &self.shared.settings.layers
+        &self.inner.settings.layers
     }
 
-    /// The `_meta` of every modern result, as bytes.
+    /// The encoded `_meta` of every stateless result.
     pub(crate) fn identity(&self) -> &[u8] {
-        self.shared.identity.get_or_init(|| {
+        self.inner.identity.get_or_init(|| {
             let mut meta = turnbuckle_protocol::Meta::default();
             meta.set_server_info(self.info());
             serde_json::to_vec(&meta).expect("`_meta` has string keys")
         })
     }
 
-    /// What the server can do for peers of these rules, derived from what is registered.
-    pub(crate) fn capabilities(&self, rules: &Rules) -> ServerCapabilities {
+    /// Returns the capabilities under these revision rules, from what is registered.
+    pub(crate) fn capabilities(&self, rules: &RevisionRules) -> ServerCapabilities {
         let catalog = self.catalog();
         let mut capabilities = ServerCapabilities::new().logging(serde_json::Map::new());
-        if catalog.tools.is_offered() {
+        if catalog.tools.is_advertised() {
             capabilities.tools = Some(ListCapability::default().list_changed(true));
         }
-        if catalog.prompts.is_offered() {
+        if catalog.prompts.is_advertised() {
             capabilities.prompts = Some(ListCapability::default().list_changed(true));
         }
         if catalog.has_resources() {
@@ -526,28 +533,28 @@ impl Server {
                     .list_changed(true),
             );
         }
-        capabilities.extensions = self.shared.settings.extensions.declared(rules);
-        if catalog.offers_tasks {
+        capabilities.extensions = self.inner.settings.extensions.advertised(rules);
+        if catalog.supports_tasks {
             let extensions = capabilities.extensions.get_or_insert_default();
             extensions.insert(EXTENSION.to_owned(), serde_json::json!({}));
         }
-        if catalog.completes() {
+        if catalog.has_completers() {
             capabilities.completions = Some(Default::default());
         }
         capabilities
     }
 }
 
-impl Clone for Shared {
+impl Clone for ServerInner {
     fn clone(&self) -> Self {
         Self {
             settings: self.settings.clone(),
-            offer: self.offer.fork(),
+            composition: self.composition.fork(),
             store: self.store.clone(),
-            keys: self.keys.clone(),
+            sealing_keys: self.sealing_keys.clone(),
             identity: OnceLock::new(),
             running_tasks: self.running_tasks.clone(),
-            listeners: self.listeners.clone(),
+            subscription_budget: self.subscription_budget.clone(),
             session_users: self.session_users.clone(),
         }
     }

@@ -1,18 +1,15 @@
-//! Skills: folders of instructions and files that a model reads when it needs them.
+//! Skills: folders of instructions and files that a model reads on demand.
 //!
-//! The extension `io.modelcontextprotocol/skills`. A skill is a folder with a `SKILL.md`, whose head says what the skill
-//! is called and when to use it. Its files are resources under `skill://`; three methods say which there are.
+//! The extension `io.modelcontextprotocol/skills`. A skill is a folder with a `SKILL.md`. The frontmatter contains
+//! the name of the skill and when to use it. Its files are resources under `skill://`; three methods list them.
 
-mod address;
-mod error;
-mod folder;
-mod library;
-mod media;
+mod index;
 mod methods;
 mod open;
-mod shelf;
+mod scan;
 mod skill;
-mod stamp;
+mod snapshot;
+mod uri;
 
 use std::{
     path::{Path, PathBuf},
@@ -20,57 +17,56 @@ use std::{
     time::Duration,
 };
 
-pub use error::SkillError;
-pub use skill::Skill;
+use index::SkillIndex;
+pub use skill::{Skill, SkillError};
 
-use crate::{CacheHint, Server, source::Source};
-use library::Library;
+use crate::{CacheHint, Server, resources::ResourceProvider};
 
-/// Files that one skill may have, and bytes that they may have together: more than that, clients need not accept.
-const MOST_FILES: usize = 512;
-const MOST_BYTES: u64 = 16 * 1024 * 1024;
+/// Maximum number of files and total bytes of one skill. Clients need not accept more.
+const MAX_FILES: usize = 512;
+const MAX_BYTES: u64 = 16 * 1024 * 1024;
 
-/// The skills of a server: those below some folders, and those given by hand.
+/// The skills of a server: from folders, and added in code.
 ///
 /// ```no_run
 /// use turnbuckle_server::{Server, Skills};
 ///
-/// let server = Server::new("cook", "1.0.0").skills(Skills::folder("./skills"));
+/// let server = Server::new("cook", "1.0.0").skills(Skills::from_folder("./skills"));
 /// ```
 ///
-/// Every folder with a `SKILL.md` is a skill, and everything below it belongs to it: `skills/drinks/tea/SKILL.md` is
-/// `skill://drinks/tea/SKILL.md`, and its head says `name: tea`. Files that change are noticed. What is broken, has more
-/// than 512 files or more than 16 MiB is left out, and the log says why. So are files whose name begins with a dot and
-/// links that lead to other folders.
+/// Every folder with a `SKILL.md` is a skill and includes everything below it: `skills/drinks/tea/SKILL.md` becomes
+/// `skill://drinks/tea/SKILL.md`, with `name: tea` in its frontmatter. Changes of files are detected. Invalid skills
+/// and those with more than 512 files or 16 MiB are left out, with a warning. Files with a name that starts with a dot and
+/// links to other folders are ignored.
 #[derive(Debug, Clone)]
 pub struct Skills {
     folders: Vec<PathBuf>,
     skills: Vec<Skill>,
-    look_every: Duration,
+    refresh_interval: Duration,
     cache: CacheHint,
 }
 
 impl Skills {
-    /// The skills below a folder. It need not exist yet.
-    pub fn folder(path: impl AsRef<Path>) -> Self {
-        Self::of([]).and_folder(path)
+    /// Creates the skills of a folder. It need not exist yet.
+    pub fn from_folder(path: impl AsRef<Path>) -> Self {
+        Self::new([]).folder(path)
     }
 
-    /// Skills that are given by hand; none is fine, if more come [while the server runs](Server::add_skill).
-    pub fn of(skills: impl IntoIterator<Item = Skill>) -> Self {
+    /// Creates skills from code. The list may be empty, to add skills [while the server runs](Server::add_skill).
+    pub fn new(skills: impl IntoIterator<Item = Skill>) -> Self {
         Self {
             folders: Vec::new(),
             skills: skills.into_iter().collect(),
-            look_every: Duration::from_secs(3),
+            refresh_interval: Duration::from_secs(3),
             cache: CacheHint::NONE,
         }
     }
 
-    /// Adds the skills below another folder. Where two have the same address, the first is served.
+    /// Adds the skills of another folder. Of two skills with the same URI, the first is served.
     #[must_use]
-    pub fn and_folder(mut self, path: impl AsRef<Path>) -> Self {
+    pub fn folder(mut self, path: impl AsRef<Path>) -> Self {
         let path = path.as_ref();
-        // The folder stays the same when the process moves to another.
+        // Made absolute, so that a change of the working directory has no effect.
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         self.folders.push(path);
         self
@@ -78,21 +74,21 @@ impl Skills {
 
     /// Adds a skill.
     #[must_use]
-    pub fn and(mut self, skill: Skill) -> Self {
+    pub fn skill(mut self, skill: Skill) -> Self {
         self.skills.push(skill);
         self
     }
 
-    /// Looks for changes this often while clients are there who may want to be told. By default every three seconds.
+    /// Sets how often folders are scanned for changes while clients are connected. Three seconds by default.
     ///
-    /// Whoever asks gets what is there now, or was a second ago at most, whatever is set here.
+    /// Requests always see a state that is at most one second old.
     #[must_use]
-    pub fn look_every(mut self, period: Duration) -> Self {
-        self.look_every = period.max(Duration::from_millis(10));
+    pub fn refresh_interval(mut self, period: Duration) -> Self {
+        self.refresh_interval = period.max(Duration::from_millis(10));
         self
     }
 
-    /// Says for how long and by whom the contents of files may be kept. By default they are asked for anew each time.
+    /// Sets the cache hint of file contents. Not cached by default.
     #[must_use]
     pub fn cache(mut self, hint: CacheHint) -> Self {
         self.cache = hint;
@@ -101,56 +97,56 @@ impl Skills {
 }
 
 impl Server {
-    /// Offers skills, in place of those of an earlier call. Folders are looked at before this returns.
+    /// Serves skills. Replaces those of an earlier call. Folders are scanned before this returns.
     #[must_use]
     pub fn skills(self, skills: Skills) -> Self {
-        let library = Arc::new(Library::open(skills));
-        let extension = methods::extension(&library);
+        let index = Arc::new(SkillIndex::open(skills));
+        let extension = methods::extension(&index);
         self.extension(extension).register(|catalog| {
             catalog
-                .sources
-                .retain(|source| library_of(source).is_none());
-            catalog.sources.push(library);
+                .providers
+                .retain(|source| skill_index(source).is_none());
+            catalog.providers.push(index);
         })
     }
 
-    /// Offers a skill from now on, while the server runs, and tells every client that wants to know.
+    /// Adds a skill while the server runs, and notifies clients.
     ///
-    /// One with the same address is replaced.
+    /// A skill with the same URI is replaced.
     ///
     /// # Panics
     ///
-    /// If the server was built without [`skills`](Self::skills): clients have been told what it can do.
+    /// If the server was built without [`skills`](Self::skills): the capabilities are already known to clients.
     pub fn add_skill(&self, skill: Skill) {
-        self.library().add(skill, self);
+        self.index().add(skill, self);
     }
 
-    /// Offers a skill no longer that was given by hand; says whether there was one. Its address is that of its
-    /// `SKILL.md`, as [`Skill::uri`] says it.
+    /// Removes a skill that was added in code. Returns whether it existed. `uri` is that of its `SKILL.md`; see
+    /// [`Skill::uri`].
     ///
     /// # Panics
     ///
     /// As [`add_skill`](Self::add_skill).
     pub fn remove_skill(&self, uri: &str) -> bool {
-        self.library().remove(uri, self)
+        self.index().remove(uri, self)
     }
 
-    /// Says whether skills can be added: whether the server was built with [`skills`](Self::skills).
+    /// Returns whether the server was built with [`skills`](Self::skills), so that skills can be added.
     pub fn has_skills(&self) -> bool {
         self.catalog()
-            .sources
+            .providers
             .iter()
-            .any(|source| library_of(source).is_some())
+            .any(|source| skill_index(source).is_some())
     }
 
-    fn library(&self) -> Arc<Library> {
+    fn index(&self) -> Arc<SkillIndex> {
         let catalog = self.catalog();
-        let library = catalog.sources.iter().find_map(library_of);
-        library.expect("a server that skills are added to is built with `Server::skills`")
+        let index = catalog.providers.iter().find_map(skill_index);
+        index.expect("a server that skills are added to is built with `Server::skills`")
     }
 }
 
-fn library_of(source: &Arc<dyn Source>) -> Option<Arc<Library>> {
+fn skill_index(source: &Arc<dyn ResourceProvider>) -> Option<Arc<SkillIndex>> {
     let source: Arc<dyn std::any::Any + Send + Sync> = source.clone();
     source.downcast().ok()
 }

@@ -1,30 +1,28 @@
-//! The span of a request, named by the semantic conventions of OpenTelemetry for MCP.
+//! The tracing span of a request, named by the OpenTelemetry semantic conventions for MCP.
 //!
-//! `traceparent` and `tracestate` of the request are fields of it, so that a subscriber can make the caller's span its
-//! parent. Arguments and results are never in it, and of a session's id only the beginning: who knows all of it can speak
-//! in its name.
+//! `traceparent` and `tracestate` are fields, so that a subscriber can link to the caller's span. Arguments and results
+//! are not recorded. A session id is truncated, because the whole id grants access to the session.
 
 use tracing::{Span, field::Empty};
-use turnbuckle_protocol::jsonrpc::{Excerpt, Request};
+use turnbuckle_protocol::jsonrpc::{Request, Truncated};
 
 use crate::{
     Server,
-    context::Call,
-    exchange::Outcome,
-    lifecycle::Caller,
-    middleware::{Ending, is_offered, target},
+    lifecycle::RequestOrigin,
+    middleware::{OperationOutcome, is_registered, target},
+    request::{RequestContext, ResponseResult},
 };
 
-/// How much of a session's id is shown.
-const SHOWN: usize = 6;
+/// Number of characters of a session id that are recorded.
+const SHOWN_ID_CHARS: usize = 6;
 
-/// Says whether no subscriber wants any span of this level: one comparison.
-pub(crate) fn nobody_listens() -> bool {
+/// Returns whether spans of this level are disabled, with one comparison.
+pub(crate) fn is_disabled() -> bool {
     !tracing::level_enabled!(tracing::Level::INFO)
 }
 
-/// Opens the span of a request, or none where nobody wants it.
-pub(crate) fn of(server: &Server, request: &Request<'_>, caller: &Caller) -> Span {
+/// Opens the span of a request. It is disabled if no subscriber is interested.
+pub(crate) fn for_request(server: &Server, request: &Request<'_>, caller: &RequestOrigin) -> Span {
     let span = tracing::info_span!(
         "mcp.request",
         otel.name = Empty,
@@ -52,13 +50,15 @@ pub(crate) fn of(server: &Server, request: &Request<'_>, caller: &Caller) -> Spa
     span
 }
 
-fn describe(span: &Span, server: &Server, request: &Request<'_>, caller: &Caller) {
+fn describe(span: &Span, server: &Server, request: &Request<'_>, caller: &RequestOrigin) {
     let method = &*request.method;
     let target = target(request);
     let target = target.as_deref();
     match target {
-        // Only what the server offers: names that clients invent would never end.
-        Some(target) if is_offered(server, caller.principal.as_deref(), method, Some(target)) => {
+        // Only registered names, because clients could send unlimited others.
+        Some(target)
+            if is_registered(server, caller.principal.as_deref(), method, Some(target)) =>
+        {
             span.record(
                 "otel.name",
                 tracing::field::display(format_args!("{method} {target}")),
@@ -70,13 +70,16 @@ fn describe(span: &Span, server: &Server, request: &Request<'_>, caller: &Caller
     }
     span.record("mcp.method.name", method);
     if let Some((field, target)) = field_of(method).zip(target) {
-        span.record(field, tracing::field::display(Excerpt(target)));
+        span.record(field, tracing::field::display(Truncated(target)));
     }
     if method == "tools/call" {
         span.record("gen_ai.operation.name", "execute_tool");
     }
     let id = request.id.to_string();
-    span.record("jsonrpc.request.id", tracing::field::display(Excerpt(&id)));
+    span.record(
+        "jsonrpc.request.id",
+        tracing::field::display(Truncated(&id)),
+    );
     span.record("network.transport", caller.transport());
     if let Some(session) = session(caller) {
         span.record(
@@ -98,7 +101,7 @@ fn describe(span: &Span, server: &Server, request: &Request<'_>, caller: &Caller
     }
 }
 
-/// The field for what a method is about.
+/// Returns the field for the target of a method.
 fn field_of(method: &str) -> Option<&'static str> {
     match method {
         "tools/call" => Some("gen_ai.tool.name"),
@@ -110,37 +113,37 @@ fn field_of(method: &str) -> Option<&'static str> {
     }
 }
 
-/// The beginning of the id of the session that a request belongs to.
-fn session(caller: &Caller) -> Option<&str> {
-    // Whoever speaks for itself has none, whatever its headers say.
-    caller.live.as_ref()?;
+/// Returns the truncated session id of a request.
+fn session(caller: &RequestOrigin) -> Option<&str> {
+    // Stateless requests are never part of a session, whatever their headers contain.
+    caller.runtime.as_ref()?;
     let id = caller.headers.as_ref()?.get("mcp-session-id")?;
-    id.to_str().ok()?.get(..SHOWN)
+    id.to_str().ok()?.get(..SHOWN_ID_CHARS)
 }
 
-/// Notes how the request ended.
-pub(crate) fn end(span: &Span, call: &Call, outcome: &Outcome) {
+/// Records the result of the request.
+pub(crate) fn record_result(span: &Span, call: &RequestContext, outcome: &ResponseResult) {
     match outcome {
         Err(error) => {
             span.record(
                 "rpc.response.status_code",
                 tracing::field::display(error.code),
             );
-            fail(span, Ending::Error { code: error.code });
+            record_error(span, OperationOutcome::Error { code: error.code });
         }
-        Ok(_) if call.is_tool_error() => fail(span, Ending::ToolError),
+        Ok(_) if call.is_tool_error() => record_error(span, OperationOutcome::ToolError),
         Ok(_) => {}
     }
 }
 
-/// Notes that the request got no answer.
-pub(crate) fn cancel(span: &Span) {
-    fail(span, Ending::Cancelled);
+/// Records a request without a response.
+pub(crate) fn record_cancellation(span: &Span) {
+    record_error(span, OperationOutcome::Cancelled);
 }
 
-fn fail(span: &Span, ending: Ending) {
+fn record_error(span: &Span, outcome: OperationOutcome) {
     span.record("otel.status_code", "ERROR");
-    if let Some(kind) = ending.error_type() {
+    if let Some(kind) = outcome.error_type() {
         span.record("error.type", &*kind);
     }
 }

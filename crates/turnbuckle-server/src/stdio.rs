@@ -1,4 +1,4 @@
-//! Standard input and output: one message per line, one client, for the life of the process.
+//! Newline-delimited JSON over standard input and output: one client, for the life of the process.
 //!
 //! ```no_run
 //! # use turnbuckle_server::{Server, Tool, ToolError};
@@ -9,19 +9,19 @@
 //! }
 //! ```
 //!
-//! Standard output belongs to the protocol. On Unix the process's own descriptors are put aside: what handlers,
-//! libraries and child processes print goes to standard error, and what they try to read is empty. On other systems
-//! nothing protects it: print nothing.
+//! Standard output is reserved for the protocol. On Unix the original descriptors are replaced: output of handlers,
+//! libraries and child processes goes to standard error, and their standard input is empty. Other systems have no such
+//! protection: do not print.
 //!
-//! A thread of its own reads, and runs each handler up to its first pause; what is ready by then is answered without
-//! waking anyone. So a handler that computes for long without a pause holds up what comes after it: declare it with
+//! A separate thread reads and polls each handler once; responses that are ready are written without waking another
+//! thread. A handler that computes for long without yielding delays later messages: use
 //! [`Tool::blocking`](crate::Tool::blocking).
 //!
-//! With that thread a runtime on one thread, `#[tokio::main(flavor = "current_thread")]`, is enough for most servers, and
-//! starts a little sooner.
+//! With this thread, a single-threaded runtime (`#[tokio::main(flavor = "current_thread")]`) is sufficient for most
+//! servers and starts faster.
 
 #[cfg(not(unix))]
-#[path = "stdio/plain.rs"]
+#[path = "stdio/portable.rs"]
 mod streams;
 #[cfg(unix)]
 #[path = "stdio/unix.rs"]
@@ -32,30 +32,30 @@ use std::{future::Future, io, sync::Arc, thread};
 use tokio::{runtime::Handle, select, sync::oneshot};
 use turnbuckle_protocol::{Principal, codec};
 
-use self::streams::{Input, Output, Signals};
+use self::streams::{StdinReader, StdoutWriter, TerminationSignals};
 use crate::{
     Server,
-    lines::{self, Connection, Options, Shutdown, Sink},
+    ndjson::{self, NdjsonConnection, NdjsonOptions, ShutdownRequest, WriteQueue},
 };
 
-/// How much is read at once, and written by who reads: what a pipe holds.
-const CHUNK: usize = 64 * 1024;
+/// Size of reads, and of writes by the reading thread: the capacity of a pipe.
+const BUFFER_BYTES: usize = 64 * 1024;
 
-/// How much is answered before the client sees any of it: it reads, and sends more, while the rest is being answered.
-const STRIDE: usize = 4 * 1024;
+/// Input bytes after which responses are flushed, so that the client can read while the rest is processed.
+const FLUSH_INTERVAL_BYTES: usize = 4 * 1024;
 
-/// Serves the client at the other end of standard input and output.
+/// Serves the client on standard input and output.
 ///
-/// Returns when the client ends the input and everything it asked for is answered; calls that are still running
-/// 5 seconds later are dropped. SIGINT and SIGTERM (elsewhere Ctrl-C) end it too, and running calls get one second.
-/// [`Stdio`] has the options.
+/// Returns when the client has ended the input and all requests have responses. Calls still running after 5 seconds are
+/// dropped. SIGINT and SIGTERM (elsewhere Ctrl-C) also end it, with one second for running calls. [`Stdio`] has
+/// options.
 ///
-/// Once per process: standard input and output stay with it. After a signal its reading thread may still wait for
-/// input; that keeps no process from ending, since it is enough that `main` returns.
+/// Can be called once per process, because it takes over standard input and output. After a signal the reading thread
+/// may still block on input; the process ends when `main` returns.
 ///
 /// # Errors
 ///
-/// If reading or writing fails for another reason than that the client left.
+/// If reading or writing fails, except by a disconnect.
 ///
 /// # Panics
 ///
@@ -64,51 +64,51 @@ pub async fn serve(server: Server) -> io::Result<()> {
     Stdio::new(server).serve().await
 }
 
-/// Serves the client at the other end of standard input and output, with options.
+/// Serves the client on standard input and output, with options.
 #[must_use = "nothing is served before `serve` is awaited"]
 pub struct Stdio {
     server: Server,
-    options: Options,
-    shutdown: Shutdown,
+    options: NdjsonOptions,
+    shutdown: ShutdownRequest,
 }
 
 impl Stdio {
-    /// Serves with the defaults.
+    /// Creates a server with default options.
     pub fn new(server: Server) -> Self {
         Self {
             server,
-            options: Options::default(),
-            shutdown: Shutdown::never(),
+            options: NdjsonOptions::default(),
+            shutdown: ShutdownRequest::never(),
         }
     }
 
-    /// Refuses lines of more than this many bytes; 4 MiB by default. A refused line takes no memory.
+    /// Sets the maximum line length in bytes; 4 MiB by default. Longer lines are rejected without buffering.
     pub fn line_limit(mut self, bytes: usize) -> Self {
         self.options.line_limit = bytes;
         self
     }
 
-    /// Limits how many calls may be running at one time; 10,000 by default. Further ones are told that it is busy.
+    /// Sets the maximum number of concurrent calls; 10,000 by default. Further calls get a "busy" error.
     pub fn max_in_flight(mut self, calls: u32) -> Self {
         self.options.max_in_flight = calls;
         self
     }
 
-    /// Says who the client is, if you know: handlers see it, and what is sealed for it opens for nobody else.
+    /// Sets the authenticated client. Handlers see it, and sealed values are bound to it.
     pub fn principal(mut self, principal: Principal) -> Self {
         self.options.principal = Some(principal);
         self
     }
 
-    /// Gives handlers something along with each request; they find it with [`Context::get`](crate::Context::get).
+    /// Attaches a value to each request, for [`Context::get`](crate::Context::get).
     pub fn extension<T: Clone + Send + Sync + 'static>(mut self, value: T) -> Self {
         self.options.extensions.insert(value);
         self
     }
 
-    /// Ends when `wish` resolves, as a signal does: nothing more is read, running calls get one second.
-    pub fn shutdown(mut self, wish: impl Future<Output = ()> + Send + 'static) -> Self {
-        self.shutdown = Shutdown::new(Box::pin(wish));
+    /// Ends when `signal` resolves, like a signal: reading stops, and running calls have one second to finish.
+    pub fn shutdown(mut self, signal: impl Future<Output = ()> + Send + 'static) -> Self {
+        self.shutdown = ShutdownRequest::new(Box::pin(signal));
         self
     }
 
@@ -116,31 +116,31 @@ impl Stdio {
     ///
     /// # Errors
     ///
-    /// If reading or writing fails for another reason than that the client left.
+    /// If reading or writing fails, except by a disconnect.
     ///
     /// # Panics
     ///
     /// Outside of a tokio runtime with time and I/O enabled.
     pub async fn serve(self) -> io::Result<()> {
-        let mut signals = Signals::watch()?;
-        let mut wish = self.shutdown;
-        let shutdown = Shutdown::new(Box::pin(async move {
+        let mut signals = TerminationSignals::watch()?;
+        let mut requested = self.shutdown;
+        let shutdown = ShutdownRequest::new(Box::pin(async move {
             select! {
-                () = signals.came() => {}
-                () = wish.came() => {}
+                () = signals.received() => {}
+                () = requested.wait() => {}
             }
         }));
-        let (input, output) = streams::take()?;
+        let (input, output) = streams::take_standard_streams()?;
         let output = Arc::new(output);
-        let connection = Connection::new(self.server, self.options);
-        let writing = write_when_needed(connection.sink().clone(), output.clone());
+        let connection = NdjsonConnection::new(self.server, self.options);
+        let writing = write_when_needed(connection.write_queue().clone(), output.clone());
         let reading = {
             let connection = connection.clone();
-            in_thread("mcp stdin", move |runtime| {
+            spawn_thread("mcp stdin", move |runtime| {
                 read(runtime, &connection, input, &output)
             })?
         };
-        lines::run(connection, reading, writing, shutdown).await
+        ndjson::run(connection, reading, writing, shutdown).await
     }
 }
 
@@ -152,8 +152,8 @@ impl std::fmt::Debug for Stdio {
     }
 }
 
-/// Does blocking work in a thread of its own, which nobody waits for at the end of the process.
-fn in_thread(
+/// Runs blocking work in a separate thread that does not delay the end of the process.
+fn spawn_thread(
     name: &str,
     work: impl FnOnce(&Handle) -> io::Result<()> + Send + 'static,
 ) -> io::Result<impl Future<Output = io::Result<()>>> {
@@ -163,85 +163,90 @@ fn in_thread(
         .name(name.to_owned())
         .spawn(move || {
             let outcome = work(&runtime);
-            // Whoever served may be gone.
+            // The receiver may be dropped already.
             let _ = done.send(outcome);
         })?;
     Ok(async {
         outcome
             .await
-            .unwrap_or_else(|gone| Err(io::Error::other(gone)))
+            .unwrap_or_else(|dropped| Err(io::Error::other(dropped)))
     })
 }
 
 fn read(
     runtime: &Handle,
-    connection: &Arc<Connection>,
-    mut input: Input,
-    output: &Output,
+    connection: &Arc<NdjsonConnection>,
+    mut input: StdinReader,
+    output: &StdoutWriter,
 ) -> io::Result<()> {
     // Handlers are polled here for the first time, and may need timers or tasks.
     let _runtime = runtime.enter();
-    let sink = connection.sink();
-    let mut lines = codec::lines::Lines::new(connection.line_limit());
+    let queue = connection.write_queue();
+    let mut lines = codec::ndjson::LineDecoder::new(connection.line_limit());
     loop {
         let mut rest = input.read()?;
-        if sink.is_ended() {
+        if queue.is_ended() {
             return Ok(());
         }
         if rest.is_empty() {
             break;
         }
-        let mut answered = rest.len();
+        let mut unflushed = rest.len();
         while let Some(line) = lines.next(&mut rest) {
             connection.receive(line);
-            if sink.is_full() {
-                sink.wake();
-                runtime.block_on(sink.room());
+            if queue.is_full() {
+                queue.wake();
+                runtime.block_on(queue.wait_for_room());
             }
-            if answered - rest.len() >= STRIDE {
-                answered = rest.len();
-                flush(sink, output);
+            if unflushed - rest.len() >= FLUSH_INTERVAL_BYTES {
+                unflushed = rest.len();
+                flush(queue, output);
             }
         }
-        flush(sink, output);
+        flush(queue, output);
     }
     if let Some(line) = lines.finish() {
         connection.receive(line);
-        flush(sink, output);
+        flush(queue, output);
     }
     Ok(())
 }
 
-/// Writes what is ready, from here as far as that cannot block: reading goes on whether or not the client reads.
-fn flush(sink: &Sink, output: &Output) {
-    let Some(batch) = sink.take_now(CHUNK) else {
-        return sink.wake();
+/// Writes what is possible without blocking, so that reading continues even if the client does not read.
+fn flush(queue: &WriteQueue, output: &StdoutWriter) {
+    let Some(batch) = queue.try_take(BUFFER_BYTES) else {
+        return queue.wake();
     };
     match output.write_now(&batch) {
-        Ok(written) if written < batch.len() => sink.put_back(batch, written),
+        Ok(written) if written < batch.len() => queue.unread(batch, written),
         outcome => {
-            sink.written(batch, outcome.map(drop));
+            queue.finish_chunk(batch, outcome.map(drop));
         }
     }
 }
 
-/// Writes what nobody else could, from the first time that there is such: many servers never need this thread.
-async fn write_when_needed(sink: Arc<Sink>, output: Arc<Output>) -> io::Result<()> {
-    let Some(first) = sink.take(Vec::new()).await? else {
+/// Starts the writing thread when the reading thread cannot write everything. Many servers never need it.
+async fn write_when_needed(queue: Arc<WriteQueue>, output: Arc<StdoutWriter>) -> io::Result<()> {
+    let Some(first) = queue.next_chunk(Vec::new()).await? else {
         return Ok(());
     };
-    in_thread("mcp stdout", move |runtime| {
-        write(runtime, &sink, first, &output)
+    spawn_thread("mcp stdout", move |runtime| {
+        write(runtime, &queue, first, &output)
     })?
     .await
 }
 
-fn write(runtime: &Handle, sink: &Sink, first: Vec<u8>, output: &Output) -> io::Result<()> {
+fn write(
+    runtime: &Handle,
+    queue: &WriteQueue,
+    first: Vec<u8>,
+    output: &StdoutWriter,
+) -> io::Result<()> {
     let mut next = Some(first);
     while let Some(batch) = next {
         output.write_all(&batch)?;
-        let spare = sink.written(batch, Ok(()));
-        next = runtime.block_on(sink.take(spare))?;
+        let spare = queue.finish_chunk(batch, Ok(()));
+        next = runtime.block_on(queue.next_chunk(spare))?;
     }
     Ok(())
 }

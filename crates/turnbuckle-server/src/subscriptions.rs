@@ -1,4 +1,4 @@
-//! Telling clients what changed.
+//! Change notifications for subscribers.
 
 use std::{future::poll_fn, sync::Arc, task::Poll};
 
@@ -7,41 +7,49 @@ use serde::Serialize;
 use serde_json::json;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use turnbuckle_protocol::{Principal, RequestId, RpcError, jsonrpc, types::SubscriptionFilter};
-use turnbuckle_store::{Change, Lagged};
+use turnbuckle_store::{ServerChange, SubscriberLagged};
 
 use crate::{
-    Server, context::Call, exchange::Outcome, reply::Reply, scopes::Needs, seldom::Seldom, tasks,
+    Server,
+    request::{RequestContext, ResponseResult},
+    response::ResponseWriter,
+    scopes::RequiredScopes,
+    sync::GatedFuture,
+    tasks,
 };
 
-/// Resources that one listener may watch.
-const MOST_RESOURCES: usize = 1_000;
-/// Tasks that one listener may watch.
-const MOST_TASKS: usize = 1_000;
-/// Bytes that their URIs may have, all together.
-const MOST_BYTES: usize = 128 * 1024;
+/// Maximum number of resources per subscription.
+const MAX_RESOURCES: usize = 1_000;
+/// Maximum number of tasks per subscription.
+const MAX_TASKS: usize = 1_000;
+/// Maximum total bytes of their URIs.
+const MAX_URI_BYTES: usize = 128 * 1024;
 
-/// Tells one listener of the changes it asked for, until it leaves or the server shuts down.
+/// Sends change notifications to one subscriber, until it disconnects or the server shuts down.
 ///
-/// What is done once or seldom is boxed: thousands may listen, and all that a change touches is to lie close together.
-pub(crate) async fn listen(call: Arc<Call>, mut wanted: SubscriptionFilter) -> Outcome {
-    keep_supported(&call.server, &mut wanted)?;
-    call.server.attend();
-    let _share = call.server.listeners().admit(&wanted)?;
-    // Before the acknowledgement: what changes after it must not be missed.
+/// Rare work is boxed to keep this future small: a server may have thousands.
+pub(crate) async fn listen(
+    call: Arc<RequestContext>,
+    mut filter: SubscriptionFilter,
+) -> ResponseResult {
+    retain_supported(&call.server, &mut filter)?;
+    call.server.start_providers();
+    let _share = call.server.subscription_budget().reserve(&filter)?;
+    // Subscribed before the acknowledgement, so that later changes are not missed.
     let mut changes = call.server.store_ref().bus.subscribe();
-    if let Some(ids) = wanted.task_ids.take() {
-        wanted.task_ids = Some(Box::pin(tasks::watched(&call, ids)).await?);
+    if let Some(ids) = filter.task_ids.take() {
+        filter.task_ids = Some(Box::pin(tasks::visible_tasks(&call, ids)).await?);
     }
-    let acknowledged = Acknowledged {
-        notifications: &wanted,
-        meta: Tag { id: &call.id },
+    let acknowledged = AcknowledgedParams {
+        notifications: &filter,
+        meta: SubscriptionMeta { id: &call.id },
     };
     push(
         &call,
         "notifications/subscriptions/acknowledged",
         &acknowledged,
     );
-    let mut closed = Seldom::new(call.caller.closed());
+    let mut closed = GatedFuture::new(call.caller.closed());
     while let Some(change) = poll_fn(|cx| match closed.poll(cx, call.caller.is_closed()) {
         Poll::Ready(()) => Poll::Ready(None),
         Poll::Pending => changes.poll_next(cx).map(Some),
@@ -49,107 +57,117 @@ pub(crate) async fn listen(call: Arc<Call>, mut wanted: SubscriptionFilter) -> O
     .await
     {
         match change {
-            Ok(change) => tell(&call, &wanted, &change),
-            Err(Lagged { .. }) => {
-                everything(&wanted).for_each(|change| tell(&call, &wanted, &change));
-                for task in Box::pin(tasks::all(&call, wanted.task_ids.iter().flatten())).await {
-                    tell(&call, &wanted, &Change::Task { task });
-                    call.outbox.flushed().await;
+            Ok(change) => notify(&call, &filter, &change),
+            Err(SubscriberLagged { .. }) => {
+                all_changes(&filter).for_each(|change| notify(&call, &filter, &change));
+                for task in
+                    Box::pin(tasks::load_tasks(&call, filter.task_ids.iter().flatten())).await
+                {
+                    notify(&call, &filter, &ServerChange::Task { task });
+                    call.outbox.wait_for_room().await;
                 }
             }
         }
-        call.outbox.flushed().await;
+        call.outbox.wait_for_room().await;
     }
-    if call.caller.says_goodbye {
-        let params = Goodbye {
+    if call.caller.announces_subscription_end {
+        let params = SubscriptionEnded {
             request_id: &call.id,
             reason: "the server is shutting down",
         };
         push(&call, "notifications/cancelled", &params);
     }
-    Ok(Reply::new(&call).subscription_end(&call.id))
+    Ok(ResponseWriter::new(&call).subscription_end(&call.id))
 }
 
-/// The scopes that watching resources takes.
-pub(crate) fn needs(call: &Call, wanted: &SubscriptionFilter) -> Needs {
+/// Returns the scopes required for the subscribed resources.
+pub(crate) fn required_scopes(
+    call: &RequestContext,
+    filter: &SubscriptionFilter,
+) -> RequiredScopes {
     let catalog = call.server.catalog();
     let principal = call.caller.principal.as_deref();
-    let mut needs = Needs::NOTHING;
-    let uris = wanted.resource_subscriptions.iter().flatten();
-    for found in uris.filter_map(|uri| catalog.find_resource(uri, principal)) {
-        needs.and(found.needs());
+    let mut required_scopes = RequiredScopes::NONE;
+    let uris = filter.resource_subscriptions.iter().flatten();
+    for resolved in uris.filter_map(|uri| catalog.find_resource(uri, principal)) {
+        required_scopes.extend(resolved.required_scopes());
     }
-    needs
+    required_scopes
 }
 
-/// Room for what all listeners of a server watch together.
-pub(crate) struct Listeners {
+/// The memory budget of all subscriptions of a server.
+pub(crate) struct SubscriptionBudget {
     bytes: Semaphore,
 }
 
-/// Bytes of URIs for which a listener needs no share: those are bounded by the number of requests.
-const ORDINARY: usize = 4 * 1024;
-/// Bytes beyond that which all listeners of a server may watch together.
-const MOST_TOGETHER: usize = 64 * 1024 * 1024;
+/// Bytes of URIs that are not counted: they are bounded by the number of requests.
+const FREE_URI_BYTES: usize = 4 * 1024;
+/// Maximum total of counted bytes.
+const MAX_TOTAL_URI_BYTES: usize = 64 * 1024 * 1024;
 
-impl Default for Listeners {
+impl Default for SubscriptionBudget {
     fn default() -> Self {
         Self {
-            bytes: Semaphore::new(MOST_TOGETHER),
+            bytes: Semaphore::new(MAX_TOTAL_URI_BYTES),
         }
     }
 }
 
-impl Listeners {
-    /// Takes the share of a listener who watches much; it ends with what is returned.
-    fn admit(&self, filter: &SubscriptionFilter) -> Result<Option<SemaphorePermit<'_>>, RpcError> {
+impl SubscriptionBudget {
+    /// Reserves the memory of a large subscription, until the permit is dropped.
+    fn reserve(
+        &self,
+        filter: &SubscriptionFilter,
+    ) -> Result<Option<SemaphorePermit<'_>>, RpcError> {
         let uris = filter.resource_subscriptions.as_deref().unwrap_or_default();
         let bytes = uris.iter().map(|uri| uri.len() + 32).sum::<usize>();
-        if bytes <= ORDINARY {
+        if bytes <= FREE_URI_BYTES {
             return Ok(None);
         }
         let share = self
             .bytes
             .try_acquire_many(u32::try_from(bytes).unwrap_or(u32::MAX));
-        share.map(Some).map_err(|_| {
-            RpcError::internal("busy: listeners watch too many resources; try again later")
-        })
+        share
+            .map(Some)
+            .map_err(|_| RpcError::internal("busy: too many subscribed resources; try again later"))
     }
 }
 
-/// Leaves of what the listener asked for what this server has.
-fn keep_supported(server: &Server, filter: &mut SubscriptionFilter) -> Result<(), RpcError> {
+/// Reduces the filter to what this server supports.
+fn retain_supported(server: &Server, filter: &mut SubscriptionFilter) -> Result<(), RpcError> {
     let catalog = server.catalog();
-    let keep = |wanted: Option<bool>, offered: bool| wanted.filter(|wanted| *wanted && offered);
-    filter.tools_list_changed = keep(filter.tools_list_changed, catalog.tools.is_offered());
-    filter.prompts_list_changed = keep(filter.prompts_list_changed, catalog.prompts.is_offered());
-    filter.resources_list_changed = keep(filter.resources_list_changed, catalog.has_resources());
+    let retain =
+        |requested: Option<bool>, advertised: bool| requested.filter(|on| *on && advertised);
+    filter.tools_list_changed = retain(filter.tools_list_changed, catalog.tools.is_advertised());
+    filter.prompts_list_changed =
+        retain(filter.prompts_list_changed, catalog.prompts.is_advertised());
+    filter.resources_list_changed = retain(filter.resources_list_changed, catalog.has_resources());
     filter
         .resource_subscriptions
         .take_if(|_| !catalog.has_resources());
-    filter.task_ids.take_if(|_| !catalog.offers_tasks);
+    filter.task_ids.take_if(|_| !catalog.supports_tasks);
     if filter
         .task_ids
         .as_ref()
-        .is_some_and(|ids| ids.len() > MOST_TASKS)
+        .is_some_and(|ids| ids.len() > MAX_TASKS)
     {
         return Err(RpcError::invalid_params(format!(
-            "one listener may watch at most {MOST_TASKS} tasks"
+            "a subscription may contain at most {MAX_TASKS} tasks"
         )));
     }
     let uris = filter.resource_subscriptions.as_deref().unwrap_or_default();
-    if uris.len() > MOST_RESOURCES || uris.iter().map(String::len).sum::<usize>() > MOST_BYTES {
+    if uris.len() > MAX_RESOURCES || uris.iter().map(String::len).sum::<usize>() > MAX_URI_BYTES {
         return Err(RpcError::invalid_params(format!(
-            "one listener may watch at most {MOST_RESOURCES} resources, with URIs of {MOST_BYTES} bytes in all"
+            "a subscription may contain at most {MAX_RESOURCES} resources, with {MAX_URI_BYTES} bytes of URIs in total"
         )));
     }
     Ok(())
 }
 
-fn tell(call: &Call, wanted: &SubscriptionFilter, change: &Change) {
-    if let Change::Task { task } = change {
+fn notify(call: &RequestContext, filter: &SubscriptionFilter, change: &ServerChange) {
+    if let ServerChange::Task { task } = change {
         let id = task.id.to_string();
-        if wanted
+        if filter
             .task_ids
             .iter()
             .flatten()
@@ -160,110 +178,115 @@ fn tell(call: &Call, wanted: &SubscriptionFilter, change: &Change) {
         }
         return;
     }
-    let Some(notice) = Notice::of(change) else {
+    let Some(notification) = ChangeNotification::new(change) else {
         return;
     };
-    if notice.is_wanted(call, wanted) {
-        call.outbox.push(notice.tagged(&call.id).into());
+    if notification.matches(call, filter) {
+        call.outbox.push(notification.tagged(&call.id).into());
     }
 }
 
-fn push(call: &Call, method: &str, params: &impl Serialize) {
+fn push(call: &RequestContext, method: &str, params: &impl Serialize) {
     let mut message = Vec::with_capacity(192);
     if jsonrpc::write_notification(&mut message, method, params).is_ok() {
         call.outbox.push(message.into());
     }
 }
 
-/// What a listener hears first.
+/// Parameters of the acknowledgement.
 #[derive(Serialize)]
-struct Acknowledged<'a> {
+struct AcknowledgedParams<'a> {
     notifications: &'a SubscriptionFilter,
     #[serde(rename = "_meta")]
-    meta: Tag<'a>,
+    meta: SubscriptionMeta<'a>,
 }
 
-/// Says to which subscription something belongs. Its id is written as it came, whatever number it is.
+/// The subscription id, written exactly as received.
 #[derive(Serialize)]
-struct Tag<'a> {
+struct SubscriptionMeta<'a> {
     #[serde(rename = "io.modelcontextprotocol/subscriptionId")]
     id: &'a RequestId,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Goodbye<'a> {
+struct SubscriptionEnded<'a> {
     request_id: &'a RequestId,
     reason: &'a str,
 }
 
-/// All changes that a filter lets through, for a listener that missed some.
-fn everything(wanted: &SubscriptionFilter) -> impl Iterator<Item = Change> {
-    let uris = wanted.resource_subscriptions.iter().flatten();
+/// Returns all changes that match a filter, for a subscriber that missed some.
+fn all_changes(filter: &SubscriptionFilter) -> impl Iterator<Item = ServerChange> {
+    let uris = filter.resource_subscriptions.iter().flatten();
     let updates: Vec<_> = uris
-        .map(|uri| Change::ResourceUpdated {
+        .map(|uri| ServerChange::ResourceUpdated {
             uri: uri.as_str().into(),
         })
         .collect();
     [
-        Change::ToolsChanged,
-        Change::PromptsChanged,
-        Change::ResourcesChanged,
+        ServerChange::ToolsChanged,
+        ServerChange::PromptsChanged,
+        ServerChange::ResourcesChanged,
     ]
     .into_iter()
     .chain(updates)
 }
 
-/// A change and the notification of it, which is written once for all peers that have no subscription ids.
-pub(crate) struct Announcement {
-    pub(crate) change: Change,
-    /// Empty where it depends on the peer.
+/// A change and its notification, encoded once for all sessions.
+pub(crate) struct EncodedChange {
+    pub(crate) change: ServerChange,
+    /// Empty if the notification depends on the peer.
     pub(crate) message: Bytes,
 }
 
-impl Announcement {
-    pub(crate) fn new(change: Change) -> Self {
-        let notice = Notice::of(&change);
+impl EncodedChange {
+    pub(crate) fn new(change: ServerChange) -> Self {
+        let notification = ChangeNotification::new(&change);
         Self {
-            message: notice.map_or_else(Bytes::new, |notice| notice.message().into()),
+            message: notification
+                .map_or_else(Bytes::new, |notification| notification.message().into()),
             change,
         }
     }
 
-    /// Says whether it is a change of a list, of which every session is told that may be told anything.
-    pub(crate) fn is_for_everyone(&self) -> bool {
+    /// Returns whether this is a list change, which every session receives.
+    pub(crate) fn is_list_change(&self) -> bool {
         matches!(
             self.change,
-            Change::ToolsChanged | Change::PromptsChanged | Change::ResourcesChanged
+            ServerChange::ToolsChanged
+                | ServerChange::PromptsChanged
+                | ServerChange::ResourcesChanged
         )
     }
 }
 
-/// A change in the words of the protocol.
-struct Notice<'a> {
+/// The method and URI of a change notification.
+struct ChangeNotification<'a> {
     method: &'static str,
     uri: Option<&'a str>,
 }
 
-impl<'a> Notice<'a> {
-    /// The notification for a change.
-    fn of(change: &'a Change) -> Option<Self> {
+impl<'a> ChangeNotification<'a> {
+    /// Returns the notification of a change.
+    fn new(change: &'a ServerChange) -> Option<Self> {
         let (method, uri) = match change {
-            Change::ToolsChanged => ("notifications/tools/list_changed", None),
-            Change::PromptsChanged => ("notifications/prompts/list_changed", None),
-            Change::ResourcesChanged => ("notifications/resources/list_changed", None),
-            Change::ResourceUpdated { uri } => ("notifications/resources/updated", Some(&**uri)),
+            ServerChange::ToolsChanged => ("notifications/tools/list_changed", None),
+            ServerChange::PromptsChanged => ("notifications/prompts/list_changed", None),
+            ServerChange::ResourcesChanged => ("notifications/resources/list_changed", None),
+            ServerChange::ResourceUpdated { uri } => {
+                ("notifications/resources/updated", Some(&**uri))
+            }
             _ => return None,
         };
         Some(Self { method, uri })
     }
 
-    fn is_wanted(&self, call: &Call, filter: &SubscriptionFilter) -> bool {
+    fn matches(&self, call: &RequestContext, filter: &SubscriptionFilter) -> bool {
         match (self.method, self.uri) {
             (_, Some(uri)) => {
                 let principal = call.caller.principal.as_deref();
                 let watched = filter.resource_subscriptions.iter().flatten();
-                concerns(&call.server, principal, watched, uri)
+                is_subscribed(&call.server, principal, watched, uri)
             }
             ("notifications/tools/list_changed", _) => filter.tools_list_changed.is_some(),
             ("notifications/prompts/list_changed", _) => filter.prompts_list_changed.is_some(),
@@ -271,7 +294,7 @@ impl<'a> Notice<'a> {
         }
     }
 
-    /// The notification for a subscription. All but its id is known, so it is put together rather than serialized.
+    /// Encodes the notification for a subscription. Only its id varies, so it is written directly.
     fn tagged(&self, id: &RequestId) -> Vec<u8> {
         let mut message = Vec::with_capacity(192);
         message.extend_from_slice(br#"{"jsonrpc":"2.0","method":""#);
@@ -288,7 +311,7 @@ impl<'a> Notice<'a> {
         message
     }
 
-    /// The notification for a peer that has no subscription ids.
+    /// Encodes the notification for a session.
     fn message(&self) -> Vec<u8> {
         let mut message = Vec::with_capacity(128);
         let written = match self.uri {
@@ -302,8 +325,8 @@ impl<'a> Notice<'a> {
     }
 }
 
-/// Says whether an update of `uri` concerns a caller who watches these, as far as it may see them.
-pub(crate) fn concerns<'a>(
+/// Returns whether an update of `uri` matches one of the subscribed URIs, and the caller may see both.
+pub(crate) fn is_subscribed<'a>(
     server: &Server,
     principal: Option<&Principal>,
     watched: impl IntoIterator<Item = &'a String>,
@@ -311,13 +334,13 @@ pub(crate) fn concerns<'a>(
 ) -> bool {
     let catalog = server.catalog();
     let mut watched = watched.into_iter().filter(|watched| covers(watched, uri));
-    // What one watches itself was judged when one asked for it; what lies below was not.
-    let may_hear = |watched: &str| watched == uri || catalog.permits(uri, principal);
-    watched.any(|watched| !catalog.hides(watched, principal) && may_hear(watched))
-        && !catalog.hides(uri, principal)
+    // Scopes of a subscribed URI were checked on subscription; those of resources below it were not.
+    let may_receive = |watched: &str| watched == uri || catalog.permits(uri, principal);
+    watched.any(|watched| !catalog.is_hidden_from(watched, principal) && may_receive(watched))
+        && !catalog.is_hidden_from(uri, principal)
 }
 
-/// Says whether an update of `uri` concerns who watches `watched`: the resource itself or one below it.
+/// Returns whether `uri` is the subscribed resource or one below it.
 fn covers(watched: &str, uri: &str) -> bool {
     uri.strip_prefix(watched)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('/') || watched.ends_with('/'))

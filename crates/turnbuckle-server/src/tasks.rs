@@ -1,55 +1,55 @@
-//! Calls that are answered later.
+//! Tasks: calls with a result that is delivered later.
 //!
-//! A tool says whether its calls may or must become tasks. The handler is the same: it runs in a task of its own,
-//! its questions wait in the store until somebody brings the answers, and so does what comes of it. Who runs a task
-//! and who answers for it know each other only by the record in the store and the changes on the bus.
+//! A tool declares whether its calls may or must run as tasks. The handler is the same. It runs in a separate task; its
+//! input requests, and finally its result, are kept in the store. The task's runner and its clients communicate only
+//! through the stored record and the bus.
 //!
-//! There are two designs, [`TaskDesign`](crate::lifecycle::TaskDesign); what differs between them is decided here by
-//! that value.
+//! There are two models, [`TaskModel`]; this module handles their differences.
 
-mod asking;
+mod client_requests;
 mod methods;
 mod owner;
 mod registry;
 mod result;
 mod running;
-mod shape;
-mod watching;
+mod wire_format;
 
 use std::{sync::Arc, time::Duration};
 
+pub(crate) use client_requests::request_input;
+pub(crate) use methods::{begin, load_tasks, set_status_message, visible_tasks};
+pub(crate) use owner::{TaskOwner, session_ended};
+pub(crate) use registry::TaskRegistry;
+pub(crate) use running::{RunningTask, resume, start};
 use turnbuckle_protocol::{
     RpcError, json,
     jsonrpc::Params,
-    types::{ClientCapabilities, TaskSupport, tasks::EXTENSION, tasks::legacy::TaskMetadata},
+    types::{
+        ClientCapabilities, TaskSupport,
+        tasks::{EXTENSION, legacy::TaskMetadata},
+    },
 };
 use turnbuckle_store::{NewTask, StoreError, TaskRecord};
-
-pub(crate) use asking::ask;
-pub(crate) use methods::{begin, say};
-pub(crate) use owner::{Owner, session_ended};
-pub(crate) use registry::Registry;
-pub(crate) use running::{RunningTask, go_on, start};
-pub(crate) use shape::{created, notification, status_notification};
-pub(crate) use watching::{all, watched};
+pub(crate) use wire_format::{created, notification, status_notification};
 
 use crate::{
     Tool,
-    context::{Call, Context},
+    context::Context,
     incident,
-    input::undeclared,
-    lifecycle::{Caller, TaskDesign},
+    input::missing_capability,
+    lifecycle::{RequestOrigin, TaskModel},
+    request::RequestContext,
     tools::ToolError,
 };
 
-/// How tasks are kept, unless their tools or clients say otherwise.
+/// Default settings of tasks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TaskSettings {
-    /// How long a task is kept if the client does not say.
+    /// Lifetime if the client does not request one.
     pub(crate) lifetime: Duration,
-    /// How long it is kept at most.
-    pub(crate) longest: Duration,
-    /// How often a client should look.
+    /// Maximum lifetime.
+    pub(crate) max_lifetime: Duration,
+    /// Recommended poll interval.
     pub(crate) poll_interval: Duration,
 }
 
@@ -57,41 +57,41 @@ impl Default for TaskSettings {
     fn default() -> Self {
         Self {
             lifetime: Duration::from_secs(60 * 60),
-            longest: Duration::from_secs(24 * 60 * 60),
+            max_lifetime: Duration::from_secs(24 * 60 * 60),
             poll_interval: Duration::from_secs(1),
         }
     }
 }
 
-/// A client that asks for less would never find its task.
-const SHORTEST: Duration = Duration::from_secs(1);
+/// With a shorter lifetime a client might never find its task.
+const MIN_TTL: Duration = Duration::from_secs(1);
 
-/// How a call of a tool is run.
-pub(crate) enum Way {
-    /// As a call that is answered with its result.
-    Call,
-    /// As a call that may become a task on its way.
-    CallFirst,
-    /// Not at all: it would have to be a task, and the client's revision has none.
-    None,
-    /// As a task that is kept this long, if the client said.
+/// The mode in which a tool call runs.
+pub(crate) enum CallMode {
+    /// As a plain call.
+    RequestContext,
+    /// As a call that may become a task.
+    CallThenTask,
+    /// Rejected: the tool requires a task, and the revision has none.
+    TasksUnsupported,
+    /// As a task, with the lifetime that the client requested.
     Task(Option<Duration>),
 }
 
-/// Decides whether a call becomes a task.
-pub(crate) fn way(
-    offers_tasks: bool,
-    caller: &Caller,
+/// Decides whether a call runs as a task.
+pub(crate) fn call_mode(
+    supports_tasks: bool,
+    caller: &RequestOrigin,
     tool: &Tool,
     params: &Params<'_>,
-) -> Result<Way, RpcError> {
+) -> Result<CallMode, RpcError> {
     let support = tool.task;
     match caller.rules.tasks {
-        TaskDesign::None if support == TaskSupport::Required => Ok(Way::None),
-        TaskDesign::None => Ok(Way::Call),
-        // Where nobody ever spoke of tasks, there is no such parameter to look for.
-        TaskDesign::Asked if !offers_tasks => Ok(Way::Call),
-        TaskDesign::Asked => match (params.get("task"), support) {
+        TaskModel::None if support == TaskSupport::Required => Ok(CallMode::TasksUnsupported),
+        TaskModel::None => Ok(CallMode::RequestContext),
+        // Without task support, the parameter is not looked up.
+        TaskModel::ClientRequested if !supports_tasks => Ok(CallMode::RequestContext),
+        TaskModel::ClientRequested => match (params.get("task"), support) {
             (None, TaskSupport::Required) => Err(RpcError::new(
                 turnbuckle_protocol::jsonrpc::code::METHOD_NOT_FOUND,
                 format!(
@@ -99,110 +99,112 @@ pub(crate) fn way(
                     tool.name()
                 ),
             )),
-            (None, _) => Ok(Way::Call),
+            (None, _) => Ok(CallMode::RequestContext),
             (Some(_), TaskSupport::Forbidden) => Err(RpcError::new(
                 turnbuckle_protocol::jsonrpc::code::METHOD_NOT_FOUND,
                 format!("`{}` cannot run as a task: leave `task` out", tool.name()),
             )),
             (Some(task), _) => {
-                let asked: TaskMetadata =
+                let requested: TaskMetadata =
                     json::from_str(task).map_err(|error| error.within("task"))?;
-                Ok(Way::Task(asked.ttl.map(Duration::from_millis)))
+                Ok(CallMode::Task(requested.ttl.map(Duration::from_millis)))
             }
         },
-        TaskDesign::Offered if support == TaskSupport::Forbidden => Ok(Way::Call),
-        TaskDesign::Offered => match (knows_tasks(caller), support) {
-            (true, _) if tool.asks_first => Ok(Way::CallFirst),
-            (true, _) => Ok(Way::Task(None)),
-            (false, TaskSupport::Required) => Err(extension_needed(
+        TaskModel::ServerDirected if support == TaskSupport::Forbidden => {
+            Ok(CallMode::RequestContext)
+        }
+        TaskModel::ServerDirected => match (client_supports_tasks(caller), support) {
+            (true, _) if tool.task_after_input => Ok(CallMode::CallThenTask),
+            (true, _) => Ok(CallMode::Task(None)),
+            (false, TaskSupport::Required) => Err(missing_extension(
                 caller,
                 &format!("`{}` runs only as a task", tool.name()),
             )),
-            (false, _) => Ok(Way::Call),
+            (false, _) => Ok(CallMode::RequestContext),
         },
     }
 }
 
-/// Says whether the client declared the extension with this very request.
-fn knows_tasks(caller: &Caller) -> bool {
+/// Returns whether the client declared the tasks extension in this request.
+fn client_supports_tasks(caller: &RequestOrigin) -> bool {
     caller.client.capabilities.has_extension(EXTENSION)
 }
 
-/// The error for a client that did not say that it knows tasks.
-pub(crate) fn extension_needed(caller: &Caller, why: &str) -> RpcError {
+/// The error for a client without the tasks extension.
+pub(crate) fn missing_extension(caller: &RequestOrigin, why: &str) -> RpcError {
     let mut extensions = serde_json::Map::new();
     extensions.insert(EXTENSION.to_owned(), serde_json::json!({}));
     let needed = ClientCapabilities::new().extensions(extensions);
     let message = format!("{why}, and the client does not declare the extension `{EXTENSION}`");
-    undeclared(caller.rules, &needed, &message)
+    missing_capability(caller.rules, &needed, &message)
 }
 
-/// Refuses whoever did not declare what the design wants declared.
-pub(crate) fn require_extension(caller: &Caller) -> Result<(), RpcError> {
-    if caller.rules.tasks == TaskDesign::Offered && !knows_tasks(caller) {
-        return Err(extension_needed(caller, "this is about tasks"));
+/// Fails if the task model requires the extension and the client did not declare it.
+pub(crate) fn require_extension(caller: &RequestOrigin) -> Result<(), RpcError> {
+    if caller.rules.tasks == TaskModel::ServerDirected && !client_supports_tasks(caller) {
+        return Err(missing_extension(caller, "this is about tasks"));
     }
     Ok(())
 }
 
-/// Puts a new task on record.
-async fn create(call: &Call, ttl: Option<Duration>) -> Result<Arc<TaskRecord>, RpcError> {
+/// Creates a task record.
+async fn create(call: &RequestContext, ttl: Option<Duration>) -> Result<Arc<TaskRecord>, RpcError> {
     let settings = call.server.task_settings();
-    let owner = Owner::of(&call.caller);
+    let owner = TaskOwner::for_caller(&call.caller);
     let task = NewTask {
-        shared: owner.is_anyone(),
+        shared: owner.is_shared(),
         owner: owner.into_key(),
         ttl: ttl
             .unwrap_or(settings.lifetime)
-            .max(SHORTEST)
-            .min(settings.longest),
+            .max(MIN_TTL)
+            .min(settings.max_lifetime),
         poll_interval: settings.poll_interval,
     };
     let created = call.server.store_ref().tasks.create(task).await;
     created.map_err(|error| match error {
         StoreError::Full { .. } | StoreError::TooMany { .. } => {
-            RpcError::internal(format!("the task cannot begin now: {error}"))
+            RpcError::internal(format!("the task cannot be created now: {error}"))
         }
         error => incident::internal(&incident::report("creating a task", &error)),
     })
 }
 
 impl Context {
-    /// Lets the call go on as a task, if it may become one: the client gets a handle at once, and the result later.
+    /// Continues the call as a task, if it may become one: the client gets the task now and the result later.
     ///
-    /// For tools that [ask first](crate::Tool::asks_first): what they ask before this is asked in the ordinary way, what
-    /// they ask after it is asked by the task. Where there are no tasks, or the call is one already, nothing happens.
+    /// For tools with [`task_after_input`](crate::Tool::task_after_input): client requests before this are part of the
+    /// call, later ones are part of the task. Does nothing if tasks are unavailable or the call is already a task.
     ///
     /// ```
     /// use turnbuckle_server::{Context, TaskSupport, Tool, ToolError};
     ///
     /// async fn archive(cx: Context) -> Result<String, ToolError> {
-    ///     // Whatever has to be asked before the long part begins is asked here.
+    ///     // Send client requests that must precede the long part here.
     ///     cx.into_task().await?;
     ///     Ok("archived".to_owned())
     /// }
     ///
-    /// let tool = Tool::new("archive", archive).task(TaskSupport::Optional).asks_first();
+    /// let tool = Tool::new("archive", archive).task(TaskSupport::Optional).task_after_input();
     /// ```
     ///
     /// # Errors
     ///
-    /// If there is no room for another task.
+    /// If the store is full.
     pub async fn into_task(&self) -> Result<(), ToolError> {
         let call = &self.call;
         if !call.may_become_task() {
             return Ok(());
         }
         let record = create(call, None).await.map_err(ToolError::protocol)?;
-        call.turn_into(record);
-        // Whoever drives the call sees this when the handler pauses, and moves it to where it goes on. If this is not the
-        // handler but something that it has begun, nobody else would look.
+        call.promote_to_task(record);
+        // The driver sees the promotion when the handler yields, and moves it to a task. Woken explicitly, because this
+        // may run in a task that the handler spawned.
         call.outbox.wake();
         tokio::task::yield_now().await;
         Ok(())
     }
 
-    /// Says whether the call runs as a task.
+    /// Returns whether the call runs as a task.
     pub fn is_task(&self) -> bool {
         self.call.task().is_some()
     }

@@ -1,7 +1,7 @@
-//! Testing a server in memory: a client by hand, on every transport and in every revision.
+//! In-memory testing of servers: a test client for every transport and revision.
 //!
-//! [`Peer`] is a client that a test plays. It joins a server without a socket, writes down every message, and fails
-//! with the whole exchange when something is not as expected.
+//! [`Peer`] is a client under control of the test. It connects without a socket, records every message, and prints the
+//! transcript when an expectation fails.
 //!
 //! ```
 //! use serde_json::json;
@@ -20,56 +20,52 @@
 //! # }
 //! ```
 //!
-//! - [`Peer`] and [`Connect`]: who the client is, what it says, and how it answers questions.
-//! - [`edges`]: every transport in every revision it has, so that one test runs on all of them.
-//! - [`http()`]: one level below, requests and responses of HTTP without a socket.
-//! - [`every_way`]: one tool call, as a call and as a task, in the old ways and the new ones; all must give the same.
-//! - [`Effects`] and [`Changes`]: what handlers did, and what clients would be told of it.
+//! - [`Peer`] and [`PeerBuilder`]: the client, its capabilities, and its responses to client requests.
+//! - [`all_combinations`]: every transport with each of its revisions, to run one test on all of them.
+//! - [`http()`]: one level below, HTTP requests and responses without a socket.
+//! - [`every_way()`]: one tool call as a call and as a task, in both eras, which must all have the same result.
+//! - [`SideEffects`] and [`ChangeRecorder`]: what handlers did, and which changes were published.
 //!
 //! # Time
 //!
-//! Write `#[tokio::test(start_paused = true)]` (tokio's feature `test-util`): time then stands still while anything
-//! runs and leaps ahead when everything waits, so that a tool that sleeps for a minute is tested at once, and so is a
-//! message that never comes. Without it everything works too, in real time.
+//! Use `#[tokio::test(start_paused = true)]` (tokio's feature `test-util`): time then advances only when everything
+//! waits, so tests of sleeps and timeouts finish immediately. Without it tests run in real time.
 
-mod answer;
-mod changes;
-mod connect;
-mod edge;
-mod effects;
 mod every_way;
 mod http_client;
+mod matrix;
 mod peer;
+mod peer_builder;
+mod recorders;
 mod recording;
-mod wire;
-
-pub use answer::Answer;
-pub use changes::Changes;
-pub use connect::Connect;
-pub use edge::{Edge, Transport, edges};
-pub use effects::Effects;
-pub use every_way::{Trace, Trial, every_way};
-pub use http_client::{Events, HttpClient, HttpResponse, http};
-pub use peer::{Peer, Question};
-pub use recording::{Direction, Message};
+mod response;
+mod transport;
 
 use std::time::Duration;
 
+pub use every_way::{CallTrace, ToolCase, every_way};
+pub use http_client::{TestEventStream, TestHttpClient, TestHttpResponse, http};
+pub use matrix::{Combination, TransportKind, all_combinations};
+pub use peer::{ClientRequest, Peer};
+pub use peer_builder::PeerBuilder;
+pub use recorders::{ChangeRecorder, SideEffects};
+pub use recording::{MessageDirection, RecordedMessage};
+pub use response::PeerResponse;
 use serde_json::{Value, json};
 
-/// How long a test waits for anything, unless it says otherwise.
-const PATIENCE: Duration = Duration::from_secs(100);
+/// Default timeout of expectations.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(100);
 
-/// How long it has to be silent to count as silence.
-const SILENCE: Duration = Duration::from_secs(1);
+/// Time without a message that counts as no message.
+const QUIET_PERIOD: Duration = Duration::from_secs(1);
 
-/// Rounds after which a call that asks again and again is given up.
-const MOST_ROUNDS: usize = 32;
+/// Maximum number of round trips of a call.
+const MAX_ROUND_TRIPS: usize = 32;
 
-/// Whoever answers questions in place of a client: method and parameters in, the result back.
-type Player = Box<dyn FnMut(&str, &Value) -> Value + Send>;
+/// Responds to client requests: takes the method and parameters, returns the result.
+type Responder = Box<dyn FnMut(&str, &Value) -> Value + Send>;
 
-/// What a client says it can do if it can be asked anything.
-fn anything() -> Value {
+/// Capabilities that allow every client request.
+fn all_capabilities() -> Value {
     json!({ "elicitation": { "form": {}, "url": {} }, "sampling": { "tools": {} }, "roots": {} })
 }

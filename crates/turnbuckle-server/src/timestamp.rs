@@ -1,8 +1,8 @@
-//! Times as text.
+//! Timestamps.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// A time in UTC to the millisecond, as logs and the protocol write it.
+/// Formats a time in UTC with milliseconds.
 pub(crate) fn rfc3339(time: SystemTime) -> String {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     let (days, second) = (since.as_secs() / 86_400, since.as_secs() % 86_400);
@@ -16,7 +16,7 @@ pub(crate) fn rfc3339(time: SystemTime) -> String {
     )
 }
 
-/// The date that lies so many days after 1 January 1970.
+/// Returns the date that is `days` days after 1970-01-01.
 fn civil(mut days: u64) -> (u64, u64, u64) {
     let is_leap = |year: u64| {
         year.is_multiple_of(400) || (year.is_multiple_of(4) && !year.is_multiple_of(100))
@@ -42,10 +42,15 @@ fn civil(mut days: u64) -> (u64, u64, u64) {
     (year, month, days + 1)
 }
 
+/// Returns the time since the Unix epoch.
+pub(crate) fn unix_time() -> Duration {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     #[test]

@@ -2,39 +2,36 @@
 
 mod error;
 mod handler;
-mod output;
+mod result;
 
 use std::sync::{Arc, OnceLock};
 
+pub use error::ToolError;
+pub(crate) use error::ToolErrorKind;
+pub(crate) use handler::InvokeTool;
+pub use handler::{BlockingHandler, ToolHandler};
+pub use result::{IntoToolResult, ToolResult};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use turnbuckle_protocol::{
     codec::headers::{self, PARAM_PREFIX},
     types::{
-        CallToolResult, Icon, TaskSupport, Tool as Definition, ToolAnnotations, ToolExecution,
+        CallToolResult, Icon, TaskSupport, Tool as ToolDefinition, ToolAnnotations, ToolExecution,
     },
 };
 
-pub use error::ToolError;
-pub(crate) use error::ToolErrorKind;
-pub use handler::{BlockingHandler, ToolHandler};
-pub use output::{IntoOutput, Output};
-
-pub(crate) use handler::Invoke;
-
 use crate::{
     Server,
-    catalog::Listed,
+    catalog::CatalogEntry,
     context::Context,
-    lifecycle::{Rules, TaskDesign},
-    schema::{self, InputSchema},
-    scopes::Needs,
-    validate::Validator,
+    lifecycle::{RevisionRules, TaskModel},
+    schema::{self, InputSchema, SchemaValidator},
+    scopes::RequiredScopes,
     visibility::Visibility,
 };
 
-/// A function that a model may call, with what the model is told about it.
+/// A function that a model may call, with its definition.
 ///
 /// ```
 /// use schemars::JsonSchema;
@@ -43,7 +40,7 @@ use crate::{
 ///
 /// #[derive(Deserialize, JsonSchema)]
 /// struct Greet {
-///     /// Whom to greet.
+///     /// The name to greet.
 ///     name: String,
 /// }
 ///
@@ -55,52 +52,51 @@ use crate::{
 /// ```
 #[derive(Clone)]
 pub struct Tool {
-    pub(crate) definition: Definition,
-    pub(crate) invoke: Arc<dyn Invoke>,
-    pub(crate) param_headers: Vec<MirroredParam>,
-    /// Made by the first call that may have rounds: a start has better things to do.
+    pub(crate) definition: ToolDefinition,
+    pub(crate) invoke: Arc<dyn InvokeTool>,
+    pub(crate) param_headers: Vec<ToolParamHeader>,
+    /// Computed by the first call that may have round trips, to keep startup fast.
     fingerprint: OnceLock<[u8; 16]>,
     pub(crate) visibility: Visibility,
-    pub(crate) needs: Needs,
-    /// Checks structured output against the schema that is declared for it.
-    promise: Option<Validator>,
-    /// Whether a call may or must become a task.
+    pub(crate) required_scopes: RequiredScopes,
+    /// Validates structured output.
+    output_validator: Option<SchemaValidator>,
+    /// The task support of calls: forbidden, optional or required.
     pub(crate) task: TaskSupport,
-    /// Whether the author said that no call may, rather than nothing.
+    /// True if the author disallowed tasks, as opposed to the default.
     pub(crate) forbids_tasks: bool,
-    /// Whether the handler says itself when it becomes one.
-    pub(crate) asks_first: bool,
+    /// True if the handler decides when the call becomes a task.
+    pub(crate) task_after_input: bool,
 }
 
 impl Tool {
-    /// Makes a tool of an async function.
+    /// Creates a tool from an async function.
     ///
-    /// The function takes its arguments, a [`Context`], both or nothing, and returns a `Result`. Input schema and
-    /// output schema come from its types. A string becomes text; anything else that has a schema becomes structured
-    /// output and its text form; [`Output`] is for content blocks.
+    /// The function takes its arguments, a [`Context`], both or neither, and returns a `Result`. The input and output
+    /// schemas come from its types. A string becomes text; any other type with a schema becomes structured output and
+    /// its text form; use [`ToolResult`] for content blocks.
     ///
-    /// Arguments that do not fit give the model a result that names the place and what was expected there. What types
-    /// cannot say (`#[schemars(range(..), length(..), regex(..))]` and the like) is listed; the feature `validation`
-    /// enforces it too.
+    /// For invalid arguments the model gets a result with the location and the expected type. Constraints beyond types
+    /// (`#[schemars(range(..), length(..), regex(..))]` and the like) are listed; the feature `validation` also
+    /// enforces them.
     ///
     /// # Panics
     ///
-    /// If the name is empty or longer than 128 characters, has a character other than letters, digits, `_`, `-` and
-    /// `.`, or if the arguments are not described by an object schema: mistakes that the first start shows.
+    /// If the name is empty or longer than 128 characters, contains a character other than letters, digits, `_`, `-`
+    /// and `.`, or if the arguments are not described by an object schema.
     ///
-    /// With the feature `validation` also if a schema is none, refers to something outside itself, has a pattern that
-    /// cannot be matched in linear time (one with look-around or back-references), or leads back to itself without
-    /// going any deeper.
+    /// With the feature `validation` also if a schema is invalid, refers to an external schema, has a pattern that
+    /// cannot be matched in linear time (with look-around or back-references), or is infinitely recursive.
     pub fn new<M>(name: impl Into<String>, handler: impl ToolHandler<M>) -> Self {
         let input = handler.input_schema();
         let output = handler.output_schema();
         Self::assemble(name.into(), input, output, handler.invoke())
     }
 
-    /// Makes a tool of a synchronous function, which runs on the pool of blocking threads.
+    /// Creates a tool from a synchronous function, which runs on the pool of blocking threads.
     ///
-    /// For work that computes or waits without yielding; it delays no other caller. A cancelled call frees its caller
-    /// at once; the function itself runs to its end.
+    /// For work that computes or blocks; it does not delay other calls. If the call is cancelled, the function still
+    /// runs to completion.
     ///
     /// # Panics
     ///
@@ -111,11 +107,11 @@ impl Tool {
         Self::assemble(name.into(), input, output, handler.invoke())
     }
 
-    /// Makes a tool with a JSON Schema of your own; the arguments arrive as you declare them, often as a JSON object.
+    /// Creates a tool with a custom JSON Schema. The arguments are deserialized into `A`, often a JSON object.
     ///
-    /// The schema is listed as it is given. With the feature `validation` it is enforced: the handler sees only arguments
-    /// that fit (JSON Schema 2020-12 unless `$schema` says otherwise; formats are asserted; nothing is ever fetched).
-    /// **Without that feature nothing checks arguments against it**, except reading them into `A`.
+    /// The schema is listed unchanged. With the feature `validation` it is enforced (JSON Schema 2020-12 unless
+    /// `$schema` specifies another; formats are checked; nothing is fetched). **Without that feature arguments are not
+    /// checked against it**, except by deserialization.
     ///
     /// # Panics
     ///
@@ -125,15 +121,15 @@ impl Tool {
         A: DeserializeOwned + Send + 'static,
         F: Fn(A, Context) -> Fut + Clone + Send + Sync + 'static,
         Fut: Future<Output = Result<T, E>> + Send + 'static,
-        T: IntoOutput,
+        T: IntoToolResult,
         E: Into<ToolError>,
     {
         let Value::Object(input) = input_schema else {
-            panic!("an input schema is a JSON object")
+            panic!("the input schema must be a JSON object")
         };
         Self::assemble(
             name.into(),
-            InputSchema::by_hand(input),
+            InputSchema::from_value(input),
             T::output_schema(),
             handler::raw(handler),
         )
@@ -143,56 +139,56 @@ impl Tool {
         name: String,
         input: InputSchema,
         output: Option<Map<String, Value>>,
-        mut invoke: Arc<dyn Invoke>,
+        mut invoke: Arc<dyn InvokeTool>,
     ) -> Self {
         let InputSchema {
             listed: mut input,
-            asks_more,
+            needs_validation,
         } = input;
         assert!(
-            is_name(&name),
-            "`{name}` is no tool name: 1 to 128 letters, digits, `_`, `-` or `.`"
+            is_valid_name(&name),
+            "`{name}` is not a valid tool name: expected 1 to 128 letters, digits, `_`, `-` or `.`"
         );
         schema::require_object(&mut input, &name);
-        if asks_more && let Some(validator) = compile("input", &name, &input) {
-            invoke = handler::checked(validator, invoke);
+        if needs_validation && let Some(validator) = compile("input", &name, &input) {
+            invoke = handler::with_validation(validator, invoke);
         }
-        let marks = headers::marks(&Value::Object(input.clone())).unwrap_or_else(|error| {
-            panic!("the input schema of `{name}` marks a header wrongly: {error}")
+        let marks = headers::param_headers(&Value::Object(input.clone())).unwrap_or_else(|error| {
+            panic!("the input schema of `{name}` has an invalid `x-mcp-header`: {error}")
         });
-        let param_headers = marks.into_iter().map(MirroredParam::from).collect();
+        let param_headers = marks.into_iter().map(ToolParamHeader::from).collect();
         let tool = Self {
-            definition: Definition::new(name, input),
+            definition: ToolDefinition::new(name, input),
             invoke,
             param_headers,
             fingerprint: OnceLock::new(),
             visibility: Visibility::default(),
-            needs: Needs::default(),
-            promise: None,
+            required_scopes: RequiredScopes::default(),
+            output_validator: None,
             task: TaskSupport::Forbidden,
             forbids_tasks: false,
-            asks_first: false,
+            task_after_input: false,
         };
         match output {
-            Some(schema) => tool.promise(schema),
+            Some(schema) => tool.with_output_schema(schema),
             None => tool,
         }
     }
 
-    fn promise(mut self, schema: Map<String, Value>) -> Self {
-        self.promise = compile("output", self.name(), &schema);
+    fn with_output_schema(mut self, schema: Map<String, Value>) -> Self {
+        self.output_validator = compile("output", self.name(), &schema);
         self.definition.output_schema = Some(schema);
         self
     }
 
-    /// Says what the tool does: the model reads this.
+    /// Sets the description for the model.
     #[must_use]
     pub fn description(mut self, description: impl Into<String>) -> Self {
         self.definition.description = Some(description.into());
         self
     }
 
-    /// Gives the tool a name for people.
+    /// Sets the display name.
     #[must_use]
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.definition.title = Some(title.into());
@@ -206,57 +202,57 @@ impl Tool {
         self
     }
 
-    /// Declares an output schema of your own, for a handler that returns [`Output`].
+    /// Sets a custom output schema, for a handler that returns [`ToolResult`].
     ///
-    /// [`Server::validate_output`](crate::Server::validate_output) says when results are checked against it.
+    /// See [`Server::validate_output`](crate::Server::validate_output) for when results are validated.
     ///
     /// # Panics
     ///
-    /// If it is not a JSON object; with the feature `validation` also as [`Tool::new`] says of schemas.
+    /// If it is not a JSON object; with the feature `validation` also as in [`Tool::new`].
     #[must_use]
     pub fn output_schema(self, schema: Value) -> Self {
         let Value::Object(schema) = schema else {
-            panic!("an output schema is a JSON object")
+            panic!("the output schema must be a JSON object")
         };
-        self.promise(schema)
+        self.with_output_schema(schema)
     }
 
-    /// Hints that the tool changes nothing.
+    /// Sets `readOnlyHint`: the tool changes nothing.
     #[must_use]
     pub fn read_only(self) -> Self {
         self.annotate(|hints| hints.read_only_hint = Some(true))
     }
 
-    /// Hints whether the tool may destroy something or only adds.
+    /// Sets `destructiveHint`: whether the tool may delete or overwrite.
     #[must_use]
     pub fn destructive(self, destructive: bool) -> Self {
         self.annotate(|hints| hints.destructive_hint = Some(destructive))
     }
 
-    /// Hints that calling it again with the same arguments changes nothing more.
+    /// Sets `idempotentHint`: repeating a call changes nothing more.
     #[must_use]
     pub fn idempotent(self) -> Self {
         self.annotate(|hints| hints.idempotent_hint = Some(true))
     }
 
-    /// Hints whether the tool reaches beyond this server's own world.
+    /// Sets `openWorldHint`: whether the tool interacts with external systems.
     #[must_use]
     pub fn open_world(self, open: bool) -> Self {
         self.annotate(|hints| hints.open_world_hint = Some(open))
     }
 
-    /// Adds to the tool's `_meta`.
+    /// Sets the tool's `_meta`.
     #[must_use]
     pub fn meta(mut self, meta: turnbuckle_protocol::Meta) -> Self {
         self.definition.meta = meta;
         self
     }
 
-    /// Says whether a call may or must become a task, which is answered later.
+    /// Sets whether calls may or must run as tasks, with results delivered later.
     ///
-    /// The handler is the same: as a task it runs on while the client looks in on it now and then, its questions wait
-    /// for the client, and its result is kept for a while. `Optional` makes a task of every call whose client wants
-    /// one or can use one; all others are answered as usual. `Required` refuses the others.
+    /// The handler is the same: as a task it runs while the client polls, its client requests wait for the client, and
+    /// its result is stored for a while. With `Optional`, a call becomes a task if the client requests or supports
+    /// tasks; with `Required`, other calls are rejected.
     #[must_use]
     pub fn task(mut self, support: TaskSupport) -> Self {
         self.task = support;
@@ -264,16 +260,16 @@ impl Tool {
         self
     }
 
-    /// Says that the tool asks something before it becomes a task, by
-    /// [`Context::into_task`](crate::Context::into_task), where the client leaves that to the server.
+    /// Lets the handler send client requests before it becomes a task, by
+    /// [`Context::into_task`](crate::Context::into_task), in revisions where the server decides.
     ///
-    /// A tool that says nothing else about tasks may then become one.
+    /// Allows tasks, if [`task`](Self::task) was not called.
     #[must_use]
-    pub fn asks_first(mut self) -> Self {
+    pub fn task_after_input(mut self) -> Self {
         if self.task == TaskSupport::Forbidden && !self.forbids_tasks {
             self.task = TaskSupport::Optional;
         }
-        self.asks_first = true;
+        self.task_after_input = true;
         self
     }
 
@@ -282,14 +278,14 @@ impl Tool {
         &self.definition.name
     }
 
-    /// The same tool under another name.
+    /// Returns the tool under another name.
     pub(crate) fn renamed(mut self, name: String) -> Self {
         self.fingerprint = OnceLock::new();
         self.definition.name = name;
         self
     }
 
-    /// What must stay the same for a half-finished call to go on: a changed tool starts over.
+    /// Identifies the tool for open round trips: if it has changed, the call starts over.
     pub(crate) fn fingerprint(&self) -> [u8; 16] {
         *self.fingerprint.get_or_init(|| {
             let input = serde_json::to_vec(&self.definition.input_schema).unwrap_or_default();
@@ -298,28 +294,28 @@ impl Tool {
                 .chain_update([0])
                 .chain_update(input)
                 .finalize();
-            let mut short = [0; 16];
-            short.copy_from_slice(&hash[..16]);
-            short
+            let mut fingerprint = [0; 16];
+            fingerprint.copy_from_slice(&hash[..16]);
+            fingerprint
         })
     }
 
-    /// Why a result is not what the output schema promises, if anyone wants to know.
-    pub(crate) fn broken_promise(
+    /// Validates a result against the output schema. Returns the violation, if validation is enabled.
+    pub(crate) fn validate_output(
         &self,
         result: &CallToolResult,
         server: &Server,
     ) -> Option<String> {
-        let promise = self.promise.as_ref()?;
-        // A debug build is where the author of a tool finds out.
-        let wanted = cfg!(debug_assertions) || server.validates_output();
-        if !wanted || result.is_error == Some(true) {
+        let validator = self.output_validator.as_ref()?;
+        // Debug builds always validate, for the tool's author.
+        let is_enabled = cfg!(debug_assertions) || server.validates_output();
+        if !is_enabled || result.is_error == Some(true) {
             return None;
         }
         match &result.structured_content {
-            Some(value) => promise.check_value("structuredContent", value).err(),
-            // A handler that returns an `Option` promises nothing or something, and returned nothing.
-            None => promise
+            Some(value) => validator.check_value("structuredContent", value).err(),
+            // `None` of an `Option` handler is valid if the schema allows null.
+            None => validator
                 .check_value("structuredContent", &Value::Null)
                 .err()
                 .map(|_| "`structuredContent` is missing".to_owned()),
@@ -334,36 +330,36 @@ impl Tool {
 
 /// An argument that HTTP clients repeat in a header.
 #[derive(Clone, Debug)]
-pub(crate) struct MirroredParam {
-    /// In lower case, as header maps look it up.
+pub(crate) struct ToolParamHeader {
+    /// In lower case, for header lookup.
     pub(crate) header: String,
     pub(crate) path: Vec<String>,
 }
 
-impl From<headers::Mark> for MirroredParam {
-    fn from(mark: headers::Mark) -> Self {
+impl From<headers::ParamHeader> for ToolParamHeader {
+    fn from(param_header: headers::ParamHeader) -> Self {
         Self {
-            header: format!("{PARAM_PREFIX}{}", mark.header).to_ascii_lowercase(),
-            path: mark.path,
+            header: format!("{PARAM_PREFIX}{}", param_header.header).to_ascii_lowercase(),
+            path: param_header.path,
         }
     }
 }
 
-/// Compiles a schema that the author of a tool wrote, in types or by hand.
-fn compile(what: &str, tool: &str, schema: &Map<String, Value>) -> Option<Validator> {
-    Validator::new(schema)
+/// Compiles the schema of a tool.
+fn compile(what: &str, tool: &str, schema: &Map<String, Value>) -> Option<SchemaValidator> {
+    SchemaValidator::new(schema)
         .unwrap_or_else(|error| panic!("the {what} schema of `{tool}` cannot be enforced: {error}"))
 }
 
-/// Says whether a tool may be called this.
-pub(crate) fn is_name(name: &str) -> bool {
+/// Returns whether the name is a valid tool name.
+pub(crate) fn is_valid_name(name: &str) -> bool {
     (1..=128).contains(&name.len())
         && name
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte))
 }
 
-impl Listed for Tool {
+impl CatalogEntry for Tool {
     const MEMBER: &'static str = "tools";
 
     fn key(&self) -> &str {
@@ -374,9 +370,9 @@ impl Listed for Tool {
         &self.visibility
     }
 
-    fn write(&self, rules: &Rules, out: &mut Vec<u8>) {
+    fn write(&self, rules: &RevisionRules, out: &mut Vec<u8>) {
         let mut definition = self.definition.clone();
-        if rules.tasks == TaskDesign::Asked && self.task != TaskSupport::Forbidden {
+        if rules.tasks == TaskModel::ClientRequested && self.task != TaskSupport::Forbidden {
             definition.execution = Some(ToolExecution::default().task_support(self.task));
         }
         rules.write(&mut definition, out);

@@ -1,6 +1,6 @@
-//! Who may see what is offered.
+//! Visibility of tools, prompts and resources.
 //!
-//! Hidden means unreachable: lists leave it out, and asking for it is answered as if it were not there.
+//! Hidden items are unreachable: lists omit them, and requests for them are answered as if they did not exist.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -11,7 +11,7 @@ use turnbuckle_protocol::Principal;
 
 use crate::{Prompt, Resource, ResourceTemplate, Tool, incident};
 
-/// Everyone may see it, or those of whom a function says so.
+/// Public, or restricted by a predicate.
 #[derive(Clone, Default)]
 pub(crate) struct Visibility {
     predicate: Option<Arc<Predicate>>,
@@ -20,29 +20,32 @@ pub(crate) struct Visibility {
 type Predicate = dyn Fn(Option<&Principal>) -> bool + Send + Sync;
 
 impl Visibility {
-    /// For everyone.
+    /// Public.
     pub(crate) const OPEN: Self = Self { predicate: None };
 
-    /// Says whether everyone may see it.
+    /// Returns whether every caller may see the item.
     pub(crate) fn is_open(&self) -> bool {
         self.predicate.is_none()
     }
 
-    /// Says whether this caller may see it.
+    /// Returns whether the caller may see the item.
     pub(crate) fn allows(&self, principal: Option<&Principal>) -> bool {
         match &self.predicate {
             None => true,
             Some(predicate) => catch_unwind(AssertUnwindSafe(|| predicate(principal)))
-                // Whoever cannot be judged is not let in.
+                // If the predicate panics, access is denied.
                 .unwrap_or_else(|panic| {
-                    incident::panicked(&*panic);
+                    incident::report_panic(&*panic);
                     false
                 }),
         }
     }
 
-    /// Shows it only to those whom `predicate` lets pass, as everything before it did.
-    fn narrow(&mut self, predicate: impl Fn(Option<&Principal>) -> bool + Send + Sync + 'static) {
+    /// Adds a predicate. All predicates must agree.
+    fn intersect(
+        &mut self,
+        predicate: impl Fn(Option<&Principal>) -> bool + Send + Sync + 'static,
+    ) {
         self.predicate = Some(match self.predicate.take() {
             None => Arc::new(predicate),
             Some(earlier) => Arc::new(move |principal| earlier(principal) && predicate(principal)),
@@ -51,11 +54,10 @@ impl Visibility {
 }
 
 impl Tool {
-    /// Offers the tool only to callers of whom `predicate` says so; for all others it does not exist.
+    /// Restricts the tool to callers that match `predicate`. For others it does not exist.
     ///
-    /// It sees who is asking, as far as the transport could tell, and nothing else of the request: what a caller may
-    /// see is the same each time it looks. Said twice, both must agree. A list with such items is sent with a private
-    /// cache scope.
+    /// The predicate gets the authenticated caller, if known, and nothing else of the request, so the visibility is
+    /// stable per caller. Repeated calls must all agree. Lists with such items have a private cache scope.
     ///
     /// ```
     /// use turnbuckle_server::{Tool, ToolError};
@@ -68,13 +70,13 @@ impl Tool {
         mut self,
         predicate: impl Fn(Option<&Principal>) -> bool + Send + Sync + 'static,
     ) -> Self {
-        self.visibility.narrow(predicate);
+        self.visibility.intersect(predicate);
         self
     }
 }
 
 impl Prompt {
-    /// Offers the prompt only to callers of whom `predicate` says so, as [`Tool::visible_to`] does with tools.
+    /// Restricts the prompt to callers that match `predicate`; see [`Tool::visible_to`].
     ///
     /// ```
     /// use turnbuckle_server::{Prompt, RequestError};
@@ -87,16 +89,16 @@ impl Prompt {
         mut self,
         predicate: impl Fn(Option<&Principal>) -> bool + Send + Sync + 'static,
     ) -> Self {
-        self.visibility.narrow(predicate);
+        self.visibility.intersect(predicate);
         self
     }
 }
 
 impl Resource {
-    /// Offers the resource only to callers of whom `predicate` says so, as [`Tool::visible_to`] does with tools.
+    /// Restricts the resource to callers that match `predicate`; see [`Tool::visible_to`].
     ///
-    /// Nobody else can subscribe to it or hears of its updates. A template that describes the same URI is another way
-    /// to read it, with a predicate of its own; it lets nobody hear of updates who may not see the resource.
+    /// Other callers cannot subscribe to it or receive its updates. A template that matches the same URI can still read
+    /// it, under its own predicate, but does not deliver updates.
     ///
     /// ```
     /// use turnbuckle_server::Resource;
@@ -109,13 +111,13 @@ impl Resource {
         mut self,
         predicate: impl Fn(Option<&Principal>) -> bool + Send + Sync + 'static,
     ) -> Self {
-        self.visibility.narrow(predicate);
+        self.visibility.intersect(predicate);
         self
     }
 }
 
 impl ResourceTemplate {
-    /// Offers these resources only to callers of whom `predicate` says so, as [`Resource::visible_to`] does with one.
+    /// Restricts these resources to callers that match `predicate`; see [`Resource::visible_to`].
     ///
     /// ```
     /// # use std::collections::BTreeMap;
@@ -133,7 +135,7 @@ impl ResourceTemplate {
         mut self,
         predicate: impl Fn(Option<&Principal>) -> bool + Send + Sync + 'static,
     ) -> Self {
-        self.visibility.narrow(predicate);
+        self.visibility.intersect(predicate);
         self
     }
 }

@@ -1,105 +1,111 @@
-//! "Something changed", told to everyone who listens.
+//! Publishes server changes to all subscribers.
 
-use std::future::poll_fn;
-use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::{
+    future::poll_fn,
+    sync::Arc,
+    task::{Context, Poll},
+};
 
-use tokio::sync::broadcast::Receiver;
-use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::broadcast::{Receiver, error::RecvError};
 
 use crate::{BoxFuture, TaskRecord};
 
-/// Tells every listener, wherever it runs, what changed.
-pub trait Bus: Send + Sync {
-    /// Tells everyone who listens now; never waits for a slow listener.
-    fn publish(&self, change: Change);
+/// Publishes changes to every subscriber, in this process and in others that share the store.
+pub trait ChangeBus: Send + Sync {
+    /// Sends a change to all current subscribers. Never waits for a slow subscriber.
+    fn publish(&self, change: ServerChange);
 
-    /// Listens to everything published from now on.
-    fn subscribe(&self) -> Subscription;
+    /// Subscribes to every change published from now on.
+    fn subscribe(&self) -> BusSubscription;
 }
 
-/// Something that clients may want to hear of.
+/// A change that clients can subscribe to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Change {
-    /// The list of tools is another one.
+pub enum ServerChange {
+    /// The list of tools changed.
     ToolsChanged,
-    /// The list of prompts is another one.
+    /// The list of prompts changed.
     PromptsChanged,
-    /// The list of resources is another one.
+    /// The list of resources changed.
     ResourcesChanged,
-    /// The content of a resource is another one.
+    /// The contents of a resource changed.
     ResourceUpdated {
-        /// Which resource.
+        /// The URI of the resource.
         uri: Arc<str>,
     },
-    /// A task has changed.
+    /// A task changed.
     Task {
-        /// As it is now.
+        /// The current record of the task.
         task: Arc<TaskRecord>,
     },
-    /// A visit to a URL that a client was asked for is over.
+    /// A URL elicitation completed.
     ElicitationCompleted {
-        /// Which visit.
+        /// The id of the elicitation.
         id: Arc<str>,
     },
 }
 
-/// A listener was too slow and missed this many changes; it listens on from here.
+/// A subscriber was too slow and missed changes. The next call returns the oldest change that is still available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("missed {missed} changes")]
-pub struct Lagged {
-    /// How many changes it missed.
+pub struct SubscriberLagged {
+    /// The number of missed changes.
     pub missed: u64,
 }
 
-/// One listener's view of the bus.
+/// A subscription to a [`ChangeBus`].
 ///
-/// A bus that is gone says nothing more: its subscriptions stay silent, they do not end.
-pub struct Subscription {
-    state: State,
+/// After the bus is dropped, a subscription stays pending; it does not end.
+pub struct BusSubscription {
+    state: SubscriptionState,
 }
 
-enum State {
-    /// Nothing is being waited for.
-    Idle(Receiver<Change>),
-    /// The receiver is inside a future that knows whom to wake, and comes back with its result.
-    Waiting(BoxFuture<'static, (Result<Change, RecvError>, Receiver<Change>)>),
-    /// The bus is gone.
+enum SubscriptionState {
+    /// No receive is in progress.
+    Idle(Receiver<ServerChange>),
+    /// The receiver is inside a future that has registered the waker and returns it with the result.
+    Waiting(BoxFuture<'static, (Result<ServerChange, RecvError>, Receiver<ServerChange>)>),
+    /// The bus was dropped.
     Closed,
 }
 
-impl Subscription {
-    /// Listens with `receiver`, which a store feeds from wherever its changes come.
-    pub fn new(receiver: Receiver<Change>) -> Self {
+impl BusSubscription {
+    /// Creates a subscription from `receiver`, which the store feeds with its changes.
+    pub fn new(receiver: Receiver<ServerChange>) -> Self {
         Self {
-            state: State::Idle(receiver),
+            state: SubscriptionState::Idle(receiver),
         }
     }
 
-    /// Waits for the next change. Dropping the future loses nothing.
-    pub async fn next(&mut self) -> Result<Change, Lagged> {
+    /// Waits for the next change. Cancel-safe: dropping the future loses no change.
+    pub async fn next(&mut self) -> Result<ServerChange, SubscriberLagged> {
         poll_fn(|cx| self.poll_next(cx)).await
     }
 
-    /// Returns the next change, or sees to it that `cx` is woken when there is one.
-    pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Change, Lagged>> {
+    /// Polls for the next change and registers the waker of `cx` if none is available.
+    pub fn poll_next(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<ServerChange, SubscriberLagged>> {
         loop {
-            match std::mem::replace(&mut self.state, State::Closed) {
-                State::Closed => return Poll::Pending,
-                State::Idle(receiver) => self.state = State::Waiting(wait(receiver)),
-                State::Waiting(mut waiting) => {
+            match std::mem::replace(&mut self.state, SubscriptionState::Closed) {
+                SubscriptionState::Closed => return Poll::Pending,
+                SubscriptionState::Idle(receiver) => {
+                    self.state = SubscriptionState::Waiting(wait(receiver))
+                }
+                SubscriptionState::Waiting(mut waiting) => {
                     let Poll::Ready((result, receiver)) = waiting.as_mut().poll(cx) else {
-                        self.state = State::Waiting(waiting);
+                        self.state = SubscriptionState::Waiting(waiting);
                         return Poll::Pending;
                     };
-                    self.state = State::Idle(receiver);
+                    self.state = SubscriptionState::Idle(receiver);
                     match result {
                         Ok(change) => return Poll::Ready(Ok(change)),
                         Err(RecvError::Lagged(missed)) => {
-                            return Poll::Ready(Err(Lagged { missed }));
+                            return Poll::Ready(Err(SubscriberLagged { missed }));
                         }
-                        Err(RecvError::Closed) => self.state = State::Closed,
+                        Err(RecvError::Closed) => self.state = SubscriptionState::Closed,
                     }
                 }
             }
@@ -108,14 +114,14 @@ impl Subscription {
 }
 
 fn wait(
-    mut receiver: Receiver<Change>,
-) -> BoxFuture<'static, (Result<Change, RecvError>, Receiver<Change>)> {
+    mut receiver: Receiver<ServerChange>,
+) -> BoxFuture<'static, (Result<ServerChange, RecvError>, Receiver<ServerChange>)> {
     Box::pin(async move { (receiver.recv().await, receiver) })
 }
 
-impl std::fmt::Debug for Subscription {
+impl std::fmt::Debug for BusSubscription {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Subscription").finish_non_exhaustive()
+        f.debug_struct("BusSubscription").finish_non_exhaustive()
     }
 }
 

@@ -1,49 +1,49 @@
-//! Why a store refused.
+//! Errors of a store.
 
 use std::error::Error;
 
-/// Why a store did not do what it was asked.
+/// The reason why a store operation failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// The store as a whole holds as much as it may; trying again later can help.
+    /// The store is full. A later retry can succeed.
     #[error("no room for another {what}")]
     Full {
-        /// What found no room.
+        /// The kind of entry that did not fit.
         what: &'static str,
     },
-    /// One caller holds as many of these as it may; letting go of one helps.
+    /// One caller has reached its limit. Removing an entry of that caller helps.
     #[error("more than {limit} {what}")]
     TooMany {
-        /// What there are too many of.
+        /// The kind of entry.
         what: &'static str,
-        /// How many there may be.
+        /// The maximum number.
         limit: usize,
     },
-    /// One item is larger than any may be.
+    /// A single entry is too large.
     #[error("{what} of more than {limit} bytes")]
     TooLarge {
-        /// What is too large.
+        /// The kind of entry.
         what: &'static str,
-        /// How many bytes it may have.
+        /// The maximum size in bytes.
         limit: usize,
     },
-    /// What the call refers to was dropped, or never existed.
-    #[error("the {what} is gone")]
+    /// The entry does not exist or was removed.
+    #[error("the {what} no longer exists")]
     Gone {
-        /// What is gone.
+        /// The kind of entry.
         what: &'static str,
     },
-    /// The place where state is kept cannot be reached.
+    /// The storage backend cannot be reached.
     #[error("the store is unavailable")]
     Unavailable {
-        /// What happened underneath.
+        /// The underlying error.
         source: Box<dyn Error + Send + Sync>,
     },
 }
 
 impl StoreError {
-    /// Wraps what happened underneath.
+    /// Wraps an error of the storage backend.
     pub fn unavailable(source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self::Unavailable {
             source: source.into(),

@@ -1,30 +1,28 @@
-//! The log behind `Last-Event-ID`.
+//! The event log behind `Last-Event-ID`.
 
-use std::fmt;
-use std::future::poll_fn;
-use std::ops::Deref;
-use std::str::FromStr;
-use std::task::Poll;
+use std::{fmt, future::poll_fn, ops::Deref, str::FromStr, task::Poll};
 
 use bytes::Bytes;
 
 use crate::{BoxFuture, SessionId, StoreError};
 
-/// What was sent on the streams of a session, so that a client can resume one.
+/// Stores the events sent on the streams of a session, so that a client can resume a stream.
 ///
-/// Everything is looked up inside one session: the id of another session's event is unknown here.
-/// The log is bounded and forgets the oldest events first; a resumption that would skip some says so
-/// in [`Replay::lost`]. The newest event of a stream is forgotten only when all streams together have
-/// too much.
-pub trait Events: Send + Sync {
-    /// Begins a stream.
-    fn open<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<StreamId, StoreError>>;
+/// Every lookup is limited to one session: the event id of another session is unknown. The log is bounded and removes
+/// the oldest events first; [`EventReplay::lost`] reports that a resumed stream has a gap. The newest event of a
+/// stream is removed only when the total limit of all streams is exceeded.
+pub trait EventStore: Send + Sync {
+    /// Opens a stream.
+    fn open_stream<'a>(
+        &'a self,
+        session: &'a SessionId,
+    ) -> BoxFuture<'a, Result<StreamId, StoreError>>;
 
-    /// Adds an event at the end of a stream and returns its id.
+    /// Appends an event to a stream and returns its id.
     ///
-    /// Empty data makes an id and nothing else: a client can resume after it, but it is never
-    /// replayed. A server opens a stream with one, so that the client has an id to come back with.
-    /// The answer is [`StoreError::Gone`] if the stream is finished or unknown.
+    /// Empty data only allocates an id: a client can resume after it, but it is never replayed. A server starts a
+    /// stream with such an event, so that the client has an id to resume from. Returns [`StoreError::Gone`] if the
+    /// stream is finished or unknown.
     fn append<'a>(
         &'a self,
         session: &'a SessionId,
@@ -32,110 +30,115 @@ pub trait Events: Send + Sync {
         data: Bytes,
     ) -> BoxFuture<'a, Result<EventId, StoreError>>;
 
-    /// Adds the same event at the end of many streams, and returns for each, in this order, what
-    /// [`append`](Self::append) would.
+    /// Appends the same event to many streams. Returns, in the order of `streams`, the results that
+    /// [`append`](Self::append) would return.
     ///
-    /// Most changes are told to everybody, so this is worth a way of its own. Without one, each is
-    /// appended for itself, some of them at the same time.
-    fn append_each<'a>(
+    /// Most changes go to all sessions, so a store can implement this more efficiently. The default implementation
+    /// calls [`append`](Self::append) for each stream, several at a time.
+    fn append_to_all<'a>(
         &'a self,
         streams: &'a [(SessionId, StreamId)],
         data: Bytes,
     ) -> BoxFuture<'a, Vec<Result<EventId, StoreError>>> {
         Box::pin(async move {
             let mut appended = Vec::with_capacity(streams.len());
-            for some in streams.chunks(AT_ONCE) {
-                let some = some.iter();
-                let some = some.map(|(session, stream)| self.append(session, stream, data.clone()));
-                appended.extend(all(some.collect()).await);
+            for chunk in streams.chunks(MAX_CONCURRENT_APPENDS) {
+                let chunk = chunk.iter();
+                let appends =
+                    chunk.map(|(session, stream)| self.append(session, stream, data.clone()));
+                appended.extend(join_all(appends.collect()).await);
             }
             appended
         })
     }
 
-    /// Returns what came after an event on its own stream, in order.
+    /// Returns the events that follow an event on its stream, in order.
     ///
-    /// `None` for an id that was never given out in this session, or whose stream was dropped.
-    fn after<'a>(
+    /// Returns `None` if the id was never assigned in this session, or if its stream was removed.
+    fn replay_after<'a>(
         &'a self,
         session: &'a SessionId,
         last: &'a EventId,
-    ) -> BoxFuture<'a, Result<Option<Replay>, StoreError>>;
+    ) -> BoxFuture<'a, Result<Option<EventReplay>, StoreError>>;
 
-    /// Says that nothing more comes on a stream; it is kept for the retention time, then dropped.
+    /// Marks a stream as finished. It is removed after the retention time.
     ///
-    /// Finishing twice, or a stream that is gone, changes nothing.
-    fn finish<'a>(
+    /// Has no effect on a stream that is finished or does not exist.
+    fn finish_stream<'a>(
         &'a self,
         session: &'a SessionId,
         stream: &'a StreamId,
     ) -> BoxFuture<'a, Result<(), StoreError>>;
 
-    /// Drops all streams of a session.
-    fn forget<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<(), StoreError>>;
+    /// Removes all streams of a session.
+    fn remove_session<'a>(
+        &'a self,
+        session: &'a SessionId,
+    ) -> BoxFuture<'a, Result<(), StoreError>>;
 
-    /// Drops finished streams whose retention time is over.
+    /// Removes finished streams after their retention time.
     ///
-    /// They are out of reach without it; calling it now and then returns their memory sooner.
+    /// Such streams are unreachable even without this call; regular calls free their memory earlier.
     fn sweep(&self) -> BoxFuture<'_, Result<(), StoreError>>;
 }
 
-/// How many streams are appended to at the same time.
-const AT_ONCE: usize = 32;
+/// The maximum number of concurrent appends.
+const MAX_CONCURRENT_APPENDS: usize = 32;
 
-/// Waits for all of them, side by side.
-async fn all<T>(mut waiting: Vec<BoxFuture<'_, T>>) -> Vec<T> {
-    let mut results: Vec<_> = waiting.iter().map(|_| None).collect();
+/// Polls all futures concurrently and returns their results.
+async fn join_all<T>(mut futures: Vec<BoxFuture<'_, T>>) -> Vec<T> {
+    let mut results: Vec<_> = futures.iter().map(|_| None).collect();
     poll_fn(|cx| {
-        for (result, waiting) in results.iter_mut().zip(&mut waiting) {
+        for (result, futures) in results.iter_mut().zip(&mut futures) {
             if result.is_none()
-                && let Poll::Ready(ready) = waiting.as_mut().poll(cx)
+                && let Poll::Ready(ready) = futures.as_mut().poll(cx)
             {
                 *result = Some(ready);
             }
         }
-        match results.iter().all(Option::is_some) {
-            true => Poll::Ready(()),
-            false => Poll::Pending,
+        if results.iter().all(Option::is_some) {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
         }
     })
     .await;
     results.into_iter().flatten().collect()
 }
 
-/// What a resuming client missed.
+/// The events that a resuming client missed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Replay {
-    /// The stream that the client resumes.
+pub struct EventReplay {
+    /// The resumed stream.
     pub stream: StreamId,
-    /// What it missed, oldest first.
-    pub events: Vec<Event>,
-    /// Whether the stream is finished: nothing follows these events.
+    /// The missed events, oldest first.
+    pub events: Vec<StoredEvent>,
+    /// Set if the stream is finished: no event follows these.
     pub finished: bool,
-    /// Whether some of what it missed is no longer there.
+    /// Set if some missed events are no longer stored.
     pub lost: bool,
 }
 
 /// One event of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Event {
-    /// What a client names to resume after it.
+pub struct StoredEvent {
+    /// The id that a client sends to resume after this event.
     pub id: EventId,
-    /// What was sent.
+    /// The data of the event.
     pub data: Bytes,
 }
 
-/// Names a stream; no two streams of a store share one.
+/// The id of a stream, unique within a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamId(u64);
 
 impl StreamId {
-    /// The stream of this number.
+    /// Creates the id with this number.
     pub fn new(number: u64) -> Self {
         Self(number)
     }
 
-    /// The number of this stream.
+    /// Returns the number of the id.
     pub fn number(self) -> u64 {
         self.0
     }
@@ -147,26 +150,26 @@ impl fmt::Display for StreamId {
     }
 }
 
-/// Names an event: its stream, and its place there.
+/// The id of an event: its stream, and its sequence number there.
 ///
-/// As text `<stream>-<sequence>`, both in decimal.
+/// Written as `<stream>-<sequence>`, both decimal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EventId {
-    /// The stream it was sent on.
+    /// The stream of the event.
     pub stream: StreamId,
-    /// Its place on the stream; the first is 1.
+    /// The sequence number on the stream, starting at 1.
     pub sequence: u64,
 }
 
 impl EventId {
-    /// Returns its text without a place on the heap: one is written with every event of a stream.
+    /// Returns the text form without allocating, because it is written with every event.
     pub fn text(self) -> EventIdText {
         let mut text = EventIdText {
-            room: [b'-'; EventIdText::MOST],
-            start: EventIdText::MOST,
+            buffer: [b'-'; EventIdText::MAX_LENGTH],
+            start: EventIdText::MAX_LENGTH,
         };
         text.prepend(self.sequence);
-        // The dash is there already.
+        // The buffer already contains the dash.
         text.start -= 1;
         text.prepend(self.stream.0);
         text
@@ -179,24 +182,24 @@ impl fmt::Display for EventId {
     }
 }
 
-/// The text of an [`EventId`].
+/// The text form of an [`EventId`].
 #[derive(Clone, Copy, Debug)]
 pub struct EventIdText {
-    /// Filled from its end.
-    room: [u8; Self::MOST],
+    /// Filled from the end.
+    buffer: [u8; Self::MAX_LENGTH],
     start: usize,
 }
 
 impl EventIdText {
-    /// Two numbers of twenty digits, and the dash between them.
-    const MOST: usize = 41;
+    /// Two numbers of twenty digits, and a dash.
+    const MAX_LENGTH: usize = 41;
 
-    /// Puts a number before what is there.
+    /// Prepends a number.
     fn prepend(&mut self, mut number: u64) {
         loop {
             self.start -= 1;
-            // A remainder of ten is a digit.
-            self.room[self.start] = b'0' + (number % 10) as u8;
+            // A remainder of ten fits into one digit.
+            self.buffer[self.start] = b'0' + (number % 10) as u8;
             number /= 10;
             if number == 0 {
                 return;
@@ -209,11 +212,11 @@ impl Deref for EventIdText {
     type Target = str;
 
     fn deref(&self) -> &str {
-        str::from_utf8(&self.room[self.start..]).expect("digits and a dash are text")
+        str::from_utf8(&self.buffer[self.start..]).expect("digits and a dash are UTF-8")
     }
 }
 
-/// A text that is not the id of an event.
+/// The text is not an event id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not an event id")]
 pub struct InvalidEventId;
@@ -230,7 +233,7 @@ impl FromStr for EventId {
     }
 }
 
-/// Reads a number in the one spelling that we write ourselves: no sign, no leading zero.
+/// Parses a number in canonical form: no sign, no leading zero.
 fn decimal(text: &str) -> Result<u64, InvalidEventId> {
     let canonical = text == "0" || text.starts_with(|c: char| matches!(c, '1'..='9'));
     if canonical {

@@ -1,83 +1,95 @@
-//! Where the state of a server lives.
+//! Storage for the state of a server.
 //!
-//! Five small traits, each with an implementation in [`memory`]; a shared database can stand behind
-//! the same traits when several processes serve one endpoint. Knows the protocol's types, and nothing
-//! of transports, handlers or tools.
+//! Six small traits, each with an implementation in [`memory`]. A shared database can implement the same traits when
+//! several processes serve one endpoint. This crate uses the types of the protocol; it does not depend on transports,
+//! handlers or tools.
 //!
-//! - [`Sessions`]: what a handshake said, remembered.
-//! - [`Events`]: what was sent on a stream, for a client that resumes it.
-//! - [`Bus`]: "something changed", told to everyone who listens.
-//! - [`Journals`]: request state too large to travel, and effects that must happen once.
-//! - [`Tasks`]: calls that are answered later.
+//! - [`SessionStore`]: sessions, as negotiated by `initialize`.
+//! - [`EventStore`]: events sent on streams, for clients that resume a stream.
+//! - [`ChangeBus`]: change notifications to all subscribers.
+//! - [`RequestStateStore`]: request state that is too large to send to the client.
+//! - [`ClaimStore`]: effects that must happen once.
+//! - [`TaskStore`]: calls that complete later.
 //!
-//! Every store is bounded: what a peer can make it hold has a limit in [`Limits`].
+//! Every store is bounded: [`StoreLimits`] limits the memory that a peer can occupy.
 
 mod bus;
+mod claims;
+#[cfg(feature = "conformance")]
+pub mod conformance;
 mod error;
 mod events;
-mod journal;
+mod id;
 mod limits;
 pub mod memory;
-mod random;
+mod request_state;
 mod session;
-#[cfg(feature = "suite")]
-pub mod suite;
 mod task;
 
-use std::future::Future;
-use std::pin::Pin;
-use std::sync::Arc;
+use std::{future::Future, pin::Pin, sync::Arc};
 
-pub use bus::{Bus, Change, Lagged, Subscription};
+pub use bus::{BusSubscription, ChangeBus, ServerChange, SubscriberLagged};
+pub use claims::{ClaimStatus, ClaimStore, ClaimToken};
 pub use error::StoreError;
-pub use events::{Event, EventId, EventIdText, Events, InvalidEventId, Replay, StreamId};
-pub use journal::{Claim, ClaimToken, JournalId, Journals};
-pub use limits::{BusLimits, EventLimits, JournalLimits, Limits, SessionLimits, TaskLimits};
-pub use random::{InvalidId, OwnRandomness};
-pub use session::{
-    ClientProfile, SessionChange, SessionId, SessionOwner, SessionRecord, SessionRoom, Sessions,
+pub use events::{
+    EventId, EventIdText, EventReplay, EventStore, InvalidEventId, StoredEvent, StreamId,
 };
-pub use task::{NewTask, TaskAnswer, TaskChange, TaskId, TaskOutcome, TaskRecord, Tasks};
+pub use id::{InvalidStoreId, RandomIdHasher};
+pub use limits::{
+    BusLimits, ClaimLimits, EventLimits, RequestStateLimits, SessionLimits, StoreLimits, TaskLimits,
+};
+pub use request_state::{RequestStateId, RequestStateStore};
+pub use session::{
+    ClientProfile, RequiredSpace, SessionId, SessionOwner, SessionRecord, SessionStore,
+    SessionUpdate,
+};
+pub use task::{
+    NewTask, TaskId, TaskInputResponse, TaskOutcome, TaskRecord, TaskStore, TaskUpdate,
+};
 
-/// What the methods of a store return: nothing happens until it is awaited.
+/// The future that store methods return. It does nothing until it is polled.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Everything a server remembers, in five parts that may live in different places.
+/// All state of a server. The parts may use different backends.
 #[derive(Clone)]
 pub struct Store {
-    /// What handshakes said.
-    pub sessions: Arc<dyn Sessions>,
-    /// What was sent on resumable streams.
-    pub events: Arc<dyn Events>,
-    /// Who is told about changes.
-    pub bus: Arc<dyn Bus>,
-    /// Large request state and effects that happen once.
-    pub journals: Arc<dyn Journals>,
-    /// Calls that are answered later.
-    pub tasks: Arc<dyn Tasks>,
+    /// Sessions, as negotiated by `initialize`.
+    pub sessions: Arc<dyn SessionStore>,
+    /// Events sent on resumable streams.
+    pub events: Arc<dyn EventStore>,
+    /// Change notifications.
+    pub bus: Arc<dyn ChangeBus>,
+    /// Request state that is too large to send to the client.
+    pub request_states: Arc<dyn RequestStateStore>,
+    /// Effects that must happen once.
+    pub claims: Arc<dyn ClaimStore>,
+    /// Calls that complete later.
+    pub tasks: Arc<dyn TaskStore>,
 }
 
 impl Store {
-    /// Keeps everything in this process, within the default limits.
+    /// Creates a store in the memory of this process, with the default limits.
     pub fn memory() -> Self {
-        Self::memory_with(Limits::default())
+        Self::memory_with(StoreLimits::default())
     }
 
-    /// Keeps everything in this process, within `limits`.
-    pub fn memory_with(limits: Limits) -> Self {
-        let Limits {
+    /// Creates a store in the memory of this process, with the given limits.
+    pub fn memory_with(limits: StoreLimits) -> Self {
+        let StoreLimits {
             sessions,
             events,
             bus,
-            journals,
+            request_states,
+            claims,
             tasks,
         } = limits;
         Self {
-            sessions: Arc::new(memory::MemorySessions::new(sessions)),
-            events: Arc::new(memory::MemoryEvents::new(&events)),
+            sessions: Arc::new(memory::MemorySessionStore::new(sessions)),
+            events: Arc::new(memory::MemoryEventStore::new(&events)),
             bus: Arc::new(memory::MemoryBus::new(&bus)),
-            journals: Arc::new(memory::MemoryJournals::new(journals)),
-            tasks: Arc::new(memory::MemoryTasks::new(tasks)),
+            request_states: Arc::new(memory::MemoryRequestStateStore::new(request_states)),
+            claims: Arc::new(memory::MemoryClaimStore::new(claims)),
+            tasks: Arc::new(memory::MemoryTaskStore::new(tasks)),
         }
     }
 }

@@ -1,79 +1,83 @@
-//! How much a store may hold.
+//! Size and time limits of a store.
 
 use std::time::Duration;
 
 use crate::SessionOwner;
 
-/// How much each part of a store may hold, and for how long.
+/// The limits of each part of a store.
 ///
-/// Start from the default and change what you need:
+/// Start from the default and change fields as needed:
 ///
 /// ```
-/// use turnbuckle_store::{Limits, Store};
+/// use turnbuckle_store::{StoreLimits, Store};
 ///
-/// let mut limits = Limits::default();
+/// let mut limits = StoreLimits::default();
 /// limits.sessions.max_sessions = 50_000;
 /// let store = Store::memory_with(limits);
 /// ```
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
-pub struct Limits {
+pub struct StoreLimits {
     /// Limits of the sessions.
     pub sessions: SessionLimits,
     /// Limits of the event log.
     pub events: EventLimits,
     /// Limits of the bus.
     pub bus: BusLimits,
-    /// Limits of journals and claims.
-    pub journals: JournalLimits,
+    /// Limits of stored request state.
+    pub request_states: RequestStateLimits,
+    /// Limits of claims.
+    pub claims: ClaimLimits,
     /// Limits of tasks.
     pub tasks: TaskLimits,
 }
 
-/// How many sessions there may be, and what each may hold.
+/// Limits of sessions.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SessionLimits {
-    /// Sessions at one time.
+    /// Maximum number of sessions.
     pub max_sessions: usize,
-    /// Sessions of one [owner](SessionOwner) at one time. For a shared owner [`max_sessions`](Self::max_sessions) is the
-    /// only limit.
+    /// Maximum number of sessions of one [owner](SessionOwner). For a shared owner only
+    /// [`max_sessions`](Self::max_sessions) applies.
     pub max_sessions_per_owner: usize,
-    /// How long a session lives without being used.
+    /// Time after which an unused session expires.
     pub idle: Duration,
-    /// How long a session lives without being used while its handshake is not done.
+    /// Time after which an unused session expires before `notifications/initialized` was received.
     pub idle_before_initialized: Duration,
-    /// Bytes that one client may say about itself, counted as what they cost in memory.
+    /// Maximum memory size of the client info and capabilities of one client, in bytes.
     pub max_client_bytes: usize,
-    /// Bytes beyond the ordinary that all clients together may say about themselves and subscribe to.
+    /// Maximum bytes above the free allowance, for client data and subscriptions of all sessions together.
     ///
-    /// Up to 4 KiB about itself are ordinary: those are bounded by the number of sessions.
+    /// The allowance is 4 KiB of client data per session; it is bounded by the number of sessions.
     pub max_extra_bytes: usize,
-    /// Bytes beyond the ordinary of all sessions of one owner. For a shared owner
-    /// [`max_extra_bytes`](Self::max_extra_bytes) is the only limit.
+    /// Maximum bytes above the free allowance of all sessions of one owner. For a shared owner only
+    /// [`max_extra_bytes`](Self::max_extra_bytes) applies.
     pub max_owner_bytes: usize,
-    /// Resources that one session may subscribe to.
+    /// Maximum number of resource subscriptions of one session.
     pub max_subscriptions: usize,
-    /// Bytes of one subscribed URI.
+    /// Maximum bytes of one subscribed URI.
     pub max_uri_bytes: usize,
-    /// Bytes of all subscribed URIs of one session together.
+    /// Maximum bytes of all subscribed URIs of one session together.
     pub max_subscription_bytes: usize,
 }
 
 impl SessionLimits {
-    /// Returns how many sessions this owner may hold at one time.
-    pub fn sessions_of(&self, owner: &SessionOwner) -> usize {
-        match owner.is_shared() {
-            true => self.max_sessions,
-            false => self.max_sessions.min(self.max_sessions_per_owner),
+    /// Returns the maximum number of sessions of this owner.
+    pub fn max_sessions_for(&self, owner: &SessionOwner) -> usize {
+        if owner.is_shared() {
+            self.max_sessions
+        } else {
+            self.max_sessions.min(self.max_sessions_per_owner)
         }
     }
 
-    /// Returns how many bytes beyond the ordinary the sessions of this owner may hold together.
-    pub fn bytes_of(&self, owner: &SessionOwner) -> usize {
-        match owner.is_shared() {
-            true => self.max_extra_bytes,
-            false => self.max_extra_bytes.min(self.max_owner_bytes),
+    /// Returns the maximum bytes above the free allowance of all sessions of this owner.
+    pub fn max_bytes_for(&self, owner: &SessionOwner) -> usize {
+        if owner.is_shared() {
+            self.max_extra_bytes
+        } else {
+            self.max_extra_bytes.min(self.max_owner_bytes)
         }
     }
 }
@@ -95,19 +99,19 @@ impl Default for SessionLimits {
     }
 }
 
-/// How much of what was sent is kept for replay.
+/// Limits of the event log.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct EventLimits {
-    /// Events of one stream.
+    /// Maximum number of events of one stream.
     pub max_events: usize,
-    /// Bytes of one stream; its newest event stays even if it alone has more.
+    /// Maximum bytes of one stream. Its newest event is stored even if it alone exceeds the limit.
     pub max_stream_bytes: usize,
-    /// Streams of one session; finished ones make room for new ones.
+    /// Maximum number of streams of one session. A new stream replaces the oldest finished one.
     pub max_streams: usize,
-    /// Bytes of everything together, what it costs to keep them included.
+    /// Maximum bytes of all streams together, including bookkeeping.
     pub max_total_bytes: usize,
-    /// How long a finished stream can still be resumed.
+    /// Time for which a finished stream can still be resumed.
     pub retention: Duration,
 }
 
@@ -123,11 +127,12 @@ impl Default for EventLimits {
     }
 }
 
-/// How far a listener may fall behind.
+/// Limits of the change bus.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct BusLimits {
-    /// Changes that are kept for the slowest listener; beyond, it is told that it missed some.
+    /// The number of changes buffered for the slowest subscriber. A subscriber that falls further behind gets an
+    /// error.
     pub capacity: usize,
 }
 
@@ -137,56 +142,72 @@ impl Default for BusLimits {
     }
 }
 
-/// How much request state is kept.
+/// Limits of stored request state.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct JournalLimits {
-    /// Journals at one time.
-    pub max_journals: usize,
-    /// Bytes of one journal or of one claim's outcome.
-    pub max_entry_bytes: usize,
-    /// Bytes of all journals together.
-    pub max_journal_bytes: usize,
-    /// Journals of one owner at one time.
-    pub max_owner_journals: usize,
-    /// Bytes of all journals of one owner together.
+pub struct RequestStateLimits {
+    /// Maximum number of entries.
+    pub max_states: usize,
+    /// Maximum bytes of one entry.
+    pub max_state_bytes: usize,
+    /// Maximum bytes of all entries together.
+    pub max_total_bytes: usize,
+    /// Maximum number of entries of one owner.
+    pub max_states_per_owner: usize,
+    /// Maximum bytes of all entries of one owner together.
     pub max_owner_bytes: usize,
-    /// Claims at one time.
-    pub max_claims: usize,
-    /// Bytes of one claim's key.
-    pub max_key_bytes: usize,
-    /// Bytes of all claims, keys and outcomes, together.
-    pub max_claim_bytes: usize,
 }
 
-impl Default for JournalLimits {
+impl Default for RequestStateLimits {
     fn default() -> Self {
         Self {
-            max_journals: 10_000,
-            max_entry_bytes: 4 * 1024 * 1024,
-            max_journal_bytes: 64 * 1024 * 1024,
-            max_owner_journals: 1_000,
+            max_states: 10_000,
+            max_state_bytes: 4 * 1024 * 1024,
+            max_total_bytes: 64 * 1024 * 1024,
+            max_states_per_owner: 1_000,
             max_owner_bytes: 8 * 1024 * 1024,
-            max_claims: 100_000,
-            max_key_bytes: 1024,
-            max_claim_bytes: 64 * 1024 * 1024,
         }
     }
 }
 
-/// How many tasks are kept, and what each may hold.
+/// Limits of claims.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ClaimLimits {
+    /// Maximum number of claims.
+    pub max_claims: usize,
+    /// Maximum bytes of the key of one claim.
+    pub max_key_bytes: usize,
+    /// Maximum bytes of the outcome of one claim.
+    pub max_outcome_bytes: usize,
+    /// Maximum bytes of all keys and outcomes together.
+    pub max_total_bytes: usize,
+}
+
+impl Default for ClaimLimits {
+    fn default() -> Self {
+        Self {
+            max_claims: 100_000,
+            max_key_bytes: 1024,
+            max_outcome_bytes: 4 * 1024 * 1024,
+            max_total_bytes: 64 * 1024 * 1024,
+        }
+    }
+}
+
+/// Limits of tasks.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TaskLimits {
-    /// Tasks at one time, finished ones that are still kept included.
+    /// Maximum number of tasks, including finished ones that are still stored.
     pub max_tasks: usize,
-    /// Tasks of one owner at one time.
+    /// Maximum number of tasks of one owner.
     pub max_tasks_per_owner: usize,
-    /// Bytes of all tasks of one owner together.
+    /// Maximum bytes of all tasks of one owner together.
     pub max_owner_bytes: usize,
-    /// Bytes of one task: questions, answers, outcome.
+    /// Maximum bytes of one task: input requests, input responses and outcome.
     pub max_task_bytes: usize,
-    /// Bytes of all tasks together.
+    /// Maximum bytes of all tasks together.
     pub max_total_bytes: usize,
 }
 

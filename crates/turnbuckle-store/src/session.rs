@@ -1,105 +1,103 @@
-//! What a handshake said, remembered.
+//! Sessions, as negotiated by `initialize`.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
-use turnbuckle_protocol::types::{ClientCapabilities, Implementation, LogLevel};
-use turnbuckle_protocol::{Principal, Revision};
+use turnbuckle_protocol::{
+    Principal, Revision,
+    types::{ClientCapabilities, Implementation, LogLevel},
+};
 
-use crate::limits::SessionLimits;
-use crate::random::random_id;
-use crate::{BoxFuture, StoreError};
+use crate::{BoxFuture, StoreError, id::random_id, limits::SessionLimits};
 
-/// Sessions of the eras that have a handshake.
+/// Stores the sessions of the legacy era.
 ///
-/// A session that was idle for too long is gone for every method here, whether or not it was swept.
-#[expect(
-    clippy::len_without_is_empty,
-    reason = "a number to watch, not a collection"
-)]
-pub trait Sessions: Send + Sync {
-    /// Begins a session.
+/// An expired session does not exist for any method here, whether or not it was swept.
+#[expect(clippy::len_without_is_empty, reason = "a metric, not a collection")]
+pub trait SessionStore: Send + Sync {
+    /// Creates a session.
     ///
-    /// Where the store is full, expired sessions make room; live ones never do, and the answer is
-    /// [`StoreError::Full`]. An owner that holds as many as it may gets [`StoreError::TooMany`]; see
-    /// [`evict`](Self::evict) for both. A client that says too much about itself is [`StoreError::TooLarge`].
+    /// If the store is full, expired sessions are removed first; live sessions never are, and the result is
+    /// [`StoreError::Full`]. An owner that has reached its limit gets [`StoreError::TooMany`]; see
+    /// [`evict`](Self::evict) for both cases. Oversized client info or capabilities result in
+    /// [`StoreError::TooLarge`].
     fn create(&self, record: SessionRecord) -> BoxFuture<'_, Result<SessionId, StoreError>>;
 
-    /// Returns what is remembered, and restarts the idle clock.
+    /// Returns the record of a session, and restarts its idle timeout.
     fn load<'a>(
         &'a self,
         id: &'a SessionId,
     ) -> BoxFuture<'a, Result<Option<Arc<SessionRecord>>, StoreError>>;
 
-    /// Changes one thing, restarts the idle clock, and returns the record as it is now.
+    /// Applies an update, restarts the idle timeout, and returns the current record.
     ///
-    /// Changes of one session are applied one after the other; none is lost.
+    /// Updates of one session are applied one after the other; none is lost.
     fn update<'a>(
         &'a self,
         id: &'a SessionId,
-        change: SessionChange,
+        update: SessionUpdate,
     ) -> BoxFuture<'a, Result<Option<Arc<SessionRecord>>, StoreError>>;
 
-    /// Ends a session; says whether there was one.
+    /// Removes a session. Returns false if it did not exist.
     fn remove<'a>(&'a self, id: &'a SessionId) -> BoxFuture<'a, Result<bool, StoreError>>;
 
-    /// Ends one idle session to make room, and returns its id; `None` if there is nothing to end.
+    /// Removes one idle session to make room and returns its id, or `None` if no session can be removed.
     ///
-    /// Called after [`create`](Self::create), or [`update`](Self::update) with a subscription, found no room. An owner
-    /// that holds as many sessions as it may loses one of its own. Otherwise, in a full store, the largest owner loses one,
-    /// then the next largest, as long as it still holds at least as many as the owner that needs room will; if none of them
-    /// has an idle session, that owner loses one of its own. Within an owner, sessions whose handshake is not done go first,
-    /// then those that were unused for longest.
+    /// Call this after [`create`](Self::create), or [`update`](Self::update) with a subscription, found no room. An
+    /// owner that has reached its session limit loses one of its own. Otherwise, in a full store, the largest owner
+    /// loses one, then the next largest, as long as it still has at least as many afterwards as the owner that needs
+    /// room; if none of them has an idle session, that owner loses one of its own. Within an owner, sessions that are
+    /// not initialized go first, then those that were unused for longest.
     ///
-    /// Where bytes are lacking it is the same, with two differences: the largest owner is the one with most bytes, and
-    /// only a session ends that alone frees enough of them. Where nothing is lacking, nobody loses a session.
+    /// If bytes are missing, the rules are the same with two differences: the largest owner is the one with most
+    /// bytes, and only a session that frees enough bytes by itself is removed. If nothing is missing, no session is
+    /// removed.
     ///
-    /// `in_use` says which sessions this process uses at the moment: those are never ended. A store that several
-    /// processes share must also leave out what the others use, for example everything that was loaded within the last
-    /// minute. Unless implemented, nothing is ended.
+    /// `in_use` tells which sessions this process is using; those are never removed. A store that several processes
+    /// share must also skip sessions that the others use, for example those loaded within the last minute. The
+    /// default implementation removes nothing.
     fn evict<'a>(
         &'a self,
-        needed: SessionRoom<'a>,
+        needed: RequiredSpace<'a>,
         in_use: &'a (dyn Fn(&SessionId) -> bool + Send + Sync),
     ) -> BoxFuture<'a, Result<Option<SessionId>, StoreError>> {
         let _ = (needed, in_use);
         Box::pin(async { Ok(None) })
     }
 
-    /// Returns how many sessions are held, expired ones that were not yet swept included.
+    /// Returns the number of sessions, including expired ones that were not swept yet.
     fn len(&self) -> BoxFuture<'_, Result<usize, StoreError>>;
 
-    /// Drops expired sessions and returns all that expired since the last call.
+    /// Removes expired sessions and returns all that expired since the last call.
     ///
-    /// Whoever keeps something beside the record (streams, running calls) calls this regularly and
-    /// lets go of what belongs to the sessions returned.
+    /// A caller that holds data per session (streams, running calls) calls this regularly and drops the data of the
+    /// returned sessions.
     fn sweep(&self) -> BoxFuture<'_, Result<Vec<SessionId>, StoreError>>;
 }
 
 random_id! {
-    /// Names a session: 144 random bits, as text 24 visible ASCII characters.
+    /// The id of a session: 144 random bits, written as 24 visible ASCII characters.
     ///
-    /// `Debug` shows only the beginning, because whoever knows all of it can speak in its name.
+    /// `Debug` shows only the first characters, because the id authorizes requests of the session.
     SessionId
 }
 
-/// What room is needed for.
+/// The space that an eviction has to free.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-pub enum SessionRoom<'a> {
-    /// Another session.
+pub enum RequiredSpace<'a> {
+    /// Space for a new session.
     Session(&'a SessionRecord),
-    /// Another subscription in a session.
+    /// Space for a new subscription of a session.
     Subscription {
-        /// Whose session it is.
+        /// The owner of the session.
         owner: &'a SessionOwner,
-        /// What is subscribed to.
+        /// The URI to subscribe to.
         uri: &'a str,
     },
 }
 
-impl<'a> SessionRoom<'a> {
-    /// Whose quota it counts against.
+impl<'a> RequiredSpace<'a> {
+    /// Returns the owner to charge.
     pub fn owner(self) -> &'a SessionOwner {
         match self {
             Self::Session(record) => &record.owner,
@@ -108,7 +106,7 @@ impl<'a> SessionRoom<'a> {
     }
 }
 
-/// Whose quota a session counts against.
+/// The owner that a session is charged to; limits apply per owner.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SessionOwner {
     key: Arc<str>,
@@ -116,7 +114,7 @@ pub struct SessionOwner {
 }
 
 impl SessionOwner {
-    /// One caller, such as a principal or a network address.
+    /// Creates the owner for one caller, such as a principal or a network address.
     pub fn caller(key: impl Into<Arc<str>>) -> Self {
         Self {
             key: key.into(),
@@ -124,7 +122,7 @@ impl SessionOwner {
         }
     }
 
-    /// Many callers that cannot be told apart, such as everyone behind a reverse proxy.
+    /// Creates an owner for many callers that cannot be distinguished, such as all clients behind a reverse proxy.
     pub fn shared(key: impl Into<Arc<str>>) -> Self {
         Self {
             key: key.into(),
@@ -132,19 +130,19 @@ impl SessionOwner {
         }
     }
 
-    /// The caller that tokens of this principal are for, whichever client holds them.
+    /// Creates the owner for a principal, independent of the client that acts for it.
     pub fn principal(principal: &Principal) -> Self {
         let name = (&principal.issuer, &principal.subject);
         let name = serde_json::to_string(&name).unwrap_or_default();
         Self::caller(format!("principal {name}"))
     }
 
-    /// Its name: two owners with one name are the same.
+    /// Returns the key. Two owners with the same key are equal.
     pub fn key(&self) -> &str {
         &self.key
     }
 
-    /// Returns whether many callers may stand behind it.
+    /// Returns whether several callers may share this owner.
     pub fn is_shared(&self) -> bool {
         self.shared
     }
@@ -154,29 +152,29 @@ impl SessionOwner {
     }
 }
 
-/// What is remembered of one session.
+/// The stored state of one session.
 #[derive(Clone, Debug)]
 pub struct SessionRecord {
-    /// Whose quota it counts against.
+    /// The owner that the session is charged to.
     pub owner: SessionOwner,
-    /// Who began it; nobody else may use it.
+    /// The principal that created the session; requests of others are rejected.
     pub principal: Option<Principal>,
     /// The negotiated revision.
     pub revision: Revision,
-    /// Who the client is and what it can do.
+    /// The client info and capabilities.
     pub client: Arc<ClientProfile>,
-    /// Whether the client said that the handshake is done.
+    /// Set after `notifications/initialized` was received.
     pub initialized: bool,
-    /// The least severe log messages the client wants, once it said so.
+    /// The minimum log level, if the client has set one.
     pub log_level: Option<LogLevel>,
-    /// URIs of the resources whose updates the client wants.
+    /// URIs of subscribed resources.
     pub subscriptions: BTreeSet<String>,
 }
 
 impl SessionRecord {
-    /// A session as it is right after `initialize` was answered.
+    /// Creates the record of a session right after `initialize`.
     ///
-    /// It counts against the quota of its principal; without one, all such sessions share one.
+    /// The session is charged to its principal; all sessions without a principal share one owner.
     pub fn new(
         principal: Option<Principal>,
         revision: Revision,
@@ -197,28 +195,28 @@ impl SessionRecord {
         }
     }
 
-    /// Sets whose quota it counts against.
+    /// Sets the owner that the session is charged to.
     #[must_use]
     pub fn owned_by(mut self, owner: SessionOwner) -> Self {
         self.owner = owner;
         self
     }
 
-    /// Changes one thing, within the limits of a session.
+    /// Applies an update within the limits of a session.
     ///
     /// # Errors
     ///
-    /// If the session would hold more than it may; then nothing is changed.
+    /// If the session would exceed a limit; the record is unchanged then.
     pub fn apply(
         &mut self,
-        change: SessionChange,
+        update: SessionUpdate,
         limits: &SessionLimits,
     ) -> Result<(), StoreError> {
-        match change {
-            SessionChange::Initialized => self.initialized = true,
-            SessionChange::LogLevel(level) => self.log_level = Some(level),
-            SessionChange::Subscribe(uri) => self.subscribe(uri, limits)?,
-            SessionChange::Unsubscribe(uri) => {
+        match update {
+            SessionUpdate::Initialized => self.initialized = true,
+            SessionUpdate::LogLevel(level) => self.log_level = Some(level),
+            SessionUpdate::Subscribe(uri) => self.subscribe(uri, limits)?,
+            SessionUpdate::Unsubscribe(uri) => {
                 self.subscriptions.remove(&uri);
             }
         }
@@ -253,25 +251,25 @@ impl SessionRecord {
     }
 }
 
-/// Who a client is and what it can do.
+/// The client info and capabilities of a client.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ClientProfile {
-    /// What it calls itself.
+    /// The name and version of the client.
     pub info: Option<Implementation>,
-    /// What a server may ask of it.
+    /// The capabilities of the client.
     pub capabilities: ClientCapabilities,
 }
 
-/// One change of a session.
+/// An update of a session.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub enum SessionChange {
-    /// The client said that the handshake is done.
+pub enum SessionUpdate {
+    /// `notifications/initialized` was received.
     Initialized,
-    /// The client wants log messages from this level on.
+    /// The client has set the minimum log level.
     LogLevel(LogLevel),
-    /// The client wants to hear of updates of this resource.
+    /// The client subscribes to a resource.
     Subscribe(String),
-    /// The client no longer wants to hear of this resource.
+    /// The client unsubscribes from a resource.
     Unsubscribe(String),
 }

@@ -1,43 +1,45 @@
-//! Calls that are answered later: how they are doing, what they ask, what came of them.
+//! Calls that complete later: status, input requests and outcome.
 
-use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use bytes::Bytes;
 use turnbuckle_protocol::types::TaskStatus;
 
-use crate::random::random_id;
-use crate::{BoxFuture, StoreError};
+use crate::{BoxFuture, StoreError, id::random_id};
 
-/// Tasks, wherever they run and whoever asks for them.
+/// Stores tasks, independent of the process that runs them.
 ///
-/// Whoever runs a task and whoever answers for it need not be in one process: what one of them has to tell the other
-/// is a change of the record. A task whose time is over is gone for every method here, whether or not it was swept.
-pub trait Tasks: Send + Sync {
-    /// Begins a task.
+/// The process that runs a task and the process that serves its client may differ; they communicate by updates of the
+/// record. An expired task does not exist for any method here, whether or not it was swept.
+pub trait TaskStore: Send + Sync {
+    /// Creates a task.
     ///
-    /// Where there are as many as may be, the oldest finished task makes room: one of the same owner, else one of those
-    /// that callers share. If none has finished: [`StoreError::Full`], or [`StoreError::TooMany`] if the owner has as many
-    /// as one may have.
+    /// If a limit is reached, the oldest finished task is removed: one of the same owner, or else one of a shared
+    /// owner. If no task has finished, the result is [`StoreError::TooMany`] for the limit of the owner and
+    /// [`StoreError::Full`] for that of the store.
     fn create(&self, task: NewTask) -> BoxFuture<'_, Result<Arc<TaskRecord>, StoreError>>;
 
-    /// Returns a task.
+    /// Returns the record of a task.
     fn load<'a>(
         &'a self,
         id: &'a TaskId,
     ) -> BoxFuture<'a, Result<Option<Arc<TaskRecord>>, StoreError>>;
 
-    /// Changes one thing and returns the task as it is now, or nothing if it is gone or the change comes too late.
+    /// Applies an update and returns the current record, or `None` if the task does not exist or the update has no
+    /// effect.
     ///
-    /// Changes of one task are applied one after the other; none is lost. [`StoreError::TooLarge`],
-    /// [`StoreError::TooMany`] and [`StoreError::Full`] leave the task as it was. To end with an error is never refused.
+    /// Updates of one task are applied one after the other; none is lost. After [`StoreError::TooLarge`],
+    /// [`StoreError::TooMany`] and [`StoreError::Full`] the task is unchanged. Ending with an error always succeeds.
     fn update<'a>(
         &'a self,
         id: &'a TaskId,
-        change: TaskChange,
+        update: TaskUpdate,
     ) -> BoxFuture<'a, Result<Option<Arc<TaskRecord>>, StoreError>>;
 
-    /// Returns tasks of one owner, oldest first: at most `limit`, those with a number above `after`.
+    /// Returns the tasks of one owner with a number above `after`, oldest first and at most `limit`.
     fn list<'a>(
         &'a self,
         owner: &'a str,
@@ -45,73 +47,73 @@ pub trait Tasks: Send + Sync {
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<Arc<TaskRecord>>, StoreError>>;
 
-    /// Drops tasks whose time is over.
+    /// Removes expired tasks.
     ///
-    /// They are out of reach without it; calling it now and then returns their memory sooner.
+    /// Expired tasks are unreachable even without this call; regular calls free their memory earlier.
     fn sweep(&self) -> BoxFuture<'_, Result<(), StoreError>>;
 }
 
 random_id! {
-    /// Names a task: 144 random bits, as text 24 visible ASCII characters.
+    /// The id of a task: 144 random bits, written as 24 visible ASCII characters.
     ///
-    /// `Debug` shows only the beginning, because whoever knows all of it may be taken for its owner.
+    /// `Debug` shows only the first characters, because the id may authorize access to the task.
     TaskId
 }
 
-/// A task that is about to begin.
+/// The parameters of a new task.
 #[derive(Clone, Debug)]
 pub struct NewTask {
-    /// Who may use it; a name that means something to the server only.
+    /// The owner of the task, a key that only the server interprets.
     pub owner: Arc<str>,
-    /// Whether callers that cannot be told apart share this owner: then it has no limit of its own.
+    /// Set if callers that cannot be distinguished share this owner; then no owner limit applies.
     pub shared: bool,
-    /// How long it is kept.
+    /// The time to live.
     pub ttl: Duration,
-    /// How long a client should wait between two looks at it.
+    /// The interval at which a client should poll.
     pub poll_interval: Duration,
 }
 
-/// What is known of a task.
+/// The stored state of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskRecord {
-    /// Its name.
+    /// The id.
     pub id: TaskId,
-    /// Its place among all tasks, in the order they began.
+    /// The number of the task, in the order of creation.
     pub number: u64,
-    /// How often it has changed: of two records of one task, the one with more changes is the newer.
+    /// The number of updates. Of two records of one task, the one with more updates is newer.
     pub changes: u64,
-    /// Who may use it.
+    /// The owner of the task.
     pub owner: Arc<str>,
-    /// How it is doing.
+    /// The status.
     pub status: TaskStatus,
-    /// How it is doing, in words.
+    /// A status message.
     pub message: Option<String>,
-    /// When it began.
+    /// The time of creation.
     pub created: SystemTime,
-    /// When it last changed.
+    /// The time of the last update.
     pub updated: SystemTime,
-    /// How long it is kept, from its beginning.
+    /// The time to live, from creation.
     pub ttl: Duration,
-    /// How long a client should wait between two looks at it.
+    /// The interval at which a client should poll.
     pub poll_interval: Duration,
-    /// What it wants to know, in the order it asked: keys, and questions as JSON.
-    pub questions: Vec<(String, Bytes)>,
-    /// What it was told: keys, and answers as JSON.
-    pub answers: Vec<(String, TaskAnswer)>,
-    /// What came of it.
+    /// The open input requests, in order: key, and request as JSON.
+    pub input_requests: Vec<(String, Bytes)>,
+    /// The input responses received: key and response.
+    pub input_responses: Vec<(String, TaskInputResponse)>,
+    /// The outcome, once the task has ended.
     pub outcome: Option<TaskOutcome>,
 }
 
-/// The answer to a question of a task.
+/// The response to an input request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TaskAnswer {
-    /// What the client said, as JSON.
-    Given(Bytes),
-    /// The error that the client answered with, as JSON.
-    Refused(Bytes),
+pub enum TaskInputResponse {
+    /// The result that the client sent, as JSON.
+    Result(Bytes),
+    /// The error that the client sent, as JSON.
+    Error(Bytes),
 }
 
-/// What came of a task.
+/// The outcome of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TaskOutcome {
     /// The result of the call, as JSON.
@@ -120,49 +122,49 @@ pub enum TaskOutcome {
     Error(Bytes),
 }
 
-/// One change of a task.
+/// An update of a task.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub enum TaskChange {
-    /// It tells how it is doing.
-    Say(String),
-    /// It wants to know something, under a key that it used for nothing else.
-    Ask {
+pub enum TaskUpdate {
+    /// Sets the status message.
+    SetMessage(String),
+    /// Adds an input request. The key must be new.
+    AddInputRequest {
         /// The key.
         key: String,
-        /// The question, as JSON.
-        question: Bytes,
+        /// The request, as JSON.
+        request: Bytes,
     },
-    /// It no longer wants to know.
-    Withdraw {
-        /// The key of the question.
+    /// Withdraws an input request.
+    WithdrawInputRequest {
+        /// The key of the input request.
         key: String,
     },
-    /// It is told something it wants to know.
-    Answer {
-        /// The key of the question.
+    /// Adds the response to an input request.
+    AddInputResponse {
+        /// The key of the input request.
         key: String,
-        /// The answer.
-        answer: TaskAnswer,
+        /// The response.
+        response: TaskInputResponse,
     },
-    /// It has read an answer, which need not be kept.
-    Heard {
-        /// The key of the question.
+    /// Discards the content of a response that the task has read.
+    DiscardInputResponse {
+        /// The key of the input request.
         key: String,
     },
-    /// It ends.
+    /// Ends the task.
     End {
-        /// How.
+        /// The final status.
         status: TaskStatus,
-        /// In words.
+        /// The status message.
         message: Option<String>,
-        /// With what.
+        /// The outcome.
         outcome: TaskOutcome,
     },
 }
 
 impl TaskRecord {
-    /// A task as it begins.
+    /// Creates the record of a new task.
     pub fn new(id: TaskId, number: u64, task: NewTask) -> Self {
         let now = SystemTime::now();
         Self {
@@ -176,35 +178,40 @@ impl TaskRecord {
             updated: now,
             ttl: task.ttl,
             poll_interval: task.poll_interval,
-            questions: Vec::new(),
-            answers: Vec::new(),
+            input_requests: Vec::new(),
+            input_responses: Vec::new(),
             outcome: None,
         }
     }
 
-    /// Changes one thing; says whether there was anything to change. Nothing changes a task that has ended.
-    pub fn apply(&mut self, change: TaskChange) -> bool {
+    /// Applies an update. Returns whether it changed the record; an ended task never changes.
+    pub fn apply(&mut self, update: TaskUpdate) -> bool {
         if self.status.is_final() {
             return false;
         }
-        let changed = match change {
-            TaskChange::Say(message) => self.message.replace(message.clone()) != Some(message),
-            TaskChange::Ask { key, question } => self.ask(key, question),
-            TaskChange::Withdraw { key } => self.close(&key),
-            TaskChange::Answer { key, answer } => {
-                let open = self.close(&key);
+        let changed = match update {
+            TaskUpdate::SetMessage(message) => {
+                self.message.replace(message.clone()) != Some(message)
+            }
+            TaskUpdate::AddInputRequest { key, request } => self.add_input_request(key, request),
+            TaskUpdate::WithdrawInputRequest { key } => self.remove_input_request(&key),
+            TaskUpdate::AddInputResponse { key, response } => {
+                let open = self.remove_input_request(&key);
                 if open {
-                    self.answers.push((key, answer));
+                    self.input_responses.push((key, response));
                 }
                 open
             }
-            TaskChange::Heard { key } => {
-                let told = self.answers.iter_mut().find(|(told, _)| *told == key);
-                // The key stays: it was used.
-                told.map(|(_, answer)| *answer = TaskAnswer::Given(Bytes::new()))
+            TaskUpdate::DiscardInputResponse { key } => {
+                let used = self
+                    .input_responses
+                    .iter_mut()
+                    .find(|(used, _)| *used == key);
+                // The key remains, so that it is not used again.
+                used.map(|(_, response)| *response = TaskInputResponse::Result(Bytes::new()))
                     .is_some()
             }
-            TaskChange::End {
+            TaskUpdate::End {
                 status,
                 message,
                 outcome,
@@ -212,8 +219,8 @@ impl TaskRecord {
                 self.status = status;
                 self.message = message;
                 self.outcome = Some(outcome);
-                self.questions.clear();
-                self.answers.clear();
+                self.input_requests.clear();
+                self.input_responses.clear();
                 true
             }
         };
@@ -224,32 +231,35 @@ impl TaskRecord {
         changed
     }
 
-    fn ask(&mut self, key: String, question: Bytes) -> bool {
-        let used = self.questions.iter().any(|(open, _)| *open == key)
-            || self.answers.iter().any(|(told, _)| *told == key);
+    fn add_input_request(&mut self, key: String, request: Bytes) -> bool {
+        let used = self.input_requests.iter().any(|(open, _)| *open == key)
+            || self.input_responses.iter().any(|(used, _)| *used == key);
         if used {
             return false;
         }
-        self.questions.push((key, question));
+        self.input_requests.push((key, request));
         self.status = TaskStatus::InputRequired;
         true
     }
 
-    /// Takes a question off the list; says whether it was there.
-    fn close(&mut self, key: &str) -> bool {
-        let before = self.questions.len();
-        self.questions.retain(|(open, _)| open != key);
-        if self.questions.is_empty() {
+    /// Removes an open input request. Returns whether it existed.
+    fn remove_input_request(&mut self, key: &str) -> bool {
+        let before = self.input_requests.len();
+        self.input_requests.retain(|(open, _)| open != key);
+        if self.input_requests.is_empty() {
             self.status = TaskStatus::Working;
         }
-        self.questions.len() < before
+        self.input_requests.len() < before
     }
 
-    /// The bytes that clients and handlers made it hold.
-    pub fn weight(&self) -> usize {
-        let questions = self.questions.iter().map(|(key, it)| key.len() + it.len());
-        let answers = self.answers.iter().map(|(key, answer)| {
-            let (TaskAnswer::Given(it) | TaskAnswer::Refused(it)) = answer;
+    /// Returns the bytes that clients and handlers stored in this task.
+    pub fn content_bytes(&self) -> usize {
+        let input_requests = self
+            .input_requests
+            .iter()
+            .map(|(key, it)| key.len() + it.len());
+        let input_responses = self.input_responses.iter().map(|(key, response)| {
+            let (TaskInputResponse::Result(it) | TaskInputResponse::Error(it)) = response;
             key.len() + it.len()
         });
         let outcome = self.outcome.as_ref().map_or(0, |outcome| {
@@ -257,14 +267,14 @@ impl TaskRecord {
             it.len()
         });
         self.message.as_ref().map_or(0, String::len)
-            + questions.sum::<usize>()
-            + answers.sum::<usize>()
+            + input_requests.sum::<usize>()
+            + input_responses.sum::<usize>()
             + outcome
     }
 
-    /// The answer to a question, if it is there.
-    pub fn answer(&self, key: &str) -> Option<&TaskAnswer> {
-        let mut answers = self.answers.iter();
-        answers.find_map(|(told, answer)| (told == key).then_some(answer))
+    /// Returns the response to an input request, if there is one.
+    pub fn input_response(&self, key: &str) -> Option<&TaskInputResponse> {
+        let mut input_responses = self.input_responses.iter();
+        input_responses.find_map(|(used, response)| (used == key).then_some(response))
     }
 }

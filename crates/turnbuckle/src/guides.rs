@@ -1,4 +1,4 @@
-//! The guides of `docs/`, here only so that their code is compiled and run as it stands there.
+//! The guides of `docs/`, included so that their code is compiled and run.
 
 #[doc = include_str!("../../../docs/first-server.md")]
 mod first_server {}

@@ -1,8 +1,8 @@
-//! The Model Context Protocol for Rust: the one crate to depend on.
+//! The Model Context Protocol for Rust. This is the crate to depend on.
 //!
-//! A tool is a function from typed arguments to a result. Put functions into a [`Server`], and serve it: on stdio to
-//! the program that started it, on HTTP to everyone who may ask. All published revisions of the protocol are spoken
-//! at once, and a function never learns which of them its caller speaks.
+//! A tool is a function from typed arguments to a result. Add functions to a [`Server`], and serve it on stdio or
+//! HTTP. The server supports all published revisions of the protocol at the same time; handlers do not depend on the
+//! revision of the client.
 //!
 //! ```no_run
 //! use schemars::JsonSchema;
@@ -11,7 +11,7 @@
 //!
 //! #[derive(Deserialize, JsonSchema)]
 //! struct Greet {
-//!     /// Whom to greet.
+//!     /// The name of the person.
 //!     name: String,
 //! }
 //!
@@ -28,7 +28,7 @@
 //! }
 //! ```
 //!
-//! On HTTP the last lines are
+//! On HTTP the last lines are:
 //!
 //! ```no_run
 //! # async fn run(server: turnbuckle::Server) -> Result<(), Box<dyn std::error::Error>> {
@@ -38,32 +38,35 @@
 //! # }
 //! ```
 //!
-//! With the feature `macros`, attributes shorten this: the parameters of a function become the arguments, its doc comment
-//! becomes the description, and `#[tool(read_only)]` on `greet` gives `greet::tool()`. So do `#[prompt]` and `#[resource]`.
+//! With the feature `macros`, attributes shorten this: the parameters of a function become the arguments, its doc
+//! comment becomes the description, and `#[tool(read_only)]` on `greet` generates `greet::tool()`. `#[prompt]` and
+//! `#[resource]` work in the same way.
 //!
-//! # Where things are
+//! # Overview
 //!
-//! - [`stdio`], [`http`], [`lines`]: the transports, each with one verb and a builder for its options. The feature `http2`
-//!   adds HTTP/2; nothing else changes.
-//! - [`Server`] and what it offers: [`Tool`], [`Resource`], [`ResourceTemplate`], [`Prompt`]. The feature `validation`
-//!   enforces what the schemas of tools say beyond their types; `skills` adds `Server::skills` for folders of instructions.
-//! - [`Extension`]: methods that the protocol itself does not have.
-//! - [`middleware`]: layers around every request: limits, timeouts, an audit log, your own. The feature `metrics` adds
-//!   numbers for dashboards. Every request has a `tracing` span in any case.
-//! - [`Context`]: what a handler may do beside returning its result: report progress, log, ask the user or the model.
-//! - `client`, a feature: the other side. One `Client` for every server, wherever it is and whichever revision it speaks;
-//!   `memory` joins one to a server in the same program. The feature `tls` adds `https`.
-//! - `auth`, a feature: who may ask. `auth::server::ResourceServer` verifies tokens before a request is looked at
-//!   ([`Http::guard`](http::Http::guard)); tools, prompts and resources say which scopes they take. `auth::client::OAuth` gets
-//!   tokens for `client::http::Http::authorization`, and `client::http::Fetcher` fetches what both have to read.
-//! - [`types`]: the payloads of the protocol, in their newest shape: content blocks, icons, forms.
-//! - [`protocol`]: what lies below them: JSON-RPC, revisions, the table of methods.
-//! - [`testing`]: a client in memory, for tests of your server.
-//! - [`store`]: where sessions, events and changes are kept, and the traits for a place of your own.
+//! - [`stdio`], [`http`], [`lines`]: the transports, each with a `serve` function and a builder for its options. The
+//!   feature `http2` adds HTTP/2.
+//! - [`Server`] and its items: [`Tool`], [`Resource`], [`ResourceTemplate`], [`Prompt`]. The feature `validation`
+//!   enforces the constraints of tool schemas beyond their types; `skills` adds `Server::skills` for folders of
+//!   instructions.
+//! - [`Extension`]: methods that are not part of the protocol.
+//! - [`middleware`]: layers around every request: limits, timeouts, an audit log, your own. The feature `metrics`
+//!   adds metrics. Every request has a `tracing` span.
+//! - [`Context`]: operations of a handler: report progress, log, request input from the user or the model.
+//! - `client`, a feature: one `Client` for every server, transport and revision; `memory` connects it to a server in
+//!   the same process. The feature `tls` adds `https`.
+//! - `auth`, a feature: OAuth 2.1. `auth::server::ResourceServer` verifies tokens before a request is processed
+//!   ([`Http::guard`](http::Http::guard)); tools, prompts and resources declare the scopes they require.
+//!   `auth::client::OAuth` obtains tokens for `client::http::Http::authorization`, and `client::http::Fetcher`
+//!   fetches metadata for both.
+//! - [`types`]: the payloads of the protocol in their newest form: content blocks, icons, forms.
+//! - [`protocol`]: the layer below: JSON-RPC, revisions, the table of methods.
+//! - [`testing`]: an in-memory client for tests of a server.
+//! - [`store`]: storage of sessions, events and changes, and the traits for other backends.
 
 #[cfg(feature = "macros")]
 #[doc(hidden)]
-pub mod expansion;
+pub mod __private;
 #[cfg(doctest)]
 mod guides;
 #[cfg(feature = "client")]
@@ -79,10 +82,10 @@ pub use turnbuckle_protocol::{Principal, types};
 pub use turnbuckle_server::*;
 pub use turnbuckle_store as store;
 
-/// What is on the wire below the payloads of [`types`].
+/// The layer below the payloads of [`types`].
 pub mod protocol {
     pub use turnbuckle_protocol::{
-        Meta, Principal, RequestId, Revision, RpcError, Versioned, codec, guard, jsonrpc, meta,
-        method, pending, revision, uri_template,
+        Meta, Principal, RequestId, Revision, RpcError, VersionedPayload, authenticator, codec,
+        jsonrpc, meta, method, revision, timeouts, uri_template,
     };
 }

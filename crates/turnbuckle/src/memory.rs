@@ -1,13 +1,12 @@
-//! A client and a server in one program, with nothing between them but memory.
+//! Connects a client to a server in the same process.
 
-use turnbuckle_client::lines::Lines;
-use turnbuckle_client::{Client, ClientBuilder, ConnectError};
-use turnbuckle_server::{Server, lines};
+use turnbuckle_client::{Client, ClientBuilder, ConnectError, ndjson::NdjsonClient};
+use turnbuckle_server::{Server, ndjson};
 
-/// How many bytes may be on their way before the sender has to wait.
-const ON_THE_WAY: usize = 64 * 1024;
+/// The buffer size of each direction, in bytes.
+const BUFFER_BYTES: usize = 64 * 1024;
 
-/// Joins a client to a server; the server runs as long as the client does.
+/// Connects a client to a server. The server runs as long as the client.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -28,14 +27,14 @@ const ON_THE_WAY: usize = 64 * 1024;
 /// ```
 pub async fn connect(server: Server) -> Result<Client, ConnectError> {
     let client = Client::builder("turnbuckle", env!("CARGO_PKG_VERSION"));
-    connect_as(client, server).await
+    connect_with(client, server).await
 }
 
-/// Joins a client that answers questions, or behaves otherwise than usual.
-pub async fn connect_as(client: ClientBuilder, server: Server) -> Result<Client, ConnectError> {
-    let (near, far) = tokio::io::duplex(ON_THE_WAY);
+/// Connects a client with its own callbacks or options to a server.
+pub async fn connect_with(client: ClientBuilder, server: Server) -> Result<Client, ConnectError> {
+    let (near, far) = tokio::io::duplex(BUFFER_BYTES);
     let (reader, writer) = tokio::io::split(far);
-    tokio::spawn(lines::serve_lines(reader, writer, server));
+    tokio::spawn(ndjson::serve(reader, writer, server));
     let (reader, writer) = tokio::io::split(near);
-    client.connect(Lines::new(reader, writer)).await
+    client.connect(NdjsonClient::new(reader, writer)).await
 }

@@ -11,9 +11,11 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio::net::TcpListener;
 use turnbuckle::{Context, Server, Tool, ToolError, http::Http};
-use turnbuckle_auth::server::{DpopPolicy, Issuer, ResourceServer};
-use turnbuckle_auth::{Scopes, Secret};
-use turnbuckle_client::http::Fetcher;
+use turnbuckle_auth::{
+    Scopes, Secret,
+    server::{DpopPolicy, ResourceServer, TrustedIssuer},
+};
+use turnbuckle_client::http::HttpFetcher;
 
 #[derive(Deserialize)]
 struct Task {
@@ -38,16 +40,16 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let task: Task = serde_json::from_str(&env::args().nth(1).ok_or("a task is missing")?)?;
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     println!("listening on http://{}/mcp", listener.local_addr()?);
-    let http = Http::new(server()).guard(guard(&task)?);
+    let http = Http::new(server()).authenticator(guard(&task)?);
     Ok(http.serve(listener).await?)
 }
 
 fn guard(task: &Task) -> Result<ResourceServer, Box<dyn Error>> {
     let issuer = match task.tokens {
-        Tokens::Jwt => Issuer::jwt(&task.issuer),
+        Tokens::Jwt => TrustedIssuer::jwt(&task.issuer),
         Tokens::Opaque => {
             let endpoint = format!("{}/token/introspection", task.issuer);
-            Issuer::introspection(
+            TrustedIssuer::introspection(
                 &task.issuer,
                 endpoint,
                 "server",
@@ -56,10 +58,10 @@ fn guard(task: &Task) -> Result<ResourceServer, Box<dyn Error>> {
         }
     };
     let scopes = |text: &str| text.parse::<Scopes>();
-    let guard = ResourceServer::new(&task.resource, Arc::new(Fetcher::trusted()))?
+    let guard = ResourceServer::new(&task.resource, Arc::new(HttpFetcher::trusted()))?
         .issuer(issuer)
-        .require(scopes("mcp:read")?)
-        .offer(scopes("mcp:read mcp:write")?)
+        .require_scopes(scopes("mcp:read")?)
+        .advertise_scopes(scopes("mcp:read mcp:write")?)
         // Tokens live for seconds here, and their end is what is looked at.
         .leeway(Duration::ZERO);
     Ok(match (task.dpop, task.nonce) {

@@ -3,7 +3,9 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Value, json};
-use turnbuckle_client::{Consent, FormAnswer, FormRequest, Oddity, SampleRequest, VisitRequest};
+use turnbuckle_client::{
+    Anomaly, ElicitationAction, FormRequest, FormResponse, SamplingRequest, UrlElicitationRequest,
+};
 use turnbuckle_protocol::types::{CreateMessageResult, LoggingMessageParams};
 
 /// A clone hears and remembers the same.
@@ -40,7 +42,7 @@ impl Answers {
     }
 
     /// Gives a name; everything else is left to its default.
-    pub(crate) fn form(&self, form: &FormRequest) -> FormAnswer {
+    pub(crate) fn form(&self, form: &FormRequest) -> FormResponse {
         let mut heard = self.lock();
         heard.questions.push(form.message().to_owned());
         match heard.declines {
@@ -49,16 +51,16 @@ impl Answers {
         }
     }
 
-    pub(crate) fn visit(&self, visit: &VisitRequest) -> Consent {
+    pub(crate) fn visit(&self, visit: &UrlElicitationRequest) -> ElicitationAction {
         let mut heard = self.lock();
         heard.questions.push(visit.url().to_owned());
         match heard.declines {
-            true => Consent::Decline,
-            false => Consent::Accept,
+            true => ElicitationAction::Decline,
+            false => ElicitationAction::Accept,
         }
     }
 
-    pub(crate) fn sample(&self, question: &SampleRequest) -> CreateMessageResult {
+    pub(crate) fn sample(&self, question: &SamplingRequest) -> CreateMessageResult {
         let asked = serde_json::to_string(&question.messages).unwrap_or_default();
         self.lock().questions.push(asked);
         CreateMessageResult::new("none", "all is well")
@@ -68,7 +70,7 @@ impl Answers {
         self.lock().logs.push(message.data);
     }
 
-    pub(crate) fn odd(&self, oddity: &Oddity) {
+    pub(crate) fn odd(&self, oddity: &Anomaly) {
         self.lock().oddities.push(oddity.to_string());
     }
 

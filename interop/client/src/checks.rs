@@ -4,14 +4,13 @@ mod everything;
 mod reference;
 mod workbench;
 
-use std::collections::BTreeSet;
-use std::error::Error;
-use std::fmt::Debug;
-use std::time::Duration;
+use std::{collections::BTreeSet, error::Error, fmt::Debug, time::Duration};
 
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
-use turnbuckle_client::{CallError, Change, Client, Era, Heard, Listening, Roots, ToolOutput};
+use turnbuckle_client::{
+    CallError, Change, Client, Era, Roots, Subscription, SubscriptionEvent, ToolOutput,
+};
 use turnbuckle_protocol::types::{
     CompleteParams, CompletionReference, LogLevel, ReadResourceResult,
 };
@@ -182,12 +181,14 @@ impl Checks {
 }
 
 /// Waits until a resource is said to have changed.
-async fn update(changes: &mut Listening, uri: &str) -> Outcome {
+async fn update(changes: &mut Subscription, uri: &str) -> Outcome {
     let heard = async {
         while let Some(heard) = changes.next().await {
             match heard? {
-                Heard::Change(Change::Resource { uri: changed }) => return equal(&*changed, uri),
-                Heard::Listening(_) | Heard::Change(_) => {}
+                SubscriptionEvent::Change(Change::Resource { uri: changed }) => {
+                    return equal(&*changed, uri);
+                }
+                SubscriptionEvent::Acknowledged(_) | SubscriptionEvent::Change(_) => {}
                 other => return Err(format!("heard {other:?}").into()),
             }
         }
@@ -201,14 +202,14 @@ fn refused(outcome: Result<ToolOutput, CallError>) -> Outcome {
     match outcome {
         Ok(result) if result.is_error() => Ok(()),
         Ok(result) => Err(format!("it was done: {}", result.text()).into()),
-        Err(CallError::Refused { .. }) => Ok(()),
+        Err(CallError::Rejected { .. }) => Ok(()),
         Err(other) => Err(other.into()),
     }
 }
 
 fn not_there(outcome: Result<ReadResourceResult, CallError>) -> Outcome {
     match outcome {
-        Err(CallError::Refused { .. }) => Ok(()),
+        Err(CallError::Rejected { .. }) => Ok(()),
         other => Err(format!("expected to be refused, got {other:?}").into()),
     }
 }

@@ -10,16 +10,16 @@ mod answers;
 mod checks;
 mod connect;
 
-use std::time::Duration;
-use std::{env, error::Error, process};
+use std::{env, error::Error, process, time::Duration};
 
 use serde_json::json;
 use tokio::time::timeout;
-use turnbuckle_client::stdio::Exit;
-use turnbuckle_client::{Client, ConnectError, Roots};
+use turnbuckle_client::{Client, ConnectError, Roots, stdio::ExitReason};
 
-use crate::answers::Answers;
-use crate::checks::{Checks, Kind, Outcome};
+use crate::{
+    answers::Answers,
+    checks::{Checks, Kind, Outcome},
+};
 
 const PATIENCE: Duration = Duration::from_secs(15);
 
@@ -74,7 +74,7 @@ async fn close(client: &Client) -> Outcome {
     let closed = timeout(CLOSING, client.close()).await;
     closed.map_err(|_| format!("no end within {CLOSING:?}"))?;
     match process.map(|process| process.exit()) {
-        None | Some(Some(Exit::Code(0))) => Ok(()),
+        None | Some(Some(ExitReason::Code(0))) => Ok(()),
         Some(exit) => Err(format!("the process is not gone by itself: {exit:?}").into()),
     }
 }

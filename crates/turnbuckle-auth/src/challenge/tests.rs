@@ -20,7 +20,7 @@ fn reads_the_challenge_of_a_protected_server() {
     let [bearer] = &challenges[..] else {
         panic!("{challenges:?}");
     };
-    assert!(bearer.is("BEARER"));
+    assert!(bearer.is_scheme("BEARER"));
     assert_eq!(bearer.parameter("Error"), Some("invalid_token"));
     assert_eq!(bearer.parameter("scope"), Some("a b"));
     assert_eq!(
@@ -94,13 +94,13 @@ fn nonsense_is_an_error_and_says_where() {
     ] {
         let error = Challenge::parse(header).unwrap_err();
 
-        assert_eq!(error, InvalidChallenge::Syntax { at }, "{header}");
+        assert_eq!(error, InvalidChallenge::Syntax { offset: at }, "{header}");
     }
 }
 
 #[test]
 fn a_header_without_end_is_not_read() {
-    let header = "Bearer ".repeat(Challenge::MOST_BYTES);
+    let header = "Bearer ".repeat(Challenge::MAX_HEADER_BYTES);
 
     assert_eq!(Challenge::parse(&header), Err(InvalidChallenge::TooLong));
 }
@@ -127,7 +127,7 @@ proptest! {
     fn what_is_written_is_read_again(
         parameters in prop::collection::vec(("[a-z_]{1,12}", "[\\t -~]{0,40}"), 0..6),
     ) {
-        let written = parameters.iter().fold(Challenge::bearer(), |challenge, (name, value)| challenge.with(name, value));
+        let written = parameters.iter().fold(Challenge::bearer(), |challenge, (name, value)| challenge.with_parameter(name, value));
 
         prop_assert_eq!(Challenge::parse(&written.to_string()), Ok(vec![written]));
     }

@@ -1,196 +1,195 @@
-//! The client that remembers: it gets tokens, keeps them fresh, and asks for more when more is needed.
+//! The stateful OAuth client: obtains tokens, refreshes them, and requests more scopes when needed.
 
-mod ahead;
-mod client;
-mod grant;
-mod hand;
-mod log_in;
-mod refresh;
-mod renew;
+mod client_identity;
+mod current_login;
+mod login;
+mod renewal;
+mod renewal_lock;
 mod scopes;
 mod settings;
-mod step_up;
-mod turn;
-
 #[cfg(test)]
 mod tests;
 
 use std::{fmt, sync::Arc};
 
-use turnbuckle_protocol::guard::BoxFuture;
+use current_login::LoginSlot;
+use renewal_lock::RenewalState;
+use settings::OAuthSettings;
+pub use settings::{DpopMode, GrantType};
+use turnbuckle_protocol::authenticator::BoxFuture;
 
 use super::{
-    interact::Interact,
-    store::{Login, Store},
+    store::{StoredLogin, TokenStore},
+    user_agent::UserAgent,
 };
 use crate::{
-    Authorize, Challenge, Credentials, Failure, Next, Refused, Scopes, Secret, Sending,
-    fetch::Fetch,
+    AuthorizationError, Challenge, CredentialProvider, Credentials, RetryDecision, Scopes, Secret,
+    UnauthorizedResponse, UnsignedRequest, fetch::Fetch,
 };
-use hand::Hand;
-use settings::Settings;
-use turn::Renewals;
 
-pub use grant::Grant;
-pub use settings::Dpop;
-
-/// Brings the tokens for one server: gets them when the server asks, refreshes them, asks for more when more is needed.
+/// Provides the tokens for one server: obtains them after a 401, refreshes them, and requests more scopes after a 403.
 ///
-/// Nothing happens before the server refuses a request. Then it is found out who gives tokens for it, the client becomes
-/// known there, somebody logs in, and the request is sent again. What came of it is kept in a [`Store`]: clients that share
-/// one also share the login, even if they are in different processes.
+/// Nothing happens before the server responds with 401 or 403. Then the client discovers the authorization server,
+/// registers there, lets the user log in, and has the request retried. The login is kept in a [`TokenStore`]; clients
+/// that share a store also share the login, even across processes.
 ///
-/// Without [`interact`](OAuth::interact) nobody is asked to log in: what the store has is used and refreshed, and if that
-/// does not do, the failure says so.
+/// Without [`user_agent`](OAuth::user_agent), the user is not asked to log in: a stored login is used and refreshed,
+/// and anything else is an error.
 ///
-/// Clones are the same client.
+/// Clones share their state.
 ///
 /// ```
 /// # fn open_browser(_: &str) -> std::io::Result<()> { Ok(()) }
-/// # fn example(fetch: std::sync::Arc<dyn turnbuckle_auth::fetch::Fetch>) -> impl turnbuckle_auth::Authorize {
-/// use turnbuckle_auth::client::{FileStore, Loopback, OAuth};
+/// # fn example(fetch: std::sync::Arc<dyn turnbuckle_auth::fetch::Fetch>) -> impl turnbuckle_auth::CredentialProvider {
+/// use turnbuckle_auth::client::{FileStore, LoopbackUserAgent, OAuth};
 ///
 /// OAuth::new("https://mcp.example/mcp", fetch)
-///     .name("Example")
+///     .client_name("Example")
 ///     .store(FileStore::new("/home/me/.local/state/example/logins"))
-///     .interact(Loopback::new(open_browser))
+///     .user_agent(LoopbackUserAgent::new(open_browser))
 /// # }
 /// ```
 #[derive(Clone)]
 pub struct OAuth {
-    settings: Arc<Settings>,
-    hand: Arc<Hand>,
-    renewals: Arc<Renewals>,
+    settings: Arc<OAuthSettings>,
+    slot: Arc<LoginSlot>,
+    renewals: Arc<RenewalState>,
 }
 
 impl OAuth {
-    /// Brings tokens for the server at this URL, and speaks to whoever gives them by `fetch`.
+    /// Creates a client for the server at this URL; requests to authorization servers are sent with `fetch`.
     ///
-    /// Tokens are kept in memory until [`store`](OAuth::store) says where else.
+    /// Logins are kept in memory unless a [`store`](OAuth::store) is set.
     pub fn new(server_url: impl Into<String>, fetch: Arc<dyn Fetch>) -> OAuth {
         OAuth {
-            settings: Arc::new(Settings::new(server_url.into(), fetch)),
-            hand: Arc::default(),
+            settings: Arc::new(OAuthSettings::new(server_url.into(), fetch)),
+            slot: Arc::default(),
             renewals: Arc::default(),
         }
     }
 
-    /// Is known to the authorization server by this id, instead of registering itself.
+    /// Sets the client id, instead of registering dynamically.
     #[must_use]
     pub fn client_id(self, id: impl Into<String>) -> OAuth {
         self.with(|settings| settings.client_id = Some(id.into()))
     }
 
-    /// Shows who it is by this secret, which belongs to its [`client_id`](OAuth::client_id).
+    /// Sets the secret of the [`client_id`](OAuth::client_id).
     #[must_use]
     pub fn client_secret(self, secret: Secret) -> OAuth {
         self.with(|settings| settings.client_secret = Some(secret))
     }
 
-    /// Shows its [`client_id`](OAuth::client_id) to nobody but this issuer.
+    /// Uses the [`client_id`](OAuth::client_id) only with this issuer.
     ///
-    /// Without it, the first issuer that the server names is the one; if the server names another one later, that is a failure.
+    /// Without it, the client id is bound to the first issuer that the server names; another one later is an error.
     #[must_use]
     pub fn issuer(self, issuer: impl Into<String>) -> OAuth {
         self.with(|settings| settings.issuer = Some(issuer.into()))
     }
 
-    /// Is known by the URL of a document about it, wherever that is understood.
+    /// Sets the URL of the client metadata document, which is the client id where the server supports it.
     #[must_use]
-    pub fn metadata_document(self, url: impl Into<String>) -> OAuth {
-        self.with(|settings| settings.metadata_document = Some(url.into()))
+    pub fn client_metadata_url(self, url: impl Into<String>) -> OAuth {
+        self.with(|settings| settings.client_metadata_url = Some(url.into()))
     }
 
-    /// Registers by this name, which people see when they log in.
+    /// Sets the name for dynamic registration, which users see when they log in.
     #[must_use]
-    pub fn name(self, name: impl Into<String>) -> OAuth {
-        self.with(|settings| settings.name = name.into())
+    pub fn client_name(self, name: impl Into<String>) -> OAuth {
+        self.with(|settings| settings.client_name = name.into())
     }
 
-    /// Asks for these scopes from the beginning, besides those that the server wants.
+    /// Requests these scopes in addition to those of the challenge.
     #[must_use]
     pub fn scopes(self, scopes: Scopes) -> OAuth {
         self.with(|settings| settings.scopes = Some(scopes))
     }
 
-    /// Keeps logins here.
+    /// Sets the store for logins.
     #[must_use]
-    pub fn store(self, store: impl Store) -> OAuth {
+    pub fn store(self, store: impl TokenStore) -> OAuth {
         self.with(|settings| settings.store = Arc::new(store))
     }
 
-    /// Asks somebody to log in.
+    /// Sets the user agent for logins.
     #[must_use]
-    pub fn interact(self, interact: impl Interact) -> OAuth {
-        self.with(|settings| settings.interact = Some(Arc::new(interact)))
+    pub fn user_agent(self, user_agent: impl UserAgent) -> OAuth {
+        self.with(|settings| settings.user_agent = Some(Arc::new(user_agent)))
     }
 
-    /// Gets tokens in this way.
+    /// Sets the grant.
     #[must_use]
-    pub fn grant(self, grant: Grant) -> OAuth {
+    pub fn grant(self, grant: GrantType) -> OAuth {
         self.with(|settings| settings.grant = grant)
     }
 
-    /// Says when tokens are bound to a key.
+    /// Sets when tokens are bound to a key.
     #[must_use]
-    pub fn dpop(self, dpop: Dpop) -> OAuth {
+    pub fn dpop(self, dpop: DpopMode) -> OAuth {
         self.with(|settings| settings.dpop = dpop)
     }
 
-    /// Says in which version of the protocol metadata is asked for.
+    /// Sets the protocol version that is sent in metadata requests.
     #[must_use]
     pub fn protocol_version(self, version: impl Into<String>) -> OAuth {
         self.with(|settings| settings.protocol_version = version.into())
     }
 
-    /// Logs in now, whatever is kept, and returns what is kept from now on.
+    /// Logs in now, even if there is a stored login, and returns the new one.
     ///
-    /// `challenges` are those of a refusal; none if the server was not asked yet.
-    pub async fn log_in(&self, challenges: &[Challenge]) -> Result<Login, Failure> {
+    /// `challenges` are those of a 401 or 403; empty before the first request.
+    pub async fn log_in(
+        &self,
+        challenges: &[Challenge],
+    ) -> Result<StoredLogin, AuthorizationError> {
         self.log_in_now(challenges).await
     }
 
-    /// Returns the login that is kept, if there is one.
-    pub async fn login(&self) -> Result<Option<Login>, Failure> {
+    /// Returns the stored login, if there is one.
+    pub async fn stored_login(&self) -> Result<Option<StoredLogin>, AuthorizationError> {
         let settings = &self.settings;
         let login = settings.store.login(&settings.server_url).await?;
-        Ok(login.filter(|login| settings.suit(login)))
+        Ok(login.filter(|login| settings.is_compatible(login)))
     }
 
-    /// Forgets the login; says whether there was one.
-    pub async fn log_out(&self) -> Result<bool, Failure> {
-        self.forget().await
+    /// Deletes the login; returns whether there was one.
+    pub async fn log_out(&self) -> Result<bool, AuthorizationError> {
+        self.delete_login().await
     }
 
-    fn with(mut self, change: impl FnOnce(&mut Settings)) -> OAuth {
+    fn with(mut self, change: impl FnOnce(&mut OAuthSettings)) -> OAuth {
         change(Arc::make_mut(&mut self.settings));
         self
     }
 }
 
-impl Authorize for OAuth {
+impl CredentialProvider for OAuth {
     fn credentials<'a>(
         &'a self,
-        sending: Sending<'a>,
-    ) -> BoxFuture<'a, Result<Credentials, Failure>> {
+        request: UnsignedRequest<'a>,
+    ) -> BoxFuture<'a, Result<Credentials, AuthorizationError>> {
         Box::pin(async move {
-            self.settings.check_origin(sending.url)?;
+            self.settings.check_origin(request.url)?;
             self.load().await?;
-            self.renew_ahead().await;
-            self.hand.credentials(sending)
+            self.refresh_if_expiring().await;
+            self.slot.credentials(request)
         })
     }
 
-    fn refused<'a>(&'a self, refused: Refused<'a>) -> BoxFuture<'a, Result<Next, Failure>> {
-        Box::pin(self.renew(refused))
+    fn on_unauthorized<'a>(
+        &'a self,
+        response: UnauthorizedResponse<'a>,
+    ) -> BoxFuture<'a, Result<RetryDecision, AuthorizationError>> {
+        Box::pin(self.renew(response))
     }
 
     fn extensions(&self) -> &'static [&'static str] {
         self.settings.grant.extensions()
     }
 
-    fn nonce(&self, nonce: &str) {
-        self.hand.nonce.set(nonce);
+    fn set_dpop_nonce(&self, nonce: &str) {
+        self.slot.nonce.set(nonce);
     }
 }
 

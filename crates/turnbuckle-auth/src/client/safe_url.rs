@@ -1,31 +1,35 @@
-//! Which URLs of others are used at all: `https`, or `http` on this machine, and nothing that a program would read in another way.
+//! Validation of URLs that come from servers: `https`, or `http` on a loopback address, and unambiguous for every
+//! parser.
 
 use std::net::Ipv4Addr;
 
-use crate::{Failure, Step, place::Place};
+use super::oauth_error;
+use crate::{AuthorizationError, AuthorizationStep, raw_url::RawUrl};
 
-use super::told;
+/// Maximum length of a URL, in bytes.
+const MAX_URL_BYTES: usize = 8 * 1024;
 
-/// The longest URL that is used; no browser and no server need a longer one.
-const MOST_BYTES: usize = 8 * 1024;
-
-/// Says what is wrong with a URL that somebody else gave us, at the step that would have used it.
-pub(super) fn check(url: &str, step: Step, what: &str) -> Result<(), Failure> {
-    match objection(url) {
+/// Returns an error of this step if the URL must not be used. `what` describes the URL in the error.
+pub(super) fn check(
+    url: &str,
+    step: AuthorizationStep,
+    what: &str,
+) -> Result<(), AuthorizationError> {
+    match validate(url) {
         None => Ok(()),
-        Some(objection) => {
-            let shown = told::shown(url);
+        Some(validate) => {
+            let shown = oauth_error::sanitize(url);
             Err(
-                Failure::new(step, format!("the {what} `{shown}` {objection}"))
-                    .cure("it must be plain https, or http on this machine"),
+                AuthorizationError::new(step, format!("the {what} `{shown}` {validate}"))
+                    .with_hint("it must be an https URL, or http on a loopback address"),
             )
         }
     }
 }
 
-/// Says whether a URL is of this machine by its name: `localhost`, 127.0.0.0/8 or `::1`.
-pub(super) fn is_loopback(place: &Place<'_>) -> bool {
-    let host = host(place);
+/// Returns whether the host is `localhost`, in 127.0.0.0/8 or `::1`.
+pub(super) fn is_loopback(raw_url: &RawUrl<'_>) -> bool {
+    let host = host(raw_url);
     let is_local_name = host.eq_ignore_ascii_case("localhost");
     let is_local_address = host
         .parse()
@@ -33,65 +37,66 @@ pub(super) fn is_loopback(place: &Place<'_>) -> bool {
     is_local_name || is_local_address || host == "[::1]"
 }
 
-fn objection(url: &str) -> Option<&'static str> {
-    if url.len() > MOST_BYTES {
+fn validate(url: &str) -> Option<&'static str> {
+    if url.len() > MAX_URL_BYTES {
         return Some("is too long");
     }
-    let Some(place) = Place::parse(url) else {
-        return Some("is no plain http or https URL");
+    let Some(raw_url) = RawUrl::parse(url) else {
+        return Some("is not a valid http or https URL");
     };
-    // What RFC 3986 has in no URL: a shell, a browser or a log would each read it in its own way.
+    // Not allowed by RFC 3986; shells, browsers and logs would interpret them differently.
     if url.contains(['`', '{', '}', '|', '^']) {
-        return Some("has characters that no URL has");
+        return Some("has characters that are not allowed in URLs");
     }
-    if !is_host(&place) {
-        return Some("names no host");
+    if !is_host(&raw_url) {
+        return Some("has no valid host");
     }
-    match is_https(&place) || is_loopback(&place) {
-        true => None,
-        false => Some("is not https"),
+    if is_https(&raw_url) || is_loopback(&raw_url) {
+        None
+    } else {
+        Some("is not https")
     }
 }
 
-fn is_https(place: &Place<'_>) -> bool {
-    place
+fn is_https(raw_url: &RawUrl<'_>) -> bool {
+    raw_url
         .origin
         .get(..6)
         .is_some_and(|scheme| scheme.eq_ignore_ascii_case("https:"))
 }
 
-/// What follows the slashes.
-fn authority<'a>(place: &Place<'a>) -> &'a str {
-    let (_, authority) = place.origin.split_once("//").unwrap_or_default();
+/// Returns the host and port.
+fn authority<'a>(raw_url: &RawUrl<'a>) -> &'a str {
+    let (_, authority) = raw_url.origin.split_once("//").unwrap_or_default();
     authority
 }
 
-/// The authority without its port; an address of IPv6 keeps its brackets.
-fn host<'a>(place: &Place<'a>) -> &'a str {
-    let authority = authority(place);
+/// Returns the host without the port; an IPv6 address keeps its brackets.
+fn host<'a>(raw_url: &RawUrl<'a>) -> &'a str {
+    let authority = authority(raw_url);
     let port = authority
         .rfind(':')
         .filter(|at| !authority[*at..].contains(']'));
     &authority[..port.unwrap_or(authority.len())]
 }
 
-/// Whether the host is a name or an address, and the port, if there is one, a number.
-fn is_host(place: &Place<'_>) -> bool {
-    let host = host(place);
-    let port = &authority(place)[host.len()..];
+/// Returns whether the host is a valid name or address and the port, if any, is valid.
+fn is_host(raw_url: &RawUrl<'_>) -> bool {
+    let host = host(raw_url);
+    let port = &authority(raw_url)[host.len()..];
     let is_port = port.is_empty()
         || port
             .get(1..)
             .is_some_and(|port| port.parse::<u16>().is_ok());
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
-    let is_fine = match host
+    let is_usable = match host
         .strip_prefix('[')
         .and_then(|host| host.strip_suffix(']'))
     {
         Some(address) => address.parse::<std::net::Ipv6Addr>().is_ok(),
         None => !host.is_empty() && !host.starts_with('-') && host.bytes().all(is_name),
     };
-    is_port && is_fine
+    is_port && is_usable
 }
 
 #[cfg(test)]
@@ -110,7 +115,7 @@ mod tests {
             "http://[::1]:8080/x",
             "https://[2001:db8::1]/x",
         ] {
-            assert_eq!(objection(url), None, "{url}");
+            assert_eq!(validate(url), None, "{url}");
         }
     }
 
@@ -146,8 +151,8 @@ mod tests {
             "//as.example",
             "",
         ] {
-            assert!(objection(url).is_some(), "{url:?}");
+            assert!(validate(url).is_some(), "{url:?}");
         }
-        assert!(objection(&format!("https://as.example/{}", "a".repeat(MOST_BYTES))).is_some());
+        assert!(validate(&format!("https://as.example/{}", "a".repeat(MAX_URL_BYTES))).is_some());
     }
 }

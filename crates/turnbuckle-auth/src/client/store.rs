@@ -1,93 +1,100 @@
-//! Where logins are kept.
+//! Storage of logins and registrations.
 
-mod file;
-mod memory;
-
-use std::fmt;
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use serde::{Deserialize, Serialize};
-use turnbuckle_protocol::guard::BoxFuture;
+use turnbuckle_protocol::authenticator::BoxFuture;
 
-use super::{registration::Registered, token::Tokens};
-use crate::{AuthorizationServer, Failure, Scopes, Secret};
+pub use super::file_store::{EncryptionKey, FileEncryption, FileStore, Keyring};
+use super::{registration::ClientRegistration, token::Tokens};
+use crate::{AuthorizationError, AuthorizationServer, Scopes, Secret};
 
-pub use file::{FileForm, FileStore, Keyring, SealingKey};
-pub use memory::MemoryStore;
-
-/// Keeps logins by the URL of their server, and registrations by the issuer that knows them.
+/// Stores logins by server URL, and client registrations by issuer.
 ///
-/// Several clients, in several processes, may share one: then there is one login and one refresh at a time, and all of them
-/// use what came of it. [`FileStore`] is such a store, [`MemoryStore`] one that ends with its process.
-pub trait Store: Send + Sync + 'static {
+/// Several clients, also in several processes, may share one store: then one of them logs in or refreshes at a time,
+/// and all use the result. [`FileStore`](super::FileStore) can be shared like that; [`MemoryStore`] ends with its
+/// process.
+pub trait TokenStore: Send + Sync + 'static {
     /// Returns the login for a server.
-    fn login<'a>(&'a self, server_url: &'a str) -> BoxFuture<'a, Result<Option<Login>, Failure>>;
+    fn login<'a>(
+        &'a self,
+        server_url: &'a str,
+    ) -> BoxFuture<'a, Result<Option<StoredLogin>, AuthorizationError>>;
 
-    /// Keeps a login, in place of the one before; when this is done, it is there to stay.
-    fn save<'a>(&'a self, login: &'a Login) -> BoxFuture<'a, Result<(), Failure>>;
+    /// Stores a login, replacing the previous one. It must be durable when the future completes.
+    fn save<'a>(&'a self, login: &'a StoredLogin) -> BoxFuture<'a, Result<(), AuthorizationError>>;
 
-    /// Forgets the login for a server; says whether there was one.
-    fn forget<'a>(&'a self, server_url: &'a str) -> BoxFuture<'a, Result<bool, Failure>>;
+    /// Deletes the login for a server; returns whether there was one.
+    fn delete<'a>(&'a self, server_url: &'a str)
+    -> BoxFuture<'a, Result<bool, AuthorizationError>>;
 
-    /// Returns as what we are known to an issuer.
+    /// Returns the client registration for an issuer.
     fn registration<'a>(
         &'a self,
         issuer: &'a str,
-    ) -> BoxFuture<'a, Result<Option<Registered>, Failure>>;
+    ) -> BoxFuture<'a, Result<Option<ClientRegistration>, AuthorizationError>>;
 
-    /// Keeps as what we are known to an issuer; nothing if it has forgotten us.
-    fn register<'a>(
+    /// Stores the client registration for an issuer; `None` deletes it.
+    fn save_registration<'a>(
         &'a self,
         issuer: &'a str,
-        client: Option<&'a Registered>,
-    ) -> BoxFuture<'a, Result<(), Failure>>;
+        client: Option<&'a ClientRegistration>,
+    ) -> BoxFuture<'a, Result<(), AuthorizationError>>;
 
-    /// Waits until nobody else changes the login for a server, and keeps others from it until the lock is dropped.
-    fn lock<'a>(&'a self, server_url: &'a str) -> BoxFuture<'a, Result<StoreLock, Failure>>;
+    /// Acquires the lock for the login of a server. It is released when the returned value is dropped.
+    fn lock<'a>(
+        &'a self,
+        server_url: &'a str,
+    ) -> BoxFuture<'a, Result<StoreLock, AuthorizationError>>;
 }
 
-/// A login: who gave which tokens, for which server, to whom.
+/// A login: the tokens for a server and everything needed to refresh them.
 ///
-/// Written out, it holds secrets; printed, it does not.
+/// Its serialization contains secrets; its `Debug` output does not.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct Login {
-    /// The URL of the server, as the user wrote it.
+pub struct StoredLogin {
+    /// URL of the server, as the user wrote it.
     pub server_url: String,
-    /// What the tokens are for, byte for byte as the server named itself.
+    /// Resource identifier that the tokens were issued for.
     pub resource: String,
-    /// Who gave the tokens, and where new ones are given.
+    /// The authorization server that issued the tokens.
     pub server: AuthorizationServer,
-    /// As what we are known there.
-    pub client: Registered,
+    /// The client registration that was used.
+    pub client: ClientRegistration,
     /// The tokens.
     pub tokens: Tokens,
-    /// When they were given, in seconds since 1970.
+    /// Unix time in seconds when the tokens were issued.
     pub obtained: u64,
-    /// What was asked for; nothing if the choice was left to the authorization server.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub asked: Option<Scopes>,
+    /// The requested scopes; `None` if the authorization server chose them.
+    #[serde(rename = "asked", default, skip_serializing_if = "Option::is_none")]
+    pub requested_scopes: Option<Scopes>,
     /// The key that the tokens are bound to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dpop_key: Option<Secret>,
 }
 
-impl Login {
-    /// Returns who gave the tokens.
+impl StoredLogin {
+    /// Returns the issuer of the tokens.
     pub fn issuer(&self) -> &str {
         &self.server.issuer
     }
 }
 
-/// Keeps others from a login until it is dropped.
+/// Lock on the login of a server, released on drop.
 pub struct StoreLock {
-    _held: Box<dyn Send + Sync>,
+    _guard: Box<dyn Send + Sync>,
 }
 
 impl StoreLock {
-    /// Wraps whatever frees the lock when it is dropped.
-    pub fn new(held: impl Send + Sync + 'static) -> StoreLock {
+    /// Wraps a guard that releases the lock on drop.
+    pub fn new(guard: impl Send + Sync + 'static) -> StoreLock {
         StoreLock {
-            _held: Box::new(held),
+            _guard: Box::new(guard),
         }
     }
 }
@@ -96,4 +103,93 @@ impl fmt::Debug for StoreLock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("StoreLock")
     }
+}
+
+/// Stores logins in memory. Clones share them.
+#[derive(Clone, Default)]
+pub struct MemoryStore {
+    contents: Arc<Mutex<MemoryContents>>,
+}
+
+#[derive(Default)]
+struct MemoryContents {
+    logins: HashMap<String, StoredLogin>,
+    registrations: HashMap<String, ClientRegistration>,
+    locks: HashMap<String, Arc<tokio::sync::Mutex<()>>>,
+}
+
+impl MemoryStore {
+    /// Creates an empty store.
+    pub fn new() -> MemoryStore {
+        MemoryStore::default()
+    }
+
+    fn contents(&self) -> MutexGuard<'_, MemoryContents> {
+        // No code panics while holding the lock, and the maps stay consistent in any case.
+        self.contents.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl TokenStore for MemoryStore {
+    fn login<'a>(
+        &'a self,
+        server_url: &'a str,
+    ) -> BoxFuture<'a, Result<Option<StoredLogin>, AuthorizationError>> {
+        let login = self.contents().logins.get(server_url).cloned();
+        ready(login)
+    }
+
+    fn save<'a>(&'a self, login: &'a StoredLogin) -> BoxFuture<'a, Result<(), AuthorizationError>> {
+        let key = login.server_url.clone();
+        self.contents().logins.insert(key, login.clone());
+        ready(())
+    }
+
+    fn delete<'a>(
+        &'a self,
+        server_url: &'a str,
+    ) -> BoxFuture<'a, Result<bool, AuthorizationError>> {
+        let removed = self.contents().logins.remove(server_url);
+        ready(removed.is_some())
+    }
+
+    fn registration<'a>(
+        &'a self,
+        issuer: &'a str,
+    ) -> BoxFuture<'a, Result<Option<ClientRegistration>, AuthorizationError>> {
+        let client = self.contents().registrations.get(issuer).cloned();
+        ready(client)
+    }
+
+    fn save_registration<'a>(
+        &'a self,
+        issuer: &'a str,
+        client: Option<&'a ClientRegistration>,
+    ) -> BoxFuture<'a, Result<(), AuthorizationError>> {
+        let mut contents = self.contents();
+        match client {
+            Some(client) => contents
+                .registrations
+                .insert(issuer.to_owned(), client.clone()),
+            None => contents.registrations.remove(issuer),
+        };
+        ready(())
+    }
+
+    fn lock<'a>(
+        &'a self,
+        server_url: &'a str,
+    ) -> BoxFuture<'a, Result<StoreLock, AuthorizationError>> {
+        let lock = Arc::clone(
+            self.contents()
+                .locks
+                .entry(server_url.to_owned())
+                .or_default(),
+        );
+        Box::pin(async move { Ok(StoreLock::new(lock.lock_owned().await)) })
+    }
+}
+
+fn ready<'a, T: Send + 'a>(value: T) -> BoxFuture<'a, Result<T, AuthorizationError>> {
+    Box::pin(std::future::ready(Ok(value)))
 }

@@ -27,7 +27,10 @@ fn metadata_about_another_resource_is_refused() {
             format!(r#"{{"resource":"{other}","authorization_servers":["https://as.example"]}}"#);
 
         let found = other.to_owned();
-        assert_eq!(resource(&json), Err(InvalidMetadata::Resource { found }));
+        assert_eq!(
+            resource(&json),
+            Err(InvalidMetadata::ResourceMismatch { found })
+        );
     }
 }
 
@@ -42,7 +45,7 @@ fn metadata_that_names_nobody_is_refused() {
 fn metadata_of_the_wrong_shape_is_refused() {
     for json in ["", "[]", "{}", r#"{"resource":1}"#, "<html>"] {
         assert!(
-            matches!(resource(json), Err(InvalidMetadata::Shape(_))),
+            matches!(resource(json), Err(InvalidMetadata::InvalidJson(_))),
             "{json}"
         );
     }
@@ -64,7 +67,7 @@ fn an_issuer_is_compared_byte_for_byte() {
     ] {
         let refused = AuthorizationServer::parse(json, issuer);
         assert!(
-            matches!(refused, Err(InvalidMetadata::Issuer { .. })),
+            matches!(refused, Err(InvalidMetadata::IssuerMismatch { .. })),
             "{issuer}"
         );
     }

@@ -1,89 +1,95 @@
-//! What a token says, and whether that lets anybody in here.
+//! Validation of token claims.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use serde_json::{Map, Value};
 use turnbuckle_protocol::Principal;
 
-use super::{flaw::Flaw, hierarchy::Hierarchy};
+use super::rejection::TokenError;
 use crate::is_same_resource;
 
-/// Whom tokens must be for, and how clocks and scopes are read.
-pub(super) struct Policy {
+/// The accepted audiences, the clock leeway and the scope hierarchy.
+pub(super) struct ClaimsPolicy {
     resource: String,
     pub(super) audiences: Vec<String>,
     /// In seconds.
     pub(super) leeway: u64,
-    pub(super) hierarchy: Hierarchy,
+    pub(super) hierarchy: ScopeHierarchy,
 }
 
-/// A token that is valid.
+/// A valid token.
 #[derive(Clone)]
-pub(super) struct Verified {
+pub(super) struct VerifiedToken {
     pub(super) principal: Arc<Principal>,
-    /// The thumbprint of the key it is bound to.
+    /// Thumbprint of the key that the token is bound to.
     pub(super) key: Option<String>,
-    /// When it has to be verified again, in seconds since 1970; at the latest when it ends.
-    pub(super) until: u64,
+    /// Unix time in seconds when it has to be verified again; at the latest when it expires.
+    pub(super) expires_at: u64,
 }
 
-impl Policy {
+impl ClaimsPolicy {
     pub(super) fn new(resource: &str) -> Self {
         Self {
             resource: resource.to_owned(),
             audiences: Vec::new(),
             leeway: 60,
-            hierarchy: Hierarchy::default(),
+            hierarchy: ScopeHierarchy::default(),
         }
     }
 
-    /// Judges claims that come from `issuer` for sure.
+    /// Checks claims after their issuer has been verified.
     pub(super) fn check(
         &self,
         issuer: &str,
         claims: Map<String, Value>,
         now: u64,
-    ) -> Result<Verified, Flaw> {
-        if !self.is_for_us(claims.get("aud")) {
-            return Err(Flaw::Audience);
+    ) -> Result<VerifiedToken, TokenError> {
+        if !self.is_accepted_audience(claims.get("aud")) {
+            return Err(TokenError::WrongAudience);
         }
-        let until = self.check_time(&claims, now)?;
+        let expires_at = self.check_time(&claims, now)?;
         let key = bound_key(&claims)?;
         let principal = Arc::new(self.principal(issuer, claims)?);
-        Ok(Verified {
+        Ok(VerifiedToken {
             principal,
             key,
-            until,
+            expires_at,
         })
     }
 
-    fn is_for_us(&self, audience: Option<&Value>) -> bool {
-        let mut audiences = texts(audience);
+    fn is_accepted_audience(&self, audience: Option<&Value>) -> bool {
+        let mut audiences = strings(audience);
         audiences.any(|audience| {
             is_same_resource(audience, &self.resource)
                 || self.audiences.iter().any(|own| own == audience)
         })
     }
 
-    /// Returns when the token ends.
-    fn check_time(&self, claims: &Map<String, Value>, now: u64) -> Result<u64, Flaw> {
-        let expires = claims.get("exp").and_then(seconds).ok_or(Flaw::Endless)?;
+    /// Returns the expiry time of the token.
+    fn check_time(&self, claims: &Map<String, Value>, now: u64) -> Result<u64, TokenError> {
+        let expires = claims
+            .get("exp")
+            .and_then(seconds)
+            .ok_or(TokenError::NoExpiry)?;
         if now >= expires.saturating_add(self.leeway) {
-            return Err(Flaw::Expired);
+            return Err(TokenError::Expired);
         }
         match claims.get("nbf").map(seconds) {
             None => Ok(expires),
             Some(Some(begins)) if begins <= now.saturating_add(self.leeway) => Ok(expires),
-            Some(_) => Err(Flaw::Early),
+            Some(_) => Err(TokenError::NotYetValid),
         }
     }
 
-    fn principal(&self, issuer: &str, claims: Map<String, Value>) -> Result<Principal, Flaw> {
+    fn principal(&self, issuer: &str, claims: Map<String, Value>) -> Result<Principal, TokenError> {
         let text = |name: &str| claims.get(name).and_then(Value::as_str);
         let client = text("client_id").or_else(|| text("azp")).map(str::to_owned);
         let subject = text("sub").map(str::to_owned).or_else(|| client.clone());
         let subject = subject.filter(|subject| !subject.is_empty());
-        let mut principal = Principal::new(issuer, subject.ok_or(Flaw::Nobody)?);
+        let mut principal = Principal::new(issuer, subject.ok_or(TokenError::NoSubject)?);
         principal.scopes = scopes(&claims);
         self.hierarchy.expand(&mut principal.scopes);
         principal.client = client;
@@ -92,28 +98,31 @@ impl Policy {
     }
 }
 
-/// The thumbprint of the key that the token is bound to; a binding of another kind is one that nobody here checks.
-fn bound_key(claims: &Map<String, Value>) -> Result<Option<String>, Flaw> {
+/// Returns the thumbprint of the key that the token is bound to. Other kinds of binding cannot be checked and are
+/// rejected.
+fn bound_key(claims: &Map<String, Value>) -> Result<Option<String>, TokenError> {
     let Some(confirmation) = claims.get("cnf") else {
         return Ok(None);
     };
-    let members = confirmation.as_object().ok_or(Flaw::Binding)?;
+    let members = confirmation
+        .as_object()
+        .ok_or(TokenError::UnsupportedBinding)?;
     match members.get("jkt").and_then(Value::as_str) {
         Some(key) if members.len() == 1 => Ok(Some(key.to_owned())),
-        _ => Err(Flaw::Binding),
+        _ => Err(TokenError::UnsupportedBinding),
     }
 }
 
-/// `scope` is a text with spaces; `scp`, as some issuers have it, a text or a list.
+/// Reads `scope`, a space-separated string, or `scp`, which some issuers use, a string or a list.
 fn scopes(claims: &Map<String, Value>) -> BTreeSet<String> {
     let written = claims.get("scope").or_else(|| claims.get("scp"));
-    let names = texts(written).flat_map(|text| text.split(' '));
+    let names = strings(written).flat_map(|text| text.split(' '));
     let names = names.filter(|name| !name.is_empty());
     names.map(str::to_owned).collect()
 }
 
-/// A text, or each text of a list.
-fn texts(value: Option<&Value>) -> impl Iterator<Item = &str> {
+/// Returns a string, or each string of a list.
+fn strings(value: Option<&Value>) -> impl Iterator<Item = &str> {
     let list = match value {
         Some(Value::Array(list)) => list.as_slice(),
         Some(one) => std::slice::from_ref(one),
@@ -122,14 +131,64 @@ fn texts(value: Option<&Value>) -> impl Iterator<Item = &str> {
     list.iter().filter_map(Value::as_str)
 }
 
-/// A time in seconds, which may have a fraction.
+/// Reads a Unix time in seconds, which may have a fraction.
 fn seconds(value: &Value) -> Option<u64> {
     let whole = value.as_u64();
-    // A float beyond the range of the integer becomes its largest value, which is what is meant.
+    // The cast saturates, which is intended.
     whole.or_else(|| {
         value
             .as_f64()
             .filter(|time| *time >= 0.0)
             .map(|time| time as u64)
     })
+}
+
+/// The scopes that a scope implies.
+#[derive(Default)]
+pub(super) struct ScopeHierarchy(BTreeMap<String, BTreeSet<String>>);
+
+impl ScopeHierarchy {
+    pub(super) fn add(
+        &mut self,
+        scope: String,
+        implied: impl IntoIterator<Item = impl Into<String>>,
+    ) {
+        let below = self.0.entry(scope).or_default();
+        below.extend(implied.into_iter().map(Into::into));
+    }
+
+    /// Adds all implied scopes, transitively.
+    pub(super) fn expand(&self, scopes: &mut BTreeSet<String>) {
+        let mut open: Vec<&String> = Vec::new();
+        for scope in scopes.iter() {
+            open.extend(self.0.get(scope).into_iter().flatten());
+        }
+        while let Some(scope) = open.pop() {
+            if scopes.insert(scope.clone()) {
+                open.extend(self.0.get(scope).into_iter().flatten());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_implied_implies_more_and_a_circle_ends() {
+        let mut hierarchy = ScopeHierarchy::default();
+        hierarchy.add("admin".into(), ["write"]);
+        hierarchy.add("write".into(), ["read"]);
+        hierarchy.add("read".into(), ["write"]);
+        let expanded = |scope: &str| {
+            let mut scopes = BTreeSet::from([scope.to_owned()]);
+            hierarchy.expand(&mut scopes);
+            Vec::from_iter(scopes)
+        };
+
+        assert_eq!(expanded("admin"), ["admin", "read", "write"]);
+        assert_eq!(expanded("read"), ["read", "write"]);
+        assert_eq!(expanded("other"), ["other"]);
+    }
 }

@@ -1,9 +1,9 @@
-mod admission;
 mod attacks;
+mod authentication;
 mod bound;
 mod documents;
+mod fixture;
 mod forged;
 mod introspection;
 mod keys;
 mod scopes;
-mod world;

@@ -1,10 +1,9 @@
 use super::*;
-use crate::report::sample;
-use crate::rule::Level;
+use crate::{report::sample, rule::RequirementLevel};
 
 const KNOWN: &str = "base.unknown-method";
 
-fn entry(text: &str) -> Entry {
+fn entry(text: &str) -> BaselineEntry {
     let entries = lines(text).expect("it is a baseline");
     entries.into_iter().next().expect("it has an entry")
 }
@@ -61,15 +60,15 @@ fn what_nobody_knows_is_an_error() {
 #[test]
 fn what_is_known_counts_no_more() {
     let mut report = sample::report();
-    let view = View::default();
-    assert_eq!(view.broken(&report), 1);
+    let options = ReportOptions::default();
+    assert_eq!(options.failures(&report), 1);
 
-    let known = Baseline::of(&report, &view);
+    let known = Baseline::from_report(&report, &options);
     known.apply(&mut report);
 
     assert_eq!(known.entries.len(), 2);
-    assert_eq!(view.broken(&report), 0);
-    assert!(report.stale.is_empty());
+    assert_eq!(options.failures(&report), 0);
+    assert!(report.stale_baseline.is_empty());
 }
 
 #[test]
@@ -81,7 +80,7 @@ fn one_revision_that_is_not_known_counts() {
     };
     known.apply(&mut report);
 
-    assert_eq!(View::default().broken(&report), 1);
+    assert_eq!(ReportOptions::default().failures(&report), 1);
 }
 
 #[test]
@@ -93,7 +92,11 @@ fn what_is_kept_or_does_not_apply_is_stale_and_what_was_not_seen_is_not() {
     let entries = lines(text).expect("they are entries");
     Baseline { entries }.apply(&mut report);
 
-    let stale: Vec<_> = report.stale.iter().map(Entry::to_string).collect();
+    let stale: Vec<_> = report
+        .stale_baseline
+        .iter()
+        .map(BaselineEntry::to_string)
+        .collect();
     assert_eq!(
         stale,
         ["base.same-id 2025-11-25 http", "prompts.unknown * *"]
@@ -102,10 +105,15 @@ fn what_is_kept_or_does_not_apply_is_stale_and_what_was_not_seen_is_not() {
 
 #[test]
 fn a_lower_level_takes_more_into_the_baseline() {
-    let view = View {
-        counts: Level::Advice,
-        shows: Level::Advice,
+    let options = ReportOptions {
+        fail_on: RequirementLevel::Advice,
+        min_level: RequirementLevel::Advice,
     };
 
-    assert_eq!(Baseline::of(&sample::report(), &view).entries.len(), 6);
+    assert_eq!(
+        Baseline::from_report(&sample::report(), &options)
+            .entries
+            .len(),
+        6
+    );
 }

@@ -1,40 +1,43 @@
-//! Lines whose requirements no rule judges by itself.
+//! Notes for checklist lines that no rule covers by their requirements.
 
-use super::Note;
+use super::LineNote;
 
-/// For a permission: nothing is wrong with a peer that does not use it, so only how it is used is judged.
-const PERMISSION: &str =
-    "It is a permission: a peer that does not use it breaks nothing. How it is used is judged.";
+/// The reason for optional features: only their use is tested.
+const PERMISSION: &str = "Optional: a peer that does not use it complies. Its use is tested.";
 
-const fn judged_by(line: &'static str, rules: &'static [&'static str]) -> Note {
-    Note {
+const fn judged_by(line: &'static str, rules: &'static [&'static str]) -> LineNote {
+    LineNote {
         line,
         rules,
         reason: "",
     }
 }
 
-const fn permission(line: &'static str, rules: &'static [&'static str]) -> Note {
-    Note {
+const fn permission(line: &'static str, rules: &'static [&'static str]) -> LineNote {
+    LineNote {
         line,
         rules,
         reason: PERMISSION,
     }
 }
 
-const fn partly(line: &'static str, rules: &'static [&'static str], reason: &'static str) -> Note {
-    Note {
+const fn partly(
+    line: &'static str,
+    rules: &'static [&'static str],
+    reason: &'static str,
+) -> LineNote {
+    LineNote {
         line,
         rules,
         reason,
     }
 }
 
-const fn unseen(line: &'static str, reason: &'static str) -> Note {
+const fn unseen(line: &'static str, reason: &'static str) -> LineNote {
     partly(line, &[], reason)
 }
 
-pub(super) const NOTES: &[Note] = &[
+pub(super) const NOTES: &[LineNote] = &[
     judged_by(
         "1/0",
         &[
@@ -56,18 +59,17 @@ pub(super) const NOTES: &[Note] = &[
     partly(
         "2.1/1",
         &["client.stdio.only-messages"],
-        "A client is checked on the transport that its command line names; whether it could speak stdio and does not is \
-         its own matter.",
+        "A client is checked on the transport that its command line selects; support for stdio cannot be observed.",
     ),
     partly(
         "2.1/2",
         &["stdio.only-messages", "stdio.answers-before-leaving"],
-        "A server that reads or writes elsewhere cannot be spoken to, so no revision of it is checked.",
+        "A server that uses other streams cannot be reached, so no revision of it is checked.",
     ),
     partly(
         "2.1/5",
         &["stdio.only-messages"],
-        "It is a permission; that log text does not go to standard output instead is judged.",
+        "Optional; a rule tests that log text does not go to standard output.",
     ),
     permission(
         "2.2.1/7",
@@ -80,7 +82,7 @@ pub(super) const NOTES: &[Note] = &[
     ),
     unseen(
         "2.2.2/6",
-        "It is a permission of both sides: a stream that ends and one that stays are both right.",
+        "Optional for both sides: a stream may end or stay open.",
     ),
     permission(
         "2.2.3/1",
@@ -98,12 +100,12 @@ pub(super) const NOTES: &[Note] = &[
     permission("2.2.5/9", &["sessions.delete"]),
     unseen(
         "2.3/1",
-        "It is a permission; a server on a socket (`unix:PATH`) is checked like one on stdio.",
+        "Optional; a server on a socket (`unix:PATH`) is checked like one on stdio.",
     ),
     partly(
         "2.3/2",
         &["shapes.envelope", "stdio.only-messages"],
-        "Of custom transports only sockets with a line for each message can be checked.",
+        "Of custom transports, only sockets with newline-delimited JSON can be checked.",
     ),
     partly(
         "2.3/3",
@@ -112,7 +114,7 @@ pub(super) const NOTES: &[Note] = &[
             "lifecycle.waits-for-initialized",
             "shapes.initialize",
         ],
-        "Of custom transports only sockets with a line for each message can be checked.",
+        "Of custom transports, only sockets with newline-delimited JSON can be checked.",
     ),
     unseen("2.3/4", "Documentation is not part of any message."),
     judged_by(
@@ -126,36 +128,35 @@ pub(super) const NOTES: &[Note] = &[
     ),
     unseen(
         "3.4/2",
-        "The server sees its input end, whether the client closed it, ended itself, or is about to kill the process.",
+        "The server sees the end of its input in all cases: closed by the client, client exited, or about to be killed.",
     ),
     unseen(
         "3.4/3",
-        "It is a permission; nothing in a message tells why a server closed its output.",
+        "Optional; no message shows why a server closed its output.",
     ),
     unseen(
         "3.4/4",
-        "A server cannot be told to shut down by HTTP, and the connections of a client close when its process ends, \
-         whatever it meant to do.",
+        "HTTP has no shutdown request for servers, and a client's connections close when its process ends.",
     ),
     unseen(
         "4.1/1",
-        "How long a peer waits is its own choice; to see a timeout one would have to wait longer than any.",
+        "The timeout is chosen by the peer; a test would have to wait longer than any of them.",
     ),
     unseen(
         "4.1/2",
-        "It shows only after a timeout, whose length is the peer's own choice; a rule would blame peers that are patient.",
+        "Observable only after a timeout that the peer chooses; a rule would fail peers with long timeouts.",
     ),
     unseen(
         "4.1/3",
-        "It is about the programming interface of the peer, not about its messages.",
+        "This concerns the programming interface of the peer, not its messages.",
     ),
     unseen(
         "4.1/4",
-        "It is a permission, and shows only after a timeout whose length is the peer's own choice.",
+        "Optional, and observable only after a timeout that the peer chooses.",
     ),
     unseen(
         "4.1/5",
-        "It shows only after a maximum whose length is the peer's own choice.",
+        "Observable only after a maximum duration that the peer chooses.",
     ),
     judged_by(
         "4.2/1",
@@ -175,7 +176,7 @@ pub(super) const NOTES: &[Note] = &[
     ),
     unseen(
         "4.2/3",
-        "It shows only after a timeout, whose length is the peer's own choice.",
+        "Observable only after a timeout that the peer chooses.",
     ),
     permission(
         "5.1/4",
@@ -192,7 +193,7 @@ pub(super) const NOTES: &[Note] = &[
     permission("5.2/2", &["origins.preflight", "origins.stranger-refused"]),
     unseen(
         "5.2/3",
-        "Only a server whose connections are exhausted would show it, and a check does no harm to a server.",
+        "Observable only on a server without free connections; a check does not overload servers.",
     ),
     judged_by(
         "6.1/1",
@@ -208,29 +209,28 @@ pub(super) const NOTES: &[Note] = &[
     ),
     unseen(
         "6.1/2",
-        "Where a process takes credentials from is seen by nobody but itself.",
+        "The source of a process's credentials cannot be observed.",
     ),
     unseen(
         "6.1/3",
-        "It binds the authorization server, which is another program; a check speaks only to the server it was given.",
+        "This applies to the authorization server; a check only contacts the server under test.",
     ),
     partly(
         "6.1/4",
         &[],
-        "Of the client it is judged; the authorization server is another program, and a check speaks only to the server \
-         it was given.",
+        "Tested for clients; a check does not contact the authorization server of a server under test.",
     ),
     unseen(
         "6.1/6",
-        "It binds the authorization server, which is another program; a check speaks only to the server it was given.",
+        "This applies to the authorization server; a check only contacts the server under test.",
     ),
     unseen(
         "6.3/2",
-        "It takes a valid token that was issued for another server, which a check does not have.",
+        "This needs a valid token issued for another server.",
     ),
     unseen(
         "6.3/3",
-        "What a server sends to others is seen by those others only.",
+        "Requests of a server to third parties cannot be observed.",
     ),
     permission(
         "7.5/3",
@@ -243,6 +243,6 @@ pub(super) const NOTES: &[Note] = &[
     partly(
         "8.1/1",
         &["base.foreign-meta"],
-        "What a peer presumes does not show; that it copes with values it does not know does.",
+        "Assumptions of a peer cannot be observed; its handling of unknown values can.",
     ),
 ];

@@ -1,17 +1,20 @@
-//! A report as one page of HTML: no scripts, nothing fetched, readable in light and in the dark.
+//! HTML report: a single page without scripts or external resources, for light and dark mode.
 
 use std::fmt::Write as _;
 
-use super::text::{line, pretty, visible};
-use super::{Counts, Finding, Grade, Report, Shown, View, page, telling};
+use super::{
+    EvidenceExcerpt, Report, ReportOptions, RuleFinding, RuleStatus, StatusCounts,
+    relevant_headers, spec_link,
+    text::{escape, line, pretty},
+};
 
-/// The longest message that is quoted whole.
-const LONGEST: usize = 20_000;
+/// The maximum length of a quoted message.
+const MAX_TEXT_CHARS: usize = 20_000;
 
 const STYLE: &str = include_str!("html/style.css");
 
-/// Returns a report as a page.
-pub fn document(report: &Report, view: &View) -> String {
+/// Returns the report as HTML.
+pub fn document(report: &Report, options: &ReportOptions) -> String {
     let target = escaped(&line(&report.target));
     let mut text = format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -19,44 +22,44 @@ pub fn document(report: &Report, view: &View) -> String {
          <meta name=\"color-scheme\" content=\"light dark\">\n\
          <title>Check of {target}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n"
     );
-    text += &head(report, view, &target);
+    text += &head(report, options, &target);
     text += &matrix(report);
-    text += &findings(report, view);
+    text += &findings(report, options);
     text += &stale(report);
-    for grade in [Grade::NotTested, Grade::NotApplicable] {
-        text += &untold(report, grade);
+    for status in [RuleStatus::NotTested, RuleStatus::NotApplicable] {
+        text += &reasons_for(report, status);
     }
-    text += &left_out(report);
+    text += &skipped(report);
     text += &format!(
         "<footer>turnbuckle check {}, {:.1} s</footer>\n</main>\n</body>\n</html>\n",
         env!("CARGO_PKG_VERSION"),
-        report.took.as_secs_f64()
+        report.duration.as_secs_f64()
     );
     text
 }
 
-fn head(report: &Report, view: &View, target: &str) -> String {
-    let verdict = match view.broken(report) {
-        0 if report.stale.is_empty() => "Nothing that counts is broken".to_owned(),
+fn head(report: &Report, options: &ReportOptions, target: &str) -> String {
+    let verdict = match options.failures(report) {
+        0 if report.stale_baseline.is_empty() => "No failures".to_owned(),
         0 => "The baseline is out of date".to_owned(),
-        1 => "One rule is broken".to_owned(),
-        many => format!("{many} rules are broken"),
+        1 => "One rule is violated".to_owned(),
+        many => format!("{many} rules are violated"),
     };
-    let class = match view.broken(report) + report.stale.len() {
+    let class = match options.failures(report) + report.stale_baseline.len() {
         0 => "pass",
         _ => "fail",
     };
     let mut text = format!(
         "<header>\n<p class=\"target\">{target}</p>\n<h1 class=\"{class}\">{verdict}</h1>\n<ul class=\"counts\">\n"
     );
-    for grade in Grade::ALL {
-        let count = report.count(grade);
+    for status in RuleStatus::ALL {
+        let count = report.count(status);
         if count > 0 {
             let _ = writeln!(
                 text,
                 "<li>{} <b>{count}</b> {}</li>",
-                sign(grade),
-                grade.as_str()
+                sign(status),
+                status.as_str()
             );
         }
     }
@@ -68,7 +71,7 @@ fn matrix(report: &Report) -> String {
         "<section>\n<h2>By area and revision</h2>\n<div class=\"wide\">\n<table>\n<thead><tr><td></td>",
     );
     for run in &report.runs {
-        let class = if run.not_spoken.is_some() {
+        let class = if run.unsupported.is_some() {
             " class=\"unspoken\""
         } else {
             ""
@@ -83,11 +86,11 @@ fn matrix(report: &Report) -> String {
     }
     text += "</tbody>\n</table>\n</div>\n";
     for run in &report.runs {
-        if let Some(why) = &run.not_spoken {
+        if let Some(why) = &run.unsupported {
             let why = escaped(&line(why));
             let _ = writeln!(
                 text,
-                "<p class=\"note\">{} is not spoken: {why}</p>",
+                "<p class=\"note\">{} is not supported: {why}</p>",
                 run.revision
             );
         }
@@ -95,18 +98,18 @@ fn matrix(report: &Report) -> String {
     text + "</section>\n"
 }
 
-fn cell(counts: &Counts) -> String {
+fn cell(counts: &StatusCounts) -> String {
     let Some(worst) = counts.worst() else {
         return "<td></td>".to_owned();
     };
-    let told: Vec<_> = counts.told();
+    let told: Vec<_> = counts.summary();
     let title: Vec<_> = told
         .iter()
-        .map(|(grade, count)| format!("{count} {}", grade.as_str()))
+        .map(|(status, count)| format!("{count} {}", status.as_str()))
         .collect();
     let parts: Vec<_> = told
         .iter()
-        .map(|(grade, count)| format!("<span>{}{count}</span>", grade.sign()))
+        .map(|(status, count)| format!("<span>{}{count}</span>", status.sign()))
         .collect();
     format!(
         "<td class=\"{}\" title=\"{}\">{}</td>",
@@ -116,8 +119,8 @@ fn cell(counts: &Counts) -> String {
     )
 }
 
-fn findings(report: &Report, view: &View) -> String {
-    let findings = view.findings(report);
+fn findings(report: &Report, options: &ReportOptions) -> String {
+    let findings = options.findings(report);
     if findings.is_empty() {
         return String::new();
     }
@@ -128,39 +131,43 @@ fn findings(report: &Report, view: &View) -> String {
     text + "</section>\n"
 }
 
-fn details(finding: &Finding<'_>) -> String {
-    let grade = finding.grade();
-    let open = if grade == Grade::Fail && !finding.known {
+fn details(finding: &RuleFinding<'_>) -> String {
+    let status = finding.status();
+    let open = if status == RuleStatus::Fail && !finding.in_baseline {
         " open"
     } else {
         ""
     };
-    let known = if finding.known { " <em>known</em>" } else { "" };
+    let known = if finding.in_baseline {
+        " <em>known</em>"
+    } else {
+        ""
+    };
     let revisions: Vec<_> = finding
-        .places
+        .locations
         .iter()
         .map(|place| place.revision.as_str())
         .collect();
     let mut text = format!(
         "<details class=\"{}\"{open}>\n<summary>{} <code>{}</code>{known} <span>{}</span></summary>\n<dl>\n",
-        class(grade),
-        sign(grade),
+        class(status),
+        sign(status),
         finding.rule.id,
-        escaped(finding.rule.says)
+        escaped(finding.rule.requirement)
     );
-    text += &term("Seen", &quoted(finding.what));
+    text += &term("Observed", &quoted(finding.observed));
     text += &term("In", &revisions.join(", "));
-    for row in finding.rows() {
+    for row in finding.requirements() {
         let summary = quoted(&row.summary);
-        let place = match page(row.source) {
-            Some(page) => format!("<a href=\"{}\">{}</a>", escaped(&page), row.id),
+        let place = match spec_link(row.source) {
+            Some(spec_link) => format!("<a href=\"{}\">{}</a>", escaped(&spec_link), row.id),
             None => row.id.to_owned(),
         };
         text += &term(row.level, &format!("{summary}<br><small>{place}</small>"));
     }
-    text += &term("Cure", &quoted(finding.rule.cure));
+    text += &term("Fix", &quoted(finding.rule.fix));
     text += "</dl>\n";
-    text.extend(finding.exchange.iter().map(exchange));
+    text.extend(finding.evidence.iter().map(evidence));
     text + "</details>\n"
 }
 
@@ -168,15 +175,16 @@ fn term(name: &str, value: &str) -> String {
     format!("<dt>{name}</dt><dd>{value}</dd>\n")
 }
 
-fn exchange(shown: &Shown) -> String {
-    let (class, who) = match shown.theirs {
-        true => ("theirs", "received"),
-        false => ("ours", "sent"),
+fn evidence(shown: &EvidenceExcerpt) -> String {
+    let (class, who) = if shown.from_peer {
+        ("theirs", "received")
+    } else {
+        ("ours", "sent")
     };
     let mut text = format!("<figure class=\"{class}\">\n<figcaption>{who}</figcaption>\n<pre>");
-    if let Some(head) = &shown.line {
+    if let Some(head) = &shown.start_line {
         let _ = writeln!(text, "<b>{}</b>", escaped(&line(head)));
-        for (name, value) in telling(shown) {
+        for (name, value) in relevant_headers(shown) {
             let _ = writeln!(
                 text,
                 "<i>{}:</i> {}",
@@ -188,18 +196,18 @@ fn exchange(shown: &Shown) -> String {
             text.push('\n');
         }
     }
-    text += &escaped(&pretty(shown, LONGEST));
+    text += &escaped(&pretty(shown, MAX_TEXT_CHARS));
     text + "</pre>\n</figure>\n"
 }
 
 fn stale(report: &Report) -> String {
-    if report.stale.is_empty() {
+    if report.stale_baseline.is_empty() {
         return String::new();
     }
     let mut text = String::from(
-        "<section>\n<h2>Not broken any more</h2>\n<p>Take these out of the baseline:</p>\n<ul>\n",
+        "<section>\n<h2>No longer violated</h2>\n<p>Remove these from the baseline:</p>\n<ul>\n",
     );
-    for entry in &report.stale {
+    for entry in &report.stale_baseline {
         let _ = writeln!(
             text,
             "<li><code>{}</code></li>",
@@ -209,16 +217,16 @@ fn stale(report: &Report) -> String {
     text + "</ul>\n</section>\n"
 }
 
-fn untold(report: &Report, grade: Grade) -> String {
-    let reasons = report.untold(grade);
+fn reasons_for(report: &Report, status: RuleStatus) -> String {
+    let reasons = report.reasons_for(status);
     if reasons.is_empty() {
         return String::new();
     }
     let rules: usize = reasons.iter().map(|reason| reason.rules.len()).sum();
     let mut text = format!(
         "<section>\n<details class=\"untold\">\n<summary>{} {rules} {}</summary>\n<ul>\n",
-        sign(grade),
-        grade.as_str()
+        sign(status),
+        status.as_str()
     );
     for reason in reasons {
         let rules: Vec<_> = reason
@@ -231,38 +239,38 @@ fn untold(report: &Report, grade: Grade) -> String {
     text + "</ul>\n</details>\n</section>\n"
 }
 
-fn left_out(report: &Report) -> String {
-    if report.left_out.is_empty() {
+fn skipped(report: &Report) -> String {
+    if report.skipped.is_empty() {
         return String::new();
     }
-    let mut text = String::from("<section>\n<h2>Left out</h2>\n<ul>\n");
-    for what in &report.left_out {
-        let _ = writeln!(text, "<li>{}</li>", quoted(what));
+    let mut text = String::from("<section>\n<h2>Skipped</h2>\n<ul>\n");
+    for observed in &report.skipped {
+        let _ = writeln!(text, "<li>{}</li>", quoted(observed));
     }
     text + "</ul>\n</section>\n"
 }
 
-fn sign(grade: Grade) -> String {
+fn sign(status: RuleStatus) -> String {
     format!(
         "<span class=\"sign {}\" aria-label=\"{}\">{}</span>",
-        class(grade),
-        grade.as_str(),
-        grade.sign()
+        class(status),
+        status.as_str(),
+        status.sign()
     )
 }
 
-fn class(grade: Grade) -> &'static str {
-    match grade {
-        Grade::Pass => "pass",
-        Grade::Fail => "fail",
-        Grade::Warn => "warn",
-        Grade::Advice => "advice",
-        Grade::NotApplicable => "absent",
-        Grade::NotTested => "untested",
+fn class(status: RuleStatus) -> &'static str {
+    match status {
+        RuleStatus::Pass => "pass",
+        RuleStatus::Fail => "fail",
+        RuleStatus::Warn => "warn",
+        RuleStatus::Advice => "advice",
+        RuleStatus::NotApplicable => "absent",
+        RuleStatus::NotTested => "untested",
     }
 }
 
-/// A sentence of ours that may quote a server; what stands between backticks is shown as code.
+/// Formats a sentence that may quote the server; text between backticks becomes code.
 fn quoted(text: &str) -> String {
     let text = escaped(&line(text));
     let parts: Vec<_> = text.split('`').collect();
@@ -277,7 +285,7 @@ fn quoted(text: &str) -> String {
 }
 
 fn escaped(text: &str) -> String {
-    let text = visible(text).replace('&', "&amp;").replace('<', "&lt;");
+    let text = escape(text).replace('&', "&amp;").replace('<', "&lt;");
     text.replace('>', "&gt;")
         .replace('"', "&quot;")
         .replace('\'', "&#39;")
@@ -290,14 +298,14 @@ mod tests {
 
     #[test]
     fn a_report_is_a_page() {
-        let text = document(&sample::report(), &View::default());
+        let text = document(&sample::report(), &ReportOptions::default());
 
         insta::assert_snapshot!(sample::without_version(&text.replace(STYLE, "")));
     }
 
     #[test]
     fn nothing_is_run_and_nothing_is_fetched() {
-        let text = document(&sample::report(), &View::default());
+        let text = document(&sample::report(), &ReportOptions::default());
 
         assert!(!text.contains("<script") && !text.contains("src=") && !text.contains("url("));
         assert!(!text.contains("@import") && !text.contains("<link"));

@@ -1,32 +1,34 @@
-//! A report as JUnit's XML, which every build server reads: a suite for each revision, a case for each rule.
+//! JUnit XML report, for CI servers: one suite per revision, one case per rule.
 
 use std::fmt::Write as _;
 
-use super::text::visible;
-use super::{Grade, Report, Ruling, Run, Shown, Verdict, View, page, telling};
+use super::{
+    EvidenceExcerpt, Report, ReportOptions, RuleOutcome, RuleResult, RuleStatus, RunReport,
+    relevant_headers, spec_link, text::escape,
+};
 
-/// The longest message that is quoted whole.
-const LONGEST: usize = 2000;
+/// The maximum length of a quoted message.
+const MAX_TEXT_CHARS: usize = 2000;
 
-/// Returns a report as XML.
-pub fn document(report: &Report, view: &View) -> String {
+/// Returns the report as XML.
+pub fn document(report: &Report, options: &ReportOptions) -> String {
     let mut text = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
-    let suites: Vec<_> = report.runs.iter().map(|run| suite(run, view)).collect();
+    let suites: Vec<_> = report.runs.iter().map(|run| suite(run, options)).collect();
     let name = escaped(&format!("turnbuckle check {}", report.target));
-    let seconds = report.took.as_secs_f64();
+    let seconds = report.duration.as_secs_f64();
     let _ = writeln!(text, "<testsuites name=\"{name}\" time=\"{seconds:.3}\">");
     text.extend(suites);
     text += &stale(report);
     text + "</testsuites>\n"
 }
 
-fn suite(run: &Run, view: &View) -> String {
-    let cases: Vec<_> = match &run.not_spoken {
-        Some(why) => vec![not_spoken(run, why)],
+fn suite(run: &RunReport, options: &ReportOptions) -> String {
+    let cases: Vec<_> = match &run.unsupported {
+        Some(why) => vec![unsupported(run, why)],
         None => run
-            .rulings
+            .results
             .iter()
-            .map(|ruling| case(run, ruling, view))
+            .map(|result| case(run, result, options))
             .collect(),
     };
     let count = |element: &str| cases.iter().filter(|case| case.contains(element)).count();
@@ -40,44 +42,48 @@ fn suite(run: &Run, view: &View) -> String {
     )
 }
 
-fn name(run: &Run) -> String {
+fn name(run: &RunReport) -> String {
     format!("{} {}", run.revision, run.transport)
 }
 
-fn not_spoken(run: &Run, why: &str) -> String {
-    let why = escaped(&format!("not spoken: {why}"));
+fn unsupported(run: &RunReport, why: &str) -> String {
+    let why = escaped(&format!("not supported: {why}"));
     format!(
         "    <testcase classname=\"{}\" name=\"spoken\">\n      <skipped message=\"{why}\"/>\n    </testcase>\n",
         name(run)
     )
 }
 
-fn case(run: &Run, ruling: &Ruling, view: &View) -> String {
+fn case(run: &RunReport, result: &RuleResult, options: &ReportOptions) -> String {
     let head = format!(
         "    <testcase classname=\"{}\" name=\"{}\"",
         name(run),
-        ruling.rule.id
+        result.rule.id
     );
-    let inside = match &ruling.verdict {
-        Verdict::Kept(_) => return format!("{head}/>\n"),
-        Verdict::Broken { what, .. } if ruling.known => skipped(&format!("known: {what}")),
-        Verdict::Broken { what, exchange } if ruling.level >= view.counts => {
-            let kind = ruling.level.as_str();
-            let (what, details) = (escaped(what), escaped(&details(run, ruling, exchange)));
-            format!("      <failure message=\"{what}\" type=\"{kind}\">{details}</failure>\n")
+    let inside = match &result.outcome {
+        RuleOutcome::Passed(_) => return format!("{head}/>\n"),
+        RuleOutcome::Violated { observed, .. } if result.in_baseline => {
+            skipped(&format!("known: {observed}"))
         }
-        Verdict::Broken { what, exchange } => {
+        RuleOutcome::Violated { observed, evidence } if result.level >= options.fail_on => {
+            let kind = result.level.as_str();
+            let (observed, details) = (escaped(observed), escaped(&details(run, result, evidence)));
+            format!("      <failure message=\"{observed}\" type=\"{kind}\">{details}</failure>\n")
+        }
+        RuleOutcome::Violated { observed, evidence } => {
             let told = format!(
-                "{}: {what}\n{}",
-                ruling.grade().as_str(),
-                details(run, ruling, exchange)
+                "{}: {observed}\n{}",
+                result.status().as_str(),
+                details(run, result, evidence)
             );
             format!("      <system-out>{}</system-out>\n", escaped(&told))
         }
-        Verdict::NotApplicable(why) => {
-            skipped(&format!("{}: {why}", Grade::NotApplicable.as_str()))
+        RuleOutcome::NotApplicable(why) => {
+            skipped(&format!("{}: {why}", RuleStatus::NotApplicable.as_str()))
         }
-        Verdict::NotTested(why) => skipped(&format!("{}: {why}", Grade::NotTested.as_str())),
+        RuleOutcome::NotTested(why) => {
+            skipped(&format!("{}: {why}", RuleStatus::NotTested.as_str()))
+        }
     };
     format!("{head}>\n{inside}    </testcase>\n")
 }
@@ -86,57 +92,65 @@ fn skipped(message: &str) -> String {
     format!("      <skipped message=\"{}\"/>\n", escaped(message))
 }
 
-fn details(run: &Run, ruling: &Ruling, exchange: &[Shown]) -> String {
-    let mut text = format!("{}\n{}\n", ruling.rule.says, ruling.rule.cure);
-    for row in ruling.rule.rows_in(run.revision) {
-        let _ = writeln!(text, "{} {}", row.id, page(row.source).unwrap_or_default());
+fn details(run: &RunReport, result: &RuleResult, evidence: &[EvidenceExcerpt]) -> String {
+    let mut text = format!("{}\n{}\n", result.rule.requirement, result.rule.fix);
+    for row in result.rule.requirements_in(run.revision) {
+        let _ = writeln!(
+            text,
+            "{} {}",
+            row.id,
+            spec_link(row.source).unwrap_or_default()
+        );
     }
-    for shown in exchange {
-        let sign = if shown.theirs { '<' } else { '>' };
-        if let Some(line) = &shown.line {
+    for shown in evidence {
+        let sign = if shown.from_peer { '<' } else { '>' };
+        if let Some(line) = &shown.start_line {
             let _ = writeln!(text, "{sign} {line}");
         }
-        for (name, value) in telling(shown) {
+        for (name, value) in relevant_headers(shown) {
             let _ = writeln!(text, "{sign} {name}: {value}");
         }
         if !shown.text.is_empty() {
-            let _ = writeln!(text, "{sign} {}", shown.excerpt(LONGEST));
+            let _ = writeln!(text, "{sign} {}", shown.excerpt(MAX_TEXT_CHARS));
         }
     }
     text
 }
 
-/// What a baseline knows wrongly fails, too.
+/// Returns a suite in which every stale baseline entry fails.
 fn stale(report: &Report) -> String {
-    if report.stale.is_empty() {
+    if report.stale_baseline.is_empty() {
         return String::new();
     }
-    let count = report.stale.len();
+    let count = report.stale_baseline.len();
     let mut text = format!(
         "  <testsuite name=\"baseline\" tests=\"{count}\" failures=\"{count}\" errors=\"0\" skipped=\"0\">\n"
     );
-    for entry in &report.stale {
+    for entry in &report.stale_baseline {
         let entry = escaped(&entry.to_string());
         let _ = write!(
             text,
-            "    <testcase classname=\"baseline\" name=\"{entry}\">\n      <failure message=\"it is not broken any more: take it out\" type=\"stale\"/>\n    </testcase>\n"
+            "    <testcase classname=\"baseline\" name=\"{entry}\">\n      <failure message=\"no longer violated: remove it from the baseline\" type=\"stale\"/>\n    </testcase>\n"
         );
     }
     text + "  </testsuite>\n"
 }
 
 fn escaped(text: &str) -> String {
-    let text = visible(text).replace('&', "&amp;").replace('<', "&lt;");
+    let text = escape(text).replace('&', "&amp;").replace('<', "&lt;");
     text.replace('>', "&gt;").replace('"', "&quot;")
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::report::{View, sample};
+    use crate::report::{ReportOptions, sample};
 
     #[test]
     fn a_report_is_a_suite_for_each_revision() {
-        insta::assert_snapshot!(super::document(&sample::report(), &View::default()));
+        insta::assert_snapshot!(super::document(
+            &sample::report(),
+            &ReportOptions::default()
+        ));
     }
 
     #[test]

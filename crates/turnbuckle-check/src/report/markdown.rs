@@ -1,46 +1,48 @@
-//! A report as Markdown, for a comment below a change or a page of a project.
+//! Markdown report, for pull request comments and project pages.
 
 use std::fmt::Write as _;
 
-use super::text::{line, pretty};
-use super::{Finding, Grade, Report, Shown, View, page, telling};
-use crate::rule::Level;
+use super::{
+    EvidenceExcerpt, Report, ReportOptions, RuleFinding, RuleStatus, relevant_headers, spec_link,
+    text::{line, pretty},
+};
+use crate::rule::RequirementLevel;
 
-/// The longest message that is quoted whole.
-const LONGEST: usize = 4000;
+/// The maximum length of a quoted message.
+const MAX_TEXT_CHARS: usize = 4000;
 
-/// Returns a report as Markdown.
-pub fn document(report: &Report, view: &View) -> String {
+/// Returns the report as Markdown.
+pub fn document(report: &Report, options: &ReportOptions) -> String {
     let mut text = format!("# Check of {}\n\n", code(&report.target));
-    text += &sentence(report, view);
+    text += &sentence(report, options);
     text += &matrix(report);
-    for finding in view.findings(report) {
+    for finding in options.findings(report) {
         text += &section(&finding);
     }
     text += &stale(report);
-    for grade in [Grade::NotTested, Grade::NotApplicable] {
-        text += &untold(report, grade);
+    for status in [RuleStatus::NotTested, RuleStatus::NotApplicable] {
+        text += &reasons_for(report, status);
     }
-    if !report.left_out.is_empty() {
-        text += "\n## Left out\n\n";
-        for what in &report.left_out {
-            let _ = writeln!(text, "- {}", inline(what));
+    if !report.skipped.is_empty() {
+        text += "\n## Skipped\n\n";
+        for observed in &report.skipped {
+            let _ = writeln!(text, "- {}", inline(observed));
         }
     }
     text
 }
 
-fn sentence(report: &Report, view: &View) -> String {
-    let verdict = match view.broken(report) {
-        0 if report.stale.is_empty() => "Nothing that counts is broken".to_owned(),
+fn sentence(report: &Report, options: &ReportOptions) -> String {
+    let verdict = match options.failures(report) {
+        0 if report.stale_baseline.is_empty() => "No failures".to_owned(),
         0 => "The baseline is out of date".to_owned(),
-        1 => "**One rule is broken**".to_owned(),
-        many => format!("**{many} rules are broken**"),
+        1 => "**One rule is violated**".to_owned(),
+        many => format!("**{many} rules are violated**"),
     };
-    let counts: Vec<_> = Grade::ALL
+    let counts: Vec<_> = RuleStatus::ALL
         .into_iter()
-        .filter(|&grade| report.count(grade) > 0)
-        .map(|grade| format!("{} {}", report.count(grade), grade.as_str()))
+        .filter(|&status| report.count(status) > 0)
+        .map(|status| format!("{} {}", report.count(status), status.as_str()))
         .collect();
     format!("{verdict}. Rulings: {}.\n\n", counts.join(", "))
 }
@@ -49,7 +51,7 @@ fn matrix(report: &Report) -> String {
     let heads: Vec<_> = report
         .runs
         .iter()
-        .map(|run| match run.not_spoken {
+        .map(|run| match run.unsupported {
             Some(_) => format!("~~{}~~", run.revision),
             None => run.revision.to_string(),
         })
@@ -60,13 +62,13 @@ fn matrix(report: &Report) -> String {
         "---|".repeat(heads.len())
     );
     for row in report.matrix() {
-        let cell = |(grade, count): (Grade, usize)| format!("{}{count}", grade.sign());
+        let cell = |(status, count): (RuleStatus, usize)| format!("{}{count}", status.sign());
         let cells: Vec<_> = row
             .cells
             .iter()
             .map(|counts| {
                 counts
-                    .told()
+                    .summary()
                     .into_iter()
                     .map(cell)
                     .collect::<Vec<_>>()
@@ -75,80 +77,80 @@ fn matrix(report: &Report) -> String {
             .collect();
         let _ = writeln!(text, "| {} | {} |", row.area.as_str(), cells.join(" | "));
     }
-    let legend = Grade::ALL.map(|grade| format!("{} {}", grade.sign(), grade.as_str()));
+    let legend = RuleStatus::ALL.map(|status| format!("{} {}", status.sign(), status.as_str()));
     let _ = writeln!(text, "\n{}", legend.join(" · "));
     for run in &report.runs {
-        if let Some(why) = &run.not_spoken {
-            let _ = writeln!(text, "\n{} is not spoken: {}", run.revision, inline(why));
+        if let Some(why) = &run.unsupported {
+            let _ = writeln!(text, "\n{} is not supported: {}", run.revision, inline(why));
         }
     }
     text
 }
 
-fn section(finding: &Finding<'_>) -> String {
-    let known = if finding.known { " (known)" } else { "" };
+fn section(finding: &RuleFinding<'_>) -> String {
+    let known = if finding.in_baseline { " (known)" } else { "" };
     let revisions: Vec<_> = finding
-        .places
+        .locations
         .iter()
         .map(|place| place.revision.as_str())
         .collect();
     let mut text = format!(
-        "\n## {} `{}`{known}\n\n{}\n\n- **Seen:** {}\n- **In:** {}\n",
-        finding.grade().sign(),
+        "\n## {} `{}`{known}\n\n{}\n\n- **Observed:** {}\n- **In:** {}\n",
+        finding.status().sign(),
         finding.rule.id,
-        finding.rule.says,
-        inline(finding.what),
+        finding.rule.requirement,
+        inline(finding.observed),
         revisions.join(", "),
     );
-    for row in finding.rows() {
+    for row in finding.requirements() {
         let id = format!("`{}`", row.id);
-        let id = match page(row.source) {
-            Some(page) => format!("[{id}]({page})"),
+        let id = match spec_link(row.source) {
+            Some(spec_link) => format!("[{id}]({spec_link})"),
             None => id,
         };
         let _ = writeln!(text, "- **{}:** {} ({id})", row.level, row.summary);
     }
-    let _ = writeln!(text, "- **Cure:** {}", finding.rule.cure);
-    if finding.level > Level::Advice && !finding.exchange.is_empty() {
-        text += "\n<details><summary>The exchange</summary>\n\n";
-        text.extend(finding.exchange.iter().map(exchange));
+    let _ = writeln!(text, "- **Fix:** {}", finding.rule.fix);
+    if finding.level > RequirementLevel::Advice && !finding.evidence.is_empty() {
+        text += "\n<details><summary>Messages</summary>\n\n";
+        text.extend(finding.evidence.iter().map(evidence));
         text += "</details>\n";
     }
     text
 }
 
-fn exchange(shown: &Shown) -> String {
+fn evidence(shown: &EvidenceExcerpt) -> String {
     let mut inside = String::new();
-    if let Some(head) = &shown.line {
+    if let Some(head) = &shown.start_line {
         let _ = writeln!(inside, "{}", line(head));
-        for (name, value) in telling(shown) {
+        for (name, value) in relevant_headers(shown) {
             let _ = writeln!(inside, "{}", line(&format!("{name}: {value}")));
         }
         inside.push('\n');
     }
-    inside += &pretty(shown, LONGEST);
+    inside += &pretty(shown, MAX_TEXT_CHARS);
     let fence = fence(&inside);
-    let who = if shown.theirs { "They" } else { "We" };
+    let who = if shown.from_peer { "Received" } else { "Sent" };
     format!("{who}:\n\n{fence}http\n{}\n{fence}\n\n", inside.trim_end())
 }
 
 fn stale(report: &Report) -> String {
     let mut text = String::new();
-    if !report.stale.is_empty() {
-        text += "\n## Not broken any more\n\nTake these out of the baseline:\n\n";
+    if !report.stale_baseline.is_empty() {
+        text += "\n## No longer violated\n\nRemove these from the baseline:\n\n";
     }
-    for entry in &report.stale {
+    for entry in &report.stale_baseline {
         let _ = writeln!(text, "- {}", code(&entry.to_string()));
     }
     text
 }
 
-fn untold(report: &Report, grade: Grade) -> String {
-    let reasons = report.untold(grade);
+fn reasons_for(report: &Report, status: RuleStatus) -> String {
+    let reasons = report.reasons_for(status);
     if reasons.is_empty() {
         return String::new();
     }
-    let mut title = grade.as_str().to_owned();
+    let mut title = status.as_str().to_owned();
     title[..1].make_ascii_uppercase();
     let mut text = format!("\n## {title}\n\n");
     for reason in reasons {
@@ -162,11 +164,11 @@ fn untold(report: &Report, grade: Grade) -> String {
     text
 }
 
-/// Text that may quote a server, on one line; nothing in it is read as Markdown or HTML but what stands between backticks.
+/// Formats text that may quote the server, on one line. Everything but backtick-quoted code is escaped.
 fn inline(text: &str) -> String {
     let text = line(text);
     let parts: Vec<_> = text.split('`').collect();
-    // Marks without a twin, and marks side by side, mean something else.
+    // Unpaired and adjacent backticks are not code.
     let inner = parts.get(1..parts.len() - 1).unwrap_or_default();
     if parts.len() % 2 == 0 || inner.contains(&"") {
         return literal(&text);
@@ -183,7 +185,7 @@ fn literal(text: &str) -> String {
     for (at, letter) in text.char_indices() {
         let (before, after) = (&text[..at], &text[at + letter.len_utf8()..]);
         match letter {
-            // What looks like an address would become a link.
+            // Text that looks like an address would become a link.
             ':' if after.starts_with("//") => shown += "\\:",
             '.' if before.ends_with("www") || before.ends_with("WWW") => shown += "\\.",
             '<' => shown += "&lt;",
@@ -199,17 +201,18 @@ fn literal(text: &str) -> String {
     shown
 }
 
-/// Text in the type of code, whatever marks it has.
+/// Formats text as code, whatever backticks it contains.
 fn code(text: &str) -> String {
     let text = line(text);
     let fence = "`".repeat(longest(&text, '`') + 1);
-    match text.starts_with('`') || text.ends_with('`') {
-        true => format!("{fence} {text} {fence}"),
-        false => format!("{fence}{text}{fence}"),
+    if text.starts_with('`') || text.ends_with('`') {
+        format!("{fence} {text} {fence}")
+    } else {
+        format!("{fence}{text}{fence}")
     }
 }
 
-/// A fence that the text cannot close.
+/// Returns a fence that is longer than any in the text.
 fn fence(text: &str) -> String {
     "`".repeat(usize::max(3, longest(text, '`') + 1))
 }
@@ -226,17 +229,17 @@ mod tests {
 
     #[test]
     fn a_report_is_a_page() {
-        insta::assert_snapshot!(document(&sample::report(), &View::default()));
+        insta::assert_snapshot!(document(&sample::report(), &ReportOptions::default()));
     }
 
     #[test]
     fn what_matters_less_is_not_shown() {
-        let view = View {
-            counts: Level::Fail,
-            shows: Level::Fail,
+        let options = ReportOptions {
+            fail_on: RequirementLevel::Fail,
+            min_level: RequirementLevel::Fail,
         };
 
-        let text = document(&sample::report(), &view);
+        let text = document(&sample::report(), &options);
 
         assert!(text.contains("base.unknown-method") && !text.contains("models.described"));
     }

@@ -1,71 +1,116 @@
-//! What stands where: a row for each area, a column for each run.
+//! Results by area and run, and reasons for rules without a result.
 
-use super::{Grade, Report, Run};
+use super::{Report, RuleOutcome, RuleStatus, RunReport};
 use crate::rule::Area;
 
-/// What came of an area.
+/// The results of an area.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Row {
+pub struct AreaRow {
     /// The area.
     pub area: Area,
-    /// What came of it in each run.
-    pub cells: Vec<Counts>,
+    /// The counts per run.
+    pub cells: Vec<StatusCounts>,
 }
 
-/// How many rulings came down to what.
+/// The number of results per status.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts([usize; Grade::ALL.len()]);
+pub struct StatusCounts([usize; RuleStatus::ALL.len()]);
 
 impl Report {
-    /// Returns a row for each area that was looked at.
-    pub fn matrix(&self) -> Vec<Row> {
-        let row = |&area: &Area| Row {
+    /// Returns a row for each area with results.
+    pub fn matrix(&self) -> Vec<AreaRow> {
+        let row = |&area: &Area| AreaRow {
             area,
-            cells: self.runs.iter().map(|run| Counts::of(run, area)).collect(),
+            cells: self
+                .runs
+                .iter()
+                .map(|run| StatusCounts::for_area(run, area))
+                .collect(),
         };
         let rows = Area::ALL.iter().map(row);
-        rows.filter(|row| row.cells.iter().any(|cell| *cell != Counts::default()))
-            .collect()
+        rows.filter(|row| {
+            row.cells
+                .iter()
+                .any(|cell| *cell != StatusCounts::default())
+        })
+        .collect()
     }
 }
 
-impl Counts {
-    fn of(run: &Run, area: Area) -> Self {
+impl StatusCounts {
+    fn for_area(run: &RunReport, area: Area) -> Self {
         let mut counts = Self::default();
-        for ruling in run.rulings.iter().filter(|ruling| ruling.rule.area == area) {
-            counts.0[ruling.grade() as usize] += 1;
+        for result in run.results.iter().filter(|result| result.rule.area == area) {
+            counts.0[result.status() as usize] += 1;
         }
         counts
     }
 
-    /// Returns how many came down to a grade.
-    pub fn of_grade(&self, grade: Grade) -> usize {
-        self.0[grade as usize]
+    /// Returns the number of results with a status.
+    pub fn count(&self, status: RuleStatus) -> usize {
+        self.0[status as usize]
     }
 
-    /// Returns what a cell tells: what is broken, what is kept and what is not tested; what does not apply only if there is
-    /// nothing else to say.
-    pub fn told(&self) -> Vec<(Grade, usize)> {
-        const ORDER: [Grade; 5] = [
-            Grade::Fail,
-            Grade::Warn,
-            Grade::Advice,
-            Grade::Pass,
-            Grade::NotTested,
+    /// Returns the counts to show in a cell: violations, passed and not tested; not applicable only
+    /// if nothing else is there.
+    pub fn summary(&self) -> Vec<(RuleStatus, usize)> {
+        const ORDER: [RuleStatus; 5] = [
+            RuleStatus::Fail,
+            RuleStatus::Warn,
+            RuleStatus::Advice,
+            RuleStatus::Pass,
+            RuleStatus::NotTested,
         ];
-        let counted = |grade: Grade| (grade, self.of_grade(grade));
+        let counted = |status: RuleStatus| (status, self.count(status));
         let mut told: Vec<_> = ORDER.into_iter().map(counted).collect();
         told.retain(|(_, count)| *count > 0);
         if told.is_empty() {
-            told.push(counted(Grade::NotApplicable));
+            told.push(counted(RuleStatus::NotApplicable));
             told.retain(|(_, count)| *count > 0);
         }
         told
     }
 
-    /// Returns what is worst in it.
-    pub fn worst(&self) -> Option<Grade> {
-        self.told().first().map(|(grade, _)| *grade)
+    /// Returns the most severe status.
+    pub fn worst(&self) -> Option<RuleStatus> {
+        self.summary().first().map(|(status, _)| *status)
+    }
+}
+
+/// A reason that applies to several rules.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct StatusReason<'a> {
+    /// The reason.
+    pub why: &'a str,
+    /// The rules, in catalog order.
+    pub rules: Vec<&'static str>,
+}
+
+impl Report {
+    /// Returns the reasons why rules have this status, the most frequent first.
+    pub fn reasons_for(&self, status: RuleStatus) -> Vec<StatusReason<'_>> {
+        let mut reasons: Vec<StatusReason<'_>> = Vec::new();
+        for (_, result) in self
+            .results()
+            .filter(|(_, result)| result.status() == status)
+        {
+            let (RuleOutcome::NotApplicable(why) | RuleOutcome::NotTested(why)) = &result.outcome
+            else {
+                continue;
+            };
+            let id = result.rule.id;
+            match reasons.iter_mut().find(|reason| reason.why == why) {
+                Some(reason) if reason.rules.contains(&id) => {}
+                Some(reason) => reason.rules.push(id),
+                None => reasons.push(StatusReason {
+                    why,
+                    rules: vec![id],
+                }),
+            }
+        }
+        reasons.sort_by_key(|reason| std::cmp::Reverse(reason.rules.len()));
+        reasons
     }
 }

@@ -1,19 +1,21 @@
-//! A small report that was made up, with one thing of each kind.
+//! A report with one result of each kind, for tests.
 
 use std::time::Duration;
 
 use turnbuckle_protocol::revision::Revision;
 
-use super::{Report, Ruling, Run, Shown, Verdict};
-use crate::outcome::Unmet;
-use crate::rule::{Area, Role, Rule};
+use super::{EvidenceExcerpt, Report, RuleOutcome, RuleResult, RunReport};
+use crate::{
+    engine::outcome::NotPassed,
+    rule::{Area, Role, Rule},
+};
 
 macro_rules! rule {
     ($name:ident, $id:literal, $area:ident, $rows:expr, $says:literal, $cure:literal) => {
         static $name: Rule = Rule::server($id, Area::$area, $rows)
-            .says($says)
-            .cure($cure)
-            .look(|_, _| Err(Unmet::not_tested("it is made up")));
+            .requirement($says)
+            .fix($cure)
+            .passive(|_, _| Err(NotPassed::not_tested("this is a sample")));
     };
 }
 
@@ -22,31 +24,31 @@ rule!(
     "base.unknown-method",
     Base,
     &["base.error.method-not-found"],
-    "A request for a method that is not there is answered with the error -32601.",
-    "Answer with the error -32601 when no handler has the name of the method."
+    "A request with an unknown method returns error -32601.",
+    "Return error -32601 when no handler is registered for the method."
 );
 rule!(
     IDS,
     "base.same-id",
     Base,
     &["base.response.same-id"],
-    "An answer has the id of its request.",
-    "Repeat the id of the request, with its type."
+    "A response has the id of its request.",
+    "Copy the id of the request, including its type."
 );
 rule!(
     SHOULD,
     "tools.text-copy",
     Tools,
     &["tools.output.text-copy"],
-    "A structured result is there as text, too.",
-    "Add the JSON as a block of text."
+    "A structured result is also present as text.",
+    "Add the JSON as a text block."
 );
 rule!(
     ADVICE,
     "models.described",
     Models,
     &[],
-    "Every tool has a description.",
+    "Every tool is described.",
     "Describe what the tool does and when to use it."
 );
 rule!(
@@ -54,84 +56,91 @@ rule!(
     "prompts.unknown",
     Prompts,
     &["prompts.error.unknown"],
-    "A prompt that is not there is an error.",
-    "Answer with the error -32602."
+    "`prompts/get` with an unknown name returns an error.",
+    "Return error -32602."
 );
 rule!(
     CALLS,
     "tools.output-fits",
     Tools,
     &["tools.output.conform"],
-    "Structured results fit the schema of the tool.",
+    "Structured results match the output schema.",
     "Validate results before they are sent."
 );
 
-/// A server with something of everything, and trickery in what it says.
+/// Returns a report with one result of each kind, and hostile text in messages.
 pub(crate) fn report() -> Report {
     let mut report = Report::new(Role::Server, "https://weather.example/mcp");
-    report.took = Duration::from_millis(1250);
+    report.duration = Duration::from_millis(1250);
     report.runs = vec![
-        not_spoken(),
+        unsupported(),
         run(Revision::V2025_11_25),
         run(Revision::V2026_07_28),
     ];
-    report.left_out = vec!["`delete` was not called: it does not say that it only reads".into()];
+    report.skipped = vec!["skipped the tool `delete`: not annotated `readOnlyHint`".into()];
     report
 }
 
-/// Takes our version out of a text, which changes for other reasons.
+/// Replaces the version of the checker, which changes with releases.
 pub(crate) fn without_version(text: &str) -> String {
     text.replace(env!("CARGO_PKG_VERSION"), "VERSION")
 }
 
-fn not_spoken() -> Run {
-    let mut run = Run::new(Revision::V2024_11_05, "http");
-    run.not_spoken = Some("the server chooses 2025-11-25".into());
+fn unsupported() -> RunReport {
+    let mut run = RunReport::new(Revision::V2024_11_05, "http");
+    run.unsupported = Some("the server responds with 2025-11-25".into());
     run
 }
 
-fn run(revision: Revision) -> Run {
-    let mut run = Run::new(revision, "http");
-    let kept = || Verdict::Kept(vec![Shown::new(true, "{}")]);
-    let mut known = Ruling::new(&SHOULD, revision, broken("`forecast` answers without text"));
-    known.known = true;
-    run.rulings = vec![
-        Ruling::new(&METHOD, revision, method()),
-        Ruling::new(&IDS, revision, kept()),
+fn run(revision: Revision) -> RunReport {
+    let mut run = RunReport::new(revision, "http");
+    let kept = || RuleOutcome::Passed(vec![EvidenceExcerpt::new(true, "{}")]);
+    let mut known = RuleResult::new(
+        &SHOULD,
+        revision,
+        violated("`forecast` responds without text"),
+    );
+    known.in_baseline = true;
+    run.results = vec![
+        RuleResult::new(&METHOD, revision, method()),
+        RuleResult::new(&IDS, revision, kept()),
         known,
-        Ruling::new(
+        RuleResult::new(
             &CALLS,
             revision,
-            Verdict::NotTested("no tool says that it only reads".into()),
+            RuleOutcome::NotTested("no tool is annotated `readOnlyHint`".into()),
         ),
-        Ruling::new(
+        RuleResult::new(
             &PROMPTS,
             revision,
-            Verdict::NotApplicable("the server does not declare the capability `prompts`".into()),
+            RuleOutcome::NotApplicable(
+                "the server does not declare the capability `prompts`".into(),
+            ),
         ),
-        Ruling::new(
+        RuleResult::new(
             &ADVICE,
             revision,
-            broken("`<b>forecast</b>` has no description"),
+            violated("`<b>forecast</b>` lacks a description"),
         ),
     ];
     run
 }
 
-fn broken(what: &str) -> Verdict {
-    Verdict::Broken {
-        what: what.into(),
-        exchange: Vec::new(),
+fn violated(observed: &str) -> RuleOutcome {
+    RuleOutcome::Violated {
+        observed: observed.into(),
+        evidence: Vec::new(),
     }
 }
 
-fn method() -> Verdict {
+fn method() -> RuleOutcome {
     let request = r#"{"jsonrpc":"2.0","id":1,"method":"turnbuckle/no-such-method"}"#;
-    let answer = "{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":-32603,\"message\":\"<script>alert(1)</script> | ``` \u{1b}[2J\u{202e}\"}}";
-    Verdict::Broken {
-        what: "the error -32603 “<script>alert(1)</script> | \u{1b}[2J” instead of -32601".into(),
-        exchange: vec![
-            Shown::new(false, request).with_head(
+    let response = "{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":-32603,\"message\":\"<script>alert(1)</script> | ``` \u{1b}[2J\u{202e}\"}}";
+    RuleOutcome::Violated {
+        observed: "the error -32603 “<script>alert(1)</script> | \u{1b}[2J” instead of -32601"
+            .into(),
+        evidence: vec![
+            EvidenceExcerpt::new(false, request).with_head(
                 "POST /mcp",
                 &[
                     ("host", "weather.example"),
@@ -139,7 +148,7 @@ fn method() -> Verdict {
                     ("authorization", "***"),
                 ],
             ),
-            Shown::new(true, answer).with_head(
+            EvidenceExcerpt::new(true, response).with_head(
                 "200",
                 &[
                     ("content-type", "application/json"),

@@ -1,18 +1,17 @@
-//! A report as SARIF 2.1.0, for tools that collect findings.
+//! SARIF 2.1.0 report, for tools that collect findings.
 //!
-//! A finding is one result, wherever it was seen; its properties say in which revisions. What is known is suppressed.
+//! A finding is one result; its properties list the revisions. Violations in the baseline are suppressed.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::text::line;
-use super::{Finding, Report, View, page};
-use crate::rule::{Level, Rule};
+use super::{Report, ReportOptions, RuleFinding, spec_link, text::line};
+use crate::rule::{RequirementLevel, Rule};
 
-/// Returns a report as a document.
-pub fn document(report: &Report, view: &View) -> Value {
-    let findings = view.findings(report);
+/// Returns the report as SARIF.
+pub fn document(report: &Report, options: &ReportOptions) -> Value {
+    let findings = options.findings(report);
     let rules = rules(report);
     let results: Vec<_> = findings
         .iter()
@@ -34,47 +33,51 @@ pub fn document(report: &Report, view: &View) -> Value {
     })
 }
 
-/// Returns the rules that were looked at, in the order of the report.
+/// Returns the rules that ran, in report order.
 fn rules(report: &Report) -> Vec<&'static Rule> {
-    let mut seen = BTreeSet::new();
-    let rules = report.rulings().map(|(_, ruling)| ruling.rule);
-    rules.filter(|rule| seen.insert(rule.id)).collect()
+    let mut evidence = BTreeSet::new();
+    let rules = report.results().map(|(_, result)| result.rule);
+    rules.filter(|rule| evidence.insert(rule.id)).collect()
 }
 
 fn descriptor(rule: &Rule) -> Value {
     let rows: Vec<_> = rule.requirements().collect();
-    let pages = rows.iter().filter_map(|row| page(row.source));
+    let pages = rows.iter().filter_map(|row| spec_link(row.source));
     let mut document = json!({
         "id": rule.id,
-        "shortDescription": { "text": rule.says },
-        "help": { "text": rule.cure },
+        "shortDescription": { "text": rule.requirement },
+        "help": { "text": rule.fix },
         "defaultConfiguration": { "level": level(rule.level()) },
         "properties": {
             "area": rule.area.id(),
             "requirements": rows.iter().map(|row| row.id).collect::<Vec<_>>(),
         },
     });
-    if let Some(page) = pages.into_iter().next() {
-        document["helpUri"] = page.into();
+    if let Some(spec_link) = pages.into_iter().next() {
+        document["helpUri"] = spec_link.into();
     }
     document
 }
 
-fn result(finding: &Finding<'_>, rules: &[&Rule], report: &Report) -> Value {
+fn result(finding: &RuleFinding<'_>, rules: &[&Rule], report: &Report) -> Value {
     let at = rules.iter().position(|rule| rule.id == finding.rule.id);
     let revisions: Vec<_> = finding
-        .places
+        .locations
         .iter()
         .map(|place| place.revision.as_str())
         .collect();
-    let transports: BTreeSet<_> = finding.places.iter().map(|place| place.transport).collect();
+    let transports: BTreeSet<_> = finding
+        .locations
+        .iter()
+        .map(|place| place.transport)
+        .collect();
     let text = format!(
         "{} (in {}). {}",
-        line(finding.what),
+        line(finding.observed),
         revisions.join(", "),
-        finding.rule.cure
+        finding.rule.fix
     );
-    // What looks like a link would be one.
+    // Text that looks like a link would become one.
     let text = text
         .replace('\\', "\\\\")
         .replace('[', "\\[")
@@ -91,31 +94,33 @@ fn result(finding: &Finding<'_>, rules: &[&Rule], report: &Report) -> Value {
         "partialFingerprints": { "ruleAndRevisions/v1": format!("{} {}", finding.rule.id, revisions.join(" ")) },
         "properties": { "revisions": revisions, "transports": transports },
     });
-    if finding.known {
+    if finding.in_baseline {
         document["suppressions"] = json!([{ "kind": "external", "justification": "known" }]);
     }
     document
 }
 
-fn level(level: Level) -> &'static str {
+fn level(level: RequirementLevel) -> &'static str {
     match level {
-        Level::Fail => "error",
-        Level::Warn => "warning",
-        Level::Advice => "note",
+        RequirementLevel::Fail => "error",
+        RequirementLevel::Warn => "warning",
+        RequirementLevel::Advice => "note",
     }
 }
 
-/// What was checked may be a command: then whatever has no place in a URI is written as `%20`.
+/// Returns the target as a URI; a command is percent-encoded.
 fn uri(target: &str) -> String {
-    let allowed: &[u8] = match target.contains("://") {
-        true => b"-._~:/?[]@!$&'()*+,;=%",
-        false => b"-._~/",
+    let allowed: &[u8] = if target.contains("://") {
+        b"-._~:/?[]@!$&'()*+,;=%"
+    } else {
+        b"-._~/"
     };
     let mut text = String::new();
     for byte in target.bytes() {
-        match byte.is_ascii_alphanumeric() || allowed.contains(&byte) {
-            true => text.push(byte.into()),
-            false => text += &format!("%{byte:02X}"),
+        if byte.is_ascii_alphanumeric() || allowed.contains(&byte) {
+            text.push(byte.into())
+        } else {
+            text += &format!("%{byte:02X}")
         }
     }
     text
@@ -124,12 +129,12 @@ fn uri(target: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::{Verdict, sample};
+    use crate::report::{RuleOutcome, sample};
 
     #[test]
     fn a_report_is_a_run_with_results() {
-        let document = document(&sample::report(), &View::default());
-        let text = serde_json::to_string_pretty(&document).expect("it is JSON");
+        let document = document(&sample::report(), &ReportOptions::default());
+        let text = serde_json::to_string_pretty(&document).expect("the report serializes");
 
         insta::assert_snapshot!(sample::without_version(&text));
     }
@@ -137,13 +142,13 @@ mod tests {
     #[test]
     fn what_a_server_says_is_no_link() {
         let mut report = sample::report();
-        for ruling in report.runs.iter_mut().flat_map(|run| &mut run.rulings) {
-            if let Verdict::Broken { what, .. } = &mut ruling.verdict {
-                *what = "[here](https://evil.example) \u{202e}".to_owned();
+        for result in report.runs.iter_mut().flat_map(|run| &mut run.results) {
+            if let RuleOutcome::Violated { observed, .. } = &mut result.outcome {
+                *observed = "[here](https://evil.example) \u{202e}".to_owned();
             }
         }
 
-        let document = document(&report, &View::default());
+        let document = document(&report, &ReportOptions::default());
 
         let text = document["runs"][0]["results"][0]["message"]["text"].as_str();
         let begins = r"\[here\](https://evil.example) \\u{202e}";

@@ -1,11 +1,11 @@
-//! Text of a peer, made harmless and short enough to be read.
+//! Escapes and shortens text of a peer.
 
 use std::fmt::Write as _;
 
-use super::Shown;
+use super::EvidenceExcerpt;
 
-/// Headers that never tell anything.
-const NOISE: &[&str] = &[
+/// Headers that are left out of reports.
+const IRRELEVANT_HEADERS: &[&str] = &[
     "connection",
     "content-length",
     "date",
@@ -16,12 +16,12 @@ const NOISE: &[&str] = &[
     "x-powered-by",
 ];
 
-/// Returns text up to so many characters, and says how much there was if that is not all.
+/// Returns text up to a number of characters, with the total size if it is cut.
 pub fn excerpt(text: &str, most: usize) -> String {
     cut(text, most, text.len())
 }
 
-/// The same for text of which not all may be kept: the whole has so many bytes.
+/// Like [`excerpt`], for text that is already cut from `whole` bytes.
 pub(super) fn cut(text: &str, most: usize, whole: usize) -> String {
     match text.char_indices().nth(most) {
         Some((end, _)) => format!("{} … ({whole} bytes in all)", &text[..end]),
@@ -30,16 +30,16 @@ pub(super) fn cut(text: &str, most: usize, whole: usize) -> String {
     }
 }
 
-/// Returns the headers that may tell something.
-pub fn telling(shown: &Shown) -> impl Iterator<Item = (&str, &str)> {
+/// Returns the headers worth showing.
+pub fn relevant_headers(shown: &EvidenceExcerpt) -> impl Iterator<Item = (&str, &str)> {
     let headers = shown.headers.iter();
     headers
         .map(|(name, value)| (name.as_str(), value.as_str()))
-        .filter(|(name, _)| !NOISE.contains(name))
+        .filter(|(name, _)| !IRRELEVANT_HEADERS.contains(name))
 }
 
-/// Shows what acts on a reader's screen or hides on it as escapes such as `\u{1b}`; line ends and tabs stay.
-pub(crate) fn visible(text: &str) -> String {
+/// Escapes characters that are invisible or control a terminal, such as `\u{1b}`; newlines and tabs stay.
+pub(crate) fn escape(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for letter in text.chars() {
         match letter {
@@ -53,21 +53,21 @@ pub(crate) fn visible(text: &str) -> String {
     shown
 }
 
-/// The same, on one line.
+/// Like [`escape`], on one line.
 pub(crate) fn line(text: &str) -> String {
-    visible(text).replace('\n', "\\n").replace('\t', " ")
+    escape(text).replace('\n', "\\n").replace('\t', " ")
 }
 
-/// Returns a message over several lines if it is JSON, and as it is otherwise.
-pub(crate) fn pretty(shown: &Shown, most: usize) -> String {
+/// Returns a message, indented if it is JSON.
+pub(crate) fn pretty(shown: &EvidenceExcerpt, most: usize) -> String {
     let value = serde_json::from_str::<serde_json::Value>(&shown.text);
     match value.and_then(|value| serde_json::to_string_pretty(&value)) {
-        Ok(pretty) => visible(&excerpt(&pretty, most)),
-        Err(_) => visible(&shown.excerpt(most)),
+        Ok(pretty) => escape(&excerpt(&pretty, most)),
+        Err(_) => escape(&shown.excerpt(most)),
     }
 }
 
-/// Control characters, what turns the direction of writing, what takes no room, and what XML has no place for.
+/// Returns whether a character is a control character, bidirectional override, zero-width, or invalid in XML.
 fn hides(letter: char) -> bool {
     letter.is_control()
         || matches!(
@@ -90,11 +90,11 @@ mod tests {
     #[test]
     fn what_acts_or_hides_is_shown() {
         assert_eq!(
-            visible("a\u{1b}[2J\u{202e}b\n\tc"),
+            escape("a\u{1b}[2J\u{202e}b\n\tc"),
             "a\\u{1b}[2J\\u{202e}b\n\tc"
         );
         assert_eq!(line("a\nb\tc"), "a\\nb c");
-        assert_eq!(visible("Blåbær, 東京"), "Blåbær, 東京");
+        assert_eq!(escape("Blåbær, 東京"), "Blåbær, 東京");
     }
 
     #[test]

@@ -1,50 +1,51 @@
 use std::time::Duration;
 
 use serde_json::json;
-use turnbuckle_client::http::Http;
+use turnbuckle_client::http::HttpTarget;
 use turnbuckle_protocol::revision::Revision;
 use turnbuckle_server::{Resource, Server, http};
 
-use crate::options::Options;
-use crate::run::check_server;
-use crate::target::Target;
-use crate::visit::Visit;
+use crate::{
+    engine::{check_context::CheckContext, run::check_server},
+    options::CheckOptions,
+    target::ServerTarget,
+};
 
 const URL: &str = "http://127.0.0.1/mcp";
 
-fn on_http(server: &Server) -> Target {
+fn on_http(server: &Server) -> ServerTarget {
     let (connector, listener) = http::memory();
     tokio::spawn(http::serve(listener, server.clone()));
-    let http = Http::new(URL).through(move || {
+    let http = HttpTarget::new(URL).connector(move || {
         let connector = connector.clone();
         async move { connector.connect().await }
     });
-    Target::http(URL, http, Vec::new())
+    ServerTarget::http(URL, http, Vec::new())
 }
 
 fn server() -> Server {
     Server::new("notes", "1.0").resource(Resource::text("note://a", "a", "Hello."))
 }
 
-fn visit(target: &Target, revision: Revision) -> Visit {
-    Visit::new(target, &Options::default(), revision)
+fn ctx(target: &ServerTarget, revision: Revision) -> CheckContext {
+    CheckContext::new(target, &CheckOptions::default(), revision)
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_nobody_asked_for_is_heard_on_http() {
     let server = server();
-    let visit = visit(&on_http(&server), Revision::V2025_11_25);
-    let session = visit.session().await.unwrap();
-    let subscribed = session.ask("resources/subscribe", json!({ "uri": "note://a" }));
+    let ctx = ctx(&on_http(&server), Revision::V2025_11_25);
+    let session = ctx.session().await.unwrap();
+    let subscribed = session.request("resources/subscribe", json!({ "uri": "note://a" }));
     subscribed.await.unwrap().result().unwrap();
-    session.attend().await;
+    session.open_get_stream().await;
 
     server.resource_updated("note://a");
     let heard = session.listen(Duration::from_millis(150)).await;
 
     let methods: Vec<_> = heard
         .iter()
-        .map(|&number| visit.tape.entry(number).json().unwrap()["method"].clone())
+        .map(|&number| ctx.transcript.entry(number).json().unwrap()["method"].clone())
         .collect();
     assert_eq!(methods, ["notifications/resources/updated"]);
 }
@@ -52,36 +53,39 @@ async fn what_nobody_asked_for_is_heard_on_http() {
 #[tokio::test(start_paused = true)]
 async fn what_nobody_asked_for_is_heard_while_an_answer_is_waited_for() {
     let server = server();
-    let visit = visit(&on_http(&server), Revision::V2025_06_18);
-    let session = visit.session().await.unwrap();
-    let subscribed = session.ask("resources/subscribe", json!({ "uri": "note://a" }));
+    let ctx = ctx(&on_http(&server), Revision::V2025_06_18);
+    let session = ctx.session().await.unwrap();
+    let subscribed = session.request("resources/subscribe", json!({ "uri": "note://a" }));
     subscribed.await.unwrap().result().unwrap();
-    session.attend().await;
+    session.open_get_stream().await;
 
     server.resource_updated("note://a");
     tokio::time::sleep(Duration::from_millis(1)).await;
-    session.ask("ping", json!({})).await.unwrap();
+    session.request("ping", json!({})).await.unwrap();
 
-    assert_eq!(session.heard().len(), 1);
+    assert_eq!(session.unsolicited().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_server_without_such_a_stream_is_asked_once() {
     let (connector, listener) = http::memory();
-    let stateless = http::Http::new(server()).sessions(http::Sessions::Off);
+    let stateless = http::Http::new(server()).sessions(http::SessionMode::Off);
     tokio::spawn(stateless.serve(listener));
-    let http = Http::new(URL).through(move || {
+    let http = HttpTarget::new(URL).connector(move || {
         let connector = connector.clone();
         async move { connector.connect().await }
     });
-    let visit = visit(&Target::http(URL, http, Vec::new()), Revision::V2025_11_25);
-    let session = visit.session().await.unwrap();
+    let ctx = ctx(
+        &ServerTarget::http(URL, http, Vec::new()),
+        Revision::V2025_11_25,
+    );
+    let session = ctx.session().await.unwrap();
 
     assert!(session.listen(Duration::from_millis(150)).await.is_empty());
-    let said = visit.tape.len();
+    let said = ctx.transcript.len();
     assert!(session.listen(Duration::from_millis(150)).await.is_empty());
 
-    assert_eq!(visit.tape.len(), said);
+    assert_eq!(ctx.transcript.len(), said);
 }
 
 #[tokio::test(start_paused = true)]
@@ -90,18 +94,21 @@ async fn answers_come_on_the_stream_of_http_sse() {
     let both = http::Http::new(server()).http_sse(http::HttpSse::new());
     tokio::spawn(both.serve(listener));
     let url = "http://127.0.0.1/sse";
-    let http = Http::new(url).through(move || {
+    let http = HttpTarget::new(url).connector(move || {
         let connector = connector.clone();
         async move { connector.connect().await }
     });
-    let target = Target::http(url, http, Vec::new()).http_sse();
-    let visit = visit(&target, Revision::V2024_11_05);
+    let target = ServerTarget::http(url, http, Vec::new()).http_sse();
+    let ctx = ctx(&target, Revision::V2024_11_05);
 
-    let session = visit.session().await.unwrap();
-    let answer = session.ask("resources/list", json!({})).await.unwrap();
+    let session = ctx.session().await.unwrap();
+    let response = session.request("resources/list", json!({})).await.unwrap();
 
-    assert_eq!(answer.status, Some(202));
-    assert_eq!(answer.result().unwrap()["resources"][0]["uri"], "note://a");
+    assert_eq!(response.status, Some(202));
+    assert_eq!(
+        response.result().unwrap()["resources"][0]["uri"],
+        "note://a"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -110,16 +117,16 @@ async fn http_sse_is_found_where_there_is_nothing_else() {
         let (connector, listener) = http::memory();
         let both = http::Http::new(server()).http_sse(http::HttpSse::new());
         tokio::spawn(both.serve(listener));
-        let http = Http::new(url).through(move || {
+        let http = HttpTarget::new(url).connector(move || {
             let connector = connector.clone();
             async move { connector.connect().await }
         });
 
-        let mut options = Options::default();
+        let mut options = CheckOptions::default();
         options.revisions = vec![Revision::V2024_11_05];
         options.only = vec!["base.unknown-method".into()];
 
-        let report = check_server(&Target::http(url, http, Vec::new()), &options).await;
+        let report = check_server(&ServerTarget::http(url, http, Vec::new()), &options).await;
 
         assert_eq!(report.unwrap().runs[0].transport, transport);
     }

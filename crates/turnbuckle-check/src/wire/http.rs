@@ -1,4 +1,4 @@
-//! Requests of HTTP as they are wanted, right or wrong, and responses as they come.
+//! An HTTP client that can send invalid requests and records responses as they are.
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,139 +7,147 @@ use http::{HeaderName, HeaderValue, Method, Request, Response};
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Body as _, Incoming};
 use tokio::time::{Instant, timeout};
-use turnbuckle_protocol::codec::sse::{Decoder, Limits};
+use turnbuckle_protocol::codec::sse::{SseDecoder, SseLimits};
 
 use super::{
     channel,
-    pool::{Connection, Pool, reason},
+    pool::{ConnectionPool, PooledConnection, reason},
 };
-use crate::outcome::Unmet;
-use crate::secret;
-use crate::tape::{Entry, EventHead, Head, Tape};
-use crate::target::Web;
+use crate::{
+    engine::{
+        outcome::NotPassed,
+        transcript::{HttpHead, SseEventHead, Transcript, TranscriptEntry},
+    },
+    redact,
+    target::HttpEndpoint,
+};
 
-/// The longest body, and the longest event, that is read.
-const LONGEST: usize = 64 * 1024 * 1024;
+/// The maximum size of a body and of an event.
+const MAX_BODY_BYTES: usize = 64 * 1024 * 1024;
 
 /// Sends requests to one server; cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Caller {
-    web: Arc<Web>,
-    tape: Tape,
-    patience: Duration,
+pub(crate) struct RawHttpClient {
+    endpoint: Arc<HttpEndpoint>,
+    transcript: Transcript,
+    response_timeout: Duration,
 }
 
-/// A request that is being made up.
+/// A request under construction.
 #[derive(Clone)]
-pub(crate) struct Draft {
-    caller: Caller,
+pub(crate) struct RawHttpRequest {
+    http_client: RawHttpClient,
     method: String,
     path: String,
     headers: Vec<(String, String)>,
     body: Vec<u8>,
-    deliberate: bool,
-    /// The number and the entry by which it is on the tape, once it is.
-    noted: Option<(usize, usize)>,
+    deliberately_invalid: bool,
+    /// The channel and the entry in the transcript, once recorded.
+    recorded: Option<(usize, usize)>,
 }
 
-/// A response: its head is there, its body is read as wanted.
-pub(crate) struct Reply {
+/// A response. The body is read on demand.
+pub(crate) struct RawHttpResponse {
     /// The status.
     pub(crate) status: u16,
     /// The entry of the request.
     pub(crate) sent: usize,
     /// The entry of the response.
     pub(crate) received: usize,
-    /// The number that both have on the tape.
+    /// The channel of both entries.
     pub(crate) channel: usize,
     headers: http::HeaderMap,
     body: Incoming,
-    decoder: Decoder,
+    decoder: SseDecoder,
     chunk: Bytes,
-    tape: Tape,
-    /// Whether it continues another stream.
+    transcript: Transcript,
+    /// The stream continues an earlier one.
     resumes: bool,
-    /// Why the body ended before its end.
-    cut: Option<String>,
-    /// Ends with the reply, unless the body was read to its end.
-    connection: Option<Connection>,
-    pool: Pool,
+    /// The error that ended the body early.
+    interrupted: Option<String>,
+    /// Closed with the response unless the body was read to its end.
+    connection: Option<PooledConnection>,
+    pool: ConnectionPool,
 }
 
-/// What a stream brings.
+/// The next event of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Event {
-    /// An event: its entry on the tape.
+pub(crate) enum StreamEvent {
+    /// The entry of an event.
     Message(usize),
-    /// Nothing for so long.
-    Silence,
-    /// The stream has ended.
+    /// No event before the timeout.
+    Timeout,
+    /// The stream ended.
     End,
-    /// The stream broke off, and why.
-    Cut(String),
+    /// The stream ended with an error.
+    Interrupted(String),
 }
 
-impl Caller {
-    /// Prepares to speak to a server.
-    pub(crate) fn new(web: &Web, tape: &Tape, patience: Duration) -> Self {
+impl RawHttpClient {
+    /// Creates a client for an endpoint.
+    pub(crate) fn new(
+        endpoint: &HttpEndpoint,
+        transcript: &Transcript,
+        response_timeout: Duration,
+    ) -> Self {
         Self {
-            web: Arc::new(web.clone()),
-            tape: tape.clone(),
-            patience,
+            endpoint: Arc::new(endpoint.clone()),
+            transcript: transcript.clone(),
+            response_timeout,
         }
     }
 
-    /// Begins a request to the endpoint.
-    pub(crate) fn request(&self, method: &str) -> Draft {
-        self.request_to(method, &self.web.path)
+    /// Starts a request to the endpoint.
+    pub(crate) fn request(&self, method: &str) -> RawHttpRequest {
+        self.request_to(method, &self.endpoint.path)
     }
 
-    /// Begins a request to another place of the same server.
-    pub(crate) fn request_to(&self, method: &str, path: &str) -> Draft {
-        let mut headers = vec![("host".to_owned(), self.web.host.clone())];
-        headers.extend(self.web.headers.iter().cloned());
-        Draft {
-            caller: self.clone(),
+    /// Starts a request to another path of the server.
+    pub(crate) fn request_to(&self, method: &str, path: &str) -> RawHttpRequest {
+        let mut headers = vec![("host".to_owned(), self.endpoint.host.clone())];
+        headers.extend(self.endpoint.headers.iter().cloned());
+        RawHttpRequest {
+            http_client: self.clone(),
             method: method.to_owned(),
             path: path.to_owned(),
             headers,
             body: Vec::new(),
-            deliberate: false,
-            noted: None,
+            deliberately_invalid: false,
+            recorded: None,
         }
     }
 
     /// Returns the endpoint's path.
     pub(crate) fn path(&self) -> &str {
-        &self.web.path
+        &self.endpoint.path
     }
 
-    /// Says whether a header goes with every request.
+    /// Returns whether every request has this header.
     pub(crate) fn has_header(&self, name: &str) -> bool {
-        let mut headers = self.web.headers.iter();
+        let mut headers = self.endpoint.headers.iter();
         headers.any(|(own, _)| own.eq_ignore_ascii_case(name))
     }
 
-    /// Returns the scheme by which every request says who asks.
+    /// Returns the authentication scheme of every request.
     pub(crate) fn scheme(&self) -> Option<&str> {
-        let mut headers = self.web.headers.iter();
+        let mut headers = self.endpoint.headers.iter();
         let own = headers.find(|(name, _)| name.eq_ignore_ascii_case("authorization"))?;
         own.1.split_whitespace().next()
     }
 
-    /// Returns the port, if plain HTTP leads there by the network.
+    /// Returns the port, if plain HTTP is reached over the network.
     pub(crate) fn port_on_network(&self) -> Option<u16> {
-        self.web.network_port
+        self.endpoint.network_port
     }
 
-    /// Returns what `Host` says.
+    /// Returns the value of `Host`.
     pub(crate) fn host(&self) -> &str {
-        &self.web.host
+        &self.endpoint.host
     }
 }
 
-impl Draft {
-    /// Sets a header, whatever it was.
+impl RawHttpRequest {
+    /// Sets a header, replacing earlier values.
     pub(crate) fn header(mut self, name: &str, value: impl Into<String>) -> Self {
         self = self.without(name);
         self.headers.push((name.to_owned(), value.into()));
@@ -150,21 +158,24 @@ impl Draft {
     pub(crate) fn headers(self, headers: impl IntoIterator<Item = (String, String)>) -> Self {
         headers
             .into_iter()
-            .fold(self, |draft, (name, value)| draft.header(&name, value))
+            .fold(self, |raw_request, (name, value)| {
+                raw_request.header(&name, value)
+            })
     }
 
-    /// Takes a header away.
+    /// Removes a header.
     pub(crate) fn without(mut self, name: &str) -> Self {
         self.headers
             .retain(|(key, _)| !key.eq_ignore_ascii_case(name));
         self
     }
 
-    /// Takes away what the user gave to go with every request, which may be credentials under any name.
+    /// Removes the headers that the user supplied, which may hold credentials under any name.
     pub(crate) fn without_credentials(mut self) -> Self {
-        let web = self.caller.web.clone();
+        let endpoint = self.http_client.endpoint.clone();
         let given = |name: &String| {
-            web.headers
+            endpoint
+                .headers
                 .iter()
                 .any(|(own, _)| own.eq_ignore_ascii_case(name))
         };
@@ -178,82 +189,88 @@ impl Draft {
         self
     }
 
-    /// Returns the id of the request that is the body.
+    /// Returns the id of the JSON-RPC request in the body.
     pub(crate) fn id(&self) -> Option<serde_json::Value> {
         let message: serde_json::Value = serde_json::from_slice(&self.body).ok()?;
         message.get("id").cloned()
     }
 
-    /// Asks for what followed an event of the stream that answered this request.
+    /// Turns the request into a GET that resumes its stream after an event.
     pub(crate) fn resume(self, last: &str) -> Self {
-        let mut draft = self.without("content-type").header("last-event-id", last);
-        draft.noted = None;
-        draft.method = "GET".to_owned();
-        draft.body = Vec::new();
-        draft.header("accept", "text/event-stream")
+        let mut raw_request = self.without("content-type").header("last-event-id", last);
+        raw_request.recorded = None;
+        raw_request.method = "GET".to_owned();
+        raw_request.body = Vec::new();
+        raw_request.header("accept", "text/event-stream")
     }
 
-    /// Says that it is wrong on purpose.
-    pub(crate) fn deliberate(mut self) -> Self {
-        self.deliberate = true;
+    /// Marks the request as invalid on purpose.
+    pub(crate) fn deliberately_invalid(mut self) -> Self {
+        self.deliberately_invalid = true;
         self
     }
 
-    /// Takes it down on the tape as it is now; returns its number there, and its entry.
-    pub(crate) fn note(&mut self) -> (usize, usize) {
-        if let Some(noted) = self.noted {
-            return noted;
+    /// Records the request in the transcript; returns its channel and entry.
+    pub(crate) fn record(&mut self) -> (usize, usize) {
+        if let Some(recorded) = self.recorded {
+            return recorded;
         }
         let channel = channel();
-        // What the user gave may be a key, whatever its name is, and so may the query of the endpoint.
-        let web = &self.caller.web;
+        // Values that the user supplied may be keys under any name, and so may the query of the
+        // endpoint.
+        let endpoint = &self.http_client.endpoint;
         let shown = |(name, value): &(String, String)| {
-            let value = match web
+            let value = if endpoint
                 .headers
                 .iter()
                 .any(|own| own == &(name.clone(), value.clone()))
             {
-                true => secret::given(),
-                false => secret::header(name, value),
+                redact::user_value()
+            } else {
+                redact::header(name, value)
             };
             (name.to_lowercase(), value)
         };
-        let path = match self.path == web.path {
-            true => secret::path(&self.path),
-            false => self.path.clone(),
+        let path = if self.path == endpoint.path {
+            redact::path(&self.path)
+        } else {
+            self.path.clone()
         };
-        let sent = self.caller.tape.push(Entry {
-            head: Some(Head {
-                line: format!("{} {path}", self.method),
+        let sent = self.http_client.transcript.push(TranscriptEntry {
+            head: Some(HttpHead {
+                start_line: format!("{} {path}", self.method),
                 headers: self.headers.iter().map(shown).collect(),
             }),
-            deliberate: self.deliberate,
-            ..Entry::sent(channel, String::from_utf8_lossy(&self.body))
+            deliberately_invalid: self.deliberately_invalid,
+            ..TranscriptEntry::sent(channel, String::from_utf8_lossy(&self.body))
         });
-        *self.noted.insert((channel, sent))
+        *self.recorded.insert((channel, sent))
     }
 
-    /// Sends it, and waits for the head of the response.
-    ///
-    /// That there is none counts as broken: whoever listens on HTTP answers.
-    pub(crate) async fn send(self) -> Result<Reply, Unmet> {
-        let patience = self.caller.patience;
-        self.send_within(patience).await
+    /// Sends the request and waits for the head of the response. A missing response is a violation.
+    pub(crate) async fn send(self) -> Result<RawHttpResponse, NotPassed> {
+        let response_timeout = self.http_client.response_timeout;
+        self.send_within(response_timeout).await
     }
 
-    /// Sends it, and waits for the head of the response for so long.
-    pub(crate) async fn send_within(mut self, patience: Duration) -> Result<Reply, Unmet> {
-        let tape = self.caller.tape.clone();
-        let (channel, sent) = self.note();
-        let pool = self.caller.web.pool.clone();
+    /// Sends the request and waits for the head of the response with this time limit.
+    pub(crate) async fn send_within(
+        mut self,
+        response_timeout: Duration,
+    ) -> Result<RawHttpResponse, NotPassed> {
+        let transcript = self.http_client.transcript.clone();
+        let (channel, sent) = self.record();
+        let pool = self.http_client.endpoint.pool.clone();
         let resumes = self.headers.iter().any(|(name, _)| name == "last-event-id");
-        let answered = timeout(patience, self.exchange()).await;
-        let (response, connection) = match answered {
-            Ok(Ok(answered)) => answered,
-            Ok(Err(why)) => return Err(Unmet::broken(format!("no response: {why}"), [sent])),
+        let responded = timeout(response_timeout, self.exchange()).await;
+        let (response, connection) = match responded {
+            Ok(Ok(responded)) => responded,
+            Ok(Err(why)) => {
+                return Err(NotPassed::violation(format!("no response: {why}"), [sent]));
+            }
             Err(_) => {
-                let what = format!("no response within {patience:?}");
-                return Err(Unmet::broken(what, [sent]));
+                let observed = format!("no response within {response_timeout:?}");
+                return Err(NotPassed::violation(observed, [sent]));
             }
         };
         let (head, body) = response.into_parts();
@@ -261,42 +278,42 @@ impl Draft {
             let value = String::from_utf8_lossy(value.as_bytes());
             (
                 name.as_str().to_owned(),
-                secret::header(name.as_str(), &value),
+                redact::header(name.as_str(), &value),
             )
         });
-        let received = tape.push(Entry {
-            head: Some(Head {
-                line: head.status.as_u16().to_string(),
+        let received = transcript.push(TranscriptEntry {
+            head: Some(HttpHead {
+                start_line: head.status.as_u16().to_string(),
                 headers: headers.collect(),
             }),
-            answers: Some(sent),
-            ..Entry::received(channel, "")
+            response_to: Some(sent),
+            ..TranscriptEntry::received(channel, "")
         });
-        Ok(Reply {
+        Ok(RawHttpResponse {
             status: head.status.as_u16(),
             sent,
             received,
             channel,
             headers: head.headers,
             body,
-            decoder: Decoder::new(Limits {
-                line: LONGEST,
-                event: LONGEST,
+            decoder: SseDecoder::new(SseLimits {
+                line: MAX_BODY_BYTES,
+                event: MAX_BODY_BYTES,
             }),
             chunk: Bytes::new(),
-            tape,
+            transcript,
             resumes,
-            cut: None,
+            interrupted: None,
             connection: Some(connection),
             pool,
         })
     }
 
-    async fn exchange(self) -> Result<(Response<Incoming>, Connection), String> {
+    async fn exchange(self) -> Result<(Response<Incoming>, PooledConnection), String> {
         let mut request = Request::new(Full::new(Bytes::from(self.body)));
         *request.method_mut() =
             Method::from_bytes(self.method.as_bytes()).map_err(|error| error.to_string())?;
-        *request.uri_mut() = self.path.parse().map_err(|_| "no such path".to_owned())?;
+        *request.uri_mut() = self.path.parse().map_err(|_| "invalid path".to_owned())?;
         for (name, value) in &self.headers {
             let name =
                 HeaderName::from_bytes(name.as_bytes()).map_err(|error| error.to_string())?;
@@ -304,12 +321,12 @@ impl Draft {
                 HeaderValue::from_bytes(value.as_bytes()).map_err(|error| error.to_string())?;
             request.headers_mut().append(name, value);
         }
-        let web = &self.caller.web;
-        web.pool.send(&web.http, request).await
+        let endpoint = &self.http_client.endpoint;
+        endpoint.pool.send(&endpoint.http, request).await
     }
 }
 
-impl Reply {
+impl RawHttpResponse {
     /// Returns the value of a header.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
@@ -322,104 +339,105 @@ impl Reply {
         values.map(str::to_owned).collect()
     }
 
-    /// Returns what the body is, without parameters, in lower case.
+    /// Returns the media type in lower case, without parameters.
     pub(crate) fn content_type(&self) -> String {
         let kind = self.header("content-type").unwrap_or_default();
         let kind = kind.split(';').next().unwrap_or_default();
         kind.trim().to_ascii_lowercase()
     }
 
-    /// Says whether the body is a stream of events.
+    /// Returns whether the body is an event stream.
     pub(crate) fn is_stream(&self) -> bool {
         self.content_type() == "text/event-stream"
     }
 
-    /// Returns the two entries of the exchange.
+    /// Returns the entries of the request and the response.
     pub(crate) fn entries(&self) -> [usize; 2] {
         [self.sent, self.received]
     }
 
-    /// Reads the whole body, for so long at most; what came by then counts.
-    pub(crate) async fn text(&mut self, patience: Duration) -> String {
+    /// Reads the body; returns what arrived before the timeout.
+    pub(crate) async fn text(&mut self, response_timeout: Duration) -> String {
         let mut body = self.chunk.to_vec();
-        let until = Instant::now() + patience;
+        let until = Instant::now() + response_timeout;
         while let Some(chunk) = self.chunk(until).await {
-            if body.len() + chunk.len() > LONGEST {
+            if body.len() + chunk.len() > MAX_BODY_BYTES {
                 break;
             }
             body.extend_from_slice(&chunk);
         }
         let text = String::from_utf8_lossy(&body).into_owned();
         let shown = text.clone();
-        self.tape.amend(self.received, |entry| entry.text = shown);
+        self.transcript
+            .update(self.received, |entry| entry.text = shown);
         text
     }
 
-    /// Waits for the next event of a stream. Events without data, such as one that only names an id, count too.
-    pub(crate) async fn event(&mut self, patience: Duration) -> Event {
-        self.event_until(Instant::now() + patience).await
+    /// Waits for the next event, including events without data.
+    pub(crate) async fn event(&mut self, response_timeout: Duration) -> StreamEvent {
+        self.event_until(Instant::now() + response_timeout).await
     }
 
-    /// Waits for the next event until then, whatever else the stream brings meanwhile.
-    pub(crate) async fn event_until(&mut self, until: Instant) -> Event {
+    /// Waits for the next event until a point in time.
+    pub(crate) async fn event_until(&mut self, until: Instant) -> StreamEvent {
         loop {
-            if self.tape.is_full() {
-                return Event::Cut(Tape::too_much());
+            if self.transcript.is_full() {
+                return StreamEvent::Interrupted(Transcript::overflow_message());
             }
             let mut rest: &[u8] = &self.chunk;
             let next = self.decoder.next(&mut rest);
             let used = self.chunk.len() - rest.len();
             let _ = self.chunk.split_to(used);
             if let Ok(Some(event)) = next {
-                let known = || self.tape.has_event(&event.last_event_id, &event.data);
+                let known = || self.transcript.has_event(&event.last_event_id, &event.data);
                 let replayed = self.resumes && known();
-                let number = self.tape.push(Entry {
-                    event: Some(EventHead {
+                let number = self.transcript.push(TranscriptEntry {
+                    event: Some(SseEventHead {
                         id: event.last_event_id,
                         name: event.name,
                     }),
-                    answers: Some(self.sent),
+                    response_to: Some(self.sent),
                     replayed,
-                    ..Entry::received(self.channel, event.data)
+                    ..TranscriptEntry::received(self.channel, event.data)
                 });
-                return Event::Message(number);
+                return StreamEvent::Message(number);
             }
             match self.chunk(until).await {
                 Some(chunk) => self.chunk = chunk,
-                None if self.cut.is_some() => {
-                    return Event::Cut(self.cut.clone().unwrap_or_default());
+                None if self.interrupted.is_some() => {
+                    return StreamEvent::Interrupted(self.interrupted.clone().unwrap_or_default());
                 }
-                None if self.connection.is_some() => return Event::Silence,
-                None => return Event::End,
+                None if self.connection.is_some() => return StreamEvent::Timeout,
+                None => return StreamEvent::End,
             }
         }
     }
 
-    /// Returns how long the stream asked to wait before connecting again.
+    /// Returns the `retry` delay of the stream.
     pub(crate) fn retry(&self) -> Option<Duration> {
         self.decoder.retry()
     }
 
-    /// Says why the body ended before its end, if it did.
-    pub(crate) fn cut(&self) -> Option<&str> {
-        self.cut.as_deref()
+    /// Returns the error that ended the body early, if any.
+    pub(crate) fn interrupted(&self) -> Option<&str> {
+        self.interrupted.as_deref()
     }
 
-    /// Returns the next piece of the body; `None` at its end, and if there is none in time.
+    /// Returns the next chunk; `None` at the end and after the timeout.
     async fn chunk(&mut self, until: Instant) -> Option<Bytes> {
         loop {
-            // Whoever never stops would otherwise be listened to for ever: what is there comes before the time is looked at.
+            // Check the time first: a body that is always ready would never time out.
             if Instant::now() >= until {
                 return None;
             }
             let frame = tokio::time::timeout_at(until, self.body.frame()).await;
             match frame.ok()? {
                 None => {
-                    self.let_go();
+                    self.release_connection();
                     return None;
                 }
                 Some(Err(error)) => {
-                    self.cut = Some(reason(&error));
+                    self.interrupted = Some(reason(&error));
                     self.connection = None;
                     return None;
                 }
@@ -432,17 +450,17 @@ impl Reply {
         }
     }
 
-    fn let_go(&mut self) {
+    fn release_connection(&mut self) {
         if let Some(connection) = self.connection.take() {
-            self.pool.keep(connection);
+            self.pool.release(connection);
         }
     }
 }
 
-impl Drop for Reply {
+impl Drop for RawHttpResponse {
     fn drop(&mut self) {
         if self.body.is_end_stream() {
-            self.let_go();
+            self.release_connection();
         }
     }
 }

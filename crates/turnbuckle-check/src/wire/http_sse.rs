@@ -1,4 +1,4 @@
-//! HTTP+SSE of 2024-11-05: a stream for all that the server says, and a place to post messages to.
+//! HTTP+SSE of 2024-11-05: one event stream, and an endpoint for POSTs.
 
 use std::time::Duration;
 
@@ -9,152 +9,158 @@ use tokio::{
 };
 
 use super::{
-    Said,
-    http::{Caller, Draft, Event, Reply},
+    WireEvent,
+    http::{RawHttpClient, RawHttpRequest, RawHttpResponse, StreamEvent},
 };
-use crate::outcome::Unmet;
-use crate::tape::Tape;
+use crate::engine::{outcome::NotPassed, transcript::Transcript};
 
-/// How long a stream may be silent before nobody reads it any more.
-const LISTENING: Duration = Duration::from_secs(24 * 60 * 60);
+/// The idle time after which the stream is no longer read.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A stream that is open, and where messages go.
-pub(crate) struct Stream {
+/// An open stream and its message endpoint.
+pub(crate) struct HttpSseConnection {
     /// Sends requests.
-    pub(crate) caller: Caller,
-    /// Where messages are posted to: path and query.
-    pub(crate) place: String,
-    /// The entries of the request for the stream, and of the response.
+    pub(crate) http_client: RawHttpClient,
+    /// The path and query for POSTs.
+    pub(crate) endpoint: String,
+    /// The entries of the GET request and its response.
     pub(crate) opened: [usize; 2],
-    /// The events until the one that said so.
-    pub(crate) told: Vec<usize>,
-    inbox: Mutex<mpsc::UnboundedReceiver<Said>>,
+    /// The events up to `endpoint`.
+    pub(crate) endpoint_events: Vec<usize>,
+    inbox: Mutex<mpsc::UnboundedReceiver<WireEvent>>,
     reading: JoinHandle<()>,
 }
 
-impl Stream {
-    /// Opens the stream, and waits until it has said where messages go.
+impl HttpSseConnection {
+    /// Opens the stream and waits for the `endpoint` event.
     pub(crate) async fn open(
-        caller: Caller,
-        tape: &Tape,
-        patience: Duration,
-    ) -> Result<Self, Unmet> {
-        let mut reply = ask(&caller).send().await?;
+        http_client: RawHttpClient,
+        transcript: &Transcript,
+        response_timeout: Duration,
+    ) -> Result<Self, NotPassed> {
+        let mut reply = stream_request(&http_client).send().await?;
         if reply.status != 200 || !reply.is_stream() {
-            let what = format!("the status {} instead of a stream", reply.status);
-            return Err(Unmet::broken(what, reply.entries()));
+            let observed = format!("the status {} instead of a stream", reply.status);
+            return Err(NotPassed::violation(observed, reply.entries()));
         }
-        let (told, place) = place(&mut reply, &caller, tape, patience).await?;
+        let (endpoint_events, endpoint) =
+            wait_for_endpoint(&mut reply, &http_client, transcript, response_timeout).await?;
         let opened = reply.entries();
         let (sender, inbox) = mpsc::unbounded_channel();
         let reading = tokio::spawn(async move {
             let end = read(reply, &sender).await;
-            let _ = sender.send(Said::End(end));
+            let _ = sender.send(WireEvent::End(end));
         });
         Ok(Self {
-            caller,
-            place,
+            http_client,
+            endpoint,
             opened,
-            told,
+            endpoint_events,
             inbox: Mutex::new(inbox),
             reading,
         })
     }
 
-    /// Begins to post a message.
-    pub(crate) fn post(&self) -> Draft {
-        let draft = self.caller.request_to("POST", &self.place);
-        draft.header("content-type", "application/json")
+    /// Starts a POST of a message.
+    pub(crate) fn post(&self) -> RawHttpRequest {
+        let raw_request = self.http_client.request_to("POST", &self.endpoint);
+        raw_request.header("content-type", "application/json")
     }
 
-    /// Returns what is said next; `None` if nothing is for so long.
-    pub(crate) async fn next(&self, patience: Duration) -> Option<Said> {
-        timeout(patience, async {
+    /// Returns the next event; `None` after the timeout.
+    pub(crate) async fn next(&self, response_timeout: Duration) -> Option<WireEvent> {
+        timeout(response_timeout, async {
             let mut inbox = self.inbox.lock().await;
-            inbox.recv().await.unwrap_or(Said::End(None))
+            inbox.recv().await.unwrap_or(WireEvent::End(None))
         })
         .await
         .ok()
     }
 }
 
-impl Drop for Stream {
+impl Drop for HttpSseConnection {
     fn drop(&mut self) {
         self.reading.abort();
     }
 }
 
-/// Asks for a stream.
-pub(crate) fn ask(caller: &Caller) -> Draft {
-    caller.request("GET").header("accept", "text/event-stream")
+/// Builds the GET request.
+pub(crate) fn stream_request(http_client: &RawHttpClient) -> RawHttpRequest {
+    http_client
+        .request("GET")
+        .header("accept", "text/event-stream")
 }
 
-/// Waits for the event that says where messages go; others before it are forgiven.
-async fn place(
-    reply: &mut Reply,
-    caller: &Caller,
-    tape: &Tape,
-    patience: Duration,
-) -> Result<(Vec<usize>, String), Unmet> {
+/// Waits for the `endpoint` event; skips other events before it.
+async fn wait_for_endpoint(
+    reply: &mut RawHttpResponse,
+    http_client: &RawHttpClient,
+    transcript: &Transcript,
+    response_timeout: Duration,
+) -> Result<(Vec<usize>, String), NotPassed> {
     let mut events = Vec::new();
-    let until = Instant::now() + patience;
+    let until = Instant::now() + response_timeout;
     loop {
         let number = match reply.event_until(until).await {
-            Event::Message(number) => number,
-            Event::Silence => {
-                let what = "no event says where messages go";
-                return Err(Unmet::broken(
-                    what,
+            StreamEvent::Message(number) => number,
+            StreamEvent::Timeout => {
+                let observed = "no `endpoint` event";
+                return Err(NotPassed::violation(
+                    observed,
                     reply.entries().into_iter().chain(events),
                 ));
             }
-            Event::End | Event::Cut(_) => {
-                let what = "the stream ends before it says where messages go";
-                return Err(Unmet::broken(
-                    what,
+            StreamEvent::End | StreamEvent::Interrupted(_) => {
+                let observed = "the stream ends before the `endpoint` event";
+                return Err(NotPassed::violation(
+                    observed,
                     reply.entries().into_iter().chain(events),
                 ));
             }
         };
         events.push(number);
-        let entry = tape.entry(number);
+        let entry = transcript.entry(number);
         if entry.event.is_some_and(|event| event.name == "endpoint") {
-            let place = entry.text.trim();
-            let found = resolve(place, caller.path(), caller.host());
-            let other = || format!("messages shall go to `{place}`, on another server");
-            let found = found.ok_or_else(|| Unmet::broken(other(), [number]))?;
+            let endpoint = entry.text.trim();
+            let found = resolve(endpoint, http_client.path(), http_client.host());
+            let other = || format!("the endpoint `{endpoint}` is on another server");
+            let found = found.ok_or_else(|| NotPassed::violation(other(), [number]))?;
             return Ok((events, found));
         }
     }
 }
 
-/// Finds a place of the same server: path and query.
-fn resolve(place: &str, base: &str, host: &str) -> Option<String> {
-    if let Some((_, rest)) = place.split_once("://") {
+/// Resolves the endpoint against the stream; `None` if it is on another server.
+fn resolve(endpoint: &str, base: &str, host: &str) -> Option<String> {
+    if let Some((_, rest)) = endpoint.split_once("://") {
         let at = rest.find(['/', '?']).unwrap_or(rest.len());
         let (theirs, path) = rest.split_at(at);
-        return match theirs.eq_ignore_ascii_case(host) {
-            true => resolve(path, "/", host),
-            false => None,
+        return if theirs.eq_ignore_ascii_case(host) {
+            resolve(path, "/", host)
+        } else {
+            None
         };
     }
     let base = base.split('?').next().unwrap_or_default();
-    if place.starts_with('/') {
-        return Some(place.to_owned());
+    if endpoint.starts_with('/') {
+        return Some(endpoint.to_owned());
     }
-    if place.starts_with('?') {
-        return Some(format!("{base}{place}"));
+    if endpoint.starts_with('?') {
+        return Some(format!("{base}{endpoint}"));
     }
     let folder = base.rsplit_once('/').map_or("", |(folder, _)| folder);
-    Some(format!("{folder}/{place}"))
+    Some(format!("{folder}/{endpoint}"))
 }
 
-async fn read(mut reply: Reply, said: &mpsc::UnboundedSender<Said>) -> Option<String> {
+async fn read(
+    mut reply: RawHttpResponse,
+    said: &mpsc::UnboundedSender<WireEvent>,
+) -> Option<String> {
     loop {
-        match reply.event(LISTENING).await {
-            Event::Message(number) => said.send(Said::Message(number)).ok()?,
-            Event::Silence | Event::End => return None,
-            Event::Cut(why) => return Some(why),
+        match reply.event(IDLE_TIMEOUT).await {
+            StreamEvent::Message(number) => said.send(WireEvent::Message(number)).ok()?,
+            StreamEvent::Timeout | StreamEvent::End => return None,
+            StreamEvent::Interrupted(why) => return Some(why),
         }
     }
 }
@@ -165,7 +171,7 @@ mod tests {
 
     #[test]
     fn places_are_found_from_where_the_stream_is() {
-        let found = |place| resolve(place, "/api/sse?key=1", "example.com:8080");
+        let found = |endpoint| resolve(endpoint, "/api/sse?key=1", "example.com:8080");
 
         assert_eq!(found("/messages?id=1").as_deref(), Some("/messages?id=1"));
         assert_eq!(found("?id=1").as_deref(), Some("/api/sse?id=1"));

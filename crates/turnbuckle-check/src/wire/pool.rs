@@ -1,7 +1,9 @@
-//! Connections that are kept for the next request.
+//! A pool of idle HTTP connections.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use http::{Request, Response};
@@ -12,76 +14,76 @@ use hyper::{
 };
 use hyper_util::rt::TokioIo;
 use tokio::{task::JoinHandle, time::Instant};
-use turnbuckle_client::http::Http;
+use turnbuckle_client::http::HttpTarget;
 
-/// How many connections wait for the next request.
-const MOST: usize = 4;
+/// The maximum number of idle connections.
+const MAX_IDLE_CONNECTIONS: usize = 4;
 
-/// How long one waits: less than any server does, so that none is closed while something is sent on it.
-const IDLE: Duration = Duration::from_secs(2);
+/// The idle timeout: shorter than that of servers, so that they do not close a connection in use.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Connections to one server that wait for the next request; cheap to clone.
+/// Idle connections to one server; cheap to clone.
 #[derive(Clone, Default)]
-pub(crate) struct Pool(Arc<Mutex<Vec<Idle>>>);
+pub(crate) struct ConnectionPool(Arc<Mutex<Vec<IdleConnection>>>);
 
-struct Idle {
-    connection: Connection,
+struct IdleConnection {
+    connection: PooledConnection,
     since: Instant,
 }
 
-/// A connection. Dropping it closes it.
-pub(crate) struct Connection {
+/// A connection that closes on drop.
+pub(crate) struct PooledConnection {
     sender: SendRequest<Full<Bytes>>,
     task: JoinHandle<()>,
 }
 
-impl Pool {
-    /// Sends a request on a connection that waits, or on a new one.
+impl ConnectionPool {
+    /// Sends a request on an idle connection, or on a new one.
     pub(crate) async fn send(
         &self,
-        http: &Http,
+        http: &HttpTarget,
         mut request: Request<Full<Bytes>>,
-    ) -> Result<(Response<Incoming>, Connection), String> {
+    ) -> Result<(Response<Incoming>, PooledConnection), String> {
         while let Some(mut connection) = self.take() {
             if connection.sender.ready().await.is_err() {
                 continue;
             }
             match connection.sender.try_send_request(request).await {
                 Ok(response) => return Ok((response, connection)),
-                // Nothing of it has left: the server has closed the connection meanwhile, as it may.
+                // The server closed the idle connection before anything was sent: try the next.
                 Err(mut failed) => match failed.take_message() {
                     Some(unsent) => request = unsent,
                     None => return Err(reason(failed.error())),
                 },
             }
         }
-        let mut connection = Connection::open(http).await?;
+        let mut connection = PooledConnection::open(http).await?;
         let response = connection.sender.send_request(request).await;
         Ok((response.map_err(|error| reason(&error))?, connection))
     }
 
-    /// Keeps a connection whose last response was read to its end.
-    pub(crate) fn keep(&self, connection: Connection) {
+    /// Returns a connection to the pool after its response was read to the end.
+    pub(crate) fn release(&self, connection: PooledConnection) {
         let mut idle = self.lock();
-        if !connection.sender.is_closed() && idle.len() < MOST {
+        if !connection.sender.is_closed() && idle.len() < MAX_IDLE_CONNECTIONS {
             let since = Instant::now();
-            idle.push(Idle { connection, since });
+            idle.push(IdleConnection { connection, since });
         }
     }
 
-    fn take(&self) -> Option<Connection> {
+    fn take(&self) -> Option<PooledConnection> {
         let mut idle = self.lock();
-        idle.retain(|idle| idle.since.elapsed() < IDLE);
+        idle.retain(|idle| idle.since.elapsed() < IDLE_TIMEOUT);
         idle.pop().map(|idle| idle.connection)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Idle>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<IdleConnection>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Connection {
-    async fn open(http: &Http) -> Result<Self, String> {
+impl PooledConnection {
+    async fn open(http: &HttpTarget) -> Result<Self, String> {
         let stream = http.dial().await.map_err(|error| reason(&error))?;
         let (sender, connection) = http1::handshake(TokioIo::new(stream))
             .await
@@ -93,13 +95,13 @@ impl Connection {
     }
 }
 
-impl Drop for Connection {
+impl Drop for PooledConnection {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-/// Says why, and what was the reason for that.
+/// Returns an error with its sources.
 pub(super) fn reason(error: &dyn std::error::Error) -> String {
     let all = std::iter::successors(Some(error), |&error| error.source());
     let all: Vec<_> = all.map(ToString::to_string).collect();

@@ -1,6 +1,5 @@
 //! Clients: our own, with which nothing is wrong, and ones with which one small thing is.
 
-mod asked;
 mod authorization;
 mod base;
 mod calls;
@@ -8,10 +7,11 @@ pub(crate) mod good;
 mod http;
 mod lifecycle;
 mod mutant;
-mod odd;
-mod person;
+mod server_requests;
+mod unusual;
+mod user;
 
-use turnbuckle_check::{catalogue, report::Grade, rule::Level};
+use turnbuckle_check::{catalog, report::RuleStatus, rule::RequirementLevel};
 
 use self::mutant::Mutant;
 
@@ -20,7 +20,7 @@ fn all() -> Vec<Mutant> {
         base::mutants(),
         lifecycle::mutants(),
         http::mutants(),
-        asked::mutants(),
+        server_requests::mutants(),
         calls::mutants(),
         authorization::mutants(),
     ]
@@ -32,9 +32,9 @@ fn all() -> Vec<Mutant> {
 #[test]
 fn every_rule_that_can_fail_has_a_mutant() {
     let mutants = all();
-    let without: Vec<_> = catalogue::for_clients()
-        .filter(|rule| rule.level() == Level::Fail)
-        .filter(|rule| !mutants.iter().any(|mutant| mutant.trips == rule.id))
+    let without: Vec<_> = catalog::for_clients()
+        .filter(|rule| rule.level() == RequirementLevel::Fail)
+        .filter(|rule| !mutants.iter().any(|mutant| mutant.violates == rule.id))
         .map(|rule| rule.id)
         .collect();
     assert!(without.is_empty(), "{without:#?}");
@@ -46,25 +46,28 @@ async fn assert_each_trips_its_rule(mutants: Vec<Mutant>) {
     for mutant in mutants {
         let report = mutant.check().await;
         let broken: Vec<_> = report
-            .rulings()
-            .filter(|(_, ruling)| match ruling.grade() {
-                Grade::Fail => true,
-                Grade::Warn | Grade::Advice => ruling.rule.id == mutant.trips,
+            .results()
+            .filter(|(_, result)| match result.status() {
+                RuleStatus::Fail => true,
+                RuleStatus::Warn | RuleStatus::Advice => result.rule.id == mutant.violates,
                 _ => false,
             })
-            .map(|(_, ruling)| ruling)
+            .map(|(_, result)| result)
             .collect();
-        let ids: Vec<_> = broken.iter().map(|ruling| ruling.rule.id).collect();
-        if ids != [mutant.trips] {
-            let unspoken = report.runs.iter().filter_map(|run| run.not_spoken.as_ref());
+        let ids: Vec<_> = broken.iter().map(|result| result.rule.id).collect();
+        if ids != [mutant.violates] {
+            let unspoken = report
+                .runs
+                .iter()
+                .filter_map(|run| run.unsupported.as_ref());
             let unspoken: Vec<_> = unspoken.collect();
             let verdicts: Vec<_> = broken
                 .iter()
-                .map(|ruling| good::brief(&ruling.verdict))
+                .map(|result| good::brief(&result.outcome))
                 .collect();
             wrong.push(format!(
                 "{}: “{}” trips {ids:?} {unspoken:?} {}",
-                mutant.trips,
+                mutant.violates,
                 mutant.name,
                 verdicts.join("\n  ")
             ));

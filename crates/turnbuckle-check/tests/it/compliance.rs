@@ -2,9 +2,8 @@
 
 use std::{env, fs, path::PathBuf};
 
-use turnbuckle_check::rule::Role;
 use turnbuckle_check::{
-    ClientTarget, Options, Report, catalogue, check_client, check_server, checklist, compliance,
+    CheckOptions, ClientTarget, Report, catalog, check_client, check_server, checklist, rule::Role,
 };
 
 use crate::{clients, good};
@@ -46,12 +45,12 @@ async fn the_checklist_is_true() {
 }
 
 async fn page() -> String {
-    let rules: Vec<_> = catalogue::all().collect();
+    let rules: Vec<_> = catalog::all().collect();
     let reports = reports().await;
-    let rows = compliance::checklist(&rules, &reports);
-    let lines = compliance::lines(&checklist::lines(), &reports);
-    let servers = compliance::not_judged(&rules, Role::Server);
-    let clients = compliance::not_judged(&rules, Role::Client);
+    let rows = checklist::rules_markdown(&rules, &reports);
+    let lines = checklist::lines_markdown(&checklist::lines(), &reports);
+    let servers = checklist::uncovered_requirements(&rules, Role::Server);
+    let clients = checklist::uncovered_requirements(&rules, Role::Client);
     format!("{HEAD}{rows}\n{lines}\n{servers}\n{clients}")
 }
 
@@ -71,10 +70,10 @@ fn assert_headings(page: &str) {
 }
 
 async fn reports() -> Vec<Report> {
-    let options = Options::default();
-    let servers = [good::on_lines(), good::on_http()];
+    let options = CheckOptions::default();
+    let servers = [good::on_ndjson(), good::on_http()];
     let clients = [
-        ClientTarget::on_lines("good", clients::good::on_lines),
+        ClientTarget::on_ndjson("good", clients::good::on_ndjson),
         ClientTarget::on_http("good", clients::good::on_http),
     ];
     let mut reports = Vec::new();

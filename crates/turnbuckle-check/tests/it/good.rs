@@ -1,17 +1,17 @@
 //! Our own server, with something of everything: nothing is wrong with it.
 
-mod asking;
-mod changing;
-pub(crate) mod guarded;
+mod changes;
+mod elicitation;
 mod prompts;
+pub(crate) mod protected;
 mod resources;
 mod tasks;
 mod tools;
 
-use turnbuckle_check::{Options, Report, Target, check_server, report::Grade};
-use turnbuckle_client::http::Http;
+use turnbuckle_check::{CheckOptions, Report, ServerTarget, check_server, report::RuleStatus};
+use turnbuckle_client::http::HttpTarget;
 use turnbuckle_protocol::revision::Revision;
-use turnbuckle_server::{Server, http, lines::Lines};
+use turnbuckle_server::{Server, http, ndjson::NdjsonServer};
 
 /// The endpoint on HTTP.
 pub(crate) const URL: &str = "http://127.0.0.1/mcp";
@@ -19,30 +19,30 @@ pub(crate) const URL: &str = "http://127.0.0.1/mcp";
 /// A server with something of everything.
 pub(crate) fn server() -> Server {
     let server = Server::new("good", "1.0").instructions("Is checked.");
-    let server = tools::offer(server);
-    let server = resources::offer(server);
-    let server = prompts::offer(server);
-    let server = asking::offer(server);
-    let server = changing::offer(server);
-    tasks::offer(server)
+    let server = tools::register(server);
+    let server = resources::register(server);
+    let server = prompts::register(server);
+    let server = elicitation::register(server);
+    let server = changes::register(server);
+    tasks::register(server)
 }
 
-pub(crate) fn on_lines() -> Target {
-    Target::streams("good", || async {
+pub(crate) fn on_ndjson() -> ServerTarget {
+    ServerTarget::streams("good", || async {
         let (near, far) = tokio::io::duplex(64 * 1024);
         let (reader, writer) = tokio::io::split(far);
-        tokio::spawn(Lines::new(server()).serve(reader, writer));
+        tokio::spawn(NdjsonServer::new(server()).serve(reader, writer));
         Ok(tokio::io::split(near))
     })
 }
 
-pub(crate) fn on_http() -> Target {
+pub(crate) fn on_http() -> ServerTarget {
     let (connector, listener) = http::memory();
     tokio::spawn(http::serve(listener, server()));
     through(connector)
 }
 
-fn on_http_sse() -> Target {
+fn on_http_sse() -> ServerTarget {
     let (connector, listener) = http::memory();
     let both = http::Http::new(server()).http_sse(http::HttpSse::new());
     tokio::spawn(both.serve(listener));
@@ -50,18 +50,18 @@ fn on_http_sse() -> Target {
 }
 
 /// A target that is reached by connections within this process.
-pub(crate) fn through(connector: http::Connector) -> Target {
-    Target::http(URL, dialing(URL, connector), Vec::new())
+pub(crate) fn through(connector: http::MemoryConnector) -> ServerTarget {
+    ServerTarget::http(URL, http_via(URL, connector), Vec::new())
 }
 
 /// The same by HTTP+SSE.
-pub(crate) fn through_sse(connector: http::Connector) -> Target {
+pub(crate) fn through_sse(connector: http::MemoryConnector) -> ServerTarget {
     let url = "http://127.0.0.1/sse";
-    Target::http(url, dialing(url, connector), Vec::new()).http_sse()
+    ServerTarget::http(url, http_via(url, connector), Vec::new()).http_sse()
 }
 
-pub(crate) fn dialing(url: &str, connector: http::Connector) -> Http {
-    Http::new(url).through(move || {
+pub(crate) fn http_via(url: &str, connector: http::MemoryConnector) -> HttpTarget {
+    HttpTarget::new(url).connector(move || {
         let connector = connector.clone();
         async move { connector.connect().await }
     })
@@ -74,18 +74,18 @@ pub(crate) fn assert_good(report: &Report) {
 fn assert_good_in(report: &Report, revisions: &[Revision]) {
     assert_eq!(report.runs.len(), revisions.len());
     for run in &report.runs {
-        assert_eq!(run.not_spoken, None, "{}", run.revision);
-        assert!(!run.rulings.is_empty(), "{}", run.revision);
+        assert_eq!(run.unsupported, None, "{}", run.revision);
+        assert!(!run.results.is_empty(), "{}", run.revision);
     }
     let bad: Vec<_> = report
-        .rulings()
-        .filter(|(_, ruling)| {
+        .results()
+        .filter(|(_, result)| {
             matches!(
-                ruling.grade(),
-                Grade::Fail | Grade::Warn | Grade::Advice | Grade::NotTested
+                result.status(),
+                RuleStatus::Fail | RuleStatus::Warn | RuleStatus::Advice | RuleStatus::NotTested
             )
         })
-        .map(|(run, ruling)| format!("{} {} {:#?}", run.revision, ruling.rule.id, ruling.verdict))
+        .map(|(run, result)| format!("{} {} {:#?}", run.revision, result.rule.id, result.outcome))
         .collect();
     assert!(bad.is_empty(), "{}", bad.join("\n"));
 }
@@ -93,7 +93,7 @@ fn assert_good_in(report: &Report, revisions: &[Revision]) {
 #[tokio::test(start_paused = true)]
 async fn everything_is_right_on_lines() {
     assert_good(
-        &check_server(&on_lines(), &Options::default())
+        &check_server(&on_ndjson(), &CheckOptions::default())
             .await
             .expect("the server is there"),
     );
@@ -102,7 +102,7 @@ async fn everything_is_right_on_lines() {
 #[tokio::test(start_paused = true)]
 async fn everything_is_right_on_http() {
     assert_good(
-        &check_server(&on_http(), &Options::default())
+        &check_server(&on_http(), &CheckOptions::default())
             .await
             .expect("the server is there"),
     );
@@ -111,7 +111,7 @@ async fn everything_is_right_on_http() {
 #[tokio::test(start_paused = true)]
 async fn everything_is_right_on_http_sse() {
     let revisions = [Revision::V2024_10_07, Revision::V2024_11_05];
-    let mut options = Options::default();
+    let mut options = CheckOptions::default();
     options.revisions = revisions.into();
 
     let checked = check_server(&on_http_sse(), &options).await;

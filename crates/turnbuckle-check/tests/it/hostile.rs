@@ -6,8 +6,10 @@ use serde_json::{Value, json};
 use tokio::io::{
     AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, DuplexStream, duplex, split,
 };
-use turnbuckle_check::{NotChecked, Options, Report, Target, check_server, report::Grade};
-use turnbuckle_client::http::Http;
+use turnbuckle_check::{
+    CheckError, CheckOptions, Report, ServerTarget, check_server, report::RuleStatus,
+};
+use turnbuckle_client::http::HttpTarget;
 use turnbuckle_protocol::revision::Revision;
 
 /// How many bytes a direction holds.
@@ -18,7 +20,7 @@ async fn check<F>(only: &[&str], then: fn(BufReader<DuplexStream>) -> F) -> Repo
 where
     F: Future<Output = ()> + Send + 'static,
 {
-    let target = Target::streams("hostile", move || async move {
+    let target = ServerTarget::streams("hostile", move || async move {
         let (near, far) = duplex(BUFFER);
         tokio::spawn(async move {
             let mut far = BufReader::new(far);
@@ -36,7 +38,7 @@ where
         });
         Ok(split(near))
     });
-    let mut options = Options::default();
+    let mut options = CheckOptions::default();
     options.revisions = vec![Revision::V2025_11_25];
     options.only = only.iter().map(|&name| name.to_owned()).collect();
     let checked = check_server(&target, &options).await;
@@ -79,14 +81,14 @@ async fn only_read(mut far: BufReader<DuplexStream>) {
 async fn nobody_is_listened_to_without_end() {
     let report = check(&["base.same-id", "base.ping"], flood).await;
 
-    assert_eq!(report.rulings().count(), 2);
+    assert_eq!(report.results().count(), 2);
 }
 
 #[tokio::test(start_paused = true)]
 async fn nothing_is_written_for_ever() {
     let report = check(&["robustness.long-text"], stand_still).await;
 
-    assert_eq!(report.rulings().count(), 1);
+    assert_eq!(report.results().count(), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -94,10 +96,14 @@ async fn one_silence_is_held_against_few_rules() {
     let report = check(&[], only_read).await;
 
     let failed = report
-        .rulings()
-        .filter(|(_, ruling)| ruling.grade() == Grade::Fail);
+        .results()
+        .filter(|(_, result)| result.status() == RuleStatus::Fail);
     assert!(failed.count() <= 12, "one for each conversation, and some");
-    assert!(report.took < Duration::from_secs(600), "{:?}", report.took);
+    assert!(
+        report.duration < Duration::from_secs(600),
+        "{:?}",
+        report.duration
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -105,7 +111,7 @@ async fn who_is_to_be_found_elsewhere_is_not_taken_for_one_who_speaks_nothing() 
     const ELSEWHERE: &[u8] =
         b"HTTP/1.1 307 Temporary Redirect\r\nlocation: /mcp/\r\ncontent-length: 0\r\n\r\n";
     let url = "http://127.0.0.1/mcp";
-    let http = Http::new(url).through(|| async {
+    let http = HttpTarget::new(url).connector(|| async {
         let (near, mut far) = duplex(BUFFER);
         tokio::spawn(async move {
             let mut request = vec![0; BUFFER];
@@ -116,10 +122,14 @@ async fn who_is_to_be_found_elsewhere_is_not_taken_for_one_who_speaks_nothing() 
         Ok(near)
     });
 
-    let checked = check_server(&Target::http(url, http, Vec::new()), &Options::default()).await;
+    let checked = check_server(
+        &ServerTarget::http(url, http, Vec::new()),
+        &CheckOptions::default(),
+    )
+    .await;
 
-    let Err(NotChecked::Moved { status, to }) = checked else {
+    let Err(CheckError::Redirected { status, location }) = checked else {
         panic!("{checked:?}");
     };
-    assert_eq!((status, &*to), (307, "/mcp/"));
+    assert_eq!((status, &*location), (307, "/mcp/"));
 }

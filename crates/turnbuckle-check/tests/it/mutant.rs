@@ -1,7 +1,7 @@
 //! Our server with one small thing wrong: a layer between it and the checker that changes what passes.
 
 mod http;
-mod lines;
+mod ndjson;
 
 use std::{
     sync::{
@@ -12,7 +12,7 @@ use std::{
 };
 
 use serde_json::Value;
-use turnbuckle_check::{Options, Report, Target, catalogue, check_server};
+use turnbuckle_check::{CheckOptions, Report, ServerTarget, catalog, check_server};
 use turnbuckle_protocol::revision::Revision;
 use turnbuckle_server::Server;
 
@@ -22,7 +22,7 @@ use crate::good;
 #[derive(Clone)]
 pub(crate) struct Mutant {
     /// The rule that notices, and no other does.
-    pub(crate) trips: &'static str,
+    pub(crate) violates: &'static str,
     /// What is wrong.
     pub(crate) name: &'static str,
     /// Where it is looked at.
@@ -36,37 +36,37 @@ pub(crate) struct Mutant {
 /// Where a mutant is looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Transport {
-    Lines,
+    Ndjson,
     Http,
     HttpSse,
-    Guarded,
+    Protected,
 }
 
 /// Changes something on its way.
-type Altering<T> = Arc<dyn Fn(&mut T) + Send + Sync>;
+type Alteration<T> = Arc<dyn Fn(&mut T) + Send + Sync>;
 
 /// Changes something on its way, knowing the request of HTTP that it answers.
-type Answering<T> = Arc<dyn Fn(&::http::request::Parts, &mut T) + Send + Sync>;
+type ResponseAlteration<T> = Arc<dyn Fn(&::http::request::Parts, &mut T) + Send + Sync>;
 
 /// What a mutant changes.
 #[derive(Clone, Default)]
 struct Change {
-    says: Option<Altering<Saying>>,
-    hears: Option<Altering<Hearing>>,
-    request: Option<Altering<::http::Request<Vec<u8>>>>,
-    response: Option<Answering<Responding>>,
-    events: Option<Answering<String>>,
+    map_sent: Option<Alteration<OutgoingMessage>>,
+    map_received: Option<Alteration<IncomingMessage>>,
+    request: Option<Alteration<::http::Request<Vec<u8>>>>,
+    response: Option<ResponseAlteration<OutgoingResponse>>,
+    events: Option<ResponseAlteration<String>>,
     copied: Option<(&'static str, tokio::sync::broadcast::Sender<String>)>,
     lingers: bool,
     late: Option<(&'static str, Duration)>,
 }
 
 /// A message that the server is about to send.
-pub(crate) struct Saying {
+pub(crate) struct OutgoingMessage {
     /// The message; nothing is sent if it is null.
     pub(crate) message: Value,
     /// The request that it answers.
-    pub(crate) asked: Option<Value>,
+    pub(crate) request: Option<Value>,
     /// What is sent before it.
     pub(crate) before: Vec<Value>,
     /// What is sent after it.
@@ -76,11 +76,11 @@ pub(crate) struct Saying {
 }
 
 /// A message that the server is about to get.
-pub(crate) struct Hearing {
+pub(crate) struct IncomingMessage {
     /// The message; the server never gets it if it is null.
     pub(crate) message: Value,
     /// What is answered in the server's place.
-    pub(crate) answer: Option<Value>,
+    pub(crate) response: Option<Value>,
     /// What came before on the same line; nothing on HTTP.
     pub(crate) earlier: Vec<Value>,
 }
@@ -89,7 +89,7 @@ pub(crate) struct Hearing {
 pub(crate) const NO_UTF8: char = '\u{10fffe}';
 
 /// A response that is about to be sent.
-pub(crate) struct Responding {
+pub(crate) struct OutgoingResponse {
     /// Status and headers.
     pub(crate) head: ::http::response::Parts,
     /// The body in place of the one that the server has.
@@ -97,16 +97,16 @@ pub(crate) struct Responding {
 }
 
 /// Returns an id for a request of the server's that none had before.
-pub(crate) fn fresh_id() -> String {
+pub(crate) fn unique_id() -> String {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     format!("ours-{}", NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
 impl Mutant {
     /// Begins a mutant that trips a rule.
-    pub(crate) fn new(trips: &'static str, name: &'static str) -> Self {
+    pub(crate) fn new(violates: &'static str, name: &'static str) -> Self {
         Self {
-            trips,
+            violates,
             name,
             on: Transport::Http,
             revision: None,
@@ -116,8 +116,8 @@ impl Mutant {
     }
 
     /// Is looked at on lines.
-    pub(crate) fn on_lines(mut self) -> Self {
-        self.on = Transport::Lines;
+    pub(crate) fn on_ndjson(mut self) -> Self {
+        self.on = Transport::Ndjson;
         self
     }
 
@@ -129,7 +129,7 @@ impl Mutant {
 
     /// Is looked at on HTTP, behind a guard who knows us.
     pub(crate) fn guarded(mut self) -> Self {
-        self.on = Transport::Guarded;
+        self.on = Transport::Protected;
         self
     }
 
@@ -140,31 +140,37 @@ impl Mutant {
     }
 
     /// Changes what the server says.
-    pub(crate) fn says(mut self, change: impl Fn(&mut Saying) + Send + Sync + 'static) -> Self {
-        self.change.says = Some(Arc::new(change));
+    pub(crate) fn map_sent(
+        mut self,
+        change: impl Fn(&mut OutgoingMessage) + Send + Sync + 'static,
+    ) -> Self {
+        self.change.map_sent = Some(Arc::new(change));
         self
     }
 
     /// Changes the answers to one method.
-    pub(crate) fn answers(
+    pub(crate) fn map_response_to(
         self,
         method: &'static str,
         change: impl Fn(&mut Value) + Send + Sync + 'static,
     ) -> Self {
-        self.says(move |saying| {
-            if saying
-                .asked
+        self.map_sent(move |outgoing| {
+            if outgoing
+                .request
                 .as_ref()
-                .is_some_and(|asked| asked["method"] == method)
+                .is_some_and(|request| request["method"] == method)
             {
-                change(&mut saying.message);
+                change(&mut outgoing.message);
             }
         })
     }
 
     /// Changes what the server hears.
-    pub(crate) fn hears(mut self, change: impl Fn(&mut Hearing) + Send + Sync + 'static) -> Self {
-        self.change.hears = Some(Arc::new(change));
+    pub(crate) fn map_received(
+        mut self,
+        change: impl Fn(&mut IncomingMessage) + Send + Sync + 'static,
+    ) -> Self {
+        self.change.map_received = Some(Arc::new(change));
         self
     }
 
@@ -180,7 +186,7 @@ impl Mutant {
     /// Changes responses of HTTP; messages in them were changed before.
     pub(crate) fn response(
         mut self,
-        change: impl Fn(&::http::request::Parts, &mut Responding) + Send + Sync + 'static,
+        change: impl Fn(&::http::request::Parts, &mut OutgoingResponse) + Send + Sync + 'static,
     ) -> Self {
         self.change.response = Some(Arc::new(change));
         self
@@ -226,24 +232,24 @@ impl Mutant {
 
     /// Looks at these rules only, if there are any.
     pub(crate) async fn check_only(&self, only: &[&str]) -> Report {
-        let rule = catalogue::find(self.trips);
-        let rule = rule.unwrap_or_else(|| panic!("there is no rule `{}`", self.trips));
-        let mut options = Options::default();
+        let rule = catalog::find(self.violates);
+        let rule = rule.unwrap_or_else(|| panic!("there is no rule `{}`", self.violates));
+        let mut options = CheckOptions::default();
         options.only = only.iter().map(|&name| name.to_owned()).collect();
         let newest = Revision::ALL
             .into_iter()
             .rev()
-            .find(|&revision| rule.binds_in(revision));
+            .find(|&revision| rule.applies_in(revision));
         options.revisions = vec![self.revision.or(newest).expect("a rule binds somewhere")];
         let checked = check_server(&self.target(), &options).await;
         checked.unwrap_or_else(|why| panic!("{}: {why}", self.name))
     }
 
-    fn target(&self) -> Target {
+    fn target(&self) -> ServerTarget {
         match self.on {
-            Transport::Lines => lines::target(self.server, self.change.clone()),
+            Transport::Ndjson => ndjson::target(self.server, self.change.clone()),
             Transport::Http => http::target((self.server)(), self.change.clone()),
-            Transport::Guarded => http::guarded_target((self.server)(), self.change.clone()),
+            Transport::Protected => http::guarded_target((self.server)(), self.change.clone()),
             Transport::HttpSse => http::sse_target((self.server)(), self.change.clone()),
         }
     }
@@ -251,45 +257,48 @@ impl Mutant {
 
 impl Change {
     /// Applies what is wrong to a message on its way out; returns the texts that are sent.
-    fn said(&self, message: Value, asked: Option<Value>) -> Vec<String> {
-        let Some(says) = &self.says else {
+    fn apply_to_sent(&self, message: Value, request: Option<Value>) -> Vec<String> {
+        let Some(map_sent) = &self.map_sent else {
             return vec![message.to_string()];
         };
         let had_result = message.get("result").is_some();
-        let mut saying = Saying {
+        let mut outgoing = OutgoingMessage {
             message,
-            asked,
+            request,
             before: Vec::new(),
             after: Vec::new(),
             text: None,
         };
-        says(&mut saying);
+        map_sent(&mut outgoing);
         // Whoever changes something in a result means messages that have one: there is none beside an error.
-        if let Some(fields) = saying.message.as_object_mut()
+        if let Some(fields) = outgoing.message.as_object_mut()
             && !had_result
             && (fields.contains_key("error") || fields.contains_key("method"))
         {
             fields.remove("result");
         }
-        let message = match saying.message {
+        let message = match outgoing.message {
             Value::Null => None,
             message => Some(message.to_string()),
         };
-        let before = saying.before.iter().map(Value::to_string);
-        let after = saying.after.iter().map(Value::to_string);
-        before.chain(saying.text.or(message)).chain(after).collect()
+        let before = outgoing.before.iter().map(Value::to_string);
+        let after = outgoing.after.iter().map(Value::to_string);
+        before
+            .chain(outgoing.text.or(message))
+            .chain(after)
+            .collect()
     }
 
     /// Applies what is wrong to a message on its way in.
-    fn heard(&self, message: Value, earlier: &[Value]) -> Hearing {
-        let mut hearing = Hearing {
+    fn apply_to_received(&self, message: Value, earlier: &[Value]) -> IncomingMessage {
+        let mut incoming = IncomingMessage {
             message,
-            answer: None,
+            response: None,
             earlier: earlier.to_vec(),
         };
-        if let Some(hears) = &self.hears {
-            hears(&mut hearing);
+        if let Some(map_received) = &self.map_received {
+            map_received(&mut incoming);
         }
-        hearing
+        incoming
     }
 }

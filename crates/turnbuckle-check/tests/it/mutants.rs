@@ -1,48 +1,48 @@
 //! Every rule that can fail has a server that fails it, and fails nothing else.
 
+mod advice;
 mod authorization;
 pub(crate) mod base;
 mod caching;
 mod cancellation;
 mod completion;
-mod eras;
+mod host_origin;
 mod http;
 mod http_sse;
 mod input;
 mod lifecycle;
+mod lifecycle_mixing;
 mod logging;
-mod mirrored;
-mod models;
-mod origins;
+mod mcp_headers;
+mod message_schema;
 mod pagination;
 mod progress;
 mod prompts;
 mod resources;
 mod robustness;
 mod sessions;
-mod shapes;
 mod stdio;
 mod streams;
 mod subscriptions;
 pub(crate) mod tasks;
 mod tools;
 
-use turnbuckle_check::{catalogue, report::Grade, rule::Level};
+use turnbuckle_check::{catalog, report::RuleStatus, rule::RequirementLevel};
 
 use crate::mutant::Mutant;
 
 fn all() -> Vec<Mutant> {
     [
         base::mutants(),
-        shapes::mutants(),
+        message_schema::mutants(),
         lifecycle::mutants(),
-        eras::mutants(),
+        lifecycle_mixing::mutants(),
         stdio::mutants(),
         http::mutants(),
-        mirrored::mutants(),
+        mcp_headers::mutants(),
         sessions::mutants(),
         streams::mutants(),
-        origins::mutants(),
+        host_origin::mutants(),
         http_sse::mutants(),
         tools::mutants(),
         resources::mutants(),
@@ -58,7 +58,7 @@ fn all() -> Vec<Mutant> {
         caching::mutants(),
         authorization::mutants(),
         robustness::mutants(),
-        models::mutants(),
+        advice::mutants(),
     ]
     .into_iter()
     .flatten()
@@ -68,9 +68,9 @@ fn all() -> Vec<Mutant> {
 #[test]
 fn every_rule_that_can_fail_has_a_mutant() {
     let mutants = all();
-    let without: Vec<_> = catalogue::for_servers()
-        .filter(|rule| rule.level() == Level::Fail)
-        .filter(|rule| !mutants.iter().any(|mutant| mutant.trips == rule.id))
+    let without: Vec<_> = catalog::for_servers()
+        .filter(|rule| rule.level() == RequirementLevel::Fail)
+        .filter(|rule| !mutants.iter().any(|mutant| mutant.violates == rule.id))
         .map(|rule| rule.id)
         .collect();
     assert!(without.is_empty(), "{without:#?}");
@@ -82,22 +82,25 @@ async fn assert_each_trips_its_rule(mutants: Vec<Mutant>) {
     for mutant in mutants {
         let report = mutant.check().await;
         let broken: Vec<_> = report
-            .rulings()
-            .filter(|(_, ruling)| match ruling.grade() {
-                Grade::Fail => true,
-                Grade::Warn | Grade::Advice => ruling.rule.id == mutant.trips,
+            .results()
+            .filter(|(_, result)| match result.status() {
+                RuleStatus::Fail => true,
+                RuleStatus::Warn | RuleStatus::Advice => result.rule.id == mutant.violates,
                 _ => false,
             })
-            .map(|(_, ruling)| ruling)
+            .map(|(_, result)| result)
             .collect();
-        let ids: Vec<_> = broken.iter().map(|ruling| ruling.rule.id).collect();
-        if ids != [mutant.trips] {
-            let unspoken = report.runs.iter().filter_map(|run| run.not_spoken.as_ref());
+        let ids: Vec<_> = broken.iter().map(|result| result.rule.id).collect();
+        if ids != [mutant.violates] {
+            let unspoken = report
+                .runs
+                .iter()
+                .filter_map(|run| run.unsupported.as_ref());
             let unspoken: Vec<_> = unspoken.collect();
-            let verdicts: Vec<_> = broken.iter().map(|ruling| &ruling.verdict).collect();
+            let verdicts: Vec<_> = broken.iter().map(|result| &result.outcome).collect();
             wrong.push(format!(
                 "{}: “{}” trips {ids:?} {unspoken:?} {verdicts:#?}",
-                mutant.trips, mutant.name
+                mutant.violates, mutant.name
             ));
         }
     }

@@ -6,10 +6,10 @@
 
 use std::{env, fs::File, time::Duration};
 
-use turnbuckle_check::{Options, Report, Target, check_server, report::Grade};
-use turnbuckle_client::stdio::Child;
+use turnbuckle_check::{CheckOptions, Report, ServerTarget, check_server, report::RuleStatus};
+use turnbuckle_client::stdio::ServerCommand;
 use turnbuckle_protocol::revision::Revision;
-use turnbuckle_server::lines::Lines;
+use turnbuckle_server::ndjson::NdjsonServer;
 
 use crate::good;
 
@@ -26,36 +26,38 @@ fn be_the_server() {
         .build()
         .unwrap();
     let output = tokio::fs::File::from_std(output);
-    let _ = runtime.block_on(Lines::new(good::server()).serve(tokio::io::stdin(), output));
+    let _ = runtime.block_on(NdjsonServer::new(good::server()).serve(tokio::io::stdin(), output));
     std::process::exit(0);
 }
 
 /// Starts the server by a script, in which `serve` stands for it.
-fn target(script: &str) -> Target {
+fn target(script: &str) -> ServerTarget {
     let exe = env::current_exe().expect("a test runs in a file");
     let serve = "serve() { \"$0\" --exact process::be_the_server --nocapture 3>&1 1>&2; }";
-    let child = Child::new("sh")
+    let child = ServerCommand::new("sh")
         .args(["-c", &format!("{serve}\n{script}")])
         .arg(exe)
         .env(ROLE, "yes")
-        .grace(Duration::from_millis(100));
-    Target::child("process", child)
+        .kill_timeout(Duration::from_millis(100));
+    ServerTarget::child("process", child)
 }
 
-async fn check(script: &str, only: &str, patience: Duration) -> Report {
-    let mut options = Options::default();
+async fn check(script: &str, only: &str, response_timeout: Duration) -> Report {
+    let mut options = CheckOptions::default();
     options.revisions = vec![Revision::MODERN];
     options.only = vec![only.to_owned()];
-    options.patience = patience;
+    options.response_timeout = response_timeout;
     check_server(&target(script), &options)
         .await
         .expect("the server speaks")
 }
 
-fn broken(report: &Report) -> Vec<(&'static str, Grade)> {
-    let rulings = report.rulings().map(|(_, ruling)| ruling);
-    let graded = rulings.map(|ruling| (ruling.rule.id, ruling.grade()));
-    graded.filter(|(_, grade)| *grade != Grade::Pass).collect()
+fn broken(report: &Report) -> Vec<(&'static str, RuleStatus)> {
+    let results = report.results().map(|(_, result)| result);
+    let graded = results.map(|result| (result.rule.id, result.status()));
+    graded
+        .filter(|(_, grade)| *grade != RuleStatus::Pass)
+        .collect()
 }
 
 #[tokio::test]
@@ -63,7 +65,7 @@ async fn everything_about_the_process_is_right() {
     let report = check("serve", "stdio", Duration::from_secs(20)).await;
 
     assert_eq!(broken(&report), []);
-    assert_eq!(report.rulings().count(), 6);
+    assert_eq!(report.results().count(), 6);
 }
 
 #[tokio::test]
@@ -75,7 +77,7 @@ async fn a_banner_on_standard_output_is_seen() {
     )
     .await;
 
-    assert_eq!(broken(&report), [("stdio.only-messages", Grade::Fail)]);
+    assert_eq!(broken(&report), [("stdio.only-messages", RuleStatus::Fail)]);
 }
 
 #[tokio::test]
@@ -87,7 +89,10 @@ async fn a_process_that_stays_after_its_input_is_seen() {
     )
     .await;
 
-    assert_eq!(broken(&report), [("stdio.ends-with-input", Grade::Warn)]);
+    assert_eq!(
+        broken(&report),
+        [("stdio.ends-with-input", RuleStatus::Warn)]
+    );
 }
 
 #[tokio::test]
@@ -99,5 +104,8 @@ async fn a_process_that_does_not_listen_to_signals_is_seen() {
     )
     .await;
 
-    assert_eq!(broken(&report), [("stdio.ends-on-request", Grade::Advice)]);
+    assert_eq!(
+        broken(&report),
+        [("stdio.ends-on-request", RuleStatus::Advice)]
+    );
 }

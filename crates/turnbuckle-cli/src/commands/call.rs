@@ -1,112 +1,116 @@
 //! `turnbuckle call`.
 
-use std::io;
-use std::path::{Path, PathBuf};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
 use turnbuckle_client::{CallError, Client};
 use turnbuckle_protocol::types::{CallToolResult, ContentBlock, JsonObject, Tool};
 
 use super::tools;
-use crate::arguments::{Program, TargetWord};
-use crate::context::Context;
-use crate::failure::{Failure, Result};
-use crate::known_tools::KnownTools;
-use crate::output::content;
-use crate::pairs;
-use crate::session;
-use crate::target::{Target, Words};
+use crate::{
+    cli::{CommandArg, TargetArg},
+    connection,
+    context::CommandContext,
+    error::{CliError, Result},
+    output::content,
+    target::{CliTarget, PositionalArgs},
+    tool_args,
+    tool_pins::ToolPins,
+};
 
 /// Call a tool
 ///
-/// KEY=VALUE is typed by the schema of the tool: `days=3` is a number where it asks for one, `tags=a,b` or
-/// `tags=a tags=b` a list. KEY:=JSON is taken as it is: `days:=3`, `where:='{"lat": 60}'`. Both win over
-/// what --args says.
+/// KEY=VALUE is converted to the type in the tool's schema: `days=3` is a number if the schema has a number,
+/// `tags=a,b` or `tags=a tags=b` a list. KEY:=JSON is sent as JSON: `days:=3`, `where:='{"lat": 60}'`. Both override
+/// --args.
 ///
-/// A tool that has changed since it was first seen is shown, and asked for, before it is called; with --yes, or once you
-/// agreed, it counts as known. What the tools of a server looked like is kept in the user's state folder.
+/// If a tool has changed since it was first used, its definition is shown and you are asked before it is called;
+/// --yes approves it. Digests of tool definitions are stored in the state directory.
 ///
-/// A pipe gets text as it is, and a single picture, sound or file as its bytes.
+/// On a pipe, text is written unchanged, and a single image, audio or file as its bytes.
 #[derive(Debug, clap::Args)]
 #[command(
     override_usage = "turnbuckle call [OPTIONS] <TARGET> <TOOL> [KEY=VALUE | KEY:=JSON]...\n       turnbuckle call [OPTIONS] <TOOL> [KEY=VALUE | KEY:=JSON]... -- <COMMAND>..."
 )]
-pub(crate) struct Call {
+pub(crate) struct CallCommand {
     #[command(flatten)]
-    target: TargetWord,
-    /// The tool
+    target: TargetArg,
+    /// Name of the tool
     tool: Option<String>,
-    /// Its arguments
+    /// Arguments of the tool
     #[arg(value_name = "KEY=VALUE")]
     pairs: Vec<String>,
-    /// Arguments as one JSON object: the JSON itself, @FILE, or - for stdin
+    /// Arguments as a JSON object: JSON, @FILE, or - for stdin
     #[arg(long, value_name = "JSON")]
     args: Option<String>,
-    /// Write the bytes of the result to this file
+    /// Write the raw result to this file
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) program: Program,
+    pub(crate) program: CommandArg,
 }
 
-impl Call {
-    pub(crate) async fn run(self, context: &Context) -> Result {
-        let words = self
+impl CallCommand {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result {
+        let args = self
             .target
             .target
             .into_iter()
             .chain(self.tool)
             .chain(self.pairs);
-        let (target, mut words) = Words::split("call", words, &self.program.command)?;
-        let tool = words.required("TOOL")?;
-        let pairs = words.rest();
-        let below = match &self.args {
-            Some(text) => pairs::read_object(text, &context.environment.cwd, io::stdin())
-                .map_err(|error| Failure::not_asked(error.to_string()))?,
+        let (target, mut args) = PositionalArgs::split("call", args, &self.program.command)?;
+        let tool = args.required("TOOL")?;
+        let pairs = args.rest();
+        let defaults = match &self.args {
+            Some(text) => tool_args::read_args_object(text, &context.environment.cwd, io::stdin())
+                .map_err(|error| CliError::failed(error.to_string()))?,
             None => JsonObject::new(),
         };
-        let outcome = session::with(&target, context, async |client| {
-            let known = KnownTools::of(&target, context);
-            let definition = definition(client, &tool, &known, &pairs).await?;
+        let outcome = connection::with_client(&target, context, async |client| {
+            let pins = ToolPins::new(&target, context);
+            let definition = tool_definition(client, &tool, &pins, &pairs).await?;
             if let Some(definition) = &definition {
                 let shown = tools::full(definition, context.width());
-                known.ensure(definition, &shown).await?;
+                pins.ensure_approved(definition, &shown).await?;
             }
-            let arguments = arguments(definition.as_ref(), &target, &tool, &pairs, below)?;
+            let arguments = build_arguments(definition.as_ref(), &target, &tool, &pairs, defaults)?;
             let call = client.call_tool(&tool, arguments);
-            Ok(session::patiently(call, context).await)
+            Ok(connection::with_progress_and_timeout(call, context).await)
         });
         let output = self.output.as_deref();
         match outcome.await? {
             Ok(result) => show(&result, &target, &tool, output, context),
             Err(error) => {
-                // What came is worth seeing, although it is not what was promised.
+                // The result is shown, although it does not match the output schema.
                 if let CallError::InvalidOutput { output: result, .. } = &error {
                     show(result, &target, &tool, output, context)?;
                 }
                 let list = || format!("list the tools with `{}`", target.command_line("tools", ""));
-                Err(Failure::from(error).or_hint(list))
+                Err(CliError::from(error).or_hint(list))
             }
         }
     }
 }
 
-/// Looks a tool up, in one more request: what it says now may not be what the user knows.
+/// Fetches the current definition of a tool.
 ///
-/// A server without a list is only an obstacle if something depends on it: the types of arguments, or whether a tool
-/// that was seen before is still the same.
-async fn definition(
+/// An error of `tools/list` is ignored, unless the definition is needed: for the types of arguments, or to compare it
+/// with a stored one.
+async fn tool_definition(
     client: &Client,
     name: &str,
-    known: &KnownTools<'_>,
+    pins: &ToolPins<'_>,
     pairs: &[String],
 ) -> Result<Option<Tool>> {
-    match listed(client, name).await {
-        Err(_) if pairs.is_empty() && !known.knows(name) => Ok(None),
+    match find_tool(client, name).await {
+        Err(_) if pairs.is_empty() && !pins.contains(name) => Ok(None),
         listed => Ok(listed?),
     }
 }
 
-pub(super) async fn listed(
+pub(super) async fn find_tool(
     client: &Client,
     name: &str,
 ) -> std::result::Result<Option<Tool>, CallError> {
@@ -120,64 +124,64 @@ pub(super) async fn listed(
     Ok(None)
 }
 
-/// Makes the arguments; pairs are typed by the schema of the tool.
-fn arguments(
+/// Builds the arguments; pairs are typed by the schema of the tool.
+fn build_arguments(
     definition: Option<&Tool>,
-    target: &Target,
+    target: &CliTarget,
     tool: &str,
     pairs: &[String],
-    below: JsonObject,
+    defaults: JsonObject,
 ) -> Result<JsonObject> {
     if pairs.is_empty() {
-        return Ok(below);
+        return Ok(defaults);
     }
     let definition = definition.ok_or_else(|| tools::missing(tool, target))?;
-    pairs::arguments(pairs, below, &definition.input_schema)
-        .map_err(|error| Failure::not_asked(error.to_string()).hint(hint(target, tool)))
+    tool_args::tool_arguments(pairs, defaults, &definition.input_schema)
+        .map_err(|error| CliError::failed(error.to_string()).hint(arguments_hint(target, tool)))
 }
 
 fn show(
     result: &CallToolResult,
-    target: &Target,
+    target: &CliTarget,
     tool: &str,
     output: Option<&Path>,
-    context: &Context,
+    context: &CommandContext,
 ) -> Result {
     if context.options.json {
-        context.json(result)?;
+        context.print_json(result)?;
     }
     if result.failed() {
-        let told = content::of_blocks(&result.content);
-        let failure = Failure::refused(format!("`{tool}` failed: {}", told.trim_end()));
-        return Err(failure.hint(hint(target, tool)));
+        let message = content::content_blocks(&result.content);
+        let failure = CliError::rejected(format!("`{tool}` failed: {}", message.trim_end()));
+        return Err(failure.hint(arguments_hint(target, tool)));
     }
     match output {
-        Some(file) => context.save(file, &only_bytes(&result.content)?),
+        Some(file) => context.write_file(file, &single_block_bytes(&result.content)?),
         None if context.options.json => Ok(()),
-        None if !context.environment.terminal.reads => {
-            context.bytes(&content::of_call_exact(result))
+        None if !context.environment.terminal.stdout_is_terminal => {
+            context.write_bytes(&content::call_result_bytes(result))
         }
-        None => context.print(&content::of_call(result)),
+        None => context.print(&content::call_result(result)),
     }
 }
 
-fn hint(target: &Target, tool: &str) -> String {
+fn arguments_hint(target: &CliTarget, tool: &str) -> String {
     format!(
         "show its arguments with `{}`",
         target.command_line("tools", tool)
     )
 }
 
-fn only_bytes(blocks: &[ContentBlock]) -> Result<Vec<u8>> {
+fn single_block_bytes(blocks: &[ContentBlock]) -> Result<Vec<u8>> {
     let bytes = match blocks {
-        [block] => content::bytes_of_block(block),
+        [block] => content::block_bytes(block),
         _ => None,
     };
     bytes.ok_or_else(|| {
         let message = format!(
-            "the result has no bytes to write, but {} blocks",
+            "--output needs a single block with bytes; the result has {} blocks",
             blocks.len()
         );
-        Failure::not_asked(message).hint("see all of it with `--json`")
+        CliError::failed(message).hint("print the whole result with `--json`")
     })
 }

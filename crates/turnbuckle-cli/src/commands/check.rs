@@ -1,124 +1,128 @@
 //! `turnbuckle check`.
 
-mod aim;
-mod calls;
-mod checklist;
-mod client;
-mod format;
-mod known;
-mod list;
+mod listing;
 mod options;
-mod terminal;
+mod report;
 
 use std::path::PathBuf;
 
-use turnbuckle_check::report::View;
-use turnbuckle_check::rule::Level;
-use turnbuckle_check::{NotChecked, Report, check_server};
+use turnbuckle_check::{
+    CheckError, ClientTarget, Report,
+    baseline::{Baseline, BaselineEntry},
+    check_client, check_server,
+    report::ReportOptions,
+    rule::RequirementLevel,
+};
 use turnbuckle_protocol::revision::Revision;
 
-use crate::arguments::{Program, TargetWord};
-use crate::context::Context;
-use crate::failure::{Failure, Result};
-use crate::logins;
-use crate::session::interruptible;
-use crate::target::Words;
-use format::{Format, Page};
+use self::report::{ReportFile, ReportFormat};
+use crate::{
+    cli::{CommandArg, TargetArg},
+    connection::or_interrupted,
+    context::CommandContext,
+    error::{CliError, Result},
+    logins,
+    target::PositionalArgs,
+};
 
-/// Check whether a server or a client keeps to the specification
+/// Check a server or client against the specification
 ///
-/// Every revision that it speaks is looked at. By default nothing is changed on a server: only those tools are called that
-/// say that they only read.
+/// All protocol revisions that it supports are checked. By default a check does not change anything on a server: it
+/// calls only tools annotated as read-only.
 ///
-/// A client is a command that is run against servers that we play: {url} in it stands for the address of the server, or
-/// {server} for a command that is the server.
+/// A client is a command that is run against simulated servers: {url} in it is replaced by the URL of the server, or
+/// {server} by a command that starts the server.
 ///
-/// Exit codes: 0 nothing that counts is broken, 1 something is, 2 it could not be checked.
+/// Exit codes: 0 no violations, 1 violations found, 2 the check could not run.
 #[derive(Debug, clap::Args)]
 #[command(
     override_usage = "turnbuckle check [OPTIONS] <TARGET>\n       turnbuckle check [OPTIONS] -- <COMMAND>...\n       turnbuckle check [OPTIONS] --client -- <COMMAND WITH {url} OR {server}>...\n       turnbuckle check --list\n       turnbuckle check --checklist [TARGET]"
 )]
-pub(crate) struct Check {
+pub(crate) struct CheckCommand {
     #[command(flatten)]
-    target: TargetWord,
+    target: TargetArg,
 
-    /// Check the client that the command is, instead of a server
+    /// Check a client: the command after --
     #[arg(long)]
     client: bool,
 
-    /// Look only at these rules: a rule, the beginning of rules up to a dot, or an area; can be given again
+    /// Check only this rule, rule prefix or area; repeatable
     #[arg(long, value_name = "RULE")]
     only: Vec<String>,
 
-    /// Leave out these rules, said in the same way
+    /// Skip this rule, rule prefix or area; repeatable
     #[arg(long, value_name = "RULE")]
     skip: Vec<String>,
 
-    /// Look only at this revision; can be given again
-    #[arg(long = "revision", value_name = "DATE", value_parser = options::revision)]
+    /// Check only this protocol revision; repeatable
+    #[arg(long = "revision", value_name = "DATE", value_parser = options::parse_revision)]
     revisions: Vec<Revision>,
 
-    /// What counts, and is shown; without it a broken MUST counts, and everything is shown
+    /// Show and count only this severity and above
+    ///
+    /// By default everything is shown, and violations of MUST count.
     #[arg(long, value_enum)]
-    level: Option<Threshold>,
+    level: Option<SeverityThreshold>,
 
-    /// Call this tool with arguments as KEY=VALUE, KEY:=JSON or one JSON object; can be given again
+    /// Call this tool with KEY=VALUE or JSON; repeatable
     #[arg(long = "call", value_names = ["TOOL", "ARGS"], num_args = 1..)]
     calls: Vec<String>,
 
-    /// Call tools that do not say that they only read, too
+    /// Also call tools that are not annotated read-only
     #[arg(long)]
     allow_writes: bool,
 
-    /// How the report is written
+    /// Format of the report
     #[arg(long, value_enum, value_name = "FORMAT")]
-    format: Option<Format>,
+    format: Option<ReportFormat>,
 
     /// Write the report to this file instead of stdout
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// Write another report to a file: html=report.html; can be given again
-    #[arg(long = "report", value_name = "FORMAT=FILE", value_parser = format::page)]
-    reports: Vec<Page>,
+    /// Write another report: html=report.html; repeatable
+    #[arg(long = "report", value_name = "FORMAT=FILE", value_parser = report::parse_report_file)]
+    reports: Vec<ReportFile>,
 
-    /// Do not count what this file knows to be broken; what it knows wrongly counts
+    /// Ignore the violations in this file
+    ///
+    /// An entry that no longer occurs is an error.
     #[arg(long, value_name = "FILE")]
     baseline: Option<PathBuf>,
 
-    /// Write what is broken to this file, as known from now on
+    /// Write the current violations to this baseline file
     #[arg(long, value_name = "FILE")]
     write_baseline: Option<PathBuf>,
 
-    /// List the rules instead; with --client those for clients
+    /// List the rules; with --client those for clients
     #[arg(long)]
     list: bool,
 
-    /// Print the compliance checklist: each line with its rules, or with what a check of the target says
+    /// Print the compliance checklist, with results of TARGET
     #[arg(long, conflicts_with_all = ["list", "reports", "baseline", "write_baseline"])]
     checklist: bool,
 
-    /// Be the server of a client on stdio that is checked, which is played at this address
+    /// Act as the stdio server of a checked client; the mock server is at this address
     #[arg(long, hide = true, value_name = "ADDRESS")]
     play: Option<String>,
 
     #[command(flatten)]
-    program: Program,
+    program: CommandArg,
 }
 
-/// How much has to matter.
+/// The value of `--level`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Threshold {
-    /// A MUST is broken
+enum SeverityThreshold {
+    /// Violations of MUST
     Fail,
-    /// A SHOULD is broken
+    /// Violations of SHOULD
     Warn,
-    /// It could be better
+    /// Advice
     Advice,
 }
 
-impl Check {
-    pub(crate) async fn run(self, context: &Context) -> Result {
+impl CheckCommand {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result {
         if let Some(address) = &self.play {
             return Ok(turnbuckle_check::stdio_bridge(address).await?);
         }
@@ -129,97 +133,185 @@ impl Check {
         if self.checklist && self.target.target.is_none() && self.program.command.is_empty() {
             return self.print_checklist(None, context);
         }
-        let known = self.known(context)?;
-        let mut report = match self.client {
-            true => self.check_client(context).await?,
-            false => self.check_server(context).await?,
+        let baseline = self.read_baseline(context)?;
+        let mut report = if self.client {
+            self.check_client(context).await?
+        } else {
+            self.check_server(context).await?
         };
-        if let Some(known) = known {
-            known.apply(&mut report);
+        if let Some(baseline) = baseline {
+            baseline.apply(&mut report);
         }
-        match self.checklist {
-            true => self.print_checklist(Some(&report), context)?,
-            false => self.write(&report, context)?,
+        if self.checklist {
+            self.print_checklist(Some(&report), context)?;
+        } else {
+            self.write(&report, context)?;
         }
-        self.judge(&report, context)
+        self.exit_result(&report, context)
     }
 
-    async fn check_server(&self, context: &Context) -> Result<Report> {
-        let words = self.target.target.clone();
-        let (target, words) = Words::split("check", words, &self.program.command)?;
-        words.end()?;
+    async fn check_server(&self, context: &CommandContext) -> Result<Report> {
+        let args = self.target.target.clone();
+        let (target, args) = PositionalArgs::split("check", args, &self.program.command)?;
+        args.finish()?;
         let options = self.options(&target, context).await?;
-        let (aimed, names_us) = aim::at(&target, context).await?;
-        let checked = interruptible(async { Ok(check_server(&aimed, &options).await) }).await;
-        context.voice.quiet();
+        let (check_target, has_credentials) = options::check_target(&target, context).await?;
+        let checked =
+            or_interrupted(async { Ok(check_server(&check_target, &options).await) }).await;
+        context.ui.clear_progress();
         let error = match checked? {
             Ok(report) => return Ok(report),
             Err(error) => error,
         };
-        let failure = Failure::not_asked(error.to_string());
+        let failure = CliError::failed(error.to_string());
         Err(match error {
-            NotChecked::Denied { report, .. } => {
-                // What can be seen from outside may be wrong already.
+            CheckError::Unauthorized { report, .. } => {
+                // Requests without credentials may already have found violations.
                 if !report.findings().is_empty() {
                     self.write(&report, context)?;
                 }
                 failure
-                    .wanting_login()
-                    .or_login(|| logins::advice(&target, names_us))
+                    .needs_login()
+                    .with_login_hint(|| logins::login_hint(&target, has_credentials))
             }
-            NotChecked::Moved { .. } => failure.hint("check the server there"),
-            NotChecked::NothingSpoken(_) => {
-                failure.hint("see whether the URL or the command is the one of an MCP server")
+            CheckError::Redirected { .. } => failure.hint("check the server at that URL"),
+            CheckError::NoSupportedRevision(_) => {
+                failure.hint("check that the URL or command is an MCP server")
             }
             _ => failure,
         })
     }
 
-    /// Writes all reports that are wanted.
-    fn write(&self, report: &Report, context: &Context) -> Result {
+    /// Writes all requested reports.
+    fn write(&self, report: &Report, context: &CommandContext) -> Result {
         let (view, width) = (self.view(), context.width());
-        for page in &self.reports {
-            let text = page.format.document(report, &view, width);
-            context.save(&page.file, text.as_bytes())?;
+        for file in &self.reports {
+            let text = file.format.document(report, &view, width);
+            context.write_file(&file.file, text.as_bytes())?;
         }
         let format = self.format(context);
         match &self.output {
             Some(file) => {
                 let text = format.document(report, &view, width);
-                context.save(file, text.as_bytes())
+                context.write_file(file, text.as_bytes())
             }
-            None if format == Format::Terminal => {
-                context.print(&terminal::shown(report, &view, width))
+            None if format == ReportFormat::Terminal => {
+                context.print(&report::render(report, &view, width))
             }
-            None => context.bytes(format.document(report, &view, width).as_bytes()),
+            None => context.write_bytes(format.document(report, &view, width).as_bytes()),
         }
     }
 
-    fn format(&self, context: &Context) -> Format {
+    fn format(&self, context: &CommandContext) -> ReportFormat {
         match (self.format, context.options.json) {
             (Some(format), _) => format,
-            (None, true) => Format::Json,
-            (None, false) => Format::Terminal,
+            (None, true) => ReportFormat::Json,
+            (None, false) => ReportFormat::Terminal,
         }
     }
 
-    fn view(&self) -> View {
+    fn view(&self) -> ReportOptions {
         match self.level {
-            None => View::default(),
-            Some(level) => View {
-                counts: level.level(),
-                shows: level.level(),
+            None => ReportOptions::default(),
+            Some(level) => ReportOptions {
+                fail_on: level.level(),
+                min_level: level.level(),
             },
         }
     }
 }
 
-impl Threshold {
-    fn level(self) -> Level {
+impl SeverityThreshold {
+    fn level(self) -> RequirementLevel {
         match self {
-            Self::Fail => Level::Fail,
-            Self::Warn => Level::Warn,
-            Self::Advice => Level::Advice,
+            Self::Fail => RequirementLevel::Fail,
+            Self::Warn => RequirementLevel::Warn,
+            Self::Advice => RequirementLevel::Advice,
         }
+    }
+}
+
+impl CheckCommand {
+    pub(super) async fn check_client(&self, context: &CommandContext) -> Result<Report> {
+        if self.target.target.is_some() || !self.calls.is_empty() || self.allow_writes {
+            let message =
+                "--client needs a command after `--`, without TARGET, --call and --allow-writes";
+            return Err(CliError::failed(message).hint("see `turnbuckle check --help`"));
+        }
+        let target = ClientTarget::command(self.program.command.iter().cloned(), bridge_command()?)
+            .map_err(|error| {
+                let example = "for example `turnbuckle check --client -- my-client --url {url}`";
+                CliError::failed(error.to_string()).hint(example)
+            })?;
+        let target = target.observer(context.supervisor.clone());
+        let options = self.options_for_client(context);
+        let checked = or_interrupted(async { Ok(check_client(&target, &options).await) }).await;
+        context.ui.clear_progress();
+        checked?.map_err(|error| {
+            CliError::failed(error.to_string()).hint(
+                "check that the command connects to `{url}` or `{server}`; \
+                 increase --timeout for a slow client",
+            )
+        })
+    }
+}
+
+/// Returns the command that a client on stdio starts as its server: this program.
+fn bridge_command() -> Result<Vec<String>> {
+    let program = std::env::current_exe()?;
+    let program = program.to_string_lossy().into_owned();
+    Ok(vec![program, "check".to_owned(), "--play".to_owned()])
+}
+
+impl CheckCommand {
+    /// Reads the baseline, if one is given.
+    pub(super) fn read_baseline(&self, context: &CommandContext) -> Result<Option<Baseline>> {
+        let Some(file) = &self.baseline else {
+            return Ok(None);
+        };
+        let path = context.environment.cwd.join(file);
+        let invalid = |why: &dyn std::fmt::Display| {
+            CliError::failed(format!("invalid baseline {}: {why}", file.display()))
+        };
+        let text = std::fs::read_to_string(path).map_err(|error| invalid(&error))?;
+        let baseline = Baseline::parse(&text).map_err(|error| invalid(&error))?;
+        Ok(Some(baseline))
+    }
+
+    /// Returns an error if there are violations that are not in the baseline, or stale baseline entries.
+    pub(super) fn exit_result(&self, report: &Report, context: &CommandContext) -> Result {
+        if let Some(file) = &self.write_baseline {
+            let baseline = Baseline::from_report(report, &self.view()).to_string();
+            return context.write_file(file, baseline.as_bytes());
+        }
+        let broken = match self.view().failures(report) {
+            0 => None,
+            1 => Some("1 rule is violated".to_owned()),
+            many => Some(format!("{many} rules are violated")),
+        };
+        match (broken, stale_entries(report)) {
+            (None, None) => Ok(()),
+            (Some(broken), None) => Err(CliError::rejected(broken)),
+            (broken, Some(stale)) => {
+                let message: Vec<_> = broken.into_iter().chain([stale]).collect();
+                Err(CliError::rejected(message.join("; "))
+                    .hint("remove these entries from the baseline"))
+            }
+        }
+    }
+}
+
+fn stale_entries(report: &Report) -> Option<String> {
+    let entries: Vec<_> = report
+        .stale_baseline
+        .iter()
+        .map(BaselineEntry::to_string)
+        .collect();
+    match entries.as_slice() {
+        [] => None,
+        entries => Some(format!(
+            "the baseline has entries that no longer occur:\n  {}",
+            entries.join("\n  ")
+        )),
     }
 }

@@ -3,30 +3,23 @@
 use clap::CommandFactory;
 use clap_complete::Shell;
 
-use crate::arguments::Arguments;
-use crate::context::Context;
-use crate::failure::Result;
+use crate::{cli::Cli, context::CommandContext, error::Result};
 
-/// Print the completions of a shell
+/// Print a shell completion script
 ///
 /// For bash: turnbuckle completions bash > ~/.local/share/bash-completion/completions/turnbuckle
 #[derive(Debug, clap::Args)]
-pub(crate) struct Completions {
-    /// The shell
+pub(crate) struct CompletionsCommand {
+    /// Name of the shell
     #[arg(value_enum)]
     shell: Shell,
 }
 
-impl Completions {
-    pub(crate) fn run(&self, context: &Context) -> Result {
+impl CompletionsCommand {
+    pub(crate) fn run(&self, context: &CommandContext) -> Result {
         let mut script = Vec::new();
-        clap_complete::generate(
-            self.shell,
-            &mut Arguments::command(),
-            "turnbuckle",
-            &mut script,
-        );
-        context.bytes(&script)
+        clap_complete::generate(self.shell, &mut Cli::command(), "turnbuckle", &mut script);
+        context.write_bytes(&script)
     }
 }
 
@@ -40,7 +33,7 @@ mod tests {
     fn every_shell_has_its_completions() {
         for shell in Shell::value_variants() {
             let mut script = Vec::new();
-            clap_complete::generate(*shell, &mut Arguments::command(), "turnbuckle", &mut script);
+            clap_complete::generate(*shell, &mut Cli::command(), "turnbuckle", &mut script);
             let script = String::from_utf8(script).unwrap();
 
             assert!(

@@ -1,79 +1,167 @@
-//! `turnbuckle context`: what people do with the data of the context server.
+//! `turnbuckle context`: manages the data of the context server.
 
 mod export;
 mod forget;
 mod import;
-mod stats;
 
-use std::path::PathBuf;
+use std::{
+    path::PathBuf,
+    time::{Duration, SystemTime},
+};
 
-use turnbuckle_context::transfer::Part;
-use turnbuckle_context::{Library, Owner};
+use turnbuckle_context::{
+    DataDir, Owner,
+    transfer::{self, DataSelection, DatabaseStats},
+};
 
 use super::serve;
-use crate::context::Context;
-use crate::failure::Result;
-use crate::memory;
+use crate::{
+    context::CommandContext,
+    environment::Environment,
+    error::{CliError, Result},
+    output::{sanitize, table::TextTable},
+};
 
-/// Take along, bring back, measure or forget what the context server remembers
+/// Export, import, inspect or delete context server data
 ///
-/// Works on the files themselves; a server that runs meanwhile does not mind.
+/// Works on the data files; a running server does not have to be stopped.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Memory {
-    /// The folder that everything is kept in, if it is not the usual one
+pub(crate) struct ContextCommand {
+    /// Data directory, if not the default one
     #[arg(long, global = true, value_name = "DIR")]
     data: Option<PathBuf>,
 
     #[command(subcommand)]
-    action: Action,
+    action: ContextSubcommand,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Action {
-    Export(export::Export),
-    Import(import::Import),
-    Stats(stats::Stats),
-    Forget(forget::Forget),
+enum ContextSubcommand {
+    Export(export::ExportCommand),
+    Import(import::ImportCommand),
+    Stats(StatsCommand),
+    Forget(forget::ForgetCommand),
 }
 
-impl Memory {
-    pub(crate) fn run(self, context: &Context) -> Result {
+impl ContextCommand {
+    pub(crate) fn run(self, context: &CommandContext) -> Result {
         let folder = serve::data_folder(self.data, context)?;
-        let shelf = Shelf {
-            library: Library::new(folder),
-            owner: memory::owner(&context.environment),
+        let data = OwnedData {
+            library: DataDir::new(folder),
+            owner: owner(&context.environment),
         };
         match self.action {
-            Action::Export(action) => action.run(&shelf, context),
-            Action::Import(action) => action.run(&shelf, context),
-            Action::Stats(action) => action.run(&shelf, context),
-            Action::Forget(action) => action.run(&shelf, context),
+            ContextSubcommand::Export(action) => action.run(&data, context),
+            ContextSubcommand::Import(action) => action.run(&data, context),
+            ContextSubcommand::Stats(action) => action.run(&data, context),
+            ContextSubcommand::Forget(action) => action.run(&data, context),
         }
     }
 }
 
-/// The user's data.
-struct Shelf {
-    library: Library,
+/// The data directory and the owner of the data in it.
+struct OwnedData {
+    library: DataDir,
     owner: Owner,
 }
 
-impl Shelf {
-    /// Everything, or the project of a folder.
-    fn part(&self, project: Option<&PathBuf>, context: &Context) -> Result<Part> {
+impl OwnedData {
+    /// Returns the selection of all data, or for the project of a directory.
+    fn selection(
+        &self,
+        project: Option<&PathBuf>,
+        context: &CommandContext,
+    ) -> Result<DataSelection> {
         let Some(path) = project else {
-            return Ok(Part::Everything);
+            return Ok(DataSelection::Everything);
         };
         let path = context.environment.cwd.join(path);
         let project = self.library.project(&self.owner, &path.to_string_lossy())?;
-        Ok(Part::Project(project.id().to_owned()))
+        Ok(DataSelection::Project(project.id().to_owned()))
     }
 }
 
-/// A number of things.
-fn count(number: u64, thing: &str) -> String {
+/// Returns a count with its noun.
+fn pluralize(number: u64, thing: &str) -> String {
     match number {
         1 => format!("1 {thing}"),
         _ => format!("{number} {thing}s"),
     }
+}
+
+/// Returns the data directory: the named one, or else the user's.
+pub(super) fn data_dir(named: Option<PathBuf>, environment: &Environment) -> Result<PathBuf> {
+    let default = || Some(environment.data_dir()?.join("turnbuckle"));
+    named.or_else(default).ok_or_else(|| {
+        CliError::failed("there is no data directory").hint("set one with --data DIR")
+    })
+}
+
+/// Returns the owner of the user's data.
+pub(super) fn owner(environment: &Environment) -> Owner {
+    Owner::for_user(&environment.user)
+}
+
+/// Show the amount of data of each project
+#[derive(Debug, clap::Args)]
+struct StatsCommand {}
+
+impl StatsCommand {
+    fn run(&self, data: &OwnedData, context: &CommandContext) -> Result {
+        let stats = transfer::stats(&data.library, &data.owner)?;
+        if context.options.json {
+            return context.print_json(&stats);
+        }
+        for damaged in &stats.damaged {
+            context.ui.print(&format!("{}\n", sanitize::line(damaged)));
+        }
+        if stats.databases.is_empty() {
+            context.ui.print("there is no data yet\n");
+            return Ok(());
+        }
+        let head = [
+            "project",
+            "checkpoints",
+            "remediations",
+            "skills",
+            "files",
+            "size",
+            "last saved",
+        ];
+        let mut table = TextTable::new(&head);
+        for place in &stats.databases {
+            table.row(row(place));
+        }
+        context.print(&table.render(context.width()))
+    }
+}
+
+fn row(place: &DatabaseStats) -> [String; 7] {
+    let items = |kind: &str| place.items.get(kind).copied().unwrap_or(0).to_string();
+    let root = place.root.as_deref().or(place.project.as_deref());
+    [
+        sanitize::line(root.unwrap_or("(all projects)")),
+        items("checkpoint"),
+        items("remediation"),
+        items("skill"),
+        place.files.to_string(),
+        size(place.bytes),
+        place.newest.map_or_else(String::new, time),
+    ]
+}
+
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..10_000 => format!("{bytes} B"),
+        10_000..10_000_000 => format!("{} kB", bytes / 1000),
+        _ => format!("{} MB", bytes / 1_000_000),
+    }
+}
+
+fn time(milliseconds: i64) -> String {
+    let since = Duration::from_millis(u64::try_from(milliseconds).unwrap_or(0));
+    let time = humantime::format_rfc3339_seconds(SystemTime::UNIX_EPOCH + since).to_string();
+    // To the minute.
+    time.get(..16)
+        .map_or(time.clone(), |minute| minute.replace('T', " "))
 }

@@ -1,76 +1,85 @@
 //! `turnbuckle info`.
 
 use serde_json::{Value, json};
-use turnbuckle_client::{Era, Server};
+use turnbuckle_client::{Era, ServerInfo};
 use turnbuckle_protocol::types::ServerCapabilities;
 
-use crate::arguments::{Program, TargetWord};
-use crate::context::Context;
-use crate::failure::Result;
-use crate::output::{plain, style, wrap};
-use crate::session;
-use crate::target::Words;
+use crate::{
+    cli::{CommandArg, TargetArg},
+    connection,
+    context::CommandContext,
+    error::Result,
+    output::{sanitize, style, wrap},
+    target::PositionalArgs,
+};
 
-/// Show what a server says about itself
+/// Show information about a server
 #[derive(Debug, clap::Args)]
 #[command(
     override_usage = "turnbuckle info [OPTIONS] <TARGET>\n       turnbuckle info [OPTIONS] -- <COMMAND>..."
 )]
-pub(crate) struct Info {
+pub(crate) struct InfoCommand {
     #[command(flatten)]
-    target: TargetWord,
+    target: TargetArg,
     #[command(flatten)]
-    program: Program,
+    program: CommandArg,
 }
 
-impl Info {
-    pub(crate) async fn run(self, context: &Context) -> Result {
-        let (target, words) = Words::split("info", self.target.target, &self.program.command)?;
-        words.end()?;
-        let server = session::with(&target, context, async |client| Ok(client.server())).await?;
-        match context.options.json {
-            true => context.json(&document(&server)),
-            false => context.print(&shown(&server, context.width())),
+impl InfoCommand {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result {
+        let (target, args) =
+            PositionalArgs::split("info", self.target.target, &self.program.command)?;
+        args.finish()?;
+        let server =
+            connection::with_client(&target, context, async |client| Ok(client.server())).await?;
+        if context.options.json {
+            context.print_json(&document(&server))
+        } else {
+            context.print(&render(&server, context.width()))
         }
     }
 }
 
-fn document(server: &Server) -> Value {
+fn document(server: &ServerInfo) -> Value {
     json!({
         "serverInfo": server.info,
         "protocolVersion": server.revision.as_str(),
-        "supportedVersions": server.supported,
+        "supportedVersions": server.supported_versions,
         "capabilities": server.capabilities,
         "instructions": server.instructions,
     })
 }
 
-fn shown(server: &Server, width: usize) -> String {
+fn render(server: &ServerInfo, width: usize) -> String {
     let mut text = String::new();
     if let Some(info) = &server.info {
-        let name = style::paint(style::NAME, &plain::line(&info.name));
-        text += &format!("{name} {}\n", plain::line(&info.version));
+        let name = style::styled(style::NAME, &sanitize::line(&info.name));
+        text += &format!("{name} {}\n", sanitize::line(&info.version));
         for about in [&info.title, &info.description, &info.website_url]
             .into_iter()
             .flatten()
         {
-            text += &wrap::indented(&plain::line(about), 0, width);
+            text += &wrap::indented(&sanitize::line(about), 0, width);
         }
         text.push('\n');
     }
     let era = match server.era {
-        Era::Modern => "every request on its own",
-        Era::Legacy => "with a handshake",
+        Era::Modern => "stateless",
+        Era::Legacy => "session",
     };
     text += &format!("revision    {} ({era})\n", server.revision);
-    text += &row("offers", &offers(&server.capabilities).join(", "), width);
+    text += &row(
+        "features",
+        &capability_names(&server.capabilities).join(", "),
+        width,
+    );
     let extensions = server.capabilities.extensions.iter().flatten();
-    let extensions: Vec<_> = extensions.map(|(name, _)| plain::line(name)).collect();
+    let extensions: Vec<_> = extensions.map(|(name, _)| sanitize::line(name)).collect();
     text += &row("extensions", &extensions.join(", "), width);
     if let Some(instructions) = &server.instructions {
         text += &format!(
             "\n{}",
-            wrap::indented(plain::block(instructions).trim_end(), 0, width)
+            wrap::indented(sanitize::block(instructions).trim_end(), 0, width)
         );
     }
     text
@@ -78,18 +87,19 @@ fn shown(server: &Server, width: usize) -> String {
 
 fn row(label: &str, value: &str, width: usize) -> String {
     let lines = wrap::indented(value, 12, width);
-    match value.is_empty() {
-        true => String::new(),
-        false => format!("{label:<12}{}", &lines[12..]),
+    if value.is_empty() {
+        String::new()
+    } else {
+        format!("{label:<12}{}", &lines[12..])
     }
 }
 
-fn offers(capabilities: &ServerCapabilities) -> Vec<&'static str> {
+fn capability_names(capabilities: &ServerCapabilities) -> Vec<&'static str> {
     let subscribe = capabilities
         .resources
         .as_ref()
         .and_then(|resources| resources.subscribe);
-    let offers = [
+    let names = [
         (capabilities.tools.is_some(), "tools"),
         (capabilities.resources.is_some(), "resources"),
         (subscribe == Some(true), "subscriptions"),
@@ -98,9 +108,9 @@ fn offers(capabilities: &ServerCapabilities) -> Vec<&'static str> {
         (capabilities.logging.is_some(), "logging"),
         (capabilities.tasks.is_some(), "tasks"),
     ];
-    offers
+    names
         .iter()
-        .filter(|(offered, _)| *offered)
+        .filter(|(present, _)| *present)
         .map(|(_, name)| *name)
         .collect()
 }

@@ -1,37 +1,40 @@
 //! `turnbuckle listen`.
 
 use serde_json::{Value, json};
-use turnbuckle_client::{Change, Client, Heard};
+use turnbuckle_client::{Change, Client, SubscriptionEvent};
 use turnbuckle_protocol::types::SubscriptionFilter;
 
-use crate::arguments::{Program, TargetWord};
-use crate::context::Context;
-use crate::failure::Result;
-use crate::output::{json, plain};
-use crate::session;
-use crate::target::Words;
+use crate::{
+    cli::{CommandArg, TargetArg},
+    connection,
+    context::CommandContext,
+    error::Result,
+    output::{json, sanitize},
+    target::PositionalArgs,
+};
 
-/// Show what changes, until Ctrl-C
+/// Print change notifications until Ctrl-C
 ///
-/// With --json, each change is a line.
+/// With --json, each change is one line.
 #[derive(Debug, clap::Args)]
 #[command(
     override_usage = "turnbuckle listen [OPTIONS] <TARGET>\n       turnbuckle listen [OPTIONS] -- <COMMAND>..."
 )]
-pub(crate) struct Listen {
+pub(crate) struct ListenCommand {
     #[command(flatten)]
-    target: TargetWord,
-    /// Watch this resource, too; can be given again
+    target: TargetArg,
+    /// Subscribe to this resource; repeatable
     #[arg(long = "resource", value_name = "URI")]
     resources: Vec<String>,
     #[command(flatten)]
-    program: Program,
+    program: CommandArg,
 }
 
-impl Listen {
-    pub(crate) async fn run(self, context: &Context) -> Result {
-        let (target, words) = Words::split("listen", self.target.target, &self.program.command)?;
-        words.end()?;
+impl ListenCommand {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result {
+        let (target, args) =
+            PositionalArgs::split("listen", self.target.target, &self.program.command)?;
+        args.finish()?;
         let mut filter = SubscriptionFilter::new()
             .tools_list_changed(true)
             .prompts_list_changed(true)
@@ -39,27 +42,30 @@ impl Listen {
         if !self.resources.is_empty() {
             filter = filter.resource_subscriptions(self.resources);
         }
-        session::until_stopped(&target, context, async |client| {
+        connection::until_interrupted(&target, context, async |client| {
             listen(client, filter, context).await
         })
         .await
     }
 }
 
-async fn listen(client: &Client, filter: SubscriptionFilter, context: &Context) -> Result {
+async fn listen(client: &Client, filter: SubscriptionFilter, context: &CommandContext) -> Result {
     let mut changes = client.listen(filter).await?;
-    while let Some(heard) = changes.next().await {
-        let heard = heard?;
-        match context.options.json {
-            true => context.bytes(json::line(&document(&heard)).as_bytes())?,
-            false => match &heard {
-                Heard::Change(change) => context.print(&(line(change) + "\n"))?,
-                Heard::Listening(_) => context.voice.say("listening; Ctrl-C stops\n"),
-                Heard::Interrupted => context
-                    .voice
-                    .say("interrupted; changes may have been missed\n"),
-                _ => context.voice.say("the server ended it\n"),
-            },
+    while let Some(event) = changes.next().await {
+        let event = event?;
+        if context.options.json {
+            context.write_bytes(json::line(&document(&event)).as_bytes())?;
+        } else {
+            match &event {
+                SubscriptionEvent::Change(change) => context.print(&(line(change) + "\n"))?,
+                SubscriptionEvent::Acknowledged(_) => {
+                    context.ui.print("listening; press Ctrl-C to stop\n")
+                }
+                SubscriptionEvent::Interrupted => context
+                    .ui
+                    .print("connection interrupted; changes may have been missed\n"),
+                _ => context.ui.print("the server ended the subscription\n"),
+            }
         }
     }
     Ok(())
@@ -70,26 +76,31 @@ fn line(change: &Change) -> String {
         Change::Tools => "tools changed".to_owned(),
         Change::Prompts => "prompts changed".to_owned(),
         Change::Resources => "resources changed".to_owned(),
-        Change::Resource { uri } => format!("{} changed", plain::line(uri)),
-        Change::Visit { elicitation_id } => {
-            format!("visit {} is over", plain::line(elicitation_id))
+        Change::Resource { uri } => format!("{} changed", sanitize::line(uri)),
+        Change::ElicitationComplete { elicitation_id } => {
+            format!(
+                "url elicitation {} completed",
+                sanitize::line(elicitation_id)
+            )
         }
-        other => plain::line(&format!("{other:?}")),
+        other => sanitize::line(&format!("{other:?}")),
     }
 }
 
-fn document(heard: &Heard) -> Value {
-    match heard {
-        Heard::Listening(filter) => json!({ "listening": filter }),
-        Heard::Change(Change::Tools) => json!({ "changed": "tools" }),
-        Heard::Change(Change::Prompts) => json!({ "changed": "prompts" }),
-        Heard::Change(Change::Resources) => json!({ "changed": "resources" }),
-        Heard::Change(Change::Resource { uri }) => json!({ "changed": "resource", "uri": uri }),
-        Heard::Change(Change::Visit { elicitation_id }) => {
+fn document(event: &SubscriptionEvent) -> Value {
+    match event {
+        SubscriptionEvent::Acknowledged(filter) => json!({ "listening": filter }),
+        SubscriptionEvent::Change(Change::Tools) => json!({ "changed": "tools" }),
+        SubscriptionEvent::Change(Change::Prompts) => json!({ "changed": "prompts" }),
+        SubscriptionEvent::Change(Change::Resources) => json!({ "changed": "resources" }),
+        SubscriptionEvent::Change(Change::Resource { uri }) => {
+            json!({ "changed": "resource", "uri": uri })
+        }
+        SubscriptionEvent::Change(Change::ElicitationComplete { elicitation_id }) => {
             json!({ "changed": "visit", "elicitationId": elicitation_id })
         }
-        Heard::Change(Change::Task(task)) => json!({ "changed": "task", "task": task }),
-        Heard::Interrupted => json!({ "interrupted": true }),
+        SubscriptionEvent::Change(Change::Task(task)) => json!({ "changed": "task", "task": task }),
+        SubscriptionEvent::Interrupted => json!({ "interrupted": true }),
         _ => json!({ "ended": true }),
     }
 }

@@ -3,19 +3,21 @@
 use serde_json::json;
 
 use super::whoami;
-use crate::context::Context;
-use crate::failure::{Failure, Result};
-use crate::logins;
-use crate::output::plain;
-use crate::target::Words;
+use crate::{
+    context::CommandContext,
+    error::{CliError, Result},
+    logins,
+    output::sanitize,
+    target::PositionalArgs,
+};
 
-/// Forget the login to a server
+/// Delete the login to a server
 ///
-/// The tokens are forgotten on this machine. Those that were given may still be good until they end; a page
-/// of whoever gave them may end them at once.
+/// Deletes the tokens on this machine. Tokens that were issued may stay valid until they expire; the authorization
+/// server may have a page to revoke them.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Logout {
-    /// The server: its URL, or its name in a configuration
+pub(crate) struct LogoutCommand {
+    /// The server: URL or configured name
     #[arg(
         value_name = "TARGET",
         conflicts_with = "all",
@@ -23,42 +25,38 @@ pub(crate) struct Logout {
     )]
     target: Option<String>,
 
-    /// Forget all logins
+    /// Delete all logins
     #[arg(long)]
     all: bool,
 }
 
-impl Logout {
-    pub(crate) async fn run(self, context: &Context) -> Result {
-        let servers = match self.all {
-            true => {
-                let accounts = logins::all(context).await?.into_iter();
-                accounts.map(|account| account.server).collect()
-            }
-            false => {
-                let (target, words) = Words::split("logout", self.target, &[])?;
-                words.end()?;
-                vec![whoami::url(&target, context)?]
-            }
+impl LogoutCommand {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result {
+        let servers = if self.all {
+            let summaries = logins::list(context).await?.into_iter();
+            summaries.map(|summary| summary.server).collect()
+        } else {
+            let (target, args) = PositionalArgs::split("logout", self.target, &[])?;
+            args.finish()?;
+            vec![whoami::url(&target, context)?]
         };
         let mut forgotten = Vec::new();
         for server in servers {
             if logins::log_out(&server, context).await? {
-                forgotten.push(plain::line(&plain::without_query(&server)));
+                forgotten.push(sanitize::line(&sanitize::redact_query(&server)));
             }
         }
         if forgotten.is_empty() && !self.all {
-            return Err(Failure::refused("there is no login to this server")
-                .hint("`turnbuckle whoami` lists those that there are"));
+            return Err(CliError::rejected("you are not logged in to this server")
+                .hint("list your logins with `turnbuckle whoami`"));
         }
-        match context.options.json {
-            true => context.json(&json!({ "loggedOut": forgotten })),
-            false => {
-                let lines = forgotten.iter();
-                let lines = lines.map(|server| format!("logged out of {server}\n"));
-                context.voice.say(&lines.collect::<String>());
-                Ok(())
-            }
+        if context.options.json {
+            context.print_json(&json!({ "loggedOut": forgotten }))
+        } else {
+            let lines = forgotten.iter();
+            let lines = lines.map(|server| format!("logged out of {server}\n"));
+            context.ui.print(&lines.collect::<String>());
+            Ok(())
         }
     }
 }

@@ -2,25 +2,23 @@
 
 use clap::CommandFactory;
 
-use crate::arguments::Arguments;
-use crate::context::Context;
-use crate::failure::Result;
+use crate::{cli::Cli, context::CommandContext, error::Result};
 
 /// Print the manual page
 ///
 /// All commands are on one page: turnbuckle man | man -l -
 #[derive(Debug, clap::Args)]
-pub(crate) struct Man {}
+pub(crate) struct ManCommand {}
 
-impl Man {
-    pub(crate) fn run(&self, context: &Context) -> Result {
-        context.bytes(&page()?)
+impl ManCommand {
+    pub(crate) fn run(&self, context: &CommandContext) -> Result {
+        context.write_bytes(&page()?)
     }
 }
 
-/// One page for all commands, so that it can be read without being installed.
+/// Returns one page for all commands, so that it can be read without being installed.
 fn page() -> Result<Vec<u8>> {
-    let mut command = Arguments::command().disable_help_subcommand(true);
+    let mut command = Cli::command().disable_help_subcommand(true);
     command.build();
     let main = clap_mangen::Man::new(command.clone());
     let mut page = Vec::new();
@@ -37,7 +35,7 @@ fn page() -> Result<Vec<u8>> {
     Ok(page)
 }
 
-/// What is arranged in lines stays so.
+/// Keeps the line breaks of the description.
 fn description(command: &clap::Command) -> String {
     let about = command.get_long_about().map(ToString::to_string);
     format!(
@@ -46,7 +44,7 @@ fn description(command: &clap::Command) -> String {
     )
 }
 
-/// The part of a page about one command, its own options only.
+/// Returns the section of one command, with its own options only.
 fn section(command: &clap::Command) -> Result<Vec<u8>> {
     let usage = command.clone().render_usage().to_string();
     let usage = usage.trim_start_matches("Usage:").lines().map(str::trim);
@@ -75,13 +73,14 @@ fn section(command: &clap::Command) -> Result<Vec<u8>> {
     Ok(text.into_bytes())
 }
 
-/// Keeps roff from reading text as requests.
+/// Escapes text for roff.
 fn escaped(text: &str) -> String {
     let line = |line: &str| {
         let line = line.replace('\\', "\\\\").replace('-', "\\-");
-        match line.starts_with(['.', '\'']) {
-            true => format!("\\&{line}"),
-            false => line,
+        if line.starts_with(['.', '\'']) {
+            format!("\\&{line}")
+        } else {
+            line
         }
     };
     text.lines().map(line).collect::<Vec<_>>().join("\n")
@@ -92,10 +91,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_page_tells_of_every_command() {
+    fn the_page_has_a_section_for_every_command() {
         let page = String::from_utf8(page().unwrap()).unwrap();
 
-        for command in Arguments::command().get_subcommands() {
+        for command in Cli::command().get_subcommands() {
             let head = format!(".SH \"{}\"", command.get_name().to_uppercase());
             assert!(page.contains(&head), "{head}");
         }

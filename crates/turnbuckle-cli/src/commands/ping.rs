@@ -4,38 +4,42 @@ use std::time::Instant;
 
 use serde_json::json;
 
-use crate::arguments::{Program, TargetWord};
-use crate::context::Context;
-use crate::failure::Result;
-use crate::session;
-use crate::target::Words;
+use crate::{
+    cli::{CommandArg, TargetArg},
+    connection,
+    context::CommandContext,
+    error::Result,
+    target::PositionalArgs,
+};
 
-/// See whether a server answers, and how fast
+/// Measure the response time of a server
 #[derive(Debug, clap::Args)]
 #[command(
     override_usage = "turnbuckle ping [OPTIONS] <TARGET>\n       turnbuckle ping [OPTIONS] -- <COMMAND>..."
 )]
-pub(crate) struct Ping {
+pub(crate) struct PingCommand {
     #[command(flatten)]
-    target: TargetWord,
+    target: TargetArg,
     #[command(flatten)]
-    program: Program,
+    program: CommandArg,
 }
 
-impl Ping {
-    pub(crate) async fn run(self, context: &Context) -> Result {
-        let (target, words) = Words::split("ping", self.target.target, &self.program.command)?;
-        words.end()?;
-        let took = session::with(&target, context, async |client| {
-            let begun = Instant::now();
+impl PingCommand {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result {
+        let (target, args) =
+            PositionalArgs::split("ping", self.target.target, &self.program.command)?;
+        args.finish()?;
+        let took = connection::with_client(&target, context, async |client| {
+            let started_at = Instant::now();
             client.ping().await?;
-            Ok(begun.elapsed())
+            Ok(started_at.elapsed())
         });
         let took = took.await?;
         let milliseconds = took.as_secs_f64() * 1000.0;
-        match context.options.json {
-            true => context.json(&json!({ "milliseconds": milliseconds })),
-            false => context.print(&format!("answered in {milliseconds:.1} ms\n")),
+        if context.options.json {
+            context.print_json(&json!({ "milliseconds": milliseconds }))
+        } else {
+            context.print(&format!("response in {milliseconds:.1} ms\n"))
         }
     }
 }

@@ -3,55 +3,59 @@
 use serde_json::json;
 use turnbuckle_protocol::types::Prompt;
 
-use crate::arguments::{Program, TargetWord};
-use crate::context::Context;
-use crate::failure::Result;
-use crate::output::{plain, signature, wrap};
-use crate::session;
-use crate::target::Words;
+use crate::{
+    cli::{CommandArg, TargetArg},
+    connection,
+    context::CommandContext,
+    error::Result,
+    output::{sanitize, signature, wrap},
+    target::PositionalArgs,
+};
 
 /// List the prompts of a server
 #[derive(Debug, clap::Args)]
 #[command(
     override_usage = "turnbuckle prompts [OPTIONS] <TARGET>\n       turnbuckle prompts [OPTIONS] -- <COMMAND>..."
 )]
-pub(crate) struct Prompts {
+pub(crate) struct PromptsCommand {
     #[command(flatten)]
-    target: TargetWord,
+    target: TargetArg,
     #[command(flatten)]
-    program: Program,
+    program: CommandArg,
 }
 
-impl Prompts {
-    pub(crate) async fn run(self, context: &Context) -> Result {
-        let (target, words) = Words::split("prompts", self.target.target, &self.program.command)?;
-        words.end()?;
-        let prompts = session::with(&target, context, async |client| {
+impl PromptsCommand {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result {
+        let (target, args) =
+            PositionalArgs::split("prompts", self.target.target, &self.program.command)?;
+        args.finish()?;
+        let prompts = connection::with_client(&target, context, async |client| {
             Ok(client.prompts().all().await?)
         });
         let prompts = prompts.await?;
-        match context.options.json {
-            true => context.json(&json!({ "prompts": prompts })),
-            false => context.print_list("prompts", &list(&prompts, context.width())),
+        if context.options.json {
+            context.print_json(&json!({ "prompts": prompts }))
+        } else {
+            context.print_list("prompts", &list(&prompts, context.width()))
         }
     }
 }
 
-/// Returns prompts as signatures, each with what it is for.
+/// Returns prompts as signatures, each with its description.
 fn list(prompts: &[Prompt], width: usize) -> String {
     let mut text = String::new();
     for prompt in prompts {
-        text += &format!("{}\n", signature::of_prompt(prompt, width));
+        text += &format!("{}\n", signature::for_prompt(prompt, width));
         let description = prompt.description.as_deref().or(prompt.title.as_deref());
         if let Some(description) = description {
-            text += &wrap::indented(&plain::first_line(description), 4, width);
+            text += &wrap::indented(&sanitize::first_line(description), 4, width);
         }
         for argument in prompt.arguments.iter().flatten() {
             if let Some(description) = &argument.description {
                 let line = format!(
                     "{}: {}",
-                    plain::line(&argument.name),
-                    plain::first_line(description)
+                    sanitize::line(&argument.name),
+                    sanitize::first_line(description)
                 );
                 text += &wrap::indented(&line, 4, width);
             }
@@ -76,7 +80,7 @@ mod tests {
             .description("Reviews code")
             .arguments(vec![code, PromptArgument::new("tone")]);
 
-        insta::assert_snapshot!(style::without(&list(&[review, Prompt::new("greet")], 80)), @r"
+        insta::assert_snapshot!(style::strip(&list(&[review, Prompt::new("greet")], 80)), @r"
         review(code, tone?)
             Reviews code
             code: What to look at

@@ -3,33 +3,35 @@
 use serde_json::json;
 use turnbuckle_protocol::types::{Resource, ResourceTemplate};
 
-use crate::arguments::{Program, TargetWord};
-use crate::context::Context;
-use crate::failure::Result;
-use crate::output::table::Table;
-use crate::output::{content, plain};
-use crate::session;
-use crate::target::Words;
+use crate::{
+    cli::{CommandArg, TargetArg},
+    connection,
+    context::CommandContext,
+    error::Result,
+    output::{content, sanitize, table::TextTable},
+    target::PositionalArgs,
+};
 
-/// List the resources of a server, and the templates of their addresses
+/// List the resources and resource templates of a server
 #[derive(Debug, clap::Args)]
 #[command(
     override_usage = "turnbuckle resources [OPTIONS] <TARGET>\n       turnbuckle resources [OPTIONS] -- <COMMAND>..."
 )]
-pub(crate) struct Resources {
+pub(crate) struct ResourcesCommand {
     #[command(flatten)]
-    target: TargetWord,
+    target: TargetArg,
     #[command(flatten)]
-    program: Program,
+    program: CommandArg,
 }
 
-impl Resources {
-    pub(crate) async fn run(self, context: &Context) -> Result {
-        let (target, words) = Words::split("resources", self.target.target, &self.program.command)?;
-        words.end()?;
-        let lists = session::with(&target, context, async |client| {
+impl ResourcesCommand {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result {
+        let (target, args) =
+            PositionalArgs::split("resources", self.target.target, &self.program.command)?;
+        args.finish()?;
+        let lists = connection::with_client(&target, context, async |client| {
             let resources = client.resources().all().await?;
-            // Some servers know resources and no templates, and say so only when they are asked.
+            // Some servers have resources and return an error for templates.
             let templates = client.resource_templates().all().await;
             let templates = match templates {
                 Err(error) if error.rpc().is_some() => Vec::new(),
@@ -38,15 +40,16 @@ impl Resources {
             Ok((resources, templates))
         });
         let (resources, templates) = lists.await?;
-        match context.options.json {
-            true => context.json(&json!({
+        if context.options.json {
+            context.print_json(&json!({
                 "resources": resources,
                 "resourceTemplates": templates,
-            })),
-            false => context.print_list(
+            }))
+        } else {
+            context.print_list(
                 "resources",
                 &tables(&resources, &templates, context.width()),
-            ),
+            )
         }
     }
 }
@@ -55,32 +58,32 @@ impl Resources {
 fn tables(resources: &[Resource], templates: &[ResourceTemplate], width: usize) -> String {
     let mut parts = Vec::new();
     if !resources.is_empty() {
-        let mut table = Table::new(&["resource", "type", "size", "description"]);
+        let mut table = TextTable::new(&["resource", "type", "size", "description"]);
         for resource in resources {
-            let told = resource
+            let description = resource
                 .description
                 .as_deref()
                 .or(resource.title.as_deref());
             table.row([
-                plain::line(&resource.uri),
-                plain::line(resource.mime_type.as_deref().unwrap_or_default()),
-                resource.size.map(content::size).unwrap_or_default(),
-                plain::first_line(told.unwrap_or(&resource.name)),
+                sanitize::line(&resource.uri),
+                sanitize::line(resource.mime_type.as_deref().unwrap_or_default()),
+                resource.size.map(content::format_size).unwrap_or_default(),
+                sanitize::first_line(description.unwrap_or(&resource.name)),
             ]);
         }
         parts.push(table.render(width));
     }
     if !templates.is_empty() {
-        let mut table = Table::new(&["template", "type", "description"]);
+        let mut table = TextTable::new(&["template", "type", "description"]);
         for template in templates {
-            let told = template
+            let description = template
                 .description
                 .as_deref()
                 .or(template.title.as_deref());
             table.row([
-                plain::line(&template.uri_template),
-                plain::line(template.mime_type.as_deref().unwrap_or_default()),
-                plain::first_line(told.unwrap_or(&template.name)),
+                sanitize::line(&template.uri_template),
+                sanitize::line(template.mime_type.as_deref().unwrap_or_default()),
+                sanitize::first_line(description.unwrap_or(&template.name)),
             ]);
         }
         parts.push(table.render(width));
@@ -103,7 +106,7 @@ mod tests {
         ];
         let templates = [ResourceTemplate::new("note://{id}", "notes").description("Any note")];
 
-        insta::assert_snapshot!(style::without(&tables(&resources, &templates, 80)), @r"
+        insta::assert_snapshot!(style::strip(&tables(&resources, &templates, 80)), @r"
         resource        type        size    description
         note://1        text/plain  1.2 kB  first
         note://2\u{1b}                      The second note

@@ -1,137 +1,141 @@
 //! `turnbuckle serve`.
 
-mod authorization;
+mod auth;
+mod build_server;
 mod config;
-#[cfg(unix)]
-mod descriptors;
-#[cfg(not(unix))]
-#[path = "serve/no_descriptors.rs"]
-mod descriptors;
-#[cfg(feature = "tls")]
-mod guard;
-#[cfg(not(feature = "tls"))]
-#[path = "serve/no_guard.rs"]
-mod guard;
 mod http;
 mod log;
-mod offer;
-mod place;
-mod quota;
-mod settings;
-mod signals;
-#[cfg(not(unix))]
-#[path = "serve/no_socket.rs"]
-mod socket;
+mod startup_message;
 #[cfg(unix)]
-mod socket;
-mod tokens;
-mod welcome;
+mod unix_socket;
 
-use std::path::PathBuf;
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
-use turnbuckle_server::middleware::Timing;
-use turnbuckle_server::stdio::Stdio;
+use config::{ListenAddress, QuotaOption, ServeConfig, ServeSettings};
+use turnbuckle_server::{middleware::Timing, stdio::Stdio};
 
-use crate::context::Context;
-use crate::failure::Result;
-use crate::memory;
-use config::Config;
-use place::Place;
-use quota::Quota;
-use settings::Settings;
-use signals::Signals;
+use super::context;
+use crate::{context::CommandContext, error::Result, signals::ShutdownSignals};
 
-/// Run the context server: memory for agents, and search in repositories
+/// Run the context server: agent memory and code search
 ///
-/// Listens on http://127.0.0.1:8321/mcp unless told otherwise, and says how agents are told of it. What is remembered
-/// stays on this machine, a file for each project. The address is printed to stdout, everything else to stderr: warnings,
-/// and with --verbose every request.
+/// Listens on http://127.0.0.1:8321/mcp by default, and prints how to configure agents. Data stays on this machine,
+/// one file per project. The address is printed to stdout, everything else to stderr: warnings, and every request
+/// with --verbose.
 ///
-/// Settings may also stand in a file, turnbuckle/serve.toml in the folder for configurations or the one that --config
-/// names: listen, data, half-life, roots, quota, deadline, index-deadline, http-sse, a table `[embeddings]` with url,
+/// Settings can also be in a file: turnbuckle/serve.toml in the configuration directory, or the file of --config.
+/// Keys: listen, data, half-life, roots, quota, deadline, index-deadline, http-sse, a table `[embeddings]` with url,
 /// model and api-key-env, a table `[authorization]` with issuer, audience, require-scopes and token-file, and a table
-/// `[limits]` with max-connections, max-sessions and max-sessions-per-caller. What the command line says counts more.
+/// `[limits]` with max-connections, max-sessions and max-sessions-per-caller. Options on the command line take
+/// precedence.
 ///
-/// Everybody on this machine may ask, and all of them share one memory, unless --auth-issuer or --token-file says who may.
-/// Then each caller has a memory of its own.
+/// By default, every user of this machine can connect, and all share the same data. With --auth-issuer or
+/// --token-file, callers have to authenticate, and each has separate data.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Serve {
-    /// Serve one client on stdin and stdout, and end with it
+pub(crate) struct ServeCommand {
+    /// Serve one client on stdin and stdout
     #[arg(long, conflicts_with = "listen")]
     stdio: bool,
 
-    /// Where to listen: ADDRESS:PORT (port 0 is any free one), or unix:PATH for lines on a socket
-    #[arg(long, value_name = "ADDR|unix:PATH", value_parser = place::read)]
-    listen: Option<Place>,
+    /// Listen on ADDRESS:PORT (0: any free port) or unix:PATH
+    #[arg(long, value_name = "ADDR|unix:PATH", value_parser = config::parse_listen_address)]
+    listen: Option<ListenAddress>,
 
-    /// Keep everything below this folder
+    /// Store all data in this directory
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
 
-    /// Accept only projects below this folder; can be given again
+    /// Allow only projects below this directory; repeatable
     #[arg(long = "root", value_name = "DIR")]
     roots: Vec<PathBuf>,
 
-    /// Let each caller keep at most this much: 500MB, 4GB or none
+    /// Maximum data per caller: 500MB, 4GB or none
     ///
-    /// Without it each caller keeps at most 4 GiB where --auth-issuer or --token-file tells them apart, and there is no limit
-    /// for one person.
-    #[arg(long, value_name = "SIZE", value_parser = quota::read)]
-    quota: Option<Quota>,
+    /// The default is 4 GiB per caller with --auth-issuer or --token-file, and no limit otherwise.
+    #[arg(long, value_name = "SIZE", value_parser = config::parse_quota)]
+    quota: Option<QuotaOption>,
 
-    /// Stop a search after this long, 30s by default
-    #[arg(long, value_name = "DURATION", value_parser = crate::arguments::duration)]
+    /// Stop a search after this time [default: 30s]
+    #[arg(long, value_name = "DURATION", value_parser = crate::cli::parse_duration)]
     deadline: Option<Duration>,
 
-    /// Stop indexing after this long, 30m by default
-    #[arg(long, value_name = "DURATION", value_parser = crate::arguments::duration)]
+    /// Stop indexing after this time [default: 30m]
+    #[arg(long, value_name = "DURATION", value_parser = crate::cli::parse_duration)]
     index_deadline: Option<Duration>,
 
-    /// Also answer to this name or address of the machine
+    /// Accept requests for this host name or address; repeatable
     #[arg(long = "allow-host", value_name = "HOST")]
     hosts: Vec<String>,
 
-    /// Also serve clients of 2024-11-05, by HTTP+SSE at /sse and /mcp/sse
+    /// Also serve HTTP+SSE (2024-11-05) at /sse and /mcp/sse
     #[arg(long, conflicts_with = "stdio")]
     http_sse: bool,
 
     #[command(flatten)]
-    authorization: authorization::Flags,
+    authorization: auth::AuthFlags,
 
-    /// Listen beyond this machine, where everybody who reaches the port reads and writes all memory
+    /// Allow other machines to read and write all data
     #[arg(long)]
     dangerously_allow_unauthenticated: bool,
 }
 
-impl Serve {
-    pub(crate) async fn run(self, context: &Context) -> Result {
-        log::begin(context);
+impl ServeCommand {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result {
+        log::init(context);
         let is_stdio = self.stdio;
-        let settings = Settings::gather(self, context)?;
-        let mut server = offer::server(&settings, context)?;
+        let settings = ServeSettings::resolve(self, context)?;
+        let mut server = build_server::build(&settings, context)?;
         if context.options.verbose {
             server = server.layer(Timing::events());
         }
         if is_stdio {
             return Ok(Stdio::new(server).serve().await?);
         }
-        descriptors::raise();
-        // Before anybody is told where we are, so that whoever is may end us at once.
-        let signals = Signals::watch()?;
-        match &settings.place {
-            Place::Tcp(address) => http::serve(server, *address, signals, &settings, context).await,
-            Place::Unix(path) => socket::serve(server, path, signals, &settings, context).await,
+        http::raise_open_file_limit();
+        // Before the address is printed, so that a signal right after it is handled.
+        let signals = ShutdownSignals::new()?;
+        match &settings.address {
+            ListenAddress::Tcp(address) => {
+                http::serve(server, *address, signals, &settings, context).await
+            }
+            ListenAddress::Unix(path) => {
+                unix_socket::serve(server, path, signals, &settings, context).await
+            }
         }
     }
 }
 
-/// Returns the folder that everything is kept in: the one that was named, or that of the settings, or the usual one.
-pub(super) fn data_folder(named: Option<PathBuf>, context: &Context) -> Result<PathBuf> {
+/// Returns the data directory: the named one, that of the settings, or the default one.
+pub(super) fn data_folder(named: Option<PathBuf>, context: &CommandContext) -> Result<PathBuf> {
     let environment = &context.environment;
     let named = match named {
         Some(folder) => Some(environment.cwd.join(folder)),
-        None => Config::find(context.options.config.as_deref(), environment)?.data,
+        None => ServeConfig::find(context.options.config.as_deref(), environment)?.data,
     };
-    memory::folder(named, environment)
+    context::data_dir(named, environment)
+}
+
+/// Stub for systems without Unix sockets.
+#[cfg(not(unix))]
+mod unix_socket {
+    use std::path::Path;
+
+    use turnbuckle_server::Server;
+
+    use super::config::ServeSettings;
+    use crate::{
+        context::CommandContext,
+        error::{CliError, Result},
+        signals::ShutdownSignals,
+    };
+
+    pub(super) async fn serve(
+        _server: Server,
+        _path: &Path,
+        _signals: ShutdownSignals,
+        _settings: &ServeSettings,
+        _context: &CommandContext,
+    ) -> Result {
+        Err(CliError::failed("this system has no Unix sockets").hint("--listen 127.0.0.1:8321"))
+    }
 }

@@ -2,106 +2,119 @@
 
 use serde_json::{Value, json};
 
-use crate::context::Context;
-use crate::environment::Environment;
-use crate::failure::{Result, warning};
-use crate::output::plain;
-use crate::output::table::Table;
-use crate::servers::{self, Entry, Found, Scope, Server};
-use crate::trust;
+use crate::{
+    context::CommandContext,
+    environment::Environment,
+    error::{Result, warning},
+    output::{sanitize, table::TextTable},
+    target::{
+        config_files::{self, ConfigScope, ConfiguredServer, ConfiguredServers, ServerEntry},
+        trust,
+    },
+};
 
-/// List the servers of the configurations on this machine
+/// List configured servers
 ///
-/// Looks into .mcp.json, the configurations of Claude Code, Claude Desktop, VS Code, Cursor, Codex and
-/// Gemini, of this project and of the user. Of servers with the same name, the user's own is used, then the
-/// one of the nearest folder of the project; NAME@SOURCE means another one. A server of a project that is not
-/// approved is asked for before its first use. Values of variables and headers are never shown.
+/// Reads .mcp.json and the configuration files of Claude Code, Claude Desktop, VS Code, Cursor, Codex and Gemini, of
+/// this project and of the user. Of servers with the same name, the user's own is used, then the one of the nearest
+/// project directory; NAME@SOURCE selects another one. You are asked before a server of a project is first used.
+/// Values of variables and headers are never shown.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Servers {}
+pub(crate) struct ServersCommand {}
 
-impl Servers {
-    pub(crate) fn run(&self, context: &Context) -> Result {
-        let found = servers::find(&context.environment, context.options.config.as_deref());
+impl ServersCommand {
+    pub(crate) fn run(&self, context: &CommandContext) -> Result {
+        let found =
+            config_files::find_servers(&context.environment, context.options.config.as_deref());
         for message in &found.warnings {
-            context.voice.say(&warning(message));
+            context.ui.print(&warning(message));
         }
         if context.options.json {
-            return context.json(&document(&found, &context.environment));
+            return context.print_json(&document(&found, &context.environment));
         }
         if found.servers.is_empty() {
-            context.voice.say("no servers are configured\n");
+            context.ui.print("no servers are configured\n");
             return Ok(());
         }
         context.print(&table(&found, &context.environment))
     }
 }
 
-fn table(found: &Found, environment: &Environment) -> String {
-    let mut table = Table::new(&["name", "transport", "state", "file", "reached by"]);
+fn table(found: &ConfiguredServers, environment: &Environment) -> String {
+    let mut table = TextTable::new(&["name", "transport", "state", "file", "connection"]);
     for server in &found.servers {
-        let name = match found.is_hidden(server) {
-            true => format!("{}@{}", server.name, server.source.id()),
-            false => server.name.clone(),
+        let name = if found.is_shadowed(server) {
+            format!("{}@{}", server.name, server.source.id())
+        } else {
+            server.name.clone()
         };
         table.row([
-            plain::line(&name),
+            sanitize::line(&name),
             server.entry.transport().to_owned(),
             state(server, found, environment).to_owned(),
-            plain::line(&short(server, environment)),
-            plain::line(&reach(&server.entry)),
+            sanitize::line(&short_path(server, environment)),
+            sanitize::line(&connection_text(&server.entry)),
         ]);
     }
     table.render(environment.terminal.width)
 }
 
-/// Returns whether the server is the one that its name means, and whether it can be used without asking.
-fn state(server: &Server, found: &Found, environment: &Environment) -> &'static str {
-    match (found.is_hidden(server), server.scope) {
+/// Returns whether the server is used for its name, and whether it is approved.
+fn state(
+    server: &ConfiguredServer,
+    found: &ConfiguredServers,
+    environment: &Environment,
+) -> &'static str {
+    match (found.is_shadowed(server), server.scope) {
         (true, _) => "shadowed",
-        (false, Scope::User) => "yours",
-        (false, Scope::Project) if is_approved(server, environment) => "approved",
-        (false, Scope::Project) => "not approved",
+        (false, ConfigScope::User) => "yours",
+        (false, ConfigScope::Project) if is_approved(server, environment) => "approved",
+        (false, ConfigScope::Project) => "not approved",
     }
 }
 
-fn is_approved(server: &Server, environment: &Environment) -> bool {
-    is_approved_as(server, environment, || {
-        // What cannot be resolved cannot be used either.
+fn is_approved(server: &ConfiguredServer, environment: &Environment) -> bool {
+    is_approved_with(server, environment, || {
+        // A server that cannot be resolved cannot be used either.
         server.resolve(environment).ok()
     })
 }
 
-/// Resolves a definition only if the user agreed to it as it is written: the paths in it can lead to other machines.
-fn is_approved_as(
-    server: &Server,
+/// Resolves a definition only if it was approved as written, because its paths can be on other machines.
+fn is_approved_with(
+    server: &ConfiguredServer,
     environment: &Environment,
-    resolve: impl FnOnce() -> Option<Entry>,
+    resolve: impl FnOnce() -> Option<ServerEntry>,
 ) -> bool {
-    if !trust::is_known(server, environment) {
+    if !trust::is_definition_trusted(server, environment) {
         return false;
     }
     resolve().is_some_and(|resolved| trust::is_approved(server, &resolved, environment))
 }
 
-fn document(found: &Found, environment: &Environment) -> Value {
+fn document(found: &ConfiguredServers, environment: &Environment) -> Value {
     let servers = found.servers.iter();
     let servers: Vec<_> = servers
-        .map(|server| of_server(server, found, environment))
+        .map(|server| server_json(server, found, environment))
         .collect();
     json!({ "servers": servers })
 }
 
-fn of_server(server: &Server, found: &Found, environment: &Environment) -> Value {
+fn server_json(
+    server: &ConfiguredServer,
+    found: &ConfiguredServers,
+    environment: &Environment,
+) -> Value {
     let mut value = json!({
         "name": server.name,
         "source": server.source.id(),
         "file": server.file,
         "scope": match server.scope {
-            Scope::User => "user",
-            Scope::Project => "project",
+            ConfigScope::User => "user",
+            ConfigScope::Project => "project",
         },
-        "hidden": found.is_hidden(server),
-        "approved": server.scope == Scope::User || is_approved(server, environment),
+        "hidden": found.is_shadowed(server),
+        "approved": server.scope == ConfigScope::User || is_approved(server, environment),
         "transport": server.entry.transport(),
     });
     let names = |pairs: &[(String, _)]| -> Value {
@@ -112,34 +125,34 @@ fn of_server(server: &Server, found: &Found, environment: &Environment) -> Value
             .into()
     };
     match &server.entry {
-        Entry::Start(start) => {
-            value["command"] = start.program.clone().into();
-            value["args"] = start.arguments.clone().into();
-            value["env"] = names(&start.env);
+        ServerEntry::Command(command) => {
+            value["command"] = command.program.clone().into();
+            value["args"] = command.arguments.clone().into();
+            value["env"] = names(&command.env);
         }
-        Entry::Remote(remote) => {
-            value["url"] = plain::without_query(&remote.url).into();
-            value["headers"] = names(&remote.headers);
+        ServerEntry::Http(http_entry) => {
+            value["url"] = sanitize::redact_query(&http_entry.url).into();
+            value["headers"] = names(&http_entry.headers);
         }
     }
     value
 }
 
-fn reach(entry: &Entry) -> String {
+fn connection_text(entry: &ServerEntry) -> String {
     match entry {
-        Entry::Start(start) => {
-            let words = std::iter::once(&start.program).chain(&start.arguments);
+        ServerEntry::Command(command) => {
+            let words = std::iter::once(&command.program).chain(&command.arguments);
             words
-                .map(|word| trust::quoted(word))
+                .map(|word| trust::shell_quote(word))
                 .collect::<Vec<_>>()
                 .join(" ")
         }
-        Entry::Remote(remote) => plain::without_query(&remote.url),
+        ServerEntry::Http(http_entry) => sanitize::redact_query(&http_entry.url),
     }
 }
 
-/// Returns the file as one would write it from here.
-fn short(server: &Server, environment: &Environment) -> String {
+/// Returns the path of the file relative to the current directory or the home directory.
+fn short_path(server: &ConfiguredServer, environment: &Environment) -> String {
     if let Ok(below) = server.file.strip_prefix(&environment.cwd) {
         return below.display().to_string();
     }

@@ -4,39 +4,40 @@ use serde_json::json;
 use turnbuckle_client::Client;
 use turnbuckle_protocol::types::skills::{SkillEntry, SkillResources};
 
-use crate::arguments::{Program, TargetWord};
-use crate::context::Context;
-use crate::failure::{Failure, Result};
-use crate::output::table::Table;
-use crate::output::{content, plain};
-use crate::session;
-use crate::target::{Target, Words};
+use crate::{
+    cli::{CommandArg, TargetArg},
+    connection,
+    context::CommandContext,
+    error::{CliError, Result},
+    output::{content, sanitize, table::TextTable},
+    target::{CliTarget, PositionalArgs},
+};
 
-/// List the skills of a server, or show the instructions of one
+/// List the skills of a server, or show one
 #[derive(Debug, clap::Args)]
 #[command(
     override_usage = "turnbuckle skills [OPTIONS] <TARGET> [NAME]\n       turnbuckle skills [OPTIONS] [NAME] -- <COMMAND>..."
 )]
-pub(crate) struct Skills {
+pub(crate) struct SkillsCommand {
     #[command(flatten)]
-    target: TargetWord,
+    target: TargetArg,
     /// Show the instructions of this skill
     name: Option<String>,
     #[command(flatten)]
-    program: Program,
+    program: CommandArg,
 }
 
-impl Skills {
-    pub(crate) async fn run(self, context: &Context) -> Result {
-        let words = self.target.target.into_iter().chain(self.name);
-        let (target, mut words) = Words::split("skills", words, &self.program.command)?;
-        let name = words.optional();
-        words.end()?;
-        session::with(&target, context, async |client| {
+impl SkillsCommand {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result {
+        let args = self.target.target.into_iter().chain(self.name);
+        let (target, mut args) = PositionalArgs::split("skills", args, &self.program.command)?;
+        let name = args.optional();
+        args.finish()?;
+        connection::with_client(&target, context, async |client| {
             let skills = client.skills().all().await?;
             match &name {
                 Some(name) => show(client, find(&skills, name, &target)?, context).await,
-                None if context.options.json => context.json(&json!({ "skills": skills })),
+                None if context.options.json => context.print_json(&json!({ "skills": skills })),
                 None => context.print(&table(&skills, context.width())),
             }
         })
@@ -44,31 +45,32 @@ impl Skills {
     }
 }
 
-/// Shows the instructions of a skill, which are checked against what was listed.
-async fn show(client: &Client, entry: &SkillEntry, context: &Context) -> Result {
+/// Shows the instructions of a skill, after checking them against the listed digest.
+async fn show(client: &Client, entry: &SkillEntry, context: &CommandContext) -> Result {
     if context.options.json {
-        return context.json(entry);
+        return context.print_json(entry);
     }
     let skill = client.read_skill(entry).await?;
-    match context.environment.terminal.reads {
-        true => context.print(&plain::block(skill.text())),
-        false => context.bytes(skill.text().as_bytes()),
+    if context.environment.terminal.stdout_is_terminal {
+        context.print(&sanitize::block(skill.text()))
+    } else {
+        context.write_bytes(skill.text().as_bytes())
     }
 }
 
-fn find<'a>(skills: &'a [SkillEntry], name: &str, target: &Target) -> Result<&'a SkillEntry> {
-    let mut known = skills.iter();
-    let skill = known.find(|skill| skill.name() == Some(name) || skill.uri == name);
+fn find<'a>(skills: &'a [SkillEntry], name: &str, target: &CliTarget) -> Result<&'a SkillEntry> {
+    let mut entries = skills.iter();
+    let skill = entries.find(|skill| skill.name() == Some(name) || skill.uri == name);
     skill.ok_or_else(|| {
         let command = target.command_line("skills", "");
-        Failure::refused(format!("there is no skill `{name}`"))
-            .hint(format!("list those that there are with `{command}`"))
+        CliError::rejected(format!("unknown skill `{name}`"))
+            .hint(format!("list the skills with `{command}`"))
     })
 }
 
 /// Returns skills as a table.
 fn table(skills: &[SkillEntry], width: usize) -> String {
-    let mut table = Table::new(&["skill", "files", "size", "description"]);
+    let mut table = TextTable::new(&["skill", "files", "size", "description"]);
     for skill in skills {
         let (files, size) = match &skill.resources {
             SkillResources::Files(files) => {
@@ -76,15 +78,15 @@ fn table(skills: &[SkillEntry], width: usize) -> String {
                     .iter()
                     .map(|file| file.size)
                     .fold(0, u64::saturating_add);
-                (files.len().to_string(), content::size(size))
+                (files.len().to_string(), content::format_size(size))
             }
             _ => ("dynamic".to_owned(), String::new()),
         };
         table.row([
-            plain::line(skill.name().unwrap_or(&skill.uri)),
+            sanitize::line(skill.name().unwrap_or(&skill.uri)),
             files,
             size,
-            plain::first_line(skill.description().unwrap_or_default()),
+            sanitize::first_line(skill.description().unwrap_or_default()),
         ]);
     }
     table.render(width)
@@ -119,7 +121,7 @@ mod tests {
             ),
         ];
 
-        insta::assert_snapshot!(style::without(&table(&skills, 80)), @r"
+        insta::assert_snapshot!(style::strip(&table(&skills, 80)), @r"
         skill               files    size    description
         release             1        1.5 kB  How to release
         skill://x/SKILL.md  dynamic

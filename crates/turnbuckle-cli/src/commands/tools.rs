@@ -3,90 +3,98 @@
 use serde_json::json;
 use turnbuckle_protocol::types::{Tool, ToolAnnotations};
 
-use crate::arguments::{Program, TargetWord};
-use crate::context::Context;
-use crate::failure::{Failure, Result};
-use crate::known_tools::KnownTools;
-use crate::output::signature::{self, Kinds};
-use crate::output::table::Table;
-use crate::output::{plain, style, wrap};
-use crate::session;
-use crate::target::{Target, Words};
+use crate::{
+    cli::{CommandArg, TargetArg},
+    connection,
+    context::CommandContext,
+    error::{CliError, Result},
+    output::{
+        sanitize,
+        signature::{self, TypeText},
+        style,
+        table::TextTable,
+        wrap,
+    },
+    target::{CliTarget, PositionalArgs},
+    tool_pins::ToolPins,
+};
 
 /// List the tools of a server, or show one in full
 ///
-/// Each tool is shown as a function: what it takes, and what it gives back.
+/// Each tool is shown as a function with its arguments and result.
 ///
-/// Tools that have changed since they were first seen are named on stderr, once; --yes agrees to them as they are.
+/// Tools that have changed since they were first seen are reported once on stderr; --yes approves them.
 #[derive(Debug, clap::Args)]
 #[command(
     override_usage = "turnbuckle tools [OPTIONS] <TARGET> [NAME]\n       turnbuckle tools [OPTIONS] [NAME] -- <COMMAND>..."
 )]
-pub(crate) struct Tools {
+pub(crate) struct ToolsCommand {
     #[command(flatten)]
-    target: TargetWord,
+    target: TargetArg,
     /// Show this tool in full
     name: Option<String>,
     #[command(flatten)]
-    program: Program,
+    program: CommandArg,
 }
 
-impl Tools {
-    pub(crate) async fn run(self, context: &Context) -> Result {
-        let words = self.target.target.into_iter().chain(self.name);
-        let (target, mut words) = Words::split("tools", words, &self.program.command)?;
-        let name = words.optional();
-        words.end()?;
-        let tools = session::with(&target, context, async |client| {
+impl ToolsCommand {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result {
+        let args = self.target.target.into_iter().chain(self.name);
+        let (target, mut args) = PositionalArgs::split("tools", args, &self.program.command)?;
+        let name = args.optional();
+        args.finish()?;
+        let tools = connection::with_client(&target, context, async |client| {
             Ok(client.tools().all().await?)
         });
         let tools = tools.await?;
-        KnownTools::of(&target, context).look_at(&tools);
+        ToolPins::new(&target, context).report_changes(&tools);
         let Some(name) = name else {
-            return match context.options.json {
-                true => context.json(&json!({ "tools": tools })),
-                false => context.print_list("tools", &list(&tools, context.width())),
+            return if context.options.json {
+                context.print_json(&json!({ "tools": tools }))
+            } else {
+                context.print_list("tools", &list(&tools, context.width()))
             };
         };
         let tool = find(&tools, &name, &target)?;
-        match context.options.json {
-            true => context.json(tool),
-            false => context.print(&full(tool, context.width())),
+        if context.options.json {
+            context.print_json(tool)
+        } else {
+            context.print(&full(tool, context.width()))
         }
     }
 }
 
-/// Finds a tool by name; who asks for another one learns where the names are.
-fn find<'a>(tools: &'a [Tool], name: &str, target: &Target) -> Result<&'a Tool> {
+/// Finds a tool by name; the error has the command that lists the tools.
+fn find<'a>(tools: &'a [Tool], name: &str, target: &CliTarget) -> Result<&'a Tool> {
     let tool = tools.iter().find(|tool| tool.name == name);
     tool.ok_or_else(|| missing(name, target))
 }
 
-/// There is no such tool.
-pub(super) fn missing(name: &str, target: &Target) -> Failure {
+/// Returns the error for an unknown tool.
+pub(super) fn missing(name: &str, target: &CliTarget) -> CliError {
     let command = target.command_line("tools", "");
-    Failure::refused(format!("there is no tool `{name}`"))
-        .hint(format!("list those that there are with `{command}`"))
+    CliError::rejected(format!("unknown tool `{name}`"))
+        .hint(format!("list the tools with `{command}`"))
 }
 
 /// Returns tools as signatures, each with the first line of its description.
 fn list(tools: &[Tool], width: usize) -> String {
     let mut text = String::new();
     for tool in tools {
-        text += &format!("{}{}\n", signature::of_tool(tool, width), hints(tool));
+        text += &format!("{}{}\n", signature::for_tool(tool, width), hints(tool));
         let description = tool.description.as_deref().or(tool.title.as_deref());
         if let Some(description) = description {
-            text += &wrap::indented(&plain::first_line(description), 4, width);
+            text += &wrap::indented(&sanitize::first_line(description), 4, width);
         }
     }
     text
 }
 
-/// Returns everything about a tool.
+/// Returns the full description of a tool.
 pub(super) fn full(tool: &Tool, width: usize) -> String {
-    let mut text = format!("{}{}\n", signature::of_tool(tool, width), hints(tool));
-    let title = tool.title.as_ref().map(|title| plain::line(title));
-    let description = tool.description.as_ref().map(|text| plain::block(text));
+    let mut text = format!("{}{}\n", signature::for_tool(tool, width), hints(tool));
+    let title = tool.title.as_ref().map(|title| sanitize::line(title));
+    let description = tool.description.as_ref().map(|text| sanitize::block(text));
     for paragraph in [title, description].into_iter().flatten() {
         text += &format!("\n{}", wrap::indented(paragraph.trim(), 0, width));
     }
@@ -94,24 +102,24 @@ pub(super) fn full(tool: &Tool, width: usize) -> String {
 }
 
 fn arguments(tool: &Tool, width: usize) -> String {
-    let kinds = Kinds::of(&tool.input_schema);
-    let mut table = Table::new(&["argument", "type", "description"]);
+    let types = TypeText::new(&tool.input_schema);
+    let mut table = TextTable::new(&["argument", "type", "description"]);
     let mut parameters = signature::parameters(&tool.input_schema).peekable();
     if parameters.peek().is_none() {
         return String::new();
     }
     for parameter in parameters {
-        let mark = if parameter.required { "" } else { "?" };
+        let suffix = if parameter.required { "" } else { "?" };
         table.row([
-            format!("{}{mark}", plain::line(parameter.name)),
-            kinds.of_value(parameter.schema) + &parameter.default(),
-            plain::block(parameter.description()),
+            format!("{}{suffix}", sanitize::line(parameter.name)),
+            types.value(parameter.schema) + &parameter.default(),
+            sanitize::block(parameter.description()),
         ]);
     }
     format!("\n{}", table.render(width))
 }
 
-/// Returns what a tool says about itself, which nobody has checked.
+/// Returns the annotations of a tool, which are not verified.
 fn hints(tool: &Tool) -> String {
     let Some(annotations) = &tool.annotations else {
         return String::new();
@@ -129,11 +137,12 @@ fn hints(tool: &Tool) -> String {
         (idempotent_hint, "idempotent"),
         (open_world_hint, "open world"),
     ];
-    let said = hints.iter().filter(|(hint, _)| **hint == Some(true));
-    let said: Vec<_> = said.map(|(_, word)| *word).collect();
-    match said.is_empty() {
-        true => String::new(),
-        false => style::paint(style::DIM, &format!("  [{}]", said.join(", "))),
+    let names = hints.iter().filter(|(hint, _)| **hint == Some(true));
+    let names: Vec<_> = names.map(|(_, word)| *word).collect();
+    if names.is_empty() {
+        String::new()
+    } else {
+        style::styled(style::DIM, &format!("  [{}]", names.join(", ")))
     }
 }
 
@@ -164,7 +173,7 @@ mod tests {
 
     #[test]
     fn a_list_shows_signatures() {
-        insta::assert_snapshot!(style::without(&list(&tools(), 80)), @r"
+        insta::assert_snapshot!(style::strip(&list(&tools(), 80)), @r"
         forecast(city: string, days?: integer 1..7 = 3)  [read-only, open world]
             Says what the weather will be like.
         reset()
@@ -173,7 +182,7 @@ mod tests {
 
     #[test]
     fn one_tool_is_shown_in_full() {
-        insta::assert_snapshot!(style::without(&full(&tools()[0], 80)), @r#"
+        insta::assert_snapshot!(style::strip(&full(&tools()[0], 80)), @r#"
         forecast(city: string, days?: integer 1..7 = 3)  [read-only, open world]
 
         Weather forecast

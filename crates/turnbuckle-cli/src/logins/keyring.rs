@@ -1,24 +1,26 @@
-//! The keyring of the system, which has the key to sealed logins.
+//! The system keyring, which stores the key of sealed logins.
 //!
-//! On Linux and its like that is whoever offers the Secret Service, on macOS the Keychain, on Windows the Credential Manager.
+//! Linux and similar systems use the Secret Service, macOS the Keychain, Windows the Credential Manager.
 
 use std::sync::Arc;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use keyring_core::{CredentialStore, Entry, Error};
-use turnbuckle_auth::client::{Keyring, SealingKey};
-use turnbuckle_auth::{Failure, Step};
+use turnbuckle_auth::{
+    AuthorizationError, AuthorizationStep,
+    client::{EncryptionKey, Keyring},
+};
 
-/// The key has an entry of this name, for this user of it.
+/// The service and user of the keyring entry.
 const ENTRY: (&str, &str) = ("turnbuckle", "logins");
 
-/// The keyring of the system, which is not spoken to before it is needed.
+/// The system keyring. It is opened when it is first needed.
 pub(super) struct SystemKeyring {
     open: Box<dyn Fn() -> keyring_core::Result<Arc<CredentialStore>> + Send + Sync>,
 }
 
 impl SystemKeyring {
-    /// Takes the keyring that this system has.
+    /// Uses the keyring of this system.
     pub(super) fn new() -> Self {
         let open = Box::new(open);
         Self { open }
@@ -31,50 +33,51 @@ impl SystemKeyring {
 }
 
 impl Keyring for SystemKeyring {
-    fn find(&self) -> Result<Option<SealingKey>, Failure> {
+    fn load_key(&self) -> Result<Option<EncryptionKey>, AuthorizationError> {
         match self.entry().and_then(|entry| entry.get_password()) {
-            Ok(text) => read(&text).map(Some),
+            Ok(text) => parse_key(&text).map(Some),
             Err(Error::NoEntry) => Ok(None),
-            Err(error) => Err(failure(&error)),
+            Err(error) => Err(keyring_failure(&error)),
         }
     }
 
-    fn keep(&self, key: &SealingKey) -> Result<(), Failure> {
-        // As text: not every keyring is at ease with other bytes.
+    fn store_key(&self, key: &EncryptionKey) -> Result<(), AuthorizationError> {
+        // As text, because some keyrings do not support other bytes.
         let text = STANDARD.encode(key.expose());
-        let kept = self.entry().and_then(|entry| entry.set_password(&text));
-        kept.map_err(|error| failure(&error))
+        let stored = self.entry().and_then(|entry| entry.set_password(&text));
+        stored.map_err(|error| keyring_failure(&error))
     }
 }
 
-fn read(text: &str) -> Result<SealingKey, Failure> {
+fn parse_key(text: &str) -> Result<EncryptionKey, AuthorizationError> {
     let bytes = STANDARD.decode(text.trim()).unwrap_or_default();
-    let bytes = <[u8; SealingKey::LENGTH]>::try_from(bytes);
-    bytes.map(SealingKey::new).map_err(|_| {
+    let bytes = <[u8; EncryptionKey::LENGTH]>::try_from(bytes);
+    bytes.map(EncryptionKey::new).map_err(|_| {
         let (service, user) = ENTRY;
-        let reason = format!("the entry `{user}` of `{service}` in the keyring is no key");
-        Failure::new(Step::Store, reason).cure("nothing was changed; restore what stood there")
+        let reason = format!("the keyring entry `{user}` of `{service}` is not a key");
+        AuthorizationError::new(AuthorizationStep::Store, reason)
+            .with_hint("nothing was changed; restore the previous entry")
     })
 }
 
-fn failure(error: &Error) -> Failure {
-    let (why, cure) = match error {
-        Error::NoStorageAccess(why) => (why.to_string(), LOCKED),
-        Error::PlatformFailure(why) => (why.to_string(), NOBODY_ANSWERS),
-        error => (error.to_string(), NOBODY_ANSWERS),
+fn keyring_failure(error: &Error) -> AuthorizationError {
+    let (why, hint) = match error {
+        Error::NoStorageAccess(why) => (why.to_string(), LOCKED_HINT),
+        Error::PlatformFailure(why) => (why.to_string(), NO_KEYRING_HINT),
+        error => (error.to_string(), NO_KEYRING_HINT),
     };
-    let reason = format!("the keyring of the system cannot be used: {why}");
-    Failure::new(Step::Store, reason).cure(cure)
+    let reason = format!("cannot use the system keyring: {why}");
+    AuthorizationError::new(AuthorizationStep::Store, reason).with_hint(hint)
 }
 
-const LOCKED: &str = "nothing was changed; unlock the keyring, and try again";
+const LOCKED_HINT: &str = "nothing was changed; unlock the keyring and try again";
 
 #[cfg(all(unix, not(target_os = "macos")))]
-const NOBODY_ANSWERS: &str = "nothing was changed; run this in a session with a keyring, as GNOME Keyring, KWallet and KeePassXC are";
+const NO_KEYRING_HINT: &str = "nothing was changed; run this in a session with a keyring, such as GNOME Keyring, KWallet or KeePassXC";
 
 #[cfg(not(all(unix, not(target_os = "macos"))))]
-const NOBODY_ANSWERS: &str =
-    "nothing was changed; run this in a session of the user whose keyring it is";
+const NO_KEYRING_HINT: &str =
+    "nothing was changed; run this in a session of the user who owns the keyring";
 
 #[cfg(all(unix, not(target_os = "macos")))]
 fn open() -> keyring_core::Result<Arc<CredentialStore>> {

@@ -1,167 +1,194 @@
-//! `turnbuckle login`, step by step: what the server wants, who gives it, and whether it then does.
+//! The steps of `turnbuckle login`: probe the server, get a token, and verify that the server accepts it.
 
-use std::sync::Arc;
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
-use turnbuckle_auth::client::discovery::{self, Found};
-use turnbuckle_auth::client::{FileForm, Grant, OAuth};
-use turnbuckle_auth::{self as auth, Challenge, Scopes, Step};
-use turnbuckle_client::{ConnectError, TransportError};
+use turnbuckle_auth::{
+    self as auth, AuthorizationStep, Challenge, Scopes,
+    client::{
+        FileEncryption, GrantType, OAuth,
+        discovery::{self, DiscoveryMethod},
+    },
+    fetch::{Fetch, FetchError, FetchMethod, FetchRequest, FetchResponse},
+};
+use turnbuckle_client::{ConnectError, TransportError, http::HttpFetcher};
+use turnbuckle_protocol::authenticator::BoxFuture;
 
-use super::fetch_once::FetchOnce;
-use super::person::Person;
-use super::{account, fetcher, find_store, oauth};
-use crate::account::Account;
-use crate::commands::Wish;
-use crate::context::Context;
-use crate::failure::{Failure, Result};
-use crate::place;
-use crate::servers::Remote;
-use crate::session;
-use crate::target::Target;
+use super::{
+    interactive::InteractiveUser,
+    stored_login::{fetcher, oauth, open_store, summarize},
+};
+use crate::{
+    commands::LoginOptions,
+    connection,
+    context::CommandContext,
+    error::{CliError, Result},
+    logins::LoginSummary,
+    target::{CliTarget, config_files::HttpEntry, resolve},
+};
 
-/// The revision whose words metadata is asked for in.
+/// The revision that is sent with metadata requests.
 const REVISION: &str = "2026-07-28";
 
-/// Logs in to a server; nothing if it asks nobody who they are.
+/// Logs in to a server. Returns `None` if the server does not use authorization.
 pub(crate) async fn log_in(
-    target: &Target,
-    remote: &Remote,
-    wish: &Wish,
-    context: &Context,
-) -> Result<Option<Account>> {
-    let store = find_store(context).ok_or_else(|| {
-        Failure::not_asked("there is no folder to keep the login in")
-            .hint("set HOME, or XDG_STATE_HOME")
+    target: &CliTarget,
+    http_entry: &HttpEntry,
+    options: &LoginOptions,
+    context: &CommandContext,
+) -> Result<Option<LoginSummary>> {
+    let store = open_store(context).ok_or_else(|| {
+        CliError::failed("there is no directory to store the login in")
+            .hint("set HOME or XDG_STATE_HOME")
     })?;
-    // First of all: nobody should log in only to hear that the keyring is locked.
-    if let Some(form) = form(wish) {
-        store.keep_as(form).await?;
+    // Done first, so that a locked keyring is reported before the user logs in.
+    if let Some(form) = storage_form(options) {
+        store.set_encryption(form).await?;
     }
-    let form = store.form().await?;
-    let door = knock(target, remote, context).await?;
-    let fetch = Arc::new(FetchOnce::new(fetcher(&remote.url)?));
-    let Some(way) = way(door, remote, wish, &fetch, context).await? else {
+    let form = store.encryption().await?;
+    let probed = probe(target, http_entry, context).await?;
+    let fetch = Arc::new(CachingFetcher::new(fetcher(&http_entry.url)?));
+    let Some(method) = choose_method(probed, http_entry, options, &fetch, context).await? else {
         return Ok(None);
     };
-    let mut oauth = oauth(&remote.url, fetch, store, context)?
+    let mut oauth = oauth(&http_entry.url, fetch, store, context)?
         .protocol_version(REVISION)
-        .grant(way.grant)
-        .interact(Person::new(wish, context));
-    if let Some(scopes) = wanted(wish) {
+        .grant(method.grant)
+        .user_agent(InteractiveUser::new(options, context));
+    if let Some(scopes) = requested_scopes(options) {
         oauth = oauth.scopes(scopes);
     }
-    let login = oauth.log_in(&way.challenges).await;
-    let login = login.map_err(|failure| explained(&failure, context))?;
-    try_out(target, remote, &oauth, context).await?;
-    Ok(Some(account(&login, form)))
+    let login = oauth.log_in(&method.challenges).await;
+    let login = login.map_err(|failure| with_client_id_hint(&failure, context))?;
+    verify(target, http_entry, &oauth, context).await?;
+    Ok(Some(summarize(&login, form)))
 }
 
-/// What a server says to somebody it does not know.
-enum Door {
-    /// Come in.
+/// The response of a server to a request without credentials.
+enum AuthProbe {
+    /// The server responds.
     Open,
-    /// Who are you?
-    Closed(Vec<Challenge>),
+    /// The server requires authorization.
+    Challenged(Vec<Challenge>),
 }
 
-/// What is known before anybody is asked.
-struct Way {
+/// The challenges of the server and the grant to use.
+struct LoginMethod {
     challenges: Vec<Challenge>,
-    grant: Grant,
+    grant: GrantType,
 }
 
-/// Connects as nobody, to hear what the server says to that.
-async fn knock(target: &Target, remote: &Remote, context: &Context) -> Result<Door> {
-    let http = place::http(remote, context);
-    match session::builder(target, context).connect(http).await {
+/// Connects without credentials, and returns the challenges of the server.
+async fn probe(
+    target: &CliTarget,
+    http_entry: &HttpEntry,
+    context: &CommandContext,
+) -> Result<AuthProbe> {
+    let http = resolve::http_client(http_entry, context);
+    match connection::client_builder(target, context)
+        .connect(http)
+        .await
+    {
         Ok(client) => {
             client.close().await;
-            Ok(Door::Open)
+            Ok(AuthProbe::Open)
         }
-        Err(ConnectError::Unreachable(TransportError::Refused(refusal)))
+        Err(ConnectError::Unreachable(TransportError::ErrorResponse(refusal)))
             if matches!(refusal.status.as_u16(), 401 | 403) =>
         {
-            // What cannot be read says nothing; the metadata may still be where it is usually kept.
+            // An invalid header is ignored: the metadata may still be at its well-known URL.
             let header = refusal.challenge.as_deref().unwrap_or_default();
-            Ok(Door::Closed(Challenge::parse(header).unwrap_or_default()))
+            Ok(AuthProbe::Challenged(
+                Challenge::parse(header).unwrap_or_default(),
+            ))
         }
         Err(error) => Err(error.into()),
     }
 }
 
-/// Chooses how to log in. A server that lets everybody in may still want more than that for some of what it does.
-async fn way(
-    door: Door,
-    remote: &Remote,
-    wish: &Wish,
-    fetch: &FetchOnce,
-    context: &Context,
-) -> Result<Option<Way>> {
-    let has_browser = !wish.no_browser && Person::has_browser(&context.environment);
-    let challenges = match door {
-        Door::Closed(challenges) if has_browser || wish.as_client => {
-            let grant = grant(wish, false);
-            return Ok(Some(Way { challenges, grant }));
+/// Chooses the grant. A server that does not require authorization may still support it, for example for some tools.
+async fn choose_method(
+    probe: AuthProbe,
+    http_entry: &HttpEntry,
+    options: &LoginOptions,
+    fetch: &CachingFetcher,
+    context: &CommandContext,
+) -> Result<Option<LoginMethod>> {
+    let has_browser = !options.no_browser && InteractiveUser::has_browser(&context.environment);
+    let challenges = match probe {
+        AuthProbe::Challenged(challenges) if has_browser || options.as_client => {
+            let grant = grant(options, false);
+            return Ok(Some(LoginMethod { challenges, grant }));
         }
-        Door::Closed(challenges) => Some(challenges),
-        Door::Open => None,
+        AuthProbe::Challenged(challenges) => Some(challenges),
+        AuthProbe::Open => None,
     };
     let known = challenges.as_deref().unwrap_or_default();
-    let found = discovery::discover(fetch, &remote.url, known, REVISION).await;
+    let found = discovery::discover(fetch, &http_entry.url, known, REVISION).await;
     let found = match (found, &challenges) {
         (Ok(found), Some(_)) => found,
-        (Ok(found), None) if found.found == Found::Metadata => found,
+        (Ok(found), None) if found.method == DiscoveryMethod::ResourceMetadata => found,
         (Err(failure), Some(_)) => return Err(failure.into()),
         (_, None) => return Ok(None),
     };
-    let knows_devices = found.server.device_authorization_endpoint.is_some();
-    Ok(Some(Way {
+    let supports_device_flow = found.server.device_authorization_endpoint.is_some();
+    Ok(Some(LoginMethod {
         challenges: challenges.unwrap_or_default(),
-        grant: grant(wish, knows_devices && !has_browser),
+        grant: grant(options, supports_device_flow && !has_browser),
     }))
 }
 
-fn grant(wish: &Wish, on_another_device: bool) -> Grant {
-    match (wish.as_client, on_another_device) {
-        (true, _) => Grant::ClientCredentials,
-        (false, true) => Grant::Device,
-        (false, false) => Grant::Code,
+fn grant(options: &LoginOptions, on_another_device: bool) -> GrantType {
+    match (options.as_client, on_another_device) {
+        (true, _) => GrantType::ClientCredentials,
+        (false, true) => GrantType::DeviceCode,
+        (false, false) => GrantType::AuthorizationCode,
     }
 }
 
-/// Returns how the user wants logins to be kept; nothing if as before.
-fn form(wish: &Wish) -> Option<FileForm> {
-    match (wish.keyring, wish.no_keyring) {
-        (true, _) => Some(FileForm::Sealed),
-        (false, true) => Some(FileForm::Plain),
+/// Returns the requested storage of logins; `None` to keep the current one.
+fn storage_form(options: &LoginOptions) -> Option<FileEncryption> {
+    match (options.keyring, options.no_keyring) {
+        (true, _) => Some(FileEncryption::Encrypted),
+        (false, true) => Some(FileEncryption::Plaintext),
         (false, false) => None,
     }
 }
 
-fn wanted(wish: &Wish) -> Option<Scopes> {
-    let scopes = wish.scopes.iter().cloned();
+fn requested_scopes(options: &LoginOptions) -> Option<Scopes> {
+    let scopes = options.scopes.iter().cloned();
     scopes.reduce(|all, more| all.union(&more))
 }
 
-/// Says what the options of the command can do about a failure.
-fn explained(failure: &auth::Failure, context: &Context) -> Failure {
+/// Adds a hint about `--client-id` to a registration error.
+fn with_client_id_hint(failure: &auth::AuthorizationError, context: &CommandContext) -> CliError {
     let is_known = context.options.authorization.client_id.is_some();
     match failure.step() {
-        Step::Registration if !is_known => Failure::from(failure).hint(
-            "get a client id from whoever runs the authorization server, and use it with --client-id ID",
+        AuthorizationStep::Registration if !is_known => CliError::from(failure).hint(
+            "get a client id from the operator of the authorization server, and pass it with --client-id ID",
         ),
         _ => failure.into(),
     }
 }
 
-/// Sees whether the server takes what was given for it; a login that it does not take is not kept.
-async fn try_out(target: &Target, remote: &Remote, oauth: &OAuth, context: &Context) -> Result {
-    let http = place::http(remote, context).authorization(oauth.clone());
-    let client = match session::builder(target, context).connect(http).await {
+/// Connects with the new login. A login that the server rejects is deleted.
+async fn verify(
+    target: &CliTarget,
+    http_entry: &HttpEntry,
+    oauth: &OAuth,
+    context: &CommandContext,
+) -> Result {
+    let http = resolve::http_client(http_entry, context).authorization(oauth.clone());
+    let client = match connection::client_builder(target, context)
+        .connect(http)
+        .await
+    {
         Ok(client) => client,
         Err(error) => {
             if let ConnectError::Authorization(failure) = &error
-                && failure.step() == Step::Use
+                && failure.step() == AuthorizationStep::Use
             {
                 oauth.log_out().await?;
             }
@@ -170,4 +197,46 @@ async fn try_out(target: &Target, remote: &Remote, oauth: &OAuth, context: &Cont
     };
     client.close().await;
     Ok(())
+}
+
+/// Fetches, and caches well-known metadata. It lives for one login only, because metadata may change.
+pub(super) struct CachingFetcher {
+    fetcher: Arc<HttpFetcher>,
+    responses: Mutex<HashMap<String, FetchResponse>>,
+}
+
+impl CachingFetcher {
+    pub(super) fn new(fetcher: Arc<HttpFetcher>) -> Self {
+        Self {
+            fetcher,
+            responses: Mutex::default(),
+        }
+    }
+
+    fn responses(&self) -> MutexGuard<'_, HashMap<String, FetchResponse>> {
+        self.responses
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Fetch for CachingFetcher {
+    fn fetch(
+        &self,
+        request: FetchRequest,
+    ) -> BoxFuture<'_, std::result::Result<FetchResponse, FetchError>> {
+        Box::pin(async move {
+            if request.method != FetchMethod::Get || !request.url.contains("/.well-known/") {
+                return self.fetcher.fetch(request).await;
+            }
+            let cached = self.responses().get(&request.url).cloned();
+            if let Some(response) = cached {
+                return Ok(response);
+            }
+            let url = request.url.clone();
+            let response = self.fetcher.fetch(request).await?;
+            self.responses().insert(url, response.clone());
+            Ok(response)
+        })
+    }
 }

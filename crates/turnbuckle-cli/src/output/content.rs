@@ -1,54 +1,56 @@
-//! Content blocks for people, and the exact bytes for files and pipes.
+//! Formats content blocks for people, and returns their raw bytes for files and pipes.
 
-use base64::Engine as _;
-use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use base64::{
+    Engine as _,
+    engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
+};
 use serde_json::Value;
 use turnbuckle_protocol::types::{CallToolResult, ContentBlock, Resource, ResourceContents, Role};
 
-use super::{json, plain, style};
+use super::{json, sanitize, style};
 
 /// Returns the result of a call for people.
 ///
-/// Where the text is only the JSON form of the structured content, that is shown over several lines instead; where it
-/// stands beside other blocks it is left out.
-pub(crate) fn of_call(result: &CallToolResult) -> String {
+/// A text block that only repeats the structured content is omitted. If it is the only block, the structured content
+/// is shown as indented JSON.
+pub(crate) fn call_result(result: &CallToolResult) -> String {
     match &result.structured_content {
-        Some(value) if is_told_by(value, &result.content) => json::document(value),
-        _ => own_blocks(result).map(of_block).collect(),
+        Some(value) if is_repeated_by(value, &result.content) => json::document(value),
+        _ => distinct_blocks(result).map(format_block).collect(),
     }
 }
 
-/// Returns the result of a call for a pipe: what is bytes as bytes, and text as it is.
-pub(crate) fn of_call_exact(result: &CallToolResult) -> Vec<u8> {
+/// Returns the result of a call for a pipe: binary content as bytes, text unchanged.
+pub(crate) fn call_result_bytes(result: &CallToolResult) -> Vec<u8> {
     if let Some(value) = &result.structured_content
-        && is_told_by(value, &result.content)
+        && is_repeated_by(value, &result.content)
     {
         return json::document(value).into_bytes();
     }
-    match &own_blocks(result).collect::<Vec<_>>()[..] {
+    match &distinct_blocks(result).collect::<Vec<_>>()[..] {
         [block] if block.as_text().is_none() => {
-            bytes_of_block(block).unwrap_or_else(|| style::without(&of_block(block)).into_bytes())
+            block_bytes(block).unwrap_or_else(|| style::strip(&format_block(block)).into_bytes())
         }
-        blocks => blocks.iter().flat_map(|block| exact(block)).collect(),
+        blocks => blocks.iter().flat_map(|block| raw_bytes(block)).collect(),
     }
 }
 
-/// Returns the blocks that do not only repeat the structured content.
-fn own_blocks(result: &CallToolResult) -> impl Iterator<Item = &ContentBlock> {
+/// Returns the blocks that do not repeat the structured content.
+fn distinct_blocks(result: &CallToolResult) -> impl Iterator<Item = &ContentBlock> {
     let value = result.structured_content.as_ref();
     let blocks = result.content.iter();
     blocks.filter(move |block| !value.is_some_and(|value| is_json_of(value, block)))
 }
 
-/// Returns blocks for people, each on lines of its own.
-pub(crate) fn of_blocks(blocks: &[ContentBlock]) -> String {
-    blocks.iter().map(of_block).collect()
+/// Returns content blocks for people, each on its own lines.
+pub(crate) fn content_blocks(blocks: &[ContentBlock]) -> String {
+    blocks.iter().map(format_block).collect()
 }
 
-/// Returns contents of a resource for people.
-pub(crate) fn of_contents(contents: &ResourceContents) -> String {
+/// Returns the contents of a resource for people.
+pub(crate) fn resource_contents(contents: &ResourceContents) -> String {
     match contents {
-        ResourceContents::Text(text) => ended(plain::block(&text.text)),
+        ResourceContents::Text(text) => with_newline(sanitize::block(&text.text)),
         ResourceContents::Blob(blob) => {
             let kind = blob
                 .mime_type
@@ -60,39 +62,39 @@ pub(crate) fn of_contents(contents: &ResourceContents) -> String {
 }
 
 /// Returns a message of a prompt for people.
-pub(crate) fn of_message(role: Role, block: &ContentBlock) -> String {
-    let speaker = match role {
+pub(crate) fn prompt_message(role: Role, block: &ContentBlock) -> String {
+    let role_name = match role {
         Role::User => "user",
         Role::Assistant => "assistant",
     };
     format!(
         "{}\n{}",
-        style::paint(style::NAME, &format!("{speaker}:")),
-        of_block(block)
+        style::styled(style::NAME, &format!("{role_name}:")),
+        format_block(block)
     )
 }
 
-/// Returns the exact bytes of a block that is text, picture, sound or a resource.
-pub(crate) fn bytes_of_block(block: &ContentBlock) -> Option<Vec<u8>> {
+/// Returns the raw bytes of a text, image, audio or resource block.
+pub(crate) fn block_bytes(block: &ContentBlock) -> Option<Vec<u8>> {
     match block {
         ContentBlock::Text(text) => Some(text.text.clone().into_bytes()),
         ContentBlock::Image(image) => decode(&image.data),
         ContentBlock::Audio(audio) => decode(&audio.data),
-        ContentBlock::Resource(embedded) => bytes_of_contents(&embedded.resource),
+        ContentBlock::Resource(embedded) => contents_bytes(&embedded.resource),
         _ => None,
     }
 }
 
-/// Returns the exact bytes of a resource; `None` if they are not Base64.
-pub(crate) fn bytes_of_contents(contents: &ResourceContents) -> Option<Vec<u8>> {
+/// Returns the raw bytes of resource contents; `None` if they are not Base64.
+pub(crate) fn contents_bytes(contents: &ResourceContents) -> Option<Vec<u8>> {
     match contents {
         ResourceContents::Text(text) => Some(text.text.clone().into_bytes()),
         ResourceContents::Blob(blob) => decode(&blob.blob),
     }
 }
 
-/// Returns a number of bytes for people: `12 kB`.
-pub(crate) fn size(bytes: u64) -> String {
+/// Returns a size in bytes for people: `12 kB`.
+pub(crate) fn format_size(bytes: u64) -> String {
     const UNITS: [&str; 4] = ["kB", "MB", "GB", "TB"];
     if bytes < 1000 {
         return format!("{bytes} B");
@@ -103,64 +105,65 @@ pub(crate) fn size(bytes: u64) -> String {
         shown /= 1000.0;
         unit += 1;
     }
-    match shown < 9.95 {
-        true => format!("{shown:.1} {}", UNITS[unit]),
-        false => format!("{shown:.0} {}", UNITS[unit]),
+    if shown < 9.95 {
+        format!("{shown:.1} {}", UNITS[unit])
+    } else {
+        format!("{shown:.0} {}", UNITS[unit])
     }
 }
 
-fn of_block(block: &ContentBlock) -> String {
+fn format_block(block: &ContentBlock) -> String {
     match block {
-        ContentBlock::Text(text) => ended(plain::block(&text.text)),
+        ContentBlock::Text(text) => with_newline(sanitize::block(&text.text)),
         ContentBlock::Image(image) => summary(&image.mime_type, &image.data),
         ContentBlock::Audio(audio) => summary(&audio.mime_type, &audio.data),
-        ContentBlock::ResourceLink(link) => of_link(link),
+        ContentBlock::ResourceLink(link) => resource_link(link),
         ContentBlock::Resource(embedded) => {
-            let uri = plain::line(embedded.resource.uri());
+            let uri = sanitize::line(embedded.resource.uri());
             format!(
                 "{}\n{}",
-                style::paint(style::DIM, &uri),
-                of_contents(&embedded.resource)
+                style::styled(style::DIM, &uri),
+                resource_contents(&embedded.resource)
             )
         }
         other => json::document(other),
     }
 }
 
-fn exact(block: &ContentBlock) -> Vec<u8> {
+fn raw_bytes(block: &ContentBlock) -> Vec<u8> {
     match block.as_text() {
-        Some(text) => ended(text.to_owned()).into_bytes(),
-        None => style::without(&of_block(block)).into_bytes(),
+        Some(text) => with_newline(text.to_owned()).into_bytes(),
+        None => style::strip(&format_block(block)).into_bytes(),
     }
 }
 
-fn of_link(link: &Resource) -> String {
-    let mut parts = vec![plain::line(&link.uri)];
-    parts.extend(link.mime_type.as_deref().map(plain::line));
-    parts.extend(link.size.map(size));
-    format!("{} {}\n", plain::line(&link.name), bracketed(&parts))
+fn resource_link(link: &Resource) -> String {
+    let mut parts = vec![sanitize::line(&link.uri)];
+    parts.extend(link.mime_type.as_deref().map(sanitize::line));
+    parts.extend(link.size.map(format_size));
+    format!("{} {}\n", sanitize::line(&link.name), bracketed(&parts))
 }
 
 fn summary(kind: &str, data: &str) -> String {
     let size = match decode(data) {
-        Some(bytes) => size(bytes.len() as u64),
+        Some(bytes) => format_size(bytes.len() as u64),
         None => "not Base64".to_owned(),
     };
-    bracketed(&[plain::line(kind), size]) + "\n"
+    bracketed(&[sanitize::line(kind), size]) + "\n"
 }
 
 fn bracketed(parts: &[String]) -> String {
-    style::paint(style::DIM, &format!("[{}]", parts.join(", ")))
+    style::styled(style::DIM, &format!("[{}]", parts.join(", ")))
 }
 
-fn ended(mut text: String) -> String {
+fn with_newline(mut text: String) -> String {
     if !text.ends_with('\n') {
         text.push('\n');
     }
     text
 }
 
-fn is_told_by(value: &Value, blocks: &[ContentBlock]) -> bool {
+fn is_repeated_by(value: &Value, blocks: &[ContentBlock]) -> bool {
     match blocks {
         [] => true,
         [block] => is_json_of(value, block),
@@ -169,11 +172,11 @@ fn is_told_by(value: &Value, blocks: &[ContentBlock]) -> bool {
 }
 
 fn is_json_of(value: &Value, block: &ContentBlock) -> bool {
-    let told = block.as_text().map(serde_json::from_str::<Value>);
-    told.is_some_and(|told| told.is_ok_and(|told| told == *value))
+    let parsed = block.as_text().map(serde_json::from_str::<Value>);
+    parsed.is_some_and(|parsed| parsed.is_ok_and(|parsed| parsed == *value))
 }
 
-/// Peers differ on whether Base64 ends with `=`.
+/// Decodes Base64 with or without padding.
 fn decode(data: &str) -> Option<Vec<u8>> {
     const LENIENT: GeneralPurpose = GeneralPurpose::new(
         &base64::alphabet::STANDARD,
@@ -189,7 +192,7 @@ mod tests {
     use super::*;
 
     fn shown(blocks: &[ContentBlock]) -> String {
-        style::without(&of_blocks(blocks))
+        style::strip(&content_blocks(blocks))
     }
 
     #[test]
@@ -228,26 +231,26 @@ mod tests {
 
     #[test]
     fn structured_content_is_shown_in_place_of_its_own_text() {
-        let told = CallToolResult::structured(json!({"high": 21}));
+        let parsed = CallToolResult::structured(json!({"high": 21}));
         let both = CallToolResult::text("It will be warm.").structured_content(json!({"high": 21}));
 
-        insta::assert_snapshot!(of_call(&told), @r#"
+        insta::assert_snapshot!(call_result(&parsed), @r#"
         {
           "high": 21
         }
         "#);
-        assert_eq!(of_call(&both), "It will be warm.\n");
+        assert_eq!(call_result(&both), "It will be warm.\n");
         let mut repeated = both;
         repeated
             .content
             .push(ContentBlock::text(r#"{ "high": 21 }"#));
-        assert_eq!(of_call(&repeated), "It will be warm.\n");
-        assert_eq!(of_call_exact(&repeated), b"It will be warm.\n");
+        assert_eq!(call_result(&repeated), "It will be warm.\n");
+        assert_eq!(call_result_bytes(&repeated), b"It will be warm.\n");
     }
 
     #[test]
     fn a_pipe_gets_text_and_bytes_as_they_are() {
-        let exact = |blocks: Vec<ContentBlock>| of_call_exact(&CallToolResult::new(blocks));
+        let exact = |blocks: Vec<ContentBlock>| call_result_bytes(&CallToolResult::new(blocks));
 
         assert_eq!(exact(vec![ContentBlock::text("\u{1b}[31m")]), b"\x1b[31m\n");
         assert_eq!(
@@ -262,26 +265,23 @@ mod tests {
             b"a\n[image/png, 3 B]\n"
         );
         assert_eq!(
-            of_call_exact(&CallToolResult::structured(json!([1]))),
+            call_result_bytes(&CallToolResult::structured(json!([1]))),
             b"[\n  1\n]\n"
         );
     }
 
     #[test]
     fn bytes_are_exact() {
+        assert_eq!(block_bytes(&ContentBlock::text("a\r\n")).unwrap(), b"a\r\n");
         assert_eq!(
-            bytes_of_block(&ContentBlock::text("a\r\n")).unwrap(),
-            b"a\r\n"
-        );
-        assert_eq!(
-            bytes_of_block(&ContentBlock::image("AQID", "image/png")).unwrap(),
+            block_bytes(&ContentBlock::image("AQID", "image/png")).unwrap(),
             [1, 2, 3]
         );
         assert_eq!(
-            bytes_of_block(&ContentBlock::image("AQI", "image/png")).unwrap(),
+            block_bytes(&ContentBlock::image("AQI", "image/png")).unwrap(),
             [1, 2]
         );
-        assert_eq!(bytes_of_block(&ContentBlock::image("*", "image/png")), None);
+        assert_eq!(block_bytes(&ContentBlock::image("*", "image/png")), None);
     }
 
     #[test]
@@ -296,7 +296,7 @@ mod tests {
             999_600,
             3_000_000_000_000_000,
         ]
-        .map(size);
+        .map(format_size);
         assert_eq!(
             shown.join(" | "),
             "0 B | 999 B | 1.0 kB | 9.9 kB | 12 kB | 999 kB | 1.0 MB | 3000 TB"

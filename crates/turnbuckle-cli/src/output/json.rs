@@ -1,34 +1,34 @@
-//! JSON for programs: exact, stable, and harmless should it end on a terminal after all.
+//! JSON for programs. It is safe to show on a terminal.
 
 use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use super::plain;
+use super::sanitize;
 
-/// Returns a document over several lines, with a line end.
+/// Returns indented JSON with a final newline.
 pub(crate) fn document(value: &impl Serialize) -> String {
     let text = serde_json::to_string_pretty(value).expect("our values have string keys");
     escaped(&text) + "\n"
 }
 
-/// Returns a document on one line, with a line end.
+/// Returns JSON on one line with a final newline.
 pub(crate) fn line(value: &impl Serialize) -> String {
     let text = serde_json::to_string(value).expect("our values have string keys");
     escaped(&text) + "\n"
 }
 
-/// Writes what acts on terminals as `\u009b`, which is the same JSON.
+/// Escapes characters that act on terminals, for example as `\u009b`. The JSON value stays the same.
 ///
-/// Such characters can stand only inside of strings: the rest of JSON is ASCII.
+/// Such characters occur only inside strings: the rest of JSON is ASCII.
 fn escaped(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
-    for letter in json.chars() {
-        if letter == '\n' || !plain::is_unsafe(letter) {
-            text.push(letter);
+    for ch in json.chars() {
+        if ch == '\n' || !sanitize::is_unsafe(ch) {
+            text.push(ch);
             continue;
         }
-        for unit in letter.encode_utf16(&mut [0; 2]) {
+        for unit in ch.encode_utf16(&mut [0; 2]) {
             let _ = write!(text, "\\u{unit:04x}");
         }
     }

@@ -1,24 +1,24 @@
-//! The few colours we use.
+//! The styles of the output.
 
 use anstyle::{AnsiColor, Style};
 
-/// The word `error`.
+/// The label `error`.
 pub(crate) const ERROR: Style = AnsiColor::Red.on_default().bold();
-/// The word `warning`.
+/// The label `warning`.
 pub(crate) const WARNING: Style = AnsiColor::Yellow.on_default().bold();
-/// The word `hint`.
+/// The label `hint`.
 pub(crate) const HINT: Style = AnsiColor::Cyan.on_default().bold();
-/// The name of a thing.
+/// A name.
 pub(crate) const NAME: Style = Style::new().bold();
-/// A type, or another word of a schema.
+/// A type of a schema.
 pub(crate) const TYPE: Style = AnsiColor::Green.on_default();
-/// What matters less.
+/// Secondary text.
 pub(crate) const DIM: Style = Style::new().dimmed();
-/// The head of a table.
+/// The header of a table.
 pub(crate) const HEAD: Style = Style::new().underline();
 
 /// Returns text in a style.
-pub(crate) fn paint(style: Style, text: &str) -> String {
+pub(crate) fn styled(style: Style, text: &str) -> String {
     if text.is_empty() {
         return String::new();
     }
@@ -26,6 +26,6 @@ pub(crate) fn paint(style: Style, text: &str) -> String {
 }
 
 /// Returns text without its styles.
-pub(crate) fn without(text: &str) -> String {
+pub(crate) fn strip(text: &str) -> String {
     anstream::adapter::strip_str(text).to_string()
 }

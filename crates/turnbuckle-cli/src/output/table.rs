@@ -1,20 +1,20 @@
-//! Tables: columns as wide as they need to be, the last one wrapped to the terminal.
+//! Tables with aligned columns; the last column is wrapped to the terminal.
 
 use super::{style, wrap};
 
-/// Rows under a head. Cells are plain text; the first column is shown as names.
+/// Rows below a header. Cells are plain text; the first column has the style of names.
 #[derive(Debug)]
-pub(crate) struct Table {
+pub(crate) struct TextTable {
     head: Vec<&'static str>,
     rows: Vec<Vec<String>>,
 }
 
-/// Between two columns.
-const GAP: usize = 2;
-/// The last column is never made narrower than this.
-const LEAST: usize = 20;
+/// The space between two columns.
+const COLUMN_GAP: usize = 2;
+/// The minimum width of the last column.
+const MIN_LAST_COLUMN: usize = 20;
 
-impl Table {
+impl TextTable {
     /// Creates a table without rows.
     pub(crate) fn new(head: &[&'static str]) -> Self {
         Self {
@@ -30,7 +30,7 @@ impl Table {
         self.rows.push(row);
     }
 
-    /// Returns the table, with colours, for a terminal of some width.
+    /// Returns the table, with styles, for a terminal width.
     pub(crate) fn render(&self, width: usize) -> String {
         let widths = self.widths(width);
         let head: Vec<_> = self.head.iter().map(|&name| name.to_owned()).collect();
@@ -44,16 +44,18 @@ impl Table {
         text
     }
 
-    /// All columns get what they need if there is room. Otherwise the last one gets what the others leave, which is
-    /// a quarter of the terminal at least; the others get what they need of the rest, the narrow ones first. A
-    /// broken URI is hard to copy, and a broken description is as good as before.
+    /// Returns the column widths.
+    ///
+    /// If all columns fit, each gets the width it needs. Otherwise the last column gets at least a quarter of the
+    /// terminal, and the others share the rest, narrow ones first: a wrapped URI is hard to copy, a wrapped
+    /// description is not.
     fn widths(&self, width: usize) -> Vec<usize> {
         let needed = |column: usize| {
             let cells = self.rows.iter().map(|row| wrap::width(&row[column]));
             cells.max().unwrap_or(0).max(wrap::width(self.head[column]))
         };
         let mut widths: Vec<_> = (0..self.head.len()).map(needed).collect();
-        let all: usize = widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1);
+        let all: usize = widths.iter().sum::<usize>() + COLUMN_GAP * widths.len().saturating_sub(1);
         let Some((last, others)) = widths.split_last_mut() else {
             return widths;
         };
@@ -61,8 +63,8 @@ impl Table {
             return widths;
         }
         let mut room = width
-            .saturating_sub(GAP * others.len())
-            .saturating_sub(usize::max(LEAST, width / 4));
+            .saturating_sub(COLUMN_GAP * others.len())
+            .saturating_sub(usize::max(MIN_LAST_COLUMN, width / 4));
         let mut narrow_first: Vec<_> = others.iter_mut().collect();
         narrow_first.sort();
         let mut left = narrow_first.len();
@@ -71,8 +73,8 @@ impl Table {
             room = room.saturating_sub(*column);
             left -= 1;
         }
-        let used: usize = others.iter().map(|column| column + GAP).sum();
-        *last = usize::min(*last, width.saturating_sub(used).max(LEAST));
+        let used: usize = others.iter().map(|column| column + COLUMN_GAP).sum();
+        *last = usize::min(*last, width.saturating_sub(used).max(MIN_LAST_COLUMN));
         widths
     }
 }
@@ -90,15 +92,15 @@ fn render_row(
     let height = cells.iter().map(Vec::len).max().unwrap_or(0);
     let mut text = String::new();
     for line in 0..height {
-        let mut owed = 0;
+        let mut padding = 0;
         for (column, cell) in cells.iter().enumerate() {
             let part = cell.get(line).map_or("", String::as_str);
             if !part.is_empty() {
-                text.extend(std::iter::repeat_n(' ', owed));
-                text += &style::paint(style_of(column), part);
-                owed = 0;
+                text.extend(std::iter::repeat_n(' ', padding));
+                text += &style::styled(style_of(column), part);
+                padding = 0;
             }
-            owed += widths[column] - wrap::width(part) + GAP;
+            padding += widths[column] - wrap::width(part) + COLUMN_GAP;
         }
         text.push('\n');
     }
@@ -111,12 +113,12 @@ mod tests {
 
     #[test]
     fn columns_are_aligned_by_what_is_seen() {
-        let mut table = Table::new(&["name", "description"]);
+        let mut table = TextTable::new(&["name", "description"]);
         table.row(["oslo".to_owned(), "the capital".to_owned()]);
         table.row(["東京都".to_owned(), "another one".to_owned()]);
         table.row(["x".to_owned(), String::new()]);
 
-        insta::assert_snapshot!(style::without(&table.render(80)), @r"
+        insta::assert_snapshot!(style::strip(&table.render(80)), @r"
         name    description
         oslo    the capital
         東京都  another one
@@ -126,14 +128,14 @@ mod tests {
 
     #[test]
     fn a_long_name_gets_what_narrow_columns_leave() {
-        let mut table = Table::new(&["resource", "type", "description"]);
+        let mut table = TextTable::new(&["resource", "type", "description"]);
         table.row([
             "demo://static/document/architecture.md".to_owned(),
             "text/markdown".to_owned(),
             "How the parts of the server fit together".to_owned(),
         ]);
 
-        insta::assert_snapshot!(style::without(&table.render(80)), @r"
+        insta::assert_snapshot!(style::strip(&table.render(80)), @r"
         resource                                type           description
         demo://static/document/architecture.md  text/markdown  How the parts of the
                                                                server fit together
@@ -142,13 +144,13 @@ mod tests {
 
     #[test]
     fn the_last_column_wraps_to_the_terminal() {
-        let mut table = Table::new(&["name", "description"]);
+        let mut table = TextTable::new(&["name", "description"]);
         table.row([
             "forecast".to_owned(),
             "Says what the weather will be like".to_owned(),
         ]);
 
-        insta::assert_snapshot!(style::without(&table.render(32)), @r"
+        insta::assert_snapshot!(style::strip(&table.render(32)), @r"
         name      description
         forecast  Says what the weather
                   will be like

@@ -1,22 +1,22 @@
-//! Breaks text into lines by the width that its letters take on a terminal.
+//! Wraps text by the display width of its characters.
 
 use unicode_width::UnicodeWidthChar;
 
 use super::style;
 
-/// Returns the columns that text takes, without its styles.
+/// Returns the display width of text, without styles.
 pub(crate) fn width(text: &str) -> usize {
-    let shown = style::without(text);
+    let shown = style::strip(text);
     shown.chars().map(columns).sum()
 }
 
-/// Breaks text at spaces, and within words that are longer than a line.
+/// Wraps text at spaces, and within words that are longer than a line.
 ///
-/// Returns one empty line for empty text. Knows no styles: paint the lines afterwards.
+/// Returns one empty line for empty text. The text must not have styles: apply them to the lines.
 pub(crate) fn lines(text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     for paragraph in text.split('\n') {
-        let mut line = Line::new(width);
+        let mut line = LineBuilder::new(width);
         for word in paragraph.split(' ') {
             line.push(word, &mut lines);
         }
@@ -25,24 +25,27 @@ pub(crate) fn lines(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// Returns wrapped text with spaces before each line that is not empty.
+/// Returns wrapped text with each line indented, except empty ones.
 pub(crate) fn indented(text: &str, indent: usize, width: usize) -> String {
     let room = width.saturating_sub(indent).max(20);
-    let line = |line: String| match line.is_empty() {
-        true => "\n".to_owned(),
-        false => format!("{:indent$}{line}\n", ""),
+    let line = |line: String| {
+        if line.is_empty() {
+            "\n".to_owned()
+        } else {
+            format!("{:indent$}{line}\n", "")
+        }
     };
     lines(text, room).into_iter().map(line).collect()
 }
 
-/// The line that is being filled.
-struct Line {
+/// The current line.
+struct LineBuilder {
     text: String,
     used: usize,
     width: usize,
 }
 
-impl Line {
+impl LineBuilder {
     fn new(width: usize) -> Self {
         Self {
             text: String::new(),
@@ -63,12 +66,12 @@ impl Line {
         if !self.text.is_empty() {
             self.end(full);
         }
-        for letter in word.chars() {
-            if self.used + columns(letter) > self.width && !self.text.is_empty() {
+        for ch in word.chars() {
+            if self.used + columns(ch) > self.width && !self.text.is_empty() {
                 self.end(full);
             }
-            self.text.push(letter);
-            self.used += columns(letter);
+            self.text.push(ch);
+            self.used += columns(ch);
         }
     }
 
@@ -78,8 +81,8 @@ impl Line {
     }
 }
 
-fn columns(letter: char) -> usize {
-    letter.width().unwrap_or(0)
+fn columns(ch: char) -> usize {
+    ch.width().unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -102,6 +105,6 @@ mod tests {
     fn wide_letters_take_two_columns() {
         assert_eq!(lines("東京都", 4), ["東京", "都"]);
         assert_eq!(width("東京"), 4);
-        assert_eq!(width(&style::paint(style::NAME, "ab")), 2);
+        assert_eq!(width(&style::styled(style::NAME, "ab")), 2);
     }
 }

@@ -1,21 +1,20 @@
-//! Calling, reading, prompting, completing.
+//! Tests of `call`, `read`, `prompt` and `complete`.
 
-use std::io::Write as _;
-use std::process::Stdio;
+use std::{io::Write as _, process::Stdio};
 
-use crate::stage::Stage;
+use crate::sandbox::Sandbox;
 
 #[test]
 fn a_tool_is_called_with_arguments_of_its_types() {
-    let stage = Stage::new();
+    let sandbox = Sandbox::new();
 
-    insta::assert_snapshot!(stage.run(&["call", "SOCKET", "forecast", "city=Oslo", "days=2"]), @r#"
+    insta::assert_snapshot!(sandbox.run(&["call", "SOCKET", "forecast", "city=Oslo", "days=2"]), @r#"
     {
       "summary": "Sun over Oslo for 2 days",
       "high": 21.5
     }
     "#);
-    insta::assert_snapshot!(stage.run(&["call", "SOCKET", "forecast", "--args", r#"{"city": "Bergen", "days": 5}"#, "days:=1", "--json"]), @r#"
+    insta::assert_snapshot!(sandbox.run(&["call", "SOCKET", "forecast", "--args", r#"{"city": "Bergen", "days": 5}"#, "days:=1", "--json"]), @r#"
     {
       "content": [
         {
@@ -40,9 +39,9 @@ fn a_tool_is_called_with_arguments_of_its_types() {
 
 #[test]
 fn arguments_come_from_stdin_and_files() {
-    let stage = Stage::new();
-    stage.write("args.json", r#"{"city": "Oslo"}"#);
-    let mut command = stage.command(&["call", "SOCKET", "forecast", "--args", "-"]);
+    let sandbox = Sandbox::new();
+    sandbox.write("args.json", r#"{"city": "Oslo"}"#);
+    let mut command = sandbox.command(&["call", "SOCKET", "forecast", "--args", "-"]);
     command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -55,8 +54,8 @@ fn arguments_come_from_stdin_and_files() {
         .unwrap()
         .write_all(br#"{"city": "Bergen"}"#)
         .unwrap();
-    let from_stdin = stage.seen(&child.wait_with_output().unwrap());
-    let from_file = stage.run(&["call", "SOCKET", "forecast", "--args", "@args.json"]);
+    let from_stdin = sandbox.render(&child.wait_with_output().unwrap());
+    let from_file = sandbox.run(&["call", "SOCKET", "forecast", "--args", "@args.json"]);
 
     assert!(
         from_stdin.contains("Sun over Bergen for 3 days"),
@@ -69,17 +68,17 @@ fn arguments_come_from_stdin_and_files() {
 }
 
 #[test]
-fn the_answer_no_is_exit_code_1() {
-    let stage = Stage::new();
+fn an_error_of_the_server_is_exit_code_1() {
+    let sandbox = Sandbox::new();
 
-    insta::assert_snapshot!(stage.run(&["call", "SOCKET", "forecast", "city=Atlantis"]), @r"
+    insta::assert_snapshot!(sandbox.run(&["call", "SOCKET", "forecast", "city=Atlantis"]), @r"
     --- stderr
     error: `forecast` failed: there is no station in Atlantis
 
     hint: show its arguments with `turnbuckle tools SOCKET forecast`
     --- exit 1
     ");
-    insta::assert_snapshot!(stage.run(&["call", "SOCKET", "forecast", "city=Atlantis", "--json"]), @r#"
+    insta::assert_snapshot!(sandbox.run(&["call", "SOCKET", "forecast", "city=Atlantis", "--json"]), @r#"
     {
       "content": [
         {
@@ -102,21 +101,21 @@ fn the_answer_no_is_exit_code_1() {
     hint: show its arguments with `turnbuckle tools SOCKET forecast`
     --- exit 1
     "#);
-    insta::assert_snapshot!(stage.run(&["call", "SOCKET", "forecast", "city=Oslo", "days=9"]), @r"
+    insta::assert_snapshot!(sandbox.run(&["call", "SOCKET", "forecast", "city=Oslo", "days=9"]), @r"
     --- stderr
     error: `forecast` failed: invalid arguments: `arguments.days`: invalid value: number `9`, expected at most 7
 
     hint: show its arguments with `turnbuckle tools SOCKET forecast`
     --- exit 1
     ");
-    insta::assert_snapshot!(stage.run(&["call", "SOCKET", "rain", "a=1"]), @r"
+    insta::assert_snapshot!(sandbox.run(&["call", "SOCKET", "rain", "a=1"]), @r"
     --- stderr
-    error: there is no tool `rain`
+    error: unknown tool `rain`
 
-    hint: list those that there are with `turnbuckle tools SOCKET`
+    hint: list the tools with `turnbuckle tools SOCKET`
     --- exit 1
     ");
-    insta::assert_snapshot!(stage.run(&["call", "SOCKET", "rain", "--json"]), @r#"
+    insta::assert_snapshot!(sandbox.run(&["call", "SOCKET", "rain", "--json"]), @r#"
     {
       "error": {
         "code": -32602,
@@ -133,25 +132,25 @@ fn the_answer_no_is_exit_code_1() {
 
 #[test]
 fn arguments_that_cannot_be_sent_are_exit_code_2() {
-    let stage = Stage::new();
+    let sandbox = Sandbox::new();
 
-    insta::assert_snapshot!(stage.run(&["call", "SOCKET", "forecast", "city=Oslo", "days=soon"]), @r"
+    insta::assert_snapshot!(sandbox.run(&["call", "SOCKET", "forecast", "city=Oslo", "days=soon"]), @r"
     --- stderr
-    error: `days` has to be integer 1..7, and not `soon`
-
-    hint: show its arguments with `turnbuckle tools SOCKET forecast`
-    --- exit 2
-    ");
-    insta::assert_snapshot!(stage.run(&["call", "SOCKET", "forecast", "town=Oslo"]), @r"
-    --- stderr
-    error: there is no argument `town`; there is `city`, `days`
+    error: invalid value `soon` for `days`: expected integer 1..7
 
     hint: show its arguments with `turnbuckle tools SOCKET forecast`
     --- exit 2
     ");
-    insta::assert_snapshot!(stage.run(&["call", "SOCKET"]), @r"
+    insta::assert_snapshot!(sandbox.run(&["call", "SOCKET", "forecast", "town=Oslo"]), @r"
     --- stderr
-    error: TOOL is missing
+    error: unknown argument `town`: expected one of `city`, `days`
+
+    hint: show its arguments with `turnbuckle tools SOCKET forecast`
+    --- exit 2
+    ");
+    insta::assert_snapshot!(sandbox.run(&["call", "SOCKET"]), @r"
+    --- stderr
+    error: missing argument TOOL
 
     hint: see `turnbuckle call --help`
     --- exit 2
@@ -160,9 +159,9 @@ fn arguments_that_cannot_be_sent_are_exit_code_2() {
 
 #[test]
 fn log_messages_go_to_stderr_and_the_bar_only_to_terminals() {
-    let stage = Stage::new();
+    let sandbox = Sandbox::new();
 
-    insta::assert_snapshot!(stage.run(&["call", "SOCKET", "measure"]), @r"
+    insta::assert_snapshot!(sandbox.run(&["call", "SOCKET", "measure"]), @r"
     21.5 degrees
     --- stderr
     info: warming up
@@ -171,14 +170,14 @@ fn log_messages_go_to_stderr_and_the_bar_only_to_terminals() {
 
 #[test]
 fn a_single_picture_goes_to_a_pipe_or_file_as_its_bytes() {
-    let stage = Stage::new();
+    let sandbox = Sandbox::new();
 
-    let piped = stage
+    let piped = sandbox
         .command(&["call", "SOCKET", "picture"])
         .output()
         .unwrap();
-    let saved = stage.run(&["call", "SOCKET", "picture", "--output", "sky.png"]);
-    let nothing = stage.run(&[
+    let saved = sandbox.run(&["call", "SOCKET", "picture", "--output", "sky.png"]);
+    let nothing = sandbox.run(&[
         "call",
         "SOCKET",
         "forecast",
@@ -190,21 +189,21 @@ fn a_single_picture_goes_to_a_pipe_or_file_as_its_bytes() {
     assert_eq!(piped.stdout, [1, 2, 3]);
     assert_eq!(saved, "");
     assert_eq!(
-        std::fs::read(stage.path().join("sky.png")).unwrap(),
+        std::fs::read(sandbox.path().join("sky.png")).unwrap(),
         [1, 2, 3]
     );
     insta::assert_snapshot!(nothing, @r"
     --- stderr
-    error: ~/no/such/folder cannot be written: No such file or directory (os error 2)
+    error: cannot write ~/no/such/folder: No such file or directory (os error 2)
     --- exit 2
     ");
 }
 
 #[test]
-fn a_pipe_gets_what_the_peer_said_and_json_is_harmless() {
-    let stage = Stage::new();
+fn a_pipe_gets_raw_text_and_json_is_escaped() {
+    let sandbox = Sandbox::new();
 
-    let exact = stage
+    let exact = sandbox
         .command(&["call", "SOCKET", "shout"])
         .output()
         .unwrap();
@@ -213,7 +212,7 @@ fn a_pipe_gets_what_the_peer_said_and_json_is_harmless() {
         exact.stdout,
         "\u{1b}[31mred\u{1b}[0m \u{202e}drawkcab\u{7}\n".as_bytes()
     );
-    insta::assert_snapshot!(stage.run(&["call", "SOCKET", "shout", "--json"]), @r#"
+    insta::assert_snapshot!(sandbox.run(&["call", "SOCKET", "shout", "--json"]), @r#"
     {
       "content": [
         {
@@ -233,20 +232,20 @@ fn a_pipe_gets_what_the_peer_said_and_json_is_harmless() {
 }
 
 #[test]
-fn a_question_without_a_terminal_is_cancelled_and_says_so() {
-    let stage = Stage::new();
+fn an_elicitation_without_a_terminal_is_cancelled_with_a_warning() {
+    let sandbox = Sandbox::new();
 
-    insta::assert_snapshot!(stage.run(&["call", "SOCKET", "rename"]), @r"
+    insta::assert_snapshot!(sandbox.run(&["call", "SOCKET", "rename"]), @r"
     --- stderr
-    warning: `SOCKET` asks “How shall it be called?”, and there is no terminal to ask at; the question is cancelled
+    warning: `SOCKET` requests input (“How shall it be called?”), but there is no terminal; the request is cancelled
     error: `rename` failed: nobody answered
 
     hint: show its arguments with `turnbuckle tools SOCKET rename`
     --- exit 1
     ");
-    insta::assert_snapshot!(stage.run(&["call", "SOCKET", "rename", "--era", "legacy"]), @r"
+    insta::assert_snapshot!(sandbox.run(&["call", "SOCKET", "rename", "--era", "legacy"]), @r"
     --- stderr
-    warning: `SOCKET` asks “How shall it be called?”, and there is no terminal to ask at; the question is cancelled
+    warning: `SOCKET` requests input (“How shall it be called?”), but there is no terminal; the request is cancelled
     error: `rename` failed: nobody answered
 
     hint: show its arguments with `turnbuckle tools SOCKET rename`
@@ -256,19 +255,19 @@ fn a_question_without_a_terminal_is_cancelled_and_says_so() {
 
 #[test]
 fn a_resource_is_read_as_its_bytes() {
-    let stage = Stage::new();
+    let sandbox = Sandbox::new();
 
-    let sky = stage
+    let sky = sandbox
         .command(&["read", "SOCKET", "weather://sky"])
         .output()
         .unwrap();
 
     assert_eq!(sky.stdout, [1, 2, 3, 255]);
     assert_eq!(
-        stage.run(&["read", "SOCKET", "weather://city/Oslo"]),
+        sandbox.run(&["read", "SOCKET", "weather://city/Oslo"]),
         "Oslo: sunny\n"
     );
-    insta::assert_snapshot!(stage.run(&["read", "SOCKET", "weather://about", "--json"]), @r#"
+    insta::assert_snapshot!(sandbox.run(&["read", "SOCKET", "weather://about", "--json"]), @r#"
     {
       "contents": [
         {
@@ -288,33 +287,33 @@ fn a_resource_is_read_as_its_bytes() {
       }
     }
     "#);
-    insta::assert_snapshot!(stage.run(&["read", "SOCKET", "weather://city/Atlantis"]), @r"
+    insta::assert_snapshot!(sandbox.run(&["read", "SOCKET", "weather://city/Atlantis"]), @r"
     --- stderr
     error: `resources/read` was refused: resource not found (-32602)
 
-    hint: list those that there are with `turnbuckle resources SOCKET`
+    hint: list the resources with `turnbuckle resources SOCKET`
     --- exit 1
     ");
 }
 
 #[test]
 fn a_prompt_is_filled_in() {
-    let stage = Stage::new();
+    let sandbox = Sandbox::new();
 
-    insta::assert_snapshot!(stage.run(&["prompt", "SOCKET", "pack", "city=Oslo"]), @r"
+    insta::assert_snapshot!(sandbox.run(&["prompt", "SOCKET", "pack", "city=Oslo"]), @r"
     user:
     What should I pack for Oslo?
     ");
-    insta::assert_snapshot!(stage.run(&["prompt", "SOCKET", "pack"]), @r"
+    insta::assert_snapshot!(sandbox.run(&["prompt", "SOCKET", "pack"]), @r"
     --- stderr
     error: `prompts/get` was refused: invalid arguments: `arguments`: missing field `city` (-32602)
 
     hint: show its arguments with `turnbuckle prompts SOCKET`
     --- exit 1
     ");
-    insta::assert_snapshot!(stage.run(&["prompt", "SOCKET", "pack", "Oslo"]), @r"
+    insta::assert_snapshot!(sandbox.run(&["prompt", "SOCKET", "pack", "Oslo"]), @r"
     --- stderr
-    error: `Oslo` is not `key=value`
+    error: invalid argument `Oslo`: expected `key=value`
 
     hint: show its arguments with `turnbuckle prompts SOCKET`
     --- exit 2
@@ -323,13 +322,13 @@ fn a_prompt_is_filled_in() {
 
 #[test]
 fn an_argument_is_completed() {
-    let stage = Stage::new();
+    let sandbox = Sandbox::new();
 
-    insta::assert_snapshot!(stage.run(&["complete", "SOCKET", "--resource", "weather://city/{city}", "city", "O"]), @r"
+    insta::assert_snapshot!(sandbox.run(&["complete", "SOCKET", "--resource", "weather://city/{city}", "city", "O"]), @r"
     Oslo
     Odense
     ");
-    insta::assert_snapshot!(stage.run(&["complete", "SOCKET", "--resource", "weather://city/{city}", "city", "B", "--json"]), @r#"
+    insta::assert_snapshot!(sandbox.run(&["complete", "SOCKET", "--resource", "weather://city/{city}", "city", "B", "--json"]), @r#"
     {
       "completion": {
         "values": [
@@ -338,7 +337,7 @@ fn an_argument_is_completed() {
       }
     }
     "#);
-    insta::assert_snapshot!(stage.run(&["complete", "SOCKET", "city"]), @r"
+    insta::assert_snapshot!(sandbox.run(&["complete", "SOCKET", "city"]), @r"
     --- stderr
     error: the following required arguments were not provided:
       <--prompt <NAME>|--resource <TEMPLATE>>
@@ -352,13 +351,13 @@ fn an_argument_is_completed() {
 }
 
 #[test]
-fn a_server_that_answers_is_timed() {
-    let stage = Stage::new();
+fn ping_prints_the_response_time() {
+    let sandbox = Sandbox::new();
 
     for era in ["modern", "legacy"] {
-        let seen = stage.run(&["ping", "SOCKET", "--era", era]);
+        let seen = sandbox.run(&["ping", "SOCKET", "--era", era]);
         assert!(
-            seen.starts_with("answered in ") && seen.ends_with(" ms\n"),
+            seen.starts_with("response in ") && seen.ends_with(" ms\n"),
             "{seen}"
         );
     }
@@ -366,9 +365,9 @@ fn a_server_that_answers_is_timed() {
 
 #[test]
 fn the_traffic_is_shown_message_by_message() {
-    let stage = Stage::new();
+    let sandbox = Sandbox::new();
 
-    let seen = stage.run(&["call", "SOCKET", "measure", "--verbose", "--era", "legacy"]);
+    let seen = sandbox.run(&["call", "SOCKET", "measure", "--verbose", "--era", "legacy"]);
 
     let begins = |sign: &str| seen.lines().filter(|line| line.starts_with(sign)).count();
     assert!(

@@ -1,19 +1,19 @@
-//! Checking servers: ours, which is right, and one that is not.
+//! Tests of `check` against a compliant and a faulty server.
 
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::net::TcpListener;
-use std::os::unix::net::UnixListener;
-use std::thread;
+use std::{
+    io::{BufRead as _, BufReader, Write as _},
+    net::TcpListener,
+    os::unix::net::UnixListener,
+    thread,
+};
 
 use serde_json::{Value, json};
 
-use crate::serving::Serving;
-use crate::stage::Stage;
-use crate::{http, programs};
+use crate::{http, sandbox::Sandbox, serve_process::ServeProcess, stdio_programs};
 
-/// A server on a socket that speaks 2025-11-25 and takes every mistake for one of its own.
-fn bad(stage: &Stage) -> String {
-    let path = stage.path().join("bad.sock");
+/// A server on a socket that supports 2025-11-25 and returns the wrong code for unknown methods.
+fn faulty_server(sandbox: &Sandbox) -> String {
+    let path = sandbox.path().join("bad.sock");
     let listener = UnixListener::bind(&path).unwrap();
     thread::spawn(move || {
         for stream in listener.incoming().flatten() {
@@ -46,14 +46,14 @@ fn answer(line: &str) -> Option<Value> {
     })
 }
 
-/// One rule in one revision: what is seen of it does not change when others are added.
-const ONE: &[&str] = &["--only", "base.unknown-method", "--revision", "2025-11-25"];
+/// One rule in one revision, so that new rules do not change the output.
+const ONE_RULE: &[&str] = &["--only", "base.unknown-method", "--revision", "2025-11-25"];
 
-fn run(stage: &Stage, words: &[&str]) -> String {
-    without_time(&stage.run(&[&["check"], words].concat()))
+fn run(sandbox: &Sandbox, words: &[&str]) -> String {
+    without_time(&sandbox.run(&[&["check"], words].concat()))
 }
 
-/// How long it took is another matter, and so are the names of other rules.
+/// Removes the duration and the names of other similar rules.
 fn without_time(seen: &str) -> String {
     let line = |line: &str| match (line.rsplit_once(" in "), line.split_once("`, `")) {
         (Some((before, time)), _) if time.ends_with(" s") => format!("{before}\n"),
@@ -64,14 +64,14 @@ fn without_time(seen: &str) -> String {
 }
 
 #[test]
-fn a_server_that_is_right_is_exit_code_0_on_a_socket_on_http_and_as_a_program() {
-    let stage = Stage::new();
-    let url = http::serve(&stage);
+fn a_compliant_server_is_exit_code_0_on_every_transport() {
+    let sandbox = Sandbox::new();
+    let url = http::serve(&sandbox);
 
-    let socket = run(&stage, &[&["SOCKET"], ONE].concat());
-    let web = run(&stage, &[&[&*url], ONE].concat());
-    let program = programs::command(&stage, "weather", &[&["check"], ONE].concat());
-    let program = stage.seen(&{ program }.output().unwrap());
+    let socket = run(&sandbox, &[&["SOCKET"], ONE_RULE].concat());
+    let web = run(&sandbox, &[&[&*url], ONE_RULE].concat());
+    let program = stdio_programs::command(&sandbox, "weather", &[&["check"], ONE_RULE].concat());
+    let program = sandbox.render(&{ program }.output().unwrap());
 
     insta::assert_snapshot!(socket, @r"
                    2025-11-25
@@ -87,11 +87,11 @@ fn a_server_that_is_right_is_exit_code_0_on_a_socket_on_http_and_as_a_program() 
 }
 
 #[test]
-fn the_older_transport_is_found_by_itself() {
-    let stage = Stage::new();
-    let url = http::serve_http_sse(&stage);
+fn http_sse_is_detected() {
+    let sandbox = Sandbox::new();
+    let url = http::serve_http_sse(&sandbox);
 
-    let seen = run(&stage, &[&[&*url], ONE, &["--json"]].concat());
+    let seen = run(&sandbox, &[&[&*url], ONE_RULE, &["--json"]].concat());
 
     let json: Value = serde_json::from_str(&seen).unwrap();
     assert_eq!(json["runs"][0]["transport"], "http+sse");
@@ -99,10 +99,10 @@ fn the_older_transport_is_found_by_itself() {
 }
 
 #[test]
-fn all_revisions_are_looked_at() {
-    let stage = Stage::new();
+fn all_revisions_are_checked() {
+    let sandbox = Sandbox::new();
 
-    let seen = run(&stage, &["SOCKET", "--only", "base.unknown-method"]);
+    let seen = run(&sandbox, &["SOCKET", "--only", "base.unknown-method"]);
 
     insta::assert_snapshot!(seen, @r"
                    2024-10-07  2024-11-05  2025-03-26  2025-06-18  2025-11-25  2026-07-28
@@ -113,9 +113,9 @@ fn all_revisions_are_looked_at() {
 }
 
 #[test]
-fn what_is_broken_is_shown_with_its_cure_and_is_exit_code_1() {
-    let stage = Stage::new();
-    let target = bad(&stage);
+fn a_violation_is_shown_with_its_fix_and_is_exit_code_1() {
+    let sandbox = Sandbox::new();
+    let target = faulty_server(&sandbox);
 
     let words = [
         &target,
@@ -127,50 +127,50 @@ fn what_is_broken_is_shown_with_its_cure_and_is_exit_code_1() {
         "2025-06-18",
     ];
 
-    insta::assert_snapshot!(run(&stage, &words), @r#"
+    insta::assert_snapshot!(run(&sandbox, &words), @r#"
                    2025-06-18  2025-11-25
     base protocol              ✗1
 
-    2025-06-18 is not spoken: the server chooses 2025-11-25
+    2025-06-18 is not supported: the server chooses 2025-11-25
 
     ✗ base.unknown-method
       A request for a method that is not there is answered with the error -32601.
-      seen      the error -32603 instead of -32601
+      found     the error -32603 instead of -32601
       in        2025-11-25
       MUST      Report an unknown or unoffered method with -32601. (base.error.method-not-found)
                 https://modelcontextprotocol.io/specification/2026-07-28/schema#methodnotfounderror
-      exchange  > {"jsonrpc":"2.0","method":"turnbuckle/no-such-method","id":2}
+      messages  > {"jsonrpc":"2.0","method":"turnbuckle/no-such-method","id":2}
                 < {"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"\u001b[31mwhat?"}}
-      cure      Answer with the error -32601 when no handler has the name of the method.
+      fix       Answer with the error -32601 when no handler has the name of the method.
 
     unix:bad.sock: ✗ 1 failed
     --- stderr
-    error: a rule is broken
+    error: 1 rule is violated
     --- exit 1
     "#);
 }
 
 #[test]
-fn what_is_known_does_not_count_and_what_is_known_wrongly_does() {
-    let stage = Stage::new();
-    let target = bad(&stage);
-    let with = |words: &[&str]| run(&stage, &[&[&*target], ONE, words].concat());
+fn baseline_entries_are_ignored_and_stale_ones_fail() {
+    let sandbox = Sandbox::new();
+    let target = faulty_server(&sandbox);
+    let check_faulty = |words: &[&str]| run(&sandbox, &[&[&*target], ONE_RULE, words].concat());
 
-    let written = with(&["--write-baseline", "known.txt"]);
-    let known = with(&["--baseline", "known.txt"]);
+    let written = check_faulty(&["--write-baseline", "known.txt"]);
+    let known = check_faulty(&["--baseline", "known.txt"]);
     let stale = run(
-        &stage,
-        &[&["SOCKET"], ONE, &["--baseline", "known.txt"]].concat(),
+        &sandbox,
+        &[&["SOCKET"], ONE_RULE, &["--baseline", "known.txt"]].concat(),
     );
 
     assert!(!written.contains("exit"), "{written}");
-    let text = std::fs::read_to_string(stage.path().join("known.txt")).unwrap();
+    let text = std::fs::read_to_string(sandbox.path().join("known.txt")).unwrap();
     assert!(
         text.ends_with("\nbase.unknown-method 2025-11-25 lines\n"),
         "{text}"
     );
     assert!(
-        known.contains("✗ base.unknown-method (known)\n") && !known.contains("exit"),
+        known.contains("✗ base.unknown-method (in baseline)\n") && !known.contains("exit"),
         "{known}"
     );
     insta::assert_snapshot!(stale, @r"
@@ -179,39 +179,39 @@ fn what_is_known_does_not_count_and_what_is_known_wrongly_does() {
 
     SOCKET: ✓ 1 kept
     --- stderr
-    error: the baseline knows what is not broken any more:
+    error: the baseline has entries that no longer occur:
       base.unknown-method 2025-11-25 lines
 
-    hint: take out of the baseline what is not broken any more
+    hint: remove these entries from the baseline
     --- exit 1
     ");
 }
 
 #[test]
-fn a_baseline_that_is_none_is_exit_code_2() {
-    let stage = Stage::new();
-    stage.write("known.txt", "base.unknown-metod\n");
+fn an_invalid_baseline_is_exit_code_2() {
+    let sandbox = Sandbox::new();
+    sandbox.write("known.txt", "base.unknown-metod\n");
 
-    insta::assert_snapshot!(run(&stage, &["SOCKET", "--baseline", "known.txt"]), @r"
+    insta::assert_snapshot!(run(&sandbox, &["SOCKET", "--baseline", "known.txt"]), @r"
     --- stderr
-    error: known.txt is no baseline: there is no rule `base.unknown-metod` (nearest: `base.unknown-method`)
+    error: invalid baseline known.txt: there is no rule `base.unknown-metod` (nearest: `base.unknown-method`)
     --- exit 2
     ");
-    insta::assert_snapshot!(run(&stage, &["SOCKET", "--baseline", "nothing.txt"]), @r"
+    insta::assert_snapshot!(run(&sandbox, &["SOCKET", "--baseline", "nothing.txt"]), @r"
     --- stderr
-    error: nothing.txt is no baseline: No such file or directory (os error 2)
+    error: invalid baseline nothing.txt: No such file or directory (os error 2)
     --- exit 2
     ");
 }
 
 #[test]
 fn reports_are_written_to_files() {
-    let stage = Stage::new();
-    let target = bad(&stage);
-    let file = |name: &str| std::fs::read_to_string(stage.path().join(name)).unwrap();
+    let sandbox = Sandbox::new();
+    let target = faulty_server(&sandbox);
+    let file = |name: &str| std::fs::read_to_string(sandbox.path().join(name)).unwrap();
     let words = [
         &[&*target],
-        ONE,
+        ONE_RULE,
         &[
             "--format",
             "json",
@@ -232,11 +232,11 @@ fn reports_are_written_to_files() {
         ],
     ];
 
-    let seen = run(&stage, &words.concat());
+    let seen = run(&sandbox, &words.concat());
 
     insta::assert_snapshot!(seen, @r"
     --- stderr
-    error: a rule is broken
+    error: 1 rule is violated
     --- exit 1
     ");
     let json: Value = serde_json::from_str(&file("a.json")).unwrap();
@@ -257,10 +257,10 @@ fn reports_are_written_to_files() {
 
 #[test]
 fn json_goes_to_stdout() {
-    let stage = Stage::new();
+    let sandbox = Sandbox::new();
 
-    let output = stage
-        .command(&[&["check", "SOCKET", "--json"], ONE].concat())
+    let output = sandbox
+        .command(&[&["check", "SOCKET", "--json"], ONE_RULE].concat())
         .output()
         .unwrap();
 
@@ -272,19 +272,19 @@ fn json_goes_to_stdout() {
 
 #[test]
 fn a_server_that_cannot_be_checked_is_exit_code_2() {
-    let stage = Stage::new();
+    let sandbox = Sandbox::new();
 
-    insta::assert_snapshot!(run(&stage, &["unix:nowhere.sock"]), @r"
+    insta::assert_snapshot!(run(&sandbox, &["unix:nowhere.sock"]), @r"
     --- stderr
     error: the server cannot be reached: No such file or directory (os error 2)
     --- exit 2
     ");
-    insta::assert_snapshot!(run(&stage, &["--", "/no/such/program"]), @r"
+    insta::assert_snapshot!(run(&sandbox, &["--", "/no/such/program"]), @r"
     --- stderr
     error: the server cannot be reached: there is no program `/no/such/program`
     --- exit 2
     ");
-    insta::assert_snapshot!(run(&stage, &["--", "sh", "-c", "echo no barometer >&2; exit 3"]), @r"
+    insta::assert_snapshot!(run(&sandbox, &["--", "sh", "-c", "echo no barometer >&2; exit 3"]), @r"
     --- stderr
     error: the server cannot be reached: the server's process exited with code 3, after it said:
     no barometer
@@ -293,8 +293,8 @@ fn a_server_that_cannot_be_checked_is_exit_code_2() {
 }
 
 #[test]
-fn a_server_that_wants_a_token_says_so_once() {
-    let stage = Stage::new();
+fn a_server_that_requires_authorization_is_reported_once() {
+    let sandbox = Sandbox::new();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
     thread::spawn(move || {
@@ -312,7 +312,7 @@ fn a_server_that_wants_a_token_says_so_once() {
         }
     });
 
-    insta::assert_snapshot!(run(&stage, &[&[&*url], ONE].concat()).replace(&url, "URL"), @r"
+    insta::assert_snapshot!(run(&sandbox, &[&[&*url], ONE_RULE].concat()).replace(&url, "URL"), @r"
     --- stderr
     error: the server wants to know who asks: HTTP status 401
 
@@ -320,11 +320,11 @@ fn a_server_that_wants_a_token_says_so_once() {
     --- exit 2
     ");
 
-    // What the user gave is not shown, whatever its name is.
+    // Secrets of the user are not shown, whatever the header is called.
     let keyed = format!("{url}?key=s3cret");
     let given = ["--header", "X-Thing: s3cret", "--format", "json"];
     let seen = run(
-        &stage,
+        &sandbox,
         &[&[&*keyed, "--only", "authorization"], &given[..]].concat(),
     );
     assert!(
@@ -335,40 +335,40 @@ fn a_server_that_wants_a_token_says_so_once() {
 }
 
 #[test]
-fn names_that_nobody_knows_are_explained() {
-    let stage = Stage::new();
+fn unknown_names_are_explained() {
+    let sandbox = Sandbox::new();
 
-    insta::assert_snapshot!(run(&stage, &["SOCKET", "--only", "base.unknown-metod"]), @r"
+    insta::assert_snapshot!(run(&sandbox, &["SOCKET", "--only", "base.unknown-metod"]), @r"
     --- stderr
     error: there is no rule `base.unknown-metod` (nearest: `base.unknown-method`)
 
-    hint: list them with `turnbuckle check --list`
+    hint: list the rules with `turnbuckle check --list`
     --- exit 2
     ");
-    insta::assert_snapshot!(run(&stage, &["SOCKET", "--revision", "2025-11-26"]), @r"
+    insta::assert_snapshot!(run(&sandbox, &["SOCKET", "--revision", "2025-11-26"]), @r"
     --- stderr
-    error: invalid value '2025-11-26' for '--revision <DATE>': there is 2024-10-07, 2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25, 2026-07-28
+    error: invalid value '2025-11-26' for '--revision <DATE>': expected one of 2024-10-07, 2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25, 2026-07-28
 
     For more information, try '--help'.
     --- exit 2
     ");
-    insta::assert_snapshot!(run(&stage, &["SOCKET", "--report", "pdf=x"]), @r"
+    insta::assert_snapshot!(run(&sandbox, &["SOCKET", "--report", "pdf=x"]), @r"
     --- stderr
-    error: invalid value 'pdf=x' for '--report <FORMAT=FILE>': there is terminal, json, junit, sarif, markdown, html
+    error: invalid value 'pdf=x' for '--report <FORMAT=FILE>': expected one of terminal, json, junit, sarif, markdown, html
 
     For more information, try '--help'.
     --- exit 2
     ");
-    insta::assert_snapshot!(run(&stage, &["SOCKET", "--only", "client.base"]), @r"
+    insta::assert_snapshot!(run(&sandbox, &["SOCKET", "--only", "client.base"]), @r"
     --- stderr
-    error: no rule for servers is left to look at
+    error: no rule for servers is selected
 
-    hint: list them with `turnbuckle check --list`
+    hint: list the rules with `turnbuckle check --list`
     --- exit 2
     ");
-    insta::assert_snapshot!(run(&stage, &[]), @r"
+    insta::assert_snapshot!(run(&sandbox, &[]), @r"
     --- stderr
-    error: TARGET is missing
+    error: missing argument TARGET
 
     hint: see `turnbuckle check --help`
     --- exit 2
@@ -377,43 +377,48 @@ fn names_that_nobody_knows_are_explained() {
 
 #[test]
 fn calls_are_typed_by_the_schema_of_the_tool() {
-    let stage = Stage::new();
-    let call = |words: &[&str]| run(&stage, &[&["SOCKET"], ONE, &["--call"], words].concat());
+    let sandbox = Sandbox::new();
+    let call = |words: &[&str]| {
+        run(
+            &sandbox,
+            &[&["SOCKET"], ONE_RULE, &["--call"], words].concat(),
+        )
+    };
 
     assert!(!call(&["forecast", "city=Oslo", "days=2"]).contains("exit"));
     assert!(!call(&["forecast", r#"{"city": "Oslo"}"#]).contains("exit"));
     insta::assert_snapshot!(call(&["forecast", "days=many"]), @r"
     --- stderr
-    error: `days` has to be integer 1..7, and not `many`
+    error: invalid value `many` for `days`: expected integer 1..7
     --- exit 2
     ");
     insta::assert_snapshot!(call(&["forecst", "days=2"]), @r"
     --- stderr
-    error: there is no tool `forecst`
+    error: unknown tool `forecst`
 
-    hint: list those that there are with `turnbuckle tools SOCKET`
+    hint: list the tools with `turnbuckle tools SOCKET`
     --- exit 2
     ");
 }
 
 #[test]
-fn the_catalogue_is_listed() {
-    let stage = Stage::new();
+fn the_catalog_is_listed() {
+    let sandbox = Sandbox::new();
 
-    insta::assert_snapshot!(run(&stage, &["--list", "--only", "base.unknown-method"]), @r"
+    insta::assert_snapshot!(run(&sandbox, &["--list", "--only", "base.unknown-method"]), @r"
     base protocol
       base.unknown-method
         A request for a method that is not there is answered with the error -32601.
         MUST
         base.error.method-not-found
     ");
-    let clients = run(&stage, &["--list", "--client", "--only", "base"]);
+    let clients = run(&sandbox, &["--list", "--client", "--only", "base"]);
     assert!(clients.contains("  client.base.id-type\n") && !clients.contains("\n  base."));
-    let json = stage.run(&["check", "--list", "--json", "--only", "base.unknown-method"]);
+    let json = sandbox.run(&["check", "--list", "--json", "--only", "base.unknown-method"]);
     let json: Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["rules"][0]["id"], "base.unknown-method");
     assert_eq!(json["rules"][0]["levels"]["2024-10-07"], "fail");
-    let markdown = stage.run(&["check", "--list", "--format", "markdown"]);
+    let markdown = sandbox.run(&["check", "--list", "--format", "markdown"]);
     assert!(
         markdown.contains("| `base.unknown-method`<br>"),
         "{markdown}"
@@ -421,8 +426,8 @@ fn the_catalogue_is_listed() {
 }
 
 #[test]
-fn our_own_command_is_a_client_that_is_right() {
-    let stage = Stage::new();
+fn our_own_command_is_a_compliant_client() {
+    let sandbox = Sandbox::new();
     let us = env!("CARGO_BIN_EXE_turnbuckle");
     let check = |words: &[&str]| {
         let options = [
@@ -433,7 +438,7 @@ fn our_own_command_is_a_client_that_is_right() {
             "2026-07-28",
             "--",
         ];
-        run(&stage, &[&options, words].concat())
+        run(&sandbox, &[&options, words].concat())
     };
 
     let web = check(&[us, "tools", "{url}"]);
@@ -447,10 +452,10 @@ fn our_own_command_is_a_client_that_is_right() {
 
 #[test]
 fn a_client_that_cannot_be_checked_is_exit_code_2() {
-    let stage = Stage::new();
+    let sandbox = Sandbox::new();
     let check = |words: &[&str]| {
         let options = ["--client", "--revision", "2025-11-25", "--"];
-        run(&stage, &[&options, words].concat())
+        run(&sandbox, &[&options, words].concat())
     };
 
     insta::assert_snapshot!(check(&["no-such-client", "{url}"]), @r"
@@ -458,7 +463,7 @@ fn a_client_that_cannot_be_checked_is_exit_code_2() {
     error: the client speaks no revision that was looked at
       2025-11-25: the client could not be started: there is no program `no-such-client`
 
-    hint: see whether the command connects to what `{url}` or `{server}` stands for; one that is slow gets more time by --timeout
+    hint: check that the command connects to `{url}` or `{server}`; increase --timeout for a slow client
     --- exit 2
     ");
     insta::assert_snapshot!(check(&["sh", "-c", "echo what is this? >&2; exit 3", "{url}"]), @r"
@@ -466,7 +471,7 @@ fn a_client_that_cannot_be_checked_is_exit_code_2() {
     error: the client speaks no revision that was looked at
       2025-11-25: the client never connected, and exited with code 3, after it said: what is this?
 
-    hint: see whether the command connects to what `{url}` or `{server}` stands for; one that is slow gets more time by --timeout
+    hint: check that the command connects to `{url}` or `{server}`; increase --timeout for a slow client
     --- exit 2
     ");
     insta::assert_snapshot!(check(&["my-client"]), @r"
@@ -480,10 +485,10 @@ fn a_client_that_cannot_be_checked_is_exit_code_2() {
 
 #[test]
 fn the_checklist_shows_every_line_with_its_rules_or_a_reason() {
-    let stage = Stage::new();
+    let sandbox = Sandbox::new();
 
-    let text = stage.run(&["check", "--checklist"]);
-    let json = stage.run(&["check", "--checklist", "--json"]);
+    let text = sandbox.run(&["check", "--checklist"]);
+    let json = sandbox.run(&["check", "--checklist", "--json"]);
 
     let json: Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["format"], "turnbuckle-checklist/1");
@@ -501,14 +506,14 @@ fn the_checklist_shows_every_line_with_its_rules_or_a_reason() {
 }
 
 #[test]
-fn the_checklist_of_a_server_says_what_is_kept_and_what_is_broken() {
-    let stage = Stage::new();
-    let target = bad(&stage);
+fn the_checklist_of_a_server_has_a_verdict_per_line() {
+    let sandbox = Sandbox::new();
+    let target = faulty_server(&sandbox);
     let rules = ["--only", "base", "--revision", "2025-11-25", "--checklist"];
 
-    let right = run(&stage, &[&["SOCKET"], &rules[..]].concat());
-    let json = run(&stage, &[&["SOCKET", "--json"], &rules[..]].concat());
-    let wrong = run(&stage, &[&[&*target], &rules[..]].concat());
+    let right = run(&sandbox, &[&["SOCKET"], &rules[..]].concat());
+    let json = run(&sandbox, &[&["SOCKET", "--json"], &rules[..]].concat());
+    let wrong = run(&sandbox, &[&[&*target], &rules[..]].concat());
 
     assert!(right.contains("\n✓ 1.3/1 "), "{right}");
     assert!(right.contains("\n· 2.1/3 "), "{right}");
@@ -524,15 +529,15 @@ fn the_checklist_of_a_server_says_what_is_kept_and_what_is_broken() {
         wrong.contains("\n✗ 1/0 ") || wrong.starts_with("✗ 1/0 "),
         "{wrong}"
     );
-    assert!(wrong.contains("rules are broken"), "{wrong}");
+    assert!(wrong.contains("rules are violated"), "{wrong}");
 }
 
-/// Checks a server in all revisions, and returns how often rules are broken that say MUST or SHOULD.
-fn broken(stage: &Stage, words: &[&str], revisions: usize) -> (Value, Value, Value) {
+/// Checks a server in all revisions, and returns the number of violations of MUST and SHOULD.
+fn violations(sandbox: &Sandbox, words: &[&str], revisions: usize) -> (Value, Value, Value) {
     let words = [&["check", "--json"], words].concat();
-    let seen = stage.command(&words).output().unwrap();
-    let report: Value =
-        serde_json::from_slice(&seen.stdout).unwrap_or_else(|_| panic!("{}", stage.seen(&seen)));
+    let seen = sandbox.command(&words).output().unwrap();
+    let report: Value = serde_json::from_slice(&seen.stdout)
+        .unwrap_or_else(|_| panic!("{}", sandbox.render(&seen)));
     assert_eq!(report["runs"].as_array().unwrap().len(), revisions);
     let summary = &report["summary"];
     assert!(summary["pass"].as_u64().unwrap() > 50, "{summary}");
@@ -542,11 +547,11 @@ fn broken(stage: &Stage, words: &[&str], revisions: usize) -> (Value, Value, Val
 
 #[test]
 fn our_context_server_breaks_no_rule_on_stdio() {
-    let stage = Stage::new();
+    let sandbox = Sandbox::new();
     let binary = env!("CARGO_BIN_EXE_turnbuckle");
 
-    let (failed, warned, findings) = broken(
-        &stage,
+    let (failed, warned, findings) = violations(
+        &sandbox,
         &["--", binary, "serve", "--stdio", "--data", "d"],
         6,
     );
@@ -556,22 +561,22 @@ fn our_context_server_breaks_no_rule_on_stdio() {
 
 #[test]
 fn our_context_server_breaks_no_rule_on_http() {
-    let stage = Stage::new();
-    let server = Serving::on_a_port(&stage);
+    let sandbox = Sandbox::new();
+    let server = ServeProcess::on_free_port(&sandbox);
 
-    let (failed, warned, findings) = broken(&stage, &["--allow-writes", &server.told], 6);
+    let (failed, warned, findings) = violations(&sandbox, &["--allow-writes", &server.address], 6);
 
     assert_eq!((failed, warned), (json!(0), json!(0)), "{findings:#}");
 }
 
 #[test]
 fn our_context_server_breaks_no_rule_on_http_sse() {
-    let stage = Stage::new();
-    let server = Serving::start(&stage, &["--listen", "127.0.0.1:0", "--http-sse"]);
-    let stream = server.told.replace("/mcp", "/sse");
+    let sandbox = Sandbox::new();
+    let server = ServeProcess::start(&sandbox, &["--listen", "127.0.0.1:0", "--http-sse"]);
+    let stream = server.address.replace("/mcp", "/sse");
 
     let words = ["--allow-writes", "--revision", "2024-11-05", &stream];
-    let (failed, warned, findings) = broken(&stage, &words, 1);
+    let (failed, warned, findings) = violations(&sandbox, &words, 1);
 
     assert_eq!((failed, warned), (json!(0), json!(0)), "{findings:#}");
 }

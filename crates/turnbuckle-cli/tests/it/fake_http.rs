@@ -1,120 +1,124 @@
-//! An HTTP server that answers as a test says, and records every request.
+//! An HTTP server that responds as a test specifies, and records every request.
 
-use std::io::{BufRead, BufReader, Read, Write as _};
-use std::net::{TcpListener, TcpStream};
-use std::sync::{Arc, Condvar, Mutex};
-use std::thread;
-use std::time::Duration;
+use std::{
+    io::{BufRead, BufReader, Read, Write as _},
+    net::{TcpListener, TcpStream},
+    sync::{Arc, Condvar, Mutex},
+    thread,
+    time::Duration,
+};
 
 use serde_json::{Value, json};
 
-/// How long a test waits for a request before it fails.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// The time that a test waits for a request.
+const EVENT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The server. Its threads end with the test's process.
+/// The server. Its threads end with the process of the test.
 pub(crate) struct FakeHttp {
     /// The URL of its endpoint.
     pub(crate) url: String,
-    recorded: Arc<Recorded>,
+    log: Arc<RequestLog>,
 }
 
-type Answer = dyn Fn(&Seen) -> Reply + Send + Sync;
+type Responder = dyn Fn(&RecordedRequest) -> FakeResponse + Send + Sync;
 
 #[derive(Default)]
-struct Recorded {
-    requests: Mutex<Vec<Seen>>,
+struct RequestLog {
+    requests: Mutex<Vec<RecordedRequest>>,
     changed: Condvar,
 }
 
-/// A request.
+/// A recorded request.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct RecordedRequest {
     pub(crate) method: String,
     headers: Vec<(String, String)>,
-    /// The body as JSON; null if it is none.
+    /// The body as JSON; null if there is none.
     pub(crate) body: Value,
 }
 
 /// A response.
-pub(crate) enum Reply {
+pub(crate) enum FakeResponse {
     /// A status without a body.
     Status(u16),
-    /// A JSON body, and a header where one is given.
+    /// A JSON body with an optional header.
     Json(Value, Option<(&'static str, &'static str)>),
-    /// A stream of events, which ends after this text.
+    /// An event stream that ends after this text.
     Events(&'static str),
-    /// No response until the client has gone.
+    /// No response until the client disconnects.
     Silence,
 }
 
 impl FakeHttp {
     /// Listens on a free port.
-    pub(crate) fn start(answer: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> Self {
+    pub(crate) fn start(
+        respond: impl Fn(&RecordedRequest) -> FakeResponse + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/mcp", listener.local_addr().unwrap());
-        let recorded = Arc::<Recorded>::default();
-        let (answer, record) = (
-            Arc::<Answer>::from(Box::new(answer) as Box<Answer>),
-            Arc::clone(&recorded),
+        let log = Arc::<RequestLog>::default();
+        let (respond, record) = (
+            Arc::<Responder>::from(Box::new(respond) as Box<Responder>),
+            Arc::clone(&log),
         );
         thread::spawn(move || {
             for stream in listener.incoming() {
-                let (answer, record) = (Arc::clone(&answer), Arc::clone(&record));
-                thread::spawn(move || serve(stream.unwrap(), &*answer, &record));
+                let (respond, record) = (Arc::clone(&respond), Arc::clone(&record));
+                thread::spawn(move || serve(stream.unwrap(), &*respond, &record));
             }
         });
-        Self { url, recorded }
+        Self { url, log }
     }
 
-    /// Returns every request so far.
-    pub(crate) fn seen(&self) -> Vec<Seen> {
-        self.recorded.requests.lock().unwrap().clone()
+    /// Returns all requests so far.
+    pub(crate) fn seen(&self) -> Vec<RecordedRequest> {
+        self.log.requests.lock().unwrap().clone()
     }
 
-    /// Waits for a request.
-    pub(crate) fn wait_for(&self, wanted: impl Fn(&Seen) -> bool) {
-        let requests = self.recorded.requests.lock().unwrap();
-        let missing = |requests: &mut Vec<Seen>| !requests.iter().any(&wanted);
+    /// Waits for a matching request.
+    pub(crate) fn wait_for(&self, matches: impl Fn(&RecordedRequest) -> bool) {
+        let requests = self.log.requests.lock().unwrap();
+        let missing = |requests: &mut Vec<RecordedRequest>| !requests.iter().any(&matches);
         let (requests, waited) = self
-            .recorded
+            .log
             .changed
-            .wait_timeout_while(requests, PATIENCE, missing)
+            .wait_timeout_while(requests, EVENT_TIMEOUT, missing)
             .unwrap();
         assert!(!waited.timed_out(), "{requests:?}");
     }
 }
 
-impl Seen {
-    /// Returns the method of the message; empty if there is none.
+impl RecordedRequest {
+    /// Returns the JSON-RPC method; empty if there is none.
     pub(crate) fn rpc(&self) -> &str {
         self.body["method"].as_str().unwrap_or_default()
     }
 
-    /// Returns a header, whose name is given in lower case.
+    /// Returns a header by its lower-case name.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let found = self.headers.iter().find(|(key, _)| key == name);
         found.map(|(_, value)| value.as_str())
     }
 
-    /// Answers the request with a result.
-    pub(crate) fn result(&self, result: &Value) -> Reply {
-        Reply::Json(
+    /// Returns a response with a result.
+    pub(crate) fn result(&self, result: &Value) -> FakeResponse {
+        FakeResponse::Json(
             json!({ "jsonrpc": "2.0", "id": self.body["id"], "result": result }),
             None,
         )
     }
 }
 
-fn serve(stream: TcpStream, answer: &Answer, recorded: &Recorded) {
+fn serve(stream: TcpStream, respond: &Responder, log: &RequestLog) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     let mut writer = stream;
     while let Some(seen) = read(&mut reader) {
-        let reply = answer(&seen);
-        recorded.requests.lock().unwrap().push(seen);
-        recorded.changed.notify_all();
+        let reply = respond(&seen);
+        log.requests.lock().unwrap().push(seen);
+        log.changed.notify_all();
         let (head, body) = match reply {
-            Reply::Status(status) => (format!("{status} Status"), String::new()),
-            Reply::Json(body, header) => {
+            FakeResponse::Status(status) => (format!("{status} Status"), String::new()),
+            FakeResponse::Json(body, header) => {
                 let header = header.map(|(name, value)| format!("\r\n{name}: {value}"));
                 let head = format!(
                     "200 OK\r\ncontent-type: application/json{}",
@@ -122,11 +126,11 @@ fn serve(stream: TcpStream, answer: &Answer, recorded: &Recorded) {
                 );
                 (head, body.to_string())
             }
-            Reply::Events(text) => {
+            FakeResponse::Events(text) => {
                 let head = "200 OK\r\ncontent-type: text/event-stream";
                 (head.to_owned(), text.to_owned())
             }
-            Reply::Silence => {
+            FakeResponse::Silence => {
                 let _ = reader.fill_buf();
                 return;
             }
@@ -139,17 +143,17 @@ fn serve(stream: TcpStream, answer: &Answer, recorded: &Recorded) {
     }
 }
 
-/// Reads a request; there is none once the client has gone.
-fn read(reader: &mut BufReader<TcpStream>) -> Option<Seen> {
+/// Reads a request; `None` if the client has disconnected.
+fn read(reader: &mut BufReader<TcpStream>) -> Option<RecordedRequest> {
     let mut line = String::new();
     reader.read_line(&mut line).ok()?;
-    let mut seen = Seen {
+    let mut seen = RecordedRequest {
         method: line
             .split(' ')
             .next()
             .filter(|word| !word.is_empty())?
             .to_owned(),
-        ..Seen::default()
+        ..RecordedRequest::default()
     };
     loop {
         let mut line = String::new();

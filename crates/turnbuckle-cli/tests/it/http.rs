@@ -1,4 +1,4 @@
-//! Servers on HTTP.
+//! Tests of servers on HTTP.
 
 use std::fs;
 
@@ -6,42 +6,44 @@ use serde_json::json;
 use tokio::net::TcpListener;
 use turnbuckle_server::http;
 
-use crate::fake_http::{FakeHttp, Reply};
-use crate::stage::Stage;
-use crate::weather;
+use crate::{
+    fake_http::{FakeHttp, FakeResponse},
+    sandbox::Sandbox,
+    weather,
+};
 
-/// Serves on a free port, and returns the address.
-pub(crate) fn serve(stage: &Stage) -> String {
-    let listener = stage
+/// Serves on a free port, and returns the URL.
+pub(crate) fn serve(sandbox: &Sandbox) -> String {
+    let listener = sandbox
         .runtime
         .block_on(TcpListener::bind("127.0.0.1:0"))
         .unwrap();
     let address = listener.local_addr().unwrap();
-    stage
+    sandbox
         .runtime
         .spawn(http::serve(listener, weather::server()));
     format!("http://{address}/mcp")
 }
 
-/// Serves HTTP+SSE on a free port, and returns the address of its stream.
-pub(crate) fn serve_http_sse(stage: &Stage) -> String {
-    let listener = stage
+/// Serves HTTP+SSE on a free port, and returns the URL of its stream.
+pub(crate) fn serve_http_sse(sandbox: &Sandbox) -> String {
+    let listener = sandbox
         .runtime
         .block_on(TcpListener::bind("127.0.0.1:0"))
         .unwrap();
     let address = listener.local_addr().unwrap();
     let both = http::Http::new(weather::server()).http_sse(http::HttpSse::new());
-    stage.runtime.spawn(both.serve(listener));
+    sandbox.runtime.spawn(both.serve(listener));
     format!("http://{address}/sse")
 }
 
 #[test]
 fn a_url_is_a_target_in_either_era() {
-    let stage = Stage::new();
-    let url = serve(&stage);
+    let sandbox = Sandbox::new();
+    let url = serve(&sandbox);
 
     for era in ["modern", "legacy"] {
-        let seen = stage.run(&["call", &url, "forecast", "city=Oslo", "--era", era]);
+        let seen = sandbox.run(&["call", &url, "forecast", "city=Oslo", "--era", era]);
 
         assert!(seen.contains("Sun over Oslo"), "{seen}");
     }
@@ -49,20 +51,20 @@ fn a_url_is_a_target_in_either_era() {
 
 #[test]
 fn a_url_of_a_configuration_is_a_target() {
-    let stage = Stage::new();
-    let url = serve(&stage);
+    let sandbox = Sandbox::new();
+    let url = serve(&sandbox);
     let definition =
         format!(r#"{{"mcpServers": {{"weather": {{"type": "http", "url": "{url}"}}}}}}"#);
-    stage.write(".mcp.json", &definition);
+    sandbox.write(".mcp.json", &definition);
     let words = ["call", "weather", "forecast", "city=Oslo"];
 
-    let approved = stage.run(&[&words[..], &["--yes"]].concat());
+    let approved = sandbox.run(&[&words[..], &["--yes"]].concat());
     fs::rename(
-        stage.path().join(".mcp.json"),
-        stage.path().join(".claude.json"),
+        sandbox.path().join(".mcp.json"),
+        sandbox.path().join(".claude.json"),
     )
     .unwrap();
-    let of_user = stage.run(&words);
+    let of_user = sandbox.run(&words);
 
     assert!(approved.contains("Sun over Oslo"), "{approved}");
     assert!(of_user.contains("Sun over Oslo"), "{of_user}");
@@ -70,10 +72,10 @@ fn a_url_of_a_configuration_is_a_target() {
 
 #[test]
 fn headers_are_sent_and_never_shown() {
-    let stage = Stage::new();
-    let url = serve(&stage);
+    let sandbox = Sandbox::new();
+    let url = serve(&sandbox);
 
-    let seen = stage.run(&[
+    let seen = sandbox.run(&[
         "ping",
         &url,
         "--verbose",
@@ -86,26 +88,26 @@ fn headers_are_sent_and_never_shown() {
 }
 
 #[test]
-fn a_url_that_is_no_endpoint_has_a_hint() {
-    let stage = Stage::new();
-    let url = serve(&stage).replace("/mcp", "/nothing");
+fn a_url_without_an_endpoint_has_a_hint() {
+    let sandbox = Sandbox::new();
+    let url = serve(&sandbox).replace("/mcp", "/nothing");
 
-    let seen = stage.run(&["info", &url]).replace(&url, "URL");
+    let seen = sandbox.run(&["info", &url]).replace(&url, "URL");
 
     insta::assert_snapshot!(seen, @r"
     --- stderr
     error: the server cannot be reached: HTTP status 404 Not Found
 
-    hint: see whether the URL is the one of the MCP endpoint
+    hint: check that the URL is the MCP endpoint
     --- exit 2
     ");
 }
 
 #[test]
 fn a_call_whose_response_is_lost_has_an_unknown_effect() {
-    let stage = Stage::new();
+    let sandbox = Sandbox::new();
     let fake = FakeHttp::start(|seen| match seen.rpc() {
-        "tools/call" => Reply::Events(": begun\n\n"),
+        "tools/call" => FakeResponse::Events(": started\n\n"),
         "tools/list" => seen.result(&json!({
             "resultType": "complete", "ttlMs": 0, "cacheScope": "private",
             "tools": [{ "name": "pay", "inputSchema": { "type": "object" } }],
@@ -116,13 +118,13 @@ fn a_call_whose_response_is_lost_has_an_unknown_effect() {
         })),
     });
 
-    let seen = stage.run(&["call", &fake.url, "pay"]);
+    let seen = sandbox.run(&["call", &fake.url, "pay"]);
 
     insta::assert_snapshot!(seen, @r"
     --- stderr
     error: the response to `tools/call` was lost, and its effect is unknown: the server closed the connection
 
-    hint: see whether it took effect before you call it again
+    hint: check whether it took effect before you retry
     --- exit 2
     ");
     let calls = fake.seen();
@@ -131,8 +133,8 @@ fn a_call_whose_response_is_lost_has_an_unknown_effect() {
 }
 
 #[test]
-fn a_tool_that_is_left_out_is_named_with_the_reason() {
-    let stage = Stage::new();
+fn an_excluded_tool_is_named_with_the_reason() {
+    let sandbox = Sandbox::new();
     let fake = FakeHttp::start(|seen| match seen.rpc() {
         "tools/list" => {
             let tool = |name: &str, header: &str| {
@@ -151,10 +153,10 @@ fn a_tool_that_is_left_out_is_named_with_the_reason() {
         })),
     });
 
-    insta::assert_snapshot!(stage.run(&["tools", &fake.url]), @r"
+    insta::assert_snapshot!(sandbox.run(&["tools", &fake.url]), @r"
     good(city?: string)
         Says something
     --- stderr
-    warning: the tool `bad\u{1b}[2J` is left out: `x-mcp-header` at `/properties/city` is not an HTTP token
+    warning: the tool `bad\u{1b}[2J` is excluded: `x-mcp-header` at `/properties/city` is not an HTTP token
     ");
 }

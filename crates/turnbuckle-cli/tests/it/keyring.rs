@@ -1,16 +1,17 @@
-//! Logins that are sealed with a key in the keyring of the system.
+//! Tests of logins that are sealed with a key in the system keyring.
 
-use std::fs;
-use std::process::Command;
+use std::{fs, process::Command};
 
-use crate::authority::Authority;
-use crate::logging_in::{Begun, LOGINS, log_in, tidy};
-use crate::stage::Stage;
+use crate::{
+    auth_server::AuthServer,
+    login::{LOGINS_FILE, PendingLogin, log_in, normalize},
+    sandbox::Sandbox,
+};
 
-/// Prepares the binary in a session with a keyring of its own, which lies in the folder of the stage.
-fn in_session(stage: &Stage, words: &[&str]) -> Command {
+/// Returns a command in a D-Bus session with its own keyring, stored in the sandbox.
+fn in_session(sandbox: &Sandbox, words: &[&str]) -> Command {
     const UNLOCK: &str = "printf sesame | gnome-keyring-daemon --unlock --components=secrets >/dev/null 2>&1; exec \"$@\"";
-    let alone = stage.command(words);
+    let alone = sandbox.command(words);
     let mut command = Command::new("dbus-run-session");
     command.args(["--", "sh", "-c", UNLOCK, "sh"]);
     command.arg(alone.get_program()).args(alone.get_args());
@@ -18,8 +19,8 @@ fn in_session(stage: &Stage, words: &[&str]) -> Command {
     command
         .env_clear()
         .envs(vars.filter_map(|(name, value)| Some((name, value?))))
-        .env("XDG_RUNTIME_DIR", stage.path());
-    command.current_dir(stage.path());
+        .env("XDG_RUNTIME_DIR", sandbox.path());
+    command.current_dir(sandbox.path());
     command.stdin(std::process::Stdio::null());
     command
 }
@@ -32,28 +33,31 @@ fn has_keyring() -> bool {
     is_there("dbus-run-session") && is_there("gnome-keyring-daemon")
 }
 
-fn written(stage: &Stage) -> String {
-    fs::read_to_string(stage.path().join(LOGINS)).unwrap()
+fn logins_text(sandbox: &Sandbox) -> String {
+    fs::read_to_string(sandbox.path().join(LOGINS_FILE)).unwrap()
 }
 
 #[test]
-fn where_no_keyring_answers_nothing_is_sealed_and_nobody_is_sent_to_log_in() {
-    let stage = Stage::new();
-    let authority = Authority::new(&stage);
-    let url = authority.url();
-    log_in(&stage, &authority);
-    let before = (written(&stage), authority.count("POST /mcp"));
+fn without_a_keyring_nothing_is_sealed_and_no_login_starts() {
+    let sandbox = Sandbox::new();
+    let auth_server = AuthServer::new(&sandbox);
+    let url = auth_server.url();
+    log_in(&sandbox, &auth_server);
+    let before = (logins_text(&sandbox), auth_server.count("POST /mcp"));
 
-    let seen = stage.run(&["login", &url, "--no-browser", "--keyring"]);
+    let seen = sandbox.run(&["login", &url, "--no-browser", "--keyring"]);
 
-    let what = "the keyring of the system cannot be used: ";
+    let what = "cannot use the system keyring: ";
     assert!(seen.contains(what), "{seen}");
     let how = "hint: nothing was changed; run this in a session with a keyring";
     assert!(seen.contains(how), "{seen}");
     assert!(seen.ends_with("--- exit 2\n"), "{seen}");
     assert!(!seen.contains("Log in at"), "{seen}");
-    assert_eq!((written(&stage), authority.count("POST /mcp")), before);
-    assert!(stage.run(&["ping", &url]).starts_with("answered in"));
+    assert_eq!(
+        (logins_text(&sandbox), auth_server.count("POST /mcp")),
+        before
+    );
+    assert!(sandbox.run(&["ping", &url]).starts_with("response in"));
 }
 
 #[test]
@@ -62,43 +66,48 @@ fn a_login_is_sealed_and_used_and_becomes_plain_again() {
         eprintln!("not run: dbus-run-session or gnome-keyring-daemon is not installed");
         return;
     }
-    let stage = Stage::new();
-    let authority = Authority::new(&stage);
-    let url = authority.url();
+    let sandbox = Sandbox::new();
+    let auth_server = AuthServer::new(&sandbox);
+    let url = auth_server.url();
     let run = |words: &[&str]| {
-        let output = in_session(&stage, words).output().unwrap();
-        tidy(&stage.seen(&output), &authority)
+        let output = in_session(&sandbox, words).output().unwrap();
+        normalize(&sandbox.render(&output), &auth_server)
     };
     let log_in_by = |words: &[&str]| {
-        let begun = Begun::new(in_session(&stage, words));
-        begun.browse();
-        begun.end(&stage, &authority)
+        let login = PendingLogin::start(in_session(&sandbox, words));
+        login.follow_login_page();
+        login.end(&sandbox, &auth_server)
     };
-    log_in(&stage, &authority);
-    assert!(written(&stage).contains(&url));
+    log_in(&sandbox, &auth_server);
+    assert!(logins_text(&sandbox).contains(&url));
 
     let seen = log_in_by(&["login", &url, "--no-browser", "--keyring"]);
 
-    let kept = "kept     sealed with a key in the keyring of the system\n";
-    assert!(seen.contains(kept), "{seen}");
-    assert!(!written(&stage).contains(&url), "{}", written(&stage));
-    let seen = run(&["whoami", &url]);
-    assert!(seen.contains(kept), "{seen}");
-    authority.end_tokens();
-    let seen = run(&["ping", &url]);
-    assert!(seen.contains("answered in"), "{seen}");
-    assert_eq!(authority.count("POST /token refresh_token"), 1);
-    assert!(!written(&stage).contains(&url), "{}", written(&stage));
-
-    let sealed = written(&stage);
-    let seen = stage.run(&["ping", &url]);
+    let stored = "stored   encrypted with a key in the system keyring\n";
+    assert!(seen.contains(stored), "{seen}");
     assert!(
-        seen.contains("the keyring of the system cannot be used"),
-        "{seen}"
+        !logins_text(&sandbox).contains(&url),
+        "{}",
+        logins_text(&sandbox)
     );
-    assert_eq!(written(&stage), sealed);
+    let seen = run(&["whoami", &url]);
+    assert!(seen.contains(stored), "{seen}");
+    auth_server.revoke_access_tokens();
+    let seen = run(&["ping", &url]);
+    assert!(seen.contains("response in"), "{seen}");
+    assert_eq!(auth_server.count("POST /token refresh_token"), 1);
+    assert!(
+        !logins_text(&sandbox).contains(&url),
+        "{}",
+        logins_text(&sandbox)
+    );
+
+    let sealed = logins_text(&sandbox);
+    let seen = sandbox.run(&["ping", &url]);
+    assert!(seen.contains("cannot use the system keyring"), "{seen}");
+    assert_eq!(logins_text(&sandbox), sealed);
 
     let seen = log_in_by(&["login", &url, "--no-browser", "--no-keyring"]);
-    assert!(seen.contains("kept     in a file that only you"), "{seen}");
-    assert!(stage.run(&["ping", &url]).starts_with("answered in"));
+    assert!(seen.contains("stored   in a file that only you"), "{seen}");
+    assert!(sandbox.run(&["ping", &url]).starts_with("response in"));
 }

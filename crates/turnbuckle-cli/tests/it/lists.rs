@@ -1,12 +1,12 @@
-//! What a server has, as people see it and as programs do.
+//! Tests of `tools`, `resources`, `prompts`, `skills` and `info`.
 
-use crate::stage::Stage;
+use crate::sandbox::Sandbox;
 
 #[test]
 fn tools_are_signatures() {
-    let stage = Stage::new();
+    let sandbox = Sandbox::new();
 
-    insta::assert_snapshot!(stage.run(&["tools", "SOCKET"]), @r"
+    insta::assert_snapshot!(sandbox.run(&["tools", "SOCKET"]), @r"
     forecast(city: string, days?: integer 1..7 = 3) -> {summary: string, high: number}  [read-only]
         Forecast for one city
     measure()
@@ -20,7 +20,7 @@ fn tools_are_signatures() {
     rename()
         Asks for a new name
     ");
-    insta::assert_snapshot!(stage.run(&["tools", "SOCKET", "forecast"]), @r#"
+    insta::assert_snapshot!(sandbox.run(&["tools", "SOCKET", "forecast"]), @r#"
     forecast(city: string, days?: integer 1..7 = 3) -> {summary: string, high: number}  [read-only]
 
     Forecast for one city
@@ -29,7 +29,7 @@ fn tools_are_signatures() {
     city      string            City name, for example "Oslo".
     days?     integer 1..7 = 3  Days ahead.
     "#);
-    insta::assert_snapshot!(stage.run(&["tools", "SOCKET", "forecast", "--json"]), @r#"
+    insta::assert_snapshot!(sandbox.run(&["tools", "SOCKET", "forecast", "--json"]), @r#"
     {
       "name": "forecast",
       "description": "Forecast for one city",
@@ -73,20 +73,20 @@ fn tools_are_signatures() {
       }
     }
     "#);
-    insta::assert_snapshot!(stage.run(&["tools", "SOCKET", "rain"]), @r"
+    insta::assert_snapshot!(sandbox.run(&["tools", "SOCKET", "rain"]), @r"
     --- stderr
-    error: there is no tool `rain`
+    error: unknown tool `rain`
 
-    hint: list those that there are with `turnbuckle tools SOCKET`
+    hint: list the tools with `turnbuckle tools SOCKET`
     --- exit 1
     ");
 }
 
 #[test]
-fn every_tool_is_in_the_document() {
-    let stage = Stage::new();
+fn json_lists_every_tool() {
+    let sandbox = Sandbox::new();
 
-    let output = stage
+    let output = sandbox
         .command(&["tools", "SOCKET", "--json"])
         .output()
         .unwrap();
@@ -106,9 +106,9 @@ fn every_tool_is_in_the_document() {
 
 #[test]
 fn resources_and_templates_are_tables() {
-    let stage = Stage::new();
+    let sandbox = Sandbox::new();
 
-    insta::assert_snapshot!(stage.run(&["resources", "SOCKET"]), @r"
+    insta::assert_snapshot!(sandbox.run(&["resources", "SOCKET"]), @r"
     resource                   type           size  description
     weather://about            text/plain           What this is
     weather://sky              image/png      4 B   sky
@@ -121,14 +121,14 @@ fn resources_and_templates_are_tables() {
 
 #[test]
 fn prompts_are_signatures() {
-    let stage = Stage::new();
+    let sandbox = Sandbox::new();
 
-    insta::assert_snapshot!(stage.run(&["prompts", "SOCKET"]), @r"
+    insta::assert_snapshot!(sandbox.run(&["prompts", "SOCKET"]), @r"
     pack(city)
         Helps to pack
         city: Where to go.
     ");
-    insta::assert_snapshot!(stage.run(&["prompts", "SOCKET", "--json"]), @r#"
+    insta::assert_snapshot!(sandbox.run(&["prompts", "SOCKET", "--json"]), @r#"
     {
       "prompts": [
         {
@@ -149,13 +149,13 @@ fn prompts_are_signatures() {
 
 #[test]
 fn skills_are_a_table_and_their_instructions_text() {
-    let stage = Stage::new();
+    let sandbox = Sandbox::new();
 
-    insta::assert_snapshot!(stage.run(&["skills", "SOCKET"]), @r"
+    insta::assert_snapshot!(sandbox.run(&["skills", "SOCKET"]), @r"
     skill     files  size  description
     umbrella  1      83 B  When to take one.
     ");
-    insta::assert_snapshot!(stage.run(&["skills", "SOCKET", "umbrella"]), @r#"
+    insta::assert_snapshot!(sandbox.run(&["skills", "SOCKET", "umbrella"]), @r#"
     ---
     name: "umbrella"
     description: "When to take one."
@@ -163,40 +163,40 @@ fn skills_are_a_table_and_their_instructions_text() {
 
     Look out of the window.
     "#);
-    insta::assert_snapshot!(stage.run(&["skills", "SOCKET", "parasol"]), @r"
+    insta::assert_snapshot!(sandbox.run(&["skills", "SOCKET", "parasol"]), @r"
     --- stderr
-    error: there is no skill `parasol`
+    error: unknown skill `parasol`
 
-    hint: list those that there are with `turnbuckle skills SOCKET`
+    hint: list the skills with `turnbuckle skills SOCKET`
     --- exit 1
     ");
 }
 
 #[test]
-fn a_server_tells_of_itself_in_either_era() {
-    let stage = Stage::new();
+fn info_works_in_both_eras() {
+    let sandbox = Sandbox::new();
 
-    insta::assert_snapshot!(stage.run(&["info", "SOCKET"]), @r"
+    insta::assert_snapshot!(sandbox.run(&["info", "SOCKET"]), @r"
     weather 1.0.0
     Weather station
 
-    revision    2026-07-28 (every request on its own)
-    offers      tools, resources, subscriptions, prompts, completions, logging
+    revision    2026-07-28 (stateless)
+    features    tools, resources, subscriptions, prompts, completions, logging
     extensions  io.modelcontextprotocol/skills
 
     Forecasts for European cities.
     ");
-    insta::assert_snapshot!(stage.run(&["info", "SOCKET", "--era", "legacy"]), @r"
+    insta::assert_snapshot!(sandbox.run(&["info", "SOCKET", "--era", "legacy"]), @r"
     weather 1.0.0
     Weather station
 
-    revision    2025-11-25 (with a handshake)
-    offers      tools, resources, subscriptions, prompts, completions, logging
+    revision    2025-11-25 (session)
+    features    tools, resources, subscriptions, prompts, completions, logging
     extensions  io.modelcontextprotocol/skills
 
     Forecasts for European cities.
     ");
-    insta::assert_snapshot!(stage.run(&["info", "SOCKET", "--json"]), @r#"
+    insta::assert_snapshot!(sandbox.run(&["info", "SOCKET", "--json"]), @r#"
     {
       "serverInfo": {
         "name": "weather",
@@ -237,18 +237,18 @@ fn a_server_tells_of_itself_in_either_era() {
 }
 
 #[test]
-fn colours_are_there_only_when_they_are_wanted() {
-    let stage = Stage::new();
-    let coloured = |words: &[&str]| stage.run(words).contains('\u{1b}');
+fn colors_are_used_only_when_requested() {
+    let sandbox = Sandbox::new();
+    let colored = |words: &[&str]| sandbox.run(words).contains('\u{1b}');
 
-    assert!(!coloured(&["prompts", "SOCKET"]));
-    assert!(coloured(&["prompts", "SOCKET", "--color", "always"]));
-    assert!(!coloured(&[
+    assert!(!colored(&["prompts", "SOCKET"]));
+    assert!(colored(&["prompts", "SOCKET", "--color", "always"]));
+    assert!(!colored(&[
         "prompts", "SOCKET", "--color", "always", "--json"
     ]));
 }
 
-/// A server of 2025 that has no prompts, though it could have some.
+/// A server of 2025-11-25 that supports prompts and returns an empty list.
 #[cfg(unix)]
 const BARE: &str = r#"
 answer() { read -r _; echo "{\"jsonrpc\":\"2.0\",\"id\":$1,$2}"; }
@@ -261,10 +261,10 @@ read -r _
 
 #[cfg(unix)]
 #[test]
-fn an_empty_list_says_so() {
-    let stage = Stage::new();
+fn an_empty_list_is_reported() {
+    let sandbox = Sandbox::new();
 
-    insta::assert_snapshot!(stage.run(&["prompts", "--", "sh", "-c", BARE]), @r"
+    insta::assert_snapshot!(sandbox.run(&["prompts", "--", "sh", "-c", BARE]), @r"
     --- stderr
     the server has no prompts
     ");

@@ -1,33 +1,33 @@
-//! The real binary against servers of ours; what it prints is pinned.
+//! Runs the real binary against test servers, and pins its output.
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod authority;
+mod auth_server;
 mod calls;
-mod cancelling;
-mod changing;
+mod cancellation;
 mod check;
-mod configured;
+mod configured_servers;
 mod context;
-mod failures;
+mod context_flow;
+mod crash_safety;
+mod errors;
 mod fake_http;
-mod faults;
-mod flow;
 mod http;
 #[cfg(feature = "keyring")]
 mod keyring;
-mod killed;
-mod listening;
+mod listen;
 mod lists;
-mod logging_in;
+mod login;
 #[cfg(not(feature = "keyring"))]
 mod no_keyring;
-mod programs;
+mod sandbox;
 mod serve;
 #[cfg(feature = "tls")]
 mod serve_authorization;
-mod serving;
-mod stage;
+mod serve_process;
+mod stdio_programs;
+mod stdio_server;
+mod supervisor;
 mod terminal;
+mod tool_changes;
 mod weather;
-mod wire;

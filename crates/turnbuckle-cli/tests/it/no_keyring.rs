@@ -1,14 +1,13 @@
-//! The keyring of the system, in a build that cannot ask it.
+//! The keyring options in a build without the feature `keyring`.
 
-use crate::authority::Authority;
-use crate::stage::Stage;
+use crate::{auth_server::AuthServer, sandbox::Sandbox};
 
 #[test]
-fn who_wants_a_keyring_is_told_how_to_build_one_in() {
-    let stage = Stage::new();
-    let authority = Authority::new(&stage);
+fn keyring_option_without_the_feature_names_the_build_command() {
+    let sandbox = Sandbox::new();
+    let auth_server = AuthServer::new(&sandbox);
 
-    insta::assert_snapshot!(stage.run(&["login", &authority.url(), "--keyring"]), @r"
+    insta::assert_snapshot!(sandbox.run(&["login", &auth_server.url(), "--keyring"]), @r"
     --- stderr
     error: authorization failed while keeping the token: this build cannot ask the keyring of the system for the key to the logins
 

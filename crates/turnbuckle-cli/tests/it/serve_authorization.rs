@@ -1,48 +1,52 @@
-//! `turnbuckle serve` for those who may, each with a memory of their own.
+//! Tests of `turnbuckle serve` with authentication.
 
-use std::collections::HashMap;
-use std::fs;
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::net::{TcpListener, TcpStream};
-use std::os::unix::fs::PermissionsExt as _;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::{
+    collections::HashMap,
+    fs,
+    io::{BufRead as _, BufReader, Write as _},
+    net::{TcpListener, TcpStream},
+    os::unix::fs::PermissionsExt as _,
+    time::{SystemTime, UNIX_EPOCH},
+};
 
 use serde_json::{Map, Value, json};
 use turnbuckle_auth::jwt::SigningKey;
 
-use crate::serving::{Serving, get};
-use crate::stage::Stage;
+use crate::{
+    sandbox::Sandbox,
+    serve_process::{ServeProcess, get},
+};
 
 const ADA: &str = "0123456789abcdef-ada";
 const BO: &str = "0123456789abcdef-bo";
 
-fn with_tokens() -> Stage {
-    let stage = Stage::new();
-    stage.write(
+fn with_tokens() -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.write(
         "tokens",
         &format!("# two people\n{ADA} ada memory\n{BO} bo\n"),
     );
-    let file = stage.path().join("tokens");
+    let file = sandbox.path().join("tokens");
     fs::set_permissions(file, fs::Permissions::from_mode(0o600)).unwrap();
-    stage
+    sandbox
 }
 
-fn as_who(token: &str, words: &[&str]) -> Vec<String> {
+fn with_token(token: &str, words: &[&str]) -> Vec<String> {
     let header = format!("Authorization: Bearer {token}");
     let words = words.iter().map(|word| (*word).to_owned());
     words.chain(["--header".to_owned(), header]).collect()
 }
 
-fn call(server: &Serving, stage: &Stage, token: &str, words: &[&str]) -> Value {
-    let words = as_who(token, words);
-    server.call(stage, &Vec::from_iter(words.iter().map(String::as_str)))
+fn call(server: &ServeProcess, sandbox: &Sandbox, token: &str, words: &[&str]) -> Value {
+    let words = with_token(token, words);
+    server.call(sandbox, &Vec::from_iter(words.iter().map(String::as_str)))
 }
 
 #[test]
-fn two_tokens_are_two_people_who_see_nothing_of_each_other() {
-    let stage = with_tokens();
-    let place = stage.path().to_str().unwrap().to_owned();
-    let project = format!("project_path={place}");
+fn callers_with_different_tokens_have_separate_data() {
+    let sandbox = with_tokens();
+    let path = sandbox.path().to_str().unwrap().to_owned();
+    let project = format!("project_path={path}");
     let words = [
         "--listen",
         "127.0.0.1:0",
@@ -51,139 +55,142 @@ fn two_tokens_are_two_people_who_see_nothing_of_each_other() {
         "--root",
         ".",
     ];
-    let server = Serving::start(&stage, &words);
+    let server = ServeProcess::start(&sandbox, &words);
 
     let saved = call(
         &server,
-        &stage,
+        &sandbox,
         ADA,
         &["checkpoint_save", "content=Ada's secret plan", &project],
     );
     let id = saved["checkpoint_id"].as_str().unwrap();
     let uri = format!("checkpoint://{id}");
     let read = |token: &str, uri: &str| {
-        let words = as_who(token, &["read", &server.told, uri]);
-        stage.run(&Vec::from_iter(words.iter().map(String::as_str)))
+        let words = with_token(token, &["read", &server.address, uri]);
+        sandbox.run(&Vec::from_iter(words.iter().map(String::as_str)))
     };
 
     assert!(read(ADA, &uri).contains("secret plan"));
     let nothing = "ckpt_0000000000000000";
     let unknown = read(BO, &format!("checkpoint://{nothing}"));
     assert_eq!(read(BO, &uri).replace(id, ""), unknown.replace(nothing, ""));
-    let list = |token| call(&server, &stage, token, &["checkpoint_list", &project]);
+    let list = |token| call(&server, &sandbox, token, &["checkpoint_list", &project]);
     assert_eq!(list(ADA)["checkpoints"].as_array().unwrap().len(), 1);
     assert_eq!(list(BO)["checkpoints"].as_array().unwrap().len(), 0);
     let query = |token| {
         let words = ["checkpoint_search", "query=secret plan", &project];
-        call(&server, &stage, token, &words)
+        call(&server, &sandbox, token, &words)
     };
     assert_eq!(query(BO)["checkpoints"].as_array().unwrap().len(), 0);
-    let said = server.end();
+    let stderr = server.stop();
     assert!(
-        said.contains("Bearer TOKEN") && !said.contains(ADA),
-        "{said}"
+        stderr.contains("Bearer TOKEN") && !stderr.contains(ADA),
+        "{stderr}"
     );
 }
 
 #[test]
-fn nobody_else_comes_in() {
-    let stage = with_tokens();
+fn requests_without_a_valid_token_are_rejected() {
+    let sandbox = with_tokens();
     let words = ["--listen", "127.0.0.1:0", "--token-file", "tokens"];
-    let server = Serving::start(&stage, &words);
+    let server = ServeProcess::start(&sandbox, &words);
 
     for header in ["X-Nothing: 1", "Authorization: Bearer 0123456789abcdef-eve"] {
-        let seen = stage.run(&["tools", &server.told, "--header", header]);
+        let seen = sandbox.run(&["tools", &server.address, "--header", header]);
         assert!(seen.contains("401") && seen.contains("--- exit"), "{seen}");
     }
-    let health = server.told.replace("/mcp", "/healthz");
+    let health = server.address.replace("/mcp", "/healthz");
     assert!(get(&health).starts_with("HTTP/1.1 200"));
-    let said = server.end();
-    assert!(said.contains("Callers may use no folder"), "{said}");
+    let stderr = server.stop();
+    assert!(
+        stderr.contains("Callers cannot use any project directory"),
+        "{stderr}"
+    );
 }
 
 #[test]
-fn a_scope_can_be_required_of_everybody() {
-    let stage = with_tokens();
-    stage.write(
+fn a_scope_can_be_required_of_every_caller() {
+    let sandbox = with_tokens();
+    sandbox.write(
         "serve.toml",
         "listen = \"127.0.0.1:0\"\n[authorization]\ntoken-file = \"tokens\"\nrequire-scopes = [\"memory\"]\n",
     );
-    let server = Serving::start(&stage, &["--config", "serve.toml"]);
+    let server = ServeProcess::start(&sandbox, &["--config", "serve.toml"]);
 
     let tools = |token| {
-        let words = as_who(token, &["tools", &server.told]);
-        stage.run(&Vec::from_iter(words.iter().map(String::as_str)))
+        let words = with_token(token, &["tools", &server.address]);
+        sandbox.run(&Vec::from_iter(words.iter().map(String::as_str)))
     };
     assert!(tools(ADA).contains("checkpoint_save"), "{}", tools(ADA));
     assert!(tools(BO).contains("403"), "{}", tools(BO));
 }
 
 #[test]
-fn tokens_that_others_can_read_are_refused() {
-    let stage = with_tokens();
-    let file = stage.path().join("tokens");
+fn a_token_file_that_others_can_read_is_rejected() {
+    let sandbox = with_tokens();
+    let file = sandbox.path().join("tokens");
     fs::set_permissions(file, fs::Permissions::from_mode(0o640)).unwrap();
 
-    let seen = stage.run(&["serve", "--listen", "127.0.0.1:0", "--token-file", "tokens"]);
+    let seen = sandbox.run(&["serve", "--listen", "127.0.0.1:0", "--token-file", "tokens"]);
 
     insta::assert_snapshot!(seen, @r"
     --- stderr
-    error: others on this machine can read the tokens in ~/tokens
+    error: other users can read the tokens in ~/tokens
 
-    hint: chmod 600 ~/tokens
+    hint: run `chmod 600 ~/tokens`
     --- exit 2
     ");
 }
 
 #[test]
-fn whoever_is_known_may_come_from_other_machines() {
-    let stage = with_tokens();
+fn with_tokens_other_addresses_are_allowed() {
+    let sandbox = with_tokens();
     let words = ["--listen", "0.0.0.0:0", "--token-file", "tokens"];
 
-    let server = Serving::start(&stage, &words);
+    let server = ServeProcess::start(&sandbox, &words);
 
     assert!(
-        server.told.starts_with("http://0.0.0.0:"),
+        server.address.starts_with("http://0.0.0.0:"),
         "{}",
-        server.told
+        server.address
     );
 }
 
 #[test]
-fn what_does_not_fit_together_is_said() {
-    let stage = with_tokens();
+fn contradictory_options_are_reported() {
+    let sandbox = with_tokens();
 
-    let alone = stage.run(&["serve", "--auth-issuer", "https://auth.example"]);
+    let alone = sandbox.run(&["serve", "--auth-issuer", "https://auth.example"]);
     insta::assert_snapshot!(alone, @r"
     --- stderr
-    error: an issuer gives out tokens for many servers, and it is not said which of them are for this one
+    error: --auth-issuer needs --audience: the issuer may also issue tokens for other servers
 
-    hint: --audience https://memory.example.com/mcp, where clients reach it
+    hint: for example --audience https://memory.example.com/mcp, the URL that clients use
     --- exit 2
     ");
-    let nobody = stage.run(&["serve", "--audience", "https://memory.example/mcp"]);
+    let nobody = sandbox.run(&["serve", "--audience", "https://memory.example/mcp"]);
     insta::assert_snapshot!(nobody, @r"
     --- stderr
-    error: nobody could come in: whose tokens are good?
+    error: no token would be accepted
 
-    hint: say it with --auth-issuer URL or --token-file FILE
+    hint: use --auth-issuer URL or --token-file FILE
     --- exit 2
     ");
-    let socket = stage.run(&["serve", "--listen", "unix:s", "--token-file", "tokens"]);
+    let socket = sandbox.run(&["serve", "--listen", "unix:s", "--token-file", "tokens"]);
     insta::assert_snapshot!(socket, @r"
     --- stderr
-    error: there are no tokens on a Unix socket: only you can connect to it
+    error: a Unix socket does not use tokens: only you can connect to it
 
-    hint: --listen 127.0.0.1:8321 listens on HTTP
+    hint: use --listen 127.0.0.1:8321 for HTTP
     --- exit 2
     ");
-    let stdio = stage.run(&["serve", "--stdio", "--token-file", "tokens"]);
+    let stdio = sandbox.run(&["serve", "--stdio", "--token-file", "tokens"]);
     assert!(stdio.contains("cannot be used with"), "{stdio}");
 }
 
 #[test]
-fn the_keys_of_an_issuer_say_whose_tokens_are_good() {
-    let stage = Stage::new();
+fn tokens_of_an_issuer_are_verified_with_its_keys() {
+    let sandbox = Sandbox::new();
     let issuer = Issuer::start();
     let words = [
         "--listen",
@@ -196,26 +203,29 @@ fn the_keys_of_an_issuer_say_whose_tokens_are_good() {
         ".",
         "--json",
     ];
-    let mut server = Serving::start(&stage, &words);
-    let told: Value = serde_json::from_str(&server.told).unwrap();
-    assert_eq!(told["url"], "https://memory.example/mcp");
-    server.told = told["health"].as_str().unwrap().replace("/healthz", "/mcp");
-    let project = format!("project_path={}", stage.path().display());
+    let mut server = ServeProcess::start(&sandbox, &words);
+    let started: Value = serde_json::from_str(&server.address).unwrap();
+    assert_eq!(started["url"], "https://memory.example/mcp");
+    server.address = started["health"]
+        .as_str()
+        .unwrap()
+        .replace("/healthz", "/mcp");
+    let project = format!("project_path={}", sandbox.path().display());
     let save = ["checkpoint_save", "content=a plan", &project];
     let list = ["checkpoint_list", &project];
 
     let ada = issuer.token("ada", "https://memory.example/mcp");
     let bo = issuer.token("bo", "https://memory.example/mcp");
-    call(&server, &stage, &ada, &save);
+    call(&server, &sandbox, &ada, &save);
     assert_eq!(
-        call(&server, &stage, &ada, &list)["checkpoints"]
+        call(&server, &sandbox, &ada, &list)["checkpoints"]
             .as_array()
             .unwrap()
             .len(),
         1
     );
     assert_eq!(
-        call(&server, &stage, &bo, &list)["checkpoints"]
+        call(&server, &sandbox, &bo, &list)["checkpoints"]
             .as_array()
             .unwrap()
             .len(),
@@ -223,18 +233,18 @@ fn the_keys_of_an_issuer_say_whose_tokens_are_good() {
     );
 
     let elsewhere = issuer.token("ada", "https://elsewhere.example/mcp");
-    let words = as_who(&elsewhere, &["tools", &server.told]);
-    let seen = stage.run(&Vec::from_iter(words.iter().map(String::as_str)));
+    let words = with_token(&elsewhere, &["tools", &server.address]);
+    let seen = sandbox.run(&Vec::from_iter(words.iter().map(String::as_str)));
     assert!(seen.contains("401"), "{seen}");
 
-    let root = server.told.replace("/mcp", "");
+    let root = server.address.replace("/mcp", "");
     let metadata = get(&format!("{root}/.well-known/oauth-protected-resource/mcp"));
     assert!(metadata.contains(&issuer.url), "{metadata}");
     let republished = get(&format!("{root}/.well-known/oauth-authorization-server"));
     assert!(republished.contains("jwks_uri"), "{republished}");
 }
 
-/// An authorization server, as far as a resource server asks it anything.
+/// An authorization server with metadata and keys.
 struct Issuer {
     url: String,
     key: SigningKey,
@@ -253,7 +263,7 @@ impl Issuer {
             "response_types_supported": ["code"],
         });
         let keys = json!({ "keys": [key.public_jwk()] });
-        let answers = HashMap::from([
+        let responses = HashMap::from([
             (
                 "/.well-known/oauth-authorization-server",
                 metadata.to_string(),
@@ -262,7 +272,7 @@ impl Issuer {
         ]);
         std::thread::spawn(move || {
             for stream in listener.incoming() {
-                answer(stream.unwrap(), &answers);
+                serve(stream.unwrap(), &responses);
             }
         });
         Self { url, key }
@@ -279,7 +289,7 @@ impl Issuer {
     }
 }
 
-fn answer(mut stream: TcpStream, answers: &HashMap<&str, String>) {
+fn serve(mut stream: TcpStream, responses: &HashMap<&str, String>) {
     let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
     let first = lines.next().unwrap().unwrap();
     for line in lines {
@@ -288,7 +298,7 @@ fn answer(mut stream: TcpStream, answers: &HashMap<&str, String>) {
         }
     }
     let path = first.split(' ').nth(1).unwrap();
-    let (status, body) = match answers.get(path) {
+    let (status, body) = match responses.get(path) {
         Some(body) => ("200 OK", body.as_str()),
         None => ("404 Not Found", "{}"),
     };

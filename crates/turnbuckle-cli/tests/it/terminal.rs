@@ -1,24 +1,26 @@
-//! With somebody at a terminal: a pseudo-terminal, and what is typed into it.
+//! Tests at a pseudo-terminal.
 
-use std::fs::{File, OpenOptions};
-use std::io::{Read as _, Write as _};
-use std::process::{Child, Command};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::{
+    fs::{File, OpenOptions},
+    io::{Read as _, Write as _},
+    process::{Child, Command},
+    thread,
+    time::{Duration, Instant},
+};
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
-use crate::stage::Stage;
+use crate::sandbox::Sandbox;
 
-/// Runs the binary at a terminal.
-pub(crate) struct Session {
+/// The binary at a pseudo-terminal.
+pub(crate) struct TerminalSession {
     keyboard: File,
     pub(crate) seen: String,
     child: Child,
 }
 
-impl Session {
-    pub(crate) fn new(stage: &Stage, words: &[&str]) -> Self {
+impl TerminalSession {
+    pub(crate) fn new(sandbox: &Sandbox, words: &[&str]) -> Self {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&master).unwrap();
         unlockpt(&master).unwrap();
@@ -30,7 +32,7 @@ impl Session {
                 .open(&name)
                 .unwrap()
         };
-        let mut command = stage.command(words);
+        let mut command = sandbox.command(words);
         command.env("TERM", "xterm");
         command.stdin(side()).stdout(side()).stderr(side());
         Self {
@@ -40,7 +42,7 @@ impl Session {
         }
     }
 
-    /// Types a line once some text has come, and nothing was typed since.
+    /// Waits for new output with `question`, then types a line.
     pub(crate) fn answer(&mut self, question: &str, line: &str) {
         let from = self.seen.len();
         while !self.seen[from..].contains(question) {
@@ -49,13 +51,13 @@ impl Session {
         self.keyboard.write_all(line.as_bytes()).unwrap();
     }
 
-    /// Presses Ctrl-C, and waits for the end only so long.
+    /// Sends SIGINT, and waits for the end with a timeout.
     pub(crate) fn interrupt(&mut self) {
         let id = self.child.id().to_string();
         Command::new("kill").args(["-INT", &id]).status().unwrap();
-        let begun = Instant::now();
+        let started_at = Instant::now();
         while self.child.try_wait().unwrap().is_none() {
-            if begun.elapsed() > Duration::from_secs(20) {
+            if started_at.elapsed() > Duration::from_secs(20) {
                 self.child.kill().unwrap();
                 panic!("Ctrl-C is not heard:\n{}", self.seen);
             }
@@ -63,18 +65,18 @@ impl Session {
         }
     }
 
-    /// Returns all that could be seen, and the exit code.
-    pub(crate) fn end(mut self, stage: &Stage) -> String {
+    /// Returns all output, and the exit code.
+    pub(crate) fn end(mut self, sandbox: &Sandbox) -> String {
         while self.read() {}
         let status = self.child.wait().unwrap();
         let seen = anstream::adapter::strip_str(&self.seen).to_string();
         let seen = seen
             .replace("\r\n", "\n")
-            .replace(&stage.path().display().to_string(), "~");
+            .replace(&sandbox.path().display().to_string(), "~");
         format!("{seen}--- exit {}\n", status.code().unwrap_or(-1))
     }
 
-    /// Reads some more; the end of a terminal is an error.
+    /// Reads more output; the end of a terminal is an error.
     fn read(&mut self) -> bool {
         let mut bytes = [0; 4096];
         match self.keyboard.read(&mut bytes) {
@@ -90,23 +92,24 @@ impl Session {
 #[test]
 fn a_form_is_filled_in() {
     for era in ["modern", "legacy"] {
-        let stage = Stage::new();
-        let mut session = Session::new(&stage, &["call", "SOCKET", "rename", "--era", era]);
+        let sandbox = Sandbox::new();
+        let mut session =
+            TerminalSession::new(&sandbox, &["call", "SOCKET", "rename", "--era", era]);
 
         session.answer("> ", "\n");
         session.answer("> ", "Polaris\n");
         session.answer("Send it?", "yes\n");
 
         insta::allow_duplicates! {
-            insta::assert_snapshot!(session.end(&stage), @r"
-            unix:~/s asks:
+            insta::assert_snapshot!(session.end(&sandbox), @r"
+            unix:~/s requests input:
             │ How shall it be called?
-            Enter takes what is in brackets, `:decline` says no, Ctrl-D cancels.
+            Press Enter to accept the value in brackets. Enter `:decline` to decline, press Ctrl-D to cancel.
 
             name (text)
             │ How the station is called from now on.
             > 
-              this is needed
+              a value is required
             > Polaris
 
               name = Polaris
@@ -120,49 +123,49 @@ fn a_form_is_filled_in() {
 
 #[test]
 fn a_form_is_declined_or_cancelled() {
-    let stage = Stage::new();
-    let mut declined = Session::new(&stage, &["call", "SOCKET", "rename"]);
-    let mut cancelled = Session::new(&stage, &["call", "SOCKET", "rename"]);
+    let sandbox = Sandbox::new();
+    let mut declined = TerminalSession::new(&sandbox, &["call", "SOCKET", "rename"]);
+    let mut cancelled = TerminalSession::new(&sandbox, &["call", "SOCKET", "rename"]);
 
     declined.answer("> ", ":decline\n");
     cancelled.answer("> ", "\u{4}");
 
     assert!(
         declined
-            .end(&stage)
+            .end(&sandbox)
             .ends_with("It keeps its name.\n--- exit 0\n")
     );
-    let cancelled = cancelled.end(&stage);
+    let cancelled = cancelled.end(&sandbox);
     assert!(cancelled.contains("nobody answered"), "{cancelled}");
 }
 
 #[test]
 fn ctrl_c_ends_a_form() {
-    let stage = Stage::new();
-    let mut session = Session::new(&stage, &["call", "SOCKET", "rename"]);
+    let sandbox = Sandbox::new();
+    let mut session = TerminalSession::new(&sandbox, &["call", "SOCKET", "rename"]);
 
     session.answer("> ", "");
     session.interrupt();
 
-    let seen = session.end(&stage);
+    let seen = session.end(&sandbox);
     assert!(seen.ends_with("error: interrupted\n--- exit 2\n"), "{seen}");
 }
 
 #[test]
-fn a_projects_command_is_asked_for_once() {
-    let stage = Stage::new();
-    stage.write(
+fn a_project_command_is_confirmed_once() {
+    let sandbox = Sandbox::new();
+    sandbox.write(
         ".mcp.json",
         r#"{"mcpServers": {"mine": {"command": "/bin/sh", "args": ["-c", "exit 7"]}}}"#,
     );
 
-    let mut first = Session::new(&stage, &["info", "mine"]);
+    let mut first = TerminalSession::new(&sandbox, &["info", "mine"]);
     first.answer("[y/n]", "y\n");
-    let first = first.end(&stage);
-    let second = Session::new(&stage, &["info", "mine"]).end(&stage);
+    let first = first.end(&sandbox);
+    let second = TerminalSession::new(&sandbox, &["info", "mine"]).end(&sandbox);
 
     insta::assert_snapshot!(first, @r"
-    ~/.mcp.json says that `mine` is
+    ~/.mcp.json defines `mine`:
 
       command   /bin/sh -c 'exit 7'
       program   /bin/sh
@@ -171,7 +174,7 @@ fn a_projects_command_is_asked_for_once() {
     Use it? [y/n] y
     error: the server cannot be reached: the server's process exited with code 7
 
-    hint: see what happened with `--verbose`
+    hint: run again with `--verbose` for details
     --- exit 2
     ");
     assert!(!second.contains("[y/n]"), "{second}");
@@ -179,11 +182,11 @@ fn a_projects_command_is_asked_for_once() {
 
 #[test]
 fn nothing_of_a_peer_acts_on_the_terminal() {
-    let stage = Stage::new();
+    let sandbox = Sandbox::new();
 
-    let shown = Session::new(&stage, &["call", "SOCKET", "shout"]);
+    let shown = TerminalSession::new(&sandbox, &["call", "SOCKET", "shout"]);
 
-    insta::assert_snapshot!(shown.end(&stage), @r"
+    insta::assert_snapshot!(shown.end(&sandbox), @r"
     \u{1b}[31mred\u{1b}[0m \u{202e}drawkcab\u{7}
     --- exit 0
     ");
@@ -191,11 +194,11 @@ fn nothing_of_a_peer_acts_on_the_terminal() {
 
 #[test]
 fn a_terminal_is_shown_the_size_of_a_picture() {
-    let stage = Stage::new();
+    let sandbox = Sandbox::new();
 
-    let shown = Session::new(&stage, &["read", "SOCKET", "weather://sky"]);
+    let shown = TerminalSession::new(&sandbox, &["read", "SOCKET", "weather://sky"]);
 
-    insta::assert_snapshot!(shown.end(&stage), @r"
+    insta::assert_snapshot!(shown.end(&sandbox), @r"
     [image/png, 4 B]
     --- exit 0
     ");
@@ -203,11 +206,11 @@ fn a_terminal_is_shown_the_size_of_a_picture() {
 
 #[test]
 fn progress_is_a_bar_on_a_terminal() {
-    let stage = Stage::new();
+    let sandbox = Sandbox::new();
 
-    let mut session = Session::new(&stage, &["call", "SOCKET", "measure"]);
+    let mut session = TerminalSession::new(&sandbox, &["call", "SOCKET", "measure"]);
     session.answer("half way", "");
-    let seen = session.end(&stage);
+    let seen = session.end(&sandbox);
 
     assert!(seen.contains("50 % half way"), "{seen}");
     assert!(seen.ends_with("21.5 degrees\n--- exit 0\n"), "{seen}");

@@ -1,4 +1,4 @@
-//! The server that is asked: a small weather station.
+//! The server of the tests: a small weather station.
 
 use std::time::Duration;
 
@@ -6,17 +6,17 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use turnbuckle_protocol::types::{LogLevel, PromptMessage};
 use turnbuckle_server::{
-    Completing, Context, Messages, Output, Prompt, RequestError, Resource, ResourceTemplate,
-    Server, Skill, Skills, Tool, ToolError,
+    CompletionRequest, Context, Messages, Prompt, RequestError, Resource, ResourceTemplate, Server,
+    Skill, Skills, Tool, ToolError, ToolResult,
 };
 
-/// A station with a tool for each thing that can be seen.
+/// Returns a server with a tool for each kind of output.
 pub(crate) fn server() -> Server {
     let server = Server::new("weather", "1.0.0")
         .title("Weather station")
         .instructions("Forecasts for European cities.");
     let umbrella = Skill::new("umbrella", "When to take one.", "Look out of the window.\n");
-    let server = server.skills(Skills::of([umbrella.expect("its name is one")]));
+    let server = server.skills(Skills::new([umbrella.expect("its name is one")]));
     with_prompts(with_resources(with_tools(server)))
 }
 
@@ -66,8 +66,8 @@ async fn measure(cx: Context) -> Result<String, ToolError> {
     Ok("21.5 degrees".to_owned())
 }
 
-async fn picture() -> Result<Output, ToolError> {
-    Ok(Output::default().image("AQID", "image/png"))
+async fn picture() -> Result<ToolResult, ToolError> {
+    Ok(ToolResult::default().image("AQID", "image/png"))
 }
 
 async fn shout() -> Result<String, ToolError> {
@@ -86,14 +86,14 @@ struct Name {
 }
 
 async fn rename(cx: Context) -> Result<String, ToolError> {
-    use turnbuckle_server::{Elicited, Form};
+    use turnbuckle_server::{ElicitationOutcome, Form};
     match cx
-        .elicit("name", Name::ask("How shall it be called?"))
+        .elicit("name", Name::elicit("How shall it be called?"))
         .await?
     {
-        Elicited::Accepted(Name { name }) => Ok(format!("It is {name} now.")),
-        Elicited::Declined => Ok("It keeps its name.".to_owned()),
-        Elicited::Cancelled => Err(ToolError::new("nobody answered")),
+        ElicitationOutcome::Accepted(Name { name }) => Ok(format!("It is {name} now.")),
+        ElicitationOutcome::Declined => Ok("It keeps its name.".to_owned()),
+        ElicitationOutcome::Cancelled => Err(ToolError::new("nobody answered")),
     }
 }
 
@@ -108,7 +108,7 @@ fn with_resources(server: Server) -> Server {
             _ => Ok(format!("{city}: sunny\n")),
         }
     };
-    let complete = |typed: Completing, _: Context| async move {
+    let complete = |typed: CompletionRequest, _: Context| async move {
         let cities = ["Oslo", "Odense", "Bergen"].into_iter();
         let fitting = cities.filter(|city| city.starts_with(&*typed.value));
         Ok::<_, RequestError>(fitting.map(str::to_owned).collect::<Vec<_>>())

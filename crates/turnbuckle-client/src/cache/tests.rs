@@ -1,7 +1,6 @@
-use turnbuckle_ledger::req;
+use turnbuckle_spec_coverage::req;
 
-use super::*;
-use crate::lifecycle::testing::modern_rules;
+use crate::{cache::*, lifecycle::modern_rules};
 
 const TOOLS: &str = method::TOOLS_LIST.name;
 const READ: &str = method::RESOURCES_READ.name;
@@ -18,31 +17,31 @@ fn clock() -> Clock {
     Clock(Instant::now())
 }
 
-fn key(method: &'static str, parameter: &str) -> Key {
+fn key(method: &'static str, parameter: &str) -> CacheKey {
     let parameter = (!parameter.is_empty()).then(|| parameter.to_owned());
-    Key::new(method, parameter)
+    CacheKey::new(method, parameter)
 }
 
-fn kept(text: &str) -> Kept {
-    Kept {
+fn cached(text: &str) -> CachedResponse {
+    CachedResponse {
         text: Bytes::copy_from_slice(text.as_bytes()),
         rules: modern_rules(),
     }
 }
 
-fn cache() -> Cache {
-    Cache::new(8, 1000)
+fn cache() -> ResponseCache {
+    ResponseCache::new(8, 1000)
 }
 
-impl Cache {
-    fn add(&mut self, key: Key, text: &str, ttl_ms: u64, now: Instant) {
+impl ResponseCache {
+    fn add(&mut self, key: CacheKey, text: &str, ttl_ms: u64, now: Instant) {
         let epoch = self.epoch();
-        self.put(key, kept(text), ttl_ms, epoch, now);
+        self.put(key, cached(text), ttl_ms, epoch, now);
     }
 
-    fn text(&mut self, key: &Key, now: Instant) -> Option<String> {
-        let kept = self.get(key, now)?;
-        Some(String::from_utf8(kept.text.to_vec()).unwrap())
+    fn text(&mut self, key: &CacheKey, now: Instant) -> Option<String> {
+        let cached = self.get(key, now)?;
+        Some(String::from_utf8(cached.text.to_vec()).unwrap())
     }
 }
 
@@ -95,7 +94,7 @@ fn an_answer_belongs_to_its_method_and_parameter() {
     assert_eq!(text(TOOLS, "3"), None);
     assert_eq!(text(READ, ""), None);
     // An empty cursor is a cursor.
-    let empty = Key::new(TOOLS, Some(String::new()));
+    let empty = CacheKey::new(TOOLS, Some(String::new()));
     assert!(cache.get(&empty, clock.0).is_none());
 }
 
@@ -118,7 +117,7 @@ fn a_change_drops_what_it_concerns() {
             cache.add(key(method, "2"), "2", 100, clock.0);
         }
 
-        cache.forget(&change);
+        cache.invalidate(&change);
 
         for method in LISTS {
             for page in ["", "2"] {
@@ -146,7 +145,7 @@ fn a_change_of_a_part_concerns_the_whole_and_the_other_way_round() {
         cache.add(key.clone(), "text", 100, clock.0);
 
         let uri = changed.to_owned();
-        cache.forget(&Change::Resource { uri });
+        cache.invalidate(&Change::Resource { uri });
 
         assert_eq!(cache.get(&key, clock.0).is_none(), concerns, "{changed}");
     }
@@ -156,16 +155,16 @@ fn a_change_of_a_part_concerns_the_whole_and_the_other_way_round() {
 fn an_answer_from_before_a_change_is_not_kept() {
     let (mut cache, clock) = (cache(), clock());
     let asked = cache.epoch();
-    cache.forget(&Change::Tools);
+    cache.invalidate(&Change::Tools);
 
-    cache.put(key(TOOLS, ""), kept("old"), 100, asked, clock.0);
+    cache.put(key(TOOLS, ""), cached("old"), 100, asked, clock.0);
 
     assert!(cache.get(&key(TOOLS, ""), clock.0).is_none());
 }
 
 #[test]
 fn what_is_kept_has_bounds() {
-    let (mut cache, clock) = (Cache::new(3, 100), clock());
+    let (mut cache, clock) = (ResponseCache::new(3, 100), clock());
     for number in 0..50 {
         let page = key(TOOLS, &number.to_string());
         cache.add(page, &"x".repeat(20), 1000, clock.after(number));
@@ -189,7 +188,7 @@ fn what_is_kept_has_bounds() {
 
 #[test]
 fn what_is_stale_makes_room_first() {
-    let (mut cache, clock) = (Cache::new(2, 100), clock());
+    let (mut cache, clock) = (ResponseCache::new(2, 100), clock());
     cache.add(key(TOOLS, "long"), "x", 1000, clock.0);
     cache.add(key(TOOLS, "short"), "x", 10, clock.after(1));
 
@@ -202,7 +201,7 @@ fn what_is_stale_makes_room_first() {
 #[test]
 fn a_cache_without_room_keeps_nothing() {
     let clock = clock();
-    for mut cache in [Cache::new(0, 100), Cache::new(10, 0)] {
+    for mut cache in [ResponseCache::new(0, 100), ResponseCache::new(10, 0)] {
         cache.add(key(TOOLS, ""), "x", 1000, clock.0);
         assert!(cache.get(&key(TOOLS, ""), clock.0).is_none());
     }

@@ -1,9 +1,7 @@
-//! A form that a server wants filled in.
+//! Form elicitation.
 
-mod check;
-mod formats;
-
-pub(super) use formats::has_uri_characters;
+#[cfg(test)]
+mod tests;
 
 use serde::Serialize;
 use serde_json::Value;
@@ -12,13 +10,16 @@ use turnbuckle_protocol::{
     types::{ElicitAction, ElicitFormParams, ElicitResult, JsonObject, elicitation::ElicitSchema},
 };
 
-/// More fields than anyone fills in: such a form is meant to tire, not to be answered.
-const MOST_FIELDS: usize = 1_000;
+use crate::callbacks::form_validation;
 
-/// A form that a server wants the user to fill in.
+/// Maximum number of fields; a larger form is rejected as abusive.
+const MAX_FIELDS: usize = 1_000;
+
+/// A form that the server asks the user to fill in.
 ///
-/// Show [`message`](Self::message) and the fields of [`schema`](Self::schema), begin with [`defaults`](Self::defaults),
-/// and end with one of [`accept`](Self::accept), [`decline`](Self::decline) and [`cancel`](Self::cancel).
+/// Show [`message`](Self::message) and the fields of [`schema`](Self::schema), prefilled with
+/// [`defaults`](Self::defaults), and return the result of [`accept`](Self::accept), [`decline`](Self::decline) or
+/// [`cancel`](Self::cancel).
 #[derive(Clone, Debug)]
 pub struct FormRequest {
     params: ElicitFormParams,
@@ -26,33 +27,33 @@ pub struct FormRequest {
 
 impl FormRequest {
     pub(super) fn new(params: ElicitFormParams) -> Result<Self, RpcError> {
-        if params.requested_schema.fields().count() > MOST_FIELDS {
-            let message = format!("a form has at most {MOST_FIELDS} fields");
+        if params.requested_schema.fields().count() > MAX_FIELDS {
+            let message = format!("the form has more than {MAX_FIELDS} fields");
             return Err(RpcError::invalid_params(message));
         }
         Ok(Self { params })
     }
 
-    /// Returns what the server tells the user.
+    /// Returns the message to the user.
     pub fn message(&self) -> &str {
         &self.params.message
     }
 
-    /// Returns what the form asks for, its fields in order.
+    /// Returns the schema, with the fields in order.
     pub fn schema(&self) -> &ElicitSchema {
         &self.params.requested_schema
     }
 
-    /// Returns the content that has every default filled in, and nothing else.
+    /// Returns the content with all defaults, and nothing else.
     pub fn defaults(&self) -> JsonObject {
         let mut content = JsonObject::new();
-        check::fill_in(self.schema(), &mut content);
+        form_validation::apply_defaults(self.schema(), &mut content);
         content
     }
 
-    /// Accepts with what was filled in: an object with a member for each field.
+    /// Accepts the form with this content: an object with a member for each field.
     ///
-    /// Fields that are missing or null get their default. What does not fit the form is an error, and nothing is sent.
+    /// Missing or null fields get their default. Invalid content is an error, and nothing is sent.
     pub fn accept(&self, content: impl Serialize) -> Result<ElicitResult, FormError> {
         match serde_json::to_value(content) {
             Ok(Value::Object(content)) => self.accept_object(content),
@@ -60,12 +61,12 @@ impl FormRequest {
         }
     }
 
-    /// Accepts with every default as it is.
+    /// Accepts the form with all defaults.
     pub fn accept_defaults(&self) -> Result<ElicitResult, FormError> {
         self.accept_object(JsonObject::new())
     }
 
-    /// Says no.
+    /// Declines the form.
     pub fn decline(&self) -> ElicitResult {
         ElicitResult::new(ElicitAction::Decline)
     }
@@ -77,14 +78,14 @@ impl FormRequest {
 
     fn accept_object(&self, mut content: JsonObject) -> Result<ElicitResult, FormError> {
         content.retain(|_, value| !value.is_null());
-        check::fill_in(self.schema(), &mut content);
-        check::check(self.schema(), &content)?;
+        form_validation::apply_defaults(self.schema(), &mut content);
+        form_validation::validate(self.schema(), &content)?;
         Ok(ElicitResult::accept(content))
     }
 
-    /// Checks what a callback returned, however it was made: an accepted form fits, and nothing else has content.
-    pub(super) fn check(&self, answer: FormAnswer) -> Result<ElicitResult, RpcError> {
-        let checked = answer.0.and_then(|result| match result.action {
+    /// Validates the result of a callback: accepted content must be valid, and content of other actions is removed.
+    pub(super) fn validate(&self, response: FormResponse) -> Result<ElicitResult, RpcError> {
+        let checked = response.0.and_then(|result| match result.action {
             ElicitAction::Accept => {
                 let content = result.content.unwrap_or_default();
                 Ok(self.accept_object(content)?.meta(result.meta))
@@ -93,52 +94,49 @@ impl FormRequest {
         });
         checked.map_err(|error| {
             RpcError::internal(format!(
-                "the client's answer does not fit the form: {error}"
+                "the client's response does not match the form: {error}"
             ))
         })
     }
 }
 
-/// What a callback makes of a form: an answer, or why there is none.
+/// The result of a form callback.
 ///
-/// Made from an [`ElicitResult`], or from what [`FormRequest::accept`] returns.
+/// Created from an [`ElicitResult`], or from the result of [`FormRequest::accept`].
 #[derive(Debug)]
-pub struct FormAnswer(Result<ElicitResult, FormError>);
+pub struct FormResponse(Result<ElicitResult, FormError>);
 
-impl From<ElicitResult> for FormAnswer {
-    fn from(answer: ElicitResult) -> Self {
-        Self(Ok(answer))
+impl From<ElicitResult> for FormResponse {
+    fn from(response: ElicitResult) -> Self {
+        Self(Ok(response))
     }
 }
 
-impl From<Result<ElicitResult, FormError>> for FormAnswer {
-    fn from(answer: Result<ElicitResult, FormError>) -> Self {
-        Self(answer)
+impl From<Result<ElicitResult, FormError>> for FormResponse {
+    fn from(response: Result<ElicitResult, FormError>) -> Self {
+        Self(response)
     }
 }
 
-/// Why content does not fit a form.
+/// The content of a form is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FormError {
-    /// The content is no object.
-    #[error("the content of a form is an object")]
+    /// The content is not an object.
+    #[error("the content of a form must be an object")]
     NotAnObject,
-    /// The form does not ask for this.
+    /// The form does not have this field.
     #[error("the form has no field `{0}`")]
     UnknownField(String),
-    /// The form asks for this, and it is not there.
-    #[error("`{0}` has to be filled in")]
+    /// A required field is missing.
+    #[error("`{0}` is required")]
     Missing(String),
-    /// The value is not what the form asks for.
+    /// The value of a field is invalid.
     #[error("`{field}` must be {expected}")]
-    Unfit {
+    Invalid {
         /// The field.
         field: String,
-        /// What the form asks for.
+        /// A description of valid values.
         expected: String,
     },
 }
-
-#[cfg(test)]
-mod tests;

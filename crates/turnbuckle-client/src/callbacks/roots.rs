@@ -1,16 +1,16 @@
-//! The folders that a client lets servers look at.
+//! The roots that a client lists to servers.
 
 use std::{path::Path, sync::Arc};
 
 use tokio::sync::watch;
 use turnbuckle_protocol::types::Root;
 
-use super::form::has_uri_characters;
+use crate::callbacks::form_validation::has_uri_characters;
 
-/// The folders that a client lets servers look at; clones share one list.
+/// The roots that a client lists to servers; clones share one list.
 ///
-/// Keep a clone and change the list whenever it changes: servers that want to know are told. Which folders may be shown,
-/// and whether they are still there, is for the program to say.
+/// Keep a clone to change the list: connected servers are notified. The program decides which directories to list, and
+/// whether they exist.
 ///
 /// ```
 /// use turnbuckle_client::Roots;
@@ -27,22 +27,22 @@ pub struct Roots {
 }
 
 impl Roots {
-    /// Shows roots: `file:` URIs, or [`Root`]s with a name.
+    /// Creates a list of roots: `file:` URIs, or [`Root`]s with a name.
     pub fn new(roots: impl IntoIterator<Item = impl IntoRoot>) -> Result<Self, RootError> {
-        let roots = checked(roots)?;
+        let roots = parse_roots(roots)?;
         Ok(Self {
             list: Arc::new(watch::Sender::new(roots)),
         })
     }
 
-    /// Returns the list as it is now.
+    /// Returns the current list.
     pub fn list(&self) -> Vec<Root> {
         self.list.borrow().clone()
     }
 
     /// Replaces the list.
     pub fn set(&self, roots: impl IntoIterator<Item = impl IntoRoot>) -> Result<(), RootError> {
-        let roots = checked(roots)?;
+        let roots = parse_roots(roots)?;
         self.list.send_if_modified(|list| {
             let differs = *list != roots;
             *list = roots;
@@ -51,13 +51,13 @@ impl Roots {
         Ok(())
     }
 
-    /// Adds a root, in place of one with the same address.
+    /// Adds a root, or replaces the one with the same URI.
     pub fn add(&self, root: impl IntoRoot) -> Result<(), RootError> {
         let root = root.into_root()?;
         self.list.send_if_modified(|list| {
-            match list.iter_mut().find(|known| known.uri == root.uri) {
-                Some(known) if *known == root => return false,
-                Some(known) => *known = root,
+            match list.iter_mut().find(|existing| existing.uri == root.uri) {
+                Some(existing) if *existing == root => return false,
+                Some(existing) => *existing = root,
                 None => list.push(root),
             }
             true
@@ -65,7 +65,7 @@ impl Roots {
         Ok(())
     }
 
-    /// Removes a root by its address; says whether there was one.
+    /// Removes a root by its URI; returns whether it existed.
     pub fn remove(&self, uri: &str) -> bool {
         self.list.send_if_modified(|list| {
             let before = list.len();
@@ -74,21 +74,21 @@ impl Roots {
         })
     }
 
-    /// Tells when the list changes from now on.
-    pub(crate) fn changes(&self) -> watch::Receiver<Vec<Root>> {
+    /// Returns a receiver that is notified of changes.
+    pub(crate) fn subscribe(&self) -> watch::Receiver<Vec<Root>> {
         self.list.subscribe()
     }
 }
 
-/// What can become a root: the text of a `file:` URI, an absolute path, or a [`Root`].
+/// Conversion into a root: from the text of a `file:` URI, an absolute path, or a [`Root`].
 pub trait IntoRoot {
-    /// Makes it a root, if its address is one that a root can have.
+    /// Converts into a root, if the URI is valid.
     fn into_root(self) -> Result<Root, RootError>;
 }
 
 impl IntoRoot for Root {
     fn into_root(self) -> Result<Root, RootError> {
-        check(&self.uri)?;
+        validate_uri(&self.uri)?;
         Ok(self)
     }
 }
@@ -110,30 +110,30 @@ impl IntoRoot for &Path {
         let shown = || self.display().to_string();
         let path = self.to_str().filter(|_| self.is_absolute());
         let path = path.ok_or_else(|| RootError::Path(shown()))?;
-        Root::new(of_path(path)).into_root()
+        Root::new(file_uri(path)).into_root()
     }
 }
 
-/// Why something is no root.
+/// A root is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RootError {
-    /// The address is no `file:` URI of an absolute path.
-    #[error("`{0}` is no `file:///` URI of a folder")]
+    /// The URI is not a `file:` URI of an absolute path.
+    #[error("`{0}` is not a `file:///` URI")]
     Uri(String),
-    /// The address leads out of itself again, by `..` or something that decodes to it.
-    #[error("`{0}` has segments that lead elsewhere")]
+    /// The URI contains `..`, or a segment that decodes to it.
+    #[error("`{0}` contains `..` or encoded separators")]
     Traversal(String),
     /// The path is relative or not UTF-8.
-    #[error("`{0}` is no absolute path in UTF-8")]
+    #[error("`{0}` is not an absolute path in UTF-8")]
     Path(String),
 }
 
-fn checked(roots: impl IntoIterator<Item = impl IntoRoot>) -> Result<Vec<Root>, RootError> {
+fn parse_roots(roots: impl IntoIterator<Item = impl IntoRoot>) -> Result<Vec<Root>, RootError> {
     roots.into_iter().map(IntoRoot::into_root).collect()
 }
 
-fn check(uri: &str) -> Result<(), RootError> {
+fn validate_uri(uri: &str) -> Result<(), RootError> {
     let is_file = uri
         .get(..7)
         .is_some_and(|scheme| scheme.eq_ignore_ascii_case("file://"));
@@ -142,14 +142,15 @@ fn check(uri: &str) -> Result<(), RootError> {
         .flatten();
     let path = path.filter(|path| has_uri_characters(path) && !path.contains(['?', '#']));
     let path = path.ok_or_else(|| RootError::Uri(uri.to_owned()))?;
-    match path.split('/').any(leads_elsewhere) {
-        true => Err(RootError::Traversal(uri.to_owned())),
-        false => Ok(()),
+    if path.split('/').any(escapes_root) {
+        Err(RootError::Traversal(uri.to_owned()))
+    } else {
+        Ok(())
     }
 }
 
-/// Says whether a segment, once decoded, is more than a name.
-fn leads_elsewhere(segment: &str) -> bool {
+/// Returns whether a decoded segment is more than a file name.
+fn escapes_root(segment: &str) -> bool {
     let decoded = segment.to_ascii_lowercase().replace("%2e", ".");
     matches!(&*decoded, "." | "..")
         || ["%2f", "%5c", "%00"]
@@ -157,8 +158,8 @@ fn leads_elsewhere(segment: &str) -> bool {
             .any(|hidden| decoded.contains(hidden))
 }
 
-/// The `file:` URI of an absolute path.
-fn of_path(path: &str) -> String {
+/// Returns the `file:` URI of an absolute path.
+fn file_uri(path: &str) -> String {
     use std::fmt::Write;
     let mut uri = "file://".to_owned();
     if !path.starts_with('/') {
@@ -166,12 +167,12 @@ fn of_path(path: &str) -> String {
     }
     for byte in path.bytes() {
         match byte {
-            // Windows writes `\` between names; elsewhere it is part of one, which no server can tell.
+            // `\` separates names on Windows; elsewhere it is part of a name.
             b'\\' if std::path::MAIN_SEPARATOR == '\\' => uri.push('/'),
             byte if byte.is_ascii_alphanumeric() || b"-._~/:!$&'()*+,;=@".contains(&byte) => {
                 uri.push(char::from(byte));
             }
-            byte => write!(uri, "%{byte:02X}").expect("a string takes all"),
+            byte => write!(uri, "%{byte:02X}").expect("writing to a string does not fail"),
         }
     }
     uri
@@ -184,7 +185,7 @@ mod tests {
     #[test]
     fn a_change_is_told_and_a_repetition_is_not() {
         let roots = Roots::new(["file:///a"]).unwrap();
-        let mut changes = roots.changes();
+        let mut changes = roots.subscribe();
         let mut told = || {
             let changed = changes.has_changed().unwrap();
             changes.mark_unchanged();

@@ -1,4 +1,4 @@
-//! A server's question to the client's model.
+//! Sampling: requests of the server to the client's model.
 
 use std::{collections::HashSet, ops::Deref};
 
@@ -10,18 +10,18 @@ use turnbuckle_protocol::{
     },
 };
 
-/// The code by which a user's refusal is told to a server that waits.
-const REFUSED: i64 = -1;
+/// The error code for a request that the user rejected.
+const USER_REJECTED: i64 = -1;
 
-/// A server's question to the model: messages, and perhaps tools that the model may use.
+/// A sampling request: messages for the model, and optionally tools.
 ///
-/// Its fields are those of [`CreateMessageParams`]. The messages are in order: every tool use has its result.
+/// Its fields are those of [`CreateMessageParams`]. The order of messages is validated: every tool use has its result.
 #[derive(Clone, Debug)]
-pub struct SampleRequest {
+pub struct SamplingRequest {
     params: CreateMessageParams,
 }
 
-impl SampleRequest {
+impl SamplingRequest {
     pub(super) fn new(params: CreateMessageParams, with_tools: bool) -> Result<Self, RpcError> {
         if !with_tools && (params.tools.is_some() || params.tool_choice.is_some()) {
             let message = "this client did not declare `sampling.tools`";
@@ -31,12 +31,12 @@ impl SampleRequest {
         Ok(Self { params })
     }
 
-    /// Refuses: the error to return when the user says no.
-    pub fn refuse(&self) -> RpcError {
-        RpcError::new(REFUSED, "the user refused the sampling request")
+    /// Returns the error for a request that the user rejected.
+    pub fn user_rejected(&self) -> RpcError {
+        RpcError::new(USER_REJECTED, "the user rejected the sampling request")
     }
 
-    /// Returns the question itself.
+    /// Returns the parameters.
     pub fn into_params(self) -> CreateMessageParams {
         self.params
     }
@@ -46,7 +46,7 @@ impl SampleRequest {
     }
 }
 
-impl Deref for SampleRequest {
+impl Deref for SamplingRequest {
     type Target = CreateMessageParams;
 
     fn deref(&self) -> &CreateMessageParams {
@@ -54,42 +54,42 @@ impl Deref for SampleRequest {
     }
 }
 
-/// Checks that a model did with tools what the server said.
+/// Checks that the model respected the tool choice.
 pub(super) fn check_result(
     result: &CreateMessageResult,
     choice: Option<ToolChoiceMode>,
 ) -> Result<(), RpcError> {
     let uses_tools = uses(&result.content).next().is_some();
     match choice {
-        Some(ToolChoiceMode::Required) if !uses_tools => {
-            Err(RpcError::internal("the model used no tool, and it had to"))
-        }
-        Some(ToolChoiceMode::None) if uses_tools => {
-            Err(RpcError::internal("the model used a tool, and it must not"))
-        }
+        Some(ToolChoiceMode::Required) if !uses_tools => Err(RpcError::internal(
+            "the model used no tool, but a tool was required",
+        )),
+        Some(ToolChoiceMode::None) if uses_tools => Err(RpcError::internal(
+            "the model used a tool, but tools were not allowed",
+        )),
         _ => Ok(()),
     }
 }
 
-/// Checks that every tool use is followed by its result, and that results stand alone.
+/// Checks that every tool use is followed by its result, and that results are not mixed with other content.
 fn check_order(messages: &[SamplingMessage]) -> Result<(), String> {
     let mut open: Option<HashSet<&str>> = None;
     for message in messages {
         let results = results(&message.content).count();
         if results > 0 && message.role != Role::User {
-            return Err("only a user message has tool results".to_owned());
+            return Err("only a user message may have tool results".to_owned());
         }
         if results > 0 && results != message.content.len() {
-            return Err("a message with tool results has nothing else".to_owned());
+            return Err("a message with tool results must not have other content".to_owned());
         }
         match open.take() {
-            Some(uses) => check_answers(uses, message)?,
+            Some(uses) => check_results(uses, message)?,
             None if results > 0 => {
-                return Err("a tool result answers no tool use before it".to_owned());
+                return Err("a tool result does not match a preceding tool use".to_owned());
             }
             None => {}
         }
-        open = open_uses(message)?;
+        open = unanswered_tool_uses(message)?;
     }
     match open {
         Some(_) => Err("a tool use has no result".to_owned()),
@@ -97,24 +97,25 @@ fn check_order(messages: &[SamplingMessage]) -> Result<(), String> {
     }
 }
 
-/// Checks that a message has the result of each of these uses, and no other.
-fn check_answers(mut uses: HashSet<&str>, message: &SamplingMessage) -> Result<(), String> {
-    for answered in results(&message.content) {
-        if !uses.remove(answered) {
-            return Err("a tool result answers no tool use before it".to_owned());
+/// Checks that a message has exactly the results of these tool uses.
+fn check_results(mut uses: HashSet<&str>, message: &SamplingMessage) -> Result<(), String> {
+    for tool_use_id in results(&message.content) {
+        if !uses.remove(tool_use_id) {
+            return Err("a tool result does not match a preceding tool use".to_owned());
         }
     }
-    match uses.is_empty() {
-        true => Ok(()),
-        false => Err("a tool use has no result in the message after it".to_owned()),
+    if uses.is_empty() {
+        Ok(())
+    } else {
+        Err("a tool use has no result in the message after it".to_owned())
     }
 }
 
-fn open_uses(message: &SamplingMessage) -> Result<Option<HashSet<&str>>, String> {
+fn unanswered_tool_uses(message: &SamplingMessage) -> Result<Option<HashSet<&str>>, String> {
     let mut open = HashSet::new();
     for id in uses(&message.content) {
         if message.role != Role::Assistant {
-            return Err("only the assistant uses tools".to_owned());
+            return Err("only an assistant message may have tool uses".to_owned());
         }
         if !open.insert(id) {
             return Err("two tool uses have the same id".to_owned());

@@ -1,7 +1,7 @@
-use turnbuckle_ledger::{ran_in, req};
 use turnbuckle_protocol::types::{ContentBlock, ElicitAction};
+use turnbuckle_spec_coverage::{ran_in, req};
 
-use super::*;
+use crate::callbacks::*;
 
 const MODERN: Revision = Revision::V2026_07_28;
 const BEFORE: Revision = Revision::V2025_11_25;
@@ -14,7 +14,7 @@ async fn ask(
     of: Revision,
 ) -> Result<Value, RpcError> {
     ran_in(of.as_str());
-    callbacks.answer(method, &params.to_string(), of).await
+    callbacks.handle(method, &params.to_string(), of).await
 }
 
 fn name_form() -> Value {
@@ -31,7 +31,7 @@ fn name_form() -> Value {
 /// Whoever is asked by a form answers so.
 fn with_form(answer: fn(FormRequest) -> Result<ElicitResult, FormError>) -> Callbacks {
     let mut callbacks = Callbacks::default();
-    callbacks.on_form(move |form| async move { answer(form) });
+    callbacks.on_form_elicitation(move |form| async move { answer(form) });
     callbacks
 }
 
@@ -46,7 +46,7 @@ fn question(mut params: Value) -> Value {
 
 fn with_model(content: ContentBlock, tools: bool) -> Callbacks {
     let mut callbacks = Callbacks::default();
-    callbacks.on_sample(move |_| {
+    callbacks.on_sampling(move |_| {
         let result = CreateMessageResult::new("m", content.clone());
         std::future::ready(Ok(result))
     });
@@ -79,13 +79,13 @@ fn capabilities_follow_from_who_answers() {
     let mut callbacks = Callbacks::default();
     assert_eq!(written(&callbacks), json!({}));
 
-    callbacks.on_form(|form| async move { form.decline() });
+    callbacks.on_form_elicitation(|form| async move { form.decline() });
     assert_eq!(
         written(&callbacks),
         json!({ "elicitation": { "form": {} } })
     );
-    callbacks.on_visit(|_| async { Consent::Accept });
-    callbacks.on_sample(|request| async move { Err(request.refuse()) });
+    callbacks.on_url_elicitation(|_| async { ElicitationAction::Accept });
+    callbacks.on_sampling(|request| async move { Err(request.user_rejected()) });
     callbacks.set_roots(Roots::new(["file:///a"]).unwrap());
     assert_eq!(
         written(&callbacks),
@@ -100,10 +100,10 @@ fn capabilities_follow_from_who_answers() {
 #[test]
 fn who_only_opens_urls_declares_nothing_to_those_who_know_only_forms() {
     let mut callbacks = Callbacks::default();
-    callbacks.on_visit(|_| async { Consent::Accept });
+    callbacks.on_url_elicitation(|_| async { ElicitationAction::Accept });
     let mut capabilities = callbacks.capabilities();
 
-    capabilities.lower(OLDER);
+    capabilities.downgrade_to(OLDER);
 
     assert_eq!(capabilities.elicitation, None);
 }
@@ -142,7 +142,7 @@ async fn a_mode_that_was_not_declared_is_an_error_of_its_own() {
     let url = json!({ "mode": "url", "message": "go", "url": "https://example.com", "elicitationId": "1" });
     let form = with_form(|form| form.accept_defaults());
     let mut visit = Callbacks::default();
-    visit.on_visit(|_| async { Consent::Accept });
+    visit.on_url_elicitation(|_| async { ElicitationAction::Accept });
 
     for revision in [BEFORE, MODERN] {
         let error = ask(&form, "elicitation/create", url.clone(), revision)
@@ -159,7 +159,7 @@ async fn a_mode_that_was_not_declared_is_an_error_of_its_own() {
         assert_eq!(answer, json!({ "action": "accept" }));
     }
     let mut both = form.clone();
-    both.on_visit(|_| async { Consent::Accept });
+    both.on_url_elicitation(|_| async { ElicitationAction::Accept });
     let error = ask(&both, "elicitation/create", url, OLDER)
         .await
         .unwrap_err();
@@ -195,7 +195,7 @@ async fn only_an_accepted_form_has_content() {
         ),
     ] {
         let mut callbacks = Callbacks::default();
-        callbacks.on_form(move |_| async move { anyway(action) });
+        callbacks.on_form_elicitation(move |_| async move { anyway(action) });
 
         for revision in [OLDER, BEFORE, MODERN] {
             let answer = ask(&callbacks, "elicitation/create", name_form(), revision).await;
@@ -203,12 +203,12 @@ async fn only_an_accepted_form_has_content() {
         }
     }
     for (consent, action) in [
-        (Consent::Accept, "accept"),
-        (Consent::Decline, "decline"),
-        (Consent::Cancel, "cancel"),
+        (ElicitationAction::Accept, "accept"),
+        (ElicitationAction::Decline, "decline"),
+        (ElicitationAction::Cancel, "cancel"),
     ] {
         let mut callbacks = Callbacks::default();
-        callbacks.on_visit(move |_| async move { consent });
+        callbacks.on_url_elicitation(move |_| async move { consent });
         let page = json!({ "mode": "url", "message": "go", "url": "https://a.example/", "elicitationId": "1" });
         for revision in [BEFORE, MODERN] {
             let answer = ask(&callbacks, "elicitation/create", page.clone(), revision).await;
@@ -221,7 +221,7 @@ async fn only_an_accepted_form_has_content() {
 async fn content_that_does_not_fit_is_never_sent() {
     let wrong = JsonObject::from_iter([("name".to_owned(), json!(7))]);
     let mut by_hand = Callbacks::default();
-    by_hand.on_form(move |_| {
+    by_hand.on_form_elicitation(move |_| {
         let answer = ElicitResult::accept(wrong.clone());
         async move { answer }
     });
@@ -236,7 +236,7 @@ async fn content_that_does_not_fit_is_never_sent() {
 #[tokio::test]
 async fn parameters_that_do_not_fit_are_told_so() {
     let mut callbacks = with_model(ContentBlock::text("hi"), false);
-    callbacks.on_form(|form| async move { form.decline() });
+    callbacks.on_form_elicitation(|form| async move { form.decline() });
     callbacks.set_roots(Roots::new(["file:///a"]).unwrap());
     for (method, params) in [
         ("elicitation/create", json!({})),
@@ -265,7 +265,7 @@ async fn parameters_that_do_not_fit_are_told_so() {
 #[tokio::test]
 async fn dangerous_urls_never_reach_the_user() {
     let mut callbacks = Callbacks::default();
-    callbacks.on_visit(|visit| async move { panic!("shown: {}", visit.url()) });
+    callbacks.on_url_elicitation(|visit| async move { panic!("shown: {}", visit.url()) });
     for url in [
         "javascript:alert(1)",
         "file:///etc/passwd",
@@ -285,7 +285,7 @@ async fn dangerous_urls_never_reach_the_user() {
 async fn a_callback_that_panics_fails_its_own_question() {
     let at_once = with_form(|_| panic!("at once"));
     let mut later = Callbacks::default();
-    later.on_form(|form| async move {
+    later.on_form_elicitation(|form| async move {
         tokio::task::yield_now().await;
         if form.message() == "who?" {
             panic!("later");
@@ -297,7 +297,10 @@ async fn a_callback_that_panics_fails_its_own_question() {
         let error = ask(&callbacks, "elicitation/create", name_form(), BEFORE)
             .await
             .unwrap_err();
-        assert_eq!(error, RpcError::internal("the client failed to answer"));
+        assert_eq!(
+            error,
+            RpcError::internal("the client failed to handle the request")
+        );
     }
 }
 
@@ -326,7 +329,7 @@ async fn roots_are_listed_as_they_are_now() {
 async fn a_model_answers_in_the_shape_of_the_revision() {
     req!("sampling.result.shape");
     let mut callbacks = Callbacks::default();
-    callbacks.on_sample(|request| async move {
+    callbacks.on_sampling(|request| async move {
         let blocks = [ContentBlock::text("one"), ContentBlock::text("two")];
         assert_eq!(request.max_tokens, 10);
         Ok(CreateMessageResult::with_blocks("m", blocks))
@@ -358,7 +361,7 @@ async fn a_model_answers_in_the_shape_of_the_revision() {
 async fn a_refusal_is_told_with_its_own_code() {
     req!("sampling.error.rejected");
     let mut callbacks = Callbacks::default();
-    callbacks.on_sample(|request| async move { Err(request.refuse()) });
+    callbacks.on_sampling(|request| async move { Err(request.user_rejected()) });
 
     let answer = ask(
         &callbacks,

@@ -1,36 +1,46 @@
 //! The methods of the protocol, one function each.
 
-use std::collections::BTreeMap;
-use std::future::ready;
+use std::{collections::BTreeMap, future::ready};
 
 use serde::Serialize;
-use turnbuckle_protocol::method::{self, Method};
-use turnbuckle_protocol::types::{
-    CompleteParams, CompleteResult, Completion, EmptyParams, EmptyResult, GetPromptParams,
-    GetPromptResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
-    ListToolsResult, LogLevel, Prompt, ReadResourceParams, ReadResourceResult, Resource,
-    ResourceTemplate, SetLevelParams, SubscribeParams, Tool,
+use turnbuckle_protocol::{
+    method::{self, Method},
+    types::{
+        CompleteParams, CompleteResult, Completion, EmptyParams, EmptyResult, GetPromptParams,
+        GetPromptResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
+        ListToolsResult, LogLevel, PaginatedParams, Prompt, ReadResourceParams, ReadResourceResult,
+        Resource, ResourceTemplate, SetLevelParams, SubscribeParams, SubscriptionFilter, Tool,
+        tasks::{Task as TaskInfo, legacy::ListTasksResult},
+    },
 };
 
-use super::{Beside, Client};
-use crate::cache::{Hints, Origin};
-use crate::call::{Call, Options};
-use crate::error::CallError;
-use crate::lowered::Lowered;
-use crate::pages::Pages;
-use crate::tools::{ToolCall, ToolOutput};
+use crate::{
+    cache::{CacheHints, ResponseOrigin, request_page, request_resource},
+    call::{Call, CallOptions, Pages},
+    client::{Client, RequestExtras},
+    error::CallError,
+    lifecycle::TaskDesign,
+    round_trips::request_until_complete,
+    subscription::{self, Subscription},
+    tasks::{CallOutcome, Task, create::begin_task},
+    tools::{ToolCall, ToolOutput},
+    transport::encode::ToRevision,
+};
 
 impl Client {
-    /// Calls a tool. Its arguments are anything that becomes a JSON object.
+    /// Calls a tool. The arguments are any value that serializes to a JSON object.
     pub fn call_tool(
         &self,
         name: impl Into<String>,
         arguments: impl Serialize,
     ) -> Call<ToolOutput> {
         match ToolCall::new(name, &arguments) {
-            Ok(call) => Call::new(self, move |client: Client, options: Options| async move {
-                client.call_as_known(&call, &options).await
-            }),
+            Ok(call) => Call::new(
+                self,
+                move |client: Client, options: CallOptions| async move {
+                    client.call_and_validate(&call, &options).await
+                },
+            ),
             Err(error) => Call::new(self, |_, _| ready(Err(error))),
         }
     }
@@ -45,17 +55,17 @@ impl Client {
 
     /// Lists one page of tools.
     ///
-    /// On HTTP since 2026-07-28, a tool whose marks for headers are wrong is left out, as it cannot be called;
-    /// [`Oddity::BadMark`](crate::Oddity::BadMark) says why. A tool that is not as it was listed before is reported by
-    /// [`Oddity::ToolChanged`](crate::Oddity::ToolChanged).
+    /// On HTTP since 2026-07-28, a tool with an invalid `x-mcp-header` is left out, because it cannot be called;
+    /// [`Anomaly::InvalidParamHeader`](crate::Anomaly::InvalidParamHeader) gives the reason. A tool that differs from
+    /// the previous listing is reported as [`Anomaly::ToolChanged`](crate::Anomaly::ToolChanged).
     pub fn list_tools(&self, cursor: Option<String>) -> Call<ListToolsResult> {
-        Call::new(self, async move |client: Client, options: Options| {
+        Call::new(self, async move |client: Client, options: CallOptions| {
             let changes = client.inner.tools.changes();
-            let page = client.ask_for_page(&method::TOOLS_LIST, cursor, &options);
+            let page = request_page(&client, &method::TOOLS_LIST, cursor, &options);
             let (mut page, origin): (ListToolsResult, _) = page.await?;
             match origin {
-                Origin::Server => client.learn_tools(&mut page.tools, changes),
-                Origin::Cache => client.sort_out_tools(&mut page.tools),
+                ResponseOrigin::Server => client.remember_tools(&mut page.tools, changes),
+                ResponseOrigin::Cache => client.drop_unusable_tools(&mut page.tools),
             }
             Ok(page)
         })
@@ -74,7 +84,7 @@ impl Client {
         self.page(&method::RESOURCES_LIST, cursor)
     }
 
-    /// Lists the templates of resources, page by page.
+    /// Lists the resource templates, page by page.
     pub fn resource_templates(&self) -> Pages<ResourceTemplate> {
         self.pages(&method::RESOURCES_TEMPLATES_LIST, |client, cursor| {
             let page = client.list_resource_templates(cursor);
@@ -85,7 +95,7 @@ impl Client {
         })
     }
 
-    /// Lists one page of templates of resources.
+    /// Lists one page of resource templates.
     pub fn list_resource_templates(
         &self,
         cursor: Option<String>,
@@ -96,17 +106,17 @@ impl Client {
     /// Reads a resource.
     pub fn read_resource(&self, uri: impl Into<String>) -> Call<ReadResourceResult> {
         let params = ReadResourceParams::new(uri);
-        Call::new(self, async move |client: Client, options: Options| {
-            client.ask_for_resource(params, &options).await
+        Call::new(self, async move |client: Client, options: CallOptions| {
+            request_resource(&client, params, &options).await
         })
     }
 
-    /// Asks a server with a handshake to tell when a resource changes; [`listen`](Self::listen) does so for both eras.
+    /// Subscribes to a resource on a legacy server; [`listen`](Self::listen) works in both eras.
     pub fn subscribe(&self, uri: impl Into<String>) -> Call<()> {
         self.acknowledged(&method::RESOURCES_SUBSCRIBE, SubscribeParams::new(uri))
     }
 
-    /// Ends what [`subscribe`](Self::subscribe) began.
+    /// Ends the subscription of [`subscribe`](Self::subscribe).
     pub fn unsubscribe(&self, uri: impl Into<String>) -> Call<()> {
         self.acknowledged(&method::RESOURCES_UNSUBSCRIBE, SubscribeParams::new(uri))
     }
@@ -124,7 +134,7 @@ impl Client {
         self.page(&method::PROMPTS_LIST, cursor)
     }
 
-    /// Asks for a prompt, filled in with arguments.
+    /// Gets a prompt, with these arguments.
     pub fn get_prompt(
         &self,
         name: impl Into<String>,
@@ -135,70 +145,149 @@ impl Client {
         let arguments = arguments.map(|(name, value)| (name.into(), value.into()));
         let arguments: BTreeMap<_, _> = arguments.collect();
         params.arguments = (!arguments.is_empty()).then_some(arguments);
-        Call::new(self, async move |client: Client, options: Options| {
+        Call::new(self, async move |client: Client, options: CallOptions| {
             let name = params.name.clone();
-            let beside = Beside::named(&name);
-            client
-                .ask_until_complete(&method::PROMPTS_GET, params, beside, &options)
-                .await
+            let extras = RequestExtras::named(&name);
+            request_until_complete(&client, &method::PROMPTS_GET, params, extras, &options).await
         })
     }
 
-    /// Asks how an argument could go on.
+    /// Completes a prompt argument or a resource template variable.
     pub fn complete(&self, mut params: CompleteParams) -> Call<Completion> {
         let meta = std::mem::take(&mut params.meta);
-        let call = Call::new(self, async move |client: Client, options: Options| {
+        let call = Call::new(self, async move |client: Client, options: CallOptions| {
             let method = &method::COMPLETION_COMPLETE;
             let result: CompleteResult = client
-                .ask(method, params, Beside::default(), &options)
+                .request(method, params, RequestExtras::default(), &options)
                 .await?;
             Ok(result.completion)
         });
         call.meta(meta)
     }
 
-    /// Asks whether the server is there.
+    /// Checks that the server responds.
     ///
-    /// Since 2026-07-28 there is no such question; the server is asked about itself instead.
+    /// 2026-07-28 has no `ping`, so `server/discover` is sent instead.
     pub fn ping(&self) -> Call<()> {
-        match self.inner.rules().pings {
-            true => self.acknowledged(&method::PING, EmptyParams::default()),
-            false => self.acknowledged(&method::SERVER_DISCOVER, EmptyParams::default()),
+        if self.inner.rules().has_ping {
+            self.acknowledged(&method::PING, EmptyParams::default())
+        } else {
+            self.acknowledged(&method::SERVER_DISCOVER, EmptyParams::default())
         }
     }
 
-    /// Says from which level on log messages are wanted.
+    /// Sets the minimum level of log messages.
     ///
-    /// A server with a handshake is told, and remembers it; since 2026-07-28 it goes along with every later request.
+    /// A legacy server stores the level in the session; since 2026-07-28 it is sent with every later request.
     pub fn set_log_level(&self, level: LogLevel) -> Call<()> {
-        Call::new(self, async move |client: Client, options: Options| {
+        Call::new(self, async move |client: Client, options: CallOptions| {
             if !client.inner.rules().log_level_per_request {
                 let call =
                     client.acknowledged(&method::LOGGING_SET_LEVEL, SetLevelParams::new(level));
                 call.with(options).await?;
             }
-            client.inner.keep_log_level(level);
+            client.inner.store_log_level(level);
             Ok(())
         })
     }
 
-    /// A request that is only acknowledged.
+    /// Subscribes to changes; returns once the server has acknowledged the subscription.
+    ///
+    /// After a lost connection it subscribes again, and reports the interruption.
+    pub fn listen(&self, filter: SubscriptionFilter) -> Call<Subscription> {
+        Call::new(self, async move |client: Client, options: CallOptions| {
+            subscription::open(client, filter, options).await
+        })
+    }
+
+    /// Calls a tool, and returns as soon as there is a result or a task.
+    ///
+    /// On 2025-11-25 the client requests a task if the server and the tool allow it; since 2026-07-28 the server
+    /// decides. If no task is created, the call is an ordinary one.
+    ///
+    /// ```no_run
+    /// # async fn run(client: turnbuckle_client::Client) -> Result<(), turnbuckle_client::CallError> {
+    /// use serde_json::json;
+    /// use turnbuckle_client::CallOutcome;
+    ///
+    /// match client.call_tool_as_task("render", json!({ "frames": 500 })).await? {
+    ///     CallOutcome::Task(task) => println!("{}: {:?}", task.id(), task.wait().await?.status),
+    ///     CallOutcome::Finished(output) => println!("{}", output.text()),
+    ///     _ => {}
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn call_tool_as_task(
+        &self,
+        name: impl Into<String>,
+        arguments: impl Serialize,
+    ) -> Call<CallOutcome> {
+        let call = ToolCall::new(name, &arguments);
+        Call::new(self, async move |client: Client, options: CallOptions| {
+            begin_task(&client, call?, options).await
+        })
+    }
+
+    /// Returns a handle to an existing task, possibly from another connection.
+    pub fn task(&self, id: impl Into<String>) -> Task {
+        Task::with_id(self, id.into())
+    }
+
+    /// Lists the tasks of this client, page by page. Only on 2025-11-25.
+    pub fn tasks(&self) -> Pages<TaskInfo> {
+        self.pages(&method::TASKS_LIST, |client, cursor| {
+            let page = client.list_tasks(cursor);
+            async move {
+                let page = page.await?;
+                let tasks = page.tasks.into_iter().map(TaskInfo::from);
+                Ok((tasks.collect(), page.next_cursor))
+            }
+        })
+    }
+
+    /// Lists one page of tasks. Only on 2025-11-25.
+    pub fn list_tasks(&self, cursor: Option<String>) -> Call<ListTasksResult> {
+        let mut params = PaginatedParams::new();
+        params.cursor = cursor;
+        Call::new(self, async move |client: Client, options: CallOptions| {
+            if !client.lists_tasks() {
+                return Err(CallError::CapabilityNotAdvertised {
+                    method: method::TASKS_LIST.name,
+                    capability: "tasks.list",
+                });
+            }
+            let extras = RequestExtras::default();
+            client
+                .request(&method::TASKS_LIST, params, extras, &options)
+                .await
+        })
+    }
+
+    fn lists_tasks(&self) -> bool {
+        let server = self.server();
+        let tasks = server.capabilities.tasks.as_ref();
+        self.inner.rules().tasks == TaskDesign::ClientRequested
+            && tasks.is_some_and(|tasks| tasks.list.is_some())
+    }
+
+    /// Sends a request with an empty result.
     fn acknowledged<P>(&self, method: &'static Method, params: P) -> Call<()>
     where
-        P: Lowered + Send + Sync + 'static,
+        P: ToRevision + Send + Sync + 'static,
     {
-        Call::new(self, async move |client: Client, options: Options| {
-            let result = client.ask(method, params, Beside::default(), &options);
+        Call::new(self, async move |client: Client, options: CallOptions| {
+            let result = client.request(method, params, RequestExtras::default(), &options);
             result.await.map(|EmptyResult { .. }| ())
         })
     }
 
     fn page<R>(&self, method: &'static Method, cursor: Option<String>) -> Call<R>
     where
-        R: Hints + Send + 'static,
+        R: CacheHints + Send + 'static,
     {
-        Call::new(self, async move |client: Client, options: Options| {
-            let page = client.ask_for_page(method, cursor, &options).await;
+        Call::new(self, async move |client: Client, options: CallOptions| {
+            let page = request_page(&client, method, cursor, &options).await;
             page.map(|(page, _)| page)
         })
     }
@@ -209,10 +298,10 @@ impl Client {
         fetch: impl Fn(&Client, Option<String>) -> F + Send + Sync + 'static,
     ) -> Pages<T>
     where
-        F: Future<Output = Result<crate::pages::Page<T>, CallError>> + Send + 'static,
+        F: Future<Output = Result<crate::call::ListPage<T>, CallError>> + Send + 'static,
     {
         let limits = &self.inner.settings.limits;
-        let bounds = (limits.entries, limits.pages);
+        let bounds = (limits.max_list_items, limits.max_list_pages);
         let client = self.clone();
         Pages::new(method.name, bounds, move |cursor| {
             Box::pin(fetch(&client, cursor))
@@ -220,8 +309,8 @@ impl Client {
     }
 }
 
-impl<'a> Beside<'a> {
-    /// Names what is asked for.
+impl<'a> RequestExtras<'a> {
+    /// Sets the name of the requested tool, prompt, resource or task.
     pub(crate) fn named(name: &'a str) -> Self {
         Self {
             name: Some(name),

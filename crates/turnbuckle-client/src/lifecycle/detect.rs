@@ -1,176 +1,197 @@
-//! Finds out which era a server is of: asks as 2026-07-28 does, and understands every answer.
+//! Detects the era of a server: sends a 2026-07-28 request, and classifies the response.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
 use http::StatusCode;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-use turnbuckle_protocol::RpcError;
-use turnbuckle_protocol::json;
-use turnbuckle_protocol::jsonrpc::code;
-use turnbuckle_protocol::method;
-use turnbuckle_protocol::types::{
-    ClientCapabilities, DiscoverResult, EmptyParams, Implementation, UnsupportedVersionData,
+use serde::{Serialize, de::DeserializeOwned};
+use turnbuckle_protocol::{
+    RpcError, json,
+    jsonrpc::code,
+    method,
+    types::{
+        ClientCapabilities, DiscoverResult, EmptyParams, Implementation, UnsupportedVersionData,
+    },
 };
 
-use super::session::{self, newest_handshake};
-use super::{Agreed, Era, Rules, stateless};
-use crate::EraChoice;
-use crate::answer::{Answer, RawJson};
-use crate::client::{Ids, is_lost_response};
-use crate::error::{ConnectError, TransportError};
-use crate::held::{Elapsed, within};
-use crate::hub::Hub;
-use crate::message;
-use crate::transport::{Outgoing, Transport};
+use crate::{
+    builder::LifecycleMode,
+    client::{
+        RequestIds, is_lost_response,
+        timeout::{TimeLimitElapsed, within},
+    },
+    error::{ConnectError, TransportError},
+    inbound::{
+        InboundRouter,
+        message::{RawJson, RawResponse},
+    },
+    lifecycle::{
+        Era, Negotiated, RevisionRules,
+        session::{self, newest_handshake},
+        stateless,
+    },
+    transport::{OutgoingRequest, Transport, encode},
+};
 
 const DISCOVER: &str = method::SERVER_DISCOVER.name;
 
-/// Everything that is needed to ask before anything is agreed.
-pub(crate) struct Asking<'c> {
+/// The state that is needed to send requests before negotiation.
+pub(crate) struct LifecycleProbe<'c> {
     pub(crate) transport: &'c Transport,
-    pub(crate) hub: &'c Arc<Hub>,
-    pub(crate) ids: &'c Ids,
+    pub(crate) router: &'c Arc<InboundRouter>,
+    pub(crate) ids: &'c RequestIds,
     pub(crate) info: &'c Implementation,
     pub(crate) capabilities: &'c ClientCapabilities,
-    /// How long the handshake may take.
-    pub(crate) patience: Duration,
-    /// Where it is noted what was agreed upon.
-    pub(crate) agreed: &'c ArcSwap<Agreed>,
+    /// The timeout of a request.
+    pub(crate) timeout: Duration,
+    /// Receives the negotiated state.
+    pub(crate) negotiated: &'c ArcSwap<Negotiated>,
 }
 
-/// Agrees with a server on a revision.
-pub(crate) async fn agree(
-    asking: &Asking<'_>,
-    choice: EraChoice,
+/// Negotiates a revision with a server.
+pub(crate) async fn negotiate(
+    probe: &LifecycleProbe<'_>,
+    choice: LifecycleMode,
     remembered: Option<Era>,
-) -> Result<Arc<Agreed>, ConnectError> {
+) -> Result<Arc<Negotiated>, ConnectError> {
     match (choice, remembered) {
-        (EraChoice::Legacy, _) => session::open(asking).await,
-        (EraChoice::Auto, Some(Era::Legacy)) => match session::open(asking).await {
-            // It used to be otherwise, so it is asked as if it were unknown.
-            Err(error) if shakes_no_hands(&error) => probe(asking, choice).await,
+        (LifecycleMode::Legacy, _) => session::open(probe).await,
+        (LifecycleMode::Auto, Some(Era::Legacy)) => match session::open(probe).await {
+            // The cached era is wrong, so it is detected again.
+            Err(error) if rejects_initialize(&error) => detect(probe, choice).await,
             outcome => outcome,
         },
-        _ => probe(asking, choice).await,
+        _ => detect(probe, choice).await,
     }
 }
 
-/// What the answer to the first question says about the server.
+/// The result of the first request.
 #[derive(Debug)]
-enum Finding {
-    /// It answered as 2026-07-28 does.
+enum ProbeResult {
+    /// The server responded as 2026-07-28 defines.
     Modern(Box<DiscoverResult>),
-    /// It speaks 2026-07-28, but not this version; these it names.
-    Versions(Vec<String>),
-    /// It is of the newer kind, and refuses.
-    Refused(RpcError, Option<StatusCode>),
-    /// It does not know the question.
+    /// The server is a modern one, but does not support this revision; it supports these.
+    UnsupportedVersion(Vec<String>),
+    /// The server is a modern one, and returned an error.
+    Rejected(RpcError, Option<StatusCode>),
+    /// The server does not know the method.
     Legacy,
-    /// It has this status for the question, as older servers do, and others who are no server at all.
-    Status(TransportError),
-    /// It says nothing: as older servers do, and others who are slow to start.
-    Silence,
+    /// The server returned an HTTP status as legacy servers do. It may also not be an MCP server.
+    HttpStatus(TransportError),
+    /// The server did not respond: it is a legacy server, or starts slowly.
+    TimedOut,
 }
 
-async fn probe(asking: &Asking<'_>, choice: EraChoice) -> Result<Arc<Agreed>, ConnectError> {
-    let rules = Arc::new(stateless::rules(asking.info, asking.capabilities));
-    let mut finding = first_question(asking, &rules, choice).await?;
-    if let Finding::Silence = finding {
-        let error = match session::open(asking).await {
-            Err(error) if shakes_no_hands(&error) => error,
+async fn detect(
+    probe: &LifecycleProbe<'_>,
+    choice: LifecycleMode,
+) -> Result<Arc<Negotiated>, ConnectError> {
+    let rules = Arc::new(stateless::rules(probe.info, probe.capabilities));
+    let mut result = send_probe(probe, &rules, choice).await?;
+    if let ProbeResult::TimedOut = result {
+        let error = match session::open(probe).await {
+            Err(error) if rejects_initialize(&error) => error,
             outcome => return outcome,
         };
-        // It talks now, and knows no handshake.
-        finding = match first_question(asking, &rules, choice).await? {
-            Finding::Legacy | Finding::Status(_) | Finding::Silence => return Err(error),
-            finding => finding,
+        // The server responds now, and does not know `initialize`.
+        result = match send_probe(probe, &rules, choice).await? {
+            ProbeResult::Legacy | ProbeResult::HttpStatus(_) | ProbeResult::TimedOut => {
+                return Err(error);
+            }
+            result => result,
         };
     }
-    if let Finding::Versions(named) = &finding {
-        // A server that refuses the very version it names is asked once more.
+    if let ProbeResult::UnsupportedVersion(named) = &result {
+        // A server that rejects a revision that it supports gets one more request.
         if named.iter().any(|name| name == rules.revision.as_str()) {
-            finding = first_question(asking, &rules, choice).await?;
+            result = send_probe(probe, &rules, choice).await?;
         }
     }
-    match finding {
-        Finding::Modern(result) => modern(asking, rules, choice, *result).await,
-        Finding::Versions(named) => match newest_handshake(&named) {
-            Some(revision) if choice == EraChoice::Auto => {
-                session::initialize(asking, revision).await
+    match result {
+        ProbeResult::Modern(result) => modern(probe, rules, choice, *result).await,
+        ProbeResult::UnsupportedVersion(named) => match newest_handshake(&named) {
+            Some(revision) if choice == LifecycleMode::Auto => {
+                session::initialize(probe, revision).await
             }
             _ => Err(ConnectError::NoCommonRevision { server: named }),
         },
-        Finding::Refused(source, status) => Err(ConnectError::Refused {
+        ProbeResult::Rejected(source, status) => Err(ConnectError::Rejected {
             method: DISCOVER,
             source: Box::new(source),
             status,
         }),
-        Finding::Legacy if choice == EraChoice::Modern => Err(ConnectError::NoCommonRevision {
-            server: vec!["a revision with a handshake".to_owned()],
-        }),
-        Finding::Status(error) if choice == EraChoice::Modern => {
+        ProbeResult::Legacy if choice == LifecycleMode::Modern => {
+            Err(ConnectError::NoCommonRevision {
+                server: vec!["a revision with a handshake".to_owned()],
+            })
+        }
+        ProbeResult::HttpStatus(error) if choice == LifecycleMode::Modern => {
             Err(ConnectError::Unreachable(error))
         }
-        Finding::Legacy | Finding::Status(_) | Finding::Silence => session::open(asking).await,
+        ProbeResult::Legacy | ProbeResult::HttpStatus(_) | ProbeResult::TimedOut => {
+            session::open(probe).await
+        }
     }
 }
 
 async fn modern(
-    asking: &Asking<'_>,
-    rules: Arc<Rules>,
-    choice: EraChoice,
+    probe: &LifecycleProbe<'_>,
+    rules: Arc<RevisionRules>,
+    choice: LifecycleMode,
     result: DiscoverResult,
-) -> Result<Arc<Agreed>, ConnectError> {
+) -> Result<Arc<Negotiated>, ConnectError> {
     let named = &result.supported_versions;
     if !named.iter().any(|name| name == rules.revision.as_str()) {
         let revision = newest_handshake(named);
         return match revision {
-            Some(revision) if choice == EraChoice::Auto => {
-                session::initialize(asking, revision).await
+            Some(revision) if choice == LifecycleMode::Auto => {
+                session::initialize(probe, revision).await
             }
             _ => Err(ConnectError::NoCommonRevision {
                 server: result.supported_versions,
             }),
         };
     }
-    Ok(asking.settle(Agreed {
+    Ok(probe.store_negotiated(Negotiated {
         rules,
         server: Arc::new(stateless::described(result)),
     }))
 }
 
-/// Asks the server about itself.
-async fn first_question(
-    asking: &Asking<'_>,
-    rules: &Arc<Rules>,
-    choice: EraChoice,
-) -> Result<Finding, ConnectError> {
-    // Silence on HTTP says nothing about the era; elsewhere, older servers may pass over what they do not know.
-    let silence_tells = choice == EraChoice::Auto && !asking.transport.is_http();
-    let limit = match silence_tells {
-        true => asking.hub.limits.probe,
-        false => asking.patience,
+/// Sends `server/discover`.
+async fn send_probe(
+    probe: &LifecycleProbe<'_>,
+    rules: &Arc<RevisionRules>,
+    choice: LifecycleMode,
+) -> Result<ProbeResult, ConnectError> {
+    // A timeout on HTTP does not indicate the era; elsewhere, legacy servers may ignore unknown methods.
+    let timeout_means_legacy = choice == LifecycleMode::Auto && !probe.transport.is_http();
+    let limit = if timeout_means_legacy {
+        probe.router.limits.probe_timeout
+    } else {
+        probe.timeout
     };
-    let mut answer = discover(asking, rules, limit).await?;
-    let is_lost = |error| asking.transport.is_http() && is_lost_response(error);
-    // It changes nothing, so it can be asked again under another id, once.
-    if let Ok(Err(error)) = &answer
+    let mut response = discover(probe, rules, limit).await?;
+    let is_lost = |error| probe.transport.is_http() && is_lost_response(error);
+    // The request is free of side effects, so it can be sent again under another id, once.
+    if let Ok(Err(error)) = &response
         && is_lost(error)
     {
-        answer = discover(asking, rules, limit).await?;
+        response = discover(probe, rules, limit).await?;
     }
-    match answer {
-        Ok(Ok(answer)) => Ok(judge(&answer, asking.transport.is_http())),
-        Ok(Err(TransportError::Refused(refusal))) if tells_legacy(refusal.status) => {
-            Ok(Finding::Status(TransportError::Refused(refusal)))
+    match response {
+        Ok(Ok(response)) => Ok(classify(&response, probe.transport.is_http())),
+        Ok(Err(TransportError::ErrorResponse(error_response)))
+            if indicates_legacy(error_response.status) =>
+        {
+            Ok(ProbeResult::HttpStatus(TransportError::ErrorResponse(
+                error_response,
+            )))
         }
-        // What is no answer to this question comes from someone who does not know it.
-        Ok(Err(TransportError::NotAnAnswer { .. })) => Ok(Finding::Legacy),
+        // An invalid response comes from a server that does not know the method.
+        Ok(Err(TransportError::InvalidResponse { .. })) => Ok(ProbeResult::Legacy),
         Ok(Err(error)) => Err(error.into()),
-        Err(_) if silence_tells => Ok(Finding::Silence),
+        Err(_) if timeout_means_legacy => Ok(ProbeResult::TimedOut),
         Err(_) => Err(ConnectError::TimedOut {
             method: DISCOVER,
             limit,
@@ -179,35 +200,35 @@ async fn first_question(
 }
 
 async fn discover(
-    asking: &Asking<'_>,
-    rules: &Arc<Rules>,
+    probe: &LifecycleProbe<'_>,
+    rules: &Arc<RevisionRules>,
     limit: Duration,
-) -> Result<Result<Result<Answer, TransportError>, Elapsed>, ConnectError> {
+) -> Result<Result<Result<RawResponse, TransportError>, TimeLimitElapsed>, ConnectError> {
     let params = EmptyParams::default();
-    let mut question = asking.question(DISCOVER, &params, Arc::clone(rules))?;
-    let held = question.held.clone();
-    let answer = asking.transport.request(&mut question, asking.hub);
-    Ok(within(limit, held.as_deref(), answer).await)
+    let mut request = probe.request(DISCOVER, &params, Arc::clone(rules))?;
+    let auth_wait = request.auth_wait.clone();
+    let response = probe.transport.request(&mut request, probe.router);
+    Ok(within(limit, auth_wait.as_deref(), response).await)
 }
 
-fn judge(answer: &Answer, http: bool) -> Finding {
-    let status = answer.http.as_ref().map(|facts| facts.status);
-    match &answer.outcome {
+fn classify(response: &RawResponse, http: bool) -> ProbeResult {
+    let status = response.http.as_ref().map(|facts| facts.status);
+    match &response.outcome {
         Ok(result) => match json::from_str(result.json.as_str()) {
-            Ok(result) => Finding::Modern(Box::new(result)),
-            Err(_) => Finding::Legacy,
+            Ok(result) => ProbeResult::Modern(Box::new(result)),
+            Err(_) => ProbeResult::Legacy,
         },
         Err(error) if error.code == code::UNSUPPORTED_VERSION => {
-            Finding::Versions(named_versions(error))
+            ProbeResult::UnsupportedVersion(named_versions(error))
         }
-        Err(error) if only_newer(error) => Finding::Refused(error.clone(), status),
-        // Neither authorization nor a broken server says anything about the era.
+        Err(error) if is_modern_error(error) => ProbeResult::Rejected(error.clone(), status),
+        // Neither an authorization error nor a server failure indicates the era.
         Err(error)
-            if http && !status.is_none_or(tells_legacy) && status != Some(StatusCode::OK) =>
+            if http && !status.is_none_or(indicates_legacy) && status != Some(StatusCode::OK) =>
         {
-            Finding::Refused(error.clone(), status)
+            ProbeResult::Rejected(error.clone(), status)
         }
-        Err(_) => Finding::Legacy,
+        Err(_) => ProbeResult::Legacy,
     }
 }
 
@@ -218,25 +239,27 @@ fn named_versions(error: &RpcError) -> Vec<String> {
         .unwrap_or_default()
 }
 
-/// Says whether nobody but a server of 2026-07-28 would speak of such an error.
-pub(crate) fn only_newer(error: &RpcError) -> bool {
+/// Returns whether only a server of 2026-07-28 sends this error.
+pub(crate) fn is_modern_error(error: &RpcError) -> bool {
     matches!(
         error.code,
         code::HEADER_MISMATCH | code::MISSING_CAPABILITY | code::UNSUPPORTED_VERSION
     )
 }
 
-/// Says whether a handshake was refused in a way that a server of the newer kind may have.
-fn shakes_no_hands(error: &ConnectError) -> bool {
+/// Returns whether `initialize` was rejected as a modern server may do.
+fn rejects_initialize(error: &ConnectError) -> bool {
     match error {
-        ConnectError::Refused { .. } | ConnectError::NoCommonRevision { .. } => true,
-        ConnectError::Unreachable(TransportError::Refused(refusal)) => tells_legacy(refusal.status),
+        ConnectError::Rejected { .. } | ConnectError::NoCommonRevision { .. } => true,
+        ConnectError::Unreachable(TransportError::ErrorResponse(error_response)) => {
+            indicates_legacy(error_response.status)
+        }
         _ => false,
     }
 }
 
-/// The status with which older servers meet a request that they do not understand.
-fn tells_legacy(status: StatusCode) -> bool {
+/// Returns whether a legacy server may return this status for a request that it does not know.
+fn indicates_legacy(status: StatusCode) -> bool {
     status.is_client_error()
         && !matches!(
             status,
@@ -247,69 +270,72 @@ fn tells_legacy(status: StatusCode) -> bool {
         )
 }
 
-impl Asking<'_> {
-    /// Asks, and waits as long as a handshake may take.
-    pub(crate) async fn ask(
+impl LifecycleProbe<'_> {
+    /// Sends a request and waits for its response, until the timeout.
+    pub(crate) async fn request_raw(
         &self,
         method: &'static str,
         params: &impl Serialize,
-        rules: Arc<Rules>,
-    ) -> Result<Answer, ConnectError> {
-        let mut question = self.question(method, params, rules)?;
-        let (limit, held) = (self.patience, question.held.clone());
-        let answer = self.transport.request(&mut question, self.hub);
-        match within(limit, held.as_deref(), answer).await {
-            Ok(answer) => Ok(answer?),
+        rules: Arc<RevisionRules>,
+    ) -> Result<RawResponse, ConnectError> {
+        let mut request = self.request(method, params, rules)?;
+        let (limit, auth_wait) = (self.timeout, request.auth_wait.clone());
+        let response = self.transport.request(&mut request, self.router);
+        match within(limit, auth_wait.as_deref(), response).await {
+            Ok(response) => Ok(response?),
             Err(_) => Err(ConnectError::TimedOut { method, limit }),
         }
     }
 
-    /// Notes what was agreed upon.
-    pub(super) fn settle(&self, agreed: Agreed) -> Arc<Agreed> {
-        let agreed = Arc::new(agreed);
-        self.agreed.store(Arc::clone(&agreed));
-        agreed
+    /// Stores the negotiated state.
+    pub(super) fn store_negotiated(&self, negotiated: Negotiated) -> Arc<Negotiated> {
+        let negotiated = Arc::new(negotiated);
+        self.negotiated.store(Arc::clone(&negotiated));
+        negotiated
     }
 
-    /// Says that the handshake is done.
-    pub(super) async fn notify_initialized(&self, rules: &Rules) -> Result<(), ConnectError> {
+    /// Sends `notifications/initialized`.
+    pub(super) async fn notify_initialized(
+        &self,
+        rules: &RevisionRules,
+    ) -> Result<(), ConnectError> {
         let mut message = Vec::new();
         let method = method::INITIALIZED.name;
         turnbuckle_protocol::jsonrpc::write_notification(&mut message, method, &())
-            .expect("a constant is always JSON");
-        let headers = message::version_header(rules);
-        self.transport.send(message, headers, self.hub).await?;
+            .expect("serializing a constant does not fail");
+        let headers = encode::version_header(rules);
+        self.transport.send(message, headers, self.router).await?;
         Ok(())
     }
 
-    fn question(
+    fn request(
         &self,
         method: &'static str,
         params: &impl Serialize,
-        rules: Arc<Rules>,
-    ) -> Result<Outgoing, ConnectError> {
+        rules: Arc<RevisionRules>,
+    ) -> Result<OutgoingRequest, ConnectError> {
         let id = self.ids.next();
-        let body = message::request(&id, method, params, &rules, &message::Extra::default());
-        Ok(Outgoing {
-            body: body.map_err(|error| ConnectError::InvalidAnswer {
+        let body = encode::request(&id, method, params, &rules, &encode::MetaFields::default());
+        Ok(OutgoingRequest {
+            body: body.map_err(|error| ConnectError::InvalidResponse {
                 method,
                 reason: error.to_string(),
             })?,
-            headers: message::headers(&rules, method, None),
+            headers: encode::headers(&rules, method, None),
             id,
             method,
             rules,
-            held: self.transport.held(),
+            auth_wait: self.transport.auth_wait(),
         })
     }
 }
 
-/// Reads the result of a handshake.
+/// Parses the result of a handshake request.
 pub(super) fn read<T: DeserializeOwned>(
     method: &'static str,
     result: &RawJson,
 ) -> Result<T, ConnectError> {
-    json::from_str(result.as_str()).map_err(|error| ConnectError::InvalidAnswer {
+    json::from_str(result.as_str()).map_err(|error| ConnectError::InvalidResponse {
         method,
         reason: error.to_string(),
     })

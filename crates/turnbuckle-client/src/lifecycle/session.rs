@@ -1,129 +1,135 @@
-//! 2025-11-25 and before: a handshake that both sides remember.
+//! The session lifecycle, 2025-11-25 and before: an `initialize` handshake.
 
 use std::sync::Arc;
 
 use http::{HeaderValue, StatusCode};
-use turnbuckle_protocol::json;
-use turnbuckle_protocol::jsonrpc::code;
-use turnbuckle_protocol::method;
-use turnbuckle_protocol::types::{InitializeParams, InitializeResult, UnsupportedVersionData};
-use turnbuckle_protocol::{Revision, RpcError, Versioned};
+use turnbuckle_protocol::{
+    Revision, RpcError, VersionedPayload, json,
+    jsonrpc::code,
+    method,
+    types::{InitializeParams, InitializeResult, UnsupportedVersionData},
+};
 
-use super::detect::{Asking, read};
-use super::{Agreed, Era, Rules, TaskDesign};
-use crate::error::ConnectError;
-use crate::server::Server;
+use crate::{
+    error::ConnectError,
+    lifecycle::{
+        Era, Negotiated, RevisionRules, TaskDesign,
+        detect::{LifecycleProbe, read},
+    },
+    target::ServerInfo,
+};
 
 const INITIALIZE: &str = method::INITIALIZE.name;
 
-/// The newest revision that has a handshake.
+/// The newest revision with a handshake.
 const NEWEST: Revision = Revision::V2025_11_25;
 
-/// Makes the rules of a revision with a handshake.
-fn rules(revision: Revision) -> Rules {
-    Rules {
+/// Returns the rules of a revision with a handshake.
+fn rules(revision: Revision) -> RevisionRules {
+    RevisionRules {
         revision,
-        stamp: String::new(),
+        common_meta: String::new(),
         version_header: (revision >= Revision::V2025_06_18)
             .then(|| HeaderValue::from_static(revision.as_str())),
-        mirrored: false,
+        mcp_headers: false,
         drop_cancels: false,
         resumable: revision >= Revision::V2025_03_26,
-        reissues: false,
+        reissue_lost_requests: false,
         session: true,
-        server_asks: true,
-        result_type: false,
+        server_requests_allowed: true,
+        has_result_type: false,
         log_level_per_request: false,
-        listens: false,
-        pings: true,
-        caches: false,
-        promises: revision >= Revision::V2025_06_18,
-        roots_change: true,
-        visits_first: revision >= Revision::V2025_11_25,
-        tasks: match revision >= Revision::V2025_11_25 {
-            true => TaskDesign::Asked,
-            false => TaskDesign::None,
+        listen_requests: false,
+        has_ping: true,
+        cache_hints: false,
+        validate_output: revision >= Revision::V2025_06_18,
+        roots_notifications: true,
+        url_elicitation_required: revision >= Revision::V2025_11_25,
+        tasks: if revision >= Revision::V2025_11_25 {
+            TaskDesign::ClientRequested
+        } else {
+            TaskDesign::None
         },
-        completions_declared: revision >= Revision::V2025_03_26,
+        completions_need_capability: revision >= Revision::V2025_03_26,
     }
 }
 
-/// The rules before anything is agreed: a request `initialize` bears no version anywhere but in itself.
-pub(super) fn opening_rules() -> Rules {
-    Rules {
+/// Returns the rules before negotiation: an `initialize` request has its version only in its parameters.
+pub(super) fn opening_rules() -> RevisionRules {
+    RevisionRules {
         version_header: None,
         ..rules(NEWEST)
     }
 }
 
-/// Shakes hands.
-pub(super) async fn open(asking: &Asking<'_>) -> Result<Arc<Agreed>, ConnectError> {
-    let (source, status) = match initialize(asking, NEWEST).await {
-        Err(ConnectError::Refused { source, status, .. }) => (source, status),
+/// Performs the handshake.
+pub(super) async fn open(probe: &LifecycleProbe<'_>) -> Result<Arc<Negotiated>, ConnectError> {
+    let (source, status) = match initialize(probe, NEWEST).await {
+        Err(ConnectError::Rejected { source, status, .. }) => (source, status),
         outcome => return outcome,
     };
     let named = named_versions(&source);
     match newest_handshake(&named) {
-        Some(NEWEST) => Err(refused(source, status)),
-        Some(revision) => initialize(asking, revision).await,
-        None if named.is_empty() => Err(refused(source, status)),
+        Some(NEWEST) => Err(rejected(source, status)),
+        Some(revision) => initialize(probe, revision).await,
+        None if named.is_empty() => Err(rejected(source, status)),
         None => Err(ConnectError::NoCommonRevision { server: named }),
     }
 }
 
-/// Offers a revision; the server accepts it or names another one.
+/// Proposes a revision; the server accepts it or names another one.
 pub(super) async fn initialize(
-    asking: &Asking<'_>,
-    offered: Revision,
-) -> Result<Arc<Agreed>, ConnectError> {
+    probe: &LifecycleProbe<'_>,
+    proposed: Revision,
+) -> Result<Arc<Negotiated>, ConnectError> {
     let mut params = InitializeParams::new(
-        offered.as_str(),
-        asking.capabilities.clone(),
-        asking.info.clone(),
+        proposed.as_str(),
+        probe.capabilities.clone(),
+        probe.info.clone(),
     );
-    params.lower(offered);
-    let answer = asking
-        .ask(INITIALIZE, &params, Arc::new(opening_rules()))
+    params.downgrade_to(proposed);
+    let response = probe
+        .request_raw(INITIALIZE, &params, Arc::new(opening_rules()))
         .await?;
-    let status = answer.http.map(|facts| facts.status);
-    let result = answer.outcome.map_err(|error| refused(error, status))?;
+    let status = response.http.map(|facts| facts.status);
+    let result = response.outcome.map_err(|error| rejected(error, status))?;
     let result: InitializeResult = read(INITIALIZE, &result.json)?;
-    // First noted, then said: the server may ask as soon as it knows.
-    let agreed = asking.settle(agreed(result)?);
-    asking.notify_initialized(&agreed.rules).await?;
-    Ok(agreed)
+    // Stored before the notification is sent: the server may send requests as soon as it receives it.
+    let negotiated = probe.store_negotiated(negotiated(result)?);
+    probe.notify_initialized(&negotiated.rules).await?;
+    Ok(negotiated)
 }
 
-fn agreed(mut result: InitializeResult) -> Result<Agreed, ConnectError> {
+fn negotiated(mut result: InitializeResult) -> Result<Negotiated, ConnectError> {
     let revision = result.protocol_version.parse::<Revision>().ok();
     let Some(revision) = revision.filter(|revision| *revision <= NEWEST) else {
         return Err(ConnectError::NoCommonRevision {
             server: vec![result.protocol_version],
         });
     };
-    result.raise(revision);
-    Ok(Agreed {
+    result.upgrade_from(revision);
+    Ok(Negotiated {
         rules: Arc::new(rules(revision)),
-        server: Arc::new(Server {
+        server: Arc::new(ServerInfo {
             info: Some(result.server_info),
             capabilities: result.capabilities,
             instructions: result.instructions,
             revision,
             era: Era::Legacy,
-            supported: vec![result.protocol_version],
+            supported_versions: vec![result.protocol_version],
         }),
     })
 }
 
-fn refused(source: impl Into<Box<RpcError>>, status: Option<StatusCode>) -> ConnectError {
-    ConnectError::Refused {
+fn rejected(source: impl Into<Box<RpcError>>, status: Option<StatusCode>) -> ConnectError {
+    ConnectError::Rejected {
         method: INITIALIZE,
         source: source.into(),
         status,
     }
 }
 
-/// Returns the revisions that a server names when it refuses one.
+/// Returns the revisions that the server names when it rejects one.
 fn named_versions(error: &RpcError) -> Vec<String> {
     if !matches!(error.code, code::INVALID_PARAMS | code::UNSUPPORTED_VERSION) {
         return Vec::new();
@@ -134,8 +140,8 @@ fn named_versions(error: &RpcError) -> Vec<String> {
         .unwrap_or_default()
 }
 
-/// Picks the newest revision with a handshake that both sides speak.
+/// Returns the newest revision with a handshake that both sides support.
 pub(super) fn newest_handshake(supported: &[String]) -> Option<Revision> {
-    let known = supported.iter().filter_map(|name| name.parse().ok());
-    known.filter(|revision| *revision <= NEWEST).max()
+    let current = supported.iter().filter_map(|name| name.parse().ok());
+    current.filter(|revision| *revision <= NEWEST).max()
 }

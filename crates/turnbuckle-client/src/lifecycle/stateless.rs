@@ -1,47 +1,50 @@
-//! 2026-07-28: every request says its revision, who asks and what the client can do.
+//! The stateless lifecycle, 2026-07-28: every request carries the revision, the client info and the capabilities.
 
 use http::HeaderValue;
 use serde::Serialize;
-use turnbuckle_protocol::Revision;
-use turnbuckle_protocol::Versioned;
-use turnbuckle_protocol::meta::keys;
-use turnbuckle_protocol::types::{ClientCapabilities, DiscoverResult, Implementation};
+use turnbuckle_protocol::{
+    Revision, VersionedPayload,
+    meta::keys,
+    types::{ClientCapabilities, DiscoverResult, Implementation},
+};
 
-use super::{Era, Rules, TaskDesign};
-use crate::server::Server;
+use crate::{
+    lifecycle::{Era, RevisionRules, TaskDesign},
+    target::ServerInfo,
+};
 
-/// The revision of this way to live.
+/// The revision of this lifecycle.
 pub(super) const REVISION: Revision = Revision::V2026_07_28;
 
-/// Makes the rules for requests of a client.
-pub(super) fn rules(info: &Implementation, capabilities: &ClientCapabilities) -> Rules {
+/// Returns the rules for the requests of a client.
+pub(super) fn rules(info: &Implementation, capabilities: &ClientCapabilities) -> RevisionRules {
     let mut capabilities = capabilities.clone();
-    capabilities.lower(REVISION);
-    Rules {
+    capabilities.downgrade_to(REVISION);
+    RevisionRules {
         revision: REVISION,
-        stamp: stamp(info, &capabilities),
+        common_meta: common_meta(info, &capabilities),
         version_header: Some(HeaderValue::from_static(REVISION.as_str())),
-        mirrored: true,
+        mcp_headers: true,
         drop_cancels: true,
         resumable: false,
-        reissues: true,
+        reissue_lost_requests: true,
         session: false,
-        server_asks: false,
-        result_type: true,
+        server_requests_allowed: false,
+        has_result_type: true,
         log_level_per_request: true,
-        listens: true,
-        pings: false,
-        caches: true,
-        promises: true,
-        roots_change: false,
-        visits_first: false,
-        tasks: TaskDesign::Offered,
-        completions_declared: true,
+        listen_requests: true,
+        has_ping: false,
+        cache_hints: true,
+        validate_output: true,
+        roots_notifications: false,
+        url_elicitation_required: false,
+        tasks: TaskDesign::ServerDirected,
+        completions_need_capability: true,
     }
 }
 
-/// Writes the part of `_meta` that is the same in all requests.
-fn stamp(info: &Implementation, capabilities: &ClientCapabilities) -> String {
+/// Returns the `_meta` members that are the same in all requests.
+fn common_meta(info: &Implementation, capabilities: &ClientCapabilities) -> String {
     let version = json(&REVISION.as_str());
     let (info, capabilities) = (json(info), json(capabilities));
     format!(
@@ -53,18 +56,19 @@ fn stamp(info: &Implementation, capabilities: &ClientCapabilities) -> String {
 }
 
 fn json(value: &impl Serialize) -> String {
-    serde_json::to_string(value).expect("strings and maps with string keys are always JSON")
+    serde_json::to_string(value)
+        .expect("serializing strings and maps with string keys does not fail")
 }
 
-/// Reads what the server said when it was asked about itself.
-pub(super) fn described(mut result: DiscoverResult) -> Server {
-    result.raise(REVISION);
-    Server {
+/// Converts the result of `server/discover`.
+pub(super) fn described(mut result: DiscoverResult) -> ServerInfo {
+    result.upgrade_from(REVISION);
+    ServerInfo {
         info: result.meta.server_info(),
         capabilities: result.capabilities,
         instructions: result.instructions,
         revision: REVISION,
         era: Era::Modern,
-        supported: result.supported_versions,
+        supported_versions: result.supported_versions,
     }
 }

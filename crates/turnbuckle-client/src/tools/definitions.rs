@@ -1,64 +1,64 @@
-//! Which definitions were listed, so that a change is noticed.
+//! Fingerprints of listed tools, to detect changes.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::{
+    collections::{HashMap, hash_map::Entry},
+    sync::{Mutex, MutexGuard, PoisonError},
+};
 
 use turnbuckle_protocol::types::Tool;
 
-use super::digest::ToolDigest;
-use super::fingerprint::ToolFingerprint;
+use crate::tools::digest::{ToolDigest, ToolFingerprint};
 
-/// The definitions of so many tools are remembered, in about 15 MB.
+/// Maximum number of fingerprints, about 15 MB.
 ///
-/// Those that came first stay: a server cannot have one forgotten by listing many others.
-const TOOLS: usize = 100_000;
+/// The first ones are kept, so that a server cannot evict a fingerprint by listing many tools.
+const MAX_TOOLS: usize = 100_000;
 
-/// The definitions that were listed last, by names.
+/// The most recent fingerprint of each tool.
 #[derive(Debug, Default)]
-pub(super) struct Definitions {
-    listed: Mutex<HashMap<Name, Listed>>,
+pub(super) struct ToolDefinitions {
+    listed: Mutex<HashMap<NameHash, ListedDefinition>>,
 }
 
-/// The digest of a name, which may be as long as a message.
-type Name = [u8; 16];
+/// The hash of a name, because a name may be as long as a message.
+type NameHash = [u8; 16];
 
 #[derive(Debug)]
-struct Listed {
+struct ListedDefinition {
     fingerprint: ToolFingerprint,
-    /// How often the tools might have changed when it was listed.
+    /// The number of announced changes at the time of the listing.
     changes: u64,
 }
 
-/// A tool that was listed in another way than before.
+/// A tool that differs from its previous listing.
 #[derive(Debug)]
-pub(super) struct Changed {
+pub(super) struct ChangedTool {
     pub(super) tool: String,
     pub(super) before: ToolDigest,
     pub(super) now: ToolDigest,
     pub(super) members: Vec<&'static str>,
 }
 
-impl Definitions {
-    /// Remembers a tool that was just listed, and says how it differs from the one that was listed before.
-    pub(super) fn learn(&self, tool: &Tool, changes: u64) -> Option<Changed> {
-        let fingerprint = ToolFingerprint::of(tool);
-        let now = Listed {
+impl ToolDefinitions {
+    /// Stores the fingerprint of a listed tool; returns the difference to the previous one.
+    pub(super) fn record(&self, tool: &Tool, changes: u64) -> Option<ChangedTool> {
+        let fingerprint = ToolFingerprint::for_tool(tool);
+        let now = ListedDefinition {
             fingerprint,
             changes,
         };
         let mut all = self.all();
-        let full = all.len() >= TOOLS;
-        let before = match all.entry(name(&tool.name)) {
-            Entry::Occupied(mut known) => known.insert(now).fingerprint,
-            Entry::Vacant(place) => {
+        let full = all.len() >= MAX_TOOLS;
+        let before = match all.entry(name_hash(&tool.name)) {
+            Entry::Occupied(mut entry) => entry.insert(now).fingerprint,
+            Entry::Vacant(slot) => {
                 if !full {
-                    place.insert(now);
+                    slot.insert(now);
                 }
                 return None;
             }
         };
-        (before.digest() != fingerprint.digest()).then(|| Changed {
+        (before.digest() != fingerprint.digest()).then(|| ChangedTool {
             tool: tool.name.clone(),
             before: before.digest(),
             now: fingerprint.digest(),
@@ -66,20 +66,20 @@ impl Definitions {
         })
     }
 
-    /// Returns the digest of a tool as it was listed, unless it may have changed since.
+    /// Returns the digest of a listed tool, unless the tools may have changed since.
     pub(super) fn digest(&self, tool: &str, changes: u64) -> Option<ToolDigest> {
         let all = self.all();
-        let listed = all.get(&name(tool))?;
+        let listed = all.get(&name_hash(tool))?;
         (listed.changes == changes).then(|| listed.fingerprint.digest())
     }
 
-    fn all(&self) -> MutexGuard<'_, HashMap<Name, Listed>> {
+    fn all(&self) -> MutexGuard<'_, HashMap<NameHash, ListedDefinition>> {
         self.listed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn name(tool: &str) -> Name {
-    ToolDigest::of_text(tool).short()
+fn name_hash(tool: &str) -> NameHash {
+    ToolDigest::from_text(tool).short()
 }
 
 #[cfg(test)]
@@ -92,50 +92,50 @@ mod tests {
 
     #[test]
     fn only_what_differs_from_the_last_time_is_a_change() {
-        let known = Definitions::default();
+        let entry = ToolDefinitions::default();
         let (first, second) = (tool("a", "one"), tool("a", "two"));
 
-        assert!(known.learn(&first, 0).is_none(), "it is new");
-        assert!(known.learn(&first, 0).is_none(), "it is the same");
-        let changed = known.learn(&second, 0).unwrap();
+        assert!(entry.record(&first, 0).is_none(), "it is new");
+        assert!(entry.record(&first, 0).is_none(), "it is the same");
+        let changed = entry.record(&second, 0).unwrap();
         assert_eq!(changed.tool, "a");
-        assert_eq!(changed.before, ToolDigest::of(&first));
-        assert_eq!(changed.now, ToolDigest::of(&second));
+        assert_eq!(changed.before, ToolDigest::for_tool(&first));
+        assert_eq!(changed.now, ToolDigest::for_tool(&second));
         assert_eq!(changed.members, ["description"]);
-        assert!(known.learn(&second, 0).is_none(), "it was said");
-        assert!(known.learn(&tool("A", "two"), 0).is_none(), "another name");
+        assert!(entry.record(&second, 0).is_none(), "it was said");
+        assert!(entry.record(&tool("A", "two"), 0).is_none(), "another name");
     }
 
     #[test]
     fn what_may_have_changed_since_is_not_known() {
-        let known = Definitions::default();
+        let entry = ToolDefinitions::default();
         let tool = tool("a", "one");
 
-        known.learn(&tool, 7);
+        entry.record(&tool, 7);
 
-        assert_eq!(known.digest("a", 7), Some(ToolDigest::of(&tool)));
-        assert_eq!(known.digest("a", 8), None);
-        assert_eq!(known.digest("b", 7), None);
+        assert_eq!(entry.digest("a", 7), Some(ToolDigest::for_tool(&tool)));
+        assert_eq!(entry.digest("a", 8), None);
+        assert_eq!(entry.digest("b", 7), None);
     }
 
     #[test]
     fn a_flood_of_tools_takes_no_memory_and_hides_no_change() {
-        let known = Definitions::default();
-        known.learn(&tool("first", "one"), 0);
+        let entry = ToolDefinitions::default();
+        entry.record(&tool("first", "one"), 0);
 
-        let fingerprint = ToolFingerprint::of(&tool("other", "one"));
-        let others = (1..TOOLS).map(|number| {
-            let listed = Listed {
+        let fingerprint = ToolFingerprint::for_tool(&tool("other", "one"));
+        let others = (1..MAX_TOOLS).map(|number| {
+            let listed = ListedDefinition {
                 fingerprint,
                 changes: 0,
             };
-            (name(&number.to_string()), listed)
+            (name_hash(&number.to_string()), listed)
         });
-        known.all().extend(others);
+        entry.all().extend(others);
 
-        known.learn(&tool("one too many", "one"), 0);
+        entry.record(&tool("one too many", "one"), 0);
 
-        assert_eq!(known.all().len(), TOOLS);
-        assert!(known.learn(&tool("first", "two"), 0).is_some());
+        assert_eq!(entry.all().len(), MAX_TOOLS);
+        assert!(entry.record(&tool("first", "two"), 0).is_some());
     }
 }

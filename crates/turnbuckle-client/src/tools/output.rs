@@ -1,23 +1,25 @@
-//! What a tool returned.
+//! The output of a tool.
 
 use std::ops::Deref;
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use turnbuckle_protocol::json::{self, ReadError};
-use turnbuckle_protocol::meta::Meta;
-use turnbuckle_protocol::types::{CallToolResult, ContentBlock};
+use turnbuckle_protocol::{
+    json::{self, JsonError},
+    meta::Meta,
+    types::{CallToolResult, ContentBlock},
+};
 
-/// What a tool returned: content for a model to read, and perhaps the same as data.
+/// The output of a tool: content for a model, and optionally structured data.
 ///
-/// A tool that failed returns too; [`is_error`](Self::is_error) tells, and the content says why.
+/// A failed tool returns output too; [`is_error`](Self::is_error) is true then, and the content describes the failure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolOutput {
     result: CallToolResult,
 }
 
 impl ToolOutput {
-    /// Returns all text, its blocks joined by line ends.
+    /// Returns all text blocks, joined by newlines.
     pub fn text(&self) -> String {
         let blocks = self.result.content.iter();
         let mut texts = blocks.filter_map(ContentBlock::as_text);
@@ -29,17 +31,17 @@ impl ToolOutput {
         all
     }
 
-    /// Reads the data into a type.
+    /// Deserializes the structured content.
     ///
     /// # Errors
     ///
-    /// If the tool returned no data, or data of another shape.
+    /// If the tool returned no structured content, or content of another shape.
     pub fn structured<T: DeserializeOwned>(&self) -> Result<T, StructuredError> {
         let value = self.structured_value().ok_or(StructuredError::Missing)?;
-        json::from_value(value).map_err(StructuredError::Unfit)
+        json::from_value(value).map_err(StructuredError::Invalid)
     }
 
-    /// Returns the data, if there is any; null is data too.
+    /// Returns the structured content, if any; null counts as content.
     pub fn structured_value(&self) -> Option<&Value> {
         self.result.structured_content.as_ref()
     }
@@ -49,23 +51,23 @@ impl ToolOutput {
         &self.result.content
     }
 
-    /// Says whether the tool failed.
+    /// Returns whether the tool failed.
     pub fn is_error(&self) -> bool {
         self.result.failed()
     }
 
-    /// Returns what `_meta` carries.
+    /// Returns the `_meta` of the result.
     pub fn meta(&self) -> &Meta {
         &self.result.meta
     }
 
-    /// Returns the result as the protocol has it.
+    /// Returns the protocol type.
     pub fn into_inner(self) -> CallToolResult {
         self.result
     }
 }
 
-/// As the protocol has it.
+/// Dereferences to the protocol type.
 impl Deref for ToolOutput {
     type Target = CallToolResult;
 
@@ -80,16 +82,16 @@ impl From<CallToolResult> for ToolOutput {
     }
 }
 
-/// Why data of a tool cannot be had in the type that was asked for.
+/// The structured content cannot be deserialized.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StructuredError {
-    /// The tool returned none.
+    /// The tool returned no structured content.
     #[error("the tool returned no structured content")]
     Missing,
-    /// The data has another shape.
-    #[error("the structured content does not fit")]
-    Unfit(#[source] ReadError),
+    /// The structured content has another shape.
+    #[error("the structured content has another shape")]
+    Invalid(#[source] JsonError),
 }
 
 #[cfg(test)]
@@ -133,7 +135,7 @@ mod tests {
         assert_eq!(differs.structured::<Option<Forecast>>().unwrap(), None);
         assert!(matches!(
             differs.structured::<Forecast>(),
-            Err(StructuredError::Unfit(_))
+            Err(StructuredError::Invalid(_))
         ));
         assert!(matches!(
             missing.structured::<Forecast>(),

@@ -1,30 +1,28 @@
-//! The parameters of a call of a tool, with arguments that are already written down.
+//! The parameters of a tool call, with serialized arguments.
 
 use std::borrow::Cow;
 
 use serde::{Serialize, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
-use turnbuckle_protocol::method::TOOLS_CALL;
-use turnbuckle_protocol::types::{
-    CallToolParams, InputResponses, JsonObject, tasks::legacy::TaskMetadata,
+use turnbuckle_protocol::{
+    Revision, VersionedPayload,
+    method::TOOLS_CALL,
+    types::{CallToolParams, InputResponses, JsonObject, tasks::legacy::TaskMetadata},
 };
-use turnbuckle_protocol::{Revision, Versioned};
 
-use crate::error::CallError;
-use crate::lowered::Lowered;
-use crate::rounds::Answerable;
+use crate::{error::CallError, round_trips::AcceptsInputResponses, transport::encode::ToRevision};
 
-/// What `tools/call` carries. The arguments are JSON text from the beginning: hardly anybody looks into them.
+/// The parameters of `tools/call`. The arguments are stored as JSON text, because they are rarely inspected.
 #[derive(Clone, Debug)]
 pub(crate) struct ToolCall {
     tool: String,
     arguments: Option<Box<RawValue>>,
-    /// What few calls have: answers to questions, or the wish for a task.
-    more: Option<Box<CallToolParams>>,
+    /// Rarely used parameters: input responses, or a task request.
+    extra_params: Option<Box<CallToolParams>>,
 }
 
 impl ToolCall {
-    /// Calls a tool with whatever the caller gave: an object, or nothing.
+    /// Creates a call; the arguments must be an object or null.
     pub(crate) fn new(
         tool: impl Into<String>,
         arguments: &impl Serialize,
@@ -37,12 +35,12 @@ impl ToolCall {
         let arguments = match written.get().trim_start().bytes().next() {
             Some(b'{') => Some(written),
             Some(b'n') => None,
-            _ => return Err(unsendable("the arguments are no object".to_owned())),
+            _ => return Err(unsendable("the arguments are not an object".to_owned())),
         };
         Ok(Self {
             tool: tool.into(),
             arguments,
-            more: None,
+            extra_params: None,
         })
     }
 
@@ -51,22 +49,24 @@ impl ToolCall {
         &self.tool
     }
 
-    /// Says whether it is to become a task.
+    /// Returns whether a task is requested.
     pub(crate) fn wants_task(&self) -> bool {
-        self.more.as_ref().is_some_and(|more| more.task.is_some())
+        self.extra_params
+            .as_ref()
+            .is_some_and(|extra_params| extra_params.task.is_some())
     }
 
-    /// Asks for a task.
-    pub(crate) fn ask_for_task(&mut self, wish: TaskMetadata) {
-        self.more().task = Some(wish);
+    /// Requests a task.
+    pub(crate) fn request_task(&mut self, task: TaskMetadata) {
+        self.extra_params().task = Some(task);
     }
 
-    fn more(&mut self) -> &mut CallToolParams {
+    fn extra_params(&mut self) -> &mut CallToolParams {
         let none = || Box::new(CallToolParams::new(""));
-        self.more.get_or_insert_with(none)
+        self.extra_params.get_or_insert_with(none)
     }
 
-    /// Reads the arguments, for those who have to look into them.
+    /// Parses the arguments.
     pub(super) fn arguments(&self) -> Option<JsonObject> {
         serde_json::from_str(self.arguments.as_ref()?.get()).ok()
     }
@@ -76,7 +76,7 @@ impl Serialize for ToolCall {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         #[derive(Serialize)]
         #[serde(rename_all = "camelCase")]
-        struct Written<'a> {
+        struct WireParams<'a> {
             name: &'a str,
             #[serde(skip_serializing_if = "Option::is_none")]
             arguments: Option<&'a RawValue>,
@@ -87,33 +87,35 @@ impl Serialize for ToolCall {
             #[serde(skip_serializing_if = "Option::is_none")]
             task: Option<&'a TaskMetadata>,
         }
-        let more = self.more.as_deref();
-        let written = Written {
+        let extra_params = self.extra_params.as_deref();
+        let written = WireParams {
             name: &self.tool,
             arguments: self.arguments.as_deref(),
-            input_responses: more.and_then(|more| more.input_responses.as_ref()),
-            request_state: more.and_then(|more| more.request_state.as_deref()),
-            task: more.and_then(|more| more.task.as_ref()),
+            input_responses: extra_params
+                .and_then(|extra_params| extra_params.input_responses.as_ref()),
+            request_state: extra_params
+                .and_then(|extra_params| extra_params.request_state.as_deref()),
+            task: extra_params.and_then(|extra_params| extra_params.task.as_ref()),
         };
         written.serialize(serializer)
     }
 }
 
-impl Lowered for ToolCall {
-    fn lowered(&self, to: Revision) -> Cow<'_, Self> {
-        // The name and the arguments alone are the same in all revisions.
-        if self.more.is_none() {
+impl ToRevision for ToolCall {
+    fn to_revision(&self, to: Revision) -> Cow<'_, Self> {
+        // The name and the arguments are the same in all revisions.
+        if self.extra_params.is_none() {
             return Cow::Borrowed(self);
         }
         let mut call = self.clone();
-        call.more().lower(to);
+        call.extra_params().downgrade_to(to);
         Cow::Owned(call)
     }
 }
 
-impl Answerable for ToolCall {
-    fn answer(&mut self, responses: InputResponses, state: Option<String>) {
-        self.more().answer(responses, state);
+impl AcceptsInputResponses for ToolCall {
+    fn set_input_responses(&mut self, responses: InputResponses, state: Option<String>) {
+        self.extra_params().set_input_responses(responses, state);
     }
 }
 
@@ -126,12 +128,12 @@ mod tests {
     #[test]
     fn it_is_written_as_the_protocol_has_it() {
         let mut call = ToolCall::new("echo", &json!({ "message": "a\nb" })).unwrap();
-        call.more().request_state = Some("s".to_owned());
-        call.ask_for_task(TaskMetadata::default());
+        call.extra_params().request_state = Some("s".to_owned());
+        call.request_task(TaskMetadata::default());
 
         let written = serde_json::to_value(&call).unwrap();
 
-        let mut params = call.more().clone();
+        let mut params = call.extra_params().clone();
         params.name = call.tool().to_owned();
         params.arguments = call.arguments();
         assert_eq!(written, serde_json::to_value(&params).unwrap());
@@ -141,16 +143,17 @@ mod tests {
     #[test]
     fn what_a_revision_does_not_know_is_left_out_of_a_copy() {
         let plain = ToolCall::new("echo", &json!({ "message": "hi" })).unwrap();
-        let mut wish = plain.clone();
-        wish.ask_for_task(TaskMetadata::default());
+        let mut task = plain.clone();
+        task.request_task(TaskMetadata::default());
         let mut again = plain.clone();
-        again.more().request_state = Some("s".to_owned());
+        again.extra_params().request_state = Some("s".to_owned());
 
         for revision in Revision::ALL {
-            let written = |call: &ToolCall| serde_json::to_value(&*call.lowered(revision)).unwrap();
-            assert!(matches!(plain.lowered(revision), Cow::Borrowed(_)));
+            let written =
+                |call: &ToolCall| serde_json::to_value(&*call.to_revision(revision)).unwrap();
+            assert!(matches!(plain.to_revision(revision), Cow::Borrowed(_)));
             let known = revision == Revision::V2025_11_25;
-            assert_eq!(written(&wish).get("task").is_some(), known, "{revision}");
+            assert_eq!(written(&task).get("task").is_some(), known, "{revision}");
             let known = revision == Revision::V2026_07_28;
             assert_eq!(
                 written(&again).get("requestState").is_some(),

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::time::advance;
-use turnbuckle_client::{CallError, Client, Limits};
-use turnbuckle_ledger::req;
+use turnbuckle_client::{CallError, Client, ClientLimits};
+use turnbuckle_spec_coverage::req;
 
 use crate::fake_lines::{FakeServer, LEGACY, Reply};
 
@@ -172,7 +172,7 @@ async fn what_goes_along_with_a_question_makes_it_another_one() {
     let mut meta = turnbuckle_protocol::meta::Meta::default();
     meta.insert("example.com/locale", "nb").unwrap();
     client.list_tools(None).meta(meta).await.unwrap();
-    client.list_tools(None).fresh().await.unwrap();
+    client.list_tools(None).bypass_cache().await.unwrap();
     assert_eq!(server.count("tools/list"), 3);
 
     list(&client, "tools/list").await.unwrap();
@@ -313,8 +313,8 @@ async fn clients_share_nothing() {
 #[tokio::test(start_paused = true)]
 async fn keeping_answers_can_be_switched_off() {
     let server = second_long();
-    let mut limits = Limits::default();
-    limits.kept_answers = 0;
+    let mut limits = ClientLimits::default();
+    limits.max_cached_responses = 0;
     let builder = Client::builder("test", "1").limits(limits);
     let client = server.connect_as(builder).await;
 

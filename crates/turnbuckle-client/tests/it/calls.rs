@@ -1,7 +1,7 @@
 //! Plain calls, in both eras.
 
 use serde_json::json;
-use turnbuckle_client::{CallError, Client, Era, EraChoice};
+use turnbuckle_client::{CallError, Client, Era, LifecycleMode};
 use turnbuckle_server::{Context, Server, Tool, ToolError};
 
 use crate::own_server::{both_eras, connect};
@@ -54,7 +54,7 @@ async fn what_was_not_declared_is_not_asked_for() {
         assert!(
             matches!(
                 error,
-                CallError::NotOffered {
+                CallError::CapabilityNotAdvertised {
                     capability: "prompts",
                     ..
                 }
@@ -66,7 +66,7 @@ async fn what_was_not_declared_is_not_asked_for() {
 
 #[tokio::test]
 async fn calls_after_the_end_say_so() {
-    let builder = Client::builder("test", "1.0").era(EraChoice::Legacy);
+    let builder = Client::builder("test", "1.0").lifecycle_mode(LifecycleMode::Legacy);
     let client = connect(builder, greeter()).await;
     client.close().await;
 

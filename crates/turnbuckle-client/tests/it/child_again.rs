@@ -1,6 +1,6 @@
 //! A server that dies of the first question, and is started again.
 
-use turnbuckle_client::{Client, Era, stdio::Child};
+use turnbuckle_client::{Client, Era, stdio::ServerCommand};
 
 /// Answers our ping only after its own was answered.
 const SCRIPT: &str = r#"
@@ -24,7 +24,7 @@ read -r end
 
 #[tokio::test]
 async fn a_server_that_was_started_again_is_answered() {
-    let child = Child::new("sh").args(["-c", SCRIPT]);
+    let child = ServerCommand::new("sh").args(["-c", SCRIPT]);
 
     let client = Client::builder("test", "1").connect(child).await.unwrap();
 

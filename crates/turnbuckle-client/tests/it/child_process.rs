@@ -6,8 +6,10 @@ use std::{
 };
 
 use tokio::{io::AsyncReadExt, time::timeout};
-use turnbuckle_client::stdio::{Child, Exit, ProcessObserver, SpawnError, Stderr};
-use turnbuckle_ledger::req;
+use turnbuckle_client::stdio::{
+    ExitReason, ProcessObserver, ServerCommand, SpawnError, StderrMode,
+};
+use turnbuckle_spec_coverage::req;
 
 use crate::child_roles::{LONG, Witness, child};
 
@@ -20,15 +22,18 @@ const SHORT: Duration = Duration::from_millis(50);
 async fn the_end_of_input_is_enough_for_an_orderly_child() {
     req!("stdio.shutdown.client-close");
     let witness = Witness::new();
-    let started = child("orderly", &witness).grace(AMPLE).start().unwrap();
+    let started = child("orderly", &witness)
+        .kill_timeout(AMPLE)
+        .start()
+        .unwrap();
     let life = witness.next().await;
     assert_eq!(started.process.exit(), None);
 
     drop(started.input);
     let exit = started.process.end().await;
 
-    assert_eq!(exit, Exit::Code(0));
-    assert_eq!(started.process.exit(), Some(Exit::Code(0)));
+    assert_eq!(exit, ExitReason::Code(0));
+    assert_eq!(started.process.exit(), Some(ExitReason::Code(0)));
     life.ends().await;
 }
 
@@ -37,13 +42,16 @@ async fn a_child_that_ignores_the_end_of_input_is_asked_by_signal() {
     req!("stdio.shutdown.client-wait-kill");
     let witness = Witness::new();
     let second = Duration::from_secs(1);
-    let started = child("deaf", &witness).grace(second).start().unwrap();
+    let started = child("deaf", &witness)
+        .kill_timeout(second)
+        .start()
+        .unwrap();
     let life = witness.next().await;
 
     drop(started.input);
     let exit = started.process.end().await;
 
-    assert_eq!(exit, Exit::Code(7), "it could tidy up");
+    assert_eq!(exit, ExitReason::Code(7), "it could tidy up");
     life.ends().await;
 }
 
@@ -51,14 +59,17 @@ async fn a_child_that_ignores_the_end_of_input_is_asked_by_signal() {
 async fn a_child_that_ignores_everything_is_killed() {
     req!("stdio.shutdown.client-wait-kill");
     let witness = Witness::new();
-    let started = child("stubborn", &witness).grace(SHORT).start().unwrap();
+    let started = child("stubborn", &witness)
+        .kill_timeout(SHORT)
+        .start()
+        .unwrap();
     let life = witness.next().await;
     let begun = Instant::now();
 
     drop(started.input);
     let exit = started.process.end().await;
 
-    assert_eq!(exit, Exit::Signal(9));
+    assert_eq!(exit, ExitReason::Signal(9));
     assert!(begun.elapsed() >= 2 * SHORT, "it had its chances");
     life.ends().await;
 }
@@ -66,7 +77,10 @@ async fn a_child_that_ignores_everything_is_killed() {
 #[tokio::test]
 async fn whom_a_child_started_ends_with_it() {
     let witness = Witness::new();
-    let started = child("parent", &witness).grace(SHORT).start().unwrap();
+    let started = child("parent", &witness)
+        .kill_timeout(SHORT)
+        .start()
+        .unwrap();
     let lives = [witness.next().await, witness.next().await];
 
     drop(started.input);
@@ -80,14 +94,17 @@ async fn whom_a_child_started_ends_with_it() {
 #[tokio::test]
 async fn a_child_that_forks_and_exits_leaves_nobody_behind() {
     let witness = Witness::new();
-    let started = child("forking", &witness).grace(SHORT).start().unwrap();
+    let started = child("forking", &witness)
+        .kill_timeout(SHORT)
+        .start()
+        .unwrap();
     let life = witness.next().await;
 
     drop(started.input);
-    let died = started.process.died().await;
+    let died = started.process.wait().await;
     started.process.end().await;
 
-    assert_eq!(died.exit, Exit::Code(0));
+    assert_eq!(died.exit, ExitReason::Code(0));
     life.ends().await;
 }
 
@@ -103,17 +120,20 @@ async fn output_ends_with_the_child_even_if_others_hold_it() {
         .await
         .expect("it ends")
         .unwrap();
-    let died = started.process.died().await;
+    let died = started.process.wait().await;
 
     assert!(said.ends_with("written before the end\n"), "{said:?}");
-    assert_eq!(died.last_words, "left alone");
+    assert_eq!(died.stderr_tail, "left alone");
     assert!(!life.is_over(), "who left the group is not ours to end");
 }
 
 #[tokio::test]
 async fn dropping_the_process_ends_it_in_order() {
     let witness = Witness::new();
-    let started = child("parent", &witness).grace(SHORT).start().unwrap();
+    let started = child("parent", &witness)
+        .kill_timeout(SHORT)
+        .start()
+        .unwrap();
     let lives = [witness.next().await, witness.next().await];
 
     drop(started);
@@ -129,7 +149,10 @@ fn a_runtime_that_ends_leaves_nobody_behind() {
     let second = tokio::runtime::Runtime::new().unwrap();
     let witness = second.block_on(async { Witness::new() });
     let (started, life) = first.block_on(async {
-        let started = child("stubborn", &witness).grace(AMPLE).start().unwrap();
+        let started = child("stubborn", &witness)
+            .kill_timeout(AMPLE)
+            .start()
+            .unwrap();
         (started, second.spawn(async move { witness.next().await }))
     });
     let life = second.block_on(life).unwrap();
@@ -137,7 +160,10 @@ fn a_runtime_that_ends_leaves_nobody_behind() {
     drop(first);
 
     second.block_on(life.ends());
-    assert_eq!(second.block_on(started.process.died()).exit, Exit::Unknown);
+    assert_eq!(
+        second.block_on(started.process.wait()).exit,
+        ExitReason::Unknown
+    );
 }
 
 #[test]
@@ -148,7 +174,10 @@ fn dropping_the_process_away_from_a_runtime_kills_it_at_once() {
         .unwrap();
     let (started, life) = runtime.block_on(async {
         let witness = Witness::new();
-        let started = child("stubborn", &witness).grace(AMPLE).start().unwrap();
+        let started = child("stubborn", &witness)
+            .kill_timeout(AMPLE)
+            .start()
+            .unwrap();
         (started, witness.next().await)
     });
 
@@ -164,12 +193,12 @@ async fn a_child_that_fails_says_why() {
     let witness = Witness::new();
     let started = child("failing", &witness).start().unwrap();
 
-    let died = started.process.died().await;
+    let died = started.process.wait().await;
 
-    assert_eq!(died.exit, Exit::Code(3));
+    assert_eq!(died.exit, ExitReason::Code(3));
     assert_eq!(
         died.to_string(),
-        "the server's process exited with code 3, after it said:\nno configuration\nat all"
+        "the server process exited with code 3; last lines of stderr:\nno configuration\nat all"
     );
     assert_eq!(started.process.stderr_tail(), "no configuration\nat all\n");
 }
@@ -179,9 +208,9 @@ async fn a_signal_that_killed_the_child_is_told() {
     let witness = Witness::new();
     let started = child("crashing", &witness).start().unwrap();
 
-    let died = started.process.died().await;
+    let died = started.process.wait().await;
 
-    assert_eq!(died.exit, Exit::Signal(6));
+    assert_eq!(died.exit, ExitReason::Signal(6));
 }
 
 #[tokio::test]
@@ -195,9 +224,9 @@ async fn a_loud_child_never_waits_and_only_its_end_is_kept() {
         .start()
         .unwrap();
 
-    let died = timeout(LONG, started.process.died()).await.unwrap();
+    let died = timeout(LONG, started.process.wait()).await.unwrap();
 
-    assert_eq!(died.exit, Exit::Code(0));
+    assert_eq!(died.exit, ExitReason::Code(0));
     let tail = started.process.stderr_tail();
     assert_eq!(tail.len(), 64 * 1024);
     assert!(tail.ends_with(&format!("159999 {}\n", "x".repeat(57))));
@@ -218,9 +247,9 @@ async fn who_is_shown_standard_error_may_panic_without_harm() {
         .start()
         .unwrap();
 
-    let died = timeout(LONG, started.process.died()).await.unwrap();
+    let died = timeout(LONG, started.process.wait()).await.unwrap();
 
-    assert_eq!(died.exit, Exit::Code(0));
+    assert_eq!(died.exit, ExitReason::Code(0));
     assert_eq!(started.process.stderr_tail().len(), 64 * 1024);
 }
 
@@ -228,18 +257,18 @@ async fn who_is_shown_standard_error_may_panic_without_harm() {
 async fn discarded_standard_error_is_kept_by_nobody() {
     let witness = Witness::new();
     let started = child("failing", &witness)
-        .stderr(Stderr::Discarded)
+        .stderr(StderrMode::Discarded)
         .start()
         .unwrap();
 
-    let died = started.process.died().await;
+    let died = started.process.wait().await;
 
-    assert_eq!(died.to_string(), "the server's process exited with code 3");
+    assert_eq!(died.to_string(), "the server process exited with code 3");
 }
 
 #[tokio::test]
 async fn arguments_environment_and_folder_reach_the_child_as_they_are() {
-    let mut started = Child::new("/bin/sh")
+    let mut started = ServerCommand::new("/bin/sh")
         .args([
             "-c",
             "printf '%s|' \"$0\" \"$1\" \"$A\" \"$B\" \"${HOME-none}\" \"$PWD\"",
@@ -259,7 +288,7 @@ async fn arguments_environment_and_folder_reach_the_child_as_they_are() {
 }
 
 /// Returns the names of the variables that a child sees, beside the test's own.
-async fn variables_of(child: Child) -> Vec<String> {
+async fn variables_of(child: ServerCommand) -> Vec<String> {
     let mut started = child.args(["-c", "env"]).start().unwrap();
     let mut text = String::new();
     started.output.read_to_string(&mut text).await.unwrap();
@@ -287,7 +316,7 @@ async fn a_child_gets_a_short_list_of_variables_and_what_is_set() {
     // cargo sets it for every test; it stands for a key in the environment.
     assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
 
-    let names = variables_of(Child::new("/bin/sh").env("KEY", "1")).await;
+    let names = variables_of(ServerCommand::new("/bin/sh").env("KEY", "1")).await;
 
     assert!(names.contains(&"PATH".to_owned()), "{names:?}");
     assert!(names.contains(&"KEY".to_owned()), "{names:?}");
@@ -300,7 +329,9 @@ async fn a_child_gets_a_short_list_of_variables_and_what_is_set() {
 
 #[tokio::test]
 async fn a_child_inherits_all_variables_if_asked_to() {
-    let child = Child::new("/bin/sh").env("KEY", "1").inherit_all_env();
+    let child = ServerCommand::new("/bin/sh")
+        .env("KEY", "1")
+        .inherit_all_env();
 
     let names = variables_of(child).await;
 
@@ -311,12 +342,15 @@ async fn a_child_inherits_all_variables_if_asked_to() {
 
 #[tokio::test]
 async fn a_program_is_looked_up_in_the_path_of_the_child() {
-    let mut started = Child::new("sh").args(["-c", "echo found"]).start().unwrap();
+    let mut started = ServerCommand::new("sh")
+        .args(["-c", "echo found"])
+        .start()
+        .unwrap();
     let mut said = String::new();
     started.output.read_to_string(&mut said).await.unwrap();
     assert_eq!(said, "found\n");
 
-    let elsewhere = Child::new("sh").env("PATH", "/no/such/folder");
+    let elsewhere = ServerCommand::new("sh").env("PATH", "/no/such/folder");
     assert!(matches!(
         elsewhere.start().unwrap_err(),
         SpawnError::NotFound { .. }
@@ -325,13 +359,15 @@ async fn a_program_is_looked_up_in_the_path_of_the_child() {
 
 #[tokio::test]
 async fn what_cannot_be_started_is_named() {
-    let missing = Child::new("no-such-program-at-all").start().unwrap_err();
-    let no_folder = Child::new("sh")
+    let missing = ServerCommand::new("no-such-program-at-all")
+        .start()
+        .unwrap_err();
+    let no_folder = ServerCommand::new("sh")
         .current_dir("/no/such")
         .start()
         .unwrap_err();
-    let folder = Child::new("/tmp/").start().unwrap_err();
-    let broken = Child::new("sh").arg("a\0b").start().unwrap_err();
+    let folder = ServerCommand::new("/tmp/").start().unwrap_err();
+    let broken = ServerCommand::new("sh").arg("a\0b").start().unwrap_err();
 
     assert!(
         matches!(&missing, SpawnError::NotFound { program } if program == "no-such-program-at-all")
@@ -349,7 +385,7 @@ async fn a_script_whose_interpreter_is_missing_is_told_apart() {
     std::fs::write(&path, "#!/no/such/interpreter\n").unwrap();
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
 
-    let error = Child::new(&path).start().unwrap_err();
+    let error = ServerCommand::new(&path).start().unwrap_err();
 
     std::fs::remove_file(&path).unwrap();
     assert!(matches!(error, SpawnError::NoInterpreter { .. }), "{error}");
@@ -357,7 +393,7 @@ async fn a_script_whose_interpreter_is_missing_is_told_apart() {
 
 #[test]
 fn arguments_and_variables_are_not_shown() {
-    let child = Child::new("server")
+    let child = ServerCommand::new("server")
         .arg("--token=s3cret")
         .env("TOKEN", "s3cret");
 
@@ -396,7 +432,7 @@ impl ProcessObserver for Journal {
 #[tokio::test]
 async fn an_observer_is_told_of_the_start_and_of_the_end_of_the_whole_group() {
     let (witness, journal) = (Witness::new(), Arc::<Journal>::default());
-    let child = child("parent", &witness).grace(SHORT);
+    let child = child("parent", &witness).kill_timeout(SHORT);
     let started = child.observer(journal.clone()).start().unwrap();
     let lives = [witness.next().await, witness.next().await];
     let id = started.process.id().unwrap();

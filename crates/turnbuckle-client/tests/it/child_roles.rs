@@ -19,7 +19,7 @@ use tokio::{
     signal::unix::{SignalKind, signal},
     time::timeout,
 };
-use turnbuckle_client::stdio::Child;
+use turnbuckle_client::stdio::ServerCommand;
 
 use crate::child_servers;
 
@@ -30,8 +30,8 @@ const WITNESS: &str = "TURNBUCKLE_TEST_WITNESS";
 pub(crate) const LONG: Duration = Duration::from_secs(20);
 
 /// A child of the given role, which reports to the witness.
-pub(crate) fn child(role: &str, witness: &Witness) -> Child {
-    Child::new(env::current_exe().unwrap())
+pub(crate) fn child(role: &str, witness: &Witness) -> ServerCommand {
+    ServerCommand::new(env::current_exe().unwrap())
         .args(["--exact", "child_roles::be_a_child", "--nocapture"])
         .env(ROLE, role)
         .env(WITNESS, &witness.path)

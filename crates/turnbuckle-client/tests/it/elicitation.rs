@@ -1,24 +1,29 @@
 //! Forms and visits that servers ask for.
 
-use std::sync::{
-    Arc, Mutex,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
-use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use turnbuckle_client::{
-    CallError, Client, ClientBuilder, Consent, EraChoice, FormRequest, VisitRequest,
+    CallError, Client, ClientBuilder, ElicitationAction, FormRequest, LifecycleMode,
+    UrlElicitationRequest,
 };
-use turnbuckle_ledger::req;
 use turnbuckle_protocol::types::elicitation::{
     BooleanSchema, ElicitSchema, NumberSchema, StringSchema,
 };
-use turnbuckle_server::{Context, Elicitation, Elicited, Server, Tool, ToolError};
+use turnbuckle_server::{Context, Elicitation, ElicitationOutcome, Server, Tool, ToolError};
+use turnbuckle_spec_coverage::req;
 
-use crate::fake_lines::{FakeServer, LEGACY, MODERN, Reply};
-use crate::own_server::connect;
+use crate::{
+    fake_lines::{FakeServer, LEGACY, MODERN, Reply},
+    own_server::connect,
+};
 
 const URL_REQUIRED: i64 = -32042;
 
@@ -53,9 +58,9 @@ fn registrar() -> Server {
             .elicit("who", Elicitation::form("who are you?", form))
             .await?;
         Ok(match answer {
-            Elicited::Accepted(content) => Value::Object(content).to_string(),
-            Elicited::Declined => "declined".to_owned(),
-            Elicited::Cancelled => "cancelled".to_owned(),
+            ElicitationOutcome::Accepted(content) => Value::Object(content).to_string(),
+            ElicitationOutcome::Declined => "declined".to_owned(),
+            ElicitationOutcome::Cancelled => "cancelled".to_owned(),
         })
     }
     Server::new("registrar", "1.0").tool(Tool::raw(
@@ -72,11 +77,14 @@ async fn register(client: &Client) -> String {
 
 #[tokio::test]
 async fn a_form_is_filled_in_from_its_defaults_in_both_eras() {
-    for era in [EraChoice::Modern, EraChoice::Legacy] {
-        let builder = client().era(era).on_form(|form: FormRequest| async move {
-            assert_eq!(form.message(), "who are you?");
-            form.accept(json!({ "age": 31 }))
-        });
+    for era in [LifecycleMode::Modern, LifecycleMode::Legacy] {
+        let builder =
+            client()
+                .lifecycle_mode(era)
+                .on_form_elicitation(|form: FormRequest| async move {
+                    assert_eq!(form.message(), "who are you?");
+                    form.accept(json!({ "age": 31 }))
+                });
         let client = connect(builder, registrar()).await;
 
         let said = register(&client).await;
@@ -88,14 +96,14 @@ async fn a_form_is_filled_in_from_its_defaults_in_both_eras() {
 
 #[tokio::test]
 async fn a_user_may_decline_or_dismiss_in_both_eras() {
-    for era in [EraChoice::Modern, EraChoice::Legacy] {
+    for era in [LifecycleMode::Modern, LifecycleMode::Legacy] {
         let no = client()
-            .era(era)
-            .on_form(|form| async move { form.decline() });
+            .lifecycle_mode(era)
+            .on_form_elicitation(|form| async move { form.decline() });
         assert_eq!(register(&connect(no, registrar()).await).await, "declined");
         let away = client()
-            .era(era)
-            .on_form(|form| async move { form.cancel() });
+            .lifecycle_mode(era)
+            .on_form_elicitation(|form| async move { form.cancel() });
         assert_eq!(
             register(&connect(away, registrar()).await).await,
             "cancelled"
@@ -121,8 +129,8 @@ async fn elicitation_is_declared_as_far_as_it_goes() {
             json!({ "supportedVersions": [revision], "capabilities": {} }),
         );
         let both = client()
-            .on_form(|form| async move { form.decline() })
-            .on_visit(|_| async { Consent::Decline });
+            .on_form_elicitation(|form| async move { form.decline() })
+            .on_url_elicitation(|_| async { ElicitationAction::Decline });
         let _client = server.connect_as(both).await;
 
         let hello = server.next("initialize").await;
@@ -134,7 +142,7 @@ async fn elicitation_is_declared_as_far_as_it_goes() {
     }
     let server = FakeServer::modern();
     server.answer("tools/call", json!({ "content": [] }));
-    let only_urls = client().on_visit(|_| async { Consent::Decline });
+    let only_urls = client().on_url_elicitation(|_| async { ElicitationAction::Decline });
     let client = server.connect_as(only_urls).await;
     for _ in 0..2 {
         client.call_tool("any", json!({})).await.unwrap();
@@ -152,12 +160,12 @@ async fn a_url_is_not_fetched_by_the_client() {
     page.set_nonblocking(true).unwrap();
     let url = format!("http://{}/visit", page.local_addr().unwrap());
     let visit = json!({ "mode": "url", "message": "go", "url": url, "elicitationId": "1" });
-    for consent in [Consent::Accept, Consent::Decline] {
+    for consent in [ElicitationAction::Accept, ElicitationAction::Decline] {
         let shown = Arc::new(AtomicUsize::new(0));
         let counted = shown.clone();
         let visitor = move || {
             let counted = counted.clone();
-            client().on_visit(move |visit: VisitRequest| {
+            client().on_url_elicitation(move |visit: UrlElicitationRequest| {
                 assert!(visit.url().ends_with("/visit"));
                 counted.fetch_add(1, Ordering::SeqCst);
                 async move { consent }
@@ -198,14 +206,14 @@ async fn what_was_not_declared_is_refused_and_nobody_is_asked() {
     // What older revisions are told, `elicitation: {}`, means forms and nothing else.
     let server = FakeServer::legacy("2025-06-18");
     let both = client()
-        .on_form(|form| async move { form.accept_defaults() })
-        .on_visit(|_| async { Consent::Accept });
+        .on_form_elicitation(|form| async move { form.accept_defaults() })
+        .on_url_elicitation(|_| async { ElicitationAction::Accept });
     let _client = server.connect_as(both).await;
     let answer = server.ask("elicitation/create", visit("a")).await;
     assert_eq!(answer["error"]["code"], -32602);
 
     let server = FakeServer::legacy("2025-11-25");
-    let forms = client().on_form(|form| async move { form.accept_defaults() });
+    let forms = client().on_form_elicitation(|form| async move { form.accept_defaults() });
     let _client = server.connect_as(forms).await;
     let answer = server.ask("elicitation/create", visit("a")).await;
     assert_eq!(answer["error"]["code"], -32602);
@@ -219,7 +227,7 @@ async fn what_was_not_declared_is_refused_and_nobody_is_asked() {
     let question = json!({ "method": "elicitation/create", "params": visit("a") });
     let asks = json!({ "resultType": "input_required", "inputRequests": { "q": question } });
     server.answer("tools/call", asks);
-    let forms = client().on_form(|form| async move { form.accept_defaults() });
+    let forms = client().on_form_elicitation(|form| async move { form.accept_defaults() });
     let client = server.connect_as(forms).await;
     client.call_tool("ask", json!({})).await.unwrap_err();
     assert_eq!(server.count("tools/call"), 1, "there is no answer to bring");
@@ -231,9 +239,9 @@ async fn urls_that_lead_anywhere_but_the_web_are_never_shown() {
     let shown = Arc::new(AtomicUsize::new(0));
     let builder = || {
         let shown = shown.clone();
-        client().on_visit(move |_| {
+        client().on_url_elicitation(move |_| {
             shown.fetch_add(1, Ordering::Relaxed);
-            async { Consent::Accept }
+            async { ElicitationAction::Accept }
         })
     };
     for url in [
@@ -258,7 +266,7 @@ async fn urls_that_lead_anywhere_but_the_web_are_never_shown() {
         let client = modern.connect_as(builder()).await;
         let error = client.call_tool("any", json!({})).await.unwrap_err();
         assert!(
-            matches!(&error, CallError::Unanswered { source, .. } if source.code == -32602),
+            matches!(&error, CallError::InputFailed { source, .. } if source.code == -32602),
             "{url}: {error}"
         );
         assert_eq!(modern.count("tools/call"), 1, "{url}");
@@ -272,7 +280,7 @@ async fn a_question_that_the_server_takes_back_is_dropped() {
     let (asked, mut was_asked) = mpsc::channel(1);
     let open = Arc::new(());
     let held = open.clone();
-    let slow = client().on_form(move |form: FormRequest| {
+    let slow = client().on_form_elicitation(move |form: FormRequest| {
         let (asked, held) = (asked.clone(), held.clone());
         async move {
             asked.send(()).await.unwrap();
@@ -296,13 +304,10 @@ async fn a_question_that_the_server_takes_back_is_dropped() {
 /// A server of 2025-11-25 that refuses calls until the visit is over.
 fn gatekeeper(open: Arc<Mutex<bool>>, ids: &'static [&'static str]) -> FakeServer {
     let server = FakeServer::legacy("2025-11-25");
-    server.on("tools/call", move |_| match *open.lock().unwrap() {
-        true => Reply::Result(json!({ "content": [{ "type": "text", "text": "in" }] })),
-        false => {
+    server.on("tools/call", move |_| if *open.lock().unwrap() { Reply::Result(json!({ "content": [{ "type": "text", "text": "in" }] })) } else { 
             let visits: Vec<_> = ids.iter().map(|id| visit(id)).collect();
             Reply::Error(json!({ "code": URL_REQUIRED, "message": "visit first", "data": { "elicitations": visits } }))
-        }
-    });
+         });
     server
 }
 
@@ -315,12 +320,12 @@ async fn a_call_goes_on_when_its_visits_are_over() {
     let open = Arc::new(Mutex::new(false));
     let server = gatekeeper(open.clone(), &["a", "b"]);
     let (asked, mut was_asked) = mpsc::unbounded_channel();
-    let visitor = client().on_visit(move |visit: VisitRequest| {
+    let visitor = client().on_url_elicitation(move |visit: UrlElicitationRequest| {
         asked
             .send(visit.elicitation_id().unwrap().to_owned())
             .unwrap();
         assert_eq!(visit.host(), "example.com");
-        async { Consent::Accept }
+        async { ElicitationAction::Accept }
     });
     let client = server.connect_as(visitor).await;
     let call = tokio::spawn(client.call_tool("enter", json!({})).into_future());
@@ -354,9 +359,9 @@ async fn a_server_that_never_says_that_a_visit_is_over_is_asked_again() {
     let server = gatekeeper(open.clone(), &["a"]);
     let asked = Arc::new(AtomicUsize::new(0));
     let count = asked.clone();
-    let visitor = client().on_visit(move |_| {
+    let visitor = client().on_url_elicitation(move |_| {
         count.fetch_add(1, Ordering::Relaxed);
-        async { Consent::Accept }
+        async { ElicitationAction::Accept }
     });
     let client = server.connect_as(visitor).await;
     let later = open.clone();
@@ -375,12 +380,15 @@ async fn a_server_that_never_says_that_a_visit_is_over_is_asked_again() {
 #[tokio::test(start_paused = true)]
 async fn a_visit_that_is_declined_ends_the_call() {
     let server = gatekeeper(Arc::default(), &["a"]);
-    let visitor = client().on_visit(|_| async { Consent::Decline });
+    let visitor = client().on_url_elicitation(|_| async { ElicitationAction::Decline });
     let client = server.connect_as(visitor).await;
 
     let error = client.call_tool("enter", json!({})).await.unwrap_err();
 
-    assert!(matches!(error, CallError::VisitDeclined { .. }), "{error}");
+    assert!(
+        matches!(error, CallError::UrlElicitationDeclined { .. }),
+        "{error}"
+    );
     assert_eq!(server.count("tools/call"), 1);
 }
 
@@ -400,7 +408,7 @@ async fn the_newest_revision_knows_no_refusal_by_visit() {
     server.on("tools/call", |_| {
         Reply::Error(json!({ "code": URL_REQUIRED, "message": "no", "data": { "elicitations": [visit("a")] } }))
     });
-    let visitor = client().on_visit(|_| async { Consent::Accept });
+    let visitor = client().on_url_elicitation(|_| async { ElicitationAction::Accept });
     let client = server.connect_as(visitor).await;
 
     let error = client.call_tool("enter", json!({})).await.unwrap_err();

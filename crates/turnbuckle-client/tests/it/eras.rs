@@ -1,17 +1,21 @@
 //! Which era a server is of, where its first answers could mislead.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::{
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
+};
 
 use serde_json::{Value, json};
 use turnbuckle_client::{
-    Client, ClientBuilder, ConnectError, Era, EraChoice, EraMemory, TransportError,
+    Client, ClientBuilder, ConnectError, Era, LifecycleCache, LifecycleMode, TransportError,
 };
-use turnbuckle_ledger::req;
+use turnbuckle_spec_coverage::req;
 
-use crate::fake_http::{Reply, Seen};
-use crate::fake_lines::{self, FakeServer, discovered, initialized};
-use crate::http_peer::{LATEST_LEGACY, MODERN, at, posted, server};
+use crate::{
+    fake_http::{Reply, Seen},
+    fake_lines::{self, FakeServer, discovered, initialized},
+    http_peer::{LATEST_LEGACY, MODERN, at, posted, server},
+};
 
 /// The name under which the fake on HTTP is remembered.
 const ORIGIN: &str = "http://fake.test";
@@ -32,7 +36,9 @@ async fn who_wants_only_the_newest_revision_shakes_no_hands_with_who_names_older
     server.answer("server/discover", older);
     server.answer("initialize", initialized("2025-06-18"));
 
-    let connected = server.connecting(client().era(EraChoice::Modern)).await;
+    let connected = server
+        .connecting(client().lifecycle_mode(LifecycleMode::Modern))
+        .await;
 
     let error = connected.unwrap().unwrap_err();
     assert!(
@@ -50,13 +56,16 @@ async fn a_status_is_no_statement_about_revisions() {
             on("server/discover", move |_| Reply::status(status)),
         );
 
-        let connected = client().era(EraChoice::Modern).connect(at(&fake)).await;
+        let connected = client()
+            .lifecycle_mode(LifecycleMode::Modern)
+            .connect(at(&fake))
+            .await;
 
         let error = connected.unwrap_err();
         assert!(
             matches!(
                 &error,
-                ConnectError::Unreachable(TransportError::Refused(refusal))
+                ConnectError::Unreachable(TransportError::ErrorResponse(refusal))
                     if refusal.status.as_u16() == status
             ),
             "{error:?}"
@@ -73,12 +82,17 @@ async fn who_chose_an_era_teaches_nobody_else_to() {
             Reply::result(seen, &initialized(LATEST_LEGACY))
         }),
     );
-    let eras = EraMemory::new();
-    let older = client().era(EraChoice::Legacy).eras(eras.clone());
+    let eras = LifecycleCache::new();
+    let older = client()
+        .lifecycle_mode(LifecycleMode::Legacy)
+        .lifecycle_cache(eras.clone());
     let older = older.connect(at(&fake)).await.unwrap();
     assert_eq!(older.server().era, Era::Legacy);
 
-    let any = client().eras(eras.clone()).connect(at(&fake)).await;
+    let any = client()
+        .lifecycle_cache(eras.clone())
+        .connect(at(&fake))
+        .await;
 
     assert_eq!(any.unwrap().server().era, Era::Modern);
     assert_eq!(eras.get(ORIGIN), Some(Era::Modern));
@@ -89,10 +103,13 @@ async fn a_wrong_memory_is_corrected_however_the_handshake_is_refused() {
     req!("versioning.era.cache");
     for status in [400, 404, 405] {
         let fake = server(MODERN, on("initialize", move |_| Reply::status(status)));
-        let eras = EraMemory::new();
+        let eras = LifecycleCache::new();
         eras.set(ORIGIN, Era::Legacy);
 
-        let connected = client().eras(eras.clone()).connect(at(&fake)).await;
+        let connected = client()
+            .lifecycle_cache(eras.clone())
+            .connect(at(&fake))
+            .await;
 
         assert_eq!(connected.unwrap().server().era, Era::Modern, "{status}");
         assert_eq!(eras.get(ORIGIN), Some(Era::Modern));
@@ -137,7 +154,7 @@ async fn where_silence_says_nothing_patience_counts() {
 
     let server = FakeServer::modern();
     server.hold("server/discover");
-    let connecting = server.connecting(client().era(EraChoice::Modern));
+    let connecting = server.connecting(client().lifecycle_mode(LifecycleMode::Modern));
     let question = server.next("server/discover").await;
     tokio::time::sleep(Duration::from_secs(30)).await;
     server.reply(&question, discovered()).await;
@@ -148,7 +165,9 @@ async fn where_silence_says_nothing_patience_counts() {
 async fn who_says_nothing_to_who_has_no_other_question_is_said_to_be_silent() {
     let server = FakeServer::mute();
 
-    let connected = server.connecting(client().era(EraChoice::Modern)).await;
+    let connected = server
+        .connecting(client().lifecycle_mode(LifecycleMode::Modern))
+        .await;
 
     let error = connected.unwrap().unwrap_err();
     assert!(matches!(error, ConnectError::TimedOut { .. }), "{error:?}");

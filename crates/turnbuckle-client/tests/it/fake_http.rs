@@ -30,7 +30,7 @@ use tokio::{
     net::TcpListener,
     sync::{Notify, mpsc, watch},
 };
-use turnbuckle_ledger::saw_message;
+use turnbuckle_spec_coverage::saw_message;
 
 /// A server, and all it has seen. It ends with the test's runtime.
 #[derive(Clone)]

@@ -32,8 +32,8 @@ use tokio::{
     task::{AbortHandle, JoinHandle},
     time::timeout,
 };
-use turnbuckle_client::{Client, ClientBuilder, ConnectError, lines::Lines};
-use turnbuckle_ledger::saw_message;
+use turnbuckle_client::{Client, ClientBuilder, ConnectError, ndjson::NdjsonClient};
+use turnbuckle_spec_coverage::saw_message;
 
 /// The revisions that begin with a handshake.
 pub(crate) const LEGACY: [&str; 5] = [
@@ -167,7 +167,7 @@ impl FakeServer {
         client: ClientBuilder,
     ) -> JoinHandle<Result<Client, ConnectError>> {
         let (reader, writer) = self.ends();
-        tokio::spawn(client.connect(Lines::new(reader, writer)))
+        tokio::spawn(client.connect(NdjsonClient::new(reader, writer)))
     }
 
     // ------------------------------------------------------------------------------------- the script

@@ -4,20 +4,23 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use turnbuckle_client::{
-    Client, ClientBuilder, Consent, EraChoice, FormRequest, Roots, Started, http::Http,
+    CallOutcome, Client, ClientBuilder, ElicitationAction, FormRequest, LifecycleMode, Roots,
+    http::HttpTarget,
 };
-use turnbuckle_ledger::req;
 use turnbuckle_protocol::types::{
     ContentBlock, CreateMessageResult,
     elicitation::{ElicitSchema, StringSchema},
 };
 use turnbuckle_server::{
-    Context, Elicitation, Sampling, Server, TaskSupport, Tool, ToolError,
+    Context, Elicitation, SamplingBuilder, Server, TaskSupport, Tool, ToolError,
     http::{self as server_http, HttpSse},
 };
+use turnbuckle_spec_coverage::req;
 
-use crate::fake_http::Reply;
-use crate::http_peer::{self, MODERN, posted};
+use crate::{
+    fake_http::Reply,
+    http_peer::{self, MODERN, posted},
+};
 
 /// A tool that asks everything that can be asked.
 async fn ask(_: Value, cx: Context) -> Result<String, ToolError> {
@@ -27,7 +30,9 @@ async fn ask(_: Value, cx: Context) -> Result<String, ToolError> {
     let name = name
         .accepted()
         .map_or(Value::Null, |content| content["name"].clone());
-    let said = cx.sample("word", Sampling::text("say a word")).await?;
+    let said = cx
+        .sample("word", SamplingBuilder::text("say a word"))
+        .await?;
     let roots = cx.roots("roots").await?;
     Ok(format!(
         "{} {} {}",
@@ -44,31 +49,33 @@ fn server() -> Server {
         .tool(Tool::raw("ask-later", schema(), ask).task(TaskSupport::Optional))
 }
 
-fn at(server: Server, path: &str) -> Http {
+fn at(server: Server, path: &str) -> HttpTarget {
     let (connector, listener) = server_http::memory();
     let http = server_http::Http::new(server)
         .allow_host("own.test")
         .http_sse(HttpSse::new());
     tokio::spawn(http.serve(listener));
-    Http::new(format!("http://own.test{path}")).through(move || {
+    HttpTarget::new(format!("http://own.test{path}")).connector(move || {
         let connector = connector.clone();
         async move { connector.connect().await }
     })
 }
 
-fn obliging(era: EraChoice) -> ClientBuilder {
+fn obliging(era: LifecycleMode) -> ClientBuilder {
     Client::builder("test", "1")
-        .era(era)
+        .lifecycle_mode(era)
         .roots(Roots::new(["file:///a"]).unwrap())
-        .on_form(|form: FormRequest| async move { form.accept(json!({ "name": "Ada" })) })
-        .on_visit(|_| async { Consent::Accept })
-        .on_sample(|_| async { Ok(CreateMessageResult::new("m", ContentBlock::text("tea"))) })
+        .on_form_elicitation(
+            |form: FormRequest| async move { form.accept(json!({ "name": "Ada" })) },
+        )
+        .on_url_elicitation(|_| async { ElicitationAction::Accept })
+        .on_sampling(|_| async { Ok(CreateMessageResult::new("m", ContentBlock::text("tea"))) })
 }
 
-const WAYS: [(EraChoice, &str); 3] = [
-    (EraChoice::Modern, "/mcp"),
-    (EraChoice::Legacy, "/mcp"),
-    (EraChoice::Legacy, "/sse"),
+const WAYS: [(LifecycleMode, &str); 3] = [
+    (LifecycleMode::Modern, "/mcp"),
+    (LifecycleMode::Legacy, "/mcp"),
+    (LifecycleMode::Legacy, "/sse"),
 ];
 
 #[tokio::test(start_paused = true)]
@@ -85,13 +92,13 @@ async fn a_call_is_answered_after_its_questions_are() {
 #[tokio::test(start_paused = true)]
 async fn a_task_is_answered_after_its_questions_are() {
     req!("tasks.http.comply", "tasks.http.any-stream");
-    for era in [EraChoice::Modern, EraChoice::Legacy] {
+    for era in [LifecycleMode::Modern, LifecycleMode::Legacy] {
         let client = obliging(era).connect(at(server(), "/mcp")).await.unwrap();
         let started = client
             .call_tool_as_task("ask-later", json!({}))
             .await
             .unwrap();
-        assert!(matches!(started, Started::Task(_)), "{started:?}");
+        assert!(matches!(started, CallOutcome::Task(_)), "{started:?}");
 
         let output = started.result().await.unwrap();
 
@@ -129,9 +136,10 @@ async fn requests_about_a_task_name_it_in_a_header() {
         };
         Some(Reply::result(seen, &result))
     });
-    let builder = http_peer::speaking(MODERN).on_form(|form| async move { form.decline() });
+    let builder =
+        http_peer::speaking(MODERN).on_form_elicitation(|form| async move { form.decline() });
     let client = builder.connect(http_peer::at(&fake)).await.unwrap();
-    let Started::Task(task) = client.call_tool_as_task("work", json!({})).await.unwrap() else {
+    let CallOutcome::Task(task) = client.call_tool_as_task("work", json!({})).await.unwrap() else {
         panic!("a task");
     };
 

@@ -1,24 +1,35 @@
 //! Requests that carry credentials, and what happens to those that are refused.
 
-use std::error::Error;
-use std::future::IntoFuture;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::{
+    error::Error,
+    future::IntoFuture,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
 use serde_json::json;
-use turnbuckle_auth::{Authorize, Credentials, Failure, Next, Refused, Secret, Sending, Step};
-use turnbuckle_client::http::{Http, HttpError};
-use turnbuckle_client::{CallError, Client, ConnectError, Era, EraChoice, TransportError};
-use turnbuckle_ledger::req;
-use turnbuckle_protocol::guard::BoxFuture;
-
-use crate::fake_http::{FakeHttp, Reply};
-use crate::http_peer::{
-    LATEST_LEGACY, LEGACY, MODERN, at, by_method, on_call, posted, server, settle, speaking,
+use turnbuckle_auth::{
+    AuthorizationError, AuthorizationStep, CredentialProvider, Credentials, RetryDecision, Secret,
+    UnauthorizedResponse, UnsignedRequest,
 };
-use crate::wallet::{Told, Wallet, guarded, token, unauthorized};
+use turnbuckle_client::{
+    CallError, Client, ConnectError, Era, LifecycleMode, TransportError,
+    http::{HttpError, HttpTarget},
+};
+use turnbuckle_protocol::authenticator::BoxFuture;
+use turnbuckle_spec_coverage::req;
 
-fn to(fake: &FakeHttp, wallet: &Wallet) -> Http {
+use crate::{
+    fake_http::{FakeHttp, Reply},
+    http_peer::{
+        LATEST_LEGACY, LEGACY, MODERN, at, by_method, on_call, posted, server, settle, speaking,
+    },
+    wallet::{Told, Wallet, guarded, token, unauthorized},
+};
+
+fn to(fake: &FakeHttp, wallet: &Wallet) -> HttpTarget {
     at(fake).authorization(wallet.clone())
 }
 
@@ -115,17 +126,20 @@ async fn every_request_carries_credentials() {
 async fn credentials_of_any_scheme_go_along() {
     req!("auth.custom");
     struct Key;
-    impl Authorize for Key {
+    impl CredentialProvider for Key {
         fn credentials<'a>(
             &'a self,
-            _: Sending<'a>,
-        ) -> BoxFuture<'a, Result<Credentials, Failure>> {
+            _: UnsignedRequest<'a>,
+        ) -> BoxFuture<'a, Result<Credentials, AuthorizationError>> {
             let headers = vec![("x-signature", Secret::new("sesame"))];
             Box::pin(std::future::ready(Ok(Credentials::new(1, headers))))
         }
 
-        fn refused<'a>(&'a self, _: Refused<'a>) -> BoxFuture<'a, Result<Next, Failure>> {
-            Box::pin(std::future::ready(Ok(Next::GiveUp)))
+        fn on_unauthorized<'a>(
+            &'a self,
+            _: UnauthorizedResponse<'a>,
+        ) -> BoxFuture<'a, Result<RetryDecision, AuthorizationError>> {
+            Box::pin(std::future::ready(Ok(RetryDecision::GiveUp)))
         }
 
         fn extensions(&self) -> &'static [&'static str] {
@@ -133,7 +147,7 @@ async fn credentials_of_any_scheme_go_along() {
         }
     }
     let fake = server(MODERN, |_| None);
-    let shared: Arc<dyn Authorize> = Arc::new(Key);
+    let shared: Arc<dyn CredentialProvider> = Arc::new(Key);
 
     let target = at(&fake).header("X-Team", "a").authorization(shared);
     let client = speaking(MODERN).connect(target).await.unwrap();
@@ -157,7 +171,7 @@ async fn a_refusal_says_nothing_about_the_era() {
                 _ => None,
             });
             let wallet = Wallet::default();
-            let builder = Client::builder("test", "1").era(EraChoice::Auto);
+            let builder = Client::builder("test", "1").lifecycle_mode(LifecycleMode::Auto);
 
             let client = builder.connect(to(&fake, &wallet)).await.unwrap();
 
@@ -177,11 +191,11 @@ async fn who_is_refused_for_good_is_not_asked_by_older_means() {
         let fake = server(MODERN, move |_| Some(unauthorized().with_status(status)));
         let wallet = Wallet::default();
         wallet.gives_up();
-        let builder = Client::builder("test", "1").era(EraChoice::Auto);
+        let builder = Client::builder("test", "1").lifecycle_mode(LifecycleMode::Auto);
 
         let error = builder.connect(to(&fake, &wallet)).await.unwrap_err();
 
-        let ConnectError::Unreachable(TransportError::Refused(refusal)) = error else {
+        let ConnectError::Unreachable(TransportError::ErrorResponse(refusal)) = error else {
             panic!("{error:?}");
         };
         assert_eq!(refusal.status.as_u16(), status);
@@ -223,7 +237,7 @@ async fn a_call_that_is_refused_for_good_fails_as_ever() {
 
         assert_eq!(error.status().unwrap(), 401);
         let CallError::Disconnected {
-            source: TransportError::Refused(refusal),
+            source: TransportError::ErrorResponse(refusal),
             ..
         } = error
         else {
@@ -248,8 +262,8 @@ async fn without_credentials_the_reason_is_told() {
         let ConnectError::Authorization(failure) = &error else {
             panic!("{error:?}");
         };
-        assert_eq!(failure.step(), Step::Refresh);
-        assert_eq!(failure.advice(), Some("log in again"));
+        assert_eq!(failure.step(), AuthorizationStep::Refresh);
+        assert_eq!(failure.hint(), Some("log in again"));
         assert_eq!(
             error.to_string(),
             "authorization failed while refreshing the token: the login was revoked"
@@ -333,7 +347,7 @@ async fn credentials_never_leave_their_origin() {
             };
             assert!(matches!(
                 **problem,
-                HttpError::OtherOrigin { .. } | HttpError::Redirect { .. }
+                HttpError::OtherOrigin { .. } | HttpError::InvalidRedirect { .. }
             ));
             assert_eq!(fake.connections(), before);
             assert!(
@@ -439,16 +453,19 @@ async fn what_cannot_be_read_wants_nothing_in_particular() {
 #[tokio::test(start_paused = true)]
 async fn a_token_that_no_header_can_hold_is_not_shown() {
     struct Broken;
-    impl Authorize for Broken {
+    impl CredentialProvider for Broken {
         fn credentials<'a>(
             &'a self,
-            _: Sending<'a>,
-        ) -> BoxFuture<'a, Result<Credentials, Failure>> {
+            _: UnsignedRequest<'a>,
+        ) -> BoxFuture<'a, Result<Credentials, AuthorizationError>> {
             let headers = vec![("authorization", Secret::new("sesame\r\nX-Evil: 1"))];
             Box::pin(std::future::ready(Ok(Credentials::new(1, headers))))
         }
 
-        fn refused<'a>(&'a self, _: Refused<'a>) -> BoxFuture<'a, Result<Next, Failure>> {
+        fn on_unauthorized<'a>(
+            &'a self,
+            _: UnauthorizedResponse<'a>,
+        ) -> BoxFuture<'a, Result<RetryDecision, AuthorizationError>> {
             unreachable!("nothing was sent")
         }
     }
@@ -460,7 +477,7 @@ async fn a_token_that_no_header_can_hold_is_not_shown() {
     let ConnectError::Authorization(failure) = &error else {
         panic!("{error:?}");
     };
-    assert_eq!(failure.step(), Step::Use);
+    assert_eq!(failure.step(), AuthorizationStep::Use);
     assert!(!format!("{error} {error:?}").contains("sesame"));
     assert!(fake.seen().is_empty());
 }

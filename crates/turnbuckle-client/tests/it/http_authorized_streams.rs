@@ -1,17 +1,23 @@
 //! Streams that are refused: the server's own, those that are taken up again, and those of HTTP+SSE.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
-use turnbuckle_client::{CallError, Client, ConnectError, Heard, TransportError};
+use turnbuckle_client::{CallError, Client, ConnectError, SubscriptionEvent, TransportError};
 use turnbuckle_protocol::types::SubscriptionFilter;
 
-use crate::fake_http::{Events, FakeHttp, Reply, Seen};
-use crate::http_peer::{LATEST_LEGACY, answer_to, at, by_method, output, posted, server, speaking};
-use crate::wallet::{Wallet, guarded, token, unauthorized};
+use crate::{
+    fake_http::{Events, FakeHttp, Reply, Seen},
+    http_peer::{LATEST_LEGACY, answer_to, at, by_method, output, posted, server, speaking},
+    wallet::{Wallet, guarded, token, unauthorized},
+};
 
 fn log(text: &str) -> Value {
     json!({
@@ -97,16 +103,17 @@ async fn who_listens_is_told_when_the_stream_is_not_let_in_any_more() {
         let wallet = Wallet::default().with_token();
         let target = at(&fake).authorization(wallet.clone());
         let client = speaking(LATEST_LEGACY).connect(target).await.unwrap();
-        match fails {
-            true => wallet.fails(),
-            false => wallet.gives_up(),
+        if fails {
+            wallet.fails();
+        } else {
+            wallet.gives_up();
         }
 
         let filter = SubscriptionFilter::new().tools_list_changed(true);
         let mut listening = client.listen(filter).await.unwrap();
         let error = loop {
             match listening.next().await.unwrap() {
-                Ok(Heard::Listening(_) | Heard::Interrupted) => {}
+                Ok(SubscriptionEvent::Acknowledged(_) | SubscriptionEvent::Interrupted) => {}
                 Ok(other) => panic!("{other:?}"),
                 Err(error) => break error,
             }
@@ -119,7 +126,7 @@ async fn who_listens_is_told_when_the_stream_is_not_let_in_any_more() {
             (
                 false,
                 CallError::Disconnected {
-                    source: TransportError::Refused(refusal),
+                    source: TransportError::ErrorResponse(refusal),
                     ..
                 },
             ) => assert_eq!(refusal.status, 401),
@@ -254,14 +261,14 @@ mod http_sse {
         let wallet = Wallet::default().with_token();
         wallet.fails();
 
-        let target = at(&fake).only_http_sse().authorization(wallet.clone());
+        let target = at(&fake).http_sse_only().authorization(wallet.clone());
         let failed = Client::builder("test", "1").connect(target).await;
         wallet.gives_up();
-        let target = at(&fake).only_http_sse().authorization(wallet);
+        let target = at(&fake).http_sse_only().authorization(wallet);
         let refused = Client::builder("test", "1").connect(target).await;
 
         assert!(matches!(failed, Err(ConnectError::Authorization(_))));
-        let Err(ConnectError::Unreachable(TransportError::Refused(refusal))) = refused else {
+        let Err(ConnectError::Unreachable(TransportError::ErrorResponse(refusal))) = refused else {
             panic!("{refused:?}");
         };
         assert!(refusal.challenge.is_some());

@@ -5,12 +5,15 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::time::Instant;
 use turnbuckle_client::{
-    CallError, Client, ConnectError, Limits, Oddity, Patience, TransportError, http::HttpError,
+    Anomaly, CallError, Client, ClientLimits, ConnectError, Timeouts, TransportError,
+    http::HttpError,
 };
 
-use crate::fake_http::{FakeHttp, Reply};
-use crate::http_peer::{
-    LATEST_LEGACY, MODERN, answer_to, at, by_method, connect, on_call, posted, server, speaking,
+use crate::{
+    fake_http::{FakeHttp, Reply},
+    http_peer::{
+        LATEST_LEGACY, MODERN, answer_to, at, by_method, connect, on_call, posted, server, speaking,
+    },
 };
 
 const BOTH: [&str; 2] = [LATEST_LEGACY, MODERN];
@@ -38,8 +41,8 @@ fn http_cause(problem: CallError) -> std::sync::Arc<HttpError> {
 
 /// A client that holds little.
 async fn frugal(fake: &FakeHttp, revision: &str) -> Client {
-    let mut limits = Limits::default();
-    limits.message = 10_000;
+    let mut limits = ClientLimits::default();
+    limits.max_message_bytes = 10_000;
     speaking(revision)
         .limits(limits)
         .connect(at(fake))
@@ -121,7 +124,7 @@ async fn a_page_instead_of_an_answer_is_shown_in_short() {
 
         let cause = http_cause(call(&fake, revision).await);
 
-        let HttpError::ContentType { excerpt, .. } = &*cause else {
+        let HttpError::UnexpectedContentType { excerpt, .. } = &*cause else {
             panic!("{cause}");
         };
         assert!(
@@ -156,7 +159,7 @@ async fn a_compressed_answer_is_not_unpacked() {
 
     let cause = http_cause(call(&fake, MODERN).await);
 
-    assert!(matches!(*cause, HttpError::Encoded { .. }));
+    assert!(matches!(*cause, HttpError::UnexpectedEncoding { .. }));
 }
 
 #[tokio::test(start_paused = true)]
@@ -170,7 +173,7 @@ async fn a_huge_challenge_is_cut_and_the_refusal_stays() {
             }),
         );
 
-        let TransportError::Refused(refusal) = cause(call(&fake, MODERN).await) else {
+        let TransportError::ErrorResponse(refusal) = cause(call(&fake, MODERN).await) else {
             panic!("no refusal");
         };
 
@@ -193,7 +196,7 @@ async fn endless_headers_end_the_call() {
 
     let cause = http_cause(call(&fake, MODERN).await);
 
-    assert!(matches!(*cause, HttpError::Broken(_)), "{cause}");
+    assert!(matches!(*cause, HttpError::ConnectionBroken(_)), "{cause}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -217,12 +220,12 @@ async fn a_stream_without_an_answer_ends_with_patience_however_busy_it_is() {
         );
         let client = connect(&fake, revision).await;
         let begun = Instant::now();
-        let patience = Patience {
-            silence: Duration::from_secs(5),
+        let patience = Timeouts {
+            idle: Duration::from_secs(5),
             total: Duration::from_secs(10),
         };
 
-        let called = client.call_tool("a", json!({})).patience(patience).await;
+        let called = client.call_tool("a", json!({})).timeouts(patience).await;
 
         assert!(
             matches!(called, Err(CallError::TimedOut { .. })),
@@ -248,7 +251,7 @@ async fn an_event_beyond_the_limit_ends_its_call() {
 
         let cause = cause(problem);
         assert!(
-            matches!(cause, TransportError::TooLarge { limit: 10_000 }),
+            matches!(cause, TransportError::MessageTooLarge { limit: 10_000 }),
             "{cause:?}"
         );
     }
@@ -272,7 +275,10 @@ async fn a_line_without_end_ends_its_call() {
 
         let problem = client.call_tool("a", json!({})).await.unwrap_err();
 
-        assert!(matches!(cause(problem), TransportError::TooLarge { .. }));
+        assert!(matches!(
+            cause(problem),
+            TransportError::MessageTooLarge { .. }
+        ));
     }
 }
 
@@ -289,7 +295,7 @@ async fn a_body_beyond_the_limit_ends_its_call() {
 
         assert!(matches!(
             cause(problem),
-            TransportError::TooLarge { limit: 10_000 }
+            TransportError::MessageTooLarge { limit: 10_000 }
         ));
     }
 }
@@ -314,7 +320,10 @@ async fn a_chunked_body_without_end_ends_its_call() {
 
     let problem = client.call_tool("a", json!({})).await.unwrap_err();
 
-    assert!(matches!(cause(problem), TransportError::TooLarge { .. }));
+    assert!(matches!(
+        cause(problem),
+        TransportError::MessageTooLarge { .. }
+    ));
 }
 
 #[tokio::test(start_paused = true)]
@@ -364,7 +373,7 @@ async fn an_answer_for_another_call_is_nobodys() {
         );
         let (told, mut heard) = tokio::sync::mpsc::unbounded_channel();
         let client = speaking(revision)
-            .on_oddity(move |oddity| told.send(oddity).unwrap())
+            .on_anomaly(move |oddity| told.send(oddity).unwrap())
             .connect(at(&fake))
             .await
             .unwrap();
@@ -375,7 +384,7 @@ async fn an_answer_for_another_call_is_nobodys() {
         for _ in 0..2 {
             assert!(matches!(
                 heard.recv().await,
-                Some(Oddity::AnswerForNobody(_))
+                Some(Anomaly::UnexpectedResponse(_))
             ));
         }
     }
@@ -444,7 +453,7 @@ async fn a_connection_that_breaks_again_and_again_breaks_one_call_each() {
             let problem = client.call_tool("a", json!({})).await.unwrap_err();
 
             let cause = http_cause(problem);
-            assert!(matches!(*cause, HttpError::Broken(_)), "{cause}");
+            assert!(matches!(*cause, HttpError::ConnectionBroken(_)), "{cause}");
             assert!(!cause.is_unsent());
             assert_eq!(
                 posted(&fake, "tools/call").len(),

@@ -6,11 +6,13 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use turnbuckle_client::{Change, Heard, Listening};
+use turnbuckle_client::{Change, Subscription, SubscriptionEvent};
 use turnbuckle_protocol::types::SubscriptionFilter;
 
-use crate::fake_http::{Events, FakeHttp, Reply, Seen};
-use crate::http_peer::{LATEST_LEGACY, MODERN, by_method, connect, posted, server};
+use crate::{
+    fake_http::{Events, FakeHttp, Reply, Seen},
+    http_peer::{LATEST_LEGACY, MODERN, by_method, connect, posted, server},
+};
 
 fn tools() -> SubscriptionFilter {
     SubscriptionFilter::new().tools_list_changed(true)
@@ -25,7 +27,7 @@ fn changed(subscription: Option<&Value>) -> Value {
     message
 }
 
-async fn hear(listening: &mut Listening) -> Heard {
+async fn hear(listening: &mut Subscription) -> SubscriptionEvent {
     let heard = tokio::time::timeout(Duration::from_secs(300), listening.next()).await;
     heard
         .expect("something is heard")
@@ -83,12 +85,18 @@ async fn a_modern_listener_hears_changes_on_the_response_and_listens_again_when_
     let mut listening = client.listen(tools()).await.unwrap();
 
     for _ in 0..3 {
-        assert!(matches!(hear(&mut listening).await, Heard::Listening(_)));
         assert!(matches!(
             hear(&mut listening).await,
-            Heard::Change(Change::Tools)
+            SubscriptionEvent::Acknowledged(_)
         ));
-        assert!(matches!(hear(&mut listening).await, Heard::Interrupted));
+        assert!(matches!(
+            hear(&mut listening).await,
+            SubscriptionEvent::Change(Change::Tools)
+        ));
+        assert!(matches!(
+            hear(&mut listening).await,
+            SubscriptionEvent::Interrupted
+        ));
     }
     let asked = posted(&fake, "subscriptions/listen");
     assert_ne!(asked[0].json()["id"], asked[1].json()["id"]);
@@ -105,12 +113,15 @@ async fn a_stream_that_goes_on_where_it_ended_has_no_gap() {
     });
     let client = connect(&fake, LATEST_LEGACY).await;
     let mut listening = client.listen(tools()).await.unwrap();
-    assert!(matches!(hear(&mut listening).await, Heard::Listening(_)));
+    assert!(matches!(
+        hear(&mut listening).await,
+        SubscriptionEvent::Acknowledged(_)
+    ));
 
     for _ in 0..3 {
         assert!(matches!(
             hear(&mut listening).await,
-            Heard::Change(Change::Tools)
+            SubscriptionEvent::Change(Change::Tools)
         ));
     }
     assert_eq!(by_method(&fake, "GET")[2].header("last-event-id"), "2");
@@ -129,12 +140,18 @@ async fn a_stream_without_ids_that_breaks_is_a_gap() {
     let mut listening = client.listen(tools()).await.unwrap();
 
     for _ in 0..3 {
-        assert!(matches!(hear(&mut listening).await, Heard::Listening(_)));
         assert!(matches!(
             hear(&mut listening).await,
-            Heard::Change(Change::Tools)
+            SubscriptionEvent::Acknowledged(_)
         ));
-        assert!(matches!(hear(&mut listening).await, Heard::Interrupted));
+        assert!(matches!(
+            hear(&mut listening).await,
+            SubscriptionEvent::Change(Change::Tools)
+        ));
+        assert!(matches!(
+            hear(&mut listening).await,
+            SubscriptionEvent::Interrupted
+        ));
     }
 }
 
@@ -155,19 +172,28 @@ async fn a_listener_survives_the_end_of_its_session() {
     });
     let client = connect(&fake, LATEST_LEGACY).await;
     let mut listening = client.listen(tools()).await.unwrap();
-    assert!(matches!(hear(&mut listening).await, Heard::Listening(_)));
     assert!(matches!(
         hear(&mut listening).await,
-        Heard::Change(Change::Tools)
+        SubscriptionEvent::Acknowledged(_)
+    ));
+    assert!(matches!(
+        hear(&mut listening).await,
+        SubscriptionEvent::Change(Change::Tools)
     ));
 
     fake.hang_up();
 
-    assert!(matches!(hear(&mut listening).await, Heard::Interrupted));
-    assert!(matches!(hear(&mut listening).await, Heard::Listening(_)));
     assert!(matches!(
         hear(&mut listening).await,
-        Heard::Change(Change::Tools)
+        SubscriptionEvent::Interrupted
+    ));
+    assert!(matches!(
+        hear(&mut listening).await,
+        SubscriptionEvent::Acknowledged(_)
+    ));
+    assert!(matches!(
+        hear(&mut listening).await,
+        SubscriptionEvent::Change(Change::Tools)
     ));
     assert_eq!(posted(&fake, "initialize").len(), 2);
 }
@@ -207,12 +233,15 @@ async fn closing_ends_a_listener() {
         });
         let client = connect(&fake, revision).await;
         let mut listening = client.listen(tools()).await.unwrap();
-        assert!(matches!(hear(&mut listening).await, Heard::Listening(_)));
+        assert!(matches!(
+            hear(&mut listening).await,
+            SubscriptionEvent::Acknowledged(_)
+        ));
 
         client.close().await;
 
         assert!(
-            matches!(hear(&mut listening).await, Heard::Ended),
+            matches!(hear(&mut listening).await, SubscriptionEvent::Ended),
             "{revision}"
         );
     }

@@ -4,14 +4,16 @@ use std::time::Duration;
 
 use serde_json::json;
 use tokio::time::{Instant, sleep};
-use turnbuckle_client::{CallError, Client, ConnectError, EraChoice, Heard, Patience};
+use turnbuckle_client::{
+    CallError, Client, ConnectError, LifecycleMode, SubscriptionEvent, Timeouts,
+};
 use turnbuckle_protocol::types::SubscriptionFilter;
 
-use crate::fake_http::{FakeHttp, Reply, Seen};
-use crate::http_peer::{
-    LATEST_LEGACY, MODERN, at, by_method, on_call, output, posted, settle, speaking,
+use crate::{
+    fake_http::{FakeHttp, Reply, Seen},
+    http_peer::{LATEST_LEGACY, MODERN, at, by_method, on_call, output, posted, settle, speaking},
+    wallet::{Wallet, guarded, token},
 };
-use crate::wallet::{Wallet, guarded, token};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -27,24 +29,21 @@ async fn connect(fake: &FakeHttp, revision: &str, wallet: &Wallet) -> Client {
 
 /// Lets a message in from this token on, and all others from the first.
 fn from(method: &'static str, number: u64) -> impl Fn(&Seen) -> u64 + Send + Sync + 'static {
-    move |seen| match seen.rpc() == method {
-        true => number,
-        false => 1,
-    }
+    move |seen| if seen.rpc() == method { number } else { 1 }
 }
 
 #[tokio::test(start_paused = true)]
 async fn connecting_waits_for_a_login() {
     for (revision, era) in [
-        (MODERN, EraChoice::Auto),
-        (MODERN, EraChoice::Modern),
-        (LATEST_LEGACY, EraChoice::Auto),
-        (LATEST_LEGACY, EraChoice::Legacy),
+        (MODERN, LifecycleMode::Auto),
+        (MODERN, LifecycleMode::Modern),
+        (LATEST_LEGACY, LifecycleMode::Auto),
+        (LATEST_LEGACY, LifecycleMode::Legacy),
     ] {
         let fake = guarded(revision, |_| 1, |_| None);
         let begun = Instant::now();
 
-        let builder = Client::builder("test", "1").era(era);
+        let builder = Client::builder("test", "1").lifecycle_mode(era);
         let target = at(&fake).authorization(slow());
         builder.connect(target).await.unwrap();
 
@@ -96,11 +95,11 @@ async fn not_even_the_total_runs_out() {
     let wallet = Wallet::taking(60 * MINUTE).with_token();
     let client = connect(&fake, MODERN, &wallet).await;
 
-    let patience = Patience {
-        silence: MINUTE,
+    let patience = Timeouts {
+        idle: MINUTE,
         total: MINUTE,
     };
-    let call = client.call_tool("a", json!({})).patience(patience);
+    let call = client.call_tool("a", json!({})).timeouts(patience);
 
     call.await.unwrap();
 }
@@ -148,9 +147,10 @@ async fn the_time_of_a_login_is_not_taken_from_later_rounds() {
         from("tools/call", 2),
         on_call(|seen| {
             let first = seen.json()["params"].get("requestState").is_none();
-            let result = match first {
-                true => json!({ "resultType": "input_required", "requestState": "s" }),
-                false => output("done"),
+            let result = if first {
+                json!({ "resultType": "input_required", "requestState": "s" })
+            } else {
+                output("done")
             };
             let answer = json!({ "jsonrpc": "2.0", "id": seen.json()["id"], "result": result });
             Reply::events(|events| async move {
@@ -161,11 +161,11 @@ async fn the_time_of_a_login_is_not_taken_from_later_rounds() {
     );
     let client = connect(&fake, MODERN, &slow().with_token()).await;
 
-    let patience = Patience {
-        silence: MINUTE,
+    let patience = Timeouts {
+        idle: MINUTE,
         total: MINUTE,
     };
-    let call = client.call_tool("a", json!({})).patience(patience);
+    let call = client.call_tool("a", json!({})).timeouts(patience);
 
     call.await.unwrap();
     assert_eq!(posted(&fake, "tools/call").len(), 3);
@@ -175,9 +175,12 @@ async fn the_time_of_a_login_is_not_taken_from_later_rounds() {
 async fn another_call_that_is_not_held_up_has_its_own_patience() {
     let fake = guarded(
         MODERN,
-        |seen| match seen.json()["params"]["name"] == "b" {
-            true => 2,
-            false => 1,
+        |seen| {
+            if seen.json()["params"]["name"] == "b" {
+                2
+            } else {
+                1
+            }
         },
         |seen| (seen.json()["params"]["name"] == "a").then(Reply::silence),
     );
@@ -234,8 +237,11 @@ async fn listening_waits_for_a_login() {
 
     let first = listening.next().await.unwrap().unwrap();
     let second = listening.next().await.unwrap().unwrap();
-    assert!(matches!(first, Heard::Listening(_)), "{first:?}");
-    assert!(matches!(second, Heard::Change(_)), "{second:?}");
+    assert!(
+        matches!(first, SubscriptionEvent::Acknowledged(_)),
+        "{first:?}"
+    );
+    assert!(matches!(second, SubscriptionEvent::Change(_)), "{second:?}");
 }
 
 #[tokio::test(start_paused = true)]

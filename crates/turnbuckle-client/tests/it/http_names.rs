@@ -1,10 +1,12 @@
 //! Names of headers are compared without regard to case.
 
 use serde_json::json;
-use turnbuckle_ledger::req;
+use turnbuckle_spec_coverage::req;
 
-use crate::fake_http::Reply;
-use crate::http_peer::{LATEST_LEGACY, MODERN, connect, on_call, output, posted, server};
+use crate::{
+    fake_http::Reply,
+    http_peer::{LATEST_LEGACY, MODERN, connect, on_call, output, posted, server},
+};
 
 /// An answer whose head is written as nobody would write it.
 fn odd(names: &str, id: &serde_json::Value) -> Reply {

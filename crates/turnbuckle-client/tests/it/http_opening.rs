@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::fake_http::{Events, Reply};
-use crate::http_peer::{LATEST_LEGACY, LEGACY, by_method, connect, server};
+use crate::{
+    fake_http::{Events, Reply},
+    http_peer::{LATEST_LEGACY, LEGACY, by_method, connect, server},
+};
 
 /// Servers lose what they ask on a stream that nobody has opened yet.
 #[tokio::test(start_paused = true)]

@@ -1,14 +1,14 @@
 //! Our own server with a guard before it, in both eras and on both of its transports.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
-use std::time::Duration;
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 use turnbuckle_auth::{Challenge, Scopes};
-use turnbuckle_client::{CallError, Client, EraChoice, http::Http};
-use turnbuckle_protocol::Principal;
-use turnbuckle_protocol::guard::{BoxFuture, Document, Guard, Refusal, Visit};
+use turnbuckle_client::{CallError, Client, LifecycleMode, http::HttpTarget};
+use turnbuckle_protocol::{
+    Principal,
+    authenticator::{AuthRejection, AuthRequest, Authenticator, BoxFuture, MetadataDocument},
+};
 use turnbuckle_server::{
     Context, Server, Tool, ToolError,
     http::{self as server_http, HttpSse},
@@ -19,11 +19,14 @@ use crate::wallet::Wallet;
 /// Lets in who has a token; from the second on it is good for writing too.
 struct Door;
 
-impl Guard for Door {
-    fn admit<'a>(&'a self, visit: Visit<'a>) -> BoxFuture<'a, Result<Arc<Principal>, Refusal>> {
+impl Authenticator for Door {
+    fn authenticate<'a>(
+        &'a self,
+        visit: AuthRequest<'a>,
+    ) -> BoxFuture<'a, Result<Arc<Principal>, AuthRejection>> {
         let token = visit.authorization.first().copied().unwrap_or_default();
         let admitted = match token.strip_prefix("Bearer token-") {
-            None => Err(Refusal::new(401, "who is it?").challenge(Challenge::bearer())),
+            None => Err(AuthRejection::new(401, "who is it?").challenge(Challenge::bearer())),
             Some(number) => {
                 let mut principal = Principal::new("door", "ada");
                 if number != "1" {
@@ -35,22 +38,22 @@ impl Guard for Door {
         Box::pin(std::future::ready(admitted))
     }
 
-    fn lacking(&self, _: &Principal, needed: &BTreeSet<String>) -> Refusal {
+    fn insufficient_scope(&self, _: &Principal, needed: &BTreeSet<String>) -> AuthRejection {
         let needed: Vec<_> = needed.iter().map(String::as_str).collect();
         let scopes: Scopes = needed.join(" ").parse().unwrap();
         let challenge = Challenge::bearer()
             .error("insufficient_scope", "more is needed")
             .scope(&scopes);
-        Refusal::new(403, "more is needed").challenge(challenge)
+        AuthRejection::new(403, "more is needed").challenge(challenge)
     }
 
-    fn document<'a>(&'a self, _: &'a str) -> Option<BoxFuture<'a, Document>> {
+    fn metadata_document<'a>(&'a self, _: &'a str) -> Option<BoxFuture<'a, MetadataDocument>> {
         None
     }
 }
 
 /// Serves in memory behind the door, and says how to get there.
-fn serve() -> impl Fn(&str) -> Http {
+fn serve() -> impl Fn(&str) -> HttpTarget {
     let tool = |name: &'static str| {
         Tool::raw(
             name,
@@ -65,11 +68,11 @@ fn serve() -> impl Fn(&str) -> Http {
     let http = server_http::Http::new(server)
         .allow_host("own.test")
         .http_sse(HttpSse::new())
-        .guard(Door);
+        .authenticator(Door);
     tokio::spawn(http.serve(listener));
     move |path| {
         let connector = connector.clone();
-        Http::new(format!("http://own.test{path}")).through(move || {
+        HttpTarget::new(format!("http://own.test{path}")).connector(move || {
             let connector = connector.clone();
             async move { connector.connect().await }
         })
@@ -78,11 +81,18 @@ fn serve() -> impl Fn(&str) -> Http {
 
 #[tokio::test(start_paused = true)]
 async fn a_login_a_call_and_a_larger_scope() {
-    for era in [EraChoice::Auto, EraChoice::Modern, EraChoice::Legacy] {
+    for era in [
+        LifecycleMode::Auto,
+        LifecycleMode::Modern,
+        LifecycleMode::Legacy,
+    ] {
         let wallet = Wallet::taking(Duration::from_secs(300));
         let target = serve()("/mcp").authorization(wallet.clone());
 
-        let client = Client::builder("test", "1").era(era).connect(target).await;
+        let client = Client::builder("test", "1")
+            .lifecycle_mode(era)
+            .connect(target)
+            .await;
         let client = client.unwrap();
         client.call_tool("read", json!({})).await.unwrap();
         let before = wallet.logins();
@@ -101,7 +111,7 @@ async fn a_login_a_call_and_a_larger_scope() {
 async fn a_login_by_the_older_transport() {
     let wallet = Wallet::taking(Duration::from_secs(300));
     let target = serve()("/sse")
-        .only_http_sse()
+        .http_sse_only()
         .authorization(wallet.clone());
 
     let client = Client::builder("test", "1").connect(target).await.unwrap();

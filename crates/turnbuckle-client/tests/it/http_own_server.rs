@@ -4,15 +4,15 @@ use std::{future::IntoFuture, sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 use tokio::sync::{Notify, mpsc};
-use turnbuckle_client::{Client, ClientBuilder, Era, EraChoice, http::Http};
-use turnbuckle_ledger::req;
+use turnbuckle_client::{Client, ClientBuilder, Era, LifecycleMode, http::HttpTarget};
 use turnbuckle_server::{
     Context, Server, Tool, ToolError,
     http::{self as server_http, HttpSse},
 };
+use turnbuckle_spec_coverage::req;
 
 /// Serves in memory, and says how to get there.
-fn serve(server: Server) -> impl Fn(&str) -> Http {
+fn serve(server: Server) -> impl Fn(&str) -> HttpTarget {
     let (connector, listener) = server_http::memory();
     let http = server_http::Http::new(server)
         .allow_host("own.test")
@@ -20,7 +20,7 @@ fn serve(server: Server) -> impl Fn(&str) -> Http {
     tokio::spawn(http.serve(listener));
     move |path| {
         let connector = connector.clone();
-        Http::new(format!("http://own.test{path}")).through(move || {
+        HttpTarget::new(format!("http://own.test{path}")).connector(move || {
             let connector = connector.clone();
             async move { connector.connect().await }
         })
@@ -56,11 +56,15 @@ fn greeter() -> Server {
         .tool(Tool::raw("count", any(), count))
 }
 
-fn builder(era: EraChoice) -> ClientBuilder {
-    Client::builder("test", "1.0").era(era)
+fn builder(era: LifecycleMode) -> ClientBuilder {
+    Client::builder("test", "1.0").lifecycle_mode(era)
 }
 
-const ERAS: [EraChoice; 3] = [EraChoice::Auto, EraChoice::Modern, EraChoice::Legacy];
+const ERAS: [LifecycleMode; 3] = [
+    LifecycleMode::Auto,
+    LifecycleMode::Modern,
+    LifecycleMode::Legacy,
+];
 
 #[tokio::test(start_paused = true)]
 async fn tools_are_called_in_both_eras() {
@@ -78,7 +82,7 @@ async fn tools_are_called_in_both_eras() {
         }
 
         let expected = match era {
-            EraChoice::Legacy => Era::Legacy,
+            LifecycleMode::Legacy => Era::Legacy,
             _ => Era::Modern,
         };
         assert_eq!(client.server().era, expected);
@@ -89,9 +93,9 @@ async fn tools_are_called_in_both_eras() {
 #[tokio::test(start_paused = true)]
 async fn progress_comes_along_while_a_tool_runs() {
     for (era, path) in [
-        (EraChoice::Modern, "/mcp"),
-        (EraChoice::Legacy, "/mcp"),
-        (EraChoice::Legacy, "/sse"),
+        (LifecycleMode::Modern, "/mcp"),
+        (LifecycleMode::Legacy, "/mcp"),
+        (LifecycleMode::Legacy, "/sse"),
     ] {
         let at = serve(greeter());
         let client = builder(era).connect(at(path)).await.unwrap();
@@ -127,9 +131,9 @@ impl Drop for OnDrop {
 #[tokio::test(start_paused = true)]
 async fn a_call_that_is_dropped_stops_the_tool() {
     for (era, path) in [
-        (EraChoice::Modern, "/mcp"),
-        (EraChoice::Legacy, "/mcp"),
-        (EraChoice::Legacy, "/sse"),
+        (LifecycleMode::Modern, "/mcp"),
+        (LifecycleMode::Legacy, "/mcp"),
+        (LifecycleMode::Legacy, "/sse"),
     ] {
         let watch = Arc::new(Watch::default());
         let seen = Arc::clone(&watch);
@@ -161,12 +165,12 @@ async fn the_older_transport_is_found_at_its_url() {
         "httpsse.compat.client-legacy",
         "httpsse.compat.client-modern"
     );
-    for era in [EraChoice::Auto, EraChoice::Legacy] {
+    for era in [LifecycleMode::Auto, LifecycleMode::Legacy] {
         let at = serve(greeter());
 
         let found = builder(era).connect(at("/sse")).await.unwrap();
         let told = builder(era)
-            .connect(at("/sse").only_http_sse())
+            .connect(at("/sse").http_sse_only())
             .await
             .unwrap();
 
@@ -181,7 +185,7 @@ async fn the_older_transport_is_found_at_its_url() {
 
 #[tokio::test(start_paused = true)]
 async fn a_wrong_path_is_refused_with_its_status() {
-    for era in [EraChoice::Auto, EraChoice::Legacy] {
+    for era in [LifecycleMode::Auto, LifecycleMode::Legacy] {
         let at = serve(greeter());
 
         let problem = builder(era).connect(at("/elsewhere")).await.unwrap_err();
@@ -198,7 +202,10 @@ async fn a_large_answer_arrives_whole() {
         }));
     let at = serve(server);
     for path in ["/mcp", "/sse"] {
-        let client = builder(EraChoice::Auto).connect(at(path)).await.unwrap();
+        let client = builder(LifecycleMode::Auto)
+            .connect(at(path))
+            .await
+            .unwrap();
 
         let output = client.call_tool("large", json!({})).await.unwrap();
 

@@ -7,11 +7,13 @@
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
-use turnbuckle_client::{CallError, Client, EraChoice, Oddity, ToolDigest, http::Http};
-use turnbuckle_ledger::req;
+use turnbuckle_client::{Anomaly, CallError, Client, LifecycleMode, ToolDigest, http::HttpTarget};
+use turnbuckle_spec_coverage::req;
 
-use crate::fake_http::{FakeHttp, Reply, Seen};
-use crate::fake_lines::{FakeServer, discovered, initialized};
+use crate::{
+    fake_http::{FakeHttp, Reply, Seen},
+    fake_lines::{FakeServer, discovered, initialized},
+};
 
 /// A modern server whose tools and answers to calls the test decides.
 fn modern(
@@ -44,12 +46,12 @@ fn tool(name: &str, properties: Value) -> Value {
 }
 
 async fn connect(fake: &FakeHttp) -> Client {
-    let builder = Client::builder("test", "1").era(EraChoice::Modern);
+    let builder = Client::builder("test", "1").lifecycle_mode(LifecycleMode::Modern);
     builder.connect(at(fake)).await.unwrap()
 }
 
-fn at(fake: &FakeHttp) -> Http {
-    Http::new(fake.url("/mcp")).through(fake.dial())
+fn at(fake: &FakeHttp) -> HttpTarget {
+    HttpTarget::new(fake.url("/mcp")).connector(fake.dial())
 }
 
 fn posted(fake: &FakeHttp, method: &str) -> Vec<Seen> {
@@ -158,8 +160,8 @@ async fn a_tool_with_a_bad_mark_is_left_out_and_reported() {
     let oddities = Arc::new(Mutex::new(Vec::new()));
     let heard = Arc::clone(&oddities);
     let builder = Client::builder("test", "1")
-        .era(EraChoice::Modern)
-        .on_oddity(move |oddity| heard.lock().unwrap().push(oddity));
+        .lifecycle_mode(LifecycleMode::Modern)
+        .on_anomaly(move |oddity| heard.lock().unwrap().push(oddity));
     let client = builder.connect(at(&fake)).await.unwrap();
 
     // The second time it comes from what was kept.
@@ -172,7 +174,7 @@ async fn a_tool_with_a_bad_mark_is_left_out_and_reported() {
     assert_eq!(posted(&fake, "tools/list").len(), 1);
     let oddities = oddities.lock().unwrap();
     assert_eq!(oddities.len(), 1, "{oddities:?}");
-    assert!(matches!(&oddities[0], Oddity::BadMark { tool, .. } if tool == "bad"));
+    assert!(matches!(&oddities[0], Anomaly::InvalidParamHeader { tool, .. } if tool == "bad"));
     assert!(oddities[0].to_string().contains("/properties/a"));
 }
 
@@ -196,7 +198,7 @@ async fn elsewhere_marks_mean_nothing() {
         _ if seen.method == "GET" => Reply::status(405),
         _ => Reply::status(202),
     });
-    let builder = Client::builder("test", "1").era(EraChoice::Legacy);
+    let builder = Client::builder("test", "1").lifecycle_mode(LifecycleMode::Legacy);
     let clients = [
         lines.connect().await,
         builder.connect(at(&session)).await.unwrap(),
@@ -312,14 +314,14 @@ async fn a_mismatch_does_not_loosen_a_pin() {
         json!({ "tools": [city(if *turn == 1 { "Old" } else { "City" })] })
     };
     let fake = modern(tools, wants("mcp-param-city"));
-    let builder = Client::builder("test", "1").era(EraChoice::Modern);
-    let builder = builder.pinned_tools([("forecast", ToolDigest::of(&old))]);
+    let builder = Client::builder("test", "1").lifecycle_mode(LifecycleMode::Modern);
+    let builder = builder.pinned_tools([("forecast", ToolDigest::for_tool(&old))]);
     let client = builder.connect(at(&fake)).await.unwrap();
 
     let call = client.call_tool("forecast", json!({ "city": "Oslo" }));
     let error = call.await.unwrap_err();
 
-    assert!(matches!(error, CallError::NotAsPinned { .. }), "{error:?}");
+    assert!(matches!(error, CallError::PinMismatch { .. }), "{error:?}");
     assert_eq!(posted(&fake, "tools/call").len(), 1);
     assert_eq!(posted(&fake, "tools/list").len(), 2);
 }
@@ -381,7 +383,7 @@ async fn names_of_headers_mean_the_same_in_any_case() {
             _ => Reply::status(202),
         }
     });
-    let builder = Client::builder("test", "1").era(EraChoice::Legacy);
+    let builder = Client::builder("test", "1").lifecycle_mode(LifecycleMode::Legacy);
     let client = builder.connect(at(&fake)).await.unwrap();
 
     client.call_tool("a", json!({})).await.unwrap();

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
-use turnbuckle_client::{Client, ClientBuilder, ConnectError, EraChoice, http::Http};
+use turnbuckle_client::{Client, ClientBuilder, ConnectError, LifecycleMode, http::HttpTarget};
 
 use crate::fake_http::{FakeHttp, Reply, Seen};
 
@@ -80,17 +80,17 @@ pub(crate) fn on_call(
 }
 
 /// Where the fake is.
-pub(crate) fn at(fake: &FakeHttp) -> Http {
-    Http::new(fake.url("/mcp")).through(fake.dial())
+pub(crate) fn at(fake: &FakeHttp) -> HttpTarget {
+    HttpTarget::new(fake.url("/mcp")).connector(fake.dial())
 }
 
 /// A client that speaks this revision, and asks nothing else first.
 pub(crate) fn speaking(revision: &str) -> ClientBuilder {
     let era = match revision {
-        MODERN => EraChoice::Modern,
-        _ => EraChoice::Legacy,
+        MODERN => LifecycleMode::Modern,
+        _ => LifecycleMode::Legacy,
     };
-    Client::builder("test", "1.0").era(era)
+    Client::builder("test", "1.0").lifecycle_mode(era)
 }
 
 pub(crate) async fn connect(fake: &FakeHttp, revision: &str) -> Client {

@@ -8,13 +8,15 @@ use std::{
 
 use serde_json::json;
 use tokio::sync::mpsc;
-use turnbuckle_client::{CallError, Oddity, Patience, TransportError};
-use turnbuckle_ledger::req;
+use turnbuckle_client::{Anomaly, CallError, Timeouts, TransportError};
+use turnbuckle_spec_coverage::req;
 
-use crate::fake_http::{FakeHttp, Reply, Seen};
-use crate::http_peer::{
-    LEGACY, MODERN, answer_to, at, by_method, connect, on_call, output, posted, server, settle,
-    speaking,
+use crate::{
+    fake_http::{FakeHttp, Reply, Seen},
+    http_peer::{
+        LEGACY, MODERN, answer_to, at, by_method, connect, on_call, output, posted, server, settle,
+        speaking,
+    },
 };
 
 fn every() -> impl Iterator<Item = &'static str> {
@@ -183,7 +185,7 @@ async fn what_comes_beside_the_answer_reaches_whoever_waits_for_it() {
         let (log, oddity) = (told.clone(), told.clone());
         let client = speaking(revision)
             .on_log(move |message| log.send(format!("log {}", message.data)).unwrap())
-            .on_oddity(move |odd| oddity.send(format!("{odd:?}")).unwrap())
+            .on_anomaly(move |odd| oddity.send(format!("{odd:?}")).unwrap())
             .connect(at(&fake))
             .await
             .unwrap();
@@ -197,7 +199,7 @@ async fn what_comes_beside_the_answer_reaches_whoever_waits_for_it() {
         while let Ok(one) = heard.try_recv() {
             all.push(one);
         }
-        let stranger = format!("{:?}", Oddity::AnswerForNobody(999.into()));
+        let stranger = format!("{:?}", Anomaly::UnexpectedResponse(999.into()));
         assert_eq!(
             all,
             ["progress", "log \"halfway\"", &stranger],
@@ -226,7 +228,7 @@ async fn an_error_keeps_its_status_and_when_to_come_again() {
 
             let problem = client.call_tool("a", json!({})).await.unwrap_err();
 
-            assert!(matches!(problem, CallError::Refused { .. }), "{problem:?}");
+            assert!(matches!(problem, CallError::Rejected { .. }), "{problem:?}");
             assert_eq!(problem.rpc().unwrap().message, "busy");
             assert_eq!(problem.status().unwrap(), 503);
             assert_eq!(problem.retry_after(), Some(Duration::from_secs(7)));
@@ -299,7 +301,7 @@ async fn a_challenge_is_kept_even_beside_an_error() {
     let problem = client.call_tool("a", json!({})).await.unwrap_err();
 
     let CallError::Disconnected {
-        source: TransportError::Refused(refusal),
+        source: TransportError::ErrorResponse(refusal),
         ..
     } = problem
     else {
@@ -316,7 +318,7 @@ async fn what_is_no_answer_says_why() {
         (|_| Reply::text("application/json", "{"), "JSON"),
         (
             |_| Reply::json(&json!({ "jsonrpc": "2.0", "id": 999, "result": {} })),
-            "answers request",
+            "no response to request",
         ),
         (
             |seen| {
@@ -340,7 +342,7 @@ async fn what_is_no_answer_says_why() {
         let problem = client.call_tool("a", json!({})).await.unwrap_err();
 
         assert!(
-            matches!(problem, CallError::InvalidAnswer { .. }),
+            matches!(problem, CallError::InvalidResponse { .. }),
             "{problem:?}"
         );
         assert!(problem.to_string().contains(reason), "{problem}");
@@ -384,12 +386,12 @@ async fn a_modern_call_that_takes_too_long_closes_its_response() {
     req!("lifecycle.timeout.cancel-modern");
     let (fake, mut gone) = silent_tool(MODERN);
     let client = connect(&fake, MODERN).await;
-    let patience = Patience {
-        silence: Duration::from_secs(3),
+    let patience = Timeouts {
+        idle: Duration::from_secs(3),
         total: Duration::from_secs(9),
     };
 
-    let problem = client.call_tool("a", json!({})).patience(patience).await;
+    let problem = client.call_tool("a", json!({})).timeouts(patience).await;
 
     assert!(matches!(problem, Err(CallError::TimedOut { .. })));
     gone.recv().await.unwrap();
@@ -517,7 +519,7 @@ async fn closing_ends_the_calls_that_wait_and_those_to_come() {
             let CallError::Disconnected { source, .. } = &problem else {
                 panic!("{problem:?}");
             };
-            assert!(matches!(source, TransportError::ClosedByUs), "{source:?}");
+            assert!(matches!(source, TransportError::ClientClosed), "{source:?}");
         }
         gone.recv().await.unwrap();
         assert_eq!(posted(&fake, "tools/call").len(), 1);

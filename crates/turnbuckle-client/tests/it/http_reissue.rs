@@ -12,12 +12,16 @@ use std::{
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use turnbuckle_client::{CallError, Client};
-use turnbuckle_ledger::req;
-use turnbuckle_protocol::pending::Patience;
-use turnbuckle_protocol::types::{CompleteParams, CompletionReference};
+use turnbuckle_protocol::{
+    timeouts::Timeouts,
+    types::{CompleteParams, CompletionReference},
+};
+use turnbuckle_spec_coverage::req;
 
-use crate::fake_http::{FakeHttp, Reply, Seen};
-use crate::http_peer::{MODERN, connect, posted, server};
+use crate::{
+    fake_http::{FakeHttp, Reply, Seen},
+    http_peer::{MODERN, connect, posted, server},
+};
 
 /// How a response is lost.
 #[derive(Clone, Copy, Debug)]
@@ -58,9 +62,10 @@ fn losing(loss: Loss, lost: usize) -> FakeHttp {
         let request = format!("{} {}", seen.rpc(), seen.json()["params"]["name"]);
         let times = asked.entry(request).or_default();
         *times += 1;
-        match *times <= lost {
-            true => Some(loss.reply()),
-            false => answer(),
+        if *times <= lost {
+            Some(loss.reply())
+        } else {
+            answer()
         }
     })
 }
@@ -203,20 +208,21 @@ async fn a_request_that_is_sent_again_has_what_is_left_of_the_total() {
         let is_first = first.swap(false, Ordering::SeqCst);
         Some(Reply::events(move |events| async move {
             events.text(": begun\n\n");
-            match is_first {
-                true => tokio::time::sleep(Duration::from_secs(40)).await,
-                false => std::future::pending().await,
+            if is_first {
+                tokio::time::sleep(Duration::from_secs(40)).await;
+            } else {
+                std::future::pending::<()>().await;
             }
         }))
     });
     let client = connect(&fake, MODERN).await;
-    let patience = Patience {
-        silence: Duration::from_secs(60),
+    let patience = Timeouts {
+        idle: Duration::from_secs(60),
         total: Duration::from_secs(60),
     };
 
     let begun = Instant::now();
-    let problem = client.list_prompts(None).patience(patience).await;
+    let problem = client.list_prompts(None).timeouts(patience).await;
 
     let problem = problem.unwrap_err();
     assert!(matches!(problem, CallError::TimedOut { .. }), "{problem:?}");

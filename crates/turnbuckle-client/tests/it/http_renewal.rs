@@ -11,8 +11,10 @@ use tokio::time::{sleep, timeout};
 use turnbuckle_client::Client;
 use turnbuckle_protocol::types::{ContentBlock, CreateMessageResult};
 
-use crate::fake_http::{FakeHttp, Reply, Seen};
-use crate::http_peer::{LATEST_LEGACY, at, by_method, connect, posted, server, speaking};
+use crate::{
+    fake_http::{FakeHttp, Reply, Seen},
+    http_peer::{LATEST_LEGACY, at, by_method, connect, posted, server, speaking},
+};
 
 /// A server whose first session is over when a tool is called, and that answers nobody without a session.
 ///
@@ -122,7 +124,7 @@ async fn what_a_lost_session_asked_is_not_answered_in_the_next() {
             })
         })
     });
-    let client = speaking(LATEST_LEGACY).on_sample(|_| async {
+    let client = speaking(LATEST_LEGACY).on_sampling(|_| async {
         sleep(Duration::from_secs(10)).await;
         Ok(CreateMessageResult::new("m", ContentBlock::text("late")))
     });

@@ -9,14 +9,16 @@ use std::{
 use serde_json::json;
 use turnbuckle_client::{
     CallError, Client, ConnectError, TransportError,
-    http::{Http, HttpError},
+    http::{HttpError, HttpTarget},
 };
-use turnbuckle_ledger::req;
+use turnbuckle_spec_coverage::req;
 
-use crate::fake_http::{FakeHttp, Reply, Seen};
-use crate::http_peer::{
-    LATEST_LEGACY, LEGACY, at, by_method, connect, connect_error, on_call, posted, server, settle,
-    speaking,
+use crate::{
+    fake_http::{FakeHttp, Reply, Seen},
+    http_peer::{
+        LATEST_LEGACY, LEGACY, at, by_method, connect, connect_error, on_call, posted, server,
+        settle, speaking,
+    },
 };
 
 #[tokio::test(start_paused = true)]
@@ -98,7 +100,10 @@ async fn a_session_id_that_cannot_be_one_is_refused() {
         let ConnectError::Unreachable(TransportError::Http(cause)) = &problem else {
             panic!("{id:?}: {problem:?}");
         };
-        let refused = matches!(**cause, HttpError::SessionId | HttpError::Broken(_));
+        let refused = matches!(
+            **cause,
+            HttpError::InvalidSessionId | HttpError::ConnectionBroken(_)
+        );
         assert!(refused, "{id:?}: {cause:?}");
         assert_eq!(fake.seen().len(), 1, "nothing is sent after it");
     }
@@ -287,7 +292,7 @@ async fn a_server_that_does_not_take_the_end_of_the_handshake_is_given_up() {
     let ConnectError::Unreachable(TransportError::Http(cause)) = &problem else {
         panic!("{problem:?}");
     };
-    assert!(matches!(**cause, HttpError::NotTaken { .. }));
+    assert!(matches!(**cause, HttpError::SendTimedOut { .. }));
 }
 
 #[tokio::test(start_paused = true)]
@@ -356,9 +361,9 @@ async fn the_era_is_found_by_the_body_of_a_refusal() {
 async fn the_era_of_an_origin_is_found_once() {
     req!("versioning.era.cache");
     let fake = server(LATEST_LEGACY, |_| None);
-    let eras = turnbuckle_client::EraMemory::new();
-    let client = || turnbuckle_client::Client::builder("test", "1").eras(eras.clone());
-    let other = Http::new(fake.url("/other")).through(fake.dial());
+    let eras = turnbuckle_client::LifecycleCache::new();
+    let client = || turnbuckle_client::Client::builder("test", "1").lifecycle_cache(eras.clone());
+    let other = HttpTarget::new(fake.url("/other")).connector(fake.dial());
 
     client().connect(at(&fake)).await.unwrap();
     client().connect(at(&fake)).await.unwrap();
@@ -399,7 +404,8 @@ async fn neither_authorization_nor_trouble_says_anything_about_the_era() {
             .connect(at(&fake))
             .await;
 
-        let Err(ConnectError::Unreachable(TransportError::Refused(refusal))) = connected else {
+        let Err(ConnectError::Unreachable(TransportError::ErrorResponse(refusal))) = connected
+        else {
             panic!("{connected:?}");
         };
         assert_eq!(refusal.status, status);
@@ -441,7 +447,7 @@ async fn a_url_or_a_header_that_cannot_be_is_refused_before_anything_is_sent() {
     let fake = FakeHttp::in_memory(|_| Reply::status(500));
 
     let url = speaking(LATEST_LEGACY)
-        .connect(Http::new("http://user:secret@fake.test/").through(fake.dial()))
+        .connect(HttpTarget::new("http://user:secret@fake.test/").connector(fake.dial()))
         .await;
     let header = speaking(LATEST_LEGACY)
         .connect(at(&fake).header("X-Key", "sesame\n"))
@@ -467,8 +473,8 @@ async fn a_url_or_a_header_that_cannot_be_is_refused_before_anything_is_sent() {
 #[test]
 fn what_describes_a_server_shows_no_secret() {
     req!("http.session.client-secure");
-    let http = Http::new("http://fake.test/mcp?key=sesame").bearer("sesame");
-    let broken = Http::new("http://sesame@fake.test/mcp");
+    let http = HttpTarget::new("http://fake.test/mcp?key=sesame").bearer("sesame");
+    let broken = HttpTarget::new("http://sesame@fake.test/mcp");
 
     let shown = format!("{http:?} {http:#?} {broken:?}");
 

@@ -9,12 +9,14 @@ use std::{
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use turnbuckle_client::{
-    CallError, Client, ConnectError, EraChoice, TransportError, http::HttpError,
+    CallError, Client, ConnectError, LifecycleMode, TransportError, http::HttpError,
 };
-use turnbuckle_ledger::req;
+use turnbuckle_spec_coverage::req;
 
-use crate::fake_http::{Events, FakeHttp, Reply, Seen};
-use crate::http_peer::{at, by_method, output, posted, settle};
+use crate::{
+    fake_http::{Events, FakeHttp, Reply, Seen},
+    http_peer::{at, by_method, output, posted, settle},
+};
 
 /// What is done with a call of a tool: the message, and the stream to answer on.
 type OnCall = Arc<dyn Fn(Value, &Events) -> Reply + Send + Sync>;
@@ -119,7 +121,7 @@ async fn an_endpoint_elsewhere_gets_nothing() {
     ] {
         let fake = server(endpoint, answering());
 
-        let only = at(&fake).only_http_sse().bearer("sesame");
+        let only = at(&fake).http_sse_only().bearer("sesame");
         let problem = Client::builder("test", "1")
             .connect(only)
             .await
@@ -130,7 +132,7 @@ async fn an_endpoint_elsewhere_gets_nothing() {
         };
         let named = matches!(
             **cause,
-            HttpError::OtherOrigin { .. } | HttpError::Endpoint { .. }
+            HttpError::OtherOrigin { .. } | HttpError::InvalidEndpoint { .. }
         );
         assert!(named, "{endpoint}: {cause}");
         settle().await;
@@ -154,7 +156,7 @@ async fn a_stream_that_names_no_endpoint_is_not_waited_for() {
     let problem = tokio::time::timeout(Duration::from_secs(60), connect(&fake)).await;
 
     // The first refusal says more about a server that may be no MCP server at all.
-    let Ok(Err(ConnectError::Unreachable(TransportError::Refused(refusal)))) = problem else {
+    let Ok(Err(ConnectError::Unreachable(TransportError::ErrorResponse(refusal)))) = problem else {
         panic!("{problem:?}");
     };
     assert_eq!(refusal.status, 404);
@@ -165,7 +167,7 @@ async fn the_older_transport_is_not_tried_where_the_newer_era_is_wanted() {
     let fake = FakeHttp::in_memory(|_| Reply::status(405));
 
     let connected = Client::builder("test", "1")
-        .era(EraChoice::Modern)
+        .lifecycle_mode(LifecycleMode::Modern)
         .connect(at(&fake))
         .await;
 
@@ -278,7 +280,7 @@ async fn closing_ends_the_stream_and_the_calls() {
         let CallError::Disconnected { source, .. } = problem.unwrap_err() else {
             panic!("another error");
         };
-        assert!(matches!(source, TransportError::ClosedByUs), "{source:?}");
+        assert!(matches!(source, TransportError::ClientClosed), "{source:?}");
     }
 }
 
@@ -292,8 +294,8 @@ async fn an_event_beyond_the_limit_ends_the_stream() {
             Reply::status(202)
         }),
     );
-    let mut limits = turnbuckle_client::Limits::default();
-    limits.message = 10_000;
+    let mut limits = turnbuckle_client::ClientLimits::default();
+    limits.max_message_bytes = 10_000;
     let client = Client::builder("test", "1")
         .limits(limits)
         .connect(at(&fake))
@@ -306,7 +308,7 @@ async fn an_event_beyond_the_limit_ends_the_stream() {
         panic!("{problem:?}");
     };
     assert!(
-        matches!(source, TransportError::TooLarge { limit: 10_000 }),
+        matches!(source, TransportError::MessageTooLarge { limit: 10_000 }),
         "{source:?}"
     );
 }
@@ -334,7 +336,7 @@ async fn a_new_session_that_failed_is_tried_again_by_the_next_call() {
             _ => handle(seen, &events, &answering()),
         }
     });
-    let client = Client::builder("test", "1.0").connect(at(&fake).only_http_sse());
+    let client = Client::builder("test", "1.0").connect(at(&fake).http_sse_only());
     let client = client.await.unwrap();
 
     client.call_tool("a", json!({})).await.unwrap_err();

@@ -9,13 +9,15 @@ use std::{
 
 use serde_json::{Value, json};
 use tokio::{sync::mpsc, time::Instant};
-use turnbuckle_client::{CallError, Client, Oddity, Patience, TransportError};
-use turnbuckle_ledger::req;
+use turnbuckle_client::{Anomaly, CallError, Client, Timeouts, TransportError};
+use turnbuckle_spec_coverage::req;
 
-use crate::fake_http::{FakeHttp, Reply, Seen};
-use crate::http_peer::{
-    LATEST_LEGACY, LEGACY, answer_to, at, by_method, connect, on_call, posted, server, settle,
-    speaking,
+use crate::{
+    fake_http::{FakeHttp, Reply, Seen},
+    http_peer::{
+        LATEST_LEGACY, LEGACY, answer_to, at, by_method, connect, on_call, posted, server, settle,
+        speaking,
+    },
 };
 
 fn log(text: &str) -> Value {
@@ -164,14 +166,14 @@ async fn an_answer_on_the_servers_own_stream_is_nobodys() {
     let (told, mut heard) = mpsc::unbounded_channel();
 
     let _client = speaking(LATEST_LEGACY)
-        .on_oddity(move |oddity| told.send(oddity).unwrap())
+        .on_anomaly(move |oddity| told.send(oddity).unwrap())
         .connect(at(&fake))
         .await
         .unwrap();
 
     assert_eq!(
         heard.recv().await.unwrap(),
-        Oddity::AnswerForNobody(1.into())
+        Anomaly::UnexpectedResponse(1.into())
     );
 }
 
@@ -299,12 +301,12 @@ async fn a_pause_of_nothing_and_one_of_ages_are_kept_within_reason() {
             },
         );
         let client = connect(&fake, LATEST_LEGACY).await;
-        let patience = Patience {
-            silence: Duration::from_secs(600),
+        let patience = Timeouts {
+            idle: Duration::from_secs(600),
             total: Duration::from_secs(600),
         };
 
-        let call = client.call_tool("a", json!({})).patience(patience);
+        let call = client.call_tool("a", json!({})).timeouts(patience);
         call.await.unwrap();
 
         let waited = resumptions(&fake)[0].at - posted(&fake, "tools/call")[0].at;

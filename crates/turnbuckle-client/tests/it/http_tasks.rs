@@ -3,11 +3,13 @@
 use std::future::IntoFuture;
 
 use serde_json::{Value, json};
-use turnbuckle_client::{Client, Started, Task};
-use turnbuckle_ledger::req;
+use turnbuckle_client::{CallOutcome, Client, Task};
+use turnbuckle_spec_coverage::req;
 
-use crate::fake_http::{FakeHttp, Reply, Seen};
-use crate::http_peer::{LATEST_LEGACY, MODERN, at, posted, server, speaking};
+use crate::{
+    fake_http::{FakeHttp, Reply, Seen},
+    http_peer::{LATEST_LEGACY, MODERN, at, posted, server, speaking},
+};
 
 const ID: &str = "786512e2 \u{e9}";
 
@@ -58,7 +60,7 @@ fn modern_with(get: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> FakeHttp
 
 async fn begin(client: &Client) -> Task {
     match client.call_tool_as_task("work", json!({})).await.unwrap() {
-        Started::Task(task) => task,
+        CallOutcome::Task(task) => task,
         other => panic!("{other:?}"),
     }
 }
@@ -73,7 +75,7 @@ async fn requests_about_a_task_name_it_in_a_header() {
     task.poll().await.unwrap();
     let answers = json!({ "q": { "roots": [] } });
     let answers = serde_json::from_value(answers).unwrap();
-    task.answer(answers).await.unwrap();
+    task.send_input(answers).await.unwrap();
     task.cancel().await.unwrap();
 
     for method in ["tasks/get", "tasks/update", "tasks/cancel"] {

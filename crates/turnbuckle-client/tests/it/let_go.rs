@@ -15,23 +15,26 @@ use tokio::{
     time::{sleep, timeout},
 };
 use turnbuckle_client::{
-    CallError, Client, ClientBuilder, EraChoice, FormRequest, TransportError, lines::Lines,
+    CallError, Client, ClientBuilder, FormRequest, LifecycleMode, TransportError,
+    ndjson::NdjsonClient,
 };
 use turnbuckle_protocol::types::ElicitResult;
 
-use crate::fake_http::{FakeHttp, Reply};
-use crate::fake_lines::FakeServer;
-use crate::http_peer::{LATEST_LEGACY, at, connect, server};
+use crate::{
+    fake_http::{FakeHttp, Reply},
+    fake_lines::FakeServer,
+    http_peer::{LATEST_LEGACY, at, connect, server},
+};
 
 fn legacy() -> ClientBuilder {
-    Client::builder("test", "1.0").era(EraChoice::Legacy)
+    Client::builder("test", "1.0").lifecycle_mode(LifecycleMode::Legacy)
 }
 
 /// Connects to a server that reads nothing after the handshake; returns its end of a narrow connection.
 async fn deaf(builder: ClientBuilder) -> (Client, BufReader<DuplexStream>) {
     let (near, far) = duplex(1024);
     let (reader, writer) = split(near);
-    let connecting = tokio::spawn(builder.connect(Lines::new(reader, writer)));
+    let connecting = tokio::spawn(builder.connect(NdjsonClient::new(reader, writer)));
     let mut far = BufReader::new(far);
     let mut line = String::new();
     far.read_line(&mut line).await.unwrap();
@@ -65,7 +68,7 @@ async fn gone(far: &mut BufReader<DuplexStream>) -> bool {
 async fn a_form_that_nobody_fills_in_holds_nothing() {
     let server = FakeServer::legacy("2025-11-25");
     let (open, mut opened) = tokio::sync::mpsc::unbounded_channel();
-    let builder = legacy().on_form(move |_: FormRequest| {
+    let builder = legacy().on_form_elicitation(move |_: FormRequest| {
         let _ = open.send(());
         pending::<ElicitResult>()
     });
@@ -111,7 +114,7 @@ async fn closing_ends_calls_that_found_no_room_to_be_sent() {
         let CallError::Disconnected { source, .. } = problem else {
             panic!("{problem:?}");
         };
-        assert!(matches!(source, TransportError::ClosedByUs), "{source:?}");
+        assert!(matches!(source, TransportError::ClientClosed), "{source:?}");
     }
 }
 
@@ -175,7 +178,7 @@ async fn a_cancellation_that_nobody_takes_is_given_up_on_http_sse() {
             _ => Reply::status(202),
         }
     });
-    let client = legacy().connect(at(&fake).only_http_sse()).await.unwrap();
+    let client = legacy().connect(at(&fake).http_sse_only()).await.unwrap();
 
     let call = client.call_tool("a", json!({})).into_future();
     timeout(Duration::from_secs(1), call).await.unwrap_err();

@@ -9,7 +9,7 @@ use crate::fake_lines::{EVERY, FakeServer};
 fn fragile() -> ClientBuilder {
     Client::builder("test", "1")
         .on_log(|_| panic!("a log message"))
-        .on_oddity(|_| panic!("something odd"))
+        .on_anomaly(|_| panic!("something odd"))
         .on_traffic(|_| panic!("a message"))
 }
 

@@ -1,7 +1,7 @@
 //! Listening for changes, in both eras as one stream.
 
 use serde_json::json;
-use turnbuckle_client::{CallError, Change, Heard, Listening};
+use turnbuckle_client::{CallError, Change, Subscription, SubscriptionEvent};
 use turnbuckle_protocol::types::SubscriptionFilter;
 use turnbuckle_server::{Context, Resource, Server, Tool, ToolError};
 
@@ -28,7 +28,7 @@ fn everything() -> SubscriptionFilter {
         .resource_subscriptions(vec!["note:a".to_owned()])
 }
 
-async fn next(listening: &mut Listening) -> Heard {
+async fn next(listening: &mut Subscription) -> SubscriptionEvent {
     let heard = listening.next().await.expect("there is more to hear");
     heard.expect("nothing went wrong")
 }
@@ -38,7 +38,7 @@ async fn changes_are_heard_in_both_eras() {
     let server = server();
     for client in both_eras(|| server.clone()).await {
         let mut listening = client.listen(everything()).await.unwrap();
-        let Heard::Listening(filter) = next(&mut listening).await else {
+        let SubscriptionEvent::Acknowledged(filter) = next(&mut listening).await else {
             panic!("at first it is said what can be heard");
         };
         assert_eq!(filter, everything());
@@ -46,19 +46,19 @@ async fn changes_are_heard_in_both_eras() {
         server.add_tool(tool("second"));
         assert!(matches!(
             next(&mut listening).await,
-            Heard::Change(Change::Tools)
+            SubscriptionEvent::Change(Change::Tools)
         ));
         // Nobody asked about the other one.
         server.resource_updated("note:b");
         server.resource_updated("note:a");
-        let Heard::Change(Change::Resource { uri }) = next(&mut listening).await else {
+        let SubscriptionEvent::Change(Change::Resource { uri }) = next(&mut listening).await else {
             panic!("the resource changed");
         };
         assert_eq!(uri, "note:a");
         server.remove_tool("second");
         assert!(matches!(
             next(&mut listening).await,
-            Heard::Change(Change::Tools)
+            SubscriptionEvent::Change(Change::Tools)
         ));
     }
 }
@@ -78,11 +78,11 @@ async fn who_stops_listening_is_told_nothing_more() {
 
         assert!(matches!(
             next(&mut listening).await,
-            Heard::Change(Change::Resource { .. })
+            SubscriptionEvent::Change(Change::Resource { .. })
         ));
         assert!(matches!(
             next(&mut listening).await,
-            Heard::Change(Change::Tools)
+            SubscriptionEvent::Change(Change::Tools)
         ));
         server.remove_tool("third");
     }
@@ -100,7 +100,8 @@ async fn the_end_of_the_client_ends_the_stream() {
         assert!(
             matches!(
                 last,
-                None | Some(Ok(Heard::Ended)) | Some(Err(CallError::Disconnected { .. }))
+                None | Some(Ok(SubscriptionEvent::Ended))
+                    | Some(Err(CallError::Disconnected { .. }))
             ),
             "{last:?}"
         );

@@ -3,18 +3,17 @@
 use std::{future::IntoFuture, time::Duration};
 
 use serde_json::json;
-use turnbuckle_client::{Client, EraChoice, Heard, Listening};
+use turnbuckle_client::{Client, LifecycleMode, Subscription, SubscriptionEvent};
 use turnbuckle_protocol::types::SubscriptionFilter;
 
-use crate::fake_lines::FakeServer;
-use crate::scripted::Script;
+use crate::{fake_lines::FakeServer, scripted::Script};
 
-async fn until_end(mut listening: Listening) -> usize {
+async fn until_end(mut listening: Subscription) -> usize {
     let mut heard = 0;
     let all = async {
         loop {
             match listening.next().await {
-                Some(Ok(Heard::Ended)) => return,
+                Some(Ok(SubscriptionEvent::Ended)) => return,
                 Some(Ok(_)) => heard += 1,
                 other => panic!("{other:?}"),
             }
@@ -28,7 +27,7 @@ async fn until_end(mut listening: Listening) -> usize {
 #[tokio::test(start_paused = true)]
 async fn closing_the_client_ends_it() {
     let server = FakeServer::legacy("2025-11-25");
-    let client = Client::builder("test", "1.0").era(EraChoice::Legacy);
+    let client = Client::builder("test", "1.0").lifecycle_mode(LifecycleMode::Legacy);
     let client = server.connect_as(client).await;
     let filter = SubscriptionFilter::new().tools_list_changed(true);
     let listening = client.listen(filter).await.unwrap();
@@ -66,7 +65,7 @@ async fn a_resource_that_is_named_twice_is_subscribed_to_once() {
     let server = FakeServer::legacy("2025-11-25");
     server.answer("resources/subscribe", json!({}));
     server.answer("resources/unsubscribe", json!({}));
-    let client = Client::builder("test", "1.0").era(EraChoice::Legacy);
+    let client = Client::builder("test", "1.0").lifecycle_mode(LifecycleMode::Legacy);
     let client = server.connect_as(client).await;
     let twice = vec!["note:a".to_owned(), "note:a".to_owned()];
 

@@ -1,7 +1,7 @@
 //! Lists that do not end, or hold more than anyone wants.
 
 use serde_json::{Value, json};
-use turnbuckle_client::{CallError, Client, Limits};
+use turnbuckle_client::{CallError, Client, ClientLimits};
 
 use crate::fake_lines::FakeServer;
 
@@ -34,8 +34,8 @@ async fn a_million_tools_are_too_many() {
 
 #[tokio::test(start_paused = true)]
 async fn pages_without_end_end() {
-    let mut limits = Limits::default();
-    limits.pages = 100;
+    let mut limits = ClientLimits::default();
+    limits.max_list_pages = 100;
     let server = endless(0);
     let client = Client::builder("test", "1").limits(limits);
     let client = server.connect_as(client).await;

@@ -1,7 +1,7 @@
 //! An array is refused wherever a server has to send an object.
 
 use serde_json::{Value, json};
-use turnbuckle_client::{CallError, Client, ClientBuilder, Consent, FormRequest, Roots};
+use turnbuckle_client::{CallError, Client, ClientBuilder, ElicitationAction, FormRequest, Roots};
 use turnbuckle_protocol::types::{
     CompleteParams, CompletionReference, CreateMessageResult, LogLevel,
 };
@@ -146,7 +146,7 @@ async fn an_array_in_place_of_any_object_of_a_result_is_an_invalid_answer() {
                 let error = call(&client, method).await.unwrap_err();
 
                 let context = format!("{revision} {method} {path}: {error:?}");
-                let CallError::InvalidAnswer { reason, .. } = error else {
+                let CallError::InvalidResponse { reason, .. } = error else {
                     panic!("{context}");
                 };
                 assert!(reason.contains("expected object"), "{context}");
@@ -196,9 +196,11 @@ async fn a_server_that_introduces_itself_by_arrays_is_not_connected_to() {
 
 fn asked() -> ClientBuilder {
     Client::builder("test", "1")
-        .on_form(|form: FormRequest| async move { form.accept(json!({ "city": "Oslo" })) })
-        .on_visit(|_| async { Consent::Decline })
-        .on_sample(|_| async { Ok(CreateMessageResult::new("m", "yes")) })
+        .on_form_elicitation(
+            |form: FormRequest| async move { form.accept(json!({ "city": "Oslo" })) },
+        )
+        .on_url_elicitation(|_| async { ElicitationAction::Decline })
+        .on_sampling(|_| async { Ok(CreateMessageResult::new("m", "yes")) })
         .roots(Roots::new(["file:///home"]).unwrap())
 }
 
@@ -282,7 +284,7 @@ async fn messages_say_where_and_what_was_expected_and_found() {
 
         let error = client.call_tool("plan", json!({})).await.unwrap_err();
 
-        let CallError::InvalidAnswer { reason, .. } = error else {
+        let CallError::InvalidResponse { reason, .. } = error else {
             panic!("{error:?}");
         };
         assert_eq!(reason, expected);

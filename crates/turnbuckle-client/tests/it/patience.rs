@@ -1,11 +1,10 @@
 //! How long a call is waited for when it is not the server that takes its time.
 
-use std::future::IntoFuture;
-use std::time::Duration;
+use std::{future::IntoFuture, time::Duration};
 
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
-use turnbuckle_client::{CallError, Client, ClientBuilder, FormRequest, Patience};
+use turnbuckle_client::{CallError, Client, ClientBuilder, FormRequest, Timeouts};
 
 use crate::fake_lines::{FakeServer, LEGACY};
 
@@ -13,7 +12,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 
 /// A client whose user takes five minutes for everything.
 fn thoughtful() -> ClientBuilder {
-    Client::builder("test", "1").on_form(|form: FormRequest| async move {
+    Client::builder("test", "1").on_form_elicitation(|form: FormRequest| async move {
         sleep(5 * MINUTE).await;
         form.accept(json!({}))
     })
@@ -86,7 +85,7 @@ async fn a_question_that_is_taken_back_is_no_silence_either() {
 async fn a_question_without_end_ends_with_the_total() {
     let server = FakeServer::legacy("2025-11-25");
     server.hold("tools/call");
-    let never = Client::builder("test", "1").on_form(|form: FormRequest| async move {
+    let never = Client::builder("test", "1").on_form_elicitation(|form: FormRequest| async move {
         std::future::pending::<()>().await;
         form.accept(json!({}))
     });
@@ -107,12 +106,12 @@ async fn all_rounds_of_a_call_together_have_one_total() {
     let server = FakeServer::modern();
     server.hold("tools/call");
     let client = server.connect().await;
-    let patience = Patience {
-        silence: 4 * MINUTE,
+    let patience = Timeouts {
+        idle: 4 * MINUTE,
         total: 10 * MINUTE,
     };
     let begun = Instant::now();
-    let call = client.call_tool("slow", json!({})).patience(patience);
+    let call = client.call_tool("slow", json!({})).timeouts(patience);
     let call = tokio::spawn(call.into_future());
 
     for _ in 0..3 {

@@ -1,10 +1,12 @@
 //! Progress, and the patience that depends on it.
 
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use serde_json::json;
-use turnbuckle_client::{CallError, Patience};
+use turnbuckle_client::{CallError, Timeouts};
 use turnbuckle_server::{Context, Server, Tool, ToolError};
 
 use crate::own_server::both_eras;
@@ -25,9 +27,9 @@ fn server() -> Server {
     Server::new("worker", "1.0").tool(tool)
 }
 
-fn patience(silence: u64, total: u64) -> Patience {
-    Patience {
-        silence: Duration::from_secs(silence),
+fn patience(silence: u64, total: u64) -> Timeouts {
+    Timeouts {
+        idle: Duration::from_secs(silence),
         total: Duration::from_secs(total),
     }
 }
@@ -72,7 +74,7 @@ async fn silence_ends_a_call() {
     for client in both_eras(server).await {
         let call = client
             .call_tool("work", json!({}))
-            .patience(patience(3, 60));
+            .timeouts(patience(3, 60));
 
         let error = call.await.unwrap_err();
 
@@ -89,7 +91,7 @@ async fn progress_starts_silence_anew() {
     for client in both_eras(server).await {
         let call = client
             .call_tool("work", json!({ "tells": true }))
-            .patience(patience(3, 60));
+            .timeouts(patience(3, 60));
 
         call.await.expect("it never was silent for long");
     }
@@ -100,7 +102,7 @@ async fn no_progress_helps_beyond_the_total() {
     for client in both_eras(server).await {
         let call = client
             .call_tool("work", json!({ "tells": true }))
-            .patience(patience(3, 5));
+            .timeouts(patience(3, 5));
 
         let error = call.await.unwrap_err();
 

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use turnbuckle_client::{Client, Roots};
-use turnbuckle_ledger::req;
+use turnbuckle_spec_coverage::req;
 
 use crate::fake_lines::{FakeServer, LEGACY};
 

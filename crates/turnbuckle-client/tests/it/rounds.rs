@@ -8,7 +8,7 @@ use std::sync::{
 use serde_json::{Value, json};
 use tokio::sync::Barrier;
 use turnbuckle_client::{CallError, Client, ClientBuilder, FormRequest, Roots};
-use turnbuckle_ledger::req;
+use turnbuckle_spec_coverage::req;
 
 use crate::fake_lines::{FakeServer, Reply};
 
@@ -44,7 +44,9 @@ fn obliging() -> ClientBuilder {
     let roots = Roots::new(["file:///a"]).unwrap();
     Client::builder("test", "1")
         .roots(roots)
-        .on_form(|form: FormRequest| async move { form.accept(json!({ "it": form.message() })) })
+        .on_form_elicitation(|form: FormRequest| async move {
+            form.accept(json!({ "it": form.message() }))
+        })
 }
 
 #[tokio::test(start_paused = true)]
@@ -197,7 +199,7 @@ async fn all_questions_of_a_round_are_asked_at_the_same_time() {
     let questions = json!({ "a": form("1"), "b": form("2"), "c": form("3") });
     server.answer_in_turn("tools/call", [asks(questions, Value::Null), done()]);
     let together = Arc::new(Barrier::new(3));
-    let builder = Client::builder("test", "1").on_form(move |form: FormRequest| {
+    let builder = Client::builder("test", "1").on_form_elicitation(move |form: FormRequest| {
         let together = together.clone();
         async move {
             together.wait().await;
@@ -217,7 +219,7 @@ async fn a_server_that_never_stops_asking_is_left() {
     });
     let asked = Arc::new(AtomicUsize::new(0));
     let count = asked.clone();
-    let builder = Client::builder("test", "1").on_form(move |form: FormRequest| {
+    let builder = Client::builder("test", "1").on_form_elicitation(move |form: FormRequest| {
         count.fetch_add(1, Ordering::Relaxed);
         async move { form.decline() }
     });
@@ -226,7 +228,7 @@ async fn a_server_that_never_stops_asking_is_left() {
     let error = client.call_tool("ask", json!({})).await.unwrap_err();
 
     assert!(
-        matches!(error, CallError::TooManyRounds { rounds: 10, .. }),
+        matches!(error, CallError::TooManyRoundTrips { limit: 10, .. }),
         "{error}"
     );
     assert_eq!(
@@ -235,11 +237,11 @@ async fn a_server_that_never_stops_asking_is_left() {
     );
     let error = client
         .call_tool("ask", json!({}))
-        .max_rounds(1)
+        .max_round_trips(1)
         .await
         .unwrap_err();
     assert!(
-        matches!(error, CallError::TooManyRounds { rounds: 1, .. }),
+        matches!(error, CallError::TooManyRoundTrips { limit: 1, .. }),
         "{error}"
     );
     assert_eq!(
@@ -252,15 +254,15 @@ async fn a_server_that_never_stops_asking_is_left() {
 async fn rounds_can_be_switched_off() {
     let server = FakeServer::modern();
     server.answer("tools/call", asks(json!({ "q": form("1") }), json!("s")));
-    let client = server.connect_as(obliging().max_rounds(0)).await;
+    let client = server.connect_as(obliging().max_round_trips(0)).await;
 
     let error = client.call_tool("ask", json!({})).await.unwrap_err();
 
-    let CallError::InputRequired { questions, .. } = error else {
+    let CallError::InputRequired { result, .. } = error else {
         panic!("{error}");
     };
-    assert_eq!(questions.request_state.as_deref(), Some("s"));
-    assert_eq!(questions.input_requests["q"].method(), "elicitation/create");
+    assert_eq!(result.request_state.as_deref(), Some("s"));
+    assert_eq!(result.input_requests["q"].method(), "elicitation/create");
     assert_eq!(server.count("tools/call"), 1);
 }
 
@@ -289,11 +291,16 @@ async fn what_cannot_be_answered_ends_the_call() {
 
         let error = client.call_tool("ask", json!({})).await.unwrap_err();
 
-        let CallError::Unanswered { asked, source, .. } = &error else {
+        let CallError::InputFailed {
+            input_method,
+            source,
+            ..
+        } = &error
+        else {
             panic!("{error}");
         };
         assert_eq!(
-            (&**asked, source.code),
+            (&**input_method, source.code),
             (question["method"].as_str().unwrap(), code)
         );
         assert_eq!(server.count("tools/call"), 1);
@@ -316,7 +323,10 @@ async fn questions_that_are_none_are_an_invalid_answer() {
 
         let error = client.call_tool("ask", json!({})).await.unwrap_err();
 
-        assert!(matches!(error, CallError::InvalidAnswer { .. }), "{error}");
+        assert!(
+            matches!(error, CallError::InvalidResponse { .. }),
+            "{error}"
+        );
         assert_eq!(server.count("tools/call"), 1);
     }
 }
@@ -329,7 +339,10 @@ async fn other_methods_may_not_ask() {
 
     let error = client.list_tools(None).await.unwrap_err();
 
-    assert!(matches!(error, CallError::InvalidAnswer { .. }), "{error}");
+    assert!(
+        matches!(error, CallError::InvalidResponse { .. }),
+        "{error}"
+    );
     assert_eq!(server.count("tools/list"), 1);
 }
 

@@ -1,16 +1,18 @@
 //! What servers ask the model behind a client.
 
 use serde_json::{Value, json};
-use turnbuckle_client::{CallError, Client, ClientBuilder, EraChoice, SampleRequest};
-use turnbuckle_ledger::req;
+use turnbuckle_client::{CallError, Client, ClientBuilder, LifecycleMode, SamplingRequest};
 use turnbuckle_protocol::types::{ContentBlock, CreateMessageResult, StopReason};
-use turnbuckle_server::{Context, Sampling, Server, Tool, ToolError};
+use turnbuckle_server::{Context, SamplingBuilder, Server, Tool, ToolError};
+use turnbuckle_spec_coverage::req;
 
-use crate::fake_lines::{FakeServer, LEGACY};
-use crate::own_server::connect;
+use crate::{
+    fake_lines::{FakeServer, LEGACY},
+    own_server::connect,
+};
 
 fn parrot() -> ClientBuilder {
-    Client::builder("test", "1").on_sample(|request: SampleRequest| async move {
+    Client::builder("test", "1").on_sampling(|request: SamplingRequest| async move {
         let said = request.messages[0].content[0].as_text().unwrap_or_default();
         let result = CreateMessageResult::new("parrot", ContentBlock::text(said));
         Ok(result.stop_reason(StopReason::Other("squawked".to_owned())))
@@ -27,13 +29,15 @@ fn question() -> Value {
 #[tokio::test]
 async fn a_model_answers_in_both_eras() {
     async fn ask(_: Value, cx: Context) -> Result<String, ToolError> {
-        let answer = cx.sample("greeting", Sampling::text("hello")).await?;
+        let answer = cx
+            .sample("greeting", SamplingBuilder::text("hello"))
+            .await?;
         Ok(answer.text())
     }
-    for era in [EraChoice::Modern, EraChoice::Legacy] {
+    for era in [LifecycleMode::Modern, LifecycleMode::Legacy] {
         let server =
             Server::new("asker", "1.0").tool(Tool::raw("ask", json!({ "type": "object" }), ask));
-        let client = connect(parrot().era(era), server).await;
+        let client = connect(parrot().lifecycle_mode(era), server).await;
 
         let output = client.call_tool("ask", json!({})).await.unwrap();
 
@@ -91,8 +95,8 @@ async fn an_older_server_gets_the_answer_of_the_model() {
 async fn a_refusal_is_an_error_where_the_server_waits() {
     req!("sampling.error.rejected");
     let server = FakeServer::legacy("2025-11-25");
-    let refuses =
-        Client::builder("test", "1").on_sample(|request| async move { Err(request.refuse()) });
+    let refuses = Client::builder("test", "1")
+        .on_sampling(|request| async move { Err(request.user_rejected()) });
     let _client = server.connect_as(refuses).await;
 
     let answer = server.ask("sampling/createMessage", question()).await;
@@ -109,14 +113,14 @@ async fn a_refusal_ends_the_call_where_no_server_waits() {
         "tools/call",
         json!({ "resultType": "input_required", "inputRequests": { "q": asks } }),
     );
-    let refuses =
-        Client::builder("test", "1").on_sample(|request| async move { Err(request.refuse()) });
+    let refuses = Client::builder("test", "1")
+        .on_sampling(|request| async move { Err(request.user_rejected()) });
     let client = server.connect_as(refuses).await;
 
     let error = client.call_tool("any", json!({})).await.unwrap_err();
 
     assert!(
-        matches!(&error, CallError::Unanswered { source, .. } if source.code == -1),
+        matches!(&error, CallError::InputFailed { source, .. } if source.code == -1),
         "{error}"
     );
     assert_eq!(server.count("tools/call"), 1);

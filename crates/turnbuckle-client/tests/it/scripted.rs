@@ -7,8 +7,8 @@ use tokio::{
     },
     task::JoinHandle,
 };
-use turnbuckle_client::{Client, ClientBuilder, ConnectError, lines::Lines};
-use turnbuckle_ledger::saw_message;
+use turnbuckle_client::{Client, ClientBuilder, ConnectError, ndjson::NdjsonClient};
+use turnbuckle_spec_coverage::saw_message;
 
 /// The server's end of a connection.
 pub(crate) struct Script {
@@ -25,7 +25,7 @@ impl Script {
         let (near, far) = duplex(1024 * 1024);
         let (input, output) = split(far);
         let (reader, writer) = split(near);
-        let lines = Lines::new(reader, writer);
+        let lines = NdjsonClient::new(reader, writer);
         let connecting = tokio::spawn(builder.connect(lines));
         let input = BufReader::new(input);
         (Self { input, output }, connecting)

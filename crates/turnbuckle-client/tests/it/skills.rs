@@ -5,8 +5,10 @@ use turnbuckle_client::{CallError, Client, SkillError, SkillMismatch};
 use turnbuckle_protocol::skills::digest;
 use turnbuckle_server::{Server, Skill, Skills};
 
-use crate::fake_lines::{FakeServer, discovered, initialized};
-use crate::own_server::both_eras;
+use crate::{
+    fake_lines::{FakeServer, discovered, initialized},
+    own_server::both_eras,
+};
 
 const MANIFEST: &str = "skill://tea/SKILL.md";
 const POTS: &str = "skill://tea/references/pots.md";
@@ -18,7 +20,7 @@ fn library() -> Server {
         .file("references/pots.md", "A pot holds four cups.")
         .unwrap();
     let tea = tea.file("logo.bin", &b"\xff\x00\xfe"[..]).unwrap();
-    Server::new("library", "1.0").skills(Skills::of([tea]))
+    Server::new("library", "1.0").skills(Skills::new([tea]))
 }
 
 #[tokio::test]
@@ -49,13 +51,14 @@ async fn skills_are_listed_and_read_in_both_eras() {
 
 /// A server of either era that lists one skill and answers reads with what it is told.
 fn server(legacy: bool, entry: &Value, manifest: &str) -> FakeServer {
-    let (server, method, mut said) = match legacy {
-        true => (
+    let (server, method, mut said) = if legacy {
+        (
             FakeServer::legacy("2025-11-25"),
             "initialize",
             initialized("2025-11-25"),
-        ),
-        false => (FakeServer::modern(), "server/discover", discovered()),
+        )
+    } else {
+        (FakeServer::modern(), "server/discover", discovered())
     };
     said["capabilities"]["extensions"] = json!({ "io.modelcontextprotocol/skills": {} });
     server.answer(method, said);
@@ -180,7 +183,10 @@ async fn a_server_without_skills_is_not_asked_for_them() {
         ];
 
         for error in errors {
-            assert!(matches!(error, CallError::NotOffered { .. }), "{error}");
+            assert!(
+                matches!(error, CallError::CapabilityNotAdvertised { .. }),
+                "{error}"
+            );
         }
         assert_eq!(server.count("skills/list"), 0);
     }

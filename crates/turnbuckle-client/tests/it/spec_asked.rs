@@ -1,7 +1,7 @@
 //! What a client answers to requests of older servers, and what it never answers.
 
 use serde_json::{Value, json};
-use turnbuckle_ledger::req;
+use turnbuckle_spec_coverage::req;
 
 use crate::fake_lines::{EVERY, FakeServer, LEGACY};
 

@@ -3,8 +3,8 @@
 use std::future::IntoFuture;
 
 use serde_json::{Value, json};
-use turnbuckle_client::{CallError, Client, Oddity};
-use turnbuckle_ledger::req;
+use turnbuckle_client::{Anomaly, CallError, Client};
+use turnbuckle_spec_coverage::req;
 
 use crate::fake_lines::{EVERY, FakeServer};
 
@@ -61,7 +61,8 @@ async fn what_comes_late_for_a_call_that_was_given_up_is_passed_over() {
         let server = FakeServer::speaking(revision);
         server.hold("tools/call");
         let (told, mut odd) = tokio::sync::mpsc::unbounded_channel();
-        let builder = Client::builder("hasty", "1.0").on_oddity(move |odd| told.send(odd).unwrap());
+        let builder =
+            Client::builder("hasty", "1.0").on_anomaly(move |odd| told.send(odd).unwrap());
         let client = server.connect_as(builder).await;
         let call = tokio::spawn(client.call_tool("slow", ()).into_future());
         let asked = server.next("tools/call").await;
@@ -75,7 +76,7 @@ async fn what_comes_late_for_a_call_that_was_given_up_is_passed_over() {
         assert_eq!(odd.try_recv().ok(), None, "{revision}");
         server.reply(&asked, json!({ "content": [] })).await;
         let twice = odd.recv().await.unwrap();
-        assert!(matches!(twice, Oddity::AnswerForNobody(_)), "{twice:?}");
+        assert!(matches!(twice, Anomaly::UnexpectedResponse(_)), "{twice:?}");
     }
 }
 

@@ -1,8 +1,8 @@
 //! Completion of arguments.
 
 use serde_json::json;
-use turnbuckle_ledger::req;
 use turnbuckle_protocol::types::{CompleteParams, CompletionContext, CompletionReference};
+use turnbuckle_spec_coverage::req;
 
 use crate::fake_lines::{EVERY, FakeServer};
 

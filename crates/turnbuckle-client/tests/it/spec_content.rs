@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 use turnbuckle_client::Client;
-use turnbuckle_ledger::req;
 use turnbuckle_protocol::types::{
     Annotations, ContentBlock, CreateMessageResult, JsonObject, Role, TextContent, ToolUseContent,
 };
+use turnbuckle_spec_coverage::req;
 
 use crate::fake_lines::{EVERY, FakeServer, MODERN};
 
@@ -31,7 +31,7 @@ async fn sampled(revision: &str, block: ContentBlock) -> Value {
     let server = FakeServer::speaking(revision);
     let client = Client::builder("model", "1")
         .sampling_tools()
-        .on_sample(move |_| {
+        .on_sampling(move |_| {
             let result = CreateMessageResult::new("m", block.clone());
             async move { Ok(result) }
         });

@@ -4,8 +4,8 @@ use std::{collections::HashSet, future::IntoFuture};
 
 use serde_json::{Value, json};
 use turnbuckle_client::{Client, Roots};
-use turnbuckle_ledger::req;
 use turnbuckle_protocol::types::{CompleteParams, CompletionReference, LogLevel};
+use turnbuckle_spec_coverage::req;
 
 use crate::fake_lines::{EVERY, FakeServer, LEGACY, MODERN};
 

@@ -1,14 +1,14 @@
 //! The handshake of older revisions, and what both sides may do after it.
 
 use serde_json::json;
-use turnbuckle_client::{CallError, Client, ConnectError, Era, EraChoice};
-use turnbuckle_ledger::req;
+use turnbuckle_client::{CallError, Client, ConnectError, Era, LifecycleMode};
 use turnbuckle_protocol::types::LogLevel;
+use turnbuckle_spec_coverage::req;
 
 use crate::fake_lines::{FakeServer, LEGACY, Reply, initialized};
 
 fn old_fashioned() -> turnbuckle_client::ClientBuilder {
-    Client::builder("handshake", "1.2").era(EraChoice::Legacy)
+    Client::builder("handshake", "1.2").lifecycle_mode(LifecycleMode::Legacy)
 }
 
 #[tokio::test(start_paused = true)]
@@ -119,9 +119,12 @@ async fn what_a_server_does_not_declare_is_not_asked_for() {
             let mut result = crate::fake_lines::discovered();
             result["capabilities"] = json!({});
             let legacy = revision != "2026-07-28";
-            move |_| match legacy {
-                true => Reply::error(-32601, "what?"),
-                false => result.clone().into(),
+            move |_| {
+                if legacy {
+                    Reply::error(-32601, "what?")
+                } else {
+                    result.clone().into()
+                }
             }
         });
         let client = server.connect().await;
@@ -146,7 +149,7 @@ async fn what_a_server_does_not_declare_is_not_asked_for() {
             .chain(only_legacy.into_iter().filter(|_| revision != "2026-07-28"))
         {
             assert!(
-                matches!(error, Some(CallError::NotOffered { .. })),
+                matches!(error, Some(CallError::CapabilityNotAdvertised { .. })),
                 "{revision}: {error:?}"
             );
         }

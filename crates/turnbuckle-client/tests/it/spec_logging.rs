@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::json;
 use turnbuckle_client::Client;
-use turnbuckle_ledger::req;
 use turnbuckle_protocol::types::LogLevel;
+use turnbuckle_spec_coverage::req;
 
 use crate::fake_lines::{FakeServer, LEGACY};
 

@@ -1,9 +1,11 @@
 //! What a caller adds to `_meta`.
 
 use serde_json::{Map, Value, json};
-use turnbuckle_ledger::req;
-use turnbuckle_protocol::meta::Meta;
-use turnbuckle_protocol::types::{ClientCapabilities, Implementation};
+use turnbuckle_protocol::{
+    meta::Meta,
+    types::{ClientCapabilities, Implementation},
+};
+use turnbuckle_spec_coverage::req;
 
 use crate::fake_lines::{EVERY, FakeServer, MODERN};
 

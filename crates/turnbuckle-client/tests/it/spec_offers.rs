@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use turnbuckle_client::{CallError, Client, ClientBuilder, Roots};
-use turnbuckle_ledger::req;
 use turnbuckle_protocol::types::CreateMessageResult;
+use turnbuckle_spec_coverage::req;
 
 use crate::fake_lines::{FakeServer, LEGACY};
 
@@ -70,17 +70,18 @@ async fn what_older_revisions_do_not_have_is_not_done_under_them() {
         ("2025-11-25", true),
     ] {
         let server = FakeServer::legacy(revision);
-        let client = client().on_form(|form| async move { form.decline() });
+        let client = client().on_form_elicitation(|form| async move { form.decline() });
         let _client = server.connect_as(client).await;
 
         let answer = server.ask("elicitation/create", form()).await;
 
-        match has_forms {
-            true => assert_eq!(
+        if has_forms {
+            assert_eq!(
                 answer["result"]["action"], "decline",
                 "{revision}: {answer}"
-            ),
-            false => assert_eq!(answer["error"]["code"], -32601, "{revision}: {answer}"),
+            );
+        } else {
+            assert_eq!(answer["error"]["code"], -32601, "{revision}: {answer}");
         }
     }
 }
@@ -98,11 +99,11 @@ async fn parameters_that_do_not_fit_are_refused() {
         };
         let counted = count.clone();
         let client = client()
-            .on_form(move |form| {
+            .on_form_elicitation(move |form| {
                 count();
                 async move { form.decline() }
             })
-            .on_sample(move |_| {
+            .on_sampling(move |_| {
                 counted();
                 async { Ok(CreateMessageResult::new("m", "!")) }
             });
@@ -145,8 +146,8 @@ async fn a_callback_that_breaks_is_an_internal_error_and_no_more() {
     for revision in LEGACY {
         let server = FakeServer::legacy(revision);
         let client = client()
-            .on_sample(|_| async { panic!("the model is on fire") })
-            .on_form(
+            .on_sampling(|_| async { panic!("the model is on fire") })
+            .on_form_elicitation(
                 |_| -> std::future::Ready<turnbuckle_protocol::types::ElicitResult> {
                     panic!("so is the form")
                 },
@@ -176,8 +177,8 @@ async fn a_wish_for_a_task_is_passed_over() {
     );
     let server = FakeServer::legacy("2025-11-25");
     let client = client()
-        .on_form(|form| async move { form.decline() })
-        .on_sample(|_| async { Ok(CreateMessageResult::new("m", "!")) });
+        .on_form_elicitation(|form| async move { form.decline() })
+        .on_sampling(|_| async { Ok(CreateMessageResult::new("m", "!")) });
     let _client = server.connect_as(client).await;
     let declared = server.next("initialize").await["params"]["capabilities"].take();
     assert_eq!(declared.get("tasks"), None, "{declared}");
@@ -216,7 +217,7 @@ async fn a_result_that_is_a_task_where_none_can_be_is_refused() {
 
     for error in errors {
         assert!(
-            matches!(error, CallError::InvalidAnswer { .. }),
+            matches!(error, CallError::InvalidResponse { .. }),
             "{error:?}"
         );
     }

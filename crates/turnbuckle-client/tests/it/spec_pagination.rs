@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use turnbuckle_client::{CallError, Client};
-use turnbuckle_ledger::req;
+use turnbuckle_spec_coverage::req;
 
 use crate::fake_lines::{EVERY, FakeServer};
 

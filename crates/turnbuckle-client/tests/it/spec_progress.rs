@@ -8,8 +8,8 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use turnbuckle_client::{CallError, Client, Oddity, Patience};
-use turnbuckle_ledger::req;
+use turnbuckle_client::{Anomaly, CallError, Client, Timeouts};
+use turnbuckle_spec_coverage::req;
 
 use crate::fake_lines::{EVERY, FakeServer};
 
@@ -107,13 +107,13 @@ async fn progress_for_nobody_is_odd_and_keeps_nobody_waiting() {
         let server = FakeServer::speaking(revision);
         server.hold("tools/call");
         let odd = Arc::new(Mutex::new(Vec::new()));
-        let client = Client::builder("test", "1").on_oddity({
+        let client = Client::builder("test", "1").on_anomaly({
             let odd = odd.clone();
             move |oddity| odd.lock().unwrap().push(oddity)
         });
         let client = server.connect_as(client).await;
-        let call = client.call_tool("slow", json!({})).patience(Patience {
-            silence: Duration::from_secs(10),
+        let call = client.call_tool("slow", json!({})).timeouts(Timeouts {
+            idle: Duration::from_secs(10),
             total: Duration::from_secs(100),
         });
         let call = tokio::spawn(call.into_future());
@@ -136,7 +136,7 @@ async fn progress_for_nobody_is_odd_and_keeps_nobody_waiting() {
         let error = call.await.unwrap().unwrap_err();
         assert!(matches!(error, CallError::TimedOut { .. }), "{error:?}");
         let odd = odd.lock().unwrap();
-        let foreign = |oddity: &&Oddity| matches!(oddity, Oddity::ForeignProgress(_));
+        let foreign = |oddity: &&Anomaly| matches!(oddity, Anomaly::UnknownProgressToken(_));
         assert_eq!(odd.iter().filter(foreign).count(), 3, "{revision}: {odd:?}");
     }
 }
@@ -147,8 +147,8 @@ async fn progress_gives_more_time_up_to_the_last_moment() {
     server.hold("tools/call");
     let client = server.connect().await;
     let begun = tokio::time::Instant::now();
-    let call = client.call_tool("slow", json!({})).patience(Patience {
-        silence: Duration::from_secs(10),
+    let call = client.call_tool("slow", json!({})).timeouts(Timeouts {
+        idle: Duration::from_secs(10),
         total: Duration::from_secs(35),
     });
     let call = tokio::spawn(call.into_future());

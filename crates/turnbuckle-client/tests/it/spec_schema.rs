@@ -4,11 +4,13 @@ use std::{collections::HashMap, env, fs, path::Path};
 
 use serde_json::{Map, Value, json};
 use turnbuckle_client::{Client, Roots};
-use turnbuckle_ledger::req;
 use turnbuckle_protocol::types::CreateMessageResult;
+use turnbuckle_spec_coverage::req;
 
-use crate::fake_lines::{EVERY, FakeServer, MODERN};
-use crate::spec_envelopes::conversation;
+use crate::{
+    fake_lines::{EVERY, FakeServer, MODERN},
+    spec_envelopes::conversation,
+};
 
 #[tokio::test(start_paused = true)]
 async fn every_message_validates_against_the_official_schema_of_its_revision() {
@@ -43,8 +45,8 @@ async fn answers(revision: &str) -> Vec<(&'static str, Value)> {
     let server = FakeServer::legacy(revision);
     let client = Client::builder("schema", "1")
         .roots(Roots::new(["file:///home/ada"]).unwrap())
-        .on_form(|form| async move { form.accept_defaults() })
-        .on_sample(|_| async { Ok(CreateMessageResult::new("m", "said")) });
+        .on_form_elicitation(|form| async move { form.accept_defaults() })
+        .on_sampling(|_| async { Ok(CreateMessageResult::new("m", "said")) });
     let _client = server.connect_as(client).await;
     let message = json!({ "role": "user", "content": { "type": "text", "text": "?" } });
     let sample = json!({ "messages": [message], "maxTokens": 10 });

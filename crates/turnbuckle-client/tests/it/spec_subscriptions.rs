@@ -3,9 +3,9 @@
 use std::future::IntoFuture;
 
 use serde_json::{Value, json};
-use turnbuckle_client::Heard;
-use turnbuckle_ledger::req;
+use turnbuckle_client::SubscriptionEvent;
 use turnbuckle_protocol::types::SubscriptionFilter;
+use turnbuckle_spec_coverage::req;
 
 use crate::fake_lines::FakeServer;
 
@@ -44,6 +44,9 @@ async fn the_filter_is_always_there_and_says_no_more_than_was_asked_for() {
 
         assert_eq!(request["params"]["notifications"], expected);
         let heard = listening.unwrap().next().await;
-        assert!(matches!(heard, Some(Ok(Heard::Listening(_)))), "{heard:?}");
+        assert!(
+            matches!(heard, Some(Ok(SubscriptionEvent::Acknowledged(_)))),
+            "{heard:?}"
+        );
     }
 }

@@ -1,8 +1,8 @@
 //! How a client finds out what a server on lines speaks.
 
 use serde_json::json;
-use turnbuckle_client::{Client, ClientBuilder, ConnectError, Era, EraChoice};
-use turnbuckle_ledger::req;
+use turnbuckle_client::{Client, ClientBuilder, ConnectError, Era, LifecycleMode};
+use turnbuckle_spec_coverage::req;
 
 use crate::fake_lines::{FakeServer, MODERN, Reply, discovered, initialized};
 
@@ -145,7 +145,7 @@ async fn other_modern_errors_are_told_and_not_worked_around() {
         let error = server.connecting(client()).await.unwrap().unwrap_err();
 
         assert!(
-            matches!(&error, ConnectError::Refused { source, .. } if source.code == code),
+            matches!(&error, ConnectError::Rejected { source, .. } if source.code == code),
             "{error:?}"
         );
         assert_eq!(server.count("initialize"), 0);
@@ -179,7 +179,7 @@ async fn a_server_that_names_only_older_revisions_gets_a_handshake_with_the_newe
 async fn a_handshake_that_is_refused_by_its_version_says_which_ones_there_are() {
     let server = FakeServer::modern();
     server.on("initialize", |_| unsupported(&[MODERN]));
-    let legacy = client().era(EraChoice::Legacy);
+    let legacy = client().lifecycle_mode(LifecycleMode::Legacy);
 
     let error = server.connecting(legacy).await.unwrap().unwrap_err();
 
@@ -193,7 +193,7 @@ async fn a_handshake_that_is_refused_by_its_version_says_which_ones_there_are() 
 #[tokio::test(start_paused = true)]
 async fn a_client_of_one_era_does_not_try_the_other() {
     let server = FakeServer::legacy("2025-11-25");
-    let modern = client().era(EraChoice::Modern);
+    let modern = client().lifecycle_mode(LifecycleMode::Modern);
     let error = server.connecting(modern).await.unwrap().unwrap_err();
     assert!(
         matches!(error, ConnectError::NoCommonRevision { .. }),
@@ -203,7 +203,7 @@ async fn a_client_of_one_era_does_not_try_the_other() {
 
     let server = FakeServer::modern();
     server.answer("initialize", initialized("2025-11-25"));
-    let legacy = client().era(EraChoice::Legacy);
+    let legacy = client().lifecycle_mode(LifecycleMode::Legacy);
     server.connect_as(legacy).await;
     assert_eq!(server.count("server/discover"), 0);
 }

@@ -8,12 +8,12 @@ use std::{
 use serde_json::{Value, json};
 use tokio::time::timeout;
 use turnbuckle_client::{
-    CallError, Change, Client, ConnectError, Era, EraChoice, EraMemory, Heard, Listening, Oddity,
-    TransportError,
-    stdio::{self, Child, Died, Exit},
+    Anomaly, CallError, Change, Client, ConnectError, Era, LifecycleCache, LifecycleMode,
+    Subscription, SubscriptionEvent, TransportError,
+    stdio::{self, ExitReason, ProcessExited, ServerCommand},
 };
-use turnbuckle_ledger::{ran_in, req};
 use turnbuckle_protocol::types::SubscriptionFilter;
+use turnbuckle_spec_coverage::{ran_in, req};
 
 use crate::child_roles::{LONG, Witness, child};
 
@@ -24,12 +24,12 @@ const SHORT: Duration = Duration::from_millis(50);
 async fn our_server_is_spoken_with_in_both_eras() {
     req!("stdio.client.support", "stdio.stderr.not-error");
     for (choice, era) in [
-        (EraChoice::Auto, Era::Modern),
-        (EraChoice::Modern, Era::Modern),
-        (EraChoice::Legacy, Era::Legacy),
+        (LifecycleMode::Auto, Era::Modern),
+        (LifecycleMode::Modern, Era::Modern),
+        (LifecycleMode::Legacy, Era::Legacy),
     ] {
         let witness = Witness::new();
-        let builder = Client::builder("test", "1").era(choice);
+        let builder = Client::builder("test", "1").lifecycle_mode(choice);
         let client = builder.connect(child("server", &witness)).await.unwrap();
         let life = witness.next().await;
 
@@ -40,7 +40,7 @@ async fn our_server_is_spoken_with_in_both_eras() {
         assert!(process.stderr_tail().contains("error: this is only talk"));
 
         client.close().await;
-        assert_eq!(process.exit(), Some(Exit::Code(0)));
+        assert_eq!(process.exit(), Some(ExitReason::Code(0)));
         life.ends().await;
     }
 }
@@ -48,15 +48,16 @@ async fn our_server_is_spoken_with_in_both_eras() {
 #[tokio::test]
 async fn what_else_is_on_standard_output_is_reported_and_passed_over() {
     let witness = Witness::new();
-    let odd = Arc::<Mutex<Vec<Oddity>>>::default();
+    let odd = Arc::<Mutex<Vec<Anomaly>>>::default();
     let seen = odd.clone();
-    let builder = Client::builder("test", "1").on_oddity(move |odd| seen.lock().unwrap().push(odd));
+    let builder =
+        Client::builder("test", "1").on_anomaly(move |odd| seen.lock().unwrap().push(odd));
 
     let client = builder.connect(child("server", &witness)).await.unwrap();
 
     assert_eq!(echo(&client).await, "echo");
     let odd = odd.lock().unwrap();
-    let noise = |text: &str| odd.contains(&Oddity::Noise(text.to_owned()));
+    let noise = |text: &str| odd.contains(&Anomaly::NotJson(text.to_owned()));
     assert!(noise("starting up"), "{odd:?}");
     assert!(
         noise(r#"{"level":"info","text":"a log on the wrong stream"}"#),
@@ -66,9 +67,9 @@ async fn what_else_is_on_standard_output_is_reported_and_passed_over() {
 
 #[tokio::test]
 async fn whoever_waits_learns_how_the_server_died() {
-    for choice in [EraChoice::Modern, EraChoice::Legacy] {
+    for choice in [LifecycleMode::Modern, LifecycleMode::Legacy] {
         let witness = Witness::new();
-        let builder = Client::builder("test", "1").era(choice);
+        let builder = Client::builder("test", "1").lifecycle_mode(choice);
         let client = builder.connect(child("server", &witness)).await.unwrap();
 
         let waiting: Vec<_> = (0..3)
@@ -77,11 +78,11 @@ async fn whoever_waits_learns_how_the_server_died() {
         let asked = client.call_tool("die", json!({})).await.unwrap_err();
 
         let died = death(&asked);
-        assert_eq!(died.exit, Exit::Code(3));
-        assert!(died.last_words.ends_with("out of paper"), "{died}");
+        assert_eq!(died.exit, ExitReason::Code(3));
+        assert!(died.stderr_tail.ends_with("out of paper"), "{died}");
         for waited in waiting {
             let error = waited.await.unwrap().unwrap_err();
-            assert_eq!(death(&error).exit, Exit::Code(3));
+            assert_eq!(death(&error).exit, ExitReason::Code(3));
         }
     }
 }
@@ -114,27 +115,39 @@ async fn whoever_listens_listens_to_the_new_process() {
     ran_in(client.server().revision.as_str());
     let filter = SubscriptionFilter::new().tools_list_changed(true);
     let mut listening = client.listen(filter).await.unwrap();
-    assert!(matches!(heard(&mut listening).await, Heard::Listening(_)));
+    assert!(matches!(
+        heard(&mut listening).await,
+        SubscriptionEvent::Acknowledged(_)
+    ));
 
     client.call_tool("die", json!({})).await.unwrap_err();
-    assert!(matches!(heard(&mut listening).await, Heard::Interrupted));
-    assert!(matches!(heard(&mut listening).await, Heard::Listening(_)));
+    assert!(matches!(
+        heard(&mut listening).await,
+        SubscriptionEvent::Interrupted
+    ));
+    assert!(matches!(
+        heard(&mut listening).await,
+        SubscriptionEvent::Acknowledged(_)
+    ));
     client.call_tool("learn", json!({})).await.unwrap();
 
     let change = heard(&mut listening).await;
-    assert!(matches!(change, Heard::Change(Change::Tools)), "{change:?}");
+    assert!(
+        matches!(change, SubscriptionEvent::Change(Change::Tools)),
+        "{change:?}"
+    );
 }
 
 #[tokio::test]
 async fn a_server_with_a_session_stays_dead() {
     let witness = Witness::new();
-    let builder = Client::builder("test", "1").era(EraChoice::Legacy);
+    let builder = Client::builder("test", "1").lifecycle_mode(LifecycleMode::Legacy);
     let client = builder.connect(child("server", &witness)).await.unwrap();
     client.call_tool("die", json!({})).await.unwrap_err();
 
     let error = client.call_tool("echo", json!({})).await.unwrap_err();
 
-    assert_eq!(death(&error).exit, Exit::Code(3));
+    assert_eq!(death(&error).exit, ExitReason::Code(3));
 }
 
 /// Sees that no child was started that the test has not met: the next that says it lives is one that is started here.
@@ -162,8 +175,8 @@ async fn a_closed_client_starts_nothing() {
 #[tokio::test]
 async fn a_server_that_dies_of_the_first_question_gets_a_second_chance() {
     let witness = Witness::new();
-    let memory = EraMemory::new();
-    let builder = Client::builder("test", "1").eras(memory);
+    let memory = LifecycleCache::new();
+    let builder = Client::builder("test", "1").lifecycle_cache(memory);
     let frail = child("frail", &witness);
 
     let client = builder.clone().connect(frail.clone()).await.unwrap();
@@ -188,11 +201,11 @@ async fn a_server_that_always_dies_is_started_twice_and_its_last_words_are_told(
 
     let error = stdio::spawn(child("hopeless", &witness)).await.unwrap_err();
 
-    let ConnectError::Unreachable(TransportError::Died(died)) = error else {
+    let ConnectError::Unreachable(TransportError::ProcessExited(died)) = error else {
         panic!("{error:?}");
     };
-    assert_eq!(died.exit, Exit::Code(4));
-    assert_eq!(died.last_words, "no paper left");
+    assert_eq!(died.exit, ExitReason::Code(4));
+    assert_eq!(died.stderr_tail, "no paper left");
     for _ in 0..2 {
         witness.next().await.ends().await;
     }
@@ -201,11 +214,11 @@ async fn a_server_that_always_dies_is_started_twice_and_its_last_words_are_told(
 
 #[tokio::test]
 async fn a_program_that_does_not_exist_is_named() {
-    let error = stdio::spawn(Child::new("no-such-server"))
+    let error = stdio::spawn(ServerCommand::new("no-such-server"))
         .await
         .unwrap_err();
 
-    assert!(matches!(error, ConnectError::NotStarted(_)));
+    assert!(matches!(error, ConnectError::SpawnFailed(_)));
     assert!(error.to_string().contains("`no-such-server`"), "{error}");
 }
 
@@ -213,19 +226,19 @@ async fn a_program_that_does_not_exist_is_named() {
 async fn a_server_that_does_not_end_is_made_to() {
     req!("stdio.shutdown.client-wait-kill");
     let witness = Witness::new();
-    let stubborn = child("stubborn server", &witness).grace(SHORT);
+    let stubborn = child("stubborn server", &witness).kill_timeout(SHORT);
     let client = stdio::spawn(stubborn).await.unwrap();
     let process = client.process().unwrap();
 
     timeout(LONG, client.close()).await.unwrap();
 
-    assert!(matches!(process.exit(), Some(Exit::Signal(9 | 15))));
+    assert!(matches!(process.exit(), Some(ExitReason::Signal(9 | 15))));
 }
 
 #[tokio::test]
 async fn whom_a_server_started_ends_with_the_last_client() {
     let witness = Witness::new();
-    let forking = child("forking server", &witness).grace(SHORT);
+    let forking = child("forking server", &witness).kill_timeout(SHORT);
     let client = stdio::spawn(forking).await.unwrap();
     let life = witness.next().await;
     let clone = client.clone();
@@ -236,7 +249,7 @@ async fn whom_a_server_started_ends_with_the_last_client() {
     drop(clone);
 
     life.ends().await;
-    view.died().await;
+    view.wait().await;
 }
 
 #[test]
@@ -291,8 +304,8 @@ async fn only_messages_reach_standard_input_and_no_farewell() {
 #[tokio::test]
 async fn a_line_without_end_takes_no_memory() {
     let witness = Witness::new();
-    let mut limits = turnbuckle_client::Limits::default();
-    limits.message = 64 * 1024;
+    let mut limits = turnbuckle_client::ClientLimits::default();
+    limits.max_message_bytes = 64 * 1024;
     let builder = Client::builder("test", "1").limits(limits);
     let client = builder.connect(child("endless", &witness)).await.unwrap();
     let before = memory_peak();
@@ -302,7 +315,10 @@ async fn a_line_without_end_takes_no_memory() {
     let CallError::Disconnected { source, .. } = &error else {
         panic!("{error:?}");
     };
-    assert!(matches!(source, TransportError::TooLarge { limit: 65536 }));
+    assert!(matches!(
+        source,
+        TransportError::MessageTooLarge { limit: 65536 }
+    ));
     client.close().await;
     if let (Some(before), Some(after)) = (before, memory_peak()) {
         assert!(after - before < 16 * 1024, "{} KiB more", after - before);
@@ -316,7 +332,7 @@ fn memory_peak() -> Option<u64> {
     line.split_whitespace().nth(1)?.parse().ok()
 }
 
-async fn heard(listening: &mut Listening) -> Heard {
+async fn heard(listening: &mut Subscription) -> SubscriptionEvent {
     let heard = timeout(LONG, listening.next()).await.unwrap();
     heard.unwrap().unwrap()
 }
@@ -326,10 +342,10 @@ async fn echo(client: &Client) -> String {
     output.content[0].as_text().unwrap().to_owned()
 }
 
-fn death(error: &CallError) -> Arc<Died> {
+fn death(error: &CallError) -> Arc<ProcessExited> {
     match error {
         CallError::Disconnected {
-            source: TransportError::Died(died),
+            source: TransportError::ProcessExited(died),
             ..
         } => died.clone(),
         _ => panic!("{error:?}"),

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
-use turnbuckle_client::{Client, ClientBuilder, ConnectError, Oddity, TransportError};
+use turnbuckle_client::{Anomaly, Client, ClientBuilder, ConnectError, TransportError};
 
 use crate::scripted::{Script, answer, discovered, said};
 
@@ -35,7 +35,7 @@ async fn what_is_no_message_is_shown_and_the_call_goes_on() {
         let noise: String = noise.chars().take(200).collect();
         let shown = odd.recv().await.unwrap();
         assert!(
-            matches!(&shown, Oddity::Noise(text) if *text == noise),
+            matches!(&shown, Anomaly::NotJson(text) if *text == noise),
             "{shown:?}"
         );
         assert!(call.await.unwrap().is_ok());
@@ -48,7 +48,7 @@ async fn bytes_that_are_no_text_are_shown_replaced() {
 
     script.say(b"\xff\xfe{\0\n").await;
 
-    let Some(Oddity::Noise(text)) = odd.recv().await else {
+    let Some(Anomaly::NotJson(text)) = odd.recv().await else {
         panic!("no noise");
     };
     assert_eq!(text, "\u{fffd}\u{fffd}{\0");
@@ -64,7 +64,7 @@ async fn other_line_ends_blank_lines_and_a_byte_order_mark_are_borne() {
     script.say(format!("\u{feff}{answer}\r\n\r\n\n")).await;
 
     assert!(connecting.await.unwrap().is_ok());
-    assert_eq!(odd.recv().await, Some(Oddity::ByteOrderMark));
+    assert_eq!(odd.recv().await, Some(Anomaly::ByteOrderMark));
     assert!(odd.is_empty());
 }
 
@@ -105,19 +105,19 @@ async fn a_stray_header_later_on_is_only_odd() {
     script.say("Content-Length: 12\n").await;
     script.answer(&request, said("done")).await;
 
-    assert_eq!(odd.recv().await, Some(Oddity::LspFraming));
+    assert_eq!(odd.recv().await, Some(Anomaly::LspFraming));
     assert!(call.await.unwrap().is_ok());
 }
 
-fn odd_builder() -> (ClientBuilder, UnboundedReceiver<Oddity>) {
+fn odd_builder() -> (ClientBuilder, UnboundedReceiver<Anomaly>) {
     let (sender, odd) = unbounded_channel();
-    let builder = Client::builder("test", "1").on_oddity(move |odd| {
+    let builder = Client::builder("test", "1").on_anomaly(move |odd| {
         let _ = sender.send(odd);
     });
     (builder, odd)
 }
 
-async fn modern() -> (Script, Client, UnboundedReceiver<Oddity>) {
+async fn modern() -> (Script, Client, UnboundedReceiver<Anomaly>) {
     let (builder, odd) = odd_builder();
     let (script, client) = Script::modern(builder).await;
     (script, client, odd)

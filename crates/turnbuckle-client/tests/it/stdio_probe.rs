@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use turnbuckle_client::{Client, ConnectError, Era, EraChoice, Oddity};
-use turnbuckle_ledger::req;
+use turnbuckle_client::{Anomaly, Client, ConnectError, Era, LifecycleMode};
+use turnbuckle_spec_coverage::req;
 
 use crate::scripted::{Script, discovered, initialized, said};
 
@@ -19,8 +19,8 @@ async fn the_first_question_is_of_the_newest_revision() {
         "versioning.stdio.dual-probe",
         in: ["2026-07-28"]
     );
-    for choice in [EraChoice::Auto, EraChoice::Modern] {
-        let (mut script, _connecting) = Script::connect(builder().era(choice));
+    for choice in [LifecycleMode::Auto, LifecycleMode::Modern] {
+        let (mut script, _connecting) = Script::connect(builder().lifecycle_mode(choice));
 
         let probe = script.next().await;
 
@@ -70,7 +70,10 @@ async fn a_modern_refusal_is_no_reason_for_a_handshake() {
     let probe = script.next().await;
     script.refuse(&probe, capability).await;
     let refused = connecting.await.unwrap().unwrap_err();
-    assert!(matches!(refused, ConnectError::Refused { .. }), "{refused}");
+    assert!(
+        matches!(refused, ConnectError::Rejected { .. }),
+        "{refused}"
+    );
     assert_eq!(script.line().await, "", "nothing else is asked");
 }
 
@@ -107,7 +110,7 @@ async fn every_other_answer_leads_to_a_handshake() {
 async fn silence_leads_to_a_handshake_and_a_late_answer_to_nothing() {
     req!("versioning.stdio.probe-other");
     let (sender, mut odd) = tokio::sync::mpsc::unbounded_channel();
-    let builder = builder().on_oddity(move |odd| sender.send(odd).unwrap());
+    let builder = builder().on_anomaly(move |odd| sender.send(odd).unwrap());
     let begun = tokio::time::Instant::now();
     let (mut script, connecting) = Script::connect(builder);
     let probe = script.next().await;
@@ -119,13 +122,16 @@ async fn silence_leads_to_a_handshake_and_a_late_answer_to_nothing() {
     assert!(begun.elapsed() >= Duration::from_secs(1));
     assert!(begun.elapsed() <= Duration::from_secs(15));
     assert_ne!(handshake["id"], probe["id"]);
-    assert!(matches!(odd.recv().await, Some(Oddity::AnswerForNobody(_))));
+    assert!(matches!(
+        odd.recv().await,
+        Some(Anomaly::UnexpectedResponse(_))
+    ));
     assert_eq!(client.server().era, Era::Legacy);
 }
 
 #[tokio::test(start_paused = true)]
 async fn who_wants_only_the_newest_revision_shakes_no_hands() {
-    let (mut script, connecting) = Script::connect(builder().era(EraChoice::Modern));
+    let (mut script, connecting) = Script::connect(builder().lifecycle_mode(LifecycleMode::Modern));
     let probe = script.next().await;
 
     let error = json!({ "code": -32601, "message": "what?" });

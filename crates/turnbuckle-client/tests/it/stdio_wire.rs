@@ -1,9 +1,9 @@
 //! What a client writes to a server's standard input, and what it never does.
 
 use serde_json::json;
-use turnbuckle_client::{Change, Client, Heard, Oddity};
-use turnbuckle_ledger::req;
+use turnbuckle_client::{Anomaly, Change, Client, SubscriptionEvent};
 use turnbuckle_protocol::types::SubscriptionFilter;
+use turnbuckle_spec_coverage::req;
 
 use crate::scripted::{Script, said};
 
@@ -25,13 +25,13 @@ async fn a_call_that_is_dropped_is_cancelled_by_its_id() {
 async fn a_modern_server_gets_no_answers() {
     req!("stdio.client.no-responses");
     let (sender, mut odd) = tokio::sync::mpsc::unbounded_channel();
-    let builder = Client::builder("test", "1").on_oddity(move |odd| sender.send(odd).unwrap());
+    let builder = Client::builder("test", "1").on_anomaly(move |odd| sender.send(odd).unwrap());
     let (mut script, client) = Script::modern(builder).await;
 
     for method in ["ping", "roots/list", "sampling/createMessage", "unheard/of"] {
         let request = json!({ "jsonrpc": "2.0", "id": 7, "method": method, "params": {} });
         script.say(format!("{request}\n")).await;
-        let unwelcome = Oddity::UnwelcomeRequest {
+        let unwelcome = Anomaly::DisallowedRequest {
             method: method.to_owned(),
         };
         assert_eq!(odd.recv().await, Some(unwelcome));
@@ -66,7 +66,10 @@ async fn each_subscription_hears_what_bears_its_id() {
             )
             .await;
         let mut heard = listen.await.unwrap().unwrap();
-        assert!(matches!(heard.next().await, Some(Ok(Heard::Listening(_)))));
+        assert!(matches!(
+            heard.next().await,
+            Some(Ok(SubscriptionEvent::Acknowledged(_)))
+        ));
         ids.push(id);
         listening.push(heard);
     }
@@ -81,7 +84,10 @@ async fn each_subscription_hears_what_bears_its_id() {
     for (mut heard, times) in listening.into_iter().zip([1, 2]) {
         for _ in 0..times {
             let change = heard.next().await;
-            assert!(matches!(change, Some(Ok(Heard::Change(Change::Tools)))));
+            assert!(matches!(
+                change,
+                Some(Ok(SubscriptionEvent::Change(Change::Tools)))
+            ));
         }
         assert!(
             matches!(heard.next().await, Some(Err(_))),

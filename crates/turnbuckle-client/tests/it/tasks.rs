@@ -1,23 +1,27 @@
 //! Tasks of our own server, in both designs.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use serde_json::{Value, json};
 use turnbuckle_client::{
-    CallError, Client, ClientBuilder, EraChoice, FormRequest, Patience, Started,
+    CallError, CallOutcome, Client, ClientBuilder, FormRequest, LifecycleMode, Timeouts,
 };
-use turnbuckle_ledger::req;
 use turnbuckle_protocol::types::{
     TaskStatus,
     elicitation::{ElicitSchema, StringSchema},
 };
 use turnbuckle_server::{Context, Elicitation, Server, TaskSupport, Tool, ToolError};
+use turnbuckle_spec_coverage::req;
 
 use crate::own_server::connect;
 
-const ERAS: [EraChoice; 2] = [EraChoice::Modern, EraChoice::Legacy];
+const ERAS: [LifecycleMode; 2] = [LifecycleMode::Modern, LifecycleMode::Legacy];
 
 fn server() -> Server {
     async fn work(args: Value, _: Context) -> Result<String, ToolError> {
@@ -52,15 +56,17 @@ fn server() -> Server {
         .tool(Tool::raw("never", schema(), work))
 }
 
-fn client(era: EraChoice) -> ClientBuilder {
+fn client(era: LifecycleMode) -> ClientBuilder {
     Client::builder("test", "1")
-        .era(era)
-        .on_form(|form: FormRequest| async move { form.accept(json!({ "name": form.message() })) })
+        .lifecycle_mode(era)
+        .on_form_elicitation(|form: FormRequest| async move {
+            form.accept(json!({ "name": form.message() }))
+        })
 }
 
 async fn begin(client: &Client, tool: &str) -> turnbuckle_client::Task {
     match client.call_tool_as_task(tool, json!({})).await.unwrap() {
-        Started::Task(task) => task,
+        CallOutcome::Task(task) => task,
         other => panic!("{other:?}"),
     }
 }
@@ -136,7 +142,7 @@ async fn a_task_is_cancelled() {
 #[tokio::test(start_paused = true)]
 async fn a_plain_call_waits_for_the_task_that_it_became() {
     req!("ext-tasks.create.client-both");
-    let client = connect(client(EraChoice::Modern), server()).await;
+    let client = connect(client(LifecycleMode::Modern), server()).await;
 
     let slow = client.call_tool("ask", json!({})).await.unwrap();
     let plain = client
@@ -159,7 +165,7 @@ async fn a_tool_that_is_only_called_as_a_task_is_called_so() {
         assert_eq!(result.content[0].as_text(), Some("worked"));
         assert!(matches!(
             client.call_tool_as_task("must", json!({})).await.unwrap(),
-            Started::Task(_)
+            CallOutcome::Task(_)
         ));
     }
 }
@@ -169,7 +175,7 @@ async fn a_tool_that_is_known_to_require_a_task_is_never_called_plainly() {
     req!("tasks.tool.required-client");
     let plain = Arc::new(AtomicUsize::new(0));
     let seen = Arc::clone(&plain);
-    let client = client(EraChoice::Legacy).on_traffic(move |traffic| {
+    let client = client(LifecycleMode::Legacy).on_traffic(move |traffic| {
         let call = traffic.message.contains(r#""method":"tools/call""#);
         if call && !traffic.message.contains(r#""task":"#) {
             seen.fetch_add(1, Ordering::Relaxed);
@@ -193,7 +199,7 @@ async fn a_tool_that_forbids_tasks_is_called_plainly() {
             .await
             .unwrap();
 
-        assert!(matches!(&started, Started::Done(_)), "{started:?}");
+        assert!(matches!(&started, CallOutcome::Finished(_)), "{started:?}");
         assert_eq!(
             started.result().await.unwrap().content[0].as_text(),
             Some("worked")
@@ -203,15 +209,15 @@ async fn a_tool_that_forbids_tasks_is_called_plainly() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_that_became_a_task_has_the_patience_of_a_call() {
-    let client = connect(client(EraChoice::Modern), server()).await;
-    let patience = Patience {
+    let client = connect(client(LifecycleMode::Modern), server()).await;
+    let patience = Timeouts {
         total: Duration::from_secs(10),
-        ..Patience::default()
+        ..Timeouts::default()
     };
 
     let call = client
         .call_tool("work", json!({ "seconds": 3600 }))
-        .patience(patience);
+        .timeouts(patience);
     let error = call.await.unwrap_err();
 
     assert!(matches!(error, CallError::TimedOut { .. }), "{error}");
@@ -220,7 +226,7 @@ async fn a_call_that_became_a_task_has_the_patience_of_a_call() {
 #[tokio::test(start_paused = true)]
 async fn tasks_are_listed_where_they_can_be() {
     req!("tasks.capability.list-method");
-    let legacy = connect(client(EraChoice::Legacy), server()).await;
+    let legacy = connect(client(LifecycleMode::Legacy), server()).await;
     let task = begin(&legacy, "work").await;
     let other = begin(&legacy, "fail").await;
     let mut listed: Vec<_> = legacy
@@ -236,9 +242,12 @@ async fn tasks_are_listed_where_they_can_be() {
     begun.sort();
     assert_eq!(listed, begun);
 
-    let modern = connect(client(EraChoice::Modern), server()).await;
+    let modern = connect(client(LifecycleMode::Modern), server()).await;
     let error = modern.tasks().all().await.unwrap_err();
-    assert!(matches!(error, CallError::NotOffered { .. }), "{error}");
+    assert!(
+        matches!(error, CallError::CapabilityNotAdvertised { .. }),
+        "{error}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -267,7 +276,7 @@ async fn an_error_of_the_call_is_the_error_of_the_task() {
         assert!(
             matches!(
                 error,
-                CallError::Refused {
+                CallError::Rejected {
                     method: "tools/call",
                     ..
                 }

@@ -1,15 +1,17 @@
 //! Tasks of servers that do odd things.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
-use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::time::Instant;
-use turnbuckle_client::{CallError, Client, ClientBuilder, FormRequest, Started};
-use turnbuckle_ledger::req;
+use turnbuckle_client::{CallError, CallOutcome, Client, ClientBuilder, FormRequest};
+use turnbuckle_spec_coverage::req;
 
 use crate::fake_lines::{FakeServer, Reply, discovered, initialized};
 
@@ -61,7 +63,7 @@ fn modern() -> FakeServer {
 
 fn counting(asked: &Arc<AtomicUsize>) -> ClientBuilder {
     let asked = asked.clone();
-    Client::builder("test", "1").on_form(move |form: FormRequest| {
+    Client::builder("test", "1").on_form_elicitation(move |form: FormRequest| {
         asked.fetch_add(1, Ordering::Relaxed);
         async move { form.accept(json!({})) }
     })
@@ -69,7 +71,7 @@ fn counting(asked: &Arc<AtomicUsize>) -> ClientBuilder {
 
 async fn begin(client: &Client) -> turnbuckle_client::Task {
     match client.call_tool_as_task("work", json!({})).await.unwrap() {
-        Started::Task(task) => task,
+        CallOutcome::Task(task) => task,
         other => panic!("{other:?}"),
     }
 }
@@ -229,7 +231,7 @@ async fn a_task_that_never_stops_asking_is_left() {
     let error = client.call_tool("work", json!({})).await.unwrap_err();
 
     assert!(
-        matches!(error, CallError::TooManyRounds { rounds: 10, .. }),
+        matches!(error, CallError::TooManyRoundTrips { limit: 10, .. }),
         "{error}"
     );
     assert_eq!(asked.load(Ordering::Relaxed), 10);
@@ -242,15 +244,15 @@ async fn questions_can_be_answered_by_hand() {
     let server = modern();
     server.answer_in_turn("tasks/get", [asks(&["a"]), asks(&["a"]), completed()]);
     let client = server
-        .connect_as(Client::builder("test", "1").max_rounds(0))
+        .connect_as(Client::builder("test", "1").max_round_trips(0))
         .await;
     let task = begin(&client).await;
 
     let error = task.wait().await.unwrap_err();
-    let CallError::InputRequired { questions, .. } = error else {
+    let CallError::InputRequired { result, .. } = error else {
         panic!("{error}");
     };
-    assert_eq!(questions.input_requests["a"].method(), "elicitation/create");
+    assert_eq!(result.input_requests["a"].method(), "elicitation/create");
     let looked = task.poll().await.unwrap();
     assert_eq!(looked.input_requests.unwrap().len(), 1);
     let declined = json!({ "action": "decline" });
@@ -258,7 +260,9 @@ async fn questions_can_be_answered_by_hand() {
         ("a".to_owned(), declined.clone()),
         ("z".to_owned(), declined),
     ];
-    task.answer(answers.into_iter().collect()).await.unwrap();
+    task.send_input(answers.into_iter().collect())
+        .await
+        .unwrap();
 
     let update = server.next("tasks/update").await;
     assert_eq!(
@@ -277,7 +281,7 @@ async fn a_question_that_nobody_answers_ends_the_wait_and_not_the_task() {
     let error = begin(&client).await.wait().await.unwrap_err();
 
     assert!(
-        matches!(&error, CallError::Unanswered { source, .. } if source.code == -32601),
+        matches!(&error, CallError::InputFailed { source, .. } if source.code == -32601),
         "{error}"
     );
     server.expect_silence().await;
@@ -300,7 +304,7 @@ async fn a_question_that_was_left_open_is_asked_by_the_next_who_waits() {
     });
     let asked = Arc::new(AtomicUsize::new(0));
     let times = Arc::clone(&asked);
-    let hesitating = Client::builder("test", "1").on_form(move |form: FormRequest| {
+    let hesitating = Client::builder("test", "1").on_form_elicitation(move |form: FormRequest| {
         let first = times.fetch_add(1, Ordering::Relaxed) == 0;
         async move {
             if first {
@@ -340,7 +344,7 @@ async fn an_answer_that_did_not_arrive_is_given_again() {
         }
     });
     let asked = Arc::new(AtomicUsize::new(0));
-    let client = server.connect_as(counting(&asked).max_rounds(1)).await;
+    let client = server.connect_as(counting(&asked).max_round_trips(1)).await;
     let task = begin(&client).await;
 
     task.wait().await.unwrap_err();
@@ -364,7 +368,7 @@ async fn progress_of_a_task_goes_on_after_it_was_created() {
         .await
         .unwrap();
     let call = server.next("tools/call").await;
-    let Started::Task(task) = started else {
+    let CallOutcome::Task(task) = started else {
         panic!("a task was asked for");
     };
 
@@ -406,7 +410,7 @@ async fn dropping_a_call_cancels_the_task_that_it_became() {
     }));
 
     let task = match client.call_tool_as_task("work", json!({})).await.unwrap() {
-        Started::Task(task) => task,
+        CallOutcome::Task(task) => task,
         other => panic!("{other:?}"),
     };
     let before = server.count("notifications/cancelled");
@@ -477,7 +481,7 @@ async fn what_is_no_task_is_an_invalid_answer() {
         let error = begin(&client).await.result().await.unwrap_err();
 
         assert!(
-            matches!(error, CallError::InvalidAnswer { .. }),
+            matches!(error, CallError::InvalidResponse { .. }),
             "{looked}: {error}"
         );
     }
@@ -500,7 +504,10 @@ async fn only_calls_of_tools_become_tasks() {
     ];
 
     for error in errors {
-        assert!(matches!(error, CallError::InvalidAnswer { .. }), "{error}");
+        assert!(
+            matches!(error, CallError::InvalidResponse { .. }),
+            "{error}"
+        );
     }
     assert_eq!(server.count("tasks/get"), 0);
 }
@@ -552,7 +559,7 @@ async fn a_task_is_only_asked_for_where_server_and_tool_allow_it() {
             .unwrap();
 
         assert_eq!(
-            matches!(started, Started::Task(_)),
+            matches!(started, CallOutcome::Task(_)),
             asked,
             "{tasks} {support}"
         );

@@ -4,11 +4,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use turnbuckle_client::CallError;
-use turnbuckle_ledger::req;
 use turnbuckle_server::{Context, Server, Tool, ToolError};
+use turnbuckle_spec_coverage::req;
 
-use crate::fake_lines::{EVERY, FakeServer};
-use crate::own_server::both_eras;
+use crate::{
+    fake_lines::{EVERY, FakeServer},
+    own_server::both_eras,
+};
 
 /// Members in their order, keywords that nobody knows, a reference that leads out: none of it is our business.
 #[tokio::test(start_paused = true)]

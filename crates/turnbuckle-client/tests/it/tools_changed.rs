@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
-use turnbuckle_client::{CallError, Client, ClientBuilder, Oddity, ToolDigest};
+use turnbuckle_client::{Anomaly, CallError, Client, ClientBuilder, ToolDigest};
 
 use crate::fake_lines::{EVERY, FakeServer};
 
@@ -12,15 +12,15 @@ fn tool(name: &str, description: &str) -> Value {
 }
 
 fn digest(tool: &Value) -> ToolDigest {
-    ToolDigest::of(&serde_json::from_value(tool.clone()).unwrap())
+    ToolDigest::for_tool(&serde_json::from_value(tool.clone()).unwrap())
 }
 
 /// Whatever is odd, in order.
-fn noting() -> (Arc<Mutex<Vec<Oddity>>>, ClientBuilder) {
+fn noting() -> (Arc<Mutex<Vec<Anomaly>>>, ClientBuilder) {
     let noted = Arc::new(Mutex::new(Vec::new()));
     let notes = Arc::clone(&noted);
     let builder = Client::builder("test", "1");
-    let builder = builder.on_oddity(move |oddity| notes.lock().unwrap().push(oddity));
+    let builder = builder.on_anomaly(move |oddity| notes.lock().unwrap().push(oddity));
     (noted, builder)
 }
 
@@ -45,7 +45,7 @@ async fn call(client: &Client) -> Result<(), CallError> {
 /// Expects that a call was refused, and returns what the server lists instead.
 fn listed_instead(outcome: Result<(), CallError>, pin: &Value) -> Option<ToolDigest> {
     match outcome {
-        Err(CallError::NotAsPinned {
+        Err(CallError::PinMismatch {
             tool,
             pinned,
             listed,
@@ -77,7 +77,7 @@ async fn a_tool_that_changed_between_two_lists_is_reported() {
         assert_eq!(*noted.lock().unwrap(), [], "{revision}");
         client.tools().all().await.unwrap();
 
-        let changed = Oddity::ToolChanged {
+        let changed = Anomaly::ToolChanged {
             tool: "pay".to_owned(),
             before: digest(&before),
             now: digest(&now),
@@ -105,10 +105,10 @@ async fn an_announced_change_is_reported_too() {
         client.tools().all().await.unwrap();
 
         let noted = noted.lock().unwrap();
-        let said: Vec<_> = noted.iter().map(Oddity::to_string).collect();
+        let said: Vec<_> = noted.iter().map(Anomaly::to_string).collect();
         assert_eq!(
             said,
-            ["a tool `pay` that has changed since it was listed: inputSchema"]
+            ["tool `pay` has changed since it was listed: inputSchema"]
         );
     }
 }

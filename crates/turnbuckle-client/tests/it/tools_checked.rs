@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use turnbuckle_client::{CallError, Client, StructuredError};
-use turnbuckle_ledger::req;
+use turnbuckle_spec_coverage::req;
 
 use crate::fake_lines::{EVERY, FakeServer, MODERN};
 
@@ -255,7 +255,7 @@ async fn a_schema_that_cannot_be_used_lets_nothing_through() {
         assert_eq!(listed[0].output_schema.as_ref(), schema.as_object());
         let reason = reason(forecast(&client).await);
         assert!(
-            reason.starts_with("its output schema cannot be used: "),
+            reason.starts_with("the output schema is invalid: "),
             "{reason}"
         );
         assert!(reason.contains(expected), "{reason}");

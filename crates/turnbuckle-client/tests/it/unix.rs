@@ -4,8 +4,8 @@ use std::{env, process};
 
 use serde_json::json;
 use tokio::net::UnixListener;
-use turnbuckle_client::{Client, ConnectError, Era, EraChoice, TransportError, unix};
-use turnbuckle_server::{Server, Tool, ToolError, lines::serve_lines};
+use turnbuckle_client::{Client, ConnectError, Era, LifecycleMode, TransportError, unix};
+use turnbuckle_server::{Server, Tool, ToolError, ndjson::serve};
 
 #[tokio::test]
 async fn a_server_behind_a_socket_is_spoken_with_in_both_eras() {
@@ -14,13 +14,13 @@ async fn a_server_behind_a_socket_is_spoken_with_in_both_eras() {
     let serving = tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
             let (reader, writer) = stream.into_split();
-            tokio::spawn(serve_lines(reader, writer, server()));
+            tokio::spawn(serve(reader, writer, server()));
         }
     });
 
     let found = unix::connect(&path).await.unwrap();
-    let builder = Client::builder("test", "1").era(EraChoice::Legacy);
-    let asked = builder.connect(unix::Unix::new(&path)).await.unwrap();
+    let builder = Client::builder("test", "1").lifecycle_mode(LifecycleMode::Legacy);
+    let asked = builder.connect(unix::UnixTarget::new(&path)).await.unwrap();
 
     assert_eq!(found.server().era, Era::Modern);
     assert_eq!(asked.server().era, Era::Legacy);

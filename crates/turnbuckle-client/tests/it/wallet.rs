@@ -1,15 +1,22 @@
 //! Somebody who has credentials: as many as a test says, after as long as it says.
 
-use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
+use std::{
+    sync::{Arc, Mutex, MutexGuard},
+    time::Duration,
+};
 
-use turnbuckle_auth::{Authorize, Credentials, Failure, Next, Refused, Secret, Sending, Step};
-use turnbuckle_protocol::guard::BoxFuture;
+use turnbuckle_auth::{
+    AuthorizationError, AuthorizationStep, CredentialProvider, Credentials, RetryDecision, Secret,
+    UnauthorizedResponse, UnsignedRequest,
+};
+use turnbuckle_protocol::authenticator::BoxFuture;
 
-use crate::fake_http::{FakeHttp, Reply, Seen};
-use crate::http_peer::server;
+use crate::{
+    fake_http::{FakeHttp, Reply, Seen},
+    http_peer::server,
+};
 
-type Brought<'a, T> = BoxFuture<'a, Result<T, Failure>>;
+type Brought<'a, T> = BoxFuture<'a, Result<T, AuthorizationError>>;
 
 /// Brings `token-1`, then `token-2` and so on, one for each refusal of the last.
 #[derive(Clone, Default)]
@@ -27,7 +34,7 @@ struct State {
     generation: u64,
     takes: Duration,
     /// What is done when there is nothing newer than what was refused; another login if nothing is said.
-    then: Option<Result<Next, Failure>>,
+    then: Option<Result<RetryDecision, AuthorizationError>>,
     told: Vec<Told>,
     asked: Vec<(String, String)>,
     nonces: Vec<String>,
@@ -60,17 +67,18 @@ impl Wallet {
 
     /// Does nothing more from now on than say so.
     pub(crate) fn gives_up(&self) {
-        self.lock().then = Some(Ok(Next::GiveUp));
+        self.lock().then = Some(Ok(RetryDecision::GiveUp));
     }
 
     /// Has everything sent again as it was.
     pub(crate) fn insists(&self) {
-        self.lock().then = Some(Ok(Next::TryAgain));
+        self.lock().then = Some(Ok(RetryDecision::Retry));
     }
 
     /// Fails from now on.
     pub(crate) fn fails(&self) {
-        let failure = Failure::new(Step::Refresh, "the login was revoked").cure("log in again");
+        let failure = AuthorizationError::new(AuthorizationStep::Refresh, "the login was revoked")
+            .with_hint("log in again");
         self.lock().then = Some(Err(failure));
     }
 
@@ -97,26 +105,26 @@ impl Wallet {
         self.0.state.lock().unwrap()
     }
 
-    async fn log_in(&self, refused: u64) -> Result<Next, Failure> {
+    async fn log_in(&self, refused: u64) -> Result<RetryDecision, AuthorizationError> {
         let _alone = self.0.logins.lock().await;
         let (current, takes, then) = {
             let state = self.lock();
             (state.generation, state.takes, state.then.clone())
         };
         if current != refused {
-            return Ok(Next::TryAgain);
+            return Ok(RetryDecision::Retry);
         }
         tokio::time::sleep(takes).await;
         if let Some(then) = then {
             return then;
         }
         self.lock().generation += 1;
-        Ok(Next::TryAgain)
+        Ok(RetryDecision::Retry)
     }
 }
 
-impl Authorize for Wallet {
-    fn credentials<'a>(&'a self, sending: Sending<'a>) -> Brought<'a, Credentials> {
+impl CredentialProvider for Wallet {
+    fn credentials<'a>(&'a self, sending: UnsignedRequest<'a>) -> Brought<'a, Credentials> {
         let mut state = self.lock();
         let asked = (sending.method.to_owned(), sending.url.to_owned());
         state.asked.push(asked);
@@ -131,17 +139,20 @@ impl Authorize for Wallet {
         Box::pin(std::future::ready(Ok(credentials)))
     }
 
-    fn refused<'a>(&'a self, refused: Refused<'a>) -> Brought<'a, Next> {
+    fn on_unauthorized<'a>(
+        &'a self,
+        refused: UnauthorizedResponse<'a>,
+    ) -> Brought<'a, RetryDecision> {
         let challenges = refused.challenges.iter();
         let described = challenges.map(|challenge| {
             let scope = challenge.parameter("scope").unwrap_or_default();
             let scheme = ["Basic", "Bearer"]
                 .into_iter()
-                .find(|name| challenge.is(name));
+                .find(|name| challenge.is_scheme(name));
             format!("{} {scope}", scheme.unwrap()).trim().to_owned()
         });
         self.lock().told.push(Told {
-            method: refused.sending.method.to_owned(),
+            method: refused.request.method.to_owned(),
             status: refused.status,
             challenges: described.collect(),
             generation: refused.generation,
@@ -150,7 +161,7 @@ impl Authorize for Wallet {
         Box::pin(self.log_in(refused.generation))
     }
 
-    fn nonce(&self, nonce: &str) {
+    fn set_dpop_nonce(&self, nonce: &str) {
         self.lock().nonces.push(nonce.to_owned());
     }
 }
@@ -174,8 +185,11 @@ pub(crate) fn guarded(
     from: impl Fn(&Seen) -> u64 + Send + Sync + 'static,
     answer: impl Fn(&Seen) -> Option<Reply> + Send + Sync + 'static,
 ) -> FakeHttp {
-    server(revision, move |seen| match token(seen) < from(seen) {
-        true => Some(unauthorized()),
-        false => answer(seen),
+    server(revision, move |seen| {
+        if token(seen) < from(seen) {
+            Some(unauthorized())
+        } else {
+            answer(seen)
+        }
     })
 }

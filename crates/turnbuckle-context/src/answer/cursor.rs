@@ -1,54 +1,61 @@
-//! Where the next page of a search begins.
+//! Cursors of search results.
 
-use crate::ContextError;
-use crate::owner::short_hash;
+use crate::{ContextError, owner::short_hash};
 
-/// Items that a search can be paged through. Whoever looks further had better ask something else.
-const FURTHEST: usize = 1_000;
+/// Maximum offset of a search page.
+const MAX_OFFSET: usize = 1_000;
 
-/// A place in the results of one search.
+/// A position in the results of one search.
 ///
-/// The cursor is the number of items before it and a mark of the search, so that it is not used with another one.
+/// The cursor contains the number of items before it and a hash of the search, so that it is rejected for any other
+/// search.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Place {
-    mark: String,
+pub(crate) struct SearchCursor {
+    search_hash: String,
     offset: usize,
 }
 
-impl Place {
-    /// Reads a cursor that was given out for the search that `parts` describe; without one the place is the beginning.
-    pub(crate) fn of(cursor: Option<&str>, parts: &[&str]) -> Result<Self, ContextError> {
-        let mark = short_hash(parts);
+impl SearchCursor {
+    /// Parses a cursor that was returned for the search described by `parts`. Without a cursor, the position is the
+    /// start.
+    pub(crate) fn parse(cursor: Option<&str>, parts: &[&str]) -> Result<Self, ContextError> {
+        let search_hash = short_hash(parts);
         let Some(cursor) = cursor.filter(|cursor| !cursor.is_empty()) else {
-            return Ok(Self { mark, offset: 0 });
+            return Ok(Self {
+                search_hash,
+                offset: 0,
+            });
         };
-        let place = cursor
+        let cursor_parts = cursor
             .split_once('-')
-            .and_then(|(offset, theirs)| Some((offset.parse::<usize>().ok()?, theirs)))
-            .filter(|(offset, theirs)| *offset <= FURTHEST && *theirs == mark);
-        match place {
-            Some((offset, _)) => Ok(Self { mark, offset }),
-            None => Err(ContextError::refused(
+            .and_then(|(offset, hash)| Some((offset.parse::<usize>().ok()?, hash)))
+            .filter(|(offset, hash)| *offset <= MAX_OFFSET && *hash == search_hash);
+        match cursor_parts {
+            Some((offset, _)) => Ok(Self {
+                search_hash,
+                offset,
+            }),
+            None => Err(ContextError::invalid(
                 "`cursor` is not of this search; leave it out to begin with the best results",
             )),
         }
     }
 
-    /// Items that were shown before.
+    /// Returns the number of items before this position.
     pub(crate) fn offset(&self) -> usize {
         self.offset
     }
 
-    /// How many items to look for, to show `limit` of them and know whether there are more.
-    pub(crate) fn reach(&self, limit: usize) -> usize {
+    /// Returns how many items to fetch in order to return `limit` items and know whether more exist.
+    pub(crate) fn fetch_limit(&self, limit: usize) -> usize {
         self.offset + limit + 1
     }
 
-    /// The cursor behind so many more items, if there is anything to show there.
-    pub(crate) fn next(&self, shown: usize, found: usize) -> Option<String> {
+    /// Returns the cursor after `shown` more items, or `None` if no items follow.
+    pub(crate) fn next_cursor(&self, shown: usize, found: usize) -> Option<String> {
         let offset = self.offset + shown;
-        (shown > 0 && offset < found && offset <= FURTHEST)
-            .then(|| format!("{offset}-{}", self.mark))
+        (shown > 0 && offset < found && offset <= MAX_OFFSET)
+            .then(|| format!("{offset}-{}", self.search_hash))
     }
 }
 
@@ -58,13 +65,18 @@ mod tests {
 
     #[test]
     fn a_cursor_leads_on_in_its_own_search_only() {
-        let start = Place::of(None, &["a", "b"]).unwrap();
-        let cursor = start.next(5, 6).unwrap();
-        assert_eq!(Place::of(Some(&cursor), &["a", "b"]).unwrap().offset(), 5);
-        assert!(Place::of(Some(&cursor), &["ab", ""]).is_err());
-        assert_eq!(start.next(6, 6), None);
+        let start = SearchCursor::parse(None, &["a", "b"]).unwrap();
+        let cursor = start.next_cursor(5, 6).unwrap();
         assert_eq!(
-            start.next(0, 6),
+            SearchCursor::parse(Some(&cursor), &["a", "b"])
+                .unwrap()
+                .offset(),
+            5
+        );
+        assert!(SearchCursor::parse(Some(&cursor), &["ab", ""]).is_err());
+        assert_eq!(start.next_cursor(6, 6), None);
+        assert_eq!(
+            start.next_cursor(0, 6),
             None,
             "a cursor that leads nowhere new is none"
         );
@@ -79,7 +91,7 @@ mod tests {
             "99999999999999999999-aa",
             "5-0000000000000000",
         ] {
-            assert!(Place::of(Some(text), &["a"]).is_err(), "{text}");
+            assert!(SearchCursor::parse(Some(text), &["a"]).is_err(), "{text}");
         }
     }
 }

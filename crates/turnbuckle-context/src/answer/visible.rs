@@ -1,21 +1,20 @@
-//! Text that others wrote, shown so that it is what it looks like.
+//! Escaping of untrusted names and file contents.
 //!
-//! The name of a file, a folder or a branch may have anything in it, also a line end and what looks like the next line
-//! of an answer. In text it is escaped; structured content has the name as it is.
+//! The name of a file, folder or branch can contain any character, including line breaks that imitate the next line of
+//! a response. Text forms escape such names; structured content contains them unchanged.
 
-use std::borrow::Cow;
-use std::fmt::Write as _;
+use std::{borrow::Cow, fmt::Write as _};
 
-/// A name on one line: control characters, line ends and characters that turn the direction of writing are escaped.
-pub(crate) fn visible(name: &str) -> Cow<'_, str> {
-    escaped(name, is_unsafe)
+/// Escapes control characters, line breaks and bidirectional formatting characters, so that the name fits on one line.
+pub(crate) fn sanitize(name: &str) -> Cow<'_, str> {
+    escape(name, is_unsafe)
 }
 
-/// Lines of a file, each after a `| ` that no line of an answer begins with.
-pub(crate) fn quoted(text: &str) -> String {
+/// Prefixes each line of a file with `| `, which no line of a response starts with.
+pub(crate) fn quote_lines(text: &str) -> String {
     let is_unsafe = |sign: char| sign != '\t' && is_unsafe(sign);
     let lines = text.lines();
-    let lines = lines.map(|line| format!("| {}", escaped(line, is_unsafe)));
+    let lines = lines.map(|line| format!("| {}", escape(line, is_unsafe)));
     lines.collect::<Vec<_>>().join("\n")
 }
 
@@ -28,7 +27,7 @@ fn is_unsafe(sign: char) -> bool {
     sign.is_control() || turns_or_hides
 }
 
-fn escaped(text: &str, is_unsafe: impl Fn(char) -> bool) -> Cow<'_, str> {
+fn escape(text: &str, is_unsafe: impl Fn(char) -> bool) -> Cow<'_, str> {
     if !text.chars().any(&is_unsafe) {
         return text.into();
     }
@@ -61,14 +60,14 @@ mod tests {
                 r"\u{202e}gpj.exe\u{2066}\u{200f}",
             ),
         ] {
-            assert_eq!(visible(name), shown);
+            assert_eq!(sanitize(name), shown);
         }
-        assert!(matches!(visible("plain"), Cow::Borrowed(_)));
+        assert!(matches!(sanitize("plain"), Cow::Borrowed(_)));
     }
 
     #[test]
     fn every_line_of_a_file_is_marked() {
-        assert_eq!(quoted("a\n\tb\u{2028}\n\n"), "| a\n| \tb\\u{2028}\n| ");
-        assert_eq!(quoted(""), "");
+        assert_eq!(quote_lines("a\n\tb\u{2028}\n\n"), "| a\n| \tb\\u{2028}\n| ");
+        assert_eq!(quote_lines(""), "");
     }
 }

@@ -1,54 +1,56 @@
-//! Which files are looked at: a condition in SQL on `file f`.
+//! The SQL condition on `file f` for the filters of a query.
 
 use std::path::Path;
 
 use rusqlite::types::Value;
 
 use super::CodeQuery;
-use crate::ContextError;
-use crate::index::{MOST_WILDCARDS, Tree, wildcards};
+use crate::{
+    ContextError,
+    index::{IndexTree, MAX_WILDCARDS, count_wildcards},
+};
 
-/// A pattern with more alternatives than these is refused.
-const MOST_ALTERNATIVES: usize = 256;
-/// So is a longer one, in bytes.
-const LONGEST_PATH: usize = 500;
+/// A pattern that expands to more alternatives is rejected.
+const MAX_ALTERNATIVES: usize = 256;
+/// A longer path is rejected.
+const MAX_PATH_BYTES: usize = 500;
 
-/// A condition and its values, which are numbered from `FIRST_VALUE` on.
-pub(super) struct Filter {
+/// A condition and its parameters, which are numbered from `FIRST_VALUE`.
+pub(super) struct SqlFilter {
     pub(super) condition: String,
     pub(super) values: Vec<Value>,
 }
 
-/// The numbers before are those of the question itself.
+/// Lower parameter numbers belong to the query itself.
 pub(super) const FIRST_VALUE: usize = 3;
 
-impl Filter {
-    pub(super) fn new(tree: &Tree, query: &CodeQuery) -> Result<Self, ContextError> {
+impl SqlFilter {
+    pub(super) fn new(tree: &IndexTree, query: &CodeQuery) -> Result<Self, ContextError> {
         let mut filter = Self {
             condition: String::new(),
             values: Vec::new(),
         };
-        let id = filter.value(tree.id);
+        let id = filter.bind(tree.id);
         filter.condition = format!("f.tree = {id}");
         if let Some(language) = &query.language {
-            let language = filter.value(language.trim().to_lowercase());
+            let language = filter.bind(language.trim().to_lowercase());
             filter.and(&format!("f.language = {language}"));
         }
         if let Some(path) = &query.path {
-            filter.path(below(&tree.root, path.trim()))?;
+            filter.add_path(strip_root(&tree.root, path.trim()))?;
         }
         Ok(filter)
     }
 
-    fn path(&mut self, path: &str) -> Result<(), ContextError> {
-        if path.len() > LONGEST_PATH {
-            return Err(ContextError::refused(format!(
-                "`path` has more than {LONGEST_PATH} bytes; give a shorter one"
+    fn add_path(&mut self, path: &str) -> Result<(), ContextError> {
+        if path.len() > MAX_PATH_BYTES {
+            return Err(ContextError::invalid(format!(
+                "`path` has more than {MAX_PATH_BYTES} bytes; give a shorter one"
             )));
         }
-        if wildcards(path) > MOST_WILDCARDS {
-            return Err(ContextError::refused(format!(
-                "`path` has more than {MOST_WILDCARDS} of `*`, `?`, `[` and `{{`; give a simpler one"
+        if count_wildcards(path) > MAX_WILDCARDS {
+            return Err(ContextError::invalid(format!(
+                "`path` has more than {MAX_WILDCARDS} of `*`, `?`, `[` and `{{`; give a simpler one"
             )));
         }
         let path = path.replace('\\', "/");
@@ -57,27 +59,31 @@ impl Filter {
             return Ok(());
         }
         let condition = if path.contains(['*', '?', '[', '{']) {
-            let any = alternatives(path)?;
-            let any: Vec<String> = any.iter().map(|pattern| self.glob(pattern)).collect();
+            let any = expand_alternatives(path)?;
+            let any: Vec<String> = any
+                .iter()
+                .map(|pattern| self.glob_condition(pattern))
+                .collect();
             format!("({})", any.join(" OR "))
         } else {
-            let prefix = self.value(path.to_owned());
+            let prefix = self.bind(path.to_owned());
             format!("substr(f.path, 1, length({prefix})) = {prefix}")
         };
         self.and(&condition);
         Ok(())
     }
 
-    /// In SQLite `*` goes over `/` too. Where the pattern has as many of them as the path, it did not.
-    fn glob(&mut self, pattern: &str) -> String {
+    /// Returns the condition for one glob. In SQLite `*` also matches `/`; comparing the number of slashes excludes
+    /// such matches.
+    fn glob_condition(&mut self, pattern: &str) -> String {
         let slashes = pattern.matches('/').count();
         let matches = |value: String| format!("f.path GLOB {value}");
         if slashes == 0 {
-            let anywhere = self.value(format!("*/{pattern}"));
-            let at_root = self.value(pattern.to_owned());
+            let anywhere = self.bind(format!("*/{pattern}"));
+            let at_root = self.bind(pattern.to_owned());
             return format!("{} OR {}", matches(at_root), matches(anywhere));
         }
-        let condition = matches(self.value(pattern.to_owned()));
+        let condition = matches(self.bind(pattern.to_owned()));
         if pattern.contains("**") {
             return condition;
         }
@@ -90,14 +96,14 @@ impl Filter {
         self.condition.push_str(condition);
     }
 
-    fn value(&mut self, value: impl Into<Value>) -> String {
+    fn bind(&mut self, value: impl Into<Value>) -> String {
         self.values.push(value.into());
         format!("?{}", FIRST_VALUE - 1 + self.values.len())
     }
 }
 
-/// A path in the tree may be given in full.
-fn below<'a>(root: &Path, path: &'a str) -> &'a str {
+/// Removes the root from an absolute path inside the tree.
+fn strip_root<'a>(root: &Path, path: &'a str) -> &'a str {
     let root = root.to_str().filter(|root| path.starts_with(root));
     let below = root.map(|root| &path[root.len()..]);
     below
@@ -105,24 +111,24 @@ fn below<'a>(root: &Path, path: &'a str) -> &'a str {
         .unwrap_or(path)
 }
 
-/// A pattern without braces, and with `**/` meaning no folder as well as some, is several patterns of SQLite.
-fn alternatives(pattern: &str) -> Result<Vec<String>, ContextError> {
+/// Expands braces, and `**/` to both "no folder" and "any folders", because SQLite's GLOB has neither.
+fn expand_alternatives(pattern: &str) -> Result<Vec<String>, ContextError> {
     let mut done = Vec::new();
     let mut open = vec![pattern.to_owned()];
     while let Some(pattern) = open.pop() {
-        match braces(&pattern) {
+        match expand_braces(&pattern) {
             Some(choices) => open.extend(choices),
-            None => done.extend(with_and_without_folders(&pattern)?),
+            None => done.extend(expand_globstars(&pattern)?),
         }
-        if done.len() + open.len() > MOST_ALTERNATIVES {
-            return Err(too_many());
+        if done.len() + open.len() > MAX_ALTERNATIVES {
+            return Err(too_many_alternatives());
         }
     }
     Ok(done)
 }
 
-/// The patterns that the first group of braces stands for; braces may have others in them.
-fn braces(pattern: &str) -> Option<Vec<String>> {
+/// Expands the first group of braces, which may contain nested groups.
+fn expand_braces(pattern: &str) -> Option<Vec<String>> {
     let begin = pattern.find('{')?;
     let (mut depth, mut from) = (0_usize, begin + 1);
     let mut choices = Vec::new();
@@ -146,22 +152,22 @@ fn braces(pattern: &str) -> Option<Vec<String>> {
     None
 }
 
-fn with_and_without_folders(pattern: &str) -> Result<Vec<String>, ContextError> {
+fn expand_globstars(pattern: &str) -> Result<Vec<String>, ContextError> {
     let mut parts = pattern.split("**/");
     let mut all: Vec<String> = parts.next().map(str::to_owned).into_iter().collect();
     for part in parts {
         let both = |begin: String| [format!("{begin}{part}"), format!("{begin}**/{part}")];
         all = all.into_iter().flat_map(both).collect();
-        if all.len() > MOST_ALTERNATIVES {
-            return Err(too_many());
+        if all.len() > MAX_ALTERNATIVES {
+            return Err(too_many_alternatives());
         }
     }
     Ok(all)
 }
 
-fn too_many() -> ContextError {
-    ContextError::refused(format!(
-        "`path` stands for more than {MOST_ALTERNATIVES} patterns; give one with fewer braces and `**`"
+fn too_many_alternatives() -> ContextError {
+    ContextError::invalid(format!(
+        "`path` stands for more than {MAX_ALTERNATIVES} patterns; give one with fewer braces and `**`"
     ))
 }
 
@@ -170,7 +176,7 @@ mod tests {
     use super::*;
 
     fn sorted(pattern: &str) -> Vec<String> {
-        let mut all = alternatives(pattern).unwrap();
+        let mut all = expand_alternatives(pattern).unwrap();
         all.sort();
         all
     }
@@ -180,7 +186,9 @@ mod tests {
         let many = (0..40).map(|number| format!("a{number}"));
         let many = many.collect::<Vec<_>>().join(",");
         assert_eq!(
-            alternatives(&format!("src/{{{many}}}.rs")).unwrap().len(),
+            expand_alternatives(&format!("src/{{{many}}}.rs"))
+                .unwrap()
+                .len(),
             40
         );
         assert_eq!(sorted("{a,b{c,d}}.{x,y}").len(), 6);
@@ -196,8 +204,11 @@ mod tests {
             "**/".repeat(9),
             format!("{{{}}}", ",".repeat(300)),
         ] {
-            let refused = alternatives(&wrong).unwrap_err();
-            assert!(matches!(refused, ContextError::Refused(_)), "{wrong}");
+            let refused = expand_alternatives(&wrong).unwrap_err();
+            assert!(
+                matches!(refused, ContextError::InvalidRequest(_)),
+                "{wrong}"
+            );
         }
     }
 }

@@ -1,69 +1,70 @@
-//! The chunks that fit a question by their words.
+//! Candidate chunks by words.
 
 use std::collections::HashMap;
 
 use rusqlite::{Row, Transaction, params_from_iter, types::Value};
 
-use super::filter::Filter;
-use super::question::Question;
-use super::rank::Candidate;
+use super::{filter::SqlFilter, question::QueryIntent, rank::ChunkCandidate};
 
-/// Chunks that are ranked. More of them change nothing among the first files.
-const MOST: i64 = 400;
-/// With fewer left of the best of all trees, the chunks of this tree are looked through alone.
-const ENOUGH: usize = 100;
-/// What a word for the same thing is worth beside the word that was asked for.
-const RELATED: f64 = 0.3;
-/// The weights of body, parts of identifiers, path and definitions.
-const RANK: &str = "bm25(chunk_fts, 1.0, 1.0, 3.0, 3.0)";
+/// Maximum number of chunks that are ranked. More do not change the order of the first files.
+const MAX_CANDIDATES: i64 = 400;
+/// If fewer candidates of the database-wide search belong to the tree, only the tree is searched.
+const MIN_DATABASE_CANDIDATES: usize = 100;
+/// Weight of a synonym relative to a word of the query.
+const SYNONYM_WEIGHT: f64 = 0.3;
+/// bm25 with the weights of body, identifier parts, path and definitions.
+const BM25: &str = "bm25(chunk_fts, 1.0, 1.0, 3.0, 3.0)";
 
 const COLUMNS: &str = "c.id, f.id, f.path, f.language, c.defs, -score";
 
-/// The chunks that have words of the question, and a little those that have words for the same things.
-pub(super) fn candidates(
+/// Returns the chunks that contain words of the query or, with less weight, synonyms of them.
+pub(super) fn lexical_candidates(
     db: &Transaction<'_>,
-    question: &Question,
-    filter: &Filter,
-) -> rusqlite::Result<Vec<Candidate>> {
-    let mut found = by_query(db, question.fts.as_deref(), filter)?;
-    let related = by_query(db, question.related_fts.as_deref(), filter)?;
-    let places = found.iter().zip(0..).map(|(one, place)| (one.chunk, place));
-    let places: HashMap<i64, usize> = places.collect();
+    intent: &QueryIntent,
+    filter: &SqlFilter,
+) -> rusqlite::Result<Vec<ChunkCandidate>> {
+    let mut found = by_query(db, intent.fts.as_deref(), filter)?;
+    let related = by_query(db, intent.synonym_fts.as_deref(), filter)?;
+    let positions = found
+        .iter()
+        .zip(0..)
+        .map(|(one, position)| (one.chunk, position));
+    let positions: HashMap<i64, usize> = positions.collect();
     for mut candidate in related {
-        candidate.score *= RELATED;
-        match places.get(&candidate.chunk) {
-            Some(place) => found[*place].score += candidate.score,
+        candidate.score *= SYNONYM_WEIGHT;
+        match positions.get(&candidate.chunk) {
+            Some(position) => found[*position].score += candidate.score,
             None => found.push(candidate),
         }
     }
     Ok(found)
 }
 
-/// The best chunks for one question.
+/// Returns the best chunks for one FTS5 query.
 fn by_query(
     db: &Transaction<'_>,
     query: Option<&str>,
-    filter: &Filter,
-) -> rusqlite::Result<Vec<Candidate>> {
+    filter: &SqlFilter,
+) -> rusqlite::Result<Vec<ChunkCandidate>> {
     let Some(query) = query else {
         return Ok(Vec::new());
     };
-    let (looked_at, best) = best_of_all(db, query, filter)?;
-    if best.len() < ENOUGH && looked_at == MOST {
-        return best_of_tree(db, query, filter);
+    let (match_count, best) = best_in_database(db, query, filter)?;
+    if best.len() < MIN_DATABASE_CANDIDATES && match_count == MAX_CANDIDATES {
+        return best_in_tree(db, query, filter);
     }
     Ok(best)
 }
 
-/// Takes the best of the whole table and then those of the tree: FTS5 alone is quickest, and mostly this suffices.
-fn best_of_all(
+/// Searches the whole table and then filters by tree. FTS5 alone is fastest, and this usually yields enough candidates.
+fn best_in_database(
     db: &Transaction<'_>,
     query: &str,
-    filter: &Filter,
-) -> rusqlite::Result<(i64, Vec<Candidate>)> {
+    filter: &SqlFilter,
+) -> rusqlite::Result<(i64, Vec<ChunkCandidate>)> {
     let select = format!(
         "WITH best AS MATERIALIZED (
-            SELECT rowid AS id, {RANK} AS score FROM chunk_fts
+            SELECT rowid AS id, {BM25} AS score FROM chunk_fts
             WHERE chunk_fts MATCH ?1 ORDER BY score LIMIT ?2
         )
         SELECT {COLUMNS}, (SELECT count(*) FROM best)
@@ -72,26 +73,26 @@ fn best_of_all(
         filter.condition
     );
     let mut statement = db.prepare_cached(&select)?;
-    let mut rows = statement.query(params_from_iter(values(query, filter)))?;
-    // Without a row of this tree nobody counted: then look there.
-    let mut looked_at = MOST;
+    let mut rows = statement.query(params_from_iter(parameters(query, filter)))?;
+    // Without a row of this tree the count is unknown; assume the maximum, so that the tree is searched.
+    let mut match_count = MAX_CANDIDATES;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
-        looked_at = row.get(6)?;
-        found.push(candidate(row)?);
+        match_count = row.get(6)?;
+        found.push(candidate_from_row(row)?);
     }
-    Ok((looked_at, found))
+    Ok((match_count, found))
 }
 
-fn best_of_tree(
+fn best_in_tree(
     db: &Transaction<'_>,
     query: &str,
-    filter: &Filter,
-) -> rusqlite::Result<Vec<Candidate>> {
-    // The order of the joins is given: asking FTS5 anew for every chunk of a file would take for ever.
+    filter: &SqlFilter,
+) -> rusqlite::Result<Vec<ChunkCandidate>> {
+    // CROSS JOIN fixes the join order: running FTS5 once per chunk would be far too slow.
     let select = format!(
         "SELECT {COLUMNS} FROM (
-            SELECT c.id AS chunk, {RANK} AS score
+            SELECT c.id AS chunk, {BM25} AS score
             FROM chunk_fts CROSS JOIN chunk c ON c.id = chunk_fts.rowid
             CROSS JOIN file f ON f.id = c.file
             WHERE chunk_fts MATCH ?1 AND {} ORDER BY score LIMIT ?2
@@ -100,17 +101,20 @@ fn best_of_tree(
         filter.condition
     );
     let mut statement = db.prepare_cached(&select)?;
-    let rows = statement.query_map(params_from_iter(values(query, filter)), candidate)?;
+    let rows = statement.query_map(
+        params_from_iter(parameters(query, filter)),
+        candidate_from_row,
+    )?;
     rows.collect()
 }
 
-fn values<'a>(query: &str, filter: &'a Filter) -> impl Iterator<Item = Value> + use<'a> {
-    let question = [Value::from(query.to_owned()), Value::from(MOST)];
-    question.into_iter().chain(filter.values.iter().cloned())
+fn parameters<'a>(query: &str, filter: &'a SqlFilter) -> impl Iterator<Item = Value> + use<'a> {
+    let fixed = [Value::from(query.to_owned()), Value::from(MAX_CANDIDATES)];
+    fixed.into_iter().chain(filter.values.iter().cloned())
 }
 
-fn candidate(row: &Row<'_>) -> rusqlite::Result<Candidate> {
-    Ok(Candidate {
+fn candidate_from_row(row: &Row<'_>) -> rusqlite::Result<ChunkCandidate> {
+    Ok(ChunkCandidate {
         chunk: row.get(0)?,
         file: row.get(1)?,
         path: row.get(2)?,

@@ -1,12 +1,12 @@
-//! What the path of a file says about it.
+//! Ranking signals from file paths.
 
 use std::collections::HashSet;
 
 use super::stem::stem;
 use crate::words;
 
-/// Folders, words of file names and words of questions that mean tests, examples or benchmarks.
-const TESTS: [&str; 18] = [
+/// Folder names, file name parts and query words that mean tests, examples or benchmarks.
+const TEST_WORDS: [&str; 18] = [
     "bench",
     "benches",
     "benchmark",
@@ -27,8 +27,8 @@ const TESTS: [&str; 18] = [
     "testing",
 ];
 
-/// Words of questions that mean documentation.
-const PROSE: [&str; 12] = [
+/// Query words that mean documentation.
+const DOCUMENTATION_WORDS: [&str; 12] = [
     "changelog",
     "doc",
     "docs",
@@ -43,8 +43,9 @@ const PROSE: [&str; 12] = [
     "tutorial",
 ];
 
-/// Whether a file is documentation: prose by its language, or a text without an ending, such as `LICENSE`.
-pub(super) fn is_prose(path: &str, language: &str) -> bool {
+/// Returns whether a file is documentation: a documentation language, or a text file without extension such as
+/// `LICENSE`.
+pub(super) fn is_documentation(path: &str, language: &str) -> bool {
     match language {
         "markdown" | "restructuredtext" => true,
         "text" => {
@@ -55,20 +56,20 @@ pub(super) fn is_prose(path: &str, language: &str) -> bool {
     }
 }
 
-/// Whether a word in lower case means documentation.
-pub(super) fn means_prose(word: &str) -> bool {
-    PROSE.contains(&word)
+/// Returns whether a lower-case word means documentation.
+pub(super) fn means_documentation(word: &str) -> bool {
+    DOCUMENTATION_WORDS.contains(&word)
 }
 
-/// Whether a file declares what another one defines.
-pub(super) fn is_declarations(path: &str) -> bool {
+/// Returns whether a file only declares what another file defines.
+pub(super) fn is_declaration_file(path: &str) -> bool {
     [".d.ts", ".d.mts", ".d.cts", ".pyi"]
         .iter()
         .any(|ending| path.ends_with(ending))
 }
 
-/// Whether a file is a test, an example or a benchmark.
-pub(super) fn is_test(path: &str) -> bool {
+/// Returns whether a file is a test, an example or a benchmark.
+pub(super) fn is_test_path(path: &str) -> bool {
     let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));
     let in_folder = folders.split('/').any(|folder| {
         let folder = folder.trim_matches('_').to_lowercase();
@@ -77,21 +78,21 @@ pub(super) fn is_test(path: &str) -> bool {
     in_folder || is_test_name(name)
 }
 
-/// Whether a word in lower case means tests, examples or benchmarks.
+/// Returns whether a lower-case word means tests, examples or benchmarks.
 pub(super) fn means_tests(word: &str) -> bool {
-    TESTS.contains(&word)
+    TEST_WORDS.contains(&word)
 }
 
-/// `test_router.py`, `router_test.go`, `router.test.ts`, `router.spec.js`, `RouterTest.java`, `tests.rs`.
+/// Matches `test_router.py`, `router_test.go`, `router.test.ts`, `router.spec.js`, `RouterTest.java`, `tests.rs`.
 fn is_test_name(name: &str) -> bool {
     let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
-    let parts = words::split(stem);
+    let parts = words::split_identifier(stem);
     let is_test = |part: Option<&&str>| part.is_some_and(|part| means_tests(&part.to_lowercase()));
     is_test(parts.first()) || is_test(parts.last())
 }
 
-/// The stems of the words in the name of a file and of the folder it is in.
-pub(super) fn words_of(path: &str) -> HashSet<String> {
+/// Returns the stems of the words in the file name and in the name of its folder.
+pub(super) fn path_words(path: &str) -> HashSet<String> {
     let mut segments = path.rsplit('/');
     let name = segments.next().unwrap_or_default();
     let name = name.split_once('.').filter(|(stem, _)| !stem.is_empty());
@@ -102,13 +103,13 @@ pub(super) fn words_of(path: &str) -> HashSet<String> {
         .collect()
 }
 
-/// Whether `asked` is the path, or the end of it from some folder on.
-pub(super) fn ends_with(path: &str, asked: &str) -> bool {
-    let asked = asked.trim_start_matches("./").trim_start_matches('/');
+/// Returns whether `requested` equals the path or a suffix of it that starts at a folder.
+pub(super) fn path_ends_with(path: &str, requested: &str) -> bool {
+    let requested = requested.trim_start_matches("./").trim_start_matches('/');
     let ends = |path: &str, end: &str| {
         let folders = path.strip_suffix(end);
         folders.is_some_and(|folders| folders.is_empty() || folders.ends_with('/'))
     };
-    // The path below the root may itself be the end of an absolute one.
-    ends(path, asked) || path.contains('/') && ends(asked, path)
+    // A relative path can be the suffix of a requested absolute path.
+    ends(path, requested) || path.contains('/') && ends(requested, path)
 }

@@ -1,64 +1,65 @@
-//! What a question asks for, as far as its words show.
+//! Derives from the words of a query what it searches for.
 
 use std::collections::{BTreeSet, HashSet};
 
-use super::paths;
-use super::related::related;
-use super::stem::stem;
-use crate::words::{self, Name};
+use super::{paths, related::synonyms, stem::stem};
+use crate::words::{self, NameToken};
 
-/// Many words stand for many more, of which all tell less.
-const MOST_RELATED: usize = 48;
+/// Maximum number of synonyms in one query.
+const MAX_SYNONYMS: usize = 48;
 
-/// A text that something is looked for with.
-pub(super) struct Question {
-    /// For FTS5; nothing if the text has no word.
+/// An analyzed query text.
+pub(super) struct QueryIntent {
+    /// FTS5 query; `None` if the text has no word.
     pub(super) fts: Option<String>,
-    /// For FTS5: the words that its words stand for; nothing if only a name is asked for.
-    pub(super) related_fts: Option<String>,
-    /// The stems of its words.
+    /// FTS5 query for synonyms of the words; `None` if the query is a single name.
+    pub(super) synonym_fts: Option<String>,
+    /// Stems of the words.
     pub(super) words: HashSet<String>,
-    /// The stems of the words that they stand for.
-    pub(super) related: HashSet<String>,
-    /// Names that something may define.
+    /// Stems of the synonyms.
+    pub(super) synonyms: HashSet<String>,
+    /// Names that a file may define.
     pub(super) names: Vec<String>,
-    /// Whether it is one word or one name, and so most likely something that is defined.
+    /// Whether the query is a single word or name, and therefore most likely a definition.
     pub(super) is_name: bool,
-    /// Paths of files in it.
+    /// File paths in the query.
     pub(super) paths: Vec<String>,
-    /// Whether tests, examples or benchmarks are asked for.
+    /// Whether the query asks for tests, examples or benchmarks.
     pub(super) wants_tests: bool,
-    /// Whether documentation is asked for.
-    pub(super) wants_prose: bool,
+    /// Whether the query asks for documentation.
+    pub(super) wants_documentation: bool,
 }
 
-impl Question {
+impl QueryIntent {
     pub(super) fn new(text: &str) -> Self {
         let plain = words::plain_words(text);
-        let all: Vec<Name<'_>> = words::names(text).collect();
+        let all: Vec<NameToken<'_>> = words::name_tokens(text).collect();
         let is_name = all.len() == 1;
-        let wanted = |name: &&Name<'_>| is_name || looks_defined(name);
+        let wanted = |name: &&NameToken<'_>| is_name || looks_like_definition(name);
         let stems: HashSet<String> = plain.iter().map(|word| stem(word).to_owned()).collect();
-        let related = if is_name {
+        let related_words = if is_name {
             BTreeSet::new()
         } else {
-            related_to(&stems)
+            synonyms_of(&stems)
         };
         Self {
             fts: words::fts_query(text),
-            related_fts: any_of(&related),
-            related: related.iter().map(|word| stem(word).to_owned()).collect(),
+            synonym_fts: or_query(&related_words),
+            synonyms: related_words
+                .iter()
+                .map(|word| stem(word).to_owned())
+                .collect(),
             names: all.iter().filter(wanted).map(defined_name).collect(),
             is_name,
             paths: all.iter().filter(may_be_path).map(path).collect(),
             wants_tests: plain.iter().any(|word| paths::means_tests(word)),
-            wants_prose: plain.iter().any(|word| paths::means_prose(word)),
+            wants_documentation: plain.iter().any(|word| paths::means_documentation(word)),
             words: stems,
         }
     }
 
-    /// Whether one of these names, which are parted by spaces, is asked for.
-    pub(super) fn asks_for_one_of(&self, defs: &str) -> bool {
+    /// Returns whether the query requests one of these names, which are separated by spaces.
+    pub(super) fn defines_requested_name(&self, defs: &str) -> bool {
         let mut defined = defs.split_whitespace();
         defined.any(|defined| {
             let last = defined.rsplit([':', '.', '#']).next().unwrap_or(defined);
@@ -66,40 +67,40 @@ impl Question {
         })
     }
 
-    /// In a sentence the case matters: `Error` is a type, and an error is not.
+    /// Compares names. In a sentence the case matters: `Error` is a type, "error" is a word.
     fn is_same(&self, name: &str, defined: &str) -> bool {
         name == defined || self.is_name && name.eq_ignore_ascii_case(defined)
     }
 }
 
-/// The words that these stand for, but for themselves.
-fn related_to(stems: &HashSet<String>) -> BTreeSet<&'static str> {
-    let all = stems.iter().flat_map(|stem| related(stem));
+/// Returns the synonyms of the words, without the words themselves.
+fn synonyms_of(stems: &HashSet<String>) -> BTreeSet<&'static str> {
+    let all = stems.iter().flat_map(|stem| synonyms(stem));
     all.filter(|word| !stems.contains(stem(word))).collect()
 }
 
-/// A question to FTS5. These are words of our own, so there is nothing in them to be quoted.
-fn any_of(words: &BTreeSet<&str>) -> Option<String> {
-    let words: Vec<&str> = words.iter().take(MOST_RELATED).copied().collect();
+/// Returns an FTS5 query for any of the words. They come from our own list and do not need quoting.
+fn or_query(words: &BTreeSet<&str>) -> Option<String> {
+    let words: Vec<&str> = words.iter().take(MAX_SYNONYMS).copied().collect();
     (!words.is_empty()).then(|| words.join(" OR "))
 }
 
-/// Whether a name in a sentence is one of code: by its form, or by a capital that no stop word would have.
-fn looks_defined(name: &Name<'_>) -> bool {
+/// Returns whether a name in a sentence refers to code: by its form, or by an initial capital if it is not a stop word.
+fn looks_like_definition(name: &NameToken<'_>) -> bool {
     let word = name.as_str();
     let is_capital = word.starts_with(char::is_uppercase);
     name.is_identifier() || is_capital && !words::is_stop_word(&word.to_lowercase())
 }
 
-fn defined_name(name: &Name<'_>) -> String {
+fn defined_name(name: &NameToken<'_>) -> String {
     name.last().to_owned()
 }
 
-/// A path, or the name of a file: a name with a dot that is none ends no path.
-fn may_be_path(name: &&Name<'_>) -> bool {
+/// Returns whether a name can be a path or file name. A false positive is harmless: no path ends with it.
+fn may_be_path(name: &&NameToken<'_>) -> bool {
     name.is_path() || name.as_str().contains('.')
 }
 
-fn path(name: &Name<'_>) -> String {
+fn path(name: &NameToken<'_>) -> String {
     name.as_str().replace('\\', "/")
 }

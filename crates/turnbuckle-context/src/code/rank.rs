@@ -1,48 +1,47 @@
-//! From chunks to files.
+//! Ranks files by their candidate chunks.
 //!
-//! Plain bm25 ranks chunks, and a question is about files. A file is worth its best chunk and a little of the next ones.
-//! What names the file or the folder, and what defines the name that is asked for, counts more; tests, examples and
-//! documentation count less unless they are asked for, for they use much and decide nothing.
+//! bm25 ranks chunks, but a query is about files. The score of a file is its best chunk plus a part of the next ones.
+//! It rises if the file or folder name contains words of the query and if the file defines a requested name. It falls
+//! for tests, examples and documentation that the query does not ask for.
 
 use std::collections::HashMap;
 
-use super::paths;
-use super::question::Question;
+use super::{paths, question::QueryIntent};
 
-/// What the chunks after the best add.
-const NEXT_CHUNKS: f64 = 0.35;
-/// How many of them.
-const MOST_NEXT: usize = 3;
-/// What a file of tests is worth when they are not asked for.
-const TEST: f64 = 0.5;
-/// What each word of the question adds that is in the name of the file or of its folder.
-const WORD_IN_PATH: f64 = 0.25;
-/// And each word that is another for one of the question.
-const RELATED_IN_PATH: f64 = 0.2;
-/// What documentation is worth when it is not asked for: it has the words of every question, and code has the answer.
-const PROSE: f64 = 0.5;
-/// What a file of declarations is worth, which only repeats the names of another file.
-const DECLARATIONS: f64 = 0.7;
-/// What defining a name of the question is worth in a sentence, and when nothing but the name is asked for.
-const DEFINES: f64 = 1.25;
-const DEFINES_THE_NAME: f64 = 1.6;
-/// What it is worth to be the file whose path is asked for.
-const PATH: f64 = 3.0;
+/// Weight of the chunks after the best one.
+const NEXT_CHUNKS_WEIGHT: f64 = 0.35;
+/// Maximum number of chunks after the best one that count.
+const MAX_NEXT_CHUNKS: usize = 3;
+/// Factor for test files if the query does not ask for tests.
+const TEST_FACTOR: f64 = 0.5;
+/// Bonus for each query word in the name of the file or its folder.
+const PATH_WORD_BONUS: f64 = 0.25;
+/// Bonus for each synonym of a query word there.
+const PATH_SYNONYM_BONUS: f64 = 0.2;
+/// Factor for documentation if the query does not ask for it: it contains the words of many queries, but not the code.
+const DOCUMENTATION_FACTOR: f64 = 0.5;
+/// Factor for declaration files, which only repeat the names of another file.
+const DECLARATION_FACTOR: f64 = 0.7;
+/// Factors for defining a requested name: in a sentence, and if the query is only the name.
+const DEFINITION_FACTOR: f64 = 1.25;
+const EXACT_DEFINITION_FACTOR: f64 = 1.6;
+/// Factor for the file whose path the query contains.
+const PATH_FACTOR: f64 = 3.0;
 
-/// A chunk that was found, with its file.
-pub(super) struct Candidate {
+/// A matching chunk and its file.
+pub(super) struct ChunkCandidate {
     pub(super) chunk: i64,
     pub(super) file: i64,
     pub(super) path: String,
     pub(super) language: String,
-    /// The names that it defines, parted by spaces.
+    /// The names that the chunk defines, separated by spaces.
     pub(super) defs: String,
-    /// More is better.
+    /// Higher is better.
     pub(super) score: f64,
 }
 
-/// A file with the chunks that were found in it, best first.
-pub(super) struct Ranked {
+/// A file with its matching chunks, best first.
+pub(super) struct RankedFile {
     pub(super) id: i64,
     pub(super) path: String,
     pub(super) language: String,
@@ -50,17 +49,17 @@ pub(super) struct Ranked {
     pub(super) chunks: Vec<(i64, f64)>,
 }
 
-impl Ranked {
-    /// Its chunks, best first, without their scores.
-    pub(super) fn places(&self) -> Vec<i64> {
+impl RankedFile {
+    /// Returns the ids of the chunks, best first.
+    pub(super) fn chunk_ids(&self) -> Vec<i64> {
         self.chunks.iter().map(|(chunk, _)| *chunk).collect()
     }
 }
 
 /// Ranks the files of these chunks, best first; of equal ones the one whose path comes first.
-pub(super) fn rank(question: &Question, candidates: Vec<Candidate>) -> Vec<Ranked> {
-    let files = gather(candidates).into_values();
-    let mut files: Vec<Ranked> = files.map(|chunks| judge(question, chunks)).collect();
+pub(super) fn rank(intent: &QueryIntent, candidates: Vec<ChunkCandidate>) -> Vec<RankedFile> {
+    let files = group_by_file(candidates).into_values();
+    let mut files: Vec<RankedFile> = files.map(|chunks| score_file(intent, chunks)).collect();
     files.sort_by(|one, other| {
         let by_score = other.score.total_cmp(&one.score);
         by_score.then_with(|| one.path.cmp(&other.path))
@@ -69,9 +68,9 @@ pub(super) fn rank(question: &Question, candidates: Vec<Candidate>) -> Vec<Ranke
 }
 
 /// Puts the chunks of a file together, best first.
-fn gather(mut candidates: Vec<Candidate>) -> HashMap<i64, Vec<Candidate>> {
+fn group_by_file(mut candidates: Vec<ChunkCandidate>) -> HashMap<i64, Vec<ChunkCandidate>> {
     candidates.sort_by(|one, other| other.score.total_cmp(&one.score));
-    let mut files: HashMap<i64, Vec<Candidate>> = HashMap::new();
+    let mut files: HashMap<i64, Vec<ChunkCandidate>> = HashMap::new();
     for candidate in candidates {
         files.entry(candidate.file).or_default().push(candidate);
     }
@@ -79,67 +78,67 @@ fn gather(mut candidates: Vec<Candidate>) -> HashMap<i64, Vec<Candidate>> {
 }
 
 /// Judges one file by its chunks, of which there is at least one.
-fn judge(question: &Question, chunks: Vec<Candidate>) -> Ranked {
+fn score_file(intent: &QueryIntent, chunks: Vec<ChunkCandidate>) -> RankedFile {
     let first = &chunks[0];
     let (id, path, language) = (first.file, first.path.clone(), first.language.clone());
-    let worth = worth_of_chunks(&chunks) * worth_of_path(question, &path, &language);
-    let mut most: f64 = 1.0;
-    let mut places = Vec::with_capacity(chunks.len());
+    let score = score_chunks(&chunks) * score_path(intent, &path, &language);
+    let mut best_factor: f64 = 1.0;
+    let mut scored_chunks = Vec::with_capacity(chunks.len());
     for chunk in chunks {
-        let definitions = worth_of_definitions(question, &chunk.defs);
-        most = most.max(definitions);
-        places.push((chunk.chunk, chunk.score * definitions));
+        let definitions = score_definitions(intent, &chunk.defs);
+        best_factor = best_factor.max(definitions);
+        scored_chunks.push((chunk.chunk, chunk.score * definitions));
     }
-    places.sort_by(|one, other| other.1.total_cmp(&one.1));
-    Ranked {
+    scored_chunks.sort_by(|one, other| other.1.total_cmp(&one.1));
+    RankedFile {
         id,
         path,
         language,
-        score: worth * most,
-        chunks: places,
+        score: score * best_factor,
+        chunks: scored_chunks,
     }
 }
 
-fn worth_of_definitions(question: &Question, defs: &str) -> f64 {
-    match (question.asks_for_one_of(defs), question.is_name) {
+fn score_definitions(intent: &QueryIntent, defs: &str) -> f64 {
+    match (intent.defines_requested_name(defs), intent.is_name) {
         (false, _) => 1.0,
-        (true, false) => DEFINES,
-        (true, true) => DEFINES_THE_NAME,
+        (true, false) => DEFINITION_FACTOR,
+        (true, true) => EXACT_DEFINITION_FACTOR,
     }
 }
 
-fn worth_of_chunks(chunks: &[Candidate]) -> f64 {
+fn score_chunks(chunks: &[ChunkCandidate]) -> f64 {
     let mut scores = chunks.iter().map(|chunk| chunk.score);
     let best = scores.next().unwrap_or(0.0);
-    let next = scores.take(MOST_NEXT).zip(2_u32..);
+    let next = scores.take(MAX_NEXT_CHUNKS).zip(2_u32..);
     let next: f64 = next.map(|(score, rank)| score / f64::from(rank)).sum();
-    best + NEXT_CHUNKS * next
+    best + NEXT_CHUNKS_WEIGHT * next
 }
 
-fn worth_of_path(question: &Question, path: &str, language: &str) -> f64 {
-    let mut worth = 1.0;
-    for word in paths::words_of(path) {
-        if question.words.contains(&word) {
-            worth += WORD_IN_PATH;
-        } else if question.related.contains(&word) {
-            worth += RELATED_IN_PATH;
+fn score_path(intent: &QueryIntent, path: &str, language: &str) -> f64 {
+    let mut score = 1.0;
+    for word in paths::path_words(path) {
+        if intent.words.contains(&word) {
+            score += PATH_WORD_BONUS;
+        } else if intent.synonyms.contains(&word) {
+            score += PATH_SYNONYM_BONUS;
         }
     }
-    if paths::is_test(path) && !question.wants_tests {
-        worth *= TEST;
+    if paths::is_test_path(path) && !intent.wants_tests {
+        score *= TEST_FACTOR;
     }
-    if paths::is_prose(path, language) && !question.wants_prose {
-        worth *= PROSE;
+    if paths::is_documentation(path, language) && !intent.wants_documentation {
+        score *= DOCUMENTATION_FACTOR;
     }
-    if paths::is_declarations(path) {
-        worth *= DECLARATIONS;
+    if paths::is_declaration_file(path) {
+        score *= DECLARATION_FACTOR;
     }
-    if question
+    if intent
         .paths
         .iter()
-        .any(|asked| paths::ends_with(path, asked))
+        .any(|requested| paths::path_ends_with(path, requested))
     {
-        worth *= PATH;
+        score *= PATH_FACTOR;
     }
-    worth
+    score
 }

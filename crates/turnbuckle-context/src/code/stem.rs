@@ -10,12 +10,12 @@ pub(crate) fn stem(word: &str) -> &str {
     let endings = [
         "ings", "ing", "ers", "er", "ors", "or", "ies", "es", "ed", "s",
     ];
-    let stem = without_one_of(&endings, word).map_or(word, without_doubled_end);
-    without_one_of(&["e", "y"], stem).unwrap_or(stem)
+    let stem = strip_any_suffix(&endings, word).map_or(word, strip_doubled_consonant);
+    strip_any_suffix(&["e", "y"], stem).unwrap_or(stem)
 }
 
 /// The word without the first of these endings that leaves enough of it.
-fn without_one_of<'a>(endings: &[&str], word: &'a str) -> Option<&'a str> {
+fn strip_any_suffix<'a>(endings: &[&str], word: &'a str) -> Option<&'a str> {
     let mut stems = endings
         .iter()
         .filter_map(|ending| word.strip_suffix(*ending));
@@ -23,7 +23,7 @@ fn without_one_of<'a>(endings: &[&str], word: &'a str) -> Option<&'a str> {
 }
 
 /// `mapp` of `mapping` is `map`.
-fn without_doubled_end(stem: &str) -> &str {
+fn strip_doubled_consonant(stem: &str) -> &str {
     match stem.as_bytes() {
         [.., _, one, other] if one == other && !b"aeiouls".contains(one) => &stem[..stem.len() - 1],
         _ => stem,

@@ -3,8 +3,7 @@ use std::path::Path;
 use proptest::prelude::*;
 
 use super::*;
-use crate::index::tree_for;
-use crate::words::identifier_parts;
+use crate::{index::tree_for, words::identifier_parts};
 
 /// A database with a tree, and room for others.
 struct Shelf {
@@ -89,7 +88,7 @@ impl Shelf {
         self.db.write(write).unwrap();
     }
 
-    fn tree(&self) -> Tree {
+    fn tree(&self) -> IndexTree {
         let root = Path::new("/tree/1");
         tree_for(&self.db, root).unwrap().unwrap()
     }
@@ -365,7 +364,7 @@ fn the_limit_is_kept() {
         .map(|path| (path.as_str(), "", "needle"))
         .collect();
     let shelf = Shelf::with(&files);
-    for (limit, expected) in [(0, 0), (3, 3), (usize::MAX, MOST_FILES)] {
+    for (limit, expected) in [(0, 0), (3, 3), (usize::MAX, MAX_FILES)] {
         let query = CodeQuery {
             limit,
             ..CodeQuery::new("needle")
@@ -383,7 +382,7 @@ fn meaning_adds_to_words() {
     ]);
     shelf.vectors(&[(1, [1.0, 0.0]), (2, [0.8, 0.6]), (3, [-1.0, 0.0])]);
     let query = CodeQuery {
-        dense: Some(Dense {
+        embedding: Some(EmbeddingQuery {
             model: "model".into(),
             vector: vec![1.0, 0.0],
         }),
@@ -391,7 +390,7 @@ fn meaning_adds_to_words() {
     };
     assert_eq!(shelf.paths(&query), ["b.rs", "a.rs"]);
     let other_model = CodeQuery {
-        dense: Some(Dense {
+        embedding: Some(EmbeddingQuery {
             model: "other".into(),
             vector: vec![1.0, 0.0],
         }),

@@ -1,55 +1,54 @@
-//! Making a new database, so that a file of its name is never empty or half made: an empty one has lost what was in it.
+//! Creates databases atomically: a file with the final name is never empty or incomplete, so an empty file always means
+//! lost data.
 
-use std::fs;
-use std::io;
-use std::path::Path;
+use std::{fs, io, path::Path};
 
 use super::{
-    SCHEMA, VERSION, beside, connect, make_private_file, make_private_folder, sync_folder,
+    SCHEMA, SCHEMA_VERSION, connect, create_private_dir, create_private_file, sibling_path,
+    sync_parent_dir,
 };
-use crate::ContextError;
-use crate::memory::new_id;
+use crate::{ContextError, memory::new_id};
 
-/// How the file is called while it is made: this, `_`, an id and `.tmp`.
+/// Prefix of the temporary file: prefix, `_`, id, `.tmp`.
 pub(crate) const DRAFT_PREFIX: &str = "create";
 
-/// Makes a database, unless another process is faster.
-pub(super) fn create(path: &Path) -> Result<(), ContextError> {
+/// Creates a database, unless another process created it first.
+pub(super) fn create_database(path: &Path) -> Result<(), ContextError> {
     let folder = path.parent().unwrap_or(Path::new("."));
-    make_private_folder(folder)?;
+    create_private_dir(folder)?;
     let draft = folder.join(format!("{}.tmp", new_id(DRAFT_PREFIX)));
-    let made = fill(&draft).and_then(|()| {
-        let published = publish(&draft, path);
+    let made = write_schema(&draft).and_then(|()| {
+        let published = link_into_place(&draft, path);
         published.map_err(|error| ContextError::file(path, error))
     });
     for suffix in ["-wal", "-shm", ""] {
-        let _ = fs::remove_file(beside(&draft, suffix));
+        let _ = fs::remove_file(sibling_path(&draft, suffix));
     }
     made
 }
 
-fn fill(draft: &Path) -> Result<(), ContextError> {
-    make_private_file(draft)?;
+fn write_schema(draft: &Path) -> Result<(), ContextError> {
+    create_private_file(draft)?;
     let mut connection = connect(draft)?;
     let mut make = || {
         let transaction = connection.transaction()?;
         transaction.execute_batch(SCHEMA)?;
-        transaction.pragma_update(None, "user_version", VERSION)?;
+        transaction.pragma_update(None, "user_version", SCHEMA_VERSION)?;
         transaction.commit()
     };
-    make().map_err(|error| ContextError::storage(draft, error))?;
-    // Closing moves everything from the log into the file.
+    make().map_err(|error| ContextError::database(draft, error))?;
+    // Closing the connection moves the contents of the WAL to the file.
     let closed = connection.close();
-    closed.map_err(|(_, error)| ContextError::storage(draft, error))
+    closed.map_err(|(_, error)| ContextError::database(draft, error))
 }
 
-/// Gives the file its name, if nothing has it.
-fn publish(draft: &Path, path: &Path) -> io::Result<()> {
+/// Gives the file its final name, unless the name exists.
+fn link_into_place(draft: &Path, path: &Path) -> io::Result<()> {
     match fs::hard_link(draft, path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(()),
-        // Not every file system has links.
+        // Not every file system supports hard links.
         Err(_) if !path.exists() => fs::rename(draft, path)?,
         _ => {}
     }
-    sync_folder(path)
+    sync_parent_dir(path)
 }

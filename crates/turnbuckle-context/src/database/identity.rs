@@ -1,20 +1,21 @@
-//! Which file a path leads to: somebody may remove it, and make another one of the same name.
+//! The identity of a file behind a path, to detect that it was removed or replaced.
 
 use std::path::Path;
 
-/// A file, told apart from every other one as long as somebody has it open.
+/// Identifies a file as long as it is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Identity {
+pub(super) struct FileIdentity {
     #[cfg(unix)]
     device: u64,
     #[cfg(unix)]
     inode: u64,
 }
 
-impl Identity {
-    /// The file that is there now, if there is one. It is not opened: to close it would give up the locks of SQLite.
+impl FileIdentity {
+    /// Returns the identity of the file at the path, if it exists. Does not open the file: closing it would release
+    /// SQLite's locks.
     #[cfg(unix)]
-    pub(super) fn of(path: &Path) -> Option<Self> {
+    pub(super) fn read(path: &Path) -> Option<Self> {
         use std::os::unix::fs::MetadataExt as _;
         let metadata = std::fs::metadata(path).ok()?;
         Some(Self {
@@ -23,9 +24,9 @@ impl Identity {
         })
     }
 
-    /// The file that is there now, if there is one. A file that is open cannot be removed here.
+    /// Returns the identity of the file at the path, if it exists. An open file cannot be removed on this platform.
     #[cfg(not(unix))]
-    pub(super) fn of(path: &Path) -> Option<Self> {
+    pub(super) fn read(path: &Path) -> Option<Self> {
         path.exists().then_some(Self {})
     }
 }

@@ -1,50 +1,50 @@
-//! Reading a database that cannot be written: a disk that is mounted read-only, or a folder of another user.
+//! Opens databases that are not writable: a read-only file system or a folder of another user.
 //!
-//! In WAL mode SQLite wants to make files beside the database. Where it cannot, there is another way for each case.
+//! In WAL mode SQLite creates files next to the database. There is a fallback for each case where it cannot.
 
 use std::path::Path;
 
 use rusqlite::{Connection, OpenFlags};
 
-use super::{has_log, try_again, version};
+use super::{has_wal, version, wait_for_lock};
 
-/// The index of the log is made in memory if one connection has the database for itself. The lock for that cannot be had where
-/// nothing can be written, and is not needed there.
+/// With an exclusive lock SQLite keeps the WAL index in memory. Nothing can be locked where nothing can be written, and
+/// locks are not needed there.
 const WITHOUT_LOCKS: &str = match cfg!(windows) {
     true => "mode=ro&vfs=win32-none",
     false => "mode=ro&vfs=unix-none",
 };
 
-/// Connects for reading only.
-pub(super) fn connect(path: &Path) -> rusqlite::Result<Connection> {
-    // While another process has the database open, the files beside it are there and are shared.
-    match open(path, "mode=ro") {
-        Err(error) if super::cannot_write(&error) => {}
+/// Opens a read-only connection.
+pub(super) fn connect_read_only(path: &Path) -> rusqlite::Result<Connection> {
+    // While another process has the database open, its WAL files exist and are shared.
+    match open_read_only(path, "mode=ro") {
+        Err(error) if super::is_read_only_error(&error) => {}
         done => return done,
     }
-    match has_log(path) {
-        // All is in the file, and nobody has it open.
-        false => open(path, "immutable=1"),
-        true => open(path, WITHOUT_LOCKS),
+    match has_wal(path) {
+        // Without a WAL all data is in the file and no process has it open.
+        false => open_read_only(path, "immutable=1"),
+        true => open_read_only(path, WITHOUT_LOCKS),
     }
 }
 
-fn open(path: &Path, parameters: &str) -> rusqlite::Result<Connection> {
+fn open_read_only(path: &Path, parameters: &str) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
         | OpenFlags::SQLITE_OPEN_NO_MUTEX
         | OpenFlags::SQLITE_OPEN_URI;
     let connection = Connection::open_with_flags(uri(path, parameters), flags)?;
-    connection.busy_handler(Some(try_again))?;
+    connection.busy_handler(Some(wait_for_lock))?;
     if parameters == WITHOUT_LOCKS {
         connection.pragma_update(None, "locking_mode", "exclusive")?;
     }
     connection.pragma_update(None, "cache_size", -4_000)?;
-    // Opening reads nothing; whether it can be read shows now.
+    // Opening does not read the file; this does.
     version(&connection)?;
     Ok(connection)
 }
 
-/// The path as a URI that SQLite understands.
+/// Returns the path as an SQLite URI.
 fn uri(path: &Path, parameters: &str) -> String {
     use std::fmt::Write as _;
     let mut uri = "file:".to_owned();
@@ -66,8 +66,7 @@ fn uri(path: &Path, parameters: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::beside;
-    use super::*;
+    use super::{super::sibling_path, *};
 
     #[cfg(unix)]
     #[test]
@@ -76,7 +75,7 @@ mod tests {
         assert_eq!(uri, "file:/a%20b/%C3%BC%3F%23%25.db?mode=ro");
     }
 
-    /// A copy of a database that another process was writing, with its log and without the index of that.
+    /// Uses a copy of a database with its WAL, but without the WAL index.
     #[test]
     fn a_log_is_read_without_files_being_made() {
         let folder = tempfile::tempdir().unwrap();
@@ -86,16 +85,16 @@ mod tests {
         database.write(|db| Ok(db.execute(insert, [])?)).unwrap();
         let copy = folder.path().join("b.db");
         for suffix in ["", "-wal"] {
-            std::fs::copy(beside(&path, suffix), beside(&copy, suffix)).unwrap();
+            std::fs::copy(sibling_path(&path, suffix), sibling_path(&copy, suffix)).unwrap();
         }
         let select = "SELECT value FROM about WHERE key = 'root'";
         let read = |connection: Connection| -> rusqlite::Result<String> {
             connection.query_row(select, [], |row| row.get(0))
         };
-        let connection = open(&copy, WITHOUT_LOCKS).unwrap();
+        let connection = open_read_only(&copy, WITHOUT_LOCKS).unwrap();
         assert_eq!(read(connection).unwrap(), "/a");
-        assert!(!beside(&copy, "-shm").exists());
-        // Without its log the file has nothing of it.
-        assert!(read(open(&copy, "immutable=1").unwrap()).is_err());
+        assert!(!sibling_path(&copy, "-shm").exists());
+        // Without its WAL the file does not have the row.
+        assert!(read(open_read_only(&copy, "immutable=1").unwrap()).is_err());
     }
 }

@@ -29,7 +29,7 @@ fn a_refusal_takes_back_everything_of_its_transaction() {
     let database = Database::open(&path).unwrap();
     let refused = database.write(|db| {
         db.execute("INSERT INTO about VALUES ('root', '/a')", [])?;
-        Err::<(), _>(ContextError::refused("no").into())
+        Err::<(), _>(ContextError::invalid("no").into())
     });
     assert_eq!(refused.unwrap_err().to_string(), "no");
     assert!(database.read(|db| Ok(about(db, "root")?)).is_err());
@@ -64,8 +64,8 @@ fn what_is_no_database_is_called_damaged() {
     assert!(
         matches!(
             error,
-            ContextError::Storage {
-                trouble: Trouble::Corrupt,
+            ContextError::Database {
+                kind: DatabaseErrorKind::Corrupt,
                 ..
             }
         ),
@@ -85,8 +85,8 @@ fn a_file_of_a_newer_version_is_left_alone() {
     let error = Database::open(&path).unwrap_err();
     assert!(matches!(
         error,
-        ContextError::Storage {
-            trouble: Trouble::TooNew,
+        ContextError::Database {
+            kind: DatabaseErrorKind::TooNew,
             ..
         }
     ));
@@ -105,9 +105,9 @@ fn several_can_open_a_new_file_at_once() {
     });
 }
 
-fn trouble(opened: Result<Database, ContextError>) -> Trouble {
+fn kind(opened: Result<Database, ContextError>) -> DatabaseErrorKind {
     match opened.unwrap_err() {
-        ContextError::Storage { trouble, .. } => trouble,
+        ContextError::Database { kind, .. } => kind,
         error => panic!("{error:?}"),
     }
 }
@@ -141,7 +141,7 @@ fn a_file_that_is_empty_or_cut_short_is_said_and_left_as_it_is() {
             message.contains("empty or cut short"),
             "{length}: {message}"
         );
-        assert_eq!(trouble(opened), Trouble::Truncated, "{length}");
+        assert_eq!(kind(opened), DatabaseErrorKind::Truncated, "{length}");
         assert_eq!(fs::read(&path).unwrap(), &whole[..length]);
     }
     fs::write(&path, &whole).unwrap();
@@ -161,7 +161,7 @@ fn a_new_file_leaves_no_other_beside_it() {
 fn without_writer(path: &Path) -> Database {
     Database {
         path: path.to_owned(),
-        identity: Identity::of(path).unwrap(),
+        identity: FileIdentity::read(path).unwrap(),
         writer: None,
         readers: Mutex::default(),
     }
@@ -177,13 +177,13 @@ fn what_cannot_be_written_can_be_read() {
     let before = fs::read(&path).unwrap();
     let database = without_writer(&path);
     assert!(database.is_read_only());
-    database.prepare().unwrap();
+    database.ensure_schema().unwrap();
     assert_eq!(database.read(|db| Ok(about(db, "root")?)).unwrap(), "/a");
     let error = database
         .write(|db| Ok(db.execute(insert, [])?))
         .unwrap_err();
     assert!(error.to_string().contains("cannot be written"), "{error}");
-    assert!(database.scrub().is_err() && database.truncate_log().is_err());
+    assert!(database.secure_vacuum().is_err() && database.truncate_wal().is_err());
     drop(database);
     assert_eq!(fs::read(&path).unwrap(), before);
 }

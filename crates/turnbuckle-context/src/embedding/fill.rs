@@ -1,146 +1,155 @@
-//! Making the embeddings that are missing, while nobody waits for them.
+//! Background creation of missing embeddings.
 
-use std::ops::ControlFlow;
-use std::sync::Arc;
+use std::{ops::ControlFlow, sync::Arc};
 
-use super::{Embedder, Of, Pending, coverage, missing, put};
+use super::{
+    Embedder, EmbeddingSubject, MissingEmbedding, coverage, missing_embeddings, save_embeddings,
+};
 use crate::{ContextError, Database};
 
-/// Texts that a provider gets at once.
-const BATCH: usize = 32;
-/// Texts in a row that fail one by one before the provider is given up.
-const MOST_FAILURES: usize = 3;
-/// Texts in a row that a provider does not take before it is given up: it may be one that takes none.
-const MOST_REFUSALS: usize = 2 * BATCH;
+/// Number of texts per request.
+const BATCH_TEXTS: usize = 32;
+/// Maximum number of consecutive failures of single texts before giving up.
+const MAX_FAILURES: usize = 3;
+/// Maximum number of consecutive rejected texts before giving up: the provider may reject all texts.
+const MAX_REJECTIONS: usize = 2 * BATCH_TEXTS;
 
-/// How far it is.
+/// Progress of a backfill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Progress {
-    /// Texts that are done, with or without an embedding.
+pub struct BackfillProgress {
+    /// Texts processed, with or without an embedding.
     pub done: u64,
-    /// Texts that had none when it began.
+    /// Texts without an embedding at the start.
     pub total: u64,
 }
 
-/// What was done.
+/// Result of a backfill.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Filled {
-    /// Embeddings that were made.
-    pub made: usize,
-    /// Texts that the provider refused, or that changed meanwhile; they are tried again next time.
-    pub left: usize,
+pub struct BackfillReport {
+    /// Embeddings created.
+    pub created: usize,
+    /// Texts that the provider rejected or that changed during the run. The next run tries them again.
+    pub remaining: usize,
 }
 
-/// Makes embeddings until every text has been tried.
+/// Creates embeddings until every text has been tried.
 ///
-/// What is made is kept batch by batch, so that little is lost when it ends early: because `watch` says so
-/// ([`ContextError::Cancelled`]), because the provider fails, or because the future is dropped. `watch` is called before
-/// each batch, on a thread that may block.
-pub async fn fill(
+/// Results are stored after each batch, so little is lost if the run ends early: because `watch` returns `Break`
+/// ([`ContextError::Cancelled`]), because the provider fails, or because the future is dropped. `watch` is called
+/// before each batch, on a thread that may block.
+pub async fn backfill(
     database: &Arc<Database>,
     embedder: &dyn Embedder,
-    of: Of,
-    mut watch: impl FnMut(Progress) -> ControlFlow<()> + Send + 'static,
-) -> Result<Filled, ContextError> {
+    subject: EmbeddingSubject,
+    mut watch: impl FnMut(BackfillProgress) -> ControlFlow<()> + Send + 'static,
+) -> Result<BackfillReport, ContextError> {
     let model: Arc<str> = embedder.model().into();
-    let covered = on(database, &model, move |db, model| coverage(db, of, model)).await?;
-    let mut progress = Progress {
+    let covered = run_blocking(database, &model, move |db, model| {
+        coverage(db, subject, model)
+    })
+    .await?;
+    let mut progress = BackfillProgress {
         done: 0,
-        total: covered.all.saturating_sub(covered.made),
+        total: covered.total.saturating_sub(covered.created),
     };
-    let mut filled = Filled::default();
-    let mut patience = Patience::default();
+    let mut filled = BackfillReport::default();
+    let mut retry_policy = RetryPolicy::default();
     let mut after = 0;
     loop {
         let read = move |db: &Database, model: &str| {
             if watch(progress).is_break() {
                 return Err(ContextError::Cancelled);
             }
-            Ok((missing(db, of, model, after, BATCH)?, watch))
+            Ok((
+                missing_embeddings(db, subject, model, after, BATCH_TEXTS)?,
+                watch,
+            ))
         };
         let batch;
-        (batch, watch) = on(database, &model, read).await?;
+        (batch, watch) = run_blocking(database, &model, read).await?;
         let Some(last) = batch.last() else {
             return Ok(filled);
         };
         after = last.row;
         let count = batch.len();
-        let made = embed(embedder, batch, &mut patience).await?;
-        let keep = move |db: &Database, model: &str| put(db, of, model, made);
-        let kept = on(database, &model, keep).await?;
-        filled.made += kept;
-        filled.left += count - kept;
+        let made = embed(embedder, batch, &mut retry_policy).await?;
+        let keep = move |db: &Database, model: &str| save_embeddings(db, subject, model, made);
+        let kept = run_blocking(database, &model, keep).await?;
+        filled.created += kept;
+        filled.remaining += count - kept;
         progress.done += count as u64;
         progress.total = progress.total.max(progress.done);
     }
 }
 
-/// Embeds a batch; if that fails, text by text, since a single one may be too much for the model.
+/// Embeds a batch. If that fails, embeds its texts one by one, because a single text may exceed the limit of the model.
 async fn embed(
     embedder: &dyn Embedder,
-    batch: Vec<Pending>,
-    patience: &mut Patience,
-) -> Result<Vec<(Pending, Vec<f32>)>, ContextError> {
+    batch: Vec<MissingEmbedding>,
+    retry_policy: &mut RetryPolicy,
+) -> Result<Vec<(MissingEmbedding, Vec<f32>)>, ContextError> {
     let texts = batch.iter().map(|pending| pending.text.clone()).collect();
-    let problem = match embedder.embed(texts).await {
+    let error = match embedder.embed(texts).await {
         Ok(vectors) => {
-            *patience = Patience::default();
+            *retry_policy = RetryPolicy::default();
             return Ok(batch.into_iter().zip(vectors).collect());
         }
-        Err(problem) => problem,
+        Err(error) => error,
     };
     if let [pending] = &*batch {
-        tracing::debug!(row = pending.row, %problem, "no embedding of a text");
-        return match problem {
-            ContextError::EmbeddingRefused(_) => patience.bear(problem).map(|()| Vec::new()),
-            problem => Err(problem),
+        tracing::debug!(row = pending.row, %error, "no embedding of a text");
+        return match error {
+            ContextError::EmbeddingRejected(_) => {
+                retry_policy.record_failure(error).map(|()| Vec::new())
+            }
+            error => Err(error),
         };
     }
-    tracing::debug!(%problem, texts = batch.len(), "a batch failed; trying its texts alone");
+    tracing::debug!(%error, texts = batch.len(), "a batch failed; trying its texts alone");
     let mut made = Vec::new();
     for pending in batch {
         match embedder.embed(vec![pending.text.clone()]).await {
             Ok(mut vectors) => {
-                *patience = Patience::default();
+                *retry_policy = RetryPolicy::default();
                 made.extend(vectors.pop().map(|vector| (pending, vector)));
             }
-            Err(problem) => patience.bear(problem)?,
+            Err(error) => retry_policy.record_failure(error)?,
         }
     }
     Ok(made)
 }
 
-/// How often in a row a provider failed, or did not take a text.
+/// Counts consecutive failures and rejections.
 #[derive(Default)]
-struct Patience {
+struct RetryPolicy {
     failures: usize,
-    refusals: usize,
+    rejections: usize,
 }
 
-impl Patience {
-    /// Passes over a text, unless it has become clear that the others will fare no better.
-    fn bear(&mut self, problem: ContextError) -> Result<(), ContextError> {
-        match problem {
-            ContextError::EmbeddingRefused(_) => self.refusals += 1,
+impl RetryPolicy {
+    /// Skips a text, or returns the error after too many in a row.
+    fn record_failure(&mut self, error: ContextError) -> Result<(), ContextError> {
+        match error {
+            ContextError::EmbeddingRejected(_) => self.rejections += 1,
             _ => self.failures += 1,
         }
-        match self.failures < MOST_FAILURES && self.refusals < MOST_REFUSALS {
+        match self.failures < MAX_FAILURES && self.rejections < MAX_REJECTIONS {
             true => Ok(()),
-            false => Err(problem),
+            false => Err(error),
         }
     }
 }
 
-/// Does work on a database where waiting for a disk holds up nobody.
-async fn on<T: Send + 'static>(
+/// Runs blocking work on a database.
+async fn run_blocking<T: Send + 'static>(
     database: &Arc<Database>,
     model: &Arc<str>,
     work: impl FnOnce(&Database, &str) -> Result<T, ContextError> + Send + 'static,
 ) -> Result<T, ContextError> {
     let (database, model) = (Arc::clone(database), Arc::clone(model));
     let done = tokio::task::spawn_blocking(move || work(&database, &model)).await;
-    // It fails only if the work panicked, or the runtime ends.
+    // Fails only if the work panicked or the runtime shuts down.
     done.unwrap_or(Err(ContextError::Cancelled))
 }

@@ -1,7 +1,7 @@
-//! Embeddings from an endpoint that speaks as OpenAI's does: `POST {base}/embeddings`.
+//! Embeddings from an OpenAI-compatible endpoint: `POST {base}/embeddings`.
 //!
-//! Talks to the one origin that was set up, follows no redirects, and believes nothing: answers have a limit of time and
-//! size, and are counted and measured before anything of them is used.
+//! Connects only to the configured origin and does not follow redirects. Responses are limited in time and size, and
+//! their count and dimensions are validated.
 
 mod address;
 mod answer;
@@ -13,56 +13,54 @@ mod problem;
 mod tls;
 mod wire;
 
-use std::sync::OnceLock;
-use std::time::Duration;
+use std::{sync::OnceLock, time::Duration};
 
 use bytes::Bytes;
-use serde::Serialize;
-
 #[cfg(not(feature = "tls"))]
 use no_tls as security;
+use serde::Serialize;
 #[cfg(feature = "tls")]
 use tls as security;
 
-use self::address::Address;
-use self::wire::{Reply, Wire};
-use super::{Embedder, Embedding};
+use self::{
+    address::EndpointUrl,
+    wire::{EmbeddingHttpClient, HttpReply},
+};
+pub use self::{key::ApiKey, problem::EmbeddingError};
+use super::{Embedder, EmbeddingFuture};
 use crate::ContextError;
 
-pub use self::key::ApiKey;
-pub use self::problem::Problem;
+/// Maximum number of attempts per request.
+const MAX_ATTEMPTS: u32 = 3;
+/// Maximum `Retry-After` that is honored.
+const MAX_RETRY_WAIT: Duration = Duration::from_secs(10);
 
-/// How often a request is sent at most.
-const ATTEMPTS: u32 = 3;
-/// How long a server may let us wait before we ask again.
-const MOST_WAITING: Duration = Duration::from_secs(10);
-
-/// Asks an endpoint for embeddings.
+/// Requests embeddings from an HTTP endpoint.
 #[derive(Debug)]
 pub struct HttpEmbedder {
-    address: Address,
+    address: EndpointUrl,
     model: String,
     key: Option<ApiKey>,
     timeout: Duration,
     batch: usize,
-    /// Made when it is needed first: reading the certificates of the system takes its time.
-    wire: OnceLock<Wire>,
-    /// The size of the first embedding; the others have the same.
+    /// Created on first use, because loading the system's certificates takes time.
+    client: OnceLock<EmbeddingHttpClient>,
+    /// Dimensions of the first embedding; all others must match.
     size: OnceLock<usize>,
 }
 
 #[derive(Serialize)]
-struct Question<'q> {
+struct EmbeddingRequest<'q> {
     model: &'q str,
     input: &'q [String],
 }
 
 impl HttpEmbedder {
-    /// Will ask `{base}/embeddings` for embeddings of a model, `http://localhost:11434/v1` for example.
+    /// Creates an embedder for `{base}/embeddings`, for example `http://localhost:11434/v1`.
     pub fn new(base: &str, model: impl Into<String>) -> Result<Self, ContextError> {
-        let address = Address::new(base)?;
-        if address.is_https() && !security::IS_THERE {
-            return Err(Problem::NoTls.into());
+        let address = EndpointUrl::new(base)?;
+        if address.is_https() && !security::TLS_AVAILABLE {
+            return Err(EmbeddingError::TlsUnavailable.into());
         }
         Ok(Self {
             address,
@@ -70,82 +68,82 @@ impl HttpEmbedder {
             key: None,
             timeout: Duration::from_secs(30),
             batch: 32,
-            wire: OnceLock::new(),
+            client: OnceLock::new(),
             size: OnceLock::new(),
         })
     }
 
-    /// Says who asks.
+    /// Sets the API key.
     #[must_use]
     pub fn api_key(mut self, key: ApiKey) -> Self {
         self.key = Some(key);
         self
     }
 
-    /// How long one request may take; 30 seconds if it is not said.
+    /// Sets the timeout of one request; 30 seconds by default.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// How many texts one request may have; 32 if it is not said.
+    /// Sets the maximum number of texts per request; 32 by default.
     #[must_use]
     pub fn batch(mut self, texts: usize) -> Self {
         self.batch = texts.max(1);
         self
     }
 
-    async fn ask(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, Problem> {
-        let question = Question {
+    async fn request_vectors(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, EmbeddingError> {
+        let request = EmbeddingRequest {
             model: &self.model,
             input: texts,
         };
-        let body = serde_json::to_vec(&question).map_err(|_| Problem::NotJson)?;
+        let body = serde_json::to_vec(&request).map_err(|_| EmbeddingError::InvalidResponse)?;
         let body = self.post(body.into()).await?;
-        let vectors = answer::vectors(&body, texts.len())?;
+        let vectors = answer::parse_vectors(&body, texts.len())?;
         let size = vectors.first().map_or(0, Vec::len);
         match *self.size.get_or_init(|| size) {
             expected if expected == size => Ok(vectors),
-            expected => Err(Problem::WrongSize { expected, size }),
+            expected => Err(EmbeddingError::DimensionMismatch { expected, size }),
         }
     }
 
-    /// Posts until the answer is there, it is clear that there will be none, or it was tried often enough.
-    async fn post(&self, body: Bytes) -> Result<Bytes, Problem> {
-        let wire = self.wire()?;
+    /// Sends the request, with retries after transient errors.
+    async fn post(&self, body: Bytes) -> Result<Bytes, EmbeddingError> {
+        let client = self.client()?;
         let mut attempt = 1;
         loop {
-            let posted = wire.post(&self.address, self.key.as_ref(), body.clone());
+            let posted = client.post(&self.address, self.key.as_ref(), body.clone());
             let reply = match tokio::time::timeout(self.timeout, posted).await {
                 Ok(reply) => reply,
-                Err(_) => Err(Problem::TimedOut(self.timeout)),
+                Err(_) => Err(EmbeddingError::TimedOut(self.timeout)),
             };
-            let (problem, wanted) = match reply {
-                Ok(Reply::Answer(body)) => return Ok(body),
-                Ok(Reply::Later { problem, after }) => (problem, after),
-                Err(problem @ Problem::Unreachable(_)) => (problem, None),
-                Err(problem) => return Err(problem),
+            let (error, wanted) = match reply {
+                Ok(HttpReply::Body(body)) => return Ok(body),
+                Ok(HttpReply::RetryLater { error, after }) => (error, after),
+                Err(error @ EmbeddingError::Unreachable(_)) => (error, None),
+                Err(error) => return Err(error),
             };
             let pause = wanted.unwrap_or(Duration::from_millis(250) * 2_u32.pow(attempt));
-            if attempt == ATTEMPTS || pause > MOST_WAITING {
-                return Err(problem);
+            if attempt == MAX_ATTEMPTS || pause > MAX_RETRY_WAIT {
+                return Err(error);
             }
-            tracing::debug!(%problem, ?pause, "asking for embeddings again");
+            tracing::debug!(%error, ?pause, "asking for embeddings again");
             tokio::time::sleep(pause).await;
             attempt += 1;
         }
     }
 
-    fn wire(&self) -> Result<&Wire, Problem> {
-        if let Some(wire) = self.wire.get() {
-            return Ok(wire);
+    fn client(&self) -> Result<&EmbeddingHttpClient, EmbeddingError> {
+        if let Some(client) = self.client.get() {
+            return Ok(client);
         }
-        let wire = match self.address.is_https() {
+        let client = match self.address.is_https() {
             true => security::wire()?,
-            false => Wire::plain(),
+            false => EmbeddingHttpClient::plain_http(),
         };
-        Ok(self.wire.get_or_init(|| wire))
+        Ok(self.client.get_or_init(|| client))
     }
 }
 
@@ -154,11 +152,11 @@ impl Embedder for HttpEmbedder {
         &self.model
     }
 
-    fn embed(&self, texts: Vec<String>) -> Embedding<'_> {
+    fn embed(&self, texts: Vec<String>) -> EmbeddingFuture<'_> {
         Box::pin(async move {
             let mut vectors = Vec::with_capacity(texts.len());
             for batch in texts.chunks(self.batch) {
-                vectors.extend(self.ask(batch).await?);
+                vectors.extend(self.request_vectors(batch).await?);
             }
             Ok(vectors)
         })

@@ -1,71 +1,75 @@
-//! Which texts have no embedding yet, and giving them one.
+//! Storage of embeddings, and texts without one.
 
 use rusqlite::{OptionalExtension as _, Transaction, params};
 
-use super::{Of, vector};
+use super::{EmbeddingSubject, vector};
 use crate::{ContextError, Database};
 
-/// Bytes of a text that a model gets to see; most read less.
-const MOST_TEXT: usize = 6_000;
+/// Maximum number of bytes of a text sent to a model; most models read less.
+const MAX_TEXT_BYTES: usize = 6_000;
 
 /// A text without an embedding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Pending {
-    /// The row of what it is the text of.
+pub struct MissingEmbedding {
+    /// The row that the text belongs to.
     pub row: i64,
-    /// The text, as a model shall see it.
+    /// The text for the model.
     pub text: String,
 }
 
-/// How much of what is kept has an embedding.
+/// How many texts have an embedding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Coverage {
-    /// Things with an embedding.
-    pub made: u64,
-    /// All things.
-    pub all: u64,
+pub struct EmbeddingCoverage {
+    /// Texts with an embedding.
+    pub created: u64,
+    /// All texts.
+    pub total: u64,
 }
 
-/// Returns texts that have no embedding of a model, after a row and in the order of rows.
-pub fn missing(
+/// Returns texts that lack an embedding of a model, after a row and ordered by row.
+pub fn missing_embeddings(
     database: &Database,
-    of: Of,
+    subject: EmbeddingSubject,
     model: &str,
     after: i64,
     limit: usize,
-) -> Result<Vec<Pending>, ContextError> {
+) -> Result<Vec<MissingEmbedding>, ContextError> {
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     database.read(|db| {
-        let mut statement = db.prepare_cached(match of {
-            Of::Item => MISSING_ITEMS,
-            Of::Chunk => MISSING_CHUNKS,
+        let mut statement = db.prepare_cached(match subject {
+            EmbeddingSubject::Item => MISSING_ITEMS,
+            EmbeddingSubject::Chunk => MISSING_CHUNKS,
         })?;
-        let pending = statement.query_map(params![model, after, limit], pending)?;
+        let pending = statement.query_map(params![model, after, limit], missing_from_row)?;
         Ok(pending.collect::<Result<_, _>>()?)
     })
 }
 
-/// Keeps embeddings. What was changed or removed since its text was read gets none; says how many were kept.
-pub fn put(
+/// Stores embeddings and returns how many. Skips texts that changed or were deleted since they were read.
+pub fn save_embeddings(
     database: &Database,
-    of: Of,
+    subject: EmbeddingSubject,
     model: &str,
-    made: Vec<(Pending, Vec<f32>)>,
+    made: Vec<(MissingEmbedding, Vec<f32>)>,
 ) -> Result<usize, ContextError> {
     let unit = |(pending, vector)| Some((pending, vector::unit(vector)?));
     let made: Vec<_> = made.into_iter().filter_map(unit).collect();
     database.write(|db| {
         let mut kept = 0;
         for (pending, vector) in &made {
-            // Rows are used again after a removal, so only the text tells that it is still the same.
-            if text(db, of, pending.row)?.as_ref() == Some(pending) {
+            // Row ids are reused after deletion, so the text has to be compared.
+            if current_text(db, subject, pending.row)?.as_ref() == Some(pending) {
                 let insert =
                     "INSERT OR REPLACE INTO vector (of, row, model, data) VALUES (?1, ?2, ?3, ?4)";
                 let data = vector::to_bytes(vector);
-                db.prepare_cached(insert)?
-                    .execute(params![of.name(), pending.row, model, data])?;
+                db.prepare_cached(insert)?.execute(params![
+                    subject.as_str(),
+                    pending.row,
+                    model,
+                    data
+                ])?;
                 kept += 1;
             }
         }
@@ -73,14 +77,18 @@ pub fn put(
     })
 }
 
-/// Counts what has an embedding of a model, and what could have one.
-pub fn coverage(database: &Database, of: Of, model: &str) -> Result<Coverage, ContextError> {
-    let select = match of {
-        Of::Item => {
+/// Counts the texts that have an embedding of a model, and all texts.
+pub fn coverage(
+    database: &Database,
+    subject: EmbeddingSubject,
+    model: &str,
+) -> Result<EmbeddingCoverage, ContextError> {
+    let select = match subject {
+        EmbeddingSubject::Item => {
             "SELECT count(*), count(v.row) FROM item i
             LEFT JOIN vector v ON v.of = 'item' AND v.row = i.row AND v.model = ?1"
         }
-        Of::Chunk => {
+        EmbeddingSubject::Chunk => {
             "SELECT count(*), count(v.row) FROM chunk c JOIN file f ON f.id = c.file
             LEFT JOIN vector v ON v.of = 'chunk' AND v.row = c.id AND v.model = ?1
             WHERE f.tree IS NOT NULL"
@@ -88,9 +96,9 @@ pub fn coverage(database: &Database, of: Of, model: &str) -> Result<Coverage, Co
     };
     database.read(|db| {
         let count = |row: &rusqlite::Row<'_>| {
-            Ok(Coverage {
-                all: row.get::<_, i64>(0)?.unsigned_abs(),
-                made: row.get::<_, i64>(1)?.unsigned_abs(),
+            Ok(EmbeddingCoverage {
+                total: row.get::<_, i64>(0)?.unsigned_abs(),
+                created: row.get::<_, i64>(1)?.unsigned_abs(),
             })
         };
         Ok(db.query_row(select, [model], count)?)
@@ -108,26 +116,30 @@ const MISSING_CHUNKS: &str = "SELECT c.id, f.path, c.symbol, c.body
         (SELECT 1 FROM vector v WHERE v.of = 'chunk' AND v.row = c.id AND v.model = ?1)
     ORDER BY c.id LIMIT ?3";
 
-/// The text of a row as it is now.
-fn text(db: &Transaction<'_>, of: Of, row: i64) -> rusqlite::Result<Option<Pending>> {
-    let select = match of {
-        Of::Item => "SELECT row, title, detail, body FROM item WHERE row = ?1",
-        Of::Chunk => {
+/// Returns the current text of a row.
+fn current_text(
+    db: &Transaction<'_>,
+    subject: EmbeddingSubject,
+    row: i64,
+) -> rusqlite::Result<Option<MissingEmbedding>> {
+    let select = match subject {
+        EmbeddingSubject::Item => "SELECT row, title, detail, body FROM item WHERE row = ?1",
+        EmbeddingSubject::Chunk => {
             "SELECT c.id, f.path, c.symbol, c.body
             FROM chunk c JOIN file f ON f.id = c.file WHERE c.id = ?1"
         }
     };
     db.prepare_cached(select)?
-        .query_row([row], pending)
+        .query_row([row], missing_from_row)
         .optional()
 }
 
-/// The name comes first, so that it is not what is cut off.
-fn pending(row: &rusqlite::Row<'_>) -> rusqlite::Result<Pending> {
+/// Builds the text of a row. The name comes first, so that truncation does not remove it.
+fn missing_from_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<MissingEmbedding> {
     let mut text = String::new();
     for column in 1..4 {
         let part = row.get_ref(column)?.as_str()?;
-        let room = MOST_TEXT.saturating_sub(text.len());
+        let room = MAX_TEXT_BYTES.saturating_sub(text.len());
         let part = beginning(part, room);
         if !part.trim().is_empty() {
             text.push_str(part);
@@ -135,13 +147,12 @@ fn pending(row: &rusqlite::Row<'_>) -> rusqlite::Result<Pending> {
         }
     }
     let row = row.get(0)?;
-    Ok(Pending { row, text })
+    Ok(MissingEmbedding { row, text })
 }
 
-/// So much of a text, up to the last letter that is whole.
-/// What a model gets to see of a text that somebody asks about: as much as of those that are kept.
-pub(crate) fn seen(text: &str) -> &str {
-    beginning(text, MOST_TEXT)
+/// Truncates a query text like stored texts.
+pub(crate) fn query_text(text: &str) -> &str {
+    beginning(text, MAX_TEXT_BYTES)
 }
 
 fn beginning(text: &str, most: usize) -> &str {

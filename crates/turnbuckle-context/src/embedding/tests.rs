@@ -1,6 +1,10 @@
-use std::ops::ControlFlow;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::{
+    ops::ControlFlow,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
 
 use super::*;
 use crate::Database;
@@ -31,11 +35,11 @@ impl Embedder for Toy {
         "toy"
     }
 
-    fn embed(&self, texts: Vec<String>) -> Embedding<'_> {
+    fn embed(&self, texts: Vec<String>) -> EmbeddingFuture<'_> {
         self.calls.fetch_add(1, Ordering::Relaxed);
         let is_bad = |text: &String| !self.bad.is_empty() && text.contains(self.bad);
         let made = match texts.iter().any(is_bad) {
-            true if self.is_clear => Err(ContextError::EmbeddingRefused("too long".into())),
+            true if self.is_clear => Err(ContextError::EmbeddingRejected("too long".into())),
             true => Err(ContextError::Embedding("too long".into())),
             false => Ok(texts.iter().map(|text| toy(text)).collect()),
         };
@@ -101,8 +105,12 @@ impl Shelf {
             .unwrap()
     }
 
-    async fn fill(&self, embedder: &Toy, of: Of) -> Result<Filled, ContextError> {
-        fill(&self.database, embedder, of, |_| ControlFlow::Continue(())).await
+    async fn backfill(
+        &self,
+        embedder: &Toy,
+        of: EmbeddingSubject,
+    ) -> Result<BackfillReport, ContextError> {
+        backfill(&self.database, embedder, of, |_| ControlFlow::Continue(())).await
     }
 
     /// The items that are nearest, and how many cannot be compared.
@@ -128,14 +136,17 @@ async fn what_is_missing_is_made_and_then_found() {
         .collect();
     let tea = shelf.item("about tea");
     let toy = Toy::new("");
-    let filled = shelf.fill(&toy, Of::Item).await.unwrap();
-    assert_eq!((filled.made, filled.left), (71, 0));
+    let filled = shelf.backfill(&toy, EmbeddingSubject::Item).await.unwrap();
+    assert_eq!((filled.created, filled.remaining), (71, 0));
     assert_eq!(toy.calls.load(Ordering::Relaxed), 3);
     assert_eq!(shelf.nearest("tea", 1), (vec![tea], 0));
     assert_eq!(shelf.nearest("rain", 3).0, rows[..3]);
-    let covered = coverage(&shelf.database, Of::Item, "toy").unwrap();
-    assert_eq!((covered.made, covered.all), (71, 71));
-    assert_eq!(shelf.fill(&toy, Of::Item).await.unwrap(), Filled::default());
+    let covered = coverage(&shelf.database, EmbeddingSubject::Item, "toy").unwrap();
+    assert_eq!((covered.created, covered.total), (71, 71));
+    assert_eq!(
+        shelf.backfill(&toy, EmbeddingSubject::Item).await.unwrap(),
+        BackfillReport::default()
+    );
 }
 
 #[tokio::test]
@@ -144,8 +155,11 @@ async fn only_files_that_are_shown_take_part() {
     for (tree, path) in [(1, "a.rs"), (2, "b.rs"), (0, "c.rs")] {
         shelf.chunk(tree, path, "tea");
     }
-    let filled = shelf.fill(&Toy::new(""), Of::Chunk).await.unwrap();
-    assert_eq!(filled.made, 2);
+    let filled = shelf
+        .backfill(&Toy::new(""), EmbeddingSubject::Chunk)
+        .await
+        .unwrap();
+    assert_eq!(filled.created, 2);
 }
 
 #[tokio::test]
@@ -154,8 +168,11 @@ async fn a_text_that_is_too_much_does_not_hold_up_the_others() {
     for text in ["tea", "huge", "rain"] {
         shelf.item(text);
     }
-    let filled = shelf.fill(&Toy::new("huge"), Of::Item).await.unwrap();
-    assert_eq!((filled.made, filled.left), (2, 1));
+    let filled = shelf
+        .backfill(&Toy::new("huge"), EmbeddingSubject::Item)
+        .await
+        .unwrap();
+    assert_eq!((filled.created, filled.remaining), (2, 1));
 }
 
 #[tokio::test]
@@ -171,8 +188,8 @@ async fn texts_that_are_refused_are_passed_over_however_they_lie() {
     shelf.change(shelf.item("last"), "last huge");
     let mut toy = Toy::new("huge");
     toy.is_clear = true;
-    let filled = shelf.fill(&toy, Of::Item).await.unwrap();
-    assert_eq!((filled.made, filled.left), (28, 6));
+    let filled = shelf.backfill(&toy, EmbeddingSubject::Item).await.unwrap();
+    assert_eq!((filled.created, filled.remaining), (28, 6));
 }
 
 #[tokio::test]
@@ -183,8 +200,8 @@ async fn a_provider_that_refuses_everything_is_given_up() {
     }
     let mut toy = Toy::new("huge");
     toy.is_clear = true;
-    let failed = shelf.fill(&toy, Of::Item).await;
-    assert!(matches!(failed, Err(ContextError::EmbeddingRefused(_))));
+    let failed = shelf.backfill(&toy, EmbeddingSubject::Item).await;
+    assert!(matches!(failed, Err(ContextError::EmbeddingRejected(_))));
     assert!(toy.calls.load(Ordering::Relaxed) < 100);
 }
 
@@ -195,7 +212,7 @@ async fn a_provider_that_always_fails_is_given_up() {
         shelf.item(&format!("{number} huge"));
     }
     let toy = Toy::new("huge");
-    let failed = shelf.fill(&toy, Of::Item).await;
+    let failed = shelf.backfill(&toy, EmbeddingSubject::Item).await;
     assert!(matches!(failed, Err(ContextError::Embedding(_))));
     assert_eq!(toy.calls.load(Ordering::Relaxed), 4);
 }
@@ -209,31 +226,47 @@ async fn it_can_be_stopped_and_goes_on_later() {
     let toy = Toy::new("");
     let (tell, heard) = std::sync::mpsc::channel();
     let test_thread = std::thread::current().id();
-    let stopped = fill(&shelf.database, &toy, Of::Item, move |progress| {
-        // It may wait for a disk.
-        assert_ne!(std::thread::current().id(), test_thread);
-        tell.send((progress.done, progress.total)).unwrap();
-        match progress.done {
-            64 => ControlFlow::Break(()),
-            _ => ControlFlow::Continue(()),
-        }
-    })
+    let stopped = backfill(
+        &shelf.database,
+        &toy,
+        EmbeddingSubject::Item,
+        move |progress| {
+            // It may wait for a disk.
+            assert_ne!(std::thread::current().id(), test_thread);
+            tell.send((progress.done, progress.total)).unwrap();
+            match progress.done {
+                64 => ControlFlow::Break(()),
+                _ => ControlFlow::Continue(()),
+            }
+        },
+    )
     .await;
     assert!(matches!(stopped, Err(ContextError::Cancelled)));
     let seen: Vec<_> = heard.iter().collect();
     assert_eq!(seen, [(0, 70), (32, 70), (64, 70)]);
-    assert_eq!(shelf.fill(&toy, Of::Item).await.unwrap().made, 6);
+    assert_eq!(
+        shelf
+            .backfill(&toy, EmbeddingSubject::Item)
+            .await
+            .unwrap()
+            .created,
+        6
+    );
 }
 
 #[test]
 fn what_changed_meanwhile_gets_no_embedding_of_what_it_was() {
     let shelf = shelf();
     let row = shelf.item("about tea");
-    let mut pending = missing(&shelf.database, Of::Item, "toy", 0, 9).unwrap();
+    let mut pending =
+        missing_embeddings(&shelf.database, EmbeddingSubject::Item, "toy", 0, 9).unwrap();
     shelf.change(row, "about rain");
     let made = vec![(pending.remove(0), toy("tea"))];
-    assert_eq!(put(&shelf.database, Of::Item, "toy", made).unwrap(), 0);
-    let pending = missing(&shelf.database, Of::Item, "toy", 0, 9).unwrap();
+    assert_eq!(
+        save_embeddings(&shelf.database, EmbeddingSubject::Item, "toy", made).unwrap(),
+        0
+    );
+    let pending = missing_embeddings(&shelf.database, EmbeddingSubject::Item, "toy", 0, 9).unwrap();
     assert_eq!(pending[0].text, "title\nabout rain\n");
 }
 
@@ -241,9 +274,13 @@ fn what_changed_meanwhile_gets_no_embedding_of_what_it_was() {
 fn embeddings_of_another_size_are_counted_and_not_compared() {
     let shelf = shelf();
     shelf.item("about tea");
-    let mut pending = missing(&shelf.database, Of::Item, "toy", 0, 9).unwrap();
+    let mut pending =
+        missing_embeddings(&shelf.database, EmbeddingSubject::Item, "toy", 0, 9).unwrap();
     let made = vec![(pending.remove(0), vec![1.0, 2.0, 3.0])];
-    assert_eq!(put(&shelf.database, Of::Item, "toy", made).unwrap(), 1);
+    assert_eq!(
+        save_embeddings(&shelf.database, EmbeddingSubject::Item, "toy", made).unwrap(),
+        1
+    );
     assert_eq!(shelf.nearest("tea", 9), (Vec::new(), 1));
 }
 
@@ -251,6 +288,6 @@ fn embeddings_of_another_size_are_counted_and_not_compared() {
 fn a_long_text_is_cut_between_letters() {
     let shelf = shelf();
     shelf.item(&"ä".repeat(50_000));
-    let pending = missing(&shelf.database, Of::Item, "toy", 0, 9).unwrap();
+    let pending = missing_embeddings(&shelf.database, EmbeddingSubject::Item, "toy", 0, 9).unwrap();
     assert!((5_900..6_010).contains(&pending[0].text.len()));
 }

@@ -1,13 +1,13 @@
-//! Numbers of an embedding: how they are kept, and how near two are.
+//! Vector arithmetic and storage format.
 
-/// Numbers that an embedding has at most; the largest models have a quarter of them.
-const MOST: usize = 16_384;
+/// Maximum dimensions; four times those of the largest models.
+const MAX_DIMENSIONS: usize = 16_384;
 
-/// Gives a vector the length 1. `None` for what has no direction: nothing, zeros, or what is no number.
+/// Normalizes a vector to length 1. Returns `None` if it is empty, zero or not finite.
 pub(super) fn unit(mut vector: Vec<f32>) -> Option<Vec<f32>> {
     let square: f64 = vector.iter().map(|part| f64::from(*part).powi(2)).sum();
     let length = square.sqrt();
-    if vector.len() > MOST || !length.is_finite() || length < 1e-12 {
+    if vector.len() > MAX_DIMENSIONS || !length.is_finite() || length < 1e-12 {
         return None;
     }
     for part in &mut vector {
@@ -16,12 +16,12 @@ pub(super) fn unit(mut vector: Vec<f32>) -> Option<Vec<f32>> {
     Some(vector)
 }
 
-/// How a vector is kept: 32-bit floats, little endian.
+/// Encodes a vector as little-endian 32-bit floats.
 pub(super) fn to_bytes(vector: &[f32]) -> Vec<u8> {
     vector.iter().flat_map(|part| part.to_le_bytes()).collect()
 }
 
-/// The cosine of the angle between a vector and one that was kept, both of length 1. `None` if their sizes differ.
+/// Returns the cosine similarity of a vector and a stored one, both of length 1, or `None` if their dimensions differ.
 pub(super) fn cosine(vector: &[f32], kept: &[u8]) -> Option<f32> {
     let (numbers, rest) = kept.as_chunks::<4>();
     if numbers.len() != vector.len() || !rest.is_empty() {
@@ -46,7 +46,7 @@ mod tests {
             vec![0.0, 0.0],
             vec![f32::NAN],
             vec![f32::INFINITY],
-            vec![1.0; MOST + 1],
+            vec![1.0; MAX_DIMENSIONS + 1],
         ] {
             assert_eq!(unit(bad), None);
         }

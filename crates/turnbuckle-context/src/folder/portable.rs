@@ -1,22 +1,24 @@
 //! Folders by their paths, which are checked before each use.
 
-use std::ffi::OsStr;
-use std::fs::{self, File, FileType, Metadata};
-use std::io;
-use std::path::{Path, PathBuf};
+use std::{
+    ffi::OsStr,
+    fs::{self, File, FileType, Metadata},
+    io,
+    path::{Path, PathBuf},
+};
 
-use super::{Entry, EntryKind, Stat, in_the_way};
-use crate::index::modified;
+use super::{DirEntry, DirEntryKind, FileStat, link_error};
+use crate::index::modified_nanos;
 
 /// The canonical path of a folder.
 #[derive(Debug)]
-pub(super) struct Handle(PathBuf);
+pub(super) struct SystemDir(PathBuf);
 
 /// What stands for a folder where the system's own number is not at hand.
-pub(super) type Identity = PathBuf;
+pub(super) type DirIdentity = PathBuf;
 
-impl Handle {
-    pub(super) fn top(path: &Path) -> io::Result<Self> {
+impl SystemDir {
+    pub(super) fn open_top(path: &Path) -> io::Result<Self> {
         match path.ancestors().last() {
             Some(top) if path.is_absolute() => Ok(Self(top.to_owned())),
             _ => Err(io::ErrorKind::InvalidInput.into()),
@@ -27,15 +29,15 @@ impl Handle {
         Ok(Self(self.0.clone()))
     }
 
-    pub(super) fn enter(&self, name: &OsStr) -> io::Result<Self> {
+    pub(super) fn open_dir(&self, name: &OsStr) -> io::Result<Self> {
         let path = self.0.join(name);
         match fs::symlink_metadata(&path)?.is_dir() {
             true => Ok(Self(path)),
-            false => Err(in_the_way()),
+            false => Err(link_error()),
         }
     }
 
-    pub(super) fn entries(&self, most: usize) -> io::Result<Vec<Entry>> {
+    pub(super) fn entries(&self, most: usize) -> io::Result<Vec<DirEntry>> {
         self.check()?;
         let mut entries = Vec::new();
         for entry in fs::read_dir(&self.0)? {
@@ -43,7 +45,7 @@ impl Handle {
             if entries.len() == most {
                 return Err(io::ErrorKind::FileTooLarge.into());
             }
-            entries.push(Entry {
+            entries.push(DirEntry {
                 name: entry.file_name(),
                 kind: kind(entry.file_type()?),
             });
@@ -51,12 +53,12 @@ impl Handle {
         Ok(entries)
     }
 
-    pub(super) fn stat(&self, name: &OsStr) -> io::Result<Stat> {
+    pub(super) fn stat(&self, name: &OsStr) -> io::Result<FileStat> {
         let metadata: Metadata = fs::symlink_metadata(self.0.join(name))?;
-        Ok(Stat {
+        Ok(FileStat {
             kind: kind(metadata.file_type()),
             size: metadata.len(),
-            modified: modified(&metadata),
+            modified: modified_nanos(&metadata),
         })
     }
 
@@ -65,11 +67,11 @@ impl Handle {
         let path = self.0.join(name);
         match fs::symlink_metadata(&path)?.is_file() {
             true => File::open(path),
-            false => Err(in_the_way()),
+            false => Err(link_error()),
         }
     }
 
-    pub(super) fn identity(&self) -> io::Result<Identity> {
+    pub(super) fn identity(&self) -> io::Result<DirIdentity> {
         Ok(self.0.clone())
     }
 
@@ -81,22 +83,22 @@ impl Handle {
     fn check(&self) -> io::Result<()> {
         match self.0.canonicalize()? == self.0 {
             true => Ok(()),
-            false => Err(in_the_way()),
+            false => Err(link_error()),
         }
     }
 }
 
 /// The canonical form of a path.
-pub(super) fn identity(path: &Path) -> io::Result<Identity> {
+pub(super) fn identity(path: &Path) -> io::Result<DirIdentity> {
     path.canonicalize()
 }
 
-fn kind(of: FileType) -> EntryKind {
+fn kind(of: FileType) -> DirEntryKind {
     if of.is_file() {
-        EntryKind::File
+        DirEntryKind::File
     } else if of.is_dir() {
-        EntryKind::Folder
+        DirEntryKind::Dir
     } else {
-        EntryKind::Other
+        DirEntryKind::Other
     }
 }

@@ -1,9 +1,6 @@
 #![cfg(unix)]
 
-use std::fs;
-use std::io::Read as _;
-use std::os::unix::fs::symlink;
-use std::path::PathBuf;
+use std::{fs, io::Read as _, os::unix::fs::symlink, path::PathBuf};
 
 use super::*;
 
@@ -18,7 +15,7 @@ fn files_below_the_folder_are_opened() {
     let (_keep, path) = temporary();
     fs::create_dir_all(path.join("a/b")).unwrap();
     fs::write(path.join("a/b/c"), "text").unwrap();
-    let folder = Folder::open(&path).unwrap();
+    let folder = DirHandle::open(&path).unwrap();
     let mut text = String::new();
     let mut file = folder.open_file("a/b/c").unwrap();
     file.read_to_string(&mut text).unwrap();
@@ -31,7 +28,7 @@ fn nothing_leads_out_of_the_folder() {
     fs::write(outside.join("secret"), "text").unwrap();
     symlink(&outside, path.join("folder")).unwrap();
     symlink(outside.join("secret"), path.join("file")).unwrap();
-    let folder = Folder::open(&path).unwrap();
+    let folder = DirHandle::open(&path).unwrap();
     let name = outside.file_name().unwrap().to_str().unwrap();
     for wrong in [
         "folder/secret",
@@ -46,11 +43,11 @@ fn nothing_leads_out_of_the_folder() {
         assert!(folder.open_file(wrong).is_err(), "{wrong}");
     }
     for wrong in ["folder", "file", "..", ".", "", "folder/."] {
-        assert!(folder.enter(OsStr::new(wrong)).is_err(), "{wrong}");
+        assert!(folder.open_dir(OsStr::new(wrong)).is_err(), "{wrong}");
     }
-    assert!(folder.open_below(Path::new("folder")).is_err());
-    assert!(Folder::open(&path.join("folder")).is_err());
-    assert!(Folder::open_with_parents(&path.join("folder")).is_err());
+    assert!(folder.open_relative(Path::new("folder")).is_err());
+    assert!(DirHandle::open(&path.join("folder")).is_err());
+    assert!(DirHandle::open_with_parents(&path.join("folder")).is_err());
 }
 
 #[test]
@@ -58,7 +55,7 @@ fn an_open_folder_stays_what_it_is() {
     let (_keep, path) = temporary();
     fs::create_dir(path.join("a")).unwrap();
     fs::write(path.join("a/mine"), "").unwrap();
-    let folder = Folder::open(&path.join("a")).unwrap();
+    let folder = DirHandle::open(&path.join("a")).unwrap();
     fs::rename(path.join("a"), path.join("b")).unwrap();
     symlink("/", path.join("a")).unwrap();
     let names: Vec<_> = folder
@@ -68,7 +65,7 @@ fn an_open_folder_stays_what_it_is() {
         .map(|one| one.name)
         .collect();
     assert_eq!(names, ["mine"]);
-    assert!(folder.is_same(&Folder::open(&path.join("b")).unwrap()));
+    assert!(folder.is_same(&DirHandle::open(&path.join("b")).unwrap()));
     assert!(folder.is_at(&path.join("b")) && !folder.is_at(&path.join("a")));
     assert!(!folder.is_removed());
     fs::remove_dir_all(path.join("b")).unwrap();
@@ -82,7 +79,7 @@ fn a_folder_that_may_only_be_passed_through_is_passed_through() {
     fs::create_dir_all(path.join("closed/open")).unwrap();
     let set = |mode| fs::set_permissions(path.join("closed"), fs::Permissions::from_mode(mode));
     set(0o111).unwrap();
-    let opened = Folder::open(&path.join("closed/open"));
+    let opened = DirHandle::open(&path.join("closed/open"));
     set(0o755).unwrap();
     assert!(opened.is_ok() || !cfg!(target_os = "linux"), "{opened:?}");
 }
@@ -94,12 +91,12 @@ fn a_pipe_is_refused_at_once() {
         .arg(path.join("pipe"))
         .status();
     assert!(made.unwrap().success());
-    assert!(Folder::open(&path).unwrap().open_file("pipe").is_err());
+    assert!(DirHandle::open(&path).unwrap().open_file("pipe").is_err());
 }
 
 #[test]
 fn a_path_of_very_many_folders_is_refused() {
     let long: PathBuf = std::iter::once("/").chain(["x"; 300]).collect();
-    let error = Folder::open(&long).unwrap_err();
+    let error = DirHandle::open(&long).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
 }

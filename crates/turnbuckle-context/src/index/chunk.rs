@@ -3,22 +3,24 @@
 //! A piece begins with a definition and the comments above it. Small neighbours are one piece; what is too long is cut
 //! at a blank line if there is one near. The pieces do not overlap, and cover everything but blank lines between them.
 
-use super::definitions::{Definition, Family, definitions};
-use super::text::beginning;
+use super::{
+    definitions::{Definition, LanguageRules, definitions},
+    text::beginning,
+};
 
 /// What fits on a screen, and into a question to a model of embeddings.
-const MOST_LINES: usize = 60;
-const MOST_BYTES: usize = 6_000;
+const MAX_LINES: usize = 60;
+const MAX_BYTES: usize = 6_000;
 /// A piece that is shorter is joined with the next one.
-const SMALL: usize = 12;
+const SMALL_LINES: usize = 12;
 /// So is a neighbour that is as short as this: constants stay together.
-const TINY: usize = 3;
+const TINY_LINES: usize = 3;
 /// Joined pieces are not longer than this.
-const MOST_JOINED: usize = 40;
+const MAX_JOINED_LINES: usize = 40;
 
 /// A piece of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Chunk<'t> {
+pub(super) struct TextChunk<'t> {
     /// From 1.
     pub(super) first_line: usize,
     pub(super) last_line: usize,
@@ -31,21 +33,21 @@ pub(super) struct Chunk<'t> {
 }
 
 /// Cuts a text into pieces.
-pub(super) fn chunks<'t>(language: &str, text: &'t str) -> Vec<Chunk<'t>> {
+pub(super) fn chunks<'t>(language: &str, text: &'t str) -> Vec<TextChunk<'t>> {
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
-    let family = Family::of(language);
-    let found = family.map_or_else(Vec::new, |family| definitions(family, &lines));
+    let rules = LanguageRules::for_language(language);
+    let found = rules.map_or_else(Vec::new, |rules| definitions(rules, &lines));
     let rows = rows(text, &lines);
-    let parts = joined(
+    let parts = join_small_parts(
         &rows,
-        divided(&rows, sections(&rows, &lines, family, &found)),
+        split_long_parts(&rows, sections(&rows, &lines, rules, &found)),
     );
-    let chunk = |part: &Part| chunk(text, &rows, &found, part);
+    let chunk = |part: &ChunkPart| chunk(text, &rows, &found, part);
     parts.iter().filter_map(chunk).collect()
 }
 
 /// A line, or a piece of one that is too long for a chunk.
-struct Row {
+struct ChunkRow {
     begin: usize,
     end: usize,
     line: usize,
@@ -54,36 +56,36 @@ struct Row {
 
 /// Rows that stay together, and what they belong to.
 #[derive(Clone, Debug)]
-struct Part {
+struct ChunkPart {
     begin: usize,
     end: usize,
     /// Which definition they are the beginning or the continuation of.
     of: Option<usize>,
 }
 
-impl Part {
+impl ChunkPart {
     fn lines(&self) -> usize {
         self.end - self.begin
     }
 
-    fn bytes(&self, rows: &[Row]) -> usize {
+    fn bytes(&self, rows: &[ChunkRow]) -> usize {
         rows[self.end - 1].end - rows[self.begin].begin
     }
 }
 
-fn rows(text: &str, lines: &[&str]) -> Vec<Row> {
+fn rows(text: &str, lines: &[&str]) -> Vec<ChunkRow> {
     let mut rows = Vec::with_capacity(lines.len());
     let mut begin = 0;
     for (line, content) in lines.iter().enumerate() {
         let line_end = begin + content.len();
         while begin < line_end {
-            let end = if line_end - begin <= MOST_BYTES {
+            let end = if line_end - begin <= MAX_BYTES {
                 line_end
             } else {
-                begin + beginning(&text[begin..], MOST_BYTES).len()
+                begin + beginning(&text[begin..], MAX_BYTES).len()
             };
             let is_blank = text[begin..end].trim().is_empty();
-            rows.push(Row {
+            rows.push(ChunkRow {
                 begin,
                 end,
                 line,
@@ -97,22 +99,22 @@ fn rows(text: &str, lines: &[&str]) -> Vec<Row> {
 
 /// One part per definition with what stands above it, and one for what comes before the first.
 fn sections(
-    rows: &[Row],
+    rows: &[ChunkRow],
     lines: &[&str],
-    family: Option<&Family>,
+    rules: Option<&LanguageRules>,
     found: &[Definition<'_>],
-) -> Vec<Part> {
+) -> Vec<ChunkPart> {
     let mut parts = Vec::with_capacity(found.len() + 1);
     let (mut begin, mut of) = (0, None);
     for (number, definition) in found.iter().enumerate() {
         let after = number.checked_sub(1).map_or(0, |last| found[last].line + 1);
         let mut line = definition.line;
-        while line > after && family.is_some_and(|family| family.belongs_below(lines[line - 1])) {
+        while line > after && rules.is_some_and(|rules| rules.is_attached_above(lines[line - 1])) {
             line -= 1;
         }
         let row = rows.partition_point(|row| row.line < line);
         if row > begin {
-            parts.push(Part {
+            parts.push(ChunkPart {
                 begin,
                 end: row,
                 of,
@@ -121,7 +123,7 @@ fn sections(
         (begin, of) = (row, Some(number));
     }
     if rows.len() > begin {
-        parts.push(Part {
+        parts.push(ChunkPart {
             begin,
             end: rows.len(),
             of,
@@ -131,19 +133,19 @@ fn sections(
 }
 
 /// Cuts what is too long into pieces of about the same length.
-fn divided(rows: &[Row], parts: Vec<Part>) -> Vec<Part> {
+fn split_long_parts(rows: &[ChunkRow], parts: Vec<ChunkPart>) -> Vec<ChunkPart> {
     let mut divided = Vec::with_capacity(parts.len());
     for mut part in parts {
         loop {
             let pieces = part
                 .lines()
-                .div_ceil(MOST_LINES)
-                .max(part.bytes(rows).div_ceil(MOST_BYTES));
+                .div_ceil(MAX_LINES)
+                .max(part.bytes(rows).div_ceil(MAX_BYTES));
             if pieces <= 1 {
                 break;
             }
-            let cut = cut(rows, &part, part.lines().div_ceil(pieces));
-            divided.push(Part {
+            let cut = cut_position(rows, &part, part.lines().div_ceil(pieces));
+            divided.push(ChunkPart {
                 end: cut,
                 ..part.clone()
             });
@@ -155,26 +157,26 @@ fn divided(rows: &[Row], parts: Vec<Part>) -> Vec<Part> {
 }
 
 /// Where a part that is too long is cut: behind a blank row near the wanted length, or just there.
-fn cut(rows: &[Row], part: &Part, wanted: usize) -> usize {
+fn cut_position(rows: &[ChunkRow], part: &ChunkPart, target: usize) -> usize {
     let begin = part.begin;
-    let fits = |end: &usize| rows[end - 1].end - rows[begin].begin <= MOST_BYTES;
-    let most = (begin + 1..=(begin + MOST_LINES).min(part.end - 1))
+    let fits = |end: &usize| rows[end - 1].end - rows[begin].begin <= MAX_BYTES;
+    let most = (begin + 1..=(begin + MAX_LINES).min(part.end - 1))
         .take_while(fits)
         .last();
     let most = most.unwrap_or(begin + 1);
-    let (least, far) = (begin + wanted * 3 / 4, begin + wanted * 5 / 4);
+    let (least, far) = (begin + target * 3 / 4, begin + target * 5 / 4);
     let blank = (least.max(begin + 1)..=far.min(most))
         .rev()
         .find(|end| rows[end - 1].is_blank);
-    blank.unwrap_or_else(|| (begin + wanted).clamp(begin + 1, most))
+    blank.unwrap_or_else(|| (begin + target).clamp(begin + 1, most))
 }
 
 /// Joins small neighbours.
-fn joined(rows: &[Row], parts: Vec<Part>) -> Vec<Part> {
-    let mut joined: Vec<Part> = Vec::with_capacity(parts.len());
+fn join_small_parts(rows: &[ChunkRow], parts: Vec<ChunkPart>) -> Vec<ChunkPart> {
+    let mut joined: Vec<ChunkPart> = Vec::with_capacity(parts.len());
     for part in parts {
         match joined.last_mut() {
-            Some(last) if belong_together(rows, last, &part) => {
+            Some(last) if should_join(rows, last, &part) => {
                 last.of = last.of.or(part.of);
                 last.end = part.end;
             }
@@ -184,21 +186,21 @@ fn joined(rows: &[Row], parts: Vec<Part>) -> Vec<Part> {
     joined
 }
 
-fn belong_together(rows: &[Row], one: &Part, next: &Part) -> bool {
-    let both = Part {
+fn should_join(rows: &[ChunkRow], one: &ChunkPart, next: &ChunkPart) -> bool {
+    let both = ChunkPart {
         end: next.end,
         ..one.clone()
     };
-    let are_small = one.lines() < SMALL || next.lines() <= TINY;
-    are_small && both.lines() <= MOST_JOINED && both.bytes(rows) <= MOST_BYTES
+    let are_small = one.lines() < SMALL_LINES || next.lines() <= TINY_LINES;
+    are_small && both.lines() <= MAX_JOINED_LINES && both.bytes(rows) <= MAX_BYTES
 }
 
 fn chunk<'t>(
     text: &'t str,
-    rows: &[Row],
+    rows: &[ChunkRow],
     found: &[Definition<'t>],
-    part: &Part,
-) -> Option<Chunk<'t>> {
+    part: &ChunkPart,
+) -> Option<TextChunk<'t>> {
     let filled = |row: &usize| !rows[*row].is_blank;
     let begin = (part.begin..part.end).find(filled)?;
     let end = (part.begin..part.end).rev().find(filled)?;
@@ -209,7 +211,7 @@ fn chunk<'t>(
     let to = found.partition_point(|found| found.line <= last);
     let here = &found[from..to.max(from)];
     let named = here.first().or_else(|| found.get(part.of?));
-    Some(Chunk {
+    Some(TextChunk {
         first_line: first + 1,
         last_line: last + 1,
         symbol: named.map_or("", |named| named.name),

@@ -6,12 +6,12 @@
 mod family;
 mod line;
 
-pub(super) use family::Family;
+pub(super) use family::LanguageRules;
 
 use super::text::beginning;
 
 /// Only so much of a line is looked at: a definition that begins later is none that people read.
-const MOST_OF_A_LINE: usize = 400;
+const MAX_LINE_BYTES: usize = 400;
 
 /// A name that a text defines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,15 +24,15 @@ pub(super) struct Definition<'t> {
 }
 
 /// Finds what is defined, in the order of the lines.
-pub(super) fn definitions<'t>(family: &Family, lines: &[&'t str]) -> Vec<Definition<'t>> {
+pub(super) fn definitions<'t>(rules: &LanguageRules, lines: &[&'t str]) -> Vec<Definition<'t>> {
     let mut found = Vec::new();
     let mut fence = None;
     for (number, line) in lines.iter().enumerate() {
-        let line = beginning(line, MOST_OF_A_LINE).trim_end_matches(['\n', '\r']);
-        if family.is_prose() && is_fenced(&mut fence, line) {
+        let line = beginning(line, MAX_LINE_BYTES).trim_end_matches(['\n', '\r']);
+        if rules.is_prose() && is_fenced(&mut fence, line) {
             continue;
         }
-        if let Some((name, kind)) = line::definition(family, line) {
+        if let Some((name, kind)) = line::definition(rules, line) {
             found.push(Definition {
                 line: number,
                 name,

@@ -1,12 +1,12 @@
 //! Files that no person wrote, and files that are no text: by their names, or by how they begin.
 
-use super::language::{ending, file_name};
+use super::language::{extension, file_name};
 
 /// How many lines are searched for the word of a generator.
 const HEAD_LINES: usize = 12;
 /// A script or a style sheet of this size whose lines are this long on average was packed by a program.
-const PACKED_BYTES: usize = 10_000;
-const PACKED_LINE: usize = 500;
+const MINIFIED_MIN_BYTES: usize = 10_000;
+const MINIFIED_MIN_LINE_BYTES: usize = 500;
 
 const LOCK_FILES: &[&str] = &[
     "bun.lock",
@@ -34,7 +34,7 @@ const LOCK_FILES: &[&str] = &[
     "yarn.lock",
 ];
 
-const GENERATED_ENDINGS: &[&str] = &[
+const GENERATED_SUFFIXES: &[&str] = &[
     ".bundle.js",
     ".designer.cs",
     ".freezed.dart",
@@ -55,7 +55,7 @@ const GENERATED_ENDINGS: &[&str] = &[
 
 /// Formats that are not opened to be known as no text. To open and close the files of a database of ours would give up its
 /// locks. `svg` is one, but nobody looks for what is in it.
-const NO_TEXT: &[&str] = &[
+const BINARY_EXTENSIONS: &[&str] = &[
     "7z",
     "a",
     "aac",
@@ -150,7 +150,7 @@ const NO_TEXT: &[&str] = &[
 ];
 
 /// How lines that are no code begin.
-const COMMENTS: &[&str] = &[
+const COMMENT_PREFIXES: &[&str] = &[
     "//", "#", "/*", "*", "--", ";", "<!--", "\"\"\"", "'''", "%", "(*", "{-",
 ];
 
@@ -158,7 +158,7 @@ const COMMENTS: &[&str] = &[
 pub(super) fn is_generated_name(path: &str) -> bool {
     let name = file_name(path).to_ascii_lowercase();
     LOCK_FILES.contains(&name.as_str())
-        || GENERATED_ENDINGS
+        || GENERATED_SUFFIXES
             .iter()
             .any(|ending| name.ends_with(ending))
 }
@@ -166,18 +166,18 @@ pub(super) fn is_generated_name(path: &str) -> bool {
 /// Whether the name says that the file is no text.
 pub(super) fn is_binary_name(path: &str) -> bool {
     let name = file_name(path).to_ascii_lowercase();
-    ending(&name).is_some_and(|ending| NO_TEXT.contains(&ending))
+    extension(&name).is_some_and(|ending| BINARY_EXTENSIONS.contains(&ending))
 }
 
 /// Whether the text says, or shows, that a program wrote it.
 pub(super) fn is_generated_text(language: &str, text: &str) -> bool {
-    text.lines().take(HEAD_LINES).any(says_generated) || is_packed(language, text)
+    text.lines().take(HEAD_LINES).any(says_generated) || is_minified(language, text)
 }
 
 /// Only comments count: a program that writes such a line has it in its code.
 fn says_generated(line: &str) -> bool {
     let line = line.trim_start();
-    let is_comment = COMMENTS.iter().any(|mark| line.starts_with(mark));
+    let is_comment = COMMENT_PREFIXES.iter().any(|mark| line.starts_with(mark));
     let marks = [
         "@generated",
         "DO NOT EDIT",
@@ -187,12 +187,12 @@ fn says_generated(line: &str) -> bool {
     is_comment && line.len() < 1_000 && marks.iter().any(|mark| line.contains(mark))
 }
 
-fn is_packed(language: &str, text: &str) -> bool {
-    if !matches!(language, "javascript" | "typescript" | "css") || text.len() < PACKED_BYTES {
+fn is_minified(language: &str, text: &str) -> bool {
+    if !matches!(language, "javascript" | "typescript" | "css") || text.len() < MINIFIED_MIN_BYTES {
         return false;
     }
     let lines = text.bytes().filter(|byte| *byte == b'\n').count() + 1;
-    text.len() / lines > PACKED_LINE
+    text.len() / lines > MINIFIED_MIN_LINE_BYTES
 }
 
 #[cfg(test)]

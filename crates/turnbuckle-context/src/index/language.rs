@@ -19,7 +19,7 @@ const BY_NAME: &[(&str, &str)] = &[
 ];
 
 /// Endings of names, in lower case.
-const BY_ENDING: &[(&str, &[&str])] = &[
+const BY_EXTENSION: &[(&str, &[&str])] = &[
     ("bash", &["bash"]),
     ("c", &["c", "h"]),
     ("clojure", &["clj", "cljc", "cljs", "edn"]),
@@ -102,14 +102,14 @@ const BY_INTERPRETER: &[(&str, &str)] = &[
 ];
 
 /// What a text is called whose language nothing tells.
-const UNKNOWN: &str = "text";
+const UNKNOWN_LANGUAGE: &str = "text";
 
 /// Names the language of a file, in lower case; `text` if nothing tells it.
 pub(super) fn language_of(path: &str, text: &str) -> &'static str {
     let name = file_name(path).to_ascii_lowercase();
     by_name(&name)
         .or_else(|| by_first_line(text))
-        .unwrap_or(UNKNOWN)
+        .unwrap_or(UNKNOWN_LANGUAGE)
 }
 
 /// The last part of a path with `/`.
@@ -118,20 +118,20 @@ pub(super) fn file_name(path: &str) -> &str {
 }
 
 /// What stands after the last dot of a name, if anything does.
-pub(super) fn ending(name: &str) -> Option<&str> {
-    name.rsplit_once('.').map(|(_, ending)| ending)
+pub(super) fn extension(name: &str) -> Option<&str> {
+    name.rsplit_once('.').map(|(_, extension)| extension)
 }
 
 fn by_name(name: &str) -> Option<&'static str> {
     let whole = |wanted: &str| BY_NAME.iter().find(|(known, _)| *known == wanted);
-    let by_ending = |ending: &str| {
-        let mut rows = BY_ENDING.iter();
-        rows.find(|(_, endings)| endings.contains(&ending))
+    let by_extension = |extension: &str| {
+        let mut rows = BY_EXTENSION.iter();
+        rows.find(|(_, extensions)| extensions.contains(&extension))
             .map(|(language, _)| *language)
     };
     whole(name)
         .map(|(_, language)| *language)
-        .or_else(|| ending(name).and_then(by_ending))
+        .or_else(|| extension(name).and_then(by_extension))
         // `Dockerfile.dev`, `Makefile.am`
         .or_else(|| {
             name.split_once('.')

@@ -1,40 +1,42 @@
 //! One look at a folder: plan, read, write, show.
 
-use std::collections::{BTreeMap, HashMap};
-use std::ops::ControlFlow;
-use std::path::Path;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::{
+    collections::{BTreeMap, HashMap},
+    ops::ControlFlow,
+    path::Path,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
-use super::plan::{Plan, plan};
-use super::pool::{Next, Pool, Results};
-use super::read::{Job, Outcome, Prepared};
-use super::store::{self, Change, Lost};
-use super::tree::{self, Tree};
-use super::walk::{Walked, count};
-use super::{IndexOptions, Step};
-use crate::database::now;
-use crate::folder::Folder;
-use crate::{ContextError, Database, Redactor};
+use super::{
+    IndexOptions, IndexProgress,
+    plan::{IndexPlan, plan},
+    pool::{NextResult, ReadPool, ReadResults},
+    read::{PreparedFile, ReadJob, ReadOutcome},
+    store::{self, RunLost, TreeChange},
+    tree::{self, IndexTree},
+    walk::{WalkResult, count_skip},
+};
+use crate::{ContextError, Database, Redactor, database::now, folder::DirHandle};
 
 /// Text that is written in one transaction; somebody else may wait for it.
 const BATCH_BYTES: usize = 512 << 10;
 const BATCH_FILES: usize = 256;
 /// Times of files that are noted in one transaction.
-const BATCH_TIMES: usize = 2_000;
+const BATCH_TOUCHES: usize = 2_000;
 /// How often somebody is told how far it is.
-const TELL: Duration = Duration::from_millis(50);
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(50);
 /// A run that waits for a slow disk says that it lives.
-const BEAT: Duration = Duration::from_secs(10);
+const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(10);
 
 /// How old the note may be that nothing has changed, in milliseconds.
-const NEWS: i64 = 5_000;
+const UNCHANGED_NOTE_MS: i64 = 5_000;
 
 /// A look at a folder.
-pub(super) struct Pass<'a> {
+pub(super) struct IndexRun<'a> {
     pub(super) db: &'a Database,
     /// The folder, held open: its path may lead elsewhere at any time.
-    pub(super) folder: &'a Folder,
+    pub(super) folder: &'a DirHandle,
     pub(super) root: &'a Path,
     /// The same, as it is stored.
     pub(super) root_text: &'a str,
@@ -48,21 +50,21 @@ pub(super) struct Pass<'a> {
 
 /// What a look did.
 #[derive(Debug, Default)]
-pub(super) struct Done {
+pub(super) struct RunReport {
     pub(super) read: u64,
     pub(super) chunks: u64,
     pub(super) unchanged: u64,
     pub(super) removed: u64,
     /// Files that have changed and were not read.
-    pub(super) left: u64,
+    pub(super) unread: u64,
     pub(super) redacted: BTreeMap<Arc<str>, usize>,
 }
 
-impl Done {
+impl RunReport {
     /// What there is to tell when all is done.
-    pub(super) fn step(&self) -> Step {
+    pub(super) fn progress(&self) -> IndexProgress {
         let files = self.read + self.unchanged;
-        Step {
+        IndexProgress {
             files_done: files,
             files_total: Some(files),
             chunks: self.chunks,
@@ -75,21 +77,21 @@ impl Done {
         self.chunks += other.chunks;
         self.removed += other.removed;
         self.unchanged = other.unchanged.saturating_sub(self.read - other.read);
-        self.left = other.left;
+        self.unread = other.unread;
         add_counts(&mut self.redacted, &other.redacted);
     }
 }
 
 /// How a look ended.
 #[derive(Debug)]
-pub(super) enum Ended {
+pub(super) enum IndexRunEnd {
     /// The tree is as the folder is, but for what is left.
-    Shown {
-        tree: Box<Tree>,
-        done: Done,
+    Published {
+        tree: Box<IndexTree>,
+        done: RunReport,
         /// Everything was looked at.
         is_complete: bool,
-        met_another: bool,
+        conflicted: bool,
     },
     /// Somebody took the run for dead.
     Lost,
@@ -99,53 +101,53 @@ pub(super) enum Ended {
 
 /// What to do with what is ready when told to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum WhenStopped {
+pub(super) enum OnStop {
     /// Show it: each file is right by itself.
-    Show,
+    Publish,
     /// Give it up.
     Abandon,
 }
 
-impl Pass<'_> {
+impl IndexRun<'_> {
     /// Looks at the folder, and brings the tree up to date.
     pub(super) fn run(
         &self,
-        when_stopped: WhenStopped,
-        watch: &mut dyn FnMut(Step) -> ControlFlow<()>,
-    ) -> Result<Ended, ContextError> {
+        on_stop: OnStop,
+        on_progress: &mut dyn FnMut(IndexProgress) -> ControlFlow<()>,
+    ) -> Result<IndexRunEnd, ContextError> {
         let before = tree::find(self.db, self.root_text)?;
-        let known = match &before {
-            Some(tree) => store::known(self.db, tree.id)?,
+        let indexed = match &before {
+            Some(tree) => store::indexed_files(self.db, tree.id)?,
             None => HashMap::new(),
         };
-        let mut go_on = || watch(Step::default());
+        let mut should_continue = || on_progress(IndexProgress::default());
         let mut plan = plan(
             self.folder,
             self.root,
             self.options,
-            known,
+            indexed,
             self.read_before,
-            &mut go_on,
+            &mut should_continue,
         )?;
-        if plan.walked == Walked::Stopped {
-            return Ok(Ended::Stopped);
+        if plan.walk_result == WalkResult::Stopped {
+            return Ok(IndexRunEnd::Stopped);
         }
         let jobs = std::mem::take(&mut plan.jobs);
-        let pool = Pool {
+        let pool = ReadPool {
             folder: self.folder,
             jobs: &jobs,
-            most: self.options.max_file_size,
+            max_file_size: self.options.max_file_size,
             redactor: self.redactor,
         };
-        let mut work = Work::new(self, plan, jobs.len());
-        let taken = pool.run(|results| work.take(&results, watch));
-        let ended = match taken {
-            Ok(Taken::Stopped) if when_stopped == WhenStopped::Abandon => Ok(Ended::Stopped),
-            Ok(Taken::Lost) => Ok(Ended::Lost),
-            Ok(_) => work.show(before.as_ref()),
+        let mut state = RunState::new(self, plan, jobs.len());
+        let drained = pool.run(|results| state.drain(&results, on_progress));
+        let ended = match drained {
+            Ok(DrainEnd::Stopped) if on_stop == OnStop::Abandon => Ok(IndexRunEnd::Stopped),
+            Ok(DrainEnd::Lost) => Ok(IndexRunEnd::Lost),
+            Ok(_) => state.publish(before.as_ref()),
             Err(error) => Err(error),
         };
-        if let Some(run) = work.run.take() {
+        if let Some(run) = state.run.take() {
             // The error that ended it is the one to tell; whoever comes next cleans up.
             let cleaned = store::abandon(self.db, run);
             return ended.and_then(|ended| cleaned.map(|()| ended));
@@ -155,198 +157,199 @@ impl Pass<'_> {
 }
 
 /// What is ready and not yet shown.
-struct Work<'a> {
-    pass: &'a Pass<'a>,
-    plan: Plan,
-    done: Done,
-    step: Step,
+struct RunState<'a> {
+    index_run: &'a IndexRun<'a>,
+    plan: IndexPlan,
+    done: RunReport,
+    progress: IndexProgress,
     run: Option<i64>,
-    batch: Vec<Prepared>,
+    batch: Vec<PreparedFile>,
     batch_bytes: usize,
-    same: Vec<(i64, u64, i64)>,
+    touched: Vec<(i64, u64, i64)>,
 }
 
-enum Taken {
+enum DrainEnd {
     Everything,
     Stopped,
     Lost,
 }
 
-impl<'a> Work<'a> {
-    fn new(pass: &'a Pass<'a>, plan: Plan, jobs: usize) -> Self {
-        let done = Done {
+impl<'a> RunState<'a> {
+    fn new(index_run: &'a IndexRun<'a>, plan: IndexPlan, jobs: usize) -> Self {
+        let done = RunReport {
             unchanged: plan.unchanged,
-            ..Done::default()
+            ..RunReport::default()
         };
-        let step = Step {
+        let progress = IndexProgress {
             files_done: plan.unchanged,
             files_total: Some(plan.unchanged + jobs as u64),
             chunks: 0,
         };
         Self {
-            pass,
+            index_run,
             plan,
             done,
-            step,
+            progress,
             run: None,
             batch: Vec::new(),
             batch_bytes: 0,
-            same: Vec::new(),
+            touched: Vec::new(),
         }
     }
 
     /// Takes what was read, and writes it in batches.
-    fn take(
+    fn drain(
         &mut self,
-        results: &Results<'_>,
-        watch: &mut dyn FnMut(Step) -> ControlFlow<()>,
-    ) -> Result<Taken, ContextError> {
-        let (mut told, mut written) = (Instant::now(), Instant::now());
-        if watch(self.step).is_break() {
-            return Ok(Taken::Stopped);
+        results: &ReadResults<'_>,
+        on_progress: &mut dyn FnMut(IndexProgress) -> ControlFlow<()>,
+    ) -> Result<DrainEnd, ContextError> {
+        let (mut reported, mut written) = (Instant::now(), Instant::now());
+        if on_progress(self.progress).is_break() {
+            return Ok(DrainEnd::Stopped);
         }
         loop {
-            match results.next(TELL) {
-                Next::Done(job, outcome) => self.accept(job, outcome),
-                Next::Waiting => {}
-                Next::End => break,
+            match results.next(PROGRESS_INTERVAL) {
+                NextResult::Done(job, outcome) => self.accept(job, outcome),
+                NextResult::Waiting => {}
+                NextResult::End => break,
             }
             if self.batch_bytes >= BATCH_BYTES || self.batch.len() >= BATCH_FILES {
-                if self.write()?.is_err() {
-                    return Ok(Taken::Lost);
+                if self.write_batch()?.is_err() {
+                    return Ok(DrainEnd::Lost);
                 }
                 written = Instant::now();
             }
-            if self.same.len() >= BATCH_TIMES {
+            if self.touched.len() >= BATCH_TOUCHES {
                 self.write_times()?;
             }
-            if written.elapsed() > BEAT
+            if written.elapsed() > HEARTBEAT_INTERVAL
                 && let Some(run) = self.run
             {
-                store::beat(self.pass.db, self.pass.root_text, run)?;
+                store::heartbeat(self.index_run.db, self.index_run.root_text, run)?;
                 written = Instant::now();
             }
-            if told.elapsed() > TELL {
-                if watch(self.step).is_break() {
-                    return Ok(Taken::Stopped);
+            if reported.elapsed() > PROGRESS_INTERVAL {
+                if on_progress(self.progress).is_break() {
+                    return Ok(DrainEnd::Stopped);
                 }
-                told = Instant::now();
+                reported = Instant::now();
             }
         }
-        match watch(self.step) {
-            ControlFlow::Break(()) => Ok(Taken::Stopped),
-            ControlFlow::Continue(()) => Ok(Taken::Everything),
+        match on_progress(self.progress) {
+            ControlFlow::Break(()) => Ok(DrainEnd::Stopped),
+            ControlFlow::Continue(()) => Ok(DrainEnd::Everything),
         }
     }
 
-    fn accept(&mut self, job: &Job, outcome: Outcome) {
-        self.step.files_done += 1;
+    fn accept(&mut self, job: &ReadJob, outcome: ReadOutcome) {
+        self.progress.files_done += 1;
         match outcome {
-            Outcome::Ready(file) => {
+            ReadOutcome::Ready(file) => {
                 self.done.read += 1;
-                self.step.chunks += file.chunks.len() as u64;
+                self.progress.chunks += file.chunks.len() as u64;
                 add_counts(&mut self.done.redacted, &file.redacted);
                 self.batch_bytes += file.weight();
                 self.batch.push(*file);
             }
-            Outcome::Same {
+            ReadOutcome::Unchanged {
                 row,
                 size,
                 modified,
             } => {
                 self.done.unchanged += 1;
-                self.same.push((row, size, modified));
+                self.touched.push((row, size, modified));
             }
-            Outcome::Nothing(reason) => {
-                count(&mut self.plan.left_out, reason);
+            ReadOutcome::Skipped(reason) => {
+                count_skip(&mut self.plan.skipped, reason);
                 self.plan
-                    .vanished
-                    .extend(job.known.as_ref().map(|(row, _)| *row));
+                    .removed_rows
+                    .extend(job.previous.as_ref().map(|(row, _)| *row));
             }
-            Outcome::Gone => {
+            ReadOutcome::Gone => {
                 self.plan
-                    .vanished
-                    .extend(job.known.as_ref().map(|(row, _)| *row));
+                    .removed_rows
+                    .extend(job.previous.as_ref().map(|(row, _)| *row));
             }
         }
     }
 
-    fn write(&mut self) -> Result<Result<(), Lost>, ContextError> {
+    fn write_batch(&mut self) -> Result<Result<(), RunLost>, ContextError> {
         let staged = store::stage(
-            self.pass.db,
-            self.pass.root_text,
+            self.index_run.db,
+            self.index_run.root_text,
             &mut self.run,
             &self.batch,
         )?;
         self.batch.clear();
         self.batch_bytes = 0;
-        self.pass.db.rest();
+        self.index_run.db.yield_lock();
         Ok(staged)
     }
 
     fn write_times(&mut self) -> Result<(), ContextError> {
-        if !self.same.is_empty() {
-            store::touch(self.pass.db, &self.same)?;
-            self.same.clear();
-            self.pass.db.rest();
+        if !self.touched.is_empty() {
+            store::touch(self.index_run.db, &self.touched)?;
+            self.touched.clear();
+            self.index_run.db.yield_lock();
         }
         Ok(())
     }
 
     /// Whether there is nothing to show.
-    fn is_as_before(&self, tree: &Tree) -> bool {
-        let is_idle = self.run.is_none() && self.batch.is_empty() && self.plan.vanished.is_empty();
-        is_idle && tree.settings == self.pass.settings && tree.branch == self.pass.branch
+    fn is_unchanged(&self, tree: &IndexTree) -> bool {
+        let is_idle =
+            self.run.is_none() && self.batch.is_empty() && self.plan.removed_rows.is_empty();
+        is_idle && tree.settings == self.index_run.settings && tree.branch == self.index_run.branch
     }
 
-    fn note_unchanged(&mut self, tree: &Tree) -> Result<Ended, ContextError> {
+    fn note_unchanged(&mut self, tree: &IndexTree) -> Result<IndexRunEnd, ContextError> {
         let mut tree = tree.clone();
-        let is_complete = self.plan.walked == Walked::Everything;
+        let is_complete = self.plan.walk_result == WalkResult::Everything;
         let age = now() - tree.refreshed;
-        if is_complete && self.done.left == 0 {
+        if is_complete && self.done.unread == 0 {
             // A search looks every time; the disk need not hear of it every time.
-            if !(0..NEWS).contains(&age) {
-                store::note_unchanged(self.pass.db, tree.id)?;
+            if !(0..UNCHANGED_NOTE_MS).contains(&age) {
+                store::note_unchanged(self.index_run.db, tree.id)?;
             }
             tree.refreshed = now();
         }
-        Ok(Ended::Shown {
+        Ok(IndexRunEnd::Published {
             tree: Box::new(tree),
             done: std::mem::take(&mut self.done),
             is_complete,
-            met_another: false,
+            conflicted: false,
         })
     }
 
-    fn show(&mut self, before: Option<&Tree>) -> Result<Ended, ContextError> {
+    fn publish(&mut self, before: Option<&IndexTree>) -> Result<IndexRunEnd, ContextError> {
         self.write_times()?;
-        let pass = self.pass;
-        self.done.chunks = self.step.chunks;
-        self.done.removed = self.plan.vanished.len() as u64;
-        self.done.left = self.step.files_total.unwrap_or(0) - self.step.files_done;
-        if let Some(tree) = before.filter(|tree| self.is_as_before(tree)) {
+        let index_run = self.index_run;
+        self.done.chunks = self.progress.chunks;
+        self.done.removed = self.plan.removed_rows.len() as u64;
+        self.done.unread = self.progress.files_total.unwrap_or(0) - self.progress.files_done;
+        if let Some(tree) = before.filter(|tree| self.is_unchanged(tree)) {
             return self.note_unchanged(tree);
         }
-        let change = Change {
-            root: pass.root_text,
-            branch: pass.branch,
-            settings: pass.settings,
+        let change = TreeChange {
+            root: index_run.root_text,
+            branch: index_run.branch,
+            settings: index_run.settings,
             version: before.map_or(0, |tree| tree.version),
             run: self.run,
             last: &self.batch,
-            vanished: &self.plan.vanished,
-            left_out: &self.plan.left_out,
-            is_complete: self.plan.walked == Walked::Everything && self.done.left == 0,
+            removed_rows: &self.plan.removed_rows,
+            skipped: &self.plan.skipped,
+            is_complete: self.plan.walk_result == WalkResult::Everything && self.done.unread == 0,
         };
-        let Ok(shown) = store::show(pass.db, &change)? else {
-            return Ok(Ended::Lost);
+        let Ok(shown) = store::publish(index_run.db, &change)? else {
+            return Ok(IndexRunEnd::Lost);
         };
         self.run = None;
-        Ok(Ended::Shown {
+        Ok(IndexRunEnd::Published {
             tree: Box::new(shown.tree),
-            is_complete: self.plan.walked == Walked::Everything,
+            is_complete: self.plan.walk_result == WalkResult::Everything,
             done: std::mem::take(&mut self.done),
-            met_another: shown.met_another,
+            conflicted: shown.conflicted,
         })
     }
 }

@@ -1,75 +1,80 @@
 //! What there is to do: the files on the disk compared with those that are known.
 
-use std::collections::HashMap;
-use std::ops::ControlFlow;
-use std::path::Path;
+use std::{collections::HashMap, ops::ControlFlow, path::Path};
 
-use super::IndexOptions;
-use super::read::Job;
-use super::store::Known;
-use super::walk::{Found, Tally, Walked, walk};
-use crate::ContextError;
-use crate::database::now;
-use crate::folder::Folder;
+use super::{
+    IndexOptions,
+    read::ReadJob,
+    store::IndexedFile,
+    walk::{FoundFile, SkipCounts, WalkResult, walk},
+};
+use crate::{ContextError, database::now, folder::DirHandle};
 
 /// What there is to do.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(super) struct IndexPlan {
     /// Files that are new, or may have changed.
-    pub(super) jobs: Vec<Job>,
+    pub(super) jobs: Vec<ReadJob>,
     /// Files that are as they were.
     pub(super) unchanged: u64,
     /// Rows of files that are not there any more, or not wanted.
-    pub(super) vanished: Vec<i64>,
-    pub(super) left_out: Tally,
-    pub(super) walked: Walked,
+    pub(super) removed_rows: Vec<i64>,
+    pub(super) skipped: SkipCounts,
+    pub(super) walk_result: WalkResult,
 }
 
 /// Compares. Everything that was read before `read_before` counts as changed.
 pub(super) fn plan(
-    folder: &Folder,
+    folder: &DirHandle,
     root: &Path,
     options: &IndexOptions,
-    mut known: HashMap<String, Known>,
+    mut indexed: HashMap<String, IndexedFile>,
     read_before: Option<i64>,
-    go_on: &mut dyn FnMut() -> ControlFlow<()>,
-) -> Result<Plan, ContextError> {
-    let mut plan = Plan {
+    should_continue: &mut dyn FnMut() -> ControlFlow<()>,
+) -> Result<IndexPlan, ContextError> {
+    let mut plan = IndexPlan {
         jobs: Vec::new(),
         unchanged: 0,
-        vanished: Vec::new(),
-        left_out: Tally::new(),
-        walked: Walked::Everything,
+        removed_rows: Vec::new(),
+        skipped: SkipCounts::new(),
+        walk_result: WalkResult::Everything,
     };
-    let begun = now();
+    let started = now();
     // What was read in the future was read when the clock was wrong.
-    let is_old = |known: &Known| {
-        known.indexed > begun || read_before.is_some_and(|time| known.indexed < time)
+    let is_old = |indexed: &IndexedFile| {
+        indexed.indexed > started || read_before.is_some_and(|time| indexed.indexed < time)
     };
     let (jobs, unchanged) = (&mut plan.jobs, &mut plan.unchanged);
-    let mut see = |found: Found| {
-        let mut known = known.remove(&found.path);
-        if let Some(known) = known.as_mut().filter(|known| is_old(known)) {
+    let mut on_file = |found: FoundFile| {
+        let mut indexed = indexed.remove(&found.path);
+        if let Some(indexed) = indexed.as_mut().filter(|indexed| is_old(indexed)) {
             // It keeps its row, which goes if the file cannot be read; but no file is like it.
-            known.hash.clear();
+            indexed.hash.clear();
         }
-        let is_same = |known: &Known| {
-            !is_old(known) && (known.size, known.modified) == (found.size, found.modified)
+        let is_same = |indexed: &IndexedFile| {
+            !is_old(indexed) && (indexed.size, indexed.modified) == (found.size, found.modified)
         };
-        if known.as_ref().is_some_and(is_same) {
+        if indexed.as_ref().is_some_and(is_same) {
             *unchanged += 1;
             return;
         }
-        jobs.push(Job {
+        jobs.push(ReadJob {
             path: found.path,
             size: found.size,
-            known: known.map(|known| (known.row, known.hash)),
+            previous: indexed.map(|indexed| (indexed.row, indexed.hash)),
         });
     };
-    plan.walked = walk(folder, root, options, &mut plan.left_out, go_on, &mut see)?;
+    plan.walk_result = walk(
+        folder,
+        root,
+        options,
+        &mut plan.skipped,
+        should_continue,
+        &mut on_file,
+    )?;
     // Only a walk that saw everything can tell what is missing.
-    if plan.walked == Walked::Everything {
-        plan.vanished = known.into_values().map(|known| known.row).collect();
+    if plan.walk_result == WalkResult::Everything {
+        plan.removed_rows = indexed.into_values().map(|indexed| indexed.row).collect();
     }
     Ok(plan)
 }
@@ -83,18 +88,26 @@ mod tests {
         let temporary = tempfile::tempdir().unwrap();
         let root = temporary.path().canonicalize().unwrap();
         std::fs::write(root.join("a.rs"), "fn a() {}").unwrap();
-        let folder = Folder::open(&root).unwrap();
-        let known = Known {
+        let folder = DirHandle::open(&root).unwrap();
+        let indexed = IndexedFile {
             row: 7,
             size: 9,
             modified: 1,
             hash: vec![1],
             indexed: 5,
         };
-        let known = HashMap::from([("a.rs".to_owned(), known)]);
+        let indexed = HashMap::from([("a.rs".to_owned(), indexed)]);
         let options = IndexOptions::default();
-        let mut go_on = || ControlFlow::Continue(());
-        let plan = plan(&folder, &root, &options, known, Some(6), &mut go_on).unwrap();
-        assert_eq!(plan.jobs[0].known, Some((7, Vec::new())));
+        let mut should_continue = || ControlFlow::Continue(());
+        let plan = plan(
+            &folder,
+            &root,
+            &options,
+            indexed,
+            Some(6),
+            &mut should_continue,
+        )
+        .unwrap();
+        assert_eq!(plan.jobs[0].previous, Some((7, Vec::new())));
     }
 }

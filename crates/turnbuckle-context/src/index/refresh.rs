@@ -1,22 +1,25 @@
 //! A cheap look before a search.
 
-use std::collections::BTreeMap;
-use std::ops::ControlFlow;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::{
+    collections::BTreeMap,
+    ops::ControlFlow,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
-use super::pass::{Ended, Pass, WhenStopped};
-use super::store::clean;
-use super::tree::Tree;
-use crate::folder::Folder;
-use crate::{ContextError, Database, Redactor};
+use super::{
+    pass::{IndexRun, IndexRunEnd, OnStop},
+    store::delete_dead_runs,
+    tree::IndexTree,
+};
+use crate::{ContextError, Database, Redactor, folder::DirHandle};
 
 /// What a refresh found.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Refreshed {
+pub struct RefreshReport {
     /// The tree as it is now.
-    pub tree: Tree,
+    pub tree: IndexTree,
     /// How true it is.
     pub freshness: Freshness,
     /// Files that were read again.
@@ -27,9 +30,9 @@ pub struct Refreshed {
     pub redacted: BTreeMap<Arc<str>, usize>,
 }
 
-impl Refreshed {
+impl RefreshReport {
     /// A tree that was not looked at.
-    pub(crate) fn unchecked(tree: Tree) -> Self {
+    pub(crate) fn unchecked(tree: IndexTree) -> Self {
         Self {
             tree,
             freshness: Freshness::Unknown,
@@ -49,7 +52,7 @@ pub enum Freshness {
     /// So many files have changed and were not read in time.
     Stale(u64),
     /// There was no time to look at all files, or not all could be looked at; the index is as it was at
-    /// [`Tree::refreshed`].
+    /// [`IndexTree::refreshed`].
     Unknown,
 }
 
@@ -59,27 +62,27 @@ pub enum Freshness {
 /// what has changed is read until the time is over.
 pub fn refresh(
     db: &Database,
-    tree: &Tree,
+    tree: &IndexTree,
     redactor: &Redactor,
     budget: Duration,
-) -> Result<Refreshed, ContextError> {
-    let folder = super::open(&tree.root)?;
-    let mut go_on = || true;
-    refresh_folder(db, &folder, tree, redactor, budget, &mut go_on)
+) -> Result<RefreshReport, ContextError> {
+    let folder = super::open_dir(&tree.root)?;
+    let mut should_continue = || true;
+    refresh_open_dir(db, &folder, tree, redactor, budget, &mut should_continue)
 }
 
-/// Brings the tree of an open folder up to date like [`refresh`], as long as `go_on` says so.
-pub(crate) fn refresh_folder(
+/// Brings the tree of an open folder up to date like [`refresh`], as long as `should_continue` returns `true`.
+pub(crate) fn refresh_open_dir(
     db: &Database,
-    folder: &Folder,
-    tree: &Tree,
+    folder: &DirHandle,
+    tree: &IndexTree,
     redactor: &Redactor,
     budget: Duration,
-    go_on: &mut dyn FnMut() -> bool,
-) -> Result<Refreshed, ContextError> {
-    let begun = Instant::now();
+    should_continue: &mut dyn FnMut() -> bool,
+) -> Result<RefreshReport, ContextError> {
+    let started = Instant::now();
     let root_text = tree.root.to_string_lossy();
-    let pass = Pass {
+    let run = IndexRun {
         db,
         folder,
         root: &tree.root,
@@ -92,31 +95,31 @@ pub(crate) fn refresh_folder(
     };
     // Writing takes time as well.
     let reading = budget.mul_f32(0.7);
-    let mut watch = |_| match begun.elapsed() < reading && go_on() {
+    let mut on_progress = |_| match started.elapsed() < reading && should_continue() {
         true => ControlFlow::Continue(()),
         false => ControlFlow::Break(()),
     };
-    let refreshed = match pass.run(WhenStopped::Show, &mut watch)? {
-        Ended::Shown {
+    let refreshed = match run.run(OnStop::Publish, &mut on_progress)? {
+        IndexRunEnd::Published {
             tree,
             done,
             is_complete,
-            met_another,
-        } => Refreshed {
-            freshness: match done.left {
+            conflicted,
+        } => RefreshReport {
+            freshness: match done.unread {
                 // Whoever else changed it may have looked before us, or wanted other files.
-                _ if met_another => Freshness::Unknown,
+                _ if conflicted => Freshness::Unknown,
                 0 if is_complete => Freshness::Fresh,
                 0 => Freshness::Unknown,
-                left => Freshness::Stale(left),
+                unread => Freshness::Stale(unread),
             },
             read: done.read,
             removed: done.removed,
             redacted: done.redacted,
             tree: *tree,
         },
-        Ended::Lost | Ended::Stopped => Refreshed::unchecked(tree.clone()),
+        IndexRunEnd::Lost | IndexRunEnd::Stopped => RefreshReport::unchecked(tree.clone()),
     };
-    clean(db, &mut || begun.elapsed() < budget)?;
+    delete_dead_runs(db, &mut || started.elapsed() < budget)?;
     Ok(refreshed)
 }

@@ -3,21 +3,21 @@
 use std::borrow::Cow;
 
 /// Of a text in an old code page at least so many hundredths are ASCII.
-const LEAST_ASCII: usize = 90;
+const MIN_ASCII_PERCENT: usize = 90;
 
 /// Decodes UTF-8, UTF-16 with its mark, and what looks like the code page of Western Europe. `None` is no text.
 pub(super) fn decode(bytes: &[u8]) -> Option<Cow<'_, str>> {
     match bytes {
         [0xef, 0xbb, 0xbf, rest @ ..] => decode(rest),
-        [0xff, 0xfe, rest @ ..] => utf16(rest, u16::from_le_bytes),
-        [0xfe, 0xff, rest @ ..] => utf16(rest, u16::from_be_bytes),
+        [0xff, 0xfe, rest @ ..] => decode_utf16(rest, u16::from_le_bytes),
+        [0xfe, 0xff, rest @ ..] => decode_utf16(rest, u16::from_be_bytes),
         _ if bytes.contains(&0) => None,
         _ => match std::str::from_utf8(bytes) {
             Ok(text) => Some(Cow::Borrowed(text)),
-            Err(_) => latin(bytes).map(Cow::Owned),
+            Err(_) => decode_latin1(bytes).map(Cow::Owned),
         },
     }
-    .map(plain_lines)
+    .map(normalize_line_ends)
 }
 
 /// The first bytes of a text, as many as fit without cutting a character.
@@ -29,7 +29,7 @@ pub(super) fn beginning(text: &str, most: usize) -> &str {
     &text[..end]
 }
 
-fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Option<Cow<'_, str>> {
+fn decode_utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Option<Cow<'_, str>> {
     let units = bytes.chunks_exact(2).map(|pair| unit([pair[0], pair[1]]));
     let text: Result<String, _> = char::decode_utf16(units).collect();
     text.ok()
@@ -38,15 +38,15 @@ fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Option<Cow<'_, str>> {
 }
 
 /// Source files of before 2000, whose comments have an accent now and then. Their signs are those of Unicode's beginning.
-fn latin(bytes: &[u8]) -> Option<String> {
+fn decode_latin1(bytes: &[u8]) -> Option<String> {
     let ascii = bytes.iter().filter(|byte| byte.is_ascii()).count();
     let is_control =
         |byte: &u8| *byte < b' ' && !matches!(byte, b'\t' | b'\n' | b'\r' | 0x0c | 0x1b);
-    let is_text = ascii * 100 >= bytes.len() * LEAST_ASCII && !bytes.iter().any(is_control);
+    let is_text = ascii * 100 >= bytes.len() * MIN_ASCII_PERCENT && !bytes.iter().any(is_control);
     is_text.then(|| bytes.iter().map(|byte| char::from(*byte)).collect())
 }
 
-fn plain_lines(text: Cow<'_, str>) -> Cow<'_, str> {
+fn normalize_line_ends(text: Cow<'_, str>) -> Cow<'_, str> {
     if text.contains("\r\n") {
         return Cow::Owned(text.replace("\r\n", "\n"));
     }

@@ -5,19 +5,18 @@ use std::path::{Path, PathBuf};
 use rusqlite::{OptionalExtension as _, Row, Transaction};
 use serde::{Deserialize, Serialize};
 
-use super::walk::Tally;
-use super::{IndexOptions, LeftOut};
+use super::{IndexOptions, SkipReason, walk::SkipCounts};
 use crate::{ContextError, Database};
 
-/// Counts the ways in which files were cut into chunks: what was indexed another way is read again.
-const SCHEME: u32 = 1;
+/// Version of the chunking; trees indexed with another version are read again.
+const CHUNKING_VERSION: u32 = 1;
 
 const COLUMNS: &str = "SELECT id, root, branch, settings, counts, version, refreshed FROM tree";
 
 /// A folder whose files are indexed.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Tree {
+pub struct IndexTree {
     /// Its row.
     pub id: i64,
     /// The folder; its path is canonical.
@@ -27,8 +26,8 @@ pub struct Tree {
     /// Which files were asked for.
     pub options: IndexOptions,
     /// What is indexed.
-    pub counts: Counts,
-    /// Counts the changes.
+    pub counts: TreeCounts,
+    /// Incremented by each change.
     pub version: i64,
     /// When the whole folder was last looked at, in milliseconds since 1970.
     pub refreshed: i64,
@@ -41,29 +40,25 @@ pub struct Tree {
 /// How much of a folder is indexed, and what is not.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct Counts {
+pub struct TreeCounts {
     /// Files that can be found.
     pub files: u64,
     /// The chunks they are made of.
     pub chunks: u64,
     /// Files that were left out, by the reason. What the ignore rules name is not counted.
-    pub left_out: Tally,
+    #[serde(rename = "left_out")]
+    pub skipped: SkipCounts,
 }
 
-impl Counts {
-    /// How many files were left out, for whatever reason.
-    pub fn all_left_out(&self) -> u64 {
-        self.left_out.values().sum()
-    }
-
+impl TreeCounts {
     /// How many files were left out for one reason.
-    pub fn left_out(&self, reason: LeftOut) -> u64 {
-        self.left_out.get(&reason).copied().unwrap_or(0)
+    pub fn skipped(&self, reason: SkipReason) -> u64 {
+        self.skipped.get(&reason).copied().unwrap_or(0)
     }
 }
 
 /// Lists the folders that are indexed, in the order of their paths.
-pub fn trees(db: &Database) -> Result<Vec<Tree>, ContextError> {
+pub fn trees(db: &Database) -> Result<Vec<IndexTree>, ContextError> {
     db.read(|db| {
         let mut statement = db.prepare_cached(&format!("{COLUMNS} ORDER BY root"))?;
         let trees: rusqlite::Result<_> = statement.query_map([], from_row)?.collect();
@@ -72,7 +67,7 @@ pub fn trees(db: &Database) -> Result<Vec<Tree>, ContextError> {
 }
 
 /// Finds the indexed folder that this one is, or is in: the nearest one.
-pub fn tree_for(db: &Database, folder: &Path) -> Result<Option<Tree>, ContextError> {
+pub fn tree_for(db: &Database, folder: &Path) -> Result<Option<IndexTree>, ContextError> {
     db.read(|db| {
         for folder in folder.ancestors().filter_map(Path::to_str) {
             if let Some(tree) = by_root(db, folder)? {
@@ -83,19 +78,19 @@ pub fn tree_for(db: &Database, folder: &Path) -> Result<Option<Tree>, ContextErr
     })
 }
 
-pub(super) fn find(db: &Database, root: &str) -> Result<Option<Tree>, ContextError> {
+pub(super) fn find(db: &Database, root: &str) -> Result<Option<IndexTree>, ContextError> {
     db.read(|db| Ok(by_root(db, root)?))
 }
 
-pub(super) fn by_root(db: &Transaction<'_>, root: &str) -> rusqlite::Result<Option<Tree>> {
+pub(super) fn by_root(db: &Transaction<'_>, root: &str) -> rusqlite::Result<Option<IndexTree>> {
     let mut statement = db.prepare_cached(&format!("{COLUMNS} WHERE root = ?1"))?;
     statement.query_row([root], from_row).optional()
 }
 
 /// The options as they are kept.
 pub(super) fn settings(options: &IndexOptions) -> String {
-    let settings = Settings {
-        scheme: SCHEME,
+    let settings = StoredSettings {
+        scheme: CHUNKING_VERSION,
         include: options.include.clone(),
         exclude: options.exclude.clone(),
         max_file_size: options.max_file_size,
@@ -105,7 +100,7 @@ pub(super) fn settings(options: &IndexOptions) -> String {
 
 #[derive(Serialize, Deserialize)]
 #[serde(default)]
-struct Settings {
+struct StoredSettings {
     scheme: u32,
     include: Vec<String>,
     exclude: Vec<String>,
@@ -113,7 +108,7 @@ struct Settings {
 }
 
 /// What is taken for settings that cannot be read; no scheme has the number 0, so all is read again.
-impl Default for Settings {
+impl Default for StoredSettings {
     fn default() -> Self {
         Self {
             scheme: 0,
@@ -124,16 +119,16 @@ impl Default for Settings {
     }
 }
 
-fn from_row(row: &Row<'_>) -> rusqlite::Result<Tree> {
+fn from_row(row: &Row<'_>) -> rusqlite::Result<IndexTree> {
     let stored: String = row.get("settings")?;
-    let settings: Settings = serde_json::from_str(&stored).unwrap_or_default();
+    let settings: StoredSettings = serde_json::from_str(&stored).unwrap_or_default();
     let counts: String = row.get("counts")?;
     let root: String = row.get("root")?;
-    Ok(Tree {
+    Ok(IndexTree {
         id: row.get("id")?,
         root: root.into(),
         branch: row.get("branch")?,
-        is_current: settings.scheme == SCHEME,
+        is_current: settings.scheme == CHUNKING_VERSION,
         settings: stored,
         options: IndexOptions {
             include: settings.include,

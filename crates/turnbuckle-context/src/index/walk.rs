@@ -6,36 +6,42 @@
 
 mod rules;
 
-use std::collections::BTreeMap;
-use std::ffi::OsStr;
-use std::io;
-use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeMap,
+    ffi::OsStr,
+    io,
+    ops::ControlFlow,
+    path::{Path, PathBuf},
+};
 
 use ignore::overrides::{Override, OverrideBuilder};
 
-use self::rules::{Rules, Unsound};
-use super::generated::{is_binary_name, is_generated_name};
-use super::text::beginning;
-use super::{IndexOptions, LeftOut, MOST_WILDCARDS, wildcards};
-use crate::ContextError;
-use crate::folder::{Entry, EntryKind, Folder};
+use self::rules::{IgnoreRules, UnusableRules};
+use super::{
+    IndexOptions, MAX_WILDCARDS, SkipReason, count_wildcards,
+    generated::{is_binary_name, is_generated_name},
+    text::beginning,
+};
+use crate::{
+    ContextError,
+    folder::{DirEntry, DirEntryKind, DirHandle},
+};
 
-const MOST_DEPTH: usize = 64;
-const MOST_FILES: usize = 200_000;
+const MAX_DEPTH: usize = 64;
+const MAX_FILES: usize = 200_000;
 /// Names in one folder. All of them are in memory at once; a folder that has more is left out.
-const MOST_ENTRIES: usize = if cfg!(test) { 1_000 } else { MOST_FILES };
-const LONGEST_PATH: usize = 1_000;
-const MOST_PATTERNS: usize = 100;
-const LONGEST_PATTERN: usize = 500;
+const MAX_ENTRIES: usize = if cfg!(test) { 1_000 } else { MAX_FILES };
+const MAX_PATH_BYTES: usize = 1_000;
+const MAX_PATTERNS: usize = 100;
+const MAX_PATTERN_BYTES: usize = 500;
 /// All patterns together, in bytes.
-const LONGEST_PATTERNS: usize = 10_000;
+const MAX_TOTAL_PATTERN_BYTES: usize = 10_000;
 /// How often somebody is asked whether to go on.
-const BREATH: usize = 256;
+const STOP_CHECK_ENTRIES: usize = 256;
 
 /// A file as the walk sees it.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct FoundFile {
     /// Below the root, with `/`.
     pub(super) path: String,
     pub(super) size: u64,
@@ -43,11 +49,11 @@ pub(super) struct Found {
 }
 
 /// What a walk left out, by the reason.
-pub(super) type Tally = BTreeMap<LeftOut, u64>;
+pub(super) type SkipCounts = BTreeMap<SkipReason, u64>;
 
 /// How a walk ended.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Walked {
+pub(super) enum WalkResult {
     /// All was seen: what was not found is not there.
     Everything,
     /// Something could not be read for a reason that may pass.
@@ -58,25 +64,25 @@ pub(super) enum Walked {
 
 /// Which paths a caller asked for.
 #[derive(Debug)]
-pub(super) struct Wanted(Override);
+pub(super) struct FileFilter(Override);
 
-impl Wanted {
+impl FileFilter {
     /// Reads the patterns; one that cannot be read is named.
     pub(super) fn new(root: &Path, options: &IndexOptions) -> Result<Self, ContextError> {
-        if options.include.len() + options.exclude.len() > MOST_PATTERNS {
-            return Err(ContextError::refused(format!(
-                "there are more than {MOST_PATTERNS} patterns; use fewer and wider ones"
+        if options.include.len() + options.exclude.len() > MAX_PATTERNS {
+            return Err(ContextError::invalid(format!(
+                "there are more than {MAX_PATTERNS} patterns; use fewer and wider ones"
             )));
         }
         let patterns = options.include.iter().chain(&options.exclude);
-        if patterns.map(String::len).sum::<usize>() > LONGEST_PATTERNS {
-            return Err(ContextError::refused(format!(
-                "the patterns have more than {LONGEST_PATTERNS} bytes together; use fewer and wider ones"
+        if patterns.map(String::len).sum::<usize>() > MAX_TOTAL_PATTERN_BYTES {
+            return Err(ContextError::invalid(format!(
+                "the patterns have more than {MAX_TOTAL_PATTERN_BYTES} bytes together; use fewer and wider ones"
             )));
         }
         let mut builder = OverrideBuilder::new(root);
         for pattern in &options.include {
-            let pattern = checked(pattern)?;
+            let pattern = validate_pattern(pattern)?;
             let folder = format!("{}/**", pattern.trim_end_matches('/'));
             // `src` and `src/` are the folder and everything below it.
             for glob in [pattern, &folder] {
@@ -86,7 +92,7 @@ impl Wanted {
             }
         }
         for pattern in &options.exclude {
-            let pattern = checked(pattern)?;
+            let pattern = validate_pattern(pattern)?;
             let added = builder.add(&format!("!{pattern}"));
             added.map_err(|error| bad_pattern(pattern, &error))?;
         }
@@ -94,88 +100,88 @@ impl Wanted {
         built.map(Self).map_err(|error| bad_pattern("", &error))
     }
 
-    fn refuses(&self, path: &Path, is_folder: bool) -> bool {
+    fn excludes(&self, path: &Path, is_folder: bool) -> bool {
         self.0.matched(path, is_folder).is_ignore()
     }
 }
 
 /// Shows every wanted file of an open folder, in the order of the names. `root` is its path.
 pub(super) fn walk(
-    folder: &Folder,
+    folder: &DirHandle,
     root: &Path,
     options: &IndexOptions,
-    tally: &mut Tally,
-    go_on: &mut dyn FnMut() -> ControlFlow<()>,
-    see: &mut dyn FnMut(Found),
-) -> Result<Walked, ContextError> {
-    let mut walk = Walk {
+    skip_counts: &mut SkipCounts,
+    should_continue: &mut dyn FnMut() -> ControlFlow<()>,
+    on_file: &mut dyn FnMut(FoundFile),
+) -> Result<WalkResult, ContextError> {
+    let mut walk = TreeWalk {
         root,
         options,
-        wanted: Wanted::new(root, options)?,
-        rules: Rules::above(root).map_err(unsound_rules)?,
+        filter: FileFilter::new(root, options)?,
+        rules: IgnoreRules::from_parents(root).map_err(ignore_rules_error)?,
         path: root.to_owned(),
         levels: Vec::new(),
-        walked: Walked::Everything,
+        walk_result: WalkResult::Everything,
         seen: 0,
-        tally,
-        see,
+        skip_counts,
+        on_file,
     };
-    walk.begin(folder)?;
+    walk.open_root(folder)?;
     let mut number = 0_usize;
     while let Some(level) = walk.levels.last_mut() {
-        if number.is_multiple_of(BREATH) && go_on().is_break() {
-            return Ok(Walked::Stopped);
+        if number.is_multiple_of(STOP_CHECK_ENTRIES) && should_continue().is_break() {
+            return Ok(WalkResult::Stopped);
         }
         number += 1;
         match level.entries.next() {
-            Some(entry) => walk.visit(&entry),
+            Some(entry) => walk.visit_entry(&entry),
             None => walk.leave(),
         }
     }
-    Ok(walk.walked)
+    Ok(walk.walk_result)
 }
 
 /// A walk that is under way.
-struct Walk<'a> {
+struct TreeWalk<'a> {
     root: &'a Path,
     options: &'a IndexOptions,
-    wanted: Wanted,
-    rules: Rules,
+    filter: FileFilter,
+    rules: IgnoreRules,
     /// The folder that is being looked at.
     path: PathBuf,
     /// It, and those that it is in.
-    levels: Vec<Level>,
-    walked: Walked,
+    levels: Vec<WalkLevel>,
+    walk_result: WalkResult,
     seen: usize,
-    tally: &'a mut Tally,
-    see: &'a mut dyn FnMut(Found),
+    skip_counts: &'a mut SkipCounts,
+    on_file: &'a mut dyn FnMut(FoundFile),
 }
 
 /// A folder that is being looked at.
-struct Level {
-    folder: Folder,
+struct WalkLevel {
+    folder: DirHandle,
     /// What was not looked at yet.
-    entries: std::vec::IntoIter<Entry>,
+    entries: std::vec::IntoIter<DirEntry>,
     /// Whether it has rules of its own.
     has_rules: bool,
 }
 
-impl Walk<'_> {
-    fn begin(&mut self, folder: &Folder) -> Result<(), ContextError> {
+impl TreeWalk<'_> {
+    fn open_root(&mut self, folder: &DirHandle) -> Result<(), ContextError> {
         let open = || -> io::Result<_> {
-            let folder = folder.open_below(Path::new(""))?;
-            let entries = folder.entries(MOST_ENTRIES)?;
+            let folder = folder.open_relative(Path::new(""))?;
+            let entries = folder.entries(MAX_ENTRIES)?;
             Ok((folder, entries))
         };
         let (folder, entries) = open().map_err(|error| match error.kind() {
-            io::ErrorKind::FileTooLarge => ContextError::refused(format!(
-                "there are more than {MOST_ENTRIES} files in the folder itself; index its folders one by one"
+            io::ErrorKind::FileTooLarge => ContextError::invalid(format!(
+                "there are more than {MAX_ENTRIES} files in the folder itself; index its folders one by one"
             )),
             _ => ContextError::file(self.root, error),
         })?;
-        let entered = self.rules.enter(&folder, &self.path, &entries);
-        let has_rules = entered.map_err(unsound_rules)?;
-        self.levels.push(Level {
+        let entered = self.rules.push(&folder, &self.path, &entries);
+        let has_rules = entered.map_err(ignore_rules_error)?;
+        self.levels.push(WalkLevel {
             folder,
             entries: entries.into_iter(),
             has_rules,
@@ -183,15 +189,15 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn visit(&mut self, entry: &Entry) {
+    fn visit_entry(&mut self, entry: &DirEntry) {
         self.path.push(&entry.name);
-        let is_folder = entry.kind == EntryKind::Folder;
-        let entered = if !self.is_wanted(&entry.name, is_folder) {
+        let is_folder = entry.kind == DirEntryKind::Dir;
+        let entered = if !self.is_included(&entry.name, is_folder) {
             false
         } else if is_folder {
             self.enter(&entry.name)
         } else {
-            self.judge(entry);
+            self.classify(entry);
             false
         };
         if !entered {
@@ -199,46 +205,46 @@ impl Walk<'_> {
         }
     }
 
-    fn is_wanted(&self, name: &OsStr, is_folder: bool) -> bool {
-        let verdict = self.rules.verdict(&self.path, is_folder);
+    fn is_included(&self, name: &OsStr, is_folder: bool) -> bool {
+        let rule_match = self.rules.match_path(&self.path, is_folder);
         // A rule can ask for a hidden file.
-        let is_left_out = verdict.is_ignore() || (verdict.is_none() && is_hidden(name));
-        !is_left_out && !self.wanted.refuses(&self.path, is_folder)
+        let is_left_out = rule_match.is_ignore() || (rule_match.is_none() && is_hidden(name));
+        !is_left_out && !self.filter.excludes(&self.path, is_folder)
     }
 
     /// Goes on with a folder. Says whether that was possible.
     fn enter(&mut self, name: &OsStr) -> bool {
-        if self.levels.len() == MOST_DEPTH {
-            count(self.tally, LeftOut::Beyond);
+        if self.levels.len() == MAX_DEPTH {
+            count_skip(self.skip_counts, SkipReason::LimitExceeded);
             return false;
         }
         let Some(level) = self.levels.last() else {
             return false;
         };
         let open = || -> io::Result<_> {
-            let folder = level.folder.enter(name)?;
-            let entries = folder.entries(MOST_ENTRIES)?;
+            let folder = level.folder.open_dir(name)?;
+            let entries = folder.entries(MAX_ENTRIES)?;
             Ok((folder, entries))
         };
         let (folder, entries) = match open() {
             Ok(opened) => opened,
             Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
-                count(self.tally, LeftOut::Beyond);
+                count_skip(self.skip_counts, SkipReason::LimitExceeded);
                 return false;
             }
             Err(error) => {
-                if !is_for_good(&error) {
-                    self.walked = Walked::Partly;
+                if !is_permanent(&error) {
+                    self.walk_result = WalkResult::Partly;
                 }
-                count(self.tally, LeftOut::Unreadable);
+                count_skip(self.skip_counts, SkipReason::Unreadable);
                 return false;
             }
         };
-        let Ok(has_rules) = self.rules.enter(&folder, &self.path, &entries) else {
-            count(self.tally, LeftOut::Unreadable);
+        let Ok(has_rules) = self.rules.push(&folder, &self.path, &entries) else {
+            count_skip(self.skip_counts, SkipReason::Unreadable);
             return false;
         };
-        self.levels.push(Level {
+        self.levels.push(WalkLevel {
             folder,
             entries: entries.into_iter(),
             has_rules,
@@ -248,45 +254,47 @@ impl Walk<'_> {
 
     fn leave(&mut self) {
         if self.levels.pop().is_some_and(|level| level.has_rules) {
-            self.rules.leave();
+            self.rules.pop();
         }
         self.path.pop();
     }
 
-    fn judge(&mut self, entry: &Entry) {
-        match self.found(entry) {
-            Ok(_) if self.seen == MOST_FILES => count(self.tally, LeftOut::Beyond),
+    fn classify(&mut self, entry: &DirEntry) {
+        match self.file_info(entry) {
+            Ok(_) if self.seen == MAX_FILES => {
+                count_skip(self.skip_counts, SkipReason::LimitExceeded);
+            }
             Ok(found) => {
                 self.seen += 1;
-                (self.see)(found);
+                (self.on_file)(found);
             }
-            Err(reason) => count(self.tally, reason),
+            Err(reason) => count_skip(self.skip_counts, reason),
         }
     }
 
     /// What the name and the size tell about a file.
-    fn found(&self, entry: &Entry) -> Result<Found, LeftOut> {
-        if entry.kind != EntryKind::File {
-            return Err(LeftOut::NotAFile);
+    fn file_info(&self, entry: &DirEntry) -> Result<FoundFile, SkipReason> {
+        if entry.kind != DirEntryKind::File {
+            return Err(SkipReason::NotAFile);
         }
         let path = self.path.strip_prefix(self.root).ok();
         let path = path.and_then(Path::to_str).map(with_slashes);
-        let path = path.filter(|path| path.len() <= LONGEST_PATH);
-        let path = path.ok_or(LeftOut::Name)?;
+        let path = path.filter(|path| path.len() <= MAX_PATH_BYTES);
+        let path = path.ok_or(SkipReason::InvalidName)?;
         if is_binary_name(&path) {
-            return Err(LeftOut::Binary);
+            return Err(SkipReason::Binary);
         }
         if is_generated_name(&path) {
-            return Err(LeftOut::Generated);
+            return Err(SkipReason::Generated);
         }
-        let level = self.levels.last().ok_or(LeftOut::Unreadable)?;
+        let level = self.levels.last().ok_or(SkipReason::Unreadable)?;
         let stat = level.folder.stat(&entry.name);
-        let stat = stat.map_err(|_| LeftOut::Unreadable)?;
+        let stat = stat.map_err(|_| SkipReason::Unreadable)?;
         match stat.size {
-            _ if stat.kind != EntryKind::File => Err(LeftOut::NotAFile),
-            0 => Err(LeftOut::Empty),
-            size if size > self.options.max_file_size => Err(LeftOut::Huge),
-            size => Ok(Found {
+            _ if stat.kind != DirEntryKind::File => Err(SkipReason::NotAFile),
+            0 => Err(SkipReason::Empty),
+            size if size > self.options.max_file_size => Err(SkipReason::TooLarge),
+            size => Ok(FoundFile {
                 path,
                 size,
                 modified: stat.modified,
@@ -295,8 +303,8 @@ impl Walk<'_> {
     }
 }
 
-fn unsound_rules(Unsound: Unsound) -> ContextError {
-    ContextError::refused(
+fn ignore_rules_error(UnusableRules: UnusableRules) -> ContextError {
+    ContextError::invalid(
         "the `.gitignore` or `.ignore` of the folder, or of one above it in its repository, is no file, is too large or cannot be reached",
     )
 }
@@ -312,21 +320,21 @@ fn with_slashes(path: &str) -> String {
     }
 }
 
-pub(super) fn count(tally: &mut Tally, reason: LeftOut) {
-    *tally.entry(reason).or_default() += 1;
+pub(super) fn count_skip(skip_counts: &mut SkipCounts, reason: SkipReason) {
+    *skip_counts.entry(reason).or_default() += 1;
 }
 
-fn checked(pattern: &str) -> Result<&str, ContextError> {
+fn validate_pattern(pattern: &str) -> Result<&str, ContextError> {
     let plain = pattern.strip_prefix("./").unwrap_or(pattern);
-    if plain.trim().is_empty() || plain.starts_with('!') || plain.len() > LONGEST_PATTERN {
-        return Err(ContextError::refused(format!(
+    if plain.trim().is_empty() || plain.starts_with('!') || plain.len() > MAX_PATTERN_BYTES {
+        return Err(ContextError::invalid(format!(
             "`{}` cannot be used as a pattern; write a glob such as `src/**/*.rs`, without `!`",
             shortened(pattern)
         )));
     }
-    if wildcards(plain) > MOST_WILDCARDS {
-        return Err(ContextError::refused(format!(
-            "`{}` has more than {MOST_WILDCARDS} of `*`, `?`, `[` and `{{`; write several simpler patterns",
+    if count_wildcards(plain) > MAX_WILDCARDS {
+        return Err(ContextError::invalid(format!(
+            "`{}` has more than {MAX_WILDCARDS} of `*`, `?`, `[` and `{{`; write several simpler patterns",
             shortened(pattern)
         )));
     }
@@ -334,7 +342,7 @@ fn checked(pattern: &str) -> Result<&str, ContextError> {
 }
 
 fn bad_pattern(pattern: &str, error: &ignore::Error) -> ContextError {
-    ContextError::refused(format!(
+    ContextError::invalid(format!(
         "`{}` cannot be used as a pattern: {error}",
         shortened(pattern)
     ))
@@ -345,7 +353,7 @@ fn shortened(pattern: &str) -> &str {
 }
 
 /// Whether what could not be read is gone or closed to us, rather than out of reach for a moment.
-fn is_for_good(error: &io::Error) -> bool {
+fn is_permanent(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied

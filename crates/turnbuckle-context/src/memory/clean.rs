@@ -4,48 +4,52 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::Draft;
+use super::NewItem;
 use crate::Redactor;
 
 /// Counts what was taken out.
-pub(crate) struct Cleaner<'r> {
+pub(crate) struct ItemRedactor<'r> {
     redactor: &'r Redactor,
-    found: BTreeMap<String, u32>,
+    counts: BTreeMap<String, u32>,
 }
 
-impl<'r> Cleaner<'r> {
+impl<'r> ItemRedactor<'r> {
     pub(crate) fn new(redactor: &'r Redactor) -> Self {
         Self {
             redactor,
-            found: BTreeMap::new(),
+            counts: BTreeMap::new(),
         }
     }
 
     /// Takes the secrets out of every text of a draft.
-    pub(crate) fn draft(&mut self, draft: &mut Draft) {
-        for text in [&mut draft.title, &mut draft.body, &mut draft.detail] {
+    pub(crate) fn redact_item(&mut self, new_item: &mut NewItem) {
+        for text in [
+            &mut new_item.title,
+            &mut new_item.body,
+            &mut new_item.detail,
+        ] {
             self.text(text);
         }
-        for tag in &mut draft.tags {
+        for tag in &mut new_item.tags {
             self.text(tag);
         }
-        self.map(&mut draft.meta);
+        self.map(&mut new_item.meta);
     }
 
     /// How many were taken out so far.
     pub(crate) fn count(&self) -> u32 {
-        self.found.values().sum()
+        self.counts.values().sum()
     }
 
     /// How many were taken out, by the rule that found them.
-    pub(crate) fn found(self) -> BTreeMap<String, u32> {
-        self.found
+    pub(crate) fn into_counts(self) -> BTreeMap<String, u32> {
+        self.counts
     }
 
     fn text(&mut self, text: &mut String) {
         let redacted = self.redactor.redact(text);
         for finding in &redacted.findings {
-            *self.found.entry(finding.rule.to_string()).or_default() += 1;
+            *self.counts.entry(finding.rule.to_string()).or_default() += 1;
         }
         if !redacted.findings.is_empty() {
             *text = redacted.text.into_owned();
@@ -73,7 +77,7 @@ impl<'r> Cleaner<'r> {
             redacted.text.strip_prefix(&begin),
         ) {
             for finding in &redacted.findings {
-                *self.found.entry(finding.rule.to_string()).or_default() += 1;
+                *self.counts.entry(finding.rule.to_string()).or_default() += 1;
             }
             *text = rest.to_owned();
         }

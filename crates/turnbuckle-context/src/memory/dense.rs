@@ -4,22 +4,20 @@ use std::collections::HashMap;
 
 use rusqlite::{Connection, params};
 
-use super::{Hit, Kind, stored};
-use crate::code::Dense;
-use crate::embedding;
-use crate::fuse::Fusion;
+use super::{ItemKind, MemoryHit, stored};
+use crate::{code::EmbeddingQuery, embedding, fuse::RankFusion};
 
 /// How much the order by meaning counts against the order by words.
-const WEIGHT_OF_MEANING: f64 = 0.3;
+const VECTOR_WEIGHT: f64 = 0.3;
 
 /// The rows of a kind that are nearest, nearest first, each with its cosine.
-pub(super) fn nearest(
+pub(super) fn nearest_rows(
     db: &Connection,
-    kind: Kind,
-    dense: &Dense,
+    kind: ItemKind,
+    dense: &EmbeddingQuery,
     most: usize,
 ) -> rusqlite::Result<Vec<(i64, f64)>> {
-    let range = stored::rows(kind);
+    let range = stored::row_range(kind);
     let select = "SELECT row, data FROM vector \
                   WHERE of = 'item' AND row BETWEEN ?1 AND ?2 AND model = ?3";
     let mut select = db.prepare_cached(select)?;
@@ -31,19 +29,21 @@ pub(super) fn nearest(
 ///
 /// The scores of words and of meaning cannot be compared, so the ranks decide. The score that is told is that of the
 /// words, raised by the nearness; it never rises along the list.
-pub(super) fn fused(words: Vec<Hit>, near: Vec<Hit>) -> Vec<Hit> {
-    let key = |hit: &Hit| (hit.source, hit.item.row);
-    let order = Fusion::new()
+pub(super) fn fuse_hits(words: Vec<MemoryHit>, near: Vec<MemoryHit>) -> Vec<MemoryHit> {
+    let key = |hit: &MemoryHit| (hit.source, hit.item.row);
+    let order = RankFusion::new()
         .list(1.0, words.iter().map(key))
-        .list(WEIGHT_OF_MEANING, near.iter().map(key))
+        .list(VECTOR_WEIGHT, near.iter().map(key))
         .ranked();
-    let mut hits: HashMap<_, Hit> = HashMap::new();
+    let mut hits: HashMap<_, MemoryHit> = HashMap::new();
     for hit in words {
         hits.insert(key(&hit), hit);
     }
     for hit in near {
-        let nearness = WEIGHT_OF_MEANING * hit.score.clamp(0.0, 1.0);
-        let known = hits.entry(key(&hit)).or_insert(Hit { score: 0.0, ..hit });
+        let nearness = VECTOR_WEIGHT * hit.score.clamp(0.0, 1.0);
+        let known = hits
+            .entry(key(&hit))
+            .or_insert(MemoryHit { score: 0.0, ..hit });
         known.score = 1.0 - (1.0 - known.score) * (1.0 - nearness);
     }
     let mut last = 1.0_f64;

@@ -10,17 +10,17 @@ use rusqlite::ToSql;
 use crate::{ContextError, Database};
 
 /// How long one transaction may take for deleting: others wait for it.
-const SLICE: Duration = Duration::from_millis(50);
+const MAX_TRANSACTION_TIME: Duration = Duration::from_millis(50);
 
 /// Up to so many are taken out one by one.
-const FEW: usize = 8;
-const NOTE_ONLY: &str = "INSERT INTO item_fts (item_fts, rank) VALUES ('secure-delete', 0)";
+const MAX_SECURE_DELETES: usize = 8;
+const SECURE_DELETE_OFF: &str = "INSERT INTO item_fts (item_fts, rank) VALUES ('secure-delete', 0)";
 /// What was noted is written before the setting changes: it holds for the writing.
-const AS_BEFORE: &str = "INSERT INTO item_fts (item_fts) VALUES ('flush');
+const SECURE_DELETE_ON: &str = "INSERT INTO item_fts (item_fts) VALUES ('flush');
                          INSERT INTO item_fts (item_fts, rank) VALUES ('secure-delete', 1);";
 
 /// Deletes the items that a condition holds for, and says how many. What others save meanwhile stays.
-pub(crate) fn erase(
+pub(crate) fn delete_where(
     database: &Database,
     condition: &str,
     parameters: &[(&str, &dyn ToSql)],
@@ -33,12 +33,12 @@ pub(crate) fn erase(
     // One that was saved again since may not be meant any more.
     let delete = format!("DELETE FROM item WHERE id = :id AND ({condition})");
     let mut erased = 0;
-    let are_few = ids.len() <= FEW;
+    let are_few = ids.len() <= MAX_SECURE_DELETES;
     while !ids.is_empty() {
         erased += database.write(|db| {
             let begun = Instant::now();
             if !are_few {
-                db.execute_batch(NOTE_ONLY)?;
+                db.execute_batch(SECURE_DELETE_OFF)?;
             }
             let mut delete = db.prepare_cached(&delete)?;
             let mut gone = 0;
@@ -46,19 +46,19 @@ pub(crate) fn erase(
                 let mut parameters = parameters.to_vec();
                 parameters.push((":id", &id));
                 gone += delete.execute(parameters.as_slice())?;
-                if begun.elapsed() > SLICE {
+                if begun.elapsed() > MAX_TRANSACTION_TIME {
                     break;
                 }
             }
             if !are_few {
-                db.execute_batch(AS_BEFORE)?;
+                db.execute_batch(SECURE_DELETE_ON)?;
             }
             Ok(gone as u64)
         })?;
-        database.rest();
+        database.yield_lock();
     }
     if !are_few {
-        database.rewrite_index("item_fts")?;
+        database.rebuild_fts("item_fts")?;
     }
     Ok(erased)
 }

@@ -1,7 +1,6 @@
 //! One thing that is remembered, and the draft that it is made from.
 
-use std::fmt;
-use std::str::FromStr;
+use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -11,7 +10,7 @@ use crate::ContextError;
 /// What kind of thing is remembered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum ItemKind {
     /// Where some work stands.
     Checkpoint,
     /// How an error was overcome.
@@ -20,7 +19,7 @@ pub enum Kind {
     Skill,
 }
 
-impl Kind {
+impl ItemKind {
     /// All kinds.
     pub const ALL: [Self; 3] = [Self::Checkpoint, Self::Remediation, Self::Skill];
 
@@ -43,7 +42,7 @@ impl Kind {
     }
 
     /// The kind that an id tells of itself, if it looks like an id at all.
-    pub fn of_id(id: &str) -> Option<Self> {
+    pub fn from_id(id: &str) -> Option<Self> {
         let (prefix, rest) = id.split_once('_')?;
         let is_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
         let looks_right = rest.len() == 16 && rest.bytes().all(is_hex);
@@ -52,19 +51,19 @@ impl Kind {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for ItemKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
 }
 
-impl FromStr for Kind {
+impl FromStr for ItemKind {
     type Err = ContextError;
 
     fn from_str(name: &str) -> Result<Self, ContextError> {
         let kind = Self::ALL.into_iter().find(|kind| kind.as_str() == name);
         kind.ok_or_else(|| {
-            ContextError::refused(format!(
+            ContextError::invalid(format!(
                 "`{name}` is no kind of memory; there are checkpoint, remediation and skill"
             ))
         })
@@ -73,13 +72,13 @@ impl FromStr for Kind {
 
 /// One thing that is remembered.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Item {
+pub struct MemoryItem {
     /// Its number in the tables; see `stored.rs`.
     pub(crate) row: i64,
     /// `ckpt_…`, `rem_…` or `skill_…`.
     pub id: String,
     /// What kind of thing it is.
-    pub kind: Kind,
+    pub kind: ItemKind,
     /// The branch it was saved on.
     pub branch: String,
     /// The summary of a checkpoint, the error of a remediation, the name of a skill.
@@ -104,10 +103,10 @@ pub struct Item {
     pub updated: i64,
 }
 
-impl Item {
+impl MemoryItem {
     /// What it is about, in a line: its title, or the first line of a checkpoint that was given none.
     pub fn headline(&self) -> &str {
-        if self.kind != Kind::Checkpoint || self.title != Draft::NO_SUMMARY {
+        if self.kind != ItemKind::Checkpoint || self.title != NewItem::DEFAULT_SUMMARY {
             return &self.title;
         }
         let lines = self.body.lines();
@@ -119,9 +118,9 @@ impl Item {
 /// Something that shall be remembered. Limits are checked when it is saved.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct Draft {
+pub struct NewItem {
     /// What kind of thing it is.
-    pub kind: Kind,
+    pub kind: ItemKind,
     /// The branch that is checked out.
     pub branch: String,
     /// The summary of a checkpoint, the error of a remediation, the name of a skill.
@@ -138,22 +137,22 @@ pub struct Draft {
     pub confidence: f64,
 }
 
-impl Draft {
+impl NewItem {
     /// The title of a checkpoint that was given none.
-    pub const NO_SUMMARY: &str = "Checkpoint saved";
+    pub const DEFAULT_SUMMARY: &str = "Checkpoint saved";
 
     /// Where some work stands.
     pub fn checkpoint(content: impl Into<String>) -> Self {
         Self::new(
-            Kind::Checkpoint,
-            Self::NO_SUMMARY.to_owned(),
+            ItemKind::Checkpoint,
+            Self::DEFAULT_SUMMARY.to_owned(),
             content.into(),
         )
     }
 
     /// How an error was overcome.
     pub fn remediation(error: impl Into<String>, solution: impl Into<String>) -> Self {
-        Self::new(Kind::Remediation, error.into(), solution.into())
+        Self::new(ItemKind::Remediation, error.into(), solution.into())
     }
 
     /// How something is done.
@@ -162,10 +161,10 @@ impl Draft {
         description: impl Into<String>,
         content: impl Into<String>,
     ) -> Self {
-        Self::new(Kind::Skill, name.into(), content.into()).detail(description)
+        Self::new(ItemKind::Skill, name.into(), content.into()).detail(description)
     }
 
-    fn new(kind: Kind, title: String, body: String) -> Self {
+    fn new(kind: ItemKind, title: String, body: String) -> Self {
         Self {
             kind,
             branch: "default".to_owned(),

@@ -2,22 +2,22 @@
 
 use serde_json::Value;
 
-use super::{Draft, Kind};
+use super::{ItemKind, NewItem};
 use crate::ContextError;
 
 const KB: usize = 1024;
-pub(crate) const MOST_TAGS: usize = 32;
-const LONGEST_TAG: usize = 100;
-pub(crate) const MOST_META: usize = 32;
-const LONGEST_KEY: usize = 100;
-const LONGEST_VALUE: usize = 2_000;
-const LONGEST_BRANCH: usize = 255;
+pub(crate) const MAX_TAGS: usize = 32;
+const MAX_TAG_CHARS: usize = 100;
+pub(crate) const MAX_METADATA_ENTRIES: usize = 32;
+const MAX_KEY_CHARS: usize = 100;
+const MAX_VALUE_CHARS: usize = 2_000;
+const MAX_BRANCH_CHARS: usize = 255;
 /// A mark can be longer than the secret it stands for, so what was exported may be longer than what was saved.
-const ROOM_FOR_MARKS: usize = 2;
+const MARKER_FACTOR: usize = 2;
 
 /// Who brings a draft.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Source {
+pub(crate) enum ItemSource {
     /// A caller.
     Caller,
     /// An export, whose texts have been through here before.
@@ -25,56 +25,61 @@ pub(crate) enum Source {
 }
 
 /// Refuses a draft that is empty or too long, and says what is wrong with which part.
-pub(crate) fn check(draft: &Draft, source: Source) -> Result<(), ContextError> {
-    let limits = Limits {
+pub(crate) fn validate(new_item: &NewItem, source: ItemSource) -> Result<(), ContextError> {
+    let limits = SizeLimits {
         factor: match source {
-            Source::Caller => 1,
-            Source::Export => ROOM_FOR_MARKS,
+            ItemSource::Caller => 1,
+            ItemSource::Export => MARKER_FACTOR,
         },
     };
-    match draft.kind {
-        Kind::Checkpoint => {
+    match new_item.kind {
+        ItemKind::Checkpoint => {
             limits.bytes(
                 "content",
-                &draft.body,
+                &new_item.body,
                 100 * KB,
                 "save it in several checkpoints",
             )?;
-            limits.chars("summary", &draft.title, 500, "say it in a sentence")?;
-            required("content", &draft.body)?;
+            limits.chars("summary", &new_item.title, 500, "say it in a sentence")?;
+            required("content", &new_item.body)?;
         }
-        Kind::Remediation => {
-            let advice = "keep the lines that name the error, and put the rest into `context`";
-            limits.chars("error_msg", &draft.title, 1_000, advice)?;
+        ItemKind::Remediation => {
+            let hint = "keep the lines that name the error, and put the rest into `context`";
+            limits.chars("error_msg", &new_item.title, 1_000, hint)?;
             limits.chars(
                 "solution",
-                &draft.body,
+                &new_item.body,
                 5_000,
                 "leave out what others can see themselves",
             )?;
             limits.bytes(
                 "context",
-                &draft.detail,
+                &new_item.detail,
                 10 * KB,
                 "keep what the error depends on",
             )?;
-            required("error_msg", &draft.title)?;
-            required("solution", &draft.body)?;
+            required("error_msg", &new_item.title)?;
+            required("solution", &new_item.body)?;
         }
-        Kind::Skill => {
-            limits.chars("name", &draft.title, 200, "a few words are enough")?;
+        ItemKind::Skill => {
+            limits.chars("name", &new_item.title, 200, "a few words are enough")?;
             limits.chars(
                 "description",
-                &draft.detail,
+                &new_item.detail,
                 2_000,
                 "put the rest into `content`",
             )?;
-            limits.chars("content", &draft.body, 50_000, "make several skills of it")?;
-            required("name", &draft.title)?;
-            required("description", &draft.detail)?;
-            required("content", &draft.body)?;
-            if super::save::slug(&draft.title).is_empty() {
-                return Err(ContextError::refused(
+            limits.chars(
+                "content",
+                &new_item.body,
+                50_000,
+                "make several skills of it",
+            )?;
+            required("name", &new_item.title)?;
+            required("description", &new_item.detail)?;
+            required("content", &new_item.body)?;
+            if super::save::slug(&new_item.title).is_empty() {
+                return Err(ContextError::invalid(
                     "`name` needs at least one letter or digit",
                 ));
             }
@@ -82,82 +87,88 @@ pub(crate) fn check(draft: &Draft, source: Source) -> Result<(), ContextError> {
     }
     limits.chars(
         "branch",
-        &draft.branch,
-        LONGEST_BRANCH,
+        &new_item.branch,
+        MAX_BRANCH_CHARS,
         "no branch is called that",
     )?;
-    required("branch", &draft.branch)?;
-    limits.tags(&draft.tags)?;
-    limits.meta(draft)?;
-    if (0.0..=1.0).contains(&draft.confidence) {
+    required("branch", &new_item.branch)?;
+    limits.tags(&new_item.tags)?;
+    limits.meta(new_item)?;
+    if (0.0..=1.0).contains(&new_item.confidence) {
         return Ok(());
     }
-    Err(ContextError::refused(format!(
+    Err(ContextError::invalid(format!(
         "`confidence` is {}; give a number from 0 to 1",
-        draft.confidence
+        new_item.confidence
     )))
 }
 
-struct Limits {
+struct SizeLimits {
     factor: usize,
 }
 
-impl Limits {
-    fn bytes(&self, name: &str, text: &str, most: usize, advice: &str) -> Result<(), ContextError> {
-        self.at_most(name, text.len(), most, "bytes", advice)
+impl SizeLimits {
+    fn bytes(&self, name: &str, text: &str, max: usize, hint: &str) -> Result<(), ContextError> {
+        self.check_max(name, text.len(), max, "bytes", hint)
     }
 
-    fn chars(&self, name: &str, text: &str, most: usize, advice: &str) -> Result<(), ContextError> {
+    fn chars(&self, name: &str, text: &str, max: usize, hint: &str) -> Result<(), ContextError> {
         // Counting is only needed where the bytes do not settle it.
-        if text.len() <= most {
+        if text.len() <= max {
             return Ok(());
         }
-        self.at_most(name, text.chars().count(), most, "characters", advice)
+        self.check_max(name, text.chars().count(), max, "characters", hint)
     }
 
     fn tags(&self, tags: &[String]) -> Result<(), ContextError> {
-        self.at_most(
+        self.check_max(
             "tags",
             tags.len(),
-            MOST_TAGS,
+            MAX_TAGS,
             "entries",
             "keep those that will be looked for",
         )?;
         for tag in tags {
-            self.chars("tags", tag, LONGEST_TAG, "a tag is a word or two")?;
+            self.chars("tags", tag, MAX_TAG_CHARS, "a tag is a word or two")?;
             required("tags", tag)?;
         }
         Ok(())
     }
 
-    fn meta(&self, draft: &Draft) -> Result<(), ContextError> {
-        let advice = "put what should be found into the text";
-        self.at_most("metadata", draft.meta.len(), MOST_META, "entries", advice)?;
-        for (key, value) in &draft.meta {
-            self.chars("metadata", key, LONGEST_KEY, "make the key shorter")?;
+    fn meta(&self, new_item: &NewItem) -> Result<(), ContextError> {
+        let hint = "put what should be found into the text";
+        self.check_max(
+            "metadata",
+            new_item.meta.len(),
+            MAX_METADATA_ENTRIES,
+            "entries",
+            hint,
+        )?;
+        for (key, value) in &new_item.meta {
+            self.chars("metadata", key, MAX_KEY_CHARS, "make the key shorter")?;
             required("metadata", key)?;
             let name = format!("metadata.{key}");
             match value {
-                Value::String(text) => self.chars(&name, text, LONGEST_VALUE, advice)?,
-                other => self.chars(&name, &other.to_string(), LONGEST_VALUE, advice)?,
+                Value::String(text) => self.chars(&name, text, MAX_VALUE_CHARS, hint)?,
+                other => self.chars(&name, &other.to_string(), MAX_VALUE_CHARS, hint)?,
             }
         }
         Ok(())
     }
 
-    fn at_most(
+    fn check_max(
         &self,
         name: &str,
         given: usize,
-        most: usize,
+        max: usize,
         unit: &str,
-        advice: &str,
+        hint: &str,
     ) -> Result<(), ContextError> {
-        if given <= most * self.factor {
+        if given <= max * self.factor {
             return Ok(());
         }
-        Err(ContextError::refused(format!(
-            "`{name}` has {given} {unit}, and {most} are allowed; {advice}"
+        Err(ContextError::invalid(format!(
+            "`{name}` has {given} {unit}, and {max} are allowed; {hint}"
         )))
     }
 }
@@ -166,7 +177,7 @@ fn required(name: &str, text: &str) -> Result<(), ContextError> {
     if !text.trim().is_empty() {
         return Ok(());
     }
-    Err(ContextError::refused(format!(
+    Err(ContextError::invalid(format!(
         "`{name}` is empty; say something"
     )))
 }

@@ -2,18 +2,17 @@
 
 use rusqlite::{OptionalExtension as _, params};
 
-use super::cursor::Cursor;
-use super::{Item, Kind, save, stored};
+use super::{ItemKind, MemoryItem, cursor::ListCursor, save, stored};
 use crate::{ContextError, Database};
 
 /// A page has so many things at most.
-const LONGEST_PAGE: usize = 1_000;
+const MAX_PAGE_ITEMS: usize = 1_000;
 
 /// Some things, and how to get more.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Page {
+pub struct ItemPage {
     /// Newest first.
-    pub items: Vec<Item>,
+    pub items: Vec<MemoryItem>,
     /// Where the next page begins, if there is more.
     pub next: Option<String>,
 }
@@ -21,17 +20,17 @@ pub struct Page {
 /// Lists the newest things of a kind, from where another page ended. What is saved meanwhile shifts nothing.
 pub fn list(
     database: &Database,
-    kind: Kind,
+    kind: ItemKind,
     limit: usize,
     after: Option<&str>,
-) -> Result<Page, ContextError> {
-    let limit = limit.clamp(1, LONGEST_PAGE);
-    let begin = Cursor {
+) -> Result<ItemPage, ContextError> {
+    let limit = limit.clamp(1, MAX_PAGE_ITEMS);
+    let begin = ListCursor {
         created: i64::MAX,
         row: i64::MAX,
     };
-    let after = after.map_or(Ok(begin), |text| Cursor::read(kind, text))?;
-    let mut items: Vec<Item> = database.read(|db| {
+    let after = after.map_or(Ok(begin), |text| ListCursor::parse(kind, text))?;
+    let mut items: Vec<MemoryItem> = database.read(|db| {
         let select = format!(
             "SELECT {} FROM item WHERE kind = ?1 AND (created, row) < (?2, ?3) \
              ORDER BY created DESC, row DESC LIMIT ?4",
@@ -40,45 +39,45 @@ pub fn list(
         let mut select = db.prepare_cached(&select)?;
         // One more tells whether there is more.
         let parameters = params![kind.as_str(), after.created, after.row, (limit + 1) as i64];
-        let items = select.query_map(parameters, stored::read)?;
+        let items = select.query_map(parameters, stored::item_from_row)?;
         Ok(items.collect::<Result<_, _>>()?)
     })?;
     let more = items.len() > limit;
     items.truncate(limit);
     let next = items.last().filter(|_| more).map(|last| {
-        let place = Cursor {
+        let position = ListCursor {
             created: last.created,
             row: last.row,
         };
-        place.write(kind)
+        position.encode(kind)
     });
-    Ok(Page { items, next })
+    Ok(ItemPage { items, next })
 }
 
 /// Finds one thing by its id.
-pub fn find(database: &Database, id: &str) -> Result<Option<Item>, ContextError> {
+pub fn find(database: &Database, id: &str) -> Result<Option<MemoryItem>, ContextError> {
     database.read(|db| {
         let select = format!("SELECT {} FROM item WHERE id = ?1", stored::COLUMNS);
         let mut select = db.prepare_cached(&select)?;
-        Ok(select.query_row([id], stored::read).optional()?)
+        Ok(select.query_row([id], stored::item_from_row).optional()?)
     })
 }
 
 /// Finds a skill by its name; case, spaces and punctuation make no difference.
-pub fn find_skill(database: &Database, name: &str) -> Result<Option<Item>, ContextError> {
+pub fn find_skill(database: &Database, name: &str) -> Result<Option<MemoryItem>, ContextError> {
     let hash = save::skill_hash(name);
-    database.read(|db| Ok(stored::by_hash(db, Kind::Skill, &hash)?))
+    database.read(|db| Ok(stored::find_by_hash(db, ItemKind::Skill, &hash)?))
 }
 
 /// Removes one thing. Says whether it was there.
 ///
-/// It is found no more; to have no trace of it in the file, see [`forget`](crate::transfer::forget).
-pub fn remove(database: &Database, id: &str) -> Result<bool, ContextError> {
+/// It is found no more; to have no trace of it in the file, see [`transfer::delete`](crate::transfer::delete).
+pub fn delete(database: &Database, id: &str) -> Result<bool, ContextError> {
     database.write(|db| Ok(db.execute("DELETE FROM item WHERE id = ?1", [id])? > 0))
 }
 
 /// Counts one more use of each of these things. Ids that are not there are passed over.
-pub fn used(database: &Database, ids: &[&str]) -> Result<(), ContextError> {
+pub fn record_use(database: &Database, ids: &[&str]) -> Result<(), ContextError> {
     // Where nothing can be written, what is found is worth more than the count.
     if ids.is_empty() || database.is_read_only() {
         return Ok(());

@@ -2,13 +2,13 @@
 
 use rusqlite::params;
 
-use super::Kind;
+use super::ItemKind;
 use crate::{ContextError, Database};
 
 /// Ids that begin with a text and when they were saved, newest first.
-pub(crate) fn ids(
+pub(crate) fn ids_with_prefix(
     database: &Database,
-    kind: Kind,
+    kind: ItemKind,
     begin: &str,
     limit: usize,
 ) -> Result<Vec<(i64, String)>, ContextError> {
@@ -25,7 +25,7 @@ pub(crate) fn ids(
 /// Titles, newest first.
 pub(crate) fn titles(
     database: &Database,
-    kind: Kind,
+    kind: ItemKind,
     limit: usize,
 ) -> Result<Vec<String>, ContextError> {
     let select = "SELECT title FROM item WHERE kind = ?1 ORDER BY created DESC, row DESC LIMIT ?2";

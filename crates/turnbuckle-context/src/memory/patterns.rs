@@ -1,26 +1,25 @@
 //! What tells an error from others, whatever its line numbers, addresses and paths are this time.
 
-use std::collections::HashSet;
-use std::sync::LazyLock;
+use std::{collections::HashSet, sync::LazyLock};
 
 use regex::Regex;
 
 use crate::owner::short_hash;
 
 /// More lines of an error than these tell nothing new.
-const MOST_LINES: usize = 12;
+const MAX_LINES: usize = 12;
 /// A line of fewer words is found in errors of all kinds.
-const LEAST_WORDS: usize = 3;
+const MIN_WORDS: usize = 3;
 /// Longer messages are looked at as far as this.
-const LONGEST: usize = 16 * 1024;
+const MAX_BYTES: usize = 16 * 1024;
 /// Of each sort of pattern, so many are shown.
-const MOST: usize = 16;
+const MAX_PER_KIND: usize = 16;
 
 /// What an error message shows of itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
-pub struct Patterns {
+pub struct ErrorFingerprint {
     /// `file:line` as far as they are named, without the folders.
-    pub places: Vec<String>,
+    pub locations: Vec<String>,
     /// Codes such as `E0308`, `TS2345`, `ECONNREFUSED`, `HTTP 404`.
     pub codes: Vec<String>,
     /// Names of exceptions such as `ValueError` or `NullPointerException`.
@@ -28,29 +27,29 @@ pub struct Patterns {
 }
 
 /// Finds what an error message shows of itself.
-pub fn patterns(error: &str) -> Patterns {
+pub fn error_fingerprint(error: &str) -> ErrorFingerprint {
     let error = beginning(error);
     let place = |found: regex::Captures<'_>| format!("{}:{}", &found[1], &found[2]);
-    let places = [&PLACE, &PLACE_OF_PYTHON, &PLACE_IN_BRACKETS]
+    let locations = [&LOCATION, &PYTHON_LOCATION, &BRACKET_LOCATION]
         .into_iter()
         .flat_map(|regex| regex.captures_iter(error).map(place));
     let http = HTTP
         .captures_iter(error)
         .map(|found| format!("HTTP {}", &found[1]));
     let codes = CODE.find_iter(error).map(|found| found.as_str().to_owned());
-    let codes = codes.filter(|code| !NO_CODES.contains(&code.as_str()));
+    let codes = codes.filter(|code| !NOT_CODES.contains(&code.as_str()));
     let exceptions = EXCEPTION
         .find_iter(error)
         .map(|found| found.as_str().to_owned());
-    Patterns {
-        places: each_once(places),
-        codes: each_once(codes.chain(http)),
-        exceptions: each_once(exceptions),
+    ErrorFingerprint {
+        locations: dedup(locations),
+        codes: dedup(codes.chain(http)),
+        exceptions: dedup(exceptions),
     }
 }
 
 /// An error in words, without what changes from one time to the next.
-pub(super) fn normal_words(error: &str) -> Vec<String> {
+pub(super) fn normalized_words(error: &str) -> Vec<String> {
     let text = PATH.replace_all(beginning(error), "$1");
     let text = VARIABLE.replace_all(&text, " # ");
     text.to_lowercase()
@@ -61,12 +60,12 @@ pub(super) fn normal_words(error: &str) -> Vec<String> {
 }
 
 /// Words that stand for the whole error and for each of its telling lines: equal for equal errors, whatever their numbers.
-pub(super) fn prints(error: &str) -> Vec<String> {
+pub(super) fn fingerprint_hashes(error: &str) -> Vec<String> {
     let whole = std::iter::once(beginning(error));
-    let lines = beginning(error).lines().take(MOST_LINES * 4);
-    let words = whole.chain(lines).map(normal_words);
+    let lines = beginning(error).lines().take(MAX_LINES * 4);
+    let words = whole.chain(lines).map(normalized_words);
     let telling =
-        |words: &Vec<String>| words.iter().filter(|word| *word != "#").count() >= LEAST_WORDS;
+        |words: &Vec<String>| words.iter().filter(|word| *word != "#").count() >= MIN_WORDS;
     let prints = words.filter(telling).map(|words| {
         let parts: Vec<&str> = words.iter().map(String::as_str).collect();
         format!("print{}", short_hash(&parts))
@@ -74,19 +73,19 @@ pub(super) fn prints(error: &str) -> Vec<String> {
     let mut seen = HashSet::new();
     prints
         .filter(|print| seen.insert(print.clone()))
-        .take(MOST_LINES)
+        .take(MAX_LINES)
         .collect()
 }
 
 fn beginning(text: &str) -> &str {
-    super::beginning(text, LONGEST)
+    super::beginning(text, MAX_BYTES)
 }
 
-fn each_once(found: impl Iterator<Item = String>) -> Vec<String> {
+fn dedup(found: impl Iterator<Item = String>) -> Vec<String> {
     let mut seen = HashSet::new();
     found
         .filter(|one| seen.insert(one.clone()))
-        .take(MOST)
+        .take(MAX_PER_KIND)
         .collect()
 }
 
@@ -95,12 +94,12 @@ fn regex(pattern: &str) -> Regex {
 }
 
 /// `src/lib.rs:12`
-static PLACE: LazyLock<Regex> = LazyLock::new(|| regex(r"([\w.-]+\.[A-Za-z]\w{0,5}):(\d{1,7})"));
+static LOCATION: LazyLock<Regex> = LazyLock::new(|| regex(r"([\w.-]+\.[A-Za-z]\w{0,5}):(\d{1,7})"));
 /// `File "app/main.py", line 12`
-static PLACE_OF_PYTHON: LazyLock<Regex> =
+static PYTHON_LOCATION: LazyLock<Regex> =
     LazyLock::new(|| regex(r#"([\w.-]+\.\w{1,6})", line (\d{1,7})"#));
 /// `main.ts(12,5)`
-static PLACE_IN_BRACKETS: LazyLock<Regex> =
+static BRACKET_LOCATION: LazyLock<Regex> =
     LazyLock::new(|| regex(r"([\w.-]+\.[A-Za-z]\w{0,5})\((\d{1,7})[,:)]"));
 /// What compilers and databases number their errors by, and what systems call theirs.
 static CODE: LazyLock<Regex> = LazyLock::new(|| {
@@ -108,7 +107,7 @@ static CODE: LazyLock<Regex> = LazyLock::new(|| {
         r"\b(?:[A-Z]{1,6}-?\d{3,5}|SIG[A-Z]{3,5}|E(?:ACCES|ADDRINUSE|AGAIN|BADF|BUSY|CONNABORTED|CONNREFUSED|CONNRESET|EXIST|HOSTUNREACH|INVAL|IO|ISDIR|LOOP|MFILE|NAMETOOLONG|NETUNREACH|NOENT|NOMEM|NOSPC|NOTDIR|NOTEMPTY|NOTFOUND|PERM|PIPE|RESOLVE|ROFS|TIMEDOUT|TIMEOUT|XDEV)|ERR_[A-Z_]{3,40})\b",
     )
 });
-const NO_CODES: [&str; 8] = [
+const NOT_CODES: [&str; 8] = [
     "SHA256", "SHA384", "SHA512", "SHA-256", "SHA-384", "SHA-512", "AES256", "RFC3339",
 ];
 /// `HTTP/1.1 404`, `status code: 404`
@@ -141,22 +140,24 @@ mod tests {
 
     #[test]
     fn codes_places_and_exceptions_are_found() {
-        let rust = patterns("error[E0308]: mismatched types\n  --> src/memory/save.rs:12:5");
+        let rust =
+            error_fingerprint("error[E0308]: mismatched types\n  --> src/memory/save.rs:12:5");
         assert_eq!(rust.codes, ["E0308"]);
-        assert_eq!(rust.places, ["save.rs:12"]);
-        let typescript = patterns("src/app.ts(7,3): error TS2345: Argument of type");
+        assert_eq!(rust.locations, ["save.rs:12"]);
+        let typescript = error_fingerprint("src/app.ts(7,3): error TS2345: Argument of type");
         assert_eq!(
-            (&*typescript.codes[0], &*typescript.places[0]),
+            (&*typescript.codes[0], &*typescript.locations[0]),
             ("TS2345", "app.ts:7")
         );
-        let node = patterns("Error: connect ECONNREFUSED 127.0.0.1:5432");
+        let node = error_fingerprint("Error: connect ECONNREFUSED 127.0.0.1:5432");
         assert_eq!(node.codes, ["ECONNREFUSED"]);
-        let http = patterns("HTTP/1.1 404 Not Found; request failed with status code 503");
+        let http = error_fingerprint("HTTP/1.1 404 Not Found; request failed with status code 503");
         assert_eq!(http.codes, ["HTTP 404", "HTTP 503"]);
-        let python = patterns("File \"/srv/app/main.py\", line 42, in <module>\nValueError: no");
-        assert_eq!(python.places, ["main.py:42"]);
+        let python =
+            error_fingerprint("File \"/srv/app/main.py\", line 42, in <module>\nValueError: no");
+        assert_eq!(python.locations, ["main.py:42"]);
         assert_eq!(python.exceptions, ["ValueError"]);
-        let java = patterns("java.lang.NullPointerException: at Main.java:3");
+        let java = error_fingerprint("java.lang.NullPointerException: at Main.java:3");
         assert_eq!(java.exceptions, ["NullPointerException"]);
     }
 
@@ -181,30 +182,30 @@ mod tests {
             ),
         ] {
             assert_eq!(
-                prints(one),
-                prints(other),
+                fingerprint_hashes(one),
+                fingerprint_hashes(other),
                 "{:?} {:?}",
-                normal_words(one),
-                normal_words(other)
+                normalized_words(one),
+                normalized_words(other)
             );
-            assert!(!prints(one).is_empty());
+            assert!(!fingerprint_hashes(one).is_empty());
         }
     }
 
     #[test]
     fn other_errors_have_other_prints() {
         assert_ne!(
-            prints("error[E0308]: mismatched types here"),
-            prints("error[E0382]: mismatched types here")
+            fingerprint_hashes("error[E0308]: mismatched types here"),
+            fingerprint_hashes("error[E0382]: mismatched types here")
         );
-        assert!(prints("error: 12").is_empty());
+        assert!(fingerprint_hashes("error: 12").is_empty());
     }
 
     #[test]
     fn a_line_of_a_long_log_is_recognised() {
-        let saved = prints("error: linking with `cc` failed: exit status: 1");
+        let saved = fingerprint_hashes("error: linking with `cc` failed: exit status: 1");
         let log = "   Compiling a v0.1.0\nerror: linking with `cc` failed: exit status: 127\n  = note: ld: cannot find -lssl";
-        assert!(prints(log).contains(&saved[0]));
+        assert!(fingerprint_hashes(log).contains(&saved[0]));
     }
 
     #[test]
@@ -218,8 +219,8 @@ mod tests {
             &"1".repeat(50_000),
             &"é".repeat(20_000),
         ] {
-            patterns(text);
-            prints(text);
+            error_fingerprint(text);
+            fingerprint_hashes(text);
         }
     }
 }

@@ -8,30 +8,30 @@ use std::collections::HashMap;
 
 use rusqlite::{Connection, params};
 
-use super::{Kind, stored};
+use super::{ItemKind, stored};
 
 /// Rows that are listed for all terms together, and the least for one.
-const MOST_ROWS: usize = 12_000;
-const LEAST_ROWS: usize = 500;
+const MAX_ROWS: usize = 12_000;
+const MIN_ROWS_PER_TERM: usize = 500;
 /// Terms that a question can have; a row has a bit for each.
-pub(super) const MOST_TERMS: usize = 64;
+pub(super) const MAX_TERMS: usize = 64;
 /// Rows that are listed for several common terms at once.
-const MOST_TOGETHER: usize = 500;
+const MAX_COOCCURRENCE_ROWS: usize = 500;
 /// Which of the common terms are looked for together, by how rare they are.
-const TOGETHER: [&[usize]; 4] = [&[0, 1, 2, 3], &[0, 1], &[0, 2], &[1, 2]];
+const COOCCURRENCE_SETS: [&[usize]; 4] = [&[0, 1, 2, 3], &[0, 1], &[0, 2], &[1, 2]];
 
 /// Where the terms occur in one database, in things of one kind.
 #[derive(Default)]
-pub(super) struct Postings {
-    lists: Vec<List>,
+pub(super) struct TermPostings {
+    lists: Vec<PostingList>,
     /// Rows that have several common terms, which their lists may have missed: which terms, and where.
-    together: Vec<(Vec<usize>, Vec<i64>)>,
+    cooccurrences: Vec<(Vec<usize>, Vec<i64>)>,
     /// About how many things of the kind there are.
-    things: f64,
+    item_count: f64,
 }
 
 #[derive(Default)]
-struct List {
+struct PostingList {
     /// Newest first.
     rows: Vec<i64>,
     /// Whether older rows were left out.
@@ -40,28 +40,32 @@ struct List {
     count: f64,
 }
 
-impl Postings {
+impl TermPostings {
     /// Lists the rows of each term.
-    pub(super) fn gather(db: &Connection, kind: Kind, terms: &[String]) -> rusqlite::Result<Self> {
-        let Some((oldest, newest)) = ends(db, kind)? else {
+    pub(super) fn load(
+        db: &Connection,
+        kind: ItemKind,
+        terms: &[String],
+    ) -> rusqlite::Result<Self> {
+        let Some((oldest, newest)) = row_bounds(db, kind)? else {
             return Ok(Self {
-                lists: terms.iter().map(|_| List::default()).collect(),
+                lists: terms.iter().map(|_| PostingList::default()).collect(),
                 ..Self::default()
             });
         };
         // Rows are numbered without gaps but for what was removed.
-        let things = (newest - oldest + 1) as f64;
-        let most = (MOST_ROWS / terms.len().max(1)).max(LEAST_ROWS);
+        let item_count = (newest - oldest + 1) as f64;
+        let most = (MAX_ROWS / terms.len().max(1)).max(MIN_ROWS_PER_TERM);
         let mut lists = Vec::with_capacity(terms.len());
         for term in terms {
-            let rows = rows(db, kind, &quoted(term), most)?;
+            let rows = matching_rows(db, kind, &quote(term), most)?;
             let is_cut = rows.len() == most;
             let count = match rows.last() {
                 // As many in the rest as in what was seen.
-                Some(last) if is_cut => most as f64 * things / (newest - last + 1) as f64,
+                Some(last) if is_cut => most as f64 * item_count / (newest - last + 1) as f64,
                 _ => rows.len() as f64,
             };
-            lists.push(List {
+            lists.push(PostingList {
                 rows,
                 is_cut,
                 count,
@@ -69,37 +73,37 @@ impl Postings {
         }
         let mut postings = Self {
             lists,
-            together: Vec::new(),
-            things,
+            cooccurrences: Vec::new(),
+            item_count,
         };
-        postings.gather_together(db, kind, terms)?;
+        postings.load_cooccurrences(db, kind, terms)?;
         Ok(postings)
     }
 
     /// Rows that have several of the common terms, however old they are.
-    fn gather_together(
+    fn load_cooccurrences(
         &mut self,
         db: &Connection,
-        kind: Kind,
+        kind: ItemKind,
         terms: &[String],
     ) -> rusqlite::Result<()> {
         let mut cut: Vec<usize> = (0..terms.len())
             .filter(|&term| self.lists[term].is_cut)
             .collect();
         cut.sort_by(|&one, &other| self.lists[one].count.total_cmp(&self.lists[other].count));
-        for places in TOGETHER {
+        for places in COOCCURRENCE_SETS {
             let set: Option<Vec<usize>> = places.iter().map(|&at| cut.get(at).copied()).collect();
             let Some(set) = set else { continue };
-            let all: Vec<String> = set.iter().map(|&term| quoted(&terms[term])).collect();
-            let rows = rows(db, kind, &all.join(" AND "), MOST_TOGETHER)?;
-            self.together.push((set, rows));
+            let all: Vec<String> = set.iter().map(|&term| quote(&terms[term])).collect();
+            let rows = matching_rows(db, kind, &all.join(" AND "), MAX_COOCCURRENCE_ROWS)?;
+            self.cooccurrences.push((set, rows));
         }
         Ok(())
     }
 
     /// How much each term tells, where several databases are asked.
-    pub(super) fn weights(several: &[Self], terms: &[String]) -> Vec<f64> {
-        let things: f64 = several.iter().map(|one| one.things).sum();
+    pub(super) fn term_weights(several: &[Self], terms: &[String]) -> Vec<f64> {
+        let item_count: f64 = several.iter().map(|one| one.item_count).sum();
         let weight = |(at, term): (usize, &String)| {
             let count: f64 = several.iter().map(|one| one.lists[at].count).sum();
             // A phrase that is nowhere is only one of the ways to write what its words say.
@@ -107,7 +111,7 @@ impl Postings {
                 return 0.0;
             }
             let seen = count.max(1.0);
-            let rarity = (1.0 + (things - seen + 0.5).max(0.5) / (seen + 0.5)).ln();
+            let rarity = (1.0 + (item_count - seen + 0.5).max(0.5) / (seen + 0.5)).ln();
             // A word that was never saved is as rare as can be, but more often it is just a way to put the question.
             if count == 0.0 { rarity / 2.0 } else { rarity }
         };
@@ -115,11 +119,11 @@ impl Postings {
     }
 
     /// The rows that have most of the question, best first; of equals the newest first.
-    pub(super) fn best(&self, weights: &[f64], most: usize) -> Vec<Candidate> {
-        let mut candidates: HashMap<i64, Candidate> = HashMap::new();
+    pub(super) fn best_rows(&self, weights: &[f64], most: usize) -> Vec<RowCandidate> {
+        let mut candidates: HashMap<i64, RowCandidate> = HashMap::new();
         let mut add = |term: usize, rows: &[i64]| {
             for &row in rows {
-                let new = Candidate::without_terms(row);
+                let new = RowCandidate::for_row(row);
                 let candidate = candidates.entry(row).or_insert(new);
                 candidate.add(term, weights[term]);
             }
@@ -127,13 +131,13 @@ impl Postings {
         for (term, list) in self.lists.iter().enumerate() {
             add(term, &list.rows);
         }
-        for (terms, rows) in &self.together {
+        for (terms, rows) in &self.cooccurrences {
             for &term in terms {
                 add(term, rows);
             }
         }
-        let mut candidates: Vec<Candidate> = candidates.into_values().collect();
-        let order = |one: &Candidate, other: &Candidate| {
+        let mut candidates: Vec<RowCandidate> = candidates.into_values().collect();
+        let order = |one: &RowCandidate, other: &RowCandidate| {
             let by_weight = other.weight.total_cmp(&one.weight);
             by_weight.then(other.row.cmp(&one.row))
         };
@@ -148,16 +152,16 @@ impl Postings {
 
 /// A row that has some of the question.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Candidate {
+pub(super) struct RowCandidate {
     pub(super) row: i64,
     weight: f64,
     /// A bit for each term that FTS5 found in it. A term whose list was cut may be in it without its bit.
     terms: u64,
 }
 
-impl Candidate {
+impl RowCandidate {
     /// A row that FTS5 found nothing in.
-    pub(super) fn without_terms(row: i64) -> Self {
+    pub(super) fn for_row(row: i64) -> Self {
         Self {
             row,
             weight: 0.0,
@@ -179,8 +183,8 @@ impl Candidate {
 }
 
 /// The first and the last row of a kind.
-fn ends(db: &Connection, kind: Kind) -> rusqlite::Result<Option<(i64, i64)>> {
-    let range = stored::rows(kind);
+fn row_bounds(db: &Connection, kind: ItemKind) -> rusqlite::Result<Option<(i64, i64)>> {
+    let range = stored::row_range(kind);
     // Each end by itself is a look at one page; both in one SELECT would read them all.
     let ends = "SELECT (SELECT min(row) FROM item WHERE row BETWEEN ?1 AND ?2), \
                 (SELECT max(row) FROM item WHERE row BETWEEN ?1 AND ?2)";
@@ -193,8 +197,13 @@ fn ends(db: &Connection, kind: Kind) -> rusqlite::Result<Option<(i64, i64)>> {
 }
 
 /// The newest rows of a kind that match.
-fn rows(db: &Connection, kind: Kind, query: &str, most: usize) -> rusqlite::Result<Vec<i64>> {
-    let range = stored::rows(kind);
+fn matching_rows(
+    db: &Connection,
+    kind: ItemKind,
+    query: &str,
+    most: usize,
+) -> rusqlite::Result<Vec<i64>> {
+    let range = stored::row_range(kind);
     let select = "SELECT rowid FROM item_fts WHERE item_fts MATCH ?1 \
                   AND rowid BETWEEN ?2 AND ?3 ORDER BY rowid DESC LIMIT ?4";
     let mut select = db.prepare_cached(select)?;
@@ -203,6 +212,6 @@ fn rows(db: &Connection, kind: Kind, query: &str, most: usize) -> rusqlite::Resu
 }
 
 /// A term is letters, digits and spaces; in quotes it is nothing but that to FTS5.
-fn quoted(term: &str) -> String {
+fn quote(term: &str) -> String {
     format!("\"{term}\"")
 }

@@ -6,24 +6,24 @@ use rusqlite::Connection;
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
-use super::clean::Cleaner;
-use super::limits::{self, Source};
-use super::stored::{self, Hidden};
-use super::{Draft, Item, Kind, Similar, patterns, similar};
-use crate::Redactor;
-use crate::database::now;
-use crate::owner::hex;
-use crate::{ContextError, Database, operations, words};
+use super::{
+    ItemKind, MemoryItem, NewItem, SimilarItem,
+    clean::ItemRedactor,
+    limits::{self, ItemSource},
+    patterns, similar,
+    stored::{self, HiddenColumns},
+};
+use crate::{ContextError, Database, Redactor, database::now, operations, owner::hex, words};
 
 /// What came of saving something.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Saved {
+pub struct SaveOutcome {
     /// What is kept now.
-    pub item: Item,
+    pub item: MemoryItem,
     /// Whether it was not there before.
     pub is_new: bool,
     /// What says nearly the same, nearest first. Nothing is merged.
-    pub similar_to: Vec<Similar>,
+    pub similar_to: Vec<SimilarItem>,
     /// How many secrets were taken out, by the rule that found them.
     pub redacted: BTreeMap<String, u32>,
     /// The completed operation, written in the same transaction; see [`operations`](crate::operations).
@@ -37,17 +37,17 @@ pub struct Saved {
 pub fn save(
     database: &Database,
     redactor: &Redactor,
-    mut draft: Draft,
-) -> Result<Saved, ContextError> {
-    limits::check(&draft, Source::Caller)?;
-    let mut cleaner = Cleaner::new(redactor);
-    cleaner.draft(&mut draft);
-    let redacted = cleaner.found();
-    let entry = Entry::new(draft, redacted.values().sum(), now());
+    mut new_item: NewItem,
+) -> Result<SaveOutcome, ContextError> {
+    limits::validate(&new_item, ItemSource::Caller)?;
+    let mut item_redactor = ItemRedactor::new(redactor);
+    item_redactor.redact_item(&mut new_item);
+    let redacted = item_redactor.into_counts();
+    let prepared = PreparedItem::new(new_item, redacted.values().sum(), now());
     // Looked for before the lock is taken: others need not wait for it.
-    let mut similar_to = similar::to(database, &entry.item)?;
+    let mut similar_to = similar::find_similar(database, &prepared.item)?;
     let (item, is_new, operation) = database.write(|db| {
-        let (item, is_new) = entry.keep(db)?;
+        let (item, is_new) = prepared.store(db)?;
         let result = json!({ format!("{}_id", item.kind): item.id });
         let operation = operations::record(db, &format!("{}_save", item.kind), &result)?;
         Ok((item, is_new, operation))
@@ -57,7 +57,7 @@ pub fn save(
     for similar in &mut similar_to {
         similar.title = redactor.redact(&similar.title).text.into_owned();
     }
-    Ok(Saved {
+    Ok(SaveOutcome {
         item,
         is_new,
         similar_to,
@@ -67,53 +67,53 @@ pub fn save(
 }
 
 /// Something without secrets, ready to be kept.
-pub(crate) struct Entry {
+pub(crate) struct PreparedItem {
     /// What it becomes if it is new.
-    pub(crate) item: Item,
-    hidden: Hidden,
+    pub(crate) item: MemoryItem,
+    hidden: HiddenColumns,
 }
 
-impl Entry {
+impl PreparedItem {
     /// Makes a draft an entry. The draft has lost its secrets before.
-    pub(crate) fn new(draft: Draft, redacted: u32, now: i64) -> Self {
-        let hash = hash(&draft);
-        let item = Item {
+    pub(crate) fn new(new_item: NewItem, redacted: u32, now: i64) -> Self {
+        let hash = hash(&new_item);
+        let item = MemoryItem {
             row: 0,
-            id: stored::new_id(draft.kind.prefix()),
-            kind: draft.kind,
-            branch: draft.branch,
-            title: draft.title,
-            body: draft.body,
-            detail: draft.detail,
-            tags: each_once(draft.tags),
-            meta: draft.meta,
-            confidence: draft.confidence,
+            id: stored::new_id(new_item.kind.prefix()),
+            kind: new_item.kind,
+            branch: new_item.branch,
+            title: new_item.title,
+            body: new_item.body,
+            detail: new_item.detail,
+            tags: dedup_tags(new_item.tags),
+            meta: new_item.meta,
+            confidence: new_item.confidence,
             usage: 0,
             redacted,
             created: now,
             updated: now,
         };
-        let words = words_of(&item);
-        let hidden = Hidden { words, hash };
+        let words = search_words(&item);
+        let hidden = HiddenColumns { words, hash };
         Self { item, hidden }
     }
 
     /// What is kept already and is the same.
-    pub(crate) fn known(&self, db: &Connection) -> rusqlite::Result<Option<Item>> {
-        stored::by_hash(db, self.item.kind, &self.hidden.hash)
+    pub(crate) fn find_existing(&self, db: &Connection) -> rusqlite::Result<Option<MemoryItem>> {
+        stored::find_by_hash(db, self.item.kind, &self.hidden.hash)
     }
 
     /// Keeps it, or brings up to date what is there already. Says whether it is new.
-    pub(crate) fn keep(self, db: &Connection) -> rusqlite::Result<(Item, bool)> {
-        let known = self.known(db)?;
+    pub(crate) fn store(self, db: &Connection) -> rusqlite::Result<(MemoryItem, bool)> {
+        let known = self.find_existing(db)?;
         let Self { mut item, hidden } = self;
         let Some(first) = known else {
             stored::insert(db, &mut item, &hidden)?;
             return Ok((item, true));
         };
-        let item = brought_up_to_date(first, item);
-        let hidden = Hidden {
-            words: words_of(&item),
+        let item = merge_items(first, item);
+        let hidden = HiddenColumns {
+            words: search_words(&item),
             ..hidden
         };
         stored::update(db, &item, &hidden)?;
@@ -131,25 +131,25 @@ pub(crate) fn slug(name: &str) -> String {
 
 /// The hash of a skill that is called this.
 pub(crate) fn skill_hash(name: &str) -> String {
-    digest(&[Kind::Skill.as_str(), &slug(name)])
+    digest(&[ItemKind::Skill.as_str(), &slug(name)])
 }
 
 /// What makes two things the same: the text but for white space at the ends of lines, on one branch.
 ///
 /// The branch counts because a branch can be removed with all that was saved on it.
-fn hash(draft: &Draft) -> String {
-    let kind = draft.kind.as_str();
-    match draft.kind {
-        Kind::Checkpoint => digest(&[kind, &draft.branch, &plain(&draft.body)]),
-        Kind::Remediation => {
-            let (error, solution) = (plain(&draft.title), plain(&draft.body));
-            digest(&[kind, &draft.branch, &error, &solution])
+fn hash(new_item: &NewItem) -> String {
+    let kind = new_item.kind.as_str();
+    match new_item.kind {
+        ItemKind::Checkpoint => digest(&[kind, &new_item.branch, &normalize(&new_item.body)]),
+        ItemKind::Remediation => {
+            let (error, solution) = (normalize(&new_item.title), normalize(&new_item.body));
+            digest(&[kind, &new_item.branch, &error, &solution])
         }
-        Kind::Skill => skill_hash(&draft.title),
+        ItemKind::Skill => skill_hash(&new_item.title),
     }
 }
 
-fn plain(text: &str) -> String {
+fn normalize(text: &str) -> String {
     let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
     lines.join("\n").trim().to_owned()
 }
@@ -164,14 +164,14 @@ fn digest(parts: &[&str]) -> String {
 }
 
 /// What it can be found by beside its words.
-fn words_of(item: &Item) -> String {
+fn search_words(item: &MemoryItem) -> String {
     let mut words = words::identifier_parts(&item.title);
     for text in [&item.body, &item.detail] {
         words.push(' ');
         words.push_str(&words::identifier_parts(text));
     }
-    if item.kind == Kind::Remediation {
-        for print in patterns::prints(&item.title) {
+    if item.kind == ItemKind::Remediation {
+        for print in patterns::fingerprint_hashes(&item.title) {
             words.push(' ');
             words.push_str(&print);
         }
@@ -180,12 +180,13 @@ fn words_of(item: &Item) -> String {
 }
 
 /// The first, with what the second says of it. A skill takes all from the second.
-fn brought_up_to_date(mut first: Item, second: Item) -> Item {
-    let says_nothing = second.kind == Kind::Checkpoint && second.title == Draft::NO_SUMMARY;
+fn merge_items(mut first: MemoryItem, second: MemoryItem) -> MemoryItem {
+    let says_nothing =
+        second.kind == ItemKind::Checkpoint && second.title == NewItem::DEFAULT_SUMMARY;
     if !says_nothing {
         first.title = second.title;
     }
-    if second.kind == Kind::Skill {
+    if second.kind == ItemKind::Skill {
         first.detail = second.detail;
         first.tags = second.tags;
         first.meta = second.meta;
@@ -193,9 +194,9 @@ fn brought_up_to_date(mut first: Item, second: Item) -> Item {
         if !second.detail.is_empty() {
             first.detail = second.detail;
         }
-        first.tags = each_once([second.tags, first.tags].concat());
-        first.tags.truncate(limits::MOST_TAGS);
-        add_what_fits(&mut first.meta, second.meta);
+        first.tags = dedup_tags([second.tags, first.tags].concat());
+        first.tags.truncate(limits::MAX_TAGS);
+        merge_metadata(&mut first.meta, second.meta);
     }
     first.body = second.body;
     first.confidence = second.confidence;
@@ -205,15 +206,15 @@ fn brought_up_to_date(mut first: Item, second: Item) -> Item {
 }
 
 /// Adds the new metadata; if that is too much, only the new is kept.
-fn add_what_fits(meta: &mut Map<String, Value>, new: Map<String, Value>) {
+fn merge_metadata(meta: &mut Map<String, Value>, new: Map<String, Value>) {
     let known = new.keys().filter(|key| meta.contains_key(*key)).count();
-    if meta.len() + new.len() - known > limits::MOST_META {
+    if meta.len() + new.len() - known > limits::MAX_METADATA_ENTRIES {
         meta.clear();
     }
     meta.extend(new);
 }
 
-fn each_once(tags: Vec<String>) -> Vec<String> {
+fn dedup_tags(tags: Vec<String>) -> Vec<String> {
     let mut kept: Vec<String> = Vec::with_capacity(tags.len());
     for tag in tags {
         let tag = tag.trim();

@@ -1,28 +1,28 @@
-//! Finding what is remembered.
+//! Search in stored items.
 
-use std::cmp::Ordering;
-use std::collections::HashMap;
-use std::time::Duration;
+use std::{cmp::Ordering, collections::HashMap, time::Duration};
 
-use super::postings::{Candidate, Postings};
-use super::score::Question;
-use super::{Item, Kind, dense, stored};
-use crate::code::Dense;
-use crate::{ContextError, Database};
+use super::{
+    ItemKind, MemoryItem, dense,
+    postings::{RowCandidate, TermPostings},
+    score::PreparedQuery,
+    stored,
+};
+use crate::{ContextError, Database, code::EmbeddingQuery};
 
 /// A question has so many answers at most.
-const MOST_HITS: usize = 1_000;
+const MAX_HITS: usize = 1_000;
 /// So many things are compared with the question, however few are wanted.
-const LEAST_COMPARED: usize = 64;
+const MIN_COMPARED: usize = 64;
 /// So many are looked through for those of one branch.
-const MOST_OF_ANY_BRANCH: usize = 4_000;
+const MAX_ROWS_OF_ALL_BRANCHES: usize = 4_000;
 
 /// A question to what is remembered.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct MemoryQuery {
     /// What kind of thing is looked for.
-    pub kind: Kind,
+    pub kind: ItemKind,
     /// The question: a sentence, a name, an error message.
     pub text: String,
     /// How many at most.
@@ -34,9 +34,9 @@ pub struct MemoryQuery {
     /// How fast things lose weight.
     pub half_life: HalfLife,
     /// Nothing below this score, from 0 to 1.
-    pub least_score: f64,
+    pub min_score: f64,
     /// The question as an embedding, if there is a provider.
-    pub dense: Option<Dense>,
+    pub embedding: Option<EmbeddingQuery>,
 }
 
 /// How fast things lose weight by their age: half of what they can lose after each half-life, and never all.
@@ -52,9 +52,9 @@ pub struct HalfLife {
 
 /// Something that answers the question.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Hit {
+pub struct MemoryHit {
     /// What was found.
-    pub item: Item,
+    pub item: MemoryItem,
     /// How well it answers, from 0 to 1.
     pub score: f64,
     /// The place in the list of databases where it was found.
@@ -63,7 +63,7 @@ pub struct Hit {
 
 impl MemoryQuery {
     /// Asks for ten things of a kind, as of now.
-    pub fn new(kind: Kind, text: impl Into<String>) -> Self {
+    pub fn new(kind: ItemKind, text: impl Into<String>) -> Self {
         Self {
             kind,
             text: text.into(),
@@ -71,8 +71,8 @@ impl MemoryQuery {
             branch: None,
             now: crate::database::now(),
             half_life: HalfLife::default(),
-            least_score: 0.0,
-            dense: None,
+            min_score: 0.0,
+            embedding: None,
         }
     }
 }
@@ -91,49 +91,61 @@ impl Default for HalfLife {
 /// Finds what answers a question, best first; with equal scores the newest first.
 ///
 /// One word of the question is enough to be found. Several databases are searched as if they were one.
-pub fn search(databases: &[&Database], query: &MemoryQuery) -> Result<Vec<Hit>, ContextError> {
-    let question = Question::new(query.kind, &query.text);
+pub fn search(
+    databases: &[&Database],
+    query: &MemoryQuery,
+) -> Result<Vec<MemoryHit>, ContextError> {
+    let prepared = PreparedQuery::new(query.kind, &query.text);
     let mut postings = Vec::with_capacity(databases.len());
     for database in databases {
-        let gather = |db: &_| Ok(Postings::gather(db, query.kind, &question.terms)?);
+        let gather = |db: &_| Ok(TermPostings::load(db, query.kind, &prepared.terms)?);
         postings.push(database.read(|db| gather(db))?);
     }
-    let weights = Postings::weights(&postings, &question.terms);
+    let weights = TermPostings::term_weights(&postings, &prepared.terms);
     let mut found = Vec::new();
     for (source, (database, postings)) in databases.iter().zip(&postings).enumerate() {
-        let candidates = candidates(database, query, postings.best(&weights, listed(query)))?;
+        let candidates = load_candidates(
+            database,
+            query,
+            postings.best_rows(&weights, listed_count(query)),
+        )?;
         for (candidate, item) in candidates {
-            let score = question.score(&weights, &candidate, &item);
-            found.push(Hit::new(item, score, source).weighted(query));
+            let score = prepared.score(&weights, &candidate, &item);
+            found.push(MemoryHit::new(item, score, source).apply_weights(query));
         }
     }
     found.sort_by(best_first);
-    if let Some(dense) = &query.dense {
-        let near = near(databases, query, dense)?;
-        found = dense::fused(found, near);
+    if let Some(embedding) = &query.embedding {
+        let near = nearest_items(databases, query, embedding)?;
+        found = dense::fuse_hits(found, near);
     }
-    found.retain(|hit| hit.score >= query.least_score);
+    found.retain(|hit| hit.score >= query.min_score);
     found.truncate(limit(query));
     Ok(found)
 }
 
 /// The things that are nearest by meaning, nearest first; their score is their nearness.
-fn near(
+fn nearest_items(
     databases: &[&Database],
     query: &MemoryQuery,
-    dense: &Dense,
-) -> Result<Vec<Hit>, ContextError> {
+    embedding: &EmbeddingQuery,
+) -> Result<Vec<MemoryHit>, ContextError> {
     let mut near = Vec::new();
     for (source, database) in databases.iter().enumerate() {
-        let nearest = |db: &_| Ok(dense::nearest(db, query.kind, dense, listed(query))?);
+        let nearest = |db: &_| {
+            Ok(dense::nearest_rows(
+                db,
+                query.kind,
+                embedding,
+                listed_count(query),
+            )?)
+        };
         let rows = database.read(|db| nearest(db))?;
         let nearness: HashMap<i64, f64> = rows.iter().copied().collect();
-        let rows = rows
-            .into_iter()
-            .map(|(row, _)| Candidate::without_terms(row));
-        for (candidate, item) in candidates(database, query, rows.collect())? {
-            let hit = Hit::new(item, nearness[&candidate.row], source);
-            near.push(hit.weighted(query));
+        let rows = rows.into_iter().map(|(row, _)| RowCandidate::for_row(row));
+        for (candidate, item) in load_candidates(database, query, rows.collect())? {
+            let hit = MemoryHit::new(item, nearness[&candidate.row], source);
+            near.push(hit.apply_weights(query));
         }
     }
     near.sort_by(best_first);
@@ -141,15 +153,15 @@ fn near(
 }
 
 /// The first of these rows that are wanted.
-fn candidates(
+fn load_candidates(
     database: &Database,
     query: &MemoryQuery,
-    rows: Vec<Candidate>,
-) -> Result<Vec<(Candidate, Item)>, ContextError> {
+    rows: Vec<RowCandidate>,
+) -> Result<Vec<(RowCandidate, MemoryItem)>, ContextError> {
     database.read(|db| {
         let mut found = Vec::new();
         for candidate in rows {
-            if found.len() == wanted(query) {
+            if found.len() == compared_count(query) {
                 break;
             }
             if let Some(branch) = &query.branch
@@ -158,7 +170,7 @@ fn candidates(
                 continue;
             }
             // It may have been removed since it was listed.
-            if let Some(item) = stored::by_row(db, candidate.row)? {
+            if let Some(item) = stored::find_by_row(db, candidate.row)? {
                 found.push((candidate, item));
             }
         }
@@ -166,8 +178,8 @@ fn candidates(
     })
 }
 
-impl Hit {
-    fn new(item: Item, score: f64, source: usize) -> Self {
+impl MemoryHit {
+    fn new(item: MemoryItem, score: f64, source: usize) -> Self {
         Self {
             item,
             score,
@@ -176,32 +188,32 @@ impl Hit {
     }
 
     /// What is old counts less, and so does what one was not sure of.
-    fn weighted(mut self, query: &MemoryQuery) -> Self {
+    fn apply_weights(mut self, query: &MemoryQuery) -> Self {
         let age = query.now.saturating_sub(self.item.updated);
         self.score *= query.half_life.weight(query.kind, age) * self.item.confidence;
         self
     }
 }
 
-fn best_first(one: &Hit, other: &Hit) -> Ordering {
+fn best_first(one: &MemoryHit, other: &MemoryHit) -> Ordering {
     let by_score = other.score.total_cmp(&one.score);
     let by_age = other.item.updated.cmp(&one.item.updated);
     by_score.then(by_age).then(one.item.id.cmp(&other.item.id))
 }
 
 fn limit(query: &MemoryQuery) -> usize {
-    query.limit.clamp(1, MOST_HITS)
+    query.limit.clamp(1, MAX_HITS)
 }
 
 /// How many things are compared with the question.
-fn wanted(query: &MemoryQuery) -> usize {
-    LEAST_COMPARED.max(2 * limit(query))
+fn compared_count(query: &MemoryQuery) -> usize {
+    MIN_COMPARED.max(2 * limit(query))
 }
 
 /// How many rows are listed, so that enough of them are wanted.
-fn listed(query: &MemoryQuery) -> usize {
+fn listed_count(query: &MemoryQuery) -> usize {
     match query.branch {
-        Some(_) => MOST_OF_ANY_BRANCH.max(wanted(query)),
-        None => wanted(query),
+        Some(_) => MAX_ROWS_OF_ALL_BRANCHES.max(compared_count(query)),
+        None => compared_count(query),
     }
 }

@@ -2,23 +2,22 @@
 
 use std::collections::HashSet;
 
-use super::postings::Postings;
-use super::{Item, Kind, beginning, patterns, stored};
+use super::{ItemKind, MemoryItem, beginning, patterns, postings::TermPostings, stored};
 use crate::{ContextError, Database, words};
 
 /// Two texts that share so much say nearly the same. Measured on examples; see the tests.
-const NEARLY_THE_SAME: f64 = 0.55;
+const MIN_SIMILARITY: f64 = 0.55;
 /// So many are looked at, and so many are told.
-const MOST_COMPARED: usize = 24;
-const MOST_TOLD: usize = 5;
+const MAX_COMPARED: usize = 24;
+const MAX_REPORTED: usize = 5;
 /// What is compared of a long text.
-const LONGEST: usize = 20_000;
+const MAX_COMPARED_BYTES: usize = 20_000;
 /// What is told of a title.
-const LONGEST_TITLE: usize = 500;
+const MAX_TITLE_BYTES: usize = 500;
 
 /// Something that says nearly the same.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Similar {
+pub struct SimilarItem {
     /// Its id.
     pub id: String,
     /// Its title.
@@ -28,23 +27,26 @@ pub struct Similar {
 }
 
 /// Finds what says nearly the same as something that is about to be saved, nearest first.
-pub(super) fn to(database: &Database, item: &Item) -> Result<Vec<Similar>, ContextError> {
-    let text = text_of(item);
-    let terms = words::telling_terms(&text);
-    let print = Print::of(&text);
+pub(super) fn find_similar(
+    database: &Database,
+    item: &MemoryItem,
+) -> Result<Vec<SimilarItem>, ContextError> {
+    let text = compared_text(item);
+    let terms = words::significant_terms(&text);
+    let shingles = Shingles::new(&text);
     let mut similar = database.read(|db| {
-        let postings = Postings::gather(db, item.kind, &terms)?;
+        let postings = TermPostings::load(db, item.kind, &terms)?;
         let mut similar = Vec::new();
         let postings = [postings];
-        let weights = Postings::weights(&postings, &terms);
-        for candidate in postings[0].best(&weights, MOST_COMPARED) {
-            let Some(other) = stored::by_row(db, candidate.row)? else {
+        let weights = TermPostings::term_weights(&postings, &terms);
+        for candidate in postings[0].best_rows(&weights, MAX_COMPARED) {
+            let Some(other) = stored::find_by_row(db, candidate.row)? else {
                 continue;
             };
-            let similarity = print.similarity(&Print::of(&text_of(&other)));
-            if similarity >= NEARLY_THE_SAME {
-                similar.push(Similar {
-                    title: beginning(other.headline(), LONGEST_TITLE).to_owned(),
+            let similarity = shingles.similarity(&Shingles::new(&compared_text(&other)));
+            if similarity >= MIN_SIMILARITY {
+                similar.push(SimilarItem {
+                    title: beginning(other.headline(), MAX_TITLE_BYTES).to_owned(),
                     id: other.id,
                     similarity,
                 });
@@ -53,31 +55,31 @@ pub(super) fn to(database: &Database, item: &Item) -> Result<Vec<Similar>, Conte
         Ok(similar)
     })?;
     similar.sort_by(|one, other| other.similarity.total_cmp(&one.similarity));
-    similar.truncate(MOST_TOLD);
+    similar.truncate(MAX_REPORTED);
     Ok(similar)
 }
 
 /// What of an item is compared. Titles of checkpoints are not: they are short, and often the same.
-fn text_of(item: &Item) -> String {
+fn compared_text(item: &MemoryItem) -> String {
     let text = match item.kind {
-        Kind::Checkpoint => item.body.clone(),
-        Kind::Remediation => {
-            let error = patterns::normal_words(&item.title).join(" ");
+        ItemKind::Checkpoint => item.body.clone(),
+        ItemKind::Remediation => {
+            let error = patterns::normalized_words(&item.title).join(" ");
             format!("{error}\n{}", item.body)
         }
-        Kind::Skill => format!("{}\n{}\n{}", item.title, item.detail, item.body),
+        ItemKind::Skill => format!("{}\n{}\n{}", item.title, item.detail, item.body),
     };
-    beginning(&text, LONGEST).to_owned()
+    beginning(&text, MAX_COMPARED_BYTES).to_owned()
 }
 
 /// A text as the words in it, and the pairs of neighbours.
-pub(super) struct Print {
+pub(super) struct Shingles {
     words: HashSet<u64>,
     pairs: HashSet<u64>,
 }
 
-impl Print {
-    pub(super) fn of(text: &str) -> Self {
+impl Shingles {
+    pub(super) fn new(text: &str) -> Self {
         let words: Vec<u64> = text
             .split(|sign: char| !sign.is_alphanumeric())
             .filter(|word| !word.is_empty())
@@ -90,16 +92,16 @@ impl Print {
 
     /// How much they share, from 0 to 1: half by words, half by their order.
     pub(super) fn similarity(&self, other: &Self) -> f64 {
-        let words = shared(&self.words, &other.words);
+        let words = jaccard(&self.words, &other.words);
         if self.pairs.is_empty() && other.pairs.is_empty() {
             return words;
         }
-        (words + shared(&self.pairs, &other.pairs)) / 2.0
+        (words + jaccard(&self.pairs, &other.pairs)) / 2.0
     }
 }
 
 /// What two sets share, of all that is in either.
-fn shared(one: &HashSet<u64>, other: &HashSet<u64>) -> f64 {
+fn jaccard(one: &HashSet<u64>, other: &HashSet<u64>) -> f64 {
     let both = one.intersection(other).count();
     let either = one.len() + other.len() - both;
     if either == 0 {
@@ -120,7 +122,7 @@ mod tests {
     use super::*;
 
     fn similarity(one: &str, other: &str) -> f64 {
-        Print::of(one).similarity(&Print::of(other))
+        Shingles::new(one).similarity(&Shingles::new(other))
     }
 
     #[test]
@@ -140,7 +142,7 @@ mod tests {
             ),
         ] {
             let similarity = similarity(one, other);
-            assert!(similarity >= NEARLY_THE_SAME, "{similarity}: {one}");
+            assert!(similarity >= MIN_SIMILARITY, "{similarity}: {one}");
         }
     }
 
@@ -158,7 +160,7 @@ mod tests {
             ("", "anything"),
         ] {
             let similarity = similarity(one, other);
-            assert!(similarity < NEARLY_THE_SAME - 0.1, "{similarity}: {one}");
+            assert!(similarity < MIN_SIMILARITY - 0.1, "{similarity}: {one}");
         }
         assert_eq!(similarity("Word", "word!"), 1.0);
     }

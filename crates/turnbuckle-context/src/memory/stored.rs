@@ -4,10 +4,10 @@ use std::ops::RangeInclusive;
 
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
-use super::{Item, Kind};
+use super::{ItemKind, MemoryItem};
 use crate::owner::hex;
 
-/// The columns that [`read`] expects, in its order.
+/// The columns that [`item_from_row`] expects, in its order.
 pub(crate) const COLUMNS: &str = "row, id, kind, branch, title, body, detail, tags, meta, \
                                   confidence, usage, redacted, created, updated";
 
@@ -15,17 +15,17 @@ pub(crate) const COLUMNS: &str = "row, id, kind, branch, title, body, detail, ta
 ///
 /// Each kind has its own range, in the order of saving: FTS5 can then be asked for the newest of one kind without a look
 /// at any other table.
-pub(crate) fn rows(kind: Kind) -> RangeInclusive<i64> {
+pub(crate) fn row_range(kind: ItemKind) -> RangeInclusive<i64> {
     let begin = match kind {
-        Kind::Checkpoint => 0,
-        Kind::Remediation => 1 << 40,
-        Kind::Skill => 2 << 40,
+        ItemKind::Checkpoint => 0,
+        ItemKind::Remediation => 1 << 40,
+        ItemKind::Skill => 2 << 40,
     };
     begin + 1..=begin + (1 << 40) - 1
 }
 
 /// What is stored of an item beside what its reader sees.
-pub(crate) struct Hidden {
+pub(crate) struct HiddenColumns {
     /// The parts of identifiers, and what an error is known by.
     pub(crate) words: String,
     /// What makes it the same as another.
@@ -33,8 +33,12 @@ pub(crate) struct Hidden {
 }
 
 /// Adds an item; its row is the next of its kind, whatever it says itself.
-pub(crate) fn insert(db: &Connection, item: &mut Item, hidden: &Hidden) -> rusqlite::Result<()> {
-    let range = rows(item.kind);
+pub(crate) fn insert(
+    db: &Connection,
+    item: &mut MemoryItem,
+    hidden: &HiddenColumns,
+) -> rusqlite::Result<()> {
+    let range = row_range(item.kind);
     let next = "SELECT coalesce(max(row), ?1 - 1) + 1 FROM item WHERE row BETWEEN ?1 AND ?2";
     item.row = db
         .prepare_cached(next)?
@@ -64,7 +68,11 @@ pub(crate) fn insert(db: &Connection, item: &mut Item, hidden: &Hidden) -> rusql
 }
 
 /// Writes an item over the one of the same row. Its id, kind and time of creation stay.
-pub(crate) fn update(db: &Connection, item: &Item, hidden: &Hidden) -> rusqlite::Result<()> {
+pub(crate) fn update(
+    db: &Connection,
+    item: &MemoryItem,
+    hidden: &HiddenColumns,
+) -> rusqlite::Result<()> {
     let update = "UPDATE item SET branch = ?2, title = ?3, body = ?4, detail = ?5, tags = ?6, \
                   meta = ?7, confidence = ?8, redacted = ?9, updated = ?10, words = ?11, hash = ?12 \
                   WHERE row = ?1";
@@ -86,18 +94,22 @@ pub(crate) fn update(db: &Connection, item: &Item, hidden: &Hidden) -> rusqlite:
 }
 
 /// Finds the item of a kind that has this hash.
-pub(crate) fn by_hash(db: &Connection, kind: Kind, hash: &str) -> rusqlite::Result<Option<Item>> {
+pub(crate) fn find_by_hash(
+    db: &Connection,
+    kind: ItemKind,
+    hash: &str,
+) -> rusqlite::Result<Option<MemoryItem>> {
     db.prepare_cached(&format!(
         "SELECT {COLUMNS} FROM item WHERE kind = ?1 AND hash = ?2"
     ))?
-    .query_row([kind.as_str(), hash], read)
+    .query_row([kind.as_str(), hash], item_from_row)
     .optional()
 }
 
 /// Finds the item of a row.
-pub(crate) fn by_row(db: &Connection, row: i64) -> rusqlite::Result<Option<Item>> {
+pub(crate) fn find_by_row(db: &Connection, row: i64) -> rusqlite::Result<Option<MemoryItem>> {
     db.prepare_cached(&format!("SELECT {COLUMNS} FROM item WHERE row = ?1"))?
-        .query_row([row], read)
+        .query_row([row], item_from_row)
         .optional()
 }
 
@@ -108,20 +120,20 @@ pub(crate) fn is_on_branch(db: &Connection, row: i64, branch: &str) -> rusqlite:
 }
 
 /// Makes an item of a row that has [`COLUMNS`].
-pub(crate) fn read(row: &Row<'_>) -> rusqlite::Result<Item> {
+pub(crate) fn item_from_row(row: &Row<'_>) -> rusqlite::Result<MemoryItem> {
     let kind: String = row.get(2)?;
     let tags: String = row.get(7)?;
     let meta: String = row.get(8)?;
-    Ok(Item {
+    Ok(MemoryItem {
         row: row.get(0)?,
         id: row.get(1)?,
-        kind: kind.parse().map_err(|_| wrong(2, "kind"))?,
+        kind: kind.parse().map_err(|_| invalid_column(2, "kind"))?,
         branch: row.get(3)?,
         title: row.get(4)?,
         body: row.get(5)?,
         detail: row.get(6)?,
-        tags: serde_json::from_str(&tags).map_err(|_| wrong(7, "tags"))?,
-        meta: serde_json::from_str(&meta).map_err(|_| wrong(8, "meta"))?,
+        tags: serde_json::from_str(&tags).map_err(|_| invalid_column(7, "tags"))?,
+        meta: serde_json::from_str(&meta).map_err(|_| invalid_column(8, "meta"))?,
         confidence: row.get(9)?,
         usage: row.get(10)?,
         redacted: row.get(11)?,
@@ -137,14 +149,14 @@ pub(crate) fn new_id(prefix: &str) -> String {
     format!("{prefix}_{}", hex(&random))
 }
 
-fn tags(item: &Item) -> String {
+fn tags(item: &MemoryItem) -> String {
     serde_json::to_string(&item.tags).expect("strings can be written as JSON")
 }
 
-fn meta(item: &Item) -> String {
+fn meta(item: &MemoryItem) -> String {
     serde_json::to_string(&item.meta).expect("JSON can be written as JSON")
 }
 
-fn wrong(column: usize, name: &str) -> rusqlite::Error {
+fn invalid_column(column: usize, name: &str) -> rusqlite::Error {
     rusqlite::Error::InvalidColumnType(column, name.to_owned(), rusqlite::types::Type::Text)
 }

@@ -29,7 +29,7 @@ fn worktree(of: &Path, at: &Path, name: &str) {
 }
 
 fn at(path: &Path) -> Project {
-    Project::at(path.to_str().unwrap()).unwrap()
+    Project::find(path.to_str().unwrap()).unwrap()
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn what_is_no_folder_is_refused_with_advice() {
         ),
         (path.join("file").display().to_string(), "is a file"),
     ] {
-        let error = Project::at(&wrong).unwrap_err().to_string();
+        let error = Project::find(&wrong).unwrap_err().to_string();
         assert!(error.contains(said), "{wrong}: {error}");
     }
 }

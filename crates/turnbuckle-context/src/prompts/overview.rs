@@ -1,53 +1,62 @@
 //! What an index says of a repository at a glance.
 
-use std::collections::BTreeMap;
-use std::fmt::Write as _;
-use std::path::Path;
+use std::{collections::BTreeMap, fmt::Write as _, path::Path};
 
 use rusqlite::Transaction;
 
-use crate::answer::{cut, quoted, visible};
-use crate::{ContextError, Database, Library, index};
+use crate::{
+    ContextError, DataDir, Database,
+    answer::{quote_lines, sanitize, truncate},
+    index,
+};
 
 /// Languages and folders that are named.
-const MOST: usize = 12;
+const MAX_LISTED: usize = 12;
 /// Characters of the read-me that are shown.
-const MOST_OF_README: usize = 3_000;
+const MAX_README_CHARS: usize = 3_000;
 
 /// Languages, folders and the beginning of the read-me, if the folder is indexed.
-pub(super) fn of(
-    library: &Library,
+pub(super) fn repository_overview(
+    data_dir: &DataDir,
     database: &Database,
     folder: &Path,
 ) -> Result<Option<String>, ContextError> {
     let tree = index::tree_for(database, folder)?;
-    let Some(tree) = tree.filter(|tree| library.allows(&tree.root)) else {
+    let Some(tree) = tree.filter(|tree| data_dir.allows(&tree.root)) else {
         return Ok(None);
     };
     let (languages, folders, readme) = database.read(|db| {
-        let languages = counted(db, "language", tree.id)?;
+        let languages = count_files_by(db, "language", tree.id)?;
         // What is before the first `/`, for files that are in a folder.
         let top =
             "CASE instr(path, '/') WHEN 0 THEN '(top)' ELSE substr(path, 1, instr(path, '/')) END";
-        Ok((languages, counted(db, top, tree.id)?, readme(db, tree.id)?))
+        Ok((
+            languages,
+            count_files_by(db, top, tree.id)?,
+            readme(db, tree.id)?,
+        ))
     })?;
     let mut text = format!(
         "Its index has {} files.\nLanguages: {}\nFolders: {}",
         tree.counts.files,
-        in_order(languages),
-        in_order(folders)
+        ranked_list(languages),
+        ranked_list(folders)
     );
     if let Some(readme) = readme {
         let _ = write!(
             text,
             "\n\nIts read-me begins:\n\n{}",
-            quoted(&cut(&readme, MOST_OF_README))
+            quote_lines(&truncate(&readme, MAX_README_CHARS))
         );
     }
     Ok(Some(text))
 }
 
-fn counted(db: &Transaction<'_>, what: &str, tree: i64) -> rusqlite::Result<BTreeMap<String, i64>> {
+fn count_files_by(
+    db: &Transaction<'_>,
+    what: &str,
+    tree: i64,
+) -> rusqlite::Result<BTreeMap<String, i64>> {
     let select = format!("SELECT {what}, count(*) FROM file WHERE tree = ?1 GROUP BY 1");
     let mut select = db.prepare_cached(&select)?;
     let rows = select.query_map([tree], |row| Ok((row.get(0)?, row.get(1)?)))?;
@@ -66,13 +75,13 @@ fn readme(db: &Transaction<'_>, tree: i64) -> rusqlite::Result<Option<String>> {
 }
 
 /// `rust 120, toml 9`: the most frequent first.
-fn in_order(counts: BTreeMap<String, i64>) -> String {
+fn ranked_list(counts: BTreeMap<String, i64>) -> String {
     let mut counts: Vec<_> = counts.into_iter().collect();
     counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    let more = counts.len().saturating_sub(MOST);
-    let named = counts.into_iter().take(MOST);
+    let more = counts.len().saturating_sub(MAX_LISTED);
+    let named = counts.into_iter().take(MAX_LISTED);
     let mut named: Vec<_> = named
-        .map(|(what, count)| format!("{} {count}", visible(&what)))
+        .map(|(what, count)| format!("{} {count}", sanitize(&what)))
         .collect();
     if more > 0 {
         named.push(format!("and {more} more"));

@@ -4,26 +4,25 @@ use std::collections::{BTreeMap, HashMap};
 
 use turnbuckle_server::{Server, Skill};
 
-use super::look::Seen;
-use crate::answer::cut;
-use crate::memory::Item;
+use super::look::FileSnapshot;
+use crate::{answer::truncate, memory::MemoryItem};
 
 /// The longest name that a skill of the extension may have.
-const LONGEST_NAME: usize = 64;
+const MAX_NAME_BYTES: usize = 64;
 /// The longest description that clients have to accept.
-const LONGEST_DESCRIPTION: usize = 1024;
+const MAX_DESCRIPTION_CHARS: usize = 1024;
 
 /// The skills that are offered: their ids and versions, by address.
 #[derive(Default)]
-pub(super) struct Offered {
+pub(super) struct PublishedSkills {
     by_uri: BTreeMap<String, (String, i64)>,
 }
 
-impl Offered {
+impl PublishedSkills {
     /// Offers the skills that were seen, and no others.
-    pub(super) fn offer(&mut self, server: &Server, seen: &HashMap<String, Seen>) {
+    pub(super) fn update(&mut self, server: &Server, seen: &HashMap<String, FileSnapshot>) {
         let mut wanted = BTreeMap::new();
-        let mut items: Vec<&Item> = seen.values().flat_map(|seen| &seen.skills).collect();
+        let mut items: Vec<&MemoryItem> = seen.values().flat_map(|seen| &seen.skills).collect();
         // Who came first keeps the plain name when a later one would be called the same.
         items.sort_by_key(|item| (item.created, &item.id));
         for item in items {
@@ -50,25 +49,29 @@ impl Offered {
     }
 }
 
-fn skill(name: &str, item: &Item) -> Option<Skill> {
+fn skill(name: &str, item: &MemoryItem) -> Option<Skill> {
     let description = match item.detail.trim() {
         "" => &item.title,
         detail => detail,
     };
-    let made = Skill::new(name, cut(description, LONGEST_DESCRIPTION), &item.body);
+    let made = Skill::new(
+        name,
+        truncate(description, MAX_DESCRIPTION_CHARS),
+        &item.body,
+    );
     made.inspect_err(|error| tracing::warn!(%error, id = item.id, "a skill is not published"))
         .ok()
 }
 
 /// The name of a skill as the extension wants it: lower-case letters, digits and single hyphens.
-fn name(item: &Item, taken: impl Fn(&str) -> bool) -> String {
-    let slug = slug(&item.title, LONGEST_NAME);
+fn name(item: &MemoryItem, taken: impl Fn(&str) -> bool) -> String {
+    let slug = slug(&item.title, MAX_NAME_BYTES);
     if !slug.is_empty() && !taken(&slug) {
         return slug;
     }
     // The id makes it one of its kind.
     let id = item.id.replace('_', "-");
-    match self::slug(&item.title, LONGEST_NAME - id.len() - 1).as_str() {
+    match self::slug(&item.title, MAX_NAME_BYTES - id.len() - 1).as_str() {
         "" => id,
         short => format!("{short}-{id}"),
     }

@@ -11,13 +11,13 @@ use serde::Deserialize;
 /// Code that finds the secrets of a rule.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Finder {
+pub(super) enum SecretFinder {
     PrefixedBlock,
     SeedPhrase,
     Table,
 }
 
-impl Finder {
+impl SecretFinder {
     /// Returns the places that may hold a secret, in the order of the text.
     pub(super) fn find(self, text: &str) -> Vec<Range<usize>> {
         match self {

@@ -1,7 +1,7 @@
 //! What stands where a secret would and is none: placeholders, words, names, expressions.
 
 /// Parts that only occur in what shall be replaced by the reader.
-const TELLING: &[&str] = &[
+const PLACEHOLDER_PARTS: &[&str] = &[
     "example",
     "changeme",
     "change-me",
@@ -31,7 +31,7 @@ const TELLING: &[&str] = &[
 ];
 
 /// What says "a password belongs here".
-const WORDS: &[&str] = &[
+const PLACEHOLDER_WORDS: &[&str] = &[
     "pass",
     "passwd",
     "password",
@@ -63,8 +63,8 @@ pub(super) fn is_placeholder(value: &str) -> bool {
         return false;
     }
     let lower = value.to_ascii_lowercase();
-    WORDS.contains(&&*lower)
-        || TELLING.iter().any(|part| lower.contains(part))
+    PLACEHOLDER_WORDS.contains(&&*lower)
+        || PLACEHOLDER_PARTS.iter().any(|part| lower.contains(part))
         || is_reference(value)
         || value.bytes().all(|byte| byte == value.as_bytes()[0])
 }
@@ -92,7 +92,7 @@ fn is_reference(value: &str) -> bool {
 /// Says whether a value is a word, a name or a path without digits and signs.
 pub(super) fn is_word(value: &str) -> bool {
     let joins = |char: char| char.is_alphabetic() || "_-./:".contains(char);
-    value.chars().all(joins) && can_be_spoken(value)
+    value.chars().all(joins) && is_pronounceable(value)
 }
 
 /// Says whether a value consists of words with digits at their ends: `access_token_v2`, `os.environ`, `self.token`.
@@ -102,7 +102,7 @@ pub(super) fn is_name(value: &str) -> bool {
         digits.len() <= 4 && digits.bytes().all(|byte| byte.is_ascii_digit())
     };
     let mut parts = value.split(|char: char| char.is_ascii_punctuation());
-    is_constant(value) || (parts.all(is_part) && can_be_spoken(value))
+    is_constant(value) || (parts.all(is_part) && is_pronounceable(value))
 }
 
 /// Says whether a value is a name in code, and not made as passwords are: words and at least two digits, as in `octopus12`.
@@ -120,13 +120,15 @@ pub(super) fn is_identifier(value: &str) -> bool {
 
 /// Says whether words read as a sentence about a secret rather than as one.
 pub(super) fn is_sentence(value: &str) -> bool {
-    const TELLING: &[&str] = &[
+    const SENTENCE_WORDS: &[&str] = &[
         "a", "an", "and", "any", "are", "at", "be", "by", "can", "could", "empty", "enter", "for",
         "from", "has", "if", "in", "is", "it", "must", "no", "none", "not", "of", "optional", "or",
         "should", "that", "this", "to", "used", "when", "with", "you", "your",
     ];
     let lower = value.to_lowercase();
-    lower.split([' ', '-']).any(|word| TELLING.contains(&word))
+    lower
+        .split([' ', '-'])
+        .any(|word| SENTENCE_WORDS.contains(&word))
 }
 
 /// Says whether what stands before an `@` is a port with a path, or a path or a query in which a host has gone before.
@@ -138,7 +140,7 @@ pub(super) fn is_url_part(value: &str) -> bool {
         let host = part.split(['/', ':']).next().unwrap_or_default();
         host.len() < part.len()
             && host.contains('.')
-            && !host.contains(|char: char| !is_of_host(char))
+            && !host.contains(|char: char| !is_host_char(char))
     });
     let query = value
         .split_once('?')
@@ -146,7 +148,7 @@ pub(super) fn is_url_part(value: &str) -> bool {
     is_port || host_before || query || value.contains("://")
 }
 
-fn is_of_host(char: char) -> bool {
+fn is_host_char(char: char) -> bool {
     char.is_ascii_alphanumeric() || char == '.' || char == '-'
 }
 
@@ -160,7 +162,7 @@ fn is_constant(value: &str) -> bool {
 }
 
 /// Says whether the words of a name are not too short, and half of them have vowels: chance is rarely so kind.
-fn can_be_spoken(value: &str) -> bool {
+fn is_pronounceable(value: &str) -> bool {
     let is_vowel = |char: char| "aeiouyAEIOUY".contains(char) || !char.is_ascii();
     let (mut words, mut mute, mut vowels, mut before) = (0, 0, 1, ' ');
     for char in value.chars().chain([' ']) {

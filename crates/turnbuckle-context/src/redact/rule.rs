@@ -1,35 +1,35 @@
 //! One kind of secret, as `rules.toml` describes it.
 
-use std::collections::BTreeMap;
-use std::ops::Range;
-use std::sync::{Arc, OnceLock};
+use std::{
+    collections::BTreeMap,
+    ops::Range,
+    sync::{Arc, OnceLock},
+};
 
 use regex::{Regex, RegexBuilder};
 use serde::{Deserialize, Deserializer};
 
-use super::entropy::entropy;
-use super::finder::Finder;
-use super::plain;
+use super::{entropy::entropy, finder::SecretFinder, plain};
 
 /// One kind of secret.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Rule {
+pub(super) struct SecretRule {
     #[serde(deserialize_with = "shared")]
     pub(super) id: Arc<str>,
     #[expect(dead_code, reason = "for those who read the rules")]
     description: String,
     pub(super) keywords: Vec<String>,
     #[serde(default)]
-    pub(super) scope: Scope,
+    pub(super) scope: RuleScope,
     #[serde(default)]
     pattern: String,
     /// What finds the secrets of a rule that has no pattern.
-    pub(super) finder: Option<Finder>,
+    pub(super) finder: Option<SecretFinder>,
     group: Option<usize>,
     #[serde(default)]
     entropy: f32,
-    guess: Option<Guess>,
+    guess: Option<HeuristicKind>,
     /// Compiled when a keyword is met for the first time: most rules never are.
     #[serde(skip)]
     regex: OnceLock<Regex>,
@@ -38,7 +38,7 @@ pub(super) struct Rule {
 /// Where a pattern is tried once a keyword was met.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Scope {
+pub(super) enum RuleScope {
     #[default]
     Line,
     Text,
@@ -47,7 +47,7 @@ pub(super) enum Scope {
 /// What is let be because the pattern proves nothing.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Guess {
+enum HeuristicKind {
     Word,
     Name,
     Identifier,
@@ -56,14 +56,14 @@ enum Guess {
 }
 
 /// A match: all of it, and the secret in it.
-pub(super) struct Match {
+pub(super) struct SecretMatch {
     pub(super) whole: Range<usize>,
     pub(super) secret: Range<usize>,
 }
 
-impl Rule {
+impl SecretRule {
     /// Puts parts of patterns in where their names stand. Parts may name parts.
-    pub(super) fn put_in(&mut self, parts: &BTreeMap<String, String>) {
+    pub(super) fn expand_parts(&mut self, parts: &BTreeMap<String, String>) {
         while let Some((before, (name, after))) = self
             .pattern
             .split_once("(?&")
@@ -75,19 +75,19 @@ impl Rule {
     }
 
     /// Finds every secret of this kind in a part of a text.
-    pub(super) fn find(&self, text: &str, part: Range<usize>) -> Vec<Match> {
+    pub(super) fn find(&self, text: &str, part: Range<usize>) -> Vec<SecretMatch> {
         match self.finder {
             Some(finder) => self.find_by(finder, text, part),
             None => self.find_by_pattern(text, part).collect(),
         }
     }
 
-    fn find_by(&self, finder: Finder, text: &str, part: Range<usize>) -> Vec<Match> {
+    fn find_by(&self, finder: SecretFinder, text: &str, part: Range<usize>) -> Vec<SecretMatch> {
         let offset = part.start;
         let moved = |range: Range<usize>| range.start + offset..range.end + offset;
         let ranges = finder.find(&text[part]).into_iter().map(moved);
         let secrets = ranges.filter(|range| self.is_secret(&text[range.clone()]));
-        let found = |secret: Range<usize>| Match {
+        let found = |secret: Range<usize>| SecretMatch {
             whole: secret.clone(),
             secret,
         };
@@ -98,7 +98,7 @@ impl Rule {
         &'a self,
         text: &'a str,
         part: Range<usize>,
-    ) -> impl Iterator<Item = Match> + 'a {
+    ) -> impl Iterator<Item = SecretMatch> + 'a {
         let offset = part.start;
         let moved = move |span: regex::Match<'_>| span.start() + offset..span.end() + offset;
         self.regex()
@@ -111,18 +111,18 @@ impl Rule {
                 };
                 let secret = group.map_or_else(|| whole.clone(), moved);
                 self.is_secret(&text[secret.clone()])
-                    .then_some(Match { whole, secret })
+                    .then_some(SecretMatch { whole, secret })
             })
     }
 
     fn is_secret(&self, value: &str) -> bool {
         let plain = match self.guess {
             None => false,
-            Some(Guess::Word) => plain::is_word(value),
-            Some(Guess::Name) => plain::is_word(value) || plain::is_name(value),
-            Some(Guess::Identifier) => plain::is_word(value) || plain::is_identifier(value),
-            Some(Guess::Phrase) => plain::is_sentence(value),
-            Some(Guess::Url) => plain::is_url_part(value),
+            Some(HeuristicKind::Word) => plain::is_word(value),
+            Some(HeuristicKind::Name) => plain::is_word(value) || plain::is_name(value),
+            Some(HeuristicKind::Identifier) => plain::is_word(value) || plain::is_identifier(value),
+            Some(HeuristicKind::Phrase) => plain::is_sentence(value),
+            Some(HeuristicKind::Url) => plain::is_url_part(value),
         };
         !plain && !plain::is_placeholder(value) && entropy(value) >= self.entropy
     }

@@ -83,17 +83,17 @@ fn a_key_whose_end_is_missing_is_taken_out_and_what_follows_stays() {
 #[test]
 fn a_name_makes_a_value_a_secret() {
     let redactor = Redactor::standard();
-    let redacted = redactor.redact_member("db_password", "hunter2!");
+    let redacted = redactor.redact_value("db_password", "hunter2!");
     assert_eq!(redacted.text, "[REDACTED:password]");
     assert!(
         redactor
-            .redact_member("greeting", "hunter2!")
+            .redact_value("greeting", "hunter2!")
             .findings
             .is_empty()
     );
-    assert!(redactor.redact_member("password", "").findings.is_empty());
+    assert!(redactor.redact_value("password", "").findings.is_empty());
     let text = format!("\"{}\" said nobody", token());
-    let redacted = redactor.redact_member("note", &text);
+    let redacted = redactor.redact_value("note", &text);
     assert_eq!(redacted.text, "\"[REDACTED:github-pat]\" said nobody");
 }
 

@@ -1,22 +1,24 @@
-use std::pin::{Pin, pin};
-use std::task::{Context, Poll, Waker};
+use std::{
+    pin::{Pin, pin},
+    task::{Context, Poll, Waker},
+};
 
 use super::*;
 
 fn owner(name: &str) -> Owner {
-    Owner::user(name)
+    Owner::for_user(name)
 }
 
-type Acquiring<'a> = Pin<Box<dyn Future<Output = Result<Slot, ContextError>> + 'a>>;
+type Acquiring<'a> = Pin<Box<dyn Future<Output = Result<WorkSlot, ContextError>> + 'a>>;
 
 /// Begins to wait, and says whether there was a place at once.
-fn begin<'a>(slots: &'a Slots, owner: &'a Owner) -> (Acquiring<'a>, Option<Slot>) {
+fn begin<'a>(slots: &'a WorkSlots, owner: &'a Owner) -> (Acquiring<'a>, Option<WorkSlot>) {
     let mut acquiring: Acquiring<'a> = Box::pin(slots.acquire(owner));
     let slot = poll(&mut acquiring);
     (acquiring, slot)
 }
 
-fn poll(acquiring: &mut Acquiring<'_>) -> Option<Slot> {
+fn poll(acquiring: &mut Acquiring<'_>) -> Option<WorkSlot> {
     match acquiring
         .as_mut()
         .poll(&mut Context::from_waker(Waker::noop()))
@@ -26,14 +28,14 @@ fn poll(acquiring: &mut Acquiring<'_>) -> Option<Slot> {
     }
 }
 
-fn take(slots: &Slots, owner: &Owner) -> Slot {
+fn take(slots: &WorkSlots, owner: &Owner) -> WorkSlot {
     begin(slots, owner).1.expect("a place is free")
 }
 
 #[test]
 fn one_call_of_another_owner_comes_before_the_rest_of_a_long_queue() {
     let (ada, bob, eve) = (owner("ada"), owner("bob"), owner("eve"));
-    let slots = Slots::new(1, 1, 100);
+    let slots = WorkSlots::new(1, 1, 100);
     let running = take(&slots, &eve);
     let mut many: Vec<_> = (0..50).map(|_| begin(&slots, &eve).0).collect();
     let (mut of_ada, _) = begin(&slots, &ada);
@@ -49,7 +51,7 @@ fn one_call_of_another_owner_comes_before_the_rest_of_a_long_queue() {
 #[test]
 fn no_owner_has_all_places() {
     let (ada, eve) = (owner("ada"), owner("eve"));
-    let slots = Slots::new(4, 3, 100);
+    let slots = WorkSlots::new(4, 3, 100);
     let _running: Vec<_> = (0..3).map(|_| take(&slots, &eve)).collect();
     let (mut fourth, none) = begin(&slots, &eve);
     assert!(none.is_none());
@@ -60,7 +62,7 @@ fn no_owner_has_all_places() {
 #[test]
 fn a_call_that_is_given_up_takes_no_place() {
     let (ada, bob) = (owner("ada"), owner("bob"));
-    let slots = Slots::new(1, 1, 100);
+    let slots = WorkSlots::new(1, 1, 100);
     let running = take(&slots, &ada);
     let (waiting, _) = begin(&slots, &bob);
     let (given, _) = begin(&slots, &ada);
@@ -75,7 +77,7 @@ fn a_call_that_is_given_up_takes_no_place() {
 #[test]
 fn too_many_waiting_calls_of_one_owner_are_refused() {
     let (ada, eve) = (owner("ada"), owner("eve"));
-    let slots = Slots::new(1, 1, 2);
+    let slots = WorkSlots::new(1, 1, 2);
     let _running = take(&slots, &eve);
     let _waiting: Vec<_> = (0..2).map(|_| begin(&slots, &eve).0).collect();
     let refused = pin!(slots.acquire(&eve)).poll(&mut Context::from_waker(Waker::noop()));

@@ -1,35 +1,41 @@
 //! Checkpoints: where some work stands.
 
-use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use std::{collections::BTreeMap, fmt::Write as _};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use turnbuckle_server::{Context, Tool};
 
-use super::memories::{self, Page, Receipt, Search, rounded};
-use super::tool;
-use crate::ContextError;
-use crate::answer::{ContentMode, Readable, Wanted, cut, one_line, plural, tags, time, visible};
-use crate::dense::Embeddings;
-use crate::desk::Desk;
-use crate::memory::{self, Draft, Item, Kind};
+use super::{
+    memories::{self, MemorySearch, PageInfo, SaveResponse, round_score},
+    tool,
+};
+use crate::{
+    ContextError,
+    answer::{
+        ContentMode, ResponseOptions, ToText, format_time, one_line, plural, sanitize,
+        tags_for_mode, truncate,
+    },
+    dense::EmbeddingStatus,
+    desk::AppState,
+    memory::{self, ItemKind, MemoryItem, NewItem},
+};
 
-pub(super) fn tools(desk: &Desk) -> Vec<Tool> {
+pub(super) fn tools(state: &AppState) -> Vec<Tool> {
     vec![
-        tool(desk, "checkpoint_save", "Save checkpoint", save)
+        tool(state, "checkpoint_save", "Save checkpoint", save)
             .description(
                 "Save where the work stands, to go on later or in another conversation. Secrets are taken out.",
             )
             .destructive(false)
             .idempotent(),
-        tool(desk, "checkpoint_search", "Search checkpoints", search)
+        tool(state, "checkpoint_search", "Search checkpoints", search)
             .description("Find earlier checkpoints of a project, by words or a question.")
             .read_only()
             .destructive(false)
             .idempotent(),
-        tool(desk, "checkpoint_list", "List checkpoints", list)
+        tool(state, "checkpoint_list", "List checkpoints", list)
             .description("Checkpoints of a project, newest first.")
             .read_only()
             .destructive(false)
@@ -38,7 +44,7 @@ pub(super) fn tools(desk: &Desk) -> Vec<Tool> {
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct SaveArgs {
+struct CheckpointSaveArgs {
     /// What was done, decided and is next (at most 100 KB).
     content: String,
     /// Absolute path.
@@ -51,83 +57,93 @@ struct SaveArgs {
 struct SavedCheckpoint {
     checkpoint_id: String,
     #[serde(flatten)]
-    receipt: Receipt,
+    save_response: SaveResponse,
 }
 
-async fn save(desk: Desk, args: SaveArgs, cx: Context) -> Result<SavedCheckpoint, ContextError> {
-    let mut draft = Draft::checkpoint(args.content);
+async fn save(
+    state: AppState,
+    args: CheckpointSaveArgs,
+    cx: Context,
+) -> Result<SavedCheckpoint, ContextError> {
+    let mut new_item = NewItem::checkpoint(args.content);
     let mut metadata = args.metadata.unwrap_or_default();
     if let Some(summary) = metadata
         .remove("summary")
         .filter(|text| !text.trim().is_empty())
     {
-        draft = draft.title(summary);
+        new_item = new_item.title(summary);
     }
     if let Some(tags) = metadata.remove("tags") {
         let tags = tags.split(',').map(str::trim).filter(|tag| !tag.is_empty());
-        draft = draft.tags(tags);
+        new_item = new_item.tags(tags);
     }
     let rest: Map<_, _> = metadata
         .into_iter()
         .map(|(key, value)| (key, Value::from(value)))
         .collect();
-    let (checkpoint_id, receipt) =
-        memories::save(&desk, &cx, Some(args.project_path), draft.meta(rest)).await?;
+    let (checkpoint_id, save_response) =
+        memories::save(&state, &cx, Some(args.project_path), new_item.meta(rest)).await?;
     Ok(SavedCheckpoint {
         checkpoint_id,
-        receipt,
+        save_response,
     })
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct SearchArgs {
+struct CheckpointSearchArgs {
     /// A question or words.
     #[schemars(length(min = 1))]
     query: String,
     /// Absolute path.
     project_path: String,
     /// At most so many.
-    #[serde(default = "ten")]
+    #[serde(default = "default_limit")]
     #[schemars(range(min = 1, max = 100))]
     limit: usize,
     #[serde(flatten)]
-    wanted: Wanted,
+    response: ResponseOptions,
 }
 
-fn ten() -> usize {
+fn default_limit() -> usize {
     10
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Hits {
-    checkpoints: Vec<Hit>,
-    embeddings: Embeddings,
+struct CheckpointHits {
+    checkpoints: Vec<CheckpointHit>,
+    embeddings: EmbeddingStatus,
     #[serde(flatten)]
-    page: Page,
+    page: PageInfo,
 }
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(inline)]
-struct Hit {
-    checkpoint: Checkpoint,
+struct CheckpointHit {
+    checkpoint: CheckpointView,
     score: f64,
 }
 
-async fn search(desk: Desk, args: SearchArgs, cx: Context) -> Result<Hits, ContextError> {
-    let search = Search {
-        kind: Kind::Checkpoint,
+async fn search(
+    state: AppState,
+    args: CheckpointSearchArgs,
+    cx: Context,
+) -> Result<CheckpointHits, ContextError> {
+    let search = MemorySearch {
+        kind: ItemKind::Checkpoint,
         text: args.query,
         limit: args.limit,
         project_path: Some(args.project_path),
-        wanted: &args.wanted,
+        response: &args.response,
     };
-    let found = memories::search(&desk, &cx, search).await?;
+    let found = memories::search(&state, &cx, search).await?;
     let root = found.root.as_deref();
-    let checkpoints = args.wanted.fit(&found.hits, |hit, mode| Hit {
-        checkpoint: Checkpoint::of(&hit.item, root, mode),
-        score: rounded(hit.score),
-    });
-    Ok(Hits {
+    let checkpoints = args
+        .response
+        .fit_to_limit(&found.hits, |hit, mode| CheckpointHit {
+            checkpoint: CheckpointView::from_item(&hit.item, root, mode),
+            score: round_score(hit.score),
+        });
+    Ok(CheckpointHits {
         page: found.page(checkpoints.len()),
         embeddings: found.embeddings,
         checkpoints,
@@ -135,70 +151,77 @@ async fn search(desk: Desk, args: SearchArgs, cx: Context) -> Result<Hits, Conte
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct ListArgs {
+struct CheckpointListArgs {
     /// Absolute path.
     project_path: String,
     /// At most so many.
-    #[serde(default = "twenty")]
+    #[serde(default = "default_list_limit")]
     #[schemars(range(min = 1, max = 100))]
     limit: usize,
     #[serde(flatten)]
-    wanted: Wanted,
+    response: ResponseOptions,
 }
 
-fn twenty() -> usize {
+fn default_list_limit() -> usize {
     20
 }
 
 #[derive(Default, Serialize, JsonSchema)]
-struct Listed {
-    checkpoints: Vec<Checkpoint>,
+struct CheckpointPage {
+    checkpoints: Vec<CheckpointView>,
     #[serde(flatten)]
-    page: Page,
+    page: PageInfo,
 }
 
-async fn list(desk: Desk, args: ListArgs, cx: Context) -> Result<Listed, ContextError> {
-    let owner = desk.owner(&cx)?;
-    desk.block_read(&owner.clone(), move |desk| {
-        let (project, database) = desk.look(&owner, &args.project_path)?;
-        let Some(database) = database else {
-            return Ok(Listed::default());
-        };
-        let root = project.root().to_string_lossy();
-        let after = args
-            .wanted
-            .cursor
-            .as_deref()
-            .filter(|after| !after.is_empty());
-        let page = memory::list(&database, Kind::Checkpoint, args.limit, after)?;
-        let items: Vec<_> = page
-            .items
-            .into_iter()
-            .map(|item| desk.clean(item))
-            .collect();
-        let shape = |item: &Item, mode| Checkpoint::of(item, Some(&root), mode);
-        let checkpoints = args.wanted.fit(&items, shape);
-        let left_out = items.len() - checkpoints.len();
-        let next_cursor = match left_out {
-            0 => page.next,
-            // The next page begins where this one had to stop.
-            _ if checkpoints.is_empty() => None,
-            _ => memory::list(&database, Kind::Checkpoint, checkpoints.len(), after)?.next,
-        };
-        Ok(Listed {
-            checkpoints,
-            page: Page {
-                left_out,
-                next_cursor,
-            },
+async fn list(
+    state: AppState,
+    args: CheckpointListArgs,
+    cx: Context,
+) -> Result<CheckpointPage, ContextError> {
+    let owner = state.owner(&cx)?;
+    state
+        .run_read(&owner.clone(), move |state| {
+            let (project, database) = state.find_project(&owner, &args.project_path)?;
+            let Some(database) = database else {
+                return Ok(CheckpointPage::default());
+            };
+            let root = project.root().to_string_lossy();
+            let after = args
+                .response
+                .cursor
+                .as_deref()
+                .filter(|after| !after.is_empty());
+            let page = memory::list(&database, ItemKind::Checkpoint, args.limit, after)?;
+            let items: Vec<_> = page
+                .items
+                .into_iter()
+                .map(|item| state.redact_item(item))
+                .collect();
+            let shape =
+                |item: &MemoryItem, mode| CheckpointView::from_item(item, Some(&root), mode);
+            let checkpoints = args.response.fit_to_limit(&items, shape);
+            let left_out = items.len() - checkpoints.len();
+            let next_cursor = match left_out {
+                0 => page.next,
+                // The next page begins where this one had to stop.
+                _ if checkpoints.is_empty() => None,
+                _ => memory::list(&database, ItemKind::Checkpoint, checkpoints.len(), after)?.next,
+            };
+            Ok(CheckpointPage {
+                checkpoints,
+                page: PageInfo {
+                    left_out,
+                    next_cursor,
+                },
+            })
         })
-    })
-    .await
+        .await
 }
 
 // A checkpoint as it is told.
 #[derive(Serialize, JsonSchema)]
-struct Checkpoint {
+#[schemars(rename = "Checkpoint")]
+struct CheckpointView {
     id: String,
     summary: String,
     branch: String,
@@ -218,22 +241,22 @@ struct Checkpoint {
     project_path: Option<String>,
 }
 
-impl Checkpoint {
-    fn of(item: &Item, root: Option<&str>, mode: ContentMode) -> Self {
+impl CheckpointView {
+    fn from_item(item: &MemoryItem, root: Option<&str>, mode: ContentMode) -> Self {
         let is_full = mode == ContentMode::Full;
         Self {
             id: item.id.clone(),
             summary: match mode {
                 ContentMode::Minimal => one_line(item.headline(), 160),
-                _ => cut(item.headline(), 500).into_owned(),
+                _ => truncate(item.headline(), 500).into_owned(),
             },
             branch: item.branch.clone(),
-            created_at: time(item.created),
-            updated_at: is_full.then(|| time(item.updated)),
-            tags: tags(&item.tags, mode),
+            created_at: format_time(item.created),
+            updated_at: is_full.then(|| format_time(item.updated)),
+            tags: tags_for_mode(&item.tags, mode),
             content: match mode {
                 ContentMode::Minimal => None,
-                ContentMode::Preview => Some(cut(&item.body, 600).into_owned()),
+                ContentMode::Preview => Some(truncate(&item.body, 600).into_owned()),
                 ContentMode::Full => Some(item.body.clone()),
             },
             metadata: item.meta.clone().into_iter().filter(|_| is_full).collect(),
@@ -249,7 +272,7 @@ impl Checkpoint {
             created_at,
             ..
         } = self;
-        let (day, branch) = (created_at.get(..10).unwrap_or(created_at), visible(branch));
+        let (day, branch) = (created_at.get(..10).unwrap_or(created_at), sanitize(branch));
         let _ = write!(text, "\n- {id} ");
         if let Some(score) = score {
             let _ = write!(text, "({score}) ");
@@ -264,14 +287,14 @@ impl Checkpoint {
     }
 }
 
-impl Readable for SavedCheckpoint {
-    fn text(&self) -> String {
-        self.receipt.text("checkpoint", &self.checkpoint_id)
+impl ToText for SavedCheckpoint {
+    fn to_text(&self) -> String {
+        self.save_response.text("checkpoint", &self.checkpoint_id)
     }
 }
 
-impl Readable for Hits {
-    fn text(&self) -> String {
+impl ToText for CheckpointHits {
+    fn to_text(&self) -> String {
         if self.checkpoints.is_empty() {
             return "No checkpoint matches. checkpoint_list shows the newest.".to_owned();
         }
@@ -286,8 +309,8 @@ impl Readable for Hits {
     }
 }
 
-impl Readable for Listed {
-    fn text(&self) -> String {
+impl ToText for CheckpointPage {
+    fn to_text(&self) -> String {
         if self.checkpoints.is_empty() {
             return "No checkpoints here yet.".to_owned();
         }

@@ -8,22 +8,25 @@ use serde_json::json;
 use turnbuckle_server::{Context, Tool};
 
 use super::tool;
-use crate::answer::{Readable, plural, visible};
-use crate::collections::{self, Removed};
-use crate::desk::Desk;
-use crate::{ContextError, operations};
+use crate::{
+    ContextError,
+    answer::{ToText, plural, sanitize},
+    collections::{self, RemovedCounts},
+    desk::AppState,
+    operations,
+};
 
-pub(super) fn tools(desk: &Desk) -> Vec<Tool> {
+pub(super) fn tools(state: &AppState) -> Vec<Tool> {
     vec![
-        tool(desk, "collection_create", "Create collection", create)
+        tool(state, "collection_create", "Create collection", create)
             .description("Make a collection by name. Rarely needed: saving and indexing make them.")
             .destructive(false)
             .idempotent(),
-        tool(desk, "collection_delete", "Delete collection", delete)
+        tool(state, "collection_delete", "Delete collection", delete)
             .description("Delete all that is kept of one branch: memory and index.")
             .destructive(true)
             .idempotent(),
-        tool(desk, "collection_list", "List collections", list)
+        tool(state, "collection_list", "List collections", list)
             .description("What is kept, by project and branch.")
             .read_only()
             .destructive(false)
@@ -32,7 +35,7 @@ pub(super) fn tools(desk: &Desk) -> Vec<Tool> {
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct CreateArgs {
+struct CollectionCreateArgs {
     /// `owner_<id>/project_<id>/<branch>`, as collection_list names them.
     collection_name: String,
     /// Dimensions of its embeddings.
@@ -40,41 +43,45 @@ struct CreateArgs {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Created {
+struct CollectionCreated {
     operation_id: String,
     collection_name: String,
     vector_size: u64,
 }
 
-async fn create(desk: Desk, args: CreateArgs, cx: Context) -> Result<Created, ContextError> {
-    let owner = desk.owner(&cx)?;
-    let created = desk
-        .block(&owner.clone(), move |desk| {
-            desk.check_quota(&owner)?;
-            let library = desk.library();
+async fn create(
+    state: AppState,
+    args: CollectionCreateArgs,
+    cx: Context,
+) -> Result<CollectionCreated, ContextError> {
+    let owner = state.owner(&cx)?;
+    let created = state
+        .run_write(&owner.clone(), move |state| {
+            state.check_quota(&owner)?;
+            let data_dir = state.data_dir();
             let name = &args.collection_name;
-            let made = collections::create(library, &owner, name, args.vector_size.into())?;
+            let made = collections::create(data_dir, &owner, name, args.vector_size.into())?;
             let result = json!({ "collection_name": made.name, "vector_size": made.vector_size });
-            let shared = library.shared(&owner)?;
-            Ok(Created {
-                operation_id: operations::completed(&shared, "collection_create", &result)?,
+            let shared = data_dir.open_shared(&owner)?;
+            Ok(CollectionCreated {
+                operation_id: operations::record_completed(&shared, "collection_create", &result)?,
                 collection_name: made.name,
                 vector_size: made.vector_size,
             })
         })
         .await?;
-    desk.publish(&cx).await;
+    state.sync_resources(&cx).await;
     Ok(created)
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct DeleteArgs {
+struct CollectionDeleteArgs {
     /// As collection_list names it.
     collection_name: String,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Deleted {
+struct CollectionDeleted {
     operation_id: String,
     collection_name: String,
     deleted: bool,
@@ -84,21 +91,25 @@ struct Deleted {
     chunks: u64,
 }
 
-async fn delete(desk: Desk, args: DeleteArgs, cx: Context) -> Result<Deleted, ContextError> {
-    let owner = desk.owner(&cx)?;
-    let deleted = desk
-        .block(&owner.clone(), move |desk| {
-            let library = desk.library();
+async fn delete(
+    state: AppState,
+    args: CollectionDeleteArgs,
+    cx: Context,
+) -> Result<CollectionDeleted, ContextError> {
+    let owner = state.owner(&cx)?;
+    let deleted = state
+        .run_write(&owner.clone(), move |state| {
+            let data_dir = state.data_dir();
             let name = args.collection_name;
-            let Removed {
+            let RemovedCounts {
                 items,
                 files,
                 chunks,
-            } = collections::delete(library, &owner, &name)?;
+            } = collections::delete(data_dir, &owner, &name)?;
             let result = json!({ "collection_name": name, "deleted": true });
-            let shared = library.shared(&owner)?;
-            Ok(Deleted {
-                operation_id: operations::completed(&shared, "collection_delete", &result)?,
+            let shared = data_dir.open_shared(&owner)?;
+            Ok(CollectionDeleted {
+                operation_id: operations::record_completed(&shared, "collection_delete", &result)?,
                 collection_name: name,
                 deleted: true,
                 items,
@@ -107,23 +118,23 @@ async fn delete(desk: Desk, args: DeleteArgs, cx: Context) -> Result<Deleted, Co
             })
         })
         .await?;
-    desk.publish(&cx).await;
+    state.sync_resources(&cx).await;
     Ok(deleted)
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct ListArgs {}
+struct CollectionListArgs {}
 
 #[derive(Serialize, JsonSchema)]
-struct Listed {
-    collections: Vec<Collection>,
+struct CollectionPage {
+    collections: Vec<CollectionView>,
     #[serde(skip_serializing_if = "super::memories::is_zero")]
     left_out: usize,
 }
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(inline)]
-struct Collection {
+struct CollectionView {
     name: String,
     vector_size: u64,
     point_count: u64,
@@ -133,42 +144,47 @@ struct Collection {
 }
 
 /// Collections that are listed.
-const MOST: usize = 100;
+const MAX_LISTED: usize = 100;
 
-async fn list(desk: Desk, _: ListArgs, cx: Context) -> Result<Listed, ContextError> {
-    let owner = desk.owner(&cx)?;
-    desk.block_read(&owner.clone(), move |desk| {
-        let all = collections::list(desk.library(), &owner)?;
-        let projects = desk.known_projects(&owner)?;
-        let left_out = all.len().saturating_sub(MOST);
-        let collections = all.into_iter().take(MOST).map(|one| {
-            let project = projects
-                .iter()
-                .find(|project| one.name.contains(&format!("/project_{}/", project.id)));
-            Collection {
-                project_path: project.map(|project| project.root.clone()),
-                name: one.name,
-                vector_size: one.vector_size,
-                point_count: one.point_count,
-            }
-        });
-        Ok(Listed {
-            collections: collections.collect(),
-            left_out,
+async fn list(
+    state: AppState,
+    _: CollectionListArgs,
+    cx: Context,
+) -> Result<CollectionPage, ContextError> {
+    let owner = state.owner(&cx)?;
+    state
+        .run_read(&owner.clone(), move |state| {
+            let all = collections::list(state.data_dir(), &owner)?;
+            let projects = state.list_projects(&owner)?;
+            let left_out = all.len().saturating_sub(MAX_LISTED);
+            let collections = all.into_iter().take(MAX_LISTED).map(|one| {
+                let project = projects
+                    .iter()
+                    .find(|project| one.name.contains(&format!("/project_{}/", project.id)));
+                CollectionView {
+                    project_path: project.map(|project| project.root.clone()),
+                    name: one.name,
+                    vector_size: one.vector_size,
+                    point_count: one.point_count,
+                }
+            });
+            Ok(CollectionPage {
+                collections: collections.collect(),
+                left_out,
+            })
         })
-    })
-    .await
+        .await
 }
 
-impl Readable for Created {
-    fn text(&self) -> String {
-        format!("Collection {} is there.", visible(&self.collection_name))
+impl ToText for CollectionCreated {
+    fn to_text(&self) -> String {
+        format!("Collection {} is there.", sanitize(&self.collection_name))
     }
 }
 
-impl Readable for Deleted {
-    fn text(&self) -> String {
-        let collection_name = visible(&self.collection_name);
+impl ToText for CollectionDeleted {
+    fn to_text(&self) -> String {
+        let collection_name = sanitize(&self.collection_name);
         let Self {
             items,
             files,
@@ -181,8 +197,8 @@ impl Readable for Deleted {
     }
 }
 
-impl Readable for Listed {
-    fn text(&self) -> String {
+impl ToText for CollectionPage {
+    fn to_text(&self) -> String {
         if self.collections.is_empty() {
             return "Nothing is kept yet.".to_owned();
         }
@@ -192,8 +208,8 @@ impl Readable for Listed {
             let _ = write!(
                 text,
                 "\n- {} ({}): {} points",
-                visible(&one.name),
-                visible(path),
+                sanitize(&one.name),
+                sanitize(path),
                 one.point_count
             );
         }

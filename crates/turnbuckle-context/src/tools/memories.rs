@@ -1,8 +1,6 @@
 //! What the tools of all three kinds of memory do alike: save, tell of it, and page through what is found.
 
-use std::collections::BTreeMap;
-use std::fmt::Write as _;
-use std::sync::Arc;
+use std::{collections::BTreeMap, fmt::Write as _, sync::Arc};
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -10,22 +8,24 @@ use serde_json::json;
 use turnbuckle_protocol::types::LogLevel;
 use turnbuckle_server::Context;
 
-use crate::answer::{Place, Wanted, plural};
-use crate::dense::Embeddings;
-use crate::desk::Desk;
-use crate::memory::{self, Draft, Hit, Kind, MemoryQuery, Saved};
-use crate::{ContextError, Database, Owner, Project};
+use crate::{
+    ContextError, Database, Owner, Project,
+    answer::{ResponseOptions, SearchCursor, plural},
+    dense::EmbeddingStatus,
+    desk::AppState,
+    memory::{self, ItemKind, MemoryHit, MemoryQuery, NewItem, SaveOutcome},
+};
 
 // What is told of everything that was saved.
 #[derive(Serialize, JsonSchema)]
-pub(super) struct Receipt {
+pub(super) struct SaveResponse {
     operation_id: String,
     status: &'static str,
     /// False: it was there already.
     is_new: bool,
     /// Near duplicates.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    similar_to: Vec<Similar>,
+    similar_to: Vec<SimilarView>,
     /// Secrets taken out, by rule.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     redacted: BTreeMap<String, u32>,
@@ -33,7 +33,7 @@ pub(super) struct Receipt {
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(inline)]
-struct Similar {
+struct SimilarView {
     id: String,
     title: String,
     similarity: f64,
@@ -41,35 +41,35 @@ struct Similar {
 
 /// Saves a draft in the memory of a project, or of all projects, and tells everyone who has to know.
 pub(super) async fn save(
-    desk: &Desk,
+    state: &AppState,
     cx: &Context,
     project_path: Option<String>,
-    draft: Draft,
-) -> Result<(String, Receipt), ContextError> {
-    let owner = desk.owner(cx)?;
+    new_item: NewItem,
+) -> Result<(String, SaveResponse), ContextError> {
+    let owner = state.owner(cx)?;
     let whose = owner.clone();
-    let (saved, database) = desk
-        .block(&whose, move |desk| {
-            desk.check_quota(&owner)?;
-            let (draft, database) = match project_path {
+    let (saved, database) = state
+        .run_write(&whose, move |state| {
+            state.check_quota(&owner)?;
+            let (new_item, database) = match project_path {
                 Some(path) => {
-                    let (project, database) = desk.open(&owner, &path)?;
-                    (draft.branch(project.branch()), database)
+                    let (project, database) = state.open(&owner, &path)?;
+                    (new_item.branch(project.branch()), database)
                 }
-                None => (draft, desk.library().shared(&owner)?),
+                None => (new_item, state.data_dir().open_shared(&owner)?),
             };
-            let saved = memory::save(&database, desk.redactor(), draft)?;
+            let saved = memory::save(&database, state.redactor(), new_item)?;
             Ok((saved, database))
         })
         .await?;
-    desk.embed_soon(&whose, &database);
-    desk.publish(cx).await;
-    log(cx, &saved).await;
-    Ok((saved.item.id.clone(), Receipt::of(&saved)))
+    state.queue_embedding(&whose, &database);
+    state.sync_resources(cx).await;
+    log_notes(cx, &saved).await;
+    Ok((saved.item.id.clone(), SaveResponse::from_outcome(&saved)))
 }
 
 /// Tells a client that listens what is odd about something that was saved.
-async fn log(cx: &Context, saved: &Saved) {
+async fn log_notes(cx: &Context, saved: &SaveOutcome) {
     let id = &saved.item.id;
     if !saved.redacted.is_empty() {
         let data =
@@ -82,12 +82,12 @@ async fn log(cx: &Context, saved: &Saved) {
     }
 }
 
-impl Receipt {
-    fn of(saved: &Saved) -> Self {
-        let similar = saved.similar_to.iter().map(|other| Similar {
+impl SaveResponse {
+    fn from_outcome(saved: &SaveOutcome) -> Self {
+        let similar = saved.similar_to.iter().map(|other| SimilarView {
             id: other.id.clone(),
             title: other.title.clone(),
-            similarity: rounded(other.similarity),
+            similarity: round_score(other.similarity),
         });
         Self {
             operation_id: saved.operation.clone(),
@@ -105,7 +105,7 @@ impl Receipt {
             false => format!("The same {what} was saved before: {id}."),
         };
         for similar in &self.similar_to {
-            let Similar {
+            let SimilarView {
                 id,
                 title,
                 similarity,
@@ -127,15 +127,15 @@ impl Receipt {
 }
 
 /// The longest question, in bytes.
-pub(super) const MOST_QUERY: usize = 4 * 1024;
+pub(super) const MAX_QUERY_BYTES: usize = 4 * 1024;
 /// The longest error message that is looked for, in bytes.
-const MOST_ERROR: usize = 16 * 1024;
+const MAX_ERROR_BYTES: usize = 16 * 1024;
 
 /// Refuses an argument that is too long, and says how long it may be.
 pub(super) fn check_length(name: &str, text: &str, most: usize) -> Result<(), ContextError> {
     match text.len() <= most {
         true => Ok(()),
-        false => Err(ContextError::refused(format!(
+        false => Err(ContextError::invalid(format!(
             "`{name}` has {} bytes, and {most} are allowed; ask with the words that matter",
             text.len()
         ))),
@@ -143,21 +143,21 @@ pub(super) fn check_length(name: &str, text: &str, most: usize) -> Result<(), Co
 }
 
 /// What a search in memory asks for.
-pub(super) struct Search<'a> {
-    pub(super) kind: Kind,
+pub(super) struct MemorySearch<'a> {
+    pub(super) kind: ItemKind,
     pub(super) text: String,
     pub(super) limit: usize,
     pub(super) project_path: Option<String>,
-    pub(super) wanted: &'a Wanted,
+    pub(super) response: &'a ResponseOptions,
 }
 
 /// Hits from the place that the cursor names, and whether there are more.
-pub(super) struct Found {
-    pub(super) hits: Vec<Hit>,
-    pub(super) place: Place,
+pub(super) struct MemoryMatches {
+    pub(super) hits: Vec<MemoryHit>,
+    pub(super) cursor: SearchCursor,
     /// Items that are known to be there, with those before the place.
     known: usize,
-    pub(super) embeddings: Embeddings,
+    pub(super) embeddings: EmbeddingStatus,
     /// The project's folder, if one was asked about.
     pub(super) root: Option<String>,
 }
@@ -165,36 +165,37 @@ pub(super) struct Found {
 /// Looks for what was saved. With a project its memory is searched; what all projects share is searched for all but
 /// checkpoints, which belong to one.
 pub(super) async fn search(
-    desk: &Desk,
+    state: &AppState,
     cx: &Context,
-    search: Search<'_>,
-) -> Result<Found, ContextError> {
-    let owner = desk.owner(cx)?;
-    let Search {
+    search: MemorySearch<'_>,
+) -> Result<MemoryMatches, ContextError> {
+    let owner = state.owner(cx)?;
+    let MemorySearch {
         kind,
         text,
         limit,
         project_path,
-        wanted,
+        response,
     } = search;
     let (name, most) = match kind {
         // It is pasted as a program printed it.
-        Kind::Remediation => ("error_msg", MOST_ERROR),
-        Kind::Checkpoint | Kind::Skill => ("query", MOST_QUERY),
+        ItemKind::Remediation => ("error_msg", MAX_ERROR_BYTES),
+        ItemKind::Checkpoint | ItemKind::Skill => ("query", MAX_QUERY_BYTES),
     };
     check_length(name, &text, most)?;
     let path = project_path.as_deref().unwrap_or_default();
-    let place = Place::of(wanted.cursor.as_deref(), &[kind.as_str(), &text, path])?;
-    let reach = place.reach(limit);
-    let (dense, embeddings) = desk.dense(&text).await;
-    let offset = place.offset();
-    let (hits, known, root) = desk
-        .block_read(&owner.clone(), move |desk| {
-            let (project, databases) = searched(desk, &owner, kind, project_path.as_deref())?;
+    let cursor = SearchCursor::parse(response.cursor.as_deref(), &[kind.as_str(), &text, path])?;
+    let fetch_limit = cursor.fetch_limit(limit);
+    let (embedding, embeddings) = state.embed_query(&text).await;
+    let offset = cursor.offset();
+    let (hits, known, root) = state
+        .run_read(&owner.clone(), move |state| {
+            let (project, databases) =
+                search_targets(state, &owner, kind, project_path.as_deref())?;
             let query = MemoryQuery {
-                limit: reach,
-                half_life: desk.half_life(),
-                dense,
+                limit: fetch_limit,
+                half_life: state.half_life(),
+                embedding,
                 ..MemoryQuery::new(kind, text)
             };
             let databases: Vec<&Database> = databases.iter().map(|one| &**one).collect();
@@ -202,8 +203,8 @@ pub(super) async fn search(
             let known = found.len();
             let page = found.into_iter().skip(offset).take(limit);
             let hits = page
-                .map(|hit| Hit {
-                    item: desk.clean(hit.item),
+                .map(|hit| MemoryHit {
+                    item: state.redact_item(hit.item),
                     ..hit
                 })
                 .collect();
@@ -211,49 +212,49 @@ pub(super) async fn search(
             Ok((hits, known, root))
         })
         .await?;
-    Ok(Found {
+    Ok(MemoryMatches {
         hits,
-        place,
+        cursor,
         known,
         embeddings,
         root,
     })
 }
 
-type Searched = (Option<Project>, Vec<Arc<Database>>);
+type SearchTargets = (Option<Project>, Vec<Arc<Database>>);
 
-fn searched(
-    desk: &Desk,
+fn search_targets(
+    state: &AppState,
     owner: &Owner,
-    kind: Kind,
+    kind: ItemKind,
     path: Option<&str>,
-) -> Result<Searched, ContextError> {
+) -> Result<SearchTargets, ContextError> {
     let mut databases = Vec::new();
     let mut project = None;
     if let Some(path) = path {
-        let (found, database) = desk.look(owner, path)?;
+        let (found, database) = state.find_project(owner, path)?;
         project = Some(found);
         databases.extend(database);
     }
-    if kind != Kind::Checkpoint {
-        databases.extend(desk.library().known_shared(owner)?);
+    if kind != ItemKind::Checkpoint {
+        databases.extend(state.data_dir().open_shared_if_exists(owner)?);
     }
     Ok((project, databases))
 }
 
-impl Found {
+impl MemoryMatches {
     /// What is told of the page that shows `shown` of the hits.
-    pub(super) fn page(&self, shown: usize) -> Page {
-        Page {
+    pub(super) fn page(&self, shown: usize) -> PageInfo {
+        PageInfo {
             left_out: self.hits.len() - shown,
-            next_cursor: self.place.next(shown, self.known),
+            next_cursor: self.cursor.next_cursor(shown, self.known),
         }
     }
 }
 
 // What is told of everything that comes in pages.
 #[derive(Default, Serialize, JsonSchema)]
-pub(super) struct Page {
+pub(super) struct PageInfo {
     /// More than max_tokens has room for.
     #[serde(skip_serializing_if = "is_zero")]
     pub(super) left_out: usize,
@@ -262,7 +263,7 @@ pub(super) struct Page {
     pub(super) next_cursor: Option<String>,
 }
 
-impl Page {
+impl PageInfo {
     /// A sentence about what is not shown, on a line of its own.
     pub(super) fn text(&self) -> String {
         let mut text = String::new();
@@ -285,6 +286,6 @@ pub(super) fn is_zero(count: &usize) -> bool {
 }
 
 /// A score as people read it.
-pub(super) fn rounded(score: f64) -> f64 {
+pub(super) fn round_score(score: f64) -> f64 {
     (score * 1000.0).round() / 1000.0
 }

@@ -1,28 +1,34 @@
 //! Remediations: how an error was overcome.
 
-use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use std::{collections::BTreeMap, fmt::Write as _};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use turnbuckle_server::{Context, Tool};
 
-use super::memories::{self, Page, Receipt, Search, rounded};
-use super::tool;
-use crate::ContextError;
-use crate::answer::{ContentMode, Readable, Wanted, cut, one_line, plural, tags, time};
-use crate::dense::Embeddings;
-use crate::desk::Desk;
-use crate::memory::{Draft, Item, Kind};
+use super::{
+    memories::{self, MemorySearch, PageInfo, SaveResponse, round_score},
+    tool,
+};
+use crate::{
+    ContextError,
+    answer::{
+        ContentMode, ResponseOptions, ToText, format_time, one_line, plural, tags_for_mode,
+        truncate,
+    },
+    dense::EmbeddingStatus,
+    desk::AppState,
+    memory::{ItemKind, MemoryItem, NewItem},
+};
 
-pub(super) fn tools(desk: &Desk) -> Vec<Tool> {
+pub(super) fn tools(state: &AppState) -> Vec<Tool> {
     vec![
-        tool(desk, "remediation_save", "Save fix", save)
+        tool(state, "remediation_save", "Save fix", save)
             .description("Save how an error was solved, once the fix is proven.")
             .destructive(false)
             .idempotent(),
-        tool(desk, "remediation_search", "Search fixes", search)
+        tool(state, "remediation_search", "Search fixes", search)
             .description(
                 "Find how an error like this one was solved before. Call it before debugging.",
             )
@@ -33,7 +39,7 @@ pub(super) fn tools(desk: &Desk) -> Vec<Tool> {
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct SaveArgs {
+struct RemediationSaveArgs {
     /// The error as it was shown (at most 1000 characters).
     error_msg: String,
     /// What solved it (at most 5000 characters).
@@ -50,75 +56,86 @@ struct SaveArgs {
 struct SavedRemediation {
     remediation_id: String,
     #[serde(flatten)]
-    receipt: Receipt,
+    save_response: SaveResponse,
 }
 
-async fn save(desk: Desk, args: SaveArgs, cx: Context) -> Result<SavedRemediation, ContextError> {
+async fn save(
+    state: AppState,
+    args: RemediationSaveArgs,
+    cx: Context,
+) -> Result<SavedRemediation, ContextError> {
     let mut metadata = args.metadata.unwrap_or_default();
     let tags = metadata.remove("tags").unwrap_or_default();
     let tags = tags.split(',').map(str::trim).filter(|tag| !tag.is_empty());
     let rest = metadata
         .into_iter()
         .map(|(key, value)| (key, Value::from(value)));
-    let draft = Draft::remediation(args.error_msg, args.solution)
+    let new_item = NewItem::remediation(args.error_msg, args.solution)
         .detail(args.context.unwrap_or_default())
         .tags(tags.map(str::to_owned).collect::<Vec<_>>())
         .meta(rest.collect());
-    let (remediation_id, receipt) = memories::save(&desk, &cx, args.project_path, draft).await?;
+    let (remediation_id, save_response) =
+        memories::save(&state, &cx, args.project_path, new_item).await?;
     Ok(SavedRemediation {
         remediation_id,
-        receipt,
+        save_response,
     })
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct SearchArgs {
+struct RemediationSearchArgs {
     /// The error as it is shown.
     #[schemars(length(min = 1))]
     error_msg: String,
     /// Without it only shared fixes are searched.
     project_path: Option<String>,
     /// At most so many.
-    #[serde(default = "five")]
+    #[serde(default = "default_limit")]
     #[schemars(range(min = 1, max = 50))]
     limit: usize,
     #[serde(flatten)]
-    wanted: Wanted,
+    response: ResponseOptions,
 }
 
-fn five() -> usize {
+fn default_limit() -> usize {
     5
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Hits {
-    remediations: Vec<Hit>,
-    embeddings: Embeddings,
+struct RemediationHits {
+    remediations: Vec<RemediationHit>,
+    embeddings: EmbeddingStatus,
     #[serde(flatten)]
-    page: Page,
+    page: PageInfo,
 }
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(inline)]
-struct Hit {
-    remediation: Remediation,
+struct RemediationHit {
+    remediation: RemediationView,
     score: f64,
 }
 
-async fn search(desk: Desk, args: SearchArgs, cx: Context) -> Result<Hits, ContextError> {
-    let search = Search {
-        kind: Kind::Remediation,
+async fn search(
+    state: AppState,
+    args: RemediationSearchArgs,
+    cx: Context,
+) -> Result<RemediationHits, ContextError> {
+    let search = MemorySearch {
+        kind: ItemKind::Remediation,
         text: args.error_msg,
         limit: args.limit,
         project_path: args.project_path,
-        wanted: &args.wanted,
+        response: &args.response,
     };
-    let found = memories::search(&desk, &cx, search).await?;
-    let remediations = args.wanted.fit(&found.hits, |hit, mode| Hit {
-        remediation: Remediation::of(&hit.item, mode),
-        score: rounded(hit.score),
-    });
-    Ok(Hits {
+    let found = memories::search(&state, &cx, search).await?;
+    let remediations = args
+        .response
+        .fit_to_limit(&found.hits, |hit, mode| RemediationHit {
+            remediation: RemediationView::from_item(&hit.item, mode),
+            score: round_score(hit.score),
+        });
+    Ok(RemediationHits {
         page: found.page(remediations.len()),
         embeddings: found.embeddings,
         remediations,
@@ -128,7 +145,7 @@ async fn search(desk: Desk, args: SearchArgs, cx: Context) -> Result<Hits, Conte
 // A remediation as it is told. A fix is what one came for, so its beginning is always there.
 #[derive(Serialize, JsonSchema)]
 #[schemars(inline)]
-struct Remediation {
+struct RemediationView {
     id: String,
     error_msg: String,
     solution: String,
@@ -144,12 +161,12 @@ struct Remediation {
     metadata: Map<String, Value>,
 }
 
-impl Remediation {
-    fn of(item: &Item, mode: ContentMode) -> Self {
+impl RemediationView {
+    fn from_item(item: &MemoryItem, mode: ContentMode) -> Self {
         let is_full = mode == ContentMode::Full;
         let shown = |text: &str| match mode {
             ContentMode::Minimal => one_line(text, 160),
-            ContentMode::Preview => cut(text, 600).into_owned(),
+            ContentMode::Preview => truncate(text, 600).into_owned(),
             ContentMode::Full => text.to_owned(),
         };
         Self {
@@ -160,22 +177,22 @@ impl Remediation {
                 ContentMode::Minimal => String::new(),
                 _ => shown(&item.detail),
             },
-            created_at: time(item.created),
-            updated_at: is_full.then(|| time(item.updated)),
-            tags: tags(&item.tags, mode),
+            created_at: format_time(item.created),
+            updated_at: is_full.then(|| format_time(item.updated)),
+            tags: tags_for_mode(&item.tags, mode),
             metadata: item.meta.clone().into_iter().filter(|_| is_full).collect(),
         }
     }
 }
 
-impl Readable for SavedRemediation {
-    fn text(&self) -> String {
-        self.receipt.text("remediation", &self.remediation_id)
+impl ToText for SavedRemediation {
+    fn to_text(&self) -> String {
+        self.save_response.text("remediation", &self.remediation_id)
     }
 }
 
-impl Readable for Hits {
-    fn text(&self) -> String {
+impl ToText for RemediationHits {
+    fn to_text(&self) -> String {
         if self.remediations.is_empty() {
             return "No known fix. Once it is solved, remediation_save keeps it for next time."
                 .to_owned();
@@ -185,8 +202,8 @@ impl Readable for Hits {
             plural(self.remediations.len(), "known fix")
         )
         .replace("fixs", "fixes");
-        for Hit { remediation, score } in &self.remediations {
-            let Remediation {
+        for RemediationHit { remediation, score } in &self.remediations {
+            let RemediationView {
                 id,
                 error_msg,
                 solution,

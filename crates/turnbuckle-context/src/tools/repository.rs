@@ -9,17 +9,17 @@ use turnbuckle_server::{TaskSupport, Tool};
 
 pub(super) use self::state::IndexDetails;
 use super::tool;
-use crate::desk::Desk;
+use crate::desk::AppState;
 
-pub(super) fn tools(desk: &Desk) -> Vec<Tool> {
+pub(super) fn tools(state: &AppState) -> Vec<Tool> {
     vec![
-        tool(desk, "index_repository", "Index repository", index::index)
+        tool(state, "index_repository", "Index repository", index::index)
             .description("Index a folder for repository_search. Only changed files are read again.")
             .destructive(false)
             .idempotent()
             .task(TaskSupport::Optional),
         tool(
-            desk,
+            state,
             "repository_search",
             "Search repository",
             search::search,

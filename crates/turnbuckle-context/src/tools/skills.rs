@@ -7,21 +7,28 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use turnbuckle_server::{Context, Tool};
 
-use super::memories::{self, Page, Receipt, Search, rounded};
-use super::tool;
-use crate::ContextError;
-use crate::answer::{ContentMode, Readable, Wanted, cut, one_line, plural, tags, time};
-use crate::dense::Embeddings;
-use crate::desk::Desk;
-use crate::memory::{Draft, Item, Kind};
+use super::{
+    memories::{self, MemorySearch, PageInfo, SaveResponse, round_score},
+    tool,
+};
+use crate::{
+    ContextError,
+    answer::{
+        ContentMode, ResponseOptions, ToText, format_time, one_line, plural, tags_for_mode,
+        truncate,
+    },
+    dense::EmbeddingStatus,
+    desk::AppState,
+    memory::{ItemKind, MemoryItem, NewItem},
+};
 
-pub(super) fn tools(desk: &Desk) -> Vec<Tool> {
+pub(super) fn tools(state: &AppState) -> Vec<Tool> {
     vec![
-        tool(desk, "skill_save", "Save skill", save)
+        tool(state, "skill_save", "Save skill", save)
             .description("Save instructions for a task that comes again. The same name replaces.")
             .destructive(true)
             .idempotent(),
-        tool(desk, "skill_search", "Search skills", search)
+        tool(state, "skill_search", "Search skills", search)
             .description("Find saved instructions for a task.")
             .read_only()
             .destructive(false)
@@ -30,7 +37,7 @@ pub(super) fn tools(desk: &Desk) -> Vec<Tool> {
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct SaveArgs {
+struct SkillSaveArgs {
     /// At most 200 characters.
     name: String,
     /// What it does and when to use it (at most 2000 characters).
@@ -45,62 +52,75 @@ struct SaveArgs {
 struct SavedSkill {
     skill_id: String,
     #[serde(flatten)]
-    receipt: Receipt,
+    save_response: SaveResponse,
 }
 
-async fn save(desk: Desk, args: SaveArgs, cx: Context) -> Result<SavedSkill, ContextError> {
-    let draft =
-        Draft::skill(args.name, args.description, args.content).tags(args.tags.unwrap_or_default());
-    let (skill_id, receipt) = memories::save(&desk, &cx, None, draft).await?;
-    Ok(SavedSkill { skill_id, receipt })
+async fn save(
+    state: AppState,
+    args: SkillSaveArgs,
+    cx: Context,
+) -> Result<SavedSkill, ContextError> {
+    let new_item = NewItem::skill(args.name, args.description, args.content)
+        .tags(args.tags.unwrap_or_default());
+    let (skill_id, save_response) = memories::save(&state, &cx, None, new_item).await?;
+    Ok(SavedSkill {
+        skill_id,
+        save_response,
+    })
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct SearchArgs {
+struct SkillSearchArgs {
     /// A question or words.
     #[schemars(length(min = 1))]
     query: String,
     /// At most so many.
-    #[serde(default = "ten")]
+    #[serde(default = "default_limit")]
     #[schemars(range(min = 1, max = 100))]
     limit: usize,
     #[serde(flatten)]
-    wanted: Wanted,
+    response: ResponseOptions,
 }
 
-fn ten() -> usize {
+fn default_limit() -> usize {
     10
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Hits {
-    skills: Vec<Hit>,
-    embeddings: Embeddings,
+struct SkillHits {
+    skills: Vec<SkillHit>,
+    embeddings: EmbeddingStatus,
     #[serde(flatten)]
-    page: Page,
+    page: PageInfo,
 }
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(inline)]
-struct Hit {
-    skill: Skill,
+struct SkillHit {
+    skill: SkillView,
     score: f64,
 }
 
-async fn search(desk: Desk, args: SearchArgs, cx: Context) -> Result<Hits, ContextError> {
-    let search = Search {
-        kind: Kind::Skill,
+async fn search(
+    state: AppState,
+    args: SkillSearchArgs,
+    cx: Context,
+) -> Result<SkillHits, ContextError> {
+    let search = MemorySearch {
+        kind: ItemKind::Skill,
         text: args.query,
         limit: args.limit,
         project_path: None,
-        wanted: &args.wanted,
+        response: &args.response,
     };
-    let found = memories::search(&desk, &cx, search).await?;
-    let skills = args.wanted.fit(&found.hits, |hit, mode| Hit {
-        skill: Skill::of(&hit.item, mode),
-        score: rounded(hit.score),
-    });
-    Ok(Hits {
+    let found = memories::search(&state, &cx, search).await?;
+    let skills = args
+        .response
+        .fit_to_limit(&found.hits, |hit, mode| SkillHit {
+            skill: SkillView::from_item(&hit.item, mode),
+            score: round_score(hit.score),
+        });
+    Ok(SkillHits {
         page: found.page(skills.len()),
         embeddings: found.embeddings,
         skills,
@@ -110,7 +130,7 @@ async fn search(desk: Desk, args: SearchArgs, cx: Context) -> Result<Hits, Conte
 // A skill as it is told.
 #[derive(Serialize, JsonSchema)]
 #[schemars(inline)]
-struct Skill {
+struct SkillView {
     id: String,
     name: String,
     description: String,
@@ -125,8 +145,8 @@ struct Skill {
     metadata: Map<String, Value>,
 }
 
-impl Skill {
-    fn of(item: &Item, mode: ContentMode) -> Self {
+impl SkillView {
+    fn from_item(item: &MemoryItem, mode: ContentMode) -> Self {
         let is_full = mode == ContentMode::Full;
         Self {
             id: item.id.clone(),
@@ -137,31 +157,31 @@ impl Skill {
             },
             content: match mode {
                 ContentMode::Minimal => None,
-                ContentMode::Preview => Some(cut(&item.body, 600).into_owned()),
+                ContentMode::Preview => Some(truncate(&item.body, 600).into_owned()),
                 ContentMode::Full => Some(item.body.clone()),
             },
-            tags: tags(&item.tags, mode),
-            created_at: time(item.created),
-            updated_at: time(item.updated),
+            tags: tags_for_mode(&item.tags, mode),
+            created_at: format_time(item.created),
+            updated_at: format_time(item.updated),
             metadata: item.meta.clone().into_iter().filter(|_| is_full).collect(),
         }
     }
 }
 
-impl Readable for SavedSkill {
-    fn text(&self) -> String {
-        self.receipt.text("skill", &self.skill_id)
+impl ToText for SavedSkill {
+    fn to_text(&self) -> String {
+        self.save_response.text("skill", &self.skill_id)
     }
 }
 
-impl Readable for Hits {
-    fn text(&self) -> String {
+impl ToText for SkillHits {
+    fn to_text(&self) -> String {
         if self.skills.is_empty() {
             return "No skill matches.".to_owned();
         }
         let mut text = format!("{}, best first:", plural(self.skills.len(), "skill"));
-        for Hit { skill, score } in &self.skills {
-            let Skill {
+        for SkillHit { skill, score } in &self.skills {
+            let SkillView {
                 id,
                 name,
                 description,

@@ -1,28 +1,32 @@
 //! How the server is, how fresh an index is, and what came of an operation.
 
-use std::collections::BTreeMap;
-use std::fmt::Write as _;
-use std::time::{Duration, Instant};
+use std::{
+    collections::BTreeMap,
+    fmt::Write as _,
+    time::{Duration, Instant},
+};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use turnbuckle_server::{Context, Tool};
 
-use super::repository::IndexDetails;
-use super::tool;
-use crate::answer::{Readable, plural, time, visible};
-use crate::desk::Desk;
-use crate::index::Freshness;
-use crate::operations::{self, Operation};
-use crate::{ContextError, Owner, index};
+use super::{repository::IndexDetails, tool};
+use crate::{
+    ContextError, Owner,
+    answer::{ToText, format_time, plural, sanitize},
+    desk::AppState,
+    index,
+    index::Freshness,
+    operations::{self, OperationRecord},
+};
 
 /// How long it may take to look whether the indexes of a project are fresh.
-const LOOK: Duration = Duration::from_millis(500);
+const REFRESH_BUDGET: Duration = Duration::from_millis(500);
 
-pub(super) fn tools(desk: &Desk) -> Vec<Tool> {
+pub(super) fn tools(state: &AppState) -> Vec<Tool> {
     vec![
-        tool(desk, "status", "Status", status)
+        tool(state, "status", "Status", status)
             .description(
                 "Health; by operation_id how a call ended; by project_path what is kept and how fresh its index is.",
             )
@@ -41,7 +45,7 @@ struct StatusArgs {
 }
 
 #[derive(Default, Serialize, JsonSchema)]
-struct Status {
+struct StatusResponse {
     /// `healthy`, or pending, running, completed or failed.
     status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -86,34 +90,40 @@ struct ProjectStatus {
     running: Vec<String>,
 }
 
-async fn status(desk: Desk, args: StatusArgs, cx: Context) -> Result<Status, ContextError> {
-    let owner = desk.owner(&cx)?;
+async fn status(
+    state: AppState,
+    args: StatusArgs,
+    cx: Context,
+) -> Result<StatusResponse, ContextError> {
+    let owner = state.owner(&cx)?;
     let whose = owner.clone();
     if let Some(id) = args.operation_id {
-        let operation = desk
-            .block_read(&owner.clone(), move |desk| desk.find_operation(&owner, &id))
+        let operation = state
+            .run_read(&owner.clone(), move |state| {
+                state.find_operation(&owner, &id)
+            })
             .await?;
-        return Ok(Status::of(operation));
+        return Ok(StatusResponse::from_operation(operation));
     }
     let project = match args.project_path {
         None => None,
         Some(path) => {
-            let work = move |desk: &Desk| project(desk, &owner, &path);
-            Some(desk.block(&whose, work).await?)
+            let work = move |state: &AppState| project(state, &owner, &path);
+            Some(state.run_write(&whose, work).await?)
         }
     };
-    Ok(Status {
+    Ok(StatusResponse {
         project,
         status: "healthy",
         service: Some("turnbuckle"),
         version: Some(env!("CARGO_PKG_VERSION")),
-        embeddings: desk.embedder().map(|embedder| embedder.model().to_owned()),
-        ..Status::default()
+        embeddings: state.embedder().map(|embedder| embedder.model().to_owned()),
+        ..StatusResponse::default()
     })
 }
 
-fn project(desk: &Desk, owner: &Owner, path: &str) -> Result<ProjectStatus, ContextError> {
-    let (project, database) = desk.look(owner, path)?;
+fn project(state: &AppState, owner: &Owner, path: &str) -> Result<ProjectStatus, ContextError> {
+    let (project, database) = state.find_project(owner, path)?;
     let mut status = ProjectStatus {
         root: project.root().to_string_lossy().into_owned(),
         branch: project.branch().to_owned(),
@@ -122,19 +132,25 @@ fn project(desk: &Desk, owner: &Owner, path: &str) -> Result<ProjectStatus, Cont
     let Some(database) = database else {
         return Ok(status);
     };
-    let begun = Instant::now();
-    let library = desk.library();
+    let started = Instant::now();
+    let data_dir = state.data_dir();
     let trees = index::trees(&database)?.into_iter();
-    for tree in trees.filter(|tree| library.allows(&tree.root)) {
-        let left = LOOK.saturating_sub(begun.elapsed());
+    for tree in trees.filter(|tree| data_dir.allows(&tree.root)) {
+        let left = REFRESH_BUDGET.saturating_sub(started.elapsed());
         let index = match left.is_zero() {
-            true => IndexDetails::of(&tree, Freshness::Unknown),
+            true => IndexDetails::from_tree(&tree, Freshness::Unknown),
             false => {
-                let (folder, redactor) = (library.open_folder(&tree.root)?, desk.redactor());
-                let mut go_on = || true;
-                let refreshed =
-                    index::refresh_folder(&database, &folder, &tree, redactor, left, &mut go_on)?;
-                IndexDetails::of(&refreshed.tree, refreshed.freshness)
+                let (folder, redactor) = (data_dir.open_folder(&tree.root)?, state.redactor());
+                let mut should_continue = || true;
+                let refreshed = index::refresh_open_dir(
+                    &database,
+                    &folder,
+                    &tree,
+                    redactor,
+                    left,
+                    &mut should_continue,
+                )?;
+                IndexDetails::from_tree(&refreshed.tree, refreshed.freshness)
             }
         };
         status.indexes.push(index);
@@ -148,27 +164,27 @@ fn project(desk: &Desk, owner: &Owner, path: &str) -> Result<ProjectStatus, Cont
     Ok(status)
 }
 
-impl Status {
-    fn of(operation: Operation) -> Self {
+impl StatusResponse {
+    fn from_operation(operation: OperationRecord) -> Self {
         Self {
             status: match operation.status {
-                operations::Status::Pending => "pending",
-                operations::Status::Running => "running",
-                operations::Status::Completed => "completed",
-                operations::Status::Failed => "failed",
+                operations::OperationStatus::Pending => "pending",
+                operations::OperationStatus::Running => "running",
+                operations::OperationStatus::Completed => "completed",
+                operations::OperationStatus::Failed => "failed",
             },
             operation_id: Some(operation.id),
             result: operation.result,
             error: operation.error,
-            created_at: Some(time(operation.created)),
-            updated_at: Some(time(operation.updated)),
+            created_at: Some(format_time(operation.created)),
+            updated_at: Some(format_time(operation.updated)),
             ..Self::default()
         }
     }
 }
 
-impl Readable for Status {
-    fn text(&self) -> String {
+impl ToText for StatusResponse {
+    fn to_text(&self) -> String {
         let mut text = match &self.operation_id {
             Some(id) => format!("{id}: {}", self.status),
             None => self.status.to_owned(),
@@ -181,10 +197,10 @@ impl Readable for Status {
             project.write(&mut text);
         }
         if let Some(result) = &self.result {
-            let _ = write!(text, "\n{}", visible(&result.to_string()));
+            let _ = write!(text, "\n{}", sanitize(&result.to_string()));
         }
         if let Some(error) = &self.error {
-            let _ = write!(text, "\n{}", visible(error));
+            let _ = write!(text, "\n{}", sanitize(error));
         }
         text
     }
@@ -192,7 +208,7 @@ impl Readable for Status {
 
 impl ProjectStatus {
     fn write(&self, text: &mut String) {
-        let (root, branch) = (visible(&self.root), visible(&self.branch));
+        let (root, branch) = (sanitize(&self.root), sanitize(&self.branch));
         let _ = write!(text, "\n{root} [{branch}]:");
         for (kind, count) in &self.items {
             let count = plural(usize::try_from(*count).unwrap_or_default(), kind);

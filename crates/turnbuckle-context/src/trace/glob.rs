@@ -5,22 +5,22 @@ use std::fmt;
 use crate::ContextError;
 
 /// Longer ones are no patterns that somebody wrote.
-const LONGEST: usize = 200;
+const MAX_PATTERN_BYTES: usize = 200;
 
 /// A pattern for names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Glob(String);
+pub(crate) struct NamePattern(String);
 
-impl Glob {
+impl NamePattern {
     /// Reads a pattern. Every text of moderate length is one.
     pub(crate) fn new(pattern: &str) -> Result<Self, ContextError> {
         match pattern.len() {
-            0 => Err(ContextError::refused(
+            0 => Err(ContextError::invalid(
                 "the pattern is empty; `*` matches everything",
             )),
-            1..=LONGEST => Ok(Self(pattern.to_owned())),
-            _ => Err(ContextError::refused(format!(
-                "the pattern is longer than {LONGEST} bytes; use `*` for what may vary"
+            1..=MAX_PATTERN_BYTES => Ok(Self(pattern.to_owned())),
+            _ => Err(ContextError::invalid(format!(
+                "the pattern is longer than {MAX_PATTERN_BYTES} bytes; use `*` for what may vary"
             ))),
         }
     }
@@ -75,7 +75,7 @@ fn after_letter(name: &[u8], at: usize) -> usize {
     at + 1 + rest.take_while(|byte| (0x80..0xC0).contains(*byte)).count()
 }
 
-impl fmt::Display for Glob {
+impl fmt::Display for NamePattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
@@ -104,20 +104,20 @@ mod tests {
             ("**", "x", true),
         ];
         for (pattern, name, expected) in cases {
-            let glob = Glob::new(pattern).unwrap();
+            let glob = NamePattern::new(pattern).unwrap();
             assert_eq!(glob.matches(name), expected, "{pattern} on {name}");
         }
     }
 
     #[test]
     fn a_pattern_of_stars_is_no_trap() {
-        let glob = Glob::new(&"*a".repeat(100)).unwrap();
+        let glob = NamePattern::new(&"*a".repeat(100)).unwrap();
         assert!(!glob.matches(&"a".repeat(10_000).replace("aaaa", "aaab")));
     }
 
     #[test]
     fn what_is_no_pattern_is_refused() {
-        assert!(Glob::new("").is_err());
-        assert!(Glob::new(&"a".repeat(201)).is_err());
+        assert!(NamePattern::new("").is_err());
+        assert!(NamePattern::new(&"a".repeat(201)).is_err());
     }
 }

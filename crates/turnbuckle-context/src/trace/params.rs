@@ -5,39 +5,39 @@ use serde_json::Value;
 use crate::Redactor;
 
 /// Bytes of arguments that are looked at. Of more, only the size is noted.
-const MOST_READ: usize = 64 * 1024;
+const MAX_ARGUMENT_BYTES: usize = 64 * 1024;
 /// Letters that are kept of one value, and of all arguments.
-const VALUE: usize = 120;
-const ALL: usize = 400;
+const MAX_VALUE_CHARS: usize = 120;
+const MAX_PARAMS_CHARS: usize = 400;
 /// How much more than what is kept is looked at for secrets: one that is cut off at the end would not be found.
-const MARGIN: usize = 8 * 1024;
+const REDACTION_MARGIN_CHARS: usize = 8 * 1024;
 
 /// Returns arguments, given as JSON text, for a note.
 pub(super) fn text(arguments: Option<&str>) -> String {
     let Some(json) = arguments else {
         return String::new();
     };
-    if json.len() > MOST_READ {
+    if json.len() > MAX_ARGUMENT_BYTES {
         return format!("({} bytes)", json.len());
     }
     match serde_json::from_str(json) {
         Ok(mut value) => {
             shorten(&mut value);
             // Once more as a whole: the name of an argument may be what tells that its value is a secret.
-            brief(&value.to_string(), ALL)
+            summarize(&value.to_string(), MAX_PARAMS_CHARS)
         }
         Err(_) => format!("({} bytes, no JSON)", json.len()),
     }
 }
 
 /// Returns the beginning of a text without secrets and control characters.
-pub(super) fn brief(text: &str, letters: usize) -> String {
-    let looked_at = text.char_indices().nth(letters + MARGIN);
+pub(super) fn summarize(text: &str, letters: usize) -> String {
+    let looked_at = text.char_indices().nth(letters + REDACTION_MARGIN_CHARS);
     let looked_at = looked_at.map_or(text, |(end, _)| &text[..end]);
     let redacted = Redactor::standard().redact(looked_at);
     let mut rest = redacted.text.chars();
     let mut kept = String::new();
-    kept.extend(rest.by_ref().take(letters).map(visible));
+    kept.extend(rest.by_ref().take(letters).map(replace_control));
     if rest.next().is_some() || looked_at.len() < text.len() {
         kept.push('…');
     }
@@ -46,14 +46,14 @@ pub(super) fn brief(text: &str, letters: usize) -> String {
 
 fn shorten(value: &mut Value) {
     match value {
-        Value::String(text) => *text = brief(text, VALUE),
+        Value::String(text) => *text = summarize(text, MAX_VALUE_CHARS),
         Value::Array(items) => items.iter_mut().for_each(shorten),
         Value::Object(members) => members.values_mut().for_each(shorten),
         _ => {}
     }
 }
 
-fn visible(letter: char) -> char {
+fn replace_control(letter: char) -> char {
     match letter.is_control() {
         true => ' ',
         false => letter,
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn of_huge_arguments_only_the_size_is_noted() {
-        let json = format!("[{:?}]", "x".repeat(MOST_READ));
+        let json = format!("[{:?}]", "x".repeat(MAX_ARGUMENT_BYTES));
         assert_eq!(text(Some(&json)), format!("({} bytes)", json.len()));
         assert_eq!(text(None), "");
     }
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn control_characters_are_not_kept() {
-        assert_eq!(brief("a\u{1b}[31mb\nc", 50), "a [31mb c");
-        assert_eq!(brief("äöü", 2), "äö…");
+        assert_eq!(summarize("a\u{1b}[31mb\nc", 50), "a [31mb c");
+        assert_eq!(summarize("äöü", 2), "äö…");
     }
 }

@@ -3,45 +3,45 @@
 use serde_json::json;
 use turnbuckle_server::{Context, RequestError, Resource};
 
-use super::{Entry, Log, Node, Shown, Trace};
+use super::{CallLog, CallNode, LogEntry, OwnerLog, RenderOptions};
 
 /// The resources `debuglog://tree`, `entries`, `status` and `text`. Each caller reads its own notes.
-pub fn resources(trace: &Trace) -> Vec<Resource> {
+pub fn resources(call_log: &CallLog) -> Vec<Resource> {
     let json = "application/json";
     vec![
-        resource(trace, "tree", "Calls as a tree", json, |log| {
-            json!(Node::forest(log.entries(), &Shown::default())).to_string()
+        resource(call_log, "tree", "Calls as a tree", json, |log| {
+            json!(CallNode::forest(log.entries(), &RenderOptions::default())).to_string()
         }),
         resource(
-            trace,
+            call_log,
             "entries",
             "Every beginning and end of a call",
             json,
-            |log| json!(log.entries().collect::<Vec<&Entry>>()).to_string(),
+            |log| json!(log.entries().collect::<Vec<&LogEntry>>()).to_string(),
         ),
-        resource(trace, "status", "Whether calls are noted", json, |log| {
-            json!(Status::of(log)).to_string()
+        resource(call_log, "status", "Whether calls are noted", json, |log| {
+            json!(CallLogStatus::from_log(log)).to_string()
         }),
         resource(
-            trace,
+            call_log,
             "text",
             "Calls as a tree for people",
             "text/plain",
-            |log| Node::render(&Node::forest(log.entries(), &Shown::default())),
+            |log| CallNode::render(&CallNode::forest(log.entries(), &RenderOptions::default())),
         ),
     ]
 }
 
 fn resource(
-    trace: &Trace,
+    call_log: &CallLog,
     name: &str,
     description: &str,
     mime_type: &str,
-    text: fn(&Log) -> String,
+    text: fn(&OwnerLog) -> String,
 ) -> Resource {
-    let trace = trace.clone();
+    let call_log = call_log.clone();
     let read = move |cx: Context| {
-        let text = trace.with(cx.principal(), |log| text(log));
+        let text = call_log.with_log(cx.principal(), |log| text(log));
         std::future::ready(text.map_err(|error| RequestError::invalid(error.to_string())))
     };
     Resource::new(
@@ -55,7 +55,7 @@ fn resource(
 
 /// What the log is doing.
 #[derive(Debug, serde::Serialize, schemars::JsonSchema)]
-pub(crate) struct Status {
+pub(crate) struct CallLogStatus {
     enabled: bool,
     filter_pattern: String,
     entry_count: usize,
@@ -63,8 +63,8 @@ pub(crate) struct Status {
     current_depth: u32,
 }
 
-impl Status {
-    pub(crate) fn of(log: &Log) -> Self {
+impl CallLogStatus {
+    pub(crate) fn from_log(log: &OwnerLog) -> Self {
         Self {
             enabled: log.is_enabled(),
             filter_pattern: log.pattern().to_string(),

@@ -1,35 +1,37 @@
 use serde_json::{Value, json};
 use turnbuckle_protocol::Principal;
-use turnbuckle_server::lines::Lines;
-use turnbuckle_server::testing::{Connect, Peer};
-use turnbuckle_server::{Server, Tool, ToolError};
+use turnbuckle_server::{
+    Server, Tool, ToolError,
+    ndjson::NdjsonServer,
+    testing::{Peer, PeerBuilder},
+};
 
 use super::*;
 use crate::tools::debug;
 
 /// A server with a tool that works and one that fails, and the tools of the trace.
-fn server(owners: Owners) -> Server {
-    let trace = Trace::new(owners);
+fn server(owners: OwnershipPolicy) -> Server {
+    let call_log = CallLog::new(owners);
     let work = async || {
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         Ok::<_, ToolError>("done".to_owned())
     };
     let fail = async || Err::<String, _>(ToolError::new("not today"));
     let mut server = Server::new("notes", "1")
-        .layer(trace.clone())
+        .layer(call_log.clone())
         .tool(Tool::new("work", work))
         .tool(Tool::new("fail", fail));
-    for tool in debug::all(&trace) {
+    for tool in debug::all(&call_log) {
         server = server.tool(tool);
     }
-    for resource in resources(&trace) {
+    for resource in resources(&call_log) {
         server = server.resource(resource);
     }
     server
 }
 
-fn one() -> Owners {
-    Owners::One(Owner::user("ada"))
+fn one() -> OwnershipPolicy {
+    OwnershipPolicy::Single(Owner::for_user("ada"))
 }
 
 async fn ask(peer: &mut Peer, tool: &str, arguments: Value) -> Value {
@@ -196,7 +198,7 @@ async fn calls_are_grouped_below_the_session_they_were_made_in() {
     let again = peer
         .call_tool("debug_close_session", json!({ "session_id": id }))
         .await;
-    assert!(again.expect_failure().contains("debug_list_sessions"));
+    assert!(again.expect_tool_error().contains("debug_list_sessions"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -208,7 +210,7 @@ async fn sessions_are_limited() {
     let more = peer
         .call_tool("debug_create_session", json!({ "program": "p" }))
         .await;
-    assert!(more.expect_failure().contains("debug_close_session"));
+    assert!(more.expect_tool_error().contains("debug_close_session"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -234,10 +236,11 @@ async fn a_query_goes_on_where_the_last_one_ended() {
 
 #[tokio::test(start_paused = true)]
 async fn callers_see_only_their_own_calls() {
-    let server = server(Owners::ByPrincipal);
+    let server = server(OwnershipPolicy::PerPrincipal);
     let connect = |name: &str| {
-        let lines = Lines::new(server.clone()).principal(Principal::new("https://issuer", name));
-        Connect::lines(lines)
+        let lines =
+            NdjsonServer::new(server.clone()).principal(Principal::new("https://issuer", name));
+        PeerBuilder::ndjson(lines)
     };
     let (mut ada, mut bob) = (connect("ada").await, connect("bob").await);
     ada.call_tool("work", json!({})).await;
@@ -251,7 +254,7 @@ async fn callers_see_only_their_own_calls() {
     let mut nobody = Peer::connect(server.clone()).await;
     nobody.call_tool("work", json!({})).await;
     let refused = nobody.call_tool("debug_log_query", json!({})).await;
-    assert!(refused.expect_failure().contains("sign in"));
+    assert!(refused.expect_tool_error().contains("sign in"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -269,7 +272,7 @@ async fn a_cancelled_call_ends_as_cancelled() {
     tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     peer.notify("notifications/cancelled", json!({ "requestId": "slow" }))
         .await;
-    peer.expect_silence().await;
+    peer.expect_no_message().await;
 
     assert_eq!(
         noted(&mut peer).await,
@@ -297,33 +300,46 @@ async fn the_resources_say_what_the_tools_say() {
 
 #[test]
 fn notes_never_grow_beyond_their_bounds() {
-    let mut log = Log::new(1);
-    let call = |function: String| Call {
+    let mut log = OwnerLog::new(1);
+    let call = |function: String| CallNames {
         package: "tools".to_owned(),
         class: "someone".to_owned(),
         function,
         method: "tools/call".to_owned(),
     };
     for _ in 0..3_000 {
-        let begun = log.enter(call("work".to_owned()), "p".repeat(400));
-        log.exit(&begun, Ending::Completed);
+        let open_call = log.enter(call("work".to_owned()), "p".repeat(400));
+        log.exit(&open_call, OperationOutcome::Completed);
     }
     assert!(log.len() <= 2_000);
-    let bytes: usize = log.entries().map(Entry::bytes).sum();
+    let bytes: usize = log.entries().map(LogEntry::bytes).sum();
     assert!(bytes <= 512 * 1024, "{bytes}");
     assert_eq!(log.entries().last().unwrap().entry_id, 6_000);
 }
 
 #[test]
 fn of_many_callers_those_who_were_silent_for_longest_are_forgotten() {
-    let trace = Trace::new(Owners::ByPrincipal);
+    let call_log = CallLog::new(OwnershipPolicy::PerPrincipal);
     for caller in 0..1_000 {
         let principal = Principal::new("https://issuer", format!("caller {caller}"));
-        trace.with(Some(&principal), Log::disable).unwrap();
+        call_log
+            .with_log(Some(&principal), OwnerLog::disable)
+            .unwrap();
     }
-    assert_eq!(trace.shared.logs.lock().unwrap().of.len(), MOST_OWNERS);
+    assert_eq!(
+        call_log.shared.logs.lock().unwrap().by_owner.len(),
+        MAX_OWNERS
+    );
     let newest = Principal::new("https://issuer", "caller 999");
-    assert!(!trace.with(Some(&newest), |log| log.is_enabled()).unwrap());
+    assert!(
+        !call_log
+            .with_log(Some(&newest), |log| log.is_enabled())
+            .unwrap()
+    );
     let oldest = Principal::new("https://issuer", "caller 0");
-    assert!(trace.with(Some(&oldest), |log| log.is_enabled()).unwrap());
+    assert!(
+        call_log
+            .with_log(Some(&oldest), |log| log.is_enabled())
+            .unwrap()
+    );
 }

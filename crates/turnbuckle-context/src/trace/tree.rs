@@ -1,16 +1,18 @@
 //! Notes as a tree: sessions, and the calls that were made while they were open.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+};
 
 use serde::Serialize;
 
-use super::entry::{Entry, EntryType};
-use crate::answer::visible;
+use super::entry::{LogEntry, LogEntryType};
+use crate::answer::sanitize;
 
 /// A call or a session, and what lies below it.
 #[derive(Debug, Serialize)]
-pub(crate) struct Node {
+pub(crate) struct CallNode {
     group_id: u64,
     name: String,
     class_name: String,
@@ -21,54 +23,57 @@ pub(crate) struct Node {
     #[serde(skip_serializing_if = "String::is_empty")]
     params_text: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    children: Vec<Node>,
-    /// Children that are there and not shown.
+    children: Vec<CallNode>,
+    /// Number of children that are not shown.
     #[serde(skip_serializing_if = "is_zero")]
     hidden: usize,
 }
 
 /// How much of the tree is shown.
 #[derive(Debug, Default)]
-pub(crate) struct Shown {
+pub(crate) struct RenderOptions {
     /// Levels below the outermost; all of them if not said.
     pub(crate) max_depth: Option<u32>,
     /// Only what was noted after this.
     pub(crate) since: u64,
-    /// The groups whose children are shown; all of them if not said.
+    /// The groups whose children are shown; all by default.
     pub(crate) expanded: Option<BTreeSet<u64>>,
 }
 
 /// What is known of a group from its notes, of which the ring may have lost one.
 #[derive(Default)]
-struct Group<'a> {
-    enter: Option<&'a Entry>,
-    exit: Option<&'a Entry>,
+struct CallGroup<'a> {
+    enter: Option<&'a LogEntry>,
+    exit: Option<&'a LogEntry>,
 }
 
-impl Node {
+impl CallNode {
     /// Puts notes together.
-    pub(crate) fn forest<'a>(entries: impl Iterator<Item = &'a Entry>, shown: &Shown) -> Vec<Self> {
-        let mut groups: BTreeMap<u64, Group<'a>> = BTreeMap::new();
-        for entry in entries.filter(|entry| entry.entry_id > shown.since) {
+    pub(crate) fn forest<'a>(
+        entries: impl Iterator<Item = &'a LogEntry>,
+        options: &RenderOptions,
+    ) -> Vec<Self> {
+        let mut groups: BTreeMap<u64, CallGroup<'a>> = BTreeMap::new();
+        for entry in entries.filter(|entry| entry.entry_id > options.since) {
             let group = groups.entry(entry.group_id).or_default();
             match entry.entry_type {
-                EntryType::Enter => group.enter = Some(entry),
-                EntryType::Exit => group.exit = Some(entry),
+                LogEntryType::Enter => group.enter = Some(entry),
+                LogEntryType::Exit => group.exit = Some(entry),
             }
         }
         let mut below: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
         for (id, group) in &groups {
             let parent = group.either().map_or(0, |entry| entry.parent_group_id);
-            // A parent that is not shown, or was forgotten, leaves its children at the top.
+            // A parent that is not shown, or was evicted, leaves its children at the top.
             let parent = groups.get(&parent).map_or(0, |_| parent);
             below.entry(parent).or_default().push(*id);
         }
-        let plan = Plan {
+        let layout = TreeLayout {
             groups: &groups,
             below: &below,
-            shown,
+            options,
         };
-        plan.nodes(0, 0)
+        layout.nodes(0, 0)
     }
 
     /// Writes nodes for people.
@@ -80,17 +85,17 @@ impl Node {
 
     fn write(&self, depth: usize, text: &mut String) {
         let indent = "  ".repeat(depth);
-        let name = visible(&self.name);
+        let name = sanitize(&self.name);
         let _ = write!(text, "{indent}#{} {name}", self.group_id);
         if let Some(duration) = self.duration_ms {
             let _ = write!(text, " {duration:.1} ms");
         }
-        let _ = write!(text, " {}", visible(&self.outcome));
+        let _ = write!(text, " {}", sanitize(&self.outcome));
         if !self.class_name.is_empty() {
-            let _ = write!(text, " [{}]", visible(&self.class_name));
+            let _ = write!(text, " [{}]", sanitize(&self.class_name));
         }
         if !self.params_text.is_empty() {
-            let _ = write!(text, " {}", visible(&self.params_text));
+            let _ = write!(text, " {}", sanitize(&self.params_text));
         }
         text.push('\n');
         self.children
@@ -102,27 +107,27 @@ impl Node {
     }
 }
 
-struct Plan<'a> {
-    groups: &'a BTreeMap<u64, Group<'a>>,
+struct TreeLayout<'a> {
+    groups: &'a BTreeMap<u64, CallGroup<'a>>,
     below: &'a BTreeMap<u64, Vec<u64>>,
-    shown: &'a Shown,
+    options: &'a RenderOptions,
 }
 
-impl Plan<'_> {
+impl TreeLayout<'_> {
     /// As deep as sessions may be nested, which is not deep.
-    fn nodes(&self, parent: u64, depth: u32) -> Vec<Node> {
+    fn nodes(&self, parent: u64, depth: u32) -> Vec<CallNode> {
         let ids = self.below.get(&parent).into_iter().flatten();
         ids.filter_map(|id| self.node(*id, depth)).collect()
     }
 
-    fn node(&self, id: u64, depth: u32) -> Option<Node> {
+    fn node(&self, id: u64, depth: u32) -> Option<CallNode> {
         let group = self.groups.get(&id)?;
         let entry = group.either()?;
-        let is_deep = self.shown.max_depth.is_some_and(|most| depth >= most);
-        let expanded = self.shown.expanded.as_ref();
+        let is_deep = self.options.max_depth.is_some_and(|most| depth >= most);
+        let expanded = self.options.expanded.as_ref();
         let is_open = !is_deep && expanded.is_none_or(|open| open.contains(&id));
         let below = self.below.get(&id).map_or(0, Vec::len);
-        Some(Node {
+        Some(CallNode {
             group_id: id,
             name: entry.name(),
             class_name: entry.class_name.clone(),
@@ -143,13 +148,13 @@ impl Plan<'_> {
     }
 }
 
-impl<'a> Group<'a> {
-    fn either(&self) -> Option<&'a Entry> {
+impl<'a> CallGroup<'a> {
+    fn either(&self) -> Option<&'a LogEntry> {
         self.enter.or(self.exit)
     }
 }
 
-impl Entry {
+impl LogEntry {
     /// What is called, with its area.
     pub(crate) fn name(&self) -> String {
         match self.package_path.as_str() {

@@ -1,21 +1,25 @@
 //! Writing what is kept as lines of JSON.
 
-use std::collections::BTreeSet;
-use std::io::Write;
+use std::{collections::BTreeSet, io::Write};
 
 use rusqlite::Connection;
 
-use super::record::{FORMAT, Header, Record, VERSION};
-use super::{Part, Place, places};
-use crate::database::{Fault, now};
-use crate::memory::stored;
-use crate::{ContextError, Library, Owner};
+use super::{
+    DataSelection, DatabaseRef, open_databases,
+    record::{ExportHeader, ExportRecord, FORMAT, VERSION},
+};
+use crate::{
+    ContextError, DataDir, Owner,
+    database::{TransactionError, now},
+    memory::stored,
+};
 
 /// What was exported.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
-pub struct Exported {
+pub struct ExportReport {
     /// Projects, and what they share as one more.
-    pub places: u64,
+    #[serde(rename = "places")]
+    pub databases: u64,
     /// Checkpoints, remediations and skills.
     pub items: u64,
     /// What could not be read, and is not in the export: whole files, or parts of them.
@@ -26,72 +30,78 @@ pub struct Exported {
 /// Writes an owner's memory as JSON Lines; the format is described in `docs/context-data.md`.
 ///
 /// Of each project it is what was there at one moment. Indexes are not written: they can be made again. What is damaged is left
-/// out, and [`Exported::damaged`] says so.
+/// out, and [`ExportReport::damaged`] says so.
 pub fn export(
-    library: &Library,
+    data_dir: &DataDir,
     owner: &Owner,
-    part: &Part,
+    selection: &DataSelection,
     to: &mut dyn Write,
-) -> Result<Exported, ContextError> {
-    let header = Header {
+) -> Result<ExportReport, ContextError> {
+    let header = ExportHeader {
         format: FORMAT.to_owned(),
         version: VERSION,
         exported: now(),
     };
-    write(to, &Record::Header(header))?;
-    let found = places(library, owner, part)?;
-    let mut exported = Exported {
-        damaged: found.told(),
-        ..Exported::default()
+    write(to, &ExportRecord::Header(header))?;
+    let found = open_databases(data_dir, owner, selection)?;
+    let mut exported = ExportReport {
+        damaged: found.messages(),
+        ..ExportReport::default()
     };
-    for place in found.places {
-        exported.places += 1;
-        let read = place.database.read(|db| export_place(db, &place, to))?;
+    for source in found.databases {
+        exported.databases += 1;
+        let read = source
+            .database
+            .read(|db| export_database(db, &source, to))?;
         exported.items += read.items;
-        let path = place.database.path().display();
+        let path = source.database.path().display();
         let lost = read.lost.iter().map(|lost| format!("{path}: {lost}"));
         exported.damaged.extend(lost);
     }
-    to.flush().map_err(broken)?;
+    to.flush().map_err(write_error)?;
     Ok(exported)
 }
 
 /// What was read of one database.
 #[derive(Default)]
-struct Read {
+struct DatabaseExport {
     items: u64,
     lost: Vec<String>,
 }
 
-fn export_place(db: &Connection, place: &Place, to: &mut dyn Write) -> Result<Read, Fault> {
-    let mut read = Read::default();
-    let begin = match (&place.root, &place.project) {
-        (Some(root), _) => Record::Project { root: root.clone() },
-        (None, None) => Record::Shared,
+fn export_database(
+    db: &Connection,
+    source: &DatabaseRef,
+    to: &mut dyn Write,
+) -> Result<DatabaseExport, TransactionError> {
+    let mut read = DatabaseExport::default();
+    let begin = match (&source.root, &source.project) {
+        (Some(root), _) => ExportRecord::Project { root: root.clone() },
+        (None, None) => ExportRecord::Shared,
         (None, Some(id)) => {
             let root = format!("/unknown/{id}");
             let lost = format!(
                 "the folder of the project cannot be read; its things are exported as those of {root}"
             );
             read.lost.push(lost);
-            Record::Project { root }
+            ExportRecord::Project { root }
         }
     };
     write(to, &begin)?;
     if let Err(error) = export_collections(db, to) {
-        let error = only_damage(error)?;
+        let error = sqlite_damage(error)?;
         read.lost.push(format!("not all branches: {error}"));
     }
     export_items(db, to, &mut read)?;
     Ok(read)
 }
 
-fn export_collections(db: &Connection, to: &mut dyn Write) -> Result<(), Fault> {
+fn export_collections(db: &Connection, to: &mut dyn Write) -> Result<(), TransactionError> {
     let mut collections =
         db.prepare("SELECT branch, vector_size FROM collection ORDER BY branch")?;
     let mut rows = collections.query([])?;
     while let Some(row) = rows.next()? {
-        let collection = Record::Collection {
+        let collection = ExportRecord::Collection {
             branch: row.get(0)?,
             vector_size: row.get(1)?,
         };
@@ -101,20 +111,24 @@ fn export_collections(db: &Connection, to: &mut dyn Write) -> Result<(), Fault> 
 }
 
 /// Writes the items in the order of their rows. Where that meets a damaged page, the rest is read one by one.
-fn export_items(db: &Connection, to: &mut dyn Write, read: &mut Read) -> Result<(), Fault> {
+fn export_items(
+    db: &Connection,
+    to: &mut dyn Write,
+    read: &mut DatabaseExport,
+) -> Result<(), TransactionError> {
     let mut last = i64::MIN;
-    let Err(fault) = export_in_order(db, to, read, &mut last) else {
+    let Err(error) = export_in_order(db, to, read, &mut last) else {
         return Ok(());
     };
-    only_damage(fault)?;
+    sqlite_damage(error)?;
     let select = format!("SELECT {} FROM item WHERE row = ?1", stored::COLUMNS);
     let mut select = db.prepare(&select)?;
-    let rows = known_rows(db);
+    let rows = recoverable_rows(db);
     let mut lost = 0;
     for row in rows.range(last.saturating_add(1)..) {
-        match select.query_row([row], stored::read) {
+        match select.query_row([row], stored::item_from_row) {
             Ok(item) => {
-                write(to, &Record::Item(Box::new(item.into())))?;
+                write(to, &ExportRecord::Item(Box::new(item.into())))?;
                 read.items += 1;
             }
             Err(_) => lost += 1,
@@ -132,9 +146,9 @@ fn export_items(db: &Connection, to: &mut dyn Write, read: &mut Read) -> Result<
 fn export_in_order(
     db: &Connection,
     to: &mut dyn Write,
-    read: &mut Read,
+    read: &mut DatabaseExport,
     last: &mut i64,
-) -> Result<(), Fault> {
+) -> Result<(), TransactionError> {
     let select = format!(
         "SELECT {} FROM item NOT INDEXED ORDER BY row",
         stored::COLUMNS
@@ -142,16 +156,16 @@ fn export_in_order(
     let mut items = db.prepare(&select)?;
     let mut rows = items.query([])?;
     while let Some(row) = rows.next()? {
-        let item = stored::read(row)?;
+        let item = stored::item_from_row(row)?;
         *last = item.row;
-        write(to, &Record::Item(Box::new(item.into())))?;
+        write(to, &ExportRecord::Item(Box::new(item.into())))?;
         read.items += 1;
     }
     Ok(())
 }
 
 /// The rows of all items that the table or one of its indexes still knows. Each is read from both ends, up to a damaged page.
-fn known_rows(db: &Connection) -> BTreeSet<i64> {
+fn recoverable_rows(db: &Connection) -> BTreeSet<i64> {
     const SCANS: &[&str] = &[
         "SELECT row FROM item NOT INDEXED ORDER BY row",
         "SELECT row FROM item NOT INDEXED ORDER BY row DESC",
@@ -178,20 +192,20 @@ fn known_rows(db: &Connection) -> BTreeSet<i64> {
 }
 
 /// Passes on what is no damage of the database: then nothing more can be exported.
-fn only_damage(fault: Fault) -> Result<rusqlite::Error, Fault> {
-    match fault {
-        Fault::Sqlite(error) => Ok(error),
-        fault => Err(fault),
+fn sqlite_damage(error: TransactionError) -> Result<rusqlite::Error, TransactionError> {
+    match error {
+        TransactionError::Sqlite(error) => Ok(error),
+        error => Err(error),
     }
 }
 
 /// Writes a line. JSON has no line breaks but in this way.
-pub(super) fn write(to: &mut dyn Write, record: &Record) -> Result<(), ContextError> {
+pub(super) fn write(to: &mut dyn Write, record: &ExportRecord) -> Result<(), ContextError> {
     let mut line = serde_json::to_vec(record).expect("a record can be written as JSON");
     line.push(b'\n');
-    to.write_all(&line).map_err(broken)
+    to.write_all(&line).map_err(write_error)
 }
 
-fn broken(error: std::io::Error) -> ContextError {
+fn write_error(error: std::io::Error) -> ContextError {
     ContextError::file("the file of the export", error)
 }

@@ -1,33 +1,35 @@
 //! Forgetting, so that nothing is left.
 
-use super::{Found, Part, leftovers, places};
-use crate::database::now;
-use crate::memory::Kind;
-use crate::pending_forget::{Pending, forget_items};
-use crate::{ContextError, Library, Owner};
+use super::{DataSelection, OpenedDatabases, leftovers, open_databases};
+use crate::{
+    ContextError, DataDir, Owner,
+    database::now,
+    memory::ItemKind,
+    pending_forget::{PendingDelete, delete_database_items},
+};
 
 /// What shall be forgotten.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum Forget {
+pub enum DeleteRequest {
     /// One thing, by its id, wherever it is.
     Item(String),
     /// The things of one kind, or of all, that were last saved before a time, or whenever.
     Items {
         /// Where.
-        part: Part,
+        selection: DataSelection,
         /// Only this kind.
-        kind: Option<Kind>,
+        kind: Option<ItemKind>,
         /// Only what was last saved before; milliseconds since 1970.
         before: Option<i64>,
     },
     /// Whole files, with memory and index.
-    All(Part),
+    All(DataSelection),
 }
 
 /// What was forgotten.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
-pub struct Forgotten {
+pub struct DeleteReport {
     /// Checkpoints, remediations and skills.
     pub items: u64,
     /// Database files that were removed altogether.
@@ -40,68 +42,85 @@ pub struct Forgotten {
 ///
 /// First it removes what killed imports left, and finishes what a killed forget began. A server that runs meanwhile sees the
 /// change; one that holds a file open that was removed goes on with a new one.
-pub fn forget(library: &Library, owner: &Owner, what: &Forget) -> Result<Forgotten, ContextError> {
-    let is_clean = leftovers::remove(&library.folder().join(owner.id()));
-    library.finish_forgetting(owner)?;
-    let mut forgotten = match what {
-        Forget::Item(id) => {
-            let found = places(library, owner, &Part::Everything)?;
-            let forgotten = delete(&found, &Pending::Item(id.clone()))?;
-            if forgotten.items == 0 {
+pub fn delete(
+    data_dir: &DataDir,
+    owner: &Owner,
+    what: &DeleteRequest,
+) -> Result<DeleteReport, ContextError> {
+    let is_clean = leftovers::remove_leftovers(&data_dir.path().join(owner.id()));
+    data_dir.finish_pending_deletes(owner)?;
+    let mut report = match what {
+        DeleteRequest::Item(id) => {
+            let found = open_databases(data_dir, owner, &DataSelection::Everything)?;
+            let report = delete_items(&found, &PendingDelete::Item(id.clone()))?;
+            if report.items == 0 {
                 // It may be in what could not be read.
-                let missing = || ContextError::missing(format!("item `{id}`"));
+                let missing = || ContextError::not_found(format!("item `{id}`"));
                 return Err(found.damaged.into_iter().next().unwrap_or_else(missing));
             }
-            forgotten
+            report
         }
-        Forget::Items { part, kind, before } => {
-            let found = places(library, owner, part)?;
-            let pending = Pending::Items {
+        DeleteRequest::Items {
+            selection,
+            kind,
+            before,
+        } => {
+            let found = open_databases(data_dir, owner, selection)?;
+            let pending = PendingDelete::Items {
                 kind: *kind,
                 // What is saved from now on is not meant, also if another process finishes this.
                 before: before.unwrap_or_else(|| now().saturating_add(1)),
             };
-            let forgotten = delete(&found, &pending)?;
+            let report = delete_items(&found, &pending)?;
             // What can be forgotten is forgotten before anybody hears of what cannot.
             match found.damaged.into_iter().next() {
                 Some(error) => return Err(error),
-                None => forgotten,
+                None => report,
             }
         }
-        Forget::All(part) => remove(library, owner, part)?,
+        DeleteRequest::All(selection) => remove(data_dir, owner, selection)?,
     };
-    forgotten.traceless &= is_clean;
-    Ok(forgotten)
+    report.traceless &= is_clean;
+    Ok(report)
 }
 
 /// Deletes items, and the traces of those that are gone.
-fn delete(found: &Found, pending: &Pending) -> Result<Forgotten, ContextError> {
-    let mut forgotten = Forgotten {
+fn delete_items(
+    found: &OpenedDatabases,
+    pending: &PendingDelete,
+) -> Result<DeleteReport, ContextError> {
+    let mut report = DeleteReport {
         traceless: true,
-        ..Forgotten::default()
+        ..DeleteReport::default()
     };
-    for place in &found.places {
-        let erased = forget_items(&place.database, pending)?;
-        forgotten.items += erased.items;
-        forgotten.traceless &= erased.traceless;
+    for database in &found.databases {
+        let deleted = delete_database_items(&database.database, pending)?;
+        report.items += deleted.items;
+        report.traceless &= deleted.traceless;
     }
-    Ok(forgotten)
+    Ok(report)
 }
 
-fn remove(library: &Library, owner: &Owner, part: &Part) -> Result<Forgotten, ContextError> {
-    let (projects, shared) = match part {
-        Part::Everything => (library.projects(owner)?, true),
-        Part::Project(id) => (vec![id.clone()], false),
-        Part::Shared => (Vec::new(), true),
+fn remove(
+    data_dir: &DataDir,
+    owner: &Owner,
+    selection: &DataSelection,
+) -> Result<DeleteReport, ContextError> {
+    let (projects, shared) = match selection {
+        DataSelection::Everything => (data_dir.project_ids(owner)?, true),
+        DataSelection::Project(id) => (vec![id.clone()], false),
+        DataSelection::Shared => (Vec::new(), true),
     };
-    let files = library.remove_all(owner, &projects, shared)?;
-    let traceless = match part {
-        Part::Everything => library.remove_owner(owner)?,
+    let files = data_dir.delete_databases(owner, &projects, shared)?;
+    let traceless = match selection {
+        DataSelection::Everything => data_dir.delete_owner(owner)?,
         _ => true,
     };
-    match part {
-        Part::Project(id) if files == 0 => Err(ContextError::missing(format!("project `{id}`"))),
-        _ => Ok(Forgotten {
+    match selection {
+        DataSelection::Project(id) if files == 0 => {
+            Err(ContextError::not_found(format!("project `{id}`")))
+        }
+        _ => Ok(DeleteReport {
             items: 0,
             files,
             traceless,

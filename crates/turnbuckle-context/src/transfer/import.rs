@@ -3,28 +3,34 @@
 //! Two passes: first every line is checked, loses its secrets and is put aside; then what was put aside is saved, a
 //! little at a time. A line that cannot be used is noticed before anything is changed.
 
-use std::collections::BTreeMap;
-use std::io::BufRead;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::{
+    collections::BTreeMap,
+    io::BufRead,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use rusqlite::{Connection, params};
 
-use super::lines::{Line, Lines};
-use super::record::{FORMAT, Header, ItemRecord, Record, VERSION};
-use super::staging::{Records, Staging};
-use crate::database::{Fault, now};
-use crate::memory::{Cleaner, Entry, Kind, Source, check};
-use crate::{ContextError, Database, Library, Owner, Project, Redactor};
+use super::{
+    lines::{LineReader, ReadLine},
+    record::{ExportHeader, ExportRecord, FORMAT, ItemRecord, VERSION},
+    staging::{StagedRecords, StagingFile},
+};
+use crate::{
+    ContextError, DataDir, Database, Owner, Project, Redactor,
+    database::{TransactionError, now},
+    memory::{ItemKind, ItemRedactor, ItemSource, PreparedItem, validate},
+};
 
 /// The longest content, all of it written as `\u0000`, and room for the rest.
-const LONGEST_LINE: usize = 4 * 1024 * 1024;
-const MOST_TOLD: usize = 100;
-const MOST_IN_A_REFUSAL: usize = 5;
-const LARGEST_VECTOR: u32 = 65_536;
+const MAX_LINE_BYTES: usize = 4 * 1024 * 1024;
+const MAX_REPORTED_BAD_LINES: usize = 100;
+const MAX_BAD_LINES_IN_ERROR: usize = 5;
+const MAX_VECTOR_SIZE: u32 = 65_536;
 
 /// How long one transaction may take: others wait for it.
-const SLICE: Duration = Duration::from_millis(100);
+const MAX_TRANSACTION_TIME: Duration = Duration::from_millis(100);
 
 /// How to import.
 #[derive(Clone, Debug, Default)]
@@ -38,18 +44,20 @@ pub struct ImportOptions {
 
 /// What was imported.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
-pub struct Imported {
+pub struct ImportReport {
     /// Things that were not there before.
     pub new: u64,
     /// Things that were there, and are newer now.
     pub updated: u64,
     /// Things that were there already.
-    pub known: u64,
+    #[serde(rename = "known")]
+    pub unchanged: u64,
     /// How many secrets were taken out, by the rule that found them.
     pub redacted: BTreeMap<String, u32>,
     /// How many lines could not be used.
-    pub bad: u64,
-    /// Lines that could not be used, the first hundred.
+    #[serde(rename = "bad")]
+    pub bad_line_count: u64,
+    /// The first hundred lines that could not be used.
     pub bad_lines: Vec<BadLine>,
 }
 
@@ -67,116 +75,124 @@ pub struct BadLine {
 /// If a line cannot be used, nothing is changed, unless the options say otherwise. Of two things that are the same, or
 /// two skills of one name, the one that was saved last is kept.
 pub fn import(
-    library: &Library,
+    data_dir: &DataDir,
     owner: &Owner,
     redactor: &Redactor,
     options: &ImportOptions,
     from: &mut dyn BufRead,
-) -> Result<Imported, ContextError> {
+) -> Result<ImportReport, ContextError> {
     let into = options.into.as_deref();
-    let into = into.map(|path| library.project(owner, path)).transpose()?;
-    let mut staging = Staging::begin(&library.folder().join(owner.id()))?;
-    let mut imported = Imported::default();
-    let mut lines = Lines::new(from, LONGEST_LINE);
+    let into = into.map(|path| data_dir.project(owner, path)).transpose()?;
+    let mut staging = StagingFile::create(&data_dir.path().join(owner.id()))?;
+    let mut imported = ImportReport::default();
+    let mut lines = LineReader::new(from, MAX_LINE_BYTES);
     read_header(&mut lines)?;
-    let mut cleaner = Cleaner::new(redactor);
-    let mut has_place = into.is_some();
+    let mut item_redactor = ItemRedactor::new(redactor);
+    let mut has_target = into.is_some();
     loop {
-        let checked = match lines.next().map_err(unreadable)? {
+        let checked = match lines.next().map_err(read_error)? {
             None => break,
-            Some(Line::Whole(b"")) => continue,
-            Some(Line::Whole(line)) => checked(line, has_place, &mut cleaner),
-            Some(Line::TooLong) => Err(format!("is longer than {LONGEST_LINE} bytes")),
+            Some(ReadLine::Whole(b"")) => continue,
+            Some(ReadLine::Whole(line)) => validate_line(line, has_target, &mut item_redactor),
+            Some(ReadLine::TooLong) => Err(format!("is longer than {MAX_LINE_BYTES} bytes")),
         };
         match checked {
             Ok(record) => {
-                has_place |= matches!(record, Record::Project { .. } | Record::Shared);
+                has_target |= matches!(record, ExportRecord::Project { .. } | ExportRecord::Shared);
                 staging.write(&record)?;
             }
             Err(reason) => imported.note_bad_line(lines.number, reason),
         }
     }
-    imported.redacted = cleaner.found();
-    if imported.bad > 0 && !options.skip_bad_lines {
-        return Err(imported.refusal());
+    imported.redacted = item_redactor.into_counts();
+    if imported.bad_line_count > 0 && !options.skip_bad_lines {
+        return Err(imported.bad_lines_error());
     }
-    let mut keeper = Keeper {
-        library,
+    let mut importer = Importer {
+        data_dir,
         owner,
         into,
         imported,
     };
-    keeper.keep(staging)?;
-    Ok(keeper.imported)
+    importer.run(staging)?;
+    Ok(importer.imported)
 }
 
-fn read_header(lines: &mut Lines<'_>) -> Result<(), ContextError> {
-    let header: Option<Header> = match lines.next().map_err(unreadable)? {
-        Some(Line::Whole(line)) => serde_json::from_slice(line).ok(),
+fn read_header(lines: &mut LineReader<'_>) -> Result<(), ContextError> {
+    let header: Option<ExportHeader> = match lines.next().map_err(read_error)? {
+        Some(ReadLine::Whole(line)) => serde_json::from_slice(line).ok(),
         _ => None,
     };
     match header {
         Some(header) if header.format == FORMAT && header.version <= VERSION => Ok(()),
-        Some(header) if header.format == FORMAT => Err(ContextError::refused(format!(
+        Some(header) if header.format == FORMAT => Err(ContextError::invalid(format!(
             "this export has version {}, and {VERSION} is the newest that is known here; use a newer program",
             header.version
         ))),
-        _ => Err(ContextError::refused(
+        _ => Err(ContextError::invalid(
             "this is no export: its first line does not say so",
         )),
     }
 }
 
 /// A line that can be used, without its secrets; otherwise what is wrong with it.
-fn checked(line: &[u8], has_place: bool, cleaner: &mut Cleaner<'_>) -> Result<Record, String> {
-    let mut record: Record = serde_json::from_slice(line).map_err(|error| error.to_string())?;
+fn validate_line(
+    line: &[u8],
+    has_target: bool,
+    item_redactor: &mut ItemRedactor<'_>,
+) -> Result<ExportRecord, String> {
+    let mut record: ExportRecord =
+        serde_json::from_slice(line).map_err(|error| error.to_string())?;
     match &mut record {
-        Record::Header(_) => return Err("is a second first line".to_owned()),
-        Record::Project { root } => {
-            Project::remembered(root).map_err(|error| error.to_string())?;
+        ExportRecord::Header(_) => return Err("is a second first line".to_owned()),
+        ExportRecord::Project { root } => {
+            Project::from_stored(root).map_err(|error| error.to_string())?;
         }
-        Record::Shared => {}
-        _ if !has_place => return Err("comes before any project".to_owned()),
-        Record::Collection { vector_size, .. } => {
-            if !(1..=LARGEST_VECTOR).contains(vector_size) {
+        ExportRecord::Shared => {}
+        _ if !has_target => return Err("comes before any project".to_owned()),
+        ExportRecord::Collection { vector_size, .. } => {
+            if !(1..=MAX_VECTOR_SIZE).contains(vector_size) {
                 return Err(format!("`vector_size` is {vector_size}"));
             }
         }
-        Record::Item(item) => clean(item, cleaner)?,
+        ExportRecord::Item(item) => redact_record(item, item_redactor)?,
     }
     Ok(record)
 }
 
-fn clean(item: &mut ItemRecord, cleaner: &mut Cleaner<'_>) -> Result<(), String> {
-    let mut draft = item.draft();
-    check(&draft, Source::Export).map_err(|error| error.to_string())?;
-    let before = cleaner.count();
-    cleaner.draft(&mut draft);
-    item.redacted = item.redacted.saturating_add(cleaner.count() - before);
-    item.title = draft.title;
-    item.body = draft.body;
-    item.detail = draft.detail;
-    item.tags = draft.tags;
-    item.meta = draft.meta;
+fn redact_record(
+    item: &mut ItemRecord,
+    item_redactor: &mut ItemRedactor<'_>,
+) -> Result<(), String> {
+    let mut new_item = item.to_new_item();
+    validate(&new_item, ItemSource::Export).map_err(|error| error.to_string())?;
+    let before = item_redactor.count();
+    item_redactor.redact_item(&mut new_item);
+    item.redacted = item.redacted.saturating_add(item_redactor.count() - before);
+    item.title = new_item.title;
+    item.body = new_item.body;
+    item.detail = new_item.detail;
+    item.tags = new_item.tags;
+    item.meta = new_item.meta;
     Ok(())
 }
 
-impl Imported {
+impl ImportReport {
     fn note_bad_line(&mut self, line: u64, reason: String) {
-        self.bad += 1;
-        if self.bad_lines.len() < MOST_TOLD {
+        self.bad_line_count += 1;
+        if self.bad_lines.len() < MAX_REPORTED_BAD_LINES {
             self.bad_lines.push(BadLine { line, reason });
         }
     }
 
-    fn refusal(&self) -> ContextError {
-        let told = self.bad_lines.iter().take(MOST_IN_A_REFUSAL);
+    fn bad_lines_error(&self) -> ContextError {
+        let told = self.bad_lines.iter().take(MAX_BAD_LINES_IN_ERROR);
         let told: Vec<String> = told
             .map(|bad| format!("line {}: {}", bad.line, bad.reason))
             .collect();
-        ContextError::refused(format!(
+        ContextError::invalid(format!(
             "nothing was imported, because {} cannot be used: {}",
-            match self.bad {
+            match self.bad_line_count {
                 1 => "a line".to_owned(),
                 bad => format!("{bad} lines"),
             },
@@ -186,49 +202,49 @@ impl Imported {
 }
 
 /// Saves what was put aside.
-struct Keeper<'k> {
-    library: &'k Library,
+struct Importer<'k> {
+    data_dir: &'k DataDir,
     owner: &'k Owner,
     into: Option<Project>,
-    imported: Imported,
+    imported: ImportReport,
 }
 
-impl Keeper<'_> {
-    fn keep(&mut self, staging: Staging) -> Result<(), ContextError> {
+impl Importer<'_> {
+    fn run(&mut self, staging: StagingFile) -> Result<(), ContextError> {
         let mut records = staging.read()?;
         let mut next = records.next()?;
         while let Some(record) = next.take() {
-            let database = self.place(&record)?;
+            let database = self.target_database(&record)?;
             // What is of no place in the file goes to the project that takes all in.
             let mut waiting = match record {
-                Record::Project { .. } | Record::Shared => records.next()?,
+                ExportRecord::Project { .. } | ExportRecord::Shared => records.next()?,
                 other => Some(other),
             };
             while waiting.is_some() {
-                next = database.write(|db| self.keep_some(db, &mut waiting, &mut records))?;
-                database.rest();
+                next = database.write(|db| self.import_batch(db, &mut waiting, &mut records))?;
+                database.yield_lock();
             }
         }
         Ok(())
     }
 
     /// Saves for a moment. Says what it met that belongs elsewhere.
-    fn keep_some(
+    fn import_batch(
         &mut self,
         db: &Connection,
-        waiting: &mut Option<Record>,
-        records: &mut Records,
-    ) -> Result<Option<Record>, Fault> {
-        let begun = Instant::now();
-        while begun.elapsed() < SLICE
+        waiting: &mut Option<ExportRecord>,
+        records: &mut StagedRecords,
+    ) -> Result<Option<ExportRecord>, TransactionError> {
+        let started = Instant::now();
+        while started.elapsed() < MAX_TRANSACTION_TIME
             && let Some(record) = waiting.take()
         {
             match record {
-                Record::Item(item) => self.keep_item(db, *item)?,
-                Record::Collection {
+                ExportRecord::Item(item) => self.import_item(db, *item)?,
+                ExportRecord::Collection {
                     branch,
                     vector_size,
-                } => keep_collection(db, &branch, vector_size)?,
+                } => import_collection(db, &branch, vector_size)?,
                 other => return Ok(Some(other)),
             }
             *waiting = records.next()?;
@@ -236,44 +252,48 @@ impl Keeper<'_> {
         Ok(None)
     }
 
-    fn place(&self, record: &Record) -> Result<Arc<Database>, ContextError> {
+    fn target_database(&self, record: &ExportRecord) -> Result<Arc<Database>, ContextError> {
         match (record, &self.into) {
-            (Record::Shared, _) => self.library.shared(self.owner),
-            (_, Some(into)) => self.library.open(self.owner, into),
-            (Record::Project { root }, None) => {
-                let project = Project::remembered(root)?;
-                self.library.open(self.owner, &project)
+            (ExportRecord::Shared, _) => self.data_dir.open_shared(self.owner),
+            (_, Some(into)) => self.data_dir.open_project(self.owner, into),
+            (ExportRecord::Project { root }, None) => {
+                let project = Project::from_stored(root)?;
+                self.data_dir.open_project(self.owner, &project)
             }
-            _ => Err(ContextError::refused(
+            _ => Err(ContextError::invalid(
                 "what was put aside was changed by someone",
             )),
         }
     }
 
-    fn keep_item(&mut self, db: &Connection, record: ItemRecord) -> Result<(), Fault> {
+    fn import_item(&mut self, db: &Connection, record: ItemRecord) -> Result<(), TransactionError> {
         let now = now();
-        let mut entry = Entry::new(record.draft(), record.redacted, now);
-        entry.item.usage = record.usage;
-        entry.item.created = record.created.map_or(now, |time| time.clamp(0, now));
+        let mut prepared = PreparedItem::new(record.to_new_item(), record.redacted, now);
+        prepared.item.usage = record.usage;
+        prepared.item.created = record.created.map_or(now, |time| time.clamp(0, now));
         let updated = record.updated.map_or(now, |time| time.clamp(0, now));
-        entry.item.updated = updated.max(entry.item.created);
-        if Kind::of_id(&record.id) == Some(record.kind) && is_free(db, &record.id)? {
-            entry.item.id = record.id;
+        prepared.item.updated = updated.max(prepared.item.created);
+        if ItemKind::from_id(&record.id) == Some(record.kind) && is_free(db, &record.id)? {
+            prepared.item.id = record.id;
         }
-        match entry.known(db)? {
+        match prepared.find_existing(db)? {
             None => self.imported.new += 1,
-            Some(known) if known.updated < entry.item.updated => self.imported.updated += 1,
+            Some(known) if known.updated < prepared.item.updated => self.imported.updated += 1,
             Some(_) => {
-                self.imported.known += 1;
+                self.imported.unchanged += 1;
                 return Ok(());
             }
         }
-        entry.keep(db)?;
+        prepared.store(db)?;
         Ok(())
     }
 }
 
-fn keep_collection(db: &Connection, branch: &str, vector_size: u32) -> Result<(), Fault> {
+fn import_collection(
+    db: &Connection,
+    branch: &str,
+    vector_size: u32,
+) -> Result<(), TransactionError> {
     let insert = "INSERT OR IGNORE INTO collection VALUES (?1, ?2, ?3)";
     db.execute(insert, params![branch, vector_size, now()])?;
     Ok(())
@@ -286,6 +306,6 @@ fn is_free(db: &Connection, id: &str) -> rusqlite::Result<bool> {
     Ok(!taken)
 }
 
-fn unreadable(error: std::io::Error) -> ContextError {
+fn read_error(error: std::io::Error) -> ContextError {
     ContextError::file("the file to import", error)
 }

@@ -1,21 +1,22 @@
 //! What killed processes left in the folder of an owner.
 
-use std::fs::{self, DirEntry};
-use std::path::Path;
-use std::time::Duration;
+use std::{
+    fs::{self, DirEntry},
+    path::Path,
+    time::Duration,
+};
 
-use crate::database::DRAFT_PREFIX;
-use crate::locked_file::LockedFile;
+use crate::{database::DRAFT_PREFIX, locked_file::LockedFile};
 
 /// How the staging files of imports are called: this, `_`, an id and `.tmp`.
 pub(super) const STAGING_PREFIX: &str = "import";
 
 /// A database that was not touched for so long is not being made any more.
-const STALE: Duration = Duration::from_secs(60 * 60);
+const STALE_AFTER: Duration = Duration::from_secs(60 * 60);
 
 /// Removes staging files whose import is dead, and logs without a database. Returns whether nothing with text is left: the
 /// staging file of an import that runs stays.
-pub(crate) fn remove(folder: &Path) -> bool {
+pub(crate) fn remove_leftovers(folder: &Path) -> bool {
     let mut all_removed = true;
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
@@ -23,7 +24,7 @@ pub(crate) fn remove(folder: &Path) -> bool {
             continue;
         };
         if is_staging(name) {
-            all_removed &= is_removed(&path);
+            all_removed &= remove_staging_file(&path);
         } else if name.starts_with(DRAFT_PREFIX) && is_stale(&entry) {
             // There is no text in it.
             let _ = fs::remove_file(&path);
@@ -44,7 +45,7 @@ pub(crate) fn is_staging(name: &str) -> bool {
 }
 
 /// Removes a staging file, unless its import runs.
-fn is_removed(path: &Path) -> bool {
+fn remove_staging_file(path: &Path) -> bool {
     match LockedFile::open(path) {
         Ok(Some(file)) => file.remove().is_ok(),
         // It is locked, or was removed just now.
@@ -55,7 +56,7 @@ fn is_removed(path: &Path) -> bool {
 fn is_stale(entry: &DirEntry) -> bool {
     let modified = entry.metadata().and_then(|metadata| metadata.modified());
     let age = modified.ok().and_then(|time| time.elapsed().ok());
-    age.is_some_and(|age| age > STALE)
+    age.is_some_and(|age| age > STALE_AFTER)
 }
 
 fn database_of_log(name: &str) -> Option<&str> {

@@ -3,7 +3,7 @@
 use std::io::{self, BufRead};
 
 /// A line as far as it was kept.
-pub(super) enum Line<'l> {
+pub(super) enum ReadLine<'l> {
     /// All of it, without its end.
     Whole(&'l [u8]),
     /// It was too long.
@@ -11,26 +11,26 @@ pub(super) enum Line<'l> {
 }
 
 /// Reads lines into one buffer.
-pub(super) struct Lines<'r> {
+pub(super) struct LineReader<'r> {
     from: &'r mut dyn BufRead,
     buffer: Vec<u8>,
-    most: usize,
+    max_bytes: usize,
     /// The number of the line that was read last, from 1.
     pub(super) number: u64,
 }
 
-impl<'r> Lines<'r> {
-    pub(super) fn new(from: &'r mut dyn BufRead, most: usize) -> Self {
+impl<'r> LineReader<'r> {
+    pub(super) fn new(from: &'r mut dyn BufRead, max_bytes: usize) -> Self {
         Self {
             from,
             buffer: Vec::new(),
-            most,
+            max_bytes,
             number: 0,
         }
     }
 
     /// The next line; `None` at the end.
-    pub(super) fn next(&mut self) -> io::Result<Option<Line<'_>>> {
+    pub(super) fn next(&mut self) -> io::Result<Option<ReadLine<'_>>> {
         self.buffer.clear();
         let mut length = 0;
         loop {
@@ -43,7 +43,7 @@ impl<'r> Lines<'r> {
             }
             let end = available.iter().position(|&byte| byte == b'\n');
             let part = &available[..end.unwrap_or(available.len())];
-            if length + part.len() <= self.most {
+            if length + part.len() <= self.max_bytes {
                 self.buffer.extend_from_slice(part);
             }
             length += part.len();
@@ -53,11 +53,11 @@ impl<'r> Lines<'r> {
             // An empty line has no length, but it is a line.
             if is_last {
                 self.number += 1;
-                let is_whole = length <= self.most;
+                let is_whole = length <= self.max_bytes;
                 return Ok(Some(if is_whole {
-                    Line::Whole(self.buffer.trim_ascii())
+                    ReadLine::Whole(self.buffer.trim_ascii())
                 } else {
-                    Line::TooLong
+                    ReadLine::TooLong
                 }));
             }
         }
@@ -68,13 +68,13 @@ impl<'r> Lines<'r> {
 mod tests {
     use super::*;
 
-    fn read(mut text: &[u8], most: usize) -> Vec<Option<String>> {
-        let mut lines = Lines::new(&mut text, most);
+    fn read(mut text: &[u8], max_bytes: usize) -> Vec<Option<String>> {
+        let mut lines = LineReader::new(&mut text, max_bytes);
         let mut all = Vec::new();
         while let Some(line) = lines.next().unwrap() {
             all.push(match line {
-                Line::Whole(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
-                Line::TooLong => None,
+                ReadLine::Whole(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
+                ReadLine::TooLong => None,
             });
         }
         assert_eq!(lines.number, all.len() as u64);

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::memory::{Draft, Item, Kind};
+use crate::memory::{ItemKind, MemoryItem, NewItem};
 
 /// What the first line says.
 pub(super) const FORMAT: &str = "turnbuckle-memory";
@@ -13,9 +13,9 @@ pub(super) const VERSION: u32 = 1;
 /// One line.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
-pub(super) enum Record {
+pub(super) enum ExportRecord {
     /// The first line.
-    Header(Header),
+    Header(ExportHeader),
     /// What follows is of this project.
     Project {
         /// Its folder.
@@ -35,7 +35,7 @@ pub(super) enum Record {
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Header {
+pub(super) struct ExportHeader {
     pub(super) format: String,
     pub(super) version: u32,
     /// Milliseconds since 1970.
@@ -45,7 +45,7 @@ pub(super) struct Header {
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct ItemRecord {
-    pub(super) kind: Kind,
+    pub(super) kind: ItemKind,
     #[serde(default)]
     pub(super) id: String,
     #[serde(default = "default_branch")]
@@ -70,8 +70,8 @@ pub(super) struct ItemRecord {
     pub(super) updated: Option<i64>,
 }
 
-impl From<Item> for ItemRecord {
-    fn from(item: Item) -> Self {
+impl From<MemoryItem> for ItemRecord {
+    fn from(item: MemoryItem) -> Self {
         Self {
             kind: item.kind,
             id: item.id,
@@ -92,13 +92,13 @@ impl From<Item> for ItemRecord {
 
 impl ItemRecord {
     /// What would have been saved.
-    pub(super) fn draft(&self) -> Draft {
-        let draft = match self.kind {
-            Kind::Checkpoint => Draft::checkpoint(&*self.body).title(&*self.title),
-            Kind::Remediation => Draft::remediation(&*self.title, &*self.body),
-            Kind::Skill => Draft::skill(&*self.title, "", &*self.body),
+    pub(super) fn to_new_item(&self) -> NewItem {
+        let new_item = match self.kind {
+            ItemKind::Checkpoint => NewItem::checkpoint(&*self.body).title(&*self.title),
+            ItemKind::Remediation => NewItem::remediation(&*self.title, &*self.body),
+            ItemKind::Skill => NewItem::skill(&*self.title, "", &*self.body),
         };
-        draft
+        new_item
             .detail(&*self.detail)
             .branch(&*self.branch)
             .tags(self.tags.iter().cloned())

@@ -1,19 +1,18 @@
 //! How much is kept.
 
-use std::collections::BTreeMap;
-use std::path::Path;
+use std::{collections::BTreeMap, path::Path};
 
 use rusqlite::Connection;
 
-use super::{Part, places};
-use crate::memory::Kind;
-use crate::{ContextError, Library, Owner};
+use super::{DataSelection, open_databases};
+use crate::{ContextError, DataDir, Owner, memory::ItemKind};
 
 /// How much is kept of an owner.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
-pub struct Stats {
+pub struct DataStats {
     /// Each project by its root, and what they share.
-    pub places: Vec<PlaceStats>,
+    #[serde(rename = "places")]
+    pub databases: Vec<DatabaseStats>,
     /// What is wrong with each file that could not be read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub damaged: Vec<String>,
@@ -21,7 +20,7 @@ pub struct Stats {
 
 /// How much is kept of a project, or of what projects share.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
-pub struct PlaceStats {
+pub struct DatabaseStats {
     /// The id of the project; nothing for what projects share.
     pub project: Option<String>,
     /// The folder of the project.
@@ -39,49 +38,49 @@ pub struct PlaceStats {
 }
 
 /// Says how much is kept.
-pub fn stats(library: &Library, owner: &Owner) -> Result<Stats, ContextError> {
+pub fn stats(data_dir: &DataDir, owner: &Owner) -> Result<DataStats, ContextError> {
     let mut all = Vec::new();
-    let found = places(library, owner, &Part::Everything)?;
-    let mut damaged = found.told();
-    for place in found.places {
-        let mut stats = match place.database.read(|db| Ok(count(db)?)) {
+    let found = open_databases(data_dir, owner, &DataSelection::Everything)?;
+    let mut damaged = found.messages();
+    for source in found.databases {
+        let mut stats = match source.database.read(|db| Ok(count(db)?)) {
             Ok(stats) => stats,
             Err(error) => {
                 damaged.push(error.to_string());
                 continue;
             }
         };
-        stats.bytes = size(place.database.path());
-        stats.project = place.project;
-        stats.root = place.root;
+        stats.bytes = size(source.database.path());
+        stats.project = source.project;
+        stats.root = source.root;
         all.push(stats);
     }
-    all.sort_by(|one: &PlaceStats, other| one.root.cmp(&other.root));
-    Ok(Stats {
-        places: all,
+    all.sort_by(|one: &DatabaseStats, other| one.root.cmp(&other.root));
+    Ok(DataStats {
+        databases: all,
         damaged,
     })
 }
 
-fn count(db: &Connection) -> rusqlite::Result<PlaceStats> {
+fn count(db: &Connection) -> rusqlite::Result<DatabaseStats> {
     let number = |select: &str| -> rusqlite::Result<u64> {
         let number: i64 = db.query_row(select, [], |row| row.get(0))?;
         Ok(number.unsigned_abs())
     };
     let mut items = BTreeMap::new();
-    for kind in Kind::ALL {
+    for kind in ItemKind::ALL {
         let count = "SELECT count(*) FROM item WHERE kind = ?1";
         let count: i64 = db.query_row(count, [kind.as_str()], |row| row.get(0))?;
         items.insert(kind.as_str(), count.unsigned_abs());
     }
-    Ok(PlaceStats {
+    Ok(DatabaseStats {
         items,
         files: number("SELECT count(*) FROM file WHERE tree IS NOT NULL")?,
         chunks: number(
             "SELECT count(*) FROM chunk JOIN file ON file.id = chunk.file WHERE file.tree IS NOT NULL",
         )?,
         newest: db.query_row("SELECT max(updated) FROM item", [], |row| row.get(0))?,
-        ..PlaceStats::default()
+        ..DatabaseStats::default()
     })
 }
 

@@ -1,6 +1,6 @@
 //! The pieces that FTS5 sees in a text, and the parts it does not see in them.
 
-use super::split::split;
+use super::split::split_identifier;
 
 /// The runs of letters and digits in a text: the tokens of FTS5, but for its idea of the newest scripts.
 pub(super) fn pieces(text: &str) -> impl Iterator<Item = &str> {
@@ -13,7 +13,7 @@ pub(super) fn parts(piece: &str) -> Vec<String> {
     if piece.chars().any(is_unspaced) {
         return pairs(piece);
     }
-    let parts = split(piece);
+    let parts = split_identifier(piece);
     if parts.len() < 2 || is_hash(piece) {
         return Vec::new();
     }

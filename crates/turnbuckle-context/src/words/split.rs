@@ -5,16 +5,16 @@
 /// The parts keep their case. What is not a letter or a digit is left out.
 ///
 /// ```
-/// # use turnbuckle_context::words::split;
-/// assert_eq!(split("parseJSONValue"), ["parse", "JSON", "Value"]);
-/// assert_eq!(split("list-URLs_v12"), ["list", "URLs", "v", "12"]);
+/// # use turnbuckle_context::words::split_identifier;
+/// assert_eq!(split_identifier("parseJSONValue"), ["parse", "JSON", "Value"]);
+/// assert_eq!(split_identifier("list-URLs_v12"), ["list", "URLs", "v", "12"]);
 /// ```
-pub fn split(identifier: &str) -> Vec<&str> {
+pub fn split_identifier(identifier: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut begin = 0;
-    let mut before = Class::Other;
+    let mut before = CharClass::Other;
     for (at, sign) in identifier.char_indices() {
-        let class = Class::of(sign).unwrap_or(before);
+        let class = CharClass::from_char(sign).unwrap_or(before);
         if starts_a_part(before, class, &identifier[at..]) {
             parts.push(&identifier[begin..at]);
             begin = at;
@@ -27,7 +27,7 @@ pub fn split(identifier: &str) -> Vec<&str> {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Class {
+enum CharClass {
     Upper,
     /// Small letters, and those that know no case.
     Lower,
@@ -35,9 +35,9 @@ enum Class {
     Other,
 }
 
-impl Class {
+impl CharClass {
     /// `None` for an accent that belongs to the letter before it.
-    fn of(sign: char) -> Option<Self> {
+    fn from_char(sign: char) -> Option<Self> {
         if super::scan::is_accent(sign) {
             None
         } else if sign.is_numeric() {
@@ -52,14 +52,14 @@ impl Class {
     }
 }
 
-fn starts_a_part(before: Class, class: Class, rest: &str) -> bool {
+fn starts_a_part(before: CharClass, class: CharClass, rest: &str) -> bool {
     match (before, class) {
         // The last capital of `HTTPServer` begins the next word; the `s` of `URLs` begins none.
-        (Class::Upper, Class::Upper) => {
+        (CharClass::Upper, CharClass::Upper) => {
             let mut after = rest.chars().skip(1);
             after.next().is_some_and(char::is_lowercase) && !is_plural(rest)
         }
-        (Class::Upper, Class::Lower) => false,
+        (CharClass::Upper, CharClass::Lower) => false,
         (before, class) => before != class,
     }
 }

@@ -2,50 +2,52 @@
 
 use std::collections::HashSet;
 
-use super::name::names;
-use super::scan::{is_hash, is_short, parts, pieces};
-use super::stop::is_stop_word;
+use super::{
+    name::names,
+    scan::{is_hash, is_short, parts, pieces},
+    stop::is_stop_word,
+};
 
 /// A longer word is a key or a picture in letters; nobody looks for it by its letters.
-const LONGEST_WORD: usize = 96;
+const MAX_WORD_BYTES: usize = 96;
 /// More words in a row than these are not found as a phrase, because something between them changed.
-const LONGEST_PHRASE: usize = 8;
+const MAX_PHRASE_WORDS: usize = 8;
 /// The end of a longer path is asked for too: the beginning may be of another machine.
-const END_OF_PATH: usize = 3;
+const PATH_SUFFIX_WORDS: usize = 3;
 
 /// Everything that can be asked for, each once, in the order of the text.
 pub(super) fn terms(text: &str) -> Vec<String> {
-    let mut list = List::default();
+    let mut list = TermList::default();
     for quoted in quoted(text) {
         list.phrase(&pieces(quoted).collect::<Vec<_>>());
     }
     for name in names(text) {
         let words: Vec<&str> = name.pieces().collect();
         list.phrase(&words);
-        if words.len() > END_OF_PATH {
-            list.phrase(&words[words.len() - END_OF_PATH..]);
+        if words.len() > PATH_SUFFIX_WORDS {
+            list.phrase(&words[words.len() - PATH_SUFFIX_WORDS..]);
         }
         for word in words {
             list.word(word);
         }
     }
-    list.telling_or_all()
+    list.into_terms()
 }
 
 /// The terms that tell most, still in their order.
-pub(super) fn most_telling(terms: Vec<String>, most: usize) -> Vec<String> {
+pub(super) fn most_significant(terms: Vec<String>, most: usize) -> Vec<String> {
     if terms.len() <= most {
         return terms;
     }
     let mut ranked: Vec<(usize, String)> = terms.into_iter().enumerate().collect();
-    ranked.sort_by_key(|(at, term)| (std::cmp::Reverse(telling(term)), *at));
+    ranked.sort_by_key(|(at, term)| (std::cmp::Reverse(significance(term)), *at));
     ranked.truncate(most);
     ranked.sort_by_key(|(at, _)| *at);
     ranked.into_iter().map(|(_, term)| term).collect()
 }
 
 /// How rare a term looks. Of thousands of lines of a stack trace this keeps the names of what failed.
-fn telling(term: &str) -> usize {
+fn significance(term: &str) -> usize {
     let length = term.chars().count();
     let digits = term.chars().filter(char::is_ascii_digit).count();
     if is_hash(term) || digits * 2 > length {
@@ -56,18 +58,18 @@ fn telling(term: &str) -> usize {
 }
 
 #[derive(Default)]
-struct List {
-    telling: Vec<String>,
+struct TermList {
+    significant: Vec<String>,
     /// Stop words and single letters, for a text that has nothing else.
     others: Vec<String>,
     seen: HashSet<String>,
 }
 
-impl List {
+impl TermList {
     /// A name or a quotation that FTS5 sees as several words.
     fn phrase(&mut self, words: &[&str]) {
-        let fits = words.iter().all(|word| word.len() <= LONGEST_WORD);
-        if (2..=LONGEST_PHRASE).contains(&words.len()) && fits {
+        let fits = words.iter().all(|word| word.len() <= MAX_WORD_BYTES);
+        if (2..=MAX_PHRASE_WORDS).contains(&words.len()) && fits {
             self.add(words.join(" ").to_lowercase());
         }
     }
@@ -75,14 +77,14 @@ impl List {
     /// One word as it is, and in parts; and its parts in a row, as another language would write the name.
     fn word(&mut self, word: &str) {
         let parts = parts(word);
-        if word.len() <= LONGEST_WORD {
+        if word.len() <= MAX_WORD_BYTES {
             self.add(word.to_lowercase());
             if word.is_ascii() {
                 self.phrase(&parts.iter().map(String::as_str).collect::<Vec<_>>());
             }
         }
         for part in parts {
-            if part.len() <= LONGEST_WORD {
+            if part.len() <= MAX_WORD_BYTES {
                 self.add(part);
             }
         }
@@ -96,15 +98,15 @@ impl List {
         if is_stop_word(&term) || is_short(&term) {
             self.others.push(term);
         } else {
-            self.telling.push(term);
+            self.significant.push(term);
         }
     }
 
-    fn telling_or_all(self) -> Vec<String> {
-        if self.telling.is_empty() {
+    fn into_terms(self) -> Vec<String> {
+        if self.significant.is_empty() {
             self.others
         } else {
-            self.telling
+            self.significant
         }
     }
 }

@@ -46,7 +46,7 @@ fn identifiers_are_split_as_their_writers_joined_them() {
         ("_", &[]),
         ("", &[]),
     ] {
-        assert_eq!(split(identifier), parts, "{identifier}");
+        assert_eq!(split_identifier(identifier), parts, "{identifier}");
     }
 }
 
@@ -155,7 +155,7 @@ fn a_long_stack_trace_becomes_few_terms_that_name_what_failed() {
     }
     assert!(trace.len() > 10_000);
     let query = fts_query(&trace).unwrap();
-    assert_eq!(query.split(" OR ").count(), MOST_TERMS);
+    assert_eq!(query.split(" OR ").count(), MAX_TERMS);
     for name in [
         "\"connectionpoolexhausted\"",
         "\"acquire connection\"",
@@ -178,7 +178,7 @@ fn a_word_without_end_is_left_out() {
 #[test]
 fn names_are_told_from_words() {
     let identifiers = |text| -> Vec<String> {
-        let names = names(text).filter(Name::is_identifier);
+        let names = name_tokens(text).filter(NameToken::is_identifier);
         names.map(|name| name.as_str().to_owned()).collect()
     };
     let text =
@@ -187,9 +187,9 @@ fn names_are_told_from_words() {
         identifiers(text),
         ["a.b", "foo_bar", "Foo::bar", "HTTPServer"]
     );
-    assert_eq!(names("Foo::bar").next().unwrap().last(), "bar");
-    assert_eq!(names("foo_bar").next().unwrap().last(), "foo_bar");
-    assert!(names("src/lib.rs:3").next().unwrap().is_path());
+    assert_eq!(name_tokens("Foo::bar").next().unwrap().last(), "bar");
+    assert_eq!(name_tokens("foo_bar").next().unwrap().last(), "foo_bar");
+    assert!(name_tokens("src/lib.rs:3").next().unwrap().is_path());
 }
 
 #[test]
@@ -203,7 +203,7 @@ proptest! {
     fn any_text_is_a_valid_and_bounded_question(text in any_text()) {
         let db = table(&["some text", &text]);
         if let Some(query) = fts_query(&text) {
-            prop_assert!(query.split(" OR ").count() <= MOST_TERMS);
+            prop_assert!(query.split(" OR ").count() <= MAX_TERMS);
             prop_assert!(query.len() < 40_000);
             prop_assert!(found(&db, &query).is_ok(), "{query}");
         }
@@ -220,7 +220,7 @@ proptest! {
     #[test]
     fn the_parts_of_an_identifier_are_its_letters(identifier in "[a-zA-Z0-9äÖß_-]{0,40}") {
         let letters: String = identifier.chars().filter(|sign| sign.is_alphanumeric()).collect();
-        prop_assert_eq!(split(&identifier).concat(), letters);
+        prop_assert_eq!(split_identifier(&identifier).concat(), letters);
     }
 }
 

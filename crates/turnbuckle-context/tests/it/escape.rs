@@ -3,17 +3,21 @@
 //! A thread exchanges a folder and a symlink with `renameat2` and `RENAME_EXCHANGE`, so that there is always something
 //! under the name, and one of the two leads out. Checks that look at a path before they use it lose this race.
 
-use std::fs;
-use std::ops::ControlFlow;
-use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::{
+    fs,
+    ops::ControlFlow,
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde_json::json;
-use turnbuckle_context::index::{IndexOptions, index, refresh, tree_for};
-use turnbuckle_context::{ContextServer, Database, Library, Owner, Owners, Project, Redactor};
+use turnbuckle_context::{
+    ContextServer, DataDir, Database, Owner, OwnershipPolicy, Project, Redactor,
+    index::{IndexOptions, index, refresh, tree_for},
+};
 use turnbuckle_server::testing::Peer;
 
 /// What is in the file outside, and nowhere else.
@@ -123,7 +127,7 @@ fn a_branch_is_never_read_from_outside() {
     let mut seen = 0;
     exchange(&git, &link, || {
         for attempt in 0..20_000 {
-            let branch = Project::at(&path).map(|project| project.branch().to_owned());
+            let branch = Project::find(&path).map(|project| project.branch().to_owned());
             seen += usize::from(branch.as_deref().ok() == Some("inside"));
             assert_ne!(branch.unwrap_or_default(), "outside", "attempt {attempt}");
         }
@@ -135,8 +139,9 @@ fn a_branch_is_never_read_from_outside() {
 fn a_server_with_roots_never_answers_from_outside() {
     let place = Place::new();
     let data = tempfile::tempdir().unwrap();
-    let library = Library::new(data.path()).within([place.allowed.clone()]);
-    let server = ContextServer::new(library, Owners::One(Owner::user("ada"))).build();
+    let data_dir = DataDir::new(data.path()).restrict_to([place.allowed.clone()]);
+    let server =
+        ContextServer::new(data_dir, OwnershipPolicy::Single(Owner::for_user("ada"))).build();
     let path = place.project().to_str().unwrap().to_owned();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let mut peer = runtime.block_on(async { Peer::connect(server).await });

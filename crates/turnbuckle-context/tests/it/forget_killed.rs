@@ -1,14 +1,18 @@
 //! Imports and forgets that are killed, and a forget afterwards that leaves no trace of the text.
 
-use std::env;
-use std::io::{BufRead as _, BufReader};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::{
+    env,
+    io::{BufRead as _, BufReader},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    time::Duration,
+};
 
 use serde_json::json;
-use turnbuckle_context::transfer::{Forget, ImportOptions, Part, forget, import, stats};
-use turnbuckle_context::{Library, Owner, Redactor};
+use turnbuckle_context::{
+    DataDir, Owner, Redactor,
+    transfer::{DataSelection, DeleteRequest, ImportOptions, delete, import, stats},
+};
 
 use crate::transfer::is_anywhere;
 
@@ -28,10 +32,10 @@ fn a_forget_after_a_kill_leaves_no_text() {
     for round in 0..rounds.unwrap_or(USUAL_ROUNDS) {
         let place = tempfile::tempdir().unwrap();
         kill_after(place.path(), Duration::from_millis(round * 53 % 400));
-        let (library, owner) = open(place.path());
-        let forgotten = forget(&library, &owner, &all_items()).unwrap();
+        let (data_dir, owner) = open(place.path());
+        let forgotten = delete(&data_dir, &owner, &all_items()).unwrap();
         assert!(forgotten.traceless, "round {round}");
-        let stats = stats(&library, &owner).unwrap();
+        let stats = stats(&data_dir, &owner).unwrap();
         assert_eq!(stats.damaged, [""; 0], "round {round}");
         assert!(!is_anywhere(place.path(), WORD), "round {round}");
     }
@@ -44,12 +48,12 @@ fn child() {
     let Some(place) = env::var_os(PLACE).map(PathBuf::from) else {
         return;
     };
-    let (library, owner) = open(&place);
+    let (data_dir, owner) = open(&place);
     println!("begun");
     loop {
         let mut text = export();
         import(
-            &library,
+            &data_dir,
             &owner,
             Redactor::standard(),
             &ImportOptions::default(),
@@ -57,17 +61,17 @@ fn child() {
         )
         .unwrap();
         text.clear();
-        forget(&library, &owner, &all_items()).unwrap();
+        delete(&data_dir, &owner, &all_items()).unwrap();
     }
 }
 
-fn open(place: &Path) -> (Library, Owner) {
-    (Library::new(place.join("data")), Owner::user("ada"))
+fn open(place: &Path) -> (DataDir, Owner) {
+    (DataDir::new(place.join("data")), Owner::for_user("ada"))
 }
 
-fn all_items() -> Forget {
-    Forget::Items {
-        part: Part::Everything,
+fn all_items() -> DeleteRequest {
+    DeleteRequest::Items {
+        selection: DataSelection::Everything,
         kind: None,
         before: None,
     }

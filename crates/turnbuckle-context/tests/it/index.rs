@@ -1,16 +1,20 @@
 //! The index of a repository, as its callers see it.
 
-use std::fs;
-use std::ops::ControlFlow;
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
-
-use turnbuckle_context::index::{
-    Freshness, IndexOptions, Indexed, LeftOut, Refreshed, Step, Tree, index, refresh, tree_for,
-    trees,
+use std::{
+    fs,
+    ops::ControlFlow,
+    path::PathBuf,
+    sync::atomic::{AtomicBool, Ordering},
+    time::{Duration, Instant},
 };
-use turnbuckle_context::{ContextError, Database, Redactor};
+
+use turnbuckle_context::{
+    ContextError, Database, Redactor,
+    index::{
+        Freshness, IndexOptions, IndexProgress, IndexReport, IndexTree, RefreshReport, SkipReason,
+        index, refresh, tree_for, trees,
+    },
+};
 
 /// A folder with files, and a database beside it.
 struct Place {
@@ -64,11 +68,11 @@ impl Place {
             .unwrap();
     }
 
-    fn index(&self) -> Indexed {
+    fn index(&self) -> IndexReport {
         self.index_with(&IndexOptions::default())
     }
 
-    fn index_with(&self, options: &IndexOptions) -> Indexed {
+    fn index_with(&self, options: &IndexOptions) -> IndexReport {
         self.try_index(options, &mut |_| ControlFlow::Continue(()))
             .unwrap()
     }
@@ -76,8 +80,8 @@ impl Place {
     fn try_index(
         &self,
         options: &IndexOptions,
-        watch: &mut dyn FnMut(Step) -> ControlFlow<()>,
-    ) -> Result<Indexed, ContextError> {
+        watch: &mut dyn FnMut(IndexProgress) -> ControlFlow<()>,
+    ) -> Result<IndexReport, ContextError> {
         index(
             &self.db,
             &self.root(),
@@ -88,11 +92,11 @@ impl Place {
         )
     }
 
-    fn refresh(&self, budget: Duration) -> Refreshed {
+    fn refresh(&self, budget: Duration) -> RefreshReport {
         refresh(&self.db, &self.tree(), Redactor::standard(), budget).unwrap()
     }
 
-    fn tree(&self) -> Tree {
+    fn tree(&self) -> IndexTree {
         tree_for(&self.db, &self.root()).unwrap().unwrap()
     }
 
@@ -297,7 +301,7 @@ fn a_bad_pattern_is_named_and_nothing_happens() {
         .try_index(&options, &mut |_| ControlFlow::Continue(()))
         .unwrap_err();
     assert!(
-        matches!(error, ContextError::Refused(_)) && error.to_string().contains("`src/[`"),
+        matches!(error, ContextError::InvalidRequest(_)) && error.to_string().contains("`src/[`"),
         "{error}"
     );
     assert!(trees(&place.db).unwrap().is_empty());
@@ -322,13 +326,13 @@ fn what_is_no_readable_text_is_counted() {
     let counts = place.index().tree.counts;
     assert_eq!(counts.files, 2);
     let wanted = [
-        (LeftOut::Binary, 2),
-        (LeftOut::Huge, 1),
-        (LeftOut::Generated, 2),
-        (LeftOut::Empty, 2),
+        (SkipReason::Binary, 2),
+        (SkipReason::TooLarge, 1),
+        (SkipReason::Generated, 2),
+        (SkipReason::Empty, 2),
     ];
     for (reason, number) in wanted {
-        assert_eq!(counts.left_out(reason), number, "{reason:?}");
+        assert_eq!(counts.skipped(reason), number, "{reason:?}");
     }
     assert_eq!(place.found("café"), ["latin.c"]);
     let again = place.index();
@@ -346,7 +350,7 @@ fn secrets_are_not_stored() {
     let indexed = place.index();
 
     assert_eq!(indexed.redacted.values().sum::<usize>(), 1);
-    assert_eq!(indexed.tree.counts.left_out(LeftOut::Name), 1);
+    assert_eq!(indexed.tree.counts.skipped(SkipReason::InvalidName), 1);
     assert_eq!(place.found("after"), ["a.rs"]);
     for file in fs::read_dir(place.data.path()).unwrap() {
         let bytes = fs::read(file.unwrap().path()).unwrap();
@@ -370,7 +374,7 @@ fn links_lead_nowhere_and_pipes_are_not_waited_for() {
         .status();
     assert!(made.unwrap().success());
     let counts = place.index().tree.counts;
-    assert_eq!((counts.files, counts.left_out(LeftOut::NotAFile)), (1, 4));
+    assert_eq!((counts.files, counts.skipped(SkipReason::NotAFile)), (1, 4));
     assert!(place.found("secret").is_empty());
 }
 

@@ -1,14 +1,18 @@
 //! An index that is being written when its process is killed.
 
-use std::io::{BufRead as _, BufReader};
-use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::Duration;
-use std::{env, fs};
+use std::{
+    env, fs,
+    io::{BufRead as _, BufReader},
+    ops::ControlFlow,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    time::Duration,
+};
 
-use turnbuckle_context::index::{IndexOptions, index, tree_for};
-use turnbuckle_context::{Database, Redactor};
+use turnbuckle_context::{
+    Database, Redactor,
+    index::{IndexOptions, index, tree_for},
+};
 
 /// Tells the process that is to be killed where the files are.
 const PLACE: &str = "TURNBUCKLE_TEST_PLACE";

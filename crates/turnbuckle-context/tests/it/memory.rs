@@ -1,11 +1,14 @@
 //! Saving, finding and listing what is remembered.
 
 use serde_json::{Map, Value, json};
-use turnbuckle_context::memory::{
-    Draft, HalfLife, Hit, Kind, MemoryQuery, Saved, find, find_skill, list, remove, save, search,
-    used,
+use turnbuckle_context::{
+    ContextError, DataDir, Database, Owner, Redactor,
+    memory::{
+        HalfLife, ItemKind, MemoryHit, MemoryQuery, NewItem, SaveOutcome, delete, find, find_skill,
+        list, record_use, save, search,
+    },
+    operations,
 };
-use turnbuckle_context::{ContextError, Database, Library, Owner, Redactor, operations};
 
 const DAY: i64 = 24 * 60 * 60 * 1_000;
 
@@ -15,28 +18,31 @@ fn database() -> (tempfile::TempDir, Database) {
     (folder, database)
 }
 
-fn keep(database: &Database, draft: Draft) -> Saved {
+fn keep(database: &Database, draft: NewItem) -> SaveOutcome {
     save(database, Redactor::standard(), draft).unwrap()
 }
 
-fn refusal(database: &Database, draft: Draft) -> String {
+fn refusal(database: &Database, draft: NewItem) -> String {
     let error = save(database, Redactor::standard(), draft).unwrap_err();
-    assert!(matches!(error, ContextError::Refused(_)), "{error:?}");
+    assert!(
+        matches!(error, ContextError::InvalidRequest(_)),
+        "{error:?}"
+    );
     error.to_string()
 }
 
-fn ask(database: &Database, kind: Kind, text: &str) -> Vec<Hit> {
+fn ask(database: &Database, kind: ItemKind, text: &str) -> Vec<MemoryHit> {
     search(&[database], &MemoryQuery::new(kind, text)).unwrap()
 }
 
-fn bodies(hits: &[Hit]) -> Vec<&str> {
+fn bodies(hits: &[MemoryHit]) -> Vec<&str> {
     hits.iter().map(|hit| &*hit.item.body).collect()
 }
 
 #[test]
 fn what_was_saved_is_found_after_opening_again() {
     let (folder, database) = database();
-    let draft = Draft::checkpoint("The parser now accepts nested comments.")
+    let draft = NewItem::checkpoint("The parser now accepts nested comments.")
         .title("Parser: nested comments")
         .branch("feature/comments")
         .tags(["parser"])
@@ -46,7 +52,7 @@ fn what_was_saved_is_found_after_opening_again() {
 
     let again = Database::open(folder.path().join("a.db")).unwrap();
 
-    let hits = ask(&again, Kind::Checkpoint, "what about nested comments?");
+    let hits = ask(&again, ItemKind::Checkpoint, "what about nested comments?");
     assert_eq!(hits[0].item, saved.item);
     assert_eq!(hits[0].item.branch, "feature/comments");
     assert_eq!(hits[0].item.tags, ["parser"]);
@@ -57,7 +63,7 @@ fn what_was_saved_is_found_after_opening_again() {
 #[test]
 fn a_save_is_an_operation_that_can_be_asked_about() {
     let (_folder, database) = database();
-    let saved = keep(&database, Draft::checkpoint("half way"));
+    let saved = keep(&database, NewItem::checkpoint("half way"));
     let operation = operations::find(&database, &saved.operation)
         .unwrap()
         .unwrap();
@@ -73,9 +79,9 @@ fn the_same_thing_is_kept_once() {
     let (_folder, database) = database();
     let first = keep(
         &database,
-        Draft::checkpoint("Moved the cache to disk.\r\nTests pass.  "),
+        NewItem::checkpoint("Moved the cache to disk.\r\nTests pass.  "),
     );
-    let again = Draft::checkpoint("Moved the cache to disk.\nTests pass.\n")
+    let again = NewItem::checkpoint("Moved the cache to disk.\nTests pass.\n")
         .title("Cache on disk")
         .tags(["cache"]);
     let second = keep(&database, again);
@@ -86,13 +92,13 @@ fn the_same_thing_is_kept_once() {
     assert_eq!(second.item.created, first.item.created);
     assert!(second.similar_to.is_empty());
     assert_eq!(
-        list(&database, Kind::Checkpoint, 10, None)
+        list(&database, ItemKind::Checkpoint, 10, None)
             .unwrap()
             .items
             .len(),
         1
     );
-    assert_eq!(ask(&database, Kind::Checkpoint, "cache").len(), 1);
+    assert_eq!(ask(&database, ItemKind::Checkpoint, "cache").len(), 1);
 }
 
 #[test]
@@ -100,11 +106,11 @@ fn the_same_thing_on_another_branch_is_another() {
     let (_folder, database) = database();
     let first = keep(
         &database,
-        Draft::checkpoint("Moved the cache to disk.").branch("main"),
+        NewItem::checkpoint("Moved the cache to disk.").branch("main"),
     );
     let second = keep(
         &database,
-        Draft::checkpoint("Moved the cache to disk.").branch("next"),
+        NewItem::checkpoint("Moved the cache to disk.").branch("next"),
     );
     assert!(second.is_new);
     assert_eq!(second.similar_to[0].id, first.item.id);
@@ -116,17 +122,17 @@ fn what_is_nearly_the_same_is_told_and_kept() {
     let (_folder, database) = database();
     keep(
         &database,
-        Draft::checkpoint("Renamed the login page and fixed its tests."),
+        NewItem::checkpoint("Renamed the login page and fixed its tests."),
     );
     let first = keep(
         &database,
-        Draft::checkpoint(
+        NewItem::checkpoint(
             "The upload endpoint checks the size of files now; limit is 10 MB; tests for it are in upload_test.py",
         ),
     );
     let second = keep(
         &database,
-        Draft::checkpoint(
+        NewItem::checkpoint(
             "The upload endpoint checks the size of files now; limit is 20 MB; the tests for it are in upload_test.py",
         ),
     );
@@ -141,12 +147,12 @@ fn a_skill_of_the_same_name_is_replaced() {
     let (_folder, database) = database();
     let first = keep(
         &database,
-        Draft::skill("Release a version", "How to release", "Tag it.").tags(["old"]),
+        NewItem::skill("Release a version", "How to release", "Tag it.").tags(["old"]),
     );
-    used(&database, &[&first.item.id, "skill_0000000000000000"]).unwrap();
+    record_use(&database, &[&first.item.id, "skill_0000000000000000"]).unwrap();
     let second = keep(
         &database,
-        Draft::skill("release-a_Version", "How to release", "Sign it.").tags(["new"]),
+        NewItem::skill("release-a_Version", "How to release", "Sign it.").tags(["new"]),
     );
     assert!(!second.is_new);
     assert_eq!(second.item.id, first.item.id);
@@ -160,7 +166,7 @@ fn a_skill_of_the_same_name_is_replaced() {
         (&*found.body, &*found.title),
         ("Sign it.", "release-a_Version")
     );
-    assert!(ask(&database, Kind::Skill, "tag").is_empty());
+    assert!(ask(&database, ItemKind::Skill, "tag").is_empty());
     assert!(find_skill(&database, "release").unwrap().is_none());
 }
 
@@ -169,12 +175,15 @@ fn a_question_in_a_sentence_finds_what_has_only_some_of_its_words() {
     let (_folder, database) = database();
     keep(
         &database,
-        Draft::checkpoint("Switched the session store from Redis to SQLite because of latency."),
+        NewItem::checkpoint("Switched the session store from Redis to SQLite because of latency."),
     );
-    keep(&database, Draft::checkpoint("Wrote the changelog for 1.4."));
+    keep(
+        &database,
+        NewItem::checkpoint("Wrote the changelog for 1.4."),
+    );
     let hits = ask(
         &database,
-        Kind::Checkpoint,
+        ItemKind::Checkpoint,
         "Why did we decide last month to move away from redis for keeping user sessions?",
     );
     assert_eq!(hits.len(), 1);
@@ -195,9 +204,13 @@ fn a_better_answer_has_a_higher_score() {
         "database connection timeout raised to 30 seconds",
         "the colour of buttons",
     ] {
-        keep(&database, Draft::checkpoint(text));
+        keep(&database, NewItem::checkpoint(text));
     }
-    let hits = ask(&database, Kind::Checkpoint, "database connection timeout");
+    let hits = ask(
+        &database,
+        ItemKind::Checkpoint,
+        "database connection timeout",
+    );
     assert_eq!(hits.len(), 3);
     assert!(hits[0].item.body.contains("raised"));
     assert!(hits[0].score > 0.6, "{}", hits[0].score);
@@ -207,8 +220,8 @@ fn a_better_answer_has_a_higher_score() {
         hits[0].score,
         hits[1].score
     );
-    let mut strict = MemoryQuery::new(Kind::Checkpoint, "database connection timeout");
-    strict.least_score = 0.6;
+    let mut strict = MemoryQuery::new(ItemKind::Checkpoint, "database connection timeout");
+    strict.min_score = 0.6;
     assert_eq!(search(&[&database], &strict).unwrap().len(), 1);
 }
 
@@ -217,16 +230,16 @@ fn a_name_is_found_whole_and_in_parts() {
     let (_folder, database) = database();
     keep(
         &database,
-        Draft::checkpoint("parseHttpHeader is slow; see also the parser"),
+        NewItem::checkpoint("parseHttpHeader is slow; see also the parser"),
     );
-    keep(&database, Draft::checkpoint("parse_query is fast"));
+    keep(&database, NewItem::checkpoint("parse_query is fast"));
     for question in [
         "parseHttpHeader",
         "parse_http_header",
         "http header",
         "where do we parse a header",
     ] {
-        let hits = ask(&database, Kind::Checkpoint, question);
+        let hits = ask(&database, ItemKind::Checkpoint, question);
         assert!(hits[0].item.body.contains("slow"), "{question}");
     }
 }
@@ -236,18 +249,18 @@ fn the_newer_of_two_equal_answers_comes_first_and_old_ones_stay() {
     let (_folder, database) = database();
     let old = keep(
         &database,
-        Draft::checkpoint("alpha beta gamma").branch("one"),
+        NewItem::checkpoint("alpha beta gamma").branch("one"),
     );
     std::thread::sleep(std::time::Duration::from_millis(3));
     let new = keep(
         &database,
-        Draft::checkpoint("alpha beta gamma").branch("two"),
+        NewItem::checkpoint("alpha beta gamma").branch("two"),
     );
-    let hits = ask(&database, Kind::Checkpoint, "alpha beta");
+    let hits = ask(&database, ItemKind::Checkpoint, "alpha beta");
     assert_eq!(hits[0].item.id, new.item.id);
     assert_eq!(hits[1].item.id, old.item.id);
 
-    let mut later = MemoryQuery::new(Kind::Checkpoint, "alpha beta");
+    let mut later = MemoryQuery::new(ItemKind::Checkpoint, "alpha beta");
     later.now += 30 * DAY;
     let after_a_month = search(&[&database], &later).unwrap()[0].score;
     assert!((after_a_month / hits[0].score - 0.75).abs() < 0.01);
@@ -266,17 +279,17 @@ fn what_one_is_less_sure_of_comes_later() {
     let (_folder, database) = database();
     keep(
         &database,
-        Draft::checkpoint("the queue is drained at exit").confidence(0.3),
+        NewItem::checkpoint("the queue is drained at exit").confidence(0.3),
     );
     keep(
         &database,
-        Draft::checkpoint("at exit the queue is drained, really"),
+        NewItem::checkpoint("at exit the queue is drained, really"),
     );
-    let hits = ask(&database, Kind::Checkpoint, "queue drained exit");
+    let hits = ask(&database, ItemKind::Checkpoint, "queue drained exit");
     assert!(hits[0].item.confidence > 0.9);
-    assert!(refusal(&database, Draft::checkpoint("x").confidence(1.5)).contains("from 0 to 1"));
+    assert!(refusal(&database, NewItem::checkpoint("x").confidence(1.5)).contains("from 0 to 1"));
     assert!(
-        refusal(&database, Draft::checkpoint("x").confidence(f64::NAN)).contains("from 0 to 1")
+        refusal(&database, NewItem::checkpoint("x").confidence(f64::NAN)).contains("from 0 to 1")
     );
 }
 
@@ -285,13 +298,13 @@ fn only_one_branch_can_be_asked_for() {
     let (_folder, database) = database();
     keep(
         &database,
-        Draft::checkpoint("the index is built in batches").branch("main"),
+        NewItem::checkpoint("the index is built in batches").branch("main"),
     );
     keep(
         &database,
-        Draft::checkpoint("the index is built at once").branch("next"),
+        NewItem::checkpoint("the index is built at once").branch("next"),
     );
-    let mut query = MemoryQuery::new(Kind::Checkpoint, "how is the index built");
+    let mut query = MemoryQuery::new(ItemKind::Checkpoint, "how is the index built");
     query.branch = Some("next".to_owned());
     assert_eq!(
         bodies(&search(&[&database], &query).unwrap()),
@@ -325,7 +338,7 @@ fn the_same_error_with_other_numbers_is_found_first() {
             "the route has no version",
         ),
     ] {
-        keep(&database, Draft::remediation(error, solution));
+        keep(&database, NewItem::remediation(error, solution));
     }
     for (error, solution) in [
         (
@@ -349,7 +362,7 @@ fn the_same_error_with_other_numbers_is_found_first() {
             "the pool was empty",
         ),
     ] {
-        let hits = ask(&database, Kind::Remediation, error);
+        let hits = ask(&database, ItemKind::Remediation, error);
         assert_eq!(hits[0].item.body, solution, "{error}: {hits:#?}");
         assert!(hits[0].score > 0.5, "{error}: {}", hits[0].score);
         assert!(
@@ -363,7 +376,9 @@ fn the_same_error_with_other_numbers_is_found_first() {
         "note: x\n".repeat(300)
     );
     assert_eq!(
-        ask(&database, Kind::Remediation, &long_log)[0].item.body,
+        ask(&database, ItemKind::Remediation, &long_log)[0]
+            .item
+            .body,
         "clone it"
     );
 }
@@ -373,20 +388,20 @@ fn several_databases_are_searched_as_one() {
     let ((_one, project), (_two, shared)) = (database(), database());
     keep(
         &project,
-        Draft::remediation("linker `cc` not found", "install gcc"),
+        NewItem::remediation("linker `cc` not found", "install gcc"),
     );
     keep(
         &shared,
-        Draft::remediation(
+        NewItem::remediation(
             "linker `cc` not found on the path",
             "install build-essential",
         ),
     );
     keep(
         &shared,
-        Draft::remediation("disk full while linking", "clean the target folder"),
+        NewItem::remediation("disk full while linking", "clean the target folder"),
     );
-    let query = MemoryQuery::new(Kind::Remediation, "error: linker `cc` not found");
+    let query = MemoryQuery::new(ItemKind::Remediation, "error: linker `cc` not found");
     let hits = search(&[&project, &shared], &query).unwrap();
     assert_eq!(hits[0].source, 0);
     assert_eq!(hits[1].source, 1);
@@ -401,28 +416,28 @@ fn kinds_projects_and_owners_do_not_meet() {
         tempfile::tempdir().unwrap(),
         tempfile::tempdir().unwrap(),
     );
-    let library = Library::new(data.path());
+    let data_dir = DataDir::new(data.path());
     let open = |owner: &Owner, folder: &tempfile::TempDir| {
-        let project = library
+        let project = data_dir
             .project(owner, folder.path().to_str().unwrap())
             .unwrap();
-        library.open(owner, &project).unwrap()
+        data_dir.open_project(owner, &project).unwrap()
     };
-    let (ada, bob) = (Owner::user("ada"), Owner::user("bob"));
-    let saved = keep(&open(&ada, &one), Draft::checkpoint("the secret plan"));
+    let (ada, bob) = (Owner::for_user("ada"), Owner::for_user("bob"));
+    let saved = keep(&open(&ada, &one), NewItem::checkpoint("the secret plan"));
     for other in [
         open(&ada, &two),
         open(&bob, &one),
-        library.shared(&ada).unwrap(),
+        data_dir.open_shared(&ada).unwrap(),
     ] {
-        assert!(ask(&other, Kind::Checkpoint, "secret plan").is_empty());
+        assert!(ask(&other, ItemKind::Checkpoint, "secret plan").is_empty());
         assert!(find(&other, &saved.item.id).unwrap().is_none());
-        assert!(!remove(&other, &saved.item.id).unwrap());
+        assert!(!delete(&other, &saved.item.id).unwrap());
     }
-    assert!(ask(&open(&ada, &one), Kind::Remediation, "secret plan").is_empty());
-    assert!(ask(&open(&ada, &one), Kind::Skill, "secret plan").is_empty());
+    assert!(ask(&open(&ada, &one), ItemKind::Remediation, "secret plan").is_empty());
+    assert!(ask(&open(&ada, &one), ItemKind::Skill, "secret plan").is_empty());
     assert_eq!(
-        ask(&open(&ada, &one), Kind::Checkpoint, "secret plan").len(),
+        ask(&open(&ada, &one), ItemKind::Checkpoint, "secret plan").len(),
         1
     );
 }
@@ -430,11 +445,11 @@ fn kinds_projects_and_owners_do_not_meet() {
 #[test]
 fn what_was_removed_is_found_no_more() {
     let (_folder, database) = database();
-    let saved = keep(&database, Draft::checkpoint("throw this away"));
-    assert!(remove(&database, &saved.item.id).unwrap());
-    assert!(!remove(&database, &saved.item.id).unwrap());
-    assert!(ask(&database, Kind::Checkpoint, "throw away").is_empty());
-    assert!(keep(&database, Draft::checkpoint("throw this away")).is_new);
+    let saved = keep(&database, NewItem::checkpoint("throw this away"));
+    assert!(delete(&database, &saved.item.id).unwrap());
+    assert!(!delete(&database, &saved.item.id).unwrap());
+    assert!(ask(&database, ItemKind::Checkpoint, "throw away").is_empty());
+    assert!(keep(&database, NewItem::checkpoint("throw this away")).is_new);
 }
 
 #[test]
@@ -449,11 +464,11 @@ fn several_that_save_the_same_at_once_get_one_thing() {
             for number in 0..5 {
                 keep(
                     &database,
-                    Draft::checkpoint(format!("of thread {at}, number {number}")),
+                    NewItem::checkpoint(format!("of thread {at}, number {number}")),
                 );
                 saved.push(keep(
                     &database,
-                    Draft::checkpoint(format!("of all, number {number}")),
+                    NewItem::checkpoint(format!("of all, number {number}")),
                 ));
             }
             saved
@@ -474,7 +489,7 @@ fn several_that_save_the_same_at_once_get_one_thing() {
     assert_eq!((ids.len(), new, distinct.len()), (20, 5, 5));
     let database = Database::open(&path).unwrap();
     assert_eq!(
-        list(&database, Kind::Checkpoint, 100, None)
+        list(&database, ItemKind::Checkpoint, 100, None)
             .unwrap()
             .items
             .len(),
@@ -487,7 +502,7 @@ fn pages_neither_repeat_nor_miss_what_was_there() {
     let (_folder, database) = database();
     let first: Vec<String> = (0..10)
         .map(|number| {
-            keep(&database, Draft::checkpoint(format!("number {number}")))
+            keep(&database, NewItem::checkpoint(format!("number {number}")))
                 .item
                 .id
         })
@@ -495,11 +510,11 @@ fn pages_neither_repeat_nor_miss_what_was_there() {
     let mut seen = Vec::new();
     let mut after: Option<String> = None;
     loop {
-        let page = list(&database, Kind::Checkpoint, 3, after.as_deref()).unwrap();
+        let page = list(&database, ItemKind::Checkpoint, 3, after.as_deref()).unwrap();
         seen.extend(page.items.iter().map(|item| item.id.clone()));
         keep(
             &database,
-            Draft::checkpoint(format!("meanwhile {}", seen.len())),
+            NewItem::checkpoint(format!("meanwhile {}", seen.len())),
         );
         match page.next {
             Some(next) => after = Some(next),
@@ -508,8 +523,14 @@ fn pages_neither_repeat_nor_miss_what_was_there() {
     }
     let expected: Vec<String> = first.into_iter().rev().collect();
     assert_eq!(seen, expected);
-    let error = list(&database, Kind::Checkpoint, 3, Some("1; DROP TABLE item")).unwrap_err();
-    assert!(matches!(error, ContextError::Refused(_)));
+    let error = list(
+        &database,
+        ItemKind::Checkpoint,
+        3,
+        Some("1; DROP TABLE item"),
+    )
+    .unwrap_err();
+    assert!(matches!(error, ContextError::InvalidRequest(_)));
 }
 
 #[test]
@@ -518,77 +539,80 @@ fn what_is_too_long_or_empty_is_refused_by_name() {
     let text = |length: usize| "ä".repeat(length);
     let meta = |key: &str, value: Value| Map::from_iter([(key.to_owned(), value)]);
     for (draft, says) in [
-        (Draft::checkpoint(" \n"), "`content` is empty"),
+        (NewItem::checkpoint(" \n"), "`content` is empty"),
         (
-            Draft::checkpoint("x".repeat(102_401)),
+            NewItem::checkpoint("x".repeat(102_401)),
             "`content` has 102401 bytes, and 102400 are allowed",
         ),
         (
-            Draft::checkpoint("x").title(text(501)),
+            NewItem::checkpoint("x").title(text(501)),
             "`summary` has 501 characters, and 500 are",
         ),
-        (Draft::remediation("", "x"), "`error_msg` is empty"),
-        (Draft::remediation("x", ""), "`solution` is empty"),
+        (NewItem::remediation("", "x"), "`error_msg` is empty"),
+        (NewItem::remediation("x", ""), "`solution` is empty"),
         (
-            Draft::remediation(text(1_001), "x"),
+            NewItem::remediation(text(1_001), "x"),
             "put the rest into `context`",
         ),
         (
-            Draft::remediation("x", text(5_001)),
+            NewItem::remediation("x", text(5_001)),
             "`solution` has 5001 characters",
         ),
         (
-            Draft::remediation("x", "y").detail("x".repeat(10_241)),
+            NewItem::remediation("x", "y").detail("x".repeat(10_241)),
             "`context` has 10241 bytes",
         ),
-        (Draft::skill(text(201), "d", "c"), "`name` has 201"),
+        (NewItem::skill(text(201), "d", "c"), "`name` has 201"),
         (
-            Draft::skill("n", text(2_001), "c"),
+            NewItem::skill("n", text(2_001), "c"),
             "`description` has 2001",
         ),
-        (Draft::skill("n", "d", text(50_001)), "`content` has 50001"),
-        (Draft::skill("n", " ", "c"), "`description` is empty"),
-        (Draft::skill("…", "d", "c"), "letter or digit"),
         (
-            Draft::checkpoint("x").tags(vec!["a"; 33]),
+            NewItem::skill("n", "d", text(50_001)),
+            "`content` has 50001",
+        ),
+        (NewItem::skill("n", " ", "c"), "`description` is empty"),
+        (NewItem::skill("…", "d", "c"), "letter or digit"),
+        (
+            NewItem::checkpoint("x").tags(vec!["a"; 33]),
             "`tags` has 33 entries",
         ),
         (
-            Draft::checkpoint("x").tags([text(101)]),
+            NewItem::checkpoint("x").tags([text(101)]),
             "`tags` has 101 characters",
         ),
         (
-            Draft::checkpoint("x").meta((0..33).map(|n| (n.to_string(), json!(1))).collect()),
+            NewItem::checkpoint("x").meta((0..33).map(|n| (n.to_string(), json!(1))).collect()),
             "`metadata` has 33",
         ),
         (
-            Draft::checkpoint("x").meta(meta(&text(101), json!(1))),
+            NewItem::checkpoint("x").meta(meta(&text(101), json!(1))),
             "`metadata` has 101",
         ),
         (
-            Draft::checkpoint("x").meta(meta("k", json!(text(2_001)))),
+            NewItem::checkpoint("x").meta(meta("k", json!(text(2_001)))),
             "`metadata.k` has 2001",
         ),
         (
-            Draft::checkpoint("x").meta(meta("k", json!([[text(2_000)]]))),
+            NewItem::checkpoint("x").meta(meta("k", json!([[text(2_000)]]))),
             "`metadata.k` has",
         ),
-        (Draft::checkpoint("x").branch(""), "`branch` is empty"),
+        (NewItem::checkpoint("x").branch(""), "`branch` is empty"),
     ] {
         let refusal = refusal(&database, draft);
         assert!(refusal.contains(says), "{refusal}");
     }
     keep(
         &database,
-        Draft::checkpoint("x".repeat(102_400)).title(text(500)),
+        NewItem::checkpoint("x".repeat(102_400)).title(text(500)),
     );
     keep(
         &database,
-        Draft::remediation(text(1_000), text(5_000)).detail("x".repeat(10_240)),
+        NewItem::remediation(text(1_000), text(5_000)).detail("x".repeat(10_240)),
     );
     keep(
         &database,
-        Draft::skill("n".repeat(200), text(2_000), text(50_000)),
+        NewItem::skill("n".repeat(200), text(2_000), text(50_000)),
     );
 }
 
@@ -610,46 +634,46 @@ fn any_text_can_be_saved_and_asked_for() {
     ] {
         let saved = keep(
             &database,
-            Draft::checkpoint(text)
+            NewItem::checkpoint(text)
                 .title(text.chars().take(500).collect::<String>())
                 .tags([text.chars().take(90).collect::<String>()]),
         );
         assert_eq!(find(&database, &saved.item.id).unwrap().unwrap().body, text);
         keep(
             &database,
-            Draft::remediation(text.chars().take(900).collect::<String>(), "x"),
+            NewItem::remediation(text.chars().take(900).collect::<String>(), "x"),
         );
-        for kind in Kind::ALL {
+        for kind in ItemKind::ALL {
             ask(&database, kind, text);
         }
     }
     assert!(
-        ask(&database, Kind::Checkpoint, "שלום")[0]
+        ask(&database, ItemKind::Checkpoint, "שלום")[0]
             .item
             .body
             .contains("right to left")
     );
     assert!(
-        ask(&database, Kind::Checkpoint, "nul inside")[0]
+        ask(&database, ItemKind::Checkpoint, "nul inside")[0]
             .item
             .body
             .contains('\0')
     );
     assert!(
-        ask(&database, Kind::Checkpoint, "漢字")[0]
+        ask(&database, ItemKind::Checkpoint, "漢字")[0]
             .item
             .body
             .contains("かな")
     );
-    assert!(ask(&database, Kind::Checkpoint, "").is_empty());
-    assert!(ask(&database, Kind::Checkpoint, "?!").is_empty());
+    assert!(ask(&database, ItemKind::Checkpoint, "").is_empty());
+    assert!(ask(&database, ItemKind::Checkpoint, "?!").is_empty());
 }
 
 #[test]
 fn secrets_are_in_nothing_that_is_saved() {
     let (folder, database) = database();
     let token = format!("ghp_{}", "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8");
-    let draft = Draft::remediation(
+    let draft = NewItem::remediation(
         format!("push with {token} failed"),
         format!("renew {token}"),
     )
@@ -679,7 +703,10 @@ fn secrets_are_in_nothing_that_is_saved() {
 #[test]
 fn what_is_old_and_has_many_common_words_is_found_among_thousands() {
     let (_folder, database) = database();
-    let old = keep(&database, Draft::checkpoint("lantern bridge copper meadow"));
+    let old = keep(
+        &database,
+        NewItem::checkpoint("lantern bridge copper meadow"),
+    );
     let words = ["lantern", "bridge", "copper", "meadow"];
     let mut lines = vec![
         json!({ "format": "turnbuckle-memory", "version": 1 }).to_string(),
@@ -691,25 +718,25 @@ fn what_is_old_and_has_many_common_words_is_found_among_thousands() {
         lines.push(item.to_string());
     }
     let data = tempfile::tempdir().unwrap();
-    let library = Library::new(data.path());
-    let ada = Owner::user("ada");
+    let data_dir = DataDir::new(data.path());
+    let ada = Owner::for_user("ada");
     let first =
         json!({ "type": "item", "kind": "checkpoint", "title": "t", "body": old.item.body });
     lines.insert(2, first.to_string());
     let text = lines.join("\n");
     let options = turnbuckle_context::transfer::ImportOptions::default();
     turnbuckle_context::transfer::import(
-        &library,
+        &data_dir,
         &ada,
         Redactor::standard(),
         &options,
         &mut text.as_bytes(),
     )
     .unwrap();
-    let id = library.projects(&ada).unwrap().pop().unwrap();
-    let many = library.open_id(&ada, &id).unwrap().unwrap();
+    let id = data_dir.project_ids(&ada).unwrap().pop().unwrap();
+    let many = data_dir.open_project_by_id(&ada, &id).unwrap().unwrap();
 
-    let hits = ask(&many, Kind::Checkpoint, "meadow copper bridge lantern");
+    let hits = ask(&many, ItemKind::Checkpoint, "meadow copper bridge lantern");
 
     assert_eq!(hits[0].item.body, old.item.body);
     assert!(hits[1].score < hits[0].score / 2.0);

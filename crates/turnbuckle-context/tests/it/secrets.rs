@@ -5,9 +5,7 @@ mod harmless;
 mod planted;
 mod stored;
 
-use proptest::collection::vec;
-use proptest::prelude::*;
-use proptest::sample;
+use proptest::{collection::vec, prelude::*, sample};
 use turnbuckle_context::Redactor;
 
 use self::planted::{Dice, Planted};

@@ -3,30 +3,32 @@
 use std::path::Path;
 
 use serde_json::Value;
-use turnbuckle_context::memory::{self, Draft, Kind, MemoryQuery};
-use turnbuckle_context::transfer::{
-    Forget, ImportOptions, Imported, Part, export, forget, import, stats,
+use turnbuckle_context::{
+    ContextError, DataDir, Owner, Redactor, collections,
+    memory::{self, ItemKind, MemoryQuery, NewItem},
+    transfer::{
+        DataSelection, DeleteRequest, ImportOptions, ImportReport, delete, export, import, stats,
+    },
 };
-use turnbuckle_context::{ContextError, Library, Owner, Redactor, collections};
 
 /// A library with two projects and a shared skill.
 struct House {
     data: tempfile::TempDir,
     folders: [tempfile::TempDir; 2],
-    library: Library,
+    data_dir: DataDir,
     ada: Owner,
 }
 
 impl House {
     fn empty() -> Self {
         let data = tempfile::tempdir().unwrap();
-        let library = Library::new(data.path());
+        let data_dir = DataDir::new(data.path());
         let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
         Self {
             data,
             folders,
-            library,
-            ada: Owner::user("ada"),
+            data_dir,
+            ada: Owner::for_user("ada"),
         }
     }
 
@@ -34,24 +36,24 @@ impl House {
         let house = Self::empty();
         house.save(
             0,
-            Draft::checkpoint("zanzibar is half done")
+            NewItem::checkpoint("zanzibar is half done")
                 .title("Zanzibar")
                 .branch("a/b")
                 .tags(["t"]),
         );
         house.save(
             0,
-            Draft::remediation("error E0308 in quokka", "cast it").detail("rust 1.88"),
+            NewItem::remediation("error E0308 in quokka", "cast it").detail("rust 1.88"),
         );
         house.save(
             1,
-            Draft::checkpoint("line one\nline \"two\" \u{2028} \0 end"),
+            NewItem::checkpoint("line one\nline \"two\" \u{2028} \0 end"),
         );
-        let shared = house.library.shared(&house.ada).unwrap();
+        let shared = house.data_dir.open_shared(&house.ada).unwrap();
         memory::save(
             &shared,
             Redactor::standard(),
-            Draft::skill("Fly", "How to fly", "Flap."),
+            NewItem::skill("Fly", "How to fly", "Flap."),
         )
         .unwrap();
         house
@@ -63,31 +65,33 @@ impl House {
     }
 
     fn project(&self, at: usize) -> turnbuckle_context::Project {
-        self.library
+        self.data_dir
             .project(&self.ada, self.folders[at].path().to_str().unwrap())
             .unwrap()
     }
 
     fn open(&self, at: usize) -> std::sync::Arc<turnbuckle_context::Database> {
-        self.library.open(&self.ada, &self.project(at)).unwrap()
+        self.data_dir
+            .open_project(&self.ada, &self.project(at))
+            .unwrap()
     }
 
-    fn save(&self, at: usize, draft: Draft) -> String {
+    fn save(&self, at: usize, draft: NewItem) -> String {
         memory::save(&self.open(at), Redactor::standard(), draft)
             .unwrap()
             .item
             .id
     }
 
-    fn export(&self, part: &Part) -> String {
+    fn export(&self, selection: &DataSelection) -> String {
         let mut text = Vec::new();
-        export(&self.library, &self.ada, part, &mut text).unwrap();
+        export(&self.data_dir, &self.ada, selection, &mut text).unwrap();
         String::from_utf8(text).unwrap()
     }
 
-    fn import(&self, text: &str, options: &ImportOptions) -> Result<Imported, ContextError> {
+    fn import(&self, text: &str, options: &ImportOptions) -> Result<ImportReport, ContextError> {
         import(
-            &self.library,
+            &self.data_dir,
             &self.ada,
             Redactor::standard(),
             options,
@@ -96,9 +100,9 @@ impl House {
     }
 
     fn count(&self) -> u64 {
-        let stats = stats(&self.library, &self.ada).unwrap();
+        let stats = stats(&self.data_dir, &self.ada).unwrap();
         stats
-            .places
+            .databases
             .iter()
             .flat_map(|place| place.items.values())
             .sum()
@@ -127,7 +131,7 @@ pub(crate) fn is_anywhere(folder: &Path, needle: &str) -> bool {
 #[test]
 fn what_was_exported_comes_back_as_it_was() {
     let house = House::furnished();
-    let exported = house.export(&Part::Everything);
+    let exported = house.export(&DataSelection::Everything);
     let first: Value = serde_json::from_str(exported.lines().next().unwrap()).unwrap();
     assert_eq!(
         (&first["format"], &first["version"]),
@@ -137,14 +141,20 @@ fn what_was_exported_comes_back_as_it_was() {
     let other = House::empty();
     let imported = other.import(&exported, &ImportOptions::default()).unwrap();
 
-    assert_eq!((imported.new, imported.known, imported.bad), (4, 0, 0));
-    assert_eq!(lines(&other.export(&Part::Everything)), lines(&exported));
+    assert_eq!(
+        (imported.new, imported.unchanged, imported.bad_line_count),
+        (4, 0, 0)
+    );
+    assert_eq!(
+        lines(&other.export(&DataSelection::Everything)),
+        lines(&exported)
+    );
     let again = other.import(&exported, &ImportOptions::default()).unwrap();
-    assert_eq!((again.new, again.known), (0, 4));
-    let query = MemoryQuery::new(Kind::Checkpoint, "zanzibar");
+    assert_eq!((again.new, again.unchanged), (0, 4));
+    let query = MemoryQuery::new(ItemKind::Checkpoint, "zanzibar");
     let project = other
-        .library
-        .open_id(&other.ada, house.project(0).id())
+        .data_dir
+        .open_project_by_id(&other.ada, house.project(0).id())
         .unwrap()
         .unwrap();
     assert_eq!(memory::search(&[&project], &query).unwrap().len(), 1);
@@ -160,13 +170,13 @@ fn what_was_exported_comes_back_as_it_was() {
 #[test]
 fn one_project_can_be_exported_and_taken_into_another() {
     let house = House::furnished();
-    let exported = house.export(&Part::Project(house.project(0).id().to_owned()));
+    let exported = house.export(&DataSelection::Project(house.project(0).id().to_owned()));
     assert_eq!(lines(&exported).len(), 3);
     let mut options = ImportOptions::default();
     options.into = Some(house.folders[1].path().to_str().unwrap().to_owned());
     let imported = house.import(&exported, &options).unwrap();
     assert_eq!(imported.new, 2);
-    let query = MemoryQuery::new(Kind::Checkpoint, "zanzibar");
+    let query = MemoryQuery::new(ItemKind::Checkpoint, "zanzibar");
     assert_eq!(
         memory::search(&[&house.open(1)], &query).unwrap()[0]
             .item
@@ -174,18 +184,18 @@ fn one_project_can_be_exported_and_taken_into_another() {
         "a/b"
     );
     let unknown = export(
-        &house.library,
+        &house.data_dir,
         &house.ada,
-        &Part::Project("0".repeat(16)),
+        &DataSelection::Project("0".repeat(16)),
         &mut Vec::new(),
     );
-    assert!(matches!(unknown.unwrap_err(), ContextError::Missing(_)));
+    assert!(matches!(unknown.unwrap_err(), ContextError::NotFound(_)));
 }
 
 #[test]
 fn an_import_with_a_bad_line_changes_nothing() {
     let house = House::furnished();
-    let exported = house.export(&Part::Everything);
+    let exported = house.export(&DataSelection::Everything);
     let other = House::empty();
     let huge = format!(
         "{{\"type\":\"item\",\"body\":\"{}\"}}",
@@ -219,7 +229,7 @@ fn an_import_with_a_bad_line_changes_nothing() {
     let mut options = ImportOptions::default();
     options.skip_bad_lines = true;
     let imported = other.import(&spoiled, &options).unwrap();
-    assert_eq!((imported.new, imported.bad), (4, 7));
+    assert_eq!((imported.new, imported.bad_line_count), (4, 7));
     let numbers: Vec<u64> = imported.bad_lines.iter().map(|bad| bad.line).collect();
     assert_eq!(numbers, [9, 10, 11, 12, 13, 14, 15]);
     assert!(imported.bad_lines[5].reason.contains("longer than"));
@@ -266,23 +276,23 @@ fn secrets_are_taken_out_of_what_is_imported() {
     let imported = house.import(&text, &ImportOptions::default()).unwrap();
     assert_eq!(imported.redacted.values().sum::<u32>(), 3);
     assert!(!is_anywhere(house.data.path(), &token.to_ascii_lowercase()));
-    let exported = house.export(&Part::Shared);
+    let exported = house.export(&DataSelection::Shared);
     assert!(exported.contains("[REDACTED:") && !exported.contains(&token));
 }
 
 #[test]
 fn the_newer_of_two_skills_of_one_name_is_kept() {
     let house = House::furnished();
-    let old = house.export(&Part::Shared);
-    let shared = house.library.shared(&house.ada).unwrap();
+    let old = house.export(&DataSelection::Shared);
+    let shared = house.data_dir.open_shared(&house.ada).unwrap();
     std::thread::sleep(std::time::Duration::from_millis(3));
     memory::save(
         &shared,
         Redactor::standard(),
-        Draft::skill("fly", "How to fly", "Glide."),
+        NewItem::skill("fly", "How to fly", "Glide."),
     )
     .unwrap();
-    let new = house.export(&Part::Shared);
+    let new = house.export(&DataSelection::Shared);
     house.import(&old, &ImportOptions::default()).unwrap();
     assert_eq!(
         memory::find_skill(&shared, "Fly").unwrap().unwrap().body,
@@ -292,7 +302,7 @@ fn the_newer_of_two_skills_of_one_name_is_kept() {
     other.import(&old, &ImportOptions::default()).unwrap();
     let imported = other.import(&new, &ImportOptions::default()).unwrap();
     assert_eq!((imported.new, imported.updated), (0, 1));
-    let shared = other.library.shared(&other.ada).unwrap();
+    let shared = other.data_dir.open_shared(&other.ada).unwrap();
     assert_eq!(
         memory::find_skill(&shared, "Fly").unwrap().unwrap().body,
         "Glide."
@@ -302,25 +312,26 @@ fn the_newer_of_two_skills_of_one_name_is_kept() {
 #[test]
 fn stats_count_what_is_there() {
     let house = House::furnished();
-    let stats = stats(&house.library, &house.ada).unwrap();
-    assert_eq!(stats.places.len(), 3);
+    let stats = stats(&house.data_dir, &house.ada).unwrap();
+    assert_eq!(stats.databases.len(), 3);
     let shared = stats
-        .places
+        .databases
         .iter()
         .find(|place| place.project.is_none())
         .unwrap();
     assert_eq!(shared.items["skill"], 1);
     let id = house.project(0).id().to_owned();
     let one = stats
-        .places
+        .databases
         .iter()
         .find(|place| place.project.as_deref() == Some(&id))
         .unwrap();
     assert_eq!((one.items["checkpoint"], one.items["remediation"]), (1, 1));
     assert_eq!(one.root.as_deref(), house.project(0).root().to_str());
     assert!(one.bytes > 10_000 && one.newest.is_some());
-    let nothing = turnbuckle_context::transfer::stats(&house.library, &Owner::user("bob")).unwrap();
-    assert!(nothing.places.is_empty());
+    let nothing =
+        turnbuckle_context::transfer::stats(&house.data_dir, &Owner::for_user("bob")).unwrap();
+    assert!(nothing.databases.is_empty());
 }
 
 #[test]
@@ -328,42 +339,61 @@ fn what_was_forgotten_is_in_no_file() {
     let house = House::furnished();
     let id = house.save(
         0,
-        Draft::checkpoint("the xylophone plan")
+        NewItem::checkpoint("the xylophone plan")
             .title("Xylophone")
             .tags(["marimba"]),
     );
-    house.save(0, Draft::checkpoint("the harpsichord plan"));
+    house.save(0, NewItem::checkpoint("the harpsichord plan"));
     assert!(
         is_anywhere(house.data.path(), "xylophone") && is_anywhere(house.data.path(), "marimba")
     );
 
-    let forgotten = forget(&house.library, &house.ada, &Forget::Item(id.clone())).unwrap();
+    let forgotten = delete(
+        &house.data_dir,
+        &house.ada,
+        &DeleteRequest::Item(id.clone()),
+    )
+    .unwrap();
 
     assert_eq!((forgotten.items, forgotten.traceless), (1, true));
     for word in ["xylophon", "marimba"] {
         assert!(!is_anywhere(house.data.path(), word), "{word}");
     }
     assert!(is_anywhere(house.data.path(), "harpsichord"));
-    let again = forget(&house.library, &house.ada, &Forget::Item(id)).unwrap_err();
-    assert!(matches!(again, ContextError::Missing(_)));
-    let found = MemoryQuery::new(Kind::Checkpoint, "plan");
+    let again = delete(&house.data_dir, &house.ada, &DeleteRequest::Item(id)).unwrap_err();
+    assert!(matches!(again, ContextError::NotFound(_)));
+    let found = MemoryQuery::new(ItemKind::Checkpoint, "plan");
     assert_eq!(memory::search(&[&house.open(0)], &found).unwrap().len(), 1);
 }
 
 #[test]
 fn a_kind_and_what_is_old_can_be_forgotten() {
     let house = House::furnished();
-    let items = |part, kind, before| Forget::Items { part, kind, before };
-    let forget = |what: &Forget| forget(&house.library, &house.ada, what).unwrap();
-    let none = forget(&items(Part::Everything, None, Some(1_000)));
+    let items = |selection, kind, before| DeleteRequest::Items {
+        selection,
+        kind,
+        before,
+    };
+    let delete_data = |what: &DeleteRequest| delete(&house.data_dir, &house.ada, what).unwrap();
+    let none = delete_data(&items(DataSelection::Everything, None, Some(1_000)));
     assert_eq!((none.items, house.count()), (0, 4));
-    let one = forget(&items(Part::Everything, Some(Kind::Remediation), None));
+    let one = delete_data(&items(
+        DataSelection::Everything,
+        Some(ItemKind::Remediation),
+        None,
+    ));
     assert_eq!((one.items, house.count()), (1, 3));
     assert!(!is_anywhere(house.data.path(), "quokka"));
-    let of_project = Part::Project(house.project(0).id().to_owned());
-    assert_eq!(forget(&items(of_project, None, Some(i64::MAX))).items, 1);
+    let of_project = DataSelection::Project(house.project(0).id().to_owned());
+    assert_eq!(
+        delete_data(&items(of_project, None, Some(i64::MAX))).items,
+        1
+    );
     assert!(!is_anywhere(house.data.path(), "zanzibar"));
-    assert_eq!(forget(&items(Part::Shared, None, None)).items, 1);
+    assert_eq!(
+        delete_data(&items(DataSelection::Shared, None, None)).items,
+        1
+    );
     assert_eq!(house.count(), 1);
 }
 
@@ -371,28 +401,38 @@ fn a_kind_and_what_is_old_can_be_forgotten() {
 fn a_project_and_an_owner_can_be_forgotten() {
     let house = House::furnished();
     let id = house.project(0).id().to_owned();
-    let forget = |what: &Forget| forget(&house.library, &house.ada, what);
+    let delete_data = |what: &DeleteRequest| delete(&house.data_dir, &house.ada, what);
     assert_eq!(
-        forget(&Forget::All(Part::Project(id.clone())))
+        delete_data(&DeleteRequest::All(DataSelection::Project(id.clone())))
             .unwrap()
             .files,
         1
     );
-    assert!(forget(&Forget::All(Part::Project(id))).is_err());
-    assert!(forget(&Forget::All(Part::Project("../../x".to_owned()))).is_err());
+    assert!(delete_data(&DeleteRequest::All(DataSelection::Project(id))).is_err());
+    assert!(
+        delete_data(&DeleteRequest::All(DataSelection::Project(
+            "../../x".to_owned()
+        )))
+        .is_err()
+    );
     assert!(!is_anywhere(house.data.path(), "zanzibar"));
     assert_eq!(house.count(), 2);
-    assert_eq!(forget(&Forget::All(Part::Everything)).unwrap().files, 2);
+    assert_eq!(
+        delete_data(&DeleteRequest::All(DataSelection::Everything))
+            .unwrap()
+            .files,
+        2
+    );
     assert_eq!(std::fs::read_dir(house.data.path()).unwrap().count(), 0);
-    house.save(0, Draft::checkpoint("begin again"));
+    house.save(0, NewItem::checkpoint("begin again"));
     assert_eq!(house.count(), 1);
 }
 
 #[test]
 fn collections_are_made_by_saving_and_removed_by_their_owner() {
     let house = House::furnished();
-    let (ada, bob) = (&house.ada, Owner::user("bob"));
-    let listed = collections::list(&house.library, ada).unwrap();
+    let (ada, bob) = (&house.ada, Owner::for_user("bob"));
+    let listed = collections::list(&house.data_dir, ada).unwrap();
     let name = collections::name(ada, house.project(0).id(), "a/b");
     assert!(name.ends_with("/a_b") && name.starts_with("owner_"));
     let found = listed
@@ -401,28 +441,28 @@ fn collections_are_made_by_saving_and_removed_by_their_owner() {
         .unwrap();
     assert_eq!((found.point_count, found.vector_size), (1, 0));
 
-    let created = collections::create(&house.library, ada, &name, 384).unwrap();
+    let created = collections::create(&house.data_dir, ada, &name, 384).unwrap();
     assert_eq!((created.point_count, created.vector_size), (1, 384));
     for size in [0, 65_537] {
-        assert!(collections::create(&house.library, ada, &name, size).is_err());
+        assert!(collections::create(&house.data_dir, ada, &name, size).is_err());
     }
-    assert!(collections::list(&house.library, &bob).unwrap().is_empty());
+    assert!(collections::list(&house.data_dir, &bob).unwrap().is_empty());
     assert!(
-        collections::find(&house.library, &bob, &name)
+        collections::find(&house.data_dir, &bob, &name)
             .unwrap()
             .is_none()
     );
-    let foreign = collections::create(&house.library, &bob, &name, 4).unwrap_err();
+    let foreign = collections::create(&house.data_dir, &bob, &name, 4).unwrap_err();
     assert!(foreign.to_string().contains("is not you"));
 
-    let as_foreign = collections::delete(&house.library, &bob, &name).unwrap_err();
+    let as_foreign = collections::delete(&house.data_dir, &bob, &name).unwrap_err();
     let unknown = name.replace("/a_b", "/c");
-    let as_unknown = collections::delete(&house.library, ada, &unknown).unwrap_err();
+    let as_unknown = collections::delete(&house.data_dir, ada, &unknown).unwrap_err();
     assert_eq!(
         as_foreign.to_string().replace("/a_b", "/c"),
         as_unknown.to_string()
     );
-    assert!(matches!(as_foreign, ContextError::Missing(_)));
+    assert!(matches!(as_foreign, ContextError::NotFound(_)));
     for wrong in [
         "",
         "x",
@@ -430,17 +470,17 @@ fn collections_are_made_by_saving_and_removed_by_their_owner() {
         "../../a/b",
         &"/".repeat(9_000),
     ] {
-        assert!(collections::delete(&house.library, ada, wrong).is_err());
+        assert!(collections::delete(&house.data_dir, ada, wrong).is_err());
         assert!(matches!(
-            collections::create(&house.library, ada, wrong, 4),
-            Err(ContextError::Refused(_))
+            collections::create(&house.data_dir, ada, wrong, 4),
+            Err(ContextError::InvalidRequest(_))
         ));
     }
 
-    let removed = collections::delete(&house.library, ada, &name).unwrap();
+    let removed = collections::delete(&house.data_dir, ada, &name).unwrap();
     assert_eq!(removed.items, 1);
     assert!(
-        collections::find(&house.library, ada, &name)
+        collections::find(&house.data_dir, ada, &name)
             .unwrap()
             .is_none()
     );
@@ -450,37 +490,37 @@ fn collections_are_made_by_saving_and_removed_by_their_owner() {
 #[test]
 fn branches_that_would_be_called_the_same_are_not_mixed_up() {
     let house = House::furnished();
-    let library = &house.library;
+    let data_dir = &house.data_dir;
     let place = collections::name(&house.ada, house.project(0).id(), "");
     let name = |branch: &str| format!("{place}{branch}");
     let names = || -> Vec<String> {
-        let all = collections::list(library, &house.ada).unwrap().into_iter();
+        let all = collections::list(data_dir, &house.ada).unwrap().into_iter();
         let names = all.filter_map(|one| Some(one.name.strip_prefix(&place)?.to_owned()));
         names.collect()
     };
     assert_eq!(names(), ["a_b", "default"]);
-    house.save(0, Draft::checkpoint("x").branch("a_b"));
+    house.save(0, NewItem::checkpoint("x").branch("a_b"));
     assert_eq!(names(), ["a/b", "a_b", "default"]);
     assert_eq!(
-        collections::delete(library, &house.ada, &name("a_b"))
+        collections::delete(data_dir, &house.ada, &name("a_b"))
             .unwrap()
             .items,
         1
     );
     assert_eq!(names(), ["a_b", "default"]);
 
-    house.save(0, Draft::checkpoint("x").branch("p/q_r"));
-    house.save(0, Draft::checkpoint("x").branch("p_q/r"));
-    let error = collections::delete(library, &house.ada, &name("p_q_r")).unwrap_err();
+    house.save(0, NewItem::checkpoint("x").branch("p/q_r"));
+    house.save(0, NewItem::checkpoint("x").branch("p_q/r"));
+    let error = collections::delete(data_dir, &house.ada, &name("p_q_r")).unwrap_err();
     assert!(error.to_string().contains("`p/q_r`, `p_q/r`"), "{error}");
     assert_eq!(
-        collections::delete(library, &house.ada, &name("p/q_r"))
+        collections::delete(data_dir, &house.ada, &name("p/q_r"))
             .unwrap()
             .items,
         1
     );
     assert_eq!(
-        collections::delete(library, &house.ada, &name("p_q_r"))
+        collections::delete(data_dir, &house.ada, &name("p_q_r"))
             .unwrap()
             .items,
         1
@@ -501,14 +541,14 @@ fn much_is_imported_and_forgotten_a_little_at_a_time() {
             "{{\"type\":\"item\",\"kind\":\"checkpoint\",\"title\":\"t{number}\",\"body\":\"zanzibar {body}\"}}\n"
         );
     }
-    let shared = house.library.shared(&house.ada).unwrap();
+    let shared = house.data_dir.open_shared(&house.ada).unwrap();
     let left = || {
         let count = "SELECT count(*) FROM item";
         let count = shared.read(|db| Ok(db.query_row(count, [], |row| row.get::<_, i64>(0))?));
         count.unwrap().unsigned_abs()
     };
-    let all = Forget::Items {
-        part: Part::Shared,
+    let all = DeleteRequest::Items {
+        selection: DataSelection::Shared,
         kind: None,
         before: None,
     };
@@ -527,15 +567,15 @@ fn much_is_imported_and_forgotten_a_little_at_a_time() {
     };
     let import = || house.import(&text, &ImportOptions::default()).unwrap().new;
     assert!(seen_during(&import) > 0, "all was saved in one transaction");
-    let forget = || forget(&house.library, &house.ada, &all).unwrap().items;
+    let delete_data = || delete(&house.data_dir, &house.ada, &all).unwrap().items;
     assert!(
-        seen_during(&forget) > 0,
+        seen_during(&delete_data) > 0,
         "all was deleted in one transaction"
     );
     assert_eq!(left(), 0);
     drop(shared);
-    let House { data, library, .. } = house;
-    drop(library);
+    let House { data, data_dir, .. } = house;
+    drop(data_dir);
     assert!(!is_anywhere(data.path(), "zanzibar"));
 }
 
@@ -552,13 +592,13 @@ fn the_words_of_a_deleted_index_are_in_no_file() {
         .unwrap();
     let name = collections::name(&house.ada, house.project(0).id(), "main");
 
-    let removed = collections::delete(&house.library, &house.ada, &name).unwrap();
+    let removed = collections::delete(&house.data_dir, &house.ada, &name).unwrap();
 
     assert_eq!((removed.files, removed.chunks), (1, 1));
     drop(database);
-    let House { data, library, .. } = house;
+    let House { data, data_dir, .. } = house;
     // Whoever closes the file last moves everything into it.
-    drop(library);
+    drop(data_dir);
     assert!(is_anywhere(data.path(), "zanzibar"));
     assert!(!is_anywhere(data.path(), "xylophon") && !is_anywhere(data.path(), "marimba"));
 }
@@ -573,28 +613,28 @@ fn a_damaged_project_hides_no_other() {
         .join("0123456789abcdef.db");
     std::fs::write(damaged, "no database at all, and long enough".repeat(100)).unwrap();
 
-    let stats = stats(&house.library, &house.ada).unwrap();
-    assert_eq!((stats.places.len(), stats.damaged.len()), (3, 1));
+    let stats = stats(&house.data_dir, &house.ada).unwrap();
+    assert_eq!((stats.databases.len(), stats.damaged.len()), (3, 1));
     let exported = export(
-        &house.library,
+        &house.data_dir,
         &house.ada,
-        &Part::Everything,
+        &DataSelection::Everything,
         &mut Vec::new(),
     )
     .unwrap();
     assert_eq!((exported.items, exported.damaged.len()), (4, 1));
     assert!(exported.damaged[0].contains("damaged"));
     assert!(
-        !collections::list(&house.library, &house.ada)
+        !collections::list(&house.data_dir, &house.ada)
             .unwrap()
             .is_empty()
     );
-    let all = Forget::Items {
-        part: Part::Everything,
+    let all = DeleteRequest::Items {
+        selection: DataSelection::Everything,
         kind: None,
         before: None,
     };
-    let error = forget(&house.library, &house.ada, &all).unwrap_err();
+    let error = delete(&house.data_dir, &house.ada, &all).unwrap_err();
     assert!(error.to_string().contains("damaged"), "{error}");
     assert_eq!(house.count(), 0);
 }
@@ -603,7 +643,7 @@ fn a_damaged_project_hides_no_other() {
 fn what_a_killed_import_left_is_removed_by_the_next_one() {
     let house = House::furnished();
     let staging = Leftovers::in_folder(&house.folder());
-    let exported = house.export(&Part::Everything);
+    let exported = house.export(&DataSelection::Everything);
     house.import(&exported, &ImportOptions::default()).unwrap();
     staging.assert_only_the_live_one_is_left();
 }
@@ -614,21 +654,29 @@ fn forget_removes_staging_files_of_dead_imports_and_no_others() {
     let staging = Leftovers::in_folder(&house.folder());
     let orphan = house.folder().join("0123456789abcdef.db-wal");
     std::fs::write(&orphan, "xylophone in a log").unwrap();
-    let none_is_old = Forget::Items {
-        part: Part::Everything,
+    let none_is_old = DeleteRequest::Items {
+        selection: DataSelection::Everything,
         kind: None,
         before: Some(0),
     };
-    let forgotten = forget(&house.library, &house.ada, &none_is_old).unwrap();
+    let forgotten = delete(&house.data_dir, &house.ada, &none_is_old).unwrap();
     assert_eq!((forgotten.items, forgotten.traceless), (0, false));
     staging.assert_only_the_live_one_is_left();
     assert!(!orphan.exists());
 
-    let forgotten = forget(&house.library, &house.ada, &Forget::All(Part::Everything));
+    let forgotten = delete(
+        &house.data_dir,
+        &house.ada,
+        &DeleteRequest::All(DataSelection::Everything),
+    );
     assert!(!forgotten.unwrap().traceless);
     staging.assert_only_the_live_one_is_left();
     drop(staging);
-    let forgotten = forget(&house.library, &house.ada, &Forget::All(Part::Everything));
+    let forgotten = delete(
+        &house.data_dir,
+        &house.ada,
+        &DeleteRequest::All(DataSelection::Everything),
+    );
     assert!(forgotten.unwrap().traceless);
     assert!(!house.folder().exists());
 }
@@ -676,8 +724,8 @@ fn forget_half(house: &House, id: &str, is_deleted: bool) {
 fn the_next_to_open_a_file_finishes_an_interrupted_forget() {
     for is_deleted in [false, true] {
         let house = House::empty();
-        let id = house.save(0, Draft::checkpoint("xylophone in the attic"));
-        house.save(0, Draft::checkpoint("zanzibar stays"));
+        let id = house.save(0, NewItem::checkpoint("xylophone in the attic"));
+        house.save(0, NewItem::checkpoint("zanzibar stays"));
         forget_half(&house, &id, is_deleted);
         assert!(is_anywhere(house.data.path(), "xylophone"));
 
@@ -685,12 +733,12 @@ fn the_next_to_open_a_file_finishes_an_interrupted_forget() {
         let House {
             data,
             folders,
-            library,
+            data_dir,
             ada,
         } = house;
-        drop(library);
+        drop(data_dir);
         let house = House {
-            library: Library::new(data.path()),
+            data_dir: DataDir::new(data.path()),
             data,
             folders,
             ada,
@@ -708,10 +756,10 @@ fn the_next_to_open_a_file_finishes_an_interrupted_forget() {
 #[test]
 fn a_forget_finishes_an_interrupted_one_in_another_project() {
     let house = House::empty();
-    let id = house.save(0, Draft::checkpoint("xylophone in the attic"));
-    let other = house.save(1, Draft::checkpoint("something else"));
+    let id = house.save(0, NewItem::checkpoint("xylophone in the attic"));
+    let other = house.save(1, NewItem::checkpoint("something else"));
     forget_half(&house, &id, true);
-    let forgotten = forget(&house.library, &house.ada, &Forget::Item(other)).unwrap();
+    let forgotten = delete(&house.data_dir, &house.ada, &DeleteRequest::Item(other)).unwrap();
     assert!(forgotten.traceless);
     assert!(!is_anywhere(house.data.path(), "xylophone"));
     assert_eq!(house.count(), 0);
@@ -720,12 +768,17 @@ fn a_forget_finishes_an_interrupted_one_in_another_project() {
 #[test]
 fn an_interrupted_removal_of_a_project_is_finished() {
     let house = House::empty();
-    house.save(0, Draft::checkpoint("xylophone in the attic"));
+    house.save(0, NewItem::checkpoint("xylophone in the attic"));
     let path = house.open(0).path().to_owned();
     std::fs::write(path.with_extension("forget"), "\n\"file\"\n").unwrap();
-    let library = Library::new(house.data.path());
+    let data_dir = DataDir::new(house.data.path());
     let id = house.project(0).id().to_owned();
-    assert!(library.open_id(&house.ada, &id).unwrap().is_none());
+    assert!(
+        data_dir
+            .open_project_by_id(&house.ada, &id)
+            .unwrap()
+            .is_none()
+    );
     assert!(!is_anywhere(house.data.path(), "xylophone"));
     assert!(!path.with_extension("forget").exists());
 }
@@ -734,7 +787,7 @@ fn an_interrupted_removal_of_a_project_is_finished() {
 #[test]
 fn forget_empties_logs_also_where_nothing_matches() {
     let house = House::empty();
-    house.save(0, Draft::checkpoint("zanzibar"));
+    house.save(0, NewItem::checkpoint("zanzibar"));
     let log = {
         let mut log = house.open(0).path().as_os_str().to_owned();
         log.push("-wal");
@@ -742,12 +795,12 @@ fn forget_empties_logs_also_where_nothing_matches() {
     };
     let mut file = std::fs::File::options().append(true).open(&log).unwrap();
     std::io::Write::write_all(&mut file, b"xylophone, not committed").unwrap();
-    let none_is_old = Forget::Items {
-        part: Part::Everything,
+    let none_is_old = DeleteRequest::Items {
+        selection: DataSelection::Everything,
         kind: None,
         before: Some(0),
     };
-    let forgotten = forget(&house.library, &house.ada, &none_is_old).unwrap();
+    let forgotten = delete(&house.data_dir, &house.ada, &none_is_old).unwrap();
     assert!(forgotten.traceless);
     assert!(!is_anywhere(house.data.path(), "xylophone"));
 }
@@ -758,23 +811,26 @@ fn one_damaged_page_does_not_stop_the_export_of_the_rest() {
     let house = House::empty();
     for number in 0..ITEMS {
         let body = format!("number {number} {}", "and some words ".repeat(100));
-        house.save(0, Draft::checkpoint(&body));
+        house.save(0, NewItem::checkpoint(&body));
     }
-    house.save(1, Draft::checkpoint("in another project"));
+    house.save(1, NewItem::checkpoint("in another project"));
     let path = house.open(0).path().to_owned();
     let House {
-        data, library, ada, ..
+        data,
+        data_dir,
+        ada,
+        ..
     } = house;
-    drop(library);
+    drop(data_dir);
     let whole = std::fs::read(&path).unwrap();
     let (mut damaged, mut empty) = (0, 0);
     for page in 1..whole.len() / 4096 {
         let mut bytes = whole.clone();
         bytes[page * 4096..][..4096].fill(0x5A);
         std::fs::write(&path, &bytes).unwrap();
-        let library = Library::new(data.path());
+        let data_dir = DataDir::new(data.path());
         let mut text = Vec::new();
-        let exported = export(&library, &ada, &Part::Everything, &mut text).unwrap();
+        let exported = export(&data_dir, &ada, &DataSelection::Everything, &mut text).unwrap();
         let text = String::from_utf8(text).unwrap();
         assert!(text.contains("in another project"), "page {page}");
         let items = exported.items - 1;
@@ -787,7 +843,7 @@ fn one_damaged_page_does_not_stop_the_export_of_the_rest() {
         empty += usize::from(items == 0);
         // A leaf has a few items; without the definitions or the root of the table none is found.
         assert!(items == 0 || items + 8 >= ITEMS, "page {page}: {items}");
-        drop(library);
+        drop(data_dir);
     }
     assert!(damaged > 10, "{damaged}");
     assert!(empty <= 4, "{empty} pages lose everything");
@@ -805,8 +861,8 @@ fn an_empty_file_is_reported_and_not_filled() {
         let _ = std::fs::remove_file(name);
     }
     std::fs::write(&path, "").unwrap();
-    let library = Library::new(data.path());
-    let exported = export(&library, &ada, &Part::Everything, &mut Vec::new()).unwrap();
+    let data_dir = DataDir::new(data.path());
+    let exported = export(&data_dir, &ada, &DataSelection::Everything, &mut Vec::new()).unwrap();
     assert_eq!(exported.damaged.len(), 1);
     assert!(exported.damaged[0].contains("empty or cut short"));
     assert_eq!(std::fs::metadata(&path).unwrap().len(), 0);

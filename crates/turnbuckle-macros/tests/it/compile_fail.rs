@@ -1,8 +1,9 @@
-//! Files that must not compile, each with what the compiler says about it.
+//! Files that must not compile, each with the expected compiler output.
 //!
-//! After a change of messages, `TRYBUILD=overwrite cargo test -p turnbuckle-macros mistakes` writes them anew; read them.
+//! After a change of messages, `TRYBUILD=overwrite cargo test -p turnbuckle-macros errors_are_reported` rewrites them; review
+//! the result.
 
 #[test]
-fn mistakes_are_told_where_they_are() {
+fn errors_are_reported_at_their_position() {
     trybuild::TestCases::new().compile_fail("tests/ui/*.rs");
 }

@@ -1,6 +1,6 @@
-//! What the attributes make is what the builders make, and mistakes are told where they are.
+//! The attributes generate the same values as the builders, and errors are reported at their position.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 mod compile_fail;
 mod peer;

@@ -3,7 +3,7 @@ use serde::Deserialize;
 use serde_json::json;
 use turnbuckle::{Context, Messages, Prompt, RequestError, Server, prompt, types::PromptMessage};
 
-use crate::peer::{ask, ask_both, server};
+use crate::peer::{request, request_both, server};
 
 /// Reviews a file.
 #[prompt(title = "Review")]
@@ -51,7 +51,7 @@ fn servers() -> [Server; 2] {
 
 #[tokio::test]
 async fn prompts_are_listed_as_if_built_by_hand() {
-    let answer = ask_both(&servers(), "prompts/list", json!({})).await;
+    let answer = request_both(&servers(), "prompts/list", json!({})).await;
 
     let review = &answer["result"]["prompts"][0];
     assert_eq!(
@@ -72,7 +72,7 @@ async fn prompts_answer_as_if_built_by_hand() {
         json!({ "name": "review" }),
         json!({ "name": "good-morning" }),
     ] {
-        ask_both(&servers(), "prompts/get", params).await;
+        request_both(&servers(), "prompts/get", params).await;
     }
 }
 
@@ -83,7 +83,7 @@ async fn completion_is_added_to_the_value() {
         "argument": { "name": "tone", "value": "fra" }
     });
 
-    let answer = ask(&servers()[0], "completion/complete", params).await;
+    let answer = request(&servers()[0], "completion/complete", params).await;
 
     assert_eq!(answer["result"]["completion"]["values"], json!(["frank"]));
 }

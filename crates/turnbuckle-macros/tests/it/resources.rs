@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::json;
 use turnbuckle::{CacheHint, Context, RequestError, Resource, ResourceTemplate, Server, resource};
 
-use crate::peer::{ask, ask_both, server};
+use crate::peer::{request, request_both, server};
 
 /// The message of the day.
 #[resource(uri = "notes://motd", title = "Today", mime_type = "text/plain")]
@@ -68,8 +68,8 @@ fn servers() -> [Server; 2] {
 
 #[tokio::test]
 async fn resources_are_listed_as_if_built_by_hand() {
-    ask_both(&servers(), "resources/list", json!({})).await;
-    let answer = ask_both(&servers(), "resources/templates/list", json!({})).await;
+    request_both(&servers(), "resources/list", json!({})).await;
+    let answer = request_both(&servers(), "resources/templates/list", json!({})).await;
 
     let template = &answer["result"]["resourceTemplates"][0];
     assert_eq!(template["name"], "day");
@@ -85,10 +85,10 @@ async fn resources_are_read_as_if_built_by_hand() {
         "notes://days/never/a",
         "notes://nowhere",
     ] {
-        ask_both(&servers(), "resources/read", json!({ "uri": uri })).await;
+        request_both(&servers(), "resources/read", json!({ "uri": uri })).await;
     }
     let uri = "notes://days/monday/a/b";
-    let answer = ask(&servers()[0], "resources/read", json!({ "uri": uri })).await;
+    let answer = request(&servers()[0], "resources/read", json!({ "uri": uri })).await;
     assert_eq!(answer["result"]["contents"][0]["text"], "monday a/b None");
 }
 
@@ -99,7 +99,7 @@ async fn variables_are_completed_on_the_value() {
         "argument": { "name": "author", "value": "G" }
     });
 
-    let answer = ask(&servers()[0], "completion/complete", params).await;
+    let answer = request(&servers()[0], "completion/complete", params).await;
 
     assert_eq!(answer["result"]["completion"]["values"], json!(["Grace"]));
 }

@@ -1,9 +1,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use turnbuckle::{Context, Output, Server, TaskSupport, Tool, ToolError, tool, types::Icon};
+use turnbuckle::{Context, Server, TaskSupport, Tool, ToolError, ToolResult, tool, types::Icon};
 
-use crate::peer::{ask, ask_both, server};
+use crate::peer::{request, request_both, server};
 
 #[derive(Serialize, JsonSchema)]
 struct Forecast {
@@ -77,7 +77,7 @@ fn forecasts() -> [Server; 2] {
 
 #[tokio::test]
 async fn a_tool_is_listed_as_if_built_by_hand() {
-    let answer = ask_both(&forecasts(), "tools/list", json!({})).await;
+    let answer = request_both(&forecasts(), "tools/list", json!({})).await;
 
     let tool = &answer["result"]["tools"][0];
     assert_eq!(tool["name"], "forecast");
@@ -97,16 +97,16 @@ async fn a_tool_answers_as_if_built_by_hand() {
         json!({}),
     ] {
         let call = json!({ "name": "forecast", "arguments": arguments });
-        ask_both(&forecasts(), "tools/call", call).await;
+        request_both(&forecasts(), "tools/call", call).await;
     }
     let call = json!({ "name": "forecast", "arguments": { "cityName": "Oslo" } });
-    let answer = ask(&forecasts()[0], "tools/call", call).await;
+    let answer = request(&forecasts()[0], "tools/call", call).await;
     assert_eq!(answer["result"]["structuredContent"]["days"], 4);
 }
 
 #[tool]
-async fn nothing() -> Result<Output, ToolError> {
-    Ok(Output::empty())
+async fn nothing() -> Result<ToolResult, ToolError> {
+    Ok(ToolResult::empty())
 }
 
 #[tool]
@@ -148,12 +148,12 @@ async fn every_shape_of_function_is_a_tool() {
         }));
     let servers = [attributes, builders];
 
-    ask_both(&servers, "tools/list", json!({})).await;
+    request_both(&servers, "tools/list", json!({})).await;
     for name in ["nothing", "context_alone", "which_thread"] {
-        ask_both(&servers, "tools/call", json!({ "name": name })).await;
+        request_both(&servers, "tools/call", json!({ "name": name })).await;
     }
     let call = json!({ "name": "count-words", "arguments": { "text": "one two" } });
-    let answer = ask_both(&servers, "tools/call", call).await;
+    let answer = request_both(&servers, "tools/call", call).await;
     assert_eq!(answer["result"]["structuredContent"], 2);
 }
 
@@ -180,9 +180,9 @@ async fn names_do_not_get_into_each_others_way() {
 
     let call =
         json!({ "name": "arguments", "arguments": { "arguments": { "arguments": 1 }, "type": 2 } });
-    let sum = ask(&server, "tools/call", call).await;
+    let sum = request(&server, "tools/call", call).await;
     let call = json!({ "name": "match", "arguments": { "match": "same" } });
-    let same = ask(&server, "tools/call", call).await;
+    let same = request(&server, "tools/call", call).await;
 
     assert_eq!(sum["result"]["structuredContent"]["sum"], 3);
     assert_eq!(same["result"]["content"][0]["text"], "same");
@@ -194,7 +194,7 @@ async fn the_value_goes_on_as_a_builder() {
         .icon(Icon::new("https://example.com/none.svg"))
         .output_schema(json!({ "type": "object" }));
 
-    let answer = ask(&server().tool(tool), "tools/list", json!({})).await;
+    let answer = request(&server().tool(tool), "tools/list", json!({})).await;
 
     let tool = &answer["result"]["tools"][0];
     assert_eq!(tool["icons"][0]["src"], "https://example.com/none.svg");
@@ -227,14 +227,14 @@ async fn one_import_brings_function_and_tool() {
 
     let by_call = greet("Ada".to_owned()).await.ok();
     let call = json!({ "name": "greet", "arguments": { "name": "Ada" } });
-    let by_tool = ask(&server().tool(greet::tool()), "tools/call", call).await;
+    let by_tool = request(&server().tool(greet::tool()), "tools/call", call).await;
 
     assert_eq!(by_call.as_deref(), Some("Hello, Ada!"));
     assert_eq!(by_tool["result"]["content"][0]["text"], "Hello, Ada!");
 }
 
 /// Runs for a long time.
-#[tool(task = TaskSupport::Optional, asks_first)]
+#[tool(task = TaskSupport::Optional, task_after_input)]
 async fn long_work(cx: Context) -> Result<bool, ToolError> {
     cx.into_task().await?;
     Ok(cx.is_task())
@@ -248,14 +248,14 @@ async fn a_tool_may_become_a_task() {
     })
     .description("Runs for a long time.")
     .task(TaskSupport::Optional)
-    .asks_first();
+    .task_after_input();
 
     let servers = [server().tool(long_work::tool()), server().tool(by_hand)];
-    let answer = ask_both(&servers, "server/discover", json!({})).await;
+    let answer = request_both(&servers, "server/discover", json!({})).await;
     let extensions = &answer["result"]["capabilities"]["extensions"];
     assert!(extensions["io.modelcontextprotocol/tasks"].is_object());
 
-    // Whoever does not know tasks gets the result of an ordinary call.
-    let answer = ask_both(&servers, "tools/call", json!({ "name": "long_work" })).await;
+    // A client without tasks gets the result of an ordinary call.
+    let answer = request_both(&servers, "tools/call", json!({ "name": "long_work" })).await;
     assert_eq!(answer["result"]["structuredContent"], json!(false));
 }

@@ -1,7 +1,7 @@
 use serde_json::json;
 use turnbuckle::{RequestError, Server, ToolError, prompt, protocol::Principal, resource, tool};
 
-use crate::peer::{ask, server};
+use crate::peer::{request, server};
 
 fn is_known(principal: Option<&Principal>) -> bool {
     principal.is_some()
@@ -51,7 +51,7 @@ async fn an_attribute_says_who_may_see() {
         ("resources/list", "resources", vec![]),
         ("resources/templates/list", "resourceTemplates", vec![]),
     ] {
-        let answer = ask(&desk, method, json!({})).await;
+        let answer = request(&desk, method, json!({})).await;
         let items = answer["result"][member].as_array().unwrap();
         let names: Vec<_> = items.iter().map(|item| item["name"].clone()).collect();
         assert_eq!(names, seen, "{method}");

@@ -1,4 +1,4 @@
-//! Functions that cannot be resources, and URIs that do not fit their functions.
+//! Functions that cannot be resources, and URIs that do not match their functions.
 #![allow(unused)]
 
 use turnbuckle::{RequestError, resource};

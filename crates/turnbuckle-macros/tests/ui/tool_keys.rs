@@ -1,4 +1,4 @@
-//! Keys that `#[tool]` does not know, or not in this way.
+//! Keys that `#[tool]` does not support, or not with this value.
 #![allow(unused)]
 
 use turnbuckle::{ToolError, tool};

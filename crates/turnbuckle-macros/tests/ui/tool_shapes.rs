@@ -1,4 +1,4 @@
-//! Functions that cannot be tools, and things that are no functions.
+//! Functions that cannot be tools, and items other than functions.
 #![allow(unused)]
 
 use turnbuckle::{ToolError, tool};

@@ -1,21 +1,22 @@
-//! HTTP headers that repeat parts of a message, and those that say what a body is.
+//! HTTP headers that repeat parts of a message, and media types.
 //!
-//! Since revision 2026-07-28 a request names its method, its target and marked arguments in headers as
-//! well, so that proxies can route it. Whoever reads the body compares the two. Works on strings:
-//! finding the headers is the business of the transport.
+//! Since revision 2026-07-28 a request repeats its method, its target and selected arguments in headers, so that
+//! proxies can route it. The receiver compares them with the body. The functions work on strings; the transport finds
+//! the headers.
 
-mod argument;
-mod mark;
 mod media;
+mod param_header;
 mod value;
 
 #[cfg(test)]
 mod tests;
 
-pub use argument::{Mismatch, Unsendable, check_argument, encode_argument};
-pub use mark::{BadMark, Mark, marks};
-pub use media::{Acceptable, MediaType, acceptable, content_type};
-pub use value::{BadValue, decode, encode};
+pub use media::{Accept, MediaType, parse_accept, parse_content_type};
+pub use param_header::{InvalidParamHeader, ParamHeader, param_headers};
+pub use value::{
+    HeaderMismatch, InvalidHeaderValue, UnencodableArgument, check_argument, decode, encode,
+    encode_argument,
+};
 
-/// What the name of a header that repeats an argument begins with.
+/// The prefix of headers that repeat an argument.
 pub const PARAM_PREFIX: &str = "Mcp-Param-";

@@ -1,4 +1,4 @@
-//! What does not fit, in JSON's words.
+//! Deserialization errors in the terms of JSON.
 
 use std::fmt::{self, Display, Write};
 
@@ -7,31 +7,31 @@ use serde::{
     de::{self, Expected, Unexpected},
 };
 
-use super::locate::{self, Place};
-use crate::jsonrpc::Excerpt;
+use super::locate::{self, ValueLocation};
+use crate::jsonrpc::Truncated;
 
-/// No message of another library or a custom `Deserialize` is longer, in characters.
-const MOST: usize = 1000;
+/// The maximum length of a message from another library or a custom `Deserialize`, in characters.
+const MAX_REASON_CHARS: usize = 1000;
 
-/// Why JSON could not be read into a type: the path, what was expected there and what was found.
+/// The reason why JSON could not be deserialized: the path, the expectation and the value found.
 ///
-/// The words are those of the validator's messages: `invalid type: array, expected object`.
+/// The wording matches that of the schema validator: `invalid type: array, expected object`.
 #[derive(Debug)]
-pub struct ReadError(Box<Parts>);
+pub struct JsonError(Box<ErrorParts>);
 
 #[derive(Debug)]
-struct Parts {
-    /// Which member or item of each level it is, the innermost first.
+struct ErrorParts {
+    /// The index of the member or item on each level, innermost first.
     steps: Vec<usize>,
-    /// Where it is, once it is located.
+    /// The path, once it is known.
     path: String,
-    mistake: String,
-    /// What was expected, where `mistake` does not say what was found.
-    lacks_found: bool,
+    reason: String,
+    /// Set if `reason` only has the expectation, and the value found has to be added.
+    needs_found: bool,
 }
 
-impl ReadError {
-    /// Names the value that was read: `name` becomes the beginning of the path.
+impl JsonError {
+    /// Prefixes the path with the name of the deserialized value.
     #[must_use]
     pub fn within(mut self, name: &str) -> Self {
         let path = &mut self.0.path;
@@ -43,28 +43,28 @@ impl ReadError {
         self
     }
 
-    /// Returns the path, `legs[1].days`; it is empty for the value as a whole.
+    /// Returns the path, for example `legs[1].days`; empty for the whole value.
     pub fn path(&self) -> &str {
         &self.0.path
     }
 
-    /// Returns what is wrong there.
-    pub fn mistake(&self) -> &str {
-        &self.0.mistake
+    /// Returns the reason.
+    pub fn reason(&self) -> &str {
+        &self.0.reason
     }
 
-    pub(super) fn of(error: impl Display) -> Self {
+    pub(super) fn from_display(error: impl Display) -> Self {
         Self::foreign(&error, None)
     }
 
-    /// Reads an error that another deserializer made: with a position, and serde's words for what it found.
+    /// Converts an error of another deserializer, which has a position and the terms of serde.
     pub(super) fn foreign(error: &dyn Display, expected: Option<&str>) -> Self {
         let text = error.to_string();
         let text = without_position(&text);
         let kind = ["invalid type: ", "invalid value: "];
         let kind = kind.into_iter().find(|kind| text.starts_with(kind));
         let split = match expected {
-            // What was found may contain anything.
+            // The value found may contain the separator.
             Some(expected) => text
                 .strip_suffix(expected)
                 .and_then(|head| head.strip_suffix(", expected "))
@@ -75,78 +75,78 @@ impl ReadError {
             (Some(kind), Some((head, expected))) => {
                 let found = found_in_json_words(&head[kind.len().min(head.len())..]);
                 let expected = in_json_words(expected);
-                let mistake = format!("{kind}{found}, expected {expected}");
-                Self::new(shortened(&mistake))
+                let reason = format!("{kind}{found}, expected {expected}");
+                Self::new(shortened(&reason))
             }
             _ => Self::new(shortened(text)),
         }
     }
 
-    /// Makes the error for something that is none of the variants of an enum.
+    /// Creates the error for a value that matches no variant of an enum.
     pub(super) fn not_one_of(error: &dyn Display, variants: &[&str]) -> Self {
         let text = error.to_string();
         let is_of_other_type = ["expected value", "invalid type: ", "invalid value: map"]
             .iter()
             .any(|start| text.starts_with(start));
         if !is_of_other_type {
-            return Self::of(text);
+            return Self::from_display(text);
         }
         let mut error = Self::new(format!("expected {}", one_of(variants)));
-        error.0.lacks_found = true;
+        error.0.needs_found = true;
         error
     }
 
-    /// Notes that it happened inside the given member or item.
+    /// Records the index of the member or item that contains the error.
     #[cold]
     pub(super) fn inside(mut self, index: usize) -> Self {
         self.0.steps.push(index);
         self
     }
 
-    /// Finds the names of the members on the way, in what was read.
+    /// Resolves the indices to member names by reading the source again.
     pub(super) fn located<'de, D: Deserializer<'de>>(mut self, source: D) -> Self {
         let parts = &mut *self.0;
         parts.steps.reverse();
-        let Place { path, found } = locate::find(&parts.steps, source);
+        let ValueLocation { path, found } = locate::find(&parts.steps, source);
         parts.path = path;
-        if let (true, Some(found)) = (parts.lacks_found, found) {
-            parts.mistake = format!("invalid type: {found}, {}", parts.mistake);
+        if let (true, Some(found)) = (parts.needs_found, found) {
+            parts.reason = format!("invalid type: {found}, {}", parts.reason);
         }
         self
     }
 
     #[cold]
-    fn new(mistake: String) -> Self {
-        Self(Box::new(Parts {
+    fn new(reason: String) -> Self {
+        Self(Box::new(ErrorParts {
             steps: Vec::new(),
             path: String::new(),
-            mistake,
-            lacks_found: false,
+            reason,
+            needs_found: false,
         }))
     }
 }
 
-impl Display for ReadError {
+impl Display for JsonError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.path() {
-            "" => f.write_str(self.mistake()),
-            path => write!(f, "`{path}`: {}", self.mistake()),
+            "" => f.write_str(self.reason()),
+            path => write!(f, "`{path}`: {}", self.reason()),
         }
     }
 }
 
-impl std::error::Error for ReadError {}
+impl std::error::Error for JsonError {}
 
-impl de::Error for ReadError {
+impl de::Error for JsonError {
     fn custom<T: Display>(message: T) -> Self {
-        Self::of(message)
+        Self::from_display(message)
     }
 
     fn invalid_type(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
         let expected = in_json_words(&expected.to_string());
         Self::new(format!(
             "invalid type: {}, expected {expected}",
-            Found(found)
+            FoundValue(found)
         ))
     }
 
@@ -154,7 +154,7 @@ impl de::Error for ReadError {
         let expected = in_json_words(&expected.to_string());
         Self::new(format!(
             "invalid value: {}, expected {expected}",
-            Found(found)
+            FoundValue(found)
         ))
     }
 
@@ -165,13 +165,13 @@ impl de::Error for ReadError {
     }
 
     fn unknown_variant(variant: &str, expected: &'static [&'static str]) -> Self {
-        let found = Found(Unexpected::Str(variant));
+        let found = FoundValue(Unexpected::Str(variant));
         let expected = one_of(expected);
         Self::new(format!("invalid value: {found}, expected {expected}"))
     }
 
     fn unknown_field(field: &str, expected: &'static [&'static str]) -> Self {
-        let mut text = format!("unknown field `{}`", Excerpt(field));
+        let mut text = format!("unknown field `{}`", Truncated(field));
         if !expected.is_empty() {
             let names: Vec<_> = expected.iter().map(|name| format!("`{name}`")).collect();
             let _ = write!(text, ", expected {}", either(&names));
@@ -188,10 +188,10 @@ impl de::Error for ReadError {
     }
 }
 
-/// What was found, as JSON calls it; never at length.
-pub(super) struct Found<'a>(pub(super) Unexpected<'a>);
+/// A value found, in the terms of JSON and of limited length.
+pub(super) struct FoundValue<'a>(pub(super) Unexpected<'a>);
 
-impl Display for Found<'_> {
+impl Display for FoundValue<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Unexpected::Bool(truth) => write!(f, "boolean `{truth}`"),
@@ -199,7 +199,7 @@ impl Display for Found<'_> {
             Unexpected::Signed(number) => write!(f, "number `{number}`"),
             Unexpected::Float(number) => write!(f, "number `{number}`"),
             Unexpected::Char(one) => write!(f, "string {:?}", one.to_string()),
-            Unexpected::Str(text) => write!(f, "string {:?}", Excerpt(text).to_string()),
+            Unexpected::Str(text) => write!(f, "string {:?}", Truncated(text).to_string()),
             Unexpected::Unit | Unexpected::Option => f.write_str("null"),
             Unexpected::Seq | Unexpected::TupleVariant => f.write_str("array"),
             Unexpected::Map | Unexpected::StructVariant | Unexpected::NewtypeVariant => {
@@ -207,12 +207,12 @@ impl Display for Found<'_> {
             }
             Unexpected::Enum | Unexpected::UnitVariant => f.write_str("string"),
             Unexpected::Bytes(_) | Unexpected::NewtypeStruct => f.write_str("another value"),
-            Unexpected::Other(other) => write!(f, "{}", Excerpt(other)),
+            Unexpected::Other(other) => write!(f, "{}", Truncated(other)),
         }
     }
 }
 
-/// The same for what serde already put into words.
+/// The same for a value that serde has already formatted.
 fn found_in_json_words(found: &str) -> String {
     let number = ["integer `", "floating point `"]
         .iter()
@@ -224,16 +224,16 @@ fn found_in_json_words(found: &str) -> String {
         ("unit value" | "Option value", _) => "null".to_owned(),
         (_, Some(number)) => format!("number `{number}"),
         (text, None) => match text.strip_prefix("string \"") {
-            // Already escaped; the closing quote is lost where it is cut.
+            // Already escaped; truncation removes the closing quote.
             Some(inside) if inside.chars().nth(101).is_some() => {
-                format!("string \"{}\"", Excerpt(inside))
+                format!("string \"{}\"", Truncated(inside))
             }
-            _ => Excerpt(text).to_string(),
+            _ => Truncated(text).to_string(),
         },
     }
 }
 
-/// An expectation as JSON says it, where serde or Rust said it; words of others stay as they are.
+/// Translates an expectation from the terms of serde and Rust to those of JSON; other texts are unchanged.
 pub(super) fn in_json_words(expected: &str) -> String {
     if let Some(text) = of_integer(expected) {
         return text;
@@ -278,7 +278,7 @@ fn of_integer(expected: &str) -> Option<String> {
     })
 }
 
-/// The names of structs and enums say nothing to a peer.
+/// Replaces the names of structs and enums, which a peer does not know.
 fn of_structure(expected: &str) -> Option<String> {
     let starts = |start: &str| expected.starts_with(start);
     let number = |start: &str| expected.strip_prefix(start)?.parse().ok();
@@ -322,15 +322,15 @@ fn either(choices: &[String]) -> String {
     }
 }
 
-/// The message of somebody else, who may have quoted megabytes.
+/// Truncates a message of another library, which may quote megabytes.
 fn shortened(text: &str) -> String {
-    match text.char_indices().nth(MOST) {
+    match text.char_indices().nth(MAX_REASON_CHARS) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }
 }
 
-/// The position is one in a part of the message, which helps nobody.
+/// Removes the position, which refers to a part of the message and does not help.
 fn without_position(text: &str) -> &str {
     let Some((message, position)) = text.rsplit_once(" at line ") else {
         return text;

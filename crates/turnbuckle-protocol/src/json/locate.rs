@@ -1,4 +1,4 @@
-//! Finds the path of a value by the indices of the members and items that lead to it.
+//! Finds the path of a value from the indices of the members and items on the path.
 
 use std::fmt::{self, Write};
 
@@ -7,46 +7,46 @@ use serde::{
     de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Unexpected, Visitor},
 };
 
-use super::error::Found;
-use crate::jsonrpc::Excerpt;
+use super::error::FoundValue;
+use crate::jsonrpc::Truncated;
 
-/// A value inside another one.
+/// The location of a value inside another one.
 #[derive(Default)]
-pub(super) struct Place {
-    /// `legs[1].days`
+pub(super) struct ValueLocation {
+    /// The path, for example `legs[1].days`.
     pub(super) path: String,
-    /// What is there, unless the path ends before it.
+    /// The value there, unless the path ends before it.
     pub(super) found: Option<String>,
 }
 
-/// Follows the steps as far as they lead.
-pub(super) fn find<'de, D: Deserializer<'de>>(steps: &[usize], source: D) -> Place {
-    let mut place = Place::default();
-    let walk = Walk {
+/// Follows the indices as far as possible.
+pub(super) fn find<'de, D: Deserializer<'de>>(steps: &[usize], source: D) -> ValueLocation {
+    let mut location = ValueLocation::default();
+    let visitor = LocationVisitor {
         steps,
-        place: &mut place,
+        location: &mut location,
     };
-    // It ends with an error as soon as the place is found, and with one where the JSON does.
-    let _ = walk.deserialize(source);
-    place
+    // Always ends with an error: when the location is found, or where the JSON is invalid.
+    let _ = visitor.deserialize(source);
+    location
 }
 
-struct Walk<'s, 'p> {
+struct LocationVisitor<'s, 'p> {
     steps: &'s [usize],
-    place: &'p mut Place,
+    location: &'p mut ValueLocation,
 }
 
-impl Walk<'_, '_> {
-    /// Ends the walk at a value, which is what was looked for if there are no more steps.
+impl LocationVisitor<'_, '_> {
+    /// Stops at a value, which is the one searched for if no steps remain.
     fn end<E: Error>(self, found: Unexpected<'_>) -> E {
         if self.steps.is_empty() {
-            self.place.found = Some(Found(found).to_string());
+            self.location.found = Some(FoundValue(found).to_string());
         }
         E::custom("located")
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Walk<'_, '_> {
+impl<'de> DeserializeSeed<'de> for LocationVisitor<'_, '_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -54,7 +54,7 @@ impl<'de> DeserializeSeed<'de> for Walk<'_, '_> {
     }
 }
 
-impl<'de> Visitor<'de> for Walk<'_, '_> {
+impl<'de> Visitor<'de> for LocationVisitor<'_, '_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -92,9 +92,9 @@ impl<'de> Visitor<'de> for Walk<'_, '_> {
         for _ in 0..index {
             items.next_element::<IgnoredAny>()?;
         }
-        let place = self.place;
-        let _ = write!(place.path, "[{index}]");
-        items.next_element_seed(Walk { steps, place })?;
+        let location = self.location;
+        let _ = write!(location.path, "[{index}]");
+        items.next_element_seed(LocationVisitor { steps, location })?;
         Err(A::Error::custom("nothing there"))
     }
 
@@ -108,11 +108,11 @@ impl<'de> Visitor<'de> for Walk<'_, '_> {
         let Some(name) = members.next_key::<String>()? else {
             return Err(A::Error::custom("nothing there"));
         };
-        let place = self.place;
-        if !place.path.is_empty() {
-            place.path.push('.');
+        let location = self.location;
+        if !location.path.is_empty() {
+            location.path.push('.');
         }
-        let _ = write!(place.path, "{}", Excerpt(&name));
-        members.next_value_seed(Walk { steps, place })
+        let _ = write!(location.path, "{}", Truncated(&name));
+        members.next_value_seed(LocationVisitor { steps, location })
     }
 }

@@ -1,6 +1,6 @@
-//! A deserializer around another one that refuses arrays in place of objects.
+//! A deserializer adapter that rejects arrays in place of objects.
 //!
-//! It costs nothing but a counter per member while all goes well: the path of an error is found afterwards.
+//! It only counts members during deserialization; the path of an error is computed afterwards.
 
 use std::{
     cell::Cell,
@@ -15,59 +15,59 @@ use serde::{
     },
 };
 
-use super::error::{ReadError, in_json_words};
+use super::error::{JsonError, in_json_words};
 
-/// The error on its way out: the wrapped deserializer has an error type of its own, which cannot carry ours.
+/// Stores the error while it passes through the wrapped deserializer, because its error type cannot carry it.
 #[derive(Default)]
-pub(super) struct Failure {
-    error: Cell<Option<ReadError>>,
-    /// What the last visitor that was asked said it expects.
+pub(super) struct FailureSlot {
+    error: Cell<Option<JsonError>>,
+    /// The expectation of the visitor that was called last.
     expected: Cell<Option<String>>,
 }
 
-impl Failure {
-    /// Keeps an error, and makes one of the wrapped deserializer to pass through it.
-    fn put<E: Error>(&self, error: ReadError) -> E {
+impl FailureSlot {
+    /// Stores an error and returns a placeholder of the error type of the wrapped deserializer.
+    fn put<E: Error>(&self, error: JsonError) -> E {
         self.error.set(Some(error));
         E::custom("")
     }
 
-    /// Takes the error back, or reads the one that the wrapped deserializer made by itself.
-    fn take(&self, error: impl Display) -> ReadError {
+    /// Returns the stored error, or converts the one that the wrapped deserializer created.
+    fn take(&self, error: impl Display) -> JsonError {
         let expected = self.expected.take();
         match self.error.take() {
             Some(error) => error,
-            None => ReadError::foreign(&error, expected.as_deref()),
+            None => JsonError::foreign(&error, expected.as_deref()),
         }
     }
 }
 
-/// Reads from `inner`.
-pub(super) struct Reader<'f, D> {
+/// Deserializes from `inner` and rejects arrays in place of objects.
+pub(super) struct StrictReader<'f, D> {
     inner: D,
-    failure: &'f Failure,
+    failure: &'f FailureSlot,
 }
 
-impl<'f, D> Reader<'f, D> {
-    pub(super) fn new(inner: D, failure: &'f Failure) -> Self {
+impl<'f, D> StrictReader<'f, D> {
+    pub(super) fn new(inner: D, failure: &'f FailureSlot) -> Self {
         Self { inner, failure }
     }
 }
 
-/// Forwards methods of `Deserializer`, with the shape that each asks for.
+/// Forwards methods of `Deserializer` with the expected shape.
 macro_rules! forward {
     ($($method:ident($($name:ident: $type:ty),*) $shape:ident;)*) => {$(
         #[inline]
-        fn $method<V: Visitor<'de>>(self, $($name: $type,)* visitor: V) -> Result<V::Value, ReadError> {
+        fn $method<V: Visitor<'de>>(self, $($name: $type,)* visitor: V) -> Result<V::Value, JsonError> {
             let Self { inner, failure } = self;
-            let visitor = Checked { visitor, failure, shape: Shape::$shape };
+            let visitor = CheckedVisitor { visitor, failure, shape: ExpectedShape::$shape };
             inner.$method($($name,)* visitor).map_err(|error| failure.take(error))
         }
     )*};
 }
 
-impl<'de, D: Deserializer<'de>> Deserializer<'de> for Reader<'_, D> {
-    type Error = ReadError;
+impl<'de, D: Deserializer<'de>> Deserializer<'de> for StrictReader<'_, D> {
+    type Error = JsonError;
 
     forward! {
         deserialize_any() Any;
@@ -107,17 +107,17 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Reader<'_, D> {
         name: &'static str,
         variants: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, ReadError> {
+    ) -> Result<V::Value, JsonError> {
         let Self { inner, failure } = self;
-        let visitor = Checked {
+        let visitor = CheckedVisitor {
             visitor,
             failure,
-            shape: Shape::Other,
+            shape: ExpectedShape::Other,
         };
         let read = inner.deserialize_enum(name, variants, visitor);
         read.map_err(|error| match failure.error.take() {
             Some(error) => error,
-            None => ReadError::not_one_of(&error, variants),
+            None => JsonError::not_one_of(&error, variants),
         })
     }
 
@@ -126,19 +126,19 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Reader<'_, D> {
     }
 }
 
-/// What a deserializer was asked for.
+/// The shape that a `Deserialize` implementation requested.
 #[derive(Clone, Copy, PartialEq)]
-enum Shape {
+enum ExpectedShape {
     Object,
     Any,
     Other,
 }
 
-/// Lets a visitor see what is read, unless it is an array in place of an object.
-struct Checked<'f, V> {
+/// Forwards to a visitor, unless an array is read in place of an object.
+struct CheckedVisitor<'f, V> {
     visitor: V,
-    failure: &'f Failure,
-    shape: Shape,
+    failure: &'f FailureSlot,
+    shape: ExpectedShape,
 }
 
 macro_rules! visit {
@@ -151,11 +151,11 @@ macro_rules! visit {
     )*};
 }
 
-impl<'de, V: Visitor<'de>> Visitor<'de> for Checked<'_, V> {
+impl<'de, V: Visitor<'de>> Visitor<'de> for CheckedVisitor<'_, V> {
     type Value = V::Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let expected = in_json_words(&Expectation(&self.visitor).to_string());
+        let expected = in_json_words(&VisitorExpectation(&self.visitor).to_string());
         f.write_str(&expected)?;
         self.failure.expected.set(Some(expected));
         Ok(())
@@ -191,7 +191,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Checked<'_, V> {
         let Self {
             visitor, failure, ..
         } = self;
-        let read = visitor.visit_some(Reader { inner, failure });
+        let read = visitor.visit_some(StrictReader { inner, failure });
         read.map_err(|error| failure.put(error))
     }
 
@@ -200,7 +200,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Checked<'_, V> {
         let Self {
             visitor, failure, ..
         } = self;
-        let read = visitor.visit_newtype_struct(Reader { inner, failure });
+        let read = visitor.visit_newtype_struct(StrictReader { inner, failure });
         read.map_err(|error| failure.put(error))
     }
 
@@ -211,11 +211,12 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Checked<'_, V> {
             failure,
             shape,
         } = self;
-        if shape == Shape::Object || shape == Shape::Any && is_tagged_enum(&visitor) {
-            let error = ReadError::invalid_type(Unexpected::Seq, &"object");
+        if shape == ExpectedShape::Object || shape == ExpectedShape::Any && is_tagged_enum(&visitor)
+        {
+            let error = JsonError::invalid_type(Unexpected::Seq, &"object");
             return Err(failure.put(error));
         }
-        let read = visitor.visit_seq(Parts::new(inner, failure));
+        let read = visitor.visit_seq(CountingAccess::new(inner, failure));
         read.map_err(|error| failure.put(error))
     }
 
@@ -224,7 +225,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Checked<'_, V> {
         let Self {
             visitor, failure, ..
         } = self;
-        let read = visitor.visit_map(Parts::new(inner, failure));
+        let read = visitor.visit_map(CountingAccess::new(inner, failure));
         read.map_err(|error| failure.put(error))
     }
 
@@ -233,33 +234,33 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Checked<'_, V> {
         let Self {
             visitor, failure, ..
         } = self;
-        let read = visitor.visit_enum(Reader { inner, failure });
+        let read = visitor.visit_enum(StrictReader { inner, failure });
         read.map_err(|error| failure.put(error))
     }
 }
 
-/// What a visitor expects, in its own words.
-struct Expectation<'v, V>(&'v V);
+/// Displays the expectation of a visitor.
+struct VisitorExpectation<'v, V>(&'v V);
 
-impl<'de, V: Visitor<'de>> Display for Expectation<'_, V> {
+impl<'de, V: Visitor<'de>> Display for VisitorExpectation<'_, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         Expected::fmt(self.0, f)
     }
 }
 
-/// Says whether an internally tagged enum is read. It accepts anything and looks for its tag afterwards, in arrays too;
-/// nothing but its expectation tells it apart.
+/// Returns whether an internally tagged enum is deserialized. It accepts any value and searches for its tag
+/// afterwards, in arrays too; only its expectation identifies it.
 fn is_tagged_enum<'de>(visitor: &impl Visitor<'de>) -> bool {
-    let mut rest = Prefix("internally tagged enum ");
-    // An error ends the writing as soon as the answer is known.
-    let _ = write!(rest, "{}", Expectation(visitor));
+    let mut rest = ExpectedPrefix("internally tagged enum ");
+    // The writer fails as soon as the result is known.
+    let _ = write!(rest, "{}", VisitorExpectation(visitor));
     rest.0.is_empty()
 }
 
-/// What is left of an expected beginning.
-struct Prefix(&'static str);
+/// The rest of an expected prefix.
+struct ExpectedPrefix(&'static str);
 
-impl Write for Prefix {
+impl Write for ExpectedPrefix {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         if let Some(rest) = self.0.strip_prefix(text) {
             self.0 = rest;
@@ -272,35 +273,37 @@ impl Write for Prefix {
     }
 }
 
-/// The members of an object or the items of an array, counted.
-struct Parts<'f, A> {
+/// Counts the members of an object or the items of an array.
+struct CountingAccess<'f, A> {
     inner: A,
-    failure: &'f Failure,
-    begun: usize,
+    failure: &'f FailureSlot,
+    index: usize,
 }
 
-impl<'f, A> Parts<'f, A> {
-    fn new(inner: A, failure: &'f Failure) -> Self {
+impl<'f, A> CountingAccess<'f, A> {
+    fn new(inner: A, failure: &'f FailureSlot) -> Self {
         Self {
             inner,
             failure,
-            begun: 0,
+            index: 0,
         }
     }
 }
 
-impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Parts<'_, A> {
-    type Error = ReadError;
+impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for CountingAccess<'_, A> {
+    type Error = JsonError;
 
     #[inline]
     fn next_element_seed<T: DeserializeSeed<'de>>(
         &mut self,
         seed: T,
-    ) -> Result<Option<T::Value>, ReadError> {
+    ) -> Result<Option<T::Value>, JsonError> {
         let failure = self.failure;
-        let item = self.inner.next_element_seed(Reader::new(seed, failure));
-        let item = item.map_err(|error| failure.take(error).inside(self.begun))?;
-        self.begun += 1;
+        let item = self
+            .inner
+            .next_element_seed(StrictReader::new(seed, failure));
+        let item = item.map_err(|error| failure.take(error).inside(self.index))?;
+        self.index += 1;
         Ok(item)
     }
 
@@ -310,25 +313,25 @@ impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Parts<'_, A> {
     }
 }
 
-impl<'de, A: MapAccess<'de>> MapAccess<'de> for Parts<'_, A> {
-    type Error = ReadError;
+impl<'de, A: MapAccess<'de>> MapAccess<'de> for CountingAccess<'_, A> {
+    type Error = JsonError;
 
     #[inline]
     fn next_key_seed<K: DeserializeSeed<'de>>(
         &mut self,
         seed: K,
-    ) -> Result<Option<K::Value>, ReadError> {
+    ) -> Result<Option<K::Value>, JsonError> {
         let failure = self.failure;
-        let key = self.inner.next_key_seed(Reader::new(seed, failure));
+        let key = self.inner.next_key_seed(StrictReader::new(seed, failure));
         key.map_err(|error| failure.take(error))
     }
 
     #[inline]
-    fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, ReadError> {
+    fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, JsonError> {
         let failure = self.failure;
-        let value = self.inner.next_value_seed(Reader::new(seed, failure));
-        let value = value.map_err(|error| failure.take(error).inside(self.begun))?;
-        self.begun += 1;
+        let value = self.inner.next_value_seed(StrictReader::new(seed, failure));
+        let value = value.map_err(|error| failure.take(error).inside(self.index))?;
+        self.index += 1;
         Ok(value)
     }
 
@@ -338,7 +341,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Parts<'_, A> {
     }
 }
 
-impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for Reader<'_, S> {
+impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for StrictReader<'_, S> {
     type Value = S::Value;
 
     #[inline]
@@ -347,38 +350,38 @@ impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for Reader<'_, S> {
             inner: seed,
             failure,
         } = self;
-        let read = seed.deserialize(Reader { inner, failure });
+        let read = seed.deserialize(StrictReader { inner, failure });
         read.map_err(|error| failure.put(error))
     }
 }
 
-impl<'de, 'f, A: EnumAccess<'de>> EnumAccess<'de> for Reader<'f, A> {
-    type Error = ReadError;
-    type Variant = Reader<'f, A::Variant>;
+impl<'de, 'f, A: EnumAccess<'de>> EnumAccess<'de> for StrictReader<'f, A> {
+    type Error = JsonError;
+    type Variant = StrictReader<'f, A::Variant>;
 
     fn variant_seed<T: DeserializeSeed<'de>>(
         self,
         seed: T,
-    ) -> Result<(T::Value, Self::Variant), ReadError> {
+    ) -> Result<(T::Value, Self::Variant), JsonError> {
         let Self { inner, failure } = self;
-        let read = inner.variant_seed(Reader::new(seed, failure));
+        let read = inner.variant_seed(StrictReader::new(seed, failure));
         let (variant, inner) = read.map_err(|error| failure.take(error))?;
-        Ok((variant, Reader { inner, failure }))
+        Ok((variant, StrictReader { inner, failure }))
     }
 }
 
-/// What belongs to a variant is the only member of an object.
-impl<'de, A: VariantAccess<'de>> VariantAccess<'de> for Reader<'_, A> {
-    type Error = ReadError;
+/// The content of a variant is the only member of an object.
+impl<'de, A: VariantAccess<'de>> VariantAccess<'de> for StrictReader<'_, A> {
+    type Error = JsonError;
 
-    fn unit_variant(self) -> Result<(), ReadError> {
+    fn unit_variant(self) -> Result<(), JsonError> {
         let read = self.inner.unit_variant();
         read.map_err(|error| self.failure.take(error).inside(0))
     }
 
-    fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<T::Value, ReadError> {
+    fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<T::Value, JsonError> {
         let Self { inner, failure } = self;
-        let read = inner.newtype_variant_seed(Reader::new(seed, failure));
+        let read = inner.newtype_variant_seed(StrictReader::new(seed, failure));
         read.map_err(|error| failure.take(error).inside(0))
     }
 
@@ -386,12 +389,12 @@ impl<'de, A: VariantAccess<'de>> VariantAccess<'de> for Reader<'_, A> {
         self,
         length: usize,
         visitor: V,
-    ) -> Result<V::Value, ReadError> {
+    ) -> Result<V::Value, JsonError> {
         let Self { inner, failure } = self;
-        let visitor = Checked {
+        let visitor = CheckedVisitor {
             visitor,
             failure,
-            shape: Shape::Other,
+            shape: ExpectedShape::Other,
         };
         let read = inner.tuple_variant(length, visitor);
         read.map_err(|error| failure.take(error).inside(0))
@@ -401,12 +404,12 @@ impl<'de, A: VariantAccess<'de>> VariantAccess<'de> for Reader<'_, A> {
         self,
         fields: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, ReadError> {
+    ) -> Result<V::Value, JsonError> {
         let Self { inner, failure } = self;
-        let visitor = Checked {
+        let visitor = CheckedVisitor {
             visitor,
             failure,
-            shape: Shape::Object,
+            shape: ExpectedShape::Object,
         };
         let read = inner.struct_variant(fields, visitor);
         read.map_err(|error| failure.take(error).inside(0))

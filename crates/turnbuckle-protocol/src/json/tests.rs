@@ -64,7 +64,7 @@ fn mistake(rest: &str) -> String {
     let from_text = read(&json).unwrap_err();
     let value: Value = serde_json::from_str(&json).unwrap();
     let from_value = super::read::<Trip<'_>, _>(&value).map_err(|error| error.located(&value));
-    // A value holds no raw text, and its numbers have no texts.
+    // A value contains neither raw text nor the text of numbers.
     if !rest.contains("raw") {
         assert_eq!(from_value.unwrap_err().to_string(), from_text);
     }
@@ -72,7 +72,7 @@ fn mistake(rest: &str) -> String {
 }
 
 #[test]
-fn what_fits_is_read() {
+fn matching_json_is_deserialized() {
     let json = r#"{"city":"Oslo","legs":[{"days":1}],"by_day":{"7":{"days":2}},"kind":"fast",
         "shape":{"kind":"circle","radius":3},"pair":[1,{"days":2}],"raw":[{},[ 1 ]],"letter":"x","count":2,
         "size":9,"ratio":1,"flag":true,"nothing":{"days":1},"ignored":[[]],"any":[{"a":[]}]}"#;
@@ -88,7 +88,7 @@ fn what_fits_is_read() {
 }
 
 #[test]
-fn an_array_is_no_object_at_any_depth() {
+fn an_array_in_place_of_an_object_is_rejected_at_any_depth() {
     for (rest, path) in [
         (r#""legs":[{"days":1},[2]]"#, "legs[1]"),
         (r#""legs":[[]]"#, "legs[0]"),
@@ -109,7 +109,7 @@ fn an_array_is_no_object_at_any_depth() {
 }
 
 #[test]
-fn mistakes_are_told_in_the_words_of_json() {
+fn errors_use_the_terms_of_json() {
     for (rest, expected) in [
         (
             r#""legs":{}"#,
@@ -203,7 +203,7 @@ fn mistakes_are_told_in_the_words_of_json() {
 }
 
 #[test]
-fn text_that_is_not_json_is_refused_without_a_position() {
+fn text_that_is_not_json_is_rejected_without_a_position() {
     for (json, expected) in [
         ("", "EOF while parsing a value"),
         ("{\"city\":\"Oslo\"} 1", "trailing characters"),
@@ -225,7 +225,7 @@ fn long_strings_are_shortened() {
 }
 
 #[test]
-fn a_name_can_be_put_in_front_of_the_path() {
+fn a_name_can_prefix_the_path() {
     let error = |json| from_str::<Vec<Leg>>(json).unwrap_err();
 
     let inside = error("[[]]").within("legs").within("trip");

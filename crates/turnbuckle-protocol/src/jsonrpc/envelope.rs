@@ -1,26 +1,25 @@
-//! From bytes to messages: collects the envelope during the scan, then judges it.
+//! Parses bytes to messages: collects the envelope during the scan, then classifies it.
 //!
-//! The order matters: whatever is not JSON is -32700, even if an earlier part of it was already wrong
-//! as a message. So everything is collected first.
+//! The order matters: input that is not JSON is -32700, even if an earlier part of it is not a valid message. So
+//! everything is collected first.
 
 use std::borrow::Cow;
 
-use super::scan::{Fault, Scanner};
-use super::scanned_result::ScannedResult;
-use super::text::{string_value, unescape};
 use super::{
-    Incoming, Malformed, Message, Notification, Object, Params, Request, RequestId, Response,
-    RpcError,
+    Incoming, MalformedMessage, Message, Notification, Params, RawObject, Request, RequestId,
+    Response, RpcError,
+    json_string::{string_value, unescape},
+    scan::{ScanError, Scanner, Span},
 };
-use crate::json;
+use crate::{json, types::ResultType};
 
-/// How many messages an array may hold.
+/// The maximum number of messages in a batch.
 pub const MAX_BATCH: usize = 100;
 
-/// Reads one message, or an array of them, in a single validating pass.
+/// Parses one message or a batch in a single validating pass.
 ///
-/// Not JSON, or beyond [`MAX_DEPTH`](super::MAX_DEPTH): -32700. JSON but not a message: -32600. A member that occurs
-/// twice in `params`: -32602, since two readers of it could disagree about what was asked.
+/// Errors: -32700 for input that is not JSON or exceeds [`MAX_DEPTH`](super::MAX_DEPTH), -32600 for JSON that is not
+/// a message, -32602 for a duplicate member of `params`, because two readers could disagree about its value.
 ///
 /// ```
 /// use turnbuckle_protocol::jsonrpc::{Incoming, Message, parse};
@@ -34,28 +33,28 @@ pub const MAX_BATCH: usize = 100;
 /// ```
 #[expect(
     clippy::result_large_err,
-    reason = "an error carries no more than a message does"
+    reason = "an error is not larger than a message"
 )]
-pub fn parse(bytes: &[u8]) -> Result<Incoming<'_>, Malformed> {
-    let not_json = |fault: Fault| Malformed::new(None, fault.into());
+pub fn parse(bytes: &[u8]) -> Result<Incoming<'_>, MalformedMessage> {
+    let not_json = |error: ScanError| MalformedMessage::new(None, error.into());
     let mut scanner = Scanner::new(bytes).map_err(not_json)?;
     match scanner.peek() {
         Some(b'{') => {
             let mut envelope = Envelope::default();
             let scanned = envelope.fill(&mut scanner, 0);
             scanned.and_then(|()| scanner.finish()).map_err(not_json)?;
-            envelope.judge().map(Incoming::One)
+            envelope.classify().map(Incoming::One)
         }
         Some(b'[') => {
             let mut batch = Batch::default();
             let scanned = batch.fill(&mut scanner);
             scanned.and_then(|()| scanner.finish()).map_err(not_json)?;
-            batch.judge().map(Incoming::Batch)
+            batch.classify().map(Incoming::Batch)
         }
         _ => {
             let skipped = scanner.skip_value(0);
             skipped.and_then(|_| scanner.finish()).map_err(not_json)?;
-            Err(refused(NOT_AN_OBJECT))
+            Err(rejected(NOT_AN_OBJECT))
         }
     }
 }
@@ -63,24 +62,24 @@ pub fn parse(bytes: &[u8]) -> Result<Incoming<'_>, Malformed> {
 const NOT_AN_OBJECT: &str = "a message must be an object";
 const PARAMS: &str = "`params` must be an object";
 
-fn refused(message: &str) -> Malformed {
-    Malformed::new(None, RpcError::invalid_request(message))
+fn rejected(message: &str) -> MalformedMessage {
+    MalformedMessage::new(None, RpcError::invalid_request(message))
 }
 
-/// An array of messages.
+/// A batch of messages.
 #[derive(Default)]
 struct Batch<'a> {
-    /// The first of them; `None` is no object.
+    /// The entries up to the limit; `None` is not an object.
     entries: Vec<Option<Envelope<'a>>>,
     total: usize,
 }
 
 impl<'a> Batch<'a> {
-    fn fill(&mut self, scanner: &mut Scanner<'a>) -> Result<(), Fault> {
+    fn fill(&mut self, scanner: &mut Scanner<'a>) -> Result<(), ScanError> {
         let mut more = scanner.first_entry()?;
         while more {
             self.total += 1;
-            // Beyond the limit the rest is checked but not kept, so that memory stays bounded.
+            // Entries above the limit are checked but not stored, so that memory stays bounded.
             if self.total <= MAX_BATCH && scanner.peek() == Some(b'{') {
                 let mut envelope = Envelope::default();
                 envelope.fill(scanner, 1)?;
@@ -97,40 +96,40 @@ impl<'a> Batch<'a> {
     }
 
     #[expect(clippy::result_large_err, reason = "as for `parse`")]
-    fn judge(self) -> Result<Vec<Result<Message<'a>, Malformed>>, Malformed> {
+    fn classify(self) -> Result<Vec<Result<Message<'a>, MalformedMessage>>, MalformedMessage> {
         match self.total {
-            0 => Err(refused("an array of messages must not be empty")),
-            1..=MAX_BATCH => Ok(self.entries.into_iter().map(judge_entry).collect()),
-            _ => Err(refused("an array may hold at most 100 messages")),
+            0 => Err(rejected("an array of messages must not be empty")),
+            1..=MAX_BATCH => Ok(self.entries.into_iter().map(classify_entry).collect()),
+            _ => Err(rejected("an array must not have more than 100 messages")),
         }
     }
 }
 
 #[expect(clippy::result_large_err, reason = "as for `parse`")]
-fn judge_entry(entry: Option<Envelope<'_>>) -> Result<Message<'_>, Malformed> {
+fn classify_entry(entry: Option<Envelope<'_>>) -> Result<Message<'_>, MalformedMessage> {
     match entry {
-        Some(mut envelope) => envelope.judge(),
-        None => Err(refused(NOT_AN_OBJECT)),
+        Some(mut envelope) => envelope.classify(),
+        None => Err(rejected(NOT_AN_OBJECT)),
     }
 }
 
-/// The members that make a message, as raw JSON text.
+/// The members of a message, as raw JSON text.
 #[derive(Default)]
 struct Envelope<'a> {
     jsonrpc: Option<&'a str>,
     id: Option<&'a str>,
     method: Option<&'a str>,
     params: Params<'a>,
-    /// What `params` is in JSON, if it is there.
-    params_are: Option<Sort>,
+    /// The JSON type of `params`, if present.
+    params_kind: Option<ParamsKind>,
     result: Option<ScannedResult<'a>>,
     error: Option<&'a str>,
-    duplicate: Option<Name>,
+    duplicate: Option<MemberName>,
 }
 
-/// What a value is in JSON.
+/// The JSON type of a value.
 #[derive(Clone, Copy)]
-enum Sort {
+enum ParamsKind {
     Object,
     Array,
     Null,
@@ -138,27 +137,28 @@ enum Sort {
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Name {
+enum MemberName {
     Jsonrpc,
-    Id,
+    ParsedId,
     Method,
     Params,
     Result,
     Error,
 }
 
-impl Name {
-    fn find(raw: &str, escaped: bool) -> Option<Self> {
-        match escaped {
-            true => Self::exact(&unescape(raw)),
-            false => Self::exact(raw),
+impl MemberName {
+    fn parse(raw: &str, escaped: bool) -> Option<Self> {
+        if escaped {
+            Self::exact(&unescape(raw))
+        } else {
+            Self::exact(raw)
         }
     }
 
     fn exact(name: &str) -> Option<Self> {
         Some(match name {
             "jsonrpc" => Self::Jsonrpc,
-            "id" => Self::Id,
+            "id" => Self::ParsedId,
             "method" => Self::Method,
             "params" => Self::Params,
             "result" => Self::Result,
@@ -170,7 +170,7 @@ impl Name {
     fn as_str(self) -> &'static str {
         match self {
             Self::Jsonrpc => "jsonrpc",
-            Self::Id => "id",
+            Self::ParsedId => "id",
             Self::Method => "method",
             Self::Params => "params",
             Self::Result => "result",
@@ -180,11 +180,11 @@ impl Name {
 }
 
 impl<'a> Envelope<'a> {
-    /// Passes the object at hand, which lies inside `depth` open containers, and notes what it finds.
-    fn fill(&mut self, scanner: &mut Scanner<'a>, depth: usize) -> Result<(), Fault> {
+    /// Scans the current object, which is inside `depth` open containers, and records its members.
+    fn fill(&mut self, scanner: &mut Scanner<'a>, depth: usize) -> Result<(), ScanError> {
         let mut key = scanner.first_key()?;
         while let Some(name) = key {
-            let name = Name::find(scanner.slice(name.span), name.escaped);
+            let name = MemberName::parse(scanner.slice(name.span), name.escaped);
             self.scan_member(name, scanner, depth + 1)?;
             key = scanner.next_key()?;
         }
@@ -193,66 +193,70 @@ impl<'a> Envelope<'a> {
 
     fn scan_member(
         &mut self,
-        name: Option<Name>,
+        name: Option<MemberName>,
         scanner: &mut Scanner<'a>,
         depth: usize,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ScanError> {
         let occurred = match name {
-            Some(Name::Params) => {
-                let sort = self.scan_params(scanner, depth)?;
-                self.params_are.replace(sort).is_some()
+            Some(MemberName::Params) => {
+                let kind = self.scan_params(scanner, depth)?;
+                self.params_kind.replace(kind).is_some()
             }
-            Some(Name::Result) => {
+            Some(MemberName::Result) => {
                 let result = ScannedResult::scan(scanner, depth)?;
                 self.result.replace(result).is_some()
             }
-            Some(Name::Jsonrpc) => self.jsonrpc.replace(scanner.pass(depth)?).is_some(),
-            Some(Name::Id) => self.id.replace(scanner.pass(depth)?).is_some(),
-            Some(Name::Method) => self.method.replace(scanner.pass(depth)?).is_some(),
-            Some(Name::Error) => self.error.replace(scanner.pass(depth)?).is_some(),
+            Some(MemberName::Jsonrpc) => self.jsonrpc.replace(scanner.pass(depth)?).is_some(),
+            Some(MemberName::ParsedId) => self.id.replace(scanner.pass(depth)?).is_some(),
+            Some(MemberName::Method) => self.method.replace(scanner.pass(depth)?).is_some(),
+            Some(MemberName::Error) => self.error.replace(scanner.pass(depth)?).is_some(),
             None => {
                 scanner.skip_value(depth)?;
                 false
             }
         };
         if let Some(name) = name {
-            self.note(name, occurred);
+            self.record_duplicate(name, occurred);
         }
         Ok(())
     }
 
-    fn scan_params(&mut self, scanner: &mut Scanner<'a>, depth: usize) -> Result<Sort, Fault> {
-        let sort = match scanner.peek() {
+    fn scan_params(
+        &mut self,
+        scanner: &mut Scanner<'a>,
+        depth: usize,
+    ) -> Result<ParamsKind, ScanError> {
+        let kind = match scanner.peek() {
             Some(b'{') => {
                 self.params.fill(scanner, depth)?;
-                return Ok(Sort::Object);
+                return Ok(ParamsKind::Object);
             }
-            Some(b'n') => Sort::Null,
-            Some(b'[') => Sort::Array,
-            _ => Sort::Other,
+            Some(b'n') => ParamsKind::Null,
+            Some(b'[') => ParamsKind::Array,
+            _ => ParamsKind::Other,
         };
         scanner.skip_value(depth)?;
-        Ok(sort)
+        Ok(kind)
     }
 
-    /// Remembers a duplicate; that of the id outlives all others, since it makes the id doubtful.
-    fn note(&mut self, name: Name, occurred: bool) {
-        if occurred && self.duplicate != Some(Name::Id) {
+    /// Records a duplicate. A duplicate id takes precedence, because it makes the id ambiguous.
+    fn record_duplicate(&mut self, name: MemberName, occurred: bool) {
+        if occurred && self.duplicate != Some(MemberName::ParsedId) {
             self.duplicate = Some(name);
         }
     }
 
     #[expect(clippy::result_large_err, reason = "as for `parse`")]
-    fn judge(&mut self) -> Result<Message<'a>, Malformed> {
+    fn classify(&mut self) -> Result<Message<'a>, MalformedMessage> {
         let id = self.read_id();
         if self.method.is_none() && (self.result.is_some() || self.error.is_some()) {
-            let known = id.known();
+            let valid_id = id.valid();
             return self
-                .judge_answer(id)
-                .map_err(|error| Malformed::answer(known, error));
+                .classify_response(id)
+                .map_err(|error| MalformedMessage::for_response(valid_id, error));
         }
-        match (self.judge_call(&id), id) {
-            (Ok(method), Id::Valid(id)) => Ok(Message::Request(Request {
+        match (self.classify_call(&id), id) {
+            (Ok(method), ParsedId::Valid(id)) => Ok(Message::Request(Request {
                 id,
                 method,
                 params: std::mem::take(&mut self.params),
@@ -261,21 +265,21 @@ impl<'a> Envelope<'a> {
                 method,
                 params: std::mem::take(&mut self.params),
             })),
-            (Err(error), id) => Err(Malformed::new(id.known(), error)),
+            (Err(error), id) => Err(MalformedMessage::new(id.valid(), error)),
         }
     }
 
-    fn read_id(&self) -> Id {
+    fn read_id(&self) -> ParsedId {
         match self.id {
-            None => Id::Absent,
-            Some(_) if self.duplicate == Some(Name::Id) => Id::Invalid,
-            Some("null") => Id::Null,
-            Some(json) => RequestId::from_scanned(json).map_or(Id::Invalid, Id::Valid),
+            None => ParsedId::Absent,
+            Some(_) if self.duplicate == Some(MemberName::ParsedId) => ParsedId::Invalid,
+            Some("null") => ParsedId::Null,
+            Some(json) => RequestId::from_scanned(json).map_or(ParsedId::Invalid, ParsedId::Valid),
         }
     }
 
-    /// Checks what holds for every message.
-    fn judge_frame(&self) -> Result<(), RpcError> {
+    /// Checks the members that all messages have.
+    fn check_common(&self) -> Result<(), RpcError> {
         if let Some(name) = self.duplicate {
             let message = format!("member `{}` occurs twice", name.as_str());
             return Err(RpcError::invalid_request(message));
@@ -288,32 +292,34 @@ impl<'a> Envelope<'a> {
     }
 
     /// Checks a request or a notification, and returns its method.
-    fn judge_call(&self, id: &Id) -> Result<Cow<'a, str>, RpcError> {
-        self.judge_frame()?;
-        if matches!(id, Id::Null | Id::Invalid) {
+    fn classify_call(&self, id: &ParsedId) -> Result<Cow<'a, str>, RpcError> {
+        self.check_common()?;
+        if matches!(id, ParsedId::Null | ParsedId::Invalid) {
             let message = "`id` must be a string or an integer";
             return Err(RpcError::invalid_request(message));
         }
         if self.result.is_some() || self.error.is_some() {
-            let message = "a message has either `method` or `result` or `error`";
+            let message = "a message must have exactly one of `method`, `result` and `error`";
             return Err(RpcError::invalid_request(message));
         }
         let method = self.read_method()?;
-        self.judge_params(id)?;
+        self.check_params(id)?;
         Ok(method)
     }
 
-    fn judge_params(&self, id: &Id) -> Result<(), RpcError> {
-        match (self.params_are, id) {
+    fn check_params(&self, id: &ParsedId) -> Result<(), RpcError> {
+        match (self.params_kind, id) {
             (None, _) => Ok(()),
-            (Some(Sort::Object), _) => match self.params.object().and_then(Object::duplicate) {
-                Some(error) => Err(error),
-                None => Ok(()),
-            },
-            // Some clients write it in notifications, where a refusal could not be answered anyway.
-            (Some(Sort::Null), Id::Absent) => Ok(()),
-            // JSON-RPC knows parameters by position, MCP has no method that takes them.
-            (Some(Sort::Array), _) => Err(RpcError::invalid_params(PARAMS)),
+            (Some(ParamsKind::Object), _) => {
+                match self.params.object().and_then(RawObject::duplicate) {
+                    Some(error) => Err(error),
+                    None => Ok(()),
+                }
+            }
+            // Some clients send it in notifications, where an error could not be returned.
+            (Some(ParamsKind::Null), ParsedId::Absent) => Ok(()),
+            // JSON-RPC allows positional parameters; MCP does not use them.
+            (Some(ParamsKind::Array), _) => Err(RpcError::invalid_params(PARAMS)),
             _ => Err(RpcError::invalid_request(PARAMS)),
         }
     }
@@ -325,19 +331,19 @@ impl<'a> Envelope<'a> {
         string_value(json).ok_or_else(|| RpcError::invalid_request("`method` must be a string"))
     }
 
-    fn judge_answer(&self, id: Id) -> Result<Message<'a>, RpcError> {
-        self.judge_frame()?;
+    fn classify_response(&self, id: ParsedId) -> Result<Message<'a>, RpcError> {
+        self.check_common()?;
         let (kind, outcome) = match (&self.result, self.error) {
             (Some(result), None) => (result.kind(), Ok(result.json)),
             (None, Some(error)) => (None, Err(read_error(error)?)),
             _ => {
-                let message = "an answer has either `result` or `error`";
+                let message = "a response must have either `result` or `error`";
                 return Err(RpcError::invalid_request(message));
             }
         };
         match (id, outcome) {
-            (Id::Valid(id), outcome) => Ok(Message::Response(Response { id, kind, outcome })),
-            (Id::Absent | Id::Null, Err(error)) => Ok(Message::Complaint(error)),
+            (ParsedId::Valid(id), outcome) => Ok(Message::Response(Response { id, kind, outcome })),
+            (ParsedId::Absent | ParsedId::Null, Err(error)) => Ok(Message::ErrorWithoutId(error)),
             _ => Err(RpcError::invalid_request(
                 "`id` must be a string or an integer",
             )),
@@ -345,15 +351,15 @@ impl<'a> Envelope<'a> {
     }
 }
 
-enum Id {
+enum ParsedId {
     Absent,
     Null,
     Invalid,
     Valid(RequestId),
 }
 
-impl Id {
-    fn known(&self) -> Option<RequestId> {
+impl ParsedId {
+    fn valid(&self) -> Option<RequestId> {
         match self {
             Self::Valid(id) => Some(id.clone()),
             Self::Absent | Self::Null | Self::Invalid => None,
@@ -366,4 +372,67 @@ fn read_error(text: &str) -> Result<RpcError, RpcError> {
         let message = format!("`error` must have an integer code and a message: {error}");
         RpcError::invalid_request(message)
     })
+}
+
+const RESULT_TYPE: &str = "resultType";
+
+/// A result as raw JSON text.
+struct ScannedResult<'a> {
+    json: &'a str,
+    kind: ScannedKind<'a>,
+}
+
+/// The `resultType` of a result.
+enum ScannedKind<'a> {
+    Absent,
+    Present(&'a str),
+    /// Duplicate, or the result is not an object.
+    Ambiguous,
+}
+
+impl<'a> ScannedResult<'a> {
+    /// Scans the current value, which is inside `depth` open containers.
+    fn scan(scanner: &mut Scanner<'a>, depth: usize) -> Result<Self, ScanError> {
+        let start = scanner.position();
+        let kind = match scanner.peek() {
+            Some(b'{') => ScannedKind::scan(scanner, depth + 1)?,
+            _ => {
+                scanner.skip_value(depth)?;
+                ScannedKind::Ambiguous
+            }
+        };
+        let end = scanner.position();
+        let json = scanner.slice(Span { start, end });
+        Ok(Self { json, kind })
+    }
+
+    /// Returns the kind, unless it is ambiguous.
+    fn kind(&self) -> Option<ResultType> {
+        match self.kind {
+            ScannedKind::Absent => Some(ResultType::Complete),
+            ScannedKind::Present(json) => string_value(json).map(ResultType::named),
+            ScannedKind::Ambiguous => None,
+        }
+    }
+}
+
+impl<'a> ScannedKind<'a> {
+    /// Scans the members of the current object; each is inside `depth` open containers.
+    fn scan(scanner: &mut Scanner<'a>, depth: usize) -> Result<Self, ScanError> {
+        let mut kind = Self::Absent;
+        let mut key = scanner.first_key()?;
+        while let Some(name) = key {
+            let raw = scanner.slice(name.span);
+            let is_result_type = raw == RESULT_TYPE || name.escaped && unescape(raw) == RESULT_TYPE;
+            let value = scanner.pass(depth)?;
+            if is_result_type {
+                kind = match kind {
+                    Self::Absent => Self::Present(value),
+                    Self::Present(_) | Self::Ambiguous => Self::Ambiguous,
+                };
+            }
+            key = scanner.next_key()?;
+        }
+        Ok(kind)
+    }
 }

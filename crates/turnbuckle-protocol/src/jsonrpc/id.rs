@@ -1,85 +1,84 @@
-//! The id of a request: a string or an integer, echoed as received and compared by value.
+//! Request ids: a string or an integer, repeated as received and compared by value.
 
-use std::borrow::Cow;
-use std::fmt;
-use std::hash::{Hash, Hasher};
-use std::sync::Arc;
+use std::{
+    borrow::Cow,
+    fmt,
+    hash::{Hash, Hasher},
+    sync::Arc,
+};
 
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use serde_json::value::RawValue;
 
-use super::number::{Huge, Integer};
-use super::scan::Scanner;
-use super::text::string_value;
+use super::{json_string::string_value, scan::Scanner};
 
-/// The id of a request, and also the type of a progress token.
+/// The id of a request; also the type of a progress token.
 ///
-/// Two ids are equal when their values are: `1`, `1.0` and `1e0` name the same request, and so do `"a"`
-/// and `"\u0061"`. Each is written back in the bytes received, whatever its size.
+/// Two ids are equal if their values are: `1`, `1.0` and `1e0` are the same id, and so are `"a"` and `"\u0061"`. Each
+/// is written back in the bytes received, regardless of its size.
 ///
-/// Deserializing needs a JSON text or a JSON value as the source: the exact spelling is lost inside
-/// `untagged` or internally tagged enums, which therefore refuse it.
+/// Deserialize it from JSON text or a JSON value: the spelling is lost inside `untagged` or internally tagged enums,
+/// which therefore return an error.
 #[derive(Clone)]
-pub struct RequestId(Form);
+pub struct RequestId(IdRepr);
 
 #[derive(Clone)]
-enum Form {
-    /// An integer in its shortest spelling.
+enum IdRepr {
+    /// An integer in its shortest form.
     Int(i64),
-    /// A string that is spelled the way we would.
+    /// A string without unusual escapes.
     Text(Arc<str>),
-    /// A value in an unusual spelling, or beyond 64 bits.
-    Unusual(Arc<Unusual>),
+    /// A value in another spelling, or above 64 bits.
+    VerbatimId(Arc<VerbatimId>),
 }
 
-struct Unusual {
+struct VerbatimId {
     json: String,
-    value: UnusualValue,
+    value: VerbatimValue,
 }
 
-enum UnusualValue {
+enum VerbatimValue {
     Number(Integer),
     Text(String),
 }
 
-/// What two ids are compared by.
+/// The value for comparisons.
 #[derive(PartialEq, Eq, Hash)]
-enum Value<'a> {
+enum IdValue<'a> {
     Int(i64),
-    Huge(&'a Huge),
+    BigInteger(&'a BigInteger),
     Text(&'a str),
 }
 
 /// The JSON value is neither a string nor an integer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("an id must be a string or an integer")]
-pub struct InvalidId;
+pub struct InvalidRequestId;
 
 impl RequestId {
-    /// Reads an id from the JSON text of one value.
-    pub fn from_json(json: &str) -> Result<Self, InvalidId> {
-        let mut scanner = Scanner::new(json.as_bytes()).map_err(|_| InvalidId)?;
-        let value = scanner.skip_value(0).map_err(|_| InvalidId)?;
-        scanner.finish().map_err(|_| InvalidId)?;
+    /// Parses an id from the JSON text of one value.
+    pub fn from_json(json: &str) -> Result<Self, InvalidRequestId> {
+        let mut scanner = Scanner::new(json.as_bytes()).map_err(|_| InvalidRequestId)?;
+        let value = scanner.skip_value(0).map_err(|_| InvalidRequestId)?;
+        scanner.finish().map_err(|_| InvalidRequestId)?;
         Self::from_scanned(scanner.slice(value))
     }
 
-    /// Reads an id from one value of a scanned message.
-    pub(super) fn from_scanned(json: &str) -> Result<Self, InvalidId> {
+    /// Parses an id from one value of a scanned message.
+    pub(super) fn from_scanned(json: &str) -> Result<Self, InvalidRequestId> {
         match json.as_bytes().first() {
             Some(b'"') => Self::from_json_string(json),
             Some(b'-' | b'0'..=b'9') => Self::from_json_number(json),
-            _ => Err(InvalidId),
+            _ => Err(InvalidRequestId),
         }
     }
 
     /// Returns the id as JSON text, as received.
     pub fn raw(&self) -> Cow<'_, str> {
         match &self.0 {
-            Form::Unusual(unusual) => Cow::Borrowed(&unusual.json),
-            Form::Int(value) => Cow::Owned(value.to_string()),
-            Form::Text(_) => {
+            IdRepr::VerbatimId(verbatim) => Cow::Borrowed(&verbatim.json),
+            IdRepr::Int(value) => Cow::Owned(value.to_string()),
+            IdRepr::Text(_) => {
                 let mut json = Vec::new();
                 self.write(&mut json);
                 Cow::Owned(String::from_utf8_lossy(&json).into_owned())
@@ -90,61 +89,62 @@ impl RequestId {
     /// Appends the id as JSON text, as received.
     pub fn write(&self, out: &mut Vec<u8>) {
         let written = match &self.0 {
-            Form::Int(value) => serde_json::to_writer(out, value),
-            Form::Text(text) => serde_json::to_writer(out, text.as_ref()),
-            Form::Unusual(unusual) => {
-                out.extend_from_slice(unusual.json.as_bytes());
+            IdRepr::Int(value) => serde_json::to_writer(out, value),
+            IdRepr::Text(text) => serde_json::to_writer(out, text.as_ref()),
+            IdRepr::VerbatimId(verbatim) => {
+                out.extend_from_slice(verbatim.json.as_bytes());
                 Ok(())
             }
         };
-        written.expect("numbers and strings are always JSON, and a vector takes every write");
+        written
+            .expect("numbers and strings serialize to JSON, and writing to a vector cannot fail");
     }
 
     /// Returns the number, if the id is one of at most 64 bits.
     pub fn as_i64(&self) -> Option<i64> {
         match self.value() {
-            Value::Int(value) => Some(value),
-            Value::Huge(_) | Value::Text(_) => None,
+            IdValue::Int(value) => Some(value),
+            IdValue::BigInteger(_) | IdValue::Text(_) => None,
         }
     }
 
     /// Returns the text, if the id is a string.
     pub fn as_str(&self) -> Option<&str> {
         match self.value() {
-            Value::Text(text) => Some(text),
-            Value::Int(_) | Value::Huge(_) => None,
+            IdValue::Text(text) => Some(text),
+            IdValue::Int(_) | IdValue::BigInteger(_) => None,
         }
     }
 
-    fn from_json_string(json: &str) -> Result<Self, InvalidId> {
-        match string_value(json).ok_or(InvalidId)? {
+    fn from_json_string(json: &str) -> Result<Self, InvalidRequestId> {
+        match string_value(json).ok_or(InvalidRequestId)? {
             Cow::Borrowed(text) => Ok(Self::from(text)),
-            Cow::Owned(text) => Ok(Self::unusual(json, UnusualValue::Text(text))),
+            Cow::Owned(text) => Ok(Self::verbatim(json, VerbatimValue::Text(text))),
         }
     }
 
-    fn from_json_number(json: &str) -> Result<Self, InvalidId> {
-        // Of the integers that JSON allows only `-0` would be printed differently.
+    fn from_json_number(json: &str) -> Result<Self, InvalidRequestId> {
+        // Of all JSON integers only `-0` would be printed differently.
         if let Some(value) = json.parse().ok().filter(|_| json != "-0") {
-            return Ok(Self(Form::Int(value)));
+            return Ok(Self(IdRepr::Int(value)));
         }
-        let value = Integer::from_scanned(json).ok_or(InvalidId)?;
-        Ok(Self::unusual(json, UnusualValue::Number(value)))
+        let value = Integer::from_scanned(json).ok_or(InvalidRequestId)?;
+        Ok(Self::verbatim(json, VerbatimValue::Number(value)))
     }
 
-    fn unusual(json: &str, value: UnusualValue) -> Self {
+    fn verbatim(json: &str, value: VerbatimValue) -> Self {
         let json = json.to_owned();
-        Self(Form::Unusual(Arc::new(Unusual { json, value })))
+        Self(IdRepr::VerbatimId(Arc::new(VerbatimId { json, value })))
     }
 
-    fn value(&self) -> Value<'_> {
+    fn value(&self) -> IdValue<'_> {
         match &self.0 {
-            Form::Int(value) => Value::Int(*value),
-            Form::Text(text) => Value::Text(text),
-            Form::Unusual(unusual) => match &unusual.value {
-                UnusualValue::Number(Integer::Small(value)) => Value::Int(*value),
-                UnusualValue::Number(Integer::Huge(huge)) => Value::Huge(huge),
-                UnusualValue::Text(text) => Value::Text(text),
+            IdRepr::Int(value) => IdValue::Int(*value),
+            IdRepr::Text(text) => IdValue::Text(text),
+            IdRepr::VerbatimId(verbatim) => match &verbatim.value {
+                VerbatimValue::Number(Integer::Small(value)) => IdValue::Int(*value),
+                VerbatimValue::Number(Integer::BigInteger(big)) => IdValue::BigInteger(big),
+                VerbatimValue::Text(text) => IdValue::Text(text),
             },
         }
     }
@@ -152,19 +152,19 @@ impl RequestId {
 
 impl From<i64> for RequestId {
     fn from(value: i64) -> Self {
-        Self(Form::Int(value))
+        Self(IdRepr::Int(value))
     }
 }
 
 impl From<&str> for RequestId {
     fn from(text: &str) -> Self {
-        Self(Form::Text(text.into()))
+        Self(IdRepr::Text(text.into()))
     }
 }
 
 impl From<String> for RequestId {
     fn from(text: String) -> Self {
-        Self(Form::Text(text.into()))
+        Self(IdRepr::Text(text.into()))
     }
 }
 
@@ -182,12 +182,12 @@ impl Hash for RequestId {
     }
 }
 
-/// Shows the JSON text, so that `1` and `"1"` can be told apart.
+/// Writes the JSON text, so that `1` and `"1"` differ.
 impl fmt::Display for RequestId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Form::Int(value) => value.fmt(f),
-            Form::Text(_) | Form::Unusual(_) => f.write_str(&self.raw()),
+            IdRepr::Int(value) => value.fmt(f),
+            IdRepr::Text(_) | IdRepr::VerbatimId(_) => f.write_str(&self.raw()),
         }
     }
 }
@@ -201,10 +201,10 @@ impl fmt::Debug for RequestId {
 impl Serialize for RequestId {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match &self.0 {
-            Form::Int(value) => serializer.serialize_i64(*value),
-            Form::Text(text) => serializer.serialize_str(text),
-            Form::Unusual(unusual) => {
-                let json = RawValue::from_string(unusual.json.clone());
+            IdRepr::Int(value) => serializer.serialize_i64(*value),
+            IdRepr::Text(text) => serializer.serialize_str(text),
+            IdRepr::VerbatimId(verbatim) => {
+                let json = RawValue::from_string(verbatim.json.clone());
                 json.map_err(serde::ser::Error::custom)?
                     .serialize(serializer)
             }
@@ -217,4 +217,67 @@ impl<'de> Deserialize<'de> for RequestId {
         let json = Box::<RawValue>::deserialize(deserializer)?;
         Self::from_json(json.get()).map_err(D::Error::custom)
     }
+}
+
+/// The exact value of a JSON number without a fraction.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Integer {
+    /// At most 64 bits.
+    Small(i64),
+    /// More than 64 bits.
+    BigInteger(BigInteger),
+}
+
+/// An integer above 64 bits: digits without leading and trailing zeros, times a power of ten.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(crate) struct BigInteger {
+    negative: bool,
+    digits: String,
+    exponent: i64,
+}
+
+impl Integer {
+    /// Parses a text that is exactly one JSON number.
+    pub(crate) fn from_json(text: &str) -> Option<Self> {
+        let starts = text.starts_with(|first: char| first == '-' || first.is_ascii_digit());
+        let mut scanner = Scanner::new(text.as_bytes()).ok().filter(|_| starts)?;
+        let number = scanner.skip_value(0).ok()?;
+        (number.end == text.len()).then(|| Self::from_scanned(text))?
+    }
+
+    /// Parses a scanned number. Returns `None` if it has a fraction.
+    ///
+    /// An exponent above 64 bits counts as a fraction, so that comparison stays exact.
+    pub(super) fn from_scanned(json: &str) -> Option<Self> {
+        let unsigned = json.trim_start_matches('-');
+        let negative = unsigned.len() < json.len();
+        let (mantissa, power) = unsigned.split_once(['e', 'E']).unwrap_or((unsigned, "0"));
+        let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+
+        let all = [whole, fraction].concat();
+        let kept = all.trim_end_matches('0');
+        let zeros = all.len() - kept.len();
+        let digits = kept.trim_start_matches('0');
+        if digits.is_empty() {
+            return Some(Self::Small(0));
+        }
+
+        let power: i64 = power.parse().ok()?;
+        let shift = i64::try_from(zeros).ok()? - i64::try_from(fraction.len()).ok()?;
+        let exponent = power.checked_add(shift).filter(|exponent| *exponent >= 0)?;
+        Some(match small(negative, digits, exponent) {
+            Some(value) => Self::Small(value),
+            None => Self::BigInteger(BigInteger {
+                negative,
+                digits: digits.to_owned(),
+                exponent,
+            }),
+        })
+    }
+}
+
+fn small(negative: bool, digits: &str, exponent: i64) -> Option<i64> {
+    let power = 10_i128.checked_pow(u32::try_from(exponent).ok()?)?;
+    let magnitude = digits.parse::<i128>().ok()?.checked_mul(power)?;
+    i64::try_from(if negative { -magnitude } else { magnitude }).ok()
 }

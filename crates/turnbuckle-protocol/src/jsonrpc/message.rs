@@ -1,11 +1,11 @@
-//! What a received message turns out to be.
+//! Received messages.
 
 use std::borrow::Cow;
 
 use super::{Params, RequestId, RpcError};
 use crate::types::ResultType;
 
-/// One message, or several in an array.
+/// One message, or a batch.
 #[expect(
     clippy::large_enum_variant,
     reason = "one at a time, and nearly always the large one"
@@ -14,31 +14,31 @@ use crate::types::ResultType;
 pub enum Incoming<'a> {
     /// A single message.
     One(Message<'a>),
-    /// An array of messages, each judged on its own; never empty.
+    /// A batch, each message parsed on its own; never empty.
     ///
-    /// Only revision 2025-03-26 has these: whoever knows the revision decides.
-    Batch(Vec<Result<Message<'a>, Malformed>>),
+    /// Only revision 2025-03-26 allows batches; code that knows the revision decides.
+    Batch(Vec<Result<Message<'a>, MalformedMessage>>),
 }
 
-/// A request, a notification, or an answer.
+/// A request, a notification, or a response.
 #[derive(Debug)]
 pub enum Message<'a> {
-    /// Expects an answer.
+    /// Expects a response.
     Request(Request<'a>),
-    /// Expects none.
+    /// Expects no response.
     Notification(Notification<'a>),
-    /// Answers a request of ours.
+    /// Responds to a request of ours.
     Response(Response<'a>),
-    /// An error that names no request: the peer could not read the id of something we sent.
+    /// An error without id: the peer could not read the id of a message of ours.
     ///
-    /// Never answer it: two peers that did would go on forever.
-    Complaint(RpcError),
+    /// Never respond to it: two peers that did would not stop.
+    ErrorWithoutId(RpcError),
 }
 
-/// A call that wants an answer.
+/// A call that expects a response.
 #[derive(Debug)]
 pub struct Request<'a> {
-    /// What the answer must carry, in the bytes received.
+    /// The id to repeat in the response, in the bytes received.
     pub id: RequestId,
     /// The method, with escapes resolved.
     pub method: Cow<'a, str>,
@@ -46,7 +46,7 @@ pub struct Request<'a> {
     pub params: Params<'a>,
 }
 
-/// A call that wants no answer.
+/// A call without a response.
 #[derive(Debug)]
 pub struct Notification<'a> {
     /// The method, with escapes resolved.
@@ -55,52 +55,52 @@ pub struct Notification<'a> {
     pub params: Params<'a>,
 }
 
-/// The answer to a request.
+/// The response to a request.
 #[derive(Debug)]
 pub struct Response<'a> {
-    /// The request it answers.
+    /// The id of the request.
     pub id: RequestId,
-    /// The kind of the result; `None` for an error, and for a result whose kind is in doubt:
-    /// [`ResultType::of`] says why.
+    /// The kind of the result; `None` for an error, and for an ambiguous kind: [`ResultType::from_result_json`]
+    /// returns the reason.
     pub kind: Option<ResultType>,
     /// The result as raw JSON text, or the error.
     pub outcome: Result<&'a str, RpcError>,
 }
 
-/// Bytes that are no message, and what to say about them.
+/// Bytes that are not a valid message, and the error to report.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{error}")]
-pub struct Malformed {
-    /// The id, where it could be read beyond doubt.
+pub struct MalformedMessage {
+    /// The id, if it could be read unambiguously.
     pub id: Option<RequestId>,
-    /// What is wrong.
+    /// The error.
     pub error: RpcError,
-    answer: bool,
+    is_response: bool,
 }
 
-impl Malformed {
-    /// Describes bytes that were meant as a request, or as nobody knows what.
+impl MalformedMessage {
+    /// Describes a malformed request or unknown message.
     pub fn new(id: Option<RequestId>, error: RpcError) -> Self {
         Self {
             id,
             error,
-            answer: false,
+            is_response: false,
         }
     }
 
-    /// Describes a broken answer to a request of ours.
-    pub fn answer(id: Option<RequestId>, error: RpcError) -> Self {
+    /// Describes a malformed response to a request of ours.
+    pub fn for_response(id: Option<RequestId>, error: RpcError) -> Self {
         Self {
             id,
             error,
-            answer: true,
+            is_response: true,
         }
     }
 
-    /// Says whether the message was meant as an answer.
+    /// Returns whether the message was a response.
     ///
-    /// Then `id` is one of ours: report the error to whoever waits for it, and send nothing back.
-    pub fn is_answer(&self) -> bool {
-        self.answer
+    /// Then `id` is one of ours: report the error to the waiting caller, and send nothing back.
+    pub fn is_response(&self) -> bool {
+        self.is_response
     }
 }

@@ -1,27 +1,28 @@
-//! A JSON object of which only the places of its members are known.
+//! A JSON object with indexed top-level members.
 
-use std::borrow::Cow;
-use std::collections::HashSet;
+use std::{borrow::Cow, collections::HashSet};
 
 use serde::Deserialize;
 
-use super::RpcError;
-use super::error::Excerpt;
-use super::scan::{Fault, Scanner, Span};
-use super::text::{string_value, unescape};
+use super::{
+    RpcError,
+    error::Truncated,
+    json_string::{string_value, unescape},
+    scan::{ScanError, Scanner, Span},
+};
 use crate::json;
 
-/// A JSON object as text, with its top-level members found.
+/// A JSON object as text, with the positions of its top-level members.
 ///
-/// Names are compared exactly, after escapes are resolved. No name occurs twice.
+/// Names are compared exactly, after escapes are decoded. Names are unique.
 #[derive(Clone, Debug)]
-pub struct Object<'a> {
+pub struct RawObject<'a> {
     text: &'a str,
-    places: Places,
+    members: MemberIndex,
 }
 
-impl<'a> Object<'a> {
-    /// Finds the members of an object; anything that is not one, or names a member twice, is refused.
+impl<'a> RawObject<'a> {
+    /// Indexes the members of an object. Other values and duplicate members are errors.
     pub fn parse(json: &'a str) -> Result<Self, RpcError> {
         let mut scanner = Scanner::new(json.as_bytes())?;
         if scanner.peek() != Some(b'{') {
@@ -41,23 +42,23 @@ impl<'a> Object<'a> {
     pub(super) fn empty() -> Self {
         Self {
             text: "{}",
-            places: Places::default(),
+            members: MemberIndex::default(),
         }
     }
 
-    /// Passes the object at hand and notes where its members are, without looking for duplicates. `pass` is given the
-    /// name of each and passes its value.
+    /// Scans the current object and records the positions of its members, without checking for duplicates. `pass` is
+    /// called with the name of each and skips its value.
     pub(super) fn fill(
         &mut self,
         scanner: &mut Scanner<'a>,
-        mut pass: impl FnMut(&mut Scanner<'a>, Span) -> Result<Span, Fault>,
-    ) -> Result<(), Fault> {
+        mut pass: impl FnMut(&mut Scanner<'a>, Span) -> Result<Span, ScanError>,
+    ) -> Result<(), ScanError> {
         let start = scanner.position();
         let mut key = scanner.first_key()?;
         while let Some(name) = key {
             let value = pass(scanner, name.span)?;
-            self.places.push(Place::new(start, name.span, value));
-            self.places.escaped |= name.escaped;
+            self.members.push(MemberSpan::new(start, name.span, value));
+            self.members.escaped |= name.escaped;
             key = scanner.next_key()?;
         }
         let end = scanner.position();
@@ -72,15 +73,16 @@ impl<'a> Object<'a> {
 
     /// Returns the raw JSON text of a member.
     pub fn get(&self, name: &str) -> Option<&'a str> {
-        let mut places = self.places.all().iter();
-        let found = match self.places.escaped {
-            false => places.find(|place| place.name.says(self.text, name)),
-            true => places.find(|place| unescape(place.name.of(self.text)) == name),
+        let mut members = self.members.as_slice().iter();
+        let found = if self.members.escaped {
+            members.find(|member| unescape(member.name.slice(self.text)) == name)
+        } else {
+            members.find(|member| member.name.equals(self.text, name))
         };
-        found.map(|place| place.value.of(self.text))
+        found.map(|member| member.value.slice(self.text))
     }
 
-    /// Returns what a string member says; a member that is not a string is refused with -32602.
+    /// Returns the text of a string member, or error -32602 if it is not a string.
     pub fn string(&self, name: &str) -> Result<Option<Cow<'a, str>>, RpcError> {
         let Some(json) = self.get(name) else {
             return Ok(None);
@@ -93,126 +95,126 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// Walks over the members in the order received.
-    pub fn members(&self) -> Members<'a, '_> {
-        Members {
+    /// Iterates over the members in the order received.
+    pub fn members(&self) -> RawMembers<'a, '_> {
+        RawMembers {
             text: self.text,
-            places: self.places.all(),
+            members: self.members.as_slice(),
         }
     }
 
-    /// Reads the whole object into a type; what does not fit is refused with -32602.
+    /// Deserializes the whole object, or returns error -32602.
     pub fn read<T: Deserialize<'a>>(&self) -> Result<T, RpcError> {
         json::from_str(self.text).map_err(RpcError::from)
     }
 
-    /// Names a member that occurs twice, as the error to answer with.
+    /// Returns the error for a duplicate member, if there is one.
     pub(super) fn duplicate(&self) -> Option<RpcError> {
         let name = self.duplicate_name()?;
-        let message = format!("member `{}` occurs twice", Excerpt(&name));
+        let message = format!("member `{}` occurs twice", Truncated(&name));
         Some(RpcError::invalid_params(message))
     }
 
     fn duplicate_name(&self) -> Option<Cow<'a, str>> {
-        if self.places.escaped || self.places.all().len() > INLINE {
+        if self.members.escaped || self.members.as_slice().len() > MAX_INLINE_MEMBERS {
             let mut seen = HashSet::new();
             let mut names = self.members().map(|(name, _)| name);
             return names.find(|name| !seen.insert(name.clone()));
         }
-        // Few and plain: comparing each with those before it needs no memory.
-        let places = self.places.all();
-        let twice = |(index, place): (usize, &Place)| {
-            let name = place.name.of(self.text);
-            let mut earlier = places[..index].iter();
-            let is_there = earlier.any(|place| place.name.says(self.text, name));
-            is_there.then_some(Cow::Borrowed(name))
+        // For a few names without escapes, pairwise comparison avoids an allocation.
+        let members = self.members.as_slice();
+        let twice = |(index, member): (usize, &MemberSpan)| {
+            let name = member.name.slice(self.text);
+            let mut earlier = members[..index].iter();
+            let is_duplicate = earlier.any(|member| member.name.equals(self.text, name));
+            is_duplicate.then_some(Cow::Borrowed(name))
         };
-        places.iter().enumerate().find_map(twice)
+        members.iter().enumerate().find_map(twice)
     }
 }
 
-/// The members of an [`Object`]: name with escapes resolved, value as raw JSON text.
+/// The members of a [`RawObject`]: decoded name, and value as raw JSON text.
 #[derive(Clone, Debug)]
-pub struct Members<'a, 'o> {
+pub struct RawMembers<'a, 'o> {
     text: &'a str,
-    places: &'o [Place],
+    members: &'o [MemberSpan],
 }
 
-impl<'a> Iterator for Members<'a, '_> {
+impl<'a> Iterator for RawMembers<'a, '_> {
     type Item = (Cow<'a, str>, &'a str);
 
     fn next(&mut self) -> Option<Self::Item> {
-        let (place, rest) = self.places.split_first()?;
-        self.places = rest;
+        let (member, rest) = self.members.split_first()?;
+        self.members = rest;
         Some((
-            unescape(place.name.of(self.text)),
-            place.value.of(self.text),
+            unescape(member.name.slice(self.text)),
+            member.value.slice(self.text),
         ))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        (self.places.len(), Some(self.places.len()))
+        (self.members.len(), Some(self.members.len()))
     }
 }
 
-/// How many members need no memory of their own: the most that a request of the protocol has.
-const INLINE: usize = 6;
+/// The number of members that are stored inline: the maximum of any request of the protocol.
+const MAX_INLINE_MEMBERS: usize = 6;
 
-/// Where the members lie, relative to the object.
+/// The positions of the members, relative to the object.
 #[derive(Clone, Debug, Default)]
-struct Places {
-    few: [Place; INLINE],
+struct MemberIndex {
+    inline: [MemberSpan; MAX_INLINE_MEMBERS],
     count: usize,
-    /// Holds all of them once there are more than fit in `few`.
-    many: Vec<Place>,
-    /// Some name is spelled with escapes.
+    /// Contains all members once there are more than fit in `inline`.
+    spilled: Vec<MemberSpan>,
+    /// Set if a name contains escapes.
     escaped: bool,
 }
 
-impl Places {
-    fn push(&mut self, place: Place) {
-        if let Some(slot) = self.few.get_mut(self.count) {
-            *slot = place;
+impl MemberIndex {
+    fn push(&mut self, member: MemberSpan) {
+        if let Some(slot) = self.inline.get_mut(self.count) {
+            *slot = member;
         } else {
-            if self.many.is_empty() {
-                self.many.extend(self.few);
+            if self.spilled.is_empty() {
+                self.spilled.extend(self.inline);
             }
-            self.many.push(place);
+            self.spilled.push(member);
         }
         self.count += 1;
     }
 
-    fn all(&self) -> &[Place] {
+    fn as_slice(&self) -> &[MemberSpan] {
         match self.count {
-            0..=INLINE => &self.few[..self.count],
-            _ => &self.many,
+            0..=MAX_INLINE_MEMBERS => &self.inline[..self.count],
+            _ => &self.spilled,
         }
     }
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Place {
-    name: Range,
-    value: Range,
+struct MemberSpan {
+    name: TextRange,
+    value: TextRange,
 }
 
-impl Place {
+impl MemberSpan {
     fn new(origin: usize, name: Span, value: Span) -> Self {
         Self {
-            name: Range::new(origin, name),
-            value: Range::new(origin, value),
+            name: TextRange::new(origin, name),
+            value: TextRange::new(origin, value),
         }
     }
 }
 
-/// A span in 32 bits, which the scanner guarantees to suffice.
+/// A span in 32 bits; the scanner rejects longer input.
 #[derive(Clone, Copy, Debug, Default)]
-struct Range {
+struct TextRange {
     start: u32,
     end: u32,
 }
 
-impl Range {
+impl TextRange {
     fn new(origin: usize, span: Span) -> Self {
         Self {
             start: (span.start - origin) as u32,
@@ -220,12 +222,12 @@ impl Range {
         }
     }
 
-    fn of(self, text: &str) -> &str {
+    fn slice(self, text: &str) -> &str {
         &text[self.start as usize..self.end as usize]
     }
 
-    /// Whether this is there; most words differ in their length already.
-    fn says(self, text: &str, word: &str) -> bool {
-        (self.end - self.start) as usize == word.len() && self.of(text) == word
+    /// Returns whether the range contains this word. Compares lengths first, because most words differ in length.
+    fn equals(self, text: &str, word: &str) -> bool {
+        (self.end - self.start) as usize == word.len() && self.slice(text) == word
     }
 }

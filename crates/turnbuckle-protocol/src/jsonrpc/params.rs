@@ -4,39 +4,41 @@ use std::borrow::Cow;
 
 use serde::Deserialize;
 
-use super::scan::{Fault, Scanner, Span};
-use super::{Object, RpcError};
+use super::{
+    RawObject, RpcError,
+    scan::{ScanError, Scanner, Span},
+};
 use crate::json;
 
 const META: &str = "_meta";
 
-/// Parameters as received: absent, or an object whose members were found during the scan.
+/// Parameters as received: absent, or an object with indexed members.
 #[derive(Clone, Debug, Default)]
 pub struct Params<'a> {
-    object: Option<Object<'a>>,
-    /// The members of `_meta`, where the scan came by it.
-    meta: Option<Object<'a>>,
+    object: Option<RawObject<'a>>,
+    /// The members of `_meta`, if the scan found it.
+    meta: Option<RawObject<'a>>,
 }
 
 impl<'a> Params<'a> {
-    /// Returns parameters that are not there.
+    /// Returns absent parameters.
     pub fn absent() -> Self {
         Self::default()
     }
 
-    /// Finds the members of a JSON object; anything else is refused with an error to answer with.
+    /// Indexes the members of a JSON object, or returns the error to respond with.
     pub fn from_json(json: &'a str) -> Result<Self, RpcError> {
-        Object::parse(json).map(Self::from)
+        RawObject::parse(json).map(Self::from)
     }
 
-    /// Says whether the message has no `params`.
+    /// Returns whether the message lacks `params`.
     pub fn is_absent(&self) -> bool {
         self.object.is_none()
     }
 
     /// Returns the JSON text as received, `{}` when absent.
     pub fn raw(&self) -> &'a str {
-        self.object.as_ref().map_or("{}", Object::raw)
+        self.object.as_ref().map_or("{}", RawObject::raw)
     }
 
     /// Returns the raw JSON text of a top-level member; the name is compared exactly.
@@ -44,7 +46,7 @@ impl<'a> Params<'a> {
         self.object.as_ref()?.get(name)
     }
 
-    /// Returns what a string member says; a member that is not a string is refused with -32602.
+    /// Returns the text of a string member, or error -32602 if it is not a string.
     pub fn string(&self, name: &str) -> Result<Option<Cow<'a, str>>, RpcError> {
         match &self.object {
             Some(object) => object.string(name),
@@ -52,21 +54,25 @@ impl<'a> Params<'a> {
         }
     }
 
-    /// Reads all of it into a type; what does not fit is refused with -32602.
+    /// Deserializes the parameters, or returns error -32602.
     pub fn parse<T: Deserialize<'a>>(&self) -> Result<T, RpcError> {
         json::from_str(self.raw()).map_err(RpcError::from)
     }
 
-    /// Passes the object at hand, which lies inside `depth` open containers, and notes what it finds.
-    pub(super) fn fill(&mut self, scanner: &mut Scanner<'a>, depth: usize) -> Result<(), Fault> {
+    /// Scans the current object, which is inside `depth` open containers, and records its members.
+    pub(super) fn fill(
+        &mut self,
+        scanner: &mut Scanner<'a>,
+        depth: usize,
+    ) -> Result<(), ScanError> {
         let Self { object, meta } = self;
-        let object = object.insert(Object::empty());
+        let object = object.insert(RawObject::empty());
         object.fill(scanner, |scanner, key| {
             if scanner.slice(key) != META || scanner.peek() != Some(b'{') {
                 return scanner.skip_value(depth + 1);
             }
             let start = scanner.position();
-            let inner = meta.insert(Object::empty());
+            let inner = meta.insert(RawObject::empty());
             inner.fill(scanner, |scanner, _| scanner.skip_value(depth + 2))?;
             let end = scanner.position();
             Ok(Span { start, end })
@@ -78,27 +84,27 @@ impl<'a> Params<'a> {
         self.get(META)
     }
 
-    /// Returns the members of `_meta`; one that is not an object is refused with -32602.
-    pub fn meta_object(&self) -> Result<Option<Cow<'_, Object<'a>>>, RpcError> {
+    /// Returns the members of `_meta`, or error -32602 if it is not an object.
+    pub fn meta_object(&self) -> Result<Option<Cow<'_, RawObject<'a>>>, RpcError> {
         if let Some(meta) = &self.meta {
             return match meta.duplicate() {
                 Some(error) => Err(error),
                 None => Ok(Some(Cow::Borrowed(meta))),
             };
         }
-        // Not there, not an object, or its name is spelled with escapes.
-        let parsed = self.meta().map(Object::parse).transpose()?;
+        // Absent, not an object, or its name contains escapes.
+        let parsed = self.meta().map(RawObject::parse).transpose()?;
         Ok(parsed.map(Cow::Owned))
     }
 
-    /// Returns the object with its members, unless absent.
-    pub fn object(&self) -> Option<&Object<'a>> {
+    /// Returns the object, unless absent.
+    pub fn object(&self) -> Option<&RawObject<'a>> {
         self.object.as_ref()
     }
 }
 
-impl<'a> From<Object<'a>> for Params<'a> {
-    fn from(object: Object<'a>) -> Self {
+impl<'a> From<RawObject<'a>> for Params<'a> {
+    fn from(object: RawObject<'a>) -> Self {
         Self {
             object: Some(object),
             meta: None,

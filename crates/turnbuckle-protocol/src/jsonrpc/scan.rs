@@ -1,59 +1,61 @@
-//! The one pass over the bytes of a message.
+//! The single pass over the bytes of a message.
 //!
-//! Checks the JSON grammar without building anything and without recursion. Callers that want to know
-//! where members lie walk an object with [`Scanner::first_key`] and [`Scanner::next_key`]; everything
-//! else is skipped with [`Scanner::skip_value`].
+//! Checks the JSON grammar without recursion and without building values. Callers that need the positions of members
+//! iterate over an object with [`Scanner::first_key`] and [`Scanner::next_key`]; everything else is skipped with
+//! [`Scanner::skip_value`].
 
-use super::RpcError;
-use super::text::{long_plain_length, plain_length};
+use super::{
+    RpcError,
+    json_string::{long_plain_length, plain_length},
+};
 
-/// How many arrays and objects may be open at once, over the whole message.
+/// The maximum number of open arrays and objects in a message.
 pub const MAX_DEPTH: usize = 128;
 
-/// Why the bytes are not JSON, and where.
+/// The reason why the bytes are not JSON, and the offset.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Fault {
+pub(super) struct ScanError {
     what: &'static str,
     at: usize,
 }
 
-impl From<Fault> for RpcError {
-    fn from(Fault { what, at }: Fault) -> Self {
+impl From<ScanError> for RpcError {
+    fn from(ScanError { what, at }: ScanError) -> Self {
         Self::parse_error(format!("not JSON: {what} at byte {at}"))
     }
 }
 
-/// A part of the text, from the first byte to the one after the last.
+/// A byte range of the text.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Span {
     pub(super) start: usize,
     pub(super) end: usize,
 }
 
-/// What lies between the quotes of a string.
+/// The content between the quotes of a string.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Key {
     pub(super) span: Span,
     pub(super) escaped: bool,
 }
 
-/// A place in the text.
+/// A position in the text.
 pub(super) struct Scanner<'a> {
     text: &'a str,
     at: usize,
 }
 
 impl<'a> Scanner<'a> {
-    /// Starts at the first byte that is not whitespace.
+    /// Creates a scanner at the first byte that is not whitespace.
     ///
-    /// Places fit in 32 bits, since nothing longer is taken.
-    pub(super) fn new(bytes: &'a [u8]) -> Result<Self, Fault> {
+    /// Positions fit in 32 bits, because longer input is rejected.
+    pub(super) fn new(bytes: &'a [u8]) -> Result<Self, ScanError> {
         let at = bytes.len();
         if u32::try_from(at).is_err() {
             let what = "more than 4 GiB";
-            return Err(Fault { what, at });
+            return Err(ScanError { what, at });
         }
-        let text = std::str::from_utf8(bytes).map_err(|error| Fault {
+        let text = std::str::from_utf8(bytes).map_err(|error| ScanError {
             what: "invalid UTF-8",
             at: error.valid_up_to(),
         })?;
@@ -74,10 +76,10 @@ impl<'a> Scanner<'a> {
         self.text.as_bytes().get(self.at).copied()
     }
 
-    /// Enters the object at hand and returns its first key, or `None` when it is empty.
+    /// Enters the current object and returns its first key, or `None` if it is empty.
     ///
-    /// A key comes without its quotes; the scanner then stands at the value.
-    pub(super) fn first_key(&mut self) -> Result<Option<Key>, Fault> {
+    /// The key excludes its quotes; afterwards the scanner is at the value.
+    pub(super) fn first_key(&mut self) -> Result<Option<Key>, ScanError> {
         self.at += 1;
         match self.token() {
             Some(b'}') => Ok(None),
@@ -86,8 +88,8 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Goes on after a value to the next key, or leaves the object.
-    pub(super) fn next_key(&mut self) -> Result<Option<Key>, Fault> {
+    /// Advances from a value to the next key, or leaves the object.
+    pub(super) fn next_key(&mut self) -> Result<Option<Key>, ScanError> {
         match self.token() {
             Some(b'}') => Ok(None),
             Some(b',') => match self.token() {
@@ -98,15 +100,15 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Enters the array at hand; says whether there is a first entry.
-    pub(super) fn first_entry(&mut self) -> Result<bool, Fault> {
+    /// Enters the current array. Returns whether it has an entry.
+    pub(super) fn first_entry(&mut self) -> Result<bool, ScanError> {
         self.at += 1;
         self.skip_whitespace();
         Ok(!self.take(b']'))
     }
 
-    /// Goes on after a value to the next entry, or leaves the array.
-    pub(super) fn next_entry(&mut self) -> Result<bool, Fault> {
+    /// Advances from a value to the next entry, or leaves the array.
+    pub(super) fn next_entry(&mut self) -> Result<bool, ScanError> {
         match self.token() {
             Some(b']') => Ok(false),
             Some(b',') => {
@@ -117,14 +119,14 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Checks and passes one value of any kind that lies inside `depth` open containers.
-    pub(super) fn skip_value(&mut self, depth: usize) -> Result<Span, Fault> {
+    /// Checks and skips one value, which is inside `depth` open containers.
+    pub(super) fn skip_value(&mut self, depth: usize) -> Result<Span, ScanError> {
         let start = self.at;
         let mut open = Nesting::inside(depth);
         loop {
             let entered = match self.peek() {
                 Some(b'{') => {
-                    open.push(Container::Object, self)?;
+                    open.push(Container::RawObject, self)?;
                     self.first_key()?.is_some()
                 }
                 Some(b'[') => {
@@ -154,26 +156,26 @@ impl<'a> Scanner<'a> {
         })
     }
 
-    /// Does the same as [`skip_value`](Self::skip_value), and returns the text of the value.
-    pub(super) fn pass(&mut self, depth: usize) -> Result<&'a str, Fault> {
+    /// Like [`skip_value`](Self::skip_value), and returns the text of the value.
+    pub(super) fn pass(&mut self, depth: usize) -> Result<&'a str, ScanError> {
         let span = self.skip_value(depth)?;
         Ok(self.slice(span))
     }
 
-    /// Checks that nothing but whitespace follows.
-    pub(super) fn finish(&mut self) -> Result<(), Fault> {
+    /// Checks that only whitespace follows.
+    pub(super) fn finish(&mut self) -> Result<(), ScanError> {
         self.skip_whitespace();
         match self.peek() {
             None => Ok(()),
-            Some(_) => self.fault("text after the end of the message"),
+            Some(_) => self.error("text after the end of the message"),
         }
     }
 
-    /// Leaves every container that ends here, up to the next value or the end of the outermost.
-    fn leave_finished(&mut self, open: &mut Nesting) -> Result<(), Fault> {
+    /// Leaves every container that ends here, up to the next value or the end of the outermost container.
+    fn leave_finished(&mut self, open: &mut Nesting) -> Result<(), ScanError> {
         while let Some(container) = open.top() {
             let more = match container {
-                Container::Object => self.next_key()?.is_some(),
+                Container::RawObject => self.next_key()?.is_some(),
                 Container::Array => self.next_entry()?,
             };
             if more {
@@ -184,7 +186,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    fn skip_scalar(&mut self) -> Result<(), Fault> {
+    fn skip_scalar(&mut self) -> Result<(), ScanError> {
         match self.peek() {
             Some(b'"') => {
                 self.at += 1;
@@ -194,13 +196,13 @@ impl<'a> Scanner<'a> {
             Some(b't') => self.skip_word("true"),
             Some(b'f') => self.skip_word("false"),
             Some(b'n') => self.skip_word("null"),
-            Some(_) => self.fault("expected a value"),
-            None => self.fault("the text ends where a value should be"),
+            Some(_) => self.error("expected a value"),
+            None => self.error("the text ends where a value should be"),
         }
     }
 
-    /// Reads a key after its opening quote, up to the value.
-    fn key(&mut self) -> Result<Key, Fault> {
+    /// Scans a key after its opening quote, up to the value.
+    fn key(&mut self) -> Result<Key, ScanError> {
         let key = self.skip_string()?;
         match self.token() {
             Some(b':') => self.skip_whitespace(),
@@ -209,9 +211,9 @@ impl<'a> Scanner<'a> {
         Ok(key)
     }
 
-    /// Passes a string after its opening quote.
+    /// Scans a string after its opening quote.
     #[inline]
-    fn skip_string(&mut self) -> Result<Key, Fault> {
+    fn skip_string(&mut self) -> Result<Key, ScanError> {
         let start = self.at;
         self.at += plain_length(&self.text.as_bytes()[start..]);
         let escaped = self.peek() != Some(b'"');
@@ -224,21 +226,21 @@ impl<'a> Scanner<'a> {
         Ok(Key { span, escaped })
     }
 
-    /// Passes the rest of a string from its first backslash up to the closing quote.
+    /// Scans the rest of a string from its first backslash to the closing quote.
     #[inline(never)]
-    fn skip_escaped(&mut self) -> Result<(), Fault> {
+    fn skip_escaped(&mut self) -> Result<(), ScanError> {
         loop {
             match self.peek() {
                 Some(b'"') => return Ok(()),
                 Some(b'\\') => self.skip_escape()?,
-                Some(_) => return self.fault("control character in a string"),
-                None => return self.fault("unfinished string"),
+                Some(_) => return self.error("control character in a string"),
+                None => return self.error("unfinished string"),
             }
             self.at += long_plain_length(&self.text.as_bytes()[self.at..]);
         }
     }
 
-    fn skip_escape(&mut self) -> Result<(), Fault> {
+    fn skip_escape(&mut self) -> Result<(), ScanError> {
         self.at += 1;
         match self.peek() {
             Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => {
@@ -246,43 +248,43 @@ impl<'a> Scanner<'a> {
                 Ok(())
             }
             Some(b'u') => self.skip_unicode_escape(),
-            _ => self.fault("unknown escape"),
+            _ => self.error("unknown escape"),
         }
     }
 
-    /// Passes `uXXXX`, and the second escape where the first is half of a pair.
+    /// Scans `uXXXX`, and the second escape of a surrogate pair.
     #[inline(never)]
-    fn skip_unicode_escape(&mut self) -> Result<(), Fault> {
+    fn skip_unicode_escape(&mut self) -> Result<(), ScanError> {
         match self.code_unit()? {
-            0xdc00..=0xdfff => self.fault("lone surrogate"),
+            0xdc00..=0xdfff => self.error("lone surrogate"),
             0xd800..=0xdbff => {
                 if !(self.take(b'\\') && self.peek() == Some(b'u')) {
-                    return self.fault("lone surrogate");
+                    return self.error("lone surrogate");
                 }
                 match self.code_unit()? {
                     0xdc00..=0xdfff => Ok(()),
-                    _ => self.fault("lone surrogate"),
+                    _ => self.error("lone surrogate"),
                 }
             }
             _ => Ok(()),
         }
     }
 
-    fn code_unit(&mut self) -> Result<u16, Fault> {
+    fn code_unit(&mut self) -> Result<u16, ScanError> {
         self.at += 1;
         let digits = self.text.as_bytes().get(self.at..self.at + 4);
         let mut unit = 0;
         for digit in digits.unwrap_or(b"?") {
             match (*digit as char).to_digit(16) {
                 Some(value) => unit = unit << 4 | value as u16,
-                None => return self.fault("`\\u` needs four hexadecimal digits"),
+                None => return self.error("`\\u` needs four hexadecimal digits"),
             }
         }
         self.at += 4;
         Ok(unit)
     }
 
-    fn skip_number(&mut self) -> Result<(), Fault> {
+    fn skip_number(&mut self) -> Result<(), ScanError> {
         self.take(b'-');
         if !self.take(b'0') {
             self.skip_digits()?;
@@ -299,20 +301,20 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    fn skip_digits(&mut self) -> Result<(), Fault> {
+    fn skip_digits(&mut self) -> Result<(), ScanError> {
         let start = self.at;
         while matches!(self.peek(), Some(b'0'..=b'9')) {
             self.at += 1;
         }
         if self.at == start {
-            return self.fault("expected a digit");
+            return self.error("expected a digit");
         }
         Ok(())
     }
 
-    fn skip_word(&mut self, word: &'static str) -> Result<(), Fault> {
+    fn skip_word(&mut self, word: &'static str) -> Result<(), ScanError> {
         if !self.text.as_bytes()[self.at..].starts_with(word.as_bytes()) {
-            return self.fault("expected a value");
+            return self.error("expected a value");
         }
         self.at += word.len();
         Ok(())
@@ -330,7 +332,7 @@ impl<'a> Scanner<'a> {
         found
     }
 
-    /// Passes whitespace and one byte, which it returns.
+    /// Skips whitespace and returns the next byte.
     fn token(&mut self) -> Option<u8> {
         self.skip_whitespace();
         let byte = self.peek();
@@ -338,26 +340,26 @@ impl<'a> Scanner<'a> {
         byte
     }
 
-    /// Refuses the byte that [`Self::token`] returned.
+    /// Returns an error for the byte that [`Self::token`] returned.
     #[cold]
-    fn unexpected<T>(&self, what: &'static str) -> Result<T, Fault> {
+    fn unexpected<T>(&self, what: &'static str) -> Result<T, ScanError> {
         let at = self.at - 1;
-        Err(Fault { what, at })
+        Err(ScanError { what, at })
     }
 
     #[cold]
-    fn fault<T>(&self, what: &'static str) -> Result<T, Fault> {
-        Err(Fault { what, at: self.at })
+    fn error<T>(&self, what: &'static str) -> Result<T, ScanError> {
+        Err(ScanError { what, at: self.at })
     }
 }
 
 #[derive(Clone, Copy)]
 enum Container {
     Array,
-    Object,
+    RawObject,
 }
 
-/// The containers that are open, innermost in the lowest bit.
+/// The open containers, innermost in the lowest bit.
 struct Nesting {
     kinds: u128,
     outer: usize,
@@ -377,14 +379,14 @@ impl Nesting {
         self.depth == self.outer
     }
 
-    fn push(&mut self, container: Container, scanner: &Scanner<'_>) -> Result<(), Fault> {
-        // The bits suffice because this limit is their number.
+    fn push(&mut self, container: Container, scanner: &Scanner<'_>) -> Result<(), ScanError> {
+        // The number of bits is at least this limit.
         const { assert!(MAX_DEPTH <= u128::BITS as usize) };
         if self.depth == MAX_DEPTH {
-            return scanner.fault("more than 128 levels deep");
+            return scanner.error("more than 128 levels deep");
         }
         self.depth += 1;
-        self.kinds = self.kinds << 1 | u128::from(matches!(container, Container::Object));
+        self.kinds = self.kinds << 1 | u128::from(matches!(container, Container::RawObject));
         Ok(())
     }
 
@@ -397,7 +399,7 @@ impl Nesting {
         match (self.is_empty(), self.kinds & 1) {
             (true, _) => None,
             (false, 0) => Some(Container::Array),
-            (false, _) => Some(Container::Object),
+            (false, _) => Some(Container::RawObject),
         }
     }
 }

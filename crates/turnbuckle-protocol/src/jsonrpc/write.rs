@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::{RequestId, RpcError};
 
-/// Appends the answer to a request, with a result that is already JSON.
+/// Appends a response with a result that is already JSON.
 pub fn write_result(out: &mut Vec<u8>, id: &RequestId, result_json: &[u8]) {
     out.reserve(result_json.len() + 48);
     out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
@@ -16,7 +16,7 @@ pub fn write_result(out: &mut Vec<u8>, id: &RequestId, result_json: &[u8]) {
     out.push(b'}');
 }
 
-/// Appends an error; without an id the member is left out.
+/// Appends an error response; without an id the member is omitted.
 pub fn write_error(out: &mut Vec<u8>, id: Option<&RequestId>, error: &RpcError) {
     out.extend_from_slice(br#"{"jsonrpc":"2.0""#);
     if let Some(id) = id {
@@ -26,13 +26,13 @@ pub fn write_error(out: &mut Vec<u8>, id: Option<&RequestId>, error: &RpcError) 
     finish_error(out, error);
 }
 
-/// Appends an error with `"id":null`, as JSON-RPC has it where the id could not be read.
+/// Appends an error response with `"id":null`, as JSON-RPC requires if the id could not be read.
 pub fn write_error_with_null_id(out: &mut Vec<u8>, error: &RpcError) {
     out.extend_from_slice(br#"{"jsonrpc":"2.0","id":null"#);
     finish_error(out, error);
 }
 
-/// Appends a request; parameters that cannot be written as JSON leave `out` as it was.
+/// Appends a request. If the parameters cannot be serialized, `out` is unchanged.
 pub fn write_request(
     out: &mut Vec<u8>,
     id: &RequestId,
@@ -46,7 +46,7 @@ pub fn write_request(
     finish_call(out, start, method, params)
 }
 
-/// Appends a notification; parameters that cannot be written as JSON leave `out` as it was.
+/// Appends a notification. If the parameters cannot be serialized, `out` is unchanged.
 pub fn write_notification(
     out: &mut Vec<u8>,
     method: &str,
@@ -60,11 +60,11 @@ pub fn write_notification(
 fn finish_error(out: &mut Vec<u8>, error: &RpcError) {
     out.extend_from_slice(br#","error":"#);
     serde_json::to_writer(&mut *out, error)
-        .expect("a number, a string and a JSON value are always JSON");
+        .expect("numbers, strings and JSON values can be serialized");
     out.push(b'}');
 }
 
-/// Writes method and parameters; parameters that are `null`, as `()` is, are left out.
+/// Writes method and parameters; parameters that serialize to `null`, such as `()`, are omitted.
 fn finish_call(
     out: &mut Vec<u8>,
     start: usize,
@@ -92,7 +92,7 @@ fn finish_call(
     written
 }
 
-/// Turns line ends into spaces: in JSON they can only stand between tokens.
+/// Replaces line ends by spaces; in JSON they occur only between tokens.
 fn join_lines(json: &mut [u8]) {
     let mut from = 0;
     while let Some(found) = memchr::memchr2(b'\n', b'\r', &json[from..]) {

@@ -1,4 +1,4 @@
-//! An object that somebody sent: text until somebody looks into it, as hardly anybody ever does.
+//! A received object that is parsed on first access, because most are never read.
 
 use std::{fmt, sync::OnceLock};
 
@@ -10,21 +10,21 @@ use serde_json::{Map, Value};
 
 use crate::jsonrpc::plain_length;
 
-/// How many levels it may have: those that can be read again.
-const LEVELS: u8 = 127;
+/// The maximum depth that can be parsed again.
+const MAX_DEPTH: u8 = 127;
 
-/// How names begin that mean something else to those who read the text.
-const NOT_A_NAME: &str = "$serde_json::private::";
+/// The prefix of names with a special meaning in `serde_json`.
+const RESERVED_NAME_PREFIX: &str = "$serde_json::private::";
 
 /// A JSON object.
 #[derive(Clone)]
-pub(super) struct Object {
-    /// Nothing if it was never text.
+pub(super) struct LazyObject {
+    /// Empty if the object was never text.
     text: String,
     read: OnceLock<Map<String, Value>>,
 }
 
-impl Object {
+impl LazyObject {
     pub(super) fn get(&self) -> &Map<String, Value> {
         self.read.get_or_init(|| read(&self.text))
     }
@@ -34,18 +34,18 @@ impl Object {
         known.into_inner().unwrap_or_else(|| read(&text))
     }
 
-    /// Says whether there is nothing in it.
+    /// Returns whether the object is empty.
     pub(super) fn is_empty(&self) -> bool {
         self.text == "{}" || self.read.get().is_some_and(Map::is_empty)
     }
 }
 
-/// Reads what was written here, so that it can be read.
+/// Parses text that this module has written.
 fn read(text: &str) -> Map<String, Value> {
     serde_json::from_str(text).unwrap_or_default()
 }
 
-impl From<Map<String, Value>> for Object {
+impl From<Map<String, Value>> for LazyObject {
     fn from(map: Map<String, Value>) -> Self {
         Self {
             text: String::new(),
@@ -54,23 +54,23 @@ impl From<Map<String, Value>> for Object {
     }
 }
 
-impl fmt::Debug for Object {
+impl fmt::Debug for LazyObject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.get().fmt(f)
     }
 }
 
-impl PartialEq for Object {
+impl PartialEq for LazyObject {
     fn eq(&self, other: &Self) -> bool {
         self.get() == other.get()
     }
 }
 
-impl<'de> Deserialize<'de> for Object {
+impl<'de> Deserialize<'de> for LazyObject {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Whole;
+        struct ParsedObject;
 
-        impl<'de> Visitor<'de> for Whole {
+        impl<'de> Visitor<'de> for ParsedObject {
             type Value = String;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -79,42 +79,42 @@ impl<'de> Deserialize<'de> for Object {
 
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<String, A::Error> {
                 let mut text = String::with_capacity(128);
-                Copied::into(&mut text).visit_map(map)?;
+                RawCopy::into(&mut text).visit_map(map)?;
                 Ok(text)
             }
         }
 
         Ok(Self {
-            text: deserializer.deserialize_map(Whole)?,
+            text: deserializer.deserialize_map(ParsedObject)?,
             read: OnceLock::new(),
         })
     }
 }
 
-/// Writes down a value as it is read, whatever it is read from.
-struct Copied<'t> {
+/// Copies a value to JSON text while it is deserialized, from any format.
+struct RawCopy<'t> {
     text: &'t mut String,
-    /// How many levels there may be from here on.
+    /// The remaining depth.
     levels: u8,
 }
 
-impl<'t> Copied<'t> {
+impl<'t> RawCopy<'t> {
     fn into(text: &'t mut String) -> Self {
-        let levels = LEVELS;
+        let levels = MAX_DEPTH;
         Self { text, levels }
     }
 
-    /// Goes one level down.
+    /// Descends one level.
     fn inside<E: Error>(self) -> Result<Self, E> {
         let Self { text, levels } = self;
         let left = levels.checked_sub(1);
-        let levels = left.ok_or_else(|| E::custom("nested too deep"))?;
+        let levels = left.ok_or_else(|| E::custom("nested too deeply"))?;
         Ok(Self { text, levels })
     }
 
-    /// The same, for one part of it.
-    fn part(&mut self) -> Copied<'_> {
-        Copied {
+    /// Reborrows for one part of the value.
+    fn part(&mut self) -> RawCopy<'_> {
+        RawCopy {
             text: self.text,
             levels: self.levels,
         }
@@ -127,7 +127,7 @@ impl<'t> Copied<'t> {
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Copied<'_> {
+impl<'de> DeserializeSeed<'de> for RawCopy<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -135,7 +135,7 @@ impl<'de> DeserializeSeed<'de> for Copied<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Copied<'_> {
+impl<'de> Visitor<'de> for RawCopy<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -170,7 +170,7 @@ impl<'de> Visitor<'de> for Copied<'_> {
         if plain_length(value.as_bytes()) < value.len() {
             return self.write(value);
         }
-        // Nothing in it needs an escape, as in nearly all of them.
+        // Most strings need no escapes.
         self.text.push('"');
         self.text.push_str(value);
         self.text.push('"');
@@ -215,7 +215,7 @@ impl<'de> Visitor<'de> for Copied<'_> {
             if before > begun {
                 inside.text.push(',');
             }
-            if map.next_key_seed(Name(inside.part()))?.is_none() {
+            if map.next_key_seed(NameCopy(inside.part()))?.is_none() {
                 inside.text.truncate(before);
                 inside.text.push('}');
                 return Ok(());
@@ -226,10 +226,10 @@ impl<'de> Visitor<'de> for Copied<'_> {
     }
 }
 
-/// The name of a member, which is text in every format.
-struct Name<'t>(Copied<'t>);
+/// Copies the name of a member, which is a string in every format.
+struct NameCopy<'t>(RawCopy<'t>);
 
-impl<'de> DeserializeSeed<'de> for Name<'_> {
+impl<'de> DeserializeSeed<'de> for NameCopy<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -237,7 +237,7 @@ impl<'de> DeserializeSeed<'de> for Name<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Name<'_> {
+impl<'de> Visitor<'de> for NameCopy<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -245,12 +245,10 @@ impl<'de> Visitor<'de> for Name<'_> {
     }
 
     fn visit_str<E: Error>(self, name: &str) -> Result<(), E> {
-        match name.starts_with(NOT_A_NAME) {
-            true => Err(E::custom(
-                "a member that only looks like a number or like JSON",
-            )),
-            false => self.0.visit_str(name),
+        if name.starts_with(RESERVED_NAME_PREFIX) {
+            return Err(E::custom("a member with a name reserved for `serde_json`"));
         }
+        self.0.visit_str(name)
     }
 }
 
@@ -261,17 +259,18 @@ mod tests {
 
     use super::*;
 
-    fn of(text: &str) -> serde_json::Result<Object> {
+    fn of(text: &str) -> serde_json::Result<LazyObject> {
         serde_json::from_str(text)
     }
 
     #[test]
-    fn what_was_sent_is_what_is_read() {
+    fn sent_objects_are_received_unchanged() {
         let text = r#"{"a":[1,-2,3.5,1e300,18446744073709551615,true,null,[],[[]],{}],"b":{"c\"\n\u0000":"é\ud83d\ude00"},"":""}"#;
         let expected: Map<String, Value> = serde_json::from_str(text).unwrap();
 
         let from_text = of(text).unwrap();
-        let from_value: Object = serde_json::from_value(Value::Object(expected.clone())).unwrap();
+        let from_value: LazyObject =
+            serde_json::from_value(Value::Object(expected.clone())).unwrap();
 
         assert_eq!(*from_text.get(), expected);
         assert_eq!(from_text.get().keys().collect::<Vec<_>>(), ["a", "b", ""]);
@@ -280,14 +279,14 @@ mod tests {
     }
 
     #[test]
-    fn the_last_of_two_of_one_name_counts() {
+    fn the_last_of_two_equal_names_counts() {
         let object = of(r#"{"a":1,"b":2,"a":3}"#).unwrap();
 
         assert_eq!(Value::from(object.into_inner()), json!({ "a": 3, "b": 2 }));
     }
 
     #[test]
-    fn what_is_no_object_or_cannot_be_kept_is_refused() {
+    fn other_values_and_deep_objects_are_rejected() {
         for text in [
             "[]",
             "7",
@@ -301,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn it_nests_as_deep_as_any_json() {
+    fn it_may_be_as_deep_as_any_json() {
         for depth in 110..140 {
             let text = format!(r#"{{"a":{}1{}}}"#, "[".repeat(depth), "]".repeat(depth));
             let expected = serde_json::from_str::<Map<String, Value>>(&text);
@@ -315,12 +314,12 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_read_again_is_refused_wherever_it_comes_from() {
+    fn reserved_names_are_rejected_from_any_source() {
         let nested = (0..200).fold(json!(1), |inner, _| json!([inner]));
         let numbered = MapDeserializer::<_, value::Error>::new([(7_u32, 1)].into_iter());
 
-        assert!(serde_json::from_value::<Object>(json!({ "a": nested })).is_err());
-        assert!(Object::deserialize(numbered).is_err());
+        assert!(serde_json::from_value::<LazyObject>(json!({ "a": nested })).is_err());
+        assert!(LazyObject::deserialize(numbered).is_err());
         for token in ["RawValue", "Number"] {
             let text = format!(r#"{{"keep":1,"a":{{"$serde_json::private::{token}":"nope"}}}}"#);
             assert!(of(&text).is_err(), "{token}");
@@ -328,29 +327,32 @@ mod tests {
     }
 
     #[test]
-    fn numbers_come_through_exactly() {
+    fn numbers_are_preserved_exactly() {
         for number in [0.945_270_695_553_922_3, 1e-7, 5e-324, f64::MAX, -0.0, 1.5] {
-            let object: Object = serde_json::from_value(json!({ "a": number })).unwrap();
+            let object: LazyObject = serde_json::from_value(json!({ "a": number })).unwrap();
             assert_eq!(object.get()["a"], json!(number));
         }
     }
 
     #[test]
-    fn it_looks_the_same_before_and_after_somebody_looked() {
+    fn it_is_equal_before_and_after_access() {
         let object = of(r#"{"a":1}"#).unwrap();
 
         let before = format!("{object:?}");
         object.get();
 
         assert_eq!(before, format!("{object:?}"));
-        assert_eq!(before, format!("{:?}", Object::from(object.get().clone())));
+        assert_eq!(
+            before,
+            format!("{:?}", LazyObject::from(object.get().clone()))
+        );
     }
 
     #[test]
-    fn nothing_is_seen_without_reading() {
+    fn emptiness_is_known_without_parsing() {
         assert!(of("{}").unwrap().is_empty());
         assert!(of(" { } ").unwrap().is_empty());
         assert!(!of(r#"{"a":{}}"#).unwrap().is_empty());
-        assert!(Object::from(Map::new()).is_empty());
+        assert!(LazyObject::from(Map::new()).is_empty());
     }
 }

@@ -1,30 +1,30 @@
-//! The keys of a request's `_meta`, read in place.
+//! The keys of `_meta` in a request, read without copying.
 
 use std::borrow::Cow;
 
 use super::keys;
 use crate::{
     RequestId, RpcError,
-    jsonrpc::{Object, Params, string_value},
+    jsonrpc::{Params, RawObject, string_value},
 };
 
-/// What the specification defines in the `_meta` of a request, borrowed from its JSON text.
+/// The keys that the specification defines in the `_meta` of a request, borrowed from the JSON text.
 ///
-/// Nothing is built, and unknown keys are skipped. Whoever needs the identity or the capabilities of the client
-/// parses the raw text it finds here. A known key that is null counts as absent; a key that comes twice is an error.
-/// [`TraceContext`](super::TraceContext) says what of the trace keys is well formed.
+/// Unknown keys are skipped. The implementation info and the capabilities of the client stay raw JSON text. A known
+/// key with the value null counts as absent; a duplicate key is an error. [`TraceContext`](super::TraceContext)
+/// validates the trace keys.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct RequestMeta<'a> {
     /// The revision of the request; present on every modern one.
     pub protocol_version: Option<Cow<'a, str>>,
-    /// Who asks.
+    /// The implementation info of the client.
     pub client_info: Option<&'a str>,
-    /// What the asking client can do; present on every modern request.
+    /// The capabilities of the client; present on every modern request.
     pub client_capabilities: Option<&'a str>,
-    /// From which level on log messages are wanted, not yet checked.
+    /// The minimum level of log messages, not validated yet.
     pub log_level: Option<Cow<'a, str>>,
-    /// What progress notifications of this request are to bear.
+    /// The progress token of the request.
     pub progress_token: Option<RequestId>,
     /// The parent of the W3C trace context.
     pub traceparent: Option<Cow<'a, str>>,
@@ -36,19 +36,19 @@ pub struct RequestMeta<'a> {
 
 impl<'a> RequestMeta<'a> {
     /// Reads the `_meta` of parameters, if they have one.
-    pub fn of(params: &Params<'a>) -> Result<Self, RpcError> {
+    pub fn from_params(params: &Params<'a>) -> Result<Self, RpcError> {
         match params.meta_object()? {
             Some(meta) => Self::from_object(&meta),
             None => Ok(Self::default()),
         }
     }
 
-    /// Reads the raw text of a `_meta` object.
-    pub fn read(meta: &'a str) -> Result<Self, RpcError> {
-        Self::from_object(&Object::parse(meta)?)
+    /// Parses the raw text of a `_meta` object.
+    pub fn parse(meta: &'a str) -> Result<Self, RpcError> {
+        Self::from_object(&RawObject::parse(meta)?)
     }
 
-    fn from_object(meta: &Object<'a>) -> Result<Self, RpcError> {
+    fn from_object(meta: &RawObject<'a>) -> Result<Self, RpcError> {
         let mut read = Self::default();
         for (key, value) in meta.members().filter(|(_, value)| *value != "null") {
             match &*key {
@@ -57,7 +57,7 @@ impl<'a> RequestMeta<'a> {
                 keys::CLIENT_CAPABILITIES => read.client_capabilities = Some(value),
                 keys::LOG_LEVEL => read.log_level = Some(text(&key, value)?),
                 keys::PROGRESS_TOKEN => read.progress_token = Some(token(&key, value)?),
-                // A trace that nobody can read is no reason to refuse the request.
+                // An invalid trace context does not invalidate the request.
                 keys::TRACEPARENT => read.traceparent = string_value(value),
                 keys::TRACESTATE => read.tracestate = string_value(value),
                 keys::BAGGAGE => read.baggage = string_value(value),

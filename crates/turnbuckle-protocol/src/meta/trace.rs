@@ -1,23 +1,23 @@
-//! W3C Trace Context and Baggage, as they travel in `_meta`.
+//! W3C Trace Context and Baggage in `_meta`.
 //!
-//! What does not follow their grammar is left out: a bad trace is no reason to refuse a request.
+//! Values that do not follow the grammar are dropped: an invalid trace context does not invalidate a request.
 
 use serde::Serialize;
 
 use super::{Meta, RequestMeta, keys};
 
-/// The most bytes of a `traceparent` from a version that is not written yet.
-const MOST_PARENT: usize = 256;
-/// The most bytes of a `tracestate`: what everyone has to pass on.
-const MOST_STATE: usize = 512;
-/// The most entries of a `tracestate`.
-const MOST_VENDORS: usize = 32;
-/// The most bytes of a `baggage`: what everyone has to pass on.
-const MOST_BAGGAGE: usize = 8192;
-/// The most entries of a `baggage`.
-const MOST_ITEMS: usize = 180;
+/// The maximum length of a `traceparent` of a future version, in bytes.
+const MAX_PARENT_BYTES: usize = 256;
+/// The maximum length of a `tracestate` in bytes, which every implementation must propagate.
+const MAX_STATE_BYTES: usize = 512;
+/// The maximum number of entries of a `tracestate`.
+const MAX_VENDORS: usize = 32;
+/// The maximum length of a `baggage` in bytes, which every implementation must propagate.
+const MAX_BAGGAGE_BYTES: usize = 8192;
+/// The maximum number of entries of a `baggage`.
+const MAX_BAGGAGE_ITEMS: usize = 180;
 
-/// Where a request belongs in a distributed trace, and what travels along.
+/// The position of a request in a distributed trace, and its baggage.
 ///
 /// ```
 /// use turnbuckle_protocol::meta::TraceContext;
@@ -38,7 +38,8 @@ pub struct TraceContext {
 }
 
 impl TraceContext {
-    /// Keeps what is well formed and not too long; the state only counts beside a parent. Nothing left is `None`.
+    /// Creates a context from the valid values, or returns `None` if there are none. The state is valid only together
+    /// with a parent.
     pub fn new(
         traceparent: Option<&str>,
         tracestate: Option<&str>,
@@ -54,8 +55,8 @@ impl TraceContext {
         })
     }
 
-    /// Reads what a request says.
-    pub fn of(meta: &RequestMeta<'_>) -> Option<Self> {
+    /// Reads the trace context of a request.
+    pub fn from_meta(meta: &RequestMeta<'_>) -> Option<Self> {
         Self::new(
             meta.traceparent.as_deref(),
             meta.tracestate.as_deref(),
@@ -63,38 +64,38 @@ impl TraceContext {
         )
     }
 
-    /// The parent: version, trace, span and flags.
+    /// Returns `traceparent`: version, trace id, span id and flags.
     pub fn traceparent(&self) -> Option<&str> {
         self.traceparent.as_deref()
     }
 
-    /// What vendors add to the parent.
+    /// Returns `tracestate`: vendor data of the trace.
     pub fn tracestate(&self) -> Option<&str> {
         self.tracestate.as_deref()
     }
 
-    /// Names and values that the application passes along.
+    /// Returns `baggage`: names and values of the application.
     pub fn baggage(&self) -> Option<&str> {
         self.baggage.as_deref()
     }
 
-    /// The trace: 32 hexadecimal digits.
+    /// Returns the trace id: 32 hexadecimal digits.
     pub fn trace_id(&self) -> Option<&str> {
         self.traceparent()?.get(3..35)
     }
 
-    /// The span that caused the request: 16 hexadecimal digits.
+    /// Returns the id of the span that caused the request: 16 hexadecimal digits.
     pub fn parent_id(&self) -> Option<&str> {
         self.traceparent()?.get(36..52)
     }
 
-    /// Says whether the caller may have recorded the trace.
+    /// Returns whether the caller may have recorded the trace.
     pub fn is_sampled(&self) -> bool {
         let flags = self.traceparent().and_then(|parent| parent.get(53..55));
         flags.is_some_and(|flags| u8::from_str_radix(flags, 16).is_ok_and(|flags| flags & 1 == 1))
     }
 
-    /// Writes it into the `_meta` of a message that is sent because of this one.
+    /// Writes the context into the `_meta` of a message that this request causes.
     pub fn write_to(&self, meta: &mut Meta) {
         for (key, value) in [
             (keys::TRACEPARENT, self.traceparent()),
@@ -108,7 +109,7 @@ impl TraceContext {
     }
 }
 
-/// `version-trace-span-flags` in lower-case hexadecimal. A later version may add more after a dash.
+/// Returns whether the text is `version-trace-span-flags` in lower-case hexadecimal. Future versions may append more.
 fn is_parent(text: &str) -> bool {
     let (Some(known), Some(more)) = (text.get(..55), text.get(55..)) else {
         return false;
@@ -128,7 +129,7 @@ fn is_parent(text: &str) -> bool {
         "ff" => false,
         "00" => more.is_empty(),
         _ => {
-            text.len() <= MOST_PARENT
+            text.len() <= MAX_PARENT_BYTES
                 && (more.is_empty() || more.starts_with('-'))
                 && more.bytes().all(|byte| byte.is_ascii_graphic())
         }
@@ -137,18 +138,18 @@ fn is_parent(text: &str) -> bool {
     is_whole && !is_zero(trace) && !is_zero(span)
 }
 
-/// A list of `key=value`, separated by commas.
+/// Returns whether the text is a comma-separated list of `key=value`.
 fn is_state(text: &str) -> bool {
     let mut entries = 0;
     !text.is_empty()
-        && text.len() <= MOST_STATE
+        && text.len() <= MAX_STATE_BYTES
         && text.split(',').all(|entry| {
-            // Empty entries are allowed and mean nothing.
+            // Empty entries are allowed and ignored.
             let entry = entry.trim_matches([' ', '\t']);
             entries += usize::from(!entry.is_empty());
             entry.is_empty() || is_vendor(entry)
         })
-        && (1..=MOST_VENDORS).contains(&entries)
+        && (1..=MAX_VENDORS).contains(&entries)
 }
 
 fn is_vendor(entry: &str) -> bool {
@@ -170,10 +171,10 @@ fn is_vendor(entry: &str) -> bool {
             .all(|byte| (b' '..=b'~').contains(&byte) && byte != b'=')
 }
 
-/// A list of `key=value;property`, separated by commas.
+/// Returns whether the text is a comma-separated list of `key=value;property`.
 fn is_baggage(text: &str) -> bool {
-    text.len() <= MOST_BAGGAGE
-        && text.split(',').count() <= MOST_ITEMS
+    text.len() <= MAX_BAGGAGE_BYTES
+        && text.split(',').count() <= MAX_BAGGAGE_ITEMS
         && text.split(',').all(is_item)
 }
 
@@ -190,7 +191,7 @@ fn trim(text: &str) -> &str {
     text.trim_matches([' ', '\t'])
 }
 
-/// A token, as HTTP has it.
+/// Returns whether the text is an HTTP token.
 fn is_token(text: &str) -> bool {
     let is_mark = |byte: u8| b"!#$%&'*+-.^_`|~".contains(&byte);
     !text.is_empty()
@@ -199,7 +200,7 @@ fn is_token(text: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || is_mark(byte))
 }
 
-/// What a value may have: visible ASCII without quotes, commas, semicolons and backslashes.
+/// Returns whether a byte may occur in a value: visible ASCII except quotes, commas, semicolons and backslashes.
 fn is_baggage_byte(byte: u8) -> bool {
     byte.is_ascii_graphic() && !b"\",;\\".contains(&byte)
 }

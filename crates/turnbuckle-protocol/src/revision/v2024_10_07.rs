@@ -1,10 +1,10 @@
-//! 2024-10-07: a draft that early clients still offer, spoken like 2024-11-05.
+//! 2024-10-07: a draft that early clients still request, handled like 2024-11-05.
 
-use super::walk::Differences;
+use super::adapter::RevisionAdapter;
 
-/// Takes nothing more away.
-pub(super) struct Lower;
+/// Changes nothing more.
+pub(super) struct DowngradeTo2024_10_07;
 
-impl Differences for Lower {}
+impl RevisionAdapter for DowngradeTo2024_10_07 {}
 
-pub(super) use Lower as Raise;
+pub(super) use DowngradeTo2024_10_07 as UpgradeFrom2024_10_07;

@@ -1,16 +1,16 @@
-//! 2024-11-05: no audio, no tool annotations, no words with progress.
+//! 2024-11-05: without audio, tool annotations and progress messages.
 //!
-//! Completion is not declared: a server may have it or not.
+//! Completion is not declared: a server may support it or not.
 
-use super::walk::Differences;
+use super::adapter::RevisionAdapter;
 use crate::types::{
     AudioContent, ContentBlock, JsonObject, ProgressParams, ServerCapabilities, TextContent, Tool,
 };
 
-/// Takes away what came with 2025-03-26.
-pub(super) struct Lower;
+/// Removes the additions of 2025-03-26.
+pub(super) struct DowngradeTo2024_11_05;
 
-impl Differences for Lower {
+impl RevisionAdapter for DowngradeTo2024_11_05 {
     fn server_capabilities(&self, capabilities: &mut ServerCapabilities) {
         capabilities.completions = None;
     }
@@ -30,17 +30,17 @@ impl Differences for Lower {
     }
 }
 
-/// Reads what a peer of this date writes.
-pub(super) struct Raise;
+/// Upgrades payloads of this revision.
+pub(super) struct UpgradeFrom2024_11_05;
 
-impl Differences for Raise {
-    // Its silence says nothing, so asking is the way to find out.
+impl RevisionAdapter for UpgradeFrom2024_11_05 {
+    // The capability does not exist here, so completion has to be tried.
     fn server_capabilities(&self, capabilities: &mut ServerCapabilities) {
         capabilities.completions.get_or_insert_with(JsonObject::new);
     }
 }
 
-/// Sound cannot be sent here, and its bytes as text would help nobody.
+/// Replaces audio by a text, because audio cannot be sent and its bytes as text would not help.
 fn audio_text(audio: &mut AudioContent) -> TextContent {
     TextContent {
         annotations: audio.annotations.take(),

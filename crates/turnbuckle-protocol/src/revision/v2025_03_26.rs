@@ -1,10 +1,10 @@
-//! 2025-03-26: no titles, no structured output, no resource links, no elicitation.
+//! 2025-03-26: without titles, structured output, resource links and elicitation.
 //!
-//! `_meta` is on parameters and results only, and completion has no context.
+//! `_meta` exists on parameters and results only, and completion lacks a context.
 
 use serde_json::Value;
 
-use super::walk::Differences;
+use super::adapter::RevisionAdapter;
 use crate::{
     meta::Meta,
     types::{
@@ -13,10 +13,10 @@ use crate::{
     },
 };
 
-/// Takes away what came with 2025-06-18.
-pub(super) struct Lower;
+/// Removes the additions of 2025-06-18.
+pub(super) struct DowngradeTo2025_03_26;
 
-impl Differences for Lower {
+impl RevisionAdapter for DowngradeTo2025_03_26 {
     fn nested_meta(&self, meta: &mut Meta) {
         meta.clear();
     }
@@ -35,7 +35,7 @@ impl Differences for Lower {
 
     fn tool(&self, tool: &mut Tool) {
         tool.output_schema = None;
-        // The title has a place among the annotations here.
+        // In this revision the title is one of the annotations.
         if let Some(title) = tool.title.take() {
             let annotations = tool.annotations.get_or_insert_default();
             annotations.title.get_or_insert(title);
@@ -65,16 +65,16 @@ impl Differences for Lower {
     }
 }
 
-/// Reads what a peer of this date writes.
-pub(super) struct Raise;
+/// Upgrades payloads of this revision.
+pub(super) struct UpgradeFrom2025_03_26;
 
-impl Differences for Raise {
+impl RevisionAdapter for UpgradeFrom2025_03_26 {
     fn client_capabilities(&self, capabilities: &mut ClientCapabilities) {
         capabilities.elicitation = None;
     }
 }
 
-/// A link in words: a model can still ask for the address.
+/// Replaces a resource link by text, so that a model can still request the URI.
 fn link_text(resource: &mut Resource) -> TextContent {
     let name = resource.title.as_ref().unwrap_or(&resource.name);
     let mut text = format!("{name}: {}", resource.uri);

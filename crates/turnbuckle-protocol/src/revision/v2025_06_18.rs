@@ -1,11 +1,11 @@
-//! 2025-06-18: no icons, no tasks, no URL elicitation, no tools in sampling.
+//! 2025-06-18: without icons, tasks, URL elicitation and tools in sampling.
 //!
-//! A sampling message has one block, a form offers single choices with `enumNames`, and only a yes-or-no field
-//! has a default.
+//! A sampling message has one block, a form has single-select fields with `enumNames`, and only boolean fields have a
+//! default.
 
 use serde_json::Value;
 
-use super::walk::Differences;
+use super::adapter::RevisionAdapter;
 use crate::types::{
     ClientCapabilities, ContentBlock, CreateMessageParams, CreateMessageResult, ElicitFormParams,
     ElicitParams, ElicitResult, ElicitationCapability, Icon, Implementation, JsonObject,
@@ -14,10 +14,10 @@ use crate::types::{
     tasks::legacy::TaskMetadata,
 };
 
-/// Takes away what came with 2025-11-25.
-pub(super) struct Lower;
+/// Removes the additions of 2025-11-25.
+pub(super) struct DowngradeTo2025_06_18;
 
-impl Differences for Lower {
+impl RevisionAdapter for DowngradeTo2025_06_18 {
     fn icons(&self, icons: &mut Vec<Icon>) {
         icons.clear();
     }
@@ -28,8 +28,8 @@ impl Differences for Lower {
     }
 
     fn client_capabilities(&self, capabilities: &mut ClientCapabilities) {
-        known_client_capabilities(capabilities);
-        // Forms are all that there is here: who only opens URLs cannot be asked at all.
+        drop_newer_client_capabilities(capabilities);
+        // This revision has form elicitation only, so a client with URL elicitation alone supports none.
         let can_elicit = capabilities.can_elicit_form();
         capabilities.elicitation = can_elicit.then(ElicitationCapability::default);
     }
@@ -54,9 +54,13 @@ impl Differences for Lower {
     }
 
     fn created_message(&self, result: &mut CreateMessageResult) {
-        let mut blocks: Vec<_> = result.content.drain(..).flat_map(plain).collect();
+        let mut blocks: Vec<_> = result
+            .content
+            .drain(..)
+            .flat_map(to_supported_blocks)
+            .collect();
         if blocks.len() != 1 {
-            blocks = vec![joined(blocks)];
+            blocks = vec![join_text(blocks)];
         }
         result.content = blocks;
     }
@@ -64,8 +68,7 @@ impl Differences for Lower {
     fn elicit(&self, params: &mut ElicitParams) {
         match params {
             ElicitParams::Form(form) => simplify(&mut form.requested_schema),
-            // Reached only by who asks without looking at the capabilities of the client: the user at least
-            // sees where to go.
+            // Reached only if the caller ignores the capabilities of the client: show the URL to the user.
             ElicitParams::Url(url) => {
                 let message = format!("{}\n{}", url.message, url.url);
                 let form = ElicitFormParams::new(message, ElicitSchema::new());
@@ -81,12 +84,12 @@ impl Differences for Lower {
     }
 }
 
-/// Reads what a peer of this date writes.
-pub(super) struct Raise;
+/// Upgrades payloads of this revision.
+pub(super) struct UpgradeFrom2025_06_18;
 
-impl Differences for Raise {
+impl RevisionAdapter for UpgradeFrom2025_06_18 {
     fn client_capabilities(&self, capabilities: &mut ClientCapabilities) {
-        known_client_capabilities(capabilities);
+        drop_newer_client_capabilities(capabilities);
         if let Some(elicitation) = &mut capabilities.elicitation {
             *elicitation = ElicitationCapability::default().form(JsonObject::new());
         }
@@ -101,15 +104,15 @@ impl Differences for Raise {
         if let ElicitParams::Form(form) = params {
             for (_, field) in &mut form.requested_schema.properties {
                 if let PrimitiveSchema::SingleSelect(choice) = field {
-                    choice.spell_titles();
+                    choice.set_titles();
                 }
             }
         }
     }
 }
 
-/// What a client of this date can declare. One that opens URLs but shows no forms cannot be asked here.
-fn known_client_capabilities(capabilities: &mut ClientCapabilities) {
+/// Removes capabilities that a client of this revision cannot declare, including elicitation without forms.
+fn drop_newer_client_capabilities(capabilities: &mut ClientCapabilities) {
     if !capabilities.can_elicit_form() {
         capabilities.elicitation = None;
     }
@@ -120,26 +123,26 @@ fn known_client_capabilities(capabilities: &mut ClientCapabilities) {
     capabilities.extensions = None;
 }
 
-/// A message for every block, as a message has one here.
+/// Splits a message into one message per block.
 fn one_block_each(message: SamplingMessage) -> impl Iterator<Item = SamplingMessage> {
     let role = message.role;
-    let blocks = message.content.into_iter().flat_map(plain);
+    let blocks = message.content.into_iter().flat_map(to_supported_blocks);
     blocks.map(move |block| SamplingMessage::new(role, block))
 }
 
-/// Blocks that sampling knows here: a tool call and its result become what a model can read of them.
-fn plain(block: ContentBlock) -> Vec<ContentBlock> {
+/// Converts blocks to those that sampling supports here: tool calls and results become text.
+fn to_supported_blocks(block: ContentBlock) -> Vec<ContentBlock> {
     match block {
         ContentBlock::ToolUse(call) => {
             let input = Value::Object(call.input);
             vec![ContentBlock::text(format!("{}({input})", call.name))]
         }
-        ContentBlock::ToolResult(result) => readable(result),
+        ContentBlock::ToolResult(result) => tool_result_blocks(result),
         block => vec![block],
     }
 }
 
-fn readable(result: ToolResultContent) -> Vec<ContentBlock> {
+fn tool_result_blocks(result: ToolResultContent) -> Vec<ContentBlock> {
     let blocks = result.content.into_iter().map(|block| match block {
         ContentBlock::Text(_) | ContentBlock::Image(_) | ContentBlock::Audio(_) => block,
         other => ContentBlock::text(serde_json::to_string(&other).unwrap_or_default()),
@@ -151,11 +154,14 @@ fn readable(result: ToolResultContent) -> Vec<ContentBlock> {
     }
 }
 
-/// One block in place of several: their text if there is any, else the first.
-fn joined(blocks: Vec<ContentBlock>) -> ContentBlock {
+/// Joins several blocks into one: their text if there is any, else the first block.
+fn join_text(blocks: Vec<ContentBlock>) -> ContentBlock {
     let text: Vec<_> = blocks.iter().filter_map(ContentBlock::as_text).collect();
     if text.is_empty() && !blocks.is_empty() {
-        blocks.into_iter().next().expect("it is not empty")
+        blocks
+            .into_iter()
+            .next()
+            .expect("checked to be non-empty above")
     } else {
         ContentBlock::text(text.join("\n"))
     }
@@ -170,14 +176,15 @@ fn simplify(schema: &mut ElicitSchema) {
             PrimitiveSchema::Boolean(_) => {}
             PrimitiveSchema::SingleSelect(choice) => {
                 choice.default = None;
-                choice.spell_names();
+                choice.set_enum_names();
             }
-            // One of several is the nearest thing; `ElicitSchema::widen` makes a list of its answer.
+            // A single choice is the closest field; `ElicitSchema::wrap_single_choices` converts the response to a
+            // list.
             PrimitiveSchema::MultiSelect(choices) => {
                 let mut choice = SingleSelectSchema::new(choices.options().to_vec());
                 choice.title = choices.title.take();
                 choice.description = choices.description.take();
-                choice.spell_names();
+                choice.set_enum_names();
                 *field = choice.into();
             }
         }

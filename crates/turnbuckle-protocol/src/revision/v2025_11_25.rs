@@ -1,11 +1,11 @@
-//! 2025-11-25: the last revision with a handshake.
+//! 2025-11-25: the last revision with `initialize`.
 //!
-//! It knows no caching hints, no questions in results, and of structured content only objects. Its tasks are an
-//! experiment of their own, which the conversions at the end translate.
+//! It lacks cache hints and input requests in results, and structured content must be an object. It has experimental
+//! tasks of its own; the conversions at the end translate them.
 
 use serde_json::{Map, Value, json};
 
-use super::walk::Differences;
+use super::adapter::RevisionAdapter;
 use crate::{
     meta::{Meta, keys},
     types::{
@@ -15,7 +15,7 @@ use crate::{
     },
 };
 
-/// What every modern message carries and no session knows.
+/// Keys of every modern message that sessions do not use.
 const MODERN_KEYS: [&str; 6] = [
     keys::PROTOCOL_VERSION,
     keys::CLIENT_INFO,
@@ -25,10 +25,10 @@ const MODERN_KEYS: [&str; 6] = [
     keys::SUBSCRIPTION_ID,
 ];
 
-/// Takes away what came with 2026-07-28.
-pub(super) struct Lower;
+/// Removes the additions of 2026-07-28.
+pub(super) struct DowngradeTo2025_11_25;
 
-impl Differences for Lower {
+impl RevisionAdapter for DowngradeTo2025_11_25 {
     fn meta(&self, meta: &mut Meta) {
         if !meta.is_empty() {
             for key in MODERN_KEYS {
@@ -42,7 +42,7 @@ impl Differences for Lower {
         *scope = None;
     }
 
-    fn answers(&self, responses: &mut Option<InputResponses>, state: &mut Option<String>) {
+    fn input_responses(&self, responses: &mut Option<InputResponses>, state: &mut Option<String>) {
         *responses = None;
         *state = None;
     }
@@ -57,7 +57,7 @@ impl Differences for Lower {
 
     fn tool(&self, tool: &mut Tool) {
         only_object_properties(&mut tool.input_schema);
-        // Without its schema the tool is called as before; its structured content is left out below.
+        // The tool can be called without its output schema; its structured content is removed below.
         tool.output_schema = tool.output_schema.take().filter(has_object_root);
         if let Some(schema) = &mut tool.output_schema {
             only_object_properties(schema);
@@ -84,19 +84,19 @@ impl Differences for Lower {
     }
 
     fn elicit(&self, params: &mut ElicitParams) {
-        // Required here. Whoever wants to tell when the visit is over sets it; for all others the URL is as good
-        // a name as any.
+        // Required here. Servers that send a completion notification set it; for all others the URL is a sufficient
+        // id.
         if let ElicitParams::Url(url) = params {
             url.elicitation_id.get_or_insert_with(|| url.url.clone());
         }
     }
 }
 
-/// Reads what a peer of this date writes.
-pub(super) struct Raise;
+/// Upgrades payloads of this revision.
+pub(super) struct UpgradeFrom2025_11_25;
 
-impl Differences for Raise {
-    // The extension enables nothing before 2026-07-28.
+impl RevisionAdapter for UpgradeFrom2025_11_25 {
+    // The extension is ignored before 2026-07-28.
     fn client_capabilities(&self, capabilities: &mut ClientCapabilities) {
         without_tasks(&mut capabilities.extensions);
     }
@@ -119,7 +119,7 @@ fn has_object_root(schema: &JsonObject) -> bool {
     schema.get("type").is_some_and(|kind| kind == "object")
 }
 
-/// Here a property is described by an object; `true` and `false` are not written.
+/// Replaces the boolean schemas `true` and `false`, because properties must be objects here.
 fn only_object_properties(schema: &mut JsonObject) {
     let Some(Value::Object(properties)) = schema.get_mut("properties") else {
         return;
@@ -173,7 +173,7 @@ impl From<legacy::CreateTaskResult> for tasks::CreateTaskResult {
     }
 }
 
-/// Says how the task is doing; a tool result with `isError` is a failure here. The result itself is asked for by
+/// Converts the status; a tool result with `isError` is a failure here. The result itself is requested with
 /// `tasks/result`.
 impl From<tasks::GetTaskResult> for legacy::GetTaskResult {
     fn from(got: tasks::GetTaskResult) -> Self {

@@ -1,17 +1,17 @@
-//! 2026-07-28: every request stands on its own.
+//! 2026-07-28: stateless requests.
 //!
-//! The newest shape is this one, so there is nothing to add or to translate; but what it retired must neither
-//! be sent to its speakers nor believed when one of them sends it.
+//! This is the newest form, so nothing is added or translated. Retired members are neither sent to nor accepted from
+//! peers of this revision.
 
-use super::walk::Differences;
+use super::adapter::RevisionAdapter;
 use crate::types::{
     ClientCapabilities, ElicitParams, ServerCapabilities, Tool, tasks::legacy::TaskMetadata,
 };
 
-/// Takes away what only revisions with a handshake know.
-pub(super) struct Lower;
+/// Removes members that only the legacy era has.
+pub(super) struct DowngradeTo2026_07_28;
 
-impl Differences for Lower {
+impl RevisionAdapter for DowngradeTo2026_07_28 {
     fn client_capabilities(&self, capabilities: &mut ClientCapabilities) {
         capabilities.tasks = None;
         if let Some(roots) = &mut capabilities.roots {
@@ -38,5 +38,5 @@ impl Differences for Lower {
     }
 }
 
-/// A retired member means as little when it comes in.
-pub(super) use Lower as Raise;
+/// Received retired members are removed in the same way.
+pub(super) use DowngradeTo2026_07_28 as UpgradeFrom2026_07_28;

@@ -1,60 +1,62 @@
-//! The head of a `SKILL.md`.
+//! The front matter of a `SKILL.md`.
 
 use serde_json::{Map, Value};
 
 use super::yaml;
 
-/// Bytes that a head may have.
-const LONGEST: usize = 64 * 1024;
-/// Keys of `metadata` that begin with this are for extensions of the protocol to define.
+/// The maximum length of front matter, in bytes.
+const MAX_FRONTMATTER_BYTES: usize = 64 * 1024;
+/// The prefix of `metadata` keys that are reserved for extensions of the protocol.
 const RESERVED: &str = "io.modelcontextprotocol/";
 
-/// What the head of a `SKILL.md` says, checked.
+/// The validated front matter of a `SKILL.md`.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Frontmatter {
-    /// All of it, as a list of skills repeats it.
+    /// All members, as `skills/list` repeats them.
     pub all: Map<String, Value>,
-    /// What the skill is called.
+    /// The name of the skill.
     pub name: String,
-    /// When to use it.
+    /// A description of the situations to use it in.
     pub description: String,
 }
 
-/// Why the head of a `SKILL.md` cannot be used.
+/// The reason why front matter is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FrontmatterError {
-    /// There is no head.
-    #[error("`SKILL.md` does not begin with a line `---`, a head in YAML and another line `---`")]
+    /// The file lacks front matter.
+    #[error("`SKILL.md` must start with YAML front matter between two lines `---`")]
     Missing,
-    /// It cannot be read.
-    #[error("the head of `SKILL.md`: {0}")]
+    /// The front matter cannot be parsed.
+    #[error("the front matter of `SKILL.md`: {0}")]
     Unreadable(String),
-    /// The name is missing or not one that a skill can have.
+    /// The name is missing or invalid.
     #[error(
-        "`name` must be 1 to 64 lower-case letters, digits and single hyphens, with no hyphen first or last"
+        "`name` must be 1 to 64 lower-case letters, digits and single hyphens, and must not start or end with a hyphen"
     )]
     Name,
-    /// Nothing says when to use the skill.
+    /// The description is missing.
     #[error("`description` must say when to use the skill")]
     Description,
-    /// It uses a name that the protocol keeps for itself.
-    #[error("`metadata` has the key `{0}`, whose prefix is reserved")]
+    /// A `metadata` key is reserved by the protocol.
+    #[error("the prefix of the `metadata` key `{0}` is reserved")]
     Reserved(String),
 }
 
 impl Frontmatter {
-    /// Reads the head of a file.
-    pub fn of(markdown: &str) -> Result<Self, FrontmatterError> {
+    /// Parses the front matter of a file.
+    pub fn parse(markdown: &str) -> Result<Self, FrontmatterError> {
         let head = head(markdown).ok_or(FrontmatterError::Missing)?;
-        if head.len() > LONGEST {
-            let error = format!("it has more than {LONGEST} bytes");
+        if head.len() > MAX_FRONTMATTER_BYTES {
+            let error = format!("it has more than {MAX_FRONTMATTER_BYTES} bytes");
             return Err(FrontmatterError::Unreadable(error));
         }
         match yaml::read(head).map_err(FrontmatterError::Unreadable)? {
             Value::Object(all) => Self::check(all),
-            _ => Err(FrontmatterError::Unreadable("it is no mapping".to_owned())),
+            _ => Err(FrontmatterError::Unreadable(
+                "it is not a mapping".to_owned(),
+            )),
         }
     }
 
@@ -77,7 +79,7 @@ impl Frontmatter {
     }
 }
 
-/// Says whether a skill can have this name.
+/// Returns whether a skill name is valid.
 fn is_name(name: &str) -> bool {
     (1..=64).contains(&name.len())
         && name
@@ -88,7 +90,7 @@ fn is_name(name: &str) -> bool {
         && !name.contains("--")
 }
 
-/// What stands between the first line, which is `---`, and the next such line.
+/// Returns the text between the first line, which is `---`, and the next such line.
 fn head(markdown: &str) -> Option<&str> {
     let markdown = markdown.strip_prefix('\u{feff}').unwrap_or(markdown);
     let rest = markdown
@@ -116,10 +118,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_head_is_read_as_it_stands() {
+    fn front_matter_is_parsed_unchanged() {
         let markdown = "---\r\nname: tea\r\ndescription: Brews tea\r\nmetadata:\r\n  cups: 2\r\n--- \r\n# Tea\n---\n";
 
-        let head = Frontmatter::of(markdown).unwrap();
+        let head = Frontmatter::parse(markdown).unwrap();
 
         assert_eq!(head.name, "tea");
         assert_eq!(head.description, "Brews tea");
@@ -128,12 +130,12 @@ mod tests {
             json!({ "name": "tea", "description": "Brews tea", "metadata": { "cups": 2 } })
         );
         let end = "\u{feff}---\nname: tea\ndescription: x\n---";
-        assert!(Frontmatter::of(end).is_ok());
+        assert!(Frontmatter::parse(end).is_ok());
     }
 
     #[test]
-    fn broken_heads_say_what_is_wrong() {
-        let head = |yaml: &str| Frontmatter::of(&format!("---\n{yaml}\n---\n")).unwrap_err();
+    fn invalid_front_matter_is_reported() {
+        let head = |yaml: &str| Frontmatter::parse(&format!("---\n{yaml}\n---\n")).unwrap_err();
         for markdown in [
             "",
             "# Tea",
@@ -142,7 +144,7 @@ mod tests {
             "----\n---\n",
         ] {
             assert_eq!(
-                Frontmatter::of(markdown),
+                Frontmatter::parse(markdown),
                 Err(FrontmatterError::Missing),
                 "{markdown:?}"
             );

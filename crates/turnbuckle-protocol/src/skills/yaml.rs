@@ -1,26 +1,26 @@
-//! YAML as JSON: what the head of a skill is written in, within limits.
+//! Converts YAML front matter to JSON, within limits.
 //!
-//! The parser gives events; what they may become is counted here. An alias costs as much as what it repeats, so no few
-//! lines grow into many. Scalars are what the core schema of YAML 1.2 says.
+//! The parser emits events; the size of the result is limited here. An alias costs as much as the value it repeats,
+//! so aliases cannot multiply the size. Scalars follow the core schema of YAML 1.2.
 
 use std::{borrow::Cow, collections::HashMap};
 
 use saphyr_parser::{Event, Parser, ScalarStyle, StrInput, Tag};
 use serde_json::{Map, Number, Value};
 
-/// How deep collections may be inside each other.
-const DEEPEST: usize = 32;
-/// What all values may weigh together, in bytes of text and some for each value.
-const HEAVIEST: usize = 256 * 1024;
-/// What a value weighs beside its text.
-const NODE: usize = 32;
+/// The maximum depth of nested collections.
+const MAX_DEPTH: usize = 32;
+/// The maximum size of all values together: bytes of text, plus a fixed cost per value.
+const MAX_SIZE: usize = 256 * 1024;
+/// The cost of a value in addition to its text.
+const NODE_SIZE: usize = 32;
 
-/// Reads one document; the error says what is wrong with it.
+/// Parses one document, or returns an error message.
 pub(super) fn read(yaml: &str) -> Result<Value, String> {
     let mut reader = Reader {
         events: Parser::new_from_str(yaml),
         anchors: HashMap::new(),
-        left: HEAVIEST,
+        left: MAX_SIZE,
     };
     loop {
         match reader.next()? {
@@ -36,7 +36,7 @@ pub(super) fn read(yaml: &str) -> Result<Value, String> {
 
 struct Reader<'a> {
     events: Parser<'a, StrInput<'a>>,
-    /// What aliases repeat, with its weight.
+    /// The anchored values, with their sizes.
     anchors: HashMap<usize, (Value, usize)>,
     left: usize,
 }
@@ -60,20 +60,20 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn spend(&mut self, weight: usize) -> Result<(), String> {
+    fn spend(&mut self, size: usize) -> Result<(), String> {
         self.left = self
             .left
-            .checked_sub(weight)
-            .ok_or("it is too large, or its aliases make it so")?;
+            .checked_sub(size)
+            .ok_or("it is too large, possibly because of its aliases")?;
         Ok(())
     }
 
     fn node(&mut self, event: Event<'a>, depth: usize) -> Result<Value, String> {
-        if depth > DEEPEST {
-            return Err(format!("it is more than {DEEPEST} levels deep"));
+        if depth > MAX_DEPTH {
+            return Err(format!("it is more than {MAX_DEPTH} levels deep"));
         }
         let before = self.left;
-        self.spend(NODE)?;
+        self.spend(NODE_SIZE)?;
         let (anchor, value) = match event {
             Event::Scalar(text, style, anchor, tag) => {
                 self.spend(text.len())?;
@@ -88,22 +88,22 @@ impl<'a> Reader<'a> {
                 (anchor, self.mapping(depth)?)
             }
             Event::Alias(anchor) => {
-                // One that is not finished yet would contain itself.
-                let (value, weight) = self
+                // An unfinished anchor would contain itself.
+                let (value, size) = self
                     .anchors
                     .get(&anchor)
-                    .ok_or("an alias repeats nothing")?;
-                let (value, weight) = (value.clone(), *weight);
-                self.spend(weight)?;
+                    .ok_or("an alias refers to an unknown anchor")?;
+                let (value, size) = (value.clone(), *size);
+                self.spend(size)?;
                 return Ok(value);
             }
             _ => return Err("a value is missing".to_owned()),
         };
         if anchor > 0 {
-            let weight = before - self.left;
-            // The copy that is kept counts too.
-            self.spend(weight)?;
-            self.anchors.insert(anchor, (value.clone(), weight));
+            let size = before - self.left;
+            // The stored copy counts too.
+            self.spend(size)?;
+            self.anchors.insert(anchor, (value.clone(), size));
         }
         Ok(value)
     }
@@ -128,19 +128,19 @@ impl<'a> Reader<'a> {
             let event = self.next()?;
             let value = self.node(event, depth + 1)?;
             if members.contains_key(&key) {
-                return Err(format!("`{key}` is there twice"));
+                return Err(format!("`{key}` occurs twice"));
             }
             members.insert(key, value);
         }
     }
 }
 
-/// The name of a member: JSON has only text there.
+/// Converts a value to a member name, which is a string in JSON.
 fn key(value: Value) -> Result<String, String> {
     match value {
         Value::String(text) => Ok(text),
         Value::Bool(_) | Value::Number(_) => Ok(value.to_string()),
-        _ => Err("a key is neither text nor a number".to_owned()),
+        _ => Err("a key is neither a string nor a number".to_owned()),
     }
 }
 
@@ -149,20 +149,20 @@ fn scalar(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<Value, St
         None if style == ScalarStyle::Plain => plain(text),
         None => Ok(text.into()),
         Some(tag) if tag.is_yaml_core_schema() && tag.suffix == "str" => Ok(text.into()),
-        Some(tag) => Err(format!("the tag `{tag}` is not understood")),
+        Some(tag) => Err(format!("the tag `{tag}` is not supported")),
     }
 }
 
 fn check_tag(tag: Option<Cow<'_, Tag>>, expected: &str) -> Result<(), String> {
     match tag {
         Some(tag) if !(tag.is_yaml_core_schema() && tag.suffix == expected) => {
-            Err(format!("the tag `{tag}` is not understood"))
+            Err(format!("the tag `{tag}` is not supported"))
         }
         _ => Ok(()),
     }
 }
 
-/// What text without quotes means.
+/// Resolves a scalar without quotes.
 fn plain(text: &str) -> Result<Value, String> {
     Ok(match text {
         "" | "~" | "null" | "Null" | "NULL" => Value::Null,
@@ -170,13 +170,13 @@ fn plain(text: &str) -> Result<Value, String> {
         "false" | "False" | "FALSE" => Value::Bool(false),
         _ => match number(text) {
             Some(Some(number)) => Value::Number(number),
-            Some(None) => return Err(format!("JSON has no number `{text}`")),
+            Some(None) => return Err(format!("JSON cannot represent the number `{text}`")),
             None => text.into(),
         },
     })
 }
 
-/// Reads a number; `Some(None)` is one that JSON cannot write.
+/// Parses a number; `Some(None)` is one that JSON cannot represent.
 fn number(text: &str) -> Option<Option<Number>> {
     if let Some(digits) = text.strip_prefix("0x") {
         return radix(digits, 16);

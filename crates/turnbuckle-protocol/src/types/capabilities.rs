@@ -1,10 +1,16 @@
-//! What each side says it can do.
+//! Capabilities that clients and servers declare.
 
-use serde::{Deserialize, Serialize};
+use std::fmt;
 
-use super::{JsonObject, setters::setters, settings};
+use serde::{
+    Deserialize, Deserializer, Serialize,
+    de::{Error, MapAccess, Unexpected, Visitor},
+};
+use serde_json::Value;
 
-/// What a client can do for a server.
+use super::JsonObject;
+
+/// The capabilities of a client.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -12,69 +18,69 @@ pub struct ClientCapabilities {
     /// Capabilities outside the specification.
     #[serde(
         default,
-        deserialize_with = "settings::optional",
+        deserialize_with = "optional_settings",
         skip_serializing_if = "Option::is_none"
     )]
     pub experimental: Option<JsonObject>,
-    /// It can list its roots.
+    /// Roots.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub roots: Option<RootsCapability>,
-    /// It can ask its model.
+    /// Sampling.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sampling: Option<SamplingCapability>,
-    /// It can ask its user.
+    /// Elicitation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub elicitation: Option<ElicitationCapability>,
-    /// It knows the experimental tasks of 2025-11-25.
+    /// The experimental tasks of 2025-11-25.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tasks: Option<TasksCapability>,
-    /// Extensions it supports, by identifier, with their settings.
+    /// Supported extensions, by identifier, with their settings.
     #[serde(
         default,
-        deserialize_with = "settings::optional",
+        deserialize_with = "optional_settings",
         skip_serializing_if = "Option::is_none"
     )]
     pub extensions: Option<JsonObject>,
 }
 
 impl ClientCapabilities {
-    /// Creates capabilities of a client that can do nothing for the server.
+    /// Creates empty capabilities.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Says whether the client can show forms; `elicitation: {}` means that it can.
+    /// Returns whether the client supports form elicitation; `elicitation: {}` implies it.
     pub fn can_elicit_form(&self) -> bool {
         self.elicitation
             .as_ref()
             .is_some_and(|modes| modes.form.is_some() || modes.url.is_none())
     }
 
-    /// Says whether the client can send its user to a URL.
+    /// Returns whether the client supports URL elicitation.
     pub fn can_elicit_url(&self) -> bool {
         self.elicitation
             .as_ref()
             .is_some_and(|modes| modes.url.is_some())
     }
 
-    /// Says whether the client can let its model use tools while sampling.
+    /// Returns whether the client supports tools in sampling.
     pub fn can_sample_with_tools(&self) -> bool {
         self.sampling
             .as_ref()
             .is_some_and(|sampling| sampling.tools.is_some())
     }
 
-    /// Says whether the client declares an extension.
+    /// Returns whether the client declares an extension.
     pub fn has_extension(&self, identifier: &str) -> bool {
         self.extensions
             .as_ref()
             .is_some_and(|extensions| extensions.contains_key(identifier))
     }
 
-    /// Returns what of `required` the client did not declare, or nothing if it declared all.
+    /// Returns the part of `required` that the client did not declare, or `None` if it declared everything.
     ///
-    /// This is the `requiredCapabilities` of error -32021. Roots, sampling with its parts, elicitation with its modes,
-    /// and extensions are looked at.
+    /// This is the `requiredCapabilities` of error -32021. Compares roots, sampling with its parts, elicitation with
+    /// its modes, and extensions.
     pub fn missing(&self, required: &Self) -> Option<Self> {
         let mut missing = Self::new();
         if self.roots.is_none() {
@@ -126,7 +132,7 @@ setters!(ClientCapabilities {
     }
 });
 
-/// What a server can do for a client.
+/// The capabilities of a server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -134,44 +140,44 @@ pub struct ServerCapabilities {
     /// Capabilities outside the specification.
     #[serde(
         default,
-        deserialize_with = "settings::optional",
+        deserialize_with = "optional_settings",
         skip_serializing_if = "Option::is_none"
     )]
     pub experimental: Option<JsonObject>,
-    /// It sends log messages.
+    /// Log messages.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub logging: Option<JsonObject>,
-    /// It completes arguments.
+    /// Completion of arguments.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub completions: Option<JsonObject>,
-    /// It has prompts.
+    /// Prompts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompts: Option<ListCapability>,
-    /// It has resources.
+    /// Resources.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resources: Option<ResourcesCapability>,
-    /// It has tools.
+    /// Tools.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<ListCapability>,
-    /// It knows the experimental tasks of 2025-11-25.
+    /// The experimental tasks of 2025-11-25.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tasks: Option<TasksCapability>,
-    /// Extensions it supports, by identifier, with their settings.
+    /// Supported extensions, by identifier, with their settings.
     #[serde(
         default,
-        deserialize_with = "settings::optional",
+        deserialize_with = "optional_settings",
         skip_serializing_if = "Option::is_none"
     )]
     pub extensions: Option<JsonObject>,
 }
 
 impl ServerCapabilities {
-    /// Creates capabilities of a server that offers nothing.
+    /// Creates empty capabilities.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Says whether the server declares an extension.
+    /// Returns whether the server declares an extension.
     pub fn has_extension(&self, identifier: &str) -> bool {
         self.extensions
             .as_ref()
@@ -192,94 +198,94 @@ setters!(ServerCapabilities {
     }
 });
 
-/// How a client supports roots.
+/// The roots capability of a client.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct RootsCapability {
-    /// It tells when the list changes (handshake revisions only).
+    /// The client sends change notifications of the list (legacy era only).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub list_changed: Option<bool>,
 }
 
 setters!(RootsCapability { optional { list_changed: bool } });
 
-/// How a client supports sampling.
+/// The sampling capability of a client.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct SamplingCapability {
-    /// It can include context from servers (since 2025-11-25).
+    /// Including context of servers (since 2025-11-25).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context: Option<JsonObject>,
-    /// It lets the model use tools (since 2025-11-25).
+    /// Tools in sampling (since 2025-11-25).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<JsonObject>,
 }
 
 setters!(SamplingCapability { optional { context: JsonObject, tools: JsonObject } });
 
-/// How a client can ask its user; neither mode means forms.
+/// The elicitation capability of a client; without a mode it means forms.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ElicitationCapability {
-    /// It shows forms.
+    /// Form elicitation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub form: Option<JsonObject>,
-    /// It opens URLs.
+    /// URL elicitation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<JsonObject>,
 }
 
 setters!(ElicitationCapability { optional { form: JsonObject, url: JsonObject } });
 
-/// How a server supports a list: of tools or of prompts.
+/// The capability of a server for a list: tools or prompts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ListCapability {
-    /// It tells when the list changes.
+    /// The server sends change notifications of the list.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub list_changed: Option<bool>,
 }
 
 setters!(ListCapability { optional { list_changed: bool } });
 
-/// How a server supports resources.
+/// The resources capability of a server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ResourcesCapability {
-    /// It tells when a resource changes that the client subscribed to.
+    /// Clients can subscribe to changes of a resource.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subscribe: Option<bool>,
-    /// It tells when the list changes.
+    /// The server sends change notifications of the list.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub list_changed: Option<bool>,
 }
 
 setters!(ResourcesCapability { optional { subscribe: bool, list_changed: bool } });
 
-/// How either side supports the tasks of 2025-11-25.
+/// The tasks capability of either side in 2025-11-25.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct TasksCapability {
-    /// `tasks/list` works.
+    /// `tasks/list` is supported.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub list: Option<JsonObject>,
-    /// `tasks/cancel` works.
+    /// `tasks/cancel` is supported.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cancel: Option<JsonObject>,
-    /// Which requests may become tasks.
+    /// The requests that may become tasks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requests: Option<TaskRequests>,
 }
 
 setters!(TasksCapability { optional { list: JsonObject, cancel: JsonObject, requests: TaskRequests } });
 
-/// Which requests may become tasks in 2025-11-25, each `{method: {}}` below its area.
+/// The requests that may become tasks in 2025-11-25, each `{method: {}}` below its area.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -287,24 +293,73 @@ pub struct TaskRequests {
     /// `{"call": {}}` on a server.
     #[serde(
         default,
-        deserialize_with = "settings::optional",
+        deserialize_with = "optional_settings",
         skip_serializing_if = "Option::is_none"
     )]
     pub tools: Option<JsonObject>,
     /// `{"createMessage": {}}` on a client.
     #[serde(
         default,
-        deserialize_with = "settings::optional",
+        deserialize_with = "optional_settings",
         skip_serializing_if = "Option::is_none"
     )]
     pub sampling: Option<JsonObject>,
     /// `{"create": {}}` on a client.
     #[serde(
         default,
-        deserialize_with = "settings::optional",
+        deserialize_with = "optional_settings",
         skip_serializing_if = "Option::is_none"
     )]
     pub elicitation: Option<JsonObject>,
 }
 
 setters!(TaskRequests { optional { tools: JsonObject, sampling: JsonObject, elicitation: JsonObject } });
+
+/// Deserializes an object that may be absent or null, and rejects members that are arrays.
+///
+/// Other values are preserved, because some peers declare an experimental capability as `true`.
+fn optional_settings<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<JsonObject>, D::Error> {
+    let settings = Option::<CapabilitySettings>::deserialize(deserializer)?;
+    Ok(settings.map(|settings| settings.0))
+}
+
+/// Any value except an array.
+struct CapabilitySetting(Value);
+
+impl<'de> Deserialize<'de> for CapabilitySetting {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match Value::deserialize(deserializer)? {
+            Value::Array(_) => Err(D::Error::invalid_type(Unexpected::Seq, &"object")),
+            value => Ok(Self(value)),
+        }
+    }
+}
+
+/// An object of settings.
+struct CapabilitySettings(JsonObject);
+
+impl<'de> Deserialize<'de> for CapabilitySettings {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(SettingsVisitor)
+    }
+}
+
+struct SettingsVisitor;
+
+impl<'de> Visitor<'de> for SettingsVisitor {
+    type Value = CapabilitySettings;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<CapabilitySettings, A::Error> {
+        let mut settings = JsonObject::new();
+        while let Some((name, CapabilitySetting(value))) = map.next_entry()? {
+            settings.insert(name, value);
+        }
+        Ok(CapabilitySettings(settings))
+    }
+}

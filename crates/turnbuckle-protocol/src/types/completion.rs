@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{number::integer, setters::setters};
+use super::lenient_number::integer;
 use crate::meta::Meta;
 
 /// Parameters of `completion/complete`.
@@ -12,21 +12,21 @@ use crate::meta::Meta;
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct CompleteParams {
-    /// What the argument belongs to.
+    /// The prompt or resource of the argument.
     #[serde(rename = "ref")]
     pub reference: CompletionReference,
-    /// The argument, as far as it is typed.
+    /// The argument to complete.
     pub argument: CompletionArgument,
-    /// What else is known already (since 2025-06-18).
+    /// The other arguments (since 2025-06-18).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context: Option<CompletionContext>,
-    /// What `_meta` carries.
+    /// The `_meta` object.
     #[serde(rename = "_meta", default, skip_serializing_if = "Meta::is_empty")]
     pub meta: Meta,
 }
 
 impl CompleteParams {
-    /// Asks how an argument could go on.
+    /// Requests completions of an argument.
     pub fn new(
         reference: CompletionReference,
         name: impl Into<String>,
@@ -49,7 +49,7 @@ setters!(CompleteParams {
     plain { meta: Meta }
 });
 
-/// What a completed argument belongs to.
+/// The prompt or resource of an argument to complete.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type")]
 #[non_exhaustive]
@@ -59,20 +59,20 @@ pub enum CompletionReference {
     Prompt {
         /// The name of the prompt.
         name: String,
-        /// Its name for people (since 2025-06-18).
+        /// The display name (since 2025-06-18).
         #[serde(skip_serializing_if = "Option::is_none")]
         title: Option<String>,
     },
-    /// A resource, by address or template.
+    /// A resource, by URI or URI template.
     #[serde(rename = "ref/resource")]
     Resource {
-        /// The address or template.
+        /// The URI or URI template.
         uri: String,
     },
 }
 
 impl CompletionReference {
-    /// Refers to a prompt.
+    /// References a prompt.
     pub fn prompt(name: impl Into<String>) -> Self {
         Self::Prompt {
             name: name.into(),
@@ -80,35 +80,35 @@ impl CompletionReference {
         }
     }
 
-    /// Refers to a resource or a template.
+    /// References a resource or a resource template.
     pub fn resource(uri: impl Into<String>) -> Self {
         Self::Resource { uri: uri.into() }
     }
 }
 
-/// An argument, as far as it is typed.
+/// An argument to complete.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct CompletionArgument {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// What is typed so far.
+    /// The partial value.
     pub value: String,
 }
 
-/// What is known besides the argument being typed.
+/// The other arguments of a completion request.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct CompletionContext {
-    /// Arguments that have their value already.
+    /// Arguments with known values.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arguments: Option<BTreeMap<String, String>>,
 }
 
 impl CompletionContext {
-    /// Creates a context that knows nothing.
+    /// Creates an empty context.
     pub fn new() -> Self {
         Self::default()
     }
@@ -123,7 +123,7 @@ setters!(CompletionContext { optional { arguments: BTreeMap<String, String> } })
 pub struct CompleteResult {
     /// The suggestions.
     pub completion: Completion,
-    /// What `_meta` carries.
+    /// The `_meta` object.
     #[serde(rename = "_meta", default, skip_serializing_if = "Meta::is_empty")]
     pub meta: Meta,
 }
@@ -145,31 +145,31 @@ setters!(CompleteResult { plain { meta: Meta } });
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Completion {
-    /// The suggestions, best first, at most [`Completion::MAX`].
+    /// The suggestions, best first, at most [`Completion::MAX_VALUES`].
     pub values: Vec<String>,
-    /// How many there are in all.
+    /// The total number of suggestions.
     #[serde(
         default,
         deserialize_with = "integer::optional",
         skip_serializing_if = "Option::is_none"
     )]
     pub total: Option<u64>,
-    /// Whether there are more than these.
+    /// Set if there are more suggestions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub has_more: Option<bool>,
 }
 
 impl Completion {
-    /// How many suggestions one answer may hold.
-    pub const MAX: usize = 100;
+    /// The maximum number of suggestions in a result.
+    pub const MAX_VALUES: usize = 100;
 
-    /// Creates an answer; beyond [`Completion::MAX`] values the rest is cut off and `total` and `hasMore` say so.
+    /// Creates suggestions; above [`Completion::MAX_VALUES`] they are truncated, and `total` and `hasMore` are set.
     pub fn new(values: impl Into<Vec<String>>) -> Self {
         let mut values = values.into();
         let all = values.len();
         let mut completion = Self::default();
-        if all > Self::MAX {
-            values.truncate(Self::MAX);
+        if all > Self::MAX_VALUES {
+            values.truncate(Self::MAX_VALUES);
             completion.total = Some(all as u64);
             completion.has_more = Some(true);
         }

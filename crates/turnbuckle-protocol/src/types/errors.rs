@@ -1,22 +1,22 @@
-//! The `data` of errors that have one.
+//! The `data` of error responses.
 
 use serde::{Deserialize, Serialize};
 
 use super::{ClientCapabilities, ElicitUrlParams};
 
-/// Data of -32022: the revision of the request is not spoken here.
+/// Data of -32022: the revision of the request is not supported.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct UnsupportedVersionData {
-    /// What is spoken, also revisions with a handshake.
+    /// The supported revisions, including those of the legacy era.
     pub supported: Vec<String>,
-    /// What was asked for.
+    /// The requested revision.
     pub requested: String,
 }
 
 impl UnsupportedVersionData {
-    /// Says what is spoken instead.
+    /// Lists the supported revisions.
     pub fn new(
         supported: impl IntoIterator<Item = impl Into<String>>,
         requested: impl Into<String>,
@@ -28,17 +28,17 @@ impl UnsupportedVersionData {
     }
 }
 
-/// Data of -32021: the request needs something that the client did not declare.
+/// Data of -32021: the request needs a capability that the client did not declare.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct MissingCapabilityData {
-    /// The missing part, and only that.
+    /// The missing capabilities only.
     pub required_capabilities: ClientCapabilities,
 }
 
 impl MissingCapabilityData {
-    /// Names what is missing.
+    /// Lists the missing capabilities.
     pub fn new(required_capabilities: ClientCapabilities) -> Self {
         Self {
             required_capabilities,
@@ -48,17 +48,17 @@ impl MissingCapabilityData {
 
 /// Data of -32020: a header is missing, malformed or different from the body.
 ///
-/// The specification defines none; this is what ours says.
+/// Not defined by the specification.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct HeaderMismatchData {
-    /// The header.
+    /// The name of the header.
     pub header: String,
 }
 
 impl HeaderMismatchData {
-    /// Names the header.
+    /// Creates the data for a header.
     pub fn new(header: impl Into<String>) -> Self {
         Self {
             header: header.into(),
@@ -66,33 +66,33 @@ impl HeaderMismatchData {
     }
 }
 
-/// Data of -32002 (or -32602 in modern answers): the resource does not exist.
+/// Data of -32002 (or -32602 in the modern era): the resource does not exist.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ResourceNotFoundData {
-    /// The address that was asked for.
+    /// The requested URI.
     pub uri: String,
 }
 
 impl ResourceNotFoundData {
-    /// Names the resource.
+    /// Creates the data for a URI.
     pub fn new(uri: impl Into<String>) -> Self {
         Self { uri: uri.into() }
     }
 }
 
-/// Data of -32042 (2025-11-25 only): the user has to visit these URLs first.
+/// Data of -32042 (2025-11-25 only): these URL elicitations are required first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct UrlElicitationRequiredData {
-    /// The visits.
+    /// The URL elicitations.
     pub elicitations: Vec<ElicitUrlParams>,
 }
 
 impl UrlElicitationRequiredData {
-    /// Names the visits.
+    /// Lists the URL elicitations.
     pub fn new(elicitations: impl Into<Vec<ElicitUrlParams>>) -> Self {
         Self {
             elicitations: elicitations.into(),

@@ -1,35 +1,33 @@
-//! Results that ask before they answer (since 2026-07-28).
+//! Results that request input first (since 2026-07-28).
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Deserializer, Serialize, de::Error};
 use serde_json::Value;
 
-use super::{
-    CreateMessageParams, ElicitParams, EmptyParams, JsonObject, ResultType, setters::setters,
-};
+use super::{CreateMessageParams, ElicitParams, EmptyParams, JsonObject, ResultType};
 use crate::{json, meta::Meta};
 
-/// Open questions, by the key that their answers will bear.
+/// Input requests, by the key of their responses.
 pub type InputRequests = BTreeMap<String, InputRequest>;
 
-/// Answers by key: each the bare result of its question.
+/// Input responses by key, each the bare result of its request.
 pub type InputResponses = JsonObject;
 
-/// A result that is none yet: the client answers the questions and asks again.
+/// A result that requires input: the client responds to the input requests and retries the request.
 ///
-/// Its `resultType` is [`InputRequiredResult::RESULT_TYPE`], written by whoever stamps results.
+/// Its `resultType` is [`InputRequiredResult::RESULT_TYPE`]; the server adds it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct InputRequiredResult {
-    /// What the server wants to know.
+    /// The input requests.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub input_requests: InputRequests,
-    /// What the client has to send back, unchanged.
+    /// The state to send back unchanged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request_state: Option<String>,
-    /// What `_meta` carries.
+    /// The `_meta` object.
     #[serde(rename = "_meta", default, skip_serializing_if = "Meta::is_empty")]
     pub meta: Meta,
 }
@@ -38,7 +36,7 @@ impl InputRequiredResult {
     /// The `resultType` of such a result.
     pub const RESULT_TYPE: ResultType = ResultType::InputRequired;
 
-    /// Asks the client.
+    /// Creates a result with input requests.
     pub fn new(input_requests: InputRequests) -> Self {
         Self {
             input_requests,
@@ -52,26 +50,26 @@ setters!(InputRequiredResult {
     plain { meta: Meta }
 });
 
-/// One question: a request without envelope.
+/// An input request: a request without envelope.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "method", content = "params")]
 #[non_exhaustive]
 pub enum InputRequest {
-    /// Ask the model.
+    /// Sampling.
     #[serde(rename = "sampling/createMessage")]
     CreateMessage(CreateMessageParams),
-    /// List the roots.
+    /// Roots.
     #[serde(rename = "roots/list")]
     ListRoots(EmptyParams),
-    /// Ask the user.
+    /// Elicitation.
     #[serde(rename = "elicitation/create")]
     Elicit(ElicitParams),
-    /// A question this library does not know.
+    /// An unknown request.
     #[serde(untagged)]
     Unknown {
-        /// Its method.
+        /// The method.
         method: String,
-        /// Its parameters.
+        /// The parameters.
         #[serde(skip_serializing_if = "Option::is_none")]
         params: Option<Value>,
     },

@@ -1,34 +1,34 @@
-//! Prompts: messages that a server has ready for a model.
+//! Prompts: message templates of a server.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 use super::{
-    CacheScope, ContentBlock, Cursor, Icon, InputResponses, Role, number::integer, setters::setters,
+    CacheScope, ContentBlock, Cursor, Icon, InputResponses, Role, lenient_number::integer,
 };
 use crate::meta::Meta;
 
-/// A prompt, as a list shows it.
+/// A prompt, as returned by `prompts/list`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Prompt {
-    /// The name it is asked for by.
+    /// The name, used by `prompts/get`.
     pub name: String,
-    /// The name for people.
+    /// The display name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it is for.
+    /// The purpose.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// What can be filled in.
+    /// The arguments.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Vec<PromptArgument>>,
-    /// Pictures that stand for it.
+    /// Icons.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub icons: Vec<Icon>,
-    /// What `_meta` carries.
+    /// The `_meta` object.
     #[serde(rename = "_meta", default, skip_serializing_if = "Meta::is_empty")]
     pub meta: Meta,
 }
@@ -55,20 +55,20 @@ setters!(Prompt {
     }
 });
 
-/// What can be filled in in a prompt.
+/// An argument of a prompt.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct PromptArgument {
     /// The name of the argument.
     pub name: String,
-    /// The name for people.
+    /// The display name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it is for.
+    /// The purpose.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Whether the prompt needs it.
+    /// Set if the argument is required.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub required: Option<bool>,
 }
@@ -98,20 +98,20 @@ setters!(PromptArgument {
 pub struct ListPromptsResult {
     /// One page of prompts.
     pub prompts: Vec<Prompt>,
-    /// Where the next page begins.
+    /// The cursor of the next page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<Cursor>,
-    /// For how many milliseconds the answer may be reused.
+    /// The number of milliseconds for which the result may be cached.
     #[serde(
         default,
         deserialize_with = "integer::optional",
         skip_serializing_if = "Option::is_none"
     )]
     pub ttl_ms: Option<u64>,
-    /// Who may share a stored answer.
+    /// The scope of the cached result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_scope: Option<CacheScope>,
-    /// What `_meta` carries.
+    /// The `_meta` object.
     #[serde(rename = "_meta", default, skip_serializing_if = "Meta::is_empty")]
     pub meta: Meta,
 }
@@ -140,24 +140,24 @@ setters!(ListPromptsResult {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct GetPromptParams {
-    /// The prompt.
+    /// The name of the prompt.
     pub name: String,
-    /// What to fill in.
+    /// The arguments.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arguments: Option<BTreeMap<String, String>>,
-    /// Answers to what an earlier round asked.
+    /// Responses to the input requests of the previous round trip.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input_responses: Option<InputResponses>,
-    /// What the earlier round wants back, unchanged.
+    /// The state of the previous round trip, unchanged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request_state: Option<String>,
-    /// What `_meta` carries.
+    /// The `_meta` object.
     #[serde(rename = "_meta", default, skip_serializing_if = "Meta::is_empty")]
     pub meta: Meta,
 }
 
 impl GetPromptParams {
-    /// Asks for a prompt by name.
+    /// Requests a prompt by name.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -183,12 +183,12 @@ setters!(GetPromptParams {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct GetPromptResult {
-    /// What the prompt is for.
+    /// The purpose of the prompt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// The messages for the model.
     pub messages: Vec<PromptMessage>,
-    /// What `_meta` carries.
+    /// The `_meta` object.
     #[serde(rename = "_meta", default, skip_serializing_if = "Meta::is_empty")]
     pub meta: Meta,
 }
@@ -213,9 +213,9 @@ setters!(GetPromptResult {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct PromptMessage {
-    /// Who says it.
+    /// The role.
     pub role: Role,
-    /// What is said.
+    /// The content.
     pub content: ContentBlock,
 }
 

@@ -1,51 +1,51 @@
-//! Resources: what a server has to read.
+//! Resources: data that a server provides.
 
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Annotations, CacheScope, Cursor, Icon, InputResponses, ResourceContents, number::integer,
-    setters::setters,
+    Annotations, CacheScope, Cursor, Icon, InputResponses, ResourceContents,
+    lenient_number::integer,
 };
 use crate::meta::Meta;
 
-/// A resource, as a list or a link shows it.
+/// A resource, as returned by `resources/list` or in a link.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Resource {
-    /// Its address.
+    /// The URI.
     pub uri: String,
-    /// The name for programs.
+    /// The identifier.
     pub name: String,
-    /// The name for people.
+    /// The display name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it is; models may read this.
+    /// A description; models may read it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Its media type.
+    /// The media type.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
-    /// Hints about it.
+    /// Annotations.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
-    /// Its size in bytes, before any encoding.
+    /// The size in bytes, before any encoding.
     #[serde(
         default,
         deserialize_with = "integer::optional",
         skip_serializing_if = "Option::is_none"
     )]
     pub size: Option<u64>,
-    /// Pictures that stand for it.
+    /// Icons.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub icons: Vec<Icon>,
-    /// What `_meta` carries.
+    /// The `_meta` object.
     #[serde(rename = "_meta", default, skip_serializing_if = "Meta::is_empty")]
     pub meta: Meta,
 }
 
 impl Resource {
-    /// Creates a resource from its address and name.
+    /// Creates a resource from its URI and name.
     pub fn new(uri: impl Into<String>, name: impl Into<String>) -> Self {
         Self {
             uri: uri.into(),
@@ -74,32 +74,32 @@ setters!(Resource {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ResourceTemplate {
-    /// The template of their addresses.
+    /// The URI template.
     pub uri_template: String,
-    /// The name for programs.
+    /// The identifier.
     pub name: String,
-    /// The name for people.
+    /// The display name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What they are; models may read this.
+    /// A description; models may read it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Their media type, if all have the same.
+    /// The media type, if it is the same for all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
-    /// Hints about them.
+    /// Annotations.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
-    /// Pictures that stand for them.
+    /// Icons.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub icons: Vec<Icon>,
-    /// What `_meta` carries.
+    /// The `_meta` object.
     #[serde(rename = "_meta", default, skip_serializing_if = "Meta::is_empty")]
     pub meta: Meta,
 }
 
 impl ResourceTemplate {
-    /// Creates a family of resources from its template and name.
+    /// Creates a resource template from a URI template and a name.
     pub fn new(uri_template: impl Into<String>, name: impl Into<String>) -> Self {
         Self {
             uri_template: uri_template.into(),
@@ -129,20 +129,20 @@ setters!(ResourceTemplate {
 pub struct ListResourcesResult {
     /// One page of resources.
     pub resources: Vec<Resource>,
-    /// Where the next page begins.
+    /// The cursor of the next page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<Cursor>,
-    /// For how many milliseconds the answer may be reused.
+    /// The number of milliseconds for which the result may be cached.
     #[serde(
         default,
         deserialize_with = "integer::optional",
         skip_serializing_if = "Option::is_none"
     )]
     pub ttl_ms: Option<u64>,
-    /// Who may share a stored answer.
+    /// The scope of the cached result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_scope: Option<CacheScope>,
-    /// What `_meta` carries.
+    /// The `_meta` object.
     #[serde(rename = "_meta", default, skip_serializing_if = "Meta::is_empty")]
     pub meta: Meta,
 }
@@ -173,20 +173,20 @@ setters!(ListResourcesResult {
 pub struct ListResourceTemplatesResult {
     /// One page of templates.
     pub resource_templates: Vec<ResourceTemplate>,
-    /// Where the next page begins.
+    /// The cursor of the next page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<Cursor>,
-    /// For how many milliseconds the answer may be reused.
+    /// The number of milliseconds for which the result may be cached.
     #[serde(
         default,
         deserialize_with = "integer::optional",
         skip_serializing_if = "Option::is_none"
     )]
     pub ttl_ms: Option<u64>,
-    /// Who may share a stored answer.
+    /// The scope of the cached result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_scope: Option<CacheScope>,
-    /// What `_meta` carries.
+    /// The `_meta` object.
     #[serde(rename = "_meta", default, skip_serializing_if = "Meta::is_empty")]
     pub meta: Meta,
 }
@@ -215,21 +215,21 @@ setters!(ListResourceTemplatesResult {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ReadResourceParams {
-    /// The resource.
+    /// The URI of the resource.
     pub uri: String,
-    /// Answers to what an earlier round asked.
+    /// Responses to the input requests of the previous round trip.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input_responses: Option<InputResponses>,
-    /// What the earlier round wants back, unchanged.
+    /// The state of the previous round trip, unchanged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request_state: Option<String>,
-    /// What `_meta` carries.
+    /// The `_meta` object.
     #[serde(rename = "_meta", default, skip_serializing_if = "Meta::is_empty")]
     pub meta: Meta,
 }
 
 impl ReadResourceParams {
-    /// Reads a resource by its address.
+    /// Reads a resource by its URI.
     pub fn new(uri: impl Into<String>) -> Self {
         Self {
             uri: uri.into(),
@@ -253,19 +253,19 @@ setters!(ReadResourceParams {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ReadResourceResult {
-    /// The resource, or several if the address names a collection.
+    /// The contents; several if the URI names a collection.
     pub contents: Vec<ResourceContents>,
-    /// For how many milliseconds the answer may be reused.
+    /// The number of milliseconds for which the result may be cached.
     #[serde(
         default,
         deserialize_with = "integer::optional",
         skip_serializing_if = "Option::is_none"
     )]
     pub ttl_ms: Option<u64>,
-    /// Who may share a stored answer.
+    /// The scope of the cached result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_scope: Option<CacheScope>,
-    /// What `_meta` carries.
+    /// The `_meta` object.
     #[serde(rename = "_meta", default, skip_serializing_if = "Meta::is_empty")]
     pub meta: Meta,
 }
@@ -288,20 +288,20 @@ setters!(ReadResourceResult {
     plain { meta: Meta }
 });
 
-/// Parameters of `resources/subscribe` (handshake revisions only).
+/// Parameters of `resources/subscribe` (legacy era only).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct SubscribeParams {
-    /// The resource to watch.
+    /// The URI to subscribe to.
     pub uri: String,
-    /// What `_meta` carries.
+    /// The `_meta` object.
     #[serde(rename = "_meta", default, skip_serializing_if = "Meta::is_empty")]
     pub meta: Meta,
 }
 
 impl SubscribeParams {
-    /// Watches a resource.
+    /// Subscribes to a resource.
     pub fn new(uri: impl Into<String>) -> Self {
         Self {
             uri: uri.into(),
@@ -312,7 +312,7 @@ impl SubscribeParams {
 
 setters!(SubscribeParams { plain { meta: Meta } });
 
-/// Parameters of `resources/unsubscribe` (handshake revisions only).
+/// Parameters of `resources/unsubscribe` (legacy era only).
 pub type UnsubscribeParams = SubscribeParams;
 
 /// Parameters of `notifications/resources/updated`.
@@ -320,15 +320,15 @@ pub type UnsubscribeParams = SubscribeParams;
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ResourceUpdatedParams {
-    /// The resource that changed; it may lie below the one subscribed to.
+    /// The URI of the changed resource; it may be below the subscribed one.
     pub uri: String,
-    /// What `_meta` carries.
+    /// The `_meta` object.
     #[serde(rename = "_meta", default, skip_serializing_if = "Meta::is_empty")]
     pub meta: Meta,
 }
 
 impl ResourceUpdatedParams {
-    /// Says that a resource changed.
+    /// Reports a changed resource.
     pub fn new(uri: impl Into<String>) -> Self {
         Self {
             uri: uri.into(),

@@ -1,8 +1,7 @@
-//! Roots: the folders a client lets a server look at.
+//! Roots: the folders that a client exposes to a server.
 
 use serde::{Deserialize, Serialize};
 
-use super::setters::setters;
 use crate::meta::Meta;
 
 /// The result of `roots/list`.
@@ -12,13 +11,13 @@ use crate::meta::Meta;
 pub struct ListRootsResult {
     /// The roots.
     pub roots: Vec<Root>,
-    /// What `_meta` carries.
+    /// The `_meta` object.
     #[serde(rename = "_meta", default, skip_serializing_if = "Meta::is_empty")]
     pub meta: Meta,
 }
 
 impl ListRootsResult {
-    /// Lists roots.
+    /// Creates a list of roots.
     pub fn new(roots: impl Into<Vec<Root>>) -> Self {
         Self {
             roots: roots.into(),
@@ -29,23 +28,23 @@ impl ListRootsResult {
 
 setters!(ListRootsResult { plain { meta: Meta } });
 
-/// A place that a client lets a server look at.
+/// A folder or file that a client exposes to a server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Root {
-    /// Its address, a `file:` URI.
+    /// The `file:` URI.
     pub uri: String,
-    /// The name for people.
+    /// The display name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// What `_meta` carries.
+    /// The `_meta` object.
     #[serde(rename = "_meta", default, skip_serializing_if = "Meta::is_empty")]
     pub meta: Meta,
 }
 
 impl Root {
-    /// Names a root by its address.
+    /// Creates a root from its URI.
     pub fn new(uri: impl Into<String>) -> Self {
         Self {
             uri: uri.into(),

@@ -1,11 +1,11 @@
-//! Sampling: a server asks the client's model.
+//! Sampling: a server requests a completion from the model of the client.
 
 use std::borrow::Cow;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{
-    ContentBlock, JsonObject, Role, Tool, number, number::integer, setters::setters,
+    ContentBlock, JsonObject, Role, Tool, lenient_number, lenient_number::integer,
     tasks::legacy::TaskMetadata,
 };
 use crate::meta::Meta;
@@ -17,47 +17,47 @@ use crate::meta::Meta;
 pub struct CreateMessageParams {
     /// The conversation so far.
     pub messages: Vec<SamplingMessage>,
-    /// Which model to prefer.
+    /// Model preferences.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model_preferences: Option<ModelPreferences>,
     /// The system prompt to use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<String>,
-    /// Which context of servers to include.
+    /// The context of servers to include.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub include_context: Option<IncludeContext>,
-    /// How much chance to allow.
+    /// The sampling temperature.
     #[serde(
         default,
-        serialize_with = "number::optional",
+        serialize_with = "lenient_number::optional",
         skip_serializing_if = "Option::is_none"
     )]
     pub temperature: Option<f64>,
-    /// How many tokens to sample at most.
+    /// The maximum number of tokens to sample.
     #[serde(deserialize_with = "integer::required")]
     pub max_tokens: u64,
-    /// Where to stop.
+    /// Sequences that stop the generation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop_sequences: Option<Vec<String>>,
-    /// What the provider of the model wants to know besides.
+    /// Additional data for the provider of the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<JsonObject>,
     /// Tools the model may use (since 2025-11-25).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<Tool>>,
-    /// How the model uses them (since 2025-11-25).
+    /// The tool choice (since 2025-11-25).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_choice: Option<ToolChoice>,
-    /// Asks for a task (2025-11-25 only).
+    /// Requests a task (2025-11-25 only).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskMetadata>,
-    /// What `_meta` carries.
+    /// The `_meta` object.
     #[serde(rename = "_meta", default, skip_serializing_if = "Meta::is_empty")]
     pub meta: Meta,
 }
 
 impl CreateMessageParams {
-    /// Asks the model to go on with a conversation.
+    /// Requests the next message of a conversation.
     pub fn new(messages: impl Into<Vec<SamplingMessage>>, max_tokens: u64) -> Self {
         Self {
             messages: messages.into(),
@@ -87,12 +87,12 @@ setters!(CreateMessageParams {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct SamplingMessage {
-    /// Who says it.
+    /// The role.
     pub role: Role,
-    /// What is said; one block is written as an object, several as an array.
+    /// The content; one block is serialized as an object, several as an array.
     #[serde(with = "one_or_many")]
     pub content: Vec<ContentBlock>,
-    /// What `_meta` carries.
+    /// The `_meta` object.
     #[serde(rename = "_meta", default, skip_serializing_if = "Meta::is_empty")]
     pub meta: Meta,
 }
@@ -130,28 +130,28 @@ setters!(SamplingMessage { plain { meta: Meta } });
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct CreateMessageResult {
-    /// Who says it: the model.
+    /// The role: the model.
     pub role: Role,
-    /// What it says; one block is written as an object, several as an array.
+    /// The content; one block is serialized as an object, several as an array.
     #[serde(with = "one_or_many")]
     pub content: Vec<ContentBlock>,
     /// The model that was used.
     pub model: String,
-    /// Why it stopped.
+    /// The stop reason.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop_reason: Option<StopReason>,
-    /// What `_meta` carries.
+    /// The `_meta` object.
     #[serde(rename = "_meta", default, skip_serializing_if = "Meta::is_empty")]
     pub meta: Meta,
 }
 
 impl CreateMessageResult {
-    /// Creates an answer of one block.
+    /// Creates a result of one block.
     pub fn new(model: impl Into<String>, content: impl Into<ContentBlock>) -> Self {
         Self::with_blocks(model, [content.into()])
     }
 
-    /// Creates an answer of several blocks (since 2025-11-25).
+    /// Creates a result of several blocks (since 2025-11-25).
     pub fn with_blocks(model: impl Into<String>, content: impl Into<Vec<ContentBlock>>) -> Self {
         Self {
             role: Role::Assistant,
@@ -162,7 +162,7 @@ impl CreateMessageResult {
         }
     }
 
-    /// Returns the text of the answer, its text blocks joined.
+    /// Returns the text blocks, joined.
     pub fn text(&self) -> String {
         let blocks = self.content.iter().filter_map(ContentBlock::as_text);
         blocks.collect::<Vec<_>>().join("\n")
@@ -174,19 +174,19 @@ setters!(CreateMessageResult {
     plain { meta: Meta }
 });
 
-/// Why a model stopped.
+/// The reason why a model stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StopReason {
-    /// It was done.
+    /// The model ended its turn.
     EndTurn,
-    /// It met a stop sequence.
+    /// A stop sequence occurred.
     StopSequence,
-    /// It used up its tokens.
+    /// The maximum number of tokens was reached.
     MaxTokens,
-    /// It wants a tool called.
+    /// The model calls a tool.
     ToolUse,
-    /// Another reason, in the provider's words.
+    /// Another reason, in the terms of the provider.
     Other(String),
 }
 
@@ -227,24 +227,24 @@ impl<'de> Deserialize<'de> for StopReason {
     }
 }
 
-/// Which context of servers a client should include.
+/// The context of servers that a client should include.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum IncludeContext {
     /// None.
     None,
-    /// That of the server that asks.
+    /// The context of the requesting server.
     ThisServer,
-    /// That of all servers.
+    /// The context of all servers.
     AllServers,
 }
 
-/// How a model uses the tools it is given.
+/// The use of tools by a model.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ToolChoice {
-    /// Whether it may, must or must not.
+    /// The mode.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<ToolChoiceMode>,
 }
@@ -257,51 +257,51 @@ impl From<ToolChoiceMode> for ToolChoice {
     }
 }
 
-/// Whether a model may, must or must not use tools.
+/// Permission or obligation of a model to use tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ToolChoiceMode {
-    /// It decides. The default.
+    /// The model decides. The default.
     Auto,
-    /// It uses at least one.
+    /// The model uses at least one tool.
     Required,
-    /// It uses none.
+    /// The model uses no tools.
     None,
 }
 
-/// Which model to prefer.
+/// Model preferences.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ModelPreferences {
-    /// Names or parts of names, the most wanted first.
+    /// Names or parts of names, most preferred first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hints: Option<Vec<ModelHint>>,
-    /// How much low cost matters, from 0 to 1.
+    /// The importance of low cost, from 0 to 1.
     #[serde(
         default,
-        serialize_with = "number::optional",
+        serialize_with = "lenient_number::optional",
         skip_serializing_if = "Option::is_none"
     )]
     pub cost_priority: Option<f64>,
-    /// How much speed matters, from 0 to 1.
+    /// The importance of speed, from 0 to 1.
     #[serde(
         default,
-        serialize_with = "number::optional",
+        serialize_with = "lenient_number::optional",
         skip_serializing_if = "Option::is_none"
     )]
     pub speed_priority: Option<f64>,
-    /// How much ability matters, from 0 to 1.
+    /// The importance of intelligence, from 0 to 1.
     #[serde(
         default,
-        serialize_with = "number::optional",
+        serialize_with = "lenient_number::optional",
         skip_serializing_if = "Option::is_none"
     )]
     pub intelligence_priority: Option<f64>,
 }
 
 impl ModelPreferences {
-    /// Creates preferences that prefer nothing.
+    /// Creates empty preferences.
     pub fn new() -> Self {
         Self::default()
     }
@@ -316,18 +316,18 @@ setters!(ModelPreferences {
     }
 });
 
-/// A hint at a model.
+/// A model hint.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ModelHint {
-    /// A name or part of one, such as `sonnet`.
+    /// A name or part of a name, such as `sonnet`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
 }
 
 impl ModelHint {
-    /// Hints at a model by name.
+    /// Creates a hint from a name.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: Some(name.into()),
@@ -335,7 +335,7 @@ impl ModelHint {
     }
 }
 
-/// One block as an object, several as an array.
+/// Serializes one block as an object, several as an array.
 mod one_or_many {
     use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
     use serde_json::Value;

@@ -1,7 +1,7 @@
-//! Skills: folders of instructions and files that a model reads when it needs them.
+//! Skills: folders with instructions and files for models.
 //!
-//! The extension `io.modelcontextprotocol/skills` (SEP-2640). Its files are resources; what is here says which of them
-//! make up a skill, and what is in a folder.
+//! The extension `io.modelcontextprotocol/skills` (SEP-2640). The files of a skill are resources; the types here list
+//! the files of a skill and the entries of a folder.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use serde::{
     de::{Error, SeqAccess, Unexpected, Visitor, value::SeqAccessDeserializer},
 };
 
-use super::{CacheScope, Cursor, JsonObject, Resource, number::integer, setters::setters};
+use super::{CacheScope, Cursor, JsonObject, Resource, lenient_number::integer};
 use crate::meta::Meta;
 
 /// The identifier of the skills extension.
@@ -22,23 +22,23 @@ pub const MANIFEST: &str = "SKILL.md";
 /// The media type of a folder among resources.
 pub const DIRECTORY: &str = "inode/directory";
 
-/// The word that stands in place of a list of files.
+/// The value in place of a list of files.
 const DYNAMIC: &str = "dynamic";
 
-/// A skill, as a list shows it.
+/// A skill, as returned by `skills/list`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SkillEntry {
-    /// The address of its `SKILL.md`.
+    /// The URI of its `SKILL.md`.
     pub uri: String,
-    /// What the head of that file says, `name` and `description` at least.
+    /// The front matter of that file, with at least `name` and `description`.
     pub frontmatter: JsonObject,
-    /// All files of the skill, or that they are not fixed.
+    /// All files of the skill, or `dynamic`.
     pub resources: SkillResources,
 }
 
 impl SkillEntry {
-    /// Creates an entry from the address of its `SKILL.md`, what that says, and its files.
+    /// Creates an entry from the URI of its `SKILL.md`, its front matter and its files.
     pub fn new(
         uri: impl Into<String>,
         frontmatter: JsonObject,
@@ -51,24 +51,24 @@ impl SkillEntry {
         }
     }
 
-    /// Returns the name that the skill gives itself.
+    /// Returns the name of the skill.
     pub fn name(&self) -> Option<&str> {
         self.frontmatter.get("name")?.as_str()
     }
 
-    /// Returns what the skill says about when to use it.
+    /// Returns the description of the skill.
     pub fn description(&self) -> Option<&str> {
         self.frontmatter.get("description")?.as_str()
     }
 }
 
-/// Which files a skill has.
+/// The files of a skill.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum SkillResources {
-    /// Exactly these, `SKILL.md` among them.
+    /// A fixed list, including `SKILL.md`.
     Files(Vec<SkillResource>),
-    /// They are made when they are read, so nothing can be said about them in advance.
+    /// Generated on read, so they cannot be listed.
     Dynamic,
 }
 
@@ -124,17 +124,17 @@ impl<'de> Deserialize<'de> for SkillResources {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SkillResource {
-    /// Its address.
+    /// The URI.
     pub uri: String,
-    /// The hash of its bytes: `sha256:` and 64 lower-case hexadecimal digits.
+    /// The digest of its bytes: `sha256:` and 64 lower-case hexadecimal digits.
     pub digest: String,
-    /// How many bytes it has.
+    /// The size in bytes.
     #[serde(deserialize_with = "integer::required")]
     pub size: u64,
 }
 
 impl SkillResource {
-    /// Creates a file from its address, the hash of its bytes and their number.
+    /// Creates a file from its URI, digest and size.
     pub fn new(uri: impl Into<String>, digest: impl Into<String>, size: u64) -> Self {
         Self {
             uri: uri.into(),
@@ -151,20 +151,20 @@ impl SkillResource {
 pub struct ListSkillsResult {
     /// One page of skills.
     pub skills: Vec<SkillEntry>,
-    /// Where the next page begins.
+    /// The cursor of the next page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<Cursor>,
-    /// For how many milliseconds the answer may be reused.
+    /// The number of milliseconds for which the result may be cached.
     #[serde(
         default,
         deserialize_with = "integer::optional",
         skip_serializing_if = "Option::is_none"
     )]
     pub ttl_ms: Option<u64>,
-    /// Who may share a stored answer.
+    /// The scope of the cached result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_scope: Option<CacheScope>,
-    /// What `_meta` carries.
+    /// The `_meta` object.
     #[serde(rename = "_meta", default, skip_serializing_if = "Meta::is_empty")]
     pub meta: Meta,
 }
@@ -192,15 +192,15 @@ setters!(ListSkillsResult {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct GetSkillParams {
-    /// The address of a `SKILL.md`.
+    /// The URI of a `SKILL.md`.
     pub uri: String,
-    /// What `_meta` carries.
+    /// The `_meta` object.
     #[serde(rename = "_meta", default, skip_serializing_if = "Meta::is_empty")]
     pub meta: Meta,
 }
 
 impl GetSkillParams {
-    /// Asks for the skill whose `SKILL.md` has this address.
+    /// Requests the skill with this `SKILL.md`.
     pub fn new(uri: impl Into<String>) -> Self {
         Self {
             uri: uri.into(),
@@ -218,17 +218,17 @@ setters!(GetSkillParams { plain { meta: Meta } });
 pub struct GetSkillResult {
     /// The skill.
     pub skill: SkillEntry,
-    /// For how many milliseconds the answer may be reused.
+    /// The number of milliseconds for which the result may be cached.
     #[serde(
         default,
         deserialize_with = "integer::optional",
         skip_serializing_if = "Option::is_none"
     )]
     pub ttl_ms: Option<u64>,
-    /// Who may share a stored answer.
+    /// The scope of the cached result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_scope: Option<CacheScope>,
-    /// What `_meta` carries.
+    /// The `_meta` object.
     #[serde(rename = "_meta", default, skip_serializing_if = "Meta::is_empty")]
     pub meta: Meta,
 }
@@ -255,18 +255,18 @@ setters!(GetSkillResult {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ReadDirectoryParams {
-    /// The address of the folder.
+    /// The URI of the folder.
     pub uri: String,
-    /// Where to continue; absent for the first page.
+    /// The cursor of the page; absent for the first page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cursor: Option<Cursor>,
-    /// What `_meta` carries.
+    /// The `_meta` object.
     #[serde(rename = "_meta", default, skip_serializing_if = "Meta::is_empty")]
     pub meta: Meta,
 }
 
 impl ReadDirectoryParams {
-    /// Asks what is in a folder.
+    /// Requests the entries of a folder.
     pub fn new(uri: impl Into<String>) -> Self {
         Self {
             uri: uri.into(),
@@ -285,22 +285,22 @@ setters!(ReadDirectoryParams {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ReadDirectoryResult {
-    /// One page of what is directly in the folder; folders have the media type [`DIRECTORY`].
+    /// One page of the direct entries of the folder; folders have the media type [`DIRECTORY`].
     pub resources: Vec<Resource>,
-    /// Where the next page begins.
+    /// The cursor of the next page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<Cursor>,
-    /// For how many milliseconds the answer may be reused.
+    /// The number of milliseconds for which the result may be cached.
     #[serde(
         default,
         deserialize_with = "integer::optional",
         skip_serializing_if = "Option::is_none"
     )]
     pub ttl_ms: Option<u64>,
-    /// Who may share a stored answer.
+    /// The scope of the cached result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_scope: Option<CacheScope>,
-    /// What `_meta` carries.
+    /// The `_meta` object.
     #[serde(rename = "_meta", default, skip_serializing_if = "Meta::is_empty")]
     pub meta: Meta,
 }

@@ -1,8 +1,7 @@
-//! Listening for changes (since 2026-07-28).
+//! Subscriptions to changes (since 2026-07-28).
 
 use serde::{Deserialize, Serialize};
 
-use super::setters::setters;
 use crate::meta::Meta;
 
 /// Parameters of `subscriptions/listen`.
@@ -10,15 +9,15 @@ use crate::meta::Meta;
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ListenParams {
-    /// What to hear about.
+    /// The requested notifications.
     pub notifications: SubscriptionFilter,
-    /// What `_meta` carries.
+    /// The `_meta` object.
     #[serde(rename = "_meta", default, skip_serializing_if = "Meta::is_empty")]
     pub meta: Meta,
 }
 
 impl ListenParams {
-    /// Asks for notifications.
+    /// Requests notifications.
     pub fn new(notifications: SubscriptionFilter) -> Self {
         Self {
             notifications,
@@ -29,7 +28,7 @@ impl ListenParams {
 
 setters!(ListenParams { plain { meta: Meta } });
 
-/// Which changes a client wants to hear about; empty is allowed and means none.
+/// The changes that a client subscribes to; empty is allowed and means none.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -52,7 +51,7 @@ pub struct SubscriptionFilter {
 }
 
 impl SubscriptionFilter {
-    /// Creates a filter that lets nothing through.
+    /// Creates an empty filter.
     pub fn new() -> Self {
         Self::default()
     }
@@ -71,12 +70,12 @@ setters!(SubscriptionFilter {
 /// Parameters of `notifications/subscriptions/acknowledged`: the part of the filter that the server serves.
 pub type SubscriptionsAcknowledgedParams = ListenParams;
 
-/// The result that ends a listen stream; its `_meta` has to name the subscription.
+/// The result that ends a listen stream; its `_meta` must contain the subscription id.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ListenResult {
-    /// What `_meta` carries.
+    /// The `_meta` object.
     #[serde(rename = "_meta", default, skip_serializing_if = "Meta::is_empty")]
     pub meta: Meta,
 }

@@ -1,42 +1,42 @@
-//! Tools: what they are, how they are called, what they answer.
+//! Tools: definitions, calls and results.
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use super::{
-    CacheScope, ContentBlock, Cursor, Icon, InputResponses, JsonObject, number::integer,
-    setters::setters, tasks::legacy::TaskMetadata,
+    CacheScope, ContentBlock, Cursor, Icon, InputResponses, JsonObject, lenient_number::integer,
+    tasks::legacy::TaskMetadata,
 };
 use crate::meta::Meta;
 
-/// A tool, as a list shows it.
+/// A tool, as returned by `tools/list`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Tool {
-    /// The name it is called by.
+    /// The name, used by `tools/call`.
     pub name: String,
-    /// The name for people.
+    /// The display name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it does; models read this.
+    /// A description; models read it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The JSON Schema of its arguments; its root is an object.
+    /// The JSON Schema of the arguments; its root is an object.
     pub input_schema: JsonObject,
-    /// The JSON Schema of its structured content.
+    /// The JSON Schema of the structured content.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<JsonObject>,
-    /// Hints about its behaviour.
+    /// Hints about the behavior.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub annotations: Option<ToolAnnotations>,
-    /// How it may be run (2025-11-25 only).
+    /// Execution options (2025-11-25 only).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub execution: Option<ToolExecution>,
-    /// Pictures that stand for it.
+    /// Icons.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub icons: Vec<Icon>,
-    /// What `_meta` carries.
+    /// The `_meta` object.
     #[serde(rename = "_meta", default, skip_serializing_if = "Meta::is_empty")]
     pub meta: Meta,
 }
@@ -44,7 +44,7 @@ pub struct Tool {
 impl Tool {
     /// Creates a tool from its name and the JSON Schema of its arguments.
     ///
-    /// The root of the schema has to be `"type": "object"`; the member is added if it is missing.
+    /// The root of the schema must have `"type": "object"`; it is added if missing.
     pub fn new(name: impl Into<String>, mut input_schema: JsonObject) -> Self {
         input_schema
             .entry("type")
@@ -77,30 +77,30 @@ setters!(Tool {
     }
 });
 
-/// Hints about what a tool does; not to be trusted from an unknown server.
+/// Hints about the behavior of a tool; do not trust those of an unknown server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ToolAnnotations {
-    /// The name for people.
+    /// The display name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// It changes nothing.
+    /// The tool does not modify its environment.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read_only_hint: Option<bool>,
-    /// It may destroy something.
+    /// The tool may make destructive changes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub destructive_hint: Option<bool>,
-    /// Calling it twice is the same as calling it once.
+    /// Repeating a call with the same arguments does not change anything further.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idempotent_hint: Option<bool>,
-    /// It reaches beyond a closed set of things.
+    /// The tool interacts with external entities.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub open_world_hint: Option<bool>,
 }
 
 impl ToolAnnotations {
-    /// Creates annotations that say nothing yet.
+    /// Creates empty annotations.
     pub fn new() -> Self {
         Self::default()
     }
@@ -116,28 +116,28 @@ setters!(ToolAnnotations {
     }
 });
 
-/// How a tool may be run (2025-11-25 only).
+/// Execution options of a tool (2025-11-25 only).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ToolExecution {
-    /// Whether a call may, must or must not become a task.
+    /// Task support of the tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task_support: Option<TaskSupport>,
 }
 
 setters!(ToolExecution { optional { task_support: TaskSupport } });
 
-/// Whether a call may, must or must not become a task (2025-11-25).
+/// Task support of a tool (2025-11-25).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TaskSupport {
-    /// It must not. The default.
+    /// A call must not become a task. The default.
     #[default]
     Forbidden,
-    /// It may.
+    /// A call may become a task.
     Optional,
-    /// It must.
+    /// A call must become a task.
     Required,
 }
 
@@ -148,20 +148,20 @@ pub enum TaskSupport {
 pub struct ListToolsResult {
     /// One page of tools.
     pub tools: Vec<Tool>,
-    /// Where the next page begins.
+    /// The cursor of the next page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<Cursor>,
-    /// For how many milliseconds the answer may be reused.
+    /// The number of milliseconds for which the result may be cached.
     #[serde(
         default,
         deserialize_with = "integer::optional",
         skip_serializing_if = "Option::is_none"
     )]
     pub ttl_ms: Option<u64>,
-    /// Who may share a stored answer.
+    /// The scope of the cached result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_scope: Option<CacheScope>,
-    /// What `_meta` carries.
+    /// The `_meta` object.
     #[serde(rename = "_meta", default, skip_serializing_if = "Meta::is_empty")]
     pub meta: Meta,
 }
@@ -190,21 +190,21 @@ setters!(ListToolsResult {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct CallToolParams {
-    /// The tool.
+    /// The name of the tool.
     pub name: String,
-    /// Its arguments.
+    /// The arguments.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arguments: Option<JsonObject>,
-    /// Answers to what an earlier round asked.
+    /// Responses to the input requests of the previous round trip.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input_responses: Option<InputResponses>,
-    /// What the earlier round wants back, unchanged.
+    /// The state of the previous round trip, unchanged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request_state: Option<String>,
-    /// Asks for a task (2025-11-25 only).
+    /// Requests a task (2025-11-25 only).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskMetadata>,
-    /// What `_meta` carries.
+    /// The `_meta` object.
     #[serde(rename = "_meta", default, skip_serializing_if = "Meta::is_empty")]
     pub meta: Meta,
 }
@@ -238,20 +238,20 @@ setters!(CallToolParams {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct CallToolResult {
-    /// What the model reads. Written even when empty; a peer that leaves it out is understood.
+    /// The content for the model. Serialized even if empty; may be absent in received results.
     #[serde(default)]
     pub content: Vec<ContentBlock>,
-    /// The same as data: any JSON value, also null.
+    /// The structured content: any JSON value, including null.
     #[serde(
         default,
         deserialize_with = "present",
         skip_serializing_if = "Option::is_none"
     )]
     pub structured_content: Option<Value>,
-    /// Whether the tool failed; the content says how.
+    /// Set if the tool failed; the content describes the error.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub is_error: Option<bool>,
-    /// What `_meta` carries.
+    /// The `_meta` object.
     #[serde(rename = "_meta", default, skip_serializing_if = "Meta::is_empty")]
     pub meta: Meta,
 }
@@ -270,17 +270,17 @@ impl CallToolResult {
         Self::new([ContentBlock::text(text)])
     }
 
-    /// Creates a failure that the model can read.
+    /// Creates an error result that the model can read.
     pub fn error(text: impl Into<String>) -> Self {
         Self::text(text).is_error(true)
     }
 
-    /// Creates a result from data, with its JSON text for peers and models that read only content.
+    /// Creates a result with structured content, and its JSON text for peers and models that read only content.
     pub fn structured(value: Value) -> Self {
         Self::text(value.to_string()).structured_content(value)
     }
 
-    /// Says whether the tool failed.
+    /// Returns whether the tool failed.
     pub fn failed(&self) -> bool {
         self.is_error == Some(true)
     }
@@ -294,7 +294,7 @@ setters!(CallToolResult {
     plain { meta: Meta }
 });
 
-/// Reads a member that is there, so that null is a value and not an absence.
+/// Deserializes a present member, so that null is a value.
 pub(super) fn present<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Value>, D::Error> {

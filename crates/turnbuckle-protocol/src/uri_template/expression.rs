@@ -2,53 +2,53 @@
 
 /// A literal and the expressions that directly follow it.
 ///
-/// Only the literal of the first run may be empty, and only the last run may have no expression.
+/// Only the literal of the first segment may be empty, and only the last segment may lack expressions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Run {
-    /// As it appears in a URI, hence ASCII.
+pub(super) struct Segment {
+    /// As it appears in a URI, so ASCII.
     pub(super) literal: String,
-    pub(super) expressions: Vec<Expression>,
+    pub(super) expressions: Vec<TemplateExpression>,
 }
 
-/// What stands between two braces.
+/// The content between two braces.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Expression {
-    pub(super) operator: Operator,
+pub(super) struct TemplateExpression {
+    pub(super) operator: TemplateOperator,
     /// At least one.
-    pub(super) variables: Vec<Variable>,
+    pub(super) variables: Vec<TemplateVariable>,
 }
 
-impl Expression {
-    /// Returns how many bytes it takes at least in a URI, unless it is missing: a sigil, and one of a value or name.
-    pub(super) fn shortest(&self) -> usize {
+impl TemplateExpression {
+    /// Returns the minimum length in a URI, in bytes, unless absent: a sigil, and one byte of a value or name.
+    pub(super) fn min_length(&self) -> usize {
         1 + usize::from(self.operator.sigil().is_some())
     }
 }
 
 /// One variable of an expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Variable {
+pub(super) struct TemplateVariable {
     pub(super) name: String,
-    pub(super) modifier: Modifier,
+    pub(super) modifier: VariableModifier,
 }
 
-impl Variable {
+impl TemplateVariable {
     pub(super) fn is_exploded(&self) -> bool {
-        self.modifier == Modifier::Explode
+        self.modifier == VariableModifier::Explode
     }
 
-    /// Returns how many characters of the value there are at most.
-    pub(super) fn longest(&self) -> usize {
+    /// Returns the maximum number of characters of the value.
+    pub(super) fn max_chars(&self) -> usize {
         match self.modifier {
-            Modifier::Prefix(length) => length.into(),
-            Modifier::Whole | Modifier::Explode => usize::MAX,
+            VariableModifier::Prefix(length) => length.into(),
+            VariableModifier::Whole | VariableModifier::Explode => usize::MAX,
         }
     }
 }
 
-/// How much of a value is meant, and in which form.
+/// The part of a value that is expanded, and its form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Modifier {
+pub(super) enum VariableModifier {
     /// `{a}`
     Whole,
     /// `{a:3}`
@@ -57,9 +57,9 @@ pub(super) enum Modifier {
     Explode,
 }
 
-/// What an expression begins with, and so how it looks in a URI.
+/// The operator of an expression, which determines its form in a URI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Operator {
+pub(super) enum TemplateOperator {
     /// `{a}`
     Simple,
     /// `{+a}`
@@ -78,7 +78,7 @@ pub(super) enum Operator {
     Continuation,
 }
 
-impl Operator {
+impl TemplateOperator {
     /// Returns the character that comes before the first value.
     pub(super) fn sigil(self) -> Option<char> {
         match self {
@@ -103,12 +103,12 @@ impl Operator {
         }
     }
 
-    /// Says whether values come with the name of their variable.
+    /// Returns whether values are written with the names of their variables.
     pub(super) fn is_named(self) -> bool {
         matches!(self, Self::Parameter | Self::Query | Self::Continuation)
     }
 
-    /// Says whether reserved characters stand for themselves.
+    /// Returns whether reserved characters are not encoded.
     pub(super) fn keeps_reserved(self) -> bool {
         matches!(self, Self::Reserved | Self::Fragment)
     }

@@ -1,46 +1,55 @@
-//! From a URI to variables: the reverse of expansion.
+//! Matches a URI against a template: the reverse of expansion.
 //!
-//! One walk from left to right without a way back. A run first finds its end, which is where the next literal occurs;
-//! then its expressions divide what lies between; then each divides its share among its variables. So a byte is looked
-//! at once per layer, however many expressions there are.
+//! A single pass from left to right without backtracking. A segment first finds its end, the start of the next
+//! literal; then its expressions divide the text before it; then each divides its part among its variables. So each
+//! byte is read once per layer, independent of the number of expressions.
 
 use std::collections::{BTreeMap, btree_map::Entry};
 
+use memchr::memmem;
+
 use super::{
-    expression::{Expression, Operator, Run, Variable},
+    expression::{Segment, TemplateExpression, TemplateOperator, TemplateVariable},
     percent,
-    steps::Steps,
 };
 
-/// Returns the variables, and how many bytes were looked at to find them.
-pub(super) fn variables(runs: &[Run], uri: &str) -> (Option<BTreeMap<String, String>>, usize) {
-    let mut matcher = Matcher::default();
-    let complete = matcher.runs(runs, uri);
+/// Returns the variables, and the number of bytes read to find them.
+pub(super) fn variables(
+    segments: &[Segment],
+    uri: &str,
+) -> (Option<BTreeMap<String, String>>, usize) {
+    let mut matcher = TemplateMatcher::default();
+    let complete = matcher.segments(segments, uri);
     let found = complete.and_then(|()| reconcile(matcher.bindings));
-    (found, matcher.steps.taken())
+    (found, matcher.steps.steps())
 }
 
 #[derive(Default)]
-struct Matcher<'t> {
-    steps: Steps,
-    bindings: Vec<(&'t Variable, String)>,
+struct TemplateMatcher<'t> {
+    steps: CountingCursor,
+    bindings: Vec<(&'t TemplateVariable, String)>,
 }
 
-impl<'t> Matcher<'t> {
-    fn runs(&mut self, runs: &'t [Run], uri: &str) -> Option<()> {
+impl<'t> TemplateMatcher<'t> {
+    fn segments(&mut self, segments: &'t [Segment], uri: &str) -> Option<()> {
         let mut rest = uri;
-        for (index, run) in runs.iter().enumerate() {
-            rest = self.steps.strip_prefix(rest, &run.literal)?;
-            let end = self.end_of_run(run, &runs[index + 1..], rest)?;
+        for (index, segment) in segments.iter().enumerate() {
+            rest = self.steps.strip_prefix(rest, &segment.literal)?;
+            let end = self.end_of_segment(segment, &segments[index + 1..], rest)?;
             let (share, after) = rest.split_at(end);
-            self.expressions(&run.expressions, share)?;
+            self.expressions(&segment.expressions, share)?;
             rest = after;
         }
         rest.is_empty().then_some(())
     }
 
-    /// Returns where the next literal begins.
-    fn end_of_run(&mut self, run: &Run, following: &[Run], rest: &str) -> Option<usize> {
+    /// Returns the start of the next literal.
+    fn end_of_segment(
+        &mut self,
+        segment: &Segment,
+        following: &[Segment],
+        rest: &str,
+    ) -> Option<usize> {
         match following {
             [] => Some(rest.len()),
             [last] if last.expressions.is_empty() => {
@@ -48,16 +57,16 @@ impl<'t> Matcher<'t> {
                 rest.is_char_boundary(end).then_some(end)
             }
             [next, ..] => {
-                let skip = self.last_value(&run.expressions, rest);
+                let skip = self.last_value(&segment.expressions, rest);
                 self.steps.find(rest, skip, &next.literal)
             }
         }
     }
 
-    /// Returns where the next literal can begin: after the first character of the last value that must be there.
+    /// Returns the earliest possible start of the next literal: after the first character of the last required value.
     ///
     /// Without it, `{/a,b}/{c}` would take the `/` before `b` for the literal before `c`.
-    fn last_value(&mut self, expressions: &[Expression], rest: &str) -> usize {
+    fn last_value(&mut self, expressions: &[TemplateExpression], rest: &str) -> usize {
         let mut at = 0;
         for expression in expressions {
             let operator = expression.operator;
@@ -67,8 +76,12 @@ impl<'t> Matcher<'t> {
             if let Some(sigil) = operator.sigil() {
                 at = self.steps.find_any(rest, at, &[sigil]) + 1;
             }
-            // How many separators a list brings, nobody knows.
-            if !expression.variables.iter().any(Variable::is_exploded) {
+            // The number of separators in a list is unknown.
+            if !expression
+                .variables
+                .iter()
+                .any(TemplateVariable::is_exploded)
+            {
                 for _ in 1..expression.variables.len() {
                     at = self.steps.find_any(rest, at + 1, &[operator.separator()]) + 1;
                 }
@@ -78,7 +91,7 @@ impl<'t> Matcher<'t> {
         at
     }
 
-    fn expressions(&mut self, expressions: &'t [Expression], share: &str) -> Option<()> {
+    fn expressions(&mut self, expressions: &'t [TemplateExpression], share: &str) -> Option<()> {
         let mut rest = share;
         for (index, expression) in expressions.iter().enumerate() {
             let end = self.end_of_expression(expression, &expressions[index + 1..], rest);
@@ -89,11 +102,12 @@ impl<'t> Matcher<'t> {
         rest.is_empty().then_some(())
     }
 
-    /// Returns where one of the next expressions begins: those that may be missing, and the first that may not.
+    /// Returns the start of the first following expression that is present: optional ones, and the first required
+    /// one.
     fn end_of_expression(
         &mut self,
-        expression: &Expression,
-        following: &[Expression],
+        expression: &TemplateExpression,
+        following: &[TemplateExpression],
         rest: &str,
     ) -> usize {
         let operator = expression.operator;
@@ -106,11 +120,11 @@ impl<'t> Matcher<'t> {
             .iter()
             .filter_map(|next| next.operator.sigil())
             .collect();
-        // Past its own first character, so that `{/a}{/b}` does not end where it begins.
-        self.steps.find_any(rest, expression.shortest(), &sigils)
+        // After its own first character, so that `{/a}{/b}` does not end at its start.
+        self.steps.find_any(rest, expression.min_length(), &sigils)
     }
 
-    fn expression(&mut self, expression: &'t Expression, own: &str) -> Option<()> {
+    fn expression(&mut self, expression: &'t TemplateExpression, own: &str) -> Option<()> {
         let operator = expression.operator;
         if operator.is_named() && own.is_empty() {
             return Some(());
@@ -126,11 +140,11 @@ impl<'t> Matcher<'t> {
         }
     }
 
-    /// Divides values by their place: one each from both sides, and what is left to the list or the last.
-    fn positional(&mut self, expression: &'t Expression, values: &str) -> Option<()> {
+    /// Divides values by position: one each from both sides, and the rest to the list or the last variable.
+    fn positional(&mut self, expression: &'t TemplateExpression, values: &str) -> Option<()> {
         let separator = expression.operator.separator();
         let variables = &expression.variables;
-        let list = variables.iter().position(Variable::is_exploded);
+        let list = variables.iter().position(TemplateVariable::is_exploded);
         let taker = list.unwrap_or(variables.len() - 1);
 
         let mut rest = values;
@@ -147,14 +161,20 @@ impl<'t> Matcher<'t> {
         self.place(expression.operator, &variables[taker], rest)
     }
 
-    /// Binds a variable to its part of the URI, none of whose items is empty.
-    fn place(&mut self, operator: Operator, variable: &'t Variable, text: &str) -> Option<()> {
+    /// Binds a variable to its part of the URI; empty items do not match.
+    fn place(
+        &mut self,
+        operator: TemplateOperator,
+        variable: &'t TemplateVariable,
+        text: &str,
+    ) -> Option<()> {
         let mut value = Vec::new();
         let mut items = Some(text);
         while let Some(rest) = items {
-            let (item, after) = match variable.is_exploded() {
-                true => self.steps.next_item(rest, operator.separator()),
-                false => (rest, None),
+            let (item, after) = if variable.is_exploded() {
+                self.steps.next_item(rest, operator.separator())
+            } else {
+                (rest, None)
             };
             if item.is_empty() {
                 return None;
@@ -168,8 +188,8 @@ impl<'t> Matcher<'t> {
         self.bind(variable, value)
     }
 
-    /// Divides values by their names.
-    fn named(&mut self, expression: &'t Expression, values: &str) -> Option<()> {
+    /// Divides values by name.
+    fn named(&mut self, expression: &'t TemplateExpression, values: &str) -> Option<()> {
         let operator = expression.operator;
         let variables = &expression.variables;
         let mut found: Vec<Option<Vec<u8>>> = vec![None; variables.len()];
@@ -177,7 +197,7 @@ impl<'t> Matcher<'t> {
         while let Some(rest) = pairs {
             let (pair, after) = self.steps.next_item(rest, operator.separator());
             let (name, text) = self.steps.split_once(pair, '=').unwrap_or((pair, ""));
-            let is_free = |(variable, slot): (&Variable, &Option<_>)| {
+            let is_free = |(variable, slot): (&TemplateVariable, &Option<_>)| {
                 variable.name == name && (slot.is_none() || variable.is_exploded())
             };
             let index = variables.iter().zip(&found).position(is_free)?;
@@ -199,11 +219,11 @@ impl<'t> Matcher<'t> {
         Some(())
     }
 
-    /// Appends a decoded item, unless it has a character that would not be in it.
+    /// Appends a decoded item, unless it contains an excluded character.
     fn decode(
         &mut self,
-        operator: Operator,
-        variable: &Variable,
+        operator: TemplateOperator,
+        variable: &TemplateVariable,
         item: &str,
         value: &mut Vec<u8>,
     ) -> Option<()> {
@@ -215,30 +235,30 @@ impl<'t> Matcher<'t> {
         percent::decode(item, value)
     }
 
-    fn bind(&mut self, variable: &'t Variable, value: Vec<u8>) -> Option<()> {
+    fn bind(&mut self, variable: &'t TemplateVariable, value: Vec<u8>) -> Option<()> {
         self.steps.add(value.len());
         let value = String::from_utf8(value).ok()?;
-        let is_short = value.chars().nth(variable.longest()).is_none();
+        let is_short = value.chars().nth(variable.max_chars()).is_none();
         self.bindings.push((variable, value));
         is_short.then_some(())
     }
 }
 
-/// Returns what a value has only in its encoded form.
-fn excluded(operator: Operator, variable: &Variable) -> &'static [u8] {
+/// Returns the characters that a value contains only in encoded form.
+fn excluded(operator: TemplateOperator, variable: &TemplateVariable) -> &'static [u8] {
     match operator {
-        Operator::Reserved | Operator::Fragment => b"",
-        // Many write `?path=/a/b`, and nothing but a fragment can follow a query.
-        Operator::Query | Operator::Continuation => b"#",
-        Operator::Parameter => b"/?#&",
+        TemplateOperator::Reserved | TemplateOperator::Fragment => b"",
+        // `?path=/a/b` is common, and only a fragment can follow a query.
+        TemplateOperator::Query | TemplateOperator::Continuation => b"#",
+        TemplateOperator::Parameter => b"/?#&",
         _ if variable.is_exploded() => b"/?#&",
-        Operator::Simple | Operator::Label | Operator::Path => b"/?#&,",
+        TemplateOperator::Simple | TemplateOperator::Label | TemplateOperator::Path => b"/?#&,",
     }
 }
 
-/// Joins what was found under the same name: a shorter prefix has to be the beginning of a longer one or of the whole.
-fn reconcile(mut bindings: Vec<(&Variable, String)>) -> Option<BTreeMap<String, String>> {
-    bindings.sort_by_key(|(variable, _)| std::cmp::Reverse(variable.longest()));
+/// Merges values of the same name: a shorter prefix must be the start of a longer one or of the whole value.
+fn reconcile(mut bindings: Vec<(&TemplateVariable, String)>) -> Option<BTreeMap<String, String>> {
+    bindings.sort_by_key(|(variable, _)| std::cmp::Reverse(variable.max_chars()));
     let mut values = BTreeMap::new();
     for (variable, value) in bindings {
         match values.entry(variable.name.clone()) {
@@ -246,7 +266,7 @@ fn reconcile(mut bindings: Vec<(&Variable, String)>) -> Option<BTreeMap<String, 
                 entry.insert(value);
             }
             Entry::Occupied(entry) => {
-                let expected = entry.get().chars().take(variable.longest());
+                let expected = entry.get().chars().take(variable.max_chars());
                 if !expected.eq(value.chars()) {
                     return None;
                 }
@@ -254,4 +274,78 @@ fn reconcile(mut bindings: Vec<(&Variable, String)>) -> Option<BTreeMap<String, 
         }
     }
     Some(values)
+}
+
+/// Searches text for the matcher and counts the bytes read.
+///
+/// Tests compare the count with the length of a URI, because a time measurement would not be reproducible.
+#[derive(Debug, Default)]
+pub(super) struct CountingCursor(usize);
+
+impl CountingCursor {
+    pub(super) fn steps(&self) -> usize {
+        self.0
+    }
+
+    pub(super) fn add(&mut self, bytes: usize) {
+        self.0 += bytes;
+    }
+
+    pub(super) fn strip_prefix<'u>(&mut self, text: &'u str, prefix: &str) -> Option<&'u str> {
+        self.add(prefix.len());
+        text.strip_prefix(prefix)
+    }
+
+    /// Returns the offset of the first occurrence of an ASCII text after `skip` bytes.
+    pub(super) fn find(&mut self, text: &str, skip: usize, literal: &str) -> Option<usize> {
+        let bytes = text.as_bytes().get(skip..)?;
+        let found = memmem::find(bytes, literal.as_bytes());
+        self.add(found.map_or(bytes.len(), |at| at + literal.len()));
+        Some(skip + found?)
+    }
+
+    /// Returns the offset of the first of these ASCII characters after `skip` bytes, or the end.
+    pub(super) fn find_any(&mut self, text: &str, skip: usize, characters: &[char]) -> usize {
+        let bytes = text.as_bytes().get(skip..).unwrap_or_default();
+        let is_one = |&byte: &u8| characters.contains(&byte.into());
+        let found = (!characters.is_empty()).then(|| bytes.iter().position(is_one));
+        let end = match found.flatten() {
+            Some(at) => skip + at,
+            None => text.len(),
+        };
+        self.add(end.saturating_sub(skip));
+        end
+    }
+
+    pub(super) fn split_once<'u>(
+        &mut self,
+        text: &'u str,
+        separator: char,
+    ) -> Option<(&'u str, &'u str)> {
+        let parts = text.split_once(separator);
+        self.add(parts.map_or(text.len(), |(before, _)| before.len() + 1));
+        parts
+    }
+
+    pub(super) fn rsplit_once<'u>(
+        &mut self,
+        text: &'u str,
+        separator: char,
+    ) -> Option<(&'u str, &'u str)> {
+        let parts = text.rsplit_once(separator);
+        self.add(parts.map_or(text.len(), |(_, after)| after.len() + 1));
+        parts
+    }
+
+    /// Returns the first item, and the rest if a separator follows.
+    pub(super) fn next_item<'u>(
+        &mut self,
+        text: &'u str,
+        separator: char,
+    ) -> (&'u str, Option<&'u str>) {
+        match self.split_once(text, separator) {
+            Some((item, after)) => (item, Some(after)),
+            None => (text, None),
+        }
+    }
 }

@@ -1,26 +1,28 @@
-//! From text to a template (RFC 6570, section 2).
+//! Parses templates (RFC 6570, section 2).
 
 use std::collections::BTreeSet;
 
 use super::{
     UriTemplate, UriTemplateError,
-    expression::{Expression, Modifier, Operator, Run, Variable},
-    percent::{self, Keep},
+    expression::{
+        Segment, TemplateExpression, TemplateOperator, TemplateVariable, VariableModifier,
+    },
+    percent::{self, PercentSet},
 };
 
-/// A template, and why it cannot be matched if it cannot.
-pub(super) struct Parsed {
+/// A template, and the reason why it cannot be matched, if any.
+pub(super) struct ParsedTemplate {
     pub(super) template: UriTemplate,
     pub(super) ambiguity: Option<UriTemplateError>,
 }
 
-pub(super) fn template(source: &str) -> Result<Parsed, UriTemplateError> {
+pub(super) fn template(source: &str) -> Result<ParsedTemplate, UriTemplateError> {
     if source.len() > UriTemplate::MAX_LENGTH {
         return Err(UriTemplateError::TooLong {
             length: source.len(),
         });
     }
-    let mut parser = Parser::default();
+    let mut parser = TemplateParser::default();
     let mut at = 0;
     while at < source.len() {
         let rest = &source[at..];
@@ -33,29 +35,29 @@ pub(super) fn template(source: &str) -> Result<Parsed, UriTemplateError> {
 }
 
 #[derive(Default)]
-struct Parser {
-    runs: Vec<Run>,
+struct TemplateParser {
+    segments: Vec<Segment>,
     names: Vec<String>,
-    known: BTreeSet<String>,
+    seen_names: BTreeSet<String>,
     expressions: usize,
     variables: usize,
     ambiguity: Option<UriTemplateError>,
 }
 
-impl Parser {
-    /// Reads a literal and returns its length.
+impl TemplateParser {
+    /// Parses a literal and returns its length.
     fn literal(&mut self, rest: &str, at: usize) -> Result<usize, UriTemplateError> {
         let text = &rest[..rest.find('{').unwrap_or(rest.len())];
         for (index, character) in text.char_indices() {
             check_literal(character, &text.as_bytes()[index..], at + index)?;
         }
-        let mut run = Run::default();
-        percent::encode(text, Keep::Reserved, &mut run.literal);
-        self.runs.push(run);
+        let mut segment = Segment::default();
+        percent::encode(text, PercentSet::Reserved, &mut segment.literal);
+        self.segments.push(segment);
         Ok(text.len())
     }
 
-    /// Reads the expression whose brace opens at `at` and returns its length.
+    /// Parses the expression with the opening brace at `at` and returns its length.
     fn expression(&mut self, inside: &str, at: usize) -> Result<usize, UriTemplateError> {
         self.expressions += 1;
         if self.expressions > UriTemplate::MAX_EXPRESSIONS {
@@ -64,14 +66,14 @@ impl Parser {
         let end = inside.find('}').ok_or(UriTemplateError::Unclosed { at })?;
         let inside = &inside[..end];
         let operator = operator(inside, at + 1)?;
-        let mut expression = Expression {
+        let mut expression = TemplateExpression {
             operator,
             variables: Vec::new(),
         };
         let mut start = operator_length(operator);
         for specifier in inside[start..].split(',') {
             let variable = self.variable(specifier, at + 1 + start)?;
-            self.note_second_list(&expression, &variable, at + 1 + start);
+            self.check_second_list(&expression, &variable, at + 1 + start);
             expression.variables.push(variable);
             start += specifier.len() + 1;
         }
@@ -79,58 +81,70 @@ impl Parser {
         Ok(end + 2)
     }
 
-    fn variable(&mut self, specifier: &str, at: usize) -> Result<Variable, UriTemplateError> {
+    fn variable(
+        &mut self,
+        specifier: &str,
+        at: usize,
+    ) -> Result<TemplateVariable, UriTemplateError> {
         self.variables += 1;
         if self.variables > UriTemplate::MAX_VARIABLES {
             return Err(UriTemplateError::TooManyVariables { at });
         }
         let (name, modifier) = if let Some(name) = specifier.strip_suffix('*') {
-            (name, Modifier::Explode)
+            (name, VariableModifier::Explode)
         } else if let Some((name, length)) = specifier.split_once(':') {
             (name, prefix(length, at + name.len() + 1)?)
         } else {
-            (specifier, Modifier::Whole)
+            (specifier, VariableModifier::Whole)
         };
         if !is_name(name) {
             let name = name.to_owned();
             return Err(UriTemplateError::Name { name, at });
         }
-        if self.known.insert(name.to_owned()) {
+        if self.seen_names.insert(name.to_owned()) {
             self.names.push(name.to_owned());
         }
-        Ok(Variable {
+        Ok(TemplateVariable {
             name: name.to_owned(),
             modifier,
         })
     }
 
-    fn push(&mut self, expression: Expression, at: usize) {
-        if self.runs.is_empty() {
-            self.runs.push(Run::default());
+    fn push(&mut self, expression: TemplateExpression, at: usize) {
+        if self.segments.is_empty() {
+            self.segments.push(Segment::default());
         }
-        let run = self.runs.last_mut().expect("one was pushed above");
-        run.expressions.push(expression);
-        if let Some((first, second)) = adjacent(&run.expressions) {
-            self.ambiguity.get_or_insert(clash(first, second, at));
+        let segment = self
+            .segments
+            .last_mut()
+            .expect("a segment was pushed above");
+        segment.expressions.push(expression);
+        if let Some((first, second)) = adjacent(&segment.expressions) {
+            self.ambiguity.get_or_insert(ambiguous(first, second, at));
         }
     }
 
-    /// Notes two lists in one expression whose items would have the same separator.
-    fn note_second_list(&mut self, expression: &Expression, second: &Variable, at: usize) {
+    /// Records two lists in one expression that would have the same separator.
+    fn check_second_list(
+        &mut self,
+        expression: &TemplateExpression,
+        second: &TemplateVariable,
+        at: usize,
+    ) {
         let first = expression.variables.iter().find(|one| one.is_exploded());
         if let Some(first) = first
             && second.is_exploded()
             && !expression.operator.is_named()
         {
-            self.ambiguity.get_or_insert(clash(first, second, at));
+            self.ambiguity.get_or_insert(ambiguous(first, second, at));
         }
     }
 
-    fn finish(self, source: &str) -> Parsed {
-        Parsed {
+    fn finish(self, source: &str) -> ParsedTemplate {
+        ParsedTemplate {
             template: UriTemplate {
                 source: source.to_owned(),
-                runs: self.runs,
+                segments: self.segments,
                 names: self.names,
                 matchable: self.ambiguity.is_none(),
             },
@@ -139,14 +153,14 @@ impl Parser {
     }
 }
 
-/// Returns two variables that cannot be told apart, if the last expression brought such a pair.
-fn adjacent(expressions: &[Expression]) -> Option<(&Variable, &Variable)> {
+/// Returns two variables without a delimiter between them, if the last expression adds such a pair.
+fn adjacent(expressions: &[TemplateExpression]) -> Option<(&TemplateVariable, &TemplateVariable)> {
     let (last, before) = expressions.split_last()?;
     for one in before.iter().rev() {
-        if !is_told_from(one, last) {
+        if !is_distinguishable(one, last) {
             return Some((one.variables.last()?, last.variables.first()?));
         }
-        // What must be there stands between the last expression and all that is further away.
+        // A required expression separates the last expression from all earlier ones.
         if !one.operator.is_named() {
             return None;
         }
@@ -154,8 +168,8 @@ fn adjacent(expressions: &[Expression]) -> Option<(&Variable, &Variable)> {
     None
 }
 
-/// Says whether the beginning of `second` shows where `first` ends.
-fn is_told_from(first: &Expression, second: &Expression) -> bool {
+/// Returns whether the start of `second` delimits the end of `first`.
+fn is_distinguishable(first: &TemplateExpression, second: &TemplateExpression) -> bool {
     let Some(sigil) = second.operator.sigil() else {
         return false;
     };
@@ -166,7 +180,7 @@ fn is_told_from(first: &Expression, second: &Expression) -> bool {
     is_single || sigil != first.operator.separator()
 }
 
-fn clash(first: &Variable, second: &Variable, at: usize) -> UriTemplateError {
+fn ambiguous(first: &TemplateVariable, second: &TemplateVariable, at: usize) -> UriTemplateError {
     UriTemplateError::Adjacent {
         first: first.name.clone(),
         second: second.name.clone(),
@@ -186,32 +200,32 @@ fn check_literal(character: char, rest: &[u8], at: usize) -> Result<(), UriTempl
     }
 }
 
-fn operator(inside: &str, at: usize) -> Result<Operator, UriTemplateError> {
+fn operator(inside: &str, at: usize) -> Result<TemplateOperator, UriTemplateError> {
     Ok(match inside.chars().next() {
-        Some('+') => Operator::Reserved,
-        Some('#') => Operator::Fragment,
-        Some('.') => Operator::Label,
-        Some('/') => Operator::Path,
-        Some(';') => Operator::Parameter,
-        Some('?') => Operator::Query,
-        Some('&') => Operator::Continuation,
+        Some('+') => TemplateOperator::Reserved,
+        Some('#') => TemplateOperator::Fragment,
+        Some('.') => TemplateOperator::Label,
+        Some('/') => TemplateOperator::Path,
+        Some(';') => TemplateOperator::Parameter,
+        Some('?') => TemplateOperator::Query,
+        Some('&') => TemplateOperator::Continuation,
         Some(operator @ ('=' | ',' | '!' | '@' | '|')) => {
             return Err(UriTemplateError::Operator { operator, at });
         }
-        _ => Operator::Simple,
+        _ => TemplateOperator::Simple,
     })
 }
 
-fn operator_length(operator: Operator) -> usize {
-    usize::from(operator != Operator::Simple)
+fn operator_length(operator: TemplateOperator) -> usize {
+    usize::from(operator != TemplateOperator::Simple)
 }
 
-fn prefix(length: &str, at: usize) -> Result<Modifier, UriTemplateError> {
+fn prefix(length: &str, at: usize) -> Result<VariableModifier, UriTemplateError> {
     let is_number = length.len() <= 4
         && length.bytes().all(|byte| byte.is_ascii_digit())
         && !length.starts_with('0');
     match length.parse() {
-        Ok(number) if is_number => Ok(Modifier::Prefix(number)),
+        Ok(number) if is_number => Ok(VariableModifier::Prefix(number)),
         _ => {
             let length = length.to_owned();
             Err(UriTemplateError::Prefix { length, at })

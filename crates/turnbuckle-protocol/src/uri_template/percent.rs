@@ -1,21 +1,22 @@
 //! Percent-encoding (RFC 3986, section 2).
 
-/// Which characters stand for themselves.
+/// The characters that are not encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Keep {
+pub(super) enum PercentSet {
     /// Letters, digits and `-._~`.
     Unreserved,
-    /// Also the delimiters of a URI, and what is percent-encoded already.
+    /// Also the delimiters of a URI, and triplets that are already encoded.
     Reserved,
 }
 
-/// Appends a text with all that has to be encoded.
-pub(super) fn encode(text: &str, keep: Keep, out: &mut String) {
+/// Appends the encoded text.
+pub(super) fn encode(text: &str, keep: PercentSet, out: &mut String) {
     const HEX: &[u8; 16] = b"0123456789ABCDEF";
     let bytes = text.as_bytes();
     for (at, &byte) in bytes.iter().enumerate() {
         let kept = is_unreserved(byte)
-            || keep == Keep::Reserved && (is_reserved(byte) || triplet(&bytes[at..]).is_some());
+            || keep == PercentSet::Reserved
+                && (is_reserved(byte) || triplet(&bytes[at..]).is_some());
         if kept {
             out.push(byte.into());
         } else {
@@ -26,7 +27,7 @@ pub(super) fn encode(text: &str, keep: Keep, out: &mut String) {
     }
 }
 
-/// Appends the decoded bytes of a text, or returns `None` for a broken escape.
+/// Appends the decoded bytes of a text, or returns `None` for an invalid escape.
 pub(super) fn decode(text: &str, out: &mut Vec<u8>) -> Option<()> {
     let mut rest = text.as_bytes();
     while let Some((&byte, after)) = rest.split_first() {
@@ -41,7 +42,7 @@ pub(super) fn decode(text: &str, out: &mut Vec<u8>) -> Option<()> {
     Some(())
 }
 
-/// Returns the byte that the percent-encoded triplet at the start of `bytes` stands for.
+/// Decodes the percent-encoded triplet at the start of `bytes`.
 pub(super) fn triplet(bytes: &[u8]) -> Option<u8> {
     let [b'%', high, low, ..] = bytes else {
         return None;

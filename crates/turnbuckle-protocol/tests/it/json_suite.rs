@@ -1,4 +1,4 @@
-//! Every case of JSONTestSuite: as a message, as a parameter, and cut short.
+//! Every case of JSONTestSuite: as a message, as a parameter, and truncated.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use turnbuckle_protocol::jsonrpc::{Incoming, parse};
 
 use crate::data;
 
-/// Reads `(file name, bytes)` of every case, or nothing where the data is not there.
+/// Returns `(file name, bytes)` of every case, or nothing if the data is missing.
 fn cases() -> Vec<(String, Vec<u8>)> {
     let Some(folder) = data::folder("corpora/json") else {
         return Vec::new();
@@ -25,7 +25,7 @@ fn cases() -> Vec<(String, Vec<u8>)> {
     cases
 }
 
-/// The code that a body of its own gets; an array of values is refused entry by entry.
+/// Returns the error code for the bytes as a message; an array is rejected entry by entry.
 fn code_alone(bytes: &[u8]) -> i64 {
     match parse(bytes) {
         Err(malformed) => malformed.error.code,
@@ -41,7 +41,7 @@ fn code_alone(bytes: &[u8]) -> i64 {
     }
 }
 
-/// The code that it gets inside the parameters of a request; 0 if that is accepted.
+/// Returns the error code for the bytes inside the parameters of a request, or 0 if they are accepted.
 fn code_inside(bytes: &[u8]) -> i64 {
     let head = br#"{"jsonrpc":"2.0","id":1,"method":"a","params":{"x":"#;
     match parse(&[head, bytes, b"}}"].concat()) {
@@ -51,7 +51,7 @@ fn code_inside(bytes: &[u8]) -> i64 {
 }
 
 #[test]
-fn what_must_be_accepted_is_json_but_no_message() {
+fn cases_that_must_be_accepted_are_json_but_not_messages() {
     for (name, bytes) in cases().iter().filter(|(name, _)| name.starts_with("y_")) {
         assert_eq!(code_alone(bytes), -32600, "{name}");
         assert_eq!(code_inside(bytes), 0, "{name}");
@@ -59,7 +59,7 @@ fn what_must_be_accepted_is_json_but_no_message() {
 }
 
 #[test]
-fn what_must_be_refused_is_not_json() {
+fn cases_that_must_be_rejected_are_not_json() {
     for (name, bytes) in cases().iter().filter(|(name, _)| name.starts_with("n_")) {
         assert_eq!(code_alone(bytes), -32700, "{name}");
         assert_eq!(code_inside(bytes), -32700, "{name}");
@@ -67,14 +67,14 @@ fn what_must_be_refused_is_not_json() {
 }
 
 #[test]
-fn what_may_be_either_is_one_of_them() {
+fn optional_cases_get_one_of_the_two_results() {
     for (name, bytes) in cases().iter().filter(|(name, _)| name.starts_with("i_")) {
         assert!(matches!(code_alone(bytes), -32600 | -32700), "{name}");
     }
 }
 
 #[test]
-fn no_case_cut_short_is_a_surprise() {
+fn truncated_cases_get_an_expected_code() {
     for (name, bytes) in cases().iter().filter(|(_, bytes)| bytes.len() < 2000) {
         for end in 0..bytes.len() {
             assert!(

@@ -1,4 +1,4 @@
-//! Tests of the protocol crate from outside, in one binary.
+//! Integration tests of the protocol crate.
 
 #![allow(
     clippy::unwrap_used,

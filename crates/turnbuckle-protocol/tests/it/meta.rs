@@ -1,12 +1,12 @@
-//! `_meta`: which keys are allowed, what is passed on, and the reader of requests.
+//! `_meta`: allowed keys, forwarding, and `RequestMeta`.
 
 use serde_json::json;
-use turnbuckle_ledger::req;
 use turnbuckle_protocol::{
     Meta, RequestId,
     meta::{MetaKeyError, RequestMeta, keys},
     types::LogLevel,
 };
+use turnbuckle_spec_coverage::req;
 
 #[test]
 fn keys_of_applications_are_accepted() {
@@ -30,7 +30,7 @@ fn keys_of_applications_are_accepted() {
 }
 
 #[test]
-fn keys_outside_the_grammar_are_refused() {
+fn keys_outside_of_the_grammar_are_rejected() {
     use MetaKeyError::{Name, Prefix};
     req!(
         "meta.key.prefix-format",
@@ -61,7 +61,7 @@ fn keys_outside_the_grammar_are_refused() {
 }
 
 #[test]
-fn keys_of_the_specification_are_refused() {
+fn keys_of_the_specification_are_rejected() {
     req!("meta.key.reserved-prefix", in: ["2025-06-18", "2025-11-25", "2026-07-28"]);
     for key in [
         "io.modelcontextprotocol/protocolVersion",
@@ -88,7 +88,7 @@ fn keys_of_the_specification_are_refused() {
 }
 
 #[test]
-fn what_a_peer_sent_is_passed_on_unchanged() {
+fn received_keys_are_forwarded_unchanged() {
     let text = r#"{"z z":1,"io.modelcontextprotocol/unknown":[null],"a":{"b":2}}"#;
 
     let meta: Meta = serde_json::from_str(text).unwrap();
@@ -97,7 +97,7 @@ fn what_a_peer_sent_is_passed_on_unchanged() {
 }
 
 #[test]
-fn typed_values_come_back() {
+fn typed_values_round_trip() {
     let meta = crate::samples::request_meta();
 
     assert_eq!(meta.progress_token(), Some(RequestId::from("token")));
@@ -124,14 +124,14 @@ fn an_empty_meta_is_empty_again_after_removal() {
 }
 
 #[test]
-fn a_request_is_read_in_place() {
+fn a_request_is_read_without_copying() {
     let text = r#"{"unknown":{"deep":[1,2]},"progressToken":1.0,
         "io.modelcontextprotocol/protocolVersion":"2026\u002d07-28",
         "io.modelcontextprotocol/clientInfo":{"name":"a","version":"1"},
         "io.modelcontextprotocol/clientCapabilities":{ },
         "io.modelcontextprotocol/logLevel":"info","traceparent":"00-x"}"#;
 
-    let meta = RequestMeta::read(text).unwrap();
+    let meta = RequestMeta::parse(text).unwrap();
 
     assert_eq!(meta.protocol_version.as_deref(), Some("2026-07-28"));
     assert_eq!(meta.progress_token, Some(RequestId::from(1)));
@@ -144,14 +144,14 @@ fn a_request_is_read_in_place() {
 }
 
 #[test]
-fn a_request_without_known_keys_is_no_error() {
-    let meta = RequestMeta::read(r#"{"a":1}"#).unwrap();
+fn a_request_without_known_keys_is_valid() {
+    let meta = RequestMeta::parse(r#"{"a":1}"#).unwrap();
 
     assert!(meta.protocol_version.is_none());
-    assert!(RequestMeta::read("[]").is_err());
-    assert!(RequestMeta::read(r#"{"progressToken":1.5}"#).is_err());
-    assert!(RequestMeta::read(r#"{"progressToken":1,"progressToken":2}"#).is_err());
-    let unreadable = RequestMeta::read(r#"{"traceparent":7}"#).unwrap();
+    assert!(RequestMeta::parse("[]").is_err());
+    assert!(RequestMeta::parse(r#"{"progressToken":1.5}"#).is_err());
+    assert!(RequestMeta::parse(r#"{"progressToken":1,"progressToken":2}"#).is_err());
+    let unreadable = RequestMeta::parse(r#"{"traceparent":7}"#).unwrap();
     assert!(unreadable.traceparent.is_none());
 }
 
@@ -159,7 +159,7 @@ fn a_request_without_known_keys_is_no_error() {
 fn plain_strings_of_a_request_are_borrowed() {
     let text = format!(r#"{{"{}":"2026-07-28"}}"#, keys::PROTOCOL_VERSION);
 
-    let meta = RequestMeta::read(&text).unwrap();
+    let meta = RequestMeta::parse(&text).unwrap();
 
     assert!(matches!(
         meta.protocol_version,
@@ -168,7 +168,7 @@ fn plain_strings_of_a_request_are_borrowed() {
 }
 
 #[test]
-fn an_object_of_own_keys_becomes_meta() {
+fn an_object_of_application_keys_becomes_meta() {
     let own = json!({ "example.com/a": 1, "b": 2 });
     let foreign = json!({ "example.com/a": 1, "dev.mcp/b": 2 });
 
@@ -179,7 +179,7 @@ fn an_object_of_own_keys_becomes_meta() {
 }
 
 #[test]
-fn an_id_that_no_value_can_hold_is_left_out() {
+fn an_id_that_value_cannot_represent_is_omitted() {
     let mut meta = Meta::new();
     let id = RequestId::from_json("1e400").unwrap();
 

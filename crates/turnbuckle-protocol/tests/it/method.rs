@@ -1,12 +1,12 @@
-//! The table of methods against the one in our notes.
+//! Compares the table of methods with an independent one.
 
 use turnbuckle_protocol::{
     Revision,
-    method::{Direction, Kind, Method},
+    method::{Method, MethodDirection, MethodKind},
 };
 
-/// Method, then who sends it in 2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25 and 2026-07-28: `>` the client,
-/// `<` the server, `=` either, `i` inside a result, `.` nobody.
+/// Method, then the sender in 2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25 and 2026-07-28: `>` the client, `<` the
+/// server, `=` either, `i` inside a result, `.` none.
 const TABLE: &str = "
 initialize > > > > .
 ping = = = = .
@@ -47,7 +47,7 @@ notifications/subscriptions/acknowledged . . . . <
 ";
 
 #[test]
-fn the_table_says_who_sends_what_and_when() {
+fn the_table_has_sender_and_revisions_of_every_method() {
     let rows: Vec<Vec<_>> = TABLE
         .lines()
         .filter(|line| !line.is_empty())
@@ -56,14 +56,14 @@ fn the_table_says_who_sends_what_and_when() {
 
     assert_eq!(rows.len(), Method::ALL.len());
     for row in rows {
-        let method = Method::named(row[0]).unwrap();
+        let method = Method::from_name(row[0]).unwrap();
         assert_eq!(method.name, row[0]);
         for (revision, sign) in Revision::ALL[1..].iter().zip(&row[1..]) {
             let expected = match *sign {
-                ">" => Some(Direction::ToServer),
-                "<" => Some(Direction::ToClient),
-                "=" => Some(Direction::Both),
-                "i" => Some(Direction::InResult),
+                ">" => Some(MethodDirection::ToServer),
+                "<" => Some(MethodDirection::ToClient),
+                "=" => Some(MethodDirection::Both),
+                "i" => Some(MethodDirection::InResult),
                 _ => None,
             };
             assert_eq!(
@@ -73,7 +73,7 @@ fn the_table_says_who_sends_what_and_when() {
                 row[0]
             );
         }
-        // The oldest date is spoken like the one after it.
+        // The oldest revision is handled like the one after it.
         assert_eq!(
             method.direction(Revision::V2024_10_07),
             method.direction(Revision::V2024_11_05)
@@ -84,9 +84,9 @@ fn the_table_says_who_sends_what_and_when() {
 #[test]
 fn every_method_is_found_by_its_name() {
     for method in Method::ALL {
-        assert_eq!(Method::named(method.name), Some(method));
+        assert_eq!(Method::from_name(method.name), Some(method));
         let is_notification = method.name.starts_with("notifications/");
-        assert_eq!(method.kind == Kind::Notification, is_notification);
+        assert_eq!(method.kind == MethodKind::Notification, is_notification);
     }
     for name in [
         "",
@@ -95,7 +95,7 @@ fn every_method_is_found_by_its_name() {
         "tools/call ",
         "completions/complete",
     ] {
-        assert_eq!(Method::named(name), None, "{name}");
+        assert_eq!(Method::from_name(name), None, "{name}");
     }
 }
 
@@ -107,7 +107,7 @@ fn traits_of_methods_are_those_of_the_specification() {
     };
 
     assert_eq!(
-        named(|method| method.may_ask),
+        named(|method| method.allows_input_requests),
         ["tools/call", "resources/read", "prompts/get"]
     );
     assert_eq!(

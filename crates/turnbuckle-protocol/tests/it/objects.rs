@@ -1,11 +1,11 @@
-//! An array is never taken for an object.
+//! An array is never accepted as an object.
 
 use serde_json::Value;
 use turnbuckle_protocol::{Revision, json, jsonrpc::parse, types::ClientCapabilities};
 
 use crate::samples;
 
-/// The paths of all objects in a value, the value itself included.
+/// Returns the paths of all objects in a value, including the value itself.
 pub(crate) fn objects(value: &Value) -> Vec<String> {
     fn collect(value: &Value, path: &str, found: &mut Vec<String>) {
         let escaped = |name: &str| name.replace('~', "~0").replace('/', "~1");
@@ -29,7 +29,7 @@ pub(crate) fn objects(value: &Value) -> Vec<String> {
     found
 }
 
-/// The value with one of its objects replaced by an array of the object's values.
+/// Returns the value with one of its objects replaced by an array of the values of that object.
 pub(crate) fn with_array_at(value: &Value, path: &str) -> Value {
     let mut value = value.clone();
     if let Some(place) = value.pointer_mut(path)
@@ -40,9 +40,9 @@ pub(crate) fn with_array_at(value: &Value, path: &str) -> Value {
     value
 }
 
-/// Places where the specification allows any JSON value, an array too.
+/// Positions where the specification allows any JSON value, including an array.
 ///
-/// What a known key of `_meta` holds is read where it is used: by the server for each request.
+/// Known keys of `_meta` are deserialized on use: by the server for each request.
 const FREE: [&str; 6] = [
     "/_meta/",
     "/arguments/",
@@ -61,13 +61,13 @@ fn is_free(definition: &str, path: &str) -> bool {
 }
 
 #[test]
-fn an_array_in_place_of_any_object_of_any_message_is_refused() {
+fn an_array_in_place_of_any_object_of_any_message_is_rejected() {
     for sample in samples::all() {
         for revision in Revision::ALL {
             if !sample.is_in(revision) {
                 continue;
             }
-            let message = (sample.lowered)(revision);
+            let message = (sample.downgraded)(revision);
             for path in objects(&message) {
                 if is_free(sample.definition, &path) {
                     continue;
@@ -86,7 +86,7 @@ fn an_array_in_place_of_any_object_of_any_message_is_refused() {
 }
 
 #[test]
-fn an_array_in_place_of_an_error_object_is_refused() {
+fn an_array_in_place_of_an_error_object_is_rejected() {
     let message = br#"{"jsonrpc":"2.0","id":1,"error":[-32600,"no"]}"#;
 
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Reading is lenient where the specification allows growth, and strict where it does not.
+//! Deserialization is lenient where the specification allows extensions, and strict elsewhere.
 
 use serde_json::{Value, json};
 use turnbuckle_protocol::types::{
@@ -7,14 +7,14 @@ use turnbuckle_protocol::types::{
 };
 
 #[test]
-fn every_payload_comes_back_as_it_was_written() {
+fn every_payload_round_trips() {
     for sample in crate::samples::all() {
         (sample.round_trip)();
     }
 }
 
 #[test]
-fn an_unknown_content_block_is_kept() {
+fn an_unknown_content_block_is_preserved() {
     let value = json!({ "type": "hologram", "data": { "x": 1 } });
 
     let block: ContentBlock = serde_json::from_value(value.clone()).unwrap();
@@ -42,7 +42,7 @@ fn a_malformed_content_block_is_an_error() {
 }
 
 #[test]
-fn null_is_structured_content_and_absence_is_none() {
+fn null_is_structured_content() {
     let null: CallToolResult =
         serde_json::from_value(json!({ "content": [], "structuredContent": null })).unwrap();
     let none: CallToolResult = serde_json::from_value(json!({})).unwrap();
@@ -53,7 +53,7 @@ fn null_is_structured_content_and_absence_is_none() {
 }
 
 #[test]
-fn the_kind_of_a_result_is_read_without_the_rest() {
+fn the_kind_of_a_result_is_read_without_the_other_members() {
     for (text, kind) in [
         ("{}", ResultType::Complete),
         (
@@ -67,7 +67,7 @@ fn the_kind_of_a_result_is_read_without_the_rest() {
         (r#"{"resultType":"task"}"#, ResultType::Task),
         (r#"{"resultType":"new"}"#, ResultType::Unknown("new".into())),
     ] {
-        assert_eq!(ResultType::of(text).unwrap(), kind, "{text}");
+        assert_eq!(ResultType::from_result_json(text).unwrap(), kind, "{text}");
     }
 }
 
@@ -98,7 +98,7 @@ fn whole_numbers_are_written_without_a_fraction() {
 }
 
 #[test]
-fn unknown_members_and_nulls_do_not_matter() {
+fn unknown_members_and_nulls_are_ignored() {
     let tool: Tool = serde_json::from_value(json!({
         "name": "a", "inputSchema": { "type": "object" }, "title": null, "_meta": null, "future": 1,
         "icons": [{ "src": "data:,", "theme": "sepia", "future": 1 }],
@@ -111,7 +111,7 @@ fn unknown_members_and_nulls_do_not_matter() {
 }
 
 #[test]
-fn an_unknown_question_is_kept() {
+fn an_unknown_input_request_is_preserved() {
     let value = json!({ "method": "camera/look", "params": { "at": "cat" } });
 
     let request: InputRequest = serde_json::from_value(value.clone()).unwrap();
@@ -121,14 +121,14 @@ fn an_unknown_question_is_kept() {
 }
 
 #[test]
-fn a_question_may_leave_out_its_parameters() {
+fn an_input_request_may_omit_its_parameters() {
     let request: InputRequest = serde_json::from_value(json!({ "method": "roots/list" })).unwrap();
 
     assert_eq!(request, InputRequest::ListRoots(EmptyParams::default()));
 }
 
 #[test]
-fn a_question_without_mode_is_a_form() {
+fn an_elicitation_without_mode_is_a_form() {
     let form = json!({ "message": "m", "requestedSchema": { "type": "object", "properties": {} } });
     let url = json!({ "mode": "url", "message": "m", "url": "https://example.com" });
 
@@ -142,7 +142,7 @@ fn a_question_without_mode_is_a_form() {
 }
 
 #[test]
-fn every_spelling_of_a_choice_is_read() {
+fn every_form_of_a_choice_is_accepted() {
     let titled = [EnumOption::titled("a", "A"), EnumOption::titled("b", "B")];
     let bare = [EnumOption::from("a"), EnumOption::from("b")];
     let options = json!([{ "const": "a", "title": "A" }, { "const": "b", "title": "B" }]);
@@ -174,7 +174,7 @@ fn every_spelling_of_a_choice_is_read() {
 }
 
 #[test]
-fn fields_outside_the_restricted_schema_are_refused() {
+fn fields_outside_of_the_restricted_schema_are_rejected() {
     for value in [
         json!({ "type": "object", "properties": {} }),
         json!({ "type": "array", "items": { "type": "object" } }),
@@ -235,7 +235,7 @@ fn log_levels_are_ordered_by_severity() {
 }
 
 #[test]
-fn at_most_a_hundred_suggestions_go_into_an_answer() {
+fn a_result_has_at_most_a_hundred_suggestions() {
     let completion = Completion::new(vec!["a".to_owned(); 101]);
 
     assert_eq!(completion.values.len(), 100);
@@ -244,7 +244,7 @@ fn at_most_a_hundred_suggestions_go_into_an_answer() {
 }
 
 #[test]
-fn a_missing_capability_is_named_and_nothing_else() {
+fn only_missing_capabilities_are_returned() {
     let object = |value: Value| value.as_object().unwrap().clone();
     let read = |value: Value| serde_json::from_value::<ClientCapabilities>(value).unwrap();
     let missing = |declared: Value, required: Value| {
@@ -296,10 +296,10 @@ fn a_missing_capability_is_named_and_nothing_else() {
 }
 
 #[test]
-fn a_lone_answer_to_a_multiple_choice_is_a_list_of_one() {
+fn a_single_response_to_a_multi_select_becomes_a_list() {
     let mut answers = json!({ "tags": "a", "sizes": ["s"], "colour": "red", "name": "Ada" });
 
-    crate::samples::form().widen(answers.as_object_mut().unwrap());
+    crate::samples::form().wrap_single_choices(answers.as_object_mut().unwrap());
 
     assert_eq!(
         answers,

@@ -1,4 +1,4 @@
-//! Payloads as peers of each revision write them, read and written back.
+//! Payloads as peers of each revision send them, deserialized and serialized again.
 
 use std::fmt::Debug;
 
@@ -6,18 +6,18 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use turnbuckle_protocol::{
     Revision::{self, *},
-    Versioned,
+    VersionedPayload,
     types::{tasks::legacy, *},
 };
 
-/// Reads `text` as a peer of `revision` wrote it, and writes it for that peer again.
+/// Upgrades `text` from `revision`, and downgrades it to that revision again.
 fn returns<P>(revision: Revision, text: &str)
 where
-    P: Versioned + Serialize + DeserializeOwned + Debug,
+    P: VersionedPayload + Serialize + DeserializeOwned + Debug,
 {
     let mut payload: P = serde_json::from_str(text).unwrap();
-    payload.raise(revision);
-    payload.lower(revision);
+    payload.upgrade_from(revision);
+    payload.downgrade_to(revision);
 
     let written: Value = serde_json::to_value(&payload).unwrap();
     let expected: Value = serde_json::from_str(text).unwrap();

@@ -1,9 +1,9 @@
-//! What becomes of newer things on their way to an older peer, and back.
+//! Downgrades to older revisions, and upgrades from them.
 
 use serde_json::{Value, json};
 use turnbuckle_protocol::{
     Revision::{self, *},
-    Versioned,
+    VersionedPayload,
     types::{
         elicitation::PrimitiveSchema,
         tasks::{self, legacy},
@@ -13,13 +13,13 @@ use turnbuckle_protocol::{
 
 use crate::samples;
 
-fn lowered<T: Versioned>(mut thing: T, to: Revision) -> T {
-    thing.lower(to);
+fn downgraded<T: VersionedPayload>(mut thing: T, to: Revision) -> T {
+    thing.downgrade_to(to);
     thing
 }
 
-fn raised<T: Versioned>(mut thing: T, from: Revision) -> T {
-    thing.raise(from);
+fn upgraded<T: VersionedPayload>(mut thing: T, from: Revision) -> T {
+    thing.upgrade_from(from);
     thing
 }
 
@@ -35,7 +35,7 @@ fn revisions_are_ordered_by_their_date() {
 }
 
 #[test]
-fn lowering_twice_is_lowering_once() {
+fn downgrading_twice_equals_downgrading_once() {
     for sample in samples::all() {
         for revision in Revision::ALL
             .into_iter()
@@ -43,7 +43,7 @@ fn lowering_twice_is_lowering_once() {
         {
             assert_eq!(
                 (sample.returned)(revision),
-                (sample.lowered)(revision),
+                (sample.downgraded)(revision),
                 "{} {revision}",
                 sample.definition
             );
@@ -52,28 +52,31 @@ fn lowering_twice_is_lowering_once() {
 }
 
 #[test]
-fn the_oldest_date_is_spoken_like_the_next() {
+fn the_oldest_revision_is_handled_like_the_next() {
     for sample in samples::all() {
-        assert_eq!((sample.lowered)(V2024_10_07), (sample.lowered)(V2024_11_05));
+        assert_eq!(
+            (sample.downgraded)(V2024_10_07),
+            (sample.downgraded)(V2024_11_05)
+        );
     }
 }
 
 #[test]
-fn the_newest_shape_of_a_tool_result_is_not_touched() {
+fn the_newest_form_of_a_tool_result_is_unchanged() {
     let result = CallToolResult::new(samples::blocks()).structured_content(json!([1]));
 
-    assert_eq!(lowered(result.clone(), V2026_07_28), result);
+    assert_eq!(downgraded(result.clone(), V2026_07_28), result);
 }
 
 #[test]
-fn a_structured_value_that_is_no_object_becomes_text() {
+fn a_structured_value_other_than_an_object_becomes_text() {
     for (revision, is_text) in [
         (V2026_07_28, false),
         (V2025_11_25, true),
         (V2024_11_05, true),
     ] {
         let result = CallToolResult::default().structured_content(json!([1, 2]));
-        let result = lowered(result, revision);
+        let result = downgraded(result, revision);
         assert_eq!(result.structured_content.is_none(), is_text);
         assert_eq!(result.content.len(), usize::from(is_text));
     }
@@ -82,19 +85,19 @@ fn a_structured_value_that_is_no_object_becomes_text() {
 #[test]
 fn structured_objects_are_sent_since_2025_06_18() {
     for revision in Revision::ALL {
-        let result = lowered(CallToolResult::structured(json!({ "sum": 3 })), revision);
+        let result = downgraded(CallToolResult::structured(json!({ "sum": 3 })), revision);
         assert_eq!(result.structured_content.is_some(), revision >= V2025_06_18);
         assert_eq!(result.content[0].as_text(), Some(r#"{"sum":3}"#));
     }
 }
 
 #[test]
-fn structured_content_alone_becomes_text_where_it_is_unknown() {
+fn structured_content_alone_becomes_text_in_older_revisions() {
     let alone = CallToolResult::default().structured_content(json!({ "sum": 3 }));
 
-    assert!(lowered(alone.clone(), V2025_06_18).content.is_empty());
+    assert!(downgraded(alone.clone(), V2025_06_18).content.is_empty());
     assert_eq!(
-        lowered(alone, V2025_03_26).content,
+        downgraded(alone, V2025_03_26).content,
         [ContentBlock::text(r#"{"sum":3}"#)]
     );
 }
@@ -105,7 +108,7 @@ fn a_resource_link_becomes_text_before_2025_06_18() {
         .title("A")
         .description("The letter");
 
-    let block = lowered(ContentBlock::ResourceLink(link), V2025_03_26);
+    let block = downgraded(ContentBlock::ResourceLink(link), V2025_03_26);
 
     assert_eq!(block.as_text(), Some("A: file:///a\nThe letter"));
 }
@@ -114,9 +117,9 @@ fn a_resource_link_becomes_text_before_2025_06_18() {
 fn audio_becomes_text_in_2024_11_05() {
     let audio = ContentBlock::audio("AAAA", "audio/wav");
 
-    assert_eq!(lowered(audio.clone(), V2025_03_26), audio);
+    assert_eq!(downgraded(audio.clone(), V2025_03_26), audio);
     assert_eq!(
-        lowered(audio, V2024_11_05).as_text(),
+        downgraded(audio, V2024_11_05).as_text(),
         Some("[audio/wav left out]")
     );
 }
@@ -125,20 +128,20 @@ fn audio_becomes_text_in_2024_11_05() {
 fn an_unknown_block_becomes_text_for_every_session() {
     let unknown = ContentBlock::Unknown(json!({ "type": "hologram" }));
 
-    assert_eq!(lowered(unknown.clone(), V2026_07_28), unknown);
+    assert_eq!(downgraded(unknown.clone(), V2026_07_28), unknown);
     assert_eq!(
-        lowered(unknown, V2025_11_25).as_text(),
+        downgraded(unknown, V2025_11_25).as_text(),
         Some(r#"{"type":"hologram"}"#)
     );
 }
 
 #[test]
 fn the_title_of_a_tool_moves_to_its_annotations() {
-    let tool = lowered(samples::tool(), V2025_03_26);
+    let tool = downgraded(samples::tool(), V2025_03_26);
 
     assert_eq!(tool.title, None);
     assert_eq!(tool.annotations.unwrap().title.as_deref(), Some("Add"));
-    assert_eq!(lowered(samples::tool(), V2024_11_05).annotations, None);
+    assert_eq!(downgraded(samples::tool(), V2024_11_05).annotations, None);
 }
 
 #[test]
@@ -146,15 +149,19 @@ fn output_schemas_have_an_object_root_in_sessions() {
     let array =
         samples::tool().output_schema(json!({ "type": "array" }).as_object().unwrap().clone());
 
-    assert!(lowered(array.clone(), V2026_07_28).output_schema.is_some());
-    assert!(lowered(array, V2025_11_25).output_schema.is_none());
     assert!(
-        lowered(samples::tool(), V2025_06_18)
+        downgraded(array.clone(), V2026_07_28)
+            .output_schema
+            .is_some()
+    );
+    assert!(downgraded(array, V2025_11_25).output_schema.is_none());
+    assert!(
+        downgraded(samples::tool(), V2025_06_18)
             .output_schema
             .is_some()
     );
     assert!(
-        lowered(samples::tool(), V2025_03_26)
+        downgraded(samples::tool(), V2025_03_26)
             .output_schema
             .is_none()
     );
@@ -163,7 +170,7 @@ fn output_schemas_have_an_object_root_in_sessions() {
 #[test]
 fn execution_hints_are_for_2025_11_25_alone() {
     for revision in Revision::ALL {
-        let tool = lowered(samples::tool(), revision);
+        let tool = downgraded(samples::tool(), revision);
         assert_eq!(
             tool.execution.is_some(),
             revision == V2025_11_25,
@@ -178,15 +185,15 @@ fn caching_hints_are_cleared_for_sessions() {
         .ttl_ms(5u64)
         .cache_scope(CacheScope::Public);
 
-    assert_eq!(lowered(list.clone(), V2026_07_28), list);
-    assert_eq!(lowered(list, V2025_11_25), ListToolsResult::new([]));
+    assert_eq!(downgraded(list.clone(), V2026_07_28), list);
+    assert_eq!(downgraded(list, V2025_11_25), ListToolsResult::new([]));
 }
 
 #[test]
 fn modern_keys_leave_meta_and_others_stay() {
     let params = EmptyParams::default().meta(samples::request_meta());
 
-    let meta = lowered(params, V2025_11_25).meta;
+    let meta = downgraded(params, V2025_11_25).meta;
 
     let keys: Vec<_> = meta.iter().map(|(key, _)| key).collect();
     assert_eq!(keys, ["example.com/colour", "progressToken", "traceparent"]);
@@ -194,8 +201,8 @@ fn modern_keys_leave_meta_and_others_stay() {
 
 #[test]
 fn capabilities_are_those_of_the_revision() {
-    let client = |to| lowered(samples::client_capabilities(), to);
-    let server = |to| lowered(samples::server_capabilities(), to);
+    let client = |to| downgraded(samples::client_capabilities(), to);
+    let server = |to| downgraded(samples::server_capabilities(), to);
 
     assert!(client(V2026_07_28).tasks.is_none());
     assert_eq!(client(V2026_07_28).roots, Some(RootsCapability::default()));
@@ -220,16 +227,16 @@ fn capabilities_are_those_of_the_revision() {
 }
 
 #[test]
-fn a_client_that_only_opens_urls_cannot_be_asked_in_2025_06_18() {
+fn url_elicitation_alone_means_no_elicitation_in_2025_06_18() {
     let url = ElicitationCapability::default().url(JsonObject::new());
     let capabilities = ClientCapabilities::new().elicitation(url);
 
-    assert!(lowered(capabilities, V2025_06_18).elicitation.is_none());
+    assert!(downgraded(capabilities, V2025_06_18).elicitation.is_none());
 }
 
 #[test]
 fn declared_capabilities_count_only_if_the_revision_has_them() {
-    let client = |from| raised(samples::client_capabilities(), from);
+    let client = |from| upgraded(samples::client_capabilities(), from);
 
     assert!(!client(V2025_06_18).can_elicit_url());
     assert!(client(V2025_06_18).can_elicit_form());
@@ -238,15 +245,15 @@ fn declared_capabilities_count_only_if_the_revision_has_them() {
     assert!(!client(V2025_11_25).has_extension(tasks::EXTENSION));
     assert!(client(V2026_07_28).has_extension(tasks::EXTENSION));
     assert!(client(V2026_07_28).tasks.is_none());
-    let server = |from| raised(samples::server_capabilities(), from);
+    let server = |from| upgraded(samples::server_capabilities(), from);
     assert!(server(V2025_06_18).tasks.is_none() && server(V2025_06_18).extensions.is_none());
     assert!(server(V2025_11_25).tasks.is_some() && server(V2025_11_25).extensions.is_some());
     assert!(!server(V2025_11_25).has_extension(tasks::EXTENSION));
 }
 
 #[test]
-fn a_server_of_2024_may_complete_without_saying_so() {
-    let server = |from| raised(ServerCapabilities::new(), from);
+fn a_server_of_2024_may_complete_without_declaring_it() {
+    let server = |from| upgraded(ServerCapabilities::new(), from);
 
     assert!(server(V2024_11_05).completions.is_some());
     assert!(server(V2024_10_07).completions.is_some());
@@ -257,7 +264,7 @@ fn a_server_of_2024_may_complete_without_saying_so() {
 fn a_form_is_simplified_for_2025_06_18() {
     let params = ElicitParams::Form(ElicitFormParams::new("Who?", samples::form()));
 
-    let value = serde_json::to_value(lowered(params, V2025_06_18)).unwrap();
+    let value = serde_json::to_value(downgraded(params, V2025_06_18)).unwrap();
 
     let fields = &value["requestedSchema"]["properties"];
     assert_eq!(fields["name"].get("default"), None);
@@ -280,7 +287,7 @@ fn names_of_options_become_titles_again() {
         "size": { "type": "string", "enum": ["s"], "enumNames": ["Small"] } } } });
     let params: ElicitParams = serde_json::from_value(value).unwrap();
 
-    let ElicitParams::Form(form) = raised(params, V2025_06_18) else {
+    let ElicitParams::Form(form) = upgraded(params, V2025_06_18) else {
         panic!("not a form");
     };
 
@@ -294,10 +301,10 @@ fn names_of_options_become_titles_again() {
 }
 
 #[test]
-fn a_visit_has_a_name_only_in_2025_11_25() {
+fn a_url_elicitation_has_an_id_only_in_2025_11_25() {
     let anonymous = ElicitParams::Url(ElicitUrlParams::new("m", "https://example.com/"));
     let name = |params, to| -> Option<Value> {
-        let value = serde_json::to_value(lowered(params, to)).unwrap();
+        let value = serde_json::to_value(downgraded(params, to)).unwrap();
         value.get("elicitationId").cloned()
     };
 
@@ -310,8 +317,8 @@ fn a_visit_has_a_name_only_in_2025_11_25() {
 }
 
 #[test]
-fn a_visit_becomes_a_form_that_names_it_before_2025_11_25() {
-    let params = lowered(samples::elicit_url(), V2025_06_18);
+fn a_url_elicitation_becomes_a_form_with_the_url_before_2025_11_25() {
+    let params = downgraded(samples::elicit_url(), V2025_06_18);
 
     assert!(matches!(params, ElicitParams::Form(_)));
     assert_eq!(params.message(), "Sign in\nhttps://example.com/in");
@@ -319,7 +326,7 @@ fn a_visit_becomes_a_form_that_names_it_before_2025_11_25() {
 
 #[test]
 fn sampled_messages_have_one_block_each_before_2025_11_25() {
-    let params = lowered(samples::create_message_params(), V2025_06_18);
+    let params = downgraded(samples::create_message_params(), V2025_06_18);
 
     assert!(params.tools.is_none() && params.tool_choice.is_none() && params.task.is_none());
     assert!(
@@ -336,9 +343,9 @@ fn sampled_messages_have_one_block_each_before_2025_11_25() {
 }
 
 #[test]
-fn a_sampled_answer_has_one_block_before_2025_11_25() {
+fn a_sampling_result_has_one_block_before_2025_11_25() {
     let blocks = |blocks: Vec<ContentBlock>| {
-        lowered(CreateMessageResult::with_blocks("m", blocks), V2025_06_18).content
+        downgraded(CreateMessageResult::with_blocks("m", blocks), V2025_06_18).content
     };
 
     assert_eq!(
@@ -351,15 +358,15 @@ fn a_sampled_answer_has_one_block_before_2025_11_25() {
 }
 
 #[test]
-fn a_task_parameter_means_something_in_2025_11_25_alone() {
+fn a_task_parameter_exists_in_2025_11_25_only() {
     let params = || CallToolParams::new("a").task(legacy::TaskMetadata::default());
 
     for revision in Revision::ALL {
-        let task = lowered(params(), revision).task;
+        let task = downgraded(params(), revision).task;
         assert_eq!(task.is_some(), revision == V2025_11_25, "{revision}");
     }
-    assert!(raised(params(), V2026_07_28).task.is_none());
-    assert!(raised(params(), V2025_11_25).task.is_some());
+    assert!(upgraded(params(), V2026_07_28).task.is_none());
+    assert!(upgraded(params(), V2025_11_25).task.is_some());
 }
 
 #[test]
@@ -395,7 +402,7 @@ fn a_tool_error_fails_a_task_of_2025_11_25() {
 }
 
 #[test]
-fn an_endless_task_says_so() {
+fn a_task_without_time_to_live_has_null() {
     let task = Task::new("t1", "2025-11-25T10:30:00Z");
 
     assert_eq!(serde_json::to_value(&task).unwrap()["ttlMs"], Value::Null);

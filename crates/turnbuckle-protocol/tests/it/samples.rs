@@ -1,12 +1,12 @@
-//! One rich sample of every payload, with every member set that any revision knows.
+//! One sample of every payload, with every member of any revision set.
 
 use std::{collections::BTreeMap, fmt::Debug};
 
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use turnbuckle_protocol::{
-    Meta, RequestId, Revision, RpcError, Versioned,
-    json::{self, ReadError},
+    Meta, RequestId, Revision, RpcError, VersionedPayload,
+    json::{self, JsonError},
     method::{self, Method},
     types::{
         elicitation::{
@@ -18,7 +18,7 @@ use turnbuckle_protocol::{
     },
 };
 
-/// A payload with what is needed to send and to check it.
+/// A payload with the functions to send and check it.
 pub(crate) struct Sample {
     /// The definition in the official schemas, by the name that most revisions use.
     pub(crate) definition: &'static str,
@@ -26,30 +26,30 @@ pub(crate) struct Sample {
     /// The revisions that may send it.
     pub(crate) first: Revision,
     pub(crate) last: Revision,
-    /// Lowers a copy and writes it.
-    pub(crate) lowered: Box<dyn Fn(Revision) -> Value>,
-    /// Reads what was lowered, raises it and lowers it again.
+    /// Downgrades a copy and serializes it.
+    pub(crate) downgraded: Box<dyn Fn(Revision) -> Value>,
+    /// Deserializes a downgraded payload, upgrades it and downgrades it again.
     pub(crate) returned: Box<dyn Fn(Revision) -> Value>,
-    /// Reads JSON text into the type, as server and client do.
-    pub(crate) read: fn(&str) -> Result<(), ReadError>,
-    /// Writes and reads the newest shape, and compares.
+    /// Deserializes JSON text into the type, as server and client do.
+    pub(crate) read: fn(&str) -> Result<(), JsonError>,
+    /// Serializes and deserializes the newest form, and compares.
     pub(crate) round_trip: Box<dyn Fn()>,
 }
 
-/// What a payload is part of.
+/// The kind of message that a payload is part of.
 #[derive(Clone, Copy)]
 pub(crate) enum Part {
     Params(&'static Method),
-    /// A result, with the `resultType` that a modern server stamps on it.
+    /// A result, with the `resultType` that a modern server adds.
     Result(&'static str),
-    /// What a client answers: in 2026-07-28 an entry of `inputResponses`, without stamp.
+    /// A result of a client: in 2026-07-28 an entry of `inputResponses`, without `resultType`.
     ClientResult,
 }
 
 impl Sample {
     fn new<P>(definition: &'static str, part: Part, payload: P) -> Self
     where
-        P: Versioned + Serialize + DeserializeOwned + Clone + PartialEq + Debug + 'static,
+        P: VersionedPayload + Serialize + DeserializeOwned + Clone + PartialEq + Debug + 'static,
     {
         let (first, last) = match part {
             Part::Params(method) => (method.first, method.last),
@@ -61,19 +61,19 @@ impl Sample {
             part,
             first,
             last,
-            lowered: Box::new(move |to| {
+            downgraded: Box::new(move |to| {
                 let mut payload = given.clone();
-                payload.lower(to);
+                payload.downgrade_to(to);
                 serde_json::to_value(payload).unwrap()
             }),
             returned: Box::new(move |to| {
                 let mut payload = again.clone();
-                payload.lower(to);
+                payload.downgrade_to(to);
                 let written = serde_json::to_string(&payload).unwrap();
                 let mut read: P = serde_json::from_str(&written).unwrap();
                 assert_eq!(read, payload, "read back at {to}");
-                read.raise(to);
-                read.lower(to);
+                read.upgrade_from(to);
+                read.downgrade_to(to);
                 serde_json::to_value(read).unwrap()
             }),
             read: |json| json::from_str::<P>(json).map(drop),
@@ -104,14 +104,14 @@ pub(crate) fn all() -> Vec<Sample> {
 
 fn request<P>(definition: &'static str, method: &'static Method, payload: P) -> Sample
 where
-    P: Versioned + Serialize + DeserializeOwned + Clone + PartialEq + Debug + 'static,
+    P: VersionedPayload + Serialize + DeserializeOwned + Clone + PartialEq + Debug + 'static,
 {
     Sample::new(definition, Part::Params(method), payload)
 }
 
 fn result<P>(definition: &'static str, payload: P) -> Sample
 where
-    P: Versioned + Serialize + DeserializeOwned + Clone + PartialEq + Debug + 'static,
+    P: VersionedPayload + Serialize + DeserializeOwned + Clone + PartialEq + Debug + 'static,
 {
     Sample::new(definition, Part::Result("complete"), payload)
 }

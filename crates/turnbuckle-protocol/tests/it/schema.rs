@@ -1,16 +1,15 @@
-//! What we send validates against the official JSON Schema of its revision.
+//! Sent payloads validate against the official JSON Schema of their revision.
 //!
-//! The schemas leave objects open, so that a member which the revision does not know would pass. Therefore each
-//! sample is also checked against a closed copy of the schema, in which an object has the members named there
-//! and no others.
+//! The schemas leave objects open, so that a member of another revision would pass. Therefore each sample is also
+//! checked against a closed copy of the schema, in which objects accept only the declared members.
 
 use std::{env, fs, path::PathBuf};
 
 use serde_json::{Value, json};
 use turnbuckle_protocol::{
-    Revision, RpcError, Versioned,
+    Revision, RpcError, VersionedPayload,
     jsonrpc::code,
-    method::{Direction, Kind, Method},
+    method::{Method, MethodDirection, MethodKind},
     types::{
         ElicitUrlParams, HeaderMismatchData, MissingCapabilityData, UnsupportedVersionData,
         UrlElicitationRequiredData,
@@ -66,9 +65,11 @@ fn the_data_of_errors_validates_against_the_schema_of_its_date() {
     let Some(schemas) = schemas() else { return };
     let mut urls =
         UrlElicitationRequiredData::new([ElicitUrlParams::new("m", "https://example.com/")]);
-    urls.lower(Revision::V2025_11_25);
+    urls.downgrade_to(Revision::V2025_11_25);
     let mut required = MissingCapabilityData::new(samples::client_capabilities());
-    required.required_capabilities.lower(Revision::MODERN);
+    required
+        .required_capabilities
+        .downgrade_to(Revision::MODERN);
 
     for (revision, definition, error) in [
         (
@@ -102,7 +103,7 @@ fn the_data_of_errors_validates_against_the_schema_of_its_date() {
 }
 
 #[test]
-fn a_closed_schema_notices_what_a_revision_does_not_know() {
+fn a_closed_schema_rejects_members_of_newer_revisions() {
     let Some(schemas) = schemas() else { return };
     let (revision, schema) = &schemas[1];
     let closed = closed(schema, *revision);
@@ -121,10 +122,10 @@ fn the_method_table_agrees_with_the_schemas() {
         let (client, server) = (sent(&schema, "Client"), sent(&schema, "Server"));
         for method in Method::ALL {
             let expected = match method.direction(revision) {
-                Some(Direction::ToServer) => (true, false),
-                Some(Direction::ToClient) => (false, true),
-                Some(Direction::Both) => (true, true),
-                Some(Direction::InResult) | None => (false, false),
+                Some(MethodDirection::ToServer) => (true, false),
+                Some(MethodDirection::ToClient) => (false, true),
+                Some(MethodDirection::Both) => (true, true),
+                Some(MethodDirection::InResult) | None => (false, false),
             };
             // The tasks of 2026-07-28 are an extension, which the schema does not have.
             if revision == Revision::MODERN && method.name.contains("tasks") {
@@ -137,35 +138,37 @@ fn the_method_table_agrees_with_the_schemas() {
             assert_eq!(found, expected, "{} in {revision}", method.name);
         }
         for name in client.iter().chain(&server) {
-            let method = Method::named(name).unwrap_or_else(|| panic!("{name} is missing"));
+            let method = Method::from_name(name).unwrap_or_else(|| panic!("{name} is missing"));
             let kind = if name.starts_with("notifications/") {
-                Kind::Notification
+                MethodKind::Notification
             } else {
-                Kind::Request
+                MethodKind::Request
             };
             assert_eq!(method.kind, kind, "{name}");
         }
     }
 }
 
-/// A sample as it is sent.
+/// A sample as sent.
 struct Sent {
-    /// What the definition of the sample describes.
+    /// The value that the definition of the sample describes.
     checked: Value,
-    /// The whole message, where there is one.
+    /// The whole message, if there is one.
     envelope: Option<Value>,
 }
 
 fn message(sample: &Sample, revision: Revision) -> Sent {
-    let payload = (sample.lowered)(revision);
+    let payload = (sample.downgraded)(revision);
     match sample.part {
-        Part::Params(method) if method.direction(revision) == Some(Direction::InResult) => Sent {
-            checked: json!({ "method": method.name, "params": payload }),
-            envelope: None,
-        },
+        Part::Params(method) if method.direction(revision) == Some(MethodDirection::InResult) => {
+            Sent {
+                checked: json!({ "method": method.name, "params": payload }),
+                envelope: None,
+            }
+        }
         Part::Params(method) => {
             let mut message = json!({ "jsonrpc": "2.0", "method": method.name, "params": payload });
-            if method.kind == Kind::Request {
+            if method.kind == MethodKind::Request {
                 message["id"] = json!(1);
             }
             Sent {
@@ -191,7 +194,7 @@ fn message(sample: &Sample, revision: Revision) -> Sent {
     }
 }
 
-/// What a server adds to every modern result.
+/// Adds the members that a server adds to every modern result.
 fn stamped(mut result: Value, kind: &str, revision: Revision) -> Value {
     if revision == Revision::MODERN {
         result["resultType"] = kind.into();
@@ -199,7 +202,7 @@ fn stamped(mut result: Value, kind: &str, revision: Revision) -> Value {
     result
 }
 
-/// The definition of a sample, under the name that the revision uses.
+/// Returns the definition of a sample, under the name that the revision uses.
 fn definition(sample: &Sample, revision: Revision) -> Option<&'static str> {
     let extension = match sample.part {
         Part::Params(method) => method.name.contains("tasks"),
@@ -217,7 +220,7 @@ fn errors(schema: &Value, definition: &str, instance: &Value) -> impl Iterator<I
     errors.into_iter()
 }
 
-/// A schema of one definition and those it needs: the whole takes long to compile.
+/// Returns a schema of one definition and its dependencies, because the whole schema takes long to compile.
 fn reachable(schema: &Value, definition: &str) -> Value {
     let root = definitions_name(schema);
     let reference = format!("#/{root}/{definition}");
@@ -254,7 +257,7 @@ fn definitions_name(schema: &Value) -> &'static str {
     }
 }
 
-/// Names of the methods that one side sends, as the schema lists them.
+/// Returns the methods that one side sends, as the schema lists them.
 fn sent(schema: &Value, side: &str) -> Vec<String> {
     let definitions = &schema[definitions_name(schema)];
     let mut methods = Vec::new();
@@ -274,7 +277,7 @@ fn sent(schema: &Value, side: &str) -> Vec<String> {
     methods
 }
 
-/// Closes every object that names its members.
+/// Closes every object with declared members.
 fn closed(schema: &Value, revision: Revision) -> Value {
     let mut schema = schema.clone();
     let root = definitions_name(&schema);
@@ -284,7 +287,7 @@ fn closed(schema: &Value, revision: Revision) -> Value {
             continue;
         }
         if name.ends_with("Capabilities") && revision == Revision::V2025_11_25 {
-            // The apps extension declares itself here without being in the schema.
+            // The apps extension declares itself here without being part of the schema.
             definition["properties"]["extensions"] = json!({});
         }
         let carries_meta = name.ends_with("Result") || name.ends_with("Params");
@@ -293,7 +296,7 @@ fn closed(schema: &Value, revision: Revision) -> Value {
     schema
 }
 
-/// Definitions that describe objects of every kind.
+/// Definitions that describe arbitrary objects.
 const OPEN: [&str; 5] = [
     "Request",
     "Notification",
@@ -302,7 +305,7 @@ const OPEN: [&str; 5] = [
     "JSONRPCNotification",
 ];
 
-/// Members whose value is open, whatever the schema names in it.
+/// Members with open values, regardless of the schema.
 const OPEN_MEMBERS: [&str; 4] = ["_meta", "inputSchema", "outputSchema", "experimental"];
 
 fn close(schema: &mut Value, carries_meta: bool) {
@@ -319,7 +322,7 @@ fn close(schema: &mut Value, carries_meta: bool) {
         if carries_meta {
             properties.entry("_meta").or_insert_with(|| json!({}));
         }
-        // A message names its parts without the envelope around them.
+        // A message lists its parts without the envelope around them.
         if properties.contains_key("method") {
             properties.entry("jsonrpc").or_insert_with(|| json!({}));
             properties.entry("id").or_insert_with(|| json!({}));
@@ -336,7 +339,7 @@ fn close(schema: &mut Value, carries_meta: bool) {
     }
 }
 
-/// Names of definitions that others join with `allOf`; closing one would shut out the other.
+/// Returns the definitions that others combine with `allOf`; closing one would exclude the other.
 fn joined(schema: &Value) -> Vec<String> {
     match schema {
         Value::Object(members) => {

@@ -1,8 +1,8 @@
-//! The payloads of the skills extension, read and written.
+//! Payloads of the skills extension.
 
 use serde_json::{Value, json};
 use turnbuckle_protocol::{
-    Revision, Versioned,
+    Revision, VersionedPayload,
     types::{
         CacheScope, Resource,
         skills::{
@@ -52,7 +52,7 @@ fn entries_keep_their_frontmatter_and_files() {
 }
 
 #[test]
-fn files_that_are_not_fixed_are_one_word() {
+fn dynamic_files_are_a_string() {
     let mut entry = entry();
     entry.resources = SkillResources::Dynamic;
     let wire = serde_json::to_value(&entry).unwrap();
@@ -67,7 +67,7 @@ fn files_that_are_not_fixed_are_one_word() {
 }
 
 #[test]
-fn lists_and_single_entries_carry_pages_and_hints() {
+fn lists_and_entries_have_cursors_and_cache_hints() {
     let one = serde_json::to_value(entry()).unwrap();
 
     round_trip(
@@ -102,12 +102,12 @@ fn a_folder_lists_what_is_directly_in_it() {
 }
 
 #[test]
-fn an_older_peer_gets_no_hints_about_caching() {
+fn an_older_peer_gets_no_cache_hints() {
     let mut result = ListSkillsResult::new([entry()])
         .ttl_ms(5u64)
         .cache_scope(CacheScope::Public);
 
-    result.lower(Revision::LATEST_LEGACY);
+    result.downgrade_to(Revision::LATEST_LEGACY);
 
     assert_eq!(result, ListSkillsResult::new([entry()]));
 }

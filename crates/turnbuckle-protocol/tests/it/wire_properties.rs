@@ -1,16 +1,20 @@
-//! What holds for any bytes at all.
+//! Properties that hold for any bytes.
 
 use proptest::prelude::*;
 use serde_json::Value;
-use turnbuckle_protocol::RequestId;
-use turnbuckle_protocol::codec::headers::{
-    acceptable, check_argument, content_type, decode, encode, encode_argument,
+use turnbuckle_protocol::{
+    RequestId,
+    codec::{
+        headers::{
+            check_argument, decode, encode, encode_argument, parse_accept, parse_content_type,
+        },
+        ndjson::{DecodedLine, LineDecoder},
+        sse::{ParsedEvent, SseDecoder, SseEvent, SseLimits},
+    },
+    jsonrpc::{Incoming, Message, Params, RawObject, code, parse, write_request},
 };
-use turnbuckle_protocol::codec::lines::{Line, Lines};
-use turnbuckle_protocol::codec::sse::{Decoder, Event, Limits, Received};
-use turnbuckle_protocol::jsonrpc::{Incoming, Message, Object, Params, code, parse, write_request};
 
-/// Texts that look like JSON, most of them slightly wrong.
+/// Texts that resemble JSON, most of them slightly invalid.
 fn jsonish() -> impl Strategy<Value = Vec<u8>> {
     let token = prop_oneof![
         4 => prop::sample::select(vec![
@@ -28,7 +32,7 @@ fn json() -> impl Strategy<Value = Value> {
         Just(Value::Null),
         any::<bool>().prop_map(Value::from),
         any::<i64>().prop_map(Value::from),
-        // Such that serde_json reads back what it wrote.
+        // Numbers that serde_json reads back unchanged.
         any::<i32>().prop_map(|number| Value::from(f64::from(number) / 8.0)),
         any::<String>().prop_map(Value::from),
         "[\"\\\\a\u{0}-\u{1f}é😀]{0,40}".prop_map(Value::from),
@@ -52,29 +56,29 @@ fn damaged_json() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// Puts bytes between the brackets of a parameter and says whether they pass as JSON.
+/// Returns whether the bytes are accepted as JSON between the brackets of a parameter.
 fn passes(bytes: &[u8]) -> bool {
     let head = br#"{"jsonrpc":"2.0","id":1,"method":"a","params":{"x":["#;
     parse(&[head, bytes, b"]}}"].concat()).is_ok()
 }
 
-/// What serde_json says about the same bytes in the same place, if it has a say.
+/// Returns whether serde_json accepts the same bytes in the same position, if it can decide.
 fn passes_serde_json(bytes: &[u8]) -> Option<bool> {
     let text = [b"[", bytes, b"]"].concat();
     match serde_json::from_slice::<Value>(&text) {
         Ok(_) => Some(true),
-        // Its numbers end with 64-bit floats, where the grammar has no end; it stops reading there.
+        // Its numbers are limited to 64-bit floats, unlike the grammar; it stops reading there.
         Err(error) if error.to_string().starts_with("number out of range") => None,
         Err(_) => Some(false),
     }
 }
 
 fn read_lines(chunks: &[&[u8]]) -> Vec<Option<Vec<u8>>> {
-    let owned = |line: Line<'_>| match line {
-        Line::Message(line) => Some(line.to_vec()),
-        Line::TooLong | Line::LspHeader => None,
+    let owned = |line: DecodedLine<'_>| match line {
+        DecodedLine::Message(line) => Some(line.to_vec()),
+        DecodedLine::TooLong | DecodedLine::LspHeader => None,
     };
-    let mut lines = Lines::new(12);
+    let mut lines = LineDecoder::new(12);
     let mut all = Vec::new();
     for chunk in chunks {
         let mut chunk = *chunk;
@@ -86,8 +90,8 @@ fn read_lines(chunks: &[&[u8]]) -> Vec<Option<Vec<u8>>> {
     all
 }
 
-fn read_events(chunks: &[&[u8]]) -> (Vec<Option<Received>>, String) {
-    let mut decoder = Decoder::new(Limits {
+fn read_events(chunks: &[&[u8]]) -> (Vec<Option<ParsedEvent>>, String) {
+    let mut decoder = SseDecoder::new(SseLimits {
         line: 16,
         event: 24,
     });
@@ -165,7 +169,7 @@ proptest! {
     #[test]
     fn members_are_those_of_serde_json(value in json()) {
         let text = value.to_string();
-        let object = Object::parse(&text);
+        let object = RawObject::parse(&text);
 
         prop_assert_eq!(object.is_ok(), value.is_object());
         if let (Ok(object), Value::Object(expected)) = (object, value) {
@@ -178,7 +182,7 @@ proptest! {
     }
 
     #[test]
-    fn every_prefix_of_a_message_is_refused_as_not_json(value in json()) {
+    fn every_prefix_of_a_message_is_rejected_as_invalid_json(value in json()) {
         let text = serde_json::json!({"jsonrpc": "2.0", "id": "é", "method": "a", "params": {"v": value}}).to_string();
         for end in 0..text.len() {
             let code = parse(&text.as_bytes()[..end]).map_err(|malformed| malformed.error.code);
@@ -233,9 +237,9 @@ proptest! {
     #[test]
     fn an_event_written_is_read_back(data in "[a \u{feff}é:\r\n]{0,30}", id in "[a-z0-9]{1,8}") {
         let mut out = Vec::new();
-        Event::message(data.as_bytes()).with_id(&id).write(&mut out);
+        SseEvent::message(data.as_bytes()).with_id(&id).write(&mut out);
 
-        let event = Decoder::new(Limits::default()).next(&mut out.as_slice()).unwrap().unwrap();
+        let event = SseDecoder::new(SseLimits::default()).next(&mut out.as_slice()).unwrap().unwrap();
 
         prop_assert_eq!(event.data, data.replace("\r\n", "\n").replace('\r', "\n"));
         prop_assert_eq!(event.last_event_id, id);
@@ -255,7 +259,7 @@ proptest! {
 
     #[test]
     fn any_header_gets_an_answer(header in any::<String>(), argument in any::<String>()) {
-        let _ = (decode(&header), acceptable(&header), content_type(&header));
+        let _ = (decode(&header), parse_accept(&header), parse_content_type(&header));
         let _ = (check_argument(Some(&header), Some(&argument)), encode_argument(&argument));
     }
 }

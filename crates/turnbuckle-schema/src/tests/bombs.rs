@@ -1,10 +1,10 @@
-//! Schemas of a few lines that would keep a validator busy for ever, or exhaust its stack or memory.
+//! Short schemas that could keep a validator busy for a very long time, or exhaust its stack or memory.
 
 use std::time::{Duration, Instant};
 
 use super::*;
 
-/// Runs with the stack that threads of a runtime have, and fails if that takes long.
+/// Runs on the default stack size of runtime threads, and fails if it takes too long.
 fn in_time<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     let started = Instant::now();
     let thread = std::thread::Builder::new().stack_size(2 << 20);
@@ -17,7 +17,7 @@ fn in_time<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     outcome
 }
 
-/// `a0` to `a{count}`, where `one` makes each of the reference to the next.
+/// Returns `a0` to `a{count}`, where `one` builds each from the reference to the next.
 fn definitions(count: usize, one: impl Fn(Value) -> Value) -> Value {
     let mut all: Map<_, _> = (0..count)
         .map(|at| {
@@ -44,15 +44,15 @@ fn two_references_to_two_references_each_end_in_time() {
             (check(&validator, "{}"), check(&validator, "1"))
         });
 
-        let too_long = || Err("`arguments`: takes too long to be checked".to_owned());
-        // The first alternative fits, or the first of two does not: both are found out at once.
+        let too_long = || Err("`arguments`: takes too long to be validated".to_owned());
+        // The first alternative matches, or the first of two does not; both are found immediately.
         let fits = if keyword == "anyOf" {
             Ok(())
         } else {
             too_long()
         };
         let fails = if keyword == "allOf" {
-            Err("`arguments`: does not fit the schema".to_owned())
+            Err("`arguments`: does not match the schema".to_owned())
         } else {
             too_long()
         };
@@ -61,7 +61,7 @@ fn two_references_to_two_references_each_end_in_time() {
 }
 
 #[test]
-fn two_ways_to_each_part_end_in_time() {
+fn two_alternatives_per_level_end_in_time() {
     req!("schema.bounds");
     let way = |next: Value| {
         let deeper = json!({ "properties": { "a": next } });
@@ -75,12 +75,12 @@ fn two_ways_to_each_part_end_in_time() {
 
     assert_eq!(
         outcome,
-        Err("`arguments`: takes too long to be checked".to_owned())
+        Err("`arguments`: takes too long to be validated".to_owned())
     );
 }
 
 #[test]
-fn looking_again_at_what_looks_again_ends_in_time() {
+fn nested_unevaluated_keywords_end_in_time() {
     req!("schema.bounds");
     for keyword in ["unevaluatedProperties", "unevaluatedItems"] {
         let mut schema = json!({});
@@ -99,13 +99,13 @@ fn looking_again_at_what_looks_again_ends_in_time() {
         };
         assert_eq!(
             ended,
-            Err("`arguments`: takes too long to be checked".to_owned())
+            Err("`arguments`: takes too long to be validated".to_owned())
         );
     }
 }
 
 #[test]
-fn a_schema_that_leads_back_to_itself_is_refused() {
+fn a_schema_that_refers_to_itself_is_rejected() {
     req!("schema.bounds");
     let all: Vec<_> = (0..20)
         .map(|at| json!({ "$ref": format!("#/$defs/a{at}") }))
@@ -119,14 +119,14 @@ fn a_schema_that_leads_back_to_itself_is_refused() {
         json!({ "$ref": "#/$defs/a", "$defs": { "a": { "anyOf": [true, { "$ref": "#/$defs/a" }] } } }),
         json!({ "$ref": "#/$defs/a0", "$defs": each }),
     ] {
-        let error = in_time(move || refusal(schema));
+        let error = in_time(move || rejection(schema));
 
-        assert_eq!(error, "the schema leads back to itself");
+        assert_eq!(error, "the schema refers to itself for the same value");
     }
 }
 
 #[test]
-fn references_by_name_are_followed_if_they_are_few() {
+fn few_references_by_name_are_accepted() {
     req!("schema.bounds");
     let by_name = |count: usize| {
         let next = |at| json!({ "$ref": format!("#n{at}") });
@@ -145,13 +145,13 @@ fn references_by_name_are_followed_if_they_are_few() {
     assert_eq!(check(&validator(by_name(5)), "{}"), Ok(()));
     assert!(check(&validator(by_name(5)), "1").is_err());
     assert_eq!(
-        refusal(by_name(60)),
+        rejection(by_name(60)),
         "the schema has too many references by name"
     );
 }
 
 #[test]
-fn a_schema_that_is_too_deep_is_refused() {
+fn a_schema_that_is_too_deep_is_rejected() {
     req!("schema.bounds");
     let nested = |levels| {
         let mut schema = json!({ "type": "integer" });
@@ -162,12 +162,12 @@ fn a_schema_that_is_too_deep_is_refused() {
     };
     assert!(in_time(move || check(&validator(nested(100)), "\"x\"")).is_err());
     assert_eq!(
-        in_time(move || refusal(nested(200))),
+        in_time(move || rejection(nested(200))),
         "the schema is too deep"
     );
 
     let chain = beginning_with_a0(definitions(5000, |next| next));
-    assert_eq!(in_time(move || refusal(chain)), "the schema is too deep");
+    assert_eq!(in_time(move || rejection(chain)), "the schema is too deep");
 }
 
 #[test]
@@ -179,7 +179,7 @@ fn references_that_lead_deeper_may_be_many() {
     assert_eq!(outcome, Ok(()));
 }
 
-/// Each level of the value goes through all levels of the schema.
+/// Each level of the value passes through all levels of the schema.
 #[test]
 fn a_deep_value_of_a_deep_schema_does_not_exhaust_the_stack() {
     req!("schema.bounds");
@@ -195,16 +195,19 @@ fn a_deep_value_of_a_deep_schema_does_not_exhaust_the_stack() {
         )
     });
 
-    assert_eq!(deep, Err("`arguments`: too deep to be checked".to_owned()));
+    assert_eq!(
+        deep,
+        Err("`arguments`: too deeply nested to be validated".to_owned())
+    );
     assert_eq!(shallow, Ok(()));
 }
 
 #[test]
-fn a_huge_schema_is_refused() {
+fn a_huge_schema_is_rejected() {
     req!("schema.bounds");
     let huge = json!({ "enum": vec![0; 100_000] });
 
-    assert_eq!(refusal(huge), "the schema is too large");
+    assert_eq!(rejection(huge), "the schema is too large");
 }
 
 #[test]
@@ -216,18 +219,18 @@ fn patterns_together_have_a_limit() {
     let many: Map<_, _> = (0..1000)
         .map(|at| (format!("^{at}{one}"), json!(true)))
         .collect();
-    let error = in_time(move || refusal(json!({ "patternProperties": many })));
+    let error = in_time(move || rejection(json!({ "patternProperties": many })));
 
     assert!(error.contains("/patternProperties"), "{error}");
 }
 
 #[test]
-fn what_strangers_can_do_costs_friends_nothing() {
+fn ordinary_schemas_are_not_counted() {
     let plain = json!({ "type": "object", "properties": {
         "a": { "type": "string", "pattern": "^a+$" },
         "b": { "items": { "anyOf": [{ "type": "integer" }, { "$ref": "#/$defs/c" }] } }
     }, "$defs": { "c": { "enum": ["x"] } } });
 
-    let graph = Graph::of(&plain);
-    assert!(!Effort::of(&graph).unwrap().can_explode());
+    let graph = SchemaGraph::new(&plain);
+    assert!(!Complexity::analyze(&graph).unwrap().is_exponential());
 }

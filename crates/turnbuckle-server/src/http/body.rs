@@ -1,4 +1,4 @@
-//! The body of an answer.
+//! The body of a response.
 
 use std::{
     array,
@@ -10,74 +10,74 @@ use std::{
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 
-use crate::written::{Around, Written};
+use crate::response::{EncodedResponse, SplitBody};
 
-/// The body of an answer: nothing, one JSON message, or a stream of events.
-pub struct Body {
-    kind: Kind,
+/// The body of a response: empty, one JSON message, or a stream of events.
+pub struct ResponseBody {
+    kind: BodyKind,
 }
 
-enum Kind {
+enum BodyKind {
     Full(Option<Bytes>),
-    Pieces(array::IntoIter<Bytes, 3>),
-    Events(Pin<Box<dyn Events>>),
+    Split(array::IntoIter<Bytes, 3>),
+    Sse(Pin<Box<dyn SseBody>>),
 }
 
-/// Events that come one after the other.
-pub(super) trait Events: Send {
+/// A stream of encoded server-sent events.
+pub(super) trait SseBody: Send {
     /// Returns the next bytes, or `None` at the end.
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Bytes>>;
 }
 
-impl Body {
+impl ResponseBody {
     pub(super) fn empty() -> Self {
         Self {
-            kind: Kind::Full(None),
+            kind: BodyKind::Full(None),
         }
     }
 
     pub(super) fn full(bytes: Bytes) -> Self {
         Self {
-            kind: Kind::Full(Some(bytes)),
+            kind: BodyKind::Full(Some(bytes)),
         }
     }
 
-    pub(super) fn written(written: Written) -> Self {
-        match written {
-            Written::Whole(all) => Self::full(all.into()),
-            Written::Around(around) => {
-                let Around {
-                    before,
+    pub(super) fn from_encoded(encoded: EncodedResponse) -> Self {
+        match encoded {
+            EncodedResponse::Contiguous(all) => Self::full(all.into()),
+            EncodedResponse::Split(split) => {
+                let SplitBody {
+                    prefix,
                     shared,
-                    after,
-                } = *around;
-                let pieces = [before.into(), shared, after.into()];
+                    suffix,
+                } = *split;
+                let chunks = [prefix.into(), shared, suffix.into()];
                 Self {
-                    kind: Kind::Pieces(pieces.into_iter()),
+                    kind: BodyKind::Split(chunks.into_iter()),
                 }
             }
         }
     }
 
-    /// Returns whether it goes on for as long as there are events.
+    /// Returns whether the body is a stream of events.
     pub(super) fn is_stream(&self) -> bool {
-        matches!(self.kind, Kind::Events(_))
+        matches!(self.kind, BodyKind::Sse(_))
     }
 
-    pub(super) fn events(events: impl Events + 'static) -> Self {
+    pub(super) fn from_sse(events: impl SseBody + 'static) -> Self {
         Self {
-            kind: Kind::Events(Box::pin(events)),
+            kind: BodyKind::Sse(Box::pin(events)),
         }
     }
 }
 
-impl From<Bytes> for Body {
+impl From<Bytes> for ResponseBody {
     fn from(bytes: Bytes) -> Self {
         Self::full(bytes)
     }
 }
 
-impl http_body::Body for Body {
+impl http_body::Body for ResponseBody {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -86,39 +86,39 @@ impl http_body::Body for Body {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let next = match &mut self.get_mut().kind {
-            Kind::Full(bytes) => Poll::Ready(bytes.take()),
-            Kind::Pieces(pieces) => Poll::Ready(pieces.next()),
-            Kind::Events(events) => events.as_mut().poll_next(cx),
+            BodyKind::Full(bytes) => Poll::Ready(bytes.take()),
+            BodyKind::Split(chunks) => Poll::Ready(chunks.next()),
+            BodyKind::Sse(events) => events.as_mut().poll_next(cx),
         };
         next.map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes))))
     }
 
     fn is_end_stream(&self) -> bool {
         match &self.kind {
-            Kind::Full(bytes) => bytes.is_none(),
-            Kind::Pieces(pieces) => pieces.as_slice().is_empty(),
-            Kind::Events(_) => false,
+            BodyKind::Full(bytes) => bytes.is_none(),
+            BodyKind::Split(chunks) => chunks.as_slice().is_empty(),
+            BodyKind::Sse(_) => false,
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.kind {
-            Kind::Full(bytes) => {
+            BodyKind::Full(bytes) => {
                 SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
             }
-            Kind::Pieces(pieces) => SizeHint::with_exact(
-                pieces
+            BodyKind::Split(chunks) => SizeHint::with_exact(
+                chunks
                     .as_slice()
                     .iter()
-                    .map(|piece| piece.len() as u64)
+                    .map(|chunk| chunk.len() as u64)
                     .sum(),
             ),
-            Kind::Events(_) => SizeHint::default(),
+            BodyKind::Sse(_) => SizeHint::default(),
         }
     }
 }
 
-impl std::fmt::Debug for Body {
+impl std::fmt::Debug for ResponseBody {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Body").finish_non_exhaustive()
     }

@@ -1,6 +1,7 @@
-//! The endpoint: which request is answered by whom.
+//! The endpoint: routes requests, and holds the state that they share.
 
 use std::{
+    convert::Infallible,
     net::SocketAddr,
     pin::{Pin, pin},
     sync::{
@@ -20,348 +21,362 @@ use tokio::time::Instant;
 use turnbuckle_protocol::Principal;
 use turnbuckle_store::StoreError;
 
-use super::{
-    Always, Options, Sessions,
-    body::Body,
-    cors,
-    discard::{self, Tracked, Unread},
-    gate::Gate,
-    general, guarded,
-    http_sse::{self, Place, Streams},
-    incoming::HalfSent,
-    link::Link,
-    mirror::Version,
-    post,
-    presence::Presences,
-    pump::Pump,
-    refusal, session,
-    sweep::Sweeper,
-};
 use crate::{
     Server,
-    ending::Ending,
-    lifecycle::{Arrival, may_have_session},
+    http::{
+        HttpOptions, SessionMode,
+        auth::{self, HostOriginCheck, cors},
+        body::ResponseBody,
+        changes::ChangeFanout,
+        connection::ConnectionHandle,
+        http_sse::{self, HttpSseRegistry, HttpSseRoute},
+        mcp_headers::VersionHeader,
+        post,
+        read_body::{self, PartialBodyBudget, TrackedBody, UnreadBody},
+        responses,
+        session::{self, ActiveSessions, ExpirySweeper},
+        stream::get_stream,
+    },
+    lifecycle::{TransportInfo, allows_session},
     log_limiter::LogLimiter,
+    sync::ShutdownSignal,
 };
 
-/// A server behind one URL, and what all its requests share.
+/// A server on HTTP, with the state that all its requests share.
 pub(super) struct Endpoint {
     pub(super) server: Server,
-    pub(super) options: Options,
-    /// Since when times of connections are counted.
+    pub(super) options: HttpOptions,
+    /// The reference point for the idle times of connections.
     pub(super) started: Instant,
-    pub(super) presences: Presences,
-    pub(super) pump: Pump,
-    pub(super) sweeper: Sweeper,
-    /// The clients of the older transport, where it is offered.
-    http_sse: Option<Arc<Streams>>,
-    gate: Gate,
+    pub(super) active_sessions: ActiveSessions,
+    pub(super) change_fanout: ChangeFanout,
+    pub(super) sweeper: ExpirySweeper,
+    /// The clients of HTTP+SSE, if it is enabled.
+    http_sse: Option<Arc<HttpSseRegistry>>,
+    host_origin: HostOriginCheck,
     in_flight: AtomicUsize,
-    pub(super) half_sent: HalfSent,
-    pub(super) logs: Logs,
-    /// Not the server's: others may serve it too.
-    closing: Ending,
+    pub(super) partial_bodies: PartialBodyBudget,
+    pub(super) log_limiters: LogLimiters,
+    /// Separate from the server's own signal, since other transports may serve the same server.
+    shutdown: ShutdownSignal,
 }
 
 impl Endpoint {
-    pub(super) fn new(server: Server, options: Options, bound: Option<SocketAddr>) -> Self {
+    pub(super) fn new(
+        server: Server,
+        options: HttpOptions,
+        bound_addr: Option<SocketAddr>,
+    ) -> Self {
         Self {
-            gate: Gate::new(&options, bound),
+            host_origin: HostOriginCheck::new(&options, bound_addr),
             started: Instant::now(),
-            presences: Presences::default(),
-            pump: Pump::default(),
-            sweeper: Sweeper::default(),
+            active_sessions: ActiveSessions::default(),
+            change_fanout: ChangeFanout::default(),
+            sweeper: ExpirySweeper::default(),
             http_sse: options
                 .http_sse
                 .clone()
-                .map(|http_sse| Arc::new(Streams::new(http_sse, options.max_in_flight))),
+                .map(|http_sse| Arc::new(HttpSseRegistry::new(http_sse, options.max_in_flight))),
             in_flight: AtomicUsize::new(0),
-            half_sent: HalfSent::new(options.body_budget),
-            logs: Logs::default(),
-            closing: Ending::default(),
+            partial_bodies: PartialBodyBudget::new(options.partial_body_budget),
+            log_limiters: LogLimiters::default(),
+            shutdown: ShutdownSignal::default(),
             server,
             options,
         }
     }
 
-    /// Lets connections and streams come to their end.
+    /// Starts the shutdown of connections and streams.
     pub(super) fn close(&self) {
-        self.closing.end();
+        self.shutdown.trigger();
     }
 
-    /// Says whether connections and streams are to end.
+    /// Returns whether the shutdown has started.
     pub(super) fn is_closed(&self) -> bool {
-        self.closing.is_over()
+        self.shutdown.is_triggered()
     }
 
-    /// Resolves when connections and streams are to end.
+    /// Resolves when the shutdown starts.
     pub(super) async fn closed(&self) {
-        self.closing.over().await;
+        self.shutdown.triggered().await;
     }
 
-    /// Answers a request; it never fails, in the words of a service.
+    /// Responds to a request. It cannot fail, as `hyper` and `tower` services express it.
     ///
-    /// The future is moved before it runs, and nearly all requests are posts: so it has no room for more than they need.
+    /// Everything but a POST to the endpoint is boxed to keep this future small: it is moved before it runs, and nearly all
+    /// requests are POSTs.
     pub(super) fn respond<B: http_body::Body>(
         self: Arc<Self>,
         request: Request<B>,
-        link: Link,
-    ) -> impl Future<Output = Always<Response<Body>>> + use<B> {
+        connection: ConnectionHandle,
+    ) -> impl Future<Output = Result<Response<ResponseBody>, Infallible>> + use<B> {
         let (parts, body) = request.into_parts();
         let version = parts.version;
-        let course = self.course(parts, link);
+        let route = self.route(parts, connection);
         async move {
-            let mut body = pin!(Tracked::new(body));
-            let (response, unread) = match course {
-                Course::Post(ref head) => {
+            let mut body = pin!(TrackedBody::new(body));
+            let (response, unread_body) = match route {
+                Route::Post(ref head) => {
                     let response = post::post(&self, head, body.as_mut()).await;
-                    if body.is_over() {
+                    if body.is_finished() {
                         return Ok(response);
                     }
-                    let unread = Unread::new(version, &head.headers, &head.link);
-                    (response, unread)
+                    let unread_body = UnreadBody::new(version, &head.headers, &head.connection);
+                    (response, unread_body)
                 }
-                Course::Other(other) => {
-                    let unread = Unread::new(version, &other.parts.headers, &other.link);
-                    let responding = self.respond_to_other(*other, body.as_mut());
-                    (Box::pin(responding).await, unread)
+                Route::Routed(routed) => {
+                    let unread_body =
+                        UnreadBody::new(version, &routed.parts.headers, &routed.connection);
+                    let responding = self.respond_routed(*routed, body.as_mut());
+                    (Box::pin(responding).await, unread_body)
                 }
-                Course::Refused(refused) => *refused,
+                Route::ErrorResponse(response) => *response,
             };
-            if body.is_over() {
+            if body.is_finished() {
                 return Ok(response);
             }
-            Ok(Box::pin(discard::answered(response, unread, body)).await)
+            Ok(Box::pin(read_body::respond_after_drain(response, unread_body, body)).await)
         }
     }
 
-    /// What the head of a request says about how to answer it.
-    fn course(&self, parts: Parts, link: Link) -> Course {
-        let origin = match self.gate.check(&parts) {
+    /// Selects the route of a request by its head.
+    fn route(&self, parts: Parts, connection: ConnectionHandle) -> Route {
+        let origin = match self.host_origin.check(&parts) {
             Ok(origin) => origin,
-            // Probes name an address that the server need not know; what they get is the same for all.
-            Err(_) if self.is_health(&parts) => None,
-            Err(refusal) => {
-                let unread = Unread::new(parts.version, &parts.headers, &link);
-                return Course::Refused(Box::new((refusal, unread)));
+            // Health probes may use any address in `Host`; the response is the same for all.
+            Err(_) if self.is_health_path(&parts) => None,
+            Err(response) => {
+                let unread_body = UnreadBody::new(parts.version, &parts.headers, &connection);
+                return Route::ErrorResponse(Box::new((response, unread_body)));
             }
         };
-        let is_post = parts.method == Method::POST && self.is_endpoint(&parts);
-        if is_post && origin.is_none() && self.options.guard.is_none() {
-            return Course::Post(Head::new(parts, link));
+        let is_post = parts.method == Method::POST && self.is_endpoint_path(&parts);
+        if is_post && origin.is_none() && self.options.authenticator.is_none() {
+            return Route::Post(RequestHead::new(parts, connection));
         }
-        Course::Other(Box::new(Other {
+        Route::Routed(Box::new(RoutedRequest {
             parts,
-            link,
+            connection,
             origin,
         }))
     }
 
-    async fn respond_to_other<B: http_body::Body>(
+    async fn respond_routed<B: http_body::Body>(
         self: Arc<Self>,
-        other: Other,
+        routed: RoutedRequest,
         body: B,
-    ) -> Response<Body> {
-        let Other {
+    ) -> Response<ResponseBody> {
+        let RoutedRequest {
             parts,
-            link,
+            connection,
             origin,
-        } = other;
-        let mut response = match &self.options.guard {
-            None => self.route(parts, body, link).await,
-            // Boxed, so that a server without one does not pay for it with the size of what answers.
-            Some(keeper) => Box::pin(guarded::respond(&self, keeper, parts, body, link)).await,
+        } = routed;
+        let mut response = match &self.options.authenticator {
+            None => self.dispatch(parts, body, connection).await,
+            // Boxed so that servers without an authenticator keep a small future.
+            Some(authenticator) => {
+                Box::pin(auth::respond(&self, authenticator, parts, body, connection)).await
+            }
         };
         if let Some(origin) = origin {
-            cors::allow(&mut response, origin);
+            cors::allow_origin(&mut response, origin);
         }
         response
     }
 
-    pub(super) async fn route<B: http_body::Body>(
+    pub(super) async fn dispatch<B: http_body::Body>(
         self: &Arc<Self>,
         parts: Parts,
         body: B,
-        link: Link,
-    ) -> Response<Body> {
-        if !self.is_endpoint(&parts) {
-            return match self.http_sse_place(&parts) {
+        connection: ConnectionHandle,
+    ) -> Response<ResponseBody> {
+        if !self.is_endpoint_path(&parts) {
+            return match self.http_sse_route(&parts) {
                 Some((streams, place)) => {
-                    Box::pin(http_sse::respond(self, streams, place, parts, body, link)).await
+                    Box::pin(http_sse::respond(
+                        self, streams, place, parts, body, connection,
+                    ))
+                    .await
                 }
-                None => self.elsewhere(&parts),
+                None => self.respond_outside(&parts),
             };
         }
         if parts.method == Method::POST {
-            return post::post(self, &Head::new(parts, link), body).await;
+            return post::post(self, &RequestHead::new(parts, connection), body).await;
         }
-        let head = Head::new(parts, link);
+        let head = RequestHead::new(parts, connection);
         if head.method == Method::OPTIONS {
-            return allowed(&head, self.methods());
+            return options_response(&head, self.allowed_methods());
         }
-        let sessions = self.options.sessions == Sessions::On && may_have_session(head.version());
+        let has_sessions =
+            self.options.session_mode == SessionMode::On && allows_session(head.version());
         match head.method {
-            Method::GET if sessions => Box::pin(general::get(self, head)).await,
-            Method::DELETE if sessions => Box::pin(session::delete(self, head)).await,
-            _ if sessions => refusal::method("GET, POST, DELETE"),
-            _ => refusal::method("POST"),
+            Method::GET if has_sessions => Box::pin(get_stream::get(self, head)).await,
+            Method::DELETE if has_sessions => Box::pin(session::delete(self, head)).await,
+            _ if has_sessions => responses::method_not_allowed("GET, POST, DELETE"),
+            _ => responses::method_not_allowed("POST"),
         }
     }
 
-    /// Which part of the older transport a request is for, if that is offered and it is for any.
-    fn http_sse_place(&self, parts: &Parts) -> Option<(Arc<Streams>, Place)> {
+    /// Returns the HTTP+SSE route of a request, if HTTP+SSE is enabled and the path belongs to it.
+    fn http_sse_route(&self, parts: &Parts) -> Option<(Arc<HttpSseRegistry>, HttpSseRoute)> {
         let streams = self.http_sse.as_ref()?;
-        let place = streams.place(parts.uri.path())?;
+        let place = streams.route(parts.uri.path())?;
         Some((streams.clone(), place))
     }
 
-    fn elsewhere(&self, parts: &Parts) -> Response<Body> {
-        if !self.is_health(parts) {
-            return refusal::empty(StatusCode::NOT_FOUND);
+    fn respond_outside(&self, parts: &Parts) -> Response<ResponseBody> {
+        if !self.is_health_path(parts) {
+            return responses::status_only(StatusCode::NOT_FOUND);
         }
         if parts.method != Method::GET && parts.method != Method::HEAD {
-            return refusal::method("GET, HEAD");
+            return responses::method_not_allowed("GET, HEAD");
         }
-        let mut response = Response::new(Body::full(Bytes::from_static(b"ok")));
+        let mut response = Response::new(ResponseBody::full(Bytes::from_static(b"ok")));
         let text = HeaderValue::from_static("text/plain; charset=utf-8");
         response.headers_mut().insert(CONTENT_TYPE, text);
         response
     }
 
-    /// Says whether a request is for the server itself, on whichever transport.
-    pub(super) fn is_ours(&self, parts: &Parts) -> bool {
-        self.is_endpoint(parts) || self.http_sse_place(parts).is_some()
+    /// Returns whether the path of a request belongs to one of the two transports.
+    pub(super) fn is_mcp_path(&self, parts: &Parts) -> bool {
+        self.is_endpoint_path(parts) || self.http_sse_route(parts).is_some()
     }
 
-    /// Says whether a request is for the endpoint.
-    fn is_endpoint(&self, parts: &Parts) -> bool {
+    /// Returns whether the path of a request is that of the Streamable HTTP endpoint.
+    fn is_endpoint_path(&self, parts: &Parts) -> bool {
         let path = parts.uri.path();
         let expected = &*self.options.path;
         path == expected || self.options.trailing_slash && path.strip_suffix('/') == Some(expected)
     }
 
-    pub(super) fn is_health(&self, parts: &Parts) -> bool {
+    pub(super) fn is_health_path(&self, parts: &Parts) -> bool {
         let path = parts.uri.path();
         path == self.options.health_path && path != self.options.path
     }
 
-    fn methods(&self) -> &'static str {
-        match self.options.sessions {
-            Sessions::On => "GET, POST, DELETE",
-            Sessions::Off => "POST",
+    fn allowed_methods(&self) -> &'static str {
+        match self.options.session_mode {
+            SessionMode::On => "GET, POST, DELETE",
+            SessionMode::Off => "POST",
         }
     }
 
-    /// Counts a request as running, if there is room for another.
-    pub(super) fn admit(self: &Arc<Self>) -> Result<Permit, Response<Body>> {
-        let permit = Permit {
+    /// Counts a request as in flight, or returns an error response at the limit.
+    pub(super) fn acquire_permit(
+        self: &Arc<Self>,
+    ) -> Result<InFlightPermit, Response<ResponseBody>> {
+        let permit = InFlightPermit {
             endpoint: self.clone(),
         };
         let running = self.in_flight.fetch_add(1, Ordering::Relaxed);
         if running < self.options.max_in_flight {
             return Ok(permit);
         }
-        Err(refusal::busy(
+        Err(responses::service_unavailable(
             None,
-            "too many requests are running; try again in a few seconds",
+            "too many concurrent requests; retry in a few seconds",
         ))
     }
 }
 
-/// The messages that callers can cause again and again.
+/// Rate limiters for log messages that clients can cause repeatedly.
 #[derive(Default)]
-pub(super) struct Logs {
-    pub(super) no_session: LogLimiter,
-    pub(super) no_stream: LogLimiter,
+pub(super) struct LogLimiters {
+    pub(super) session_rejected: LogLimiter,
+    pub(super) stream_rejected: LogLimiter,
     store_failed: LogLimiter,
-    pub(super) not_accepted: LogLimiter,
+    pub(super) accept_failed: LogLimiter,
 }
 
-impl Logs {
-    /// Notes that the store could not be reached.
+impl LogLimiters {
+    /// Logs a failure of the store.
     pub(super) fn store_failed(&self, error: &StoreError) {
-        if let Some(suppressed) = self.store_failed.pass() {
-            tracing::error!(%error, suppressed, "the store failed");
+        if let Some(suppressed) = self.store_failed.try_pass() {
+            tracing::error!(%error, suppressed, "session store failed");
         }
     }
 }
 
-/// Who answers a request.
-enum Course {
-    /// A post to the endpoint that nobody else has a say in.
-    Post(Head),
-    Other(Box<Other>),
-    Refused(Box<(Response<Body>, Unread)>),
+/// The handling of a request, decided by its head.
+enum Route {
+    /// A POST to the endpoint that needs neither authentication nor CORS.
+    Post(RequestHead),
+    Routed(Box<RoutedRequest>),
+    ErrorResponse(Box<(Response<ResponseBody>, UnreadBody)>),
 }
 
-/// A request that is no plain post.
-struct Other {
+/// A request that needs more than [`Route::Post`].
+struct RoutedRequest {
     parts: Parts,
-    link: Link,
-    /// Of the page that sent it, if it was one.
+    connection: ConnectionHandle,
+    /// The origin of the web page that sent the request.
     origin: Option<HeaderValue>,
 }
 
-/// Says which methods are possible, and to a browser what a page may send with them.
-pub(super) fn allowed(head: &Head, methods: &'static str) -> Response<Body> {
-    let mut response = refusal::empty(StatusCode::NO_CONTENT);
+/// Responds to OPTIONS with the allowed methods, and to a CORS preflight with the allowed headers.
+pub(super) fn options_response(
+    head: &RequestHead,
+    methods: &'static str,
+) -> Response<ResponseBody> {
+    let mut response = responses::status_only(StatusCode::NO_CONTENT);
     let methods = HeaderValue::from_static(methods);
     response.headers_mut().insert(ALLOW, methods.clone());
     cors::preflight(&mut response, &head.headers, methods);
     response
 }
 
-/// A request that counts as running while this is held.
-pub(super) struct Permit {
+/// Counts a request as in flight until it is dropped.
+pub(super) struct InFlightPermit {
     endpoint: Arc<Endpoint>,
 }
 
-impl Drop for Permit {
+impl Drop for InFlightPermit {
     fn drop(&mut self) {
         self.endpoint.in_flight.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-/// All of a request but its body.
-pub(super) struct Head {
+/// A request without its body.
+pub(super) struct RequestHead {
     pub(super) method: Method,
     pub(super) headers: Arc<HeaderMap>,
-    pub(super) version: Version,
+    pub(super) version: VersionHeader,
     extensions: ::http::Extensions,
-    pub(super) link: Link,
+    pub(super) connection: ConnectionHandle,
 }
 
-impl Head {
-    pub(super) fn new(parts: Parts, link: Link) -> Self {
+impl RequestHead {
+    pub(super) fn new(parts: Parts, connection: ConnectionHandle) -> Self {
         Self {
             method: parts.method,
-            version: Version::of(&parts.headers),
+            version: VersionHeader::from_headers(&parts.headers),
             headers: Arc::new(parts.headers),
             extensions: parts.extensions,
-            link,
+            connection,
         }
     }
 
-    /// What the version header says.
+    /// Returns the value of `MCP-Protocol-Version`.
     pub(super) fn version(&self) -> Option<&str> {
-        self.version.named()
+        self.version.as_str()
     }
 
-    /// Who sent the request, if a layer below found out.
+    /// Returns the authenticated caller, which a layer put into the extensions.
     pub(super) fn principal(&self) -> Option<Arc<Principal>> {
         let extensions = &self.extensions;
         let owned = || extensions.get::<Principal>().cloned().map(Arc::new);
         extensions.get::<Arc<Principal>>().cloned().or_else(owned)
     }
 
-    /// The address that the request comes from: the one that a layer below found out, else that of the connection.
+    /// Returns the client's address: from the extensions if a layer set it, otherwise that of the connection.
     pub(super) fn peer(&self) -> Option<SocketAddr> {
-        let found = self.extensions.get::<SocketAddr>().copied();
-        found.or_else(|| self.link.peer())
+        let forwarded = self.extensions.get::<SocketAddr>().copied();
+        forwarded.or_else(|| self.connection.peer())
     }
 
-    /// Says whether the request comes from whom something belongs to.
-    pub(super) fn is_from(&self, owner: Option<&Principal>) -> bool {
+    /// Returns whether the request comes from the owner of a session or stream.
+    pub(super) fn is_from_owner(&self, owner: Option<&Principal>) -> bool {
         match (owner, self.principal()) {
             (None, None) => true,
             (Some(owner), Some(caller)) => owner.is_same_caller(&caller),
@@ -369,53 +384,57 @@ impl Head {
         }
     }
 
-    /// What the core gets to know.
-    pub(super) fn arrival(&self) -> Arrival {
-        Arrival {
+    /// Returns what the transport passes on to the protocol layer.
+    pub(super) fn transport_info(&self) -> TransportInfo {
+        TransportInfo {
             principal: self.principal(),
             headers: Some(self.headers.clone()),
-            peer: self.link.peer(),
-            connected: self.link.connected(),
+            peer: self.connection.peer(),
+            connection: self.connection.connection_state(),
             extensions: self.extensions.clone(),
-            ..Arrival::default()
+            ..TransportInfo::default()
         }
     }
 }
 
 /// A server as a tower service, for any HTTP stack. Cheap to clone.
 #[derive(Clone)]
-pub struct Service {
+pub struct HttpService {
     endpoint: Arc<Endpoint>,
 }
 
-impl Service {
+impl HttpService {
     pub(super) fn new(endpoint: Arc<Endpoint>) -> Self {
         Self { endpoint }
     }
 }
 
-impl<B> tower_service::Service<Request<B>> for Service
+impl<B> tower_service::Service<Request<B>> for HttpService
 where
     B: http_body::Body + Send + 'static,
     B::Data: Send,
     B::Error: Send,
 {
-    type Response = Response<Body>;
-    type Error = std::convert::Infallible;
-    type Future = Pin<Box<dyn Future<Output = Always<Response<Body>>> + Send>>;
+    type Response = Response<ResponseBody>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<ResponseBody>, Infallible>> + Send>>;
 
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Always<()>> {
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        Box::pin(self.endpoint.clone().respond(request, Link::default()))
+        Box::pin(
+            self.endpoint
+                .clone()
+                .respond(request, ConnectionHandle::default()),
+        )
     }
 }
 
-impl std::fmt::Debug for Service {
+impl std::fmt::Debug for HttpService {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Service")
+        f.debug_struct("HttpService")
             .field("server", &self.endpoint.server)
             .finish_non_exhaustive()
     }

@@ -1,56 +1,55 @@
-//! HTTP+SSE, the transport of 2024-11-05: a stream for all that the server says, and a URL to post messages to.
+//! HTTP+SSE, the transport of 2024-11-05: one stream for all messages of the server, and a URL to post messages to.
 //!
-//! A client opens the stream with GET. Its first event names the URL, with an id that nobody can guess; from then on
-//! every message of the server is an event, answers included. The stream is the session: when it ends, what runs is
-//! dropped, and the URL is no more.
+//! A client opens the stream with GET. The first event contains the URL, with an unguessable session id. From then on every
+//! message of the server is an event, responses included. The stream is the session: when it ends, running requests
+//! are dropped and the URL becomes invalid.
 //!
-//! Seen from the core such a client is a peer on one [connection](crate::lines): a body is a line that comes in, an
-//! event is a line that goes out. So it may speak any revision, modern requests included, and what a version header
-//! says does not matter.
+//! The protocol layer treats such a client like a peer on an [ndjson connection](crate::ndjson): a body is an incoming line,
+//! an event an outgoing line. So the client may use any revision, including stateless requests, and the version header
+//! is ignored.
 
-mod events;
 mod post;
-mod streams;
+mod registry;
+mod stream;
 
 use std::sync::Arc;
 
 use ::http::{Method, Response, request::Parts};
+pub(super) use registry::HttpSseRegistry;
 use turnbuckle_store::SessionOwner;
 
-pub(super) use streams::Streams;
-
-use super::{
-    body::Body,
-    endpoint::{Endpoint, Head, allowed},
-    link::Link,
-    refusal,
+use crate::http::{
+    body::ResponseBody,
+    connection::ConnectionHandle,
+    endpoint::{Endpoint, RequestHead, options_response},
+    responses,
 };
 
-/// How HTTP+SSE, the transport of 2024-11-05, is offered.
+/// The options of HTTP+SSE, the transport of 2024-11-05.
 ///
-/// It is deprecated since 2025-03-26; offer it if you have clients that know nothing newer. `Host`, `Origin`, and all
-/// limits of [`Http`](super::Http) hold for it too. Sessions are in this process: behind a load balancer, the stream and the
-/// messages of a client must reach the same one.
+/// It is deprecated since 2025-03-26; enable it only for clients that support nothing newer. The `Host` and `Origin` checks
+/// and all limits of [`Http`](super::Http) apply to it too. Its sessions exist only in this process: a load balancer must
+/// send the stream and the messages of a client to the same process.
 #[derive(Clone, Debug)]
 pub struct HttpSse {
-    paths: Paths,
-    more_paths: Vec<Paths>,
+    paths: HttpSsePaths,
+    more_paths: Vec<HttpSsePaths>,
     max_streams: usize,
     max_streams_per_caller: usize,
 }
 
-/// Where a stream is opened, and where the messages of its client are posted to.
+/// The path for opening a stream, and the path for posting its messages.
 #[derive(Clone, Debug)]
-struct Paths {
+struct HttpSsePaths {
     stream: String,
     messages: String,
 }
 
 impl HttpSse {
-    /// Offers it with the usual paths and limits.
+    /// Creates the default options.
     pub fn new() -> Self {
         Self {
-            paths: Paths {
+            paths: HttpSsePaths {
                 stream: "/sse".to_owned(),
                 messages: "/messages".to_owned(),
             },
@@ -60,21 +59,22 @@ impl HttpSse {
         }
     }
 
-    /// Sets the path of the stream, which clients are configured with; `/sse` unless set.
+    /// Sets the path of the stream, which clients are configured with. The default is `/sse`.
     #[must_use]
     pub fn stream_path(mut self, path: impl Into<String>) -> Self {
         self.paths.stream = path.into();
         self
     }
 
-    /// Sets the path that messages are posted to, which clients are told; `/messages` unless set.
+    /// Sets the path for posting messages, which clients get in the first event. The default is `/messages`.
     #[must_use]
     pub fn messages_path(mut self, path: impl Into<String>) -> Self {
         self.paths.messages = path.into();
         self
     }
 
-    /// Also opens streams at another path, whose clients post to a path of their own.
+    /// Also opens streams at another path, with a separate path for posting messages.
+    ///
     ///
     /// ```
     /// use turnbuckle_server::http::HttpSse;
@@ -87,43 +87,44 @@ impl HttpSse {
         stream_path: impl Into<String>,
         messages_path: impl Into<String>,
     ) -> Self {
-        self.more_paths.push(Paths {
+        self.more_paths.push(HttpSsePaths {
             stream: stream_path.into(),
             messages: messages_path.into(),
         });
         self
     }
 
-    fn all_paths(&self) -> impl Iterator<Item = &Paths> {
+    fn all_paths(&self) -> impl Iterator<Item = &HttpSsePaths> {
         std::iter::once(&self.paths).chain(&self.more_paths)
     }
 
-    /// Limits the streams at one time, which are also counted as requests; 1,000 unless set. Beyond, clients are asked
-    /// to come later.
+    /// Limits the number of concurrent streams, which also count as requests. The default is 1,000. Beyond the limit, requests
+    /// get status 503.
     #[must_use]
-    pub fn max_streams(mut self, streams: usize) -> Self {
-        self.max_streams = streams;
+    pub fn max_streams(mut self, count: usize) -> Self {
+        self.max_streams = count;
         self
     }
 }
 
 impl HttpSse {
-    /// Limits the streams of one caller at one time; 100 unless set. Beyond, it is answered with status 429.
+    /// Limits the number of concurrent streams of one caller. The default is 100. Beyond the limit, requests get status 429.
     ///
-    /// A caller is a principal or, without one, an address, as for [sessions](super::Http#one-caller-and-all-others). An address
-    /// that may be that of a reverse proxy may have nine tenths of [all streams](Self::max_streams) instead: open streams
-    /// are never ended for others, so some are left for those.
+    /// A caller is a principal or, without authentication, an address, as for
+    /// [sessions](super::Http#one-caller-and-all-others). An address that may belong to a reverse proxy may have nine tenths
+    /// of [all streams](Self::max_streams) instead: open streams are never closed in favor of others, so the rest is reserved.
     #[must_use]
-    pub fn max_streams_per_caller(mut self, streams: usize) -> Self {
-        self.max_streams_per_caller = streams;
+    pub fn max_streams_per_caller(mut self, count: usize) -> Self {
+        self.max_streams_per_caller = count;
         self
     }
 
-    /// Returns how many streams a caller may have.
-    fn streams_of(&self, owner: &SessionOwner) -> usize {
-        match owner.is_shared() {
-            true => self.max_streams - self.max_streams / 10,
-            false => self.max_streams.min(self.max_streams_per_caller),
+    /// Returns the stream limit of a caller.
+    fn max_streams_for(&self, owner: &SessionOwner) -> usize {
+        if owner.is_shared() {
+            self.max_streams - self.max_streams / 10
+        } else {
+            self.max_streams.min(self.max_streams_per_caller)
         }
     }
 }
@@ -134,14 +135,14 @@ impl Default for HttpSse {
     }
 }
 
-/// What a path is for.
+/// The purpose of an HTTP+SSE path.
 #[derive(Clone, Copy)]
-pub(super) enum Place {
+pub(super) enum HttpSseRoute {
     Stream,
     Messages,
 }
 
-impl Place {
+impl HttpSseRoute {
     fn methods(self) -> &'static str {
         match self {
             Self::Stream => "GET",
@@ -150,24 +151,24 @@ impl Place {
     }
 }
 
-/// Answers a request for one of the two places.
+/// Responds to a request on one of the HTTP+SSE paths.
 pub(super) async fn respond<B: http_body::Body>(
     endpoint: &Arc<Endpoint>,
-    streams: Arc<Streams>,
-    place: Place,
+    registry: Arc<HttpSseRegistry>,
+    route: HttpSseRoute,
     parts: Parts,
     body: B,
-    link: Link,
-) -> Response<Body> {
+    connection: ConnectionHandle,
+) -> Response<ResponseBody> {
     let path = parts.uri.path().to_owned();
-    let session = parts.uri.query().and_then(streams::session);
-    let head = Head::new(parts, link);
-    match (place, &head.method) {
-        (Place::Stream, &Method::GET) => events::open(endpoint, streams, &head, &path),
-        (Place::Messages, &Method::POST) => {
-            post::post(endpoint, &streams, &head, session, body).await
+    let session = parts.uri.query().and_then(registry::session_id);
+    let head = RequestHead::new(parts, connection);
+    match (route, &head.method) {
+        (HttpSseRoute::Stream, &Method::GET) => stream::open(endpoint, registry, &head, &path),
+        (HttpSseRoute::Messages, &Method::POST) => {
+            post::post(endpoint, &registry, &head, session, body).await
         }
-        (place, &Method::OPTIONS) => allowed(&head, place.methods()),
-        (place, _) => refusal::method(place.methods()),
+        (route, &Method::OPTIONS) => options_response(&head, route.methods()),
+        (route, _) => responses::method_not_allowed(route.methods()),
     }
 }

@@ -1,4 +1,4 @@
-//! Why a question got no answer.
+//! Errors of client requests.
 
 use serde_json::Value;
 use turnbuckle_protocol::{
@@ -7,138 +7,151 @@ use turnbuckle_protocol::{
     types::{ClientCapabilities, ElicitUrlParams},
 };
 
-use super::visits;
+use super::url_elicitation;
 use crate::{
-    lifecycle::Rules,
+    lifecycle::RevisionRules,
     tools::{ToolError, ToolErrorKind},
 };
 
-/// Why a question to the client got no answer.
+/// The reason that a client request failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum AskError {
-    /// The client did not say that it can be asked this. Nothing was sent.
-    #[error("the client does not offer {}", describe(needed))]
-    Undeclared {
-        /// What it would have to offer.
-        needed: Box<ClientCapabilities>,
+pub enum ClientRequestError {
+    /// The client did not declare the required capability. Nothing was sent.
+    #[error("the client does not support {}", describe(required))]
+    MissingCapability {
+        /// The required capability.
+        required: Box<ClientCapabilities>,
     },
-    /// The client answered with an error.
-    #[error("the client refused `{method}`: {error}")]
-    Refused {
-        /// What it was asked.
+    /// The client responded with an error.
+    #[error("the client responded to `{method}` with an error: {error}")]
+    Rejected {
+        /// The method of the request.
         method: &'static str,
-        /// What it said.
+        /// The client's error.
         error: Box<RpcError>,
     },
-    /// The client did not answer in time; the question was taken back.
-    #[error("the client did not answer `{method}` in time")]
+    /// The client did not respond in time. The request was cancelled.
+    #[error("the client did not respond to `{method}` in time")]
     TimedOut {
-        /// What it was asked.
+        /// The method of the request.
         method: &'static str,
     },
-    /// The connection or session ended before the answer came.
-    #[error("the client went away before it answered `{method}`")]
-    Gone {
-        /// What it was asked.
+    /// The connection, session or call ended before the response.
+    #[error("the call ended before the client responded to `{method}`")]
+    CallEnded {
+        /// The method of the request.
         method: &'static str,
     },
-    /// The answer does not fit the question.
-    #[error("the answer to `{key}` does not fit: {reason}")]
-    BadAnswer {
-        /// The key of the question.
+    /// The response does not match the request.
+    #[error("the response to `{key}` is invalid: {reason}")]
+    InvalidResponse {
+        /// The key of the request.
         key: String,
-        /// What is wrong with it.
+        /// The problem.
         reason: String,
     },
-    /// Another question of this call has the same key.
-    #[error("`{key}` was asked before in this call; every question needs a key of its own")]
-    Repeated {
+    /// Another request of this call has the same key.
+    #[error("duplicate key `{key}`: every client request of a call needs its own key")]
+    DuplicateKey {
         /// The key.
         key: String,
     },
-    /// The client has not finished its handshake; until then it may not be asked.
-    #[error("`{method}` cannot be asked before the client has sent `notifications/initialized`")]
-    TooEarly {
-        /// What was to be asked.
+    /// The client has not sent `notifications/initialized`; requests to it are not allowed before that.
+    #[error("`{method}` cannot be sent before the client has sent `notifications/initialized`")]
+    NotInitialized {
+        /// The method of the request.
         method: &'static str,
     },
-    /// The question cannot be put into the words of the protocol.
-    #[error("the question cannot be asked: {reason}")]
-    Unaskable {
-        /// What is wrong with it.
+    /// The request is invalid.
+    #[error("the client request is invalid: {reason}")]
+    InvalidRequest {
+        /// The problem.
         reason: String,
     },
-    /// The user has to visit web pages before the call can be done; the client shows them and calls again.
-    #[error("the user has to visit {} first", addresses(visits))]
-    VisitFirst {
-        /// Where the user has to go.
-        visits: Vec<ElicitUrlParams>,
+    /// The user must complete URL elicitations first. The client presents them and retries the call.
+    #[error("the user must open {} first", join_urls(elicitations))]
+    UrlElicitationRequired {
+        /// The required elicitations.
+        elicitations: Vec<ElicitUrlParams>,
     },
-    /// The user did not agree to visit a web page that the call needs.
-    #[error("the user did not agree to the visit `{key}`")]
-    Unvisited {
-        /// The key of the question.
+    /// The user declined a required URL elicitation.
+    #[error("the user declined the URL elicitation `{key}`")]
+    UrlElicitationDeclined {
+        /// The key of the request.
         key: String,
     },
-    /// This kind of request gives no opportunity to ask.
-    #[error("`{method}` cannot be asked while answering this request")]
-    Unreachable {
-        /// What was to be asked.
+    /// The client cannot be asked during this kind of request.
+    #[error("`{method}` cannot be sent during this kind of request")]
+    Unavailable {
+        /// The method of the request.
         method: &'static str,
     },
 }
 
-impl AskError {
+impl ClientRequestError {
     pub(crate) fn into_tool_error(self) -> ToolError {
         match self {
-            Self::Undeclared { ref needed } => {
-                ToolErrorKind::Undeclared(needed.clone(), self.to_string()).into()
+            Self::MissingCapability { ref required } => {
+                ToolErrorKind::MissingCapability(required.clone(), self.to_string()).into()
             }
-            Self::VisitFirst { .. } => ToolError::protocol(self.into_visit_error()),
-            // The model may find another way when it knows that the user or the client said no.
+            Self::UrlElicitationRequired { .. } => {
+                ToolError::protocol(self.into_url_elicitation_error())
+            }
+            // With the reason, the model may choose another approach.
             other => ToolError::new(other.to_string()),
         }
     }
 
-    /// The protocol error for handlers that have no other way to fail.
-    pub(crate) fn into_rpc_error(self, rules: &Rules) -> RpcError {
+    /// Converts to a protocol error, for handlers without another way to fail.
+    pub(crate) fn into_rpc_error(self, rules: &RevisionRules) -> RpcError {
         match self {
-            Self::Undeclared { ref needed } => undeclared(rules, needed, &self.to_string()),
-            Self::VisitFirst { .. } => self.into_visit_error(),
+            Self::MissingCapability { ref required } => {
+                missing_capability(rules, required, &self.to_string())
+            }
+            Self::UrlElicitationRequired { .. } => self.into_url_elicitation_error(),
             other => RpcError::internal(other.to_string()),
         }
     }
 
-    /// Made only for clients whose revision has this error.
-    fn into_visit_error(self) -> RpcError {
+    /// Only created for revisions that define this error.
+    fn into_url_elicitation_error(self) -> RpcError {
         let message = self.to_string();
         match self {
-            Self::VisitFirst { visits } => visits::required(visits, message),
+            Self::UrlElicitationRequired { elicitations } => {
+                url_elicitation::required(elicitations, message)
+            }
             _ => RpcError::internal(message),
         }
     }
 }
 
-fn addresses(visits: &[ElicitUrlParams]) -> String {
-    let urls: Vec<_> = visits.iter().map(|visit| &*visit.url).collect();
+fn join_urls(elicitations: &[ElicitUrlParams]) -> String {
+    let urls: Vec<_> = elicitations
+        .iter()
+        .map(|elicitation| &*elicitation.url)
+        .collect();
     urls.join(", ")
 }
 
-/// The protocol error for a client that lacks a capability.
-pub(crate) fn undeclared(rules: &Rules, needed: &ClientCapabilities, message: &str) -> RpcError {
-    if rules.undeclared_is_error {
+/// The protocol error for a missing client capability.
+pub(crate) fn missing_capability(
+    rules: &RevisionRules,
+    required: &ClientCapabilities,
+    message: &str,
+) -> RpcError {
+    if rules.missing_capability_is_rpc_error {
         RpcError::new(code::MISSING_CAPABILITY, message)
-            .with_data(serde_json::json!({ "requiredCapabilities": needed }))
+            .with_data(serde_json::json!({ "requiredCapabilities": required }))
     } else {
         RpcError::internal(message)
     }
 }
 
-/// Names capabilities; of one that has parts, the parts that are needed.
-fn describe(needed: &ClientCapabilities) -> String {
-    let Ok(Value::Object(members)) = serde_json::to_value(needed) else {
-        return "what the handler needs".to_owned();
+/// Names the capabilities, including required sub-capabilities.
+fn describe(required: &ClientCapabilities) -> String {
+    let Ok(Value::Object(members)) = serde_json::to_value(required) else {
+        return "a required capability".to_owned();
     };
     let names = members.iter().flat_map(|(name, parts)| match parts {
         Value::Object(parts) if !parts.is_empty() => {
@@ -158,8 +171,8 @@ mod tests {
     use super::*;
 
     fn message(elicitation: ElicitationCapability) -> String {
-        let needed = Box::new(ClientCapabilities::new().elicitation(elicitation));
-        AskError::Undeclared { needed }.to_string()
+        let required = Box::new(ClientCapabilities::new().elicitation(elicitation));
+        ClientRequestError::MissingCapability { required }.to_string()
     }
 
     #[test]
@@ -167,11 +180,11 @@ mod tests {
         let forms = ElicitationCapability::default();
         assert_eq!(
             message(forms.clone()),
-            "the client does not offer `elicitation`"
+            "the client does not support `elicitation`"
         );
         assert_eq!(
             message(forms.url(Map::new())),
-            "the client does not offer `elicitation.url`"
+            "the client does not support `elicitation.url`"
         );
     }
 }

@@ -1,6 +1,6 @@
-//! What a call has learned so far: its questions, their answers and the results of `once`.
+//! The journal of a call: its requests, their responses and the results of `once`.
 //!
-//! It travels to the client and back as sealed `requestState`, so any process with the key can continue.
+//! It is sent to the client and back as encrypted `requestState`, so any process with the key can continue the call.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -8,30 +8,30 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
-use crate::clock;
+use crate::timestamp;
 
-/// Everything that makes the next run of a handler take the same way.
+/// The state that makes the next run of a handler repeat the previous one.
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
 pub(super) struct Journal {
-    /// Seconds since 1970 after which the call has to begin again.
+    /// Expiry, in seconds since the Unix epoch.
     #[serde(rename = "x")]
     expires: u64,
-    /// The tool as it was: a changed one starts over.
+    /// Fingerprint of the tool: if the tool has changed, the call starts over.
     #[serde(rename = "f")]
     fingerprint: [u8; 16],
     #[serde(rename = "e")]
-    pub(super) entries: BTreeMap<String, Entry>,
+    pub(super) entries: BTreeMap<String, JournalEntry>,
 }
 
-/// One question or one effect.
+/// One client request or one side effect.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Entry {
-    /// Of the question; a question that reads differently on the next run is another one.
+pub(super) struct JournalEntry {
+    /// Digest of the request. A different request under the same key is an error.
     #[serde(rename = "d")]
     pub(super) digest: [u8; 16],
-    /// Open while there is none.
+    /// `None` while the request is open.
     #[serde(rename = "a", default, skip_serializing_if = "Option::is_none")]
-    pub(super) answer: Option<Box<RawValue>>,
+    pub(super) response: Option<Box<RawValue>>,
 }
 
 impl Journal {
@@ -50,12 +50,12 @@ impl Journal {
         self.expires < now()
     }
 
-    pub(super) fn is_of(&self, fingerprint: [u8; 16]) -> bool {
+    pub(super) fn matches(&self, fingerprint: [u8; 16]) -> bool {
         self.fingerprint == fingerprint
     }
 }
 
-/// What makes two questions the same.
+/// Returns the digest that identifies a request.
 pub(super) fn digest(method: &str, params: &[u8]) -> [u8; 16] {
     let hash = Sha256::new()
         .chain_update(method)
@@ -68,5 +68,5 @@ pub(super) fn digest(method: &str, params: &[u8]) -> [u8; 16] {
 }
 
 fn now() -> u64 {
-    clock::since_1970().as_secs()
+    timestamp::unix_time().as_secs()
 }

@@ -1,4 +1,4 @@
-//! The handshake and what follows from it: the session remembers what a modern request says each time.
+//! Sessions: `initialize`, and requests that rely on what it negotiated.
 
 use std::sync::Arc;
 
@@ -7,98 +7,105 @@ use serde::Deserialize;
 use serde_json::json;
 use turnbuckle_protocol::{
     Principal, RequestId, Revision, RpcError,
-    jsonrpc::{Malformed, Message, Notification, Request},
+    jsonrpc::{MalformedMessage, Message, Notification, Request},
     meta::RequestMeta,
-    method::{Direction, Kind, Method},
-    revision::Versioned,
+    method::{Method, MethodDirection, MethodKind},
+    revision::VersionedPayload,
     types::{
         CancelledParams, ClientCapabilities, Implementation, InitializeParams, InitializeResult,
         LogLevel, ProgressParams, SetLevelParams, SubscribeParams, TaskRequests, TasksCapability,
     },
 };
-use turnbuckle_store::{Change, ClientProfile, SessionChange, SessionId, SessionRecord};
+use turnbuckle_store::{ClientProfile, ServerChange, SessionId, SessionRecord, SessionUpdate};
 
-use super::{Arrival, Caller, Rules, TaskDesign, live::Live};
+use super::{RequestOrigin, RevisionRules, TaskModel, TransportInfo, runtime::SessionRuntime};
 use crate::{
-    Server,
-    context::Call,
-    exchange::{Exchange, Run},
-    input,
-    reply::Reply,
+    Server, input,
+    request::{HandlerRun, RequestContext, RunningRequest},
     request_error,
-    scopes::Denied,
+    response::ResponseWriter,
+    scopes::RequestDenied,
     span,
-    subscriptions::{Announcement, concerns},
-    tasks::{self, Owner},
+    subscriptions::{EncodedChange, is_subscribed},
+    tasks::{self, TaskOwner},
 };
 
-/// Log messages from this level on are sent before a client says what it wants.
+/// The minimum level of log messages before the client sets one.
 const DEFAULT_LOG_LEVEL: LogLevel = LogLevel::Info;
 
-/// Answers `initialize` and returns what the session will remember.
+/// Handles `initialize` and returns the session record.
 pub(crate) fn initialize(
     server: &Server,
     request: &Request<'_>,
-    arrival: Arrival,
-) -> Result<(SessionRecord, Exchange), RpcError> {
-    let (mut params, is_named) = introduction(server, request)?;
+    transport_info: TransportInfo,
+) -> Result<(SessionRecord, RunningRequest), RpcError> {
+    let (mut params, naming) = parse_initialize(server, request)?;
     let revision = negotiate(&params.protocol_version);
-    // A client may declare what the revision it gets has no words for; that must not be asked of it.
-    params.raise(revision);
+    // Drops capabilities that the negotiated revision does not have.
+    params.upgrade_from(revision);
     let client = ClientProfile {
-        info: match is_named {
-            IsNamed::Yes => Some(params.client_info),
-            IsNamed::No => None,
+        info: match naming {
+            ClientNaming::Named => Some(params.client_info),
+            ClientNaming::Unnamed => None,
         },
         capabilities: params.capabilities,
     };
-    let principal = arrival.principal.as_deref().cloned();
+    let principal = transport_info.principal.as_deref().cloned();
     let record = SessionRecord::new(principal, revision, Arc::new(client));
     let mut capabilities = server.capabilities(rules(&record));
-    if server.catalog().offers_tasks {
-        let listed = arrival.principal.is_some() || !arrival.is_forgotten;
+    if server.catalog().supports_tasks {
+        let listed = transport_info.principal.is_some() || !transport_info.is_sessionless;
         capabilities.tasks = Some(tasks_capability(listed));
     }
-    let caller = caller(&record, &RequestMeta::default(), Arc::default(), arrival);
-    let span = span::of(server, request, &caller);
-    let call = Arc::new(Call::new(request.id.clone(), server.clone(), caller));
-    server.attend();
+    let caller = caller(
+        &record,
+        &RequestMeta::default(),
+        Arc::default(),
+        transport_info,
+    );
+    let span = span::for_request(server, request, &caller);
+    let call = Arc::new(RequestContext::new(
+        request.id.clone(),
+        server.clone(),
+        caller,
+    ));
+    server.start_providers();
     let mut result = InitializeResult::new(revision.as_str(), capabilities, server.info().clone());
     result.instructions = server.instructions_text().map(str::to_owned);
-    let outcome = Ok(Reply::new(&call).object(&mut result, None));
-    let exchange = Exchange::new(call, Run::Ready(outcome));
-    Ok((record, exchange.in_span(span)))
+    let outcome = Ok(ResponseWriter::new(&call).object(&mut result, None));
+    let running_request = RunningRequest::new(call, HandlerRun::Ready(outcome));
+    Ok((record, running_request.in_span(span)))
 }
 
-/// Reads `initialize`; a lenient server takes it without `clientInfo`.
+/// Parses `initialize`. A lenient server accepts it without `clientInfo`.
 ///
-/// Examples in early documents have none, and clients written after them send none.
-fn introduction(
+/// Examples in early documentation omitted it, and some clients copied them.
+fn parse_initialize(
     server: &Server,
     request: &Request<'_>,
-) -> Result<(InitializeParams, IsNamed), RpcError> {
+) -> Result<(InitializeParams, ClientNaming), RpcError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
-    struct Anonymous {
+    struct InitializeWithoutInfo {
         protocol_version: String,
         capabilities: ClientCapabilities,
     }
     if !server.is_lenient() || request.params.get("clientInfo").is_some() {
-        return Ok((request.params.parse()?, IsNamed::Yes));
+        return Ok((request.params.parse()?, ClientNaming::Named));
     }
-    let client = request.params.parse::<Anonymous>()?;
-    let nobody = Implementation::new("", "");
-    let params = InitializeParams::new(client.protocol_version, client.capabilities, nobody);
-    Ok((params, IsNamed::No))
+    let client = request.params.parse::<InitializeWithoutInfo>()?;
+    let unnamed = Implementation::new("", "");
+    let params = InitializeParams::new(client.protocol_version, client.capabilities, unnamed);
+    Ok((params, ClientNaming::Unnamed))
 }
 
-/// Whether a client says who it is.
-enum IsNamed {
-    Yes,
-    No,
+/// Tells whether the client sent `clientInfo`.
+enum ClientNaming {
+    Named,
+    Unnamed,
 }
 
-/// Says that tools may be called as tasks; tasks are listed only where those of different callers can be told apart.
+/// The capability to call tools as tasks. Listing requires that callers can be distinguished.
 fn tasks_capability(listed: bool) -> TasksCapability {
     let mut tools = serde_json::Map::new();
     tools.insert("call".to_owned(), json!({}));
@@ -109,20 +116,20 @@ fn tasks_capability(listed: bool) -> TasksCapability {
     capability
 }
 
-/// The revision to answer with: the one asked for if it has a handshake, else the newest that has.
-fn negotiate(asked: &str) -> Revision {
-    match asked.parse() {
+/// Returns the negotiated revision: the requested one if it has sessions, else the newest that has.
+fn negotiate(requested: &str) -> Revision {
+    match requested.parse() {
         Ok(revision) if revision <= Revision::LATEST_LEGACY => revision,
         _ => Revision::LATEST_LEGACY,
     }
 }
 
-/// The rules of a session.
-pub(crate) fn rules(record: &SessionRecord) -> &'static Rules {
-    Rules::of(record.revision)
+/// Returns the rules of a session.
+pub(crate) fn rules(record: &SessionRecord) -> &'static RevisionRules {
+    RevisionRules::for_revision(record.revision)
 }
 
-/// Checks what a request says about its version against what its session negotiated.
+/// Checks the version header of a request against the negotiated revision.
 pub(crate) fn check_version(
     record: &SessionRecord,
     version_header: Option<&str>,
@@ -138,18 +145,17 @@ pub(crate) fn check_version(
     }
 }
 
-/// Stands in for the session of a peer that was given none: its version is what the header says, or what the
-/// absence of the header means.
-pub(crate) fn unremembered(
+/// Creates a record for a peer without a session. Its revision comes from the header, or from its absence.
+pub(crate) fn sessionless_record(
     version_header: Option<&str>,
     principal: Option<Principal>,
 ) -> Result<SessionRecord, RpcError> {
     let revision = match version_header.map(|version| (version, version.parse())) {
         None => Revision::V2025_03_26,
         Some((_, Ok(revision))) if revision <= Revision::LATEST_LEGACY => revision,
-        Some((version, _)) => return Err(super::stateless::unsupported(version)),
+        Some((version, _)) => return Err(super::stateless::unsupported_version(version)),
     };
-    // Never initialized: nobody is there who could be asked anything.
+    // Not initialized, so client requests are not sent.
     Ok(SessionRecord::new(
         principal,
         revision,
@@ -157,31 +163,37 @@ pub(crate) fn unremembered(
     ))
 }
 
-/// What came of a request in a session.
-pub(crate) enum Begun {
-    /// It is being answered.
-    Exchange(Exchange),
-    /// It is answered, once this change is remembered.
-    Change(SessionChange, Exchange),
+/// The outcome of starting a request in a session.
+pub(crate) enum SessionRequest {
+    /// The request is running.
+    Running(RunningRequest),
+    /// The request is done once this update is stored.
+    Update(SessionUpdate, RunningRequest),
 }
 
-/// Begins to answer a request of a session.
+/// Starts a request of a session.
 pub(crate) fn begin(
     server: &Server,
     record: &SessionRecord,
-    live: Arc<Live>,
+    runtime: Arc<SessionRuntime>,
     request: &Request<'_>,
     meta: &RequestMeta<'_>,
-    arrival: Arrival,
-) -> Begun {
-    let caller = caller(record, meta, live, arrival);
-    if let Some(begun) = own(server, request, &caller) {
-        let span = span::of(server, request, &caller);
-        let call = Arc::new(Call::new(request.id.clone(), server.clone(), caller));
-        return match begun {
-            Ok(None) => Begun::Exchange(empty(call).in_span(span)),
-            Ok(Some(change)) => Begun::Change(change, empty(call).in_span(span)),
-            Err(denied) => Begun::Exchange(Exchange::denied(call, denied).in_span(span)),
+    transport_info: TransportInfo,
+) -> SessionRequest {
+    let caller = caller(record, meta, runtime, transport_info);
+    if let Some(handled) = handle_session_method(server, request, &caller) {
+        let span = span::for_request(server, request, &caller);
+        let call = Arc::new(RequestContext::new(
+            request.id.clone(),
+            server.clone(),
+            caller,
+        ));
+        return match handled {
+            Ok(None) => SessionRequest::Running(empty_result(call).in_span(span)),
+            Ok(Some(change)) => SessionRequest::Update(change, empty_result(call).in_span(span)),
+            Err(denied) => {
+                SessionRequest::Running(RunningRequest::denied(call, denied).in_span(span))
+            }
         };
     }
     if server.is_lenient() && request.method == "completions/complete" {
@@ -190,39 +202,54 @@ pub(crate) fn begin(
             method: "completion/complete".into(),
             params: request.params.clone(),
         };
-        return Begun::Exchange(crate::dispatch::begin(server, &renamed, caller, None));
+        return SessionRequest::Running(crate::dispatch::begin(server, &renamed, caller, None));
     }
-    if !is_known(&request.method, record.revision)
+    if !is_client_method(&request.method, record.revision)
         && server
             .extension_method(&request.method, caller.rules)
             .is_none()
     {
-        let call = Arc::new(Call::new(request.id.clone(), server.clone(), caller));
+        let call = Arc::new(RequestContext::new(
+            request.id.clone(),
+            server.clone(),
+            caller,
+        ));
         let error = RpcError::method_not_found(&request.method);
-        return Begun::Exchange(Exchange::new(call, Run::Ready(Err(error))));
+        return SessionRequest::Running(RunningRequest::new(call, HandlerRun::Ready(Err(error))));
     }
-    Begun::Exchange(crate::dispatch::begin(server, request, caller, None))
+    SessionRequest::Running(crate::dispatch::begin(server, request, caller, None))
 }
 
-/// Answers a ping that came before any handshake.
-pub(crate) fn pong(server: &Server, id: RequestId, arrival: Arrival) -> Exchange {
+/// Responds to a ping before `initialize`.
+pub(crate) fn ping_before_initialize(
+    server: &Server,
+    id: RequestId,
+    transport_info: TransportInfo,
+) -> RunningRequest {
     let record = SessionRecord::new(None, Revision::LATEST_LEGACY, ClientProfile::default());
-    let caller = caller(&record, &RequestMeta::default(), Arc::default(), arrival);
-    empty(Arc::new(Call::new(id, server.clone(), caller)))
+    let caller = caller(
+        &record,
+        &RequestMeta::default(),
+        Arc::default(),
+        transport_info,
+    );
+    empty_result(Arc::new(RequestContext::new(id, server.clone(), caller)))
 }
 
-/// The methods that exist only in sessions.
-fn own(
+/// Handles the methods that only sessions have.
+fn handle_session_method(
     server: &Server,
     request: &Request<'_>,
-    caller: &Caller,
-) -> Option<Result<Option<SessionChange>, Denied>> {
+    caller: &RequestOrigin,
+) -> Option<Result<Option<SessionUpdate>, RequestDenied>> {
     let resources = || {
-        let offered = server.catalog().has_resources();
-        if offered {
+        let advertised = server.catalog().has_resources();
+        if advertised {
             Ok(())
         } else {
-            Err(Denied::from(RpcError::method_not_found(&request.method)))
+            Err(RequestDenied::from(RpcError::method_not_found(
+                &request.method,
+            )))
         }
     };
     Some(match &*request.method {
@@ -231,29 +258,31 @@ fn own(
         "logging/setLevel" => request
             .params
             .parse::<SetLevelParams>()
-            .map(|params| Some(SessionChange::LogLevel(params.level)))
-            .map_err(Denied::from),
+            .map(|params| Some(SessionUpdate::LogLevel(params.level)))
+            .map_err(RequestDenied::from),
         "resources/subscribe" => resources().and_then(|()| {
             let uri = request.params.parse::<SubscribeParams>()?.uri;
             let principal = caller.principal.as_deref();
             match server.catalog().find_resource(&uri, principal) {
-                Some(found) if found.is_there(&uri) => {
-                    found.needs().check(caller)?;
-                    Ok(Some(SessionChange::Subscribe(uri)))
+                Some(resolved) if resolved.exists(&uri) => {
+                    resolved.required_scopes().check(caller)?;
+                    Ok(Some(SessionUpdate::Subscribe(uri)))
                 }
                 _ => Err(request_error::not_found(caller.rules, &uri).into()),
             }
         }),
         "resources/unsubscribe" => resources().and_then(|()| {
             let uri = request.params.parse::<SubscribeParams>()?.uri;
-            Ok(Some(SessionChange::Unsubscribe(uri)))
+            Ok(Some(SessionUpdate::Unsubscribe(uri)))
         }),
         _ => return None,
     })
 }
 
-/// Refuses a whole array for what must not be in one.
-pub(crate) fn check_batch(entries: &[Result<Message<'_>, Malformed>]) -> Result<(), RpcError> {
+/// Rejects a batch that contains a disallowed message.
+pub(crate) fn check_batch(
+    entries: &[Result<Message<'_>, MalformedMessage>],
+) -> Result<(), RpcError> {
     for entry in entries {
         let Ok(Message::Request(request)) = entry else {
             continue;
@@ -263,7 +292,7 @@ pub(crate) fn check_batch(entries: &[Result<Message<'_>, Malformed>]) -> Result<
                 "`initialize` must not be part of a batch",
             ));
         }
-        if super::meta(request).is_ok_and(|meta| meta.protocol_version.is_some()) {
+        if super::parse_meta(request).is_ok_and(|meta| meta.protocol_version.is_some()) {
             return Err(RpcError::invalid_request(
                 "a request that names its protocol version must not be part of a batch",
             ));
@@ -272,99 +301,103 @@ pub(crate) fn check_batch(entries: &[Result<Message<'_>, Malformed>]) -> Result<
     Ok(())
 }
 
-/// Takes a notification; returns what the session has to remember.
+/// Handles a notification. Returns the session update, if any.
 pub(crate) fn notify(
     notification: &Notification<'_>,
-    live: Option<&Live>,
-) -> Option<SessionChange> {
+    runtime: Option<&SessionRuntime>,
+) -> Option<SessionUpdate> {
     match &*notification.method {
-        // Early clients left the prefix out.
+        // Early clients omitted the prefix.
         "notifications/initialized" | "initialized" => {
-            // A ping that was answered during the handshake does not count.
-            if let Some(live) = live {
-                live.starts_over();
+            // A ping during initialization does not count as the first response.
+            if let Some(runtime) = runtime {
+                runtime.reset_first_response();
             }
-            return Some(SessionChange::Initialized);
+            return Some(SessionUpdate::Initialized);
         }
         "notifications/cancelled" => {
-            // Malformed cancellations are ignored, as the specification wants.
-            if let (Some(live), Ok(params)) = (live, notification.params.parse::<CancelledParams>())
+            // Malformed cancellations are ignored, as the specification requires.
+            if let (Some(runtime), Ok(params)) =
+                (runtime, notification.params.parse::<CancelledParams>())
                 && let Some(id) = params.request_id
             {
-                live.cancel(&id);
+                runtime.cancel(&id);
             }
         }
         "notifications/progress" => {
-            if let (Some(live), Ok(params)) = (live, notification.params.parse::<ProgressParams>())
+            if let (Some(runtime), Ok(params)) =
+                (runtime, notification.params.parse::<ProgressParams>())
             {
-                live.progressed(&params.progress_token);
+                runtime.progressed(&params.progress_token);
             }
         }
-        method => tracing::trace!(method, "a notification without effect"),
+        method => tracing::trace!(method, "ignored notification"),
     }
     None
 }
 
-/// Says whether nothing unsolicited may be sent yet to a peer on a byte stream: its handshake has to be done, and in the
-/// oldest revisions it has to have an answer.
+/// Returns whether change notifications must wait on a byte stream: until initialization is complete and, in the oldest
+/// revisions, until the first response.
 ///
-/// A peer that opens a GET stream asks to hear of changes, whatever state its handshake is in.
-pub(crate) fn is_quiet(record: &SessionRecord, live: &Live) -> bool {
-    !record.initialized || (rules(record).quiet_start && !live.was_answered())
+/// A peer that opens a GET stream receives notifications regardless of its initialization.
+pub(crate) fn defers_notifications(record: &SessionRecord, runtime: &SessionRuntime) -> bool {
+    !record.initialized
+        || (rules(record).defers_notifications_until_first_response
+            && !runtime.had_first_response())
 }
 
-/// The notification for a change, if it concerns this session.
-pub(crate) fn notice(
+/// Returns the notification of a change, if this session should receive it.
+pub(crate) fn notification_for(
     server: &Server,
     record: &SessionRecord,
     id: SessionId,
-    live: &Live,
-    announcement: &Announcement,
+    runtime: &SessionRuntime,
+    announcement: &EncodedChange,
 ) -> Option<Bytes> {
     let rules = rules(record);
     match &announcement.change {
-        Change::Task { task } => {
-            let owner = Owner::of_session(record.principal.as_ref(), id);
-            let ours = rules.tasks == TaskDesign::Asked && *task.owner == *owner.key();
+        ServerChange::Task { task } => {
+            let owner = TaskOwner::for_session(record.principal.as_ref(), id);
+            let ours = rules.tasks == TaskModel::ClientRequested && *task.owner == *owner.key();
             ours.then(|| tasks::status_notification(task).into())
         }
-        Change::ElicitationCompleted { id } => {
-            let is_asked = rules.announces_visits && live.visits.end(id);
-            is_asked.then(|| input::visit_ended(id).into())
+        ServerChange::ElicitationCompleted { id } => {
+            let is_ours = rules.notifies_url_elicitation_end && runtime.url_elicitations.end(id);
+            is_ours.then(|| input::elicitation_complete_notification(id).into())
         }
-        Change::ResourceUpdated { uri } => {
+        ServerChange::ResourceUpdated { uri } => {
             let principal = record.principal.as_ref();
-            concerns(server, principal, &record.subscriptions, uri)
+            is_subscribed(server, principal, &record.subscriptions, uri)
                 .then(|| announcement.message.clone())
         }
         _ => Some(announcement.message.clone()).filter(|message| !message.is_empty()),
     }
 }
 
-/// Everything that a session that missed changes has to be told.
-pub(crate) fn all_changes(record: &SessionRecord) -> Vec<Change> {
+/// Returns all changes to announce to a session that missed some.
+pub(crate) fn all_changes(record: &SessionRecord) -> Vec<ServerChange> {
     let updates = record
         .subscriptions
         .iter()
-        .map(|uri| Change::ResourceUpdated {
+        .map(|uri| ServerChange::ResourceUpdated {
             uri: uri.as_str().into(),
         });
     [
-        Change::ToolsChanged,
-        Change::PromptsChanged,
-        Change::ResourcesChanged,
+        ServerChange::ToolsChanged,
+        ServerChange::PromptsChanged,
+        ServerChange::ResourcesChanged,
     ]
     .into_iter()
     .chain(updates)
     .collect()
 }
 
-fn is_known(method: &str, revision: Revision) -> bool {
-    Method::named(method).is_some_and(|method| {
-        method.kind == Kind::Request
+fn is_client_method(method: &str, revision: Revision) -> bool {
+    Method::from_name(method).is_some_and(|method| {
+        method.kind == MethodKind::Request
             && matches!(
                 method.direction(revision),
-                Some(Direction::ToServer | Direction::Both)
+                Some(MethodDirection::ToServer | MethodDirection::Both)
             )
     })
 }
@@ -372,34 +405,36 @@ fn is_known(method: &str, revision: Revision) -> bool {
 fn caller(
     record: &SessionRecord,
     meta: &RequestMeta<'_>,
-    live: Arc<Live>,
-    arrival: Arrival,
-) -> Caller {
-    Caller {
+    runtime: Arc<SessionRuntime>,
+    transport_info: TransportInfo,
+) -> RequestOrigin {
+    RequestOrigin {
         rules: rules(record),
         client: record.client.clone(),
-        principal: arrival.principal,
-        headers: arrival.headers,
-        peer: arrival.peer,
-        extensions: arrival.extensions,
+        principal: transport_info.principal,
+        headers: transport_info.headers,
+        peer: transport_info.peer,
+        extensions: transport_info.extensions,
         trace: super::trace(meta),
         progress_token: meta.progress_token.clone(),
         log_level: Some(record.log_level.unwrap_or(DEFAULT_LOG_LEVEL)),
-        may_be_asked: record.initialized,
-        live: Some(live),
-        says_goodbye: false,
-        connected: arrival.connected,
-        session: arrival.session,
+        accepts_client_requests: record.initialized,
+        runtime: Some(runtime),
+        announces_subscription_end: false,
+        connection: transport_info.connection,
+        session: transport_info.session,
     }
 }
 
-fn empty(call: Arc<Call>) -> Exchange {
-    let outcome = Ok(Reply::new(&call).empty());
-    Exchange::new(call, Run::Ready(outcome))
+fn empty_result(call: Arc<RequestContext>) -> RunningRequest {
+    let outcome = Ok(ResponseWriter::new(&call).empty());
+    RunningRequest::new(call, HandlerRun::Ready(outcome))
 }
 
-/// Announces that a session is needed, in the words of a JSON-RPC error.
-pub(crate) fn session_needed() -> RpcError {
-    RpcError::invalid_request("this request belongs to no session: begin with `initialize`, then send its `Mcp-Session-Id`")
-        .with_data(json!({ "supported": Revision::ALL.map(Revision::as_str) }))
+/// The JSON-RPC error for a request without a session.
+pub(crate) fn session_required() -> RpcError {
+    RpcError::invalid_request(
+        "this request requires a session: send `initialize` first, then its `Mcp-Session-Id`",
+    )
+    .with_data(json!({ "supported": Revision::ALL.map(Revision::as_str) }))
 }

@@ -1,72 +1,77 @@
-//! Requests that stand on their own: everything is said in `_meta`, nothing is remembered.
+//! Stateless requests: `_meta` contains everything, and no session exists.
 
 use serde_json::json;
 use turnbuckle_protocol::{
     Revision, RpcError,
     codec::headers,
-    jsonrpc::{Excerpt, Request, code},
+    jsonrpc::{Request, Truncated, code},
     meta::RequestMeta,
-    method::{Direction, Kind, Method},
+    method::{Method, MethodDirection, MethodKind},
     types::{DiscoverResult, LogLevel},
 };
 
-use super::{Arrival, Caller, Rules, connected::Description};
-use crate::{Server, context::Call, reply::Reply, written::Written};
+use super::{RequestOrigin, RevisionRules, TransportInfo, connection::RawClientInfo};
+use crate::{
+    Server,
+    request::RequestContext,
+    response::{EncodedResponse, ResponseWriter},
+};
 
-/// What HTTP headers repeat of a request, for intermediaries to read.
-pub(crate) trait Mirror {
-    /// The value of a header, if it is there exactly once and is visible ASCII; an error says what is wrong.
+/// The MCP headers that repeat parts of a request for intermediaries.
+pub(crate) trait RequestHeaders {
+    /// Returns the value of a header, if it occurs once and is visible ASCII.
     fn header(&self, name: &str) -> Result<Option<&str>, RpcError>;
 }
 
-/// A request that is refused before dispatch, with its HTTP status.
+/// A request rejected before dispatch, with its HTTP status.
 #[derive(Debug)]
-pub(crate) struct Refusal {
+pub(crate) struct RequestRejection {
     pub(crate) error: RpcError,
     pub(crate) status: u16,
 }
 
-impl Refusal {
+impl RequestRejection {
     pub(crate) fn bad_request(error: RpcError) -> Self {
         Self { error, status: 400 }
     }
 }
 
-/// Checks a request in the order that decisions row 11 fixes, and returns who sent it.
-pub(crate) fn admit(
+/// Validates a request in the order fixed by row 11 of the decisions, and returns its origin.
+pub(crate) fn validate(
     server: &Server,
     request: &Request<'_>,
     meta: RequestMeta<'_>,
-    mirror: Option<&dyn Mirror>,
-    arrival: Arrival,
-) -> Result<Caller, Refusal> {
+    request_headers: Option<&dyn RequestHeaders>,
+    transport_info: TransportInfo,
+) -> Result<RequestOrigin, RequestRejection> {
     let version = meta
         .protocol_version
         .as_deref()
-        .ok_or_else(|| missing("protocolVersion"))?;
+        .ok_or_else(|| missing_meta("protocolVersion"))?;
     let capabilities = meta
         .client_capabilities
-        .ok_or_else(|| missing("clientCapabilities"))?;
-    if let Some(mirror) = mirror {
-        same_version(mirror, version).map_err(Refusal::bad_request)?;
+        .ok_or_else(|| missing_meta("clientCapabilities"))?;
+    if let Some(request_headers) = request_headers {
+        check_version_header(request_headers, version).map_err(RequestRejection::bad_request)?;
     }
     if version != Revision::MODERN.as_str() {
-        return Err(Refusal::bad_request(unsupported(version)));
+        return Err(RequestRejection::bad_request(unsupported_version(version)));
     }
-    let rules = Rules::of(Revision::MODERN);
-    let (is_known, name_member) = match Method::named(&request.method) {
+    let rules = RevisionRules::for_revision(Revision::MODERN);
+    let (is_supported, name_member) = match Method::from_name(&request.method) {
         Some(method) => (is_request_to_server(method), method.name_member),
         None => match server.extension_method(&request.method, rules) {
-            Some(added) => (true, added.name_member()),
+            Some(registered) => (true, registered.name_member()),
             None => (false, None),
         },
     };
-    if let Some(mirror) = mirror {
-        same_method(mirror, request).map_err(Refusal::bad_request)?;
-        same_name(mirror, request, name_member).map_err(Refusal::bad_request)?;
+    if let Some(request_headers) = request_headers {
+        check_method_header(request_headers, request).map_err(RequestRejection::bad_request)?;
+        check_name_header(request_headers, request, name_member)
+            .map_err(RequestRejection::bad_request)?;
     }
-    if !is_known {
-        return Err(Refusal {
+    if !is_supported {
+        return Err(RequestRejection {
             error: RpcError::method_not_found(&request.method),
             status: 404,
         });
@@ -77,36 +82,36 @@ pub(crate) fn admit(
         .as_deref()
         .map(log_level)
         .transpose()
-        .map_err(Refusal::bad_request)?;
-    let description = Description {
+        .map_err(RequestRejection::bad_request)?;
+    let client_info = RawClientInfo {
         info: meta.client_info,
         capabilities,
     };
-    let client = match &arrival.connected {
-        Some(connected) => connected.client(description),
-        None => description.read(),
+    let client = match &transport_info.connection {
+        Some(connection) => connection.client(client_info),
+        None => client_info.read(),
     };
-    let client = client.map_err(Refusal::bad_request)?;
-    Ok(Caller {
+    let client = client.map_err(RequestRejection::bad_request)?;
+    Ok(RequestOrigin {
         rules,
         client,
-        principal: arrival.principal,
-        headers: arrival.headers,
-        peer: arrival.peer,
-        extensions: arrival.extensions,
+        principal: transport_info.principal,
+        headers: transport_info.headers,
+        peer: transport_info.peer,
+        extensions: transport_info.extensions,
         progress_token: meta.progress_token,
         log_level,
-        may_be_asked: true,
-        live: None,
-        says_goodbye: arrival.says_goodbye,
-        connected: arrival.connected,
+        accepts_client_requests: true,
+        runtime: None,
+        announces_subscription_end: transport_info.announces_subscription_end,
+        connection: transport_info.connection,
         session: None,
         trace,
     })
 }
 
-/// The error for a version that this server does not speak.
-pub(crate) fn unsupported(version: &str) -> RpcError {
+/// The error for an unsupported protocol version.
+pub(crate) fn unsupported_version(version: &str) -> RpcError {
     let supported: Vec<_> = Revision::ALL
         .iter()
         .map(|revision| revision.as_str())
@@ -114,102 +119,109 @@ pub(crate) fn unsupported(version: &str) -> RpcError {
     RpcError::new(
         code::UNSUPPORTED_VERSION,
         format!(
-            "protocol version `{}` is not supported; this server speaks {}",
-            Excerpt(version),
+            "protocol version `{}` is not supported; supported are {}",
+            Truncated(version),
             supported.join(", ")
         ),
     )
-    .with_data(json!({ "supported": supported, "requested": Excerpt(version).to_string() }))
+    .with_data(json!({ "supported": supported, "requested": Truncated(version).to_string() }))
 }
 
-fn missing(key: &str) -> Refusal {
-    Refusal::bad_request(RpcError::invalid_params(format!(
-        "`_meta` lacks `io.modelcontextprotocol/{key}`, which every request of {} needs; \
+fn missing_meta(key: &str) -> RequestRejection {
+    RequestRejection::bad_request(RpcError::invalid_params(format!(
+        "`_meta` lacks `io.modelcontextprotocol/{key}`, which every request of {} requires; \
          clients of {} and older begin with `initialize`",
         Revision::MODERN,
         Revision::LATEST_LEGACY,
     )))
 }
 
-fn same_version(mirror: &dyn Mirror, version: &str) -> Result<(), RpcError> {
-    match mirror.header("mcp-protocol-version")? {
+fn check_version_header(
+    request_headers: &dyn RequestHeaders,
+    version: &str,
+) -> Result<(), RpcError> {
+    match request_headers.header("mcp-protocol-version")? {
         Some(header) if header == version => Ok(()),
-        Some(header) => Err(mismatch(format!(
+        Some(header) => Err(header_mismatch(format!(
             "`MCP-Protocol-Version` says `{header}`, `_meta` says `{}`",
-            Excerpt(version)
+            Truncated(version)
         ))),
-        None => Err(mismatch(format!(
+        None => Err(header_mismatch(format!(
             "`MCP-Protocol-Version: {}` is missing",
-            Excerpt(version)
+            Truncated(version)
         ))),
     }
 }
 
-fn same_method(mirror: &dyn Mirror, request: &Request<'_>) -> Result<(), RpcError> {
-    match mirror.header("mcp-method")? {
+fn check_method_header(
+    request_headers: &dyn RequestHeaders,
+    request: &Request<'_>,
+) -> Result<(), RpcError> {
+    match request_headers.header("mcp-method")? {
         Some(header) if header == request.method => Ok(()),
-        Some(header) => Err(mismatch(format!(
+        Some(header) => Err(header_mismatch(format!(
             "`Mcp-Method` says `{header}`, the body `{}`",
-            Excerpt(&request.method)
+            Truncated(&request.method)
         ))),
-        None => Err(mismatch(format!(
+        None => Err(header_mismatch(format!(
             "`Mcp-Method: {}` is missing",
-            Excerpt(&request.method)
+            Truncated(&request.method)
         ))),
     }
 }
 
-fn same_name(
-    mirror: &dyn Mirror,
+fn check_name_header(
+    request_headers: &dyn RequestHeaders,
     request: &Request<'_>,
     name_member: Option<&str>,
 ) -> Result<(), RpcError> {
     let Some(member) = name_member else {
         return Ok(());
     };
-    // A missing or ill-typed member is judged with the other parameters.
+    // A missing or mistyped member is reported with the other parameters.
     let Ok(Some(name)) = request.params.string(member) else {
         return Ok(());
     };
-    let Some(header) = mirror.header("mcp-name")? else {
-        return Err(mismatch(format!(
+    let Some(header) = request_headers.header("mcp-name")? else {
+        return Err(header_mismatch(format!(
             "`Mcp-Name` is missing; it repeats `params.{member}`"
         )));
     };
     let decoded =
-        headers::decode(header).map_err(|error| mismatch(format!("`Mcp-Name`: {error}")))?;
+        headers::decode(header).map_err(|error| header_mismatch(format!("`Mcp-Name`: {error}")))?;
     if decoded == name {
         Ok(())
     } else {
-        Err(mismatch(format!(
+        Err(header_mismatch(format!(
             "`Mcp-Name` says `{}`, `params.{member}` `{}`",
-            Excerpt(&decoded),
-            Excerpt(&name)
+            Truncated(&decoded),
+            Truncated(&name)
         )))
     }
 }
 
 fn is_request_to_server(method: &Method) -> bool {
-    method.kind == Kind::Request && method.direction(Revision::MODERN) == Some(Direction::ToServer)
+    method.kind == MethodKind::Request
+        && method.direction(Revision::MODERN) == Some(MethodDirection::ToServer)
 }
 
-/// Answers `server/discover`.
-pub(crate) fn discover(call: &Call) -> Written {
+/// Handles `server/discover`.
+pub(crate) fn discover(call: &RequestContext) -> EncodedResponse {
     let server = &call.server;
-    server.attend();
+    server.start_providers();
     let capabilities = server.capabilities(call.caller.rules);
     let mut result = DiscoverResult::new(Revision::ALL.map(Revision::as_str), capabilities);
     result.instructions = server.instructions_text().map(str::to_owned);
-    Reply::new(call).object(&mut result, Some(server.list_cache()))
+    ResponseWriter::new(call).object(&mut result, Some(server.list_cache()))
 }
 
 /// The error for a header that is missing or differs from the body.
-pub(crate) fn mismatch(message: String) -> RpcError {
+pub(crate) fn header_mismatch(message: String) -> RpcError {
     RpcError::new(code::HEADER_MISMATCH, message)
 }
 
 fn log_level(level: &str) -> Result<LogLevel, RpcError> {
     level
         .parse()
-        .map_err(|_| RpcError::invalid_params(format!("`{}` is no log level", Excerpt(level))))
+        .map_err(|_| RpcError::invalid_params(format!("`{}` is not a log level", Truncated(level))))
 }

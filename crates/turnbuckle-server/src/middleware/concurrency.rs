@@ -1,4 +1,4 @@
-//! So many operations at once.
+//! Limits concurrent operations.
 
 use std::{
     collections::HashMap,
@@ -14,13 +14,12 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use turnbuckle_protocol::RpcError;
 use turnbuckle_store::BoxFuture;
 
-use super::{Answer, Middleware, Next, Operation};
+use super::{Middleware, Next, Operation, OperationResponse};
 
-/// Lets so many handlers run at once; the others wait in line, and those for whom the line is too long are refused.
+/// Limits the number of concurrent handlers. Further operations wait in a queue; if it is full, they are rejected.
 ///
-/// Counted are tools, prompts, resources and completion. Lists cost nothing and subscriptions stay open by their nature, so
-/// neither waits nor is counted. Refused is by the JSON-RPC error [`ConcurrencyLimit::CODE`], before anything of the handler
-/// has run.
+/// Tools, prompts, resources and completion count. Lists and subscriptions do not. Rejected operations get the JSON-RPC
+/// error [`ConcurrencyLimit::CODE`] before the handler runs.
 ///
 /// ```
 /// use std::time::Duration;
@@ -29,157 +28,161 @@ use super::{Answer, Middleware, Next, Operation};
 /// let server = Server::new("renderer", "1.0.0")
 ///     // 64 handlers in all, and no tool more than 4 times.
 ///     .layer(ConcurrencyLimit::new(64))
-///     .layer(ConcurrencyLimit::per_tool(4).line(16).patience(Duration::from_secs(5)));
+///     .layer(ConcurrencyLimit::per_tool(4).queue_length(16).queue_timeout(Duration::from_secs(5)));
 /// ```
 #[derive(Clone)]
 pub struct ConcurrencyLimit {
-    at_once: usize,
-    line: usize,
-    patience: Option<Duration>,
-    gates: Gates,
+    max_concurrent: usize,
+    queue_length: usize,
+    queue_timeout: Option<Duration>,
+    limiters: Limiters,
 }
 
 #[derive(Clone)]
-enum Gates {
-    Server(Arc<Gate>),
-    /// By the name of a tool that the server offers, so there are only so many.
-    Tools(Arc<Mutex<HashMap<Box<str>, Arc<Gate>>>>),
+enum Limiters {
+    Server(Arc<Limiter>),
+    /// By the name of a registered tool, so the number of entries is bounded.
+    Tools(Arc<Mutex<HashMap<Box<str>, Arc<Limiter>>>>),
 }
 
-/// Where operations wait.
-struct Gate {
-    places: Arc<Semaphore>,
+/// A semaphore with a bounded queue.
+struct Limiter {
+    permits: Arc<Semaphore>,
     waiting: AtomicUsize,
 }
 
 impl ConcurrencyLimit {
-    /// The code of the error: of the application's own range, after HTTP's "Service Unavailable".
+    /// The error code, in the application range, after HTTP 503 "Service Unavailable".
     pub const CODE: i64 = 503;
 
-    /// Limits what runs on the whole server.
+    /// Limits the whole server.
     ///
     /// # Panics
     ///
     /// If it is zero.
-    pub fn new(at_once: usize) -> Self {
-        Self::with(at_once, Gates::Server(Arc::new(Gate::new(at_once))))
+    pub fn new(max_concurrent: usize) -> Self {
+        Self::with(
+            max_concurrent,
+            Limiters::Server(Arc::new(Limiter::new(max_concurrent))),
+        )
     }
 
-    /// Limits how often each tool runs; all else passes.
+    /// Limits each tool separately. Other operations are not limited.
     ///
     /// # Panics
     ///
     /// If it is zero.
-    pub fn per_tool(at_once: usize) -> Self {
-        Self::with(at_once, Gates::Tools(Arc::default()))
+    pub fn per_tool(max_concurrent: usize) -> Self {
+        Self::with(max_concurrent, Limiters::Tools(Arc::default()))
     }
 
-    fn with(at_once: usize, gates: Gates) -> Self {
-        assert!(at_once > 0, "something must be able to run");
+    fn with(max_concurrent: usize, limiters: Limiters) -> Self {
+        assert!(max_concurrent > 0, "the limit must not be zero");
         Self {
-            at_once,
-            line: at_once,
-            patience: None,
-            gates,
+            max_concurrent,
+            queue_length: max_concurrent,
+            queue_timeout: None,
+            limiters,
         }
     }
 
-    /// Lets so many wait in line. By default as many as may run.
+    /// Sets the length of the queue. As long as the limit by default.
     #[must_use]
-    pub fn line(mut self, waiting: usize) -> Self {
-        self.line = waiting;
+    pub fn queue_length(mut self, waiting: usize) -> Self {
+        self.queue_length = waiting;
         self
     }
 
-    /// Refuses whoever has waited this long. By default they wait until it is their turn or they leave.
+    /// Rejects operations that wait longer than this. Unlimited by default.
     #[must_use]
-    pub fn patience(mut self, patience: Duration) -> Self {
-        self.patience = Some(patience);
+    pub fn queue_timeout(mut self, queue_timeout: Duration) -> Self {
+        self.queue_timeout = Some(queue_timeout);
         self
     }
 
-    fn gate(&self, operation: &Operation) -> Option<Arc<Gate>> {
-        match &self.gates {
-            Gates::Server(gate) => operation.has_handler().then(|| gate.clone()),
-            Gates::Tools(gates) => {
+    fn limiter(&self, operation: &Operation) -> Option<Arc<Limiter>> {
+        match &self.limiters {
+            Limiters::Server(limiter) => operation.has_handler().then(|| limiter.clone()),
+            Limiters::Tools(limiters) => {
                 let tool = operation.tool()?;
-                // A panic while the lock is held leaves a valid table behind.
-                let mut gates = gates.lock().unwrap_or_else(PoisonError::into_inner);
-                if let Some(gate) = gates.get(tool) {
-                    return Some(gate.clone());
+                // A panic cannot leave the table in an invalid state.
+                let mut limiters = limiters.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Some(limiter) = limiters.get(tool) {
+                    return Some(limiter.clone());
                 }
-                let gate = Arc::new(Gate::new(self.at_once));
-                gates.insert(tool.into(), gate.clone());
-                Some(gate)
+                let limiter = Arc::new(Limiter::new(self.max_concurrent));
+                limiters.insert(tool.into(), limiter.clone());
+                Some(limiter)
             }
         }
     }
 
-    async fn enter(&self, gate: &Gate) -> Option<OwnedSemaphorePermit> {
-        if let Ok(place) = gate.places.clone().try_acquire_owned() {
-            return Some(place);
+    async fn acquire(&self, limiter: &Limiter) -> Option<OwnedSemaphorePermit> {
+        if let Ok(permit) = limiter.permits.clone().try_acquire_owned() {
+            return Some(permit);
         }
-        let _waiting = gate.wait(self.line)?;
-        let place = gate.places.clone().acquire_owned();
-        match self.patience {
-            Some(patience) => tokio::time::timeout(patience, place).await.ok()?.ok(),
-            None => place.await.ok(),
+        let _waiting = limiter.enqueue(self.queue_length)?;
+        let permit = limiter.permits.clone().acquire_owned();
+        match self.queue_timeout {
+            Some(queue_timeout) => tokio::time::timeout(queue_timeout, permit).await.ok()?.ok(),
+            None => permit.await.ok(),
         }
     }
 }
 
 impl Middleware for ConcurrencyLimit {
-    fn handle<'a>(&'a self, operation: Operation, next: Next) -> BoxFuture<'a, Answer> {
-        let Some(gate) = self.gate(&operation) else {
+    fn handle<'a>(&'a self, operation: Operation, next: Next) -> BoxFuture<'a, OperationResponse> {
+        let Some(limiter) = self.limiter(&operation) else {
             return next.run();
         };
         Box::pin(async move {
-            match self.enter(&gate).await {
-                Some(_place) => next.run().await,
-                None => busy(&operation, self.at_once).into(),
+            match self.acquire(&limiter).await {
+                Some(_permit) => next.run().await,
+                None => busy_error(&operation, self.max_concurrent).into(),
             }
         })
     }
 }
 
-impl Gate {
-    fn new(at_once: usize) -> Self {
+impl Limiter {
+    fn new(max_concurrent: usize) -> Self {
         Self {
-            places: Arc::new(Semaphore::new(at_once.min(Semaphore::MAX_PERMITS))),
+            permits: Arc::new(Semaphore::new(max_concurrent.min(Semaphore::MAX_PERMITS))),
             waiting: AtomicUsize::new(0),
         }
     }
 
-    /// Takes a place in the line, if it is not too long.
-    fn wait(&self, longest: usize) -> Option<Waiting<'_>> {
-        let waiting = Waiting(&self.waiting);
-        // Given back by the guard in either case.
+    /// Enters the queue, unless it is full.
+    fn enqueue(&self, max_waiting: usize) -> Option<Waiter<'_>> {
+        let waiting = Waiter(&self.waiting);
+        // The guard decrements the counter in both cases.
         let before = self.waiting.fetch_add(1, Ordering::Relaxed);
-        (before < longest).then_some(waiting)
+        (before < max_waiting).then_some(waiting)
     }
 }
 
-/// A place in the line.
-struct Waiting<'a>(&'a AtomicUsize);
+/// An operation in the queue.
+struct Waiter<'a>(&'a AtomicUsize);
 
-impl Drop for Waiting<'_> {
+impl Drop for Waiter<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-fn busy(operation: &Operation, at_once: usize) -> RpcError {
+fn busy_error(operation: &Operation, max_concurrent: usize) -> RpcError {
     let what = operation.tool().unwrap_or("the server");
-    let message = format!("`{what}` is busy with {at_once} calls at once; try again later");
-    RpcError::new(ConcurrencyLimit::CODE, message).with_data(json!({ "limit": at_once }))
+    let message =
+        format!("`{what}` is busy with {max_concurrent} concurrent calls; try again later");
+    RpcError::new(ConcurrencyLimit::CODE, message).with_data(json!({ "limit": max_concurrent }))
 }
 
 impl std::fmt::Debug for ConcurrencyLimit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ConcurrencyLimit")
-            .field("at_once", &self.at_once)
-            .field("line", &self.line)
-            .field("patience", &self.patience)
+            .field("at_once", &self.max_concurrent)
+            .field("queue_length", &self.queue_length)
+            .field("queue_timeout", &self.queue_timeout)
             .finish_non_exhaustive()
     }
 }

@@ -1,4 +1,4 @@
-//! Numbers for dashboards, named by the semantic conventions of OpenTelemetry for MCP.
+//! Metrics, named by the OpenTelemetry semantic conventions for MCP.
 
 use std::{
     collections::HashMap,
@@ -10,26 +10,28 @@ use tokio::time::Instant;
 use turnbuckle_protocol::{jsonrpc::code, method::Method};
 use turnbuckle_store::BoxFuture;
 
-use super::{Answer, Ending, Middleware, Next, Operation, SessionKey, SessionStart};
+use super::{
+    Middleware, Next, Operation, OperationOutcome, OperationResponse, SessionKey, SessionStart,
+};
 
 const OPERATION_DURATION: &str = "mcp.server.operation.duration";
 const SESSION_DURATION: &str = "mcp.server.session.duration";
 const ACTIVE_OPERATIONS: &str = "mcp.server.active_operations";
 const ACTIVE_SESSIONS: &str = "mcp.server.active_sessions";
 
-/// Sessions whose beginning is remembered; more than these are not counted.
-const MOST_SESSIONS: usize = 100_000;
+/// Maximum number of tracked sessions. Further sessions are not counted.
+const MAX_TRACKED_SESSIONS: usize = 100_000;
 
-/// Measures operations and sessions, and hands the numbers to the recorder of the `metrics` facade.
+/// Measures operations and sessions, and reports to the recorder of the `metrics` facade.
 ///
 /// - `mcp.server.operation.duration`: a histogram in seconds, by method, tool or prompt, revision, transport, and
-///   `error.type` where it failed. An operation that was cancelled is one with the `error.type` `cancelled`.
+///   `error.type` of a failure. A cancelled operation has the `error.type` `cancelled`.
 /// - `mcp.server.session.duration`: a histogram in seconds, by revision and transport.
 /// - `mcp.server.active_operations`: a gauge by method; that of `subscriptions/listen` is the number of open streams.
 /// - `mcp.server.active_sessions`: a gauge by transport.
 ///
-/// Only tools and prompts that the server offers become labels, so that no client can invent some. Install a recorder
-/// before you make this.
+/// Only registered tools and prompts become labels, so clients cannot create new ones. Install a recorder before you
+/// create this.
 ///
 /// ```
 /// use turnbuckle_server::{Server, middleware::Metrics};
@@ -38,64 +40,66 @@ const MOST_SESSIONS: usize = 100_000;
 /// ```
 #[derive(Clone, Default)]
 pub struct Metrics {
-    sessions: Arc<Mutex<HashMap<SessionKey, Begun>>>,
+    sessions: Arc<Mutex<HashMap<SessionKey, StartedSession>>>,
 }
 
-struct Begun {
+struct StartedSession {
     at: Instant,
     start: SessionStart,
 }
 
 impl Metrics {
-    /// Measures from now on, and describes what is measured to the recorder.
+    /// Creates the layer and describes its metrics to the recorder.
     pub fn new() -> Self {
         describe_histogram!(
             OPERATION_DURATION,
             Unit::Seconds,
-            "how long an operation took until its answer"
+            "duration of operations until their response"
         );
-        describe_histogram!(SESSION_DURATION, Unit::Seconds, "how long a session lasted");
-        describe_gauge!(ACTIVE_OPERATIONS, "operations that are being answered");
-        describe_gauge!(ACTIVE_SESSIONS, "sessions that have not ended");
+        describe_histogram!(SESSION_DURATION, Unit::Seconds, "duration of sessions");
+        describe_gauge!(ACTIVE_OPERATIONS, "operations in flight");
+        describe_gauge!(ACTIVE_SESSIONS, "open sessions");
         Self::default()
     }
 
-    fn sessions(&self) -> MutexGuard<'_, HashMap<SessionKey, Begun>> {
-        // A panic while the lock is held leaves a valid table behind.
+    fn sessions(&self) -> MutexGuard<'_, HashMap<SessionKey, StartedSession>> {
+        // A panic cannot leave the table in an invalid state.
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Middleware for Metrics {
-    fn handle<'a>(&'a self, operation: Operation, next: Next) -> BoxFuture<'a, Answer> {
+    fn handle<'a>(&'a self, operation: Operation, next: Next) -> BoxFuture<'a, OperationResponse> {
         Box::pin(async move {
-            let begun = Instant::now();
-            let known = Method::named(operation.method()).map_or("_OTHER", |method| method.name);
-            let active = gauge!(ACTIVE_OPERATIONS, "mcp.method.name" => known);
+            let started = Instant::now();
+            let method_label =
+                Method::from_name(operation.method()).map_or("_OTHER", |method| method.name);
+            let active = gauge!(ACTIVE_OPERATIONS, "mcp.method.name" => method_label);
             active.increment(1.0);
-            next.observe(|ending| {
+            next.observe(|outcome| {
                 active.decrement(1.0);
-                histogram!(OPERATION_DURATION, labels(&operation, ending))
-                    .record(begun.elapsed().as_secs_f64());
+                histogram!(OPERATION_DURATION, labels(&operation, outcome))
+                    .record(started.elapsed().as_secs_f64());
             })
             .await
         })
     }
 
     fn session_began(&self, session: &SessionStart) {
-        let begun = Begun {
+        let started = StartedSession {
             at: Instant::now(),
             start: *session,
         };
         let mut sessions = self.sessions();
-        if sessions.len() < MOST_SESSIONS && sessions.insert(session.key, begun).is_none() {
+        if sessions.len() < MAX_TRACKED_SESSIONS && sessions.insert(session.key, started).is_none()
+        {
             gauge!(ACTIVE_SESSIONS, "network.transport" => session.transport).increment(1.0);
         }
     }
 
     fn session_ended(&self, session: SessionKey) {
-        // One that another process began is not ours to count.
-        let Some(Begun { at, start }) = self.sessions().remove(&session) else {
+        // Sessions started by another process are not counted here.
+        let Some(StartedSession { at, start }) = self.sessions().remove(&session) else {
             return;
         };
         gauge!(ACTIVE_SESSIONS, "network.transport" => start.transport).decrement(1.0);
@@ -107,9 +111,9 @@ impl Middleware for Metrics {
     }
 }
 
-fn labels(operation: &Operation, ending: Ending) -> Vec<Label> {
+fn labels(operation: &Operation, outcome: OperationOutcome) -> Vec<Label> {
     let mut labels = vec![
-        Label::new("mcp.method.name", method(operation, ending)),
+        Label::new("mcp.method.name", method(operation, outcome)),
         Label::from_static_parts("mcp.protocol.version", operation.protocol_version()),
         Label::from_static_parts("network.transport", operation.transport()),
     ];
@@ -119,25 +123,25 @@ fn labels(operation: &Operation, ending: Ending) -> Vec<Label> {
             "gen_ai.operation.name",
             "execute_tool",
         ));
-    } else if let Some(prompt) = operation.offered() {
+    } else if let Some(prompt) = operation.registered_name() {
         labels.push(Label::new("gen_ai.prompt.name", prompt.to_owned()));
     }
-    if let Ending::Error { code } = ending {
+    if let OperationOutcome::Error { code } = outcome {
         labels.push(Label::new("rpc.response.status_code", code.to_string()));
     }
-    if let Some(kind) = ending.error_type() {
+    if let Some(kind) = outcome.error_type() {
         labels.push(Label::new("error.type", kind.into_owned()));
     }
     labels
 }
 
-/// The method, unless it is one that only the client knows.
-fn method(operation: &Operation, ending: Ending) -> String {
+/// The method name, or `_OTHER` if it is unknown.
+fn method(operation: &Operation, outcome: OperationOutcome) -> String {
     let method = operation.method();
-    let unknown = Ending::Error {
+    let unknown = OperationOutcome::Error {
         code: code::METHOD_NOT_FOUND,
     };
-    if ending == unknown && Method::named(method).is_none() {
+    if outcome == unknown && Method::from_name(method).is_none() {
         "_OTHER".to_owned()
     } else {
         method.to_owned()

@@ -1,4 +1,4 @@
-//! What a layer knows of a request.
+//! Operations: requests as layers see them.
 
 use std::sync::Arc;
 
@@ -10,28 +10,28 @@ use turnbuckle_protocol::{
     types::{CallToolResult, ClientCapabilities, Implementation},
 };
 
-use super::{Answer, Ending};
-use crate::{Context, RequestError, Server, context::Call, reply::Reply};
+use super::{OperationOutcome, OperationResponse};
+use crate::{Context, RequestError, Server, request::RequestContext, response::ResponseWriter};
 
-/// A request as a layer sees it: what is asked for, of whom, and by whom. Cheap to clone.
+/// A request as a layer sees it. Cheap to clone.
 #[derive(Clone)]
 pub struct Operation {
-    subject: Arc<Subject>,
+    target_info: Arc<OperationTarget>,
     cx: Context,
 }
 
-struct Subject {
+struct OperationTarget {
     method: Box<str>,
     target: Option<Box<str>>,
-    is_offered: bool,
+    is_registered: bool,
     arguments: Option<Box<str>>,
 }
 
 impl Operation {
-    pub(super) fn new(call: Arc<Call>, request: &Request<'_>) -> Self {
+    pub(super) fn new(call: Arc<RequestContext>, request: &Request<'_>) -> Self {
         let target = target(request);
-        let subject = Subject {
-            is_offered: is_offered(
+        let subject = OperationTarget {
+            is_registered: is_registered(
                 &call.server,
                 call.caller.principal.as_deref(),
                 &request.method,
@@ -42,39 +42,40 @@ impl Operation {
             arguments: request.params.get("arguments").map(Into::into),
         };
         Self {
-            subject: Arc::new(subject),
+            target_info: Arc::new(subject),
             cx: Context { call },
         }
     }
 
     /// The method, such as `tools/call`.
     pub fn method(&self) -> &str {
-        &self.subject.method
+        &self.target_info.method
     }
 
-    /// What it is about: the name of a tool or a prompt, or the URI of a resource. As the client wrote it, so it may be
-    /// anything, and of any length.
+    /// The name of the tool or prompt, or the URI of the resource, as sent by the client. It can be any text of any
+    /// length.
     pub fn target(&self) -> Option<&str> {
-        self.subject.target.as_deref()
+        self.target_info.target.as_deref()
     }
 
-    /// The target, if it is a tool or a prompt that this server offers to the caller. There are only so many of them, so tables and
-    /// the labels of metrics stay small.
-    pub fn offered(&self) -> Option<&str> {
-        self.target().filter(|_| self.subject.is_offered)
+    /// The target, if it is a registered tool or prompt that the caller may see. The number of values is bounded, so it
+    /// is safe for tables and metric labels.
+    pub fn registered_name(&self) -> Option<&str> {
+        self.target().filter(|_| self.target_info.is_registered)
     }
 
-    /// The tool that is called, if this server offers it to the caller.
+    /// The called tool, if it is registered and visible to the caller.
     pub fn tool(&self) -> Option<&str> {
-        self.offered().filter(|_| self.method() == "tools/call")
+        self.registered_name()
+            .filter(|_| self.method() == "tools/call")
     }
 
     /// The arguments of a tool or a prompt, as JSON text.
     pub fn arguments(&self) -> Option<&str> {
-        self.subject.arguments.as_deref()
+        self.target_info.arguments.as_deref()
     }
 
-    /// Says whether a handler of yours answers it, and not a list of this server or a subscription.
+    /// Returns whether a handler of your program responds, not a list or subscription.
     pub fn has_handler(&self) -> bool {
         let call = &self.cx.call;
         matches!(
@@ -86,17 +87,17 @@ impl Operation {
             .is_some()
     }
 
-    /// Who is asking, if the transport could tell.
+    /// The authenticated caller, if the transport knows it.
     pub fn principal(&self) -> Option<&Principal> {
         self.cx.principal()
     }
 
-    /// What the client says about itself.
+    /// The client's name and version, as reported by the client.
     pub fn client(&self) -> Option<&Implementation> {
         self.cx.client()
     }
 
-    /// What the client can do.
+    /// The client's capabilities.
     pub fn client_capabilities(&self) -> &ClientCapabilities {
         self.cx.client_capabilities()
     }
@@ -106,64 +107,64 @@ impl Operation {
         self.cx.request_id()
     }
 
-    /// The revision of the protocol that the answer is written in.
+    /// The revision of the response.
     pub fn protocol_version(&self) -> &'static str {
         self.call().caller.rules.version()
     }
 
-    /// How the request came: `tcp` for HTTP, `pipe` for stdio and other byte streams.
+    /// The transport: `tcp` for HTTP, `pipe` for stdio and other byte streams.
     pub fn transport(&self) -> &'static str {
         self.call().caller.transport()
     }
 
-    /// Where the request belongs in a distributed trace.
+    /// The trace context of the request.
     pub fn trace(&self) -> Option<&TraceContext> {
         self.cx.trace()
     }
 
-    /// Something that the transport or a layer below it put into the request, as [`Context::get`] has it.
+    /// Returns a value attached to the request; see [`Context::get`].
     pub fn get<T: Clone + Send + Sync + 'static>(&self) -> Option<&T> {
         self.cx.get()
     }
 
-    /// The server that answers.
+    /// The server.
     pub fn server(&self) -> &Server {
         self.cx.server()
     }
 
-    /// Answers with a failure that is nobody's fault: a tool tells the model by an `isError` result, all else is the error
-    /// -32603. The message is for whoever reads the answer.
-    pub fn fail(&self, message: impl Into<String>) -> Answer {
+    /// Responds with a failure: an `isError` result for a tool, else the error -32603. The message is sent to the
+    /// client.
+    pub fn tool_error(&self, message: impl Into<String>) -> OperationResponse {
         if self.method() != "tools/call" {
             return RpcError::internal(message).into();
         }
         let mut result = CallToolResult::error(message);
-        let reply = Reply::new(self.call());
+        let reply = ResponseWriter::new(self.call());
         let body = reply.with_meta(&mut result, |result| &mut result.meta, None);
-        Answer::new(Ok(body), Ending::ToolError)
+        OperationResponse::new(Ok(body), OperationOutcome::ToolError)
     }
 
-    /// Answers with an error that the client sees, as a prompt or a resource would.
-    pub fn refuse(&self, error: RequestError) -> Answer {
+    /// Responds with an error, as a prompt or resource would.
+    pub fn reject(&self, error: RequestError) -> OperationResponse {
         let subject = self.target().unwrap_or(self.method());
         error
             .into_rpc_error(self.call().caller.rules, subject)
             .into()
     }
 
-    pub(super) fn call(&self) -> &Arc<Call> {
+    pub(super) fn call(&self) -> &Arc<RequestContext> {
         &self.cx.call
     }
 }
 
-/// The tool, prompt or URI that a request names.
+/// Returns the tool, prompt or URI that a request names.
 pub(crate) fn target<'a>(request: &Request<'a>) -> Option<std::borrow::Cow<'a, str>> {
-    let member = Method::named(&request.method)?.name_member?;
+    let member = Method::from_name(&request.method)?.name_member?;
     request.params.string(member).ok().flatten()
 }
 
-/// Says whether a target is one of the tools or prompts that a server offers to a caller.
-pub(crate) fn is_offered(
+/// Returns whether the target is a registered tool or prompt that the caller may see.
+pub(crate) fn is_registered(
     server: &Server,
     principal: Option<&Principal>,
     method: &str,
@@ -183,8 +184,8 @@ pub(crate) fn is_offered(
 impl std::fmt::Debug for Operation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Operation")
-            .field("method", &self.subject.method)
-            .field("target", &self.subject.target)
+            .field("method", &self.target_info.method)
+            .field("target", &self.target_info.target)
             .field("request_id", self.request_id())
             .finish_non_exhaustive()
     }

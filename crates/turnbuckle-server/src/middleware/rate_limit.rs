@@ -1,11 +1,10 @@
-//! So many operations per caller and time.
-
-mod buckets;
+//! Limits the rate of operations per caller.
 
 use std::{
+    collections::HashMap,
     hash::{BuildHasher, Hash, Hasher, RandomState},
     net::{IpAddr, SocketAddr},
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
@@ -14,18 +13,18 @@ use tokio::time::Instant;
 use turnbuckle_protocol::RpcError;
 use turnbuckle_store::BoxFuture;
 
-use super::{Answer, Middleware, Next, Operation};
-use crate::server::FOREVER;
-use buckets::{Buckets, Pace};
+use super::{Middleware, Next, Operation, OperationResponse};
+use crate::server::MAX_DURATION;
 
-/// Lets each caller do so much in a time, and refuses what is beyond it.
+/// Limits the rate of operations per caller, and rejects the excess.
 ///
-/// A caller is a [`Principal`](turnbuckle_protocol::Principal); where nobody authenticates, an address (of IPv6 the network);
-/// where there is none, as on stdio, a connection. [`by`](Self::by) tells callers apart in another way, which a server behind
-/// a proxy needs.
+/// A caller is a [`Principal`](turnbuckle_protocol::Principal); without authentication its IP address (for IPv6 its /64
+/// network); without an address, as on stdio, its connection. Use [`by`](Self::by) for another key, for example behind
+/// a proxy.
 ///
-/// Refused is by the JSON-RPC error [`RateLimit::CODE`] with `data.retryAfterMs`, for tools too: an `isError` result would
-/// invite the model to try again at once, while an error reaches the program that can wait. Nothing of the handler has run.
+/// Rejected operations get the JSON-RPC error [`RateLimit::CODE`] with `data.retryAfterMs`, before the handler runs.
+/// This also holds for tools: an `isError` result would make the model retry immediately, while the client program can
+/// wait.
 ///
 /// ```
 /// use std::time::Duration;
@@ -39,113 +38,116 @@ use buckets::{Buckets, Pace};
 /// ```
 #[derive(Clone)]
 pub struct RateLimit {
-    pace: Pace,
-    most_callers: usize,
-    caller: Caller,
-    test: Option<Test>,
-    buckets: Arc<Buckets>,
+    rate: Rate,
+    max_tracked_callers: usize,
+    caller: CallerKeyFn,
+    filter: Option<OperationFilter>,
+    buckets: Arc<TokenBuckets>,
     hasher: RandomState,
 }
 
-type Caller = Arc<dyn Fn(&Operation, &mut dyn Hasher) + Send + Sync>;
-type Test = Arc<dyn Fn(&Operation) -> bool + Send + Sync>;
+type CallerKeyFn = Arc<dyn Fn(&Operation, &mut dyn Hasher) + Send + Sync>;
+type OperationFilter = Arc<dyn Fn(&Operation) -> bool + Send + Sync>;
 
 impl RateLimit {
-    /// The code of the error: of the application's own range, after HTTP's "Too Many Requests".
+    /// The error code, in the application range, after HTTP 429 "Too Many Requests".
     pub const CODE: i64 = 429;
 
-    /// Allows `operations` in every `time`, all of them at once if the caller was quiet before.
+    /// Allows `operations` per `time`, in one burst if the caller was idle.
     ///
     /// # Panics
     ///
     /// If either is zero.
     pub fn new(operations: u32, time: Duration) -> Self {
-        assert!(operations > 0 && !time.is_zero(), "a rate is not zero");
-        let most_callers = 10_000;
+        assert!(
+            operations > 0 && !time.is_zero(),
+            "the rate must not be zero"
+        );
+        let max_tracked_callers = 10_000;
         Self {
-            pace: Pace::new((time / operations).min(FOREVER), operations),
-            most_callers,
-            caller: Arc::new(|operation, mut hasher| default_caller(operation, &mut hasher)),
-            test: None,
-            buckets: Arc::new(Buckets::new(most_callers)),
+            rate: Rate::new((time / operations).min(MAX_DURATION), operations),
+            max_tracked_callers,
+            caller: Arc::new(|operation, mut hasher| hash_default_caller(operation, &mut hasher)),
+            filter: None,
+            buckets: Arc::new(TokenBuckets::new(max_tracked_callers)),
             hasher: RandomState::new(),
         }
     }
 
-    /// Allows so many at once; the rate stays the same.
+    /// Sets the burst size. The rate stays the same.
     ///
     /// # Panics
     ///
     /// If it is zero.
     #[must_use]
     pub fn burst(mut self, operations: u32) -> Self {
-        assert!(operations > 0, "one operation at least");
-        self.pace = Pace::new(self.pace.interval, operations);
+        assert!(operations > 0, "the burst must not be zero");
+        self.rate = Rate::new(self.rate.interval, operations);
         self
     }
 
-    /// Remembers so many callers, 10,000 by default. Those that were quiet for longest are forgotten first, and begin anew.
+    /// Sets how many callers are tracked, 10,000 by default. The least recently active are dropped first.
     #[must_use]
-    pub fn most_callers(mut self, callers: usize) -> Self {
-        self.most_callers = callers;
-        self.buckets = Arc::new(Buckets::new(callers));
+    pub fn max_tracked_callers(mut self, callers: usize) -> Self {
+        self.max_tracked_callers = callers;
+        self.buckets = Arc::new(TokenBuckets::new(callers));
         self
     }
 
-    /// Tells callers apart by something else, such as a header or a claim.
+    /// Sets the key that distinguishes callers, such as a header or a claim.
     #[must_use]
     pub fn by<K: Hash>(mut self, key: impl Fn(&Operation) -> K + Send + Sync + 'static) -> Self {
         self.caller = Arc::new(move |operation, mut hasher| key(operation).hash(&mut hasher));
         self
     }
 
-    /// Counts only the operations that pass a test.
+    /// Limits only the operations that match `test`.
     #[must_use]
-    pub fn only(mut self, test: impl Fn(&Operation) -> bool + Send + Sync + 'static) -> Self {
-        self.test = Some(Arc::new(test));
+    pub fn only(mut self, filter: impl Fn(&Operation) -> bool + Send + Sync + 'static) -> Self {
+        self.filter = Some(Arc::new(filter));
         self
     }
 
-    /// Takes a place, or says how long to wait for one.
-    fn admit(&self, operation: &Operation) -> Result<(), Duration> {
-        if self.test.as_ref().is_some_and(|test| !test(operation)) {
+    /// Takes a token, or returns how long to wait for one.
+    fn acquire(&self, operation: &Operation) -> Result<(), Duration> {
+        if self.filter.as_ref().is_some_and(|test| !test(operation)) {
             return Ok(());
         }
         let mut hasher = self.hasher.build_hasher();
         (self.caller)(operation, &mut hasher);
         self.buckets
-            .take(hasher.finish(), self.pace, Instant::now())
+            .take_token(hasher.finish(), self.rate, Instant::now())
     }
 }
 
 impl Middleware for RateLimit {
-    fn handle<'a>(&'a self, operation: Operation, next: Next) -> BoxFuture<'a, Answer> {
-        match self.admit(&operation) {
+    fn handle<'a>(&'a self, operation: Operation, next: Next) -> BoxFuture<'a, OperationResponse> {
+        match self.acquire(&operation) {
             Ok(()) => next.run(),
-            Err(wait) => Box::pin(std::future::ready(too_many(wait).into())),
+            Err(wait) => Box::pin(std::future::ready(rate_limit_error(wait).into())),
         }
     }
 }
 
-fn too_many(wait: Duration) -> RpcError {
-    // Rounded up, so that whoever waits this long is not early.
+fn rate_limit_error(wait: Duration) -> RpcError {
+    // Rounded up, so that a retry after this time is not too early.
     let millis = u64::try_from(wait.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX);
     let message = format!("too many requests; try again in {millis} ms");
     RpcError::new(RateLimit::CODE, message).with_data(json!({ "retryAfterMs": millis }))
 }
 
-/// Who a caller is, as far as anybody knows.
-fn default_caller(operation: &Operation, hasher: &mut impl Hasher) {
+/// Hashes the default key of a caller.
+fn hash_default_caller(operation: &Operation, hasher: &mut impl Hasher) {
     if let Some(principal) = operation.principal() {
         (&principal.issuer, &principal.subject, &principal.client).hash(hasher);
     } else if let Some(peer) = operation.get::<SocketAddr>() {
         network(peer.ip()).hash(hasher);
-    } else if let Some(connected) = &operation.call().caller.connected {
+    } else if let Some(connected) = &operation.call().caller.connection {
         Arc::as_ptr(connected).hash(hasher);
     }
 }
 
-/// The part of an address that one caller cannot choose: whoever has an address of IPv6 has 2^64 of them.
+/// The part of an address that a caller cannot choose: an IPv6 subscriber has 2^64 addresses.
 fn network(address: IpAddr) -> u128 {
     match address.to_canonical() {
         IpAddr::V4(address) => address.to_ipv6_mapped().to_bits(),
@@ -156,8 +158,140 @@ fn network(address: IpAddr) -> u128 {
 impl std::fmt::Debug for RateLimit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("RateLimit")
-            .field("pace", &self.pace)
-            .field("most_callers", &self.most_callers)
+            .field("pace", &self.rate)
+            .field("max_tracked_callers", &self.max_tracked_callers)
             .finish_non_exhaustive()
+    }
+}
+
+/// Number of shards, to reduce lock contention.
+const SHARDS: usize = 16;
+
+/// The refill rate and capacity of a bucket.
+#[derive(Debug, Clone, Copy)]
+struct Rate {
+    /// Time per operation.
+    interval: Duration,
+    /// The capacity, as time.
+    burst_window: Duration,
+}
+
+impl Rate {
+    fn new(interval: Duration, burst: u32) -> Self {
+        Self {
+            interval,
+            burst_window: interval.saturating_mul(burst),
+        }
+    }
+}
+
+/// The token buckets of all callers.
+struct TokenBuckets {
+    shards: [Mutex<BucketShard>; SHARDS],
+}
+
+/// Buckets by generation: recently used ones, and those unused since the last generation was full.
+#[derive(Default)]
+struct BucketShard {
+    recent: HashMap<u64, Instant>,
+    old: HashMap<u64, Instant>,
+    capacity: usize,
+}
+
+impl TokenBuckets {
+    fn new(callers: usize) -> Self {
+        // Two generations share the capacity of a shard.
+        let capacity = callers.div_ceil(SHARDS * 2).max(1);
+        let shards = std::array::from_fn(|_| {
+            Mutex::new(BucketShard {
+                capacity,
+                ..BucketShard::default()
+            })
+        });
+        Self { shards }
+    }
+
+    /// Takes a token from a caller's bucket, or returns how long to wait for one.
+    fn take_token(&self, caller: u64, rate: Rate, now: Instant) -> Result<(), Duration> {
+        let shard = &self.shards[(caller % SHARDS as u64) as usize];
+        // A panic cannot leave the table in an invalid state.
+        let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
+        // The time at which the bucket is full again is its whole state.
+        let full = shard.find(caller).map_or(now, |full| full.max(now)) + rate.interval;
+        let burst_window = full - now;
+        if burst_window > rate.burst_window {
+            return Err(burst_window - rate.burst_window);
+        }
+        shard.put(caller, full);
+        Ok(())
+    }
+
+    /// The number of tracked callers.
+    #[cfg(test)]
+    fn len(&self) -> usize {
+        let len = |shard: &Mutex<BucketShard>| {
+            shard.lock().map_or(0, |it| it.recent.len() + it.old.len())
+        };
+        self.shards.iter().map(len).sum()
+    }
+}
+
+impl BucketShard {
+    fn find(&self, caller: u64) -> Option<Instant> {
+        let found = self.recent.get(&caller).or_else(|| self.old.get(&caller));
+        found.copied()
+    }
+
+    fn put(&mut self, caller: u64, full: Instant) {
+        if self.recent.len() >= self.capacity && !self.recent.contains_key(&caller) {
+            self.old = std::mem::take(&mut self.recent);
+        }
+        self.recent.insert(caller, full);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bucket_gives_its_burst_and_then_its_rate() {
+        let buckets = TokenBuckets::new(100);
+        let rate = Rate::new(Duration::from_secs(1), 3);
+        let now = Instant::now();
+        let take = |seconds| buckets.take_token(7, rate, now + Duration::from_secs_f64(seconds));
+
+        for _ in 0..3 {
+            assert_eq!(take(0.0), Ok(()));
+        }
+        assert_eq!(take(0.0), Err(Duration::from_secs(1)));
+        assert_eq!(take(0.75), Err(Duration::from_millis(250)));
+        assert_eq!(take(1.0), Ok(()), "what was refused cost nothing");
+        assert!(take(1.0).is_err());
+        for _ in 0..3 {
+            assert_eq!(take(100.0), Ok(()));
+        }
+        assert!(take(100.0).is_err(), "nobody saves up more than the burst");
+    }
+
+    #[test]
+    fn a_crowd_of_callers_does_not_grow_the_table() {
+        let buckets = TokenBuckets::new(160);
+        let rate = Rate::new(Duration::from_secs(60), 1);
+        let now = Instant::now();
+
+        for caller in 0..100_000 {
+            assert_eq!(buckets.take_token(caller, rate, now), Ok(()));
+        }
+
+        assert!(buckets.len() <= 160, "{}", buckets.len());
+        assert!(
+            buckets.take_token(99_999, rate, now).is_err(),
+            "the last is known"
+        );
+        assert!(
+            buckets.take_token(0, rate, now).is_ok(),
+            "the first is forgotten"
+        );
     }
 }

@@ -1,50 +1,50 @@
-//! Telling layers of sessions, which revisions with a handshake have.
+//! Session events for layers.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use turnbuckle_store::SessionId;
 
-use super::undisturbed;
+use super::catch_panic;
 use crate::Server;
 
-/// A session that a layer is told of. It tells sessions apart, and says nothing else about them.
+/// Identifies a session for layers. It reveals nothing else about the session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SessionKey(u64);
 
 impl SessionKey {
-    /// The key of a session that anybody who knows its id may use.
-    pub(crate) fn of(id: &SessionId) -> Self {
+    /// The key of a session with an id.
+    pub(crate) fn from_id(id: &SessionId) -> Self {
         let mut hasher = DefaultHasher::new();
         id.hash(&mut hasher);
         Self(hasher.finish())
     }
 
-    /// The key of the session of a connection: where the connection is in memory, which no other one is meanwhile.
-    pub(crate) fn at<T>(connection: &T) -> Self {
+    /// The key of a connection's session: the address of the connection in memory, unique during its lifetime.
+    pub(crate) fn from_connection<T>(connection: &T) -> Self {
         Self(std::ptr::from_ref(connection).addr() as u64)
     }
 }
 
-/// What is known of a session when it begins.
+/// Facts about a session at its start.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct SessionStart {
-    /// Which one it is.
+    /// The key of the session.
     pub key: SessionKey,
-    /// The revision of the protocol that was agreed on.
+    /// The negotiated revision.
     pub protocol_version: &'static str,
     /// `tcp` for HTTP, `pipe` for byte streams.
     pub transport: &'static str,
 }
 
-/// Tells layers of the end of a session when it is dropped.
-pub(crate) struct Told {
+/// Notifies layers of the session's end when dropped.
+pub(crate) struct SessionEndGuard {
     server: Server,
     key: SessionKey,
 }
 
 impl Server {
-    /// Tells layers that a session began.
+    /// Notifies layers of the start of a session.
     pub(crate) fn session_began(
         &self,
         key: SessionKey,
@@ -57,36 +57,36 @@ impl Server {
             transport,
         };
         for layer in self.layers() {
-            undisturbed(|| layer.session_began(&start));
+            catch_panic(|| layer.session_began(&start));
         }
     }
 
-    /// Tells layers that a session ended.
+    /// Notifies layers of the end of a session.
     pub(crate) fn session_ended(&self, key: SessionKey) {
         for layer in self.layers() {
-            undisturbed(|| layer.session_ended(key));
+            catch_panic(|| layer.session_ended(key));
         }
     }
 
-    /// Tells layers that a session began, and of its end when what is returned is dropped.
-    pub(crate) fn session_lives(
+    /// Notifies layers of the start of a session, and of its end when the returned guard is dropped.
+    pub(crate) fn session_guard(
         &self,
         key: SessionKey,
         protocol_version: &'static str,
         transport: &'static str,
-    ) -> Option<Told> {
+    ) -> Option<SessionEndGuard> {
         if self.layers().is_empty() {
             return None;
         }
         self.session_began(key, protocol_version, transport);
-        Some(Told {
+        Some(SessionEndGuard {
             server: self.clone(),
             key,
         })
     }
 }
 
-impl Drop for Told {
+impl Drop for SessionEndGuard {
     fn drop(&mut self) {
         self.server.session_ended(self.key);
     }

@@ -1,18 +1,17 @@
-//! An end to operations that take too long.
+//! Timeouts of operations.
 
 use std::{future::poll_fn, pin::pin, sync::Arc, task::Poll, time::Duration};
 
 use tokio::time::{Instant, sleep_until};
 use turnbuckle_store::BoxFuture;
 
-use super::{Answer, Middleware, Next, Operation};
-use crate::server::FOREVER;
+use super::{Middleware, Next, Operation, OperationResponse};
+use crate::server::MAX_DURATION;
 
-/// Ends operations that take too long.
+/// Stops operations that take too long.
 ///
-/// The handler is dropped where it stands. The model reads in an `isError` result that a tool took too long; all else is the
-/// error -32603. Time in which a handler waits for the client counts too. `subscriptions/listen` is meant to stay open and
-/// is left alone.
+/// The handler is dropped. For a tool the model gets an `isError` result, otherwise the error is -32603. Time spent
+/// waiting for the client counts. `subscriptions/listen` is not limited.
 ///
 /// ```
 /// use std::time::Duration;
@@ -27,39 +26,40 @@ use crate::server::FOREVER;
 #[derive(Clone)]
 pub struct Timeout {
     limit: Duration,
-    exceptions: Vec<(Test, Duration)>,
+    exceptions: Vec<(OperationFilter, Duration)>,
     extended_to: Option<Duration>,
 }
 
-type Test = Arc<dyn Fn(&Operation) -> bool + Send + Sync>;
+type OperationFilter = Arc<dyn Fn(&Operation) -> bool + Send + Sync>;
 
 impl Timeout {
-    /// Gives every operation this long.
+    /// Sets the default timeout.
     pub fn new(limit: Duration) -> Self {
         Self {
-            limit: limit.min(FOREVER),
+            limit: limit.min(MAX_DURATION),
             exceptions: Vec::new(),
             extended_to: None,
         }
     }
 
-    /// Gives the operations that pass a test another limit. The first test that is passed counts.
+    /// Sets another timeout for operations that match `test`. The first match counts.
     #[must_use]
     pub fn when(
         mut self,
-        test: impl Fn(&Operation) -> bool + Send + Sync + 'static,
+        filter: impl Fn(&Operation) -> bool + Send + Sync + 'static,
         limit: Duration,
     ) -> Self {
-        self.exceptions.push((Arc::new(test), limit.min(FOREVER)));
+        self.exceptions
+            .push((Arc::new(filter), limit.min(MAX_DURATION)));
         self
     }
 
-    /// Lets the time begin anew whenever a handler reports progress, whether or not the client wants to hear of it.
+    /// Restarts the timeout whenever a handler reports progress, even if the client did not request progress.
     ///
-    /// No operation takes longer than `in_all`, or than its own limit where that is more.
+    /// The total time is limited to `in_all`, or to the operation's timeout if that is longer.
     #[must_use]
     pub fn extended_by_progress(mut self, in_all: Duration) -> Self {
-        self.extended_to = Some(in_all.min(FOREVER));
+        self.extended_to = Some(in_all.min(MAX_DURATION));
         self
     }
 
@@ -70,49 +70,50 @@ impl Timeout {
 }
 
 impl Middleware for Timeout {
-    fn handle<'a>(&'a self, operation: Operation, next: Next) -> BoxFuture<'a, Answer> {
-        // Those wait for as long as there is something to wait for.
+    fn handle<'a>(&'a self, operation: Operation, next: Next) -> BoxFuture<'a, OperationResponse> {
+        // These wait for events.
         if ["subscriptions/listen", "tasks/result"].contains(&operation.method()) {
             return next.run();
         }
         Box::pin(async move {
             let limit = self.limit_of(&operation);
-            match race(&operation, next, limit, self.extended_to).await {
-                Some(answer) => answer,
-                None => late(&operation, limit),
+            match run_with_limit(&operation, next, limit, self.extended_to).await {
+                Some(response) => response,
+                None => timed_out(&operation, limit),
             }
         })
     }
 }
 
-/// Runs what comes next, unless its time is over first.
-async fn race(
+/// Runs `next` with a timeout.
+async fn run_with_limit(
     operation: &Operation,
     next: Next,
     limit: Duration,
     extended_to: Option<Duration>,
-) -> Option<Answer> {
+) -> Option<OperationResponse> {
     let call = operation.call();
-    let begun = Instant::now();
-    let end = begun + extended_to.unwrap_or(limit).max(limit);
-    let mut seen = call.steps();
+    let started = Instant::now();
+    let end = started + extended_to.unwrap_or(limit).max(limit);
+    let mut seen_count = call.progress_count();
     let mut run = next.run();
-    let mut timer = pin!(sleep_until(begun + limit));
+    let mut timer = pin!(sleep_until(started + limit));
     poll_fn(|cx| {
-        if let Poll::Ready(answer) = run.as_mut().poll(cx) {
-            return Poll::Ready(Some(answer));
+        if let Poll::Ready(response) = run.as_mut().poll(cx) {
+            return Poll::Ready(Some(response));
         }
         loop {
-            // Progress is usually made while we poll, so this is its time.
-            let steps = call.steps();
-            if extended_to.is_some() && steps != seen {
-                seen = steps;
+            // Progress is usually reported during the poll, so it is checked afterwards.
+            let progress_count = call.progress_count();
+            if extended_to.is_some() && progress_count != seen_count {
+                seen_count = progress_count;
                 timer.as_mut().reset((Instant::now() + limit).min(end));
             }
             if timer.as_mut().poll(cx).is_pending() {
                 return Poll::Pending;
             }
-            if extended_to.is_none() || call.steps() == seen || Instant::now() >= end {
+            if extended_to.is_none() || call.progress_count() == seen_count || Instant::now() >= end
+            {
                 return Poll::Ready(None);
             }
         }
@@ -120,18 +121,16 @@ async fn race(
     .await
 }
 
-fn late(operation: &Operation, limit: Duration) -> Answer {
+fn timed_out(operation: &Operation, limit: Duration) -> OperationResponse {
     let method = operation.method();
     tracing::warn!(
         method,
-        target = operation.offered(),
+        target = operation.registered_name(),
         ?limit,
-        "took too long"
+        "operation timed out"
     );
     let what = operation.tool().unwrap_or(method);
-    operation.fail(format!(
-        "`{what}` took too long and was stopped; its limit is {limit:?}"
-    ))
+    operation.tool_error(format!("`{what}` timed out after {limit:?}"))
 }
 
 impl std::fmt::Debug for Timeout {

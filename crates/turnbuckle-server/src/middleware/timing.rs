@@ -1,13 +1,13 @@
-//! How long operations take.
+//! Durations of operations.
 
 use std::{sync::Arc, time::Duration};
 
 use tokio::time::Instant;
 use turnbuckle_store::BoxFuture;
 
-use super::{Answer, Ending, Middleware, Next, Operation};
+use super::{Middleware, Next, Operation, OperationOutcome, OperationResponse};
 
-/// Tells how long every operation took and how it ended.
+/// Reports the duration and outcome of every operation.
 ///
 /// ```
 /// use turnbuckle_server::{Server, middleware::Timing};
@@ -20,33 +20,35 @@ use super::{Answer, Ending, Middleware, Next, Operation};
 /// ```
 #[derive(Clone)]
 pub struct Timing {
-    tell: Tell,
+    callback: OutcomeCallback,
 }
 
-type Tell = Arc<dyn Fn(&Operation, Ending, Duration) + Send + Sync>;
+type OutcomeCallback = Arc<dyn Fn(&Operation, OperationOutcome, Duration) + Send + Sync>;
 
 impl Timing {
-    /// Tells a function, which must not block: it runs on the way of the answer.
-    pub fn new(tell: impl Fn(&Operation, Ending, Duration) + Send + Sync + 'static) -> Self {
+    /// Reports to a function. It must not block: the response waits for it.
+    pub fn new(
+        callback: impl Fn(&Operation, OperationOutcome, Duration) + Send + Sync + 'static,
+    ) -> Self {
         Self {
-            tell: Arc::new(tell),
+            callback: Arc::new(callback),
         }
     }
 
-    /// Writes an event of level `DEBUG` for each operation.
+    /// Logs an event at level `DEBUG` for each operation.
     pub fn events() -> Self {
-        Self::new(|operation, ending, elapsed| {
-            let (method, target) = (operation.method(), operation.offered());
-            tracing::debug!(method, target, %ending, ?elapsed, "answered");
+        Self::new(|operation, outcome, elapsed| {
+            let (method, target) = (operation.method(), operation.registered_name());
+            tracing::debug!(method, target, %outcome, ?elapsed, "operation finished");
         })
     }
 }
 
 impl Middleware for Timing {
-    fn handle<'a>(&'a self, operation: Operation, next: Next) -> BoxFuture<'a, Answer> {
+    fn handle<'a>(&'a self, operation: Operation, next: Next) -> BoxFuture<'a, OperationResponse> {
         Box::pin(async move {
-            let begun = Instant::now();
-            next.observe(|ending| (self.tell)(&operation, ending, begun.elapsed()))
+            let started = Instant::now();
+            next.observe(|outcome| (self.callback)(&operation, outcome, started.elapsed()))
                 .await
         })
     }

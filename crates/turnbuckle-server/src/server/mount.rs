@@ -1,45 +1,43 @@
-//! Servers inside of servers.
+//! Mounting servers in servers.
 
 use std::sync::Arc;
 
-use turnbuckle_store::Change;
+use turnbuckle_store::ServerChange;
 
-use super::{Server, offer::Offer};
-use crate::{Prompt, Tool, catalog::Catalog, tools::is_name};
+use super::{Server, composition::CatalogComposition};
+use crate::{Prompt, Tool, catalog::Catalog, tools::is_valid_name};
 
-/// Why a server cannot be mounted.
+/// The reason that a server cannot be mounted.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MountError {
-    /// The prefix cannot begin the name of a tool.
-    #[error("`{prefix}` is no prefix: 1 to 128 letters, digits, `_`, `-` or `.`")]
+    /// The prefix cannot start the name of a tool.
+    #[error("`{prefix}` is not a valid prefix: expected 1 to 128 letters, digits, `_`, `-` or `.`")]
     Prefix {
         /// The prefix.
         prefix: String,
     },
-    /// A tool would get a name that is too long.
+    /// The name of a tool becomes too long.
     #[error("`{name}` is too long for a tool: at most 128 characters, with the prefix")]
     TooLong {
-        /// The name that it would get.
+        /// The resulting name.
         name: String,
     },
-    /// The server would become a part of itself.
-    #[error("a server cannot be mounted in itself, nor in one that is mounted in it")]
+    /// The server would contain itself.
+    #[error("a server cannot be mounted in itself or in a server mounted in it")]
     Cycle,
 }
 
 impl Server {
-    /// Offers what another server offers, its tools and prompts as `prefix_name`.
+    /// Mounts another server: its tools and prompts become available as `prefix_name`.
     ///
-    /// Resources and templates keep their addresses: a URI names the same thing wherever it is read. What this server
-    /// offers itself, or by an earlier mount, under the same name or URI stays, and the log says so. One with the same
-    /// prefix is replaced.
+    /// Resources and templates keep their URIs. On a conflict, the items of this server and of earlier mounts win, and
+    /// a warning is logged. A mount with the same prefix is replaced.
     ///
-    /// The other server lives on. What is added to it or removed from it while it runs, or to servers mounted in it,
-    /// shows here at once, and clients of this server are told. Its handlers run as part of this server: with its
-    /// store, its keys and its settings. Nothing else of the mounted server has an effect here: not its instructions, its
-    /// other settings, its extensions and skills, and **not its layers**. A server that guards itself with a layer is not
-    /// guarded here unless this one has that layer too; the log warns of it.
+    /// Later changes of the mounted server, and of servers mounted in it, apply here immediately, and clients of this
+    /// server are notified. Its handlers run as part of this server, with its store, keys and settings. Other settings
+    /// of the mounted server have no effect: instructions, extensions, skills, and **layers**. A server that is
+    /// protected by a layer is not protected here unless this server has that layer too; a warning is logged.
     ///
     /// ```
     /// use turnbuckle_server::{Server, Tool, ToolError};
@@ -53,21 +51,21 @@ impl Server {
     ///
     /// # Panics
     ///
-    /// If the prefix is no tool name, or makes the name of a tool longer than 128 characters. One that is added to the
-    /// mounted server later and has too long a name here is left out.
+    /// If the prefix is not a valid tool name, or makes the name of a tool longer than 128 characters. Later tools with
+    /// too long a name are left out.
     #[must_use]
     pub fn mount(mut self, prefix: impl Into<String>, other: Server) -> Self {
-        // Nobody else has what this returns, so `other` cannot contain it.
-        let offer = self.shared_mut().offer.clone();
-        if let Err(error) = put(&offer, prefix.into(), other) {
+        // The returned server is not shared yet, so `other` cannot contain it.
+        let composition = self.inner_mut().composition.clone();
+        if let Err(error) = mount_into(&composition, prefix.into(), other) {
             panic!("{error}");
         }
         self
     }
 
-    /// Mounts another server from now on, while this one runs, and tells every client that wants to know.
+    /// Mounts another server while this one runs, and notifies clients.
     ///
-    /// As [`mount`](Self::mount) does, and for all clones of this server.
+    /// Like [`mount`](Self::mount), for all clones of this server.
     ///
     /// ```
     /// use turnbuckle_server::{MountError, Server};
@@ -78,13 +76,13 @@ impl Server {
     /// assert_eq!(notes.add_mount("desk", desk), Err(MountError::Cycle));
     /// ```
     pub fn add_mount(&self, prefix: impl Into<String>, other: Server) -> Result<(), MountError> {
-        for change in put(&self.shared.offer, prefix.into(), other)? {
+        for change in mount_into(&self.inner.composition, prefix.into(), other)? {
             self.publish(change);
         }
         Ok(())
     }
 
-    /// Takes a mounted server out; says whether there was one. Calls that run come to their end.
+    /// Unmounts a server. Returns whether it was mounted. Running calls finish.
     ///
     /// ```
     /// # use turnbuckle_server::Server;
@@ -94,58 +92,62 @@ impl Server {
     /// assert!(!desk.remove_mount("notes"));
     /// ```
     pub fn remove_mount(&self, prefix: &str) -> bool {
-        let removed = self.shared.offer.unmount(prefix);
+        let removed = self.inner.composition.unmount(prefix);
         for change in removed.iter().flat_map(Mount::changes) {
             self.publish(change);
         }
         removed.is_some()
     }
 
-    fn warn_of_what_stays_behind(&self, prefix: &str) {
-        let settings = &self.shared.settings;
-        if !settings.layers.is_empty() || !settings.extensions.is_empty() || self.has_sources() {
+    fn warn_about_ignored_settings(&self, prefix: &str) {
+        let settings = &self.inner.settings;
+        if !settings.layers.is_empty() || !settings.extensions.is_empty() || self.has_providers() {
             tracing::warn!(
                 prefix,
-                "layers, extensions and skills of a mounted server have no effect in the outer one"
+                "layers, extensions and skills of a mounted server are ignored"
             );
         }
     }
 }
 
-/// Mounts a server; returns what that changes.
-fn put(offer: &Arc<Offer>, prefix: String, other: Server) -> Result<Vec<Change>, MountError> {
-    if !is_name(&prefix) {
+/// Mounts a server. Returns the resulting changes.
+fn mount_into(
+    composition: &Arc<CatalogComposition>,
+    prefix: String,
+    other: Server,
+) -> Result<Vec<ServerChange>, MountError> {
+    if !is_valid_name(&prefix) {
         return Err(MountError::Prefix { prefix });
     }
-    other.warn_of_what_stays_behind(&prefix);
+    other.warn_about_ignored_settings(&prefix);
     let mut mount = Mount {
         prefix,
         server: other,
-        renamed: None,
+        prefixed: None,
     };
-    if let (_, [name, ..]) = mount.renamed() {
+    if let (_, [name, ..]) = mount.prefixed() {
         return Err(MountError::TooLong { name: name.clone() });
     }
     let mut changes = mount.changes();
-    let replaced = offer.mount(mount).ok_or(MountError::Cycle)?;
-    let gone = replaced.iter().flat_map(Mount::changes);
-    let more: Vec<_> = gone.filter(|change| !changes.contains(change)).collect();
-    changes.extend(more);
+    let replaced = composition.mount(mount).ok_or(MountError::Cycle)?;
+    let removed = replaced.iter().flat_map(Mount::changes);
+    let further: Vec<_> = removed.filter(|change| !changes.contains(change)).collect();
+    changes.extend(further);
     Ok(changes)
 }
 
-/// A server in another one.
+/// A mounted server.
 #[derive(Clone)]
 pub(super) struct Mount {
     prefix: String,
     server: Server,
-    renamed: Option<Renamed>,
+    prefixed: Option<PrefixedCatalog>,
 }
 
-/// A catalog as it looks behind a prefix.
+/// A catalog with prefixed names.
 #[derive(Clone)]
-struct Renamed {
-    of: Arc<Catalog>,
+struct PrefixedCatalog {
+    source: Arc<Catalog>,
     catalog: Arc<Catalog>,
     too_long: Arc<[String]>,
 }
@@ -155,28 +157,31 @@ impl Mount {
         &self.prefix
     }
 
-    pub(super) fn offer(&self) -> &Arc<Offer> {
-        &self.server.shared.offer
+    pub(super) fn composition(&self) -> &Arc<CatalogComposition> {
+        &self.server.inner.composition
     }
 
-    /// What the server offers now, under the names it has behind the prefix; and names of tools that became too long.
-    pub(super) fn renamed(&mut self) -> (&Catalog, &[String]) {
-        let now = self.offer().catalog();
-        let renamed = match self.renamed.take() {
-            Some(known) if Arc::ptr_eq(&known.of, &now) => known,
-            _ => Renamed::new(&now, &self.prefix),
+    /// Returns the catalog with prefixed names, and the tool names that are too long.
+    pub(super) fn prefixed(&mut self) -> (&Catalog, &[String]) {
+        let now = self.composition().catalog();
+        let prefixed = match self.prefixed.take() {
+            Some(existing) if Arc::ptr_eq(&existing.source, &now) => existing,
+            _ => PrefixedCatalog::new(&now, &self.prefix),
         };
-        let renamed = self.renamed.insert(renamed);
-        (&renamed.catalog, &renamed.too_long)
+        let prefixed = self.prefixed.insert(prefixed);
+        (&prefixed.catalog, &prefixed.too_long)
     }
 
-    /// What clients are told when the server comes or goes.
-    fn changes(&self) -> Vec<Change> {
-        let catalog = self.offer().catalog();
+    /// The changes to announce when the server is mounted or unmounted.
+    fn changes(&self) -> Vec<ServerChange> {
+        let catalog = self.composition().catalog();
         [
-            (catalog.tools.is_offered(), Change::ToolsChanged),
-            (catalog.prompts.is_offered(), Change::PromptsChanged),
-            (catalog.has_resources(), Change::ResourcesChanged),
+            (catalog.tools.is_advertised(), ServerChange::ToolsChanged),
+            (
+                catalog.prompts.is_advertised(),
+                ServerChange::PromptsChanged,
+            ),
+            (catalog.has_resources(), ServerChange::ResourcesChanged),
         ]
         .into_iter()
         .filter_map(|(has, change)| has.then_some(change))
@@ -184,29 +189,29 @@ impl Mount {
     }
 }
 
-impl Renamed {
-    fn new(of: &Arc<Catalog>, prefix: &str) -> Self {
+impl PrefixedCatalog {
+    fn new(source: &Arc<Catalog>, prefix: &str) -> Self {
         let mut catalog = Catalog {
-            resources: of.resources.clone(),
-            templates: of.templates.clone(),
+            resources: source.resources.clone(),
+            templates: source.templates.clone(),
             ..Catalog::default()
         };
         let mut too_long = Vec::new();
-        for tool in of.tools.iter() {
+        for tool in source.tools.iter() {
             let name = format!("{prefix}_{}", tool.name());
-            if is_name(&name) {
+            if is_valid_name(&name) {
                 catalog.tools.put(Tool::clone(tool).renamed(name));
             } else {
                 too_long.push(name);
             }
         }
-        for prompt in of.prompts.iter() {
+        for prompt in source.prompts.iter() {
             let mut prompt = Prompt::clone(prompt);
             prompt.definition.name = format!("{prefix}_{}", prompt.definition.name);
             catalog.prompts.put(prompt);
         }
         Self {
-            of: of.clone(),
+            source: source.clone(),
             catalog: Arc::new(catalog),
             too_long: too_long.into(),
         }

@@ -1,17 +1,15 @@
-//! Opening a file by a path without links in it, and never one that lies elsewhere.
+//! Opens files by a path without symbolic links.
 
-use std::fs::File;
-use std::io;
-use std::path::Path;
+use std::{fs::File, io, path::Path};
 
-/// Opens a regular file by its canonical path. A link that takes the place of any part of the path is not followed, and
-/// a pipe is not waited for.
-pub(super) fn file(path: &Path) -> io::Result<File> {
+/// Opens a regular file by its canonical path. Does not follow a link in any part of the path, and does not block on a
+/// pipe.
+pub(super) fn open_file(path: &Path) -> io::Result<File> {
     let file = open(path)?;
-    match file.metadata()?.is_file() {
-        true => Ok(file),
-        false => Err(io::ErrorKind::NotFound.into()),
+    if !file.metadata()?.is_file() {
+        return Err(io::ErrorKind::NotFound.into());
     }
+    Ok(file)
 }
 
 #[cfg(unix)]
@@ -20,7 +18,7 @@ fn open(path: &Path) -> io::Result<File> {
 
     use rustix::fs::{Mode, OFlags, openat};
 
-    // A folder need not be readable to be passed through.
+    // A folder needs only search permission.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     const SEARCH: OFlags = OFlags::PATH;
     #[cfg(not(any(target_os = "linux", target_os = "android")))]
@@ -46,11 +44,11 @@ fn open(path: &Path) -> io::Result<File> {
 
 #[cfg(not(unix))]
 fn open(path: &Path) -> io::Result<File> {
-    // Without links in it a path is its own canonical form.
-    match path.canonicalize()? == path {
-        true => File::open(path),
-        false => Err(io::ErrorKind::NotFound.into()),
+    // A path without links is its own canonical form.
+    if path.canonicalize()? != path {
+        return Err(io::ErrorKind::NotFound.into());
     }
+    File::open(path)
 }
 
 #[cfg(test)]

@@ -1,17 +1,20 @@
-//! A skill that is given by hand, wherever it is kept.
+//! Skills created in code.
 
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use turnbuckle_protocol::{skills::Frontmatter, types::skills::MANIFEST};
-
-use super::{
-    MOST_BYTES, MOST_FILES, address,
-    error::SkillError,
-    shelf::{Body, File, Volume},
+use turnbuckle_protocol::{
+    skills::{Frontmatter, FrontmatterError},
+    types::skills::MANIFEST,
 };
 
-/// A skill that is given by hand: instructions, and the files that they speak of.
+use super::{
+    MAX_BYTES, MAX_FILES,
+    snapshot::{FileBody, LoadedSkill, SkillFile},
+    uri,
+};
+
+/// A skill created in code: instructions and files.
 ///
 /// ```
 /// use turnbuckle_server::{Skill, Skills};
@@ -22,20 +25,20 @@ use super::{
 ///     .file("references/pots.md", "A pot holds four cups.")?;
 ///
 /// assert_eq!(tea.uri(), "skill://drinks/tea/SKILL.md");
-/// # let _ = Skills::of([tea]);
+/// # let _ = Skills::new([tea]);
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Debug, Clone)]
 pub struct Skill {
-    head: Frontmatter,
-    /// The names of the folders above that of the skill.
-    above: Vec<String>,
+    frontmatter: Frontmatter,
+    /// The names of the parent folders.
+    parents: Vec<String>,
     files: BTreeMap<String, Bytes>,
 }
 
 impl Skill {
-    /// A skill from its name, a description that says when to use it, and its instructions in Markdown.
+    /// Creates a skill from its name, a description of when to use it, and instructions in Markdown.
     pub fn new(
         name: impl AsRef<str>,
         description: impl AsRef<str>,
@@ -51,28 +54,28 @@ impl Skill {
         ))
     }
 
-    /// A skill from the whole text of its `SKILL.md`, head and all.
+    /// Creates a skill from the text of its `SKILL.md`, including the frontmatter.
     pub fn parse(markdown: impl Into<String>) -> Result<Self, SkillError> {
         let markdown = markdown.into();
         let skill = Self {
-            head: Frontmatter::of(&markdown)?,
-            above: Vec::new(),
+            frontmatter: Frontmatter::parse(&markdown)?,
+            parents: Vec::new(),
             files: BTreeMap::from([(MANIFEST.to_owned(), markdown.into())]),
         };
-        skill.within_limits()
+        skill.check_limits()
     }
 
-    /// Puts the skill into a folder, or a path of folders: `drinks/hot`.
+    /// Places the skill below a path of folders: `drinks/hot`.
     pub fn under(mut self, path: &str) -> Result<Self, SkillError> {
-        let above: Vec<_> = path.split('/').map(str::to_owned).collect();
-        if !above.iter().all(|name| address::is_name(name)) {
-            return Err(SkillError::Path(path.to_owned()));
+        let parents: Vec<_> = path.split('/').map(str::to_owned).collect();
+        if !parents.iter().all(|name| uri::is_name(name)) {
+            return Err(SkillError::InvalidPath(path.to_owned()));
         }
-        self.above = above;
+        self.parents = parents;
         Ok(self)
     }
 
-    /// Adds a file at a path inside the skill: `references/pots.md`. One at the same path is replaced.
+    /// Adds a file at a path inside the skill: `references/pots.md`. A file with the same path is replaced.
     pub fn file(
         mut self,
         path: impl Into<String>,
@@ -82,64 +85,93 @@ impl Skill {
         let is_free = |files: &BTreeMap<String, Bytes>| {
             files
                 .keys()
-                .all(|other| !is_above(other, &path) && !is_above(&path, other))
+                .all(|other| !is_ancestor(other, &path) && !is_ancestor(&path, other))
         };
-        if path == MANIFEST || !path.split('/').all(address::is_name) || !is_free(&self.files) {
-            return Err(SkillError::Path(path));
+        if path == MANIFEST || !path.split('/').all(uri::is_name) || !is_free(&self.files) {
+            return Err(SkillError::InvalidPath(path));
         }
         self.files.insert(path, content.into());
-        self.within_limits()
+        self.check_limits()
     }
 
     /// The name of the skill.
     pub fn name(&self) -> &str {
-        &self.head.name
+        &self.frontmatter.name
     }
 
-    /// What the skill says about when to use it.
+    /// The description of when to use the skill.
     pub fn description(&self) -> &str {
-        &self.head.description
+        &self.frontmatter.description
     }
 
-    /// The address of its `SKILL.md`.
+    /// The URI of its `SKILL.md`.
     pub fn uri(&self) -> String {
-        address::below(&self.folder(), MANIFEST)
+        uri::join(&self.folder(), MANIFEST)
     }
 
     fn folder(&self) -> String {
-        let names = self.above.iter().chain([&self.head.name]);
-        address::of(names.map(String::as_str))
+        let names = self.parents.iter().chain([&self.frontmatter.name]);
+        uri::from_names(names.map(String::as_str))
     }
 
-    fn within_limits(self) -> Result<Self, SkillError> {
-        if self.files.len() > MOST_FILES {
+    fn check_limits(self) -> Result<Self, SkillError> {
+        if self.files.len() > MAX_FILES {
             return Err(SkillError::TooManyFiles);
         }
         let bytes: u64 = self.files.values().map(|bytes| bytes.len() as u64).sum();
-        if bytes > MOST_BYTES {
+        if bytes > MAX_BYTES {
             return Err(SkillError::TooLarge);
         }
         Ok(self)
     }
 
-    pub(super) fn into_volume(self) -> Volume {
+    pub(super) fn into_loaded(self) -> LoadedSkill {
         let folder = self.folder();
         let files = self.files.into_iter().map(|(path, bytes)| {
-            let uri = address::below(&folder, &path);
-            File::new(uri, &bytes, Body::Held(bytes.clone()))
+            let uri = uri::join(&folder, &path);
+            SkillFile::new(uri, &bytes, FileBody::InMemory(bytes.clone()))
         });
         let files = files.collect();
-        Volume {
+        LoadedSkill {
             folder,
-            head: self.head.into(),
+            frontmatter: self.frontmatter.into(),
             files,
         }
     }
 }
 
-/// Says whether one path is that of a folder on the way to the other.
-fn is_above(path: &str, other: &str) -> bool {
+/// Returns whether `path` is a parent folder of `other`.
+fn is_ancestor(path: &str, other: &str) -> bool {
     other
         .strip_prefix(path)
         .is_some_and(|rest| rest.starts_with('/'))
+}
+
+/// The reason that a skill is invalid.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SkillError {
+    /// `SKILL.md` is not UTF-8.
+    #[error("`SKILL.md` is not UTF-8")]
+    NotUtf8,
+    /// The frontmatter of `SKILL.md` is missing or invalid.
+    #[error(transparent)]
+    Frontmatter(#[from] FrontmatterError),
+    /// The name differs from the folder.
+    #[error("the frontmatter says `name: {name}`, but the folder is `{folder}`")]
+    NameMismatch {
+        /// The name in the frontmatter.
+        name: String,
+        /// The name of the folder.
+        folder: String,
+    },
+    /// The path is not relative, leaves the skill, or is in use.
+    #[error("`{0}` is not a valid path inside the skill")]
+    InvalidPath(String),
+    /// More files than clients need to accept.
+    #[error("the skill has more than 512 files")]
+    TooManyFiles,
+    /// More bytes than clients need to accept.
+    #[error("the skill is larger than 16 MiB")]
+    TooLarge,
 }

@@ -1,4 +1,4 @@
-//! The process's own streams on Unix: put aside, so that nobody else writes to them or reads from them.
+//! Standard streams on Unix: replaced, so that no other code uses them.
 
 use std::{
     fs::File,
@@ -16,36 +16,36 @@ use tokio::{
     signal::unix::{Signal, SignalKind, signal},
 };
 
-use super::CHUNK;
+use super::BUFFER_BYTES;
 
-/// What goes as a whole into a pipe that has room for anything, without waiting.
-const PIECE: usize = 4096;
+/// Bytes that can be written to a ready pipe without blocking.
+const ATOMIC_WRITE_BYTES: usize = 4096;
 
-/// Takes standard input and output away from everyone else.
+/// Takes over standard input and output.
 ///
-/// What is printed from now on goes to standard error; also what was printed before and is still in a buffer. Child
-/// processes that inherit standard input find it empty instead of eating messages.
-pub(super) fn take() -> io::Result<(Input, Output)> {
+/// Later output of other code goes to standard error, including buffered output. Child processes inherit an empty
+/// standard input.
+pub(super) fn take_standard_streams() -> io::Result<(StdinReader, StdoutWriter)> {
     let input = io::stdin().as_fd().try_clone_to_owned()?;
     let output = io::stdout().as_fd().try_clone_to_owned()?;
     rustix::stdio::dup2_stdin(File::open("/dev/null")?)?;
     rustix::stdio::dup2_stdout(io::stderr().as_fd())?;
-    let input = Input {
+    let input = StdinReader {
         file: input.into(),
-        chunk: Vec::with_capacity(CHUNK),
+        chunk: Vec::with_capacity(BUFFER_BYTES),
     };
-    Ok((input, Output(output.into())))
+    Ok((input, StdoutWriter(output.into())))
 }
 
-/// What was standard input.
-pub(super) struct Input {
+/// The original standard input.
+pub(super) struct StdinReader {
     file: File,
-    /// What was read last. It is not cleared in advance: most of it is never touched by small messages.
+    /// The read buffer. It is not zeroed, because small messages touch little of it.
     chunk: Vec<u8>,
 }
 
-impl Input {
-    /// Waits for the next bytes; none at the end.
+impl StdinReader {
+    /// Waits for the next bytes. Empty at the end.
     pub(super) fn read(&mut self) -> io::Result<&[u8]> {
         loop {
             self.chunk.clear();
@@ -59,41 +59,41 @@ impl Input {
     }
 }
 
-/// What was standard output.
-pub(super) struct Output(File);
+/// The original standard output.
+pub(super) struct StdoutWriter(File);
 
-impl Output {
-    /// Writes as much as it can without waiting for the client, and says how much that was.
+impl StdoutWriter {
+    /// Writes as much as possible without blocking, and returns the number of bytes.
     pub(super) fn write_now(&self, bytes: &[u8]) -> io::Result<usize> {
         let mut written = 0;
-        for piece in bytes.chunks(PIECE) {
-            if !self.has_room() {
+        for chunk in bytes.chunks(ATOMIC_WRITE_BYTES) {
+            if !self.is_writable() {
                 break;
             }
-            self.write_all(piece)?;
-            written += piece.len();
+            self.write_all(chunk)?;
+            written += chunk.len();
         }
         Ok(written)
     }
 
-    /// Says whether a piece can be written without waiting for the client.
-    fn has_room(&self) -> bool {
+    /// Returns whether a chunk can be written without blocking.
+    fn is_writable(&self) -> bool {
         let mut fds = [PollFd::new(&self.0, PollFlags::OUT)];
-        let at_once = Timespec {
+        let no_wait = Timespec {
             tv_sec: 0,
             tv_nsec: 0,
         };
-        poll(&mut fds, Some(&at_once)).is_ok() && fds[0].revents() == PollFlags::OUT
+        poll(&mut fds, Some(&no_wait)).is_ok() && fds[0].revents() == PollFlags::OUT
     }
 
-    /// Writes everything, and waits for the client where needed.
+    /// Writes everything, and blocks if needed.
     pub(super) fn write_all(&self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             match (&self.0).write(bytes) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(length) => bytes = &bytes[length..],
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // A parent may share its end of the stream with us, and has made it non-blocking for itself.
+                // A parent that shares the stream may have made it non-blocking.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     wait(&self.0, PollFlags::OUT)?;
                 }
@@ -111,13 +111,13 @@ fn wait(file: &File, what: PollFlags) -> io::Result<()> {
     }
 }
 
-/// The signals that ask the process to end.
-pub(super) struct Signals {
+/// The signals that request termination.
+pub(super) struct TerminationSignals {
     interrupt: Signal,
     terminate: Signal,
 }
 
-impl Signals {
+impl TerminationSignals {
     pub(super) fn watch() -> io::Result<Self> {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
@@ -125,7 +125,7 @@ impl Signals {
         })
     }
 
-    pub(super) async fn came(&mut self) {
+    pub(super) async fn received(&mut self) {
         select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}

@@ -1,4 +1,4 @@
-//! What clients ask of tasks: `tasks/get`, `tasks/update`, `tasks/cancel`, `tasks/result`, `tasks/list`.
+//! The methods `tasks/get`, `tasks/update`, `tasks/cancel`, `tasks/result` and `tasks/list`.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -12,26 +12,27 @@ use turnbuckle_protocol::{
     },
 };
 use turnbuckle_store::{
-    Change, StoreError, TaskAnswer, TaskChange, TaskId, TaskOutcome, TaskRecord,
+    ServerChange, StoreError, TaskId, TaskInputResponse, TaskOutcome, TaskRecord, TaskUpdate,
 };
 
-use super::{Owner, RunningTask, require_extension, result, shape};
+use super::{
+    RunningTask, TaskOwner, client_supports_tasks, missing_extension, require_extension, result,
+    wire_format,
+};
 use crate::{
-    Server,
-    context::Call,
-    exchange::{BoxFuture, Outcome, Run},
-    incident,
-    lifecycle::TaskDesign,
-    reply::Reply,
+    Server, incident,
+    lifecycle::TaskModel,
+    request::{BoxFuture, HandlerRun, RequestContext, ResponseResult},
+    response::ResponseWriter,
 };
 
-/// Tasks on one page, unless the server says otherwise.
-const PAGE: usize = 100;
+/// Default page size.
+const DEFAULT_PAGE_SIZE: usize = 100;
 
-/// Begins to answer a request about tasks.
-pub(crate) fn begin(method: &str, params: &Params<'_>, call: Arc<Call>) -> Run {
+/// Starts a `tasks/*` request.
+pub(crate) fn begin(method: &str, params: &Params<'_>, call: Arc<RequestContext>) -> HandlerRun {
     if let Err(error) = require_extension(&call.caller) {
-        return Run::Ready(Err(error));
+        return HandlerRun::Ready(Err(error));
     }
     if method == "tasks/list" {
         let params = params.parse::<PaginatedParams>();
@@ -39,81 +40,83 @@ pub(crate) fn begin(method: &str, params: &Params<'_>, call: Arc<Call>) -> Run {
     }
     let id = match params.parse::<GetTaskParams>() {
         Ok(params) => params.task_id,
-        Err(error) => return Run::Ready(Err(error)),
+        Err(error) => return HandlerRun::Ready(Err(error)),
     };
     match method {
-        "tasks/get" => run(async move { Ok(shape::answer(&call, &*find(&call, &id).await?)) }),
+        "tasks/get" => {
+            run(async move { Ok(wire_format::task_response(&call, &*find(&call, &id).await?)) })
+        }
         "tasks/cancel" => run(async move { cancel(&call, &id).await }),
-        "tasks/result" => run(async move { result::wait(&call, &id).await }),
+        "tasks/result" => run(async move { result::await_result(&call, &id).await }),
         _ => match responses(params) {
             Ok(responses) => run(async move { update(&call, &id, responses).await }),
-            Err(error) => Run::Ready(Err(error)),
+            Err(error) => HandlerRun::Ready(Err(error)),
         },
     }
 }
 
-fn run(answer: impl Future<Output = Outcome> + Send + 'static) -> Run {
-    let answer: BoxFuture<Outcome> = Box::pin(answer);
-    Run::Handler(answer)
+fn run(answer: impl Future<Output = ResponseResult> + Send + 'static) -> HandlerRun {
+    let answer: BoxFuture<ResponseResult> = Box::pin(answer);
+    HandlerRun::Handler(answer)
 }
 
-/// Finds a task that belongs to the caller. One of somebody else is as unknown as one that never was.
-pub(super) async fn find(call: &Call, id: &str) -> Result<Arc<TaskRecord>, RpcError> {
+/// Finds a task of the caller. A task of another caller is reported as unknown.
+pub(super) async fn find(call: &RequestContext, id: &str) -> Result<Arc<TaskRecord>, RpcError> {
     let Ok(id) = id.parse::<TaskId>() else {
         return Err(unknown());
     };
     let record = call.server.store_ref().tasks.load(&id).await;
     let record = record.map_err(|error| failed(&error))?;
-    let owner = Owner::of(&call.caller);
+    let owner = TaskOwner::for_caller(&call.caller);
     record
         .filter(|record| *record.owner == *owner.key())
         .ok_or_else(unknown)
 }
 
-/// Changes a task, and tells everyone who wants to know.
-pub(crate) async fn changed(
+/// Updates a task and publishes the change.
+pub(crate) async fn apply_update(
     server: &Server,
     id: &TaskId,
-    change: TaskChange,
+    change: TaskUpdate,
 ) -> Result<Option<Arc<TaskRecord>>, StoreError> {
     let record = server.store_ref().tasks.update(id, change).await?;
     if let Some(record) = &record {
         if let Some(running) = server.running_tasks().find(id) {
-            running.note(record);
+            running.apply(record);
         }
         let task = record.clone();
-        server.publish(Change::Task { task });
+        server.publish(ServerChange::Task { task });
     }
     Ok(record)
 }
 
-/// Lets a task say how it is doing. Whoever looks sees it; whoever listens is not told more often than he can read.
-pub(crate) async fn say(server: &Server, task: &RunningTask, message: &str) {
-    let change = TaskChange::Say(message.to_owned());
+/// Sets the status message of a task. Notifications of it are rate limited.
+pub(crate) async fn set_status_message(server: &Server, task: &RunningTask, message: &str) {
+    let change = TaskUpdate::SetMessage(message.to_owned());
     match server.store_ref().tasks.update(&task.id, change).await {
         Ok(Some(record)) => {
-            task.note(&record);
-            if task.may_announce() {
-                server.publish(Change::Task { task: record });
+            task.apply(&record);
+            if task.should_notify() {
+                server.publish(ServerChange::Task { task: record });
             }
         }
         Ok(None) => {}
-        Err(error) => tracing::debug!(%error, "a task cannot say how it is doing"),
+        Err(error) => tracing::debug!(%error, "setting the status message of a task failed"),
     }
 }
 
-async fn cancel(call: &Call, id: &str) -> Outcome {
+async fn cancel(call: &RequestContext, id: &str) -> ResponseResult {
     let record = find(call, id).await?;
-    let change = TaskChange::End {
+    let change = TaskUpdate::End {
         status: TaskStatus::Cancelled,
         message: Some("cancelled by the client".to_owned()),
-        outcome: TaskOutcome::Error(shape::error(&shape::was_cancelled())),
+        outcome: TaskOutcome::Error(wire_format::error(&wire_format::cancelled_error())),
     };
-    let cancelled = changed(&call.server, &record.id, change).await;
+    let cancelled = apply_update(&call.server, &record.id, change).await;
     let cancelled = cancelled.map_err(|error| failed(&error))?;
     match (call.caller.rules.tasks, cancelled) {
-        (TaskDesign::Offered, _) => Ok(Reply::new(call).empty()),
-        (_, Some(record)) => Ok(shape::answer(call, &record)),
+        (TaskModel::ServerDirected, _) => Ok(ResponseWriter::new(call).empty()),
+        (_, Some(record)) => Ok(wire_format::task_response(call, &record)),
         (_, None) => Err(RpcError::invalid_params(
             "the task has ended and cannot be cancelled",
         )),
@@ -132,25 +135,29 @@ fn responses(params: &Params<'_>) -> Result<Responses, RpcError> {
     fits.then_some(responses).ok_or_else(wrong)
 }
 
-async fn update(call: &Call, id: &str, responses: Responses) -> Outcome {
+async fn update(call: &RequestContext, id: &str, responses: Responses) -> ResponseResult {
     let record = find(call, id).await?;
     for (key, response) in responses {
-        let answer = TaskAnswer::Given(response.get().to_owned().into());
-        // A key under which nothing is asked, or no longer, is ignored.
-        changed(&call.server, &record.id, TaskChange::Answer { key, answer })
-            .await
-            .map_err(|error| failed(&error))?;
+        let response = TaskInputResponse::Result(response.get().to_owned().into());
+        // Responses without a matching request are ignored.
+        apply_update(
+            &call.server,
+            &record.id,
+            TaskUpdate::AddInputResponse { key, response },
+        )
+        .await
+        .map_err(|error| failed(&error))?;
     }
-    Ok(Reply::new(call).empty())
+    Ok(ResponseWriter::new(call).empty())
 }
 
-async fn list(call: &Call, cursor: Option<&str>) -> Outcome {
-    let owner = Owner::of(&call.caller);
-    if owner.is_anyone() {
-        // Callers that cannot be told apart must not see each other's tasks.
+async fn list(call: &RequestContext, cursor: Option<&str>) -> ResponseResult {
+    let owner = TaskOwner::for_caller(&call.caller);
+    if owner.is_shared() {
+        // Callers that cannot be distinguished must not see each other's tasks.
         return Err(RpcError::method_not_found("tasks/list"));
     }
-    let keys = call.server.keys();
+    let keys = call.server.sealing_keys();
     let purpose = format!("tasks {}", owner.key());
     let after = cursor.map(|cursor| {
         let bytes = keys.open(cursor, purpose.as_bytes()).ok()?;
@@ -158,30 +165,62 @@ async fn list(call: &Call, cursor: Option<&str>) -> Outcome {
     });
     let after = match after {
         Some(None) => {
-            return Err(RpcError::invalid_params(
-                "the cursor is not one of `tasks/list`",
-            ));
+            return Err(RpcError::invalid_params("invalid cursor for `tasks/list`"));
         }
         after => after.flatten(),
     };
-    let size = call.server.page_length().unwrap_or(PAGE);
+    let size = call.server.page_length().unwrap_or(DEFAULT_PAGE_SIZE);
     let tasks = &call.server.store_ref().tasks;
-    // One more tells whether there is another page.
+    // One more, to detect another page.
     let page = tasks.list(owner.key(), after, size + 1).await;
     let mut page = page.map_err(|error| failed(&error))?;
     let more = page.len() > size;
     page.truncate(size);
-    let listed: Vec<_> = page.iter().map(|task| shape::listed(task)).collect();
+    let listed: Vec<_> = page
+        .iter()
+        .map(|task| wire_format::legacy_task(task))
+        .collect();
     let mut result = ListTasksResult::new(listed);
     if let (true, Some(last)) = (more, page.last()) {
         let cursor = keys.seal(&last.number.to_le_bytes(), purpose.as_bytes());
         result = result.next_cursor(cursor);
     }
-    Ok(Reply::new(call).written(&shape::unclosed(&result), None))
+    Ok(ResponseWriter::new(call).unclosed_object(&wire_format::unclosed(&result), None))
+}
+
+/// Returns the requested tasks that the subscriber may see.
+pub(crate) async fn visible_tasks(
+    call: &RequestContext,
+    mut ids: Vec<String>,
+) -> Result<Vec<String>, RpcError> {
+    if !client_supports_tasks(&call.caller) {
+        return Err(missing_extension(&call.caller, "`taskIds` is about tasks"));
+    }
+    ids.sort_unstable();
+    ids.dedup();
+    let mut current = Vec::with_capacity(ids.len());
+    for id in ids {
+        if find(call, &id).await.is_ok() {
+            current.push(id);
+        }
+    }
+    Ok(current)
+}
+
+/// Loads the tasks of a subscription.
+pub(crate) async fn load_tasks(
+    call: &RequestContext,
+    ids: impl Iterator<Item = &String>,
+) -> Vec<Arc<TaskRecord>> {
+    let mut records = Vec::new();
+    for id in ids {
+        records.extend(find(call, id).await.ok());
+    }
+    records
 }
 
 fn unknown() -> RpcError {
-    RpcError::invalid_params("there is no such task; it may have been forgotten after its time")
+    RpcError::invalid_params("unknown task; it may have expired")
 }
 
 pub(super) fn failed(error: &StoreError) -> RpcError {

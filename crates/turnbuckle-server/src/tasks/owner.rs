@@ -1,64 +1,64 @@
-//! Whose task it is.
+//! Ownership of tasks.
 
 use std::sync::Arc;
 
 use turnbuckle_protocol::Principal;
-use turnbuckle_store::{SessionId, TaskChange, TaskOutcome};
+use turnbuckle_store::{SessionId, TaskOutcome, TaskUpdate};
 
-use super::{methods::changed, shape};
+use super::{methods::apply_update, wire_format};
 use crate::{
     Server,
-    lifecycle::{Caller, TaskDesign},
+    lifecycle::{RequestOrigin, TaskModel},
 };
 
-/// Who may use a task: the principal; without one, the session it began in; without one, whoever knows its id.
+/// The owner of a task: the principal, else its session, else any caller that knows its id.
 ///
-/// The two designs never see each other's tasks, since their results are written differently.
-pub(crate) struct Owner {
+/// The two task models do not share tasks, because their results are encoded differently.
+pub(crate) struct TaskOwner {
     key: Arc<str>,
-    is_anyone: bool,
+    is_shared: bool,
 }
 
-impl Owner {
-    /// The owner of what a caller begins.
-    pub(crate) fn of(caller: &Caller) -> Self {
+impl TaskOwner {
+    /// The owner of tasks that a caller creates.
+    pub(crate) fn for_caller(caller: &RequestOrigin) -> Self {
         let session = match caller.rules.tasks {
-            TaskDesign::Asked => caller.session,
-            TaskDesign::None | TaskDesign::Offered => None,
+            TaskModel::ClientRequested => caller.session,
+            TaskModel::None | TaskModel::ServerDirected => None,
         };
         let design = match caller.rules.tasks {
-            TaskDesign::Offered => "offered",
-            TaskDesign::Asked | TaskDesign::None => "asked",
+            TaskModel::ServerDirected => "offered",
+            TaskModel::ClientRequested | TaskModel::None => "asked",
         };
         Self::new(design, caller.principal.as_deref(), session)
     }
 
-    /// The owner of what begins in a session.
-    pub(crate) fn of_session(principal: Option<&Principal>, session: SessionId) -> Self {
+    /// The owner of tasks created in a session.
+    pub(crate) fn for_session(principal: Option<&Principal>, session: SessionId) -> Self {
         Self::new("asked", principal, Some(session))
     }
 
     fn new(design: &str, principal: Option<&Principal>, session: Option<SessionId>) -> Self {
-        let who = match (principal, session) {
-            (Some(who), _) => {
-                let name = (&who.issuer, &who.subject, &who.client);
+        let subject = match (principal, session) {
+            (Some(principal), _) => {
+                let name = (&principal.issuer, &principal.subject, &principal.client);
                 serde_json::to_string(&name).expect("strings can be written")
             }
             (None, Some(session)) => session.to_string(),
             (None, None) => String::new(),
         };
         Self {
-            is_anyone: who.is_empty(),
-            key: format!("{design} {who}").into(),
+            is_shared: subject.is_empty(),
+            key: format!("{design} {subject}").into(),
         }
     }
 
-    /// Says whether callers that cannot be told apart share it.
-    pub(crate) fn is_anyone(&self) -> bool {
-        self.is_anyone
+    /// Returns whether callers that cannot be distinguished share it.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.is_shared
     }
 
-    /// Its name in the store.
+    /// The key in the store.
     pub(crate) fn key(&self) -> &str {
         &self.key
     }
@@ -68,27 +68,27 @@ impl Owner {
     }
 }
 
-/// Ends the tasks that only a session which is over could ask for.
+/// Cancels the tasks of a session that ended.
 pub(crate) fn session_ended(server: &Server, session: SessionId) {
-    let owner = Owner::new("asked", None, Some(session));
-    let left = server.running_tasks().of(owner.key());
-    if left.is_empty() {
+    let owner = TaskOwner::new("asked", None, Some(session));
+    let remaining = server.running_tasks().owned_by(owner.key());
+    if remaining.is_empty() {
         return;
     }
-    // Outside of a runtime everything is being torn down, tasks too.
+    // Without a runtime the process is shutting down.
     let Ok(runtime) = tokio::runtime::Handle::try_current() else {
         return;
     };
     let server = server.clone();
     runtime.spawn(async move {
-        for id in left {
-            let change = TaskChange::End {
+        for id in remaining {
+            let change = TaskUpdate::End {
                 status: turnbuckle_protocol::types::TaskStatus::Cancelled,
-                message: Some("the session is over".to_owned()),
-                outcome: TaskOutcome::Error(shape::error(&shape::was_cancelled())),
+                message: Some("the session has ended".to_owned()),
+                outcome: TaskOutcome::Error(wire_format::error(&wire_format::cancelled_error())),
             };
-            if let Err(error) = changed(&server, &id, change).await {
-                tracing::warn!(%error, "a task of a session that is over goes on");
+            if let Err(error) = apply_update(&server, &id, change).await {
+                tracing::warn!(%error, "cancelling a task of an ended session failed");
             }
         }
     });

@@ -1,4 +1,4 @@
-//! The tasks whose handlers run in this process.
+//! The tasks that run in this process.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -6,28 +6,28 @@ use std::{
 };
 
 use tokio::sync::Notify;
-use turnbuckle_store::{Change, Store, Subscription, TaskId};
+use turnbuckle_store::{BusSubscription, ServerChange, Store, TaskId};
 
 use super::running::RunningTask;
 use crate::Server;
 
-/// The tasks that run here, and one ear for all of them: what other processes do to them is told on the bus.
+/// The tasks that run in this process, and one bus subscription for changes by other processes.
 #[derive(Default)]
-pub(crate) struct Registry {
-    running: Mutex<Running>,
-    left: Notify,
+pub(crate) struct TaskRegistry {
+    running: Mutex<RegistryState>,
+    remaining: Notify,
 }
 
 #[derive(Default)]
-struct Running {
+struct RegistryState {
     tasks: HashMap<TaskId, Arc<RunningTask>>,
-    /// Whether somebody listens to the bus.
+    /// True while a task listens to the bus.
     listening: bool,
 }
 
-impl Registry {
-    /// Takes a task in until the guard is dropped.
-    pub(super) fn enter(server: &Server, task: &Arc<RunningTask>) -> Registered {
+impl TaskRegistry {
+    /// Registers a task until the guard is dropped.
+    pub(super) fn register(server: &Server, task: &Arc<RunningTask>) -> RegistrationGuard {
         let registry = server.running_tasks().clone();
         let mut running = registry.lock();
         running.tasks.insert(task.id, task.clone());
@@ -37,25 +37,25 @@ impl Registry {
             tokio::spawn(listen(registry.clone(), store, changes));
         }
         drop(running);
-        Registered {
+        RegistrationGuard {
             registry,
             id: task.id,
         }
     }
 
-    /// Finds a task that runs here.
+    /// Finds a task that runs in this process.
     pub(super) fn find(&self, id: &TaskId) -> Option<Arc<RunningTask>> {
         self.lock().tasks.get(id).cloned()
     }
 
-    /// The tasks of one owner that run here.
-    pub(super) fn of(&self, owner: &str) -> Vec<TaskId> {
+    /// Returns the running tasks of an owner.
+    pub(super) fn owned_by(&self, owner: &str) -> Vec<TaskId> {
         let running = self.lock();
         let owned = running.tasks.values().filter(|task| task.owner() == owner);
         owned.map(|task| task.id).collect()
     }
 
-    /// The owners of tasks that run here.
+    /// Returns the owners of running tasks.
     pub(crate) fn owners(&self) -> HashSet<Arc<str>> {
         let running = self.lock();
         running
@@ -65,7 +65,7 @@ impl Registry {
             .collect()
     }
 
-    /// Says whether nothing runs; then nobody listens any more.
+    /// Returns whether no task runs. Then the bus listener stops.
     fn is_idle(&self) -> bool {
         let mut running = self.lock();
         let idle = running.tasks.is_empty();
@@ -77,32 +77,32 @@ impl Registry {
         self.lock().tasks.values().cloned().collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Running> {
-        // A panic while the table is locked leaves a valid table behind.
+    fn lock(&self) -> MutexGuard<'_, RegistryState> {
+        // A panic cannot leave the table in an invalid state.
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Passes on what happens to tasks by other hands, as long as any runs here.
-async fn listen(registry: Arc<Registry>, store: Store, mut changes: Subscription) {
+/// Applies changes by other processes, while any task runs here.
+async fn listen(registry: Arc<TaskRegistry>, store: Store, mut changes: BusSubscription) {
     loop {
         tokio::select! {
-            () = registry.left.notified() => {
+            () = registry.remaining.notified() => {
                 if registry.is_idle() {
                     return;
                 }
             }
             change = changes.next() => match change {
-                Ok(Change::Task { task: record }) => {
+                Ok(ServerChange::Task { task: record }) => {
                     if let Some(task) = registry.find(&record.id) {
-                        task.note(&record);
+                        task.apply(&record);
                     }
                 }
                 Ok(_) => {}
                 Err(_) => {
                     for task in registry.all() {
                         if let Ok(Some(record)) = store.tasks.load(&task.id).await {
-                            task.note(&record);
+                            task.apply(&record);
                         }
                     }
                 }
@@ -111,15 +111,15 @@ async fn listen(registry: Arc<Registry>, store: Store, mut changes: Subscription
     }
 }
 
-/// Keeps a task among those that run here.
-pub(super) struct Registered {
-    registry: Arc<Registry>,
+/// Keeps a task registered.
+pub(super) struct RegistrationGuard {
+    registry: Arc<TaskRegistry>,
     id: TaskId,
 }
 
-impl Drop for Registered {
+impl Drop for RegistrationGuard {
     fn drop(&mut self) {
         self.registry.lock().tasks.remove(&self.id);
-        self.registry.left.notify_one();
+        self.registry.remaining.notify_one();
     }
 }

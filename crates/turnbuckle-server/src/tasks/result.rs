@@ -1,4 +1,4 @@
-//! `tasks/result`: waits for what comes of a task, and meanwhile asks the client what the task wants to know.
+//! `tasks/result`: waits for the result of a task, and forwards its input requests to the client.
 
 use std::{
     future::poll_fn,
@@ -11,49 +11,48 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::time::sleep;
 use turnbuckle_protocol::{RpcError, types::tasks::legacy::RelatedTask};
-use turnbuckle_store::{Change, TaskAnswer, TaskChange, TaskOutcome, TaskRecord};
+use turnbuckle_store::{ServerChange, TaskInputResponse, TaskOutcome, TaskRecord, TaskUpdate};
 
 use super::{
-    methods::{changed, failed, find},
-    shape,
+    methods::{apply_update, failed, find},
+    wire_format,
 };
 use crate::{
-    context::Call,
-    exchange::{BoxFuture, Outcome},
-    input::AskError,
-    lifecycle::live::Tags,
-    reply::Reply,
+    input::ClientRequestError,
+    lifecycle::runtime::RequestMetaTags,
+    request::{BoxFuture, RequestContext, ResponseResult},
+    response::ResponseWriter,
 };
 
-/// Waits until a task has ended, and answers with what came of it.
-pub(super) async fn wait(call: &Arc<Call>, id: &str) -> Outcome {
-    // Before the first look: what changes after it must not be missed.
+/// Waits until a task has ended, and responds with its result.
+pub(super) async fn await_result(call: &Arc<RequestContext>, id: &str) -> ResponseResult {
+    // Subscribed before the first read, so that later changes are not missed.
     let mut changes = call.server.store_ref().bus.subscribe();
     let mut record = find(call, id).await?;
     let running = call.server.running_tasks().find(&record.id);
-    let _watching = running.map(|task| task.watch(call));
-    let mut asked = Asked::default();
-    // A task that is forgotten ends nowhere, and nobody is told.
-    let mut over = pin!(sleep(record.ttl));
+    let _waiter = running.map(|task| task.add_waiter(call));
+    let mut requested = ForwardedRequests::default();
+    // Expiry of a task is not announced.
+    let mut expiry = pin!(sleep(record.ttl));
     while record.outcome.is_none() {
-        asked.follow(call, &record);
+        requested.sync(call, &record);
         record = tokio::select! {
             change = changes.next() => match change {
-                Ok(Change::Task { task }) if task.id == record.id && task.changes > record.changes => task,
+                Ok(ServerChange::Task { task }) if task.id == record.id && task.changes > record.changes => task,
                 Ok(_) => continue,
                 Err(_) => find(call, id).await?,
             },
-            (key, answer) = asked.answered() => {
-                let change = TaskChange::Answer { key, answer };
-                match changed(&call.server, &record.id, change).await {
+            (key, response) = requested.next_response() => {
+                let change = TaskUpdate::AddInputResponse { key, response };
+                match apply_update(&call.server, &record.id, change).await {
                     Ok(Some(record)) => record,
-                    // Somebody else answered first.
+                    // Another client responded first.
                     Ok(None) => find(call, id).await?,
                     Err(error) => return Err(failed(&error)),
                 }
             },
-            () = over.as_mut() => {
-                over.set(sleep(record.ttl));
+            () = expiry.as_mut() => {
+                expiry.set(sleep(record.ttl));
                 find(call, id).await?
             }
         };
@@ -61,7 +60,7 @@ pub(super) async fn wait(call: &Arc<Call>, id: &str) -> Outcome {
     match &record.outcome {
         Some(TaskOutcome::Result(result)) => {
             let unclosed = result.strip_suffix(b"}").unwrap_or(result);
-            Ok(Reply::new(call).written(unclosed, None))
+            Ok(ResponseWriter::new(call).unclosed_object(unclosed, None))
         }
         Some(TaskOutcome::Error(error)) => {
             Err(serde_json::from_slice(error)
@@ -71,35 +70,36 @@ pub(super) async fn wait(call: &Arc<Call>, id: &str) -> Outcome {
     }
 }
 
-/// Questions that were passed on to the client and wait for its answers.
+/// Input requests that were forwarded to the client.
 #[derive(Default)]
-struct Asked(Vec<(String, BoxFuture<Option<TaskAnswer>>)>);
+struct ForwardedRequests(Vec<(String, BoxFuture<Option<TaskInputResponse>>)>);
 
-impl Asked {
-    /// Asks what the task wants to know and was not asked yet; takes back what it no longer wants to know.
-    fn follow(&mut self, call: &Arc<Call>, record: &TaskRecord) {
-        let open = |key: &str| record.questions.iter().any(|(open, _)| open == key);
+impl ForwardedRequests {
+    /// Forwards new input requests, and cancels withdrawn ones.
+    fn sync(&mut self, call: &Arc<RequestContext>, record: &TaskRecord) {
+        let open = |key: &str| record.input_requests.iter().any(|(open, _)| open == key);
         self.0.retain(|(key, _)| open(key));
-        for (key, question) in &record.questions {
-            if self.0.iter().all(|(asked, _)| asked != key) {
-                let ask = pass_on(call.clone(), question.clone(), shape::related(record));
-                self.0.push((key.clone(), Box::pin(ask)));
+        for (key, request) in &record.input_requests {
+            if self.0.iter().all(|(requested, _)| requested != key) {
+                let forwarded =
+                    forward(call.clone(), request.clone(), wire_format::related(record));
+                self.0.push((key.clone(), Box::pin(forwarded)));
             }
         }
     }
 
-    /// Waits for the next answer.
-    async fn answered(&mut self) -> (String, TaskAnswer) {
-        poll_fn(|cx| self.poll_answered(cx)).await
+    /// Waits for the next response.
+    async fn next_response(&mut self) -> (String, TaskInputResponse) {
+        poll_fn(|cx| self.poll_response(cx)).await
     }
 
-    fn poll_answered(&mut self, cx: &mut Context<'_>) -> Poll<(String, TaskAnswer)> {
-        for (key, question) in &mut self.0 {
-            let Poll::Ready(answer) = question.as_mut().poll(cx) else {
+    fn poll_response(&mut self, cx: &mut Context<'_>) -> Poll<(String, TaskInputResponse)> {
+        for (key, request) in &mut self.0 {
+            let Poll::Ready(answer) = request.as_mut().poll(cx) else {
                 continue;
             };
-            // Asked once; whatever came of it, it stays on the list and is not asked again.
-            *question = Box::pin(std::future::pending());
+            // Kept in the list so that it is not forwarded again.
+            *request = Box::pin(std::future::pending());
             if let Some(answer) = answer {
                 return Poll::Ready((key.clone(), answer));
             }
@@ -108,39 +108,45 @@ impl Asked {
     }
 }
 
-/// Asks the client one question of a task. Nothing comes of it if the client is gone.
-async fn pass_on(call: Arc<Call>, question: bytes::Bytes, task: RelatedTask) -> Option<TaskAnswer> {
+/// Forwards one input request to the client. Returns `None` if the client disconnects.
+async fn forward(
+    call: Arc<RequestContext>,
+    request: bytes::Bytes,
+    task: RelatedTask,
+) -> Option<TaskInputResponse> {
     #[derive(Deserialize)]
-    struct Question<'a> {
+    struct TaskInputRequest<'a> {
         #[serde(borrow)]
         method: std::borrow::Cow<'a, str>,
         #[serde(borrow)]
         params: &'a RawValue,
     }
-    let question: Question<'_> = serde_json::from_slice(&question).ok()?;
-    let method = known(&question.method)?;
-    let live = call.caller.live.as_ref()?;
-    let tags = Tags {
+    let request: TaskInputRequest<'_> = serde_json::from_slice(&request).ok()?;
+    let method = known_method(&request.method)?;
+    let runtime = call.caller.runtime.as_ref()?;
+    let meta_tags = RequestMetaTags {
         task: Some(&task),
-        ..call.tags()
+        ..call.request_meta()
     };
-    let params = question.params.get().as_bytes();
-    let patience = call.server.patience();
-    let asked = live.ask(&call.outbox, method, params, tags, patience);
-    match asked.await {
-        Ok(answer) => Some(TaskAnswer::Given(answer.into())),
-        Err(AskError::Gone { .. }) => None,
-        Err(AskError::Refused { error, .. }) => Some(TaskAnswer::Refused(shape::error(&error))),
+    let params = request.params.get().as_bytes();
+    let timeouts = call.server.client_request_timeouts();
+    let requested = runtime.send_request(&call.outbox, method, params, meta_tags, timeouts);
+    match requested.await {
+        Ok(answer) => Some(TaskInputResponse::Result(answer.into())),
+        Err(ClientRequestError::CallEnded { .. }) => None,
+        Err(ClientRequestError::Rejected { error, .. }) => {
+            Some(TaskInputResponse::Error(wire_format::error(&error)))
+        }
         Err(error) => {
             let error = RpcError::internal(error.to_string());
-            Some(TaskAnswer::Refused(shape::error(&error)))
+            Some(TaskInputResponse::Error(wire_format::error(&error)))
         }
     }
 }
 
-/// The method of a question, which is always one of ours.
-fn known(method: &str) -> Option<&'static str> {
+/// Returns the static name of a known method.
+fn known_method(method: &str) -> Option<&'static str> {
     ["elicitation/create", "sampling/createMessage", "roots/list"]
         .into_iter()
-        .find(|known| *known == method)
+        .find(|current| *current == method)
 }

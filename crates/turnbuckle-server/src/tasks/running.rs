@@ -1,4 +1,4 @@
-//! The handler of a task at work.
+//! Runs the handler of a task.
 
 use std::{
     panic::AssertUnwindSafe,
@@ -15,38 +15,37 @@ use turnbuckle_protocol::{
     RpcError,
     types::{TaskStatus, tasks::legacy::RelatedTask},
 };
-use turnbuckle_store::{StoreError, TaskChange, TaskId, TaskOutcome, TaskRecord};
+use turnbuckle_store::{StoreError, TaskId, TaskOutcome, TaskRecord, TaskUpdate};
 
 use super::{
     create,
-    methods::changed,
-    registry::{Registered, Registry},
-    shape,
+    methods::apply_update,
+    registry::{RegistrationGuard, TaskRegistry},
+    wire_format,
 };
 use crate::{
-    context::Call,
-    exchange::{BoxFuture, Outcome},
     incident,
-    lifecycle::TaskDesign,
-    reply,
+    lifecycle::TaskModel,
+    request::{BoxFuture, RequestContext, ResponseResult},
+    response,
 };
 
-/// A task whose handler runs in this process.
+/// A task that runs in this process.
 pub(crate) struct RunningTask {
     pub(crate) id: TaskId,
     owner: Arc<str>,
     ttl: Duration,
     related: RelatedTask,
-    /// Calls that wait for the result, and hear of progress meanwhile.
-    watchers: Mutex<Vec<Arc<Call>>>,
-    /// When everyone was last told what the task said of itself.
-    announced: Mutex<Option<Instant>>,
-    /// The newest record that this process knows.
+    /// Calls that wait for the result and receive its messages.
+    waiters: Mutex<Vec<Arc<RequestContext>>>,
+    /// Time of the last status notification.
+    last_notified: Mutex<Option<Instant>>,
+    /// The newest known record.
     state: watch::Sender<Arc<TaskRecord>>,
 }
 
-/// The least time between two of these.
-const QUIET: Duration = Duration::from_secs(1);
+/// Minimum time between status notifications.
+const MIN_NOTIFY_INTERVAL: Duration = Duration::from_secs(1);
 
 impl RunningTask {
     pub(crate) fn new(record: &Arc<TaskRecord>) -> Arc<Self> {
@@ -54,195 +53,199 @@ impl RunningTask {
             id: record.id,
             owner: record.owner.clone(),
             ttl: record.ttl,
-            related: shape::related(record),
-            watchers: Mutex::default(),
-            announced: Mutex::default(),
+            related: wire_format::related(record),
+            waiters: Mutex::default(),
+            last_notified: Mutex::default(),
             state: watch::Sender::new(record.clone()),
         })
     }
 
-    /// Takes note of a change. One that comes late is no news.
-    pub(super) fn note(&self, record: &Arc<TaskRecord>) {
-        self.state.send_if_modified(|known| {
-            let is_news = record.changes > known.changes;
-            if is_news {
-                *known = record.clone();
+    /// Applies a change. Older records are ignored.
+    pub(super) fn apply(&self, record: &Arc<TaskRecord>) {
+        self.state.send_if_modified(|current| {
+            let is_newer = record.changes > current.changes;
+            if is_newer {
+                *current = record.clone();
             }
-            is_news
+            is_newer
         });
     }
 
-    /// Waits until the record is as wanted, and returns it.
-    pub(super) async fn when(
+    /// Waits until the record satisfies the predicate, and returns it.
+    pub(super) async fn wait_until(
         &self,
-        wanted: impl FnMut(&Arc<TaskRecord>) -> bool,
+        predicate: impl FnMut(&Arc<TaskRecord>) -> bool,
     ) -> Arc<TaskRecord> {
         let mut state = self.state.subscribe();
-        let found = state.wait_for(wanted).await.map(|record| record.clone());
+        let found = state.wait_for(predicate).await.map(|record| record.clone());
         match found {
             Ok(record) => record,
-            // The sender is ours, and stays.
+            // Never happens: `self` owns the sender.
             Err(_) => std::future::pending().await,
         }
     }
 
-    /// Whose it is.
+    /// The key of its owner.
     pub(super) fn owner(&self) -> &str {
         &self.owner
     }
 
-    /// The name of its owner in the store.
+    /// The key of its owner, shared.
     pub(super) fn owner_key(&self) -> Arc<str> {
         self.owner.clone()
     }
 
-    /// Says whether everyone may be told again what the task says of itself.
-    pub(super) fn may_announce(&self) -> bool {
-        let mut announced = lock(&self.announced);
-        let due = announced.is_none_or(|last| last.elapsed() >= QUIET);
+    /// Returns whether a status notification is due.
+    pub(super) fn should_notify(&self) -> bool {
+        let mut last_notified = lock(&self.last_notified);
+        let due = last_notified.is_none_or(|last| last.elapsed() >= MIN_NOTIFY_INTERVAL);
         if due {
-            *announced = Some(Instant::now());
+            *last_notified = Some(Instant::now());
         }
         due
     }
 
-    /// How long it is kept, from its beginning.
+    /// The lifetime, from its creation.
     pub(super) fn ttl(&self) -> Duration {
         self.ttl
     }
 
-    /// How messages of the task name it, where the design wants that.
+    /// The `related-task` metadata of its messages.
     pub(crate) fn related(&self) -> &RelatedTask {
         &self.related
     }
 
-    /// Sends a message to everyone who waits for the result. Nobody else wants it, and nothing is kept.
-    pub(crate) fn tell(&self, message: &Bytes) {
-        for call in lock(&self.watchers).iter() {
+    /// Sends a message to all calls that wait for the result. It is not stored.
+    pub(crate) fn notify_waiters(&self, message: &Bytes) {
+        for call in lock(&self.waiters).iter() {
             call.outbox.push(message.clone());
         }
     }
 
-    /// Waits while those who listen are slow to read.
-    pub(crate) async fn told(&self) {
-        let watchers = lock(&self.watchers).clone();
-        for call in watchers {
-            call.outbox.flushed().await;
+    /// Waits while the receivers are slow to read.
+    pub(crate) async fn wait_delivered(&self) {
+        let waiters = lock(&self.waiters).clone();
+        for call in waiters {
+            call.outbox.wait_for_room().await;
         }
     }
 
-    /// Lets a call hear what the task sends, until the guard is dropped.
-    pub(super) fn watch(self: &Arc<Self>, call: &Arc<Call>) -> Watching {
-        lock(&self.watchers).push(call.clone());
-        Watching {
+    /// Adds a call that receives messages of the task, until the guard is dropped.
+    pub(super) fn add_waiter(self: &Arc<Self>, call: &Arc<RequestContext>) -> WaiterGuard {
+        lock(&self.waiters).push(call.clone());
+        WaiterGuard {
             task: self.clone(),
             call: call.clone(),
         }
     }
 }
 
-/// Keeps a call among those that hear what a task sends.
-pub(super) struct Watching {
+/// Keeps a call among the receivers.
+pub(super) struct WaiterGuard {
     task: Arc<RunningTask>,
-    call: Arc<Call>,
+    call: Arc<RequestContext>,
 }
 
-impl Drop for Watching {
+impl Drop for WaiterGuard {
     fn drop(&mut self) {
-        lock(&self.task.watchers).retain(|call| !Arc::ptr_eq(call, &self.call));
+        lock(&self.task.waiters).retain(|call| !Arc::ptr_eq(call, &self.call));
     }
 }
 
-/// Begins a task and lets its handler run; returns the answer to the call.
+/// Creates a task, starts its handler, and returns the response to the call.
 pub(crate) async fn start(
-    call: Arc<Call>,
+    call: Arc<RequestContext>,
     ttl: Option<Duration>,
-    handler: BoxFuture<Outcome>,
-) -> Outcome {
+    handler: BoxFuture<ResponseResult>,
+) -> ResponseResult {
     let record = create(&call, ttl).await?;
     let task = RunningTask::new(&record);
     call.set_task(task.clone());
-    go_on(call.clone(), task, handler);
-    shape::created(&call, &record)
+    resume(call.clone(), task, handler);
+    wire_format::created(&call, &record)
 }
 
-/// Lets a handler run as a task from here on.
-pub(crate) fn go_on(call: Arc<Call>, task: Arc<RunningTask>, handler: BoxFuture<Outcome>) {
-    // Before anyone can know of the task: what others do to it must not be missed.
-    let registered = Registry::enter(&call.server, &task);
-    tokio::spawn(run(call, task, handler, registered).in_current_span());
+/// Runs a handler as a task.
+pub(crate) fn resume(
+    call: Arc<RequestContext>,
+    task: Arc<RunningTask>,
+    handler: BoxFuture<ResponseResult>,
+) {
+    // Registered before the task is visible, so that no change is missed.
+    let guard = TaskRegistry::register(&call.server, &task);
+    tokio::spawn(run(call, task, handler, guard).in_current_span());
 }
 
 async fn run(
-    call: Arc<Call>,
+    call: Arc<RequestContext>,
     task: Arc<RunningTask>,
-    handler: BoxFuture<Outcome>,
-    _registered: Registered,
+    handler: BoxFuture<ResponseResult>,
+    _guard: RegistrationGuard,
 ) {
     let outcome = tokio::select! {
         biased;
-        // Dropping the handler is how anything is cancelled.
-        _ = task.when(|record| record.status.is_final()) => return,
+        // Dropping the handler cancels it.
+        _ = task.wait_until(|record| record.status.is_final()) => return,
         () = tokio::time::sleep(task.ttl) => return,
-        outcome = caught(handler) => outcome,
+        outcome = catch_panic(handler) => outcome,
     };
-    let mut kept = changed(&call.server, &task.id, end(&call, outcome)).await;
+    let mut stored = apply_update(&call.server, &task.id, end(&call, outcome)).await;
     if let Err(
         error
         @ (StoreError::TooLarge { .. } | StoreError::TooMany { .. } | StoreError::Full { .. }),
-    ) = kept
+    ) = stored
     {
-        let error = RpcError::internal(format!("the result cannot be kept: {error}"));
-        tracing::warn!(%error, "a task ends without its result");
-        // There is always room for that.
-        kept = changed(&call.server, &task.id, failure(&error)).await;
+        let error = RpcError::internal(format!("the result cannot be stored: {error}"));
+        tracing::warn!(%error, "task ended without its result");
+        // An error always fits.
+        stored = apply_update(&call.server, &task.id, failure(&error)).await;
     }
-    if let Err(error) = kept {
-        incident::report("keeping the result of a task", &error);
+    if let Err(error) = stored {
+        incident::report("storing the result of a task", &error);
     }
 }
 
-/// Runs a handler; a panic is an internal error like any other.
-async fn caught(mut handler: BoxFuture<Outcome>) -> Outcome {
+/// Runs a handler. A panic becomes an internal error.
+async fn catch_panic(mut handler: BoxFuture<ResponseResult>) -> ResponseResult {
     std::future::poll_fn(move |cx| {
         let poll = AssertUnwindSafe(|| Pin::as_mut(&mut handler).poll(cx));
         match std::panic::catch_unwind(poll) {
             Ok(polled) => polled,
-            Err(panic) => Poll::Ready(Err(incident::panicked(&*panic))),
+            Err(panic) => Poll::Ready(Err(incident::report_panic(&*panic))),
         }
     })
     .await
 }
 
-/// How a task ends with an outcome.
-fn end(call: &Call, outcome: Outcome) -> TaskChange {
+/// Returns the update that ends a task.
+fn end(call: &RequestContext, outcome: ResponseResult) -> TaskUpdate {
     let body = match outcome {
         Ok(body) => body.into_bytes(),
         Err(error) => return failure(&error),
     };
     let (status, message) = match call.caller.rules.tasks {
-        TaskDesign::Asked if call.is_tool_error() => (
+        TaskModel::ClientRequested if call.is_tool_error() => (
             TaskStatus::Failed,
             Some("the tool reports an error; its result has the details".to_owned()),
         ),
         _ => (TaskStatus::Completed, None),
     };
-    TaskChange::End {
+    TaskUpdate::End {
         status,
         message,
-        outcome: TaskOutcome::Result(reply::result_of(call, &body)),
+        outcome: TaskOutcome::Result(response::extract_result(call, &body)),
     }
 }
 
-fn failure(error: &RpcError) -> TaskChange {
-    TaskChange::End {
+fn failure(error: &RpcError) -> TaskUpdate {
+    TaskUpdate::End {
         status: TaskStatus::Failed,
         message: Some(error.message.clone()),
-        outcome: TaskOutcome::Error(shape::error(error)),
+        outcome: TaskOutcome::Error(wire_format::error(error)),
     }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A panic while a table is locked leaves a valid table behind.
+    // A panic cannot leave a table in an invalid state.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

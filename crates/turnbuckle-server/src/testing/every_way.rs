@@ -1,150 +1,147 @@
-//! One tool call in every way a client may make it.
+//! One tool call in every mode that clients can use.
 
 use std::{fmt::Debug, sync::Arc, time::Duration};
 
 use serde_json::{Map, Value, json};
 use turnbuckle_protocol::types::{LogLevel, TaskSupport};
 
-use super::{Answer, Connect, Effects, MOST_ROUNDS, Message, Peer, anything};
+use super::{
+    MAX_ROUND_TRIPS, Peer, PeerBuilder, PeerResponse, RecordedMessage, SideEffects,
+    all_capabilities,
+};
 use crate::{Server, Tool};
 
-/// A tool call to be tried in every way.
+/// A tool call to run in every mode.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct Trial {
+pub struct ToolCase {
     /// The tool.
     pub tool: String,
     /// Its arguments.
     pub arguments: Value,
-    /// What the client says it can do.
+    /// The client's capabilities.
     pub capabilities: Value,
 }
 
-impl Trial {
-    /// Calls a tool as a client that can be asked anything.
+impl ToolCase {
+    /// Creates a case with a client that supports all client requests.
     pub fn new(tool: impl Into<String>, arguments: Value) -> Self {
         Self {
             tool: tool.into(),
             arguments,
-            capabilities: anything(),
+            capabilities: all_capabilities(),
         }
     }
 }
 
-/// What came of a tool call, whichever way it went.
+/// The observed outcome of a tool call.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub struct Trace {
-    /// The tool's result: content, structured content and whether it is an error.
+pub struct CallTrace {
+    /// The tool's result: content, structured content and `isError`.
     pub result: Value,
-    /// The JSON-RPC error, if there is no result.
+    /// The JSON-RPC error, if the call failed.
     pub error: Option<Value>,
     /// Progress and log messages, in order.
     pub notifications: Vec<Value>,
-    /// What was asked, in order.
-    pub questions: Vec<String>,
-    /// What the handler did to the world.
+    /// The methods of client requests, in order.
+    pub client_requests: Vec<String>,
+    /// The recorded side effects.
     pub effects: Vec<String>,
 }
 
-/// Runs one tool call in every way there is, and sees that all of them give the same:
+/// Runs one tool call in every mode and checks that all outcomes are equal:
 ///
-/// - in a session, which is asked while the call waits;
-/// - as a client sees it that returns with its answers, to another instance of the server each time;
-/// - as a task of 2025-11-25, which the client asks for, and is asked while it waits for the result;
-/// - as a task of the extension, which the client looks at now and then, bringing answers.
+/// - in a session, with client requests while the call waits;
+/// - stateless, with retries that reach another instance of the server each time;
+/// - as a task of 2025-11-25, with client requests while the client waits for the result;
+/// - as a task of the extension, which the client polls and sends input responses to.
 ///
-/// `server` makes an instance that notes its effects; `answer` plays the client: method and parameters of a question
-/// in, the result back. Returns what came of the call. Of tasks, results, errors, questions and effects are compared:
-/// what is told meanwhile reaches nobody in the extension.
+/// `server` creates an instance that records its side effects; `response` responds to client requests: it takes the
+/// method and parameters, and returns the result. Returns the outcome of the call. For tasks, notifications are not
+/// compared, because the extension does not deliver them.
 ///
-/// A tool is tried as a task even if it says nothing of tasks, since the handler is the same. One that
-/// [forbids](TaskSupport::Forbidden) them is not; one that requires them is tried in no other way.
+/// A tool without task settings also runs as a task, because the handler is the same. A tool that
+/// [forbids](TaskSupport::Forbidden) tasks does not; one that requires them runs only as a task.
 ///
 /// # Panics
 ///
-/// If two ways differ: then something in the handler is not repeated safely, or depends on how it is called.
+/// If two outcomes differ: then the handler does not replay safely, or depends on how it is called.
 pub async fn every_way(
-    trial: Trial,
-    server: impl Fn(Effects) -> Server,
-    answer: impl Fn(&str, &Value) -> Value + Send + Sync + 'static,
-) -> Trace {
-    let attempt = Attempt {
-        trial,
+    case: ToolCase,
+    server: impl Fn(SideEffects) -> Server,
+    response: impl Fn(&str, &Value) -> Value + Send + Sync + 'static,
+) -> CallTrace {
+    let runner = CaseRunner {
+        case,
         server,
-        answer: Arc::new(answer),
+        response: Arc::new(response),
     };
-    match attempt.tasks() {
-        TaskSupport::Forbidden => attempt.as_calls().await,
-        TaskSupport::Required => attempt.as_tasks().await,
+    match runner.tasks() {
+        TaskSupport::Forbidden => runner.as_calls().await,
+        TaskSupport::Required => runner.as_tasks().await,
         _ => {
-            let called = attempt.as_calls().await;
-            let ran = attempt.as_tasks().await;
-            same_outcome(&called, &ran, ["as a call", "as a task"]);
-            called
+            let as_calls = runner.as_calls().await;
+            let as_tasks = runner.as_tasks().await;
+            assert_same_outcome(&as_calls, &as_tasks, ["as a call", "as a task"]);
+            as_calls
         }
     }
 }
 
-/// A trial with all it takes.
-struct Attempt<S, A> {
-    trial: Trial,
+/// Runs a case.
+struct CaseRunner<S, A> {
+    case: ToolCase,
     server: S,
-    answer: Arc<A>,
+    response: Arc<A>,
 }
 
-impl<S, A> Attempt<S, A>
+impl<S, A> CaseRunner<S, A>
 where
-    S: Fn(Effects) -> Server,
+    S: Fn(SideEffects) -> Server,
     A: Fn(&str, &Value) -> Value + Send + Sync + 'static,
 {
-    /// What the tool says of tasks; silence is consent.
+    /// Returns the modes of the tool. Without settings, tasks are allowed.
     fn tasks(&self) -> TaskSupport {
-        let server = (self.server)(Effects::default());
+        let server = (self.server)(SideEffects::default());
         let catalog = server.catalog();
-        match catalog.tools.named(&self.trial.tool) {
+        match catalog.tools.find(&self.case.tool) {
             Some(tool) if tool.task == TaskSupport::Required => TaskSupport::Required,
             Some(tool) if !tool.forbids_tasks => TaskSupport::Optional,
-            // Where there is no tool, there is nothing to run as a task.
+            // An unknown tool cannot run as a task.
             Some(_) | None => TaskSupport::Forbidden,
         }
     }
 
-    async fn as_calls(&self) -> Trace {
-        let effects = Effects::default();
+    async fn as_calls(&self) -> CallTrace {
+        let effects = SideEffects::default();
         let server = (self.server)(effects.clone());
         let connect = Peer::connect(server).legacy("2025-11-25");
         let waiting = self.by_one_peer(connect, &effects).await;
-        let returning = self.in_rounds().await;
-        let ways = [
-            "with a client that is asked while the call waits",
-            "with a client that returns with its answers",
-        ];
-        same_outcome(&waiting, &returning, ways);
-        let told = [&waiting.notifications, &returning.notifications];
-        same("the notifications", told, ways);
+        let returning = self.with_round_trips().await;
+        let modes = ["with direct client requests", "with round trips"];
+        assert_same_outcome(&waiting, &returning, modes);
+        let notifications = [&waiting.notifications, &returning.notifications];
+        assert_same("the notifications", notifications, modes);
         waiting
     }
 
-    async fn as_tasks(&self) -> Trace {
-        let effects = Effects::default();
+    async fn as_tasks(&self) -> CallTrace {
+        let effects = SideEffects::default();
         let connect = Peer::connect(self.with_task(&effects)).legacy("2025-11-25");
         let waiting = self.by_one_peer(connect.tasks(), &effects).await;
-        let effects = Effects::default();
+        let effects = SideEffects::default();
         let connect = Peer::connect(self.with_task(&effects)).modern();
-        let looking = self.by_one_peer(connect.tasks(), &effects).await;
-        let ways = [
-            "as a task whose client waits for the result",
-            "as a task whose client looks at it",
-        ];
-        same_outcome(&waiting, &looking, ways);
+        let polling = self.by_one_peer(connect.tasks(), &effects).await;
+        let modes = ["as a task of 2025-11-25", "as a task of the extension"];
+        assert_same_outcome(&waiting, &polling, modes);
         waiting
     }
 
-    /// An instance whose tool can be called as a task.
-    fn with_task(&self, effects: &Effects) -> Server {
+    /// Creates an instance with a tool that can run as a task.
+    fn with_task(&self, effects: &SideEffects) -> Server {
         let server = (self.server)(effects.clone()).task_poll_interval(Duration::from_millis(10));
-        let tool = server.catalog().tools.named(&self.trial.tool).cloned();
+        let tool = server.catalog().tools.find(&self.case.tool).cloned();
         match tool {
             Some(tool) if tool.task == TaskSupport::Forbidden => {
                 server.tool(Tool::clone(&tool).task(TaskSupport::Optional))
@@ -153,97 +150,97 @@ where
         }
     }
 
-    /// One client stays until the call is answered.
-    async fn by_one_peer(&self, connect: Connect, effects: &Effects) -> Trace {
-        let asked = Effects::default();
-        let (questions, answer) = (asked.clone(), self.answer.clone());
+    /// Runs the call with one client.
+    async fn by_one_peer(&self, connect: PeerBuilder, effects: &SideEffects) -> CallTrace {
+        let requested = SideEffects::default();
+        let (client_requests, response) = (requested.clone(), self.response.clone());
         let mut peer = self
-            .introduced(connect)
-            .answer(move |method, params| {
-                questions.note(method);
-                answer(method, params)
+            .initialized(connect)
+            .respond_with(move |method, params| {
+                client_requests.record(method);
+                response(method, params)
             })
             .await;
-        let trial = &self.trial;
-        let answer = peer.call_tool(&trial.tool, trial.arguments.clone()).await;
-        let mut trace = Trace::of(&answer, effects);
-        trace.questions = asked.seen();
+        let case = &self.case;
+        let response = peer.call_tool(&case.tool, case.arguments.clone()).await;
+        let mut trace = CallTrace::new(&response, effects);
+        trace.client_requests = requested.recorded();
         trace.note(&peer.messages());
         trace
     }
 
-    /// The client returns with its answers, each time to another instance.
-    async fn in_rounds(&self) -> Trace {
-        let effects = Effects::default();
-        let (mut questions, mut messages) = (Vec::new(), Vec::new());
+    /// Runs the call with retries, each time to another instance.
+    async fn with_round_trips(&self) -> CallTrace {
+        let effects = SideEffects::default();
+        let (mut client_requests, mut messages) = (Vec::new(), Vec::new());
         let mut params = json!({
-            "name": self.trial.tool,
-            "arguments": self.trial.arguments,
+            "name": self.case.tool,
+            "arguments": self.case.arguments,
             "_meta": { "progressToken": 0 },
         });
-        // A store that the instances share, as they would behind one endpoint.
-        let store = (self.server)(Effects::default()).store_ref().clone();
-        for _ in 0..MOST_ROUNDS {
+        // The instances share a store, as behind a load balancer.
+        let store = (self.server)(SideEffects::default()).store_ref().clone();
+        for _ in 0..MAX_ROUND_TRIPS {
             let instance = (self.server)(effects.clone())
                 .state_keys([b"known to every instance"])
                 .store(store.clone());
-            let mut peer = self.introduced(Peer::connect(instance)).await;
-            let answer = peer.request("tools/call", params.clone()).await;
+            let mut peer = self.initialized(Peer::connect(instance)).await;
+            let response = peer.request("tools/call", params.clone()).await;
             messages.extend(peer.messages());
-            let result = answer.result().unwrap_or(&Value::Null);
+            let result = response.result().unwrap_or(&Value::Null);
             if result["resultType"] != "input_required" {
-                let mut trace = Trace::of(&answer, &effects);
-                trace.questions = questions;
+                let mut trace = CallTrace::new(&response, &effects);
+                trace.client_requests = client_requests;
                 trace.note(&messages);
                 return trace;
             }
             let mut responses = Map::new();
-            for (key, question) in result["inputRequests"].as_object().into_iter().flatten() {
-                let method = question["method"].as_str().unwrap_or_default();
-                questions.push(method.to_owned());
-                responses.insert(key.clone(), (self.answer)(method, &question["params"]));
+            for (key, request) in result["inputRequests"].as_object().into_iter().flatten() {
+                let method = request["method"].as_str().unwrap_or_default();
+                client_requests.push(method.to_owned());
+                responses.insert(key.clone(), (self.response)(method, &request["params"]));
             }
             params["inputResponses"] = responses.into();
             params["requestState"] = result["requestState"].clone();
         }
-        panic!("the call still asks after {MOST_ROUNDS} rounds");
+        panic!("the call still requires input after {MAX_ROUND_TRIPS} round trips");
     }
 
-    fn introduced(&self, connect: Connect) -> Connect {
+    fn initialized(&self, connect: PeerBuilder) -> PeerBuilder {
         connect
-            .capabilities(self.trial.capabilities.clone())
+            .capabilities(self.case.capabilities.clone())
             .log_level(LogLevel::Debug)
     }
 }
 
-impl Trace {
-    fn of(answer: &Answer, effects: &Effects) -> Self {
-        let result = answer.result().unwrap_or(&Value::Null);
+impl CallTrace {
+    fn new(response: &PeerResponse, effects: &SideEffects) -> Self {
+        let result = response.result().unwrap_or(&Value::Null);
         Self {
             result: json!({
                 "content": result["content"],
                 "structuredContent": result["structuredContent"],
                 "isError": result["isError"],
             }),
-            error: answer.error().cloned(),
+            error: response.error().cloned(),
             notifications: vec![],
-            questions: vec![],
-            effects: effects.seen(),
+            client_requests: vec![],
+            effects: effects.recorded(),
         }
     }
 
-    /// Keeps what the handler told while it ran.
-    fn note(&mut self, messages: &[Message]) {
-        let told = ["notifications/progress", "notifications/message"];
+    /// Collects the notifications of the handler.
+    fn note(&mut self, messages: &[RecordedMessage]) {
+        let notifications = ["notifications/progress", "notifications/message"];
         for message in messages {
             if message
                 .method()
-                .is_none_or(|method| !told.contains(&method))
+                .is_none_or(|method| !notifications.contains(&method))
             {
                 continue;
             }
             let mut params = message.json["params"].clone();
-            // Which call it belongs to is another matter each time.
+            // Differs between runs.
             if let Some(params) = params.as_object_mut() {
                 params.remove("_meta");
                 params.remove("progressToken");
@@ -253,18 +250,22 @@ impl Trace {
     }
 }
 
-fn same_outcome(one: &Trace, other: &Trace, ways: [&str; 2]) {
-    same("the results", [&one.result, &other.result], ways);
-    same("the errors", [&one.error, &other.error], ways);
-    same("the questions", [&one.questions, &other.questions], ways);
-    same("the effects", [&one.effects, &other.effects], ways);
+fn assert_same_outcome(one: &CallTrace, other: &CallTrace, modes: [&str; 2]) {
+    assert_same("the results", [&one.result, &other.result], modes);
+    assert_same("the errors", [&one.error, &other.error], modes);
+    assert_same(
+        "the client requests",
+        [&one.client_requests, &other.client_requests],
+        modes,
+    );
+    assert_same("the side effects", [&one.effects, &other.effects], modes);
 }
 
-fn same<T: PartialEq + Debug>(what: &str, [one, other]: [&T; 2], ways: [&str; 2]) {
+fn assert_same<T: PartialEq + Debug>(what: &str, [one, other]: [&T; 2], modes: [&str; 2]) {
     assert!(
         one == other,
         "{what} differ:\n  {}: {one:?}\n  {}: {other:?}",
-        ways[0],
-        ways[1]
+        modes[0],
+        modes[1]
     );
 }

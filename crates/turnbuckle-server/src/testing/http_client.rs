@@ -1,27 +1,29 @@
-//! A client of HTTP without a socket: requests go to the service, and responses come back.
-
-mod headers;
-mod response;
+//! An HTTP client without a socket.
 
 use std::time::Duration;
 
-use ::http::{Method, Request, Response, header::AUTHORIZATION};
+use ::http::{HeaderMap, Method, Request, Response, StatusCode, header::AUTHORIZATION};
 use bytes::Bytes;
-use http_body_util::Full;
+use http_body_util::{BodyExt, Full};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 use tower_service::Service as _;
-use turnbuckle_protocol::Principal;
-
-pub use response::{Events, HttpResponse};
-
-use super::PATIENCE;
-use crate::{
-    Server,
-    http::{Body, Http, Service},
+use turnbuckle_protocol::{
+    Principal,
+    codec::{
+        headers,
+        sse::{ParsedEvent, SseDecoder, SseLimits},
+    },
+    method::Method as McpMethod,
 };
 
-/// Makes a client that speaks HTTP to a server, without a socket. It takes a server, or [`Http`] with options.
+use super::DEFAULT_TIMEOUT;
+use crate::{
+    Server,
+    http::{Http, HttpService, ResponseBody},
+};
+
+/// Creates an HTTP client for a server, without a socket. Takes a server, or [`Http`] with options.
 ///
 /// ```
 /// use serde_json::json;
@@ -36,9 +38,9 @@ use crate::{
 /// assert_eq!(client.delete().await.status(), 204);
 /// # }
 /// ```
-pub fn http(server: impl Into<Http>) -> HttpClient {
+pub fn http(server: impl Into<Http>) -> TestHttpClient {
     let http = server.into();
-    HttpClient {
+    TestHttpClient {
         server: http.server().clone(),
         path: http.endpoint_path().to_owned(),
         service: http.into_service(),
@@ -46,66 +48,68 @@ pub fn http(server: impl Into<Http>) -> HttpClient {
         version: None,
         authorization: None,
         principal: None,
-        patience: PATIENCE,
+        timeout: DEFAULT_TIMEOUT,
     }
 }
 
-/// A client of HTTP without a socket. Clones speak to the same service.
+/// An HTTP client without a socket. Clones use the same service.
 ///
-/// For what is peculiar to HTTP: status codes, headers, streams and their resumption. [`Peer`](super::Peer) is for
-/// everything else.
+/// For tests of HTTP itself: status codes, headers, streams and resumption. Use [`Peer`](super::Peer) for everything
+/// else.
 #[derive(Clone, Debug)]
-pub struct HttpClient {
-    service: Service,
+pub struct TestHttpClient {
+    service: HttpService,
     server: Server,
     path: String,
-    /// What `Mcp-Session-Id` says, if it is sent.
+    /// The `Mcp-Session-Id` header, if set.
     pub session: Option<String>,
-    /// What `MCP-Protocol-Version` says, if it is sent; requests that name their version in `_meta` repeat that one.
+    /// The `MCP-Protocol-Version` header, if set. Stateless requests use the version from `_meta`.
     pub version: Option<String>,
-    /// What `Authorization` says, if it is sent, as `Bearer …`; on whatever path.
+    /// The `Authorization` header, if set, such as `Bearer …`.
     pub authorization: Option<String>,
-    /// Who the client is, as an authorizing layer would have found out.
+    /// The authenticated caller, as set by an authorizing layer.
     pub principal: Option<Principal>,
-    /// How long it waits for anything before the test fails; 100 seconds unless set.
-    pub patience: Duration,
+    /// Timeout of each operation; 100 seconds by default.
+    pub timeout: Duration,
 }
 
-impl HttpClient {
-    /// Begins a session, and says that the handshake is done. Later requests belong to it.
+impl TestHttpClient {
+    /// Initializes a session. Later requests belong to it.
     ///
     /// # Panics
     ///
-    /// If the server does not begin a session.
+    /// If the server does not create a session.
     pub async fn in_session(mut self, revision: &str) -> Self {
         let params = json!({
             "protocolVersion": revision,
-            "capabilities": super::anything(),
+            "capabilities": super::all_capabilities(),
             "clientInfo": { "name": "test", "version": "0" },
         });
         let message =
             json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params });
         let response = self.post(&message).await;
         self.session = response.header("mcp-session-id").map(str::to_owned);
-        assert!(self.session.is_some(), "there is no session: {response:?}");
-        let answer = response.json().await;
-        let negotiated = answer["result"]["protocolVersion"].as_str();
+        assert!(
+            self.session.is_some(),
+            "the server created no session: {response:?}"
+        );
+        let response = response.json().await;
+        let negotiated = response["result"]["protocolVersion"].as_str();
         self.version = negotiated.map(str::to_owned);
         let initialized = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
         let status = self.post(&initialized).await.status();
-        assert_eq!(status, 202, "the handshake is not taken");
+        assert_eq!(status, 202, "`notifications/initialized` was not accepted");
         self
     }
 
-    /// Posts a message, with the headers that it needs: those of the session, or those that repeat what a request
-    /// says which stands on its own.
-    pub async fn post(&self, message: &Value) -> HttpResponse {
-        let request = self.posting(message);
+    /// Posts a message with the required headers: those of the session, or the MCP headers of a stateless request.
+    pub async fn post(&self, message: &Value) -> TestHttpResponse {
+        let request = self.post_builder(message);
         self.send(request, message.to_string()).await
     }
 
-    /// Opens the stream of a session, or goes on with a broken one after an event.
-    pub async fn get(&self, last_event_id: Option<&str>) -> HttpResponse {
+    /// Opens the GET stream of a session, or resumes a stream after an event.
+    pub async fn get(&self, last_event_id: Option<&str>) -> TestHttpResponse {
         let mut request = self.request(Method::GET);
         if let Some(id) = last_event_id {
             request = request.header("last-event-id", id);
@@ -114,13 +118,13 @@ impl HttpClient {
     }
 
     /// Ends the session.
-    pub async fn delete(&self) -> HttpResponse {
+    pub async fn delete(&self) -> TestHttpResponse {
         self.send(self.request(Method::DELETE), "").await
     }
 
-    /// Begins a request to the endpoint that lacks nothing, with the headers of the session.
+    /// Creates a valid request to the endpoint, with the session's headers.
     pub fn request(&self, method: Method) -> ::http::request::Builder {
-        let mut request = self.bare(method, &self.path);
+        let mut request = self.request_builder(method, &self.path);
         if let Some(session) = &self.session {
             request = request.header("mcp-session-id", session);
         }
@@ -130,36 +134,36 @@ impl HttpClient {
         request
     }
 
-    /// Sends a request of your own making.
+    /// Sends a custom request.
     ///
     /// # Panics
     ///
-    /// If it is no valid request, or if no response begins in time.
+    /// If the request is invalid, or the response does not start in time.
     pub async fn send(
         &self,
         request: ::http::request::Builder,
         body: impl Into<Bytes>,
-    ) -> HttpResponse {
-        let response = timeout(self.patience, self.call(request, body.into())).await;
-        HttpResponse::new(response.expect("a response begins in time"), self.patience)
+    ) -> TestHttpResponse {
+        let response = timeout(self.timeout, self.call(request, body.into())).await;
+        TestHttpResponse::new(response.expect("a response begins in time"), self.timeout)
     }
 
-    /// A request for one message.
-    pub(super) fn posting(&self, message: &Value) -> ::http::request::Builder {
-        match headers::mirrored(&self.server, message) {
-            Some(mirrored) => {
-                let request = self.bare(Method::POST, &self.path);
+    /// Creates the request of a message.
+    pub(super) fn post_builder(&self, message: &Value) -> ::http::request::Builder {
+        match mcp_headers(&self.server, message) {
+            Some(mcp_headers) => {
+                let request = self.request_builder(Method::POST, &self.path);
                 let add = |request: ::http::request::Builder, (name, value)| {
                     ::http::request::Builder::header::<String, String>(request, name, value)
                 };
-                mirrored.into_iter().fold(request, add)
+                mcp_headers.into_iter().fold(request, add)
             }
             None => self.request(Method::POST),
         }
     }
 
-    /// A request to any path, as every client sends it.
-    pub(super) fn bare(&self, method: Method, path: &str) -> ::http::request::Builder {
+    /// Creates a request to any path.
+    pub(super) fn request_builder(&self, method: Method, path: &str) -> ::http::request::Builder {
         Request::builder()
             .method(method)
             .uri(path)
@@ -168,12 +172,12 @@ impl HttpClient {
             .header("accept", "application/json, text/event-stream")
     }
 
-    /// The response, however long it takes.
+    /// Returns the response, without a timeout.
     pub(super) fn call(
         &self,
         request: ::http::request::Builder,
         body: Bytes,
-    ) -> impl Future<Output = Response<Body>> + Send + use<> {
+    ) -> impl Future<Output = Response<ResponseBody>> + Send + use<> {
         let mut request = request
             .body(Full::new(body))
             .expect("a test sends valid requests");
@@ -186,5 +190,220 @@ impl HttpClient {
         }
         let response = self.service.clone().call(request);
         async move { response.await.unwrap_or_else(|never| match never {}) }
+    }
+}
+
+/// Returns the MCP headers of a stateless request, or `None` for other messages.
+fn mcp_headers(server: &Server, message: &Value) -> Option<Vec<(String, String)>> {
+    let params = &message["params"];
+    let version = params["_meta"]["io.modelcontextprotocol/protocolVersion"].as_str()?;
+    let method = message["method"].as_str()?;
+    let mut mcp_headers = vec![
+        ("mcp-protocol-version".to_owned(), version.to_owned()),
+        ("mcp-method".to_owned(), method.to_owned()),
+    ];
+    let named = McpMethod::from_name(method).and_then(|method| method.name_member);
+    if let Some(name) = named.and_then(|member| params[member].as_str()) {
+        mcp_headers.push(("mcp-name".to_owned(), headers::encode(name).into_owned()));
+    }
+    if method == "tools/call" {
+        mcp_headers.extend(arguments(server, params));
+    }
+    Some(mcp_headers)
+}
+
+/// Returns the parameter headers of a tool call.
+fn arguments(server: &Server, params: &Value) -> Vec<(String, String)> {
+    let catalog = server.catalog();
+    let name = params["name"].as_str().unwrap_or_default();
+    let param_headers = catalog.tools.find(name).map(|tool| &tool.param_headers);
+    let header = |path: &[String]| {
+        let mut argument = &params["arguments"];
+        for member in path {
+            argument = argument.get(member)?;
+        }
+        let argument = argument.to_string();
+        let value = headers::encode_argument(&argument).ok()??;
+        Some(value.into_owned())
+    };
+    param_headers
+        .into_iter()
+        .flatten()
+        .filter_map(|param_headers| {
+            Some((param_headers.header.clone(), header(&param_headers.path)?))
+        })
+        .collect()
+}
+
+/// An HTTP response.
+pub struct TestHttpResponse {
+    response: Response<ResponseBody>,
+    timeout: Duration,
+}
+
+impl TestHttpResponse {
+    pub(super) fn new(response: Response<ResponseBody>, timeout: Duration) -> Self {
+        Self { response, timeout }
+    }
+
+    /// The status.
+    pub fn status(&self) -> StatusCode {
+        self.response.status()
+    }
+
+    /// All headers.
+    pub fn headers(&self) -> &HeaderMap {
+        self.response.headers()
+    }
+
+    /// Returns a header, if present and text.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers().get(name)?.to_str().ok()
+    }
+
+    /// Returns whether the body is an event stream.
+    pub fn is_stream(&self) -> bool {
+        self.header("content-type") == Some("text/event-stream")
+    }
+
+    /// The whole body.
+    ///
+    /// # Panics
+    ///
+    /// If it does not end in time.
+    pub async fn bytes(self) -> Bytes {
+        let body = timeout(self.timeout, self.response.into_body().collect()).await;
+        let Ok(body) = body.expect("the body ends in time");
+        body.to_bytes()
+    }
+
+    /// Returns the body as one JSON message.
+    ///
+    /// # Panics
+    ///
+    /// If it is not JSON.
+    pub async fn json(self) -> Value {
+        let summary = format!("{self:?}");
+        let is_json = self.header("content-type") == Some("application/json");
+        let body = self.bytes().await;
+        match serde_json::from_slice(&body) {
+            Ok(json) if is_json => json,
+            _ => panic!(
+                "this is not JSON: {summary} {}",
+                String::from_utf8_lossy(&body)
+            ),
+        }
+    }
+
+    /// Returns the body as an event stream.
+    ///
+    /// # Panics
+    ///
+    /// If it is not an event stream.
+    #[track_caller]
+    pub fn events(self) -> TestEventStream {
+        assert!(self.is_stream(), "this is not an event stream: {self:?}");
+        TestEventStream {
+            body: self.response.into_body(),
+            decoder: SseDecoder::new(SseLimits::default()),
+            chunk: Bytes::new(),
+            timeout: self.timeout,
+        }
+    }
+}
+
+impl std::fmt::Debug for TestHttpResponse {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {:?}", self.status(), self.headers())
+    }
+}
+
+/// An SSE stream. Dropping it closes the connection.
+pub struct TestEventStream {
+    body: ResponseBody,
+    decoder: SseDecoder,
+    chunk: Bytes,
+    timeout: Duration,
+}
+
+impl TestEventStream {
+    /// Returns the next event, or `None` at the end.
+    ///
+    /// # Panics
+    ///
+    /// On a timeout.
+    pub async fn next(&mut self) -> Option<ParsedEvent> {
+        let event = timeout(self.timeout, self.read()).await;
+        event.expect("the stream continues or ends in time")
+    }
+
+    /// Returns the next message, skipping events without data. `None` at the end.
+    ///
+    /// # Panics
+    ///
+    /// On a timeout, or if an event is not a message.
+    pub async fn message(&mut self) -> Option<Value> {
+        let message = timeout(self.timeout, self.read_message()).await;
+        message.expect("the stream continues or ends in time")
+    }
+
+    /// Returns the next raw bytes, including comments. `None` at the end.
+    ///
+    /// # Panics
+    ///
+    /// On a timeout.
+    pub async fn bytes(&mut self) -> Option<Bytes> {
+        let bytes = timeout(self.timeout, self.read_bytes()).await;
+        bytes.expect("the stream continues or ends in time")
+    }
+
+    /// The `Last-Event-ID` to resume from, or empty.
+    pub fn last_event_id(&self) -> &str {
+        self.decoder.last_event_id()
+    }
+
+    /// The retry delay that the stream requested.
+    pub fn retry(&self) -> Option<Duration> {
+        self.decoder.retry()
+    }
+
+    pub(super) async fn read_message(&mut self) -> Option<Value> {
+        loop {
+            let event = self.read().await?;
+            if !event.data.is_empty() {
+                let message = serde_json::from_str(&event.data);
+                return Some(message.expect("an event is a message"));
+            }
+        }
+    }
+
+    /// Returns the next event, without a timeout. Cancel safe.
+    pub(super) async fn read(&mut self) -> Option<ParsedEvent> {
+        loop {
+            let mut rest = &self.chunk[..];
+            let event = self.decoder.next(&mut rest);
+            self.chunk = self.chunk.slice(self.chunk.len() - rest.len()..);
+            match event.expect("the event is within the size limit") {
+                Some(event) => return Some(event),
+                None => self.chunk = self.read_bytes().await?,
+            }
+        }
+    }
+
+    async fn read_bytes(&mut self) -> Option<Bytes> {
+        loop {
+            let Ok(frame) = self.body.frame().await?;
+            if let Ok(bytes) = frame.into_data() {
+                return Some(bytes);
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for TestEventStream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TestEventStream")
+            .field("last_event_id", &self.last_event_id())
+            .finish_non_exhaustive()
     }
 }

@@ -1,25 +1,24 @@
-//! A client that a test plays.
+//! The test client.
 
-mod calls;
-mod listening;
-mod tasks;
-mod voice;
+mod client_identity;
+mod requests;
 
 use std::{collections::VecDeque, fmt, io, time::Duration};
 
+pub(super) use client_identity::TestClientIdentity;
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout, timeout_at};
 use turnbuckle_protocol::Revision;
 
-pub(super) use voice::Voice;
+use super::{
+    MessageDirection, PeerBuilder, QUIET_PERIOD, RecordedMessage, Responder, recording::Recording,
+    transport::TestTransport,
+};
+use crate::{Server, ndjson::NdjsonServer};
 
-use super::{Connect, Direction, Message, Player, SILENCE, recording::Recording, wire::Wire};
-use crate::{Server, lines::Lines};
-
-/// A client that a test plays: what it sends and gets is plain JSON.
+/// A client under control of the test. Messages are plain JSON.
 ///
-/// Every message in either direction is [recorded](Self::recorded). Whatever is expected and does not come fails the test
-/// after a while, and shows the whole exchange.
+/// Every message is [recorded](Self::transcript). A failed expectation prints the transcript.
 ///
 /// ```
 /// use serde_json::json;
@@ -39,135 +38,138 @@ use crate::{Server, lines::Lines};
 /// let progress = peer.expect_notification("notifications/progress").await;
 /// assert_eq!(progress["total"], 1.0);
 /// peer.request("tools/cal", json!({})).await.expect_error(-32601);
-/// peer.expect_silence().await;
+/// peer.expect_no_message().await;
 /// # }
 /// ```
 pub struct Peer {
-    wire: Wire,
-    voice: Voice,
+    transport: TestTransport,
+    identity: TestClientIdentity,
     recording: Recording,
-    player: Option<Player>,
-    patience: Duration,
-    /// What came and was not looked at.
-    inbox: VecDeque<Value>,
+    responder: Option<Responder>,
+    timeout: Duration,
+    /// Received messages that were not read yet.
+    unread: VecDeque<Value>,
     last_id: i64,
 }
 
-/// A question of the server that waits for its answer.
+/// A client request that waits for its response.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Question {
-    /// The id that the answer repeats.
+pub struct ClientRequest {
+    /// The request id.
     pub id: Value,
     /// The parameters.
     pub params: Value,
 }
 
 impl Peer {
-    /// Joins a client to a server, over lines and in the newest revision unless more is said before it is awaited.
-    pub fn connect(server: Server) -> Connect {
-        Connect::lines(Lines::new(server))
+    /// Connects a client to a server: over newline-delimited JSON and in the newest revision, unless the builder is
+    /// changed.
+    pub fn connect(server: Server) -> PeerBuilder {
+        PeerBuilder::ndjson(NdjsonServer::new(server))
     }
 
     pub(super) fn new(
-        wire: Wire,
-        voice: Voice,
+        transport: TestTransport,
+        identity: TestClientIdentity,
         recording: Recording,
-        player: Option<Player>,
-        patience: Duration,
+        responder: Option<Responder>,
+        timeout: Duration,
     ) -> Self {
         Self {
-            wire,
-            voice,
+            transport,
+            identity,
             recording,
-            player,
-            patience,
-            inbox: VecDeque::new(),
+            responder,
+            timeout,
+            unread: VecDeque::new(),
             last_id: 0,
         }
     }
 
-    /// Shakes hands, where the revision has that, and says what the client wants to hear.
-    pub(super) async fn introduce(&mut self) {
-        if self.voice.is_modern() {
+    /// Initializes the session, in revisions that have sessions, and sets the log level.
+    pub(super) async fn initialize(&mut self) {
+        if self.identity.is_modern() {
             return;
         }
-        let answer = self.request("initialize", self.voice.introduction()).await;
-        let negotiated = &answer.expect_result()["protocolVersion"];
-        if *negotiated != self.voice.revision.as_str() {
-            let revision = self.voice.revision;
-            self.fail(format_args!("the server does not speak {revision}"));
+        let response = self
+            .request("initialize", self.identity.initialize_params())
+            .await;
+        let negotiated = &response.expect_result()["protocolVersion"];
+        if *negotiated != self.identity.revision.as_str() {
+            let revision = self.identity.revision;
+            self.fail(format_args!("the server does not support {revision}"));
         }
         self.notify("notifications/initialized", Value::Null).await;
-        if let Some(level) = self.voice.log_level {
-            let answer = self.request("logging/setLevel", json!({ "level": level }));
-            answer.await.expect_result();
+        if let Some(level) = self.identity.log_level {
+            let response = self.request("logging/setLevel", json!({ "level": level }));
+            response.await.expect_result();
         }
     }
 
-    /// The revision that the peer speaks.
+    /// The revision of the client.
     pub fn revision(&self) -> Revision {
-        self.voice.revision
+        self.identity.revision
     }
 
-    /// Answers questions from now on, instead of whoever did; see [`Connect::answer`].
-    pub fn answer(&mut self, player: impl FnMut(&str, &Value) -> Value + Send + 'static) {
-        self.player = Some(Box::new(player));
+    /// Sets the responder for client requests; see [`PeerBuilder::respond_with`].
+    pub fn respond_with(&mut self, responder: impl FnMut(&str, &Value) -> Value + Send + 'static) {
+        self.responder = Some(Box::new(responder));
     }
 
-    /// Waits for a notification and returns its parameters. One that has come already will do, if nobody looked at it.
+    /// Waits for a notification and returns its parameters. An unread one counts.
     pub async fn expect_notification(&mut self, method: &str) -> Value {
-        let is_it = |message: &Value| message["method"] == method && message.get("id").is_none();
-        let mut message = self.expect(method, is_it).await;
+        let matches = |message: &Value| message["method"] == method && message.get("id").is_none();
+        let mut message = self.expect(method, matches).await;
         message["params"].take()
     }
 
-    /// Waits for a question, to answer it with [`reply`](Self::reply), or not at all.
+    /// Waits for a client request. Respond with [`respond`](Self::respond).
     ///
-    /// Only sessions have such questions: where every request stands on its own, an answer says what is asked.
-    pub async fn expect_question(&mut self, method: &str) -> Question {
-        let is_it = |message: &Value| message["method"] == method && message.get("id").is_some();
-        let mut message = self.expect(method, is_it).await;
-        Question {
+    /// Only in sessions. Stateless calls return input requests in their result.
+    pub async fn expect_request(&mut self, method: &str) -> ClientRequest {
+        let matches = |message: &Value| message["method"] == method && message.get("id").is_some();
+        let mut message = self.expect(method, matches).await;
+        ClientRequest {
             id: message["id"].take(),
             params: message["params"].take(),
         }
     }
 
-    /// Answers a question.
-    pub async fn reply(&mut self, question: &Question, result: Value) {
-        let id = &question.id;
+    /// Responds to a client request.
+    pub async fn respond(&mut self, request: &ClientRequest, result: Value) {
+        let id = &request.id;
         self.send(json!({ "jsonrpc": "2.0", "id": id, "result": result }))
             .await;
     }
 
-    /// Answers a question with an error.
-    pub async fn refuse(&mut self, question: &Question, code: i64, message: &str) {
+    /// Responds to a client request with an error.
+    pub async fn respond_error(&mut self, request: &ClientRequest, code: i64, message: &str) {
         let error = json!({ "code": code, "message": message });
-        let id = &question.id;
+        let id = &request.id;
         self.send(json!({ "jsonrpc": "2.0", "id": id, "error": error }))
             .await;
     }
 
-    /// Fails if there is anything that nobody looked at, or if anything comes within a second.
-    pub async fn expect_silence(&mut self) {
-        let heard = match self.inbox.pop_front() {
+    /// Fails if there is an unread message, or one arrives within a second.
+    pub async fn expect_no_message(&mut self) {
+        let received = match self.unread.pop_front() {
             Some(message) => Some(message),
-            None => timeout(SILENCE, self.hear()).await.ok(),
+            None => timeout(QUIET_PERIOD, self.receive()).await.ok(),
         };
-        if let Some(message) = heard {
-            let what = message["method"].as_str().unwrap_or("an answer");
-            self.fail(format_args!("silence was expected, and there is `{what}`"));
+        if let Some(message) = received {
+            let what = message["method"].as_str().unwrap_or("a response");
+            self.fail(format_args!("expected no message, got `{what}`"));
         }
     }
 
-    /// All notifications that have come and that nobody looked at, in order.
+    /// Returns all unread notifications, in order.
     pub fn notifications(&mut self) -> Vec<Value> {
         let (notifications, rest) = self
-            .inbox
+            .unread
             .drain(..)
             .partition::<VecDeque<_>, _>(|message| message.get("id").is_none());
-        self.inbox = rest;
+        self.unread = rest;
         notifications.into()
     }
 
@@ -180,87 +182,87 @@ impl Peer {
         self.send(message).await;
     }
 
-    /// Sends a message as it is, whatever it is.
+    /// Sends a raw message.
     pub async fn send(&mut self, message: Value) {
-        self.recording.note(Direction::Sent, &message);
-        match timeout(self.patience, self.wire.send(&message)).await {
+        self.recording.note(MessageDirection::Sent, &message);
+        match timeout(self.timeout, self.transport.send(&message)).await {
             Ok(Ok(())) => {}
-            Ok(Err(trouble)) => self.fail(trouble),
-            Err(_) => self.fail("the server does not read"),
+            Ok(Err(error)) => self.fail(error),
+            Err(_) => self.fail("the server does not read its input"),
         }
     }
 
-    /// The next message that nobody looked at, whatever it is.
+    /// Returns the next unread message.
     pub async fn next(&mut self) -> Value {
         self.expect("another message", |_| true).await
     }
 
-    /// Every message so far, as it was.
-    pub fn messages(&self) -> Vec<Message> {
+    /// Returns all messages so far.
+    pub fn messages(&self) -> Vec<RecordedMessage> {
         self.recording.messages()
     }
 
-    /// The exchange so far for people and for snapshots, a line per message.
+    /// Returns the messages so far as text for people and snapshots, one line each.
     ///
-    /// `→` is what the client sent, `←` what it got; requests of the client have numbers with `#`, those of the server
-    /// with `?`. What every message repeats about its sender is left out. What is another every time, as request state, cursors
-    /// and points in time, reads `…`; tasks are numbered. [`messages`](Self::messages) has it all.
-    pub fn recorded(&self) -> String {
+    /// `→` marks sent and `←` received messages. Requests of the client are numbered with `#`, those of the server with
+    /// `?`. Repeated metadata is omitted. Values that vary, such as request state, cursors and timestamps, are shown as
+    /// `…`; tasks are numbered. [`messages`](Self::messages) returns everything.
+    pub fn transcript(&self) -> String {
         self.recording.transcript()
     }
 
-    /// Leaves: ends its input, or its session, and waits until the server is done with it.
+    /// Closes the connection or session, and waits for the server to finish.
     ///
     /// # Errors
     ///
-    /// If the server ended with one.
+    /// If the server returned one.
     pub async fn close(self) -> io::Result<()> {
-        match timeout(self.patience, self.wire.close()).await {
+        match timeout(self.timeout, self.transport.close()).await {
             Ok(closed) => closed,
-            Err(_) => self.recording.fail("the server does not let go"),
+            Err(_) => self.recording.fail("the server did not finish"),
         }
     }
 
-    /// Waits for a message, among those that nobody looked at and those to come.
-    async fn expect(&mut self, what: &str, is_it: impl Fn(&Value) -> bool) -> Value {
-        if let Some(at) = self.inbox.iter().position(&is_it) {
-            return self.inbox.remove(at).expect("it was just found there");
+    /// Waits for a message, among the unread and later ones.
+    async fn expect(&mut self, what: &str, matches: impl Fn(&Value) -> bool) -> Value {
+        if let Some(at) = self.unread.iter().position(&matches) {
+            return self.unread.remove(at).expect("it was just found there");
         }
-        let deadline = Instant::now() + self.patience;
+        let deadline = Instant::now() + self.timeout;
         loop {
-            let Ok(message) = timeout_at(deadline, self.hear()).await else {
-                let waited = self.patience;
-                self.fail(format_args!("{what} did not come within {waited:?}"));
+            let Ok(message) = timeout_at(deadline, self.receive()).await else {
+                let waited = self.timeout;
+                self.fail(format_args!("{what} was not received within {waited:?}"));
             };
-            if is_it(&message) {
+            if matches(&message) {
                 return message;
             }
-            self.inbox.push_back(message);
+            self.unread.push_back(message);
         }
     }
 
-    /// The next message that is not answered on the spot.
-    async fn hear(&mut self) -> Value {
+    /// Returns the next message that the responder does not handle.
+    async fn receive(&mut self) -> Value {
         loop {
-            let message = match self.wire.receive().await {
+            let message = match self.transport.receive().await {
                 Ok(Some(message)) => message,
-                Ok(None) => self.fail("the server hung up"),
-                Err(trouble) => self.fail(trouble),
+                Ok(None) => self.fail("the server closed the connection"),
+                Err(error) => self.fail(error),
             };
-            self.recording.note(Direction::Received, &message);
-            match self.play(&message) {
-                Some(answer) => self.send(answer).await,
+            self.recording.note(MessageDirection::Received, &message);
+            match self.run_responder(&message) {
+                Some(response) => self.send(response).await,
                 None => return message,
             }
         }
     }
 
-    /// What the client answers to a request of the server, if somebody plays it.
-    fn play(&mut self, message: &Value) -> Option<Value> {
+    /// Returns the responder's response to a client request, if there is one.
+    fn run_responder(&mut self, message: &Value) -> Option<Value> {
         let id = message.get("id")?;
         let result = match message["method"].as_str()? {
             "ping" => json!({}),
-            method => self.player.as_mut()?(method, &message["params"]),
+            method => self.responder.as_mut()?(method, &message["params"]),
         };
         Some(json!({ "jsonrpc": "2.0", "id": id, "result": result }))
     }
@@ -274,7 +276,7 @@ impl Peer {
 impl fmt::Debug for Peer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Peer")
-            .field("revision", &self.voice.revision)
+            .field("revision", &self.identity.revision)
             .finish_non_exhaustive()
     }
 }

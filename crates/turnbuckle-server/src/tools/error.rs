@@ -1,15 +1,15 @@
-//! Why a tool gave no result.
+//! The error of a tool.
 
 use std::{borrow::Cow, error::Error, fmt};
 
 use turnbuckle_protocol::{RpcError, types::ClientCapabilities};
 
-use crate::{handle::HandleError, input::AskError};
+use crate::{handle::HandleError, input::ClientRequestError};
 
-/// Why a tool gave no result.
+/// The error of a tool.
 ///
-/// Made with [`ToolError::new`], its message is for the model, so that it can go on. Any other error becomes a
-/// `ToolError` by `?`: it is logged with an id, and the model gets only the id.
+/// The message of [`ToolError::new`] is for the model. `?` converts any other error: it is logged under an incident id,
+/// and the model gets only the id.
 ///
 /// ```
 /// use turnbuckle_server::ToolError;
@@ -22,7 +22,7 @@ use crate::{handle::HandleError, input::AskError};
 ///     Ok(dividend / divisor)
 /// }
 /// ```
-// It is no `std::error::Error` itself: that is what lets every such error become one.
+// Does not implement `std::error::Error`, which allows the conversion from every such error.
 #[derive(Debug)]
 pub struct ToolError {
     pub(crate) kind: ToolErrorKind,
@@ -30,21 +30,21 @@ pub struct ToolError {
 
 #[derive(Debug)]
 pub(crate) enum ToolErrorKind {
-    /// The model reads the message; the cause is logged.
+    /// For the model; the cause is logged.
     ForModel {
         message: Cow<'static, str>,
         cause: Option<Box<dyn Error + Send + Sync>>,
     },
-    /// Logged; the model gets an id.
+    /// Logged; the model gets the incident id.
     Internal(Box<dyn Error + Send + Sync>),
-    /// The client does not offer what the tool asked it for.
-    Undeclared(Box<ClientCapabilities>, String),
-    /// The call itself was wrong.
+    /// The client lacks a required capability.
+    MissingCapability(Box<ClientCapabilities>, String),
+    /// The call is invalid.
     Protocol(RpcError),
 }
 
 impl ToolError {
-    /// An error whose message the model reads.
+    /// Creates an error with a message for the model.
     pub fn new(message: impl Into<Cow<'static, str>>) -> Self {
         Self {
             kind: ToolErrorKind::ForModel {
@@ -54,21 +54,22 @@ impl ToolError {
         }
     }
 
-    /// An error that only the log shows; the model gets its id.
+    /// Creates an internal error. It is logged, and the model gets its incident id.
     pub fn internal(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self {
             kind: ToolErrorKind::Internal(error.into()),
         }
     }
 
-    /// A JSON-RPC error instead of a tool result, for a call that the protocol forbids. Models seldom see these.
+    /// Creates a JSON-RPC error instead of a tool result, for a call that the protocol forbids. Models rarely see
+    /// these.
     pub fn protocol(error: RpcError) -> Self {
         Self {
             kind: ToolErrorKind::Protocol(error),
         }
     }
 
-    /// Adds the cause, for the log only.
+    /// Adds a cause, for the log.
     #[must_use]
     pub fn caused_by(mut self, error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         if let ToolErrorKind::ForModel { cause, .. } = &mut self.kind {
@@ -83,7 +84,7 @@ impl fmt::Display for ToolError {
         match &self.kind {
             ToolErrorKind::ForModel { message, .. } => f.write_str(message),
             ToolErrorKind::Internal(error) => error.fmt(f),
-            ToolErrorKind::Undeclared(_, what) => f.write_str(what),
+            ToolErrorKind::MissingCapability(_, what) => f.write_str(what),
             ToolErrorKind::Protocol(error) => error.fmt(f),
         }
     }
@@ -92,8 +93,8 @@ impl fmt::Display for ToolError {
 impl<E: Error + Send + Sync + 'static> From<E> for ToolError {
     fn from(error: E) -> Self {
         let error: Box<dyn Error + Send + Sync> = Box::new(error);
-        match error.downcast::<AskError>() {
-            Ok(ask) => ask.into_tool_error(),
+        match error.downcast::<ClientRequestError>() {
+            Ok(request) => request.into_tool_error(),
             Err(error) => match error.downcast::<HandleError>() {
                 Ok(handle) => handle.into_tool_error(),
                 Err(error) => ToolErrorKind::Internal(error).into(),

@@ -1,4 +1,4 @@
-//! From functions to something dispatch can call.
+//! Converts functions to tool handlers.
 
 use std::sync::Arc;
 
@@ -6,40 +6,39 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use super::{IntoOutput, Output, ToolError};
+use super::{IntoToolResult, ToolError, ToolResult};
 use crate::{
     arguments,
+    arguments::{ArgsAndContext, ArgsOnly, ContextOnly, NoArgsHandler},
     context::Context,
-    exchange::BoxFuture,
-    schema::{self, InputSchema},
-    shape::{Arguments, Both, Contextual, Nothing},
-    validate::Validator,
+    request::BoxFuture,
+    schema::{self, InputSchema, SchemaValidator},
 };
 
-/// A tool's function behind one pointer: raw JSON in, a future of the output back.
-pub trait Invoke: Send + Sync {
-    /// Reads the arguments and makes the future; the error tells the model what is wrong with them.
+/// A type-erased tool handler: takes raw JSON, returns a future of the result.
+pub trait InvokeTool: Send + Sync {
+    /// Reads the arguments and returns the future. The error is for the model.
     fn invoke(
         &self,
         arguments: &str,
         cx: Context,
-    ) -> Result<BoxFuture<Result<Output, ToolError>>, String>;
+    ) -> Result<BoxFuture<Result<ToolResult, ToolError>>, String>;
 }
 
-impl<F> Invoke for F
+impl<F> InvokeTool for F
 where
-    F: Fn(&str, Context) -> Result<BoxFuture<Result<Output, ToolError>>, String> + Send + Sync,
+    F: Fn(&str, Context) -> Result<BoxFuture<Result<ToolResult, ToolError>>, String> + Send + Sync,
 {
     fn invoke(
         &self,
         arguments: &str,
         cx: Context,
-    ) -> Result<BoxFuture<Result<Output, ToolError>>, String> {
+    ) -> Result<BoxFuture<Result<ToolResult, ToolError>>, String> {
         self(arguments, cx)
     }
 }
 
-/// Implemented by the async functions of [`Tool::new`](crate::Tool::new); `M` keeps their shapes apart.
+/// Implemented by the async functions of [`Tool::new`](crate::Tool::new). `M` distinguishes the function signatures.
 #[diagnostic::on_unimplemented(
     message = "this function cannot be a tool",
     label = "a tool is an async function `(args)`, `(cx)`, `(args, cx)` or `()` that returns a `Result`",
@@ -51,7 +50,7 @@ pub trait ToolHandler<M>: Sized {
     #[doc(hidden)]
     fn output_schema(&self) -> Option<Map<String, Value>>;
     #[doc(hidden)]
-    fn invoke(self) -> Arc<dyn Invoke>;
+    fn invoke(self) -> Arc<dyn InvokeTool>;
 }
 
 /// Implemented by the synchronous functions of [`Tool::blocking`](crate::Tool::blocking).
@@ -66,43 +65,49 @@ pub trait BlockingHandler<M>: Sized {
     #[doc(hidden)]
     fn output_schema(&self) -> Option<Map<String, Value>>;
     #[doc(hidden)]
-    fn invoke(self) -> Arc<dyn Invoke>;
+    fn invoke(self) -> Arc<dyn InvokeTool>;
 }
 
-/// Reads typed arguments and boxes the future that `start` makes of them.
-fn typed<A, S, Fut, T, E>(start: S) -> Arc<dyn Invoke>
+/// Reads typed arguments and boxes the future that `start` returns.
+fn typed<A, S, Fut, T, E>(start: S) -> Arc<dyn InvokeTool>
 where
     A: DeserializeOwned + Send + 'static,
     S: Fn(A, Context) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<T, E>> + Send + 'static,
-    T: IntoOutput,
+    T: IntoToolResult,
     E: Into<ToolError>,
 {
-    let promised = T::output_schema().is_some();
+    let has_output_schema = T::output_schema().is_some();
     Arc::new(move |arguments: &str, cx: Context| {
         let run = start(arguments::read(arguments)?, cx);
-        let future: BoxFuture<_> =
-            Box::pin(async move { run.await.map_err(Into::into)?.into_output(promised) });
+        let future: BoxFuture<_> = Box::pin(async move {
+            run.await
+                .map_err(Into::into)?
+                .into_tool_result(has_output_schema)
+        });
         Ok(future)
     })
 }
 
 /// The handler of [`Tool::raw`](crate::Tool::raw).
-pub(super) fn raw<A, F, Fut, T, E>(handler: F) -> Arc<dyn Invoke>
+pub(super) fn raw<A, F, Fut, T, E>(handler: F) -> Arc<dyn InvokeTool>
 where
     A: DeserializeOwned + Send + 'static,
     F: Fn(A, Context) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<T, E>> + Send + 'static,
-    T: IntoOutput,
+    T: IntoToolResult,
     E: Into<ToolError>,
 {
     typed(handler)
 }
 
-/// Checks arguments against a schema before they are read.
+/// Validates arguments before they are read.
 ///
-/// A handler around the handler, so that a tool whose types say all pays nothing for it.
-pub(super) fn checked(validator: Validator, handler: Arc<dyn Invoke>) -> Arc<dyn Invoke> {
+/// A wrapper, so that tools without constraints pay nothing.
+pub(super) fn with_validation(
+    validator: SchemaValidator,
+    handler: Arc<dyn InvokeTool>,
+) -> Arc<dyn InvokeTool> {
     Arc::new(move |arguments: &str, cx: Context| {
         validator.check(arguments)?;
         handler.invoke(arguments, cx)
@@ -110,9 +115,11 @@ pub(super) fn checked(validator: Validator, handler: Arc<dyn Invoke>) -> Arc<dyn
 }
 
 /// Runs a synchronous function on the pool of blocking threads.
-async fn block<T, E>(work: impl FnOnce() -> Result<T, E> + Send + 'static) -> Result<T, ToolError>
+async fn run_blocking<T, E>(
+    work: impl FnOnce() -> Result<T, E> + Send + 'static,
+) -> Result<T, ToolError>
 where
-    T: IntoOutput,
+    T: IntoToolResult,
     E: Into<ToolError>,
 {
     let span = tracing::Span::current();
@@ -128,7 +135,7 @@ where
     }
 }
 
-/// Takes work that has not begun out of the queue when nobody waits for it any more.
+/// Removes work from the queue if it is dropped before it starts.
 struct AbortOnDrop<T>(tokio::task::JoinHandle<T>);
 
 impl<T> Drop for AbortOnDrop<T> {
@@ -137,26 +144,26 @@ impl<T> Drop for AbortOnDrop<T> {
     }
 }
 
-/// Implements both kinds of handler for one shape of function.
-macro_rules! shape {
+/// Implements both handler traits for one function signature.
+macro_rules! impl_tool_handler {
     ([$($generic:ident)?] $marker:ty, $read:ty, ($($input:ty),*), |$args:ident, $cx:ident| ($($pass:ident),*)) => {
         impl<$($generic,)? F, Fut, T, E> ToolHandler<$marker> for F
         where
             $($generic: DeserializeOwned + JsonSchema + Send + 'static,)?
             F: Fn($($input),*) -> Fut + Send + Sync + 'static,
             Fut: Future<Output = Result<T, E>> + Send + 'static,
-            T: IntoOutput,
+            T: IntoToolResult,
             E: Into<ToolError>,
         {
             fn input_schema(&self) -> InputSchema {
-                schema::of_input::<$read>()
+                schema::input_schema_for::<$read>()
             }
 
             fn output_schema(&self) -> Option<Map<String, Value>> {
                 T::output_schema()
             }
 
-            fn invoke(self) -> Arc<dyn Invoke> {
+            fn invoke(self) -> Arc<dyn InvokeTool> {
                 typed(move |$args: $read, $cx: Context| self($($pass),*))
             }
         }
@@ -165,28 +172,28 @@ macro_rules! shape {
         where
             $($generic: DeserializeOwned + JsonSchema + Send + 'static,)?
             F: Fn($($input),*) -> Result<T, E> + Clone + Send + Sync + 'static,
-            T: IntoOutput,
+            T: IntoToolResult,
             E: Into<ToolError> + 'static,
         {
             fn input_schema(&self) -> InputSchema {
-                schema::of_input::<$read>()
+                schema::input_schema_for::<$read>()
             }
 
             fn output_schema(&self) -> Option<Map<String, Value>> {
                 T::output_schema()
             }
 
-            fn invoke(self) -> Arc<dyn Invoke> {
+            fn invoke(self) -> Arc<dyn InvokeTool> {
                 typed(move |$args: $read, $cx: Context| {
                     let work = self.clone();
-                    block(move || work($($pass),*))
+                    run_blocking(move || work($($pass),*))
                 })
             }
         }
     };
 }
 
-shape!([A] Both<A>, A, (A, Context), |args, cx| (args, cx));
-shape!([A] Arguments<A>, A, (A), |args, _cx| (args));
-shape!([] Contextual, arguments::Any, (Context), |_args, cx| (cx));
-shape!([] Nothing, arguments::Any, (), |_args, _cx| ());
+impl_tool_handler!([A] ArgsAndContext<A>, A, (A, Context), |args, cx| (args, cx));
+impl_tool_handler!([A] ArgsOnly<A>, A, (A), |args, _cx| (args));
+impl_tool_handler!([] ContextOnly, arguments::NoArguments, (Context), |_args, cx| (cx));
+impl_tool_handler!([] NoArgsHandler, arguments::NoArguments, (), |_args, _cx| ());

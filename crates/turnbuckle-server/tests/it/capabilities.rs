@@ -1,19 +1,19 @@
-//! What is declared is there, and what is not declared is not.
+//! Declared capabilities work, and undeclared ones do not.
 
 use serde_json::{Value, json};
-use turnbuckle_ledger::req;
 use turnbuckle_server::{
-    Completing, Context, Prompt, RequestError, Resource, Server, Tool, ToolError,
+    CompletionRequest, Context, Prompt, RequestError, Resource, Server, Tool, ToolError,
 };
+use turnbuckle_spec_coverage::req;
 
 use crate::{
     lines_peer::{LEGACY, Peer, initialize, modern},
     speaker::{EVERY, MODERN, Speaker},
 };
 
-/// Offers one of everything.
+/// Registers one item of every kind.
 fn everything() -> Server {
-    let complete = async |typed: Completing, _: Context| {
+    let complete = async |typed: CompletionRequest, _: Context| {
         Ok::<_, RequestError>(vec![format!("{}!", typed.value)])
     };
     Server::new("everything", "1")
@@ -27,7 +27,7 @@ fn everything() -> Server {
         )
 }
 
-/// The methods that belong to what is declared, with parameters that work.
+/// The methods of the declared capabilities, with valid parameters.
 fn methods(declared: &Value, revision: &str) -> Vec<(&'static str, Value)> {
     let has = |path: &str| declared.pointer(path).is_some_and(|it| *it != json!(false));
     let legacy = revision != "2026-07-28";
@@ -49,7 +49,7 @@ fn methods(declared: &Value, revision: &str) -> Vec<(&'static str, Value)> {
         methods.push(("prompts/list", json!({})));
         methods.push(("prompts/get", json!({ "name": "greet" })));
     }
-    // The oldest revisions complete without saying so.
+    // The oldest revisions have completion without a capability.
     if has("/completions") || revision < "2025-03-26" {
         let argument = json!({ "name": "name", "value": "A" });
         let reference = json!({ "type": "ref/prompt", "name": "greet" });
@@ -119,7 +119,7 @@ async fn a_server_without_anything_declares_nothing_and_knows_no_method_of_it() 
     }
 }
 
-/// What a server says about itself and what it can do.
+/// The server's identity and capabilities.
 async fn declared(server: Server, revision: &str) -> (Value, Value) {
     let mut peer = Peer::new(server);
     if revision == MODERN {

@@ -1,14 +1,14 @@
-//! One handler, whichever way its questions reach the client.
+//! One handler, in every mode of client requests.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use turnbuckle_ledger::req;
 use turnbuckle_protocol::types::LogLevel;
 use turnbuckle_server::{
-    Context, Form, Sampling, Server, TaskSupport, Tool, ToolError,
-    testing::{Effects, Trial, every_way},
+    Context, Form, SamplingBuilder, Server, TaskSupport, Tool, ToolError,
+    testing::{SideEffects, ToolCase, every_way},
 };
+use turnbuckle_spec_coverage::req;
 
 #[derive(Deserialize, JsonSchema)]
 struct Topic {
@@ -21,29 +21,33 @@ struct Name {
     name: String,
 }
 
-/// Asks three times, does two things in between, and tells what it does.
-fn letters(effects: Effects) -> Server {
+/// Sends three client requests, has two side effects, and reports progress.
+fn letters(effects: SideEffects) -> Server {
     let write = move |args: Topic, cx: Context| {
         let effects = effects.clone();
         async move {
             cx.progress(1, 4).await;
-            let Some(name) = cx.elicit("name", Name::ask("Who signs?")).await?.accepted() else {
+            let Some(name) = cx
+                .elicit("name", Name::elicit("Who signs?"))
+                .await?
+                .accepted()
+            else {
                 return Ok("nobody signs".to_owned());
             };
             cx.log(LogLevel::Info, format!("signed by {}", name.name))
                 .await;
             let draft = cx
                 .once("draft", async || {
-                    effects.note(format!("drafted about {}", args.topic));
+                    effects.record(format!("drafted about {}", args.topic));
                     Ok::<_, ToolError>(format!("Dear all, {}", args.topic))
                 })
                 .await?;
             cx.progress(2, 4).await;
-            let polished = cx.sample("polish", Sampling::text(&draft)).await?;
+            let polished = cx.sample("polish", SamplingBuilder::text(&draft)).await?;
             let roots = cx.roots("where").await?;
             cx.progress(3, 4).await;
             cx.once("post", async || {
-                effects.note("posted");
+                effects.record("posted");
                 Ok::<_, ToolError>(())
             })
             .await?;
@@ -78,7 +82,7 @@ async fn a_handler_gives_the_same_whichever_way_it_asks() {
     );
 
     let trace = every_way(
-        Trial::new("write", json!({ "topic": "tea" })),
+        ToolCase::new("write", json!({ "topic": "tea" })),
         letters,
         client,
     )
@@ -87,7 +91,7 @@ async fn a_handler_gives_the_same_whichever_way_it_asks() {
     assert_eq!(trace.result["content"][0]["text"], "polished / Ada / 1");
     assert_eq!(trace.effects, ["drafted about tea", "posted"]);
     assert_eq!(
-        trace.questions,
+        trace.client_requests,
         ["elicitation/create", "sampling/createMessage", "roots/list"]
     );
     let progress: Vec<_> = trace
@@ -103,7 +107,7 @@ async fn a_refusal_is_an_answer_in_both_ways() {
     let refuse = |_: &str, _: &Value| json!({ "action": "decline" });
 
     let trace = every_way(
-        Trial::new("write", json!({ "topic": "tea" })),
+        ToolCase::new("write", json!({ "topic": "tea" })),
         letters,
         refuse,
     )
@@ -114,29 +118,29 @@ async fn a_refusal_is_an_answer_in_both_ways() {
 }
 
 #[tokio::test(start_paused = true)]
-#[should_panic(expected = "the effects differ")]
+#[should_panic(expected = "the side effects differ")]
 async fn an_effect_outside_of_once_is_found_out() {
-    let careless = |effects: Effects| {
+    let careless = |effects: SideEffects| {
         let run = move |cx: Context| {
-            effects.note("sent");
+            effects.record("sent");
             async move {
-                cx.elicit("name", Name::ask("Who?")).await?;
+                cx.elicit("name", Name::elicit("Who?")).await?;
                 Ok::<_, ToolError>("done".to_owned())
             }
         };
         Server::new("careless", "1").tool(Tool::new("send", run))
     };
 
-    every_way(Trial::new("send", json!({})), careless, client).await;
+    every_way(ToolCase::new("send", json!({})), careless, client).await;
 }
 
-/// A tool that tells whether it runs as a task, which makes the ways differ.
-fn telltale(support: Option<TaskSupport>) -> impl Fn(Effects) -> Server {
-    move |effects: Effects| {
+/// A tool that reports whether it runs as a task, so that the modes differ.
+fn telltale(support: Option<TaskSupport>) -> impl Fn(SideEffects) -> Server {
+    move |effects: SideEffects| {
         let run = move |cx: Context| {
             let effects = effects.clone();
             async move {
-                effects.note(format!("as a task: {}", cx.is_task()));
+                effects.record(format!("as a task: {}", cx.is_task()));
                 Ok::<_, ToolError>("done".to_owned())
             }
         };
@@ -151,10 +155,10 @@ fn telltale(support: Option<TaskSupport>) -> impl Fn(Effects) -> Server {
 
 #[tokio::test(start_paused = true)]
 #[should_panic(
-    expected = "the effects differ:\n  as a call: [\"as a task: false\"]\n  as a task: [\"as a task: true\"]"
+    expected = "the side effects differ:\n  as a call: [\"as a task: false\"]\n  as a task: [\"as a task: true\"]"
 )]
 async fn a_tool_that_says_nothing_of_tasks_is_tried_as_one() {
-    every_way(Trial::new("tell", json!({})), telltale(None), client).await;
+    every_way(ToolCase::new("tell", json!({})), telltale(None), client).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -164,21 +168,21 @@ async fn a_tool_is_tried_only_in_the_ways_it_allows() {
         (TaskSupport::Required, "as a task: true"),
     ] {
         let server = telltale(Some(support));
-        let trace = every_way(Trial::new("tell", json!({})), server, client).await;
+        let trace = every_way(ToolCase::new("tell", json!({})), server, client).await;
         assert_eq!(trace.effects, [effects]);
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn failures_and_errors_are_the_same_in_every_way() {
-    let failing = |_: Effects| {
+    let failing = |_: SideEffects| {
         let fail = async || Err::<String, _>(ToolError::new("out of ink"));
         Server::new("failing", "1").tool(Tool::new("fail", fail))
     };
 
-    let trace = every_way(Trial::new("fail", json!({})), failing, client).await;
+    let trace = every_way(ToolCase::new("fail", json!({})), failing, client).await;
     assert_eq!(trace.result["isError"], true);
 
-    let trace = every_way(Trial::new("nobody", json!({})), failing, client).await;
+    let trace = every_way(ToolCase::new("nobody", json!({})), failing, client).await;
     assert_eq!(trace.error.unwrap()["code"], -32602);
 }

@@ -1,4 +1,4 @@
-//! Extensions of the protocol that the author of a server adds.
+//! Extensions registered by the server's author.
 
 use std::{panic::catch_unwind, time::Duration};
 
@@ -6,10 +6,10 @@ use http::Method;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use turnbuckle_ledger::req;
 use turnbuckle_server::{
     CacheHint, Context, Extension, ExtensionMethod, Form, RequestError, Server, Tool, ToolError,
 };
+use turnbuckle_spec_coverage::req;
 
 use crate::{
     http_caller::{Caller, modern, modern_headers},
@@ -117,7 +117,7 @@ async fn an_extension_is_declared_where_a_revision_has_a_place_for_it() {
 
 #[tokio::test(start_paused = true)]
 async fn one_that_is_only_modern_is_unknown_to_sessions() {
-    let server = || Server::new("tower", "1").extension(bells().only_modern());
+    let server = || Server::new("tower", "1").extension(bells().stateless_only());
     let mut session = Speaker::of("2025-11-25", server()).await;
     let mut modern = Speaker::of("2026-07-28", server()).await;
 
@@ -207,7 +207,7 @@ async fn a_method_may_ask_the_client_in_either_era() {
         name: String,
     }
     async fn cast(cx: Context) -> Result<Value, RequestError> {
-        let name = cx.elicit("name", Name::ask("Which name?")).await?;
+        let name = cx.elicit("name", Name::elicit("Which name?")).await?;
         let name = name
             .accepted()
             .map_or("nobody".to_owned(), |name| name.name);

@@ -4,8 +4,8 @@ use http::Method;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use turnbuckle_ledger::req;
 use turnbuckle_server::{Context, Form as _, Server, Tool, ToolError};
+use turnbuckle_spec_coverage::req;
 
 use crate::{
     guard_post::{caller, guarded},
@@ -70,7 +70,7 @@ async fn nobody_goes_on_with_the_stream_of_another() {
 
     // With the session of the other, and with one's own.
     assert_eq!(bo.get(Some(&event)).await.status(), 404);
-    own.patience = std::time::Duration::from_secs(5);
+    own.timeout = std::time::Duration::from_secs(5);
     let refused = own.get(Some(&event)).await;
     assert_ne!(refused.status(), 200);
 
@@ -149,7 +149,7 @@ async fn nobody_hears_of_the_tasks_of_another() {
 
 fn asker() -> Server {
     Server::new("test", "1.0.0").tool(Tool::new("ask", async |cx: Context| {
-        let answer = cx.elicit("name", Name::ask("Who?")).await?;
+        let answer = cx.elicit("name", Name::elicit("Who?")).await?;
         let name = answer.accepted().map_or("nobody".to_owned(), |it| it.name);
         Ok::<_, ToolError>(format!("hello {name}"))
     }))

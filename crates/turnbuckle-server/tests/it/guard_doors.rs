@@ -7,12 +7,12 @@ use std::sync::{
 
 use http::Method;
 use serde_json::json;
-use turnbuckle_ledger::req;
 use turnbuckle_protocol::Principal;
 use turnbuckle_server::{
     Context, Server, Tool, ToolError,
     http::{Http, HttpSse},
 };
+use turnbuckle_spec_coverage::req;
 
 use crate::{
     guard_post::{Doorkeeper, METADATA, caller, challenge, guarded},
@@ -94,7 +94,7 @@ async fn every_request_of_a_session_is_asked_again() {
 
     for revision in SESSIONS {
         let guard = Arc::new(Doorkeeper::default());
-        let plain = Caller::of(Http::new(server()).guard(guard.clone())).named("ada");
+        let plain = Caller::of(Http::new(server()).authenticator(guard.clone())).named("ada");
         let caller = plain.clone().in_session(revision).await;
         let before = guard.visits();
 
@@ -204,7 +204,7 @@ async fn nothing_of_a_request_is_looked_at_before_its_sender_is_known() {
 #[tokio::test]
 async fn a_foreign_host_is_refused_before_anyone_is_asked() {
     let guard = Arc::new(Doorkeeper::default());
-    let caller = Caller::of(Http::new(server()).guard(guard.clone())).named("ada");
+    let caller = Caller::of(Http::new(server()).authenticator(guard.clone())).named("ada");
     let request = http::Request::post("/mcp").header("host", "evil.example");
 
     assert_eq!(caller.send(request, "{}").await.status(), 403);

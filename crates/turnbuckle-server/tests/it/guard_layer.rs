@@ -11,7 +11,7 @@ use tower_service::Service;
 use turnbuckle_protocol::Principal;
 use turnbuckle_server::{
     Server, Tool, ToolError,
-    http::{GuardLayer, Http},
+    http::{AuthLayer, Http},
 };
 
 use crate::{
@@ -56,7 +56,7 @@ where
 
 #[tokio::test]
 async fn any_service_can_have_a_guard() {
-    let service = GuardLayer::new(Doorkeeper::default()).layer(Mirror);
+    let service = AuthLayer::new(Doorkeeper::default()).layer(Mirror);
 
     let nameless = ask(&service, Request::get("/"), "").await;
     assert_eq!(nameless.status(), 401);
@@ -74,7 +74,7 @@ async fn a_server_behind_the_layer_takes_its_word_for_callers_and_scopes() {
     let tool = Tool::new("write", async || Ok::<_, ToolError>("written".to_owned()));
     let server = Server::new("test", "1.0.0").tool(tool.scopes(["files:write"]));
     let server = Http::new(server).into_service();
-    let service = GuardLayer::new(Arc::new(Doorkeeper::default())).layer(server);
+    let service = AuthLayer::new(Arc::new(Doorkeeper::default())).layer(server);
     let call = modern("tools/call", json!({ "name": "write", "arguments": {} }));
     let request = |name: &str| {
         let request = Request::post("/mcp")

@@ -10,7 +10,7 @@ use std::{
 
 use turnbuckle_protocol::{
     Principal,
-    guard::{BoxFuture, Document, Guard, Refusal, Visit},
+    authenticator::{AuthRejection, AuthRequest, Authenticator, BoxFuture, MetadataDocument},
 };
 use turnbuckle_server::{Server, http::Http};
 
@@ -31,36 +31,39 @@ impl Doorkeeper {
     }
 }
 
-impl Guard for Doorkeeper {
-    fn admit<'a>(&'a self, visit: Visit<'a>) -> BoxFuture<'a, Result<Arc<Principal>, Refusal>> {
+impl Authenticator for Doorkeeper {
+    fn authenticate<'a>(
+        &'a self,
+        visit: AuthRequest<'a>,
+    ) -> BoxFuture<'a, Result<Arc<Principal>, AuthRejection>> {
         self.visits.fetch_add(1, Ordering::Relaxed);
         Box::pin(async move {
             tokio::task::yield_now().await;
             match visit.authorization {
-                [] => Err(Refusal::new(401, "say who you are").challenge(challenge(""))),
+                [] => Err(AuthRejection::new(401, "say who you are").challenge(challenge(""))),
                 [one] => match one.strip_prefix("Bearer ") {
-                    None => Err(Refusal::new(400, "that is no badge")),
-                    Some("stranger") => Err(Refusal::new(401, "nobody knows you")
+                    None => Err(AuthRejection::new(400, "that is no badge")),
+                    Some("stranger") => Err(AuthRejection::new(401, "nobody knows you")
                         .challenge(challenge(r#"error="invalid_token", "#))
                         .challenge(r#"DPoP algs="ES256""#)
                         .nonce("n-1")),
-                    Some("oracle") => Err(Refusal::new(503, "nobody can tell")),
+                    Some("oracle") => Err(AuthRejection::new(503, "nobody can tell")),
                     Some(name) => Ok(Arc::new(who(name))),
                 },
-                [..] => Err(Refusal::new(400, "one badge is enough")),
+                [..] => Err(AuthRejection::new(400, "one badge is enough")),
             }
         })
     }
 
-    fn lacking(&self, _: &Principal, needed: &BTreeSet<String>) -> Refusal {
+    fn insufficient_scope(&self, _: &Principal, needed: &BTreeSet<String>) -> AuthRejection {
         let scopes = Vec::from_iter(needed.iter().map(String::as_str)).join(" ");
         let more = format!(r#"error="insufficient_scope", scope="{scopes}", "#);
-        Refusal::new(403, "more scopes are needed").challenge(challenge(&more))
+        AuthRejection::new(403, "more scopes are needed").challenge(challenge(&more))
     }
 
-    fn document<'a>(&'a self, path: &'a str) -> Option<BoxFuture<'a, Document>> {
-        let document = Document::new(200, br#"{"resource":"http://localhost:8080/mcp"}"#);
-        (path == METADATA).then(|| Box::pin(async { document }) as BoxFuture<'a, Document>)
+    fn metadata_document<'a>(&'a self, path: &'a str) -> Option<BoxFuture<'a, MetadataDocument>> {
+        let document = MetadataDocument::new(200, br#"{"resource":"http://localhost:8080/mcp"}"#);
+        (path == METADATA).then(|| Box::pin(async { document }) as BoxFuture<'a, MetadataDocument>)
     }
 }
 
@@ -78,7 +81,7 @@ fn who(name: &str) -> Principal {
 
 /// A server behind the guard.
 pub(crate) fn guarded(server: Server) -> Http {
-    Http::new(server).guard(Doorkeeper::default())
+    Http::new(server).authenticator(Doorkeeper::default())
 }
 
 /// A client of a guarded server.

@@ -6,15 +6,15 @@ use std::sync::{
 };
 
 use serde_json::{Value, json};
-use turnbuckle_ledger::req;
 use turnbuckle_protocol::Principal;
 use turnbuckle_server::{
     Context, Prompt, RequestError, Resource, ResourceTemplate, Server, TaskSupport, Tool,
     ToolError, Variables,
-    http::{Http, Sessions},
-    lines::Lines,
+    http::{Http, SessionMode},
     middleware::Timeout,
+    ndjson::NdjsonServer,
 };
+use turnbuckle_spec_coverage::req;
 
 use crate::{
     guard_post::{caller, challenge, guarded},
@@ -124,7 +124,7 @@ async fn what_a_caller_lacks_is_said_in_one_challenge_in_both_eras() {
     let ran = Arc::default();
     let ada = caller(server(&ran), "ada:files:read");
     let session = ada.clone().in_session("2025-11-25").await;
-    let forgotten = guarded(server(&ran)).sessions(Sessions::Off);
+    let forgotten = guarded(server(&ran)).sessions(SessionMode::Off);
     let mut forgotten = Caller::of(forgotten).named("ada");
     forgotten.version = Some("2025-06-18".to_owned());
 
@@ -324,7 +324,10 @@ async fn without_a_guard_nobody_has_scopes() {
     assert_eq!(answered.header("www-authenticate"), None);
     let answer = answered.json().await;
     let message = answer["error"]["message"].as_str().unwrap();
-    assert!(message.ends_with("the server needs a guard"), "{message}");
+    assert!(
+        message.ends_with("the server does not authenticate callers"),
+        "{message}"
+    );
     assert_eq!(ran.load(Ordering::Relaxed), 0);
 
     // A layer of one's own may know who is asking, and what they may do.
@@ -346,7 +349,8 @@ async fn on_a_pipe_the_user_may_do_everything_and_a_named_caller_what_it_may() {
 
     let mut user = Peer::new(server(&ran));
     assert!(user.call_modern("tools/call", call.clone()).await["result"].is_object());
-    let mut named = Peer::with(Lines::new(server(&ran)).principal(Principal::new("here", "ada")));
+    let mut named =
+        Peer::with(NdjsonServer::new(server(&ran)).principal(Principal::new("here", "ada")));
     assert_eq!(
         named.call_modern("tools/call", call).await["error"]["code"],
         -32600
@@ -356,7 +360,7 @@ async fn on_a_pipe_the_user_may_do_everything_and_a_named_caller_what_it_may() {
 }
 
 #[test]
-#[should_panic(expected = "is no scope")]
+#[should_panic(expected = "is not a scope")]
 fn two_scopes_in_one_text_are_a_mistake() {
     let _ = Tool::new("write", async || Ok::<_, ToolError>(String::new())).scopes(["a b"]);
 }

@@ -9,13 +9,13 @@ use http::Method;
 use serde_json::{Map, Value, json};
 use turnbuckle_auth::{
     Challenge,
-    fetch::{Fetch, FetchError, Request, Response},
+    fetch::{Fetch, FetchError, FetchRequest, FetchResponse},
     jwt::{Jwks, SigningKey},
-    server::{Issuer, ResourceServer},
+    server::{ResourceServer, TrustedIssuer},
 };
-use turnbuckle_ledger::req;
-use turnbuckle_protocol::guard::BoxFuture;
+use turnbuckle_protocol::authenticator::BoxFuture;
 use turnbuckle_server::{Server, Tool, ToolError, http::Http};
+use turnbuckle_spec_coverage::req;
 
 use crate::http_caller::{Answered, Caller};
 
@@ -26,7 +26,7 @@ const ISSUER: &str = "https://auth.example";
 struct Offline;
 
 impl Fetch for Offline {
-    fn fetch(&self, _: Request) -> BoxFuture<'_, Result<Response, FetchError>> {
+    fn fetch(&self, _: FetchRequest) -> BoxFuture<'_, Result<FetchResponse, FetchError>> {
         Box::pin(async { Err(FetchError::Unreachable("offline".into())) })
     }
 }
@@ -44,17 +44,17 @@ impl World {
         let keys = Jwks::parse(keys.as_bytes()).unwrap();
         let guard = ResourceServer::new(RESOURCE, Arc::new(Offline)).unwrap();
         let guard = guard
-            .issuer(Issuer::jwt(ISSUER).jwks(keys))
-            .require("mcp".parse().unwrap())
-            .offer("files:read files:write offline_access".parse().unwrap())
-            .implies("files:write", ["files:read"]);
+            .issuer(TrustedIssuer::jwt(ISSUER).jwks(keys))
+            .require_scopes("mcp".parse().unwrap())
+            .advertise_scopes("files:read files:write offline_access".parse().unwrap())
+            .scope_implies("files:write", ["files:read"]);
         let tool = |name: &str| Tool::new(name, async || Ok::<_, ToolError>("done".to_owned()));
         let server = Server::new("test", "1.0.0")
             .tool(tool("plain"))
             .tool(tool("read").scopes(["files:read"]));
         Self {
             key,
-            caller: Caller::of(Http::new(server).guard(guard)),
+            caller: Caller::of(Http::new(server).authenticator(guard)),
         }
     }
 

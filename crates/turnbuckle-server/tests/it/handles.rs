@@ -1,17 +1,18 @@
-//! Values that a call gives out and a later one brings back.
+//! Handles: values of one call, used in a later one.
 
-use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use std::time::Duration;
 
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use turnbuckle_ledger::req;
 use turnbuckle_protocol::Principal;
 use turnbuckle_server::{
-    Context, Handle, HandleError, Held, Prompt, RequestError, Server, Tool, ToolError, lines::Lines,
+    Context, Handle, HandleError, HandleValue, Prompt, RequestError, Server, Tool, ToolError,
+    ndjson::NdjsonServer,
 };
-use turnbuckle_store::{Limits, Store};
+use turnbuckle_spec_coverage::req;
+use turnbuckle_store::{Store, StoreLimits};
 
 use crate::{
     http_caller::Caller,
@@ -20,24 +21,24 @@ use crate::{
 
 const HOUR: Duration = Duration::from_secs(3600);
 const KEYS: [&str; 1] = ["a secret of sixteen bytes or more"];
-const START_AGAIN: &str = "this handle is not valid, or no longer is: start again without it";
+const START_AGAIN: &str = "this handle is invalid or has expired: start again without it";
 
 #[derive(Serialize, Deserialize)]
 struct Cart {
     items: Vec<String>,
 }
 
-impl Held for Cart {
+impl HandleValue for Cart {
     const NAME: &'static str = "cart";
 }
 
-/// Reads as a cart does, and is none.
+/// Has the fields of a cart, but another type.
 #[derive(Serialize, Deserialize)]
 struct Wishes {
     items: Vec<String>,
 }
 
-impl Held for Wishes {
+impl HandleValue for Wishes {
     const NAME: &'static str = "wishes";
 }
 
@@ -80,37 +81,37 @@ fn named(name: &str) -> Server {
         .state_keys(KEYS)
         .tool(Tool::new("seal", async |args: Begin, cx: Context| {
             let (cart, lifetime) = args.cart();
-            Ok::<_, ToolError>(cx.seal(&cart, lifetime)?)
+            Ok::<_, ToolError>(cx.create_handle(&cart, lifetime)?)
         }))
         .tool(Tool::new("keep", async |args: Begin, cx: Context| {
             let (cart, lifetime) = args.cart();
-            Ok::<_, ToolError>(cx.keep(&cart, lifetime).await?)
+            Ok::<_, ToolError>(cx.store_handle(&cart, lifetime).await?)
         }))
         .tool(Tool::new("begin", async |args: Begin, cx: Context| {
             let (cart, lifetime) = args.cart();
             let count = cart.items.len();
-            let cart = cx.seal(&cart, lifetime)?;
+            let cart = cx.create_handle(&cart, lifetime)?;
             Ok::<_, ToolError>(Begun { cart, count })
         }))
         .tool(Tool::new("count", async |args: Count, cx: Context| {
-            let cart = cx.open(&args.cart).await?;
+            let cart = cx.resolve_handle(&args.cart).await?;
             Ok::<_, ToolError>(format!("{} in it", cart.items.len()))
         }))
         .tool(Tool::new(
             "count_wishes",
             async |args: CountWishes, cx: Context| {
-                let wishes = cx.open(&args.wishes).await?;
+                let wishes = cx.resolve_handle(&args.wishes).await?;
                 Ok::<_, ToolError>(format!("{} in it", wishes.items.len()))
             },
         ))
         .prompt(Prompt::new("ask", async |args: Count, cx: Context| {
-            let cart = cx.open(&args.cart).await?;
+            let cart = cx.resolve_handle(&args.cart).await?;
             Ok::<_, RequestError>(format!("Count {}.", cart.items.len()))
         }))
 }
 
 fn of(server: Server, who: &str) -> Peer {
-    Peer::with(Lines::new(server).principal(Principal::new("issuer", who)))
+    Peer::with(NdjsonServer::new(server).principal(Principal::new("issuer", who)))
 }
 
 async fn call(peer: &mut Peer, tool: &str, arguments: Value) -> Value {
@@ -120,14 +121,14 @@ async fn call(peer: &mut Peer, tool: &str, arguments: Value) -> Value {
     answer["result"].clone()
 }
 
-/// Begins a cart and returns its handle.
+/// Creates a cart and returns its handle.
 async fn begin(peer: &mut Peer, tool: &str) -> String {
     let begun = call(peer, tool, json!({ "item": "green tea", "seconds": 60 })).await;
     assert_eq!(begun.get("isError"), None, "{begun}");
     text(&begun)
 }
 
-/// Counts what is in a cart; `Err` is what the model reads instead.
+/// Counts the items of a cart. `Err` is the message for the model.
 async fn count(peer: &mut Peer, handle: &str) -> Result<String, String> {
     let counted = call(peer, "count", json!({ "cart": handle })).await;
     match counted.get("isError") {
@@ -204,7 +205,7 @@ async fn models_are_told_that_a_handle_is_a_text_to_pass_on() {
         tool("begin")["outputSchema"]["properties"]["cart"]["type"],
         "string"
     );
-    // Alone it is text, as any text is.
+    // Alone, a handle is plain text.
     assert_eq!(tool("seal").get("outputSchema"), None);
 }
 
@@ -318,14 +319,19 @@ async fn what_is_too_large_to_travel_can_be_kept() {
     let large = Tool::new("large", async |cx: Context| {
         let items = vec!["x".repeat(64 * 1024)];
         let cart = Cart { items };
-        let sealed = cx.seal(&cart, HOUR).map(drop);
+        let sealed = cx.create_handle(&cart, HOUR).map(drop);
         assert!(matches!(sealed, Err(HandleError::TooLarge { .. })));
-        assert!(sealed.unwrap_err().to_string().contains("Context::keep"));
-        Ok::<_, ToolError>(cx.keep(&cart, HOUR).await?)
+        assert!(
+            sealed
+                .unwrap_err()
+                .to_string()
+                .contains("Context::store_handle")
+        );
+        Ok::<_, ToolError>(cx.store_handle(&cart, HOUR).await?)
     });
     let largest = Tool::new("largest", async |cx: Context| {
         let items = vec!["x".repeat(64 * 1024 - 100)];
-        Ok::<_, ToolError>(cx.seal(&Cart { items }, Duration::MAX)?)
+        Ok::<_, ToolError>(cx.create_handle(&Cart { items }, Duration::MAX)?)
     });
     let mut peer = Peer::new(server().tool(large).tool(largest));
 
@@ -341,7 +347,7 @@ async fn what_is_too_large_to_travel_can_be_kept() {
 async fn an_author_who_seals_too_much_finds_it_in_the_log_and_the_model_does_not() {
     let large = Tool::new("large", async |cx: Context| {
         let items = vec!["x".repeat(100_000)];
-        Ok::<_, ToolError>(cx.seal(&Cart { items }, HOUR)?)
+        Ok::<_, ToolError>(cx.create_handle(&Cart { items }, HOUR)?)
     });
     let mut peer = Peer::new(server().tool(large));
 
@@ -353,8 +359,8 @@ async fn an_author_who_seals_too_much_finds_it_in_the_log_and_the_model_does_not
 
 #[tokio::test(start_paused = true)]
 async fn one_caller_cannot_take_the_whole_store() {
-    let mut limits = Limits::default();
-    limits.journals.max_owner_journals = 2;
+    let mut limits = StoreLimits::default();
+    limits.request_states.max_states_per_owner = 2;
     let server = server().store(Store::memory_with(limits));
     let mut ada = of(server.clone(), "ada");
     let mut bob = of(server, "bob");

@@ -9,11 +9,11 @@ use std::{
 };
 
 use serde_json::json;
-use turnbuckle_ledger::req;
 use turnbuckle_server::{
-    Context, Sampling, Tool, ToolError,
-    http::{Http, Sessions},
+    Context, SamplingBuilder, Tool, ToolError,
+    http::{Http, SessionMode},
 };
+use turnbuckle_spec_coverage::req;
 
 use crate::http_caller::{Caller, Empty, initialize, modern, server, tool};
 
@@ -65,7 +65,7 @@ async fn a_batch_without_requests_is_only_accepted() {
 #[tokio::test]
 async fn some_things_must_not_be_in_a_batch() {
     let caller = Caller::new(server()).in_session("2025-03-26").await;
-    let without_session = Caller::of(Http::new(server()).sessions(Sessions::Off));
+    let without_session = Caller::of(Http::new(server()).sessions(SessionMode::Off));
     let standing_alone = modern("tools/list", json!({}));
 
     for batch in [
@@ -109,7 +109,7 @@ async fn a_batch_that_takes_time_is_a_stream_of_answers() {
 #[tokio::test]
 async fn batches_need_no_session_where_there_are_none() {
     req!("versioning.http.header-absent-2025-03-26");
-    let mut caller = Caller::of(Http::new(server()).sessions(Sessions::Off));
+    let mut caller = Caller::of(Http::new(server()).sessions(SessionMode::Off));
     let batch = json!([
         tool(1, "progress", &json!({ "steps": 2 })),
         { "jsonrpc": "2.0", "method": "notifications/initialized" },
@@ -144,7 +144,7 @@ async fn a_refused_array_has_the_id_null_before_2025_11_25() {
 #[tokio::test]
 async fn a_broken_answer_in_a_batch_ends_its_question_and_is_not_answered() {
     let ask = Tool::new("ask", async |_: Empty, cx: Context| {
-        cx.sample("reply", Sampling::text("hello?")).await?;
+        cx.sample("reply", SamplingBuilder::text("hello?")).await?;
         Ok::<_, ToolError>("answered".to_owned())
     });
     let caller = Caller::new(server().tool(ask))
@@ -161,7 +161,7 @@ async fn a_broken_answer_in_a_batch_ends_its_question_and_is_not_answered() {
     let answer = answer.await.expect("nobody waits any longer").unwrap();
     assert_eq!(answer["id"], 1);
     assert_eq!(answer["result"]["isError"], true);
-    let without_session = Caller::of(Http::new(server()).sessions(Sessions::Off));
+    let without_session = Caller::of(Http::new(server()).sessions(SessionMode::Off));
     assert_eq!(without_session.post(&broken).await.status(), 202);
 }
 

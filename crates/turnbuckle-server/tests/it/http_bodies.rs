@@ -2,8 +2,8 @@
 
 use http::{Method, header::HeaderName};
 use serde_json::{Value, json};
-use turnbuckle_ledger::req;
 use turnbuckle_server::http::Http;
+use turnbuckle_spec_coverage::req;
 
 use crate::http_caller::{Answered, Caller, SESSIONS, modern, modern_headers, server};
 

@@ -10,13 +10,13 @@ use http::Method;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use turnbuckle_ledger::saw_message;
-use turnbuckle_protocol::codec::sse::Received;
+use turnbuckle_protocol::codec::sse::ParsedEvent;
 use turnbuckle_server::{
     Context, Resource, Server, Tool, ToolError,
     http::Http,
-    testing::{self, Events, HttpClient, HttpResponse},
+    testing::{self, TestEventStream, TestHttpClient, TestHttpResponse},
 };
+use turnbuckle_spec_coverage::saw_message;
 
 pub(crate) const MODERN: &str = "2026-07-28";
 
@@ -63,19 +63,19 @@ pub(crate) struct Empty {}
 /// The client of the test kit, and what these tests say again and again.
 #[derive(Clone)]
 pub(crate) struct Caller {
-    client: HttpClient,
+    client: TestHttpClient,
 }
 
 impl Deref for Caller {
-    type Target = HttpClient;
+    type Target = TestHttpClient;
 
-    fn deref(&self) -> &HttpClient {
+    fn deref(&self) -> &TestHttpClient {
         &self.client
     }
 }
 
 impl DerefMut for Caller {
-    fn deref_mut(&mut self) -> &mut HttpClient {
+    fn deref_mut(&mut self) -> &mut TestHttpClient {
         &mut self.client
     }
 }
@@ -88,7 +88,7 @@ impl Caller {
     pub(crate) fn of(http: Http) -> Self {
         let mut client = testing::http(http);
         // Some of these tests wait for hours to pass.
-        client.patience = Duration::from_secs(7 * 24 * 60 * 60);
+        client.timeout = Duration::from_secs(7 * 24 * 60 * 60);
         Self { client }
     }
 
@@ -218,12 +218,12 @@ pub(crate) fn modern_headers(
 }
 
 /// What came back.
-pub(crate) struct Answered(HttpResponse);
+pub(crate) struct Answered(TestHttpResponse);
 
 impl Deref for Answered {
-    type Target = HttpResponse;
+    type Target = TestHttpResponse;
 
-    fn deref(&self) -> &HttpResponse {
+    fn deref(&self) -> &TestHttpResponse {
         &self.0
     }
 }
@@ -251,11 +251,11 @@ impl Answered {
 }
 
 /// A stream that is read event by event; each of them counts.
-pub(crate) struct Stream(Events);
+pub(crate) struct Stream(TestEventStream);
 
 impl Stream {
     /// The next event with data; `None` at the end.
-    pub(crate) async fn event(&mut self) -> Option<Received> {
+    pub(crate) async fn event(&mut self) -> Option<ParsedEvent> {
         let event = self.0.next().await?;
         saw_message(&event.data);
         Some(event)

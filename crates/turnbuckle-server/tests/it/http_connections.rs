@@ -16,17 +16,17 @@ use tokio::{
     task::JoinHandle,
     time::timeout,
 };
-use turnbuckle_ledger::{req, saw_message};
 use turnbuckle_server::{
     Context, Server, Tool, ToolError,
-    http::{self, Connector, Http},
+    http::{self, Http, MemoryConnector},
 };
+use turnbuckle_spec_coverage::{req, saw_message};
 
 use crate::http_caller::{Empty, initialize, modern, server};
 
 /// A server that listens in memory.
 struct Listening {
-    connector: Connector,
+    connector: MemoryConnector,
     stop: Option<oneshot::Sender<()>>,
     ended: JoinHandle<std::io::Result<()>>,
 }
@@ -689,7 +689,7 @@ async fn durations_may_be_as_long_as_there_are() {
         .body_timeout(Duration::MAX)
         .shutdown_timeout(Duration::MAX)
         .stream_heartbeat(Duration::MAX)
-        .stream_after(Duration::MAX);
+        .sse_upgrade_after(Duration::MAX);
     let mut listening = listen(endless);
     let mut stream = listening.connect().await;
 

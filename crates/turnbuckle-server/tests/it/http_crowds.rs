@@ -1,9 +1,9 @@
 //! Many clients at once.
 
 use serde_json::json;
-use turnbuckle_ledger::req;
 use turnbuckle_server::http::Http;
-use turnbuckle_store::{Limits, Store};
+use turnbuckle_spec_coverage::req;
+use turnbuckle_store::{Store, StoreLimits};
 
 use crate::http_caller::{Caller, initialize, server};
 
@@ -36,7 +36,7 @@ async fn thousands_of_streams_are_open_at_once_and_each_is_told() {
 
 #[tokio::test]
 async fn handshakes_without_end_are_bounded() {
-    let mut limits = Limits::default();
+    let mut limits = StoreLimits::default();
     limits.sessions.max_sessions = 1_000;
     let store = Store::memory_with(limits);
     let caller = Caller::new(server().store(store.clone()));

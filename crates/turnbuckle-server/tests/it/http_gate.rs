@@ -2,8 +2,8 @@
 
 use http::{Method, request::Builder};
 use serde_json::json;
-use turnbuckle_ledger::req;
-use turnbuckle_server::http::{Http, Sessions};
+use turnbuckle_server::http::{Http, SessionMode};
+use turnbuckle_spec_coverage::req;
 
 use crate::http_caller::{Answered, Caller, SESSIONS, initialize, modern, modern_headers, server};
 
@@ -371,7 +371,7 @@ async fn other_methods_are_refused_with_those_that_are_possible() {
 async fn without_sessions_there_is_no_stream_to_open() {
     req!("http.get.response");
     for revision in SESSIONS {
-        let mut caller = Caller::of(Http::new(server()).sessions(Sessions::Off));
+        let mut caller = Caller::of(Http::new(server()).sessions(SessionMode::Off));
         let settled = caller.post(&initialize(revision)).await.json().await;
         assert_eq!(settled["result"]["protocolVersion"], revision);
         caller.version = Some(revision.to_owned());

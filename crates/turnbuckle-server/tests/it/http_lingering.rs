@@ -43,7 +43,7 @@ async fn send_all(stream: &mut TcpStream, head: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_client_that_sends_too_much_reads_the_refusal() {
+async fn a_client_that_sends_too_much_reads_the_error_response() {
     let mut stream = connect(Http::new(server()).body_limit(10_000)).await;
 
     let head = format!("POST /mcp HTTP/1.1\r\n{USUAL}content-length: {LARGE}\r\n\r\n");
@@ -51,7 +51,7 @@ async fn a_client_that_sends_too_much_reads_the_refusal() {
 
     assert!(answer.starts_with("HTTP/1.1 413"), "{answer}");
     assert!(answer.contains("connection: close"), "{answer}");
-    assert!(answer.contains("at most 10000 bytes"), "{answer}");
+    assert!(answer.contains("exceeds 10000 bytes"), "{answer}");
 }
 
 #[tokio::test]

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use http::Method;
 use serde_json::{Value, json};
-use turnbuckle_ledger::req;
 use turnbuckle_server::{Context, Server, Tool, ToolError};
+use turnbuckle_spec_coverage::req;
 
 use crate::http_caller::{Answered, Caller, Empty, MODERN, modern, modern_headers, server};
 
@@ -112,7 +112,7 @@ async fn a_modern_client_is_never_sent_a_request() {
     req!("http.sse.modern-no-requests");
     let ask = Tool::new("ask", async |_: Empty, cx: Context| {
         cx.progress(1, 2).await;
-        cx.sample("reply", turnbuckle_server::Sampling::text("hello?"))
+        cx.sample("reply", turnbuckle_server::SamplingBuilder::text("hello?"))
             .await?;
         Ok::<_, ToolError>("asked".to_owned())
     });

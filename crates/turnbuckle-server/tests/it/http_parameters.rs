@@ -4,8 +4,8 @@ use http::Method;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use turnbuckle_ledger::req;
 use turnbuckle_server::{Server, Tool, ToolError};
+use turnbuckle_spec_coverage::req;
 
 use crate::http_caller::{Answered, Caller, modern, modern_headers};
 

@@ -19,7 +19,7 @@ use serde_json::json;
 use tower_service::Service as _;
 use turnbuckle_server::{
     Context, Server, Tool, ToolError,
-    http::{Body, Http},
+    http::{Http, ResponseBody},
 };
 
 use crate::http_caller::{Caller, Empty, modern, modern_headers};
@@ -66,7 +66,7 @@ impl Wake for Task {
 }
 
 impl Task {
-    fn ask(self: &Arc<Self>, body: &mut Body) -> Poll<Option<Bytes>> {
+    fn ask(self: &Arc<Self>, body: &mut ResponseBody) -> Poll<Option<Bytes>> {
         let waker = self.clone().into();
         let next = Pin::new(body).poll_frame(&mut TaskContext::from_waker(&waker));
         next.map(|frame| frame.map(|frame| frame.unwrap().into_data().unwrap()))
@@ -78,7 +78,7 @@ impl Task {
 }
 
 /// The stream of a call that reports a step before it waits at each gate, and is done behind the last.
-async fn stream(gates: &Gates) -> Body {
+async fn stream(gates: &Gates) -> ResponseBody {
     let gates = gates.clone();
     let tool = Tool::new("wait", move |_: Empty, cx: Context| {
         let gates = gates.clone();

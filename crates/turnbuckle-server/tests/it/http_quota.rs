@@ -19,15 +19,15 @@ use turnbuckle_protocol::Principal;
 use turnbuckle_server::{
     Server,
     http::{Http, HttpSse},
-    testing::HttpClient,
+    testing::TestHttpClient,
 };
-use turnbuckle_store::{Limits, Store};
+use turnbuckle_store::{Store, StoreLimits};
 
 use crate::http_caller::{Answered, Caller, initialize, server};
 
 /// A server with room for so many sessions in all, and so many of each caller.
 fn roomy(max_sessions: usize, per_owner: usize) -> (Server, Store) {
-    let mut limits = Limits::default();
+    let mut limits = StoreLimits::default();
     limits.sessions.max_sessions = max_sessions;
     limits.sessions.max_sessions_per_owner = per_owner;
     let store = Store::memory_with(limits);
@@ -50,7 +50,7 @@ impl Peer {
     }
 
     fn request(&self, method: Method) -> http::request::Builder {
-        HttpClient::request(&self.caller, method).extension(self.address)
+        TestHttpClient::request(&self.caller, method).extension(self.address)
     }
 
     /// Asks for a session.
@@ -108,7 +108,7 @@ async fn one_caller_does_not_keep_others_out() {
 
 /// A server whose sessions may hold so many bytes beyond the ordinary, a client behind a proxy and another one.
 fn with_bytes(max_extra_bytes: usize) -> (Peer, Peer) {
-    let mut limits = Limits::default();
+    let mut limits = StoreLimits::default();
     limits.sessions.max_extra_bytes = max_extra_bytes;
     let caller = Caller::new(server().store(Store::memory_with(limits)));
     let proxied = Peer {
@@ -271,7 +271,7 @@ async fn a_session_with_a_running_call_is_not_replaced() {
 
 #[tokio::test(start_paused = true)]
 async fn a_session_with_a_running_task_is_not_replaced() {
-    let mut limits = Limits::default();
+    let mut limits = StoreLimits::default();
     limits.sessions.max_sessions_per_owner = 1;
     let server = crate::tasks_server::server().store(Store::memory_with(limits));
     let caller = Caller::new(server);

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use http::Method;
 use serde_json::json;
-use turnbuckle_ledger::req;
 use turnbuckle_protocol::Principal;
-use turnbuckle_server::http::{Http, Sessions};
-use turnbuckle_store::{Limits, Store};
+use turnbuckle_server::http::{Http, SessionMode};
+use turnbuckle_spec_coverage::req;
+use turnbuckle_store::{Store, StoreLimits};
 
 use crate::http_caller::{Caller, SESSIONS, initialize, server};
 
@@ -264,7 +264,7 @@ async fn what_a_session_says_is_remembered() {
 
 #[tokio::test(start_paused = true)]
 async fn sessions_are_limited_and_expire() {
-    let mut limits = Limits::default();
+    let mut limits = StoreLimits::default();
     limits.sessions.max_sessions = 3;
     limits.sessions.idle_before_initialized = Duration::from_millis(50);
     let caller = Caller::new(server().store(Store::memory_with(limits)));
@@ -299,7 +299,7 @@ async fn a_second_handshake_on_a_session_begins_another() {
 #[tokio::test]
 async fn without_sessions_every_request_is_judged_by_its_header() {
     req!("http.version-header.default", "http.session.delete-405");
-    let mut caller = Caller::of(Http::new(server()).sessions(Sessions::Off));
+    let mut caller = Caller::of(Http::new(server()).sessions(SessionMode::Off));
 
     let answered = caller.post(&initialize("2025-11-25")).await;
     assert_eq!(answered.status(), 200);
@@ -359,11 +359,11 @@ async fn fifty_clients_with_the_same_ids_get_only_their_own() {
 
 #[tokio::test]
 async fn two_version_headers_are_refused_everywhere() {
-    for sessions in [Sessions::On, Sessions::Off] {
+    for sessions in [SessionMode::On, SessionMode::Off] {
         let mut caller = Caller::of(Http::new(server()).sessions(sessions));
         let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" });
         for in_session in [false, true] {
-            if in_session && sessions == Sessions::On {
+            if in_session && sessions == SessionMode::On {
                 caller = caller.in_session("2025-11-25").await;
             }
             caller.version = Some("2025-11-25".to_owned());
@@ -411,7 +411,7 @@ async fn a_session_has_a_limit_of_running_calls() {
 
 #[tokio::test]
 async fn the_answer_to_initialize_names_the_revision_in_a_header() {
-    for sessions in [Sessions::On, Sessions::Off] {
+    for sessions in [SessionMode::On, SessionMode::Off] {
         for (asked, negotiated) in [
             ("2024-11-05", "2024-11-05"),
             ("2025-06-18", "2025-06-18"),

@@ -2,9 +2,9 @@
 
 use http::Method;
 use serde_json::json;
-use turnbuckle_ledger::req;
 use turnbuckle_protocol::Principal;
-use turnbuckle_server::http::{Http, HttpSse, Sessions};
+use turnbuckle_server::http::{Http, HttpSse, SessionMode};
+use turnbuckle_spec_coverage::req;
 
 use crate::{
     http_caller::{Caller, initialize, server},
@@ -51,7 +51,7 @@ async fn paths_can_be_chosen() {
         .stream_path("/old/events")
         .messages_path("/old/inbox");
     let http = Http::new(server())
-        .sessions(Sessions::Off)
+        .sessions(SessionMode::Off)
         .http_sse(options);
     let caller = Caller::of(http);
 

@@ -1,9 +1,9 @@
 //! What clients of HTTP+SSE can say and hear.
 
 use serde_json::{Value, json};
-use turnbuckle_ledger::req;
 use turnbuckle_protocol::types::LogLevel;
 use turnbuckle_server::{Context, Form, Server, Tool, ToolError};
+use turnbuckle_spec_coverage::req;
 
 use crate::{
     http_caller::{Caller, Empty, initialize, modern, server, tool},
@@ -26,7 +26,9 @@ struct Signature {
 /// A server with a tool that asks.
 fn asking() -> Server {
     server().tool(Tool::new("sign", async |_: Empty, cx: Context| {
-        let answer = cx.elicit("signature", Signature::ask("Who signs?")).await?;
+        let answer = cx
+            .elicit("signature", Signature::elicit("Who signs?"))
+            .await?;
         Ok::<_, ToolError>(match answer.accepted() {
             Some(signature) => signature.name,
             None => "nobody".to_owned(),

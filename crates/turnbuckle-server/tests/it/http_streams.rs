@@ -4,10 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
-use turnbuckle_ledger::req;
 use turnbuckle_protocol::types::LogLevel;
 use turnbuckle_server::{Context, Server, Tool, ToolError, http::Http};
-use turnbuckle_store::{Limits, Store};
+use turnbuckle_spec_coverage::req;
+use turnbuckle_store::{Store, StoreLimits};
 
 use crate::http_caller::{Caller, Empty, SESSIONS, Stream, initialize, server};
 
@@ -358,7 +358,7 @@ async fn the_end_of_a_session_in_another_process_ends_its_stream_with_the_next_c
 
     let session = caller.session.as_ref().unwrap().parse().unwrap();
     assert!(store.sessions.remove(&session).await.unwrap());
-    store.events.forget(&session).await.unwrap();
+    store.events.remove_session(&session).await.unwrap();
     server.tools_changed();
 
     assert!(stream.event().await.is_none());
@@ -506,7 +506,7 @@ async fn a_question_travels_on_the_stream_of_its_call() {
     req!("http.sse.messages-before", "http.sse.messages-related");
     let ask = Tool::new("ask", async |_: Empty, cx: Context| {
         let reply = cx
-            .sample("reply", turnbuckle_server::Sampling::text("hello?"))
+            .sample("reply", turnbuckle_server::SamplingBuilder::text("hello?"))
             .await?;
         Ok::<_, ToolError>(format!("{reply:?}").contains("hi there").to_string())
     });
@@ -568,7 +568,7 @@ async fn a_slow_reader_gets_everything() {
 
 /// A server whose sessions expire after five minutes.
 fn forgetful(server: Server) -> Server {
-    let mut limits = Limits::default();
+    let mut limits = StoreLimits::default();
     limits.sessions.idle = Duration::from_secs(5 * 60);
     server.store(Store::memory_with(limits))
 }
@@ -678,7 +678,7 @@ async fn a_large_answer_survives_a_lost_connection() {
 
 #[tokio::test]
 async fn whoever_resumes_a_stream_whose_answer_is_lost_is_told() {
-    let mut limits = Limits::default();
+    let mut limits = StoreLimits::default();
     limits.events.max_total_bytes = 16 * 1024;
     let server = with_large_answer(64 * 1024).store(Store::memory_with(limits));
     let caller = Caller::new(server).in_session("2025-11-25").await;
@@ -691,7 +691,7 @@ async fn whoever_resumes_a_stream_whose_answer_is_lost_is_told() {
 
 #[tokio::test]
 async fn a_call_without_room_for_a_stream_is_answered_as_json() {
-    let mut limits = Limits::default();
+    let mut limits = StoreLimits::default();
     limits.events.max_streams = 1;
     let caller = Caller::new(server().store(Store::memory_with(limits)))
         .in_session("2025-11-25")

@@ -1,4 +1,4 @@
-//! Questions where it would be easy to go wrong.
+//! Edge cases of client requests.
 #![expect(
     clippy::needless_pass_by_value,
     reason = "so that a test says `json!` where it is needed"
@@ -15,11 +15,11 @@ use std::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use turnbuckle_ledger::req;
 use turnbuckle_server::{
-    AskError, CacheHint, Context, Form, RequestError, Resource, Server, Tool, ToolError,
-    testing::{Effects, Trial, every_way},
+    CacheHint, ClientRequestError, Context, Form, RequestError, Resource, Server, Tool, ToolError,
+    testing::{SideEffects, ToolCase, every_way},
 };
+use turnbuckle_spec_coverage::req;
 
 use crate::lines_peer::{Peer, modern_with};
 
@@ -38,7 +38,7 @@ fn accept() -> Value {
     json!({ "action": "accept", "content": { "name": "Ada" } })
 }
 
-/// A round of a client that can show forms.
+/// A stateless call of a client with form elicitation.
 fn round(name: &str, arguments: Value, more: Value) -> Value {
     let mut params = json!({ "name": name, "arguments": arguments });
     let more = more.as_object().unwrap().clone();
@@ -46,7 +46,7 @@ fn round(name: &str, arguments: Value, more: Value) -> Value {
     modern_with(params, json!({ "elicitation": {} }))
 }
 
-/// The retry that accepts what was asked under `name`.
+/// The retry that accepts the request `name`.
 fn retry(asked: &Value) -> Value {
     let state = &asked["result"]["requestState"];
     assert!(state.is_string(), "{asked}");
@@ -55,11 +55,11 @@ fn retry(asked: &Value) -> Value {
 
 fn asking(server: &str) -> Server {
     let ask = async |cx: Context| {
-        let name = cx.elicit("name", Name::ask("Who?")).await?.accepted();
+        let name = cx.elicit("name", Name::elicit("Who?")).await?.accepted();
         Ok::<_, ToolError>(name.map_or_else(String::new, |it| it.name))
     };
     let pay = async |_: Amount, cx: Context| {
-        cx.elicit("name", Name::ask("Who?")).await?;
+        cx.elicit("name", Name::elicit("Who?")).await?;
         Ok::<_, ToolError>("paid".to_owned())
     };
     Server::new(server, "1")
@@ -69,10 +69,10 @@ fn asking(server: &str) -> Server {
 
 #[tokio::test(start_paused = true)]
 async fn a_key_that_is_asked_twice_is_an_error_and_no_endless_loop() {
-    let stubborn = |_: Effects| {
+    let stubborn = |_: SideEffects| {
         let ask = async |cx: Context| {
             loop {
-                let name = cx.elicit("name", Name::ask("Who?")).await?.accepted();
+                let name = cx.elicit("name", Name::elicit("Who?")).await?.accepted();
                 if name.is_none() {
                     return Ok::<_, ToolError>("never".to_owned());
                 }
@@ -81,10 +81,10 @@ async fn a_key_that_is_asked_twice_is_an_error_and_no_endless_loop() {
         Server::new("stubborn", "1").tool(Tool::new("ask", ask))
     };
 
-    let trace = every_way(Trial::new("ask", json!({})), stubborn, |_, _| accept()).await;
+    let trace = every_way(ToolCase::new("ask", json!({})), stubborn, |_, _| accept()).await;
 
     let text = trace.result["content"][0]["text"].as_str().unwrap();
-    assert!(text.contains("`name` was asked before"), "{text}");
+    assert!(text.contains("duplicate key `name`"), "{text}");
     assert_eq!(trace.result["isError"], true);
 }
 
@@ -110,10 +110,10 @@ async fn a_task_that_a_call_left_behind_learns_that_nobody_will_answer() {
             let tell = tell.clone();
             async move {
                 tokio::spawn(async move {
-                    // After the answer: nobody is there any more to be asked.
+                    // After the response, client requests are no longer possible.
                     tokio::time::sleep(Duration::from_secs(1)).await;
-                    let answer = cx.elicit("name", Name::ask("Who?")).await;
-                    tell.send(matches!(answer, Err(AskError::Gone { .. })))
+                    let answer = cx.elicit("name", Name::elicit("Who?")).await;
+                    tell.send(matches!(answer, Err(ClientRequestError::CallEnded { .. })))
                 });
                 Ok::<_, ToolError>("left".to_owned())
             }
@@ -138,11 +138,11 @@ async fn a_task_that_a_call_left_behind_learns_that_nobody_will_answer() {
 
 #[tokio::test(start_paused = true)]
 async fn a_question_is_not_swallowed_by_a_handler_that_would_go_on_without_it() {
-    let hasty = |_: Effects| {
+    let hasty = |_: SideEffects| {
         let ask = async |cx: Context| {
             tokio::select! {
                 biased;
-                name = cx.elicit("name", Name::ask("Who?")) => {
+                name = cx.elicit("name", Name::elicit("Who?")) => {
                     Ok::<_, ToolError>(name?.accepted().map_or_else(String::new, |it| it.name))
                 }
                 () = tokio::task::yield_now() => Ok("nobody".to_owned()),
@@ -150,7 +150,7 @@ async fn a_question_is_not_swallowed_by_a_handler_that_would_go_on_without_it() 
         };
         Server::new("hasty", "1").tool(Tool::new("ask", ask))
     };
-    let mut peer = Peer::new(hasty(Effects::default()));
+    let mut peer = Peer::new(hasty(SideEffects::default()));
 
     let asked = peer
         .call("tools/call", round("ask", json!({}), json!({})))
@@ -166,7 +166,7 @@ async fn a_question_is_not_swallowed_by_a_handler_that_would_go_on_without_it() 
 async fn a_changed_tool_asks_again_even_under_the_same_key() {
     let old = asking("a").state_keys([b"a secret of both"]);
     let replacement = async |_: Amount, cx: Context| {
-        cx.elicit("name", Name::ask("Who deletes everything?"))
+        cx.elicit("name", Name::elicit("Who deletes everything?"))
             .await?;
         Ok::<_, ToolError>("deleted".to_owned())
     };
@@ -190,7 +190,7 @@ async fn state_is_bound_to_the_server_and_to_every_digit_of_the_arguments() {
     let server = |name| asking(name).state_keys([b"a secret of both"]);
     let paid = |peer: Peer, amount: &'static str, more: Value| async move {
         let mut peer = peer;
-        // By hand: these numbers do not survive being a JSON value.
+        // Written as text: these numbers do not survive conversion to a JSON value.
         let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call",
             "params": round("pay", json!({ "amount": "AMOUNT" }), more) });
         peer.send_line(&message.to_string().replace("\"AMOUNT\"", amount))
@@ -212,7 +212,10 @@ async fn state_is_bound_to_the_server_and_to_every_digit_of_the_arguments() {
 #[tokio::test(start_paused = true)]
 async fn what_an_answer_went_into_is_not_to_be_kept() {
     let read = async |cx: Context| {
-        let name = cx.elicit("name", Name::ask("Who reads?")).await?.accepted();
+        let name = cx
+            .elicit("name", Name::elicit("Who reads?"))
+            .await?
+            .accepted();
         Ok::<_, RequestError>(name.map_or_else(String::new, |it| it.name))
     };
     let hint = CacheHint::public(Duration::from_secs(60));
@@ -237,7 +240,7 @@ async fn what_an_answer_went_into_is_not_to_be_kept() {
 
 #[tokio::test(start_paused = true)]
 async fn a_client_may_be_given_forever_to_answer() {
-    let server = asking("a").question_timeout(Duration::MAX, Duration::MAX);
+    let server = asking("a").client_request_timeout(Duration::MAX, Duration::MAX);
     let mut peer = Peer::initialized(server, "2025-11-25", json!({ "elicitation": {} })).await;
 
     peer.request("tools/call", json!({ "name": "ask" })).await;
@@ -284,7 +287,7 @@ async fn a_state_that_comes_again_redeems_nothing_twice() {
     let redeem = move |cx: Context| {
         let count = counted.clone();
         async move {
-            cx.elicit("name", Name::ask("Who?")).await?;
+            cx.elicit("name", Name::elicit("Who?")).await?;
             cx.exactly_once("coupon-1", async || {
                 Ok::<_, ToolError>(count.fetch_add(1, Ordering::Relaxed))
             })
@@ -327,5 +330,8 @@ async fn an_effect_that_was_interrupted_is_reported_and_not_repeated() {
         .await;
 
     let text = second["result"]["content"][0]["text"].as_str().unwrap();
-    assert!(text.contains("whether it took effect is unknown"), "{text}");
+    assert!(
+        text.contains("it is unknown whether it took effect"),
+        "{text}"
+    );
 }

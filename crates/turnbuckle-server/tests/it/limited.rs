@@ -1,8 +1,8 @@
-//! Servers that may have only so much memory, and clients that want more.
+//! Servers with limited memory, under attack.
 //!
-//! Each attack runs in a process of its own whose memory the system limits: this test binary itself, told by an
-//! environment variable what to do. A server that grows with what it is sent is killed, and then its test fails. What is
-//! sent in all, of each kind, is more than the limit; where that is not so, the attack counts refusals.
+//! Each attack runs in a separate process with limited memory: this test binary, controlled by an environment variable.
+//! A server whose memory grows with its input is killed, and the test fails. The total input of each kind exceeds the
+//! limit; where it does not, the attack counts rejections.
 
 use std::{
     env,
@@ -16,10 +16,10 @@ const ROLE: &str = "TURNBUCKLE_TEST_ATTACK";
 const SURVIVED: &str = "the server has survived";
 
 type Attack = Pin<Box<dyn Future<Output = ()>>>;
-/// What begins an attack.
+/// Starts an attack.
 type Begin = fn() -> Attack;
 
-/// Attacks by name, with the megabytes that the process may have.
+/// Attacks by name, with the memory limit in megabytes.
 const ATTACKS: [(&str, u32, Begin); 17] = [
     ("hoard", 64, || Box::pin(hoard())),
     ("handshakes", 64, || Box::pin(http::handshakes())),
@@ -61,7 +61,7 @@ fn be_attacked() {
     println!("{SURVIVED}");
 }
 
-/// Runs an attack in a process that is limited.
+/// Runs an attack in a limited process.
 fn run(name: &str) -> Output {
     let (_, megabytes, _) = ATTACKS
         .into_iter()
@@ -89,7 +89,7 @@ fn survives(name: &str) {
     );
 }
 
-/// Takes memory until there is no more.
+/// Allocates memory until that fails.
 async fn hoard() {
     let mut hoarded = Vec::new();
     for _ in 0..1_000 {

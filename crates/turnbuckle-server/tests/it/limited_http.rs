@@ -15,7 +15,7 @@ use turnbuckle_server::{
     Context, Elicitation, Form, RequestError, ResourceTemplate, Server, Tool, ToolError, Variables,
     http::{self as turnbuckle_http, Http},
 };
-use turnbuckle_store::{Limits, Store};
+use turnbuckle_store::{Store, StoreLimits};
 
 use crate::{
     http_caller::{Caller, initialize, modern, modern_headers, tool},
@@ -35,7 +35,7 @@ struct Key {
 
 fn server() -> Server {
     let ask = Tool::new("ask", async |cx: Context| {
-        cx.elicit("name", Name::ask("Who?")).await?;
+        cx.elicit("name", Name::elicit("Who?")).await?;
         Ok::<_, ToolError>("asked".to_owned())
     });
     let remember = Tool::new("remember", async |cx: Context| {
@@ -57,12 +57,12 @@ fn server() -> Server {
         std::future::pending::<()>().await;
         Ok::<_, ToolError>(String::new())
     });
-    // Limits of a small server, so that an attack need not be large.
-    let mut limits = Limits::default();
+    // StoreLimits of a small server keep the attack small.
+    let mut limits = StoreLimits::default();
     limits.sessions.max_extra_bytes = 8 * 1024 * 1024;
     limits.events.max_total_bytes = 8 * 1024 * 1024;
-    limits.journals.max_journal_bytes = 8 * 1024 * 1024;
-    limits.journals.max_claim_bytes = 8 * 1024 * 1024;
+    limits.request_states.max_total_bytes = 8 * 1024 * 1024;
+    limits.claims.max_total_bytes = 8 * 1024 * 1024;
     talkative()
         .store(Store::memory_with(limits))
         .tool(burst)

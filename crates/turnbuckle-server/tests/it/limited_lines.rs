@@ -8,13 +8,13 @@ use tokio::{
     time::timeout,
 };
 use turnbuckle_protocol::types::LogLevel;
-use turnbuckle_server::{Context, Server, Tool, ToolError, lines::Lines};
+use turnbuckle_server::{Context, Server, Tool, ToolError, ndjson::NdjsonServer};
 
 use crate::lines_peer::Peer;
 
 const PING: &[u8] = b"{\"jsonrpc\":\"2.0\",\"id\":\"alive\",\"method\":\"ping\"}\n";
 
-/// A server that says more than it is asked.
+/// A server with more output than input.
 pub(crate) fn talkative() -> Server {
     let large = Tool::new("large", async || {
         Ok::<_, ToolError>("x".repeat(1024 * 1024))
@@ -42,13 +42,13 @@ pub(crate) fn call(id: usize, tool: &str) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params })
 }
 
-/// Waits for the answer to a ping among whatever else comes.
+/// Waits for the response to a ping, and skips other messages.
 async fn alive(peer: &mut Peer) {
     peer.send_bytes(PING).await;
     while peer.next().await["id"] != "alive" {}
 }
 
-/// A gigabyte without a line end.
+/// A gigabyte without a line break.
 pub(crate) async fn endless_line() {
     let mut peer = Peer::new(talkative());
     let piece = vec![b'x'; 1024 * 1024];
@@ -60,10 +60,10 @@ pub(crate) async fn endless_line() {
     alive(&mut peer).await;
 }
 
-/// A hundred thousand notifications of every kind, and answers to nothing.
+/// A hundred thousand notifications of every kind, and unexpected responses.
 pub(crate) async fn notifications() {
     let mut peer = Peer::initialized(talkative(), "2025-11-25", json!({})).await;
-    // Enough in each that keeping one kind of them would show.
+    // Enough of each kind to exceed the limit if they were stored.
     let padding = "x".repeat(3 * 1024);
     for round in 0..100 {
         let mut flood = String::new();
@@ -86,7 +86,7 @@ pub(crate) async fn notifications() {
     alive(&mut peer).await;
 }
 
-/// Writes until the other end takes nothing more.
+/// Writes until the other end stops reading.
 async fn push_until_stuck(writer: &mut (impl AsyncWrite + Unpin), text: &str) {
     for _ in 0..100_000 {
         let written = timeout(Duration::from_secs(1), writer.write_all(text.as_bytes())).await;
@@ -99,7 +99,7 @@ async fn push_until_stuck(writer: &mut (impl AsyncWrite + Unpin), text: &str) {
     panic!("everything was taken");
 }
 
-/// A peer that asks and asks, and one whose call never stops talking; neither reads.
+/// A peer that sends many requests, and one with a call that keeps sending messages. Neither reads.
 pub(crate) async fn unread() {
     let server = talkative();
     let mut kept = Vec::new();
@@ -107,7 +107,7 @@ pub(crate) async fn unread() {
         let (near, far) = tokio::io::duplex(64 * 1024);
         let (reader, writer) = tokio::io::split(far);
         drop(tokio::spawn(
-            Lines::new(server.clone()).serve(reader, writer),
+            NdjsonServer::new(server.clone()).serve(reader, writer),
         ));
         let (unread, mut writer) = tokio::io::split(near);
         let hello = crate::lines_peer::initialize("2025-11-25", json!({}));
@@ -122,7 +122,7 @@ pub(crate) async fn unread() {
     alive(&mut other).await;
 }
 
-/// Arrays of a hundred calls with answers of 1 MiB each, at once and after a while.
+/// Batches of a hundred calls with responses of 1 MiB each, immediate and delayed.
 pub(crate) async fn arrays() {
     for tool in ["large", "later"] {
         let mut peer = Peer::initialized(talkative(), "2025-03-26", json!({})).await;

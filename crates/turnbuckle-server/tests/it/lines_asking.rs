@@ -1,4 +1,4 @@
-//! Asking the client where requests go both ways.
+//! Client requests in sessions.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
-use turnbuckle_ledger::req;
 use turnbuckle_server::{
-    Context, Form, Prompt, RequestError, Resource, Sampling, Server, Tool, ToolError,
+    Context, Form, Prompt, RequestError, Resource, SamplingBuilder, Server, Tool, ToolError,
 };
+use turnbuckle_spec_coverage::req;
 
 use crate::lines_peer::{LEGACY, Peer, initialize};
 
@@ -23,7 +23,9 @@ struct Signature {
 
 fn server() -> Server {
     let sign = Tool::new("sign", async |cx: Context| {
-        let answer = cx.elicit("signature", Signature::ask("Who signs?")).await?;
+        let answer = cx
+            .elicit("signature", Signature::elicit("Who signs?"))
+            .await?;
         let answer = answer.accepted();
         Ok::<_, ToolError>(match answer {
             Some(signature) => format!("signed by {} ({:?})", signature.name, signature.age),
@@ -31,7 +33,9 @@ fn server() -> Server {
         })
     });
     let think = Tool::new("think", async |cx: Context| {
-        let said = cx.sample("thought", Sampling::text("Think!")).await?;
+        let said = cx
+            .sample("thought", SamplingBuilder::text("Think!"))
+            .await?;
         Ok::<_, ToolError>(format!("the model is {}", said.model))
     });
     let look = Tool::new("look", async |cx: Context| {
@@ -227,7 +231,7 @@ async fn before_initialized_nothing_is_asked() {
         }
         peer.expect_silence().await;
 
-        // The very same client is asked as soon as it has said so.
+        // Client requests work as soon as the client has sent `notifications/initialized`.
         peer.notify("notifications/initialized", json!({})).await;
         let (_, question) = begin(&mut peer, "look").await;
         assert_eq!(question["method"], "roots/list", "{revision}");
@@ -287,7 +291,7 @@ async fn a_question_without_answer_is_taken_back_after_a_minute() {
 
 #[tokio::test(start_paused = true)]
 async fn progress_of_the_client_gives_it_more_time_up_to_a_limit() {
-    let server = server().question_timeout(Duration::from_secs(60), Duration::from_secs(100));
+    let server = server().client_request_timeout(Duration::from_secs(60), Duration::from_secs(100));
     let mut peer = Peer::initialized(server, "2025-06-18", everything()).await;
     let begun = Instant::now();
     let (_, question) = begin(&mut peer, "sign").await;
@@ -332,7 +336,7 @@ async fn a_call_that_asks_ends_when_nobody_is_left_to_answer() {
     assert_eq!(rest.len(), 1, "{rest:?}");
     assert_eq!(rest[0]["id"], id);
     assert_eq!(rest[0]["result"]["isError"], true);
-    assert!(text(&rest[0]).contains("went away"));
+    assert!(text(&rest[0]).contains("the call ended"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -354,7 +358,8 @@ async fn an_answer_to_nothing_is_dropped() {
 #[tokio::test(start_paused = true)]
 async fn two_questions_at_once_get_their_own_answers() {
     let both = Tool::new("both", async |cx: Context| {
-        let (first, second) = tokio::join!(cx.roots("a"), cx.sample("b", Sampling::text("?")));
+        let (first, second) =
+            tokio::join!(cx.roots("a"), cx.sample("b", SamplingBuilder::text("?")));
         Ok::<_, ToolError>(format!("{} {}", first?.len(), second?.model))
     });
     let server = Server::new("s", "1").tool(both);

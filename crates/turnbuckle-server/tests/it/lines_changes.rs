@@ -1,8 +1,8 @@
-//! Being told of changes, in both eras.
+//! Change notifications in both eras.
 
 use serde_json::{Value, json};
-use turnbuckle_ledger::req;
 use turnbuckle_server::{Context, Prompt, RequestError, Resource, Server, Tool, ToolError};
+use turnbuckle_spec_coverage::req;
 
 use crate::lines_peer::{LEGACY, Peer, initialize, modern};
 
@@ -168,7 +168,7 @@ async fn a_session_that_was_too_slow_is_told_that_everything_changed() {
     peer.call("resources/subscribe", json!({ "uri": "note://a" }))
         .await;
 
-    // Without a pause: the task that passes them on does not get to run.
+    // Without yielding, so that the forwarding task does not run.
     for _ in 0..100_000 {
         server.resource_updated("note://b");
     }

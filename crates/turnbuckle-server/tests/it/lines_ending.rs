@@ -1,4 +1,4 @@
-//! How a connection ends.
+//! Shutdown of a connection.
 
 use std::{
     sync::{
@@ -14,12 +14,12 @@ use tokio::{
     sync::oneshot,
     time::{Instant, sleep},
 };
-use turnbuckle_ledger::req;
 use turnbuckle_protocol::Principal;
 use turnbuckle_server::{
     Context, Server, Tool, ToolError,
-    lines::{Lines, serve_lines},
+    ndjson::{NdjsonServer, serve},
 };
+use turnbuckle_spec_coverage::req;
 
 use crate::lines_peer::{Peer, modern};
 
@@ -123,7 +123,7 @@ async fn an_open_subscription_does_not_delay_the_end_and_is_closed_in_words() {
 async fn after_a_shutdown_calls_get_one_second_and_nothing_more_is_read() {
     let (server, running) = sleeper();
     let (shut_down, wish) = oneshot::channel::<()>();
-    let mut peer = Peer::with(Lines::new(server).shutdown(async { drop(wish.await) }));
+    let mut peer = Peer::with(NdjsonServer::new(server).shutdown(async { drop(wish.await) }));
     peer.request("tools/call", nap(60)).await;
     peer.expect_silence().await;
     let begun = Instant::now();
@@ -142,7 +142,7 @@ async fn after_a_shutdown_calls_get_one_second_and_nothing_more_is_read() {
 #[tokio::test(start_paused = true)]
 async fn a_shutdown_shortens_the_patience_after_the_end_of_input() {
     let (server, _) = sleeper();
-    let lines = Lines::new(server).shutdown(sleep(Duration::from_secs(1)));
+    let lines = NdjsonServer::new(server).shutdown(sleep(Duration::from_secs(1)));
     let mut peer = Peer::with(lines);
     peer.request("tools/call", nap(60)).await;
     let begun = Instant::now();
@@ -186,7 +186,7 @@ async fn dropping_the_future_drops_what_runs_for_it() {
     let (server, running) = sleeper();
     let (mut client, far) = tokio::io::duplex(4096);
     let (reader, writer) = tokio::io::split(far);
-    let serving = tokio::spawn(serve_lines(reader, writer, server));
+    let serving = tokio::spawn(serve(reader, writer, server));
     let request = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": nap(60) });
     client
         .write_all(format!("{request}\n").as_bytes())
@@ -207,7 +207,7 @@ async fn a_peer_that_does_not_read_stops_being_read() {
     let server = Server::new("s", "1").tool(large);
     let (mut client, far) = tokio::io::duplex(4096);
     let (reader, writer) = tokio::io::split(far);
-    let serving = tokio::spawn(serve_lines(reader, writer, server));
+    let serving = tokio::spawn(serve(reader, writer, server));
     let params = modern(json!({ "name": "large", "arguments": {} }));
     let request = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
     let request = format!("{request}\n");
@@ -220,7 +220,7 @@ async fn a_peer_that_does_not_read_stops_being_read() {
         sent += 1;
         assert!(sent < 1_000, "what nobody reads piles up");
     }
-    // What was written in part makes one more message.
+    // A partly written message is completed.
     let (mut reader, mut writer) = tokio::io::split(client);
     let ending = tokio::spawn(async move {
         writer.write_all(b"\n").await.unwrap();
@@ -243,7 +243,7 @@ async fn a_slow_reader_gets_everything() {
         }
         Ok::<_, ToolError>("done".to_owned())
     });
-    let mut peer = Peer::with_buffer(Lines::new(Server::new("s", "1").tool(many)), 64);
+    let mut peer = Peer::with_buffer(NdjsonServer::new(Server::new("s", "1").tool(many)), 64);
     let mut params = modern(json!({ "name": "many", "arguments": {} }));
     params["_meta"]["progressToken"] = json!(1);
     let id = peer.request("tools/call", params).await;
@@ -270,7 +270,7 @@ async fn handlers_see_who_the_peer_is_and_what_the_transport_gives_along() {
         let door = cx.get::<Door>().map(|door| door.0);
         Ok::<_, ToolError>(format!("{subject:?} {door:?}"))
     });
-    let lines = Lines::new(Server::new("s", "1").tool(who))
+    let lines = NdjsonServer::new(Server::new("s", "1").tool(who))
         .principal(Principal::new("here", "ada"))
         .extension(Door("front"));
     let mut peer = Peer::with(lines);
@@ -290,7 +290,7 @@ async fn handlers_see_who_the_peer_is_and_what_the_transport_gives_along() {
 
 #[tokio::test(start_paused = true)]
 async fn a_peer_that_ends_its_input_and_reads_nothing_is_given_up() {
-    let mut peer = Peer::with_buffer(Lines::new(Server::new("test", "1")), 512);
+    let mut peer = Peer::with_buffer(NdjsonServer::new(Server::new("test", "1")), 512);
     for _ in 0..20 {
         peer.request("ping", json!({})).await;
     }

@@ -1,8 +1,8 @@
-//! Both eras on one connection: which rules a message lives by.
+//! Both eras on one connection.
 
 use serde_json::{Value, json};
-use turnbuckle_ledger::req;
 use turnbuckle_server::{Context, Prompt, RequestError, Resource, Server, Tool, ToolError};
+use turnbuckle_spec_coverage::req;
 
 use crate::lines_peer::{LEGACY, Peer, initialize, modern, modern_with};
 
@@ -51,7 +51,7 @@ async fn another_version_is_answered_with_the_newest_that_has_a_handshake() {
     req!(
         "lifecycle.version.server-other",
         "lifecycle.version.server-latest",
-        // No revision is settled yet while it is negotiated, so what is tested is the same in all of them.
+        // The revision is not negotiated yet, so the behavior is the same in all of them.
         in: ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]
     );
     for offered in ["2026-07-28", "1999-01-01", "latest"] {
@@ -293,7 +293,7 @@ async fn initialize_without_client_info_is_accepted_only_by_a_lenient_server() {
         assert_eq!(accepted["result"]["protocolVersion"], revision);
         assert!(tools["result"]["tools"].is_array(), "{revision}: {tools}");
 
-        // Only its absence is forgiven.
+        // Only a missing member is tolerated.
         params["clientInfo"] = json!({});
         let mut lenient = Peer::new(server().lenient(true));
         let refused = lenient.call("initialize", params).await;

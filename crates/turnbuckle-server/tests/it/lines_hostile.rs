@@ -1,10 +1,10 @@
-//! Input that nobody should send, and that somebody will.
+//! Hostile input.
 
 use std::{env, fs, path::PathBuf};
 
 use serde_json::{Value, json};
-use turnbuckle_ledger::req;
-use turnbuckle_server::{Server, Tool, ToolError, lines::Lines};
+use turnbuckle_server::{Server, Tool, ToolError, ndjson::NdjsonServer};
+use turnbuckle_spec_coverage::req;
 
 use crate::{
     lines_peer::{LEGACY, Peer, modern},
@@ -21,7 +21,7 @@ fn server() -> Server {
 
 const PING: &str = r#"{"jsonrpc":"2.0","id":"alive","method":"ping"}"#;
 
-/// Sends bytes as a line and returns the answers, after which the connection is still there.
+/// Sends bytes as a line and returns the responses. The connection must survive.
 async fn answers(peer: &mut Peer, line: &[u8]) -> Vec<Value> {
     peer.send_bytes(line).await;
     peer.send_bytes(format!("\n{PING}\n").as_bytes()).await;
@@ -110,7 +110,7 @@ async fn line_ends_of_both_kinds_and_blank_lines_are_fine() {
         let sent = format!("\r\n\n  \n\t\r\n{call}\r\n{PING}\n");
         speaker.peer.send_line(&sent).await;
 
-        // Two messages are two lines, whatever a message says.
+        // Two messages are two lines, whatever they contain.
         let mut lines = [speaker.peer.next().await, speaker.peer.next().await];
         lines.sort_by_key(|line| line["id"] == "alive");
         let [answer, pong] = lines;
@@ -141,7 +141,7 @@ async fn depth_is_limited_over_the_whole_message() {
 
 #[tokio::test(start_paused = true)]
 async fn a_line_without_end_is_refused_once_and_takes_no_memory() {
-    let mut peer = Peer::with(Lines::new(server()).line_limit(64 * 1024));
+    let mut peer = Peer::with(NdjsonServer::new(server()).line_limit(64 * 1024));
     let before = memory_peak();
     let chunk = vec![b'x'; 1024 * 1024];
     for _ in 0..64 {
@@ -162,7 +162,7 @@ async fn a_line_without_end_is_refused_once_and_takes_no_memory() {
     }
 }
 
-/// The most memory this process has had so far, in KiB, where the system tells.
+/// Peak memory of this process in KiB, where available.
 fn memory_peak() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
@@ -171,7 +171,7 @@ fn memory_peak() -> Option<u64> {
 
 #[tokio::test(start_paused = true)]
 async fn a_line_of_the_largest_size_is_read_and_one_more_byte_is_not() {
-    let mut peer = Peer::with(Lines::new(server()).line_limit(1_000));
+    let mut peer = Peer::with(NdjsonServer::new(server()).line_limit(1_000));
     let padded = |length: usize| format!("{PING:<length$}");
 
     peer.send_line(&padded(1_000)).await;
@@ -308,7 +308,7 @@ async fn the_json_test_suite_is_judged_line_by_line() {
     assert!(judged > 280, "{judged}");
 }
 
-/// A test as one line; not if it is about line ends, or about nothing.
+/// A test case as one line, unless it is empty or about line breaks.
 fn as_line(name: &str, json: &[u8]) -> Option<Vec<u8>> {
     let mut line = json.strip_suffix(b"\n").unwrap_or(json).to_vec();
     if name.starts_with("y_") {

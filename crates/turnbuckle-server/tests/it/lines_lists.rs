@@ -1,10 +1,10 @@
-//! Lists in pages.
+//! Pagination of lists.
 
 use serde_json::{Value, json};
-use turnbuckle_ledger::req;
 use turnbuckle_server::{
     Context, RequestError, ResourceTemplate, Server, Tool, ToolError, Variables,
 };
+use turnbuckle_spec_coverage::req;
 
 use crate::lines_peer::{LEGACY, Peer, modern};
 

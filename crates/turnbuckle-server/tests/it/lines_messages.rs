@@ -1,16 +1,16 @@
-//! Ids, arrays and malformed messages on lines.
+//! Ids, batches and malformed messages.
 
 use serde_json::{Value, json};
 use tokio::sync::Notify;
-use turnbuckle_ledger::req;
-use turnbuckle_server::{Server, Tool, ToolError, lines::Lines};
+use turnbuckle_server::{Server, Tool, ToolError, ndjson::NdjsonServer};
+use turnbuckle_spec_coverage::req;
 
 use crate::{
     lines_peer::{LEGACY, Peer, initialize, modern},
     speaker::{EVERY, Speaker},
 };
 
-/// A server whose tool `wait` ends when `go` says so.
+/// A server with a tool `wait` that ends on the signal `go`.
 fn server() -> (Server, std::sync::Arc<Notify>) {
     let go = std::sync::Arc::new(Notify::new());
     let gate = go.clone();
@@ -77,7 +77,7 @@ async fn what_is_no_id_makes_no_request_and_no_notification() {
             let answer = peer.next().await;
 
             assert_eq!(answer["error"]["code"], -32600, "{revision} {id}");
-            // Older revisions answer what has no readable id under `null`.
+            // Older revisions respond with a `null` id if the id is unreadable.
             let null = (revision < "2025-11-25").then_some(&serde_json::Value::Null);
             assert_eq!(answer.get("id"), null, "{revision}");
         }
@@ -97,7 +97,7 @@ async fn an_id_in_use_is_refused_and_the_first_call_goes_on() {
     .await;
     assert_eq!(peer.next().await["error"]["code"], -32600);
 
-    // The other era shares the connection, and with it the ids.
+    // Both eras share the connection and its ids.
     peer.send(
         json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": modern(json!({})) }),
     )
@@ -234,7 +234,7 @@ async fn no_other_revision_has_arrays() {
 #[tokio::test(start_paused = true)]
 async fn beyond_the_limit_of_running_calls_a_peer_is_told_so_and_can_still_cancel() {
     let (server, _) = server();
-    let mut peer = Peer::with(Lines::new(server).max_in_flight(2));
+    let mut peer = Peer::with(NdjsonServer::new(server).max_in_flight(2));
     peer.shake_hands("2025-06-18", json!({})).await;
     for id in [1, 2, 3] {
         peer.send(call(id, "wait")).await;

@@ -1,4 +1,4 @@
-//! The other end of a pair of byte streams.
+//! A test client on a pair of byte streams.
 #![expect(
     clippy::needless_pass_by_value,
     reason = "so that a test says `json!` where it is needed"
@@ -12,10 +12,10 @@ use tokio::{
     task::JoinHandle,
     time::timeout,
 };
-use turnbuckle_ledger::saw_message;
-use turnbuckle_server::{Server, lines::Lines};
+use turnbuckle_server::{Server, ndjson::NdjsonServer};
+use turnbuckle_spec_coverage::saw_message;
 
-/// The revisions that begin with a handshake.
+/// The revisions with sessions.
 pub(crate) const LEGACY: [&str; 5] = [
     "2024-10-07",
     "2024-11-05",
@@ -24,7 +24,7 @@ pub(crate) const LEGACY: [&str; 5] = [
     "2025-11-25",
 ];
 
-/// A client by hand: what it sends and gets is plain JSON.
+/// A test client with plain JSON messages.
 pub(crate) struct Peer {
     reader: tokio::io::Lines<BufReader<ReadHalf<DuplexStream>>>,
     writer: Option<WriteHalf<DuplexStream>>,
@@ -33,18 +33,18 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    /// Joins a peer to a server.
+    /// Connects a peer to a server.
     pub(crate) fn new(server: Server) -> Self {
-        Self::with(Lines::new(server))
+        Self::with(NdjsonServer::new(server))
     }
 
-    /// Joins a peer to a server with options.
-    pub(crate) fn with(lines: Lines) -> Self {
+    /// Connects a peer to a server with options.
+    pub(crate) fn with(lines: NdjsonServer) -> Self {
         Self::with_buffer(lines, 64 * 1024)
     }
 
-    /// Joins a peer by streams that hold at most `bytes` in each direction.
-    pub(crate) fn with_buffer(lines: Lines, bytes: usize) -> Self {
+    /// Connects a peer through streams that buffer at most `bytes` in each direction.
+    pub(crate) fn with_buffer(lines: NdjsonServer, bytes: usize) -> Self {
         let (near, far) = tokio::io::duplex(bytes);
         let (far_reader, far_writer) = tokio::io::split(far);
         let (reader, writer) = tokio::io::split(near);
@@ -56,7 +56,7 @@ impl Peer {
         }
     }
 
-    /// Joins a peer and shakes hands in a revision, with capabilities.
+    /// Connects a peer and initializes a session with capabilities.
     pub(crate) async fn initialized(server: Server, revision: &str, capabilities: Value) -> Self {
         let mut peer = Self::new(server);
         peer.shake_hands(revision, capabilities).await;
@@ -82,7 +82,7 @@ impl Peer {
 
     pub(crate) async fn send_bytes(&mut self, bytes: &[u8]) {
         let writer = self.writer.as_mut().expect("the input has not ended");
-        // Fails where the server has stopped reading, which is for the test to see.
+        // Fails if the server has stopped reading, which the test then sees.
         let _ = writer.write_all(bytes).await;
     }
 
@@ -105,7 +105,7 @@ impl Peer {
             .await;
     }
 
-    /// Sends a request and returns the next message, which must be its answer.
+    /// Sends a request and returns the next message, which must be its response.
     pub(crate) async fn call(&mut self, method: &str, params: Value) -> Value {
         let id = self.request(method, params).await;
         let answer = self.next().await;
@@ -122,7 +122,7 @@ impl Peer {
         .await
     }
 
-    /// Sends a request that stands on its own.
+    /// Sends a stateless request.
     pub(crate) async fn call_modern(&mut self, method: &str, params: Value) -> Value {
         self.call(method, modern(params)).await
     }
@@ -132,7 +132,7 @@ impl Peer {
         serde_json::from_str(&self.next_line().await).expect("every line is JSON")
     }
 
-    /// The next line as it is.
+    /// The next line, unparsed.
     pub(crate) async fn next_line(&mut self) -> String {
         let line = timeout(Duration::from_secs(100), self.reader.next_line())
             .await
@@ -143,7 +143,7 @@ impl Peer {
         line
     }
 
-    /// Fails if anything comes within a second.
+    /// Fails if a message arrives within a second.
     pub(crate) async fn expect_silence(&mut self) {
         if let Ok(line) = timeout(Duration::from_secs(1), self.reader.next_line()).await {
             panic!("there was to be silence, and there came {line:?}");
@@ -157,13 +157,13 @@ impl Peer {
         }
     }
 
-    /// Ends the input and returns everything that still comes.
+    /// Ends the input and returns all remaining messages.
     pub(crate) async fn finish(mut self) -> Vec<Value> {
         self.end_input().await;
         self.rest().await
     }
 
-    /// Returns everything that comes until the server ends the connection.
+    /// Returns all messages until the server closes the connection.
     pub(crate) async fn rest(mut self) -> Vec<Value> {
         let mut rest = Vec::new();
         while let Some(line) = self.reader.next_line().await.unwrap() {
@@ -173,7 +173,7 @@ impl Peer {
         rest
     }
 
-    /// Reads nothing, and returns what the server makes of it.
+    /// Waits for the server to stop, without reading. Returns its result.
     pub(crate) async fn is_served_no_more(&mut self) -> io::Result<()> {
         timeout(Duration::from_secs(600), &mut self.serving)
             .await
@@ -181,7 +181,7 @@ impl Peer {
             .unwrap()
     }
 
-    /// Goes away, and returns what the server makes of it.
+    /// Disconnects, and returns the result of the server.
     pub(crate) async fn leave(self) -> io::Result<()> {
         drop((self.reader, self.writer));
         self.serving.await.unwrap()
@@ -197,7 +197,7 @@ pub(crate) fn initialize(revision: &str, capabilities: Value) -> Value {
     })
 }
 
-/// Adds to parameters what a request that stands on its own says.
+/// Adds the `_meta` of a stateless request.
 pub(crate) fn modern(params: Value) -> Value {
     modern_with(params, json!({}))
 }

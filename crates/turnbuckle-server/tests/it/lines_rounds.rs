@@ -1,4 +1,4 @@
-//! Asking the client where every request stands on its own: rounds.
+//! Client requests of stateless calls: round trips.
 
 use std::{
     sync::{
@@ -11,11 +11,12 @@ use std::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use turnbuckle_ledger::req;
 use turnbuckle_protocol::{Principal, types::LogLevel};
 use turnbuckle_server::{
-    Context, Form, Prompt, RequestError, Resource, Sampling, Server, Tool, ToolError, lines::Lines,
+    Context, Form, Prompt, RequestError, Resource, SamplingBuilder, Server, Tool, ToolError,
+    ndjson::NdjsonServer,
 };
+use turnbuckle_spec_coverage::req;
 use turnbuckle_store::Store;
 
 use crate::lines_peer::{Peer, modern_with};
@@ -39,7 +40,11 @@ fn server(drafts: &Arc<AtomicUsize>) -> Server {
         async move {
             cx.progress(1, 3).await;
             cx.log(LogLevel::Info, "asking for a name").await;
-            let Some(name) = cx.elicit("name", Name::ask("Who signs?")).await?.accepted() else {
+            let Some(name) = cx
+                .elicit("name", Name::elicit("Who signs?"))
+                .await?
+                .accepted()
+            else {
                 return Ok("not signed".to_owned());
             };
             let draft = cx
@@ -50,7 +55,7 @@ fn server(drafts: &Arc<AtomicUsize>) -> Server {
                 .await?;
             cx.progress(2, 3).await;
             cx.log(LogLevel::Info, "asking the model").await;
-            let said = cx.sample("polish", Sampling::text(&draft)).await?;
+            let said = cx.sample("polish", SamplingBuilder::text(&draft)).await?;
             cx.progress(3, 3).await;
             Ok::<_, ToolError>(format!(
                 "{}: {draft} by {}, {}",
@@ -65,7 +70,7 @@ fn everything() -> Value {
     json!({ "elicitation": {}, "sampling": {}, "roots": {} })
 }
 
-/// Parameters of a call with what a retry adds.
+/// Parameters of a call, with those of a retry.
 fn round(state: Option<&Value>, responses: Value) -> Value {
     round_of(
         json!({ "name": "sign", "arguments": { "title": "Deed" } }),
@@ -240,8 +245,9 @@ async fn state_of_another_principal_is_refused() {
         "security.handle.random"
     );
     let drafts = Arc::default();
-    let as_who =
-        |who: &str| Peer::with(Lines::new(server(&drafts)).principal(Principal::new("here", who)));
+    let as_who = |who: &str| {
+        Peer::with(NdjsonServer::new(server(&drafts)).principal(Principal::new("here", who)))
+    };
     let (mut ada_peer, mut bob) = (as_who("ada"), as_who("bob"));
     let first = ada_peer.call("tools/call", round(None, Value::Null)).await;
 
@@ -264,7 +270,7 @@ async fn state_expires() {
     let drafts = Arc::default();
     let mut peer = Peer::new(server(&drafts).state_lifetime(Duration::ZERO));
     let first = peer.call("tools/call", round(None, Value::Null)).await;
-    // The clock on the wall cannot be paused, and expiry counts whole seconds.
+    // The system clock cannot be paused, and expiry has a resolution of seconds.
     tokio::time::sleep(Duration::from_millis(1_100)).await;
 
     let late = peer
@@ -408,7 +414,8 @@ async fn what_an_earlier_round_has_shown_is_not_shown_again() {
 #[tokio::test(start_paused = true)]
 async fn questions_asked_together_go_out_in_one_round() {
     let both = Tool::new("both", async |cx: Context| {
-        let (first, second) = tokio::join!(cx.roots("a"), cx.sample("b", Sampling::text("?")));
+        let (first, second) =
+            tokio::join!(cx.roots("a"), cx.sample("b", SamplingBuilder::text("?")));
         Ok::<_, ToolError>(format!("{} {}", first?.len(), second?.model))
     });
     let mut peer = Peer::new(Server::new("s", "1").tool(both));
@@ -435,7 +442,7 @@ async fn a_question_that_changes_is_an_error_that_names_it() {
     let tool = Tool::new("fickle", move |cx: Context| {
         let run = runs.fetch_add(1, Ordering::SeqCst);
         async move {
-            cx.sample("mood", Sampling::text(format!("question {run}")))
+            cx.sample("mood", SamplingBuilder::text(format!("question {run}")))
                 .await?;
             Ok::<_, ToolError>(String::new())
         }

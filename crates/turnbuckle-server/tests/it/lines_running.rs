@@ -1,4 +1,4 @@
-//! Calls that take time: progress, logs, cancellation, panics.
+//! Long-running calls: progress, logs, cancellation, panics.
 
 use std::{
     sync::{
@@ -10,16 +10,16 @@ use std::{
 
 use serde_json::{Value, json};
 use tokio::sync::Notify;
-use turnbuckle_ledger::req;
 use turnbuckle_protocol::types::LogLevel;
 use turnbuckle_server::{Context, Server, Tool, ToolError};
+use turnbuckle_spec_coverage::req;
 
 use crate::{
     lines_peer::{LEGACY, Peer, modern},
     speaker::{EVERY, Speaker},
 };
 
-/// Counts how often something was dropped.
+/// Counts drops.
 #[derive(Clone, Default)]
 struct Drops(Arc<AtomicUsize>);
 
@@ -37,7 +37,7 @@ impl Drop for Guard {
     }
 }
 
-/// A tool that waits for ever, and counts how often it was dropped.
+/// A tool that never returns, and counts its drops.
 fn forever() -> (Tool, Drops) {
     let drops = Drops::default();
     let counted = drops.clone();
@@ -108,7 +108,7 @@ async fn a_cancellation_of_nothing_is_ignored() {
             peer.notify("notifications/cancelled", params).await;
         }
 
-        // The connection is not harmed, and nothing was said about it.
+        // The connection still works, without messages about it.
         speaker.result("tools/call", call("hello")).await;
     }
 }
@@ -288,7 +288,7 @@ fn logging() -> Server {
     Server::new("s", "1").tool(log)
 }
 
-/// Calls the tool that logs and returns the levels that came before its answer.
+/// Calls the logging tool and returns the levels received before its response.
 async fn levels(peer: &mut Peer, params: Value) -> Vec<String> {
     let id = peer.request("tools/call", params).await;
     let mut levels = Vec::new();

@@ -1,4 +1,4 @@
-//! What a server does, seen from the other end of a transport.
+//! Tests of the server through its transports.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

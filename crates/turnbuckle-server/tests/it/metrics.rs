@@ -1,4 +1,4 @@
-//! What the `metrics` facade hears of operations and sessions.
+//! Metrics of operations and sessions.
 
 use std::{
     collections::BTreeMap,
@@ -19,12 +19,12 @@ use crate::{
     middleware::{server, tool},
 };
 
-/// Remembers all numbers, by name and labels.
+/// Records all metrics, by name and labels.
 #[derive(Clone, Default)]
 struct Numbers(Arc<Mutex<BTreeMap<String, Vec<f64>>>>);
 
 impl Numbers {
-    /// Listens on this thread, for as long as the test runs.
+    /// Installs the recorder on this thread, for the duration of the test.
     fn listen() -> (Self, LocalRecorderGuard<'static>) {
         let numbers = Self::default();
         let guard = ::metrics::set_default_local_recorder(Box::leak(Box::new(numbers.clone())));
@@ -228,7 +228,7 @@ async fn a_session_that_nobody_uses_ends_when_it_is_swept() {
     let idle = caller.clone().in_session("2025-06-18").await;
 
     tokio::time::sleep(Duration::from_secs(7 * 24 * 3600)).await;
-    // Sweeping is done when another session begins.
+    // Expired sessions are swept when another session starts.
     caller.in_session("2025-06-18").await;
     drop(idle);
 

@@ -1,4 +1,4 @@
-//! Layers around requests: their order, what they may refuse, and how they learn what came of it.
+//! Layers around requests: order, rejections and outcomes.
 
 use std::{
     sync::{
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use turnbuckle_protocol::RpcError;
 use turnbuckle_server::{
     Context, Form, Prompt, RequestError, Resource, Server, Tool, ToolError,
-    middleware::{Answer, Ending, Next, Operation, Timing},
+    middleware::{Next, Operation, OperationOutcome, OperationResponse, Timing},
 };
 
 use crate::{
@@ -22,7 +22,7 @@ use crate::{
     lines_peer::{Peer, modern, modern_with},
 };
 
-/// What layers noted, in order.
+/// Notes of layers, in order.
 #[derive(Clone, Default)]
 pub(crate) struct Notes(Arc<Mutex<Vec<String>>>);
 
@@ -35,7 +35,7 @@ impl Notes {
         std::mem::take(&mut self.0.lock().unwrap())
     }
 
-    /// Notes method and ending of each operation.
+    /// Records the method and outcome of each operation.
     pub(crate) fn endings(&self) -> Timing {
         let notes = self.clone();
         Timing::new(move |operation, ending, _| {
@@ -65,7 +65,7 @@ struct Count {
     count: u32,
 }
 
-/// A server with a tool for each way to end.
+/// A server with a tool for each outcome.
 pub(crate) fn server() -> Server {
     Server::new("layers", "1")
         .tool(Tool::new("ok", async || {
@@ -88,7 +88,7 @@ pub(crate) fn server() -> Server {
             Ok::<_, ToolError>("awake".to_owned())
         }))
         .tool(Tool::new("ask", async |cx: Context| {
-            let name = cx.elicit("name", Name::ask("Who?")).await?.accepted();
+            let name = cx.elicit("name", Name::elicit("Who?")).await?.accepted();
             Ok::<_, ToolError>(name.map_or("nobody".to_owned(), |it| it.name))
         }))
         .prompt(Prompt::new("greet", async || {
@@ -101,7 +101,7 @@ pub(crate) fn tool(name: &str) -> Value {
     json!({ "name": name, "arguments": {} })
 }
 
-/// A layer that notes when it is entered and left.
+/// A layer that records when it is entered and left.
 fn passing(notes: &Notes, name: &'static str) -> impl turnbuckle_server::middleware::Middleware {
     let notes = notes.clone();
     move |_: Operation, next: Next| {
@@ -147,9 +147,10 @@ async fn layers_run_in_the_order_in_which_they_were_added() {
 async fn a_refused_request_starts_nothing_of_its_handler() {
     let started = Arc::new(AtomicUsize::new(0));
     let count = started.clone();
-    let refuse =
-        async |_: Operation, _: Next| -> Answer { RpcError::new(4711, "not today").into() };
-    // Not an async function: all of this runs before the future is polled.
+    let refuse = async |_: Operation, _: Next| -> OperationResponse {
+        RpcError::new(4711, "not today").into()
+    };
+    // Not an async function: this runs before the future is polled.
     let eager = Tool::new("eager", move |_: Count| {
         count.fetch_add(1, Ordering::SeqCst);
         async { Ok::<_, ToolError>(String::new()) }
@@ -181,7 +182,7 @@ async fn an_operation_says_what_is_asked_for_and_by_whom() {
             "{} {:?} {:?} {:?} {} {} {:?}",
             operation.method(),
             operation.target(),
-            operation.offered(),
+            operation.registered_name(),
             operation.arguments(),
             operation.request_id(),
             operation.protocol_version(),
@@ -313,14 +314,15 @@ async fn a_question_ends_the_round_and_a_layer_sees_it_as_such() {
 #[tokio::test]
 async fn a_layer_that_runs_the_rest_elsewhere_still_hears_the_question() {
     let notes = Notes::default();
-    let elsewhere =
-        async |_: Operation, next: Next| -> Answer { tokio::spawn(next.run()).await.unwrap() };
-    // The question comes from a task that the handler left behind, so nobody polls the handler because of it.
+    let elsewhere = async |_: Operation, next: Next| -> OperationResponse {
+        tokio::spawn(next.run()).await.unwrap()
+    };
+    // The client request comes from a spawned task, so it does not wake the handler.
     let ask = Tool::new("ask", async |cx: Context| {
         let asking = cx.clone();
         tokio::spawn(async move {
             tokio::task::yield_now().await;
-            let _ = asking.elicit("name", Name::ask("Who?")).await;
+            let _ = asking.elicit("name", Name::elicit("Who?")).await;
         });
         std::future::pending::<()>().await;
         Ok::<_, ToolError>(String::new())
@@ -393,7 +395,7 @@ async fn a_layer_learns_that_the_client_is_gone() {
 #[tokio::test]
 async fn a_panic_in_a_layer_is_an_internal_error() {
     let notes = Notes::default();
-    let broken = async |operation: Operation, next: Next| -> Answer {
+    let broken = async |operation: Operation, next: Next| -> OperationResponse {
         assert!(operation.tool() != Some("ok"), "on purpose");
         next.run().await
     };
@@ -409,10 +411,10 @@ async fn a_panic_in_a_layer_is_an_internal_error() {
 
 #[tokio::test]
 async fn a_layer_may_answer_in_place_of_a_handler() {
-    let instead = async |operation: Operation, next: Next| -> Answer {
+    let instead = async |operation: Operation, next: Next| -> OperationResponse {
         match operation.method() {
-            "tools/call" => operation.fail("closed for today"),
-            "resources/read" => operation.refuse(RequestError::not_found()),
+            "tools/call" => operation.tool_error("closed for today"),
+            "resources/read" => operation.reject(RequestError::not_found()),
             _ => next.run().await,
         }
     };
@@ -445,11 +447,19 @@ async fn a_layer_may_answer_in_place_of_a_handler() {
 #[test]
 fn an_ending_has_the_names_of_logs_and_of_telemetry() {
     for (ending, name, kind) in [
-        (Ending::Completed, "completed", None),
-        (Ending::InputRequired, "input_required", None),
-        (Ending::ToolError, "tool_error", Some("tool_error")),
-        (Ending::Cancelled, "cancelled", Some("cancelled")),
-        (Ending::Error { code: -32602 }, "error", Some("-32602")),
+        (OperationOutcome::Completed, "completed", None),
+        (OperationOutcome::InputRequired, "input_required", None),
+        (
+            OperationOutcome::ToolError,
+            "tool_error",
+            Some("tool_error"),
+        ),
+        (OperationOutcome::Cancelled, "cancelled", Some("cancelled")),
+        (
+            OperationOutcome::Error { code: -32602 },
+            "error",
+            Some("-32602"),
+        ),
     ] {
         assert_eq!(ending.as_str(), name);
         assert_eq!(ending.error_type().as_deref(), kind);
@@ -459,7 +469,7 @@ fn an_ending_has_the_names_of_logs_and_of_telemetry() {
 #[tokio::test]
 async fn a_layer_that_panics_while_it_is_told_of_an_end_disturbs_nobody() {
     let broken = Timing::new(|_, ending, _| {
-        assert!(ending != Ending::Cancelled, "on purpose");
+        assert!(ending != OperationOutcome::Cancelled, "on purpose");
     });
     let mut peer = Peer::new(server().layer(broken));
     let id = peer.request("tools/call", modern(tool("sleep"))).await;

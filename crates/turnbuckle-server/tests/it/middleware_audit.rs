@@ -1,4 +1,4 @@
-//! The audit log: one line per operation, never in the way of a call.
+//! The audit log: one line per operation, without delaying calls.
 
 use std::{
     io::{self, Write},
@@ -19,7 +19,7 @@ use crate::{
     middleware::{Notes, server, tool},
 };
 
-/// A file in memory, which may be shut for a while.
+/// An in-memory file that can block.
 #[derive(Clone, Default)]
 struct Paper(Arc<Sheet>);
 
@@ -57,7 +57,7 @@ impl Write for Paper {
     }
 }
 
-/// A server whose audit log is on paper. Dropping the server waits until all is written.
+/// A server with an in-memory audit log. Dropping the server waits for the writer.
 fn audited(paper: &Paper) -> Server {
     server().layer(AuditLog::new(JsonLines::new(paper.clone())))
 }
@@ -192,7 +192,7 @@ async fn a_sink_may_be_anything() {
     struct Noting(Notes);
     impl AuditSink for Noting {
         fn record(&self, record: &AuditRecord<'_>) {
-            self.0.note(format!("{} {}", record.method, record.ending));
+            self.0.note(format!("{} {}", record.method, record.outcome));
         }
     }
     let notes = Notes::default();

@@ -1,4 +1,4 @@
-//! Layers that say no: too long, too often, too many at once.
+//! Layers that reject: timeouts, rate limits and concurrency limits.
 
 use std::{
     sync::{
@@ -44,10 +44,7 @@ async fn a_tool_that_takes_too_long_tells_the_model() {
     for answer in [modern, legacy] {
         assert_eq!(answer["result"]["isError"], true, "{answer}");
         let text = answer["result"]["content"][0]["text"].as_str().unwrap();
-        assert_eq!(
-            text,
-            "`sleep` took too long and was stopped; its limit is 30s"
-        );
+        assert_eq!(text, "`sleep` timed out after 30s");
     }
     let once = ["tools/call cancelled", "tools/call tool_error"];
     assert_eq!(notes.take(), [once, once].concat());
@@ -181,7 +178,7 @@ async fn a_rate_may_count_by_anything_and_only_some() {
     assert_eq!(code(&refused), RateLimit::CODE);
 }
 
-/// A tool that counts how many of it run at once.
+/// A tool that counts its concurrent calls.
 fn counting(most: &Arc<AtomicUsize>) -> Tool {
     let (running, most) = (Arc::new(AtomicUsize::new(0)), most.clone());
     Tool::new("slow", move || {
@@ -198,7 +195,7 @@ fn counting(most: &Arc<AtomicUsize>) -> Tool {
 #[tokio::test(start_paused = true)]
 async fn what_exceeds_the_limit_waits_in_line_and_then_is_refused() {
     let most = Arc::new(AtomicUsize::new(0));
-    let limit = ConcurrencyLimit::new(2).line(3);
+    let limit = ConcurrencyLimit::new(2).queue_length(3);
     let mut peer = Peer::new(Server::new("busy", "1").layer(limit).tool(counting(&most)));
     let begun = Instant::now();
 
@@ -223,7 +220,7 @@ async fn what_exceeds_the_limit_waits_in_line_and_then_is_refused() {
 #[tokio::test(start_paused = true)]
 async fn whoever_leaves_the_line_or_the_handler_makes_room() {
     let most = Arc::new(AtomicUsize::new(0));
-    let limit = ConcurrencyLimit::new(1).line(1);
+    let limit = ConcurrencyLimit::new(1).queue_length(1);
     let mut peer = Peer::new(server().layer(limit).tool(counting(&most)));
     let running = peer.request("tools/call", modern(tool("sleep"))).await;
     let waiting = peer.request("tools/call", modern(tool("sleep"))).await;
@@ -242,8 +239,8 @@ async fn whoever_leaves_the_line_or_the_handler_makes_room() {
 async fn a_limit_per_tool_leaves_other_tools_alone() {
     let most = Arc::new(AtomicUsize::new(0));
     let limit = ConcurrencyLimit::per_tool(1)
-        .line(5)
-        .patience(SECOND * 5 / 2);
+        .queue_length(5)
+        .queue_timeout(SECOND * 5 / 2);
     let mut peer = Peer::new(server().layer(limit).tool(counting(&most)));
     let begun = Instant::now();
     for _ in 0..4 {
@@ -258,7 +255,7 @@ async fn a_limit_per_tool_leaves_other_tools_alone() {
     for _ in 0..4 {
         answers.push(code(&peer.next().await));
     }
-    // The fourth would have had to wait for three seconds.
+    // The fourth would have to wait three seconds.
     assert_eq!(answers.iter().filter(|code| **code != 0).count(), 1);
     assert_eq!(most.load(Ordering::SeqCst), 1);
 }
@@ -271,13 +268,13 @@ async fn a_limit_per_tool_does_not_tell_of_tools_that_are_hidden() {
     })
     .visible_to(|principal| principal.is_some());
     let open = Tool::new("open", async || Ok::<_, ToolError>("open".to_owned()));
-    let limit = ConcurrencyLimit::per_tool(1).line(0);
+    let limit = ConcurrencyLimit::per_tool(1).queue_length(0);
     let server = Server::new("desk", "1")
         .tool(hidden)
         .tool(open)
         .layer(limit);
     let principal = Principal::new("issuer", "ada");
-    let lines = turnbuckle_server::lines::Lines::new(server.clone()).principal(principal);
+    let lines = turnbuckle_server::ndjson::NdjsonServer::new(server.clone()).principal(principal);
     let mut ada = Peer::with(lines);
     ada.request("tools/call", modern(tool("restart"))).await;
     ada.expect_silence().await;
@@ -318,7 +315,7 @@ async fn a_task_has_its_layers_around_the_work() {
 
     assert_eq!(begun.elapsed().as_secs(), 30);
     let text = answer["result"]["content"][0]["text"].as_str().unwrap();
-    assert!(text.contains("took too long"), "{answer}");
+    assert!(text.contains("timed out"), "{answer}");
     assert_eq!(notes.take()[0], "tools/call tool_error");
 }
 

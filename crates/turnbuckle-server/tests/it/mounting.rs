@@ -1,4 +1,4 @@
-//! Servers inside of servers.
+//! Mounted servers.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use turnbuckle_protocol::Principal;
 use turnbuckle_server::{
     Context, MountError, Prompt, RequestError, Resource, Server, TaskSupport, Tool, ToolError,
-    lines::Lines,
+    ndjson::NdjsonServer,
 };
 use turnbuckle_store::Store;
 
@@ -18,7 +18,7 @@ use crate::{
     lines_peer::{Peer, modern, modern_with},
 };
 
-/// A tool that says on which server it runs.
+/// A tool that returns the name of its server.
 fn tool(name: &str) -> Tool {
     Tool::new(name, async |cx: Context| {
         Ok::<_, ToolError>(format!("on {}", cx.server().name()))
@@ -51,7 +51,7 @@ async fn tools_of(server: &Server) -> Vec<String> {
     names(&mut Peer::new(server.clone()), "tools").await
 }
 
-/// A session that is told of changes.
+/// A session that receives change notifications.
 async fn session(server: &Server) -> Peer {
     let mut peer = Peer::initialized(server.clone(), "2025-11-25", json!({})).await;
     peer.call("ping", json!({})).await;
@@ -70,7 +70,7 @@ async fn a_list_that_has_become_empty_by_a_mount_is_still_a_list() {
     desk.remove_mount("notes");
 
     assert!(tools_of(&desk).await.is_empty());
-    // Tasks that still run can be asked for.
+    // Running tasks can still be queried.
     let mut peer = Peer::new(desk);
     let declared = json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } });
     let params = modern_with(json!({ "taskId": "unknown" }), declared);
@@ -291,7 +291,7 @@ async fn the_builder_may_go_on_after_a_mount_and_clones_go_their_own_way() {
         tools_of(&copy).await,
         ["clock", "notes_search", "notes_write"]
     );
-    // The mounted server is not changed by what is built from a clone of it.
+    // Changes of a clone do not affect the mounted server.
     let built = inner.clone().tool(tool("third"));
     assert_eq!(tools_of(&built).await, ["search", "write", "third"]);
     assert_eq!(tools_of(&outer).await, ["notes_search", "notes_write"]);
@@ -319,7 +319,7 @@ fn a_cycle_is_refused() {
     assert_eq!(one.add_mount("one", one.clone()), Err(MountError::Cycle));
     assert_eq!(three.add_mount("one", one.clone()), Err(MountError::Cycle));
     three.add_tool(tool("lamp"));
-    // The same server by two ways is none.
+    // Mounting the same server twice is not a cycle.
     assert_eq!(one.add_mount("three", three), Ok(()));
 }
 
@@ -351,8 +351,8 @@ async fn names_stay_names_behind_a_prefix() {
         panic.downcast_ref::<String>().unwrap().clone()
     };
 
-    assert!(panics("").contains("is no prefix"));
-    assert!(panics("a b").contains("`a b` is no prefix"));
+    assert!(panics("").contains("is not a valid prefix"));
+    assert!(panics("a b").contains("`a b` is not a valid prefix"));
     assert!(panics("notes").contains("is too long for a tool"));
     assert_eq!(desk().add_mount("note", server.clone()), Ok(()));
     assert!(matches!(
@@ -374,7 +374,7 @@ async fn names_stay_names_behind_a_prefix() {
 async fn what_is_hidden_stays_hidden_behind_a_prefix() {
     let hidden = tool("secret").visible_to(|principal| principal.is_some());
     let server = desk().mount("notes", Server::new("notes", "1").tool(hidden));
-    let known = Lines::new(server.clone()).principal(Principal::new("issuer", "ada"));
+    let known = NdjsonServer::new(server.clone()).principal(Principal::new("issuer", "ada"));
 
     assert_eq!(tools_of(&server).await, ["clock"]);
     assert_eq!(

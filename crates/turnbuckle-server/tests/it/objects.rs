@@ -1,11 +1,11 @@
-//! An array is refused wherever a client has to send an object.
+//! An array in place of an object is rejected, wherever a client sends one.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use turnbuckle_server::{
-    Context, Extension, Form, Prompt, RequestError, Resource, ResourceTemplate, Sampling, Server,
-    TaskSupport, Tool, ToolError, Variables,
+    Context, Extension, Form, Prompt, RequestError, Resource, ResourceTemplate, SamplingBuilder,
+    Server, TaskSupport, Tool, ToolError, Variables,
 };
 
 use crate::{
@@ -37,11 +37,11 @@ fn server() -> Server {
     let later = Tool::new("later", async || Ok::<_, ToolError>("done".to_owned()))
         .task(TaskSupport::Optional);
     let ask = Tool::new("ask", async |cx: Context| {
-        let answer = cx.elicit("k", City::ask("Where?")).await?;
+        let answer = cx.elicit("k", City::elicit("Where?")).await?;
         Ok::<_, ToolError>(answer.accepted().map_or_else(String::new, |it| it.city))
     });
     let think = Tool::new("think", async |cx: Context| {
-        Ok::<_, ToolError>(cx.sample("k", Sampling::text("?")).await?.model)
+        Ok::<_, ToolError>(cx.sample("k", SamplingBuilder::text("?")).await?.model)
     });
     let roots = Tool::new("roots", async |cx: Context| {
         Ok::<_, ToolError>(cx.roots("k").await?.len())
@@ -68,7 +68,7 @@ fn server() -> Server {
         .extension(extension)
 }
 
-/// Capabilities in which every object has its place.
+/// Capabilities with every object filled in.
 fn capabilities() -> Value {
     json!({
         "experimental": { "x": {} },
@@ -151,7 +151,7 @@ fn objects(value: &Value, path: &str, found: &mut Vec<String>) {
     }
 }
 
-/// All ways to put an array of its values in the place of one object.
+/// All variants with an array of its values in place of one object.
 fn with_arrays(value: &Value) -> Vec<(String, Value)> {
     let mut paths = Vec::new();
     objects(value, "", &mut paths);
@@ -167,7 +167,7 @@ fn with_arrays(value: &Value) -> Vec<(String, Value)> {
     replaced.collect()
 }
 
-/// What a client may read about its mistake.
+/// The message that the client gets.
 fn in_json_words(message: &str) {
     let foreign = [
         "struct ", "sequence", " map", "element", " line ", "enum ", "u8",
@@ -190,7 +190,7 @@ async fn an_array_in_place_of_any_object_of_a_request_is_refused() {
                 let context = format!("{revision} {method} {path}: {answer}");
                 let is_argument = method == "tools/call" && path.starts_with("/arguments/");
                 let message = if is_argument {
-                    // A mistake that a model can correct is the result of the call.
+                    // An error that a model can correct is a tool result.
                     assert_eq!(answer["result"]["isError"], true, "{context}");
                     answer["result"]["content"][0]["text"].as_str().unwrap()
                 } else {
@@ -222,7 +222,7 @@ async fn an_array_in_place_of_any_object_of_initialize_is_refused() {
     }
 }
 
-/// Answers of a client to the questions of the tools.
+/// Responses of a client to the requests of the tools.
 fn answers() -> [(&'static str, Value); 3] {
     let said = json!({ "type": "text", "text": "yes", "annotations": { "priority": 1 } });
     let root = json!({ "uri": "file:///a", "_meta": {} });
@@ -239,7 +239,7 @@ fn answers() -> [(&'static str, Value); 3] {
     ]
 }
 
-/// An answer with an array in place of one object; the list of roots is an array by itself.
+/// A response with an array in place of one object. The list of roots is an array anyway.
 fn wrong_answers(tool: &str, answer: &Value) -> Vec<(String, Value)> {
     let mut wrong = with_arrays(answer);
     if tool == "roots" {

@@ -1,4 +1,4 @@
-//! What older peers are not told or asked.
+//! Messages that older peers do not get.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -13,7 +13,7 @@ struct Name {
 }
 
 async fn ask(cx: Context) -> Result<String, ToolError> {
-    let name = cx.elicit("name", Name::ask("Who are you?")).await?;
+    let name = cx.elicit("name", Name::elicit("Who are you?")).await?;
     Ok(name.accepted().map_or("nobody".to_owned(), |it| it.name))
 }
 
@@ -27,7 +27,7 @@ async fn a_question_that_the_revision_does_not_have_is_not_asked_even_if_declare
     assert_eq!(answer["result"]["isError"], true);
     assert_eq!(
         answer["result"]["content"][0]["text"],
-        "the client does not offer `elicitation`"
+        "the client does not support `elicitation`"
     );
 }
 

@@ -1,4 +1,4 @@
-//! Skills that change while they are served.
+//! Changing skills.
 
 use std::{fs, time::Duration};
 
@@ -54,7 +54,7 @@ async fn bytes_that_are_served_have_the_digest_that_is_given() {
     for revision in EVERY {
         let mut speaker = Speaker::of(revision, place.server()).await;
         listed(&mut speaker).await;
-        // Of the same length, and no time passes: only the bytes tell.
+        // Same length and timestamp: only the bytes differ.
         for content in [
             "A pot holds 1 cup.",
             "A pot holds 2 cup.",
@@ -79,7 +79,7 @@ async fn digest_and_bytes_agree_while_the_file_is_written_again_and_again() {
     let place = Place::with_skills();
     let server = place.server();
     let path = place.skills().join("drinks/tea/references/pots.md");
-    // From the first read on it is one number again and again.
+    // After the first read the content stays consistent.
     fs::write(&path, "x ".repeat(20_000)).unwrap();
     let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
     let stopped = stop.clone();
@@ -98,7 +98,7 @@ async fn digest_and_bytes_agree_while_the_file_is_written_again_and_again() {
     let mut speaker = Speaker::of("2026-07-28", server).await;
     for _ in 0..30 {
         let answer = speaker.call("resources/read", json!({ "uri": POTS })).await;
-        // It may be too fast for us, but what is served is one version of it.
+        // It may change too fast to read, but what is served is one version.
         if let Some(text) = answer["result"]["contents"][0]["text"].as_str() {
             let first = text.split(' ').next().unwrap();
             assert!(text.split_terminator(' ').all(|one| one == first));
@@ -188,7 +188,7 @@ async fn nobody_looks_any_more_once_the_last_clone_is_gone() {
 
 #[tokio::test(start_paused = true)]
 async fn skills_by_hand_come_and_go_while_the_server_runs() {
-    let server = Server::new("cook", "1").skills(Skills::of([]));
+    let server = Server::new("cook", "1").skills(Skills::new([]));
     for revision in EVERY {
         let mut speaker = Speaker::of(revision, server.clone()).await;
         assert_eq!(listed(&mut speaker).await, [""; 0]);
@@ -228,7 +228,7 @@ async fn skills_by_hand_come_and_go_while_the_server_runs() {
     }
 }
 
-/// Counts the notifications of one change that a session gets; all others have to listen for them.
+/// Counts the notifications of one change in a session. Other clients must subscribe.
 async fn list_changed(speaker: &mut Speaker) -> usize {
     if speaker.is_modern() {
         return 0;

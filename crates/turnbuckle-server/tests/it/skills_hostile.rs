@@ -1,4 +1,4 @@
-//! What must not be served, whoever asks for it or puts it there.
+//! Files that must not be served.
 
 use std::fs;
 
@@ -111,7 +111,7 @@ async fn links_that_lead_elsewhere_are_not_followed() {
     assert_eq!(listed(&mut speaker).await.len(), 2);
     check_digests(&mut speaker, &got["skill"]).await;
 
-    // A file that was served becomes a link, and nobody has looked since.
+    // A served file becomes a link, without a scan since.
     fs::remove_file(tidy.join("SKILL.md")).unwrap();
     symlink(outside.join("evil/SKILL.md"), tidy.join("SKILL.md")).unwrap();
     let params = json!({ "uri": "skill://tidy/SKILL.md" });
@@ -156,7 +156,7 @@ async fn what_is_broken_is_left_out_and_the_rest_is_served() {
     place.write("SKILL.md", head("name: skills\ndescription: x"));
     let all = Speaker::of("2026-07-28", place.server()).await;
     let mut speaker = all;
-    // A folder that is a skill has no others in it; this one is broken besides.
+    // A skill does not contain other skills. This one is also invalid.
     assert_eq!(listed(&mut speaker).await, [""; 0]);
 
     fs::remove_file(place.skills().join("SKILL.md")).unwrap();
@@ -260,7 +260,7 @@ fn skills_by_hand_obey_the_same_rules() {
         "", "/a", "a/", "a//b", "../a", "a/../b", ".", "a\\b", "a\0", "SKILL.md",
     ] {
         let error = tea().file(path, "x").unwrap_err();
-        assert_eq!(error, SkillError::Path(path.to_owned()));
+        assert_eq!(error, SkillError::InvalidPath(path.to_owned()));
         assert!(path == "SKILL.md" || tea().under(path).is_err(), "{path}");
     }
     let pots = tea().file("pots/a.md", "x").unwrap();
@@ -285,7 +285,7 @@ async fn any_description_comes_back_as_it_was_given() {
     ] {
         let skill = Skill::new("tea", description, "---\n").unwrap();
         assert_eq!(skill.description(), description);
-        let server = Server::new("cook", "1").skills(Skills::of([skill.clone()]));
+        let server = Server::new("cook", "1").skills(Skills::new([skill.clone()]));
         let mut speaker = Speaker::of("2026-07-28", server).await;
 
         let got = speaker

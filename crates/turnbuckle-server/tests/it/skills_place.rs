@@ -1,4 +1,4 @@
-//! A folder for skills that is gone after the test.
+//! A temporary folder of skills.
 
 use std::{
     fs,
@@ -28,7 +28,7 @@ impl Place {
         Self { path }
     }
 
-    /// A folder with a skill that has files, and one that has none.
+    /// A folder with a skill that has files, and one without.
     pub(crate) fn with_skills() -> Self {
         let place = Self::new();
         place.skill("drinks/tea", "How to brew tea.");
@@ -42,7 +42,7 @@ impl Place {
         place
     }
 
-    /// The folder that is served. Beside it there is room for what is not.
+    /// The served folder. Its parent has room for other files.
     pub(crate) fn skills(&self) -> PathBuf {
         self.path.join("skills")
     }
@@ -71,7 +71,7 @@ impl Place {
     }
 
     pub(crate) fn server(&self) -> Server {
-        Server::new("cook", "1").skills(Skills::folder(self.skills()))
+        Server::new("cook", "1").skills(Skills::from_folder(self.skills()))
     }
 }
 
@@ -81,7 +81,7 @@ impl Drop for Place {
     }
 }
 
-/// The addresses of all skills that are listed.
+/// The URIs of all listed skills.
 pub(crate) async fn listed(speaker: &mut Speaker) -> Vec<String> {
     let list = speaker.result("skills/list", json!({})).await;
     let skills = list["skills"].as_array().unwrap().iter();
@@ -105,7 +105,7 @@ pub(crate) async fn read(speaker: &mut Speaker, uri: &str) -> Vec<u8> {
     }
 }
 
-/// Reads every file of an entry, and compares it with what the entry says about it.
+/// Reads every file of an entry, and compares it with the entry.
 pub(crate) async fn check_digests(speaker: &mut Speaker, entry: &Value) {
     for file in entry["resources"].as_array().unwrap() {
         let bytes = read(speaker, file["uri"].as_str().unwrap()).await;

@@ -1,4 +1,4 @@
-//! Skills as clients see them.
+//! Skills, from the view of clients.
 
 use serde_json::{Value, json};
 use turnbuckle_server::{CacheHint, Resource, Server, Skill, Skills};
@@ -118,7 +118,7 @@ async fn every_manifest_is_a_listed_resource_after_the_servers_own() {
 async fn the_extension_and_resources_are_declared() {
     for server in [
         Place::new().server(),
-        Server::new("cook", "1").skills(Skills::of([])),
+        Server::new("cook", "1").skills(Skills::new([])),
     ] {
         let mut peer = Peer::new(server);
         let modern = peer.call_modern("server/discover", json!({})).await;
@@ -284,7 +284,7 @@ async fn caching_is_as_the_server_says() {
     let minute = CacheHint::public(std::time::Duration::from_secs(60));
     let server = Server::new("cook", "1")
         .cache_lists(minute)
-        .skills(Skills::folder(place.skills()).cache(minute));
+        .skills(Skills::from_folder(place.skills()).cache(minute));
     let mut speaker = Speaker::of("2026-07-28", server).await;
     for (method, params) in [
         ("skills/list", json!({})),
@@ -305,9 +305,9 @@ async fn several_folders_and_skills_by_hand_are_one_list() {
     two.skill("tidy", "Another way to tidy up.");
     two.skill("wash", "How to wash up.");
     let by_hand = Skill::new("dry", "How to dry up.", "Take a towel.").unwrap();
-    let skills = Skills::folder(one.skills())
-        .and_folder(two.skills())
-        .and(by_hand);
+    let skills = Skills::from_folder(one.skills())
+        .folder(two.skills())
+        .skill(by_hand);
     let mut speaker = Speaker::of("2026-07-28", Server::new("cook", "1").skills(skills)).await;
 
     let list = speaker.result("skills/list", json!({})).await;

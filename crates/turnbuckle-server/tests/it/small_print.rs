@@ -1,4 +1,4 @@
-//! Corners of tools, ids and builders.
+//! Details of tools, ids and builders.
 
 use std::{
     sync::{
@@ -10,8 +10,8 @@ use std::{
 };
 
 use serde_json::json;
-use turnbuckle_ledger::req;
 use turnbuckle_server::{Server, Tool, ToolError};
+use turnbuckle_spec_coverage::req;
 
 use crate::lines_peer::{Peer, modern};
 
@@ -98,7 +98,7 @@ async fn a_tool_that_promises_structure_gives_it_even_for_nothing() {
 
 #[test]
 fn work_that_nobody_waits_for_any_more_is_never_begun() {
-    // One thread for all blocking work: what comes second has to wait.
+    // One thread for all blocking work: the second job waits.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .max_blocking_threads(1)

@@ -1,4 +1,4 @@
-//! A peer that speaks one revision, whichever it is.
+//! A peer with a fixed revision.
 
 use serde_json::{Value, json};
 use turnbuckle_server::Server;
@@ -17,7 +17,7 @@ pub(crate) const EVERY: [&str; 6] = [
 
 pub(crate) const MODERN: &str = "2026-07-28";
 
-/// A peer that shakes hands where its revision wants it, and says everything each time where it does not.
+/// A peer that initializes a session, or sends stateless requests, as its revision requires.
 pub(crate) struct Speaker {
     pub(crate) peer: Peer,
     pub(crate) revision: &'static str,
@@ -25,12 +25,12 @@ pub(crate) struct Speaker {
 }
 
 impl Speaker {
-    /// Joins a client without capabilities.
+    /// Connects a client without capabilities.
     pub(crate) async fn of(revision: &'static str, server: Server) -> Self {
         Self::with(revision, server, json!({})).await
     }
 
-    /// Joins a client with capabilities.
+    /// Connects a client with capabilities.
     pub(crate) async fn with(revision: &'static str, server: Server, capabilities: Value) -> Self {
         let mut peer = Peer::new(server);
         if revision != MODERN {
@@ -47,7 +47,7 @@ impl Speaker {
         self.revision == MODERN
     }
 
-    /// Parameters as the revision wants them.
+    /// Adds the `_meta` that the revision requires.
     pub(crate) fn params(&self, params: Value) -> Value {
         if self.is_modern() {
             modern_with(params, self.capabilities.clone())
@@ -62,13 +62,13 @@ impl Speaker {
         self.peer.request(method, params).await
     }
 
-    /// Sends a request and returns the next message, which must be its answer.
+    /// Sends a request and returns the next message, which must be its response.
     pub(crate) async fn call(&mut self, method: &str, params: Value) -> Value {
         let params = self.params(params);
         self.peer.call(method, params).await
     }
 
-    /// The result of a request, which must have one.
+    /// Returns the result of a request, which must succeed.
     pub(crate) async fn result(&mut self, method: &str, params: Value) -> Value {
         let mut answer = self.call(method, params).await;
         assert!(
@@ -85,7 +85,7 @@ impl Speaker {
         self.result("tools/call", params).await
     }
 
-    /// The code of the error that a request gets.
+    /// Returns the error code of a request.
     pub(crate) async fn code(&mut self, method: &str, params: Value) -> i64 {
         let answer = self.call(method, params).await;
         answer["error"]["code"]
@@ -93,7 +93,7 @@ impl Speaker {
             .unwrap_or_else(|| panic!("{} {method}: {answer}", self.revision))
     }
 
-    /// Everything up to the answer to a request, the answer last.
+    /// Returns all messages up to the response, which is last.
     pub(crate) async fn until_answered(&mut self, id: i64) -> Vec<Value> {
         let mut messages = Vec::new();
         loop {

@@ -1,15 +1,16 @@
-//! How a server asks its client, in every revision that can be asked.
+//! Client requests, in every revision.
 
 use std::{collections::HashSet, time::Duration};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use turnbuckle_ledger::req;
 use turnbuckle_protocol::types::Tool as Definition;
 use turnbuckle_server::{
-    Completing, Context, Elicitation, Form, Prompt, RequestError, Sampling, Server, Tool, ToolError,
+    CompletionRequest, Context, Elicitation, Form, Prompt, RequestError, SamplingBuilder, Server,
+    Tool, ToolError,
 };
+use turnbuckle_spec_coverage::req;
 
 use crate::speaker::{EVERY, MODERN, Speaker};
 
@@ -36,10 +37,10 @@ enum Colour {
     Green,
 }
 
-/// A server with a tool for each kind of question.
+/// A server with a tool for each kind of client request.
 pub(crate) fn server() -> Server {
     let name = Tool::new("name", async |cx: Context| {
-        let name = cx.elicit("name", Name::ask("Who?")).await?.accepted();
+        let name = cx.elicit("name", Name::elicit("Who?")).await?.accepted();
         Ok::<_, ToolError>(name.map_or("nobody".to_owned(), |it| it.name))
     });
     let visit = Tool::new("visit", async |url: Url, cx: Context| {
@@ -56,8 +57,8 @@ pub(crate) fn server() -> Server {
     let three = Tool::new("three", async |cx: Context| {
         let (a, b, c) = tokio::join!(
             cx.roots("a"),
-            cx.sample("b", Sampling::text("?")),
-            cx.elicit("c", Name::ask("Who?"))
+            cx.sample("b", SamplingBuilder::text("?")),
+            cx.elicit("c", Name::elicit("Who?"))
         );
         let _ = (a?, b?, c?);
         Ok::<_, ToolError>("asked".to_owned())
@@ -65,16 +66,21 @@ pub(crate) fn server() -> Server {
     let tools = Tool::new("tools", async |cx: Context| {
         let tool = Definition::new("t", serde_json::Map::new());
         let said = cx
-            .sample("s", Sampling::text("?").tools([tool], None))
+            .sample("s", SamplingBuilder::text("?").tools([tool], None))
             .await?;
         Ok::<_, ToolError>(said.model)
     });
     let form = Tool::new("form", async |cx: Context| {
-        let all = cx.elicit("form", All::ask("All of it")).await?.accepted();
+        let all = cx
+            .elicit("form", All::elicit("All of it"))
+            .await?
+            .accepted();
         Ok::<_, ToolError>(format!("{}", all.is_some()))
     });
     let think = Tool::new("think", async |cx: Context| {
-        let said = cx.sample("thought", Sampling::text("Think!")).await?;
+        let said = cx
+            .sample("thought", SamplingBuilder::text("Think!"))
+            .await?;
         Ok::<_, ToolError>(said.model)
     });
     Server::new("asking", "1")
@@ -106,7 +112,7 @@ pub(crate) fn visit(url: &str) -> Value {
     json!({ "name": "visit", "arguments": { "url": url } })
 }
 
-/// What the client is asked by a call, as method and parameters.
+/// Returns the client requests of a call, as method and parameters.
 pub(crate) async fn asked(speaker: &mut Speaker, params: Value) -> Vec<Value> {
     let is_three = params["name"] == "three";
     if speaker.is_modern() {
@@ -160,7 +166,8 @@ async fn a_question_is_taken_back_by_its_id_and_only_while_it_is_open() {
         "lifecycle.timeout.cancel"
     );
     for revision in &EVERY[..5] {
-        let server = server().question_timeout(Duration::from_secs(5), Duration::from_secs(50));
+        let server =
+            server().client_request_timeout(Duration::from_secs(5), Duration::from_secs(50));
         let mut speaker = Speaker::with(revision, server, everything()).await;
         let answered = asked(&mut speaker, call("roots")).await.remove(0);
         let roots = json!({ "jsonrpc": "2.0", "id": answered["id"], "result": { "roots": [] } });
@@ -176,7 +183,7 @@ async fn a_question_is_taken_back_by_its_id_and_only_while_it_is_open() {
         assert_eq!(result["result"]["isError"], true);
         speaker.peer.expect_silence().await;
     }
-    // Where requests stand on their own, what a server takes back is its subscriptions.
+    // In stateless revisions a server cancels only subscriptions.
     let mut speaker = Speaker::of(MODERN, server()).await;
     let listen = json!({ "notifications": { "toolsListChanged": true } });
     let id = speaker.request("subscriptions/listen", listen).await;
@@ -192,7 +199,7 @@ async fn a_modern_server_takes_nothing_back_but_subscriptions() {
         "cancellation.server-only-listen",
         "elicitation.url.complete-removed"
     );
-    let server = server().question_timeout(Duration::from_secs(1), Duration::from_secs(1));
+    let server = server().client_request_timeout(Duration::from_secs(1), Duration::from_secs(1));
     let mut speaker = Speaker::with(MODERN, server, everything()).await;
 
     for params in [call("roots"), call("three"), visit("https://a.example/")] {
@@ -224,7 +231,7 @@ async fn tokens_of_questions_are_integers_or_strings_and_their_own() {
         for _ in 0..3 {
             for question in asked(&mut speaker, call.clone()).await {
                 let token = question.pointer("/params/_meta/progressToken");
-                // Nobody reports progress on a question that is part of a result.
+                // Input requests in a result have no progress.
                 assert_eq!(token.is_some(), !speaker.is_modern(), "{revision}");
                 if let Some(token) = token {
                     assert!(token.is_i64() || token.is_string(), "{revision} {token}");
@@ -251,7 +258,8 @@ async fn an_unfinished_call_asks_three_kinds_of_questions_under_keys_of_their_ow
         Ok::<_, ToolError>(format!("{} {}", first?.len(), second?.len()))
     });
     let differs = Tool::new("differs", async |cx: Context| {
-        let (first, second) = tokio::join!(cx.roots("a"), cx.sample("a", Sampling::text("?")));
+        let (first, second) =
+            tokio::join!(cx.roots("a"), cx.sample("a", SamplingBuilder::text("?")));
         Ok::<_, ToolError>(format!("{} {}", first?.len(), second?.model))
     });
     let server = server().tool(twice).tool(differs);
@@ -283,7 +291,7 @@ async fn an_unfinished_call_asks_three_kinds_of_questions_under_keys_of_their_ow
 #[tokio::test(start_paused = true)]
 async fn a_completion_cannot_end_with_a_question() {
     req!("mrtr.methods.others");
-    let complete = async |_: Completing, cx: Context| {
+    let complete = async |_: CompletionRequest, cx: Context| {
         let roots = cx.roots("roots").await?;
         Ok::<_, RequestError>(roots.into_iter().map(|root| root.uri).collect())
     };

@@ -1,16 +1,16 @@
-//! Content blocks as every revision can read them.
+//! Content blocks, in every revision.
 
 use serde_json::{Value, json};
-use turnbuckle_ledger::req;
 use turnbuckle_protocol::types::{
     Annotations, BlobResourceContents, ContentBlock, PromptMessage, Resource as Link, Role,
     TextContent, TextResourceContents,
 };
-use turnbuckle_server::{Output, Prompt, RequestError, Resource, Server, Tool, ToolError};
+use turnbuckle_server::{Prompt, RequestError, Resource, Server, Tool, ToolError, ToolResult};
+use turnbuckle_spec_coverage::req;
 
 use crate::speaker::{EVERY, Speaker};
 
-/// A block of each kind that a tool or a prompt may give.
+/// A block of each kind.
 fn blocks() -> Vec<ContentBlock> {
     let mut text = TextContent::new("text");
     text.annotations = Some(
@@ -34,7 +34,9 @@ fn blocks() -> Vec<ContentBlock> {
 }
 
 fn server() -> Server {
-    let show = Tool::new("show", async || Ok::<_, ToolError>(Output::from(blocks())));
+    let show = Tool::new("show", async || {
+        Ok::<_, ToolError>(ToolResult::from(blocks()))
+    });
     let tell = Prompt::new("tell", async || {
         let messages: Vec<_> = blocks().into_iter().map(PromptMessage::user).collect();
         Ok::<_, RequestError>(messages)

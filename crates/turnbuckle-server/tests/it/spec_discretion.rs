@@ -1,26 +1,26 @@
-//! What a server keeps to itself, whatever goes wrong in it and whatever it is told.
+//! Information that a server must not reveal.
 
 use std::io;
 
 use http::Method;
 use serde_json::{Value, json};
-use turnbuckle_ledger::req;
 use turnbuckle_protocol::{Principal, types::LogLevel};
 use turnbuckle_server::{Context, Prompt, RequestError, Resource, Server, Tool, ToolError};
+use turnbuckle_spec_coverage::req;
 
 use crate::{
     http_caller::{Caller, SESSIONS, modern, modern_headers},
     speaker::{EVERY, Speaker},
 };
 
-/// What stands inside of every failure; none of it is for a client.
+/// Text inside of every failure, which no client may see.
 const INSIDE: &str = "postgres://ada:hunter2@db.internal/prod";
 
 fn fault() -> io::Error {
     io::Error::other(INSIDE)
 }
 
-/// A server that fails in every way there is, and says one thing of its own.
+/// A server that fails in every way, with one message of its own.
 fn server() -> Server {
     Server::new("discreet", "1")
         .tool(Tool::new("fails", async |cx: Context| {
@@ -137,7 +137,7 @@ async fn nothing_of_who_asks_is_repeated() {
             "io.modelcontextprotocol/clientInfo".into(),
             json!({ "name": "lovelace's notebook", "version": "1" }),
         );
-        // No trace context at all, so it must not travel on under that name.
+        // Not a trace context, so it must not be forwarded as one.
         meta.insert("traceparent".into(), json!("lovelace-not-a-trace"));
         meta.insert("baggage".into(), json!("user=lovelace\r\n"));
         let request = modern_headers(caller.request(Method::POST), &message)
@@ -150,7 +150,7 @@ async fn nothing_of_who_asks_is_repeated() {
         let headers = format!("{:?}", answered.headers());
         let body = String::from_utf8(answered.bytes().await.to_vec()).unwrap();
         assert!(body.contains("jsonrpc"), "{body}");
-        // Long words: a state in an answer is random text, in which a short one may be found.
+        // Long words: request state is random text that may contain short ones.
         for personal in ["lovelace", "trace", "baggage"] {
             assert!(!body.contains(personal), "{method} {body}");
             assert!(!headers.contains(personal), "{method} {headers}");

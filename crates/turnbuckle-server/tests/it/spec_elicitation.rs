@@ -1,7 +1,7 @@
-//! Forms to fill in and pages to visit.
+//! Form and URL elicitation.
 
 use serde_json::{Value, json};
-use turnbuckle_ledger::req;
+use turnbuckle_spec_coverage::req;
 
 use crate::{
     speaker::{MODERN, Speaker},
@@ -115,7 +115,7 @@ async fn declined_cancelled_and_failed_questions_are_handled() {
 
         match outcome {
             Some(text) => assert_eq!(done["result"]["content"][0]["text"], text, "{answer}"),
-            // The call fails or the question is asked again; what does not fit is never taken for an answer.
+            // The call fails or the request is repeated; an invalid response is never accepted.
             None => assert!(
                 done["error"].is_object()
                     || done["result"]["isError"] == true

@@ -1,15 +1,15 @@
-//! What holds of every message that a server sends.
+//! Requirements for every message that a server sends.
 
 use serde_json::{Value, json};
-use turnbuckle_ledger::req;
 use turnbuckle_protocol::types::LogLevel;
 use turnbuckle_server::{Context, Server, Tool, ToolError};
+use turnbuckle_spec_coverage::req;
 
 use crate::speaker::{EVERY, Speaker};
 
 const TEXT: &str = "two\nlines\r\u{2028}and \u{7} more: 世界 🦀";
 
-/// Does everything that makes a server send something.
+/// A server that sends every kind of message.
 fn server() -> Server {
     let busy = Tool::new("busy", async |cx: Context| {
         cx.progress_message(1, None, TEXT).await;
@@ -25,7 +25,7 @@ fn server() -> Server {
         .instructions(TEXT)
 }
 
-/// Every line that comes while all kinds of requests are answered.
+/// Returns every line received during all kinds of requests.
 async fn lines(revision: &'static str) -> Vec<String> {
     let mut speaker = Speaker::with(revision, server(), json!({ "roots": {} })).await;
     let mut lines = Vec::new();
@@ -128,7 +128,7 @@ async fn every_message_is_a_request_a_notification_or_an_answer() {
         }
         let is_modern = revision == "2026-07-28";
         assert_eq!(requests, i32::from(!is_modern), "{revision}");
-        // Progress, a log message, and in sessions the change.
+        // Progress, a log message, and in sessions the change notification.
         assert_eq!(notifications, if is_modern { 2 } else { 3 }, "{revision}");
         assert_eq!(answers, 9, "{revision}");
     }

@@ -1,11 +1,11 @@
-//! Which error a request gets that cannot be answered, in every revision.
+//! The errors of invalid requests, in every revision.
 
 use serde_json::{Value, json};
-use turnbuckle_ledger::req;
 use turnbuckle_protocol::RpcError;
 use turnbuckle_server::{
-    Context, Prompt, RequestError, Resource, Sampling, Server, Tool, ToolError,
+    Context, Prompt, RequestError, Resource, SamplingBuilder, Server, Tool, ToolError,
 };
+use turnbuckle_spec_coverage::req;
 
 use crate::{
     lines_peer::{modern, modern_with},
@@ -20,7 +20,7 @@ fn server() -> Server {
         panic!("at /dev/secret")
     });
     let think = Tool::new("think", async |cx: Context| {
-        Ok::<_, ToolError>(cx.sample("s", Sampling::text("?")).await?.model)
+        Ok::<_, ToolError>(cx.sample("s", SamplingBuilder::text("?")).await?.model)
     });
     let broken = Prompt::new("broken", async || -> Result<String, RequestError> {
         Err(std::io::Error::other("the disk is at /dev/secret").into())
@@ -57,7 +57,7 @@ async fn a_method_that_is_unknown_or_not_offered_is_not_found_in_every_revision(
             ("resources/read", json!({ "uri": "note://a" })),
             ("prompts/list", json!({})),
             ("prompts/get", json!({ "name": "a" })),
-            // The server asks these, and is not asked.
+            // Methods that only the server sends.
             ("roots/list", json!({})),
             ("sampling/createMessage", json!({})),
         ] {
@@ -127,7 +127,7 @@ async fn a_fault_of_the_server_is_an_internal_error_without_its_details() {
     }
 }
 
-/// Requests that stand on their own and go wrong in every way that there is, with their codes.
+/// Invalid stateless requests of every kind, with their error codes.
 async fn modern_codes() -> Vec<i64> {
     let mut speaker = Speaker::of(MODERN, server()).await;
     let mut unsupported = modern(json!({}));

@@ -1,16 +1,16 @@
-//! Extensions of the protocol, declared and needed.
+//! Declared and required extensions.
 
 use std::panic::catch_unwind;
 
 use serde_json::{Value, json};
-use turnbuckle_ledger::req;
 use turnbuckle_server::{Context, Extension, Server, Tool, ToolError};
+use turnbuckle_spec_coverage::req;
 
 use crate::speaker::{EVERY, MODERN, Speaker};
 
 const LAYERS: &str = "com.example/layers";
 
-/// A server with an extension that one tool needs and another can do without.
+/// A server with an extension that one tool requires and another can use.
 fn server() -> Server {
     let needs = Tool::new("needs", async |cx: Context| {
         cx.require_extension(LAYERS)?;

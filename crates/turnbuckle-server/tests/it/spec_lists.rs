@@ -1,13 +1,13 @@
-//! Lists: what is on them, in which order, for how long.
+//! Lists: content, order and cache hints.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use turnbuckle_ledger::req;
 use turnbuckle_server::{
     CacheHint, Context, Prompt, RequestError, Resource, ResourceTemplate, Server, Tool, ToolError,
     Variables,
 };
+use turnbuckle_spec_coverage::req;
 
 use crate::{
     http_caller::Caller,
@@ -15,7 +15,7 @@ use crate::{
     speaker::{EVERY, MODERN, Speaker},
 };
 
-/// The methods that list, and the member that holds the list.
+/// The list methods, and the member with the items.
 const LISTS: [(&str, &str); 4] = [
     ("tools/list", "tools"),
     ("prompts/list", "prompts"),
@@ -30,7 +30,7 @@ fn tool(name: impl Into<String>) -> Tool {
     })
 }
 
-/// Five of everything.
+/// Five items of every kind.
 fn server() -> Server {
     (0..5).fold(Server::new("lists", "1"), |server, at| {
         let prompt = Prompt::new(format!("p{at}"), async || Ok::<_, RequestError>("hi"));
@@ -191,7 +191,7 @@ async fn a_list_that_has_become_empty_is_still_a_list() {
     }
 }
 
-/// Everything that may be kept, with its parameters.
+/// Cacheable methods, with parameters.
 fn cacheable() -> Vec<(&'static str, Value)> {
     let mut all: Vec<_> = LISTS
         .iter()

@@ -1,9 +1,9 @@
-//! What a client is told without asking each time: changes, log messages, progress.
+//! Notifications: changes, log messages, progress.
 
 use serde_json::{Value, json};
-use turnbuckle_ledger::req;
 use turnbuckle_protocol::types::LogLevel;
 use turnbuckle_server::{Context, Prompt, RequestError, Resource, Server, Tool, ToolError};
+use turnbuckle_spec_coverage::req;
 
 use crate::{
     lines_peer::{Peer, modern},
@@ -114,7 +114,7 @@ async fn a_modern_client_hears_of_a_resource_only_where_it_listens_for_it() {
     speaker.peer.expect_silence().await;
 }
 
-/// The levels of the messages that a call sends, if the client wants `level` and above.
+/// The levels of the log messages of a call, with the minimum `level`.
 async fn heard(speaker: &mut Speaker, level: &str) -> Vec<String> {
     let mut params = json!({ "name": "log" });
     if speaker.is_modern() {
@@ -216,7 +216,7 @@ async fn a_session_stays_in_the_revision_that_was_negotiated() {
             assert_eq!(called.get("resultType"), None);
             assert_eq!(called.get("_meta"), None);
 
-            // Neither a request of the other era nor an offer in passing changes that.
+            // A request of the other era does not change that.
             let own = speaker.peer.call_modern("tools/list", json!({})).await;
             assert!(own["result"]["tools"][0]["outputSchema"].is_object());
         }

@@ -1,10 +1,10 @@
-//! A request that is wrong in two ways is told of the first.
+//! The order of checks: a request with two errors gets the first.
 
 use http::{HeaderMap, HeaderValue, Method, Request};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use turnbuckle_server::{Context, Sampling, Server, Tool, ToolError, http::Http};
+use turnbuckle_server::{Context, SamplingBuilder, Server, Tool, ToolError, http::Http};
 
 use crate::http_caller::{Answered, Caller, modern, modern_headers, server as plain};
 
@@ -15,19 +15,19 @@ struct Query {
     region: Option<String>,
 }
 
-/// A server whose tool has a parameter in a header and asks the model.
+/// A server with a tool that has a parameter header and sends a client request.
 fn server() -> Server {
     let query = Tool::new("query", async |_: Query, cx: Context| {
-        Ok::<_, ToolError>(cx.sample("s", Sampling::text("?")).await?.model)
+        Ok::<_, ToolError>(cx.sample("s", SamplingBuilder::text("?")).await?.model)
     });
     plain().tool(query)
 }
 
-/// A request that can be spoilt.
+/// A request with modifications.
 struct Draft {
     headers: HeaderMap,
     body: Value,
-    /// Stands before the body.
+    /// Checked before the body.
     noise: String,
 }
 
@@ -71,7 +71,7 @@ fn meta<'a>(body: &'a mut Value, name: &str) -> &'a mut Value {
 
 type Spoil = fn(&mut Draft);
 
-/// Everything that is looked at, in order, with the answer to who gets it wrong.
+/// All checks in order, with the response to a violation.
 const CHECKS: [(&str, Spoil, (u16, i64)); 14] = [
     ("Host", |it| it.set("host", "evil.example"), (403, -32600)),
     (
@@ -143,7 +143,7 @@ async fn of_two_mistakes_the_one_that_is_checked_first_is_told() {
     for (at, (first, spoil, expected)) in CHECKS.iter().enumerate() {
         for (second, also, _) in &CHECKS[at..] {
             let mut draft = Draft::good();
-            // The later one first, so that the earlier has the last word where both touch the same.
+            // The later modification first, so that the earlier one wins where both affect the same part.
             also(&mut draft);
             spoil(&mut draft);
 

@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use turnbuckle_ledger::req;
 use turnbuckle_server::{Context, Prompt, RequestError, ResourceTemplate, Server, Variables};
+use turnbuckle_spec_coverage::req;
 
 use crate::speaker::{EVERY, Speaker};
 

@@ -1,4 +1,4 @@
-//! Resources: which there are, and which there are not.
+//! Existing and missing resources.
 
 use std::{
     collections::BTreeMap,
@@ -6,11 +6,11 @@ use std::{
 };
 
 use serde_json::json;
-use turnbuckle_ledger::req;
 use turnbuckle_protocol::types::TextResourceContents;
 use turnbuckle_server::{
     Contents, Context, RequestError, Resource, ResourceTemplate, Server, Variables,
 };
+use turnbuckle_spec_coverage::req;
 
 use crate::speaker::{EVERY, Speaker};
 

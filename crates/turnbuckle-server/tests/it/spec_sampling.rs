@@ -1,11 +1,11 @@
-//! Asking a model that may use tools.
+//! Sampling with tools.
 
 use serde_json::json;
-use turnbuckle_ledger::req;
 use turnbuckle_protocol::types::{
     ContentBlock, Role, SamplingMessage, ToolResultContent, ToolUseContent,
 };
-use turnbuckle_server::{Context, Sampling, Server, Tool, ToolError};
+use turnbuckle_server::{Context, SamplingBuilder, Server, Tool, ToolError};
+use turnbuckle_spec_coverage::req;
 
 use crate::{
     speaker::{EVERY, MODERN, Speaker},
@@ -60,7 +60,7 @@ fn gave(id: &str) -> ContentBlock {
     ContentBlock::ToolResult(ToolResultContent::new(id, [ContentBlock::text("done")]))
 }
 
-/// Asks a model to go on with a conversation, and returns whether it was asked.
+/// Sends a sampling request with messages, and returns whether it reached the client.
 async fn goes_on(revision: &'static str, messages: Vec<(Role, Vec<ContentBlock>)>) -> bool {
     let tool = Tool::new("go", move |cx: Context| {
         let messages: Vec<_> = messages
@@ -68,7 +68,9 @@ async fn goes_on(revision: &'static str, messages: Vec<(Role, Vec<ContentBlock>)
             .map(|(role, blocks)| SamplingMessage::with_blocks(*role, blocks.clone()))
             .collect();
         async move {
-            let said = cx.sample("s", Sampling::messages(messages, 10)).await?;
+            let said = cx
+                .sample("s", SamplingBuilder::messages(messages, 10))
+                .await?;
             Ok::<_, ToolError>(said.model)
         }
     });

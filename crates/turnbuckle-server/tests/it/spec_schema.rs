@@ -1,16 +1,16 @@
-//! What a server sends validates against the official schema of the revision in force.
+//! Messages of the server validate against the official schema of the revision.
 
 use std::{collections::HashMap, env, fs, path::PathBuf};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use turnbuckle_ledger::req;
 use turnbuckle_protocol::types::LogLevel;
 use turnbuckle_server::{
-    Context, Form, Prompt, RequestError, Resource, ResourceTemplate, Sampling, Server, Tool,
+    Context, Form, Prompt, RequestError, Resource, ResourceTemplate, SamplingBuilder, Server, Tool,
     ToolError, Variables,
 };
+use turnbuckle_spec_coverage::req;
 
 use crate::speaker::{EVERY, MODERN, Speaker};
 
@@ -27,7 +27,7 @@ struct Weather {
     words: Vec<String>,
 }
 
-/// Offers everything, and tells and asks much.
+/// A server that sends many kinds of messages.
 fn server() -> Server {
     let weather = Tool::new("weather", async |place: Place, cx: Context| {
         cx.progress_message(1, Some(2.0), "looking").await;
@@ -47,10 +47,10 @@ fn server() -> Server {
         Ok::<_, ToolError>(cx.roots("k").await?.len())
     });
     let think = Tool::new("think", async |cx: Context| {
-        Ok::<_, ToolError>(cx.sample("k", Sampling::text("?")).await?.model)
+        Ok::<_, ToolError>(cx.sample("k", SamplingBuilder::text("?")).await?.model)
     });
     let ask = Tool::new("ask", async |cx: Context| {
-        cx.elicit("k", Place::ask("Where?")).await?;
+        cx.elicit("k", Place::elicit("Where?")).await?;
         Ok::<_, ToolError>("asked".to_owned())
     });
     let prompt = Prompt::new("trip", async |place: Place| {
@@ -137,7 +137,7 @@ fn requests(revision: &str) -> Vec<(&'static str, Value, &'static str)> {
     requests
 }
 
-/// The definition of a message that is no answer.
+/// The definition of a request or notification.
 fn definition(method: &str) -> &'static str {
     match method {
         "notifications/progress" => "ProgressNotification",
@@ -170,7 +170,7 @@ async fn every_message_validates_against_the_official_schema_of_its_revision() {
         return;
     };
     req!("schema.message-valid");
-    // The first of them was never published with a schema.
+    // The first revision was published without a schema.
     for revision in &EVERY[1..] {
         let mut judge = Judge::of(&PathBuf::from(&data), revision);
         let server = server();
@@ -237,7 +237,7 @@ async fn schemas_of_types_are_valid_and_values_conform_to_them() {
     }
 }
 
-/// A pair and a type of its own are written in other words in older dialects: `items` as an array, and `definitions`.
+/// Older dialects write tuples and named types differently: `items` as an array, and `definitions`.
 #[derive(Deserialize, Serialize, JsonSchema)]
 struct Route {
     ends: (Stop, Stop),
@@ -327,7 +327,7 @@ impl Judge {
         self.checked += 1;
     }
 
-    /// The schema of one definition with those it needs: the whole takes long to prepare.
+    /// The schema of one definition with its dependencies: compiling the whole schema is slow.
     fn only(&self, definition: &str) -> Value {
         let mut needed = Map::new();
         let mut open = vec![definition.to_owned()];

@@ -1,18 +1,18 @@
-//! Which stream a message travels on, and what HTTP says about a request.
+//! Streams of messages, and HTTP status codes of requests.
 
 use std::{collections::HashSet, time::Duration};
 
 use http::Method;
 use serde_json::{Value, json};
-use turnbuckle_ledger::req;
 use turnbuckle_protocol::types::LogLevel;
-use turnbuckle_server::{Context, Sampling, Server, Tool, ToolError};
+use turnbuckle_server::{Context, SamplingBuilder, Server, Tool, ToolError};
+use turnbuckle_spec_coverage::req;
 
 use crate::http_caller::{
     Answered, Caller, Empty, initialize, modern, modern_headers, server as plain,
 };
 
-/// Tools that tell much, and one that asks.
+/// Tools that send many messages, and one that sends a client request.
 fn server() -> Server {
     let talk = Tool::new("talk", async |_: Empty, cx: Context| {
         for step in 1..=5 {
@@ -23,12 +23,12 @@ fn server() -> Server {
         Ok::<_, ToolError>("talked".to_owned())
     });
     let think = Tool::new("think", async |_: Empty, cx: Context| {
-        Ok::<_, ToolError>(cx.sample("s", Sampling::text("?")).await?.model)
+        Ok::<_, ToolError>(cx.sample("s", SamplingBuilder::text("?")).await?.model)
     });
     plain().tool(talk).tool(think)
 }
 
-/// A call with a token and, if it says so, log messages.
+/// A call with a progress token and optional log messages.
 async fn talk(caller: &Caller, token: i64, level: Option<&str>) -> Answered {
     let mut message = modern("tools/call", json!({ "name": "talk", "arguments": {} }));
     message["id"] = json!(token);
@@ -125,7 +125,7 @@ async fn ids_of_sessions_cannot_be_guessed() {
     for version in ["2025-03-26", "2025-06-18", "2025-11-25"] {
         let mut ids = HashSet::new();
         for _ in 0..200 {
-            // Two servers that begin alike do not give out the same ids either.
+            // Two identical servers use different ids, too.
             let caller = Caller::new(server());
             let answered = caller.post(&initialize(version)).await;
             let id = answered.header("mcp-session-id").unwrap().to_owned();

@@ -1,4 +1,4 @@
-//! Tools as every revision shows them.
+//! Tools, in every revision.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -8,8 +8,8 @@ use std::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use turnbuckle_ledger::req;
-use turnbuckle_server::{Context, Output, Server, Tool, ToolError};
+use turnbuckle_server::{Context, Server, Tool, ToolError, ToolResult};
+use turnbuckle_spec_coverage::req;
 
 use crate::speaker::{EVERY, Speaker};
 
@@ -24,7 +24,7 @@ struct Weather {
     degrees: f64,
 }
 
-/// A value that is text or something else.
+/// A string or another type.
 #[derive(Serialize, JsonSchema)]
 #[serde(untagged)]
 enum Either {
@@ -260,7 +260,7 @@ fn a_name_that_clients_may_refuse_is_refused_at_once() {
         in: ["2025-11-25", "2026-07-28"]
     );
     let make = |name: &str| {
-        let tool = || Tool::new(name, async || Ok::<_, ToolError>(Output::empty()));
+        let tool = || Tool::new(name, async || Ok::<_, ToolError>(ToolResult::empty()));
         catch_unwind(AssertUnwindSafe(tool)).is_ok()
     };
     for name in ["a", "A-b_c.9", &"x".repeat(128)] {
@@ -287,7 +287,7 @@ fn a_mark_that_no_header_can_carry_is_refused_at_once() {
         let schema = json!({ "type": "object", "properties": properties });
         let tool = || {
             Tool::raw("t", schema, async |_: Value, _: Context| {
-                Ok::<_, ToolError>(Output::empty())
+                Ok::<_, ToolError>(ToolResult::empty())
             })
         };
         catch_unwind(AssertUnwindSafe(tool)).is_ok()

@@ -1,4 +1,4 @@
-//! Pages that have to be visited before a call can be done, and secrets that belong there.
+//! Required URL elicitations, and sensitive data in them.
 
 use std::sync::{
     Arc,
@@ -9,11 +9,11 @@ use http::Method;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use turnbuckle_ledger::req;
 use turnbuckle_protocol::Principal;
 use turnbuckle_server::{
     Context, Elicitation, Form, Prompt, RequestError, Server, TaskSupport, Tool, ToolError,
 };
+use turnbuckle_spec_coverage::req;
 
 use crate::{
     http_caller::{Caller, modern, modern_headers},
@@ -25,7 +25,7 @@ use crate::{
 
 const PAGES: [&str; 2] = ["https://files.example/link", "https://files.example/terms"];
 
-/// A server whose tool works once an account is linked.
+/// A server with a tool that requires a linked account.
 fn server() -> (Server, Arc<AtomicBool>) {
     let linked = Arc::new(AtomicBool::new(false));
     let records = linked.clone();
@@ -33,8 +33,11 @@ fn server() -> (Server, Arc<AtomicBool>) {
         let records = records.clone();
         async move {
             if !records.load(Ordering::SeqCst) {
-                cx.visit_first("link", PAGES.map(|page| Elicitation::url("Link", page)))
-                    .await?;
+                cx.require_url_elicitation(
+                    "link",
+                    PAGES.map(|page| Elicitation::url("Link", page)),
+                )
+                .await?;
             }
             if !records.load(Ordering::SeqCst) {
                 return Err(ToolError::new("not linked yet"));
@@ -43,11 +46,11 @@ fn server() -> (Server, Arc<AtomicBool>) {
         }
     });
     let nowhere = Tool::new("nowhere", async |cx: Context| {
-        cx.visit_first("nowhere", []).await?;
+        cx.require_url_elicitation("nowhere", []).await?;
         Ok::<_, ToolError>("here".to_owned())
     });
     let prompt = Prompt::new("linked", async |cx: Context| {
-        cx.visit_first("link", [Elicitation::url("Link", PAGES[0])])
+        cx.require_url_elicitation("link", [Elicitation::url("Link", PAGES[0])])
             .await?;
         Ok::<_, RequestError>("linked".to_owned())
     });
@@ -101,7 +104,7 @@ async fn only_a_call_that_waits_for_a_visit_has_that_error() {
         let here = speaker.tool("nowhere", json!({})).await;
         assert_eq!(here["content"][0]["text"], "here", "{revision}");
 
-        // A client that cannot be sent anywhere is told what it lacks, and never to go there.
+        // A client without URL elicitation gets the missing capability, never the URL.
         let mut speaker = Speaker::with(revision, server, json!({ "elicitation": {} })).await;
         for (method, params) in [
             ("tools/call", call("files")),
@@ -165,7 +168,7 @@ async fn without_that_error_the_user_is_asked_page_by_page() {
     assert_ne!(declined["content"][0]["text"], "not linked yet");
 }
 
-/// A server that sends its user away and says which visit it was.
+/// A server that sends a URL elicitation and returns its id.
 fn visiting() -> Server {
     let visit = Tool::new("visit", async |cx: Context| {
         let page = Elicitation::url("Sign in", "https://a.example/");
@@ -183,7 +186,7 @@ fn visiting() -> Server {
     Server::new("visiting", "1").tool(visit).tool(wait)
 }
 
-/// Calls a tool, agrees to the visit, and returns the id that the client was asked with and the next message.
+/// Calls a tool, accepts the elicitation, and returns its id and the next message.
 async fn agree(speaker: &mut Speaker, tool: &str) -> (Value, Value) {
     let question = asked(speaker, call(tool)).await.remove(0);
     let result = json!({ "action": "accept" });
@@ -206,7 +209,7 @@ async fn the_end_of_a_visit_is_told_to_who_was_asked_once_and_by_its_id() {
     let mut other = Speaker::with("2025-11-25", server.clone(), everything()).await;
     let (id, answer) = agree(&mut speaker, "visit").await;
     assert_eq!(answer["result"]["content"][0]["text"], id);
-    // That the user agreed is not the end.
+    // Acceptance is not completion.
     speaker.peer.expect_silence().await;
 
     server.elicitation_complete("some other visit");
@@ -287,10 +290,10 @@ struct Place {
     url: String,
 }
 
-/// A server that asks for what it must not, and for the same in the way it may.
+/// A server that requests sensitive data in a form, and by URL.
 fn curious() -> Server {
     let form = Tool::new("form", async |cx: Context| {
-        cx.elicit("login", Login::ask("Log in")).await?;
+        cx.elicit("login", Login::elicit("Log in")).await?;
         Ok::<_, ToolError>("asked".to_owned())
     });
     let page = Tool::new("page", async |place: Place, cx: Context| {
@@ -342,7 +345,7 @@ async fn a_url_names_no_user_and_nothing_is_added_to_it() {
         assert_eq!(question["params"]["url"], url, "{revision}");
     }
 
-    // What is known of the user and of his token goes into no question.
+    // Data about the user and the token is not part of any request.
     let mut caller = Caller::new(curious());
     caller.principal = Some(Principal::new("https://login.example", "lovelace"));
     let url = "https://a.example/login?flow=1";

@@ -1,6 +1,6 @@
-//! A real process on real pipes.
+//! A real process with real pipes.
 //!
-//! The process is this test binary itself, told by an environment variable to be a server.
+//! The process is this test binary, controlled by an environment variable.
 
 use std::{
     env, fs,
@@ -11,8 +11,8 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use turnbuckle_ledger::{req, saw_message};
 use turnbuckle_server::{Server, Tool, ToolError, stdio};
+use turnbuckle_spec_coverage::{req, saw_message};
 
 use crate::{
     lines_peer::{initialize, modern},
@@ -20,7 +20,7 @@ use crate::{
 };
 
 const ROLE: &str = "TURNBUCKLE_TEST_IS_SERVER";
-/// What the test runner prints before this is not ours.
+/// Output of the test runner precedes it.
 const READY: &str = "the server begins";
 
 #[test]
@@ -63,7 +63,7 @@ fn server() -> Server {
         Ok::<_, ToolError>(String::new())
     });
     let stuck = Tool::new("stuck", async || {
-        // Without a pause, as no handler should: it holds up the thread that reads.
+        // Without yielding, unlike a proper handler: it blocks the reading thread.
         let gate = gate(std::process::id());
         let mut looks = 0..6_000;
         while !gate.exists() && looks.next().is_some() {
@@ -82,7 +82,7 @@ fn server() -> Server {
         .tool(large)
 }
 
-/// The file that sets `stuck` free in a process.
+/// The file that releases `stuck` in a process.
 fn gate(process: u32) -> PathBuf {
     env::temp_dir().join(format!("turnbuckle-gate-{process}"))
 }
@@ -98,7 +98,7 @@ impl Process {
         Self::with_threads("many")
     }
 
-    /// Starts a server whose handlers share one thread, or have as many as they like.
+    /// Starts a server with a single-threaded or multi-threaded runtime.
     fn with_threads(threads: &str) -> Self {
         let mut child = Command::new(env::current_exe().unwrap())
             .args(["--exact", "stdio_process::be_the_server", "--nocapture"])
@@ -145,13 +145,13 @@ impl Process {
         assert_eq!(self.next()["id"], "p");
     }
 
-    /// Ends the input and waits for the end; returns what still came on both streams.
+    /// Ends the input and waits for the exit. Returns the remaining output of both streams.
     fn end(mut self) -> (Vec<Value>, String) {
         drop(self.input.take());
         self.end_by_itself()
     }
 
-    /// Waits for the end while the input stays open; returns what still came on both streams.
+    /// Waits for the exit with open input. Returns the remaining output of both streams.
     fn end_by_itself(mut self) -> (Vec<Value>, String) {
         let (mut rest, mut stderr) = (String::new(), String::new());
         self.output.read_to_string(&mut rest).unwrap();
@@ -255,7 +255,7 @@ fn after_the_end_of_input_everything_is_answered() {
 #[test]
 fn a_client_that_writes_everything_before_it_reads_is_served() {
     let mut process = Process::start();
-    // More than a pipe holds, in both directions.
+    // More than the capacity of a pipe, in both directions.
     for id in 0..2_000 {
         process.send(&json!({ "jsonrpc": "2.0", "id": id, "method": "ping" }));
     }
@@ -286,7 +286,7 @@ fn answers_are_seen_while_the_rest_of_what_was_read_is_being_answered() {
     for id in 60..200 {
         assert_eq!(process.next()["id"], id);
     }
-    // It gives up after a minute: then nobody had seen an answer before.
+    // It stops after a minute: then no response was seen before.
     assert_eq!(process.next()["result"]["content"][0]["text"], "free");
     process.end();
 }
@@ -353,7 +353,7 @@ fn a_client_that_leaves_without_a_word_ends_it() {
 
     drop(output);
     let begun = Instant::now();
-    // Only writing shows that nobody reads.
+    // A closed pipe shows only on write.
     let ping = br#"{"jsonrpc":"2.0","id":1,"method":"server/discover"}"#;
     let input = input.as_mut().unwrap();
     let _ = input.write_all(&[ping, &b"\n"[..]].concat());

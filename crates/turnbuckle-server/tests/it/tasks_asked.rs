@@ -1,11 +1,11 @@
-//! Tasks that the client asks for (2025-11-25).
+//! Tasks requested by the client (2025-11-25).
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::time::sleep;
-use turnbuckle_ledger::req;
 use turnbuckle_server::{Server, Tool, ToolError};
+use turnbuckle_spec_coverage::req;
 
 use crate::{
     lines_peer::{LEGACY, Peer},
@@ -105,7 +105,7 @@ async fn the_result_is_waited_for_and_progress_comes_meanwhile() {
     assert_eq!(progress["params"]["progress"], 2);
     assert_eq!(progress["params"]["_meta"][RELATED], id(&task));
     let mut told = notified;
-    // The last one may come after the answer.
+    // The last notification may follow the response.
     if let Ok(last) = tokio::time::timeout(Duration::from_secs(1), peer.next()).await {
         told.push(last);
     }

@@ -5,11 +5,11 @@ use std::time::Duration;
 use http::Method;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
-use turnbuckle_ledger::req;
 use turnbuckle_server::{
     Context, Server, TaskSupport, Tool, ToolError,
-    http::{Http, Sessions},
+    http::{Http, SessionMode},
 };
+use turnbuckle_spec_coverage::req;
 
 use crate::{
     http_caller::{Answered, Caller, initialize, modern, modern_headers},
@@ -117,7 +117,7 @@ async fn the_end_of_a_session_ends_what_only_it_could_ask_for() {
 #[tokio::test(start_paused = true)]
 async fn without_sessions_tasks_are_not_listed() {
     req!("tasks.security.no-list", "tasks.capability.list-method");
-    let mut caller = Caller::of(Http::new(server()).sessions(Sessions::Off));
+    let mut caller = Caller::of(Http::new(server()).sessions(SessionMode::Off));
     let mut hello = initialize("2025-11-25");
     hello["params"]["capabilities"] = json!({});
     let answer = caller.post(&hello).await.json().await;
@@ -182,7 +182,7 @@ async fn refusals_have_their_status() {
 
 #[tokio::test(start_paused = true)]
 async fn a_session_that_expires_takes_its_tasks_along() {
-    let mut limits = turnbuckle_store::Limits::default();
+    let mut limits = turnbuckle_store::StoreLimits::default();
     limits.sessions.idle = Duration::from_secs(60);
     let store = turnbuckle_store::Store::memory_with(limits);
     let tasks = store.tasks.clone();
@@ -216,7 +216,7 @@ async fn what_a_handler_has_begun_may_make_the_task() {
         begun.await.unwrap()?;
         Ok::<_, ToolError>("done".to_owned())
     });
-    let tool = tool.task(TaskSupport::Optional).asks_first();
+    let tool = tool.task(TaskSupport::Optional).task_after_input();
     let caller = Caller::new(Server::new("tasks", "1").tool(tool));
     let began = Instant::now();
 

@@ -1,11 +1,11 @@
-//! Tasks that the server makes of calls (the extension of 2026-07-28).
+//! Tasks created by the server (the extension of 2026-07-28).
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::time::sleep;
-use turnbuckle_ledger::req;
 use turnbuckle_server::{Server, TaskSupport, Tool, ToolError};
+use turnbuckle_spec_coverage::req;
 
 use crate::{
     lines_peer::{Peer, modern_with},
@@ -348,8 +348,11 @@ async fn what_is_asked_first_is_asked_before_there_is_a_task() {
 async fn a_tool_that_asks_first_may_become_a_task_unless_it_says_no() {
     let tool = || Tool::new("a", async || Ok::<_, ToolError>("done".to_owned()));
     for (tool, offered) in [
-        (tool().asks_first(), true),
-        (tool().task(TaskSupport::Forbidden).asks_first(), false),
+        (tool().task_after_input(), true),
+        (
+            tool().task(TaskSupport::Forbidden).task_after_input(),
+            false,
+        ),
     ] {
         let mut peer = Peer::new(Server::new("tasks", "1").tool(tool));
         let answer = peer.call_modern("server/discover", json!({})).await;

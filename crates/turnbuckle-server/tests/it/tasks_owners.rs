@@ -1,12 +1,12 @@
-//! Whose tasks they are, and how many there may be.
+//! Ownership and limits of tasks.
 
 use std::collections::HashSet;
 
 use serde_json::{Value, json};
-use turnbuckle_ledger::req;
 use turnbuckle_protocol::Principal;
-use turnbuckle_server::lines::Lines;
-use turnbuckle_store::{Limits, Store};
+use turnbuckle_server::ndjson::NdjsonServer;
+use turnbuckle_spec_coverage::req;
+use turnbuckle_store::{Store, StoreLimits};
 
 use crate::{
     lines_peer::Peer,
@@ -15,7 +15,7 @@ use crate::{
 
 fn of(server: &turnbuckle_server::Server, subject: &str) -> Peer {
     let principal = Principal::new("https://issuer.example", subject);
-    Peer::with(Lines::new(server.clone()).principal(principal))
+    Peer::with(NdjsonServer::new(server.clone()).principal(principal))
 }
 
 #[tokio::test(start_paused = true)]
@@ -81,7 +81,7 @@ async fn without_a_principal_a_task_belongs_to_its_session() {
     assert_eq!(answer["error"]["code"], -32602);
     let (listed, _) = ask(&mut two, "tasks/list", json!({})).await;
     assert_eq!(listed["result"]["tasks"], json!([]));
-    // Nor do the two designs see each other's tasks.
+    // The two task models do not share tasks.
     let params = crate::lines_peer::modern_with(id(&task), everything());
     let (answer, _) = ask(&mut one, "tasks/get", params).await;
     assert_eq!(answer["error"]["code"], -32602);
@@ -110,7 +110,7 @@ async fn ids_cannot_be_guessed() {
 }
 
 fn assert_unguessable(ids: &HashSet<String>) {
-    // 24 characters of base64url: 144 bits, and no character that all of them share.
+    // 24 characters of base64url: 144 bits, without a character common to all.
     assert_eq!(ids.len(), 100);
     for at in 0..24 {
         let seen: HashSet<_> = ids.iter().map(|id| id.as_bytes()[at]).collect();
@@ -120,7 +120,7 @@ fn assert_unguessable(ids: &HashSet<String>) {
 
 #[tokio::test(start_paused = true)]
 async fn there_are_only_so_many() {
-    let mut limits = Limits::default();
+    let mut limits = StoreLimits::default();
     limits.tasks.max_tasks = 3;
     limits.tasks.max_task_bytes = 200;
     let server = server().store(Store::memory_with(limits));
@@ -134,7 +134,7 @@ async fn there_are_only_so_many() {
     let answer = offered(&mut peer, "tools/call", params).await;
 
     assert_eq!(answer["error"]["code"], -32603);
-    // A result that is too large to be kept is an error and no silence.
+    // A result that is too large to store is an error.
     tokio::time::sleep(std::time::Duration::from_secs(31)).await;
     let looked = offered(&mut peer, "tasks/get", id(&tasks[0])).await;
     assert!(["completed", "failed"].contains(&looked["result"]["status"].as_str().unwrap()));

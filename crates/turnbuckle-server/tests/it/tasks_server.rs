@@ -1,4 +1,4 @@
-//! A server whose tools become tasks, and a client that looks after them.
+//! A server with tools that run as tasks, and a client for them.
 
 use std::time::Duration;
 
@@ -7,7 +7,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 use turnbuckle_protocol::RpcError;
-use turnbuckle_server::{Context, Elicited, Form, Sampling, Server, TaskSupport, Tool, ToolError};
+use turnbuckle_server::{
+    Context, ElicitationOutcome, Form, SamplingBuilder, Server, TaskSupport, Tool, ToolError,
+};
 
 use crate::lines_peer::{Peer, modern_with};
 
@@ -21,7 +23,7 @@ struct Name {
     name: String,
 }
 
-fn who(answer: Elicited<Name>) -> String {
+fn who(answer: ElicitationOutcome<Name>) -> String {
     answer.accepted().map_or("nobody".to_owned(), |it| it.name)
 }
 
@@ -43,19 +45,21 @@ pub(crate) fn server() -> Server {
         panic!("after {}", work.seconds)
     });
     let ask = Tool::new("ask", async |cx: Context| {
-        let name = cx.elicit("name", Name::ask("Who?")).await?;
+        let name = cx.elicit("name", Name::elicit("Who?")).await?;
         Ok::<_, ToolError>(format!("hello {}", who(name)))
     });
     let ask_twice = Tool::new("ask_twice", async |cx: Context| {
         let (first, second) = tokio::try_join!(
-            cx.elicit("first", Name::ask("First?")),
-            cx.elicit("second", Name::ask("Second?")),
+            cx.elicit("first", Name::elicit("First?")),
+            cx.elicit("second", Name::elicit("Second?")),
         )?;
-        let said = cx.sample("thought", Sampling::text("Think!")).await?;
+        let said = cx
+            .sample("thought", SamplingBuilder::text("Think!"))
+            .await?;
         Ok::<_, ToolError>(format!("{} {} {}", who(first), who(second), said.model))
     });
     let impatient = Tool::new("impatient", async |cx: Context| {
-        let answer = cx.elicit("name", Name::ask("Quick, who?"));
+        let answer = cx.elicit("name", Name::elicit("Quick, who?"));
         match tokio::time::timeout(Duration::from_secs(5), answer).await {
             Ok(answer) => Ok::<_, ToolError>(who(answer?)),
             Err(_) => {
@@ -65,10 +69,10 @@ pub(crate) fn server() -> Server {
         }
     });
     let first = Tool::new("ask_first", async |cx: Context| {
-        let name = who(cx.elicit("name", Name::ask("Who?")).await?);
+        let name = who(cx.elicit("name", Name::elicit("Who?")).await?);
         cx.into_task().await?;
         sleep(Duration::from_secs(10)).await;
-        let again = who(cx.elicit("again", Name::ask("Still?")).await?);
+        let again = who(cx.elicit("again", Name::elicit("Still?")).await?);
         Ok::<_, ToolError>(format!("{name}, {again}, {}", cx.is_task()))
     });
     let chatter = Tool::new("chatter", async |cx: Context| {
@@ -90,29 +94,29 @@ pub(crate) fn server() -> Server {
             Tool::new("must", async || Ok::<_, ToolError>("done".to_owned()))
                 .task(TaskSupport::Required),
         )
-        .tool(first.task(TaskSupport::Optional).asks_first());
+        .tool(first.task(TaskSupport::Optional).task_after_input());
     optional.into_iter().fold(server, |server, tool| {
         server.tool(tool.task(TaskSupport::Optional))
     })
 }
 
-/// Everything that a client may offer.
+/// All client capabilities.
 pub(crate) fn everything() -> Value {
     json!({ "elicitation": {}, "sampling": {}, "roots": {}, "extensions": { "io.modelcontextprotocol/tasks": {} } })
 }
 
-/// A client that asks for tasks, in a session of 2025-11-25.
+/// A client that requests tasks, in a session of 2025-11-25.
 pub(crate) async fn asking() -> Peer {
     Peer::initialized(server(), "2025-11-25", everything()).await
 }
 
-/// Sends a request and returns its answer, and what was notified meanwhile.
+/// Sends a request and returns its response, and the notifications before it.
 pub(crate) async fn ask(peer: &mut Peer, method: &str, params: Value) -> (Value, Vec<Value>) {
     let id = peer.request(method, params).await;
     answer_of(peer, id).await
 }
 
-/// Waits for the answer to a request; returns it and what was notified meanwhile.
+/// Waits for a response, and returns it with the notifications before it.
 pub(crate) async fn answer_of(peer: &mut Peer, id: i64) -> (Value, Vec<Value>) {
     let mut notified = Vec::new();
     loop {
@@ -138,14 +142,14 @@ pub(crate) fn id(task: &Value) -> Value {
     json!({ "taskId": task["taskId"] })
 }
 
-/// Sends a request of a client that declares the extension.
+/// Sends a request with the tasks extension.
 pub(crate) async fn offered(peer: &mut Peer, method: &str, params: Value) -> Value {
     let (answer, notified) = ask(peer, method, modern_with(params, everything())).await;
     assert_eq!(notified, Vec::<Value>::new(), "nothing is sent for tasks");
     answer
 }
 
-/// Calls a tool that becomes a task by itself; returns the task.
+/// Calls a tool that becomes a task. Returns the task.
 pub(crate) async fn offer(peer: &mut Peer, tool: &str, arguments: Value) -> Value {
     let params = json!({ "name": tool, "arguments": arguments, "_meta": { "progressToken": 5 } });
     let answer = offered(peer, "tools/call", params).await;

@@ -1,4 +1,4 @@
-//! The server that the tests of the kit try it on.
+//! The server for tests of the test kit.
 
 use std::time::Duration;
 
@@ -6,7 +6,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use turnbuckle_protocol::types::LogLevel;
-use turnbuckle_server::{Context, Form, Resource, Sampling, Server, TaskSupport, Tool, ToolError};
+use turnbuckle_server::{
+    Context, Form, Resource, SamplingBuilder, Server, TaskSupport, Tool, ToolError,
+};
 
 #[derive(Deserialize, JsonSchema)]
 struct Greet {
@@ -38,9 +40,9 @@ async fn greet(args: Greet, cx: Context) -> Result<String, ToolError> {
 }
 
 async fn sign(cx: Context) -> Result<String, ToolError> {
-    let name = cx.elicit("name", Name::ask("Who signs?")).await?;
+    let name = cx.elicit("name", Name::elicit("Who signs?")).await?;
     let name = name.accepted().map_or("nobody".to_owned(), |it| it.name);
-    let text = cx.sample("text", Sampling::text("Dear all")).await?;
+    let text = cx.sample("text", SamplingBuilder::text("Dear all")).await?;
     Ok(format!("{}, {name}", text.text()))
 }
 
@@ -59,7 +61,7 @@ async fn rename(_: Nobody, cx: Context) -> Result<String, ToolError> {
     Ok("renamed".to_owned())
 }
 
-/// A desk with a tool for each thing that a test may want to see.
+/// A server with a tool for each feature of the test kit.
 pub(crate) fn desk() -> Server {
     Server::new("desk", "1.0.0")
         .tool(Tool::new("greet", greet).task(TaskSupport::Optional))
@@ -70,7 +72,7 @@ pub(crate) fn desk() -> Server {
         .resource(Resource::text("desk://note", "note", "buy milk"))
 }
 
-/// A client that knows all answers.
+/// A client that responds to every request.
 pub(crate) fn client(method: &str, _params: &Value) -> Value {
     match method {
         "elicitation/create" => json!({ "action": "accept", "content": { "name": "Ada" } }),

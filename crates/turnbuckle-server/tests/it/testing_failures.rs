@@ -1,4 +1,4 @@
-//! What the test kit says when a test fails.
+//! Failure messages of the test kit.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use turnbuckle_server::testing::Peer;
 
 use crate::testing_desk::desk;
 
-/// What a test says that fails.
+/// Returns the message of a failing test.
 async fn failure(test: impl Future<Output = ()> + Send + 'static) -> String {
     let failed = tokio::spawn(test).await.expect_err("the test fails");
     let panic = failed.into_panic();
@@ -27,9 +27,9 @@ async fn what_does_not_come_is_named_with_all_that_came() {
     assert_eq!(
         said.lines().collect::<Vec<_>>(),
         [
-            "notifications/nothing did not come within 100s",
+            "notifications/nothing was not received within 100s",
             "",
-            "over lines, 2026-07-28:",
+            "over ndjson, 2026-07-28:",
             r#"→ tools/call #1 {"name":"sum","arguments":{},"_meta":{"progressToken":1}}"#,
             r#"← #1 {"content":[{"type":"text","text":"{\"sum\":3}"}],"structuredContent":{"sum":3},"resultType":"complete"}"#,
         ]
@@ -39,14 +39,14 @@ async fn what_does_not_come_is_named_with_all_that_came() {
 #[tokio::test(start_paused = true)]
 async fn patience_ends_when_it_is_told_to() {
     let said = failure(async {
-        let connect = Peer::connect(desk()).patience(Duration::from_secs(5));
+        let connect = Peer::connect(desk()).timeout(Duration::from_secs(5));
         connect.await.call_tool("sleep", json!({})).await;
     });
 
     let said = said.await;
 
     assert!(
-        said.starts_with("the answer to #1 did not come within 5s"),
+        said.starts_with("the response to #1 was not received within 5s"),
         "{said}"
     );
 }
@@ -62,7 +62,7 @@ async fn a_question_that_nobody_answers_fails_at_once() {
     let said = said.await;
 
     assert!(
-        said.starts_with(r#"the server asks "elicitation/create", and nobody answers"#),
+        said.starts_with(r#"the server sent "elicitation/create", and there is no responder"#),
         "{said}"
     );
     assert!(said.contains("← elicitation/create ?1"), "{said}");
@@ -71,7 +71,7 @@ async fn a_question_that_nobody_answers_fails_at_once() {
 #[tokio::test(start_paused = true)]
 async fn another_answer_than_expected_is_shown() {
     for (code, expected) in [
-        (-32602, "the error -32602 was expected, and it is -32601"),
+        (-32602, "expected error -32602, got error -32601"),
         (-32601, ""),
     ] {
         let said = failure(async move {
@@ -82,7 +82,7 @@ async fn another_answer_than_expected_is_shown() {
         });
         let said = said.await;
         let expected = match expected {
-            "" => "a result was expected, and there is none",
+            "" => "expected a result, got an error",
             expected => expected,
         };
         assert!(said.starts_with(expected), "{said}");
@@ -95,13 +95,13 @@ async fn what_nobody_looked_at_is_no_silence() {
     let said = failure(async {
         let mut peer = Peer::connect(desk()).await;
         peer.call_tool("greet", json!({ "name": "Ada" })).await;
-        peer.expect_silence().await;
+        peer.expect_no_message().await;
     });
 
     let said = said.await;
 
     assert!(
-        said.starts_with("silence was expected, and there is `notifications/progress`"),
+        said.starts_with("expected no message, got `notifications/progress`"),
         "{said}"
     );
 }
@@ -111,13 +111,14 @@ async fn a_server_that_hangs_up_is_no_mystery() {
     let said = failure(async {
         let (near, far) = tokio::io::duplex(1024);
         let (reader, writer) = tokio::io::split(near);
-        let mut peer = turnbuckle_server::testing::Connect::streams(reader, writer).await;
+        let mut peer = turnbuckle_server::testing::PeerBuilder::streams(reader, writer).await;
         drop(far);
         peer.next().await;
     });
 
     assert!(
-        said.await
-            .starts_with("the server hung up\n\nover lines, 2026-07-28:\nnothing was said")
+        said.await.starts_with(
+            "the server closed the connection\n\nover ndjson, 2026-07-28:\nno messages"
+        )
     );
 }

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 use turnbuckle_server::{
-    http::{Http, Sessions},
-    testing::{self, Connect},
+    http::{Http, SessionMode},
+    testing::{self, PeerBuilder},
 };
 
 use crate::testing_desk::desk;
@@ -78,9 +78,11 @@ async fn a_session_ends_with_delete() {
 
 #[tokio::test(start_paused = true)]
 async fn options_of_the_transport_are_tried_too() {
-    let http = Http::new(desk()).path("/elsewhere").sessions(Sessions::Off);
+    let http = Http::new(desk())
+        .path("/elsewhere")
+        .sessions(SessionMode::Off);
 
-    let mut peer = Connect::http(http).legacy("2025-06-18").await;
+    let mut peer = PeerBuilder::http(http).legacy("2025-06-18").await;
 
     let answer = peer.call_tool("sum", json!({})).await;
     assert_eq!(answer.text(), r#"{"sum":3}"#);

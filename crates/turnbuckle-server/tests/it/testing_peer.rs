@@ -1,14 +1,17 @@
-//! The peer of the test kit, on every edge.
+//! The test client, on every combination.
 
 use std::time::Duration;
 
 use serde_json::json;
 use turnbuckle_protocol::{Revision, types::LogLevel};
 use turnbuckle_server::{
-    lines::serve_lines,
-    testing::{Changes, Connect, Direction, Edge, Peer, Transport, edges},
+    ndjson::serve,
+    testing::{
+        ChangeRecorder, Combination, MessageDirection, Peer, PeerBuilder, TransportKind,
+        all_combinations,
+    },
 };
-use turnbuckle_store::Change;
+use turnbuckle_store::ServerChange;
 
 use crate::testing_desk::{Sum, client, desk};
 
@@ -24,48 +27,48 @@ async fn a_tool_answers_in_the_newest_revision() {
 
 #[tokio::test(start_paused = true)]
 async fn results_errors_and_notifications_are_the_same_on_every_edge() {
-    for edge in edges() {
-        let mut peer = edge.connect(desk()).log_level(LogLevel::Debug).await;
+    for combination in all_combinations() {
+        let mut peer = combination.connect(desk()).log_level(LogLevel::Debug).await;
 
         let greeting = peer.call_tool("greet", json!({ "name": "Ada" })).await;
-        assert_eq!(greeting.text(), "Hello, Ada!", "{edge}");
+        assert_eq!(greeting.text(), "Hello, Ada!", "{combination}");
         let progress = peer.expect_notification("notifications/progress").await;
-        assert_eq!(progress["total"], 2.0, "{edge}");
+        assert_eq!(progress["total"], 2.0, "{combination}");
         let logged = peer.expect_notification("notifications/message").await;
-        assert_eq!(logged["data"], "greeting", "{edge}");
+        assert_eq!(logged["data"], "greeting", "{combination}");
 
         let failure = peer.call_tool("greet", json!({ "name": "" })).await;
         assert_eq!(
-            failure.expect_failure(),
+            failure.expect_tool_error(),
             "nobody is there to greet",
-            "{edge}"
+            "{combination}"
         );
-        assert_eq!(peer.notifications().len(), 2, "{edge}");
+        assert_eq!(peer.notifications().len(), 2, "{combination}");
 
         peer.request("nothing/there", json!({}))
             .await
             .expect_error(-32601);
-        peer.expect_silence().await;
+        peer.expect_no_message().await;
         peer.close().await.unwrap();
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn questions_are_answered_whichever_way_they_come() {
-    let with_forms = |edge: &Edge| edge.revision >= Revision::V2025_06_18;
-    for edge in edges().filter(with_forms) {
-        let mut peer = edge.connect(desk()).answer(client).await;
+    let with_forms = |combination: &Combination| combination.revision >= Revision::V2025_06_18;
+    for combination in all_combinations().filter(with_forms) {
+        let mut peer = combination.connect(desk()).respond_with(client).await;
         let answer = peer.call_tool("sign", json!({})).await;
-        assert_eq!(answer.text(), "Yours, Ada", "{edge}");
+        assert_eq!(answer.text(), "Yours, Ada", "{combination}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn changes_are_heard_on_every_edge() {
-    for edge in edges() {
+    for combination in all_combinations() {
         let server = desk();
-        let mut changes = Changes::of(&server);
-        let mut peer = edge.connect(server).await;
+        let mut changes = ChangeRecorder::new(&server);
+        let mut peer = combination.connect(server).await;
         let filter = json!({ "toolsListChanged": true, "resourceSubscriptions": ["desk://note"] });
         peer.listen(filter).await;
 
@@ -76,11 +79,14 @@ async fn changes_are_heard_on_every_edge() {
         let updated = peer
             .expect_notification("notifications/resources/updated")
             .await;
-        assert_eq!(updated["uri"], "desk://note", "{edge}");
+        assert_eq!(updated["uri"], "desk://note", "{combination}");
         let uri = "desk://note".into();
         assert_eq!(
             changes.take(),
-            [Change::ToolsChanged, Change::ResourceUpdated { uri }]
+            [
+                ServerChange::ToolsChanged,
+                ServerChange::ResourceUpdated { uri }
+            ]
         );
         assert!(changes.take().is_empty());
     }
@@ -88,53 +94,60 @@ async fn changes_are_heard_on_every_edge() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_is_cancelled_on_every_edge() {
-    for edge in edges() {
-        let mut peer = edge.connect(desk()).await;
+    for combination in all_combinations() {
+        let mut peer = combination.connect(desk()).await;
         let id = peer.start("tools/call", json!({ "name": "sleep" })).await;
         peer.cancel(id).await;
         tokio::time::sleep(Duration::from_secs(90)).await;
-        peer.expect_silence().await;
+        peer.expect_no_message().await;
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn calls_overlap_on_every_edge() {
-    for edge in edges() {
-        let mut peer = edge.connect(desk()).await;
+    for combination in all_combinations() {
+        let mut peer = combination.connect(desk()).await;
         let slow = peer.start("tools/call", json!({ "name": "sleep" })).await;
         let sum = peer.call_tool("sum", json!({})).await.text();
-        assert_eq!(sum, r#"{"sum":3}"#, "{edge}");
-        assert_eq!(peer.finish(slow).await.text(), "awake", "{edge}");
+        assert_eq!(sum, r#"{"sum":3}"#, "{combination}");
+        assert_eq!(peer.finish(slow).await.text(), "awake", "{combination}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_call_as_a_task_is_followed_to_its_end() {
-    for edge in edges().filter(|edge| edge.revision >= Revision::V2025_11_25) {
-        let mut peer = edge.connect(desk()).tasks().answer(client).await;
+    for combination in
+        all_combinations().filter(|combination| combination.revision >= Revision::V2025_11_25)
+    {
+        let mut peer = combination
+            .connect(desk())
+            .tasks()
+            .respond_with(client)
+            .await;
         let answer = peer.call_tool("sign", json!({})).await;
-        assert_eq!(answer.text(), "Yours, Ada", "{edge}");
-        let recorded = peer.recorded();
+        assert_eq!(answer.text(), "Yours, Ada", "{combination}");
+        let recorded = peer.transcript();
         assert!(recorded.contains(r#""taskId":"task-1""#), "{recorded}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_question_may_be_answered_by_hand() {
-    for transport in Transport::ALL {
-        let edge = Edge::new(transport, Revision::LATEST_LEGACY);
+    for transport in TransportKind::ALL {
+        let combination = Combination::new(transport, Revision::LATEST_LEGACY);
         let abilities = json!({ "elicitation": {}, "sampling": {} });
-        let mut peer = edge.connect(desk()).capabilities(abilities).await;
+        let mut peer = combination.connect(desk()).capabilities(abilities).await;
         let id = peer.start("tools/call", json!({ "name": "sign" })).await;
 
-        let question = peer.expect_question("elicitation/create").await;
+        let question = peer.expect_request("elicitation/create").await;
         assert_eq!(question.params["message"], "Who signs?");
-        peer.reply(&question, json!({ "action": "decline" })).await;
-        let question = peer.expect_question("sampling/createMessage").await;
-        peer.refuse(&question, -1, "not today").await;
+        peer.respond(&question, json!({ "action": "decline" }))
+            .await;
+        let question = peer.expect_request("sampling/createMessage").await;
+        peer.respond_error(&question, -1, "not today").await;
 
-        let failure = peer.finish(id).await.expect_failure();
-        assert!(failure.contains("not today"), "{edge}: {failure}");
+        let failure = peer.finish(id).await.expect_tool_error();
+        assert!(failure.contains("not today"), "{combination}: {failure}");
     }
 }
 
@@ -151,10 +164,10 @@ async fn a_round_may_be_taken_by_hand() {
 
 #[tokio::test]
 async fn time_need_not_be_paused() {
-    for edge in edges() {
-        let mut peer = edge.connect(desk()).await;
+    for combination in all_combinations() {
+        let mut peer = combination.connect(desk()).await;
         let sum = peer.call_tool("sum", json!({})).await.text();
-        assert_eq!(sum, r#"{"sum":3}"#, "{edge}");
+        assert_eq!(sum, r#"{"sum":3}"#, "{combination}");
     }
 }
 
@@ -169,10 +182,12 @@ async fn structured_content_is_read_into_its_type() {
 async fn the_other_end_of_two_streams_is_met_as_well() {
     let (near, far) = tokio::io::duplex(1024);
     let (reader, writer) = tokio::io::split(far);
-    tokio::spawn(serve_lines(reader, writer, desk()));
+    tokio::spawn(serve(reader, writer, desk()));
     let (reader, writer) = tokio::io::split(near);
 
-    let mut peer = Connect::streams(reader, writer).legacy("2024-11-05").await;
+    let mut peer = PeerBuilder::streams(reader, writer)
+        .legacy("2024-11-05")
+        .await;
 
     assert_eq!(
         peer.call_tool("sum", json!({})).await.text(),
@@ -188,7 +203,7 @@ async fn every_message_is_recorded_as_it_was() {
     let messages = peer.messages();
 
     let directions: Vec<_> = messages.iter().map(|message| message.direction).collect();
-    let (sent, got) = (Direction::Sent, Direction::Received);
+    let (sent, got) = (MessageDirection::Sent, MessageDirection::Received);
     assert_eq!(directions, [sent, got, sent, sent, got, got, got]);
     assert_eq!(messages[2].method(), Some("notifications/initialized"));
     assert!(messages[4].is_notification());
@@ -199,11 +214,11 @@ async fn every_message_is_recorded_as_it_was() {
 async fn an_exchange_in_a_session_reads_well() {
     let mut peer = Peer::connect(desk())
         .legacy("2025-06-18")
-        .answer(client)
+        .respond_with(client)
         .await;
     peer.call_tool("sign", json!({})).await;
 
-    let recorded = peer.recorded();
+    let recorded = peer.transcript();
     let after_handshake: Vec<_> = recorded.lines().skip(2).collect();
 
     assert_eq!(
@@ -225,20 +240,20 @@ async fn an_exchange_in_rounds_reads_well() {
     let refuse = |_: &str, _: &serde_json::Value| json!({ "action": "decline" });
     let abilities = json!({ "elicitation": {} });
     let connect = Peer::connect(desk()).capabilities(abilities);
-    let mut peer = connect.answer(refuse).await;
+    let mut peer = connect.respond_with(refuse).await;
     peer.call_tool("sign", json!({})).await;
     peer.request("tools/call", json!({ "name": "nobody" }))
         .await;
 
     assert_eq!(
-        peer.recorded().lines().collect::<Vec<_>>(),
+        peer.transcript().lines().collect::<Vec<_>>(),
         [
             r#"→ tools/call #1 {"name":"sign","arguments":{},"_meta":{"progressToken":1}}"#,
             r#"← #1 {"resultType":"input_required","inputRequests":{"name":{"method":"elicitation/create","params":{"message":"Who signs?","requestedSchema":{"type":"object","properties":{"name":{"type":"string","description":"Your name."}},"required":["name"]}}}},"requestState":"…"}"#,
             r#"→ tools/call #2 {"name":"sign","arguments":{},"_meta":{"progressToken":1},"inputResponses":{"name":{"action":"decline"}},"requestState":"…"}"#,
-            r#"← #2 error {"code":-32021,"message":"the client does not offer `sampling`","data":{"requiredCapabilities":{"sampling":{}}}}"#,
+            r#"← #2 error {"code":-32021,"message":"the client does not support `sampling`","data":{"requiredCapabilities":{"sampling":{}}}}"#,
             r#"→ tools/call #3 {"name":"nobody"}"#,
-            r#"← #3 error {"code":-32602,"message":"there is no tool `nobody`"}"#,
+            r#"← #3 error {"code":-32602,"message":"unknown tool `nobody`"}"#,
         ]
     );
 }

@@ -1,10 +1,10 @@
-//! With the feature `validation`, schemas are more than a description.
+//! Schema validation, with the feature `validation`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use turnbuckle_ledger::req;
-use turnbuckle_server::{Context, Output, Server, Tool, ToolError};
+use turnbuckle_server::{Context, Server, Tool, ToolError, ToolResult};
+use turnbuckle_spec_coverage::req;
 
 use crate::lines_peer::{LEGACY, Peer};
 
@@ -153,7 +153,7 @@ fn a_schema_elsewhere_is_refused_when_the_tool_is_built() {
 #[should_panic(expected = "the output schema of `odd` cannot be enforced: at `/type`")]
 fn an_output_schema_that_is_none_is_refused_when_the_tool_is_built() {
     req!("schema.valid");
-    let _ = Tool::new("odd", async || Ok::<_, ToolError>(Output::empty()))
+    let _ = Tool::new("odd", async || Ok::<_, ToolError>(ToolResult::empty()))
         .output_schema(json!({ "type": "thing" }));
 }
 
@@ -163,10 +163,10 @@ struct Weather {
     celsius: i32,
 }
 
-/// Tools that keep what they promise, and tools that do not.
+/// Tools with valid and invalid results.
 fn promising() -> Server {
     let object = json!({ "type": "object", "properties": { "n": { "type": "integer" } }, "required": ["n"] });
-    let returns = |name: &str, output: Output| {
+    let returns = |name: &str, output: ToolResult| {
         Tool::new(name, move || {
             let output = output.clone();
             async move { Ok::<_, ToolError>(output) }
@@ -175,13 +175,13 @@ fn promising() -> Server {
     };
     Server::new("promises", "1")
         .validate_output(true)
-        .tool(returns("kept", Output::structured(json!({ "n": 1 }))))
+        .tool(returns("kept", ToolResult::structured(json!({ "n": 1 }))))
         .tool(returns(
             "broken",
-            Output::structured(json!({ "n": "secret" })),
+            ToolResult::structured(json!({ "n": "secret" })),
         ))
-        .tool(returns("forgotten", Output::text("secret")))
-        .tool(returns("failed", Output::error("no luck")))
+        .tool(returns("forgotten", ToolResult::text("secret")))
+        .tool(returns("failed", ToolResult::error("no luck")))
         .tool(Tool::new("hot", async || {
             Ok::<_, ToolError>(Weather { celsius: 400 })
         }))
@@ -198,7 +198,7 @@ async fn a_result_that_breaks_its_schema_is_a_failure_of_the_tool() {
         let answer = peer.call_tool(tool, json!({})).await;
         let (text, is_error) = told(&answer);
         assert!(is_error, "{answer}");
-        assert!(text.contains("under incident"), "{text}");
+        assert!(text.contains("log for incident"), "{text}");
         assert!(!answer.to_string().contains("secret"), "{answer}");
         assert_eq!(answer["result"].get("structuredContent"), None);
     }

@@ -1,9 +1,9 @@
-//! Without the feature `validation`, schemas are listed, and types are all that is enforced.
+//! Without the feature `validation`, schemas are listed, and only types are enforced.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use turnbuckle_server::{Context, Output, Server, Tool, ToolError};
+use turnbuckle_server::{Context, Server, Tool, ToolError, ToolResult};
 
 use crate::lines_peer::Peer;
 
@@ -27,7 +27,7 @@ async fn the_same_tools_are_listed_and_nothing_is_checked() {
                 "raw",
                 by_hand.clone(),
                 async |_: Map<String, Value>, _: Context| {
-                    Ok::<_, ToolError>(Output::structured(json!({})))
+                    Ok::<_, ToolError>(ToolResult::structured(json!({})))
                 },
             )
             .output_schema(promise),

@@ -1,8 +1,8 @@
-//! W3C trace context: from the client to the handler, and on with what the server asks because of it.
+//! W3C trace context: from the client to the handler and to client requests.
 
 use serde_json::{Value, json};
-use turnbuckle_ledger::req;
-use turnbuckle_server::{Context, Sampling, Server, Tool, ToolError};
+use turnbuckle_server::{Context, SamplingBuilder, Server, Tool, ToolError};
+use turnbuckle_spec_coverage::req;
 
 use crate::{
     http_caller::{self, Caller},
@@ -23,7 +23,7 @@ fn server() -> Server {
     });
     let ask = Tool::new("ask", async |cx: Context| {
         let roots = cx.roots("roots").await?;
-        cx.sample("model", Sampling::text("?")).await?;
+        cx.sample("model", SamplingBuilder::text("?")).await?;
         Ok::<_, ToolError>(roots.len().to_string())
     });
     Server::new("traced", "1").tool(show).tool(ask)
@@ -74,7 +74,7 @@ async fn what_does_not_follow_the_grammar_is_ignored() {
     let long = format!("00-{}", "a".repeat(100_000));
     for wrong in [json!("00-zz-1-01"), json!(7), json!(["x"]), json!(long)] {
         let answer = peer.call_modern("tools/call", call("show", &wrong)).await;
-        // Baggage stands on its own; a state without a parent does not.
+        // Baggage is independent; a state without a parent is dropped.
         assert_eq!(*text(&answer), *format!("- - {BAGGAGE}"), "{answer}");
     }
     let mut none = call("show", &json!("00-zz-1-01"));
@@ -123,7 +123,7 @@ async fn a_question_in_a_result_carries_the_trace_where_it_has_a_meta() {
     let question = &asked["result"]["inputRequests"]["roots"];
     assert_eq!(question["params"]["_meta"]["traceparent"], PARENT);
 
-    // The next round belongs to another span, and is still the same call.
+    // The retry has another span and belongs to the same call.
     let other = PARENT.replace("00f067aa0ba902b7", "00f067aa0ba902b8");
     let mut retry = modern_with(call("ask", &json!(other)), everything());
     retry["requestState"] = asked["result"]["requestState"].clone();

@@ -1,4 +1,4 @@
-//! The span of each request, by the semantic conventions of OpenTelemetry for MCP.
+//! The span of each request, by the OpenTelemetry semantic conventions for MCP.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use turnbuckle_server::{
     Server, Tool, ToolError,
-    middleware::{Answer, Next, Operation, Timing},
+    middleware::{Next, Operation, OperationResponse, Timing},
 };
 
 use crate::{
@@ -55,7 +55,7 @@ async fn prompts_resources_and_lists_are_named_for_what_they_are_about() {
             "prompts/get greet",
             "gen_ai.prompt.name",
         ),
-        // No URI in the name: there may be very many.
+        // The name does not contain the URI: there may be many.
         (
             "resources/read",
             json!({ "uri": "test://a" }),
@@ -63,7 +63,7 @@ async fn prompts_resources_and_lists_are_named_for_what_they_are_about() {
             "mcp.resource.uri",
         ),
         ("tools/list", json!({}), "tools/list", ""),
-        // Nor names that a client invents.
+        // Unknown names are not part of it either.
         (
             "tools/call",
             tool("invented"),
@@ -150,7 +150,7 @@ async fn in_a_session_over_http_the_span_knows_the_session_but_does_not_give_it_
 #[tokio::test]
 async fn handlers_and_layers_run_inside_the_span() {
     let (listener, _guard) = Listener::listen();
-    let layer = async |_: Operation, next: Next| -> Answer {
+    let layer = async |_: Operation, next: Next| -> OperationResponse {
         tracing::info!("layer");
         next.run().await
     };
@@ -174,7 +174,7 @@ async fn timing_may_write_events() {
 
     peer.call_modern("tools/call", tool("ok")).await;
 
-    assert_eq!(listener.request().events, ["answered"]);
+    assert_eq!(listener.request().events, ["operation finished"]);
 }
 
 #[tokio::test]

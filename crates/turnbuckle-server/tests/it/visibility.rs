@@ -1,14 +1,14 @@
-//! What one caller sees and another does not: hidden things are not there, by any way to reach them.
+//! Visibility: hidden items do not exist for a caller, in any method.
 
 use std::{collections::BTreeMap, time::Duration};
 
 use serde_json::{Value, json};
-use turnbuckle_ledger::req;
 use turnbuckle_protocol::Principal;
 use turnbuckle_server::{
     CacheHint, Context, Prompt, RequestError, Resource, ResourceTemplate, Server, Tool, ToolError,
-    lines::Lines,
+    ndjson::NdjsonServer,
 };
+use turnbuckle_spec_coverage::req;
 
 use crate::{
     http_caller::Caller,
@@ -46,7 +46,7 @@ fn guest() -> Principal {
     Principal::new("https://issuer.example", "bob")
 }
 
-/// Something of each kind for everyone, and something for admins.
+/// A public item and an item for admins, of each kind.
 fn server() -> Server {
     let minute = Duration::from_secs(60);
     Server::new("visibility", "1")
@@ -70,14 +70,14 @@ fn peer(principal: Option<Principal>) -> Peer {
 }
 
 fn peer_of(server: Server, principal: Option<Principal>) -> Peer {
-    let lines = Lines::new(server);
+    let lines = NdjsonServer::new(server);
     Peer::with(match principal {
         Some(principal) => lines.principal(principal),
         None => lines,
     })
 }
 
-/// Ways to ask for something by its name or URI, each in a pair: with what is hidden, and with what is not there.
+/// Requests by name or URI, in pairs: for a hidden item, and for a missing one.
 fn ways() -> [(&'static str, Value, Value); 5] {
     [
         (
@@ -151,7 +151,7 @@ async fn lists(peer: &mut Peer, wrap: fn(Value) -> Value) -> Vec<Vec<String>> {
     lists
 }
 
-/// What an error says, with the name of what was asked for taken out.
+/// Returns an error message without the requested name.
 fn error(answer: &Value) -> String {
     let error = &answer["error"];
     assert!(error.is_object(), "{answer}");
@@ -376,7 +376,7 @@ async fn a_cursor_of_another_caller_goes_on_with_what_this_one_sees() {
 
     assert_eq!(after_one, [2, 4]);
     assert_eq!(after_two, [3, 4]);
-    // The place of what is gone is a guess; nothing is made up and nothing fails.
+    // After a removal the position is estimated; nothing is invented and nothing fails.
     assert_eq!(after_removed_one, [4, 6]);
 }
 
@@ -430,7 +430,7 @@ async fn every_caller_gets_its_own_list_however_many_there_are() {
     }
 }
 
-/// Tools by number in pages of two, the odd ones hidden.
+/// Numbered tools in pages of two, the odd ones hidden.
 fn numbered(count: usize) -> Server {
     (0..count).fold(Server::new("pages", "1").page_size(2), |server, at| {
         let tool = tool(&format!("tool{at}"));

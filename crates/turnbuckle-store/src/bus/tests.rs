@@ -5,19 +5,19 @@ use tokio::sync::broadcast;
 use super::*;
 
 #[test]
-fn a_subscription_stays_silent_when_its_bus_is_gone() {
+fn a_subscription_stays_pending_after_its_bus_is_dropped() {
     let sender = broadcast::Sender::new(4);
-    let mut subscription = Subscription::new(sender.subscribe());
-    let mut waiting = Subscription::new(sender.subscribe());
+    let mut subscription = BusSubscription::new(sender.subscribe());
+    let mut waiting = BusSubscription::new(sender.subscribe());
     let cx = &mut Context::from_waker(Waker::noop());
     assert!(waiting.poll_next(cx).is_pending());
-    sender.send(Change::ToolsChanged).unwrap();
+    sender.send(ServerChange::ToolsChanged).unwrap();
 
     drop(sender);
 
     for subscription in [&mut subscription, &mut waiting] {
         let last = subscription.poll_next(cx);
-        assert_eq!(last, Poll::Ready(Ok(Change::ToolsChanged)));
+        assert_eq!(last, Poll::Ready(Ok(ServerChange::ToolsChanged)));
         assert!(subscription.poll_next(cx).is_pending());
         assert!(subscription.poll_next(cx).is_pending());
     }

@@ -8,7 +8,7 @@ fn an_event_id_is_read_back() {
 }
 
 #[test]
-fn other_spellings_are_no_event_ids() {
+fn other_spellings_are_not_event_ids() {
     for text in [
         "",
         "-",

@@ -1,45 +1,46 @@
-//! A bus within this process.
+//! A change bus within this process.
 
 use std::sync::OnceLock;
 
 use tokio::sync::broadcast;
 
-use crate::{Bus, BusLimits, Change, Subscription};
+use crate::{BusLimits, BusSubscription, ChangeBus, ServerChange};
 
-/// A bus that reaches every listener in this process.
+/// A [`ChangeBus`] for subscribers in this process.
 ///
-/// It holds a fixed number of changes for all listeners together, so a slow one costs nothing.
+/// Buffers a fixed number of changes for all subscribers together, so a slow subscriber costs nothing.
 #[derive(Debug)]
 pub struct MemoryBus {
-    /// The channel allocates its slots at once, so it is made for the first listener: many servers never have one.
-    sender: OnceLock<broadcast::Sender<Change>>,
+    /// Created with the first subscriber, because the channel allocates all slots at once and many servers never have
+    /// one.
+    sender: OnceLock<broadcast::Sender<ServerChange>>,
     capacity: usize,
 }
 
 impl MemoryBus {
-    /// Keeps as many changes for slow listeners as `limits` say.
+    /// Creates a bus that buffers `limits.capacity` changes.
     pub fn new(limits: &BusLimits) -> Self {
         Self {
             sender: OnceLock::new(),
-            // The channel refuses to hold none at all.
+            // The channel panics if its capacity is 0.
             capacity: limits.capacity.clamp(1, 1 << 20),
         }
     }
 }
 
-impl Bus for MemoryBus {
-    fn publish(&self, change: Change) {
+impl ChangeBus for MemoryBus {
+    fn publish(&self, change: ServerChange) {
         if let Some(sender) = self.sender.get() {
-            // Nobody listening any more is no failure.
+            // Fails only without subscribers.
             let _ = sender.send(change);
         }
     }
 
-    fn subscribe(&self) -> Subscription {
+    fn subscribe(&self) -> BusSubscription {
         let sender = self
             .sender
             .get_or_init(|| broadcast::Sender::new(self.capacity));
-        Subscription::new(sender.subscribe())
+        BusSubscription::new(sender.subscribe())
     }
 }
 
@@ -48,10 +49,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bus_that_nobody_listens_to_holds_no_slots() {
+    fn a_bus_without_subscribers_allocates_no_slots() {
         let bus = MemoryBus::new(&BusLimits::default());
 
-        bus.publish(Change::ToolsChanged);
+        bus.publish(ServerChange::ToolsChanged);
 
         assert!(bus.sender.get().is_none());
     }

@@ -1,60 +1,65 @@
-//! The event log in this process.
+//! The event log of this process.
 
-use std::hash::{BuildHasher, BuildHasherDefault};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard};
+use std::{
+    hash::{BuildHasher, BuildHasherDefault},
+    sync::{
+        Mutex, MutexGuard,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
 use bytes::Bytes;
 use tokio::time::Instant;
 
-use super::shard::Shard;
-use super::{at_once, lock};
-use crate::random::OwnRandomness;
-use crate::{BoxFuture, EventId, EventLimits, Events, Replay, SessionId, StoreError, StreamId};
+use super::{event_shard::EventShard, lock, ready};
+use crate::{
+    BoxFuture, EventId, EventLimits, EventReplay, EventStore, SessionId, StoreError, StreamId,
+    id::RandomIdHasher,
+};
 
-/// An event log kept in this process.
+/// An [`EventStore`] in the memory of this process.
 ///
-/// Sessions are spread over shards, and each shard has its part of the bytes that may be kept. An
-/// event holds on to the buffer it was cut from: append data that owns its buffer.
-pub struct MemoryEvents {
-    shards: Box<[Mutex<Shard>]>,
+/// Sessions are spread over shards, and each shard has an equal part of the byte budget. An event keeps the buffer
+/// alive that it is a slice of, so append data that owns its buffer.
+pub struct MemoryEventStore {
+    shards: Box<[Mutex<EventShard>]>,
     next_stream: AtomicU64,
 }
 
-impl MemoryEvents {
-    /// Keeps events within `limits`.
+impl MemoryEventStore {
+    /// Creates an empty log with the given limits.
     pub fn new(limits: &EventLimits) -> Self {
         let count = shard_count(limits);
         let budget = limits.max_total_bytes / count;
-        let shards = (0..count).map(|_| Mutex::new(Shard::new(limits.clone(), budget)));
+        let shards = (0..count).map(|_| Mutex::new(EventShard::new(limits.clone(), budget)));
         Self {
             shards: shards.collect(),
             next_stream: AtomicU64::new(1),
         }
     }
 
-    /// The part of the log that holds this session, without what has outlived its time.
-    fn shard(&self, session: &SessionId) -> MutexGuard<'_, Shard> {
-        self.shard_at(self.place(session))
+    /// Locks the shard of this session and removes its expired streams.
+    fn shard(&self, session: &SessionId) -> MutexGuard<'_, EventShard> {
+        self.shard_at(self.shard_index(session))
     }
 
-    /// Which part of the log holds this session.
-    fn place(&self, session: &SessionId) -> usize {
+    /// Returns the index of the shard of this session.
+    fn shard_index(&self, session: &SessionId) -> usize {
         let count = self.shards.len() as u64;
-        let spread = BuildHasherDefault::<OwnRandomness>::default();
-        // The remainder is below the number of shards, so it fits.
+        let spread = BuildHasherDefault::<RandomIdHasher>::default();
+        // The remainder is below the number of shards, so it fits into `usize`.
         (spread.hash_one(session) % count) as usize
     }
 
-    /// Appends to one shard after the other, and to each all that is for it.
+    /// Appends to all streams of one shard before the next shard.
     ///
-    /// What is written lies far apart. Where nobody else is let in between, the processor need not wait for one before it
-    /// begins with the next.
-    fn append_by_shard(&self, streams: &[(SessionId, StreamId)], data: Bytes) -> Vec<Appended> {
-        let places = streams.iter().map(|(session, _)| self.place(session));
-        let mut order: Vec<(usize, usize)> = places.zip(0..).collect();
+    /// The streams lie far apart in memory. Without lock operations in between, the processor can overlap the cache
+    /// misses.
+    fn append_by_shard(&self, streams: &[(SessionId, StreamId)], data: Bytes) -> Vec<AppendResult> {
+        let indices = streams.iter().map(|(session, _)| self.shard_index(session));
+        let mut order: Vec<(usize, usize)> = indices.zip(0..).collect();
         order.sort_unstable();
-        // Made at once: to count a copy is to wait for what was written before.
+        // Cloned in advance: updating the reference count between appends would serialize them.
         let mut copies = vec![data; streams.len()].into_iter();
         let gone = || Err(StoreError::Gone { what: "stream" });
         let mut appended: Vec<_> = std::iter::repeat_with(gone).take(streams.len()).collect();
@@ -68,28 +73,31 @@ impl MemoryEvents {
         appended
     }
 
-    fn shard_at(&self, place: usize) -> MutexGuard<'_, Shard> {
-        let mut shard = lock(&self.shards[place]);
-        if shard.has_finished() {
+    fn shard_at(&self, shard_index: usize) -> MutexGuard<'_, EventShard> {
+        let mut shard = lock(&self.shards[shard_index]);
+        if shard.has_finished_streams() {
             shard.expire(Instant::now());
         }
         shard
     }
 }
 
-type Appended = Result<EventId, StoreError>;
+type AppendResult = Result<EventId, StoreError>;
 
-/// As many shards as leave room for several full streams in each.
+/// Returns the number of shards, so that each has room for several full streams.
 fn shard_count(limits: &EventLimits) -> usize {
-    let roomy = limits.max_stream_bytes.max(1).saturating_mul(4);
-    (limits.max_total_bytes / roomy).clamp(1, 32)
+    let bytes_per_shard = limits.max_stream_bytes.max(1).saturating_mul(4);
+    (limits.max_total_bytes / bytes_per_shard).clamp(1, 32)
 }
 
-impl Events for MemoryEvents {
-    fn open<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<StreamId, StoreError>> {
-        at_once(move || {
+impl EventStore for MemoryEventStore {
+    fn open_stream<'a>(
+        &'a self,
+        session: &'a SessionId,
+    ) -> BoxFuture<'a, Result<StreamId, StoreError>> {
+        ready(move || {
             let stream = StreamId::new(self.next_stream.fetch_add(1, Ordering::Relaxed));
-            self.shard(session).open(*session, stream)?;
+            self.shard(session).open_stream(*session, stream)?;
             Ok(stream)
         })
     }
@@ -100,45 +108,49 @@ impl Events for MemoryEvents {
         stream: &'a StreamId,
         data: Bytes,
     ) -> BoxFuture<'a, Result<EventId, StoreError>> {
-        at_once(move || self.shard(session).append(session, *stream, data))
+        ready(move || self.shard(session).append(session, *stream, data))
     }
 
-    fn append_each<'a>(
+    fn append_to_all<'a>(
         &'a self,
         streams: &'a [(SessionId, StreamId)],
         data: Bytes,
-    ) -> BoxFuture<'a, Vec<Appended>> {
-        at_once(move || self.append_by_shard(streams, data))
+    ) -> BoxFuture<'a, Vec<AppendResult>> {
+        ready(move || self.append_by_shard(streams, data))
     }
 
-    fn after<'a>(
+    fn replay_after<'a>(
         &'a self,
         session: &'a SessionId,
         last: &'a EventId,
-    ) -> BoxFuture<'a, Result<Option<Replay>, StoreError>> {
-        at_once(move || Ok(self.shard(session).after(session, last)))
+    ) -> BoxFuture<'a, Result<Option<EventReplay>, StoreError>> {
+        ready(move || Ok(self.shard(session).replay_after(session, last)))
     }
 
-    fn finish<'a>(
+    fn finish_stream<'a>(
         &'a self,
         session: &'a SessionId,
         stream: &'a StreamId,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
-        at_once(move || {
-            self.shard(session).finish(session, *stream, Instant::now());
+        ready(move || {
+            self.shard(session)
+                .finish_stream(session, *stream, Instant::now());
             Ok(())
         })
     }
 
-    fn forget<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<(), StoreError>> {
-        at_once(move || {
-            self.shard(session).forget(session);
+    fn remove_session<'a>(
+        &'a self,
+        session: &'a SessionId,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        ready(move || {
+            self.shard(session).remove_session(session);
             Ok(())
         })
     }
 
     fn sweep(&self) -> BoxFuture<'_, Result<(), StoreError>> {
-        at_once(|| {
+        ready(|| {
             let now = Instant::now();
             for shard in &self.shards {
                 lock(shard).expire(now);
@@ -148,9 +160,9 @@ impl Events for MemoryEvents {
     }
 }
 
-impl std::fmt::Debug for MemoryEvents {
+impl std::fmt::Debug for MemoryEventStore {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("MemoryEvents")
+        f.debug_struct("MemoryEventStore")
             .field("shards", &self.shards.len())
             .finish_non_exhaustive()
     }

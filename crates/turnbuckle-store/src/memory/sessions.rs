@@ -1,53 +1,59 @@
-//! Sessions in this process.
+//! Sessions in the memory of this process.
 
-use std::hash::BuildHasherDefault;
-use std::sync::{Arc, Mutex};
-
-use tokio::time::Instant;
-
-use super::owners::{Candidate, Owners, Rank};
-use super::profiles::Profiles;
-use super::table::{Entry, Table};
-use super::weight::weight;
-use super::{at_once, deadline, lock};
-use crate::random::OwnRandomness;
-use crate::{
-    BoxFuture, SessionChange, SessionId, SessionLimits, SessionRecord, SessionRoom, Sessions,
-    StoreError,
+use std::{
+    hash::BuildHasherDefault,
+    io,
+    sync::{Arc, Mutex},
 };
 
-/// What an ordinary client says about itself costs less than this.
-const ORDINARY: usize = 4 * 1024;
+use serde::Serialize;
+use tokio::time::Instant;
 
-/// Sessions kept in this process.
+use super::{
+    deadline,
+    expiring_map::{ExpiringMap, MapEntry},
+    lock,
+    profile_interner::ProfileInterner,
+    ready,
+    session_owners::{EvictionCandidate, EvictionRank, SessionOwners},
+};
+use crate::{
+    BoxFuture, RequiredSpace, SessionId, SessionLimits, SessionRecord, SessionStore, SessionUpdate,
+    StoreError, id::RandomIdHasher,
+};
+
+/// The free allowance for the client data of one session.
+const FREE_CLIENT_BYTES: usize = 4 * 1024;
+
+/// A [`SessionStore`] in the memory of this process.
 ///
-/// An idle session is its record and a table entry: no task, no timer, no channel. Counted by an
-/// allocator over 10,000 of them it takes 450 bytes, or 630 if each has a principal of its own, and another kilobyte where
-/// no other session has the same client profile.
-pub struct MemorySessions {
+/// An idle session is a record and a map entry, without task, timer or channel. Measured with a counting allocator
+/// over 10,000 sessions it takes 450 bytes, or 630 with a principal of its own, and another kilobyte if no other
+/// session has the same client profile.
+pub struct MemorySessionStore {
     limits: SessionLimits,
-    table: Table<SessionId, Kept, BuildHasherDefault<OwnRandomness>>,
-    /// Locked before a shard of the table, never after.
-    owners: Mutex<Owners>,
-    profiles: Profiles,
+    map: ExpiringMap<SessionId, StoredSession, BuildHasherDefault<RandomIdHasher>>,
+    /// Locked before a shard of the map, never after.
+    owners: Mutex<SessionOwners>,
+    profiles: ProfileInterner,
     started: Instant,
-    /// Sessions that expired and made room before anyone swept them.
+    /// Sessions that expired and were removed before the next sweep.
     evicted: Mutex<Vec<SessionId>>,
 }
 
-/// A session, and the rank that its owner has it under.
-struct Kept {
+/// A session, and its current rank in `owners`.
+struct StoredSession {
     record: Arc<SessionRecord>,
-    rank: Rank,
+    rank: EvictionRank,
 }
 
-impl MemorySessions {
-    /// Keeps sessions within `limits`.
+impl MemorySessionStore {
+    /// Creates an empty store with the given limits.
     pub fn new(limits: SessionLimits) -> Self {
         Self {
-            table: Table::new("session", limits.max_sessions, limits.max_extra_bytes),
+            map: ExpiringMap::new("session", limits.max_sessions, limits.max_extra_bytes),
             owners: Mutex::default(),
-            profiles: Profiles::new(),
+            profiles: ProfileInterner::new(),
             started: Instant::now(),
             evicted: Mutex::default(),
             limits,
@@ -58,192 +64,197 @@ impl MemorySessions {
         let now = Instant::now();
         let id = SessionId::generate()?;
         let (bytes, expires) = (self.extra_bytes(&record)?, self.expiry(&record, now));
-        record.client = self.profiles.share(record.client);
+        record.client = self.profiles.intern(record.client);
         let owner = record.owner.clone();
         let mut owners = lock(&self.owners);
         if owners.check(&owner, bytes, &self.limits).is_err() {
-            self.forget_expired(&mut owners, now);
+            self.remove_expired(&mut owners, now);
             owners.check(&owner, bytes, &self.limits)?;
         }
-        let kept = Kept {
+        let stored = StoredSession {
             rank: self.rank(&record, expires),
             record: Arc::new(record),
         };
-        let rank = kept.rank;
+        let rank = stored.rank;
         let mut expired = Vec::new();
         let swept = |id, entry| expired.push((id, entry));
         let inserted = self
-            .table
-            .insert(id, kept, (bytes, expires), now, |_| (), swept);
-        self.note_expired(&mut owners, expired);
+            .map
+            .insert(id, stored, (bytes, expires), now, |_| (), swept);
+        self.record_expired(&mut owners, expired);
         inserted?;
         owners.add(&owner, id, rank, bytes);
         Ok(id)
     }
 
-    fn take_out(&self, id: &SessionId) -> bool {
-        let Some(entry) = self.table.remove(id, Instant::now(), |_| true) else {
+    fn remove_now(&self, id: &SessionId) -> bool {
+        let Some(entry) = self.map.remove(id, Instant::now(), |_| true) else {
             return false;
         };
-        uncount(&mut lock(&self.owners), *id, &entry);
+        subtract_from_owner(&mut lock(&self.owners), *id, &entry);
         true
     }
 
-    /// Drops expired sessions to make room. The next sweep names them.
-    fn forget_expired(&self, owners: &mut Owners, now: Instant) {
+    /// Removes expired sessions to make room. The next sweep reports them.
+    fn remove_expired(&self, owners: &mut SessionOwners, now: Instant) {
         let mut expired = Vec::new();
-        self.table.sweep(now, |id, entry| expired.push((id, entry)));
-        self.note_expired(owners, expired);
+        self.map.sweep(now, |id, entry| expired.push((id, entry)));
+        self.record_expired(owners, expired);
     }
 
-    fn note_expired(&self, owners: &mut Owners, expired: Vec<(SessionId, Entry<Kept>)>) {
+    fn record_expired(
+        &self,
+        owners: &mut SessionOwners,
+        expired: Vec<(SessionId, MapEntry<StoredSession>)>,
+    ) {
         for (id, entry) in expired {
-            uncount(owners, id, &entry);
-            self.note_for_sweep(id);
+            subtract_from_owner(owners, id, &entry);
+            self.record_for_sweep(id);
         }
     }
 
-    /// Ends an idle session, so that there is room for what is needed.
+    /// Removes an idle session to make the required space.
     fn make_room(
         &self,
-        needed: SessionRoom<'_>,
+        needed: RequiredSpace<'_>,
         in_use: &(dyn Fn(&SessionId) -> bool + Send + Sync),
     ) -> Option<SessionId> {
         let now = Instant::now();
         let owner = needed.owner();
         let (is_session, bytes) = match needed {
-            SessionRoom::Session(record) => (true, self.extra_bytes(record).ok()?),
-            SessionRoom::Subscription { uri, .. } => (false, subscription_bytes(uri)),
+            RequiredSpace::Session(record) => (true, self.extra_bytes(record).ok()?),
+            RequiredSpace::Subscription { uri, .. } => (false, subscription_bytes(uri)),
         };
         let owners = &mut *lock(&self.owners);
         let (own, own_bytes) = (owners.sessions(owner.key()), owners.bytes(owner.key()));
-        let own_id = owners.id(owner.key());
-        let bytes_then = own_bytes.saturating_add(bytes);
-        let lacking_own = bytes_then.saturating_sub(self.limits.bytes_of(owner));
-        let lacking = self.table.lacking(bytes);
-        let look = |owners: &mut Owners, owner, least| {
-            owners.first_idle(owner, |id, rank| self.look(id, rank, least, in_use, now))
+        let own_id = owners.owner_id(owner.key());
+        let own_bytes_after = own_bytes.saturating_add(bytes);
+        let missing_own_bytes = own_bytes_after.saturating_sub(self.limits.max_bytes_for(owner));
+        let missing_bytes = self.map.missing_bytes(bytes);
+        let inspect = |owners: &mut SessionOwners, owner, min_bytes| {
+            owners.first_idle(owner, |id, rank| {
+                self.inspect(id, rank, min_bytes, in_use, now)
+            })
         };
-        let id = if is_session && own >= self.limits.sessions_of(owner) {
-            look(owners, own_id?, 0)?
-        } else if bytes > 0 && lacking_own > 0 {
-            look(owners, own_id?, lacking_own.max(lacking))?
-        } else if is_session && self.table.is_full() {
-            // Whoever loses one holds at least as many afterwards as the owner that gets its place.
-            let larger = owners.of_size(own + 2);
+        let id = if is_session && own >= self.limits.max_sessions_for(owner) {
+            inspect(owners, own_id?, 0)?
+        } else if bytes > 0 && missing_own_bytes > 0 {
+            inspect(owners, own_id?, missing_own_bytes.max(missing_bytes))?
+        } else if is_session && self.map.is_full() {
+            // An owner that loses a session must still have at least as many as the owner that gains one.
+            let larger = owners.with_sessions_at_least(own + 2);
             let found = larger
                 .into_iter()
-                .find_map(|larger| look(owners, larger, 0));
-            found.or_else(|| look(owners, own_id?, 0))?
-        } else if bytes > 0 && lacking > 0 {
-            let larger = owners.with_more_bytes(bytes_then);
+                .find_map(|larger| inspect(owners, larger, 0));
+            found.or_else(|| inspect(owners, own_id?, 0))?
+        } else if bytes > 0 && missing_bytes > 0 {
+            let larger = owners.with_more_bytes(own_bytes_after);
             let found = larger
                 .into_iter()
-                .find_map(|larger| look(owners, larger, lacking));
-            found.or_else(|| look(owners, own_id?, lacking))?
+                .find_map(|larger| inspect(owners, larger, missing_bytes));
+            found.or_else(|| inspect(owners, own_id?, missing_bytes))?
         } else {
             return None;
         };
-        let entry = self.table.remove(&id, now, |_| true)?;
-        uncount(owners, id, &entry);
+        let entry = self.map.remove(&id, now, |_| true)?;
+        subtract_from_owner(owners, id, &entry);
         Some(id)
     }
 
-    /// Sees whether a session can be ended and holds at least so many bytes, and brings its rank up to date.
-    fn look(
+    /// Checks whether a session can be removed and has at least `min_bytes`, and updates its rank.
+    fn inspect(
         &self,
         id: &SessionId,
-        known: Rank,
-        least: usize,
+        recorded_rank: EvictionRank,
+        min_bytes: usize,
         in_use: &(dyn Fn(&SessionId) -> bool + Send + Sync),
         now: Instant,
-    ) -> Candidate {
-        // Not under the lock of a shard: nobody knows what is asked there.
+    ) -> EvictionCandidate {
+        // Called without the lock of a shard, because the callback may do anything.
         let is_in_use = in_use(id);
-        let candidate = self.table.with(id, now, |entry| {
-            let is_small = entry.bytes() < least;
-            let kept = &mut entry.value;
-            let actual = self.rank(&kept.record, entry.expires);
+        let candidate = self.map.with_entry(id, now, |entry| {
+            let is_small = entry.bytes() < min_bytes;
+            let stored = &mut entry.value;
+            let actual = self.rank(&stored.record, entry.expires);
             if is_in_use {
-                // As if it were used now: others come first.
-                let expires = self.expiry(&kept.record, now).max(entry.expires);
-                kept.rank = self.rank(&kept.record, expires);
-                return Candidate::NotThis(kept.rank);
+                // Treated as used just now, so that others are removed first.
+                let expires = self.expiry(&stored.record, now).max(entry.expires);
+                stored.rank = self.rank(&stored.record, expires);
+                return EvictionCandidate::Skip(stored.rank);
             }
             if is_small {
-                kept.rank = actual;
-                return Candidate::NotThis(actual);
+                stored.rank = actual;
+                return EvictionCandidate::Skip(actual);
             }
-            if actual <= known {
-                return Candidate::Idle;
+            if actual <= recorded_rank {
+                return EvictionCandidate::Idle;
             }
-            kept.rank = actual;
-            Candidate::Ranked(actual)
+            stored.rank = actual;
+            EvictionCandidate::Reranked(actual)
         });
-        candidate.unwrap_or(Candidate::Gone)
+        candidate.unwrap_or(EvictionCandidate::Gone)
     }
 
-    /// What this client's words cost beyond what is ordinary.
+    /// Returns the bytes of client data above the free allowance.
     fn extra_bytes(&self, record: &SessionRecord) -> Result<usize, StoreError> {
         let client = &record.client;
-        let said = weight(&client.info) + weight(&client.capabilities);
-        if said > self.limits.max_client_bytes {
+        let client_bytes = estimated_size(&client.info) + estimated_size(&client.capabilities);
+        if client_bytes > self.limits.max_client_bytes {
             return Err(StoreError::TooLarge {
                 what: "client info and capabilities",
                 limit: self.limits.max_client_bytes,
             });
         }
-        Ok((said + weight(&record.principal)).saturating_sub(ORDINARY))
+        Ok((client_bytes + estimated_size(&record.principal)).saturating_sub(FREE_CLIENT_BYTES))
     }
 
-    /// The rank of a session that expires then.
-    fn rank(&self, record: &SessionRecord, expires: Instant) -> Rank {
+    /// Returns the rank of a session that expires at `expires`.
+    fn rank(&self, record: &SessionRecord, expires: Instant) -> EvictionRank {
         let expires_in = expires.saturating_duration_since(self.started);
-        Rank::new(record.initialized, expires_in)
+        EvictionRank::new(record.initialized, expires_in)
     }
 
-    /// Remembers an id for the next sweep.
-    fn note_for_sweep(&self, id: SessionId) {
+    /// Records an id for the next sweep.
+    fn record_for_sweep(&self, id: SessionId) {
         let mut evicted = lock(&self.evicted);
-        // Whoever has something to clean up sweeps long before this many were evicted; for whoever
-        // never sweeps, the list must not grow for ever.
+        // A caller with cleanup to do sweeps long before this limit; without sweeps, the list must stay bounded.
         if evicted.len() < self.limits.max_sessions.max(1_000) {
             evicted.push(id);
         }
     }
 
-    /// Notes a subscription, if the budget of all sessions has room for it.
-    fn subscribe(&self, id: &SessionId, uri: String, now: Instant) -> Changed {
+    /// Adds a subscription, if the byte budget allows.
+    fn subscribe(&self, id: &SessionId, uri: String, now: Instant) -> UpdateResult {
         let bytes = subscription_bytes(&uri);
-        let known = self.table.with(id, now, |entry| {
+        let found = self.map.with_entry(id, now, |entry| {
             let record = &entry.value.record;
             (record.owner.clone(), record.subscriptions.contains(&uri))
         });
-        let Some((owner, is_known)) = known else {
+        let Some((owner, is_subscribed)) = found else {
             return Ok(None);
         };
         let mut owners = lock(&self.owners);
-        if !is_known && owners.grow(&owner, bytes, &self.limits).is_err() {
-            self.forget_expired(&mut owners, now);
+        if !is_subscribed && owners.grow(&owner, bytes, &self.limits).is_err() {
+            self.remove_expired(&mut owners, now);
             owners.grow(&owner, bytes, &self.limits)?;
         }
         let mut changed = None;
-        let subscribe = |entry: &mut Entry<Kept>| {
+        let subscribe = |entry: &mut MapEntry<StoredSession>| {
             let record = Arc::make_mut(&mut entry.value.record);
             let before = record.subscriptions.len();
-            let applied = record.apply(SessionChange::Subscribe(uri), &self.limits);
+            let applied = record.apply(SessionUpdate::Subscribe(uri), &self.limits);
             let is_new = record.subscriptions.len() > before;
-            changed = Some(applied.map(|()| self.renew(entry, now)));
+            changed = Some(applied.map(|()| self.restart_idle_timer(entry, now)));
             is_new
         };
         let mut expired = Vec::new();
         let swept = |id, entry| expired.push((id, entry));
-        let grown = self.table.grow(id, bytes, now, subscribe, swept);
-        self.note_expired(&mut owners, expired);
+        let grown = self.map.grow(id, bytes, now, subscribe, swept);
+        self.record_expired(&mut owners, expired);
         let is_new = matches!(grown, Ok(true));
-        match (is_known, is_new) {
+        match (is_subscribed, is_new) {
             (false, false) => owners.shrink(&owner, bytes),
-            // Another call took it away meanwhile, so it is new after all.
+            // A concurrent call removed the subscription, so it is new after all.
             (true, true) => owners.grow_unchecked(&owner, bytes),
             _ => {}
         }
@@ -251,12 +262,12 @@ impl MemorySessions {
         changed.transpose()
     }
 
-    fn unsubscribe(&self, id: &SessionId, uri: &str, now: Instant) -> Changed {
+    fn unsubscribe(&self, id: &SessionId, uri: &str, now: Instant) -> UpdateResult {
         let mut changed = None;
-        let freed = self.table.shrink(id, now, |entry| {
+        let freed = self.map.shrink(id, now, |entry| {
             let record = Arc::make_mut(&mut entry.value.record);
             let removed = record.subscriptions.remove(uri);
-            changed = Some(self.renew(entry, now));
+            changed = Some(self.restart_idle_timer(entry, now));
             if removed { subscription_bytes(uri) } else { 0 }
         });
         if let Some(record) = changed.as_ref().filter(|_| freed > 0) {
@@ -265,7 +276,11 @@ impl MemorySessions {
         Ok(changed)
     }
 
-    fn renew(&self, entry: &mut Entry<Kept>, now: Instant) -> Arc<SessionRecord> {
+    fn restart_idle_timer(
+        &self,
+        entry: &mut MapEntry<StoredSession>,
+        now: Instant,
+    ) -> Arc<SessionRecord> {
         let record = &entry.value.record;
         entry.expires = self.expiry(record, now).max(entry.expires);
         Arc::clone(record)
@@ -281,49 +296,51 @@ impl MemorySessions {
     }
 }
 
-/// What a change came to: the session as it is now, if there still is one.
-type Changed = Result<Option<Arc<SessionRecord>>, StoreError>;
+/// The current record after an update, if the session still exists.
+type UpdateResult = Result<Option<Arc<SessionRecord>>, StoreError>;
 
-/// Counts a session no longer that was taken out of the table.
-fn uncount(owners: &mut Owners, id: SessionId, entry: &Entry<Kept>) {
-    let kept = &entry.value;
-    owners.remove(&kept.record.owner, id, kept.rank, entry.bytes());
+/// Subtracts a removed session from the usage of its owner.
+fn subtract_from_owner(owners: &mut SessionOwners, id: SessionId, entry: &MapEntry<StoredSession>) {
+    let stored = &entry.value;
+    owners.remove(&stored.record.owner, id, stored.rank, entry.bytes());
 }
 
-/// What keeping a subscribed URI costs.
+/// Returns the bytes that a subscription uses.
 fn subscription_bytes(uri: &str) -> usize {
     uri.len() + 64
 }
 
-impl Sessions for MemorySessions {
+impl SessionStore for MemorySessionStore {
     fn create(&self, record: SessionRecord) -> BoxFuture<'_, Result<SessionId, StoreError>> {
-        at_once(move || self.insert(record))
+        ready(move || self.insert(record))
     }
 
     fn load<'a>(
         &'a self,
         id: &'a SessionId,
     ) -> BoxFuture<'a, Result<Option<Arc<SessionRecord>>, StoreError>> {
-        at_once(move || {
+        ready(move || {
             let now = Instant::now();
-            Ok(self.table.with(id, now, |entry| self.renew(entry, now)))
+            Ok(self
+                .map
+                .with_entry(id, now, |entry| self.restart_idle_timer(entry, now)))
         })
     }
 
     fn update<'a>(
         &'a self,
         id: &'a SessionId,
-        change: SessionChange,
+        update: SessionUpdate,
     ) -> BoxFuture<'a, Result<Option<Arc<SessionRecord>>, StoreError>> {
-        at_once(move || {
+        ready(move || {
             let now = Instant::now();
-            match change {
-                SessionChange::Subscribe(uri) => self.subscribe(id, uri, now),
-                SessionChange::Unsubscribe(uri) => self.unsubscribe(id, &uri, now),
-                change => {
-                    let changed = self.table.with(id, now, |entry| {
-                        Arc::make_mut(&mut entry.value.record).apply(change, &self.limits)?;
-                        Ok(self.renew(entry, now))
+            match update {
+                SessionUpdate::Subscribe(uri) => self.subscribe(id, uri, now),
+                SessionUpdate::Unsubscribe(uri) => self.unsubscribe(id, &uri, now),
+                update => {
+                    let changed = self.map.with_entry(id, now, |entry| {
+                        Arc::make_mut(&mut entry.value.record).apply(update, &self.limits)?;
+                        Ok(self.restart_idle_timer(entry, now))
                     });
                     changed.transpose()
                 }
@@ -332,43 +349,74 @@ impl Sessions for MemorySessions {
     }
 
     fn remove<'a>(&'a self, id: &'a SessionId) -> BoxFuture<'a, Result<bool, StoreError>> {
-        at_once(move || Ok(self.take_out(id)))
+        ready(move || Ok(self.remove_now(id)))
     }
 
     fn evict<'a>(
         &'a self,
-        needed: SessionRoom<'a>,
+        needed: RequiredSpace<'a>,
         in_use: &'a (dyn Fn(&SessionId) -> bool + Send + Sync),
     ) -> BoxFuture<'a, Result<Option<SessionId>, StoreError>> {
-        at_once(move || Ok(self.make_room(needed, in_use)))
+        ready(move || Ok(self.make_room(needed, in_use)))
     }
 
     fn len(&self) -> BoxFuture<'_, Result<usize, StoreError>> {
-        at_once(|| Ok(self.table.len()))
+        ready(|| Ok(self.map.len()))
     }
 
     fn sweep(&self) -> BoxFuture<'_, Result<Vec<SessionId>, StoreError>> {
-        at_once(|| {
+        ready(|| {
             let mut owners = lock(&self.owners);
-            let mut named = std::mem::take(&mut *lock(&self.evicted));
+            let mut expired_ids = std::mem::take(&mut *lock(&self.evicted));
             let mut expired = Vec::new();
-            self.table
+            self.map
                 .sweep(Instant::now(), |id, entry| expired.push((id, entry)));
             for (id, entry) in expired {
-                uncount(&mut owners, id, &entry);
-                named.push(id);
+                subtract_from_owner(&mut owners, id, &entry);
+                expired_ids.push(id);
             }
-            Ok(named)
+            Ok(expired_ids)
         })
     }
 }
 
-impl std::fmt::Debug for MemorySessions {
+impl std::fmt::Debug for MemorySessionStore {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("MemorySessions")
+        f.debug_struct("MemorySessionStore")
             .field("limits", &self.limits)
-            .field("len", &self.table.len())
+            .field("len", &self.map.len())
             .finish_non_exhaustive()
+    }
+}
+
+/// Estimates the memory of `value` from the length of its JSON text.
+///
+/// A short text can be a large tree, so every node counts extra. The text is counted while it is written, not stored.
+fn estimated_size(value: &impl Serialize) -> usize {
+    let mut counter = SizeCounter(0);
+    match serde_json::to_writer(&mut counter, value) {
+        Ok(()) => counter.0,
+        // A value that cannot be measured counts as too large.
+        Err(_) => usize::MAX / 4,
+    }
+}
+
+/// The memory of a JSON node in addition to its text.
+const NODE_BYTES: usize = 64;
+
+struct SizeCounter(usize);
+
+impl io::Write for SizeCounter {
+    fn write(&mut self, text: &[u8]) -> io::Result<usize> {
+        let nodes = text
+            .iter()
+            .filter(|byte| matches!(byte, b',' | b'{' | b'['));
+        self.0 += text.len() + NODE_BYTES * nodes.count();
+        Ok(text.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
@@ -380,13 +428,13 @@ mod tests {
     use crate::{ClientProfile, SessionOwner};
 
     #[tokio::test(start_paused = true)]
-    async fn an_owner_without_sessions_is_forgotten() {
+    async fn an_owner_without_sessions_is_removed() {
         let limits = SessionLimits {
             max_sessions_per_owner: 3,
             ..SessionLimits::default()
         };
         let idle = limits.idle_before_initialized;
-        let sessions = MemorySessions::new(limits);
+        let sessions = MemorySessionStore::new(limits);
         let owner = SessionOwner::caller("ann");
         let record = || {
             SessionRecord::new(None, Revision::V2025_11_25, ClientProfile::default())
@@ -396,12 +444,12 @@ mod tests {
         for _ in 0..3 {
             created.push(sessions.create(record()).await.unwrap());
         }
-        let change = SessionChange::Subscribe("file:///a".to_owned());
-        sessions.update(&created[1], change).await.unwrap();
+        let update = SessionUpdate::Subscribe("file:///a".to_owned());
+        sessions.update(&created[1], update).await.unwrap();
 
-        // All are in use once, so that they are ranked anew.
+        // All sessions are in use once, so that they are ranked again.
         let another = record();
-        let needed = SessionRoom::Session(&another);
+        let needed = RequiredSpace::Session(&another);
         assert_eq!(sessions.evict(needed, &|_| true).await.unwrap(), None);
         let ended = sessions.evict(needed, &|_| false).await.unwrap().unwrap();
         let left = created.iter().find(|id| **id != ended).unwrap();

@@ -1,3 +1,3 @@
-//! The suite that every store must pass, run against the one in memory.
+//! Runs the conformance tests against the memory store.
 
 mod memory;

@@ -1,31 +1,34 @@
-use std::sync::Arc;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use turnbuckle_store::{
-    BoxFuture, EventId, Events, Limits, Replay, SessionId, Store, StoreError, StreamId, suite,
+    BoxFuture, EventId, EventReplay, EventStore, SessionId, Store, StoreError, StoreLimits,
+    StreamId, conformance,
 };
 
-async fn memory(limits: Limits) -> Store {
+async fn memory(limits: StoreLimits) -> Store {
     Store::memory_with(limits)
 }
 
 #[tokio::test(start_paused = true)]
 async fn sessions() {
-    suite::sessions(memory).await;
+    conformance::sessions(memory).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn events() {
-    suite::events(memory).await;
+    conformance::events(memory).await;
 }
 
-/// A log that has no way of its own to append to many streams.
-struct Plain(Arc<dyn Events>);
+/// A log that uses the default implementation of `append_to_all`.
+struct DefaultAppend(Arc<dyn EventStore>);
 
-impl Events for Plain {
-    fn open<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<StreamId, StoreError>> {
-        self.0.open(session)
+impl EventStore for DefaultAppend {
+    fn open_stream<'a>(
+        &'a self,
+        session: &'a SessionId,
+    ) -> BoxFuture<'a, Result<StreamId, StoreError>> {
+        self.0.open_stream(session)
     }
 
     fn append<'a>(
@@ -37,24 +40,27 @@ impl Events for Plain {
         self.0.append(session, stream, data)
     }
 
-    fn after<'a>(
+    fn replay_after<'a>(
         &'a self,
         session: &'a SessionId,
         last: &'a EventId,
-    ) -> BoxFuture<'a, Result<Option<Replay>, StoreError>> {
-        self.0.after(session, last)
+    ) -> BoxFuture<'a, Result<Option<EventReplay>, StoreError>> {
+        self.0.replay_after(session, last)
     }
 
-    fn finish<'a>(
+    fn finish_stream<'a>(
         &'a self,
         session: &'a SessionId,
         stream: &'a StreamId,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
-        self.0.finish(session, stream)
+        self.0.finish_stream(session, stream)
     }
 
-    fn forget<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<(), StoreError>> {
-        self.0.forget(session)
+    fn remove_session<'a>(
+        &'a self,
+        session: &'a SessionId,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        self.0.remove_session(session)
     }
 
     fn sweep(&self) -> BoxFuture<'_, Result<(), StoreError>> {
@@ -63,10 +69,10 @@ impl Events for Plain {
 }
 
 #[tokio::test(start_paused = true)]
-async fn events_of_a_log_that_appends_one_by_one() {
-    suite::events(async |limits| {
+async fn events_of_a_log_with_the_default_append_to_all() {
+    conformance::events(async |limits| {
         let mut store = Store::memory_with(limits);
-        store.events = Arc::new(Plain(store.events));
+        store.events = Arc::new(DefaultAppend(store.events));
         store
     })
     .await;
@@ -74,42 +80,47 @@ async fn events_of_a_log_that_appends_one_by_one() {
 
 #[tokio::test(start_paused = true)]
 async fn bus() {
-    suite::bus(memory).await;
+    conformance::bus(memory).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn journals() {
-    suite::journals(memory).await;
+async fn request_states() {
+    conformance::request_states(memory).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn claims() {
+    conformance::claims(memory).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn tasks() {
-    suite::tasks(memory).await;
+    conformance::tasks(memory).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn races() {
-    suite::races(memory).await;
+async fn concurrency() {
+    conformance::concurrency(memory).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_owner_has_a_share_of_the_journals_and_gets_back_what_expired() {
-    let mut limits = Limits::default();
-    limits.journals.max_owner_bytes = 100;
-    let journals = memory(limits).await.journals;
+async fn an_owner_has_a_quota_of_request_state_and_expired_entries_return_theirs() {
+    let mut limits = StoreLimits::default();
+    limits.request_states.max_owner_bytes = 100;
+    let states = memory(limits).await.request_states;
     let bytes = |count: usize| Bytes::from(vec![b'x'; count]);
     let minute = Duration::from_secs(60);
 
-    journals.put_for("ada", bytes(60), minute).await.unwrap();
-    let too_much = journals.put_for("ada", bytes(41), minute).await;
-    journals.put_for("ada", bytes(40), minute).await.unwrap();
-    journals.put_for("bob", bytes(100), minute).await.unwrap();
-    journals.put(bytes(1_000), minute).await.unwrap();
+    states.put_for("ada", bytes(60), minute).await.unwrap();
+    let too_much = states.put_for("ada", bytes(41), minute).await;
+    states.put_for("ada", bytes(40), minute).await.unwrap();
+    states.put_for("bob", bytes(100), minute).await.unwrap();
+    states.put(bytes(1_000), minute).await.unwrap();
 
     assert!(matches!(
         too_much,
         Err(StoreError::TooMany { limit: 100, .. })
     ));
     tokio::time::advance(minute).await;
-    journals.put_for("ada", bytes(100), minute).await.unwrap();
+    states.put_for("ada", bytes(100), minute).await.unwrap();
 }

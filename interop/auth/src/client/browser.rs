@@ -2,8 +2,10 @@
 
 use std::{collections::BTreeMap, io};
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
 
 /// The login takes a handful of redirects; whatever takes more goes round in circles.
 const HOPS: usize = 12;

@@ -4,14 +4,16 @@ use std::{env, error::Error, fmt::Debug, time::Duration};
 
 use serde::Deserialize;
 use serde_json::json;
-use tokio::process::Command;
-use tokio::task::JoinSet;
-use tokio::time::sleep;
-use turnbuckle_auth::Secret;
-use turnbuckle_auth::client::{Login, Store};
-use turnbuckle_auth::fetch::{Fetch, Request};
-use turnbuckle_client::http::{Fetcher, Http};
-use turnbuckle_client::{Client, EraChoice};
+use tokio::{process::Command, task::JoinSet, time::sleep};
+use turnbuckle_auth::{
+    Secret,
+    client::{StoredLogin, TokenStore},
+    fetch::{Fetch, FetchRequest},
+};
+use turnbuckle_client::{
+    Client, LifecycleMode,
+    http::{HttpFetcher, HttpTarget},
+};
 
 use crate::{Identity, Outcome, Task, browser, login, story};
 
@@ -67,13 +69,13 @@ impl Checks {
 
     async fn connect(&self) -> Result<Client, Box<dyn Error>> {
         let era = match &*self.task.revision {
-            "2025-11-25" => EraChoice::Legacy,
-            _ => EraChoice::Auto,
+            "2025-11-25" => LifecycleMode::Legacy,
+            _ => LifecycleMode::Auto,
         };
         let oauth = login::oauth(&self.task)?;
-        let http = Http::new(&self.task.url).authorization(oauth);
+        let http = HttpTarget::new(&self.task.url).authorization(oauth);
         Ok(Client::builder("interop", "1")
-            .era(era)
+            .lifecycle_mode(era)
             .connect(http)
             .await?)
     }
@@ -134,8 +136,8 @@ impl Checks {
             old.expose()
         );
         let endpoint = format!("{}/token", self.task.issuer);
-        let request = Request::post(endpoint, "application/x-www-form-urlencoded", form);
-        let answer = Fetcher::trusted().fetch(request).await?;
+        let request = FetchRequest::post(endpoint, "application/x-www-form-urlencoded", form);
+        let answer = HttpFetcher::trusted().fetch(request).await?;
         holds(&String::from_utf8_lossy(&answer.body), "invalid_grant")
     }
 
@@ -204,7 +206,7 @@ impl Checks {
         Ok(self.client.as_ref().ok_or("not connected")?)
     }
 
-    async fn login(&self) -> Result<Login, Box<dyn Error>> {
+    async fn login(&self) -> Result<StoredLogin, Box<dyn Error>> {
         let login = login::store().login(&self.task.url).await?;
         Ok(login.ok_or("nobody is logged in")?)
     }

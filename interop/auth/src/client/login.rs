@@ -2,10 +2,12 @@
 
 use std::{error::Error, sync::Arc};
 
-use turnbuckle_auth::Secret;
-use turnbuckle_auth::client::{Dpop, FileStore, Grant, Loopback, OAuth};
-use turnbuckle_auth::jwt::{Algorithm, SigningKey};
-use turnbuckle_client::http::Fetcher;
+use turnbuckle_auth::{
+    Secret,
+    client::{DpopMode, FileStore, GrantType, LoopbackUserAgent, OAuth},
+    jwt::{SignatureAlgorithm, SigningKey},
+};
+use turnbuckle_client::http::HttpFetcher;
 
 use crate::{Identity, Task, browser};
 
@@ -16,34 +18,34 @@ pub(crate) fn store() -> FileStore {
 
 /// A client with a person who logs in as soon as a browser opens.
 pub(crate) fn oauth(task: &Task) -> Result<OAuth, Box<dyn Error>> {
-    let fetcher = Fetcher::for_server(&task.url)?;
+    let fetcher = HttpFetcher::for_server(&task.url)?;
     let oauth = OAuth::new(&task.url, Arc::new(fetcher))
-        .name("interop")
+        .client_name("interop")
         .store(store())
         .dpop(if task.dpop {
-            Dpop::Always
+            DpopMode::Always
         } else {
-            Dpop::WhenWanted
+            DpopMode::WhenRequired
         })
-        .interact(Loopback::new(|url| {
+        .user_agent(LoopbackUserAgent::new(|url| {
             let url = url.to_owned();
             tokio::spawn(async move { browser::visit(&url).await });
             Ok(())
         }));
     Ok(match task.client {
         Identity::Dynamic => oauth,
-        Identity::Known if task.device => oauth.client_id("known").grant(Grant::Device),
+        Identity::Known if task.device => oauth.client_id("known").grant(GrantType::DeviceCode),
         Identity::Known => oauth.client_id("known"),
-        Identity::Document => oauth.metadata_document(&task.document),
+        Identity::Document => oauth.client_metadata_url(&task.document),
         Identity::Service => oauth
             .client_id("service")
             .client_secret(Secret::new(&task.secret))
-            .grant(Grant::ClientCredentials),
+            .grant(GrantType::ClientCredentials),
         Identity::Signer => {
-            let key = SigningKey::from_pem(&task.private_key()?, Algorithm::Es256)?;
+            let key = SigningKey::from_pem(&task.private_key()?, SignatureAlgorithm::Es256)?;
             oauth
                 .client_id("signer")
-                .grant(Grant::ClientCredentialsJwt(key))
+                .grant(GrantType::ClientCredentialsJwt(key))
         }
     })
 }

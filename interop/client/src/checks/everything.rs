@@ -1,7 +1,9 @@
 //! The reference server that has everything. It knows only the handshake.
 
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use serde_json::{Value, json};
 use tokio::time::sleep;

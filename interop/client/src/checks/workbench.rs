@@ -1,7 +1,9 @@
 //! A workbench of ours: the same tools on every package.
 
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};

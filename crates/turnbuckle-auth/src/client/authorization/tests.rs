@@ -1,8 +1,8 @@
 use serde_json::{Value, json};
-use turnbuckle_ledger::req;
+use turnbuckle_spec_coverage::req;
 
 use super::*;
-use crate::client::testing::{ISSUER, SERVER, metadata, parameter, with};
+use crate::client::tests::fake_http::{ISSUER, SERVER, metadata, parameter, with};
 
 const CALLBACK: &str = "http://127.0.0.1:9999/callback";
 
@@ -10,8 +10,8 @@ fn server(changes: &Value) -> AuthorizationServer {
     serde_json::from_value(with(metadata(), changes)).unwrap()
 }
 
-fn login_at(server: &AuthorizationServer) -> Result<AuthorizationRequest, Failure> {
-    let client = Registered::preregistered(server, "the client", None);
+fn login_at(server: &AuthorizationServer) -> Result<AuthorizationRequest, AuthorizationError> {
+    let client = ClientRegistration::preregistered(server, "the client", None);
     AuthorizationRequest::new(server, &client, CALLBACK, SERVER, None, None)
 }
 
@@ -33,7 +33,7 @@ fn a_login_says_who_asks_for_what_and_how_the_answer_is_tied_to_it() {
     req!("auth.resource.identify");
     req!("auth.resource.always");
     let server = server(&json!({}));
-    let client = Registered::preregistered(&server, "the client", None);
+    let client = ClientRegistration::preregistered(&server, "the client", None);
     let scopes = "b a".parse().unwrap();
 
     let login = AuthorizationRequest::new(
@@ -60,7 +60,7 @@ fn a_login_says_who_asks_for_what_and_how_the_answer_is_tied_to_it() {
         assert_eq!(parameter(url, name).as_deref(), Some(value), "{name}");
     }
     let code = login
-        .answer(&back(&login, "code=x&iss=https://as.example"))
+        .parse_response(&back(&login, "code=x&iss=https://as.example"))
         .unwrap();
     let challenge = parameter(url, "code_challenge").unwrap();
     assert_ne!(challenge, code.verifier.expose());
@@ -76,7 +76,7 @@ fn what_is_not_asked_for_is_not_said() {
         assert_eq!(parameter(login.url(), name), None, "{name}");
     }
     let server = server(&json!({}));
-    let client = Registered::preregistered(&server, "x", None);
+    let client = ClientRegistration::preregistered(&server, "x", None);
     let nothing = Scopes::default();
     let login = AuthorizationRequest::new(&server, &client, CALLBACK, SERVER, Some(&nothing), None)
         .unwrap();
@@ -104,9 +104,9 @@ fn a_server_without_pkce_is_not_logged_in_at() {
 
         let failure = login_at(&server).unwrap_err();
 
-        assert_eq!(failure.step(), Step::Authorization);
+        assert_eq!(failure.step(), AuthorizationStep::Authorization);
         assert!(failure.reason().contains("PKCE"), "{failure}");
-        assert!(failure.advice().is_some());
+        assert!(failure.hint().is_some());
     }
 }
 
@@ -149,7 +149,7 @@ fn no_browser_is_sent_to_a_place_that_is_none() {
         assert!(!failure.reason().contains(char::is_control), "{failure}");
     }
     let none = server(&json!({ "authorization_endpoint": null }));
-    assert!(login_at(&none).unwrap_err().advice().is_some());
+    assert!(login_at(&none).unwrap_err().hint().is_some());
 }
 
 #[test]
@@ -201,7 +201,7 @@ fn an_endpoint_keeps_its_own_query_but_does_not_speak_for_us() {
 fn logins_return_to_this_machine_or_by_https() {
     req!("auth.redirect.localhost-or-https");
     let server = server(&json!({}));
-    let client = Registered::preregistered(&server, "x", None);
+    let client = ClientRegistration::preregistered(&server, "x", None);
     let to = |uri| AuthorizationRequest::new(&server, &client, uri, SERVER, None, None);
 
     for uri in [
@@ -235,7 +235,7 @@ fn an_answer_may_be_a_url_a_path_or_a_query() {
         format!("/callback?{query}"),
         format!("{CALLBACK}?{query}#_=_"),
     ] {
-        let code = login.answer(&answer).unwrap();
+        let code = login.parse_response(&answer).unwrap();
         assert_eq!(code.code.expose(), "a/b c?", "{answer}");
         assert_eq!(
             (code.issuer.as_str(), code.resource.as_str()),
@@ -263,9 +263,9 @@ fn an_answer_to_another_login_is_not_used() {
         "error=access_denied&error_description=Call+0800-EVIL&state=other".to_owned(),
         String::new(),
     ] {
-        let failure = login.answer(&answer).unwrap_err();
+        let failure = login.parse_response(&answer).unwrap_err();
 
-        assert_eq!(failure.step(), Step::Callback);
+        assert_eq!(failure.step(), AuthorizationStep::Callback);
         let told = format!("{failure:?}");
         assert!(!told.contains(&state) && !told.contains("EVIL"), "{told}");
     }
@@ -279,7 +279,10 @@ fn an_answer_that_says_something_twice_is_not_used() {
         "code=a&iss=https://as.example&iss=https://as.example",
         "code=a&iss=https://as.example&iss=https://evil.example",
     ] {
-        assert!(login.answer(&back(&login, twice)).is_err(), "{twice}");
+        assert!(
+            login.parse_response(&back(&login, twice)).is_err(),
+            "{twice}"
+        );
     }
 }
 
@@ -303,17 +306,23 @@ fn an_answer_from_another_server_is_not_used() {
             "",
         ] {
             let failure = login
-                .answer(&back(&login, &format!("code=x&iss={iss}")))
+                .parse_response(&back(&login, &format!("code=x&iss={iss}")))
                 .unwrap_err();
-            assert!(failure.reason().contains("comes from"), "{iss}: {failure}");
-            assert_eq!(failure.step(), Step::Callback);
+            assert!(
+                failure.reason().contains("names the issuer"),
+                "{iss}: {failure}"
+            );
+            assert_eq!(failure.step(), AuthorizationStep::Callback);
         }
         assert!(
             login
-                .answer(&back(&login, "code=x&iss=https%3A%2F%2Fas.example"))
+                .parse_response(&back(&login, "code=x&iss=https%3A%2F%2Fas.example"))
                 .is_ok()
         );
-        assert_eq!(login.answer(&back(&login, "code=x")).is_ok(), !is_promised);
+        assert_eq!(
+            login.parse_response(&back(&login, "code=x")).is_ok(),
+            !is_promised
+        );
     }
 }
 
@@ -324,7 +333,7 @@ fn an_error_from_another_server_is_not_told() {
     for iss in ["", "&iss=https://evil.example"] {
         let rest = format!("error=access_denied&error_description=Call+0800-EVIL{iss}");
 
-        let failure = login.answer(&back(&login, &rest)).unwrap_err();
+        let failure = login.parse_response(&back(&login, &rest)).unwrap_err();
 
         assert_eq!(failure.error_code(), None);
         let told = format!("{failure:?}");
@@ -337,14 +346,14 @@ fn an_error_is_told_with_what_to_do() {
     let login = login();
     let tell = |rest: &str| {
         let rest = format!("{rest}&iss=https://as.example");
-        login.answer(&back(&login, &rest)).unwrap_err()
+        login.parse_response(&back(&login, &rest)).unwrap_err()
     };
 
     let denied = tell("error=access_denied&error_description=no+way%1b[2J");
     assert_eq!(denied.error_code(), Some("access_denied"));
     assert_eq!(denied.reason(), "access was denied");
-    assert_eq!(denied.answered(), Some(r"access_denied: no way\u{1b}[2J"));
-    assert_eq!(denied.advice(), Some("log in again and allow it"));
+    assert_eq!(denied.response(), Some(r"access_denied: no way\u{1b}[2J"));
+    assert_eq!(denied.hint(), Some("log in again and allow it"));
     for error in [
         "invalid_scope",
         "invalid_target",
@@ -354,7 +363,7 @@ fn an_error_is_told_with_what_to_do() {
     ] {
         let failure = tell(&format!("error={error}&code=sesame"));
         assert_eq!(failure.error_code(), Some(error));
-        assert!(failure.advice().is_some());
+        assert!(failure.hint().is_some());
         assert!(!format!("{failure:?}").contains("sesame"));
     }
     let odd = tell("error=what%0Aever");
@@ -365,10 +374,10 @@ fn an_error_is_told_with_what_to_do() {
 fn an_answer_without_code_and_error_or_without_end_is_a_failure() {
     let login = login();
     for rest in ["iss=https://as.example", "code=&iss=https://as.example"] {
-        assert!(login.answer(&back(&login, rest)).is_err(), "{rest}");
+        assert!(login.parse_response(&back(&login, rest)).is_err(), "{rest}");
     }
     let long = format!("iss=https://as.example&code={}", "x".repeat(1 << 20));
-    assert!(login.answer(&back(&login, &long)).is_err());
+    assert!(login.parse_response(&back(&login, &long)).is_err());
 }
 
 #[test]
@@ -383,7 +392,7 @@ fn offline_access_is_asked_for_only_where_it_is_known() {
     assert_eq!(more.to_string(), "a offline_access");
     assert_eq!(with_offline_access(asked.clone(), &does_not), asked);
     assert_eq!(with_offline_access(None, &knows), None);
-    let client = Registered::preregistered(&knows, "x", None);
+    let client = ClientRegistration::preregistered(&knows, "x", None);
     let login = AuthorizationRequest::new(&knows, &client, CALLBACK, SERVER, Some(&more), None);
     assert_eq!(
         parameter(login.unwrap().url(), "prompt").as_deref(),

@@ -5,8 +5,8 @@ use super::*;
 use crate::{
     AuthorizationServer,
     client::{
-        registration::Registered,
-        testing::{Heard, SERVER, Web, json_response, metadata, with},
+        registration::ClientRegistration,
+        tests::fake_http::{Heard, SERVER, Web, json_response, metadata, with},
     },
     fetch::FetchError,
 };
@@ -30,15 +30,23 @@ fn code(changes: &Value) -> Value {
     with(code, changes)
 }
 
-async fn begun(web: &Web) -> Result<DeviceCode, Failure> {
+async fn code_for(web: &Web) -> Result<DeviceCode, AuthorizationError> {
     let server = server();
-    let client = Registered::preregistered(&server, "the client", None);
+    let client = ClientRegistration::preregistered(&server, "the client", None);
     let scopes = "a".parse().unwrap();
-    begin(web, &Endpoint::new(&server, &client), SERVER, Some(&scopes)).await
+    request_code(
+        web,
+        &TokenEndpoint::new(&server, &client),
+        SERVER,
+        Some(&scopes),
+    )
+    .await
 }
 
 /// Polls a server that answers so, one after the other; the last is repeated.
-async fn polled(answers: &'static [&'static str]) -> (Result<Tokens, Failure>, Vec<u64>) {
+async fn polled(
+    answers: &'static [&'static str],
+) -> (Result<Tokens, AuthorizationError>, Vec<u64>) {
     let start = Instant::now();
     let asked = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
     let times = asked.clone();
@@ -61,9 +69,9 @@ async fn polled(answers: &'static [&'static str]) -> (Result<Tokens, Failure>, V
             })
         });
     let server = server();
-    let client = Registered::preregistered(&server, "the client", None);
-    let code = begun(&web).await.unwrap();
-    let tokens = poll(&web, &Endpoint::new(&server, &client), &code, None).await;
+    let client = ClientRegistration::preregistered(&server, "the client", None);
+    let code = code_for(&web).await.unwrap();
+    let tokens = poll(&web, &TokenEndpoint::new(&server, &client), &code, None).await;
     if let Some(last) = web.heard().last().filter(|heard| heard.url == TOKEN) {
         check_question(last);
     }
@@ -86,7 +94,7 @@ fn check_question(heard: &Heard) {
 async fn a_login_elsewhere_begins_with_a_code_to_type() {
     let web = Web::usual().post(DEVICE, 200, &code(&json!({})));
 
-    let code = begun(&web).await.unwrap();
+    let code = code_for(&web).await.unwrap();
 
     assert_eq!(code.user_code, "WDJB-MJHT");
     assert_eq!(code.verification_uri, "https://as.example/activate");
@@ -116,18 +124,18 @@ async fn a_code_that_nobody_could_or_should_type_is_refused() {
     ] {
         let web = Web::usual().post(DEVICE, 200, &code(&wrong));
 
-        let failure = begun(&web).await.unwrap_err();
+        let failure = code_for(&web).await.unwrap_err();
 
-        assert_eq!(failure.step(), Step::DeviceCode);
+        assert_eq!(failure.step(), AuthorizationStep::DeviceCode);
         assert_eq!(
-            failure.asked(),
+            failure.request(),
             Some("POST https://as.example/device"),
             "{wrong}"
         );
     }
     let web = Web::usual().post(DEVICE, 400, &json!({ "error": "invalid_scope" }));
     assert_eq!(
-        begun(&web).await.unwrap_err().error_code(),
+        code_for(&web).await.unwrap_err().error_code(),
         Some("invalid_scope")
     );
 }
@@ -138,14 +146,14 @@ async fn a_server_without_such_logins_is_not_asked() {
         device_authorization_endpoint: None,
         ..server()
     };
-    let client = Registered::preregistered(&server, "x", None);
+    let client = ClientRegistration::preregistered(&server, "x", None);
     let web = Web::usual();
 
-    let failure = begin(&web, &Endpoint::new(&server, &client), SERVER, None)
+    let failure = request_code(&web, &TokenEndpoint::new(&server, &client), SERVER, None)
         .await
         .unwrap_err();
 
-    assert!(failure.advice().unwrap().contains("browser"));
+    assert!(failure.hint().unwrap().contains("browser"));
     assert!(web.heard().is_empty());
 }
 
@@ -173,7 +181,7 @@ async fn waiting_ends_with_the_code_even_if_the_server_goes_on() {
 
     let failure = tokens.unwrap_err();
     assert_eq!(failure.error_code(), Some("expired_token"));
-    assert_eq!(failure.step(), Step::DeviceCode);
+    assert_eq!(failure.step(), AuthorizationStep::DeviceCode);
     assert_eq!(asked.len(), 12);
 }
 

@@ -1,10 +1,10 @@
 use serde_json::{Value, json};
-use turnbuckle_ledger::req;
+use turnbuckle_spec_coverage::req;
 
 use super::*;
 use crate::{
-    client::testing::{ISSUER, SERVER, Web, metadata, with},
-    fetch::{FetchError, Response},
+    client::tests::fake_http::{ISSUER, SERVER, Web, metadata, with},
+    fetch::{FetchError, FetchResponse},
 };
 
 const BELOW: &str = "https://mcp.example/.well-known/oauth-protected-resource/mcp";
@@ -13,11 +13,11 @@ const AS_METADATA: &str = "https://as.example/.well-known/oauth-authorization-se
 const AS_OPENID: &str = "https://as.example/.well-known/openid-configuration";
 const ORIGIN_METADATA: &str = "https://mcp.example/.well-known/oauth-authorization-server";
 
-async fn find(web: &Web) -> Result<Discovered, Failure> {
+async fn find(web: &Web) -> Result<DiscoveryResult, AuthorizationError> {
     discover(web, SERVER, &[Challenge::bearer()], "2026-07-28").await
 }
 
-async fn announced(web: &Web, url: &str) -> Result<Discovered, Failure> {
+async fn announced(web: &Web, url: &str) -> Result<DiscoveryResult, AuthorizationError> {
     let challenges = [Challenge::bearer().resource_metadata(url)];
     discover(web, SERVER, &challenges, "2026-07-28").await
 }
@@ -31,10 +31,11 @@ async fn what_the_refusal_announces_is_asked_and_nothing_else() {
     req!("auth.prm.client");
     req!("auth.www-authenticate.parse");
     req!("auth.prm.client-order");
-    let place = "https://mcp.example/custom/metadata.json";
-    let web = Web::usual().get(place, &resource(&[ISSUER]));
-    let header =
-        format!("Basic realm=\"x\", BEARER error=\"invalid_token\", Resource_Metadata=\"{place}\"");
+    let raw_url = "https://mcp.example/custom/metadata.json";
+    let web = Web::usual().get(raw_url, &resource(&[ISSUER]));
+    let header = format!(
+        "Basic realm=\"x\", BEARER error=\"invalid_token\", Resource_Metadata=\"{raw_url}\""
+    );
     let challenges = Challenge::parse(&header).unwrap();
 
     let found = discover(&web, SERVER, &challenges, "2026-07-28")
@@ -42,8 +43,8 @@ async fn what_the_refusal_announces_is_asked_and_nothing_else() {
         .unwrap();
 
     assert_eq!(found.server.issuer, ISSUER);
-    assert_eq!(found.found, Found::Metadata);
-    assert_eq!(web.urls(), [place, AS_METADATA]);
+    assert_eq!(found.method, DiscoveryMethod::ResourceMetadata);
+    assert_eq!(web.urls(), [raw_url, AS_METADATA]);
 }
 
 #[tokio::test]
@@ -109,9 +110,9 @@ async fn metadata_about_another_server_is_refused_before_anybody_else_is_asked()
 
         let failure = find(&web).await.unwrap_err();
 
-        assert_eq!(failure.step(), Step::ResourceMetadata);
+        assert_eq!(failure.step(), AuthorizationStep::ResourceMetadata);
         assert!(
-            failure.reason().contains("about another server"),
+            failure.reason().contains("describes another server"),
             "{failure}"
         );
         assert_eq!(web.urls(), [BELOW], "{other}");
@@ -122,7 +123,7 @@ async fn metadata_about_another_server_is_refused_before_anybody_else_is_asked()
 #[tokio::test]
 async fn a_server_may_be_named_by_where_it_lies_in_its_origin() {
     let url = "https://mcp.example/tenant/a/mcp";
-    let place = "https://mcp.example/.well-known/oauth-protected-resource/tenant/a/mcp";
+    let raw_url = "https://mcp.example/.well-known/oauth-protected-resource/tenant/a/mcp";
     for named in [
         url,
         "https://MCP.example:443/tenant/a/mcp/",
@@ -132,7 +133,7 @@ async fn a_server_may_be_named_by_where_it_lies_in_its_origin() {
         "https://mcp.example/",
     ] {
         let web = Web::usual().get(
-            place,
+            raw_url,
             &with(resource(&[ISSUER]), &json!({ "resource": named })),
         );
 
@@ -171,15 +172,15 @@ async fn trouble_is_not_absence() {
             .status(BELOW, status)
             .get(ROOT, &resource(&[ISSUER]));
         let failure = find(&web).await.unwrap_err();
-        assert_eq!(failure.asked(), Some(&*format!("GET {BELOW}")));
-        assert!(failure.answered().unwrap().starts_with(&status.to_string()));
-        assert!(failure.advice().is_some());
+        assert_eq!(failure.request(), Some(&*format!("GET {BELOW}")));
+        assert!(failure.response().unwrap().starts_with(&status.to_string()));
+        assert!(failure.hint().is_some());
         assert_eq!(web.urls(), [BELOW], "{status}");
 
         let web = Web::usual().status(AS_METADATA, status);
         assert_eq!(
             find(&web).await.unwrap_err().step(),
-            Step::ServerMetadata,
+            AuthorizationStep::ServerMetadata,
             "{status}"
         );
     }
@@ -192,21 +193,18 @@ async fn trouble_is_not_absence() {
 
 #[tokio::test]
 async fn an_announced_document_that_is_not_there_is_a_failure() {
-    let place = "https://mcp.example/custom";
+    let raw_url = "https://mcp.example/custom";
     let web = Web::usual();
 
-    let failure = announced(&web, place).await.unwrap_err();
+    let failure = announced(&web, raw_url).await.unwrap_err();
 
-    assert_eq!(
-        failure.answered(),
-        Some("404 with a text that names no error")
-    );
-    assert_eq!(web.urls(), [place]);
+    assert_eq!(failure.response(), Some("404 without an error code"));
+    assert_eq!(web.urls(), [raw_url]);
 }
 
 #[tokio::test]
 async fn an_announcement_leads_to_no_unsafe_place() {
-    for place in [
+    for raw_url in [
         "http://mcp.example/x",
         "http://169.254.169.254/latest/meta-data",
         "file:///etc/passwd",
@@ -217,25 +215,28 @@ async fn an_announcement_leads_to_no_unsafe_place() {
     ] {
         let web = Web::usual();
 
-        let failure = announced(&web, place).await.unwrap_err();
+        let failure = announced(&web, raw_url).await.unwrap_err();
 
-        assert!(failure.advice().is_some());
-        assert!(web.heard().is_empty(), "{place}");
+        assert!(failure.hint().is_some());
+        assert!(web.heard().is_empty(), "{raw_url}");
     }
 }
 
 #[tokio::test]
 async fn a_page_for_people_is_no_metadata() {
-    let page = |heard: &crate::client::testing::Heard| {
+    let page = |heard: &crate::client::tests::fake_http::Heard| {
         let headers = vec![(
             "content-type".to_owned(),
             "text/html; charset=utf-8".to_owned(),
         )];
-        (heard.url == BELOW).then(|| Ok(Response::new(200, headers, "<title>Welcome</title>")))
+        (heard.url == BELOW).then(|| Ok(FetchResponse::new(200, headers, "<title>Welcome</title>")))
     };
     let web = Web::usual().rule(page).get(ROOT, &resource(&[ISSUER]));
 
-    assert_eq!(find(&web).await.unwrap().found, Found::Metadata);
+    assert_eq!(
+        find(&web).await.unwrap().method,
+        DiscoveryMethod::ResourceMetadata
+    );
 }
 
 #[tokio::test]
@@ -263,10 +264,10 @@ async fn an_issuer_with_a_path_has_its_metadata_in_three_places_and_never_at_the
         "https://as.example/.well-known/openid-configuration/tenant1",
         "https://as.example/tenant1/.well-known/openid-configuration",
     ];
-    for (at, place) in places.iter().enumerate() {
+    for (at, raw_url) in places.iter().enumerate() {
         let web = Web::usual()
             .get(BELOW, &resource(&[issuer]))
-            .get(place, &with(metadata(), &json!({ "issuer": issuer })));
+            .get(raw_url, &with(metadata(), &json!({ "issuer": issuer })));
 
         assert_eq!(find(&web).await.unwrap().server.issuer, issuer);
 
@@ -274,9 +275,9 @@ async fn an_issuer_with_a_path_has_its_metadata_in_three_places_and_never_at_the
     }
     let web = Web::usual().get(BELOW, &resource(&[issuer]));
     let failure = find(&web).await.unwrap_err();
-    assert_eq!(failure.step(), Step::ServerMetadata);
+    assert_eq!(failure.step(), AuthorizationStep::ServerMetadata);
     assert_eq!(
-        failure.asked(),
+        failure.request(),
         Some(&*format!("GET {}", places.join(", ")))
     );
     assert_eq!(web.urls()[1..], places);
@@ -302,7 +303,10 @@ async fn metadata_of_another_issuer_is_not_used() {
 
         let failure = find(&web).await.unwrap_err();
 
-        assert!(failure.reason().contains("is of another one"), "{failure}");
+        assert!(
+            failure.reason().contains("belongs to another one"),
+            "{failure}"
+        );
         assert_eq!(web.urls(), [BELOW, AS_METADATA], "{issuer}");
     }
 }
@@ -324,14 +328,14 @@ async fn an_issuer_without_a_path_may_have_a_slash_behind_it_and_is_what_its_doc
 
 #[tokio::test]
 async fn an_issuer_with_a_path_is_compared_as_the_resource_wrote_it() {
-    let place = "https://as.example/.well-known/oauth-authorization-server/tenant1";
+    let raw_url = "https://as.example/.well-known/oauth-authorization-server/tenant1";
     for (named, said) in [
         ("https://as.example/tenant1/", "https://as.example/tenant1"),
         ("https://as.example/tenant1", "https://as.example/tenant1/"),
     ] {
         let web = Web::usual()
             .get(BELOW, &resource(&[named]))
-            .get(place, &with(metadata(), &json!({ "issuer": said })));
+            .get(raw_url, &with(metadata(), &json!({ "issuer": said })));
 
         assert!(find(&web).await.is_err(), "{named} is not {said}");
     }
@@ -357,9 +361,9 @@ async fn metadata_that_leads_to_an_unsafe_place_is_not_used() {
 
             let failure = find(&web).await.unwrap_err();
 
-            assert_eq!(failure.step(), Step::ServerMetadata);
+            assert_eq!(failure.step(), AuthorizationStep::ServerMetadata);
             assert_eq!(
-                failure.asked(),
+                failure.request(),
                 Some(&*format!("GET {AS_METADATA}")),
                 "{endpoint} {url}"
             );
@@ -421,7 +425,7 @@ async fn a_server_without_metadata_gives_tokens_itself() {
 
         let found = find(&web).await.unwrap();
 
-        assert_eq!(found.found, Found::OriginMetadata);
+        assert_eq!(found.method, DiscoveryMethod::OriginMetadata);
         assert_eq!(found.resource, SERVER);
         assert_eq!(found.server.issuer, issuer);
         assert_eq!(web.urls(), [BELOW, ROOT, ORIGIN_METADATA]);
@@ -439,7 +443,7 @@ async fn a_server_without_any_metadata_has_its_endpoints_where_2025_03_26_has_th
     let found = find(&Web::default()).await.unwrap();
 
     let server = found.server;
-    assert_eq!(found.found, Found::DefaultEndpoints);
+    assert_eq!(found.method, DiscoveryMethod::DefaultEndpoints);
     assert_eq!(
         server.authorization_endpoint.as_deref(),
         Some("https://mcp.example/authorize")
@@ -506,7 +510,7 @@ async fn a_server_that_is_not_safe_itself_is_not_asked() {
 
     assert!(web.heard().is_empty());
     let local = discover(&web, "http://localhost:8080/mcp", &[], "2026-07-28").await;
-    assert_eq!(local.unwrap().found, Found::DefaultEndpoints);
+    assert_eq!(local.unwrap().method, DiscoveryMethod::DefaultEndpoints);
 }
 
 #[tokio::test]

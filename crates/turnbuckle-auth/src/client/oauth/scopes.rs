@@ -1,62 +1,65 @@
-//! What to ask for.
+//! The scopes to request.
 
 use crate::{AuthorizationServer, Challenge, Scopes, client::authorization::with_offline_access};
 
-/// What brings refresh tokens; nothing that a resource has a say in.
-const OFFLINE: &str = "offline_access";
+/// Scope for refresh tokens; not a scope of the resource.
+const OFFLINE_ACCESS: &str = "offline_access";
 
-/// What is known about the scopes of a login.
+/// The scopes that are known at a login.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Known<'a> {
-    /// What the server wants for the request that it refused.
-    pub(super) wanted: Option<&'a Scopes>,
-    /// All that the server says it has.
-    pub(super) offered: Option<&'a Scopes>,
-    /// What the user wants in any case.
+pub(super) struct ScopeSources<'a> {
+    /// Scopes of the challenge.
+    pub(super) challenged: Option<&'a Scopes>,
+    /// Scopes listed in the metadata of the server.
+    pub(super) advertised: Option<&'a Scopes>,
+    /// Scopes configured by the user.
     pub(super) configured: Option<&'a Scopes>,
-    /// What was asked for before.
-    pub(super) before: Option<&'a Scopes>,
+    /// Scopes of the previous login.
+    pub(super) previous: Option<&'a Scopes>,
 }
 
-impl Known<'_> {
-    /// Returns what to ask for; nothing if the choice is left to the authorization server.
+impl ScopeSources<'_> {
+    /// Returns the scopes to request; `None` leaves the choice to the authorization server.
     ///
-    /// What the server wants comes before all that it offers. What was configured, and what was asked for before, is asked
-    /// for in any case.
-    pub(super) fn to_ask_for(self, server: &AuthorizationServer) -> Option<Scopes> {
-        let offered = self.offered.map(without_offline);
-        let first = self.wanted.or(self.configured).or(offered.as_ref());
-        let all = [first, self.configured, self.before].into_iter().flatten();
+    /// The scopes of the challenge take precedence over the advertised ones. Configured and previous scopes are always
+    /// included.
+    pub(super) fn to_request(self, server: &AuthorizationServer) -> Option<Scopes> {
+        let advertised = self.advertised.map(without_offline_access);
+        let first = self.challenged.or(self.configured).or(advertised.as_ref());
+        let all = [first, self.configured, self.previous]
+            .into_iter()
+            .flatten();
         let all = all.cloned().reduce(|all, more| all.union(&more));
         with_offline_access(all.filter(|all| !all.is_empty()), server)
     }
 }
 
-/// Returns what the server wants a token to be good for, as far as it can be understood.
-pub(super) fn challenged(challenges: &[Challenge]) -> Option<Scopes> {
-    let scopes = ours(challenges).find_map(|challenge| challenge.parameter("scope"))?;
-    let scopes = without_offline(&scopes.parse().ok()?);
+/// Returns the scopes of the challenge, if they are valid.
+pub(super) fn challenge_scopes(challenges: &[Challenge]) -> Option<Scopes> {
+    let scopes = token_challenges(challenges).find_map(|challenge| challenge.parameter("scope"))?;
+    let scopes = without_offline_access(&scopes.parse().ok()?);
     (!scopes.is_empty()).then_some(scopes)
 }
 
-/// Returns the first error that the server names.
-pub(super) fn error(challenges: &[Challenge]) -> Option<&str> {
-    ours(challenges).find_map(|challenge| challenge.parameter("error"))
+/// Returns the first error code of the challenges.
+pub(super) fn challenge_error(challenges: &[Challenge]) -> Option<&str> {
+    token_challenges(challenges).find_map(|challenge| challenge.parameter("error"))
 }
 
-fn without_offline(scopes: &Scopes) -> Scopes {
-    let others = scopes.iter().filter(|scope| *scope != OFFLINE);
+fn without_offline_access(scopes: &Scopes) -> Scopes {
+    let others = scopes.iter().filter(|scope| *scope != OFFLINE_ACCESS);
     others.map(str::to_owned).collect()
 }
 
-fn ours(challenges: &[Challenge]) -> impl Iterator<Item = &Challenge> {
-    let is_ours = |challenge: &&Challenge| challenge.is("Bearer") || challenge.is("DPoP");
+fn token_challenges(challenges: &[Challenge]) -> impl Iterator<Item = &Challenge> {
+    let is_ours =
+        |challenge: &&Challenge| challenge.is_scheme("Bearer") || challenge.is_scheme("DPoP");
     challenges.iter().filter(is_ours)
 }
 
 #[cfg(test)]
 mod tests {
-    use turnbuckle_ledger::req;
+    use turnbuckle_spec_coverage::req;
 
     use super::*;
 
@@ -68,62 +71,66 @@ mod tests {
     fn what_the_server_wants_comes_before_what_it_offers() {
         req!("auth.scope.order");
         req!("auth.scope.least");
-        let (wanted, offered) = (scopes("a"), scopes("a b offline_access"));
+        let (challenged, advertised) = (scopes("a"), scopes("a b offline_access"));
         let server = AuthorizationServer::default();
-        let known = Known {
-            wanted: Some(&wanted),
-            offered: Some(&offered),
-            ..Known::default()
+        let sources = ScopeSources {
+            challenged: Some(&challenged),
+            advertised: Some(&advertised),
+            ..ScopeSources::default()
         };
 
-        assert_eq!(known.to_ask_for(&server), Some(scopes("a")));
-        let known = Known {
-            wanted: None,
-            ..known
+        assert_eq!(sources.to_request(&server), Some(scopes("a")));
+        let sources = ScopeSources {
+            challenged: None,
+            ..sources
         };
-        assert_eq!(known.to_ask_for(&server), Some(scopes("a b")));
-        assert_eq!(Known::default().to_ask_for(&server), None);
+        assert_eq!(sources.to_request(&server), Some(scopes("a b")));
+        assert_eq!(ScopeSources::default().to_request(&server), None);
     }
 
     #[test]
     fn what_was_configured_or_asked_for_before_is_asked_for_in_any_case() {
         req!("auth.scope.keep");
-        let [wanted, offered, configured, before] = ["w", "o", "c", "b"].map(scopes);
+        let [challenged, advertised, configured, previous] = ["w", "o", "c", "b"].map(scopes);
         let server = AuthorizationServer::default();
-        let known = Known {
-            wanted: Some(&wanted),
-            offered: Some(&offered),
+        let sources = ScopeSources {
+            challenged: Some(&challenged),
+            advertised: Some(&advertised),
             configured: Some(&configured),
-            before: Some(&before),
+            previous: Some(&previous),
         };
 
-        assert_eq!(known.to_ask_for(&server), Some(scopes("b c w")));
-        let known = Known {
-            wanted: None,
-            before: None,
-            ..known
+        assert_eq!(sources.to_request(&server), Some(scopes("b c w")));
+        let sources = ScopeSources {
+            challenged: None,
+            previous: None,
+            ..sources
         };
-        assert_eq!(known.to_ask_for(&server), Some(scopes("c")));
+        assert_eq!(sources.to_request(&server), Some(scopes("c")));
     }
 
     #[test]
     fn offline_access_is_for_the_authorization_server_to_offer() {
         req!("auth.refresh.offline");
-        let wanted = challenged(&[Challenge::bearer().scope(&scopes("a offline_access"))]);
-        let known = Known {
-            wanted: wanted.as_ref(),
-            ..Known::default()
+        let challenged =
+            challenge_scopes(&[Challenge::bearer().scope(&scopes("a offline_access"))]);
+        let sources = ScopeSources {
+            challenged: challenged.as_ref(),
+            ..ScopeSources::default()
         };
         let mut server = AuthorizationServer::default();
 
-        assert_eq!(known.to_ask_for(&server), Some(scopes("a")));
+        assert_eq!(sources.to_request(&server), Some(scopes("a")));
         server.scopes_supported = vec!["offline_access".to_owned()];
-        assert_eq!(known.to_ask_for(&server), Some(scopes("a offline_access")));
+        assert_eq!(
+            sources.to_request(&server),
+            Some(scopes("a offline_access"))
+        );
     }
 
     #[test]
     fn a_challenge_of_another_scheme_or_with_no_scope_in_it_wants_nothing() {
-        let read = |header: &str| challenged(&Challenge::parse(header).unwrap());
+        let read = |header: &str| challenge_scopes(&Challenge::parse(header).unwrap());
 
         let header = r#"Basic scope="x", Bearer scope="a""#;
         assert_eq!(read(header), Some(scopes("a")));

@@ -1,91 +1,91 @@
-//! What a client was told before it began.
+//! Settings of the OAuth client.
 
 use std::sync::Arc;
 
-use super::Grant;
 use crate::{
-    Failure, Scopes, Secret, Step,
+    AuthorizationError, AuthorizationStep, Scopes, Secret,
     client::{
-        interact::Interact,
-        store::{Login, MemoryStore, Store},
+        store::{MemoryStore, StoredLogin, TokenStore},
+        user_agent::UserAgent,
     },
     fetch::Fetch,
     is_same_resource,
-    place::Place,
+    jwt::SigningKey,
+    raw_url::RawUrl,
 };
 
-/// When tokens are bound to a key, so that nobody else can use them (RFC 9449).
+/// Policy for binding tokens to a key, which makes stolen tokens useless (RFC 9449).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Dpop {
-    /// If the server wants it.
+pub enum DpopMode {
+    /// If the server requires it.
     #[default]
-    WhenWanted,
-    /// Always; a token that is not bound is not used.
+    WhenRequired,
+    /// Always; an unbound token is an error.
     Always,
     /// Never.
     Never,
 }
 
 #[derive(Clone)]
-pub(super) struct Settings {
+pub(super) struct OAuthSettings {
     pub(super) server_url: String,
     pub(super) fetch: Arc<dyn Fetch>,
     pub(super) client_id: Option<String>,
     pub(super) client_secret: Option<Secret>,
     pub(super) issuer: Option<String>,
-    pub(super) metadata_document: Option<String>,
-    pub(super) name: String,
+    pub(super) client_metadata_url: Option<String>,
+    pub(super) client_name: String,
     pub(super) scopes: Option<Scopes>,
-    pub(super) store: Arc<dyn Store>,
-    pub(super) interact: Option<Arc<dyn Interact>>,
-    pub(super) grant: Grant,
-    pub(super) dpop: Dpop,
+    pub(super) store: Arc<dyn TokenStore>,
+    pub(super) user_agent: Option<Arc<dyn UserAgent>>,
+    pub(super) grant: GrantType,
+    pub(super) dpop: DpopMode,
     pub(super) protocol_version: String,
 }
 
-impl Settings {
-    pub(super) fn new(server_url: String, fetch: Arc<dyn Fetch>) -> Settings {
-        Settings {
+impl OAuthSettings {
+    pub(super) fn new(server_url: String, fetch: Arc<dyn Fetch>) -> OAuthSettings {
+        OAuthSettings {
             server_url,
             fetch,
             client_id: None,
             client_secret: None,
             issuer: None,
-            metadata_document: None,
-            name: "Turnbuckle".to_owned(),
+            client_metadata_url: None,
+            client_name: "Turnbuckle".to_owned(),
             scopes: None,
             store: Arc::new(MemoryStore::new()),
-            interact: None,
-            grant: Grant::Code,
-            dpop: Dpop::WhenWanted,
+            user_agent: None,
+            grant: GrantType::AuthorizationCode,
+            dpop: DpopMode::WhenRequired,
             protocol_version: "2026-07-28".to_owned(),
         }
     }
 
-    /// Refuses to bring credentials for another origin than that of the server.
-    pub(super) fn check_origin(&self, url: &str) -> Result<(), Failure> {
+    /// Returns an error if a request goes to another origin than that of the server.
+    pub(super) fn check_origin(&self, url: &str) -> Result<(), AuthorizationError> {
         if self.is_same_origin(url) {
             return Ok(());
         }
-        let to = Place::parse(url).map_or("somewhere else", |place| place.origin);
+        let to = RawUrl::parse(url).map_or("another origin", |raw_url| raw_url.origin);
         let reason = format!(
-            "the token is for `{}`, and the request goes to `{to}`",
+            "the token is for `{}`, but the request goes to `{to}`",
             self.server_url
         );
-        Err(Failure::new(Step::Use, reason)
-            .cure("connect to the other server by its own URL, with a login of its own"))
+        Err(AuthorizationError::new(AuthorizationStep::Use, reason)
+            .with_hint("connect to the other server by its own URL, with its own login"))
     }
 
     pub(super) fn is_same_origin(&self, url: &str) -> bool {
-        match (Place::parse(&self.server_url), Place::parse(url)) {
+        match (RawUrl::parse(&self.server_url), RawUrl::parse(url)) {
             (Some(ours), Some(other)) => is_same_resource(ours.origin, other.origin),
             _ => false,
         }
     }
 
-    /// Whether a login that was kept is one that these settings could have led to.
-    pub(super) fn suit(&self, login: &Login) -> bool {
+    /// Returns whether a stored login fits these settings.
+    pub(super) fn is_compatible(&self, login: &StoredLogin) -> bool {
         let is_our_client = self
             .client_id
             .as_ref()
@@ -95,5 +95,110 @@ impl Settings {
             .as_ref()
             .is_none_or(|issuer| issuer == login.issuer());
         is_our_client && is_our_issuer
+    }
+}
+
+/// The grant that a client uses to obtain tokens.
+#[derive(Clone, Default)]
+#[non_exhaustive]
+pub enum GrantType {
+    /// The user logs in with a browser on this machine.
+    #[default]
+    AuthorizationCode,
+    /// The user logs in on another device, with a code.
+    DeviceCode,
+    /// The client has access itself, and authenticates with its secret.
+    ClientCredentials,
+    /// The client has access itself, and authenticates by signing with this key.
+    ClientCredentialsJwt(SigningKey),
+    /// The identity provider of an enterprise authorizes the client for a user who has logged in there.
+    EnterpriseManaged {
+        /// Token endpoint of the identity provider.
+        idp_token_endpoint: String,
+        /// Client id at the identity provider.
+        idp_client_id: String,
+        /// Client secret at the identity provider, if there is one.
+        idp_client_secret: Option<Secret>,
+        /// ID token of the user.
+        id_token: Secret,
+    },
+    /// The platform that the client runs on asserts its identity.
+    WorkloadIdentity {
+        /// The JWT that the platform has signed for the authorization server.
+        assertion: Secret,
+    },
+}
+
+impl GrantType {
+    /// Returns the protocol extensions that define the grant.
+    pub(super) fn extensions(&self) -> &'static [&'static str] {
+        match self {
+            GrantType::ClientCredentials | GrantType::ClientCredentialsJwt(_) => {
+                &["io.modelcontextprotocol/oauth-client-credentials"]
+            }
+            GrantType::EnterpriseManaged { .. } => {
+                &["io.modelcontextprotocol/enterprise-managed-authorization"]
+            }
+            _ => &[],
+        }
+    }
+
+    /// Returns the key for `private_key_jwt`.
+    pub(super) fn key(&self) -> Option<&SigningKey> {
+        match self {
+            GrantType::ClientCredentialsJwt(key) => Some(key),
+            _ => None,
+        }
+    }
+
+    /// Returns whether every login needs the user.
+    pub(super) fn needs_user(&self) -> bool {
+        matches!(self, GrantType::AuthorizationCode | GrantType::DeviceCode)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use turnbuckle_spec_coverage::req;
+
+    use super::*;
+    use crate::{
+        CredentialProvider,
+        client::{OAuth, tests::fake_http::Web},
+    };
+
+    #[test]
+    fn what_an_extension_brought_is_declared_by_its_name() {
+        req!("ext-cc.identifier", "ext-ema.identifier");
+        let declared = |grant| {
+            let fetch = Arc::new(Web::default());
+            let client = OAuth::new("https://a.example/mcp", fetch).grant(grant);
+            CredentialProvider::extensions(&client)
+        };
+        let enterprise = GrantType::EnterpriseManaged {
+            idp_token_endpoint: "https://idp.example/token".to_owned(),
+            idp_client_id: "desk".to_owned(),
+            idp_client_secret: None,
+            id_token: Secret::new("sesame"),
+        };
+        let key = SigningKey::generate().unwrap();
+
+        assert_eq!(declared(GrantType::AuthorizationCode), [""; 0]);
+        assert_eq!(declared(GrantType::DeviceCode), [""; 0]);
+        for grant in [
+            GrantType::ClientCredentials,
+            GrantType::ClientCredentialsJwt(key),
+        ] {
+            assert_eq!(
+                declared(grant),
+                ["io.modelcontextprotocol/oauth-client-credentials"]
+            );
+        }
+        assert_eq!(
+            declared(enterprise),
+            ["io.modelcontextprotocol/enterprise-managed-authorization"]
+        );
     }
 }

@@ -16,15 +16,16 @@ use std::{
 };
 
 use serde_json::json;
-use turnbuckle_protocol::guard::BoxFuture;
+use turnbuckle_protocol::authenticator::BoxFuture;
 
 use super::OAuth;
 use crate::{
-    Authorize, Challenge, Failure, Next, Refused, Scopes, Sending,
+    AuthorizationError, Challenge, CredentialProvider, RetryDecision, Scopes, UnauthorizedResponse,
+    UnsignedRequest,
     client::{
         device::DeviceCode,
-        interact::Interact,
-        testing::{ISSUER, SERVER, Web, json_response, parameter},
+        tests::fake_http::{ISSUER, SERVER, Web, json_response, parameter},
+        user_agent::UserAgent,
     },
 };
 
@@ -40,7 +41,7 @@ struct Given {
 }
 
 impl Issuer {
-    /// Gives tokens at the usual place.
+    /// Gives tokens at the usual raw_url.
     fn tokens(&self, web: Web) -> Web {
         let this = self.clone();
         web.rule(move |heard| {
@@ -48,7 +49,10 @@ impl Issuer {
         })
     }
 
-    fn answer(&self, heard: &crate::client::testing::Heard) -> crate::fetch::Response {
+    fn answer(
+        &self,
+        heard: &crate::client::tests::fake_http::Heard,
+    ) -> crate::fetch::FetchResponse {
         let mut given = self.0.lock().unwrap();
         let shown = heard.field("refresh_token");
         if shown.is_some() && shown != given.refresh {
@@ -86,14 +90,15 @@ impl Issuer {
     fn judge(&self, sent: &Sent) -> Judgement {
         let given = self.0.lock().unwrap();
         let access = given.access.as_ref().map(|token| format!("Bearer {token}"));
-        match sent.authorization.is_some() && sent.authorization == access {
-            true => Ok(()),
-            false => Err((401, r#"Bearer scope="read""#.to_owned())),
+        if sent.authorization.is_some() && sent.authorization == access {
+            Ok(())
+        } else {
+            Err((401, r#"Bearer scope="read""#.to_owned()))
         }
     }
 }
 
-type Says = dyn Fn(&str) -> Result<String, Failure> + Send + Sync;
+type Says = dyn Fn(&str) -> Result<String, AuthorizationError> + Send + Sync;
 
 /// A person who logs in at once, and what they saw.
 #[derive(Clone)]
@@ -120,7 +125,9 @@ impl Person {
         })
     }
 
-    fn saying(says: impl Fn(&str) -> Result<String, Failure> + Send + Sync + 'static) -> Person {
+    fn saying(
+        says: impl Fn(&str) -> Result<String, AuthorizationError> + Send + Sync + 'static,
+    ) -> Person {
         Person {
             seen: Arc::default(),
             says: Arc::new(says),
@@ -140,14 +147,17 @@ impl Person {
     }
 }
 
-impl Interact for Person {
-    fn redirect_uri<'a>(&'a self, _: Option<&'a str>) -> BoxFuture<'a, Result<String, Failure>> {
+impl UserAgent for Person {
+    fn redirect_uri<'a>(
+        &'a self,
+        _: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<String, AuthorizationError>> {
         let port = self.port.load(Ordering::Relaxed);
         let uri = format!("http://127.0.0.1:{port}/callback");
         Box::pin(async { Ok(uri) })
     }
 
-    fn visit<'a>(&'a self, url: &'a str) -> BoxFuture<'a, Result<String, Failure>> {
+    fn open_url<'a>(&'a self, url: &'a str) -> BoxFuture<'a, Result<String, AuthorizationError>> {
         self.seen.lock().unwrap().push(url.to_owned());
         Box::pin(async move {
             // Others go on while a person is at it.
@@ -157,7 +167,10 @@ impl Interact for Person {
         })
     }
 
-    fn device<'a>(&'a self, code: &'a DeviceCode) -> BoxFuture<'a, Result<(), Failure>> {
+    fn show_device_code<'a>(
+        &'a self,
+        code: &'a DeviceCode,
+    ) -> BoxFuture<'a, Result<(), AuthorizationError>> {
         self.seen.lock().unwrap().push(code.user_code.clone());
         Box::pin(async { Ok(()) })
     }
@@ -181,10 +194,13 @@ enum Ended {
 }
 
 /// Sends a request as the client on HTTP does: again and again as long as it is told to.
-async fn call(oauth: &OAuth, judge: impl Fn(&Sent) -> Judgement) -> Result<Ended, Failure> {
-    let sending = Sending::new("POST", SERVER);
+async fn call(
+    oauth: &OAuth,
+    judge: impl Fn(&Sent) -> Judgement,
+) -> Result<Ended, AuthorizationError> {
+    let request = UnsignedRequest::new("POST", SERVER);
     for attempts in 1.. {
-        let credentials = oauth.credentials(sending).await?;
+        let credentials = oauth.credentials(request).await?;
         let header = |name: &str| {
             let mut headers = credentials.headers.iter();
             let found = headers.find(|(own, _)| *own == name);
@@ -201,8 +217,8 @@ async fn call(oauth: &OAuth, judge: impl Fn(&Sent) -> Judgement) -> Result<Ended
         };
         let challenges = Challenge::parse(&challenge).unwrap();
         let generation = credentials.generation;
-        let refused = Refused::new(sending, status, &challenges, generation, attempts);
-        if oauth.refused(refused).await? == Next::GiveUp {
+        let refused = UnauthorizedResponse::new(request, status, &challenges, generation, attempts);
+        if oauth.on_unauthorized(refused).await? == RetryDecision::GiveUp {
             return Ok(Ended::Refused(status));
         }
     }
@@ -211,7 +227,7 @@ async fn call(oauth: &OAuth, judge: impl Fn(&Sent) -> Judgement) -> Result<Ended
 
 /// A client of the usual server, with a person.
 fn client(web: &Web, person: &Person) -> OAuth {
-    OAuth::new(SERVER, Arc::new(web.clone())).interact(person.clone())
+    OAuth::new(SERVER, Arc::new(web.clone())).user_agent(person.clone())
 }
 
 fn scopes(text: &str) -> Scopes {

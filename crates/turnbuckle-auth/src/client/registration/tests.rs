@@ -1,8 +1,8 @@
 use serde_json::{Value, json};
-use turnbuckle_ledger::req;
+use turnbuckle_spec_coverage::req;
 
 use super::*;
-use crate::client::testing::{Web, metadata, with};
+use crate::client::tests::fake_http::{Web, metadata, with};
 
 const CALLBACK: &str = "http://127.0.0.1:9999/callback";
 const REGISTER: &str = "https://as.example/register";
@@ -11,13 +11,13 @@ fn server(changes: &Value) -> AuthorizationServer {
     serde_json::from_value(with(metadata(), changes)).unwrap()
 }
 
-fn description() -> ClientDescription {
-    ClientDescription::new("Test", [CALLBACK])
+fn client_metadata() -> ClientMetadata {
+    ClientMetadata::new("Test", [CALLBACK])
 }
 
-async fn answered(status: u16, answer: &Value) -> Result<Registered, Failure> {
+async fn answered(status: u16, answer: &Value) -> Result<ClientRegistration, AuthorizationError> {
     let web = Web::usual().post(REGISTER, status, answer);
-    register(&web, &server(&json!({})), &description()).await
+    register(&web, &server(&json!({})), &client_metadata()).await
 }
 
 #[tokio::test]
@@ -30,20 +30,20 @@ async fn a_client_says_what_it_is_when_it_registers() {
     req!("auth.refresh.grant-type");
     req!("auth.redirect.registered");
     let web = Web::usual();
-    let description = ClientDescription {
+    let client_metadata = ClientMetadata {
         scopes: Some("b a".parse().unwrap()),
         software_id: Some("software".into()),
         software_version: Some("1".into()),
         client_uri: Some("https://client.example".into()),
-        ..description()
+        ..client_metadata()
     };
 
-    let client = register(&web, &server(&json!({})), &description)
+    let client = register(&web, &server(&json!({})), &client_metadata)
         .await
         .unwrap();
 
     assert_eq!(client.id, "registered");
-    assert_eq!(client.source, Source::Dynamic);
+    assert_eq!(client.source, RegistrationSource::Dynamic);
     assert_eq!(client.redirect_uri.as_deref(), Some(CALLBACK));
     let said = web.posted(REGISTER);
     assert_eq!(said.header("content-type"), Some("application/json"));
@@ -69,13 +69,13 @@ async fn a_client_says_what_it_is_when_it_registers() {
 async fn a_site_is_no_native_program_and_a_device_has_no_code() {
     req!("auth.dcr.web");
     let web = Web::usual();
-    let description = ClientDescription {
+    let client_metadata = ClientMetadata {
         application_type: ApplicationType::Web,
         grant_types: vec!["urn:ietf:params:oauth:grant-type:device_code".into()],
-        ..ClientDescription::new("Test", Vec::<String>::new())
+        ..ClientMetadata::new("Test", Vec::<String>::new())
     };
 
-    let client = register(&web, &server(&json!({})), &description)
+    let client = register(&web, &server(&json!({})), &client_metadata)
         .await
         .unwrap();
 
@@ -101,7 +101,7 @@ async fn a_client_asks_for_the_way_to_show_itself_that_the_server_has() {
         let web = Web::usual();
         let server = server(&json!({ "token_endpoint_auth_methods_supported": methods }));
 
-        register(&web, &server, &description()).await.unwrap();
+        register(&web, &server, &client_metadata()).await.unwrap();
 
         let said: Value = serde_json::from_str(&web.posted(REGISTER).body).unwrap();
         assert_eq!(said["token_endpoint_auth_method"], asked, "{methods}");
@@ -113,7 +113,7 @@ async fn a_client_shows_itself_as_the_answer_says_or_else_as_the_server_can_see(
     let method = async |methods: Value, answer: Value| {
         let web = Web::usual().post(REGISTER, 201, &with(json!({ "client_id": "x" }), &answer));
         let server = server(&json!({ "token_endpoint_auth_methods_supported": methods }));
-        register(&web, &server, &description())
+        register(&web, &server, &client_metadata())
             .await
             .unwrap()
             .method
@@ -180,9 +180,9 @@ async fn an_answer_that_is_of_no_use_is_a_failure_that_does_not_tell_the_secret(
     ] {
         let failure = answered(201, &answer).await.unwrap_err();
 
-        assert_eq!(failure.step(), Step::Registration);
-        assert_eq!(failure.asked(), Some("POST https://as.example/register"));
-        assert!(failure.advice().is_some());
+        assert_eq!(failure.step(), AuthorizationStep::Registration);
+        assert_eq!(failure.request(), Some("POST https://as.example/register"));
+        assert!(failure.hint().is_some());
         assert!(!format!("{failure:?}").contains("sesame"), "{failure:?}");
     }
 }
@@ -192,20 +192,16 @@ async fn a_refusal_is_told_with_what_to_do() {
     req!("auth.dcr.failure");
     req!("auth.dcr.failure-surface");
     for (status, error, told) in [
-        (400, "invalid_redirect_uri", "return to this machine"),
-        (
-            400,
-            "invalid_client_metadata",
-            "what we say about ourselves",
-        ),
+        (400, "invalid_redirect_uri", "redirect URIs on this machine"),
+        (400, "invalid_client_metadata", "client metadata"),
         (
             400,
             "unapproved_software_statement",
-            "only software that it knows",
+            "only approved software",
         ),
-        (401, "invalid_token", "strangers"),
-        (403, "access_denied", "strangers"),
-        (500, "server_error", "did not register us"),
+        (401, "invalid_token", "open registration"),
+        (403, "access_denied", "open registration"),
+        (500, "server_error", "did not register the client"),
     ] {
         let answer = json!({ "error": error, "error_description": "because" });
 
@@ -214,10 +210,10 @@ async fn a_refusal_is_told_with_what_to_do() {
         assert!(failure.reason().contains(told), "{failure}");
         assert_eq!(failure.error_code(), Some(error));
         assert_eq!(
-            failure.answered(),
+            failure.response(),
             Some(&*format!("{status} {error}: because"))
         );
-        assert!(failure.advice().unwrap().contains("client id"));
+        assert!(failure.hint().unwrap().contains("client id"));
     }
 }
 
@@ -227,14 +223,14 @@ async fn nobody_registers_at_an_unsafe_place_or_to_return_to_one() {
     for url in ["http://as.example/register", "file:///x", "javascript:x"] {
         let server = server(&json!({ "registration_endpoint": url }));
         assert!(
-            register(&web, &server, &description()).await.is_err(),
+            register(&web, &server, &client_metadata()).await.is_err(),
             "{url}"
         );
     }
     let none = server(&json!({ "registration_endpoint": null }));
-    let failure = register(&web, &none, &description()).await.unwrap_err();
-    assert!(failure.advice().unwrap().contains("client id"));
-    let evil = ClientDescription::new("Test", ["http://evil.example/callback"]);
+    let failure = register(&web, &none, &client_metadata()).await.unwrap_err();
+    assert!(failure.hint().unwrap().contains("client id"));
+    let evil = ClientMetadata::new("Test", ["http://evil.example/callback"]);
     assert!(register(&web, &server(&json!({})), &evil).await.is_err());
     assert!(web.heard().is_empty());
 }
@@ -252,26 +248,32 @@ fn what_was_agreed_upon_comes_first_then_the_document_then_registration() {
     let knows = server(&json!({ "client_id_metadata_document_supported": true }));
     let usual = server(&json!({}));
     let closed = server(&json!({ "registration_endpoint": null }));
-    let agreed = Registered::preregistered(&knows, "agreed", None);
-    let used = |choice: Choice| match choice {
-        Choice::Use(client) => Some((client.id, client.source)),
+    let agreed = ClientRegistration::preregistered(&knows, "agreed", None);
+    let used = |choice: RegistrationMethod| match choice {
+        RegistrationMethod::Existing(client) => Some((client.id, client.source)),
         _ => None,
     };
 
     assert_eq!(
-        used(choose(&knows, Some(agreed), Some(DOCUMENT))),
-        Some(("agreed".to_owned(), Source::Preregistered))
+        used(choose_method(&knows, Some(agreed), Some(DOCUMENT))),
+        Some(("agreed".to_owned(), RegistrationSource::Preregistered))
     );
     assert_eq!(
-        used(choose(&knows, None, Some(DOCUMENT))),
-        Some((DOCUMENT.to_owned(), Source::MetadataDocument))
+        used(choose_method(&knows, None, Some(DOCUMENT))),
+        Some((DOCUMENT.to_owned(), RegistrationSource::MetadataDocument))
     );
     assert!(matches!(
-        choose(&usual, None, Some(DOCUMENT)),
-        Choice::Register
+        choose_method(&usual, None, Some(DOCUMENT)),
+        RegistrationMethod::Dynamic
     ));
-    assert!(matches!(choose(&knows, None, None), Choice::Register));
-    assert!(matches!(choose(&closed, None, Some(DOCUMENT)), Choice::Ask));
+    assert!(matches!(
+        choose_method(&knows, None, None),
+        RegistrationMethod::Dynamic
+    ));
+    assert!(matches!(
+        choose_method(&closed, None, Some(DOCUMENT)),
+        RegistrationMethod::Manual
+    ));
     for url in [
         "http://client.example/x",
         "https://client.example",
@@ -280,7 +282,10 @@ fn what_was_agreed_upon_comes_first_then_the_document_then_registration() {
         "",
     ] {
         assert!(
-            matches!(choose(&knows, None, Some(url)), Choice::Register),
+            matches!(
+                choose_method(&knows, None, Some(url)),
+                RegistrationMethod::Dynamic
+            ),
             "{url}"
         );
     }
@@ -290,7 +295,7 @@ fn what_was_agreed_upon_comes_first_then_the_document_then_registration() {
 fn an_agreed_secret_is_shown_as_the_server_wants() {
     let method = |methods: Value, secret: Option<&str>| {
         let server = server(&json!({ "token_endpoint_auth_methods_supported": methods }));
-        Registered::preregistered(&server, "x", secret.map(Secret::new)).method
+        ClientRegistration::preregistered(&server, "x", secret.map(Secret::new)).method
     };
 
     assert_eq!(method(json!(null), Some("s")), ClientAuthentication::Basic);
@@ -310,14 +315,14 @@ fn an_agreed_secret_is_shown_as_the_server_wants() {
 
 #[test]
 fn what_is_kept_can_be_read_again() {
-    let client = Registered {
+    let client = ClientRegistration {
         expires: Some(5),
         redirect_uri: Some(CALLBACK.into()),
-        ..Registered::preregistered(&server(&json!({})), "x", Some(Secret::new("sesame")))
+        ..ClientRegistration::preregistered(&server(&json!({})), "x", Some(Secret::new("sesame")))
     };
 
     let kept = serde_json::to_string(&client).unwrap();
-    let read: Registered = serde_json::from_str(&kept).unwrap();
+    let read: ClientRegistration = serde_json::from_str(&kept).unwrap();
 
     assert_eq!(
         kept,
@@ -336,7 +341,7 @@ fn a_document_about_a_client_says_where_it_is_itself() {
     req!("auth.cimd.match");
     let url = "https://client.example/client.json";
 
-    let document = description().document(url).unwrap();
+    let document = client_metadata().metadata_document(url).unwrap();
 
     assert_eq!(document["client_id"], url);
     assert_eq!(document["client_name"], "Test");
@@ -351,6 +356,6 @@ fn a_document_about_a_client_says_where_it_is_itself() {
         "https://user@client.example/x",
         "https://client.example/x#y",
     ] {
-        assert!(description().document(url).is_err(), "{url}");
+        assert!(client_metadata().metadata_document(url).is_err(), "{url}");
     }
 }

@@ -1,12 +1,12 @@
 //! The grants; `answers` has what may come back, `bound` tokens with a key, `enterprise` the grant of an identity provider.
 
-mod answers;
 mod bound;
-mod enterprise;
+mod identity_assertion;
+mod responses;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
-use turnbuckle_ledger::req;
+use turnbuckle_spec_coverage::req;
 
 use super::*;
 use crate::{
@@ -14,8 +14,8 @@ use crate::{
     client::{
         authorization::AuthorizationRequest,
         discovery::discover,
-        registration::{ClientAuthentication, ClientDescription, Registered, register},
-        testing::{Heard, SERVER, Web, metadata, parameter, with},
+        registration::{ClientAuthentication, ClientMetadata, ClientRegistration, register},
+        tests::fake_http::{Heard, SERVER, Web, metadata, parameter, with},
     },
     jwt::SigningKey,
 };
@@ -27,20 +27,20 @@ fn server() -> AuthorizationServer {
     serde_json::from_value(metadata()).unwrap()
 }
 
-fn public() -> Registered {
-    Registered::preregistered(&server(), "the client", None)
+fn public() -> ClientRegistration {
+    ClientRegistration::preregistered(&server(), "the client", None)
 }
 
-fn confidential() -> Registered {
-    Registered::preregistered(&server(), "the client", Some(Secret::new("s:e%s+a me")))
+fn confidential() -> ClientRegistration {
+    ClientRegistration::preregistered(&server(), "the client", Some(Secret::new("s:e%s+a me")))
 }
 
 /// The code of a login that went well.
-fn code(server: &AuthorizationServer, client: &Registered) -> Code {
+fn code(server: &AuthorizationServer, client: &ClientRegistration) -> AuthorizationCode {
     let login = AuthorizationRequest::new(server, client, CALLBACK, SERVER, None, None).unwrap();
     let state = parameter(login.url(), "state").unwrap();
     let back = format!("code=the-code&state={state}&iss={}", server.issuer);
-    login.answer(&back).unwrap()
+    login.parse_response(&back).unwrap()
 }
 
 /// Reads the claims of a JWT, without a look at its signature.
@@ -62,7 +62,7 @@ async fn from_a_refusal_to_tokens() {
     let found = discover(&web, SERVER, &challenges, "2026-07-28")
         .await
         .unwrap();
-    let description = ClientDescription::new("Test", [CALLBACK]);
+    let description = ClientMetadata::new("Test", [CALLBACK]);
     let client = register(&web, &found.server, &description).await.unwrap();
     let login = AuthorizationRequest::new(
         &found.server,
@@ -75,8 +75,8 @@ async fn from_a_refusal_to_tokens() {
     .unwrap();
     let state = parameter(login.url(), "state").unwrap();
     let back = format!("{CALLBACK}?code=the-code&state={state}&iss=https%3A%2F%2Fas.example");
-    let code = login.answer(&back).unwrap();
-    let endpoint = Endpoint::new(&found.server, &client);
+    let code = login.parse_response(&back).unwrap();
+    let endpoint = TokenEndpoint::new(&found.server, &client);
     let tokens = exchange_code(&web, &endpoint, &code, None).await.unwrap();
 
     assert_eq!(tokens.access.expose(), "access");
@@ -122,9 +122,9 @@ async fn a_code_is_shown_only_to_whom_the_login_was_begun_with() {
         ..server()
     };
 
-    let failure = exchange_code(&web, &Endpoint::new(&other, &public()), &code, None).await;
+    let failure = exchange_code(&web, &TokenEndpoint::new(&other, &public()), &code, None).await;
 
-    assert_eq!(failure.unwrap_err().step(), Step::Token);
+    assert_eq!(failure.unwrap_err().step(), AuthorizationStep::Token);
     assert!(web.heard().is_empty());
 }
 
@@ -144,7 +144,7 @@ async fn nothing_is_sent_to_an_unsafe_token_endpoint() {
             ..server()
         };
         let client = public();
-        let endpoint = Endpoint::new(&server, &client);
+        let endpoint = TokenEndpoint::new(&server, &client);
 
         let by_code = exchange_code(&web, &endpoint, &code(&server, &client), None).await;
         let refreshed = refresh(&web, &endpoint, &Secret::new("r"), SERVER, None, None).await;
@@ -156,7 +156,7 @@ async fn nothing_is_sent_to_an_unsafe_token_endpoint() {
         ..server()
     };
     let client = public();
-    let endpoint = Endpoint::new(&none, &client);
+    let endpoint = TokenEndpoint::new(&none, &client);
     assert!(
         client_credentials(&web, &endpoint, SERVER, None, None)
             .await
@@ -170,7 +170,7 @@ async fn a_refresh_names_the_resource_and_keeps_what_is_not_replaced() {
     req!("auth.resource.always");
     req!("auth.refresh.no-assumption");
     let (server, client) = (server(), public());
-    let endpoint = Endpoint::new(&server, &client);
+    let endpoint = TokenEndpoint::new(&server, &client);
     let scopes = "a b".parse().unwrap();
     let old = Secret::new("old");
     let refreshed = async |answer: Value| {
@@ -196,20 +196,23 @@ async fn a_refresh_token_that_ended_is_told_apart() {
     let web = Web::usual().post(TOKEN, 400, &json!({ "error": "invalid_grant" }));
     let (server, client) = (server(), public());
 
-    let endpoint = Endpoint::new(&server, &client);
+    let endpoint = TokenEndpoint::new(&server, &client);
     let failure = refresh(&web, &endpoint, &Secret::new("old"), SERVER, None, None)
         .await
         .unwrap_err();
 
-    assert_eq!(failure.step(), Step::Refresh);
+    assert_eq!(failure.step(), AuthorizationStep::Refresh);
     assert_eq!(failure.error_code(), Some("invalid_grant"));
-    assert_eq!(failure.advice(), Some("log in again"));
+    assert_eq!(failure.hint(), Some("log in again"));
 }
 
-async fn credentials(client: &Registered, key: Option<&SigningKey>) -> Result<Heard, Failure> {
+async fn credentials(
+    client: &ClientRegistration,
+    key: Option<&SigningKey>,
+) -> Result<Heard, AuthorizationError> {
     let web = Web::usual();
     let server = server();
-    let mut endpoint = Endpoint::new(&server, client);
+    let mut endpoint = TokenEndpoint::new(&server, client);
     endpoint.key = key;
     let scopes = "b a".parse().unwrap();
     client_credentials(&web, &endpoint, SERVER, Some(&scopes), None).await?;
@@ -242,7 +245,7 @@ async fn a_secret_goes_into_the_header_as_in_a_form() {
 
 #[tokio::test]
 async fn a_secret_goes_into_the_form_where_the_server_wants_it_there() {
-    let client = Registered {
+    let client = ClientRegistration {
         method: ClientAuthentication::Post,
         ..confidential()
     };
@@ -269,7 +272,7 @@ async fn a_client_with_a_key_signs_for_the_issuer_and_never_the_same_twice() {
     req!("ext-cc.authenticate");
     req!("auth.cimd.private-key-jwt");
     let (client, key) = (
-        Registered::with_key("the client"),
+        ClientRegistration::with_key("the client"),
         SigningKey::generate().unwrap(),
     );
 
@@ -297,19 +300,16 @@ async fn a_client_with_a_key_signs_for_the_issuer_and_never_the_same_twice() {
 
 #[tokio::test]
 async fn a_client_that_lacks_what_it_must_show_is_told_so_before_anything_is_sent() {
-    let without_secret = Registered {
+    let without_secret = ClientRegistration {
         secret: None,
         ..confidential()
     };
-    for client in [without_secret, Registered::with_key("x")] {
+    for client in [without_secret, ClientRegistration::with_key("x")] {
         let failure = credentials(&client, None).await.unwrap_err();
 
-        assert_eq!(failure.step(), Step::Token);
-        assert_eq!(failure.asked(), Some("POST https://as.example/token"));
-        assert!(
-            failure.advice().unwrap().contains("configure"),
-            "{failure:?}"
-        );
+        assert_eq!(failure.step(), AuthorizationStep::Token);
+        assert_eq!(failure.request(), Some("POST https://as.example/token"));
+        assert!(failure.hint().unwrap().contains("configure"), "{failure:?}");
     }
 }
 
@@ -318,7 +318,7 @@ async fn a_workload_shows_what_others_assert_about_it() {
     let web = Web::usual();
     let (server, client) = (server(), public());
 
-    let endpoint = Endpoint::new(&server, &client);
+    let endpoint = TokenEndpoint::new(&server, &client);
     let assertion = Secret::new("a.b.c");
     jwt_bearer(&web, &endpoint, &assertion, SERVER, None, None)
         .await

@@ -1,12 +1,12 @@
 //! Every way of getting in without a token for this server, tried; and what is heard instead.
 
 use serde_json::{Value, json};
-use turnbuckle_ledger::req;
-use turnbuckle_protocol::guard::{Guard as _, Visit};
+use turnbuckle_protocol::authenticator::{AuthRequest, Authenticator as _};
+use turnbuckle_spec_coverage::req;
 
-use super::world::{ISSUER, RESOURCE, World, bearer, challenge, send};
+use super::fixture::{ISSUER, RESOURCE, World, bearer, challenge, send};
 use crate::{
-    jwt::{Token, encode},
+    jwt::{UnverifiedJwt, encode},
     server::ResourceServer,
 };
 
@@ -133,7 +133,7 @@ async fn a_token_that_is_over_or_not_yet_valid_is_refused() {
         json!(-1),
         json!([now + 600]),
     ];
-    all_fail(&server, "when it expires", with("exp", &endless)).await;
+    all_fail(&server, "no expiry time", with("exp", &endless)).await;
     let early = [
         json!(now + 61),
         json!(u64::MAX),
@@ -176,7 +176,7 @@ async fn a_token_that_says_neither_whose_nor_how_bound_it_is_is_refused() {
     let empty = json!({ "sub": "" });
     let number = json!({ "sub": 1, "client_id": 2 });
     let tokens = [nobody, empty, number].map(|changes| world.token(changes));
-    all_fail(&server, "whose it is", tokens.into()).await;
+    all_fail(&server, "no subject", tokens.into()).await;
 
     let bindings = [
         json!({ "x5t#S256": "abc" }),
@@ -186,7 +186,12 @@ async fn a_token_that_says_neither_whose_nor_how_bound_it_is_is_refused() {
         json!({ "jkt": "a", "x5t#S256": "b" }),
     ];
     let tokens = bindings.map(|cnf| world.token(json!({ "cnf": cnf })));
-    all_fail(&server, "cannot be checked", tokens.into()).await;
+    all_fail(
+        &server,
+        "binding of the token is not supported",
+        tokens.into(),
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -194,12 +199,17 @@ async fn what_is_too_long_too_deep_or_no_token_at_all_is_refused() {
     let world = World::new();
     let server = world.server();
     let deep = encode("[".repeat(5_000));
-    let long = world.token(json!({ "x": "a".repeat(Token::MOST_BYTES) }));
+    let long = world.token(json!({ "x": "a".repeat(UnverifiedJwt::MAX_BYTES) }));
 
     all_fail(&server, "too long", vec![long, "a".repeat(1 << 20)]).await;
     let texts = ["a", "a.b.c", "..", "a.b.c.d.e", "e30.e30.e30", "-._~+/="].map(str::to_owned);
-    all_fail(&server, "no signed JWT", texts.into()).await;
-    all_fail(&server, "no signed JWT", vec![format!("{deep}.{deep}.AA")]).await;
+    all_fail(&server, "not a signed JWT", texts.into()).await;
+    all_fail(
+        &server,
+        "not a signed JWT",
+        vec![format!("{deep}.{deep}.AA")],
+    )
+    .await;
     assert_eq!(world.network.total(), 0);
 }
 
@@ -243,18 +253,18 @@ async fn a_token_anywhere_else_than_in_its_header_is_not_looked_at() {
     let path = format!("/mcp?access_token={token}");
 
     let in_url = server
-        .admit(Visit::new("POST", &path, &[], &[]))
+        .authenticate(AuthRequest::new("POST", &path, &[], &[]))
         .await
         .unwrap_err();
     let in_proof = server
-        .admit(Visit::new("POST", "/mcp", &[], &[&token]))
+        .authenticate(AuthRequest::new("POST", "/mcp", &[], &[&token]))
         .await
         .unwrap_err();
-    let basic = send(&server, &[&format!("Basic {token}")])
+    let basic_auth_header = send(&server, &[&format!("Basic {token}")])
         .await
         .unwrap_err();
 
-    for refusal in [in_url, in_proof, basic] {
+    for refusal in [in_url, in_proof, basic_auth_header] {
         assert_eq!(
             (refusal.status, challenge(&refusal).parameter("error")),
             (401, None)

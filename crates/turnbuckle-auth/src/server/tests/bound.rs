@@ -3,29 +3,32 @@
 use serde_json::{Value, json};
 use turnbuckle_protocol::{
     Principal,
-    guard::{Guard as _, Refusal, Visit},
+    authenticator::{AuthRejection, AuthRequest, Authenticator as _},
 };
 
-use super::world::{RESOURCE, World, bearer, challenge, merge};
+use super::fixture::{RESOURCE, World, bearer, challenge, merge};
 use crate::{
     Secret,
-    dpop::Prover,
+    dpop::DpopProver,
     jwt::{SigningKey, encode},
     server::{DpopPolicy, ResourceServer},
 };
 
-type Admitted = Result<std::sync::Arc<Principal>, Refusal>;
+type Admitted = Result<std::sync::Arc<Principal>, AuthRejection>;
 
 /// A client with a key, and a token that is bound to it.
 struct Client {
     world: World,
-    prover: Prover,
+    prover: DpopProver,
     token: String,
 }
 
 impl Client {
     fn new() -> Self {
-        let (world, prover) = (World::new(), Prover::new(SigningKey::generate().unwrap()));
+        let (world, prover) = (
+            World::new(),
+            DpopProver::new(SigningKey::generate().unwrap()),
+        );
         let token = world.token(json!({ "cnf": { "jkt": prover.thumbprint() } }));
         Self {
             world,
@@ -62,7 +65,7 @@ impl Client {
     async fn send(&self, server: &ResourceServer, proofs: &[&str]) -> Admitted {
         let authorization = format!("DPoP {}", self.token);
         server
-            .admit(Visit::new("POST", "/mcp", &[&authorization], proofs))
+            .authenticate(AuthRequest::new("POST", "/mcp", &[&authorization], proofs))
             .await
     }
 }
@@ -77,7 +80,7 @@ fn assert_refused(admitted: Admitted, error: &str, reason: &str) {
         "{heard}"
     );
     assert!(heard.contains(reason), "{heard:?} is not {reason:?}");
-    assert!(challenge.is("DPoP"));
+    assert!(challenge.is_scheme("DPoP"));
     assert!(challenge.parameter("algs").unwrap().contains("ES256"));
 }
 
@@ -90,33 +93,33 @@ async fn who_has_the_key_is_let_in() {
         let caller = client.send(&server, &[&client.proof()]).await.unwrap();
         assert_eq!(caller.subject, "alice");
     }
-    let lacking = server.lacking(
+    let lacking = server.insufficient_scope(
         &client.send(&server, &[&client.proof()]).await.unwrap(),
         &["x".to_owned()].into(),
     );
-    assert!(challenge(&lacking).is("DPoP"));
+    assert!(challenge(&lacking).is_scheme("DPoP"));
 }
 
 #[tokio::test]
 async fn a_stolen_token_is_of_no_use_without_the_key() {
     let client = Client::new();
     let server = client.world.server();
-    let thief = Prover::new(SigningKey::generate().unwrap());
+    let thief = DpopProver::new(SigningKey::generate().unwrap());
     let token = Secret::new(&client.token);
     let own = thief.proof("POST", RESOURCE, Some(&token), None).unwrap();
 
     assert_refused(
         bearer(&server, &client.token).await,
         "invalid_token",
-        "scheme DPoP",
+        "DPoP scheme",
     );
     let header = format!("Bearer {}", client.token);
     assert_refused(
         server
-            .admit(Visit::new("POST", "/mcp", &[&header], &[&own]))
+            .authenticate(AuthRequest::new("POST", "/mcp", &[&header], &[&own]))
             .await,
         "invalid_token",
-        "scheme DPoP",
+        "DPoP scheme",
     );
     assert_refused(
         client.send(&server, &[]).await,
@@ -152,7 +155,7 @@ async fn a_proof_is_good_for_one_request_only() {
         assert_refused(
             client.send(&server, &[&proof]).await,
             "invalid_dpop_proof",
-            "used before",
+            "already used",
         );
     }
     let (one, two) = (client.proof(), client.proof());
@@ -165,7 +168,7 @@ async fn a_proof_is_good_for_one_request_only() {
     assert_refused(
         client.send(&server, &[&proof]).await,
         "invalid_dpop_proof",
-        "this minute",
+        "too old or in the future",
     );
 }
 
@@ -205,10 +208,26 @@ async fn a_proof_for_something_else_proves_nothing() {
         ),
         (json!({}), json!({ "htu": "/mcp" }), "another URL"),
         (json!({}), json!({ "htu": null }), "another URL"),
-        (json!({}), json!({ "iat": now - 62 }), "this minute"),
-        (json!({}), json!({ "iat": now + 62 }), "this minute"),
-        (json!({}), json!({ "iat": now.to_string() }), "this minute"),
-        (json!({}), json!({ "iat": null }), "this minute"),
+        (
+            json!({}),
+            json!({ "iat": now - 62 }),
+            "too old or in the future",
+        ),
+        (
+            json!({}),
+            json!({ "iat": now + 62 }),
+            "too old or in the future",
+        ),
+        (
+            json!({}),
+            json!({ "iat": now.to_string() }),
+            "too old or in the future",
+        ),
+        (
+            json!({}),
+            json!({ "iat": null }),
+            "too old or in the future",
+        ),
         (
             json!({}),
             json!({ "ath": encode([0; 32]) }),
@@ -222,7 +241,7 @@ async fn a_proof_for_something_else_proves_nothing() {
         (json!({ "typ": "JWT" }), json!({}), "dpop+jwt"),
         (json!({ "typ": "at+jwt" }), json!({}), "dpop+jwt"),
         (json!({ "typ": null }), json!({}), "dpop+jwt"),
-        (json!({ "jwk": null }), json!({}), "key of the proof"),
+        (json!({ "jwk": null }), json!({}), "key in the proof"),
         (json!({ "jwk": private }), json!({}), "not public"),
         (json!({ "crit": ["x"] }), json!({}), "extension"),
     ] {
@@ -237,7 +256,7 @@ async fn a_proof_for_something_else_proves_nothing() {
         assert_refused(
             client.send(&server, &[proof]).await,
             "invalid_dpop_proof",
-            "cannot be read",
+            "invalid proof",
         );
     }
     let none = json!({ "typ": "dpop+jwt", "alg": "none", "jwk": client.prover.key().public_jwk() });
@@ -249,7 +268,7 @@ async fn a_proof_for_something_else_proves_nothing() {
     assert_refused(
         client.send(&server, &[&none]).await,
         "invalid_dpop_proof",
-        "cannot be read",
+        "invalid proof",
     );
 
     for htu in [
@@ -311,11 +330,14 @@ async fn a_token_that_is_not_bound_goes_with_no_proof() {
     let server = client
         .world
         .server()
-        .token(Secret::new("known"), Principal::new("a", "b"));
+        .static_token(Secret::new("known"), Principal::new("a", "b"));
 
     let refusal = client.send(&server, &[&client.proof()]).await.unwrap_err();
     assert!(refusal.message.contains("not bound"), "{refusal:?}");
-    assert!(challenge(&refusal).is("Bearer"), "that is how it would go");
+    assert!(
+        challenge(&refusal).is_scheme("Bearer"),
+        "that is how it would go"
+    );
     client.token = "known".to_owned();
     assert_eq!(
         client
@@ -339,22 +361,22 @@ async fn a_server_may_want_every_token_bound_or_none() {
         "must be bound",
     );
     let nothing = strict
-        .admit(Visit::new("POST", "/mcp", &[], &[]))
+        .authenticate(AuthRequest::new("POST", "/mcp", &[], &[]))
         .await
         .unwrap_err();
-    assert!(challenge(&nothing).is("DPoP"));
+    assert!(challenge(&nothing).is_scheme("DPoP"));
     client.send(&strict, &[&client.proof()]).await.unwrap();
 
-    let simple = client.world.server().dpop(DpopPolicy::Refuse);
+    let simple = client.world.server().dpop(DpopPolicy::Reject);
     bearer(&simple, &plain).await.unwrap();
     let refusal = client.send(&simple, &[&client.proof()]).await.unwrap_err();
     assert_eq!(
-        (refusal.status, challenge(&refusal).is("Bearer")),
+        (refusal.status, challenge(&refusal).is_scheme("Bearer")),
         (401, true)
     );
     let refusal = bearer(&simple, &client.token).await.unwrap_err();
     assert_eq!(
-        (refusal.status, challenge(&refusal).is("Bearer")),
+        (refusal.status, challenge(&refusal).is_scheme("Bearer")),
         (401, true)
     );
 }

@@ -1,14 +1,14 @@
 //! What everybody may read.
 
 use serde_json::{Value, json};
-use turnbuckle_ledger::req;
-use turnbuckle_protocol::guard::Guard as _;
+use turnbuckle_protocol::authenticator::Authenticator as _;
+use turnbuckle_spec_coverage::req;
 
-use super::world::{ISSUER, METADATA, RESOURCE, World};
-use crate::server::{DpopPolicy, InvalidResource, ResourceServer};
+use super::fixture::{ISSUER, METADATA, RESOURCE, World};
+use crate::server::{DpopPolicy, InvalidResourceUrl, ResourceServer};
 
 async fn read(server: &ResourceServer, path: &str) -> Option<(u16, Value)> {
-    let document = server.document(path)?.await;
+    let document = server.metadata_document(path)?.await;
     Some((
         document.status,
         serde_json::from_slice(&document.body).unwrap(),
@@ -25,7 +25,7 @@ async fn the_metadata_says_who_issues_tokens_wherever_clients_look() {
     let world = World::new();
     let server = world
         .server()
-        .offer("files:read".parse().unwrap())
+        .advertise_scopes("files:read".parse().unwrap())
         .name("Files")
         .documentation("https://api.example/docs");
     for path in [
@@ -72,7 +72,7 @@ async fn nothing_else_is_a_document() {
         "/.well-known/openid-configuration",
         "/.well-known/../.well-known/oauth-protected-resource",
     ] {
-        assert!(server.document(path).is_none(), "{path}");
+        assert!(server.metadata_document(path).is_none(), "{path}");
     }
 }
 
@@ -91,7 +91,7 @@ async fn the_metadata_of_the_issuer_is_passed_on_as_it_is() {
 
     for _ in 0..3 {
         let document = server
-            .document("/.well-known/oauth-authorization-server")
+            .metadata_document("/.well-known/oauth-authorization-server")
             .unwrap()
             .await;
         assert_eq!(document.status, 200);
@@ -129,6 +129,6 @@ fn what_is_no_url_is_no_resource() {
     ] {
         let world = World::new();
         let refused = ResourceServer::new(resource, world.network).map(|_| ());
-        assert_eq!(refused, Err(InvalidResource(resource.to_owned())));
+        assert_eq!(refused, Err(InvalidResourceUrl(resource.to_owned())));
     }
 }

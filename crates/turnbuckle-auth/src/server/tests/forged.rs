@@ -2,15 +2,15 @@
 
 use ring::hmac;
 use serde_json::{Value, json};
-use turnbuckle_ledger::req;
+use turnbuckle_spec_coverage::req;
 
 use super::{
     attacks::all_fail,
-    world::{JWKS, METADATA, World, bearer},
+    fixture::{JWKS, METADATA, World, bearer},
 };
 use crate::{
-    jwt::{Algorithm, Jwks, SigningKey, decode, encode},
-    server::Issuer,
+    jwt::{Jwks, SignatureAlgorithm, SigningKey, decode, encode},
+    server::TrustedIssuer,
 };
 
 #[tokio::test]
@@ -19,7 +19,8 @@ async fn a_trusted_issuer_cannot_speak_for_another() {
     let mut jwk = other.public_jwk();
     jwk.insert("kid".into(), "one".into());
     let keys = json!({ "keys": [jwk] }).to_string();
-    let second = Issuer::jwt("https://second.example").jwks(Jwks::parse(keys.as_bytes()).unwrap());
+    let second =
+        TrustedIssuer::jwt("https://second.example").jwks(Jwks::parse(keys.as_bytes()).unwrap());
     let server = world.server().issuer(second);
     let forged = world.by(&other, json!({}), json!({}));
 
@@ -183,7 +184,7 @@ async fn a_signed_text_of_another_kind_is_no_access_token() {
     ];
 
     let tokens = kinds.map(|typ| world.token_with(json!({ "typ": typ }), json!({})));
-    all_fail(&server, "no access token", tokens.into()).await;
+    all_fail(&server, "not an access token", tokens.into()).await;
     let odd = [
         json!({ "crit": ["b64"], "b64": false }),
         json!({ "crit": [] }),
@@ -205,7 +206,7 @@ async fn a_signed_text_of_another_kind_is_no_access_token() {
 #[tokio::test]
 async fn algorithms_that_were_not_chosen_are_refused() {
     let world = World::new();
-    let server = world.server().algorithms([Algorithm::Es256]);
+    let server = world.server().algorithms([SignatureAlgorithm::Es256]);
 
     all_fail(&server, "not accepted", vec![world.token(json!({}))]).await;
 }

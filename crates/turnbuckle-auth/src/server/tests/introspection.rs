@@ -2,18 +2,18 @@
 
 use serde_json::{Value, json};
 
-use super::world::{ISSUER, RESOURCE, World, bearer, challenge, merge};
+use super::fixture::{ISSUER, RESOURCE, World, bearer, challenge, merge};
 use crate::{
     Secret,
-    fetch::Method,
-    server::{Issuer, ResourceServer},
+    fetch::FetchMethod,
+    server::{ResourceServer, TrustedIssuer},
 };
 
 const ENDPOINT: &str = "https://auth.example/introspect";
 
 fn server(world: &World) -> ResourceServer {
     let password = Secret::new("p:ss w\u{f6}rd");
-    let issuer = Issuer::introspection(ISSUER, ENDPOINT, "mcp server", &password);
+    let issuer = TrustedIssuer::introspection(ISSUER, ENDPOINT, "mcp server", &password);
     world.empty_server().issuer(issuer)
 }
 
@@ -42,7 +42,7 @@ async fn the_issuer_says_whose_token_it_is() {
     assert_eq!((&*caller.issuer, &*caller.subject), (ISSUER, "alice"));
     assert!(caller.scopes.contains("files:read"));
     let request = world.network.last();
-    assert_eq!(request.method, Method::Post);
+    assert_eq!(request.method, FetchMethod::Post);
     assert_eq!(
         request.body,
         b"token=opaque%2B%2F%3D&token_type_hint=access_token"
@@ -77,8 +77,8 @@ async fn a_token_that_is_not_active_or_not_for_us_is_refused() {
         (json!({ "aud": null }), "another audience"),
         (json!({ "iss": "https://evil.example" }), "another issuer"),
         (json!({ "exp": 1 }), "has expired"),
-        (json!({ "exp": null }), "when it expires"),
-        (json!({ "sub": null, "client_id": null }), "whose it is"),
+        (json!({ "exp": null }), "no expiry time"),
+        (json!({ "sub": null, "client_id": null }), "no subject"),
         (json!({ "cnf": { "jkt": "abc" } }), "DPoP"),
     ] {
         let world = World::new();
@@ -184,7 +184,8 @@ async fn the_issuer_is_shown_no_token_of_another() {
 async fn a_second_issuer_is_asked_about_what_the_first_does_not_know() {
     let world = World::new();
     let second = "https://second.example/introspect";
-    let issuer = Issuer::introspection("https://second.example", second, "a", &Secret::new("b"));
+    let issuer =
+        TrustedIssuer::introspection("https://second.example", second, "a", &Secret::new("b"));
     let server = server(&world).issuer(issuer);
     let claims = json!({ "active": true, "aud": RESOURCE, "sub": "bob", "exp": world.now() + 60 });
     world.network.answer(second, 200, &claims);

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use turnbuckle_protocol::guard::{Guard as _, Visit};
+use turnbuckle_protocol::authenticator::{AuthRequest, Authenticator as _};
 
-use super::world::{ISSUER, JWKS, METADATA, World, bearer};
+use super::fixture::{ISSUER, JWKS, METADATA, World, bearer};
 use crate::{
     jwt::{Jwks, SigningKey},
-    server::Issuer,
+    server::TrustedIssuer,
 };
 
 async fn status(server: &crate::server::ResourceServer, token: &str) -> u16 {
@@ -136,7 +136,7 @@ async fn metadata_and_keys_that_are_not_as_they_should_be_are_not_used() {
         (JWKS, json!({ "keys": vec![json!({}); 101] })),
         (
             JWKS,
-            json!({ "keys": [], "x": "a".repeat(Jwks::MOST_BYTES) }),
+            json!({ "keys": [], "x": "a".repeat(Jwks::MAX_BYTES) }),
         ),
     ] {
         let world = World::new();
@@ -171,8 +171,10 @@ async fn keys_can_be_at_a_given_place_or_be_given() {
 
     let at = world
         .empty_server()
-        .issuer(Issuer::jwt(ISSUER).jwks_uri(JWKS));
-    let with = world.empty_server().issuer(Issuer::jwt(ISSUER).jwks(given));
+        .issuer(TrustedIssuer::jwt(ISSUER).jwks_uri(JWKS));
+    let with = world
+        .empty_server()
+        .issuer(TrustedIssuer::jwt(ISSUER).jwks(given));
 
     assert_eq!(status(&at, &world.token(json!({}))).await, 200);
     assert_eq!(world.network.total(), 1);
@@ -204,7 +206,7 @@ async fn a_caller_who_goes_away_does_not_stop_what_others_wait_for() {
     let header = format!("Bearer {}", world.token(json!({})));
     {
         let headers = [&*header];
-        let mut visit = server.admit(Visit::new("POST", "/mcp", &headers, &[]));
+        let mut visit = server.authenticate(AuthRequest::new("POST", "/mcp", &headers, &[]));
         let once =
             std::future::poll_fn(|context| std::task::Poll::Ready(visit.as_mut().poll(context)));
         assert!(once.await.is_pending());

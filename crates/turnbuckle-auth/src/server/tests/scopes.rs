@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use serde_json::json;
-use turnbuckle_ledger::req;
-use turnbuckle_protocol::{Principal, guard::Guard as _};
+use turnbuckle_protocol::{Principal, authenticator::Authenticator as _};
+use turnbuckle_spec_coverage::req;
 
-use super::world::{World, bearer, challenge};
+use super::fixture::{World, bearer, challenge};
 use crate::Secret;
 
 fn set(names: &[&str]) -> BTreeSet<String> {
@@ -22,13 +22,13 @@ async fn a_token_without_what_everything_needs_is_refused_with_all_of_it() {
         "auth.scope.403-single"
     );
     let world = World::new();
-    let server = world.server().require("mcp admin".parse().unwrap());
+    let server = world.server().require_scopes("mcp admin".parse().unwrap());
 
     let refusal = bearer(&server, &world.token(json!({}))).await.unwrap_err();
 
     assert_eq!(refusal.status, 403);
     let challenge = challenge(&refusal);
-    assert!(challenge.is("Bearer"));
+    assert!(challenge.is_scheme("Bearer"));
     assert_eq!(challenge.parameter("error"), Some("insufficient_scope"));
     assert_eq!(challenge.parameter("scope"), Some("admin mcp"));
     assert_eq!(
@@ -46,10 +46,10 @@ async fn an_operation_that_needs_more_names_all_that_is_needed() {
         "auth.scope.challenge-free"
     );
     let world = World::new();
-    let server = world.server().require("mcp".parse().unwrap());
+    let server = world.server().require_scopes("mcp".parse().unwrap());
     let caller = bearer(&server, &world.token(json!({}))).await.unwrap();
 
-    let refusal = server.lacking(&caller, &set(&["files:write", "files:read"]));
+    let refusal = server.insufficient_scope(&caller, &set(&["files:write", "files:read"]));
 
     assert_eq!(refusal.status, 403);
     assert_eq!(
@@ -70,10 +70,10 @@ async fn a_broader_scope_is_as_good_as_what_it_implies() {
     known.scopes = set(&["admin"]);
     let server = world
         .server()
-        .token(Secret::new("known"), known)
-        .require("files:read".parse().unwrap())
-        .implies("admin", ["files:write"])
-        .implies("files:write", ["files:read"]);
+        .static_token(Secret::new("known"), known)
+        .require_scopes("files:read".parse().unwrap())
+        .scope_implies("admin", ["files:write"])
+        .scope_implies("files:write", ["files:read"]);
 
     let broad = bearer(&server, &world.token(json!({ "scope": "admin" })))
         .await
@@ -95,13 +95,14 @@ async fn refresh_tokens_are_no_business_of_this_server() {
     let world = World::new();
     let server = world
         .server()
-        .require("mcp offline_access".parse().unwrap())
-        .offer("files offline_access".parse().unwrap());
+        .require_scopes("mcp offline_access".parse().unwrap())
+        .advertise_scopes("files offline_access".parse().unwrap());
 
     let caller = bearer(&server, &world.token(json!({}))).await.unwrap_err();
-    let lacking = server.lacking(&Principal::new("a", "b"), &set(&["offline_access", "x"]));
+    let lacking =
+        server.insufficient_scope(&Principal::new("a", "b"), &set(&["offline_access", "x"]));
     let document = server
-        .document("/.well-known/oauth-protected-resource")
+        .metadata_document("/.well-known/oauth-protected-resource")
         .unwrap()
         .await;
 

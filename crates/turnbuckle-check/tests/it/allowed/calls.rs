@@ -1,15 +1,19 @@
 //! Which calls are made: none that nobody has allowed, and none that nobody waits for.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use turnbuckle_check::{Options, Target, check_server, report::Grade};
+use turnbuckle_check::{CheckOptions, ServerTarget, check_server, report::RuleStatus};
 use turnbuckle_protocol::revision::Revision;
-use turnbuckle_server::{Server, Tool, ToolError, lines::Lines};
+use turnbuckle_server::{Server, Tool, ToolError, ndjson::NdjsonServer};
 
 use crate::mutant::Mutant;
 
@@ -29,13 +33,13 @@ fn erasing(called: &Arc<Mutex<Vec<String>>>) -> Server {
     Server::new("eraser", "1.0").tool(Tool::new("erase", erase).description("Erases a file"))
 }
 
-fn on_lines(server: Server) -> Target {
-    Target::streams("eraser", move || {
+fn on_ndjson(server: Server) -> ServerTarget {
+    ServerTarget::streams("eraser", move || {
         let server = server.clone();
         async move {
             let (near, far) = tokio::io::duplex(64 * 1024);
             let (reader, writer) = tokio::io::split(far);
-            tokio::spawn(Lines::new(server).serve(reader, writer));
+            tokio::spawn(NdjsonServer::new(server).serve(reader, writer));
             Ok(tokio::io::split(near))
         }
     })
@@ -44,21 +48,21 @@ fn on_lines(server: Server) -> Target {
 #[tokio::test(start_paused = true)]
 async fn what_writes_is_called_as_the_user_allows_and_not_otherwise() {
     let called = Arc::default();
-    let target = on_lines(erasing(&called));
-    let mut options = Options::default();
+    let target = on_ndjson(erasing(&called));
+    let mut options = CheckOptions::default();
     options.revisions = vec![Revision::V2025_11_25];
     let report = check_server(&target, &options).await.unwrap();
     assert!(called.lock().unwrap().is_empty());
-    assert_eq!(report.left_out.len(), 1);
+    assert_eq!(report.skipped.len(), 1);
 
     options.calls = vec![("erase".to_owned(), json!({ "path": "draft.txt" }))];
     let report = check_server(&target, &options).await.unwrap();
     let called = called.lock().unwrap();
     assert!(!called.is_empty() && called.iter().all(|path| path == "draft.txt"));
     let misused = report
-        .rulings()
-        .find(|(_, ruling)| ruling.rule.id == "tools.arguments-validated");
-    assert_eq!(misused.unwrap().1.grade(), Grade::NotTested);
+        .results()
+        .find(|(_, result)| result.rule.id == "tools.arguments-validated");
+    assert_eq!(misused.unwrap().1.status(), RuleStatus::NotTested);
 }
 
 #[tokio::test(start_paused = true)]
@@ -66,9 +70,9 @@ async fn a_call_that_takes_too_long_is_given_up() {
     let heard = Arc::new(Mutex::new(Vec::<Value>::new()));
     let taken_down = Arc::clone(&heard);
     let mutant = Mutant::new("tools.output-fits", "never ends")
-        .on_lines()
-        .hears(move |hearing| {
-            let message = &mut hearing.message;
+        .on_ndjson()
+        .map_received(move |incoming| {
+            let message = &mut incoming.message;
             taken_down.lock().unwrap().push(message.clone());
             if message["params"]["name"] == "wait" {
                 *message = Value::Null;
@@ -98,19 +102,19 @@ async fn the_silence_of_a_call_without_an_answer_proves_nothing() {
         ("subscriptions.stops", "stir"),
     ] {
         let mutant = Mutant::new(rule, "works once")
-            .on_lines()
-            .hears(move |hearing| {
-                let params = hearing.message.pointer("/params");
+            .on_ndjson()
+            .map_received(move |incoming| {
+                let params = incoming.message.pointer("/params");
                 let again = params.is_some_and(|params| {
                     params["name"] == tool && params["_meta"]["progressToken"].is_null()
                 });
                 if again {
-                    hearing.message = Value::Null;
+                    incoming.message = Value::Null;
                 }
             });
         let report = mutant.check().await;
-        let ruling = report.rulings().find(|(_, ruling)| ruling.rule.id == rule);
-        assert_eq!(ruling.unwrap().1.grade(), Grade::NotTested, "{rule}");
+        let result = report.results().find(|(_, result)| result.rule.id == rule);
+        assert_eq!(result.unwrap().1.status(), RuleStatus::NotTested, "{rule}");
     }
 }
 
@@ -127,13 +131,18 @@ async fn what_is_done_before_it_is_cancelled_was_not_to_be_stopped() {
         }
     };
     let tool = Tool::new("greet", greet).description("Greets").read_only();
-    let target = on_lines(Server::new("warm", "1.0").tool(tool));
-    let mut options = Options::default();
+    let target = on_ndjson(Server::new("warm", "1.0").tool(tool));
+    let mut options = CheckOptions::default();
     options.revisions = vec![Revision::V2025_11_25];
     options.only = vec!["cancellation.no-answer".to_owned()];
 
     let report = check_server(&target, &options).await.unwrap();
 
-    let (_, ruling) = report.rulings().next().unwrap();
-    assert_eq!(ruling.grade(), Grade::NotTested, "{:?}", ruling.verdict);
+    let (_, result) = report.results().next().unwrap();
+    assert_eq!(
+        result.status(),
+        RuleStatus::NotTested,
+        "{:?}",
+        result.outcome
+    );
 }

@@ -3,38 +3,39 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
-use turnbuckle_check::report::{Grade, Report};
+use turnbuckle_check::report::{Report, RuleStatus};
 use turnbuckle_protocol::revision::Revision;
 
-use crate::mutant::{Mutant, Saying};
-use crate::mutants::tasks::numbered;
-
 use super::wire::assert_allowed;
+use crate::{
+    mutant::{Mutant, OutgoingMessage},
+    mutants::tasks::numbered,
+};
 
 /// Servers that do nothing wrong, each with the rule that could be mistaken about it.
 fn allowed() -> Vec<Mutant> {
     vec![
-        Mutant::new("prompts.missing-arguments", "asks for what is missing").says(|saying| {
-            let prompt = asked(saying, "prompts/get")["name"] == "review";
-            if prompt && saying.message["error"]["code"] == -32602 {
-                asks(saying);
+        Mutant::new("prompts.missing-arguments", "asks for what is missing").map_sent(|outgoing| {
+            let prompt = is_response_to(outgoing, "prompts/get")["name"] == "review";
+            if prompt && outgoing.message["error"]["code"] == -32602 {
+                asks(outgoing);
             }
         }),
-        Mutant::new("resources.not-found", "asks before it says what there is").says(|saying| {
-            let uri = asked(saying, "resources/read")["uri"].clone();
+        Mutant::new("resources.not-found", "asks before it says what there is").map_sent(|outgoing| {
+            let uri = is_response_to(outgoing, "resources/read")["uri"].clone();
             if is_made_up(&uri) {
-                asks(saying);
+                asks(outgoing);
             }
         }),
-        Mutant::new("resources.not-found", "has a template for whatever there is").says(|saying| {
-            let uri = asked(saying, "resources/read")["uri"].clone();
+        Mutant::new("resources.not-found", "has a template for whatever there is").map_sent(|outgoing| {
+            let uri = is_response_to(outgoing, "resources/read")["uri"].clone();
             if is_made_up(&uri) {
                 let contents = json!([{ "uri": uri, "mimeType": "text/plain", "text": "Here." }]);
-                answer(saying, json!({
+                answer(outgoing, json!({
                     "contents": contents, "resultType": "complete", "ttlMs": 0, "cacheScope": "private",
                 }));
             }
-            if let Some(templates) = saying.message.pointer_mut("/result/resourceTemplates/0") {
+            if let Some(templates) = outgoing.message.pointer_mut("/result/resourceTemplates/0") {
                 templates["uriTemplate"] = "{+address}".into();
             }
         }),
@@ -42,68 +43,68 @@ fn allowed() -> Vec<Mutant> {
             "resources.listed-can-be-read",
             "a resource goes while one looks",
         )
-        .says(goes()),
+        .map_sent(goes()),
         Mutant::new("elicitation.complete-known", "completes what an error has asked for")
-            .on_lines()
-            .says(|saying| {
-                if asked(saying, "tools/call")["name"] == "panel" {
+            .on_ndjson()
+            .map_sent(|outgoing| {
+                if is_response_to(outgoing, "tools/call")["name"] == "panel" {
                     let page = json!({
                         "mode": "url", "elicitationId": "page-1", "url": "https://example.com/", "message": "Look.",
                     });
-                    refuse(saying, -32042);
-                    saying.message["error"]["data"] = json!({ "elicitations": [page] });
+                    refuse(outgoing, -32042);
+                    outgoing.message["error"]["data"] = json!({ "elicitations": [page] });
                     let params = json!({ "elicitationId": "page-1" });
-                    saying.after.push(json!({
+                    outgoing.after.push(json!({
                         "jsonrpc": "2.0", "method": "notifications/elicitation/complete", "params": params,
                     }));
                 }
             }),
         Mutant::new("tasks.messages-related", "asks for roots of its own accord")
-            .on_lines()
-            .says(|saying| {
-                if saying.message["result"]["task"].is_object() {
-                    let id = crate::mutant::fresh_id();
-                    saying.after.push(json!({ "jsonrpc": "2.0", "id": id, "method": "roots/list" }));
+            .on_ndjson()
+            .map_sent(|outgoing| {
+                if outgoing.message["result"]["task"].is_object() {
+                    let id = crate::mutant::unique_id();
+                    outgoing.after.push(json!({ "jsonrpc": "2.0", "id": id, "method": "roots/list" }));
                 }
             }),
         numbered().guarded(),
         Mutant::new("subscriptions.subscribe", "one resource that never changes")
-            .on_lines()
-            .hears(|hearing| {
-                let subscribes = hearing.message["method"] == "resources/subscribe";
-                if subscribes && hearing.message["params"]["uri"] == "good://greeting" {
+            .on_ndjson()
+            .map_received(|incoming| {
+                let subscribes = incoming.message["method"] == "resources/subscribe";
+                if subscribes && incoming.message["params"]["uri"] == "good://greeting" {
                     let error = json!({ "code": -32602, "message": "It never changes." });
-                    let id = hearing.message["id"].clone();
-                    hearing.answer = Some(json!({ "jsonrpc": "2.0", "id": id, "error": error }));
-                    hearing.message = Value::Null;
+                    let id = incoming.message["id"].clone();
+                    incoming.response = Some(json!({ "jsonrpc": "2.0", "id": id, "error": error }));
+                    incoming.message = Value::Null;
                 }
             }),
         Mutant::new("input.state-of-another-request", "a state that decides nothing")
-            .says(|saying| {
-                if let Some(state) = saying.message.pointer_mut("/result/requestState") {
+            .map_sent(|outgoing| {
+                if let Some(state) = outgoing.message.pointer_mut("/result/requestState") {
                     *state = "nothing".into();
                 }
             })
-            .hears(|hearing| {
-                if let Some(params) = hearing
+            .map_received(|incoming| {
+                if let Some(params) = incoming
                     .message
                     .pointer_mut("/params")
                     .and_then(Value::as_object_mut) {
                     params.remove("requestState");
                 }
             }),
-        Mutant::new("tools.wrong-arguments-as-result", "only arguments that headers repeat").says(|saying| {
-            let tools = saying.message.pointer_mut("/result/tools");
+        Mutant::new("tools.wrong-arguments-as-result", "only arguments that headers repeat").map_sent(|outgoing| {
+            let tools = outgoing.message.pointer_mut("/result/tools");
             if let Some(tools) = tools.and_then(Value::as_array_mut) {
                 tools.retain(|tool| tool["name"] != "add");
             }
             // A header that does not repeat its argument is refused before the tool is asked.
-            let call = asked(saying, "tools/call");
+            let call = is_response_to(outgoing, "tools/call");
             if call["name"] == "forecast" && call["arguments"]["region"].is_object() {
-                refuse(saying, -32020);
+                refuse(outgoing, -32020);
             }
         }),
-        Mutant::new("tools.schemas-valid", "patterns that look ahead").answers("tools/list", |message| {
+        Mutant::new("tools.schemas-valid", "patterns that look ahead").map_response_to("tools/list", |message| {
             let tools = message.pointer_mut("/result/tools");
             for tool in tools.and_then(Value::as_array_mut).into_iter().flatten() {
                 if tool["name"] == "panel" {
@@ -118,24 +119,24 @@ fn allowed() -> Vec<Mutant> {
 /// Servers that do something wrong, each with a rule that is about something else.
 fn beside_the_point() -> Vec<Mutant> {
     vec![
-        Mutant::new("tools.names-case", "no tool is ever unknown").says(|saying| {
-            let unknown = saying.message["error"]["code"] == -32602;
-            if unknown && asked(saying, "tools/call").is_object() {
+        Mutant::new("tools.names-case", "no tool is ever unknown").map_sent(|outgoing| {
+            let unknown = outgoing.message["error"]["code"] == -32602;
+            if unknown && is_response_to(outgoing, "tools/call").is_object() {
                 let text = json!({ "type": "text", "text": "There is no such tool." });
                 answer(
-                    saying,
+                    outgoing,
                     json!({ "content": [text], "resultType": "complete" }),
                 );
             }
         }),
         Mutant::new("prompts.capability", "no word about what is not there")
-            .on_lines()
-            .hears(|hearing| {
-                if hearing.message["method"] == "prompts/list" {
-                    hearing.message = Value::Null;
+            .on_ndjson()
+            .map_received(|incoming| {
+                if incoming.message["method"] == "prompts/list" {
+                    incoming.message = Value::Null;
                 }
             })
-            .answers("server/discover", |message| {
+            .map_response_to("server/discover", |message| {
                 let capabilities = message.pointer_mut("/result/capabilities");
                 if let Some(capabilities) = capabilities.and_then(Value::as_object_mut) {
                     capabilities.remove("prompts");
@@ -143,11 +144,11 @@ fn beside_the_point() -> Vec<Mutant> {
             }),
         Mutant::new("cancellation.strays-ignored", "refuses what it cannot read")
             .in_revision(Revision::V2025_06_18)
-            .hears(|hearing| {
-                let stray = hearing.message["params"]["requestId"].is_null();
-                if stray && hearing.message["method"] == "notifications/cancelled" {
+            .map_received(|incoming| {
+                let stray = incoming.message["params"]["requestId"].is_null();
+                if stray && incoming.message["method"] == "notifications/cancelled" {
                     let error = json!({ "code": -32602, "message": "no `requestId`" });
-                    hearing.answer = Some(json!({ "jsonrpc": "2.0", "error": error }));
+                    incoming.response = Some(json!({ "jsonrpc": "2.0", "error": error }));
                 }
             }),
     ]
@@ -168,27 +169,29 @@ async fn no_rule_is_broken_by_what_it_is_not_about() {
     let mut wrong = Vec::new();
     for mutant in beside_the_point() {
         let report = mutant.check().await;
-        wrong.extend(held_against(&mutant, &report, |id| id == mutant.trips));
+        wrong.extend(held_against(&mutant, &report, |id| id == mutant.violates));
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
 }
 
 fn held_against(mutant: &Mutant, report: &Report, rules: impl Fn(&str) -> bool) -> Vec<String> {
-    let held = report.rulings().filter(|(_, ruling)| match ruling.grade() {
-        Grade::Fail | Grade::Warn => rules(ruling.rule.id),
-        Grade::Advice => ruling.rule.id == mutant.trips,
-        _ => false,
-    });
-    held.map(|(_, ruling)| {
-        let (id, verdict) = (ruling.rule.id, &ruling.verdict);
+    let held = report
+        .results()
+        .filter(|(_, result)| match result.status() {
+            RuleStatus::Fail | RuleStatus::Warn => rules(result.rule.id),
+            RuleStatus::Advice => result.rule.id == mutant.violates,
+            _ => false,
+        });
+    held.map(|(_, result)| {
+        let (id, verdict) = (result.rule.id, &result.outcome);
         format!("“{}” trips {id}: {verdict:#?}", mutant.name)
     })
     .collect()
 }
 
 /// Returns the parameters of the request that a message answers, if it is of this method.
-fn asked(saying: &Saying, method: &str) -> Value {
-    let asked = saying.asked.as_ref();
+fn is_response_to(outgoing: &OutgoingMessage, method: &str) -> Value {
+    let asked = outgoing.request.as_ref();
     let asked = asked.filter(|asked| asked["method"] == method);
     asked
         .map(|asked| asked["params"].clone())
@@ -202,14 +205,14 @@ fn is_made_up(uri: &Value) -> bool {
 }
 
 /// Loses a resource when somebody wants to read it.
-fn goes() -> impl Fn(&mut Saying) + Send + Sync {
+fn goes() -> impl Fn(&mut OutgoingMessage) + Send + Sync {
     let gone = AtomicBool::new(false);
-    move |saying| {
-        if asked(saying, "resources/read")["uri"] == "good://last" {
+    move |outgoing| {
+        if is_response_to(outgoing, "resources/read")["uri"] == "good://last" {
             gone.store(true, Ordering::Relaxed);
-            refuse(saying, -32602);
+            refuse(outgoing, -32602);
         }
-        let list = saying.message.pointer_mut("/result/resources");
+        let list = outgoing.message.pointer_mut("/result/resources");
         let list = list.filter(|_| gone.load(Ordering::Relaxed));
         if let Some(list) = list.and_then(Value::as_array_mut) {
             list.retain(|it| it["uri"] != "good://last");
@@ -217,26 +220,26 @@ fn goes() -> impl Fn(&mut Saying) + Send + Sync {
     }
 }
 
-fn answer(saying: &mut Saying, mut result: Value) {
+fn answer(outgoing: &mut OutgoingMessage, mut result: Value) {
     let good = json!({ "name": "good", "version": "1.0" });
     result["_meta"] = json!({ "io.modelcontextprotocol/serverInfo": good });
-    let id = saying.message["id"].clone();
-    saying.message = json!({ "jsonrpc": "2.0", "id": id, "result": result });
+    let id = outgoing.message["id"].clone();
+    outgoing.message = json!({ "jsonrpc": "2.0", "id": id, "result": result });
 }
 
-fn refuse(saying: &mut Saying, code: i64) {
-    let id = saying.message["id"].clone();
+fn refuse(outgoing: &mut OutgoingMessage, code: i64) {
+    let id = outgoing.message["id"].clone();
     let error = json!({ "code": code, "message": "Not now." });
-    saying.message = json!({ "jsonrpc": "2.0", "id": id, "error": error });
+    outgoing.message = json!({ "jsonrpc": "2.0", "id": id, "error": error });
 }
 
 /// Answers with a question.
-fn asks(saying: &mut Saying) {
+fn asks(outgoing: &mut OutgoingMessage) {
     let form = json!({ "type": "object", "properties": { "name": { "type": "string" } } });
     let params = json!({ "mode": "form", "message": "Which?", "requestedSchema": form });
     let question = json!({ "method": "elicitation/create", "params": params });
     answer(
-        saying,
+        outgoing,
         json!({ "resultType": "input_required", "inputRequests": { "which": question } }),
     );
 }
@@ -246,25 +249,26 @@ async fn a_change_of_a_list_may_be_announced_before_or_after_the_answer() {
     for after in [false, true] {
         let grown = AtomicBool::new(false);
         let variant = Mutant::new("subscriptions.changes-told", "a new tool, announced")
-            .on_lines()
+            .on_ndjson()
             .in_revision(Revision::V2025_11_25)
-            .says(move |saying| {
-                let stirred = saying
-                    .asked
+            .map_sent(move |outgoing| {
+                let stirred = outgoing
+                    .request
                     .as_ref()
                     .is_some_and(|asked| asked["params"]["name"] == "stir");
                 let change =
                     json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" });
-                if saying.message["method"] == change["method"] {
-                    saying.message = Value::Null;
+                if outgoing.message["method"] == change["method"] {
+                    outgoing.message = Value::Null;
                 } else if stirred {
                     grown.store(true, Ordering::Relaxed);
-                    match after {
-                        true => saying.after.push(change),
-                        false => saying.before.push(change),
+                    if after {
+                        outgoing.after.push(change)
+                    } else {
+                        outgoing.before.push(change)
                     }
                 } else if grown.load(Ordering::Relaxed)
-                    && let Some(Value::Array(tools)) = saying.message.pointer_mut("/result/tools")
+                    && let Some(Value::Array(tools)) = outgoing.message.pointer_mut("/result/tools")
                 {
                     let mut tool = tools[0].clone();
                     tool["name"] = "grown".into();

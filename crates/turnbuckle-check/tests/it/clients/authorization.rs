@@ -4,7 +4,7 @@ use http::{HeaderValue, Uri};
 use serde_json::{Value, json};
 use turnbuckle_protocol::revision::Revision;
 
-use super::mutant::{Mutant, Requesting};
+use super::mutant::{Mutant, OutgoingRequest};
 
 pub(super) fn mutants() -> Vec<Mutant> {
     vec![
@@ -15,52 +15,65 @@ pub(super) fn mutants() -> Vec<Mutant> {
             }
         }),
         Mutant::new("client.auth.server-metadata", "one place is forgotten").requests(
-            |requesting| {
-                if requesting.request.uri().path() == "/.well-known/openid-configuration/as" {
-                    requesting.answer = Some(404);
+            |outgoing_request| {
+                if outgoing_request.request.uri().path() == "/.well-known/openid-configuration/as" {
+                    outgoing_request.response = Some(404);
                 }
             },
         ),
-        Mutant::new("client.auth.application-type", "no kind of application").says(|saying| {
-            if let Some(client) = saying.message.as_object_mut() {
-                client.remove("application_type");
-            }
-        }),
+        Mutant::new("client.auth.application-type", "no kind of application").map_sent(
+            |outgoing| {
+                if let Some(client) = outgoing.message.as_object_mut() {
+                    client.remove("application_type");
+                }
+            },
+        ),
         Mutant::new("client.auth.pkce", "a challenge in the clear")
-            .requests(|requesting| in_query(requesting, "S256", "plain")),
+            .requests(|outgoing_request| in_query(outgoing_request, "S256", "plain")),
         Mutant::new("client.auth.resource", "for nobody in particular")
-            .requests(|requesting| in_query(requesting, "resource=", "other=")),
+            .requests(|outgoing_request| in_query(outgoing_request, "resource=", "other=")),
         Mutant::new("client.auth.state", "no state")
             .in_revision(Revision::V2025_11_25)
-            .requests(|requesting| in_query(requesting, "state=", "other=")),
-        Mutant::new("client.auth.redirect", "back in the clear")
-            .requests(|requesting| in_query(requesting, "127.0.0.1%3A8976", "example.com")),
-        Mutant::new("client.auth.token-always", "a request without").requests(|requesting| {
-            let body: Value = serde_json::from_slice(requesting.request.body()).unwrap_or_default();
+            .requests(|outgoing_request| in_query(outgoing_request, "state=", "other=")),
+        Mutant::new("client.auth.redirect", "back in the clear").requests(|outgoing_request| {
+            in_query(outgoing_request, "127.0.0.1%3A8976", "example.com")
+        }),
+        Mutant::new("client.auth.token-always", "a request without").requests(|outgoing_request| {
+            let body: Value =
+                serde_json::from_slice(outgoing_request.request.body()).unwrap_or_default();
             if body["method"] == "prompts/list" {
-                requesting.request.headers_mut().remove("authorization");
+                outgoing_request
+                    .request
+                    .headers_mut()
+                    .remove("authorization");
             }
         }),
-        Mutant::new("client.auth.token-not-in-query", "in the URL too").requests(|requesting| {
-            if requesting.request.headers().contains_key("authorization") {
-                let path = "/mcp?access_token=turnbuckle-token-1";
-                *requesting.request.uri_mut() = Uri::from_static(path);
-            }
-        }),
-        Mutant::new("client.shapes.messages", "arguments in a list").says(|saying| {
-            if saying.message["params"]["name"] == "hello" {
-                saying.message["params"]["arguments"] = json!([]);
+        Mutant::new("client.auth.token-not-in-query", "in the URL too").requests(
+            |outgoing_request| {
+                if outgoing_request
+                    .request
+                    .headers()
+                    .contains_key("authorization")
+                {
+                    let path = "/mcp?access_token=turnbuckle-token-1";
+                    *outgoing_request.request.uri_mut() = Uri::from_static(path);
+                }
+            },
+        ),
+        Mutant::new("client.shapes.messages", "arguments in a list").map_sent(|outgoing| {
+            if outgoing.message["params"]["name"] == "hello" {
+                outgoing.message["params"]["arguments"] = json!([]);
             }
         }),
     ]
 }
 
 /// Changes the URL of the page to log in.
-fn in_query(requesting: &mut Requesting<'_>, from: &str, to: &str) {
-    let uri = requesting.request.uri().to_string();
+fn in_query(outgoing_request: &mut OutgoingRequest<'_>, from: &str, to: &str) {
+    let uri = outgoing_request.request.uri().to_string();
     if uri.starts_with("/as/log-in") {
         assert!(uri.contains(from), "{uri}");
-        *requesting.request.uri_mut() = uri.replace(from, to).parse().unwrap();
+        *outgoing_request.request.uri_mut() = uri.replace(from, to).parse().unwrap();
     }
 }
 

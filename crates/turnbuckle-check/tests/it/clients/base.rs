@@ -17,13 +17,13 @@ pub(super) fn mutants() -> Vec<Mutant> {
         Mutant::new("client.base.json-rpc", "an older version of JSON-RPC")
             .asks("tools/list", |message| message["jsonrpc"] = "1.0".into()),
         Mutant::new("client.base.id-type", "ids with a fraction")
-            .says(|saying| {
-                if saying.is_request() {
-                    saying.message["id"] =
-                        json!(saying.message["id"].as_f64().unwrap_or(1.0) + 0.5);
+            .map_sent(|outgoing| {
+                if outgoing.is_request() {
+                    outgoing.message["id"] =
+                        json!(outgoing.message["id"].as_f64().unwrap_or(1.0) + 0.5);
                 }
             })
-            .hears(|message| {
+            .map_received(|message| {
                 if let Some(id) = message.get("id").and_then(Value::as_f64) {
                     #[expect(clippy::cast_possible_truncation, reason = "it was an integer before")]
                     let id = (id - 0.5) as i64;
@@ -32,54 +32,54 @@ pub(super) fn mutants() -> Vec<Mutant> {
             }),
         Mutant::new("client.base.id-unique", "the same id twice in a session")
             .in_revision(LEGACY)
-            .on_lines()
-            .says(|saying| {
-                if saying.method() == "tools/list" {
-                    saying.after.push(saying.message.clone());
+            .on_ndjson()
+            .map_sent(|outgoing| {
+                if outgoing.method() == "tools/list" {
+                    outgoing.after.push(outgoing.message.clone());
                 }
             }),
         Mutant::new("client.base.id-unique", "the same id twice at a time")
-            .on_lines()
-            .says(|saying| {
-                if saying.message["params"]["name"] == "slow" {
-                    saying.after.push(saying.message.clone());
+            .on_ndjson()
+            .map_sent(|outgoing| {
+                if outgoing.message["params"]["name"] == "slow" {
+                    outgoing.after.push(outgoing.message.clone());
                 }
             }),
         Mutant::new(
             "client.base.notification-without-id",
             "a notification with an id",
         )
-        .on_lines()
+        .on_ndjson()
         .asks("notifications/cancelled", |message| {
             message["id"] = 12_345.into();
         }),
-        Mutant::new("client.base.no-batch", "a batch of one").says(|saying| {
-            if saying.method() == "tools/list" {
-                saying.text = Some(json!([saying.message]).to_string());
+        Mutant::new("client.base.no-batch", "a batch of one").map_sent(|outgoing| {
+            if outgoing.method() == "tools/list" {
+                outgoing.text = Some(json!([outgoing.message]).to_string());
             }
         }),
-        Mutant::new("client.base.batch-received", "deaf for batches").hears(|message| {
+        Mutant::new("client.base.batch-received", "deaf for batches").map_received(|message| {
             if message.is_array() {
                 *message = json!({ "jsonrpc": "2.0", "method": "notifications/nothing" });
             }
         }),
         Mutant::new("client.base.same-id", "ids become strings")
             .in_revision(LEGACY)
-            .says(|saying| {
-                if saying.method().is_empty() && saying.message["id"].is_number() {
-                    saying.message["id"] = saying.message["id"].to_string().into();
+            .map_sent(|outgoing| {
+                if outgoing.method().is_empty() && outgoing.message["id"].is_number() {
+                    outgoing.message["id"] = outgoing.message["id"].to_string().into();
                 }
             }),
         Mutant::new("client.base.one-of", "an error beside a result")
             .in_revision(LEGACY)
-            .says(|saying| {
-                if saying.message.get("result").is_some() {
-                    saying.message["error"] = json!({ "code": 0, "message": "none" });
+            .map_sent(|outgoing| {
+                if outgoing.message.get("result").is_some() {
+                    outgoing.message["error"] = json!({ "code": 0, "message": "none" });
                 }
             }),
         Mutant::new("client.base.error-object", "an error without a message")
             .in_revision(LEGACY)
-            .answers("ask-unknown", |message| {
+            .map_response_to("ask-unknown", |message| {
                 message["error"]["message"] = Value::Null;
             }),
         Mutant::new(
@@ -87,31 +87,33 @@ pub(super) fn mutants() -> Vec<Mutant> {
             "an internal error for what is unknown",
         )
         .in_revision(LEGACY)
-        .answers("ask-unknown", |message| {
+        .map_response_to("ask-unknown", |message| {
             message["error"]["code"] = (-32603).into();
         }),
         Mutant::new("client.base.unknown-method", "silence for what is unknown")
             .in_revision(LEGACY)
-            .answers("ask-unknown", |message| *message = Value::Null),
+            .map_response_to("ask-unknown", |message| *message = Value::Null),
         Mutant::new("client.base.no-reply", "an error for a notification")
             .in_revision(LEGACY)
-            .says(|saying| {
-                if saying.method() == "tools/call" {
+            .map_sent(|outgoing| {
+                if outgoing.method() == "tools/call" {
                     let error = json!({ "code": -32601, "message": "unknown notification" });
-                    saying
+                    outgoing
                         .before
                         .push(json!({ "jsonrpc": "2.0", "id": null, "error": error }));
                 }
             }),
-        Mutant::new("client.base.no-responses", "an answer that nobody wants").says(|saying| {
-            if saying.method() == "tools/list" {
-                saying
-                    .before
-                    .push(json!({ "jsonrpc": "2.0", "id": 1, "result": {} }));
-            }
-        }),
+        Mutant::new("client.base.no-responses", "an answer that nobody wants").map_sent(
+            |outgoing| {
+                if outgoing.method() == "tools/list" {
+                    outgoing
+                        .before
+                        .push(json!({ "jsonrpc": "2.0", "id": 1, "result": {} }));
+                }
+            },
+        ),
         Mutant::new("client.meta.protocol-version", "no revision")
-            .on_lines()
+            .on_ndjson()
             .asks("tools/list", |message| {
                 drop_meta(message, "protocolVersion");
             }),

@@ -6,58 +6,60 @@ use super::mutant::Mutant;
 
 pub(super) fn mutants() -> Vec<Mutant> {
     vec![
-        Mutant::new("client.pages.opaque", "a cursor that is decoded").says(|saying| {
-            if let Some(Value::String(cursor)) = saying.message.pointer_mut("/params/cursor") {
+        Mutant::new("client.pages.opaque", "a cursor that is decoded").map_sent(|outgoing| {
+            if let Some(Value::String(cursor)) = outgoing.message.pointer_mut("/params/cursor") {
                 *cursor = cursor.replace("%20", " ");
             }
         }),
-        Mutant::new("client.pages.followed", "one page is enough").hears(|message| {
+        Mutant::new("client.pages.followed", "one page is enough").map_received(|message| {
             forget_cursor(message, |_| true);
         }),
         Mutant::new("client.pages.end", "null for a cursor")
-            .on_lines()
-            .says(|saying| {
-                if saying.method() == "resources/templates/list" {
-                    let mut more = saying.message.clone();
+            .on_ndjson()
+            .map_sent(|outgoing| {
+                if outgoing.method() == "resources/templates/list" {
+                    let mut more = outgoing.message.clone();
                     more["id"] = "more".into();
                     more["method"] = "tools/list".into();
                     more["params"]["cursor"] = Value::Null;
-                    saying.before.push(more);
+                    outgoing.before.push(more);
                 }
             }),
-        Mutant::new("client.pages.empty-cursor", "an empty cursor is none").hears(|message| {
-            forget_cursor(message, str::is_empty);
-        }),
+        Mutant::new("client.pages.empty-cursor", "an empty cursor is none").map_received(
+            |message| {
+                forget_cursor(message, str::is_empty);
+            },
+        ),
         Mutant::new("client.cancellation.own-request", "somebody else's request")
-            .on_lines()
+            .on_ndjson()
             .asks("notifications/cancelled", |message| {
                 message["params"]["requestId"] = 12_345.into();
             }),
-        Mutant::new("client.progress.token-type", "a token with a fraction").says(|saying| {
-            if let Some(token) = saying.message.pointer_mut("/params/_meta/progressToken") {
+        Mutant::new("client.progress.token-type", "a token with a fraction").map_sent(|outgoing| {
+            if let Some(token) = outgoing.message.pointer_mut("/params/_meta/progressToken") {
                 *token = json!(0.5);
             }
         }),
         Mutant::new("client.progress.token-unique", "one token for all")
-            .on_lines()
-            .says(|saying| {
-                if saying.message["params"]["name"] == "slow" {
-                    let mut twin = saying.message.clone();
+            .on_ndjson()
+            .map_sent(|outgoing| {
+                if outgoing.message["params"]["name"] == "slow" {
+                    let mut twin = outgoing.message.clone();
                     twin["id"] = "twin".into();
-                    saying.after.push(twin.clone());
+                    outgoing.after.push(twin.clone());
                     twin["id"] = "third".into();
-                    saying.after.push(twin);
+                    outgoing.after.push(twin);
                 }
             }),
-        Mutant::new("client.tasks.required", "it cannot wait").says(|saying| {
-            let params = saying.message.get_mut("params");
+        Mutant::new("client.tasks.required", "it cannot wait").map_sent(|outgoing| {
+            let params = outgoing.message.get_mut("params");
             if let Some(params) = params.and_then(Value::as_object_mut) {
                 params.remove("task");
             }
         }),
-        Mutant::new("client.tasks.not-allowed", "everything is a task").says(|saying| {
-            if saying.message["params"]["name"] == "hello" {
-                saying.message["params"]["task"] = json!({ "ttl": 1000 });
+        Mutant::new("client.tasks.not-allowed", "everything is a task").map_sent(|outgoing| {
+            if outgoing.message["params"]["name"] == "hello" {
+                outgoing.message["params"]["task"] = json!({ "ttl": 1000 });
             }
         }),
     ]

@@ -6,49 +6,51 @@ use serde_json::json;
 use tokio::io::DuplexStream;
 use turnbuckle_auth::client::OAuth;
 use turnbuckle_check::{
-    ClientTarget, Dial, Options, Report, check_client,
-    report::{Grade, Verdict},
+    CheckOptions, ClientTarget, MockServerAddress, Report, check_client,
+    report::{RuleOutcome, RuleStatus},
 };
 use turnbuckle_client::{
-    Client, ClientBuilder, Consent, FormRequest, Roots, SampleRequest, Target, VisitRequest,
-    http::Http, lines::Lines,
+    Client, ClientBuilder, ElicitationAction, FormRequest, Roots, SamplingRequest, Target,
+    UrlElicitationRequest, http::HttpTarget, ndjson::NdjsonClient,
 };
 use turnbuckle_protocol::types::{
     CompleteParams, CompletionReference, ContentBlock, CreateMessageResult, LogLevel,
     SubscriptionFilter,
 };
 
-use super::person::{Connect, Person};
+use super::user::{Connect, TestUser};
 
 /// Runs it on a line.
 pub(crate) async fn through_lines(stream: DuplexStream) {
     let (reader, writer) = tokio::io::split(stream);
-    run(Lines::new(reader, writer).into()).await;
+    run(NdjsonClient::new(reader, writer).into()).await;
 }
 
 /// Runs it on HTTP, by connections that somebody makes.
-pub(crate) async fn through_http<F>(url: &str, dial: impl Fn() -> F + Send + Sync + 'static)
+pub(crate) async fn through_http<F>(url: &str, address: impl Fn() -> F + Send + Sync + 'static)
 where
     F: Future<Output = io::Result<DuplexStream>> + Send + 'static,
 {
-    let dial: Connect = Arc::new(move || Box::pin(dial()));
-    let person = Person(dial.clone());
+    let address: Connect = Arc::new(move || Box::pin(address()));
+    let person = TestUser(address.clone());
     let oauth = OAuth::new(url, Arc::new(person.clone()))
-        .name("good")
-        .interact(person);
-    let http = Http::new(url).through(move || dial()).authorization(oauth);
+        .client_name("good")
+        .user_agent(person);
+    let http = HttpTarget::new(url)
+        .connector(move || address())
+        .authorization(oauth);
     run(http.into()).await;
 }
 
-pub(crate) async fn on_lines(dial: Dial) {
-    through_lines(dial.connect().await.unwrap()).await;
+pub(crate) async fn on_ndjson(address: MockServerAddress) {
+    through_lines(address.connect().await.unwrap()).await;
 }
 
-pub(crate) async fn on_http(dial: Dial) {
-    let url = dial.url().to_owned();
+pub(crate) async fn on_http(address: MockServerAddress) {
+    let url = address.url().to_owned();
     through_http(&url, move || {
-        let dial = dial.clone();
-        async move { dial.connect().await }
+        let address = address.clone();
+        async move { address.connect().await }
     })
     .await;
 }
@@ -56,14 +58,16 @@ pub(crate) async fn on_http(dial: Dial) {
 fn builder() -> ClientBuilder {
     Client::builder("good", "1.0")
         .roots(Roots::new(["file:///home/ada/project"]).unwrap())
-        .on_sample(|_: SampleRequest| async {
+        .on_sampling(|_: SamplingRequest| async {
             Ok(CreateMessageResult::new(
                 "parrot",
                 ContentBlock::text("Hello."),
             ))
         })
-        .on_form(|form: FormRequest| async move { form.accept(json!({ "name": "Ada" })) })
-        .on_visit(|_: VisitRequest| async { Consent::Decline })
+        .on_form_elicitation(
+            |form: FormRequest| async move { form.accept(json!({ "name": "Ada" })) },
+        )
+        .on_url_elicitation(|_: UrlElicitationRequest| async { ElicitationAction::Decline })
 }
 
 /// Does what can be done with a server. What a server refuses is no reason to stop: some do so on purpose.
@@ -112,48 +116,48 @@ async fn call(client: &Client, tool: &str) {
         ],
         _ => vec![json!({})],
     };
-    let patience = match tool {
+    let response_timeout = match tool {
         "slow" => Duration::from_millis(200),
         _ => Duration::from_secs(5),
     };
     for arguments in arguments {
-        let call = client.call_tool(tool, arguments).timeout(patience);
+        let call = client.call_tool(tool, arguments).timeout(response_timeout);
         let _ = call.on_progress(|_| {}).await;
     }
 }
 
 /// Says what was found, without all that shows it.
-pub(crate) fn brief(verdict: &Verdict) -> String {
+pub(crate) fn brief(verdict: &RuleOutcome) -> String {
     match verdict {
-        Verdict::Kept(_) => "kept".to_owned(),
-        Verdict::Broken { what, exchange } => {
-            let texts: Vec<_> = exchange.iter().map(|shown| shown.text.as_str()).collect();
-            format!("broken: {what}\n    {}", texts.join("\n    "))
+        RuleOutcome::Passed(_) => "kept".to_owned(),
+        RuleOutcome::Violated { observed, evidence } => {
+            let texts: Vec<_> = evidence.iter().map(|shown| shown.text.as_str()).collect();
+            format!("broken: {observed}\n    {}", texts.join("\n    "))
         }
-        Verdict::NotApplicable(why) | Verdict::NotTested(why) => why.clone(),
+        RuleOutcome::NotApplicable(why) | RuleOutcome::NotTested(why) => why.clone(),
     }
 }
 
 fn assert_good(report: &Report) {
     assert_eq!(report.runs.len(), 6);
     for run in &report.runs {
-        assert_eq!(run.not_spoken, None, "{}", run.revision);
-        assert!(!run.rulings.is_empty(), "{}", run.revision);
+        assert_eq!(run.unsupported, None, "{}", run.revision);
+        assert!(!run.results.is_empty(), "{}", run.revision);
     }
     let bad: Vec<_> = report
-        .rulings()
-        .filter(|(_, ruling)| {
+        .results()
+        .filter(|(_, result)| {
             matches!(
-                ruling.grade(),
-                Grade::Fail | Grade::Warn | Grade::Advice | Grade::NotTested
+                result.status(),
+                RuleStatus::Fail | RuleStatus::Warn | RuleStatus::Advice | RuleStatus::NotTested
             )
         })
-        .map(|(run, ruling)| {
+        .map(|(run, result)| {
             format!(
                 "{} {} {}",
                 run.revision,
-                ruling.rule.id,
-                brief(&ruling.verdict)
+                result.rule.id,
+                brief(&result.outcome)
             )
         })
         .collect();
@@ -162,12 +166,20 @@ fn assert_good(report: &Report) {
 
 #[tokio::test(start_paused = true)]
 async fn everything_is_right_on_lines() {
-    let target = ClientTarget::on_lines("good", on_lines);
-    assert_good(&check_client(&target, &Options::default()).await.unwrap());
+    let target = ClientTarget::on_ndjson("good", on_ndjson);
+    assert_good(
+        &check_client(&target, &CheckOptions::default())
+            .await
+            .unwrap(),
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn everything_is_right_on_http() {
     let target = ClientTarget::on_http("good", on_http);
-    assert_good(&check_client(&target, &Options::default()).await.unwrap());
+    assert_good(
+        &check_client(&target, &CheckOptions::default())
+            .await
+            .unwrap(),
+    );
 }

@@ -10,10 +10,10 @@ pub(super) fn mutants() -> Vec<Mutant> {
             "client.lifecycle.initialize-first",
             "a request before the handshake",
         )
-        .on_lines()
-        .says(|saying| {
-            if saying.method() == "initialize" {
-                saying
+        .on_ndjson()
+        .map_sent(|outgoing| {
+            if outgoing.method() == "initialize" {
+                outgoing
                     .before
                     .push(json!({ "jsonrpc": "2.0", "id": "early", "method": "tools/list" }));
             }
@@ -29,10 +29,10 @@ pub(super) fn mutants() -> Vec<Mutant> {
             *message = Value::Null;
         }),
         Mutant::new("client.lifecycle.waits", "a request that does not wait")
-            .on_lines()
-            .says(|saying| {
-                if saying.method() == "initialize" {
-                    saying
+            .on_ndjson()
+            .map_sent(|outgoing| {
+                if outgoing.method() == "initialize" {
+                    outgoing
                         .after
                         .push(json!({ "jsonrpc": "2.0", "id": "early", "method": "tools/list" }));
                 }
@@ -41,11 +41,11 @@ pub(super) fn mutants() -> Vec<Mutant> {
             "client.lifecycle.initialize-not-cancelled",
             "the handshake is cancelled",
         )
-        .says(|saying| match saying.method() {
-            "initialize" => saying.memory.message = Some(saying.message["id"].clone()),
+        .map_sent(|outgoing| match outgoing.method() {
+            "initialize" => outgoing.memory.message = Some(outgoing.message["id"].clone()),
             "notifications/initialized" => {
-                let params = json!({ "requestId": saying.memory.message });
-                saying.after.push(json!({
+                let params = json!({ "requestId": outgoing.memory.message });
+                outgoing.after.push(json!({
                     "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params,
                 }));
             }
@@ -55,14 +55,14 @@ pub(super) fn mutants() -> Vec<Mutant> {
             "client.lifecycle.leaves-unknown-version",
             "whatever the server says",
         )
-        .hears(|message| {
+        .map_received(|message| {
             if message["result"]["protocolVersion"] == "1999-12-31" {
                 message["result"]["protocolVersion"] = "2025-11-25".into();
             }
         }),
         Mutant::new("client.lifecycle.capabilities", "lists of what nobody has")
             .in_revision(turnbuckle_protocol::revision::Revision::V2025_11_25)
-            .hears(|message| {
+            .map_received(|message| {
                 if let Some(capabilities) = message.pointer_mut("/result/capabilities") {
                     capabilities["resources"] = json!({});
                 }
@@ -86,11 +86,11 @@ pub(super) fn mutants() -> Vec<Mutant> {
             "a notification of a later revision",
         )
         .in_revision(turnbuckle_protocol::revision::Revision::V2025_06_18)
-        .says(|saying| {
-            if saying.method() == "tools/list" {
+        .map_sent(|outgoing| {
+            if outgoing.method() == "tools/list" {
                 let method = "notifications/elicitation/complete";
                 let params = json!({ "elicitationId": "1" });
-                saying
+                outgoing
                     .before
                     .push(json!({ "jsonrpc": "2.0", "method": method, "params": params }));
             }
@@ -99,11 +99,11 @@ pub(super) fn mutants() -> Vec<Mutant> {
             "client.lifecycle.no-shutdown-message",
             "a request to shut down",
         )
-        .says(|saying| {
-            if saying.method() == "tools/list" {
-                saying.memory.count += 1;
-                let id = format!("bye-{}", saying.memory.count);
-                saying
+        .map_sent(|outgoing| {
+            if outgoing.method() == "tools/list" {
+                outgoing.memory.count += 1;
+                let id = format!("bye-{}", outgoing.memory.count);
+                outgoing
                     .before
                     .push(json!({ "jsonrpc": "2.0", "id": id, "method": "shutdown" }));
             }
@@ -112,14 +112,15 @@ pub(super) fn mutants() -> Vec<Mutant> {
             "client.eras.stays-modern-on-lines",
             "a handshake after -32022",
         )
-        .hears(forget_code),
+        .map_received(forget_code),
         Mutant::new(
             "client.eras.stays-modern-on-http",
             "a handshake after -32022",
         )
-        .hears(forget_code),
-        Mutant::new("client.eras.any-code-on-lines", "one code alone").hears(one_code_alone),
-        Mutant::new("client.eras.falls-back-on-http", "one code alone").hears(one_code_alone),
+        .map_received(forget_code),
+        Mutant::new("client.eras.any-code-on-lines", "one code alone").map_received(one_code_alone),
+        Mutant::new("client.eras.falls-back-on-http", "one code alone")
+            .map_received(one_code_alone),
     ]
 }
 

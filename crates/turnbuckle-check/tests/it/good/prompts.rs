@@ -9,10 +9,10 @@ use turnbuckle_server::{Messages, Prompt, RequestError, Server};
 
 use super::tools::BASE64;
 
-pub(crate) fn offer(server: Server) -> Server {
+pub(crate) fn register(server: Server) -> Server {
     server
         .prompt(
-            Prompt::new("greet", greet)
+            Prompt::new("greet", greeting)
                 .title("Greet")
                 .description("Greets")
                 .icon(Icon::new("https://example.com/greet.png").mime_type("image/png")),
@@ -26,7 +26,7 @@ pub(crate) fn offer(server: Server) -> Server {
         .prompt(Prompt::new("part", part).description("Says goodbye"))
 }
 
-async fn greet() -> Result<&'static str, RequestError> {
+async fn greeting() -> Result<&'static str, RequestError> {
     Ok("Say hello.")
 }
 

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use turnbuckle_protocol::types::Icon;
 use turnbuckle_server::{Context, RequestError, Resource, ResourceTemplate, Server};
 
-pub(crate) fn offer(server: Server) -> Server {
+pub(crate) fn register(server: Server) -> Server {
     let server = server
         .resource(
             Resource::text("good://greeting", "greeting", "Hello.")

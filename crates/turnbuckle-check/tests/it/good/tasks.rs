@@ -8,7 +8,7 @@ use tokio::time::sleep;
 use turnbuckle_protocol::RpcError;
 use turnbuckle_server::{Context, Form, Server, TaskSupport, Tool, ToolError};
 
-pub(crate) fn offer(server: Server) -> Server {
+pub(crate) fn register(server: Server) -> Server {
     let task = |tool: Tool, support, description: &str| {
         tool.description(description).read_only().task(support)
     };
@@ -31,7 +31,7 @@ pub(crate) fn offer(server: Server) -> Server {
             "Ends with an error of the protocol, if it is a task",
         ))
         .tool(task(
-            Tool::new("work_together", ask),
+            Tool::new("work_together", confirm),
             may,
             "Asks the user in the middle of its work",
         ))
@@ -50,11 +50,12 @@ async fn fail() -> Result<&'static str, ToolError> {
 }
 
 async fn refuse(cx: Context) -> Result<&'static str, ToolError> {
-    match cx.is_task() {
-        true => Err(ToolError::protocol(RpcError::internal(
+    if cx.is_task() {
+        Err(ToolError::protocol(RpcError::internal(
             "this always ends badly",
-        ))),
-        false => Ok("This ends well."),
+        )))
+    } else {
+        Ok("This ends well.")
     }
 }
 
@@ -64,8 +65,8 @@ struct Confirmation {
     go_on: bool,
 }
 
-async fn ask(cx: Context) -> Result<String, ToolError> {
-    let answer = cx.elicit("go_on", Confirmation::ask("Shall I go on?"));
+async fn confirm(cx: Context) -> Result<String, ToolError> {
+    let answer = cx.elicit("go_on", Confirmation::elicit("Shall I go on?"));
     let go_on = answer.await?.accepted().is_some_and(|answer| answer.go_on);
     Ok(format!("The user wants it: {go_on}"))
 }

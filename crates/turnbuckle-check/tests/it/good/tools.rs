@@ -7,12 +7,12 @@ use turnbuckle_protocol::{
     Meta,
     types::{ContentBlock, Icon, Resource as Link, TextResourceContents},
 };
-use turnbuckle_server::{Output, Server, Tool, ToolError};
+use turnbuckle_server::{Server, Tool, ToolError, ToolResult};
 
 /// The smallest pictures and recordings that are none: nobody looks at them.
 pub(super) const BASE64: &str = "AAAA";
 
-pub(crate) fn offer(server: Server) -> Server {
+pub(crate) fn register(server: Server) -> Server {
     let mut page = Meta::new();
     page.insert("ui", json!({ "resourceUri": "ui://good/panel" }))
         .expect("the key is a plain name");
@@ -71,9 +71,9 @@ async fn add(Two { a, b }: Two) -> Result<Sum, ToolError> {
     Ok(Sum { sum: a + b })
 }
 
-async fn show() -> Result<Output, ToolError> {
+async fn show() -> Result<ToolResult, ToolError> {
     let inside = TextResourceContents::new("good://inside", "Inside.").mime_type("text/plain");
-    Ok(Output::text("Look.")
+    Ok(ToolResult::text("Look.")
         .image(BASE64, "image/png")
         .audio(BASE64, "audio/wav")
         .block(ContentBlock::ResourceLink(Link::new(

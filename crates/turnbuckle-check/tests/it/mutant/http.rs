@@ -9,34 +9,38 @@ use std::{
 use bytes::Bytes;
 use http::{Request, Response, request::Parts};
 use http_body_util::{BodyExt, Full};
-use hyper::{body::Frame, body::Incoming, server::conn::http1, service::service_fn};
+use hyper::{
+    body::{Frame, Incoming},
+    server::conn::http1,
+    service::service_fn,
+};
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use tokio::sync::{broadcast, mpsc};
-use turnbuckle_check::Target;
-use turnbuckle_protocol::codec::sse::{Decoder, Limits, Received};
+use turnbuckle_check::ServerTarget;
+use turnbuckle_protocol::codec::sse::{ParsedEvent, SseDecoder, SseLimits};
 use turnbuckle_server::{
     Server,
-    http::{Body, Connector, Http, HttpSse, Listener, Service, memory},
+    http::{Http, HttpService, HttpSse, Listener, MemoryConnector, ResponseBody, memory},
 };
 
-use super::{Change, Responding};
+use super::{Change, OutgoingResponse};
 use crate::good;
 
-pub(super) fn target(server: Server, change: Change) -> Target {
+pub(super) fn target(server: Server, change: Change) -> ServerTarget {
     good::through(serve(Http::new(server), change))
 }
 
-pub(super) fn sse_target(server: Server, change: Change) -> Target {
+pub(super) fn sse_target(server: Server, change: Change) -> ServerTarget {
     good::through_sse(serve(Http::new(server).http_sse(HttpSse::new()), change))
 }
 
-pub(super) fn guarded_target(server: Server, change: Change) -> Target {
-    let http = Http::new(server).guard(good::guarded::guard());
-    good::guarded::through(serve(http, change), good::guarded::KNOWN)
+pub(super) fn guarded_target(server: Server, change: Change) -> ServerTarget {
+    let http = Http::new(server).authenticator(good::protected::guard());
+    good::protected::through(serve(http, change), good::protected::KNOWN)
 }
 
-fn serve(http: Http, change: Change) -> Connector {
+fn serve(http: Http, change: Change) -> MemoryConnector {
     let (connector, mut listener) = memory();
     let service = http.into_service();
     tokio::spawn(async move {
@@ -56,7 +60,7 @@ fn serve(http: Http, change: Change) -> Connector {
 }
 
 async fn answer(
-    mut service: Service,
+    mut service: HttpService,
     change: Change,
     request: Request<Incoming>,
 ) -> Response<Changed> {
@@ -77,12 +81,12 @@ async fn answer(
         }
     }
     if let Some(message) = asked.clone() {
-        let hearing = change.heard(message, &[]);
-        if let Some(answer) = hearing.answer {
+        let incoming = change.apply_to_received(message, &[]);
+        if let Some(answer) = incoming.response {
             return json(answer.to_string());
         }
-        if asked.as_ref() != Some(&hearing.message) {
-            body = hearing.message.to_string().into_bytes();
+        if asked.as_ref() != Some(&incoming.message) {
+            body = incoming.message.to_string().into_bytes();
         }
     }
     let mut request = Request::from_parts(parts, body);
@@ -97,13 +101,13 @@ async fn answer(
         .get("content-type")
         .and_then(|kind| kind.to_str().ok());
     if kind.is_some_and(|kind| kind.starts_with("text/event-stream")) {
-        let mut responding = Responding { head, body: None };
-        respond(&change, &asked_head, &mut responding);
-        let body = match responding.body {
+        let mut outgoing_response = OutgoingResponse { head, body: None };
+        respond(&change, &asked_head, &mut outgoing_response);
+        let body = match outgoing_response.body {
             Some(body) => Changed::whole(body),
             None => Changed::stream(body, change, asked_head, asked),
         };
-        return Response::from_parts(responding.head, body);
+        return Response::from_parts(outgoing_response.head, body);
     }
     let mut body = body
         .collect()
@@ -113,21 +117,21 @@ async fn answer(
     if let Ok(message) = serde_json::from_slice::<Value>(&body)
         && message.get("jsonrpc").is_some()
     {
-        body = change.said(message, asked).join("\n").into_bytes();
+        body = change.apply_to_sent(message, asked).join("\n").into_bytes();
     }
-    let mut responding = Responding {
+    let mut outgoing_response = OutgoingResponse {
         head,
         body: Some(body),
     };
-    responding.head.headers.remove("content-length");
-    respond(&change, &asked_head, &mut responding);
-    let body = Changed::whole(responding.body.unwrap_or_default());
-    Response::from_parts(responding.head, body)
+    outgoing_response.head.headers.remove("content-length");
+    respond(&change, &asked_head, &mut outgoing_response);
+    let body = Changed::whole(outgoing_response.body.unwrap_or_default());
+    Response::from_parts(outgoing_response.head, body)
 }
 
-fn respond(change: &Change, asked: &Parts, responding: &mut Responding) {
+fn respond(change: &Change, asked: &Parts, outgoing_response: &mut OutgoingResponse) {
     if let Some(alter) = &change.response {
-        alter(asked, responding);
+        alter(asked, outgoing_response);
     }
 }
 
@@ -151,11 +155,11 @@ impl Changed {
     }
 
     /// Changes each event on its way; lets go of the server's body when nobody reads any more.
-    fn stream(mut body: Body, change: Change, head: Parts, asked: Option<Value>) -> Self {
+    fn stream(mut body: ResponseBody, change: Change, head: Parts, asked: Option<Value>) -> Self {
         let (sender, receiver) = mpsc::channel(1);
         tokio::spawn(async move {
             let mut copies = change.copied.as_ref().map(|(_, copies)| copies.subscribe());
-            let mut decoder = Decoder::new(Limits {
+            let mut decoder = SseDecoder::new(SseLimits {
                 line: 1 << 24,
                 event: 1 << 24,
             });
@@ -200,7 +204,7 @@ async fn copy(copies: &mut Option<broadcast::Receiver<String>>) -> Option<String
     copies.as_mut()?.recv().await.ok()
 }
 
-fn encode(event: &Received, change: &Change, head: &Parts, asked: Option<&Value>) -> String {
+fn encode(event: &ParsedEvent, change: &Change, head: &Parts, asked: Option<&Value>) -> String {
     let mut lines = String::new();
     if !event.last_event_id.is_empty() {
         lines = format!("id: {}\n", event.last_event_id);
@@ -212,7 +216,7 @@ fn encode(event: &Received, change: &Change, head: &Parts, asked: Option<&Value>
     let texts = match &message {
         Ok(message) => {
             let asked = asked.filter(|_| message.get("method").is_none());
-            change.said(message.clone(), asked.cloned())
+            change.apply_to_sent(message.clone(), asked.cloned())
         }
         Err(_) => vec![event.data.clone()],
     };

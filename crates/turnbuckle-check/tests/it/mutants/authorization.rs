@@ -5,8 +5,10 @@ use serde_json::Value;
 use turnbuckle_protocol::revision::Revision;
 
 use super::http::{method, set};
-use crate::good::guarded::KNOWN;
-use crate::mutant::{Mutant, Responding};
+use crate::{
+    good::protected::KNOWN,
+    mutant::{Mutant, OutgoingResponse},
+};
 
 const CHALLENGE: &str = "www-authenticate";
 const TOKEN: &str = "authorization";
@@ -14,11 +16,11 @@ const TOKEN: &str = "authorization";
 pub(super) fn mutants() -> Vec<Mutant> {
     let mutants = vec![
         Mutant::new("authorization.missing-401", "403 without a token")
-            .response(|asked, responding| {
+            .response(|asked, outgoing_response| {
                 if !asked.headers.contains_key(TOKEN)
                     && !asked.headers.contains_key("mcp-session-id")
                 {
-                    refuse_otherwise(responding);
+                    refuse_otherwise(outgoing_response);
                 }
             })
             .in_revision(Revision::V2025_03_26),
@@ -26,33 +28,33 @@ pub(super) fn mutants() -> Vec<Mutant> {
             "authorization.invalid-401",
             "403 for a token that is not valid",
         )
-        .response(|asked, responding| {
+        .response(|asked, outgoing_response| {
             if asked.headers.contains_key(TOKEN) {
-                refuse_otherwise(responding);
+                refuse_otherwise(outgoing_response);
             }
         }),
         Mutant::new("authorization.challenge", "does not say what it wants").response(
-            |_, responding| {
-                responding.head.headers.remove(CHALLENGE);
+            |_, outgoing_response| {
+                outgoing_response.head.headers.remove(CHALLENGE);
             },
         ),
         Mutant::new(
             "authorization.challenge-names-metadata",
             "does not say where its metadata is",
         )
-        .response(|_, responding| without(responding, "resource_metadata")),
+        .response(|_, outgoing_response| without(outgoing_response, "resource_metadata")),
         Mutant::new("authorization.metadata-announced", "has no metadata").response(
-            |asked, responding| {
-                without(responding, "resource_metadata");
+            |asked, outgoing_response| {
+                without(outgoing_response, "resource_metadata");
                 if is_metadata(asked) {
-                    responding.head.status = StatusCode::NOT_FOUND;
+                    outgoing_response.head.status = StatusCode::NOT_FOUND;
                 }
             },
         ),
         Mutant::new("authorization.metadata", "has no metadata where it says").response(
-            |asked, responding| {
+            |asked, outgoing_response| {
                 if is_metadata(asked) {
-                    responding.body = Some(b"{}".to_vec());
+                    outgoing_response.body = Some(b"{}".to_vec());
                 }
             },
         ),
@@ -74,7 +76,7 @@ pub(super) fn mutants() -> Vec<Mutant> {
             "authorization.challenge-scope",
             "does not say what is needed",
         )
-        .response(|_, responding| without(responding, "scope")),
+        .response(|_, outgoing_response| without(outgoing_response, "scope")),
         metadata(
             "authorization.no-offline-access",
             "offers to go on alone",
@@ -104,9 +106,9 @@ pub(super) fn mutants() -> Vec<Mutant> {
     mutants.into_iter().map(Mutant::guarded).collect()
 }
 
-fn metadata(trips: &'static str, name: &'static str, change: fn(&mut Value)) -> Mutant {
-    Mutant::new(trips, name).response(move |asked, responding| {
-        if let (true, Some(body)) = (is_metadata(asked), &mut responding.body) {
+fn metadata(violates: &'static str, name: &'static str, change: fn(&mut Value)) -> Mutant {
+    Mutant::new(violates, name).response(move |asked, outgoing_response| {
+        if let (true, Some(body)) = (is_metadata(asked), &mut outgoing_response.body) {
             let mut metadata = serde_json::from_slice(body).unwrap();
             change(&mut metadata);
             *body = metadata.to_string().into_bytes();
@@ -118,15 +120,15 @@ fn is_metadata(asked: &Parts) -> bool {
     asked.uri.path().starts_with("/.well-known/")
 }
 
-fn refuse_otherwise(responding: &mut Responding) {
-    if responding.head.status == 401 {
-        responding.head.status = StatusCode::FORBIDDEN;
+fn refuse_otherwise(outgoing_response: &mut OutgoingResponse) {
+    if outgoing_response.head.status == 401 {
+        outgoing_response.head.status = StatusCode::FORBIDDEN;
     }
 }
 
 /// Takes a parameter out of the challenge.
-fn without(responding: &mut Responding, parameter: &str) {
-    let Some(header) = responding.head.headers.get_mut(CHALLENGE) else {
+fn without(outgoing_response: &mut OutgoingResponse, parameter: &str) {
+    let Some(header) = outgoing_response.head.headers.get_mut(CHALLENGE) else {
         return;
     };
     let (scheme, parameters) = header.to_str().unwrap().split_once(' ').unwrap();

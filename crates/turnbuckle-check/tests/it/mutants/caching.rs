@@ -6,31 +6,32 @@ use crate::{good, mutant::Mutant};
 
 pub(super) fn mutants() -> Vec<Mutant> {
     vec![
-        Mutant::new("caching.same-scope", "a last page that everybody may keep").answers(
+        Mutant::new("caching.same-scope", "a last page that everybody may keep").map_response_to(
             "tools/list",
             |message| {
                 let last = message["result"].get("nextCursor").is_none();
                 if last && message["result"]["cacheScope"].is_string() {
-                    let scope = match message["result"]["cacheScope"] == "public" {
-                        true => "private",
-                        false => "public",
+                    let scope = if message["result"]["cacheScope"] == "public" {
+                        "private"
+                    } else {
+                        "public"
                     };
                     message["result"]["cacheScope"] = scope.into();
                 }
             },
         ),
         Mutant::new("caching.not-of-questions", "a question that may be kept")
-            .server(asking)
-            .says(|saying| {
-                if saying.message["result"]["resultType"] == "input_required" {
-                    saying.message["result"]["ttlMs"] = 0.into();
+            .server(requests_input)
+            .map_sent(|outgoing| {
+                if outgoing.message["result"]["resultType"] == "input_required" {
+                    outgoing.message["result"]["ttlMs"] = 0.into();
                 }
             }),
     ]
 }
 
 /// A server with a tool that asks.
-fn asking() -> Server {
+fn requests_input() -> Server {
     let roots = async |cx: Context| {
         let roots = cx.roots("roots").await?;
         Ok::<_, ToolError>(format!("There are {} roots.", roots.len()))

@@ -7,54 +7,54 @@ use std::sync::{
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream};
-use turnbuckle_check::{Options, Target, check_server, report::Grade};
+use turnbuckle_check::{CheckOptions, ServerTarget, check_server, report::RuleStatus};
 use turnbuckle_protocol::revision::Revision;
 
-use crate::mutant::{Hearing, Mutant};
+use crate::mutant::{IncomingMessage, Mutant};
 
 pub(super) fn mutants() -> Vec<Mutant> {
     vec![
         Mutant::new("cancellation.no-answer", "never stops what was begun")
-            .on_lines()
-            .hears(|hearing| {
-                let message = &hearing.message;
+            .on_ndjson()
+            .map_received(|incoming| {
+                let message = &incoming.message;
                 // A text is the id of who listens, which is another matter.
                 let number = message["params"]["requestId"].is_number();
                 if message["method"] == "notifications/cancelled" && number {
-                    hearing.message = json!(null);
+                    incoming.message = json!(null);
                 }
             }),
         Mutant::new("cancellation.strays-ignored", "answers a stray cancellation")
-            .on_lines()
-            .hears(|hearing| {
-                if hearing.message["params"]["requestId"] == "check-never-asked" {
+            .on_ndjson()
+            .map_received(|incoming| {
+                if incoming.message["params"]["requestId"] == "check-never-asked" {
                     let error = json!({ "code": -32602, "message": "no such request" });
-                    hearing.answer = Some(json!({ "jsonrpc": "2.0", "error": error, "id": 9999 }));
+                    incoming.response = Some(json!({ "jsonrpc": "2.0", "error": error, "id": 9999 }));
                 }
             }),
         Mutant::new("cancellation.survived", "is never the same after a cancellation")
             .in_revision(Revision::V2025_11_25)
-            .on_lines()
-            .hears(forgets_the_next()),
+            .on_ndjson()
+            .map_received(forgets_the_next()),
         Mutant::new("cancellation.own-requests", "cancels what the client has asked")
             .in_revision(Revision::V2025_11_25)
-            .on_lines()
-            .says(|saying| {
-                let asked = saying.asked.as_ref();
+            .on_ndjson()
+            .map_sent(|outgoing| {
+                let asked = outgoing.request.as_ref();
                 if let Some(asked) = asked.filter(|asked| asked["params"]["name"] == "talk") {
                     let params = json!({ "requestId": asked["id"] });
                     let cancelled = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params });
-                    saying.before.push(cancelled);
+                    outgoing.before.push(cancelled);
                 }
             }),
     ]
 }
 
 /// Loses the request that follows a cancelled one.
-fn forgets_the_next() -> impl Fn(&mut Hearing) + Send + Sync {
+fn forgets_the_next() -> impl Fn(&mut IncomingMessage) + Send + Sync {
     let (last, loses) = (Mutex::new(Value::Null), AtomicBool::new(false));
-    move |hearing| {
-        let message = &mut hearing.message;
+    move |incoming| {
+        let message = &mut incoming.message;
         if message["method"] == "notifications/cancelled" {
             let crosses = message["params"]["requestId"] == *last.lock().unwrap();
             loses.store(crosses, Ordering::Relaxed);
@@ -94,17 +94,17 @@ async fn die_of_a_cancellation(wire: DuplexStream) {
 
 #[tokio::test(start_paused = true)]
 async fn whoever_is_gone_before_it_can_be_asked_again_has_not_survived() {
-    let target = Target::streams("fragile", || async {
+    let target = ServerTarget::streams("fragile", || async {
         let (near, far) = tokio::io::duplex(64 * 1024);
         tokio::spawn(die_of_a_cancellation(far));
         Ok(tokio::io::split(near))
     });
-    let mut options = Options::default();
+    let mut options = CheckOptions::default();
     options.revisions = vec![Revision::V2026_07_28];
     options.only = vec!["cancellation.survived".to_owned()];
 
     let report = check_server(&target, &options).await.unwrap();
 
-    let (_, ruling) = report.rulings().next().unwrap();
-    assert_eq!(ruling.grade(), Grade::Fail, "{:?}", ruling.verdict);
+    let (_, result) = report.results().next().unwrap();
+    assert_eq!(result.status(), RuleStatus::Fail, "{:?}", result.outcome);
 }

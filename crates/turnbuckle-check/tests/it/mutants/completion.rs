@@ -9,34 +9,34 @@ pub(super) fn mutants() -> Vec<Mutant> {
     let complete = "completion/complete";
     vec![
         Mutant::new("completion.capability", "completion that nobody declares")
-            .says(undeclared("completions")),
+            .map_sent(undeclared("completions")),
         Mutant::new(
             "completion.unsupported",
             "an internal error where nothing is completed",
         )
-        .says(move |saying| {
-            undeclared("completions")(saying);
-            if saying
-                .asked
+        .map_sent(move |outgoing| {
+            undeclared("completions")(outgoing);
+            if outgoing
+                .request
                 .as_ref()
                 .is_some_and(|asked| asked["method"] == complete)
             {
-                failing(&mut saying.message);
+                failing(&mut outgoing.message);
             }
         }),
         Mutant::new(
             "completion.unsupported",
             "no values at all where nothing is completed",
         )
-        .says(move |saying| {
-            undeclared("completions")(saying);
-            if saying
-                .asked
+        .map_sent(move |outgoing| {
+            undeclared("completions")(outgoing);
+            if outgoing
+                .request
                 .as_ref()
                 .is_some_and(|asked| asked["method"] == complete)
             {
-                let id = saying.message["id"].clone();
-                saying.message = json!({ "jsonrpc": "2.0", "id": id, "result": {
+                let id = outgoing.message["id"].clone();
+                outgoing.message = json!({ "jsonrpc": "2.0", "id": id, "result": {
                     "completion": { "values": [] }, "resultType": "complete",
                 } });
             }
@@ -45,14 +45,14 @@ pub(super) fn mutants() -> Vec<Mutant> {
             "completion.unknown-prompt",
             "no values for a prompt that is not there",
         )
-        .says(move |saying| {
-            let asked = saying
-                .asked
+        .map_sent(move |outgoing| {
+            let asked = outgoing
+                .request
                 .as_ref()
                 .map(|asked| &asked["params"]["ref"]["name"]);
             if asked.is_some_and(|name| *name == "turnbuckle-no-such-prompt") {
-                let id = saying.message["id"].clone();
-                saying.message = json!({ "jsonrpc": "2.0", "id": id, "result": {
+                let id = outgoing.message["id"].clone();
+                outgoing.message = json!({ "jsonrpc": "2.0", "id": id, "result": {
                     "completion": { "values": [] }, "resultType": "complete",
                 } });
             }
@@ -61,15 +61,15 @@ pub(super) fn mutants() -> Vec<Mutant> {
             "completion.missing-argument",
             "an internal error without an argument",
         )
-        .says(move |saying| {
-            let missing = saying.asked.as_ref().is_some_and(|asked| {
+        .map_sent(move |outgoing| {
+            let missing = outgoing.request.as_ref().is_some_and(|asked| {
                 asked["method"] == complete && asked["params"].get("argument").is_none()
             });
             if missing {
-                failing(&mut saying.message);
+                failing(&mut outgoing.message);
             }
         }),
-        Mutant::new("completion.has-more", "a part that is said to be all").answers(
+        Mutant::new("completion.has-more", "a part that is said to be all").map_response_to(
             complete,
             |message| {
                 if let Some(completion) = object_in(message, "/result/completion") {
@@ -82,11 +82,11 @@ pub(super) fn mutants() -> Vec<Mutant> {
             "completion.typed-matters",
             "the same values whatever is typed",
         )
-        .hears(move |hearing| {
-            if hearing.message["method"] == complete
-                && hearing.message["params"]["argument"].is_object()
+        .map_received(move |incoming| {
+            if incoming.message["method"] == complete
+                && incoming.message["params"]["argument"].is_object()
             {
-                hearing.message["params"]["argument"]["value"] = "".into();
+                incoming.message["params"]["argument"]["value"] = "".into();
             }
         }),
     ]

@@ -4,29 +4,31 @@ use http::{HeaderValue, Request, StatusCode};
 use serde_json::{Value, json};
 use turnbuckle_protocol::revision::Revision;
 
-use super::base::{asked, error};
-use crate::mutant::{Mutant, Saying};
+use super::base::{error, is_response_to};
+use crate::mutant::{Mutant, OutgoingMessage};
 
 const VERSION: &str = "mcp-protocol-version";
 
 pub(super) fn mutants() -> Vec<Mutant> {
     vec![
-        Mutant::new("http.answer-kind", "answers are plain text").response(|_, responding| {
-            let kind = responding.head.headers.get_mut("content-type");
-            if let Some(kind) = kind.filter(|kind| *kind == "application/json") {
-                *kind = HeaderValue::from_static("text/plain");
-            }
-        }),
+        Mutant::new("http.answer-kind", "answers are plain text").response(
+            |_, outgoing_response| {
+                let kind = outgoing_response.head.headers.get_mut("content-type");
+                if let Some(kind) = kind.filter(|kind| *kind == "application/json") {
+                    *kind = HeaderValue::from_static("text/plain");
+                }
+            },
+        ),
         Mutant::new("http.notification-202", "200 for notifications")
-            .response(|_, responding| replace(&mut responding.head.status, 202, 200)),
-        Mutant::new("http.get", "204 for GET").response(|asked, responding| {
-            if asked.method == "GET" && responding.head.status == 200 {
-                responding.head.status = StatusCode::NO_CONTENT;
-                responding.body = Some(Vec::new());
+            .response(|_, outgoing_response| replace(&mut outgoing_response.head.status, 202, 200)),
+        Mutant::new("http.get", "204 for GET").response(|asked, outgoing_response| {
+            if asked.method == "GET" && outgoing_response.head.status == 200 {
+                outgoing_response.head.status = StatusCode::NO_CONTENT;
+                outgoing_response.body = Some(Vec::new());
             }
         }),
         Mutant::new("http.unknown-method-404", "200 for unknown methods")
-            .response(|_, responding| replace(&mut responding.head.status, 404, 200)),
+            .response(|_, outgoing_response| replace(&mut outgoing_response.head.status, 404, 200)),
         Mutant::new("http.version-header-400", "any version will do").request(|request| {
             let version = request.headers().get(VERSION);
             let known = |value: &HeaderValue| {
@@ -44,16 +46,16 @@ pub(super) fn mutants() -> Vec<Mutant> {
             }
         }),
         Mutant::new("http.modern-only-get", "404 for GET and DELETE")
-            .says(only_modern)
-            .response(|_, responding| replace(&mut responding.head.status, 405, 404)),
+            .map_sent(modern_only)
+            .response(|_, outgoing_response| replace(&mut outgoing_response.head.status, 405, 404)),
         Mutant::new(
             "http.modern-only-session",
             "a session id where there is none",
         )
-        .says(only_modern)
-        .response(|_, responding| {
+        .map_sent(modern_only)
+        .response(|_, outgoing_response| {
             let id = HeaderValue::from_static("one");
-            responding.head.headers.insert("mcp-session-id", id);
+            outgoing_response.head.headers.insert("mcp-session-id", id);
         }),
         Mutant::new("http.accept-in-any-order", "one text for `Accept`").request(|request| {
             if request
@@ -83,12 +85,12 @@ pub(super) fn mutants() -> Vec<Mutant> {
 }
 
 /// Has no revision with a handshake.
-fn only_modern(saying: &mut Saying) {
-    if asked(saying, "server/discover") {
-        saying.message["result"]["supportedVersions"] = json!(["2026-07-28"]);
+fn modern_only(outgoing: &mut OutgoingMessage) {
+    if is_response_to(outgoing, "server/discover") {
+        outgoing.message["result"]["supportedVersions"] = json!(["2026-07-28"]);
     }
-    if asked(saying, "initialize") {
-        saying.message = error(&saying.message["id"], -32601);
+    if is_response_to(outgoing, "initialize") {
+        outgoing.message = error(&outgoing.message["id"], -32601);
     }
 }
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use turnbuckle_protocol::revision::Revision;
 
-use crate::mutant::{Mutant, Saying, fresh_id};
+use crate::mutant::{Mutant, OutgoingMessage, unique_id};
 
 pub(super) fn mutants() -> Vec<Mutant> {
     [declared(), rounds(), elicitation(), sampling()]
@@ -14,12 +14,12 @@ pub(super) fn mutants() -> Vec<Mutant> {
 
 fn declared() -> Vec<Mutant> {
     vec![
-        Mutant::new("input.only-declared", "asks whoever is there").answers(
+        Mutant::new("input.only-declared", "asks whoever is there").map_response_to(
             "tools/call",
             |message| {
                 if message["error"]["code"] == -32021 {
                     let requests = json!({ "roots": { "method": "roots/list", "params": {} } });
-                    *message = asking(&message["id"], &requests);
+                    *message = requests_input(&message["id"], &requests);
                 }
             },
         ),
@@ -27,15 +27,16 @@ fn declared() -> Vec<Mutant> {
             "input.only-declared",
             "asks for roots by a request of its own",
         )
-        .on_lines()
+        .on_ndjson()
         .in_revision(Revision::V2025_06_18)
-        .says(|saying| {
-            if saying.message["result"]["isError"] == true {
-                let request = json!({ "jsonrpc": "2.0", "id": fresh_id(), "method": "roots/list" });
-                saying.before.push(request);
+        .map_sent(|outgoing| {
+            if outgoing.message["result"]["isError"] == true {
+                let request =
+                    json!({ "jsonrpc": "2.0", "id": unique_id(), "method": "roots/list" });
+                outgoing.before.push(request);
             }
         }),
-        Mutant::new("input.missing-capability", "an internal error").answers(
+        Mutant::new("input.missing-capability", "an internal error").map_response_to(
             "tools/call",
             |message| {
                 if message["error"]["code"] == -32021 {
@@ -43,20 +44,23 @@ fn declared() -> Vec<Mutant> {
                 }
             },
         ),
-        Mutant::new("input.missing-capability", "does not say what is missing").says(|saying| {
-            let required = saying
-                .message
-                .pointer_mut("/error/data/requiredCapabilities");
-            if let Some(required) = required.filter(|required| required.get("extensions").is_none())
-            {
-                *required = json!({});
-            }
-        }),
+        Mutant::new("input.missing-capability", "does not say what is missing").map_sent(
+            |outgoing| {
+                let required = outgoing
+                    .message
+                    .pointer_mut("/error/data/requiredCapabilities");
+                if let Some(required) =
+                    required.filter(|required| required.get("extensions").is_none())
+                {
+                    *required = json!({});
+                }
+            },
+        ),
         Mutant::new("input.missing-capability-status", "answers with 200").response(
-            |_, responding| {
-                let body = responding.body.as_deref().unwrap_or_default();
+            |_, outgoing_response| {
+                let body = outgoing_response.body.as_deref().unwrap_or_default();
                 if String::from_utf8_lossy(body).contains("-32021") {
-                    responding.head.status = ::http::StatusCode::OK;
+                    outgoing_response.head.status = ::http::StatusCode::OK;
                 }
             },
         ),
@@ -65,16 +69,16 @@ fn declared() -> Vec<Mutant> {
 
 fn rounds() -> Vec<Mutant> {
     vec![
-        Mutant::new("input.only-where-allowed", "asks before it lists").answers(
+        Mutant::new("input.only-where-allowed", "asks before it lists").map_response_to(
             "prompts/list",
             |message| {
-                *message = asking(
+                *message = requests_input(
                     &message["id"],
                     &json!({ "roots": { "method": "roots/list", "params": {} } }),
                 );
             },
         ),
-        Mutant::new("input.asks-for-something", "neither questions nor a state").answers(
+        Mutant::new("input.asks-for-something", "neither questions nor a state").map_response_to(
             "tools/call",
             |message| {
                 if message["result"]["resultType"] == "input_required" {
@@ -86,44 +90,47 @@ fn rounds() -> Vec<Mutant> {
             "input.asks-again",
             "an error for who comes back with nothing",
         )
-        .says(|saying| {
-            if brings(saying).is_some_and(|responses| *responses == json!({})) {
-                refuse(&mut saying.message);
+        .map_sent(|outgoing| {
+            if brings(outgoing).is_some_and(|responses| *responses == json!({})) {
+                refuse(&mut outgoing.message);
             }
         }),
-        Mutant::new("input.ignores-surplus", "an error for one answer too many").says(|saying| {
-            if brings(saying).is_some_and(|responses| responses.get("check_nobody_asked").is_some())
-            {
-                refuse(&mut saying.message);
+        Mutant::new("input.ignores-surplus", "an error for one answer too many").map_sent(
+            |outgoing| {
+                if brings(outgoing)
+                    .is_some_and(|responses| responses.get("check_nobody_asked").is_some())
+                {
+                    refuse(&mut outgoing.message);
+                }
+            },
+        ),
+        Mutant::new("input.malformed-answers", "takes any answer").map_sent(|outgoing| {
+            if brings(outgoing).is_some_and(Value::is_string) {
+                outgoing.message = done(&outgoing.message["id"]);
             }
         }),
-        Mutant::new("input.malformed-answers", "takes any answer").says(|saying| {
-            if brings(saying).is_some_and(Value::is_string) {
-                saying.message = done(&saying.message["id"]);
-            }
-        }),
-        Mutant::new("input.tampered-state", "believes what it is told").says(|saying| {
-            let asked = saying
-                .asked
+        Mutant::new("input.tampered-state", "believes what it is told").map_sent(|outgoing| {
+            let asked = outgoing
+                .request
                 .as_ref()
                 .map(|asked| &asked["params"]["requestState"]);
             let state = asked.and_then(Value::as_str).unwrap_or_default();
-            if saying.message.get("error").is_some() && state.len() > 40 {
-                saying.message = done(&saying.message["id"]);
+            if outgoing.message.get("error").is_some() && state.len() > 40 {
+                outgoing.message = done(&outgoing.message["id"]);
             }
         }),
         Mutant::new(
             "input.state-of-another-request",
             "does not care whose state it is",
         )
-        .says(|saying| {
-            let asked = saying.asked.as_ref().map(|asked| &asked["params"]);
+        .map_sent(|outgoing| {
+            let asked = outgoing.request.as_ref().map(|asked| &asked["params"]);
             let other = asked.is_some_and(|asked| {
                 let state = asked["requestState"].as_str();
                 asked["name"] != "ask_user" && state.is_some_and(|it| !it.starts_with("check-"))
             });
-            if other && saying.message.get("error").is_some() {
-                saying.message = done(&saying.message["id"]);
+            if other && outgoing.message.get("error").is_some() {
+                outgoing.message = done(&outgoing.message["id"]);
             }
         }),
     ]
@@ -131,41 +138,41 @@ fn rounds() -> Vec<Mutant> {
 
 fn elicitation() -> Vec<Mutant> {
     vec![
-        Mutant::new("elicitation.flat-form", "a form within a form").says(|saying| {
-            change_question(saying, "requestedSchema", |schema| {
+        Mutant::new("elicitation.flat-form", "a form within a form").map_sent(|outgoing| {
+            change_question(outgoing, "requestedSchema", |schema| {
                 schema["properties"]["name"] = json!({ "type": "object", "properties": {} });
             });
         }),
-        Mutant::new("elicitation.flat-form", "a text or nothing").says(|saying| {
-            change_question(saying, "requestedSchema", |schema| {
+        Mutant::new("elicitation.flat-form", "a text or nothing").map_sent(|outgoing| {
+            change_question(outgoing, "requestedSchema", |schema| {
                 let either = json!([{ "type": "string" }, { "type": "null" }]);
                 schema["properties"]["name"] = json!({ "anyOf": either });
             });
         }),
-        Mutant::new("elicitation.valid-url", "no URL at all").says(|saying| {
-            change_question(saying, "url", |url| *url = "the page".into());
+        Mutant::new("elicitation.valid-url", "no URL at all").map_sent(|outgoing| {
+            change_question(outgoing, "url", |url| *url = "the page".into());
         }),
-        Mutant::new("elicitation.https", "in the open").says(|saying| {
-            change_question(saying, "url", |url| *url = "http://example.com/page".into());
+        Mutant::new("elicitation.https", "in the open").map_sent(|outgoing| {
+            change_question(outgoing, "url", |url| *url = "http://example.com/page".into());
         }),
         Mutant::new("elicitation.complete-known", "completes what nobody has asked")
-            .on_lines()
-            .says(|saying| {
-                if is_called(saying, "talk") {
-                    saying.before.push(complete());
+            .on_ndjson()
+            .map_sent(|outgoing| {
+                if matches_name(outgoing, "talk") {
+                    outgoing.before.push(complete());
                 }
             }),
         Mutant::new("elicitation.complete-is-gone", "tells that the user is done")
-            .on_lines()
-            .says(|saying| {
-                if is_called(saying, "talk") {
-                    saying.before.push(complete());
+            .on_ndjson()
+            .map_sent(|outgoing| {
+                if matches_name(outgoing, "talk") {
+                    outgoing.before.push(complete());
                 }
             }),
-        Mutant::new("elicitation.required-error", "lists no pages").says(|saying| {
-            if is_called(saying, "talk") {
+        Mutant::new("elicitation.required-error", "lists no pages").map_sent(|outgoing| {
+            if matches_name(outgoing, "talk") {
                 let error = json!({ "code": -32042, "message": "visit a page", "data": { "elicitations": [] } });
-                saying.message = json!({ "jsonrpc": "2.0", "id": saying.message["id"], "error": error });
+                outgoing.message = json!({ "jsonrpc": "2.0", "id": outgoing.message["id"], "error": error });
             }
         }),
     ]
@@ -177,14 +184,14 @@ fn sampling() -> Vec<Mutant> {
             "sampling.tool-results",
             "a tool was used, and nothing came of it",
         )
-        .says(|saying| {
-            change_question(saying, "messages", |messages| {
+        .map_sent(|outgoing| {
+            change_question(outgoing, "messages", |messages| {
                 let uses = json!({ "type": "tool_use", "id": "1", "name": "look", "input": {} });
                 *messages = json!([{ "role": "assistant", "content": uses }]);
             });
         }),
-        Mutant::new("sampling.context", "wants to know everything").says(|saying| {
-            each_question(saying, |params| {
+        Mutant::new("sampling.context", "wants to know everything").map_sent(|outgoing| {
+            each_question(outgoing, |params| {
                 if params.get("messages").is_some() {
                     params["includeContext"] = "allServers".into();
                 }
@@ -194,16 +201,16 @@ fn sampling() -> Vec<Mutant> {
 }
 
 /// Changes a field of each question that has it.
-fn change_question(saying: &mut Saying, field: &str, change: impl Fn(&mut Value)) {
-    each_question(saying, |params| {
+fn change_question(outgoing: &mut OutgoingMessage, field: &str, change: impl Fn(&mut Value)) {
+    each_question(outgoing, |params| {
         if let Some(value) = params.get_mut(field) {
             change(value);
         }
     });
 }
 
-fn each_question(saying: &mut Saying, change: impl Fn(&mut Value)) {
-    let requests = saying.message.pointer_mut("/result/inputRequests");
+fn each_question(outgoing: &mut OutgoingMessage, change: impl Fn(&mut Value)) {
+    let requests = outgoing.message.pointer_mut("/result/inputRequests");
     let requests = requests.and_then(Value::as_object_mut).into_iter();
     for request in requests.flat_map(|requests| requests.values_mut()) {
         if let Some(params) = request.get_mut("params") {
@@ -213,15 +220,15 @@ fn each_question(saying: &mut Saying, change: impl Fn(&mut Value)) {
 }
 
 /// Returns the answers that a call has brought.
-fn brings(saying: &Saying) -> Option<&Value> {
-    let asked = saying.asked.as_ref()?;
+fn brings(outgoing: &OutgoingMessage) -> Option<&Value> {
+    let asked = outgoing.request.as_ref()?;
     let called = asked["method"] == "tools/call";
     asked["params"].get("inputResponses").filter(|_| called)
 }
 
 /// Says whether a message answers a call of this tool.
-fn is_called(saying: &Saying, tool: &str) -> bool {
-    let asked = saying.asked.as_ref();
+fn matches_name(outgoing: &OutgoingMessage, tool: &str) -> bool {
+    let asked = outgoing.request.as_ref();
     asked.is_some_and(|asked| asked["params"]["name"] == tool)
 }
 
@@ -230,7 +237,7 @@ fn complete() -> Value {
     json!({ "jsonrpc": "2.0", "method": "notifications/elicitation/complete", "params": params })
 }
 
-fn asking(id: &Value, requests: &Value) -> Value {
+fn requests_input(id: &Value, requests: &Value) -> Value {
     let result = json!({ "resultType": "input_required", "inputRequests": requests });
     json!({ "jsonrpc": "2.0", "id": id, "result": result })
 }

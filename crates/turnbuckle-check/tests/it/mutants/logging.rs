@@ -2,48 +2,48 @@
 
 use serde_json::{Value, json};
 
-use crate::mutant::{Mutant, Saying};
+use crate::mutant::{Mutant, OutgoingMessage};
 
 pub(super) fn mutants() -> Vec<Mutant> {
     vec![
         Mutant::new("logging.declared", "logs, and does not say so")
-            .on_lines()
-            .answers("server/discover", |message| {
+            .on_ndjson()
+            .map_response_to("server/discover", |message| {
                 let capabilities = message.pointer_mut("/result/capabilities");
                 if let Some(capabilities) = capabilities.and_then(Value::as_object_mut) {
                     capabilities.remove("logging");
                 }
             }),
         Mutant::new("logging.set-level", "declares it, and knows no such method")
-            .answers("logging/setLevel", refuse),
-        Mutant::new("logging.respects-level", "logs whatever level is set").says(|saying| {
-            if answers(saying, "talk") {
-                saying.before.push(log("debug"));
+            .map_response_to("logging/setLevel", refuse),
+        Mutant::new("logging.respects-level", "logs whatever level is set").map_sent(|outgoing| {
+            if answers(outgoing, "talk") {
+                outgoing.before.push(log("debug"));
             }
         })
-        .on_lines(),
-        Mutant::new("logging.unknown-level", "takes any level").answers(
+        .on_ndjson(),
+        Mutant::new("logging.unknown-level", "takes any level").map_response_to(
             "logging/setLevel",
             |message| {
                 *message = json!({ "jsonrpc": "2.0", "id": message["id"], "result": {} });
             },
         )
         .in_revision(turnbuckle_protocol::revision::Revision::V2025_06_18),
-        Mutant::new("logging.unknown-level", "takes any level, per request").says(|saying| {
-            let asked = saying.asked.as_ref();
+        Mutant::new("logging.unknown-level", "takes any level, per request").map_sent(|outgoing| {
+            let asked = outgoing.request.as_ref();
             let unknown = asked.is_some_and(|asked| asked["id"] == "check-level");
-            if let (Some(code), true) = (saying.message.pointer_mut("/error/code"), unknown) {
+            if let (Some(code), true) = (outgoing.message.pointer_mut("/error/code"), unknown) {
                 *code = (-32603).into();
             }
         }),
         Mutant::new("logging.only-when-asked", "logs for whoever asks for nothing")
-            .on_lines()
-            .says(|saying| {
-                if answers(saying, "talk") {
-                    saying.before.push(log("info"));
+            .on_ndjson()
+            .map_sent(|outgoing| {
+                if answers(outgoing, "talk") {
+                    outgoing.before.push(log("info"));
                 }
             }),
-        Mutant::new("logging.set-level-is-gone", "still lets a level be set").answers(
+        Mutant::new("logging.set-level-is-gone", "still lets a level be set").map_response_to(
             "logging/setLevel",
             |message| {
                 *message = json!({ "jsonrpc": "2.0", "id": message["id"], "result": { "resultType": "complete" } });
@@ -53,8 +53,8 @@ pub(super) fn mutants() -> Vec<Mutant> {
 }
 
 /// Says whether a message answers a call of this tool.
-fn answers(saying: &Saying, tool: &str) -> bool {
-    let asked = saying.asked.as_ref();
+fn answers(outgoing: &OutgoingMessage, tool: &str) -> bool {
+    let asked = outgoing.request.as_ref();
     asked.is_some_and(|asked| asked["params"]["name"] == tool)
 }
 

@@ -8,25 +8,27 @@ use crate::mutant::Mutant;
 pub(super) fn mutants() -> Vec<Mutant> {
     let calls = AtomicUsize::new(0);
     vec![
-        Mutant::new("pagination.goes-on", "the first page again and again").hears(|hearing| {
-            if let Some(params) = object_in(&mut hearing.message, "/params") {
-                params.remove("cursor");
-            }
-        }),
-        Mutant::new("pagination.goes-on", "a cursor that leads to an error").says(|saying| {
-            let asked = saying.asked.as_ref();
+        Mutant::new("pagination.goes-on", "the first page again and again").map_received(
+            |incoming| {
+                if let Some(params) = object_in(&mut incoming.message, "/params") {
+                    params.remove("cursor");
+                }
+            },
+        ),
+        Mutant::new("pagination.goes-on", "a cursor that leads to an error").map_sent(|outgoing| {
+            let asked = outgoing.request.as_ref();
             let next = asked.is_some_and(|asked| {
                 asked["method"] == "tools/list" && asked["params"]["cursor"].is_string()
             });
             if next {
-                failing(&mut saying.message);
+                failing(&mut outgoing.message);
             }
         }),
         Mutant::new(
             "pagination.stable-cursors",
             "a cursor that gives another page each time",
         )
-        .answers("tools/list", move |message| {
+        .map_response_to("tools/list", move |message| {
             let odd = calls.fetch_add(1, Ordering::Relaxed) % 2 == 1;
             if let (true, Some(tools)) = (odd, list_in(message, "/result/tools")) {
                 tools.reverse();
@@ -36,13 +38,13 @@ pub(super) fn mutants() -> Vec<Mutant> {
             "pagination.invalid-cursor",
             "an internal error for a wrong cursor",
         )
-        .says(|saying| {
-            let asked = saying
-                .asked
+        .map_sent(|outgoing| {
+            let asked = outgoing
+                .request
                 .as_ref()
                 .map(|asked| &asked["params"]["cursor"]);
             if asked.is_some_and(|cursor| *cursor == "turnbuckle-no-such-cursor") {
-                failing(&mut saying.message);
+                failing(&mut outgoing.message);
             }
         }),
     ]

@@ -2,57 +2,57 @@
 
 use serde_json::{Value, json};
 
-use crate::mutant::{Mutant, Saying};
+use crate::mutant::{Mutant, OutgoingMessage};
 
 pub(super) fn mutants() -> Vec<Mutant> {
     vec![
-        Mutant::new("progress.known-token", "a number comes back as a text").says(|saying| {
-            let token = saying.message.pointer_mut("/params/progressToken");
+        Mutant::new("progress.known-token", "a number comes back as a text").map_sent(|outgoing| {
+            let token = outgoing.message.pointer_mut("/params/progressToken");
             if let Some(token) = token.filter(|token| token.is_number()) {
                 *token = token.to_string().into();
             }
         }),
         Mutant::new("progress.known-token", "a token that nobody has given")
-            .on_lines()
-            .says(|saying| {
-                if is_progress(saying) {
-                    saying.message["params"]["progressToken"] = "made up".into();
+            .on_ndjson()
+            .map_sent(|outgoing| {
+                if is_progress(outgoing) {
+                    outgoing.message["params"]["progressToken"] = "made up".into();
                 }
             }),
         Mutant::new("progress.known-token", "progress that nobody asked for")
-            .on_lines()
-            .says(|saying| {
-                let asked = saying.asked.as_ref().map(|asked| &asked["params"]);
+            .on_ndjson()
+            .map_sent(|outgoing| {
+                let asked = outgoing.request.as_ref().map(|asked| &asked["params"]);
                 if asked.is_some_and(|asked| {
                     asked["name"] == "count" && asked["_meta"]["progressToken"].is_null()
                 }) {
-                    saying.before.push(progress(&json!(0), 1));
+                    outgoing.before.push(progress(&json!(0), 1));
                 }
             }),
-        Mutant::new("progress.increases", "the same value again and again").says(|saying| {
-            if is_progress(saying) {
-                saying.message["params"]["progress"] = 1.into();
+        Mutant::new("progress.increases", "the same value again and again").map_sent(|outgoing| {
+            if is_progress(outgoing) {
+                outgoing.message["params"]["progress"] = 1.into();
             }
         }),
         Mutant::new(
             "progress.ends-with-answer",
             "a last report after the answer",
         )
-        .on_lines()
-        .says(|saying| {
-            let asked = saying.asked.as_ref().map(|asked| &asked["params"]);
+        .on_ndjson()
+        .map_sent(|outgoing| {
+            let asked = outgoing.request.as_ref().map(|asked| &asked["params"]);
             let token = asked
                 .filter(|asked| asked["name"] == "count")
                 .map(|asked| &asked["_meta"]["progressToken"]);
             if let Some(token) = token.filter(|token| !token.is_null()) {
-                saying.after.push(progress(token, 4));
+                outgoing.after.push(progress(token, 4));
             }
         }),
     ]
 }
 
-fn is_progress(saying: &Saying) -> bool {
-    saying.message["method"] == "notifications/progress"
+fn is_progress(outgoing: &OutgoingMessage) -> bool {
+    outgoing.message["method"] == "notifications/progress"
 }
 
 fn progress(token: &Value, value: u8) -> Value {

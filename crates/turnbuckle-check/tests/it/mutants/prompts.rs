@@ -4,58 +4,58 @@ use serde_json::{Value, json};
 use turnbuckle_protocol::revision::Revision;
 
 use super::tools::{early_pages_are_empty, failing, list_in, object_in, undeclared};
-use crate::mutant::{Mutant, Saying};
+use crate::mutant::{Mutant, OutgoingMessage};
 
 pub(super) fn mutants() -> Vec<Mutant> {
     vec![
-        Mutant::new("prompts.capability", "prompts that nobody declares").says(undeclared("prompts")),
+        Mutant::new("prompts.capability", "prompts that nobody declares").map_sent(undeclared("prompts")),
         Mutant::new("prompts.capability", "prompts that nobody declares in the handshake")
             .in_revision(Revision::V2025_03_26)
-            .says(undeclared("prompts")),
+            .map_sent(undeclared("prompts")),
         Mutant::new("prompts.list", "an error instead of the list of prompts")
-            .answers("prompts/list", failing),
+            .map_response_to("prompts/list", failing),
         Mutant::new("prompts.list-same-for-all", "prompts that are gone on new connections")
-            .on_lines()
-            .says(early_pages_are_empty("prompts/list", "prompts")),
-        Mutant::new("prompts.unknown", "an internal error for a prompt that is not there").says(|saying| {
-            if gets(saying, "turnbuckle-no-such-prompt") {
-                failing(&mut saying.message);
+            .on_ndjson()
+            .map_sent(early_pages_are_empty("prompts/list", "prompts")),
+        Mutant::new("prompts.unknown", "an internal error for a prompt that is not there").map_sent(|outgoing| {
+            if gets(outgoing, "turnbuckle-no-such-prompt") {
+                failing(&mut outgoing.message);
             }
         }),
-        Mutant::new("prompts.missing-arguments", "messages without what they need").says(|saying| {
-            if gets(saying, "review") && saying.message["error"]["code"] == -32602 {
-                let id = saying.message["id"].clone();
+        Mutant::new("prompts.missing-arguments", "messages without what they need").map_sent(|outgoing| {
+            if gets(outgoing, "review") && outgoing.message["error"]["code"] == -32602 {
+                let id = outgoing.message["id"].clone();
                 let hello = json!({ "role": "user", "content": { "type": "text", "text": "Review undefined." } });
-                saying.message = json!({ "jsonrpc": "2.0", "id": id, "result": {
+                outgoing.message = json!({ "jsonrpc": "2.0", "id": id, "result": {
                     "messages": [hello], "resultType": "complete",
                 } });
             }
         }),
-        Mutant::new("prompts.media-types", "an image of the type `png`").answers("prompts/get", |message| {
+        Mutant::new("prompts.media-types", "an image of the type `png`").map_response_to("prompts/get", |message| {
             each_content(message, |content| {
                 if content["type"] == "image" {
                     content["mimeType"] = "png".into();
                 }
             });
         }),
-        Mutant::new("prompts.embedded-type", "a resource without a type").answers("prompts/get", |message| {
+        Mutant::new("prompts.embedded-type", "a resource without a type").map_response_to("prompts/get", |message| {
             each_content(message, |content| {
                 if let Some(resource) = object_in(content, "/resource") {
                     resource.remove("mimeType");
                 }
             });
         }),
-        Mutant::new("prompts.listed-can-be-used", "a prompt that cannot be used").says(|saying| {
-            if gets(saying, "greet") {
-                failing(&mut saying.message);
+        Mutant::new("prompts.listed-can-be-used", "a prompt that cannot be used").map_sent(|outgoing| {
+            if gets(outgoing, "greet") {
+                failing(&mut outgoing.message);
             }
         }),
     ]
 }
 
-fn gets(saying: &Saying, name: &str) -> bool {
+fn gets(outgoing: &OutgoingMessage, name: &str) -> bool {
     let gets = |asked: &Value| asked["method"] == "prompts/get" && asked["params"]["name"] == name;
-    saying.asked.as_ref().is_some_and(gets)
+    outgoing.request.as_ref().is_some_and(gets)
 }
 
 fn each_content(message: &mut Value, mut change: impl FnMut(&mut Value)) {

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::mutant::{Hearing, Mutant};
+use crate::mutant::{IncomingMessage, Mutant};
 
 pub(super) fn mutants() -> Vec<Mutant> {
     vec![
@@ -10,41 +10,41 @@ pub(super) fn mutants() -> Vec<Mutant> {
             "robustness.odd-json",
             "silent after a name that comes twice",
         )
-        .on_lines()
-        .hears(|hearing| silent_after(hearing, "a name twice")),
+        .on_ndjson()
+        .map_received(|incoming| silent_after(incoming, "a name twice")),
         Mutant::new("robustness.long-text", "silent after a long text")
-            .on_lines()
-            .hears(|hearing| silent_after(hearing, "a long text")),
+            .on_ndjson()
+            .map_received(|incoming| silent_after(incoming, "a long text")),
         Mutant::new("robustness.odd-names", "no answer for no name")
-            .on_lines()
-            .hears(|hearing| {
-                if hearing.message["params"]["name"] == "" {
-                    hearing.message = Value::Null;
+            .on_ndjson()
+            .map_received(|incoming| {
+                if incoming.message["params"]["name"] == "" {
+                    incoming.message = Value::Null;
                 }
             }),
         Mutant::new("robustness.goes-on", "silent after an empty object")
-            .on_lines()
-            .hears(|hearing| {
+            .on_ndjson()
+            .map_received(|incoming| {
                 let empty = |message: &Value| message.as_object().is_some_and(Map::is_empty);
-                if hearing.earlier.iter().any(empty) {
-                    hearing.message = Value::Null;
+                if incoming.earlier.iter().any(empty) {
+                    incoming.message = Value::Null;
                 }
             }),
         Mutant::new("robustness.stray-response", "answers responses")
-            .on_lines()
+            .on_ndjson()
             .in_revision(turnbuckle_protocol::revision::Revision::V2025_11_25)
-            .hears(|hearing| {
-                if hearing.message["id"] == "never-asked" {
-                    hearing.answer = Some(super::base::error(&Value::Null, -32600));
+            .map_received(|incoming| {
+                if incoming.message["id"] == "never-asked" {
+                    incoming.response = Some(super::base::error(&Value::Null, -32600));
                 }
             }),
     ]
 }
 
 /// Hears nothing any more once this id was heard.
-fn silent_after(hearing: &mut Hearing, id: &str) {
-    if hearing.earlier.iter().any(|message| message["id"] == id) {
-        hearing.message = Value::Null;
+fn silent_after(incoming: &mut IncomingMessage, id: &str) {
+    if incoming.earlier.iter().any(|message| message["id"] == id) {
+        incoming.message = Value::Null;
     }
 }
 

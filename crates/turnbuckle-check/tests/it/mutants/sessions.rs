@@ -20,24 +20,26 @@ pub(super) fn mutants() -> Vec<Mutant> {
             Mutant::new("sessions.id-unpredictable", "ids that are counted"),
             |number, _| format!("session-{number}"),
         ),
-        Mutant::new("sessions.missing-400", "404 without an id").response(|asked, responding| {
-            let missing = !asked.headers.contains_key(ID);
-            if missing && responding.head.status == 400 {
-                responding.head.status = StatusCode::NOT_FOUND;
-            }
-        }),
+        Mutant::new("sessions.missing-400", "404 without an id").response(
+            |asked, outgoing_response| {
+                let missing = !asked.headers.contains_key(ID);
+                if missing && outgoing_response.head.status == 400 {
+                    outgoing_response.head.status = StatusCode::NOT_FOUND;
+                }
+            },
+        ),
         Mutant::new("sessions.ended-404", "400 for a session that has ended").response(
-            |asked, responding| {
-                if asked.headers.contains_key(ID) && responding.head.status == 404 {
-                    responding.head.status = StatusCode::BAD_REQUEST;
+            |asked, outgoing_response| {
+                if asked.headers.contains_key(ID) && outgoing_response.head.status == 404 {
+                    outgoing_response.head.status = StatusCode::BAD_REQUEST;
                 }
             },
         ),
         Mutant::new("sessions.delete", "501 for DELETE")
             .in_revision(Revision::V2025_11_25)
-            .response(|asked, responding| {
+            .response(|asked, outgoing_response| {
                 if asked.method == "DELETE" {
-                    responding.head.status = StatusCode::NOT_IMPLEMENTED;
+                    outgoing_response.head.status = StatusCode::NOT_IMPLEMENTED;
                 }
             }),
     ]
@@ -57,8 +59,8 @@ fn renamed(mutant: Mutant, name: fn(usize, &str) -> String) -> Mutant {
                 set(request, ID, real);
             }
         })
-        .response(move |_, responding| {
-            if let Some(id) = responding.head.headers.get_mut(ID) {
+        .response(move |_, outgoing_response| {
+            if let Some(id) = outgoing_response.head.headers.get_mut(ID) {
                 let real = id.to_str().unwrap().to_owned();
                 let mut given = given.lock().unwrap();
                 let ours = name(given.len(), &real);

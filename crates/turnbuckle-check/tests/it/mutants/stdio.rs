@@ -2,33 +2,33 @@
 
 use serde_json::json;
 
-use super::base::asked;
+use super::base::is_response_to;
 use crate::mutant::{Mutant, NO_UTF8};
 
 pub(super) fn mutants() -> Vec<Mutant> {
     vec![
         Mutant::new("stdio.only-messages", "a log on standard output")
-            .on_lines()
-            .says(|saying| {
-                if asked(saying, "tools/list") {
-                    saying.text = Some(format!("Listing tools...\n{}", saying.message));
+            .on_ndjson()
+            .map_sent(|outgoing| {
+                if is_response_to(outgoing, "tools/list") {
+                    outgoing.text = Some(format!("Listing tools...\n{}", outgoing.message));
                 }
             }),
         Mutant::new("stdio.one-line", "a message in several lines")
-            .on_lines()
-            .says(|saying| {
-                if asked(saying, "tools/list") {
+            .on_ndjson()
+            .map_sent(|outgoing| {
+                if is_response_to(outgoing, "tools/list") {
                     let method = "notifications/tools/list_changed";
                     let notification = json!({ "jsonrpc": "2.0", "method": method });
-                    saying.text = Some(format!("{notification:#}\n{}", saying.message));
+                    outgoing.text = Some(format!("{notification:#}\n{}", outgoing.message));
                 }
             }),
         Mutant::new("stdio.utf8", "a description in Latin-1")
-            .on_lines()
-            .says(|saying| {
-                if asked(saying, "tools/list") {
-                    let tools = saying.message.to_string();
-                    saying.text = Some(tools.replace("Adds two", &format!("Adds {NO_UTF8}wei")));
+            .on_ndjson()
+            .map_sent(|outgoing| {
+                if is_response_to(outgoing, "tools/list") {
+                    let tools = outgoing.message.to_string();
+                    outgoing.text = Some(tools.replace("Adds two", &format!("Adds {NO_UTF8}wei")));
                 }
             }),
     ]

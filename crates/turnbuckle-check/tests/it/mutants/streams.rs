@@ -6,7 +6,7 @@ use http::HeaderValue;
 use serde_json::{Value, json};
 use turnbuckle_protocol::revision::Revision;
 
-use crate::mutant::{Mutant, Saying};
+use crate::mutant::{Mutant, OutgoingMessage};
 
 const LAST: &str = "last-event-id";
 
@@ -21,17 +21,17 @@ pub(super) fn mutants() -> Vec<Mutant> {
             "streams.own-messages-only",
             "tells of changes where nobody listens",
         )
-        .says(|saying| {
-            if is_progress(saying) {
+        .map_sent(|outgoing| {
+            if is_progress(outgoing) {
                 let method = "notifications/tools/list_changed";
-                saying
+                outgoing
                     .before
                     .push(json!({ "jsonrpc": "2.0", "method": method }));
             }
         }),
         Mutant::new("streams.not-buffered", "does not speak to proxies").response(
-            |_, responding| {
-                responding.head.headers.remove("x-accel-buffering");
+            |_, outgoing_response| {
+                outgoing_response.head.headers.remove("x-accel-buffering");
             },
         ),
         Mutant::new(
@@ -69,9 +69,9 @@ pub(super) fn mutants() -> Vec<Mutant> {
         Mutant::new("streams.end-after-answer", "never ends a stream").lingers(),
         replays_another(),
         Mutant::new("streams.survive-disconnection", "forgets who has gone").response(
-            |asked, responding| {
-                if asked.headers.contains_key(LAST) && responding.head.status == 200 {
-                    responding.body = Some(Vec::new());
+            |asked, outgoing_response| {
+                if asked.headers.contains_key(LAST) && outgoing_response.head.status == 200 {
+                    outgoing_response.body = Some(Vec::new());
                 }
             },
         ),
@@ -89,20 +89,20 @@ fn replays_another() -> Mutant {
                 *known.lock().unwrap() = message["id"].clone();
             }
         })
-        .response(move |asked, responding| {
+        .response(move |asked, outgoing_response| {
             if asked.headers.contains_key(LAST) {
-                responding.head.status = http::StatusCode::OK;
+                outgoing_response.head.status = http::StatusCode::OK;
                 let kind = HeaderValue::from_static("text/event-stream");
-                responding.head.headers.insert("content-type", kind);
+                outgoing_response.head.headers.insert("content-type", kind);
                 let id = called.lock().unwrap().clone();
                 let answer = json!({ "jsonrpc": "2.0", "id": id, "result": { "content": [] } });
-                responding.body = Some(format!("data: {answer}\n\n").into_bytes());
+                outgoing_response.body = Some(format!("data: {answer}\n\n").into_bytes());
             }
         })
 }
 
-fn is_progress(saying: &Saying) -> bool {
-    saying.message["method"] == "notifications/progress"
+fn is_progress(outgoing: &OutgoingMessage) -> bool {
+    outgoing.message["method"] == "notifications/progress"
 }
 
 fn without_ids(events: &str) -> String {

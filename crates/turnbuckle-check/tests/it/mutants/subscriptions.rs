@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde_json::{Value, json};
 use turnbuckle_protocol::revision::Revision;
 
-use crate::mutant::{Mutant, Saying};
+use crate::mutant::{Mutant, OutgoingMessage};
 
 /// The key under which a message says to which subscription it belongs.
 const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
@@ -16,7 +16,7 @@ pub(super) fn mutants() -> Vec<Mutant> {
 
 fn legacy() -> Vec<Mutant> {
     vec![
-        Mutant::new("subscriptions.subscribe", "no way to unsubscribe").answers(
+        Mutant::new("subscriptions.subscribe", "no way to unsubscribe").map_response_to(
             "resources/unsubscribe",
             |message| {
                 let error =
@@ -25,21 +25,21 @@ fn legacy() -> Vec<Mutant> {
             },
         ),
         Mutant::new("subscriptions.only-subscribed", "goes on after the end")
-            .on_lines()
-            .hears(|hearing| {
-                if hearing.message["method"] == "resources/unsubscribe" {
-                    hearing.answer = Some(
-                        json!({ "jsonrpc": "2.0", "id": hearing.message["id"], "result": {} }),
+            .on_ndjson()
+            .map_received(|incoming| {
+                if incoming.message["method"] == "resources/unsubscribe" {
+                    incoming.response = Some(
+                        json!({ "jsonrpc": "2.0", "id": incoming.message["id"], "result": {} }),
                     );
-                    hearing.message = Value::Null;
+                    incoming.message = Value::Null;
                 }
             }),
         Mutant::new("subscriptions.only-subscribed", "tells of whatever changes")
-            .on_lines()
-            .says(|saying| {
-                if is_called(saying, "stir") {
+            .on_ndjson()
+            .map_sent(|outgoing| {
+                if matches_name(outgoing, "stir") {
                     let params = json!({ "uri": "other://place" });
-                    saying
+                    outgoing
                         .before
                         .push(notification("notifications/resources/updated", &params));
                 }
@@ -48,9 +48,9 @@ fn legacy() -> Vec<Mutant> {
             "subscriptions.changes-declared",
             "tells of tools without saying so",
         )
-        .on_lines()
+        .on_ndjson()
         .in_revision(Revision::V2025_11_25)
-        .answers("initialize", |message| {
+        .map_response_to("initialize", |message| {
             message["result"]["capabilities"]["tools"] = json!({});
         }),
         changed_in_silence(),
@@ -61,15 +61,15 @@ fn legacy() -> Vec<Mutant> {
 fn changed_in_silence() -> Mutant {
     let grown = AtomicBool::new(false);
     Mutant::new("subscriptions.changes-told", "a new tool in silence")
-        .on_lines()
+        .on_ndjson()
         .in_revision(Revision::V2025_11_25)
-        .says(move |saying| {
-            if saying.message["method"] == "notifications/tools/list_changed" {
-                saying.message = Value::Null;
-            } else if is_called(saying, "stir") {
+        .map_sent(move |outgoing| {
+            if outgoing.message["method"] == "notifications/tools/list_changed" {
+                outgoing.message = Value::Null;
+            } else if matches_name(outgoing, "stir") {
                 grown.store(true, Ordering::Relaxed);
             } else if grown.load(Ordering::Relaxed)
-                && let Some(Value::Array(tools)) = saying.message.pointer_mut("/result/tools")
+                && let Some(Value::Array(tools)) = outgoing.message.pointer_mut("/result/tools")
             {
                 let mut tool = tools[0].clone();
                 tool["name"] = "grown".into();
@@ -80,69 +80,69 @@ fn changed_in_silence() -> Mutant {
 
 fn modern() -> Vec<Mutant> {
     vec![
-        Mutant::new("subscriptions.acknowledged-first", "news before the acknowledgement").says(|saying| {
-            let params = saying.message["params"].clone();
-            if is_acknowledgement(saying) && params["notifications"]["toolsListChanged"] == true {
+        Mutant::new("subscriptions.acknowledged-first", "news before the acknowledgement").map_sent(|outgoing| {
+            let params = outgoing.message["params"].clone();
+            if is_acknowledgement(outgoing) && params["notifications"]["toolsListChanged"] == true {
                 let params = json!({ "_meta": params["_meta"] });
-                saying.before.push(notification("notifications/tools/list_changed", &params));
+                outgoing.before.push(notification("notifications/tools/list_changed", &params));
             }
         }),
         Mutant::new("subscriptions.acknowledged-first", "no acknowledgement")
-            .on_lines()
-            .says(|saying| {
-                if is_acknowledgement(saying) {
-                    saying.message = Value::Null;
+            .on_ndjson()
+            .map_sent(|outgoing| {
+                if is_acknowledgement(outgoing) {
+                    outgoing.message = Value::Null;
                 }
             }),
-        Mutant::new("subscriptions.acknowledges-less-or-equal", "promises more than was asked").says(|saying| {
-            if is_acknowledgement(saying) {
-                saying.message["params"]["notifications"]["toolsListChanged"] = true.into();
+        Mutant::new("subscriptions.acknowledges-less-or-equal", "promises more than was asked").map_sent(|outgoing| {
+            if is_acknowledgement(outgoing) {
+                outgoing.message["params"]["notifications"]["toolsListChanged"] = true.into();
             }
         }),
-        Mutant::new("subscriptions.tagged", "a number as a text").says(|saying| {
-            let meta = saying.message.pointer_mut("/params/_meta");
+        Mutant::new("subscriptions.tagged", "a number as a text").map_sent(|outgoing| {
+            let meta = outgoing.message.pointer_mut("/params/_meta");
             let tag = meta.and_then(|meta| meta.get_mut(SUBSCRIPTION));
             if let Some(tag) = tag.filter(|tag| tag.is_number()) {
                 *tag = tag.to_string().into();
             }
         }),
         Mutant::new("subscriptions.tagged", "changes without an id")
-            .on_lines()
-            .says(|saying| {
-                if saying.message["method"] == "notifications/tools/list_changed" {
-                    saying.message["params"] = json!({});
+            .on_ndjson()
+            .map_sent(|outgoing| {
+                if outgoing.message["method"] == "notifications/tools/list_changed" {
+                    outgoing.message["params"] = json!({});
                 }
             }),
-        Mutant::new("subscriptions.only-asked", "tells everybody everything").says(|saying| {
-            if is_acknowledgement(saying) && saying.message["params"]["notifications"] == json!({}) {
-                let params = json!({ "_meta": saying.message["params"]["_meta"] });
-                saying.after.push(notification("notifications/tools/list_changed", &params));
+        Mutant::new("subscriptions.only-asked", "tells everybody everything").map_sent(|outgoing| {
+            if is_acknowledgement(outgoing) && outgoing.message["params"]["notifications"] == json!({}) {
+                let params = json!({ "_meta": outgoing.message["params"]["_meta"] });
+                outgoing.after.push(notification("notifications/tools/list_changed", &params));
             }
         }),
-        Mutant::new("subscriptions.only-asked", "logs to whoever listens").says(|saying| {
-            if is_acknowledgement(saying) {
+        Mutant::new("subscriptions.only-asked", "logs to whoever listens").map_sent(|outgoing| {
+            if is_acknowledgement(outgoing) {
                 let params = json!({
-                    "_meta": saying.message["params"]["_meta"], "level": "info", "data": "somebody listens",
+                    "_meta": outgoing.message["params"]["_meta"], "level": "info", "data": "somebody listens",
                 });
-                saying.after.push(notification("notifications/message", &params));
+                outgoing.after.push(notification("notifications/message", &params));
             }
         }),
         Mutant::new("subscriptions.stops", "does not stop")
-            .on_lines()
-            .hears(|hearing| {
-                let stops = hearing.message["params"]["requestId"] == "check-stops";
-                if hearing.message["method"] == "notifications/cancelled" && stops {
-                    hearing.message = Value::Null;
+            .on_ndjson()
+            .map_received(|incoming| {
+                let stops = incoming.message["params"]["requestId"] == "check-stops";
+                if incoming.message["method"] == "notifications/cancelled" && stops {
+                    incoming.message = Value::Null;
                 }
             }),
-        Mutant::new("subscriptions.end-tagged", "ends a subscription without its id").says(|saying| {
-            if is_acknowledgement(saying) && saying.message["params"]["notifications"] == json!({}) {
-                let id = &saying.message["params"]["_meta"][SUBSCRIPTION];
+        Mutant::new("subscriptions.end-tagged", "ends a subscription without its id").map_sent(|outgoing| {
+            if is_acknowledgement(outgoing) && outgoing.message["params"]["notifications"] == json!({}) {
+                let id = &outgoing.message["params"]["_meta"][SUBSCRIPTION];
                 let result = json!({ "resultType": "complete" });
-                saying.after.push(json!({ "jsonrpc": "2.0", "id": id, "result": result }));
+                outgoing.after.push(json!({ "jsonrpc": "2.0", "id": id, "result": result }));
             }
         }),
-        Mutant::new("subscriptions.subscribe-is-gone", "still lets resources be subscribed to").answers(
+        Mutant::new("subscriptions.subscribe-is-gone", "still lets resources be subscribed to").map_response_to(
             "resources/subscribe",
             |message| {
                 let result = json!({ "resultType": "complete" });
@@ -152,13 +152,13 @@ fn modern() -> Vec<Mutant> {
     ]
 }
 
-fn is_acknowledgement(saying: &Saying) -> bool {
-    saying.message["method"] == "notifications/subscriptions/acknowledged"
+fn is_acknowledgement(outgoing: &OutgoingMessage) -> bool {
+    outgoing.message["method"] == "notifications/subscriptions/acknowledged"
 }
 
 /// Says whether a message answers a call of this tool.
-fn is_called(saying: &Saying, tool: &str) -> bool {
-    let asked = saying.asked.as_ref();
+fn matches_name(outgoing: &OutgoingMessage, tool: &str) -> bool {
+    let asked = outgoing.request.as_ref();
     asked.is_some_and(|asked| asked["params"]["name"] == tool)
 }
 

@@ -5,9 +5,9 @@ use turnbuckle_protocol::{
     revision::Revision,
     types::{ContentBlock, TextResourceContents},
 };
-use turnbuckle_server::{Output, Server, Tool, ToolError};
+use turnbuckle_server::{Server, Tool, ToolError, ToolResult};
 
-use crate::mutant::{Mutant, Saying};
+use crate::mutant::{Mutant, OutgoingMessage};
 
 pub(super) fn mutants() -> Vec<Mutant> {
     let mut all = lists();
@@ -19,54 +19,57 @@ pub(super) fn mutants() -> Vec<Mutant> {
 
 fn lists() -> Vec<Mutant> {
     vec![
-        Mutant::new("tools.capability", "tools that nobody declares").says(undeclared("tools")),
+        Mutant::new("tools.capability", "tools that nobody declares").map_sent(undeclared("tools")),
         Mutant::new(
             "tools.capability",
             "tools that nobody declares in the handshake",
         )
-        .on_lines()
+        .on_ndjson()
         .in_revision(Revision::V2024_11_05)
-        .says(undeclared("tools")),
+        .map_sent(undeclared("tools")),
         Mutant::new("tools.list", "an error instead of the list of tools")
-            .answers("tools/list", failing),
+            .map_response_to("tools/list", failing),
         Mutant::new(
             "tools.list-same-for-all",
             "a tool that is gone on new connections",
         )
-        .on_lines()
-        .says(early_pages_are_empty("tools/list", "tools")),
-        Mutant::new("tools.list-order", "tools in another order each time").says(|saying| {
-            let turned = number(saying).is_some_and(|id| id / 2 % 2 == 1);
-            if let (true, Some(tools)) = (turned, list_in(&mut saying.message, "/result/tools")) {
+        .on_ndjson()
+        .map_sent(early_pages_are_empty("tools/list", "tools")),
+        Mutant::new("tools.list-order", "tools in another order each time").map_sent(|outgoing| {
+            let turned = number(outgoing).is_some_and(|id| id / 2 % 2 == 1);
+            if let (true, Some(tools)) = (turned, list_in(&mut outgoing.message, "/result/tools")) {
                 tools.reverse();
             }
         }),
-        Mutant::new("tools.names", "a name with a space").answers("tools/list", |message| {
-            each_tool(message, |tool| rename(tool, "forget", "forget it"));
-        }),
-        Mutant::new("tools.names-unique", "two tools of one name").answers(
+        Mutant::new("tools.names", "a name with a space").map_response_to(
+            "tools/list",
+            |message| {
+                each_tool(message, |tool| rename(tool, "forget", "forget it"));
+            },
+        ),
+        Mutant::new("tools.names-unique", "two tools of one name").map_response_to(
             "tools/list",
             |message| {
                 each_tool(message, |tool| rename(tool, "forget", "panel"));
             },
         ),
         Mutant::new("tools.names-case", "names that are compared without case")
-            .hears(|hearing| {
-                if hearing.message["method"] == "tools/call"
-                    && let Some(name) = hearing.message["params"]["name"].as_str()
+            .map_received(|incoming| {
+                if incoming.message["method"] == "tools/call"
+                    && let Some(name) = incoming.message["params"]["name"].as_str()
                 {
-                    hearing.message["params"]["name"] = name.to_lowercase().into();
+                    incoming.message["params"]["name"] = name.to_lowercase().into();
                 }
             })
-            .on_lines(),
+            .on_ndjson(),
     ]
 }
 
 fn schemas() -> Vec<Mutant> {
     let marked = |name, mark: fn(&mut Value)| {
         Mutant::new("tools.header-marks", name)
-            .on_lines()
-            .answers("tools/list", move |message| {
+            .on_ndjson()
+            .map_response_to("tools/list", move |message| {
                 each_tool(message, |tool| {
                     if tool["name"] == "forecast" {
                         mark(&mut tool["inputSchema"]["properties"]);
@@ -75,21 +78,21 @@ fn schemas() -> Vec<Mutant> {
             })
     };
     vec![
-        Mutant::new("tools.schemas-valid", "a type that is none").answers("tools/list", |message| {
+        Mutant::new("tools.schemas-valid", "a type that is none").map_response_to("tools/list", |message| {
             each_tool(message, |tool| {
                 if tool["name"] == "add" {
                     tool["inputSchema"]["properties"]["a"]["type"] = "float".into();
                 }
             });
         }),
-        Mutant::new("tools.schemas-valid", "an output schema that is none").answers("tools/list", |message| {
+        Mutant::new("tools.schemas-valid", "an output schema that is none").map_response_to("tools/list", |message| {
             each_tool(message, |tool| {
                 if tool["name"] == "add" {
                     tool["outputSchema"]["required"] = "sum".into();
                 }
             });
         }),
-        Mutant::new("tools.schema-dialect", "schemas of draft 7").answers("tools/list", |message| {
+        Mutant::new("tools.schema-dialect", "schemas of draft 7").map_response_to("tools/list", |message| {
             each_tool(message, |tool| {
                 tool["inputSchema"]["$schema"] = "http://json-schema.org/draft-07/schema#".into();
             });
@@ -109,7 +112,7 @@ fn schemas() -> Vec<Mutant> {
                 "required": ["ahead"],
             });
         }),
-        Mutant::new("tools.header-marks-no-secrets", "a password in a header").answers("tools/list", |message| {
+        Mutant::new("tools.header-marks-no-secrets", "a password in a header").map_response_to("tools/list", |message| {
             each_tool(message, |tool| {
                 if tool["name"] == "forecast" {
                     tool["inputSchema"]["properties"]["password"] =
@@ -122,50 +125,50 @@ fn schemas() -> Vec<Mutant> {
 
 fn calls() -> Vec<Mutant> {
     vec![
-        Mutant::new("tools.unknown-tool", "a result for a tool that is not there").says(|saying| {
-            if calls_tool(saying, "turnbuckle-no-such-tool") {
+        Mutant::new("tools.unknown-tool", "a result for a tool that is not there").map_sent(|outgoing| {
+            if calls_tool(outgoing, "turnbuckle-no-such-tool") {
                 let text = json!({ "type": "text", "text": "Unknown tool." });
-                answer(saying, &json!({ "content": [text], "isError": true, "resultType": "complete" }));
+                answer(outgoing, &json!({ "content": [text], "isError": true, "resultType": "complete" }));
             }
         }),
-        Mutant::new("tools.arguments-validated", "anything goes").says(|saying| {
-            if saying.message["result"]["isError"] == true {
+        Mutant::new("tools.arguments-validated", "anything goes").map_sent(|outgoing| {
+            if outgoing.message["result"]["isError"] == true {
                 let text = json!({ "type": "text", "text": "{\"sum\":2}" });
                 answer(
-                    saying,
+                    outgoing,
                     &json!({ "content": [text], "structuredContent": { "sum": 2 }, "resultType": "complete" }),
                 );
             }
         }),
-        Mutant::new("tools.wrong-arguments-as-result", "an error for wrong arguments").says(|saying| {
-            if saying.message["result"]["isError"] == true {
-                let id = saying.message["id"].clone();
-                saying.message = json!({
+        Mutant::new("tools.wrong-arguments-as-result", "an error for wrong arguments").map_sent(|outgoing| {
+            if outgoing.message["result"]["isError"] == true {
+                let id = outgoing.message["id"].clone();
+                outgoing.message = json!({
                     "jsonrpc": "2.0", "id": id, "error": { "code": -32602, "message": "Wrong arguments" },
                 });
             }
         }),
-        Mutant::new("tools.failure-as-result", "an internal error of a tool").says(|saying| {
-            if calls_tool(saying, "show") {
-                failing(&mut saying.message);
+        Mutant::new("tools.failure-as-result", "an internal error of a tool").map_sent(|outgoing| {
+            if calls_tool(outgoing, "show") {
+                failing(&mut outgoing.message);
             }
         }),
-        Mutant::new("tools.output-fits", "a sum that is a text").says(|saying| {
-            if calls_tool(saying, "add") && saying.message["result"]["structuredContent"].is_object() {
-                saying.message["result"]["structuredContent"]["sum"] = "two".into();
-                saying.message["result"]["content"][0]["text"] = "{\"sum\":\"two\"}".into();
+        Mutant::new("tools.output-fits", "a sum that is a text").map_sent(|outgoing| {
+            if calls_tool(outgoing, "add") && outgoing.message["result"]["structuredContent"].is_object() {
+                outgoing.message["result"]["structuredContent"]["sum"] = "two".into();
+                outgoing.message["result"]["content"][0]["text"] = "{\"sum\":\"two\"}".into();
             }
         }),
-        Mutant::new("tools.output-fits", "no structured content although it is promised").says(|saying| {
-            if calls_tool(saying, "add")
-                && let Some(result) = object_in(&mut saying.message, "/result")
+        Mutant::new("tools.output-fits", "no structured content although it is promised").map_sent(|outgoing| {
+            if calls_tool(outgoing, "add")
+                && let Some(result) = object_in(&mut outgoing.message, "/result")
             {
                 result.remove("structuredContent");
             }
         }),
-        Mutant::new("tools.output-as-text", "structured content that text does not tell").says(|saying| {
-            if calls_tool(saying, "add") && saying.message["result"]["structuredContent"].is_object() {
-                saying.message["result"]["content"] = json!([]);
+        Mutant::new("tools.output-as-text", "structured content that text does not tell").map_sent(|outgoing| {
+            if calls_tool(outgoing, "add") && outgoing.message["result"]["structuredContent"].is_object() {
+                outgoing.message["result"]["content"] = json!([]);
             }
         }),
         Mutant::new("tools.embedded-resources", "a resource where there are none").server(embedding),
@@ -174,14 +177,17 @@ fn calls() -> Vec<Mutant> {
 
 fn pages() -> Vec<Mutant> {
     vec![
-        Mutant::new("tools.ui-address", "a page on the web").answers("tools/list", |message| {
-            each_tool(message, |tool| {
-                if tool["_meta"]["ui"].is_object() {
-                    tool["_meta"]["ui"]["resourceUri"] = "good://greeting".into();
-                }
-            });
-        }),
-        Mutant::new("tools.ui-readable", "a page that is not there").answers(
+        Mutant::new("tools.ui-address", "a page on the web").map_response_to(
+            "tools/list",
+            |message| {
+                each_tool(message, |tool| {
+                    if tool["_meta"]["ui"].is_object() {
+                        tool["_meta"]["ui"]["resourceUri"] = "good://greeting".into();
+                    }
+                });
+            },
+        ),
+        Mutant::new("tools.ui-readable", "a page that is not there").map_response_to(
             "tools/list",
             |message| {
                 each_tool(message, |tool| {
@@ -191,12 +197,15 @@ fn pages() -> Vec<Mutant> {
                 });
             },
         ),
-        Mutant::new("tools.ui-type", "a page of plain HTML").answers("resources/read", |message| {
-            let part = message.pointer_mut("/result/contents/0");
-            if let Some(part) = part.filter(|part| part["uri"] == "ui://good/panel") {
-                part["mimeType"] = "text/html".into();
-            }
-        }),
+        Mutant::new("tools.ui-type", "a page of plain HTML").map_response_to(
+            "resources/read",
+            |message| {
+                let part = message.pointer_mut("/result/contents/0");
+                if let Some(part) = part.filter(|part| part["uri"] == "ui://good/panel") {
+                    part["mimeType"] = "text/html".into();
+                }
+            },
+        ),
     ]
 }
 
@@ -204,16 +213,16 @@ fn pages() -> Vec<Mutant> {
 fn embedding() -> Server {
     let show = async || {
         let inside = TextResourceContents::new("good://inside", "Inside.");
-        Ok::<_, ToolError>(Output::from(ContentBlock::resource(inside)))
+        Ok::<_, ToolError>(ToolResult::from(ContentBlock::resource(inside)))
     };
     let tool = Tool::new("show", show).description("Shows something");
     Server::new("embedding", "1.0").tool(tool.read_only())
 }
 
 /// Takes a capability away.
-pub(super) fn undeclared(capability: &'static str) -> impl Fn(&mut Saying) + Send + Sync {
-    move |saying| {
-        if let Some(capabilities) = object_in(&mut saying.message, "/result/capabilities") {
+pub(super) fn undeclared(capability: &'static str) -> impl Fn(&mut OutgoingMessage) + Send + Sync {
+    move |outgoing| {
+        if let Some(capabilities) = object_in(&mut outgoing.message, "/result/capabilities") {
             capabilities.remove(capability);
         }
     }
@@ -223,17 +232,17 @@ pub(super) fn undeclared(capability: &'static str) -> impl Fn(&mut Saying) + Sen
 pub(super) fn early_pages_are_empty(
     method: &'static str,
     field: &'static str,
-) -> impl Fn(&mut Saying) + Send + Sync {
-    move |saying| {
-        let asked = saying
-            .asked
+) -> impl Fn(&mut OutgoingMessage) + Send + Sync {
+    move |outgoing| {
+        let asked = outgoing
+            .request
             .as_ref()
             .is_some_and(|asked| asked["method"] == method);
         if asked
-            && number(saying).is_some_and(|id| id <= 2)
-            && saying.message["result"][field].is_array()
+            && number(outgoing).is_some_and(|id| id <= 2)
+            && outgoing.message["result"][field].is_array()
         {
-            saying.message["result"][field] = json!([]);
+            outgoing.message["result"][field] = json!([]);
         }
     }
 }
@@ -258,18 +267,18 @@ pub(super) fn failing(message: &mut Value) {
         json!({ "jsonrpc": "2.0", "id": id, "error": { "code": -32603, "message": "Oops" } });
 }
 
-fn answer(saying: &mut Saying, result: &Value) {
-    let id = saying.message["id"].clone();
-    saying.message = json!({ "jsonrpc": "2.0", "id": id, "result": result });
+fn answer(outgoing: &mut OutgoingMessage, result: &Value) {
+    let id = outgoing.message["id"].clone();
+    outgoing.message = json!({ "jsonrpc": "2.0", "id": id, "result": result });
 }
 
-fn number(saying: &Saying) -> Option<i64> {
-    saying.message["id"].as_i64()
+fn number(outgoing: &OutgoingMessage) -> Option<i64> {
+    outgoing.message["id"].as_i64()
 }
 
-fn calls_tool(saying: &Saying, name: &str) -> bool {
+fn calls_tool(outgoing: &OutgoingMessage, name: &str) -> bool {
     let calls = |asked: &Value| asked["method"] == "tools/call" && asked["params"]["name"] == name;
-    saying.asked.as_ref().is_some_and(calls)
+    outgoing.request.as_ref().is_some_and(calls)
 }
 
 pub(super) fn each_tool(message: &mut Value, mut change: impl FnMut(&mut Value)) {

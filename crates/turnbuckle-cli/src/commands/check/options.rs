@@ -1,57 +1,78 @@
-//! From the command line to what the checker may do.
+//! Converts the options of the command line for the checker.
 
-use turnbuckle_check::rule::{Role, Rule};
-use turnbuckle_check::{Options, catalogue};
-use turnbuckle_protocol::revision::Revision;
+use serde_json::Value;
+use turnbuckle_check as check;
+use turnbuckle_check::{
+    CheckOptions, catalog,
+    rule::{Role, Rule},
+};
+use turnbuckle_client as client;
+use turnbuckle_client::Client;
+use turnbuckle_protocol::{revision::Revision, types::JsonObject};
 
-use super::{Check, calls};
-use crate::context::Context;
-use crate::failure::{Failure, Result};
-use crate::target::Target;
+use super::CheckCommand;
+use crate::{
+    commands::call,
+    connection,
+    context::CommandContext,
+    error::{CliError, Result},
+    logins,
+    target::{
+        CliTarget,
+        resolve::{self, ResolvedTarget},
+        trust,
+    },
+    tool_args,
+};
 
-impl Check {
-    /// Makes sure that every name of a rule means something.
+impl CheckCommand {
+    /// Returns an error for an unknown rule name, or if no rule is left.
     pub(super) fn ensure_rules(&self) -> Result {
         for name in self.only.iter().chain(&self.skip) {
-            catalogue::ensure(name).map_err(|unknown| {
-                Failure::not_asked(unknown.to_string())
-                    .hint("list them with `turnbuckle check --list`")
+            catalog::validate_name(name).map_err(|unknown| {
+                CliError::failed(unknown.to_string())
+                    .hint("list the rules with `turnbuckle check --list`")
             })?;
         }
-        // A check of nothing would find nothing, and say that all is well.
-        let (role, whom) = match self.client {
-            true => (Role::Client, "clients"),
-            false => (Role::Server, "servers"),
+        // A check without rules would succeed.
+        let (role, role_name) = if self.client {
+            (Role::Client, "clients")
+        } else {
+            (Role::Server, "servers")
         };
-        let options = self.choice();
-        let binds = |rule: &Rule| options.revisions.iter().any(|&date| rule.binds_in(date));
-        let mut rules = catalogue::all().filter(|rule| self.list || rule.role == role);
-        if rules.any(|rule| options.wants(rule) && binds(rule)) {
+        let options = self.rule_selection();
+        let binds = |rule: &Rule| options.revisions.iter().any(|&date| rule.applies_in(date));
+        let mut rules = catalog::all().filter(|rule| self.list || rule.role == role);
+        if rules.any(|rule| options.selects(rule) && binds(rule)) {
             return Ok(());
         }
-        let message = format!("no rule for {whom} is left to look at");
-        Err(Failure::not_asked(message).hint("list them with `turnbuckle check --list`"))
+        let message = format!("no rule for {role_name} is selected");
+        Err(CliError::failed(message).hint("list the rules with `turnbuckle check --list`"))
     }
 
-    pub(super) async fn options(&self, target: &Target, context: &Context) -> Result<Options> {
-        let mut options = self.choice();
-        options.calls = calls::prepare(&self.calls, target, context).await?;
+    pub(super) async fn options(
+        &self,
+        target: &CliTarget,
+        context: &CommandContext,
+    ) -> Result<CheckOptions> {
+        let mut options = self.rule_selection();
+        options.calls = prepare_calls(&self.calls, target, context).await?;
         options.allow_writes = self.allow_writes;
-        Ok(watched(options, context))
+        Ok(with_timeout_and_progress(options, context))
     }
 
-    pub(super) fn options_for_client(&self, context: &Context) -> Options {
-        let mut options = watched(self.choice(), context);
+    pub(super) fn options_for_client(&self, context: &CommandContext) -> CheckOptions {
+        let mut options = with_timeout_and_progress(self.rule_selection(), context);
         if let Some(timeout) = context.options.timeout {
-            options.longest = timeout;
-            options.quiet = options.quiet.max(timeout / 4);
+            options.client_run_timeout = timeout;
+            options.client_idle_timeout = options.client_idle_timeout.max(timeout / 4);
         }
         options
     }
 
-    /// Returns which rules are looked at, in which revisions.
-    pub(super) fn choice(&self) -> Options {
-        let mut options = Options::default();
+    /// Returns the selected rules and revisions.
+    pub(super) fn rule_selection(&self) -> CheckOptions {
+        let mut options = CheckOptions::default();
         if !self.revisions.is_empty() {
             options.revisions.clone_from(&self.revisions);
             options.revisions.sort();
@@ -63,18 +84,206 @@ impl Check {
     }
 }
 
-/// Takes the time that the user gave, and shows how far the check has come.
-fn watched(mut options: Options, context: &Context) -> Options {
+/// Sets the timeout of the command line, and shows progress.
+fn with_timeout_and_progress(mut options: CheckOptions, context: &CommandContext) -> CheckOptions {
     if let Some(timeout) = context.options.timeout {
-        options.patience = timeout;
+        options.response_timeout = timeout;
     }
-    let voice = context.voice.clone();
-    options.on_progress(move |progress| voice.checking(progress))
+    let ui = context.ui.clone();
+    options.on_progress(move |progress| ui.check_progress(progress))
 }
 
-pub(super) fn revision(text: &str) -> std::result::Result<Revision, String> {
+pub(super) fn parse_revision(text: &str) -> std::result::Result<Revision, String> {
     text.parse().map_err(|_| {
-        let known = Revision::ALL.map(Revision::as_str);
-        format!("there is {}", known.join(", "))
+        let names = Revision::ALL.map(Revision::as_str);
+        format!("expected one of {}", names.join(", "))
     })
+}
+
+/// A call on the command line.
+#[derive(Debug, Default, PartialEq)]
+struct RequestedCall {
+    tool: String,
+    defaults: JsonObject,
+    pairs: Vec<String>,
+}
+
+/// Returns the calls. Connects to the server only if arguments have to be typed by its schemas.
+async fn prepare_calls(
+    words: &[String],
+    target: &CliTarget,
+    context: &CommandContext,
+) -> Result<Vec<(String, Value)>> {
+    let requested = parse_calls(words)?;
+    if requested.iter().all(|call| call.pairs.is_empty()) {
+        let call = |call: RequestedCall| (call.tool, Value::Object(call.defaults));
+        return Ok(requested.into_iter().map(call).collect());
+    }
+    connection::with_client(target, context, async |client| {
+        let mut calls = Vec::new();
+        for call in requested {
+            calls.push(resolve_arguments(call, client, target).await?);
+        }
+        Ok(calls)
+    })
+    .await
+}
+
+async fn resolve_arguments(
+    call: RequestedCall,
+    client: &Client,
+    target: &CliTarget,
+) -> Result<(String, Value)> {
+    let tool = call::find_tool(client, &call.tool).await?;
+    // Exit code 2, because it is not a result of the check.
+    let missing = || {
+        let list = target.command_line("tools", "");
+        CliError::failed(format!("unknown tool `{}`", call.tool))
+            .hint(format!("list the tools with `{list}`"))
+    };
+    let tool = tool.ok_or_else(missing)?;
+    let arguments = tool_args::tool_arguments(&call.pairs, call.defaults, &tool.input_schema)
+        .map_err(|error| CliError::failed(error.to_string()))?;
+    Ok((call.tool, Value::Object(arguments)))
+}
+
+/// Splits words into calls: each starts with a name, followed by words with `=` or a JSON object.
+fn parse_calls(words: &[String]) -> Result<Vec<RequestedCall>> {
+    let mut calls: Vec<RequestedCall> = Vec::new();
+    for word in words {
+        let is_object = word.starts_with('{');
+        match calls.last_mut() {
+            Some(call) if is_object => call.defaults = parse_object(word)?,
+            Some(call) if word.contains('=') && !word.contains("://") => {
+                call.pairs.push(word.clone());
+            }
+            _ if word.contains("://") || word.starts_with("unix:") => {
+                let message = format!("`{word}` is not a tool name");
+                return Err(CliError::failed(message).hint("put TARGET before --call"));
+            }
+            _ if is_object || word.contains('=') => {
+                let message = format!("`{word}` has no tool before it");
+                return Err(CliError::failed(message).hint("use --call TOOL ARGS"));
+            }
+            _ => calls.push(RequestedCall {
+                tool: word.clone(),
+                ..RequestedCall::default()
+            }),
+        }
+    }
+    Ok(calls)
+}
+
+fn parse_object(word: &str) -> Result<JsonObject> {
+    serde_json::from_str(word).map_err(|error| {
+        CliError::failed(format!(
+            "the arguments of --call are not a JSON object: {error}"
+        ))
+    })
+}
+
+/// Returns the target for the checker, and whether there are credentials for it.
+pub(super) async fn check_target(
+    target: &CliTarget,
+    context: &CommandContext,
+) -> Result<(check::ServerTarget, bool)> {
+    let label = match target {
+        CliTarget::Command(args) => {
+            let args: Vec<_> = args.iter().map(|word| trust::shell_quote(word)).collect();
+            args.join(" ")
+        }
+        other => other.label(),
+    };
+    let resolved = resolve::resolve(target, context)?;
+    let has_credentials = resolved.has_credentials();
+    let check_target = match resolved {
+        ResolvedTarget::Http(http_entry) => {
+            let mut headers: Vec<_> = http_entry
+                .headers
+                .iter()
+                .map(|(name, value)| (name.clone(), value.expose().to_owned()))
+                .collect();
+            headers.extend(logins::login_headers(&http_entry, context).await?);
+            let check_target = check::ServerTarget::http(
+                &http_entry.url,
+                resolve::http_client(&http_entry, context),
+                headers,
+            )
+            .by_network();
+            if http_entry.sse {
+                check_target.http_sse()
+            } else {
+                check_target
+            }
+        }
+        ResolvedTarget::Local(client::Target::Command(child)) => {
+            check::ServerTarget::child(label, child)
+        }
+        ResolvedTarget::Local(client::Target::Unix(unix)) => {
+            check::ServerTarget::streams(label, move || connect(unix.path().to_owned()))
+        }
+        ResolvedTarget::Local(_) => return Err(CliError::failed("this server cannot be checked")),
+    };
+    Ok((check_target, has_credentials))
+}
+
+#[cfg(unix)]
+async fn connect(
+    path: std::path::PathBuf,
+) -> std::io::Result<(
+    tokio::net::unix::OwnedReadHalf,
+    tokio::net::unix::OwnedWriteHalf,
+)> {
+    Ok(tokio::net::UnixStream::connect(path).await?.into_split())
+}
+
+#[cfg(not(unix))]
+async fn connect(_: std::path::PathBuf) -> std::io::Result<(tokio::io::Empty, tokio::io::Sink)> {
+    Err(std::io::ErrorKind::Unsupported.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::style;
+
+    fn calls(words: &[&str]) -> Result<Vec<RequestedCall>> {
+        let words: Vec<_> = words.iter().map(|&word| word.to_owned()).collect();
+        parse_calls(&words)
+    }
+
+    #[test]
+    fn calls_are_split_at_tool_names() {
+        let calls = calls(&[
+            "forecast",
+            "city=Oslo",
+            "days:=3",
+            "add",
+            r#"{"a": 1}"#,
+            "list",
+        ]);
+
+        let calls = calls.unwrap();
+        assert_eq!(calls.len(), 3);
+        assert_eq!(calls[0].pairs, ["city=Oslo", "days:=3"]);
+        assert_eq!(calls[1].defaults["a"], 1);
+        assert_eq!((&*calls[2].tool, calls[2].pairs.len()), ("list", 0));
+    }
+
+    #[test]
+    fn a_target_after_call_is_an_error() {
+        let failure = |words: &[&str]| style::strip(&calls(words).unwrap_err().render());
+
+        insta::assert_snapshot!(failure(&["forecast", "city=Oslo", "https://a.example/mcp"]), @r"
+        error: `https://a.example/mcp` is not a tool name
+
+        hint: put TARGET before --call
+        ");
+        insta::assert_snapshot!(failure(&["city=Oslo"]), @r"
+        error: `city=Oslo` has no tool before it
+
+        hint: use --call TOOL ARGS
+        ");
+        insta::assert_snapshot!(failure(&["add", "{"]), @"error: the arguments of --call are not a JSON object: EOF while parsing an object at line 1 column 1");
+    }
 }

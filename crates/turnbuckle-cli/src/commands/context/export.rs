@@ -1,126 +1,133 @@
 //! `turnbuckle context export`.
 
-use std::ffi::OsString;
-use std::fs::{File, OpenOptions};
-use std::io::{self, BufWriter, Write as _};
-use std::path::{Path, PathBuf};
+use std::{
+    ffi::OsString,
+    fs::{File, OpenOptions},
+    io::{self, BufWriter, Write as _},
+    path::{Path, PathBuf},
+};
 
 use turnbuckle_context::transfer;
 
-use super::{Shelf, count};
-use crate::context::Context;
-use crate::failure::{Failure, Result};
-use crate::output::plain;
+use super::{OwnedData, pluralize};
+use crate::{
+    context::CommandContext,
+    error::{CliError, Result},
+    output::sanitize,
+};
 
-/// Write what is remembered as JSON Lines
+/// Export data as JSON Lines
 ///
-/// A line for each checkpoint, remediation and skill; indexes are not in it, they are made again. `turnbuckle context
-/// import` reads it, on this machine or another.
+/// Writes one line per checkpoint, remediation and skill. Indexes are not exported; they can be rebuilt. `turnbuckle
+/// context import` reads the file, on this machine or another.
 #[derive(Debug, clap::Args)]
-pub(super) struct Export {
-    /// Only of the project in this folder
+pub(super) struct ExportCommand {
+    /// Export only the project in this directory
     #[arg(long, value_name = "PATH")]
     project: Option<PathBuf>,
 
-    /// Write to this file and not to stdout; only the user may read it
+    /// Write to this file (private) instead of stdout
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 }
 
-impl Export {
-    pub(super) fn run(&self, shelf: &Shelf, context: &Context) -> Result {
-        let part = shelf.part(self.project.as_ref(), context)?;
+impl ExportCommand {
+    pub(super) fn run(&self, data: &OwnedData, context: &CommandContext) -> Result {
+        let part = data.selection(self.project.as_ref(), context)?;
         let Some(file) = &self.output else {
             let mut stdout = BufWriter::new(std::io::stdout().lock());
-            let exported = transfer::export(&shelf.library, &shelf.owner, &part, &mut stdout)?;
+            let exported = transfer::export(&data.library, &data.owner, &part, &mut stdout)?;
             stdout.flush()?;
-            return tell_damaged(&exported, context);
+            return report_damaged(&exported, context);
         };
         let file = context.environment.cwd.join(file);
-        let target = Target::new(&file).map_err(|error| unwritable(&file, &error))?;
-        let mut writer = BufWriter::new(&target.file);
-        let exported = transfer::export(&shelf.library, &shelf.owner, &part, &mut writer)?;
+        let file_writer = ExportFile::create(&file).map_err(|error| write_error(&file, &error))?;
+        let mut writer = BufWriter::new(&file_writer.file);
+        let exported = transfer::export(&data.library, &data.owner, &part, &mut writer)?;
         let written = writer.flush();
         drop(writer);
-        let kept = written.and_then(|()| target.keep());
-        kept.map_err(|error| unwritable(&file, &error))?;
+        let committed = written.and_then(|()| file_writer.commit());
+        committed.map_err(|error| write_error(&file, &error))?;
         if context.options.json {
-            context.json(&exported)?;
+            context.print_json(&exported)?;
         } else {
-            context.voice.say(&format!(
-                "{} of {} written to {}\n",
-                count(exported.items, "thing"),
-                count(exported.places, "place"),
+            context.ui.print(&format!(
+                "exported {} from {} to {}\n",
+                pluralize(exported.items, "item"),
+                pluralize(exported.databases, "database"),
                 file.display()
             ));
         }
-        tell_damaged(&exported, context)
+        report_damaged(&exported, context)
     }
 }
 
-/// Says what could not be read. The export has the rest, and is not complete.
-fn tell_damaged(exported: &transfer::Exported, context: &Context) -> Result {
+/// Reports data that could not be read. The export has the rest, and is incomplete.
+fn report_damaged(exported: &transfer::ExportReport, context: &CommandContext) -> Result {
     for damaged in &exported.damaged {
-        let text = format!("not exported: {}\n", plain::line(damaged));
-        context.voice.say(&text);
+        let text = format!("not exported: {}\n", sanitize::line(damaged));
+        context.ui.print(&text);
     }
-    match exported.damaged.is_empty() {
-        true => Ok(()),
-        false => Err(Failure::refused(
-            "the export is not complete: some of the data is damaged",
-        )),
+    if exported.damaged.is_empty() {
+        Ok(())
+    } else {
+        Err(CliError::rejected(
+            "the export is incomplete: some data is damaged",
+        ))
     }
 }
 
-/// The file that is written. An export that fails half-way leaves the one before it as it was.
-struct Target {
+/// The file that is written. A failed export does not change an existing file.
+struct ExportFile {
     file: File,
-    /// Where it is written, and where it belongs; absent if it is written in its place.
-    moves: Option<(PathBuf, PathBuf)>,
+    /// The temporary path and the final path; `None` if the file is written directly.
+    rename: Option<(PathBuf, PathBuf)>,
 }
 
-impl Target {
-    fn new(path: &Path) -> io::Result<Self> {
-        // A link stays a link, and what is no plain file, such as a pipe, is written to.
-        let place = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        if place.exists() && !place.is_file() {
-            let file = OpenOptions::new().write(true).open(&place)?;
-            return Ok(Self { file, moves: None });
+impl ExportFile {
+    fn create(requested: &Path) -> io::Result<Self> {
+        // A link stays a link, and a special file, such as a pipe, is written directly.
+        let path = requested
+            .canonicalize()
+            .unwrap_or_else(|_| requested.to_owned());
+        if path.exists() && !path.is_file() {
+            let file = OpenOptions::new().write(true).open(&path)?;
+            return Ok(Self { file, rename: None });
         }
-        let name = place.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+        let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
         let mut hidden = OsString::from(".");
         hidden.push(name);
         hidden.push(format!(".{}", std::process::id()));
-        let draft = place.with_file_name(hidden);
+        let temporary = path.with_file_name(hidden);
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         Ok(Self {
-            file: options.open(&draft)?,
-            moves: Some((draft, place)),
+            file: options.open(&temporary)?,
+            rename: Some((temporary, path)),
         })
     }
 
-    fn keep(mut self) -> io::Result<()> {
-        let Some((draft, place)) = &self.moves else {
+    fn commit(mut self) -> io::Result<()> {
+        let Some((temporary, path)) = &self.rename else {
             return Ok(());
         };
         self.file.sync_all()?;
-        std::fs::rename(draft, place)?;
-        self.moves = None;
+        std::fs::rename(temporary, path)?;
+        self.rename = None;
         Ok(())
     }
 }
 
-impl Drop for Target {
+impl Drop for ExportFile {
     fn drop(&mut self) {
-        if let Some((draft, _)) = &self.moves {
-            let _ = std::fs::remove_file(draft);
+        if let Some((temporary, _)) = &self.rename {
+            let _ = std::fs::remove_file(temporary);
         }
     }
 }
 
-fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::not_asked(format!("{} cannot be written: {error}", path.display()))
+fn write_error(path: &Path, error: &std::io::Error) -> CliError {
+    CliError::failed(format!("cannot write {}: {error}", path.display()))
 }

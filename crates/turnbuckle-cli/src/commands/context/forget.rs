@@ -1,108 +1,113 @@
 //! `turnbuckle context forget`.
 
-use std::io::{BufRead, Write};
-use std::path::PathBuf;
-use std::time::{Duration, SystemTime};
+use std::{
+    io::{BufRead, Write},
+    path::PathBuf,
+    time::{Duration, SystemTime},
+};
 
 use clap::ArgGroup;
-use turnbuckle_context::transfer::{self, Forget as What, Part};
+use turnbuckle_context::transfer::{self, DataSelection, DeleteRequest};
 
-use super::{Shelf, count};
-use crate::arguments::duration;
-use crate::context::Context;
-use crate::failure::{Failure, Result};
-use crate::output::{plain, style};
+use super::{OwnedData, pluralize};
+use crate::{
+    cli::parse_duration,
+    context::CommandContext,
+    error::{CliError, Result},
+    output::{sanitize, style},
+};
 
-/// Forget for good, so that nothing of it is left in the files
+/// Delete data permanently, without traces in the files
 ///
-/// Asks first; --yes forgets without asking.
+/// Asks for confirmation; --yes skips it.
 #[derive(Debug, clap::Args)]
 #[command(group(ArgGroup::new("what").args(["id", "project", "older_than", "all"]).required(true).multiple(true)))]
-pub(super) struct Forget {
-    /// One checkpoint, remediation or skill
+pub(super) struct ForgetCommand {
+    /// Delete this checkpoint, remediation or skill
     #[arg(long, value_name = "ID", conflicts_with_all = ["project", "older_than", "all"])]
     id: Option<String>,
 
-    /// The project in this folder: its memory and its index
+    /// Delete the project in this directory: memory and index
     #[arg(long, value_name = "PATH", conflicts_with = "all")]
     project: Option<PathBuf>,
 
-    /// Only what was last saved longer ago than this: 90d, 12h
-    #[arg(long, value_name = "AGE", value_parser = duration, conflicts_with = "all")]
+    /// Delete only items last saved before this age: 90d, 12h
+    #[arg(long, value_name = "AGE", value_parser = parse_duration, conflicts_with = "all")]
     older_than: Option<Duration>,
 
-    /// Everything
+    /// Delete everything
     #[arg(long)]
     all: bool,
 }
 
-impl Forget {
-    pub(super) fn run(&self, shelf: &Shelf, context: &Context) -> Result {
-        let what = self.what(shelf, context)?;
+impl ForgetCommand {
+    pub(super) fn run(&self, data: &OwnedData, context: &CommandContext) -> Result {
+        let selection = self.selection(data, context)?;
         if !context.options.yes {
-            self.ask(context)?;
+            self.ask_user(context)?;
         }
-        let forgotten = transfer::forget(&shelf.library, &shelf.owner, &what)?;
+        let deleted = transfer::delete(&data.library, &data.owner, &selection)?;
         if context.options.json {
-            return context.json(&forgotten);
+            return context.print_json(&deleted);
         }
-        let items = count(forgotten.items, "thing");
-        let mut text = match forgotten.files {
-            0 => format!("{items} forgotten"),
-            files => format!("{} removed, with everything in it", count(files, "file")),
+        let items = pluralize(deleted.items, "item");
+        let mut text = match deleted.files {
+            0 => format!("{items} deleted"),
+            files => format!("{} deleted, with all items in it", pluralize(files, "file")),
         };
-        if !forgotten.traceless {
-            text += "; another process that reads or imports keeps traces in the files: repeat this when it is done";
+        if !deleted.traceless {
+            text += "; another process still keeps traces in the files: repeat this when it has finished";
         }
-        context.voice.say(&(text + "\n"));
+        context.ui.print(&(text + "\n"));
         Ok(())
     }
 
-    fn what(&self, shelf: &Shelf, context: &Context) -> Result<What> {
+    fn selection(&self, data: &OwnedData, context: &CommandContext) -> Result<DeleteRequest> {
         if let Some(id) = &self.id {
-            return Ok(What::Item(id.clone()));
+            return Ok(DeleteRequest::Item(id.clone()));
         }
-        let part: Part = shelf.part(self.project.as_ref(), context)?;
+        let selection: DataSelection = data.selection(self.project.as_ref(), context)?;
         Ok(match self.older_than {
-            Some(age) => What::Items {
-                part,
+            Some(age) => DeleteRequest::Items {
+                selection,
                 kind: None,
                 before: Some(before(age)),
             },
-            None => What::All(part),
+            None => DeleteRequest::All(selection),
         })
     }
 
-    fn ask(&self, context: &Context) -> Result {
-        let question = format!("Forget {} for good?", self.subject());
-        if !context.environment.terminal.asks {
+    fn ask_user(&self, context: &CommandContext) -> Result {
+        let question = format!("Permanently delete {}?", self.subject());
+        if !context.environment.terminal.is_interactive {
             return Err(
-                Failure::not_asked(format!("there is no terminal to ask: {question}"))
-                    .hint("--yes forgets without asking"),
+                CliError::failed(format!("confirmation needs a terminal: {question}"))
+                    .hint("use --yes to delete without asking"),
             );
         }
         let mut stdin = std::io::stdin().lock();
-        match agrees(&question, &mut stdin, &mut anstream::stderr().lock())? {
-            true => Ok(()),
-            false => Err(Failure::refused("nothing was forgotten")),
+        if confirm(&question, &mut stdin, &mut anstream::stderr().lock())? {
+            Ok(())
+        } else {
+            Err(CliError::rejected("nothing was deleted"))
         }
     }
 
     fn subject(&self) -> String {
         if let Some(id) = &self.id {
-            return plain::line(id);
+            return sanitize::line(id);
         }
         let project = self
             .project
             .as_ref()
-            .map(|path| plain::line(&path.display().to_string()));
-        let place = project.map_or_else(String::new, |path| format!(" of {path}"));
+            .map(|path| sanitize::line(&path.display().to_string()));
+        let scope = project.map_or_else(String::new, |path| format!(" of {path}"));
         match self.older_than {
             Some(age) => format!(
-                "what{place} is older than {}",
+                "all items{scope} older than {}",
                 humantime::format_duration(age)
             ),
-            None => format!("everything{place}"),
+            None => format!("all data{scope}"),
         }
     }
 }
@@ -113,8 +118,8 @@ fn before(age: Duration) -> i64 {
     i64::try_from(then.as_millis()).unwrap_or(i64::MAX)
 }
 
-fn agrees(question: &str, reader: &mut dyn BufRead, writer: &mut dyn Write) -> Result<bool> {
-    write!(writer, "{} [y/n] ", style::paint(style::NAME, question))?;
+fn confirm(question: &str, reader: &mut dyn BufRead, writer: &mut dyn Write) -> Result<bool> {
+    write!(writer, "{} [y/n] ", style::styled(style::NAME, question))?;
     writer.flush()?;
     let mut answer = String::new();
     reader.read_line(&mut answer)?;
@@ -126,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_clear_yes_is_one() {
+    fn only_an_explicit_yes_confirms() {
         for (answer, expected) in [
             ("y\n", true),
             ("Yes\n", true),
@@ -134,8 +139,8 @@ mod tests {
             ("", false),
             ("maybe\n", false),
         ] {
-            let agreed = agrees("Forget?", &mut answer.as_bytes(), &mut Vec::new()).unwrap();
-            assert_eq!(agreed, expected, "{answer:?}");
+            let confirmed = confirm("Delete?", &mut answer.as_bytes(), &mut Vec::new()).unwrap();
+            assert_eq!(confirmed, expected, "{answer:?}");
         }
     }
 }

@@ -1,37 +1,43 @@
 //! `turnbuckle context import`.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
+use std::{
+    fs::File,
+    io::{BufRead, BufReader},
+    path::PathBuf,
+};
 
-use turnbuckle_context::Redactor;
-use turnbuckle_context::transfer::{self, ImportOptions, Imported};
+use turnbuckle_context::{
+    Redactor,
+    transfer::{self, ImportOptions, ImportReport},
+};
 
-use super::{Shelf, count};
-use crate::context::Context;
-use crate::failure::{Failure, Result};
+use super::{OwnedData, pluralize};
+use crate::{
+    context::CommandContext,
+    error::{CliError, Result},
+};
 
-/// Read what an export wrote
+/// Import an exported file
 ///
-/// What is there already is not kept twice, and secrets are taken out again. A line that cannot be used stops it before
-/// anything is kept.
+/// Existing items are not duplicated, and secrets are redacted again. An invalid line stops the import before
+/// anything is stored.
 #[derive(Debug, clap::Args)]
-pub(super) struct Import {
+pub(super) struct ImportCommand {
     /// The file; - is stdin
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
-    /// Keep everything with the project in this folder, wherever it came from
+    /// Import everything into the project in this directory
     #[arg(long, value_name = "PATH")]
     project: Option<PathBuf>,
 
-    /// Leave out lines that cannot be used
+    /// Skip invalid lines
     #[arg(long)]
     skip_bad_lines: bool,
 }
 
-impl Import {
-    pub(super) fn run(&self, shelf: &Shelf, context: &Context) -> Result {
+impl ImportCommand {
+    pub(super) fn run(&self, data: &OwnedData, context: &CommandContext) -> Result {
         let mut options = ImportOptions::default();
         options.skip_bad_lines = self.skip_bad_lines;
         if let Some(path) = &self.project {
@@ -40,48 +46,48 @@ impl Import {
         }
         let mut reader = self.open(context)?;
         let imported = transfer::import(
-            &shelf.library,
-            &shelf.owner,
+            &data.library,
+            &data.owner,
             Redactor::standard(),
             &options,
             &mut reader,
         )?;
         if context.options.json {
-            context.json(&imported)?;
+            context.print_json(&imported)?;
         }
-        if imported.bad > 0 && !self.skip_bad_lines {
-            return Err(Failure::refused(complaint(&imported))
-                .hint("nothing was kept; --skip-bad-lines keeps the others"));
+        if imported.bad_line_count > 0 && !self.skip_bad_lines {
+            return Err(CliError::rejected(bad_lines_text(&imported))
+                .hint("nothing was imported; use --skip-bad-lines to import the other lines"));
         }
         if !context.options.json {
-            context.voice.say(&summary(&imported));
+            context.ui.print(&summary(&imported));
         }
         Ok(())
     }
 
-    fn open(&self, context: &Context) -> Result<Box<dyn BufRead>> {
+    fn open(&self, context: &CommandContext) -> Result<Box<dyn BufRead>> {
         if self.file.as_os_str() == "-" {
             return Ok(Box::new(std::io::stdin().lock()));
         }
         let path = context.environment.cwd.join(&self.file);
         let file = File::open(&path).map_err(|error| {
-            Failure::not_asked(format!("{} cannot be read: {error}", path.display()))
+            CliError::failed(format!("cannot read {}: {error}", path.display()))
         })?;
         Ok(Box::new(BufReader::new(file)))
     }
 }
 
-fn complaint(imported: &Imported) -> String {
+fn bad_lines_text(imported: &ImportReport) -> String {
     let lines = imported.bad_lines.iter().take(10);
     let lines = lines.map(|bad| format!("\n  line {}: {}", bad.line, bad.reason));
-    let all = count(imported.bad, "line");
-    format!("{all} cannot be used:{}", lines.collect::<String>())
+    let all = pluralize(imported.bad_line_count, "line");
+    format!("{all} cannot be imported:{}", lines.collect::<String>())
 }
 
-fn summary(imported: &Imported) -> String {
-    let mut text = format!("{} kept", count(imported.new, "new thing"));
-    if imported.known > 0 {
-        text += &format!(", {} known already", imported.known);
+fn summary(imported: &ImportReport) -> String {
+    let mut text = format!("imported {}", pluralize(imported.new, "new item"));
+    if imported.unchanged > 0 {
+        text += &format!(", {} already present", imported.unchanged);
     }
     let secrets = imported
         .redacted
@@ -89,10 +95,10 @@ fn summary(imported: &Imported) -> String {
         .map(|count| u64::from(*count))
         .sum();
     if secrets > 0 {
-        text += &format!(", {} taken out", count(secrets, "secret"));
+        text += &format!(", {} redacted", pluralize(secrets, "secret"));
     }
-    if imported.bad > 0 {
-        text += &format!(", {} left out", count(imported.bad, "line"));
+    if imported.bad_line_count > 0 {
+        text += &format!(", {} skipped", pluralize(imported.bad_line_count, "line"));
     }
     text + "\n"
 }

@@ -1,32 +1,40 @@
-//! The file of settings.
+//! The settings of `turnbuckle serve`: command line and configuration file.
 
-use std::io;
-use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::{
+    fmt, io,
+    net::{Ipv4Addr, SocketAddr},
+    num::NonZeroUsize,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use serde::{Deserialize, Deserializer, de::Error as _};
 
-use super::authorization::Section;
-use super::place::{self, Place};
-use super::quota::{self, Quota};
-use crate::arguments;
-use crate::environment::Environment;
-use crate::failure::{Failure, Result};
+use super::{
+    ServeCommand,
+    auth::{AuthSection, ServeAuth},
+};
+use crate::{
+    cli,
+    commands::context,
+    context::CommandContext,
+    environment::Environment,
+    error::{CliError, Result},
+};
 
-/// What the file says. A key that nobody knows is a mistake, and is said so with its line.
+/// The configuration file. An unknown key is an error with its line.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub(super) struct Config {
-    #[serde(default, deserialize_with = "place")]
-    pub(super) listen: Option<Place>,
+pub(super) struct ServeConfig {
+    #[serde(default, deserialize_with = "listen_address")]
+    pub(super) listen: Option<ListenAddress>,
     pub(super) data: Option<PathBuf>,
     #[serde(default, deserialize_with = "duration")]
     pub(super) half_life: Option<Duration>,
-    /// An empty list is a list: of no folders at all.
+    /// An empty list allows no directories.
     pub(super) roots: Option<Vec<PathBuf>>,
     #[serde(default, deserialize_with = "quota")]
-    pub(super) quota: Option<Quota>,
+    pub(super) quota: Option<QuotaOption>,
     #[serde(default, deserialize_with = "duration")]
     pub(super) deadline: Option<Duration>,
     #[serde(default, deserialize_with = "duration")]
@@ -35,105 +43,307 @@ pub(super) struct Config {
     pub(super) allow_hosts: Vec<String>,
     #[serde(default)]
     pub(super) http_sse: bool,
-    pub(super) embeddings: Option<Embeddings>,
-    pub(super) authorization: Option<Section>,
+    pub(super) embeddings: Option<EmbeddingConfig>,
+    pub(super) authorization: Option<AuthSection>,
     #[serde(default)]
-    pub(super) limits: Limits,
+    pub(super) limits: ServeLimits,
 }
 
-/// How much callers may take; what is not said stays as it is.
+/// Limits for callers; unset ones keep their defaults.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub(super) struct Limits {
+pub(super) struct ServeLimits {
     pub(super) max_connections: Option<NonZeroUsize>,
     pub(super) max_sessions: Option<NonZeroUsize>,
     pub(super) max_sessions_per_caller: Option<NonZeroUsize>,
 }
 
-/// Who makes embeddings.
+/// The embeddings service.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub(super) struct Embeddings {
+pub(super) struct EmbeddingConfig {
     pub(super) url: String,
     pub(super) model: String,
-    /// The variable of the environment that has the key.
+    /// The environment variable with the API key.
     pub(super) api_key_env: Option<String>,
 }
 
-impl Config {
-    /// Reads the file that was named, or the usual one if it is there.
+impl ServeConfig {
+    /// Reads the named file, or the default one if it exists.
     pub(super) fn find(named: Option<&Path>, environment: &Environment) -> Result<Self> {
         if let Some(file) = named {
             let file = environment.cwd.join(file);
             let text = std::fs::read_to_string(&file);
-            let text = text.map_err(|error| unreadable(&file, &error))?;
+            let text = text.map_err(|error| read_error(&file, &error))?;
             return Self::parse(&text, &file, environment);
         }
-        let Some(folder) = environment.config_folder() else {
+        let Some(folder) = environment.config_dir() else {
             return Ok(Self::default());
         };
         let file = folder.join("turnbuckle").join("serve.toml");
         match std::fs::read_to_string(&file) {
             Ok(text) => Self::parse(&text, &file, environment),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
-            Err(error) => Err(unreadable(&file, &error)),
+            Err(error) => Err(read_error(&file, &error)),
         }
     }
 
     fn parse(text: &str, file: &Path, environment: &Environment) -> Result<Self> {
         let config: Self = toml::from_str(text).map_err(|error| {
-            Failure::not_asked({
+            CliError::failed({
                 let error = error.to_string();
-                format!("{} cannot be used: {}", file.display(), error.trim_end())
+                format!(
+                    "invalid configuration {}: {}",
+                    file.display(),
+                    error.trim_end()
+                )
             })
         })?;
         let folder = file.parent().unwrap_or(&environment.cwd);
-        Ok(config.with_paths(|path| at(path, folder, environment)))
+        Ok(config.resolve_paths(|path| resolve_path(path, folder, environment)))
     }
 
-    fn with_paths(mut self, whole: impl Fn(PathBuf) -> PathBuf) -> Self {
-        self.data = self.data.map(&whole);
+    fn resolve_paths(mut self, resolve: impl Fn(PathBuf) -> PathBuf) -> Self {
+        self.data = self.data.map(&resolve);
         self.roots = self
             .roots
-            .map(|roots| roots.into_iter().map(&whole).collect());
+            .map(|roots| roots.into_iter().map(&resolve).collect());
         if let Some(section) = &mut self.authorization {
-            section.token_file = section.token_file.take().map(&whole);
+            section.token_file = section.token_file.take().map(&resolve);
         }
         self.listen = self.listen.map(|listen| match listen {
-            Place::Unix(path) => Place::Unix(whole(path)),
-            place @ Place::Tcp(_) => place,
+            ListenAddress::Unix(path) => ListenAddress::Unix(resolve(path)),
+            tcp @ ListenAddress::Tcp(_) => tcp,
         });
         self
     }
 }
 
-/// Paths in the file are seen from its folder; `~` is the folder of the user.
-fn at(path: PathBuf, folder: &Path, environment: &Environment) -> PathBuf {
+/// Resolves a path relative to the file; `~` is the home directory.
+fn resolve_path(path: PathBuf, folder: &Path, environment: &Environment) -> PathBuf {
     match (path.strip_prefix("~"), &environment.home) {
         (Ok(below), Some(home)) => home.join(below),
         _ => folder.join(path),
     }
 }
 
-fn unreadable(file: &Path, error: &io::Error) -> Failure {
-    Failure::not_asked(format!("{} cannot be read: {error}", file.display()))
+fn read_error(file: &Path, error: &io::Error) -> CliError {
+    CliError::failed(format!("cannot read {}: {error}", file.display()))
 }
 
-fn place<'de, D: Deserializer<'de>>(from: D) -> std::result::Result<Option<Place>, D::Error> {
+fn listen_address<'de, D: Deserializer<'de>>(
+    from: D,
+) -> std::result::Result<Option<ListenAddress>, D::Error> {
     let text = String::deserialize(from)?;
-    place::read(&text).map(Some).map_err(D::Error::custom)
+    parse_listen_address(&text)
+        .map(Some)
+        .map_err(D::Error::custom)
 }
 
-fn quota<'de, D: Deserializer<'de>>(from: D) -> std::result::Result<Option<Quota>, D::Error> {
+fn quota<'de, D: Deserializer<'de>>(from: D) -> std::result::Result<Option<QuotaOption>, D::Error> {
     let text = String::deserialize(from)?;
-    quota::read(&text).map(Some).map_err(D::Error::custom)
+    parse_quota(&text).map(Some).map_err(D::Error::custom)
 }
 
 fn duration<'de, D: Deserializer<'de>>(from: D) -> std::result::Result<Option<Duration>, D::Error> {
     let text = String::deserialize(from)?;
-    arguments::duration(&text)
+    cli::parse_duration(&text)
         .map(Some)
         .map_err(D::Error::custom)
+}
+
+/// The settings of the server.
+#[derive(Debug)]
+pub(super) struct ServeSettings {
+    pub(super) address: ListenAddress,
+    pub(super) data: PathBuf,
+    pub(super) half_life: Option<Duration>,
+    /// The directories that projects may be in; `None` allows all.
+    pub(super) roots: Option<Vec<PathBuf>>,
+    /// The maximum data per caller, if set.
+    pub(super) quota: Option<QuotaOption>,
+    /// The time limits of a search and of indexing, if set.
+    pub(super) deadline: Option<Duration>,
+    pub(super) index_deadline: Option<Duration>,
+    pub(super) hosts: Vec<String>,
+    /// True if HTTP+SSE of 2024-11-05 is served.
+    pub(super) http_sse: bool,
+    /// The authentication of callers; `None` allows every caller.
+    pub(super) authorization: Option<ServeAuth>,
+    pub(super) embeddings: Option<EmbeddingConfig>,
+    pub(super) limits: ServeLimits,
+}
+
+impl ServeSettings {
+    /// Combines the command line, which takes precedence, with the configuration file.
+    pub(super) fn resolve(serve: ServeCommand, context: &CommandContext) -> Result<Self> {
+        let environment = &context.environment;
+        let config = ServeConfig::find(context.options.config.as_deref(), environment)?;
+        let here = |path: PathBuf| environment.cwd.join(path);
+        let address = match serve.listen {
+            Some(ListenAddress::Unix(path)) => ListenAddress::Unix(here(path)),
+            Some(address) => address,
+            None => config.listen.unwrap_or(ListenAddress::DEFAULT),
+        };
+        if matches!(address, ListenAddress::Unix(_)) && serve.authorization.any_given() {
+            return Err(tokens_on_unix_socket());
+        }
+        if matches!(address, ListenAddress::Unix(_)) && serve.http_sse {
+            return Err(http_sse_on_unix_socket());
+        }
+        // Only the user can connect to stdin or a socket, so they need no authentication.
+        let authorization = match address {
+            ListenAddress::Tcp(_) if !serve.stdio => {
+                ServeAuth::resolve(serve.authorization, config.authorization, environment)?
+            }
+            _ => None,
+        };
+        let is_open = authorization.is_none() && !serve.dangerously_allow_unauthenticated;
+        if !serve.stdio && !address.is_local() && is_open {
+            return Err(unauthenticated_address(&address));
+        }
+        let roots: Vec<_> = serve.roots.into_iter().map(here).collect();
+        let data = serve.data.map(here).or(config.data);
+        let mut hosts: Vec<_> = serve.hosts.into_iter().chain(config.allow_hosts).collect();
+        if let Some(wrong) = hosts.iter().find(|host| !is_host(host)) {
+            return Err(CliError::failed(format!(
+                "invalid host `{wrong}`: expected a name or IPv4 address with an optional port"
+            )));
+        }
+        // The host in the audience is allowed, too.
+        let named = authorization.as_ref().and_then(ServeAuth::host);
+        hosts.extend(named.filter(|host| is_host(host)).map(str::to_owned));
+        Ok(Self {
+            address,
+            data: context::data_dir(data, environment)?,
+            half_life: config.half_life,
+            roots: if roots.is_empty() {
+                config.roots
+            } else {
+                Some(roots)
+            },
+            quota: serve.quota.or(config.quota),
+            deadline: serve.deadline.or(config.deadline),
+            index_deadline: serve.index_deadline.or(config.index_deadline),
+            hosts,
+            http_sse: serve.http_sse || config.http_sse,
+            authorization,
+            embeddings: config.embeddings,
+            limits: config.limits,
+        })
+    }
+}
+
+fn unauthenticated_address(address: &ListenAddress) -> CliError {
+    CliError::failed(format!(
+        "{address} can be reached from other machines, and callers are not authenticated"
+    ))
+    .hint(
+        "use --auth-issuer or --token-file; or listen on 127.0.0.1 and forward the port with ssh; \
+         --dangerously-allow-unauthenticated listens anyway",
+    )
+}
+
+fn tokens_on_unix_socket() -> CliError {
+    CliError::failed("a Unix socket does not use tokens: only you can connect to it")
+        .hint("use --listen 127.0.0.1:8321 for HTTP")
+}
+
+fn http_sse_on_unix_socket() -> CliError {
+    CliError::failed("--http-sse needs HTTP, not a Unix socket")
+        .hint("use --listen 127.0.0.1:8321 for HTTP")
+}
+
+/// Returns whether text is a host name or IPv4 address, with an optional port.
+fn is_host(text: &str) -> bool {
+    let (name, port) = text.split_once(':').unwrap_or((text, "1"));
+    let ch = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+    let is_label = |label: &str| !label.is_empty() && label.bytes().all(ch);
+    let is_port = port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok();
+    name.split('.').all(is_label) && is_port
+}
+
+/// The address that the server listens on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ListenAddress {
+    /// HTTP on a port.
+    Tcp(SocketAddr),
+    /// Newline-delimited JSON on a Unix socket.
+    Unix(PathBuf),
+}
+
+impl ListenAddress {
+    /// The default address.
+    pub(super) const DEFAULT: Self = Self::Tcp(SocketAddr::new(
+        std::net::IpAddr::V4(Ipv4Addr::LOCALHOST),
+        8321,
+    ));
+
+    /// Returns whether only programs on this machine can connect.
+    pub(super) fn is_local(&self) -> bool {
+        match self {
+            Self::Tcp(address) => address.ip().is_loopback(),
+            Self::Unix(_) => true,
+        }
+    }
+}
+
+/// Parses the value of `--listen`.
+pub(super) fn parse_listen_address(text: &str) -> std::result::Result<ListenAddress, String> {
+    if let Some(path) = text.strip_prefix("unix:") {
+        return match path {
+            "" => Err("expected a path after `unix:`".to_owned()),
+            path => Ok(ListenAddress::Unix(path.into())),
+        };
+    }
+    let loopback = |port: u16| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let (host, port) = text.rsplit_once(':').unwrap_or(("", text));
+    let port = port.parse().ok();
+    let address = match host {
+        "" | "localhost" => port.map(loopback),
+        _ => text.parse().ok(),
+    };
+    let expected = "expected 127.0.0.1:8321, [::1]:8321, localhost:8321 or unix:PATH";
+    address
+        .map(ListenAddress::Tcp)
+        .ok_or_else(|| expected.to_owned())
+}
+
+impl fmt::Display for ListenAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(address) => address.fmt(f),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+/// A number of bytes, or no limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct QuotaOption(pub(super) Option<u64>);
+
+/// Parses a quota: `500MB`, `4GB`, `1GiB`, a plain number of bytes, or `none`.
+pub(super) fn parse_quota(text: &str) -> std::result::Result<QuotaOption, String> {
+    if text == "none" {
+        return Ok(QuotaOption(None));
+    }
+    let digits = text.find(|ch: char| !ch.is_ascii_digit());
+    let (number, unit) = text.split_at(digits.unwrap_or(text.len()));
+    let unit: u64 = match unit.trim() {
+        "" | "B" => 1,
+        "kB" | "KB" => 1_000,
+        "MB" => 1_000_000,
+        "GB" => 1_000_000_000,
+        "KiB" => 1 << 10,
+        "MiB" => 1 << 20,
+        "GiB" => 1 << 30,
+        _ => return Err("expected 500MB, 4GB, 1GiB or none".to_owned()),
+    };
+    let number: u64 = number.parse().map_err(|_| "expected a number".to_owned())?;
+    match number.checked_mul(unit) {
+        Some(0) | None => Err("expected a size from 1 to 2^64 - 1 bytes".to_owned()),
+        bytes => Ok(QuotaOption(bytes)),
+    }
 }
 
 #[cfg(test)]

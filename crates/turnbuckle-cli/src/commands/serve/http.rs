@@ -1,54 +1,53 @@
-//! On HTTP.
+//! Serves on HTTP.
 
-use std::io;
-use std::net::SocketAddr;
-use std::time::Duration;
+use std::{io, net::SocketAddr, time::Duration};
 
-use tokio::net::TcpListener;
-use tokio::sync::oneshot;
-use turnbuckle_server::Server;
-use turnbuckle_server::http::{Http, HttpSse};
+use tokio::{net::TcpListener, sync::oneshot};
+use turnbuckle_server::{
+    Server,
+    http::{Http, HttpSse},
+};
 
-use super::guard;
-use super::settings::Settings;
-use super::signals::Signals;
-use super::welcome::Welcome;
-use crate::context::Context;
-use crate::failure::{Failure, Result};
+use super::{auth, config::ServeSettings, startup_message::StartupMessage};
+use crate::{
+    context::CommandContext,
+    error::{CliError, Result},
+    signals::ShutdownSignals,
+};
 
-/// How long calls may go on when we are asked to end. Whoever does not want to wait asks again.
-const LAST_CALLS: Duration = Duration::from_secs(30);
+/// The time that running calls have at shutdown. A second signal aborts them.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Serves until a signal comes, then lets calls finish; a second signal ends them.
+/// Serves until a signal arrives, then lets running calls finish; a second signal aborts them.
 pub(super) async fn serve(
     server: Server,
     address: SocketAddr,
-    mut signals: Signals,
-    settings: &Settings,
-    context: &Context,
+    mut signals: ShutdownSignals,
+    settings: &ServeSettings,
+    context: &CommandContext,
 ) -> Result {
     let listener = TcpListener::bind(address)
         .await
-        .map_err(|error| not_free(address, &error))?;
+        .map_err(|error| bind_error(address, &error))?;
     let bound = listener.local_addr()?;
     let mut http = Http::new(server)
         .health_path("/healthz")
         .trailing_slash()
-        .shutdown_timeout(LAST_CALLS);
-    if let Some(most) = settings.limits.max_connections {
-        http = http.max_connections(most.get());
+        .shutdown_timeout(SHUTDOWN_TIMEOUT);
+    if let Some(max) = settings.limits.max_connections {
+        http = http.max_connections(max.get());
     }
     for host in &settings.hosts {
-        // Whether it is a host at all was seen when the settings were read.
+        // Validated when the settings were read.
         http = http.allow_host(host);
     }
     if settings.http_sse {
         http = http.http_sse(HttpSse::new().also_at("/mcp/sse", "/mcp/messages"));
     }
     if let Some(authorization) = &settings.authorization {
-        http = guard::protect(http, authorization, bound)?;
+        http = auth::require_auth(http, authorization, bound)?;
     }
-    Welcome::http(bound, settings).say(context);
+    StartupMessage::http(bound, settings).print(context);
     let (end, ending) = oneshot::channel::<()>();
     let serving = http.serve_until(listener, async {
         let _ = ending.await;
@@ -56,25 +55,25 @@ pub(super) async fn serve(
     let mut serving = std::pin::pin!(serving);
     tokio::select! {
         done = &mut serving => return Ok(done?),
-        () = signals.came() => {}
+        () = signals.recv() => {}
     }
     let _ = end.send(());
     context
-        .voice
-        .say("ending; calls that run may finish (again to end them)\n");
+        .ui
+        .print("shutting down; waiting for running calls (signal again to abort)\n");
     tokio::select! {
         done = serving => Ok(done?),
-        () = signals.came() => Err(Failure::interrupted()),
+        () = signals.recv() => Err(CliError::interrupted()),
     }
 }
 
-fn not_free(address: SocketAddr, error: &io::Error) -> Failure {
+fn bind_error(address: SocketAddr, error: &io::Error) -> CliError {
     let port = address.port();
-    let failure = Failure::not_asked(format!("cannot listen on {address}: {error}"));
+    let failure = CliError::failed(format!("cannot listen on {address}: {error}"));
     match error.kind() {
         io::ErrorKind::AddrInUse => failure.hint(format!(
-            "perhaps it runs already: `turnbuckle info http://{address}/mcp` shows who answers; \
-             --listen 127.0.0.1:0 takes a free port"
+            "it may be running already: check with `turnbuckle info http://{address}/mcp`; \
+             --listen 127.0.0.1:0 uses a free port"
         )),
         io::ErrorKind::PermissionDenied if port < 1024 => {
             failure.hint("ports below 1024 need privileges; 8321 does not")
@@ -82,3 +81,32 @@ fn not_free(address: SocketAddr, error: &io::Error) -> Failure {
         _ => failure,
     }
 }
+
+/// The maximum on macOS, even if the hard limit is higher.
+#[cfg(unix)]
+const MACOS_MAX_OPEN_FILES: u64 = 10_240;
+
+/// Raises the limit of open files as far as the system allows.
+#[cfg(unix)]
+pub(super) fn raise_open_file_limit() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+
+    let limit = getrlimit(Resource::Nofile);
+    for requested in [limit.maximum, Some(MACOS_MAX_OPEN_FILES)] {
+        let mut raised = limit;
+        raised.current = requested;
+        let is_more = match (limit.current, requested) {
+            (None, _) => false,
+            (Some(_), None) => true,
+            (Some(current), Some(requested)) => requested > current,
+        };
+        if !is_more || setrlimit(Resource::Nofile, raised).is_ok() {
+            return;
+        }
+    }
+    tracing::debug!(current = ?limit.current, "could not raise the limit of open files");
+}
+
+/// Does nothing: this system has no such limit.
+#[cfg(not(unix))]
+pub(super) fn raise_open_file_limit() {}

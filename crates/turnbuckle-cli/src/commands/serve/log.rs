@@ -1,59 +1,66 @@
-//! What the server logs, on stderr: warnings and errors, and with `--verbose` every request.
+//! Logs to stderr: warnings and errors, and every request with `--verbose`.
 
-use std::fmt::{self, Write as _};
-use std::time::SystemTime;
+use std::{
+    fmt::{self, Write as _},
+    time::SystemTime,
+};
 
-use tracing::field::{Field, Visit};
-use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Level, Metadata, Subscriber};
+use tracing::{
+    Event, Level, Metadata, Subscriber,
+    field::{Field, Visit},
+    span::{Attributes, Id, Record},
+};
 
-use crate::context::Context;
-use crate::output::{plain, style};
-use crate::voice::Voice;
+use crate::{
+    context::CommandContext,
+    output::{sanitize, style},
+    ui::Ui,
+};
 
-/// Shows from now on what is logged.
-pub(super) fn begin(context: &Context) {
-    let most = match context.options.verbose {
-        true => Level::DEBUG,
-        false => Level::WARN,
+/// Installs the subscriber.
+pub(super) fn init(context: &CommandContext) {
+    let max_level = if context.options.verbose {
+        Level::DEBUG
+    } else {
+        Level::WARN
     };
-    let log = Log {
-        most,
-        voice: context.voice.clone(),
+    let subscriber = StderrSubscriber {
+        max_level,
+        ui: context.ui.clone(),
     };
-    // Whoever was first shall keep it.
-    let _ = tracing::subscriber::set_global_default(log);
+    // An earlier subscriber stays installed.
+    let _ = tracing::subscriber::set_global_default(subscriber);
 }
 
-struct Log {
-    most: Level,
-    voice: Voice,
+struct StderrSubscriber {
+    max_level: Level,
+    ui: Ui,
 }
 
-/// A line a log message. Spans say nothing that the messages in them do not.
-impl Subscriber for Log {
+/// Prints one line per event. Spans are ignored, because their events have all the information.
+impl Subscriber for StderrSubscriber {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         let is_ours = metadata.target().starts_with("turnbuckle");
-        metadata.is_event() && is_ours && *metadata.level() <= self.most
+        metadata.is_event() && is_ours && *metadata.level() <= self.max_level
     }
 
     fn max_level_hint(&self) -> Option<tracing::level_filters::LevelFilter> {
-        Some(self.most.into())
+        Some(self.max_level.into())
     }
 
     fn event(&self, event: &Event<'_>) {
-        let mut line = Line::default();
+        let mut line = EventLine::default();
         event.record(&mut line);
         let level = *event.metadata().level();
-        let colour = match level {
+        let color = match level {
             Level::ERROR => style::ERROR,
             Level::WARN => style::WARNING,
             _ => style::DIM,
         };
         let time = humantime::format_rfc3339_seconds(SystemTime::now());
-        let level = style::paint(colour, &level.as_str().to_lowercase());
-        let text = plain::line(&format!("{}{}", line.message, line.fields));
-        self.voice.say(&format!("{time} {level}: {text}\n"));
+        let level = style::styled(color, &level.as_str().to_lowercase());
+        let text = sanitize::line(&format!("{}{}", line.message, line.fields));
+        self.ui.print(&format!("{time} {level}: {text}\n"));
     }
 
     fn new_span(&self, _: &Attributes<'_>) -> Id {
@@ -70,12 +77,12 @@ impl Subscriber for Log {
 }
 
 #[derive(Default)]
-struct Line {
+struct EventLine {
     message: String,
     fields: String,
 }
 
-impl Visit for Line {
+impl Visit for EventLine {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         let _ = match field.name() {
             "message" => write!(self.message, "{value:?}"),

@@ -1,10 +1,12 @@
 use super::*;
-use crate::output::style;
-use crate::servers::tests::{Home, text};
+use crate::{
+    output::style,
+    target::config_files::tests::{TestHome, text},
+};
 
 #[test]
 fn servers_are_a_table_without_secrets() {
-    let home = Home::new();
+    let home = TestHome::new();
     home.write("work/.git/HEAD", "");
     home.write(
         "work/.mcp.json",
@@ -18,13 +20,13 @@ fn servers_are_a_table_without_secrets() {
         "[mcp_servers.weather]\nurl = \"https://weather.example/mcp\"\nhttp_headers = { X-Key = \"hunter2\" }\n",
     );
     let environment = home.environment("work");
-    let found = servers::find(&environment, None);
+    let found = config_files::find_servers(&environment, None);
 
-    let shown = style::without(&table(&found, &environment));
+    let shown = style::strip(&table(&found, &environment));
     let json = document(&found, &environment).to_string();
 
     insta::assert_snapshot!(shown, @r"
-    name             transport  state         file                  reached by
+    name             transport  state         file                  connection
     weather          http       yours         ~/.codex/config.toml  https://weather.example/mcp
     weather@project  stdio      shadowed      .mcp.json             npx -y 'weather server'
     notes            sse        not approved  .mcp.json             https://notes.example/sse?***
@@ -34,20 +36,20 @@ fn servers_are_a_table_without_secrets() {
 
 #[test]
 fn an_approved_server_is_listed_as_such() {
-    let home = Home::new();
+    let home = TestHome::new();
     home.write("work/.git/HEAD", "");
     let definition = |url: &str| format!(r#"{{"mcpServers": {{"a": {{"url": "{url}"}}}}}}"#);
     home.write("work/.mcp.json", &definition("http://a.example"));
     let environment = home.environment("work");
     let state = || {
-        let found = servers::find(&environment, None);
+        let found = config_files::find_servers(&environment, None);
         super::state(&found.servers[0], &found, &environment)
     };
     assert_eq!(state(), "not approved");
     let is_resolved = || {
-        let found = servers::find(&environment, None);
+        let found = config_files::find_servers(&environment, None);
         let mut is_resolved = false;
-        is_approved_as(&found.servers[0], &environment, || {
+        is_approved_with(&found.servers[0], &environment, || {
             is_resolved = true;
             None
         });
@@ -55,12 +57,12 @@ fn an_approved_server_is_listed_as_such() {
     };
     assert!(!is_resolved(), "the paths in it may lead anywhere");
 
-    let found = servers::find(&environment, None);
+    let found = config_files::find_servers(&environment, None);
     let server = &found.servers[0];
     let resolved = server.resolve(&environment).unwrap();
     let (mut typed, mut shown) = ("y\n".as_bytes(), Vec::new());
-    let asking = trust::Asking::Terminal(&mut typed, &mut shown);
-    trust::ensure(server, &resolved, &environment, asking).unwrap();
+    let asking = trust::ConfirmMode::Terminal(&mut typed, &mut shown);
+    trust::ensure_trusted(server, &resolved, &environment, asking).unwrap();
 
     assert_eq!(state(), "approved");
     assert!(is_resolved());
@@ -70,30 +72,30 @@ fn an_approved_server_is_listed_as_such() {
 }
 
 #[test]
-fn what_an_earlier_version_remembered_is_listed_as_approved() {
-    let home = Home::new();
+fn an_approval_of_an_earlier_version_is_listed_as_approved() {
+    let home = TestHome::new();
     home.write("work/.git/HEAD", "");
     home.write(
         "work/.mcp.json",
         r#"{"mcpServers": {"a": {"url": "http://a.example"}}}"#,
     );
     let environment = home.environment("work");
-    let found = servers::find(&environment, None);
+    let found = config_files::find_servers(&environment, None);
     let server = &found.servers[0];
     let resolved = server.resolve(&environment).unwrap();
     let (mut typed, mut shown) = ("y\n".as_bytes(), Vec::new());
-    let asking = trust::Asking::Terminal(&mut typed, &mut shown);
-    trust::ensure(server, &resolved, &environment, asking).unwrap();
+    let asking = trust::ConfirmMode::Terminal(&mut typed, &mut shown);
+    trust::ensure_trusted(server, &resolved, &environment, asking).unwrap();
 
     let file = ".local/state/turnbuckle/trust.json";
     let text = std::fs::read_to_string(home.path().join(file)).unwrap();
-    let mut memory: Value = serde_json::from_str(&text).unwrap();
-    let removed = memory["agreed"][0]
+    let mut content: Value = serde_json::from_str(&text).unwrap();
+    let removed = content["agreed"][0]
         .as_object_mut()
         .unwrap()
         .remove("written");
     assert!(removed.is_some());
-    home.write(file, &memory.to_string());
+    home.write(file, &content.to_string());
 
     assert_eq!(state(server, &found, &environment), "approved");
 }

@@ -12,7 +12,7 @@ fn tool(input: Value, output: Option<Value>) -> Tool {
 }
 
 fn shown(input: Value) -> String {
-    style::without(&of_tool(&tool(input, None), 200))
+    style::strip(&for_tool(&tool(input, None), 200))
 }
 
 #[test]
@@ -34,10 +34,10 @@ fn a_tool_reads_like_a_function() {
     );
 
     insta::assert_snapshot!(
-        style::without(&of_tool(&tool, 100)),
+        style::strip(&for_tool(&tool, 100)),
         @"forecast(city: string, days?: integer 1..7 = 3) -> {summary: string, high: number}"
     );
-    insta::assert_snapshot!(style::without(&of_tool(&tool, 60)), @r"
+    insta::assert_snapshot!(style::strip(&for_tool(&tool, 60)), @r"
     forecast(
         city: string,
         days?: integer 1..7 = 3,
@@ -115,7 +115,7 @@ fn a_prompt_reads_like_a_function_too() {
     ]);
 
     assert_eq!(
-        style::without(&of_prompt(&prompt, 80)),
+        style::strip(&for_prompt(&prompt, 80)),
         "review(code, tone?)"
     );
 }

@@ -1,7 +1,7 @@
 use serde_json::json;
-use turnbuckle_ledger::req;
+use turnbuckle_spec_coverage::req;
 
-use super::*;
+use crate::callbacks::form::*;
 
 fn form(schema: Value) -> FormRequest {
     let mut params = json!({ "message": "who are you?" });
@@ -198,17 +198,20 @@ fn an_error_says_which_field_and_what_it_must_be() {
 
     let error = |content: Value| form.accept(content).unwrap_err().to_string();
 
-    assert_eq!(error(json!({})), "`name` has to be filled in");
-    assert_eq!(error(json!({ "name": null })), "`name` has to be filled in");
+    assert_eq!(error(json!({})), "`name` is required");
+    assert_eq!(error(json!({ "name": null })), "`name` is required");
     assert_eq!(
         error(json!({ "nom": "Ada" })),
         "the form has no field `nom`"
     );
     assert_eq!(
         error(json!({ "name": "Ada", "age": 3 })),
-        "`age` must be a whole number, at least 18"
+        "`age` must be an integer, at least 18"
     );
-    assert_eq!(error(json!("Ada")), "the content of a form is an object");
+    assert_eq!(
+        error(json!("Ada")),
+        "the content of a form must be an object"
+    );
 }
 
 #[test]

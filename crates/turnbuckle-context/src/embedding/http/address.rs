@@ -1,27 +1,27 @@
-//! Where the endpoint is.
+//! The URL of the endpoint.
 
 use hyper::Uri;
 
-use super::Problem;
+use super::EmbeddingError;
 
-/// The address of an endpoint, `…/embeddings`.
+/// The URL of an endpoint, `…/embeddings`.
 #[derive(Clone, Debug)]
-pub(super) struct Address(Uri);
+pub(super) struct EndpointUrl(Uri);
 
-impl Address {
-    pub(super) fn new(base: &str) -> Result<Self, Problem> {
+impl EndpointUrl {
+    pub(super) fn new(base: &str) -> Result<Self, EmbeddingError> {
         let base = base.trim().trim_end_matches('/');
         let base = base.strip_suffix("/embeddings").unwrap_or(base);
         if base.contains(['#', '?', '@', '\\']) {
-            return Err(Problem::BadAddress);
+            return Err(EmbeddingError::InvalidUrl);
         }
         let uri: Uri = format!("{base}/embeddings")
             .parse()
-            .map_err(|_| Problem::BadAddress)?;
+            .map_err(|_| EmbeddingError::InvalidUrl)?;
         let is_known = matches!(uri.scheme_str(), Some("http" | "https"));
         match uri.host() {
             Some(host) if is_known && !host.is_empty() => Ok(Self(uri)),
-            _ => Err(Problem::BadAddress),
+            _ => Err(EmbeddingError::InvalidUrl),
         }
     }
 
@@ -45,13 +45,17 @@ mod tests {
             "http://localhost:1/v1/",
             " http://localhost:1/v1/embeddings ",
         ] {
-            let address = Address::new(base).unwrap();
+            let address = EndpointUrl::new(base).unwrap();
             assert_eq!(
                 address.uri().to_string(),
                 "http://localhost:1/v1/embeddings"
             );
         }
-        assert!(Address::new("https://api.internal/v1").unwrap().is_https());
+        assert!(
+            EndpointUrl::new("https://api.internal/v1")
+                .unwrap()
+                .is_https()
+        );
     }
 
     #[test]
@@ -66,7 +70,7 @@ mod tests {
             "http://ho st/",
         ] {
             assert!(
-                matches!(Address::new(base), Err(Problem::BadAddress)),
+                matches!(EndpointUrl::new(base), Err(EmbeddingError::InvalidUrl)),
                 "{base}"
             );
         }

@@ -1,39 +1,44 @@
-//! Reading what an endpoint answered.
+//! Parsing of endpoint responses.
 
 use serde::Deserialize;
 
-use super::Problem;
+use super::EmbeddingError;
 use crate::embedding::vector::unit;
 
 #[derive(Deserialize)]
-struct Answer {
-    data: Vec<Entry>,
+struct EmbeddingResponse {
+    data: Vec<EmbeddingEntry>,
 }
 
 #[derive(Deserialize)]
-struct Entry {
+struct EmbeddingEntry {
     embedding: Vec<f32>,
     index: Option<usize>,
 }
 
-/// Reads the embeddings of so many texts, in the order of the texts, each of length 1.
-pub(super) fn vectors(body: &[u8], wanted: usize) -> Result<Vec<Vec<f32>>, Problem> {
-    let Answer { mut data } = serde_json::from_slice(body).map_err(|_| Problem::NotJson)?;
+/// Parses one embedding per text, in the order of the texts, normalized to length 1.
+pub(super) fn parse_vectors(body: &[u8], wanted: usize) -> Result<Vec<Vec<f32>>, EmbeddingError> {
+    let EmbeddingResponse { mut data } =
+        serde_json::from_slice(body).map_err(|_| EmbeddingError::InvalidResponse)?;
     let count = data.len();
     if count != wanted {
-        return Err(Problem::WrongCount { wanted, count });
+        return Err(EmbeddingError::WrongCount { wanted, count });
     }
-    // Servers may answer in another order, and then say so. The sort is stable: without numbers nothing moves.
+    // Servers may return another order and number the entries. The sort is stable, so unnumbered entries keep their
+    // order.
     data.sort_by_key(|entry| entry.index);
-    let in_order = |(place, entry): (usize, &Entry)| entry.index.is_none_or(|index| index == place);
+    let in_order =
+        |(place, entry): (usize, &EmbeddingEntry)| entry.index.is_none_or(|index| index == place);
     if !data.iter().enumerate().all(in_order) {
-        return Err(Problem::NotJson);
+        return Err(EmbeddingError::InvalidResponse);
     }
     let expected = data.first().map_or(0, |entry| entry.embedding.len());
     if let Some(entry) = data.iter().find(|entry| entry.embedding.len() != expected) {
         let size = entry.embedding.len();
-        return Err(Problem::WrongSize { expected, size });
+        return Err(EmbeddingError::DimensionMismatch { expected, size });
     }
     let vectors = data.into_iter().map(|entry| unit(entry.embedding));
-    vectors.collect::<Option<_>>().ok_or(Problem::NoDirection)
+    vectors
+        .collect::<Option<_>>()
+        .ok_or(EmbeddingError::InvalidVector)
 }

@@ -1,35 +1,35 @@
-//! What lets us in, and is never shown.
+//! The API key, which is never displayed.
 
 use std::fmt;
 
 use hyper::header::HeaderValue;
 
-use super::Problem;
+use super::EmbeddingError;
 
-/// The key to an endpoint; prints as `***`.
+/// An API key; its `Debug` output is `***`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ApiKey(HeaderValue);
 
 impl ApiKey {
-    /// Takes a key; one that cannot stand in a header is refused.
-    pub fn new(key: &str) -> Result<Self, Problem> {
+    /// Creates an API key. Fails if it cannot be sent in a header.
+    pub fn new(key: &str) -> Result<Self, EmbeddingError> {
         let key = key.trim();
         if key.is_empty() {
-            return Err(Problem::BadKey);
+            return Err(EmbeddingError::InvalidApiKey);
         }
-        let mut value =
-            HeaderValue::try_from(format!("Bearer {key}")).map_err(|_| Problem::BadKey)?;
+        let mut value = HeaderValue::try_from(format!("Bearer {key}"))
+            .map_err(|_| EmbeddingError::InvalidApiKey)?;
         value.set_sensitive(true);
         Ok(Self(value))
     }
 
-    /// The value of the header `Authorization`.
+    /// Returns the value of the `Authorization` header.
     pub(super) fn header(&self) -> HeaderValue {
         self.0.clone()
     }
 
-    /// Takes the key out of what a server says; some repeat it.
-    pub(super) fn hide(&self, text: &str) -> String {
+    /// Removes the key from a server message; some servers repeat it.
+    pub(super) fn redact(&self, text: &str) -> String {
         let key = self.0.to_str().unwrap_or_default();
         let key = key.strip_prefix("Bearer ").unwrap_or(key);
         text.replace(key, "***")

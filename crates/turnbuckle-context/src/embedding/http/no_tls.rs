@@ -1,11 +1,10 @@
-//! What stands in for TLS when it was left out.
+//! Replacement for TLS in builds without it.
 
-use super::Problem;
-use super::wire::Wire;
+use super::{EmbeddingError, wire::EmbeddingHttpClient};
 
-pub(super) const IS_THERE: bool = false;
+pub(super) const TLS_AVAILABLE: bool = false;
 
-/// Refuses: this build speaks plain HTTP only.
-pub(super) fn wire() -> Result<Wire, Problem> {
-    Err(Problem::NoTls)
+/// Always fails: this build supports plain HTTP only.
+pub(super) fn wire() -> Result<EmbeddingHttpClient, EmbeddingError> {
+    Err(EmbeddingError::TlsUnavailable)
 }

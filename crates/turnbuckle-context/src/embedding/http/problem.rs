@@ -1,91 +1,90 @@
-//! Why an endpoint gave no embeddings.
+//! Errors of an embedding endpoint.
 
-use std::error::Error;
-use std::time::Duration;
+use std::{error::Error, time::Duration};
 
 use hyper::StatusCode;
 
 use crate::ContextError;
 
-/// Why an endpoint gave no embeddings.
+/// The reason why an endpoint returned no embeddings.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Problem {
-    /// The address is none that can be asked.
+pub enum EmbeddingError {
+    /// The URL is invalid.
     #[error(
         "the address of the embeddings must be like `http://host:port/v1`, without user or query"
     )]
-    BadAddress,
-    /// The key cannot be sent.
+    InvalidUrl,
+    /// The API key cannot be sent in a header.
     #[error("the key of the embeddings is empty or has characters that no header can have")]
-    BadKey,
-    /// The address is `https`, and this program was built without it.
+    InvalidApiKey,
+    /// The URL is `https`, but this build lacks TLS.
     #[error("this program was built without TLS, so `https` cannot be reached")]
-    NoTls,
-    /// TLS cannot be set up.
+    TlsUnavailable,
+    /// TLS setup failed.
     #[error("TLS cannot be set up")]
-    Tls(#[source] Box<dyn Error + Send + Sync>),
-    /// There was no connection, or it broke.
+    TlsSetup(#[source] Box<dyn Error + Send + Sync>),
+    /// The connection failed.
     #[error("the embeddings cannot be reached")]
     Unreachable(#[source] Box<dyn Error + Send + Sync>),
-    /// There was no answer in time.
+    /// The request timed out.
     #[error("no embeddings within {0:?}")]
     TimedOut(Duration),
-    /// The answer was longer than any answer should be.
+    /// The response exceeds the size limit.
     #[error("the answer had more than {0} bytes")]
-    TooLarge(usize),
-    /// The server said no.
+    ResponseTooLarge(usize),
+    /// The server returned an error status.
     #[error("the server of the embeddings answered {status}: {message}")]
-    Refused {
-        /// The status of its answer.
+    ErrorResponse {
+        /// The status.
         status: StatusCode,
-        /// The beginning of what it said, without secrets.
+        /// The start of the message, redacted.
         message: String,
     },
-    /// The server sent us elsewhere; texts and keys go only where they were meant to go.
+    /// The server redirected the request. Texts and keys are only sent to the configured URL.
     #[error(
         "the server of the embeddings redirects ({0}); set up the address that it redirects to"
     )]
-    Redirected(StatusCode),
-    /// The answer is not what such an endpoint answers.
+    Redirect(StatusCode),
+    /// The response is not a list of embeddings.
     #[error("the answer is no list of embeddings")]
-    NotJson,
-    /// The answer does not have one embedding per text.
+    InvalidResponse,
+    /// The number of embeddings differs from the number of texts.
     #[error("{wanted} texts were sent, and {count} embeddings came back")]
     WrongCount {
-        /// Texts that were sent.
+        /// Texts sent.
         wanted: usize,
-        /// Embeddings that came back.
+        /// Embeddings received.
         count: usize,
     },
-    /// Embeddings have not all the same size.
+    /// The embeddings differ in their dimensions.
     #[error("an embedding has {size} numbers, others have {expected}")]
-    WrongSize {
-        /// Numbers of the first embedding.
+    DimensionMismatch {
+        /// Dimensions of the first embedding.
         expected: usize,
-        /// Numbers of this one.
+        /// Dimensions of this embedding.
         size: usize,
     },
-    /// An embedding has no direction: it is empty, too long, all zeros, or has numbers beyond all bounds.
+    /// An embedding is empty, too long, zero, or not finite.
     #[error("an embedding has no direction")]
-    NoDirection,
+    InvalidVector,
 }
 
-impl Problem {
-    /// Whether the server refused what it was sent, and not who asks, where, or how often.
-    fn is_about_the_text(&self) -> bool {
-        let Self::Refused { status, .. } = self else {
+impl EmbeddingError {
+    /// Returns whether the server rejected the text, as opposed to the credentials, the URL or the rate.
+    fn is_about_text(&self) -> bool {
+        let Self::ErrorResponse { status, .. } = self else {
             return false;
         };
         status.is_client_error() && !matches!(status.as_u16(), 401..=405 | 407 | 408 | 429)
     }
 }
 
-impl From<Problem> for ContextError {
-    fn from(problem: Problem) -> Self {
-        match problem.is_about_the_text() {
-            true => Self::EmbeddingRefused(problem.into()),
-            false => Self::Embedding(problem.into()),
+impl From<EmbeddingError> for ContextError {
+    fn from(error: EmbeddingError) -> Self {
+        match error.is_about_text() {
+            true => Self::EmbeddingRejected(error.into()),
+            false => Self::Embedding(error.into()),
         }
     }
 }

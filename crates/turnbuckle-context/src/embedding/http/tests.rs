@@ -3,8 +3,10 @@
 use std::sync::{Arc, Mutex};
 
 use serde_json::json;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpListener;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpListener,
+};
 
 use super::*;
 
@@ -89,11 +91,11 @@ fn one_vector() -> serde_json::Value {
     json!({ "data": [{ "embedding": [0.0, 2.0], "index": 0 }], "model": "small" })
 }
 
-async fn ask(acts: Vec<Act>) -> Result<Vec<Vec<f32>>, Problem> {
+async fn request_one(acts: Vec<Act>) -> Result<Vec<Vec<f32>>, EmbeddingError> {
     endpoint(acts)
         .await
         .embedder()
-        .ask(&["tea".to_owned()])
+        .request_vectors(&["tea".to_owned()])
         .await
 }
 
@@ -128,13 +130,13 @@ async fn many_texts_are_sent_in_batches() {
 #[tokio::test]
 async fn a_server_that_is_busy_is_asked_again() {
     let busy = "HTTP/1.1 429 Too Many Requests\r\nretry-after: 0\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
-    let vectors = ask(vec![Act::Say(busy.to_owned()), ok(&one_vector())]).await;
+    let vectors = request_one(vec![Act::Say(busy.to_owned()), ok(&one_vector())]).await;
     assert_eq!(vectors.unwrap(), [[0.0, 1.0]]);
 }
 
 #[tokio::test]
 async fn a_connection_that_breaks_is_made_again() {
-    let vectors = ask(vec![Act::Hang, ok(&one_vector())]).await;
+    let vectors = request_one(vec![Act::Hang, ok(&one_vector())]).await;
     assert_eq!(vectors.unwrap().len(), 1);
 }
 
@@ -142,15 +144,18 @@ async fn a_connection_that_breaks_is_made_again() {
 async fn nobody_waits_as_long_as_a_server_likes() {
     let busy =
         "HTTP/1.1 503 Busy\r\nretry-after: 86400\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
-    let refused = ask(vec![Act::Say(busy.to_owned())]).await;
-    assert!(matches!(refused, Err(Problem::Refused { status, .. }) if status == 503));
+    let refused = request_one(vec![Act::Say(busy.to_owned())]).await;
+    assert!(matches!(refused, Err(EmbeddingError::ErrorResponse { status, .. }) if status == 503));
 }
 
 #[tokio::test]
 async fn a_server_that_fails_again_and_again_is_given_up() {
     let fails = || say("500 Oops", "no luck");
     let endpoint = endpoint(vec![fails(), fails(), fails()]).await;
-    let refused = endpoint.embedder().ask(&["tea".to_owned()]).await;
+    let refused = endpoint
+        .embedder()
+        .request_vectors(&["tea".to_owned()])
+        .await;
     let message = refused.unwrap_err().to_string();
     assert!(
         message.ends_with("500 Internal Server Error: no luck"),
@@ -166,7 +171,7 @@ async fn a_refusal_is_told_without_the_key_that_it_repeats() {
         .embedder()
         .api_key(ApiKey::new("open-sesame").unwrap());
     let message = embedder
-        .ask(&["tea".to_owned()])
+        .request_vectors(&["tea".to_owned()])
         .await
         .unwrap_err()
         .to_string();
@@ -181,15 +186,15 @@ async fn a_refusal_is_told_without_the_key_that_it_repeats() {
 #[tokio::test]
 async fn redirects_are_not_followed() {
     let there = "HTTP/1.1 307 There\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 0\r\n\r\n";
-    let redirected = ask(vec![Act::Say(there.to_owned())]).await;
-    assert!(matches!(redirected, Err(Problem::Redirected(_))));
+    let redirected = request_one(vec![Act::Say(there.to_owned())]).await;
+    assert!(matches!(redirected, Err(EmbeddingError::Redirect(_))));
 }
 
 #[tokio::test]
 async fn an_answer_without_end_is_cut_off() {
     assert!(matches!(
-        ask(vec![Act::Flood]).await,
-        Err(Problem::TooLarge(_))
+        request_one(vec![Act::Flood]).await,
+        Err(EmbeddingError::ResponseTooLarge(_))
     ));
 }
 
@@ -197,8 +202,8 @@ async fn an_answer_without_end_is_cut_off() {
 async fn a_silent_server_is_not_waited_for() {
     let endpoint = endpoint(vec![Act::Sleep]).await;
     let embedder = endpoint.embedder().timeout(Duration::from_millis(50));
-    let silent = embedder.ask(&["tea".to_owned()]).await;
-    assert!(matches!(silent, Err(Problem::TimedOut(_))));
+    let silent = embedder.request_vectors(&["tea".to_owned()]).await;
+    assert!(matches!(silent, Err(EmbeddingError::TimedOut(_))));
 }
 
 #[tokio::test]
@@ -222,7 +227,7 @@ async fn wrong_answers_are_refused() {
         ),
     ];
     for (body, expected) in problems {
-        let problem = ask(vec![say("200 OK", &body)]).await.unwrap_err();
+        let problem = request_one(vec![say("200 OK", &body)]).await.unwrap_err();
         assert_eq!(problem.to_string(), expected, "{body}");
     }
 }
@@ -232,11 +237,11 @@ async fn a_model_does_not_change_its_size() {
     let larger = json!({ "data": [{ "embedding": [1, 2, 3] }] });
     let endpoint = endpoint(vec![ok(&one_vector()), ok(&larger)]).await;
     let embedder = endpoint.embedder();
-    embedder.ask(&["tea".to_owned()]).await.unwrap();
-    let changed = embedder.ask(&["tea".to_owned()]).await;
+    embedder.request_vectors(&["tea".to_owned()]).await.unwrap();
+    let changed = embedder.request_vectors(&["tea".to_owned()]).await;
     assert!(matches!(
         changed,
-        Err(Problem::WrongSize {
+        Err(EmbeddingError::DimensionMismatch {
             expected: 2,
             size: 3
         })
@@ -247,6 +252,9 @@ async fn a_model_does_not_change_its_size() {
 fn a_key_is_never_shown() {
     assert_eq!(format!("{:?}", ApiKey::new("open-sesame").unwrap()), "***");
     for bad in ["", "  ", "a\nb"] {
-        assert!(matches!(ApiKey::new(bad), Err(Problem::BadKey)));
+        assert!(matches!(
+            ApiKey::new(bad),
+            Err(EmbeddingError::InvalidApiKey)
+        ));
     }
 }

@@ -1,28 +1,30 @@
-//! TLS, trusting whom the operating system trusts.
+//! TLS with the platform's certificate verifier.
 
 use std::sync::Arc;
 
 use hyper_rustls::{ConfigBuilderExt, HttpsConnectorBuilder};
 use rustls::{ClientConfig, crypto::ring};
 
-use super::Problem;
-use super::wire::{Wire, tcp};
+use super::{
+    EmbeddingError,
+    wire::{EmbeddingHttpClient, tcp},
+};
 
-pub(super) const IS_THERE: bool = true;
+pub(super) const TLS_AVAILABLE: bool = true;
 
-/// Speaks HTTP over TLS, and nothing else.
-pub(super) fn wire() -> Result<Wire, Problem> {
-    // The provider is named, since a program may have none installed, or another one.
+/// Creates a client that only uses HTTPS.
+pub(super) fn wire() -> Result<EmbeddingHttpClient, EmbeddingError> {
+    // Set the crypto provider explicitly: the program may have installed none, or another one.
     let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
-        .map_err(|problem| Problem::Tls(problem.into()))?
+        .map_err(|error| EmbeddingError::TlsSetup(error.into()))?
         .try_with_platform_verifier()
-        .map_err(|problem| Problem::Tls(problem.into()))?
+        .map_err(|error| EmbeddingError::TlsSetup(error.into()))?
         .with_no_client_auth();
     let connector = HttpsConnectorBuilder::new()
         .with_tls_config(config)
         .https_only()
         .enable_http1()
         .wrap_connector(tcp());
-    Ok(Wire::over(connector))
+    Ok(EmbeddingHttpClient::with_connector(connector))
 }

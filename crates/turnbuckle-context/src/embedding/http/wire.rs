@@ -1,110 +1,113 @@
-//! One request and its reply, bounded.
+//! HTTP client with limits on time and size.
 
-use std::fmt;
-use std::pin::Pin;
-use std::time::Duration;
+use std::{fmt, pin::Pin, time::Duration};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
-use hyper::body::Incoming;
-use hyper::header::{
-    ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, HeaderValue, RETRY_AFTER,
+use hyper::{
+    Method, Request, Response, StatusCode,
+    body::Incoming,
+    header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, HeaderValue, RETRY_AFTER},
 };
-use hyper::{Method, Request, Response, StatusCode};
-use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::{Connect, HttpConnector};
-use hyper_util::rt::{TokioExecutor, TokioTimer};
+use hyper_util::{
+    client::legacy::{
+        Client,
+        connect::{Connect, HttpConnector},
+    },
+    rt::{TokioExecutor, TokioTimer},
+};
 
-use super::address::Address;
-use super::{ApiKey, Problem};
+use super::{ApiKey, EmbeddingError, address::EndpointUrl};
 use crate::Redactor;
 
-/// Bytes of an answer: a hundred embeddings of the largest models have a fifth of them.
-const MOST_BYTES: usize = 32 * 1024 * 1024;
-/// Bytes that are read of a refusal.
-const MOST_OF_REFUSAL: usize = 64 * 1024;
-/// Characters that are shown of it.
-const SHOWN: usize = 200;
-const CONNECTING: Duration = Duration::from_secs(10);
-const IDLE: Duration = Duration::from_secs(30);
+/// Maximum size of a response: five times a hundred embeddings of the largest models.
+const MAX_RESPONSE_BYTES: usize = 32 * 1024 * 1024;
+/// Maximum number of bytes read from an error response.
+const MAX_ERROR_BODY_BYTES: usize = 64 * 1024;
+/// Maximum number of characters of an error message.
+const MAX_ERROR_MESSAGE_CHARS: usize = 200;
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 
-type Sending = Pin<
+type ResponseFuture = Pin<
     Box<dyn Future<Output = Result<Response<Incoming>, hyper_util::client::legacy::Error>> + Send>,
 >;
 
 /// Sends requests, with or without TLS.
-pub(super) struct Wire(Box<dyn Fn(Request<Full<Bytes>>) -> Sending + Send + Sync>);
+pub(super) struct EmbeddingHttpClient(
+    Box<dyn Fn(Request<Full<Bytes>>) -> ResponseFuture + Send + Sync>,
+);
 
-/// What came back.
-pub(super) enum Reply {
-    /// All of the answer.
-    Answer(Bytes),
-    /// Not now; the server may say when.
-    Later {
-        problem: Problem,
+/// Outcome of one request.
+pub(super) enum HttpReply {
+    /// The complete body.
+    Body(Bytes),
+    /// A transient error, with `Retry-After` if the server sent it.
+    RetryLater {
+        error: EmbeddingError,
         after: Option<Duration>,
     },
 }
 
-impl Wire {
-    /// Speaks plain HTTP.
-    pub(super) fn plain() -> Self {
-        Self::over(tcp())
+impl EmbeddingHttpClient {
+    /// Creates a client for plain HTTP.
+    pub(super) fn plain_http() -> Self {
+        Self::with_connector(tcp())
     }
 
-    /// Speaks over whatever makes the connections.
-    pub(super) fn over<C: Connect + Clone + Send + Sync + 'static>(connector: C) -> Self {
+    /// Creates a client with a connector.
+    pub(super) fn with_connector<C: Connect + Clone + Send + Sync + 'static>(connector: C) -> Self {
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(IDLE)
+            .pool_idle_timeout(POOL_IDLE_TIMEOUT)
             .build(connector);
         Self(Box::new(move |request| Box::pin(client.request(request))))
     }
 
     pub(super) async fn post(
         &self,
-        address: &Address,
+        address: &EndpointUrl,
         key: Option<&ApiKey>,
         body: Bytes,
-    ) -> Result<Reply, Problem> {
+    ) -> Result<HttpReply, EmbeddingError> {
         let response = (self.0)(request(address, key, body))
             .await
-            .map_err(|problem| Problem::Unreachable(problem.into()))?;
+            .map_err(|error| EmbeddingError::Unreachable(error.into()))?;
         let status = response.status();
         if status.is_success() {
-            let body = read(response.into_body(), MOST_BYTES).await?;
-            return Ok(Reply::Answer(body));
+            let body = read(response.into_body(), MAX_RESPONSE_BYTES).await?;
+            return Ok(HttpReply::Body(body));
         }
         if status.is_redirection() {
-            return Err(Problem::Redirected(status));
+            return Err(EmbeddingError::Redirect(status));
         }
         let after = retry_after(&response);
-        let said = read(response.into_body(), MOST_OF_REFUSAL).await;
-        let message = shown(&said.unwrap_or_default(), key);
-        let problem = Problem::Refused { status, message };
-        match is_passing(status) {
-            true => Ok(Reply::Later { problem, after }),
-            false => Err(problem),
+        let body = read(response.into_body(), MAX_ERROR_BODY_BYTES).await;
+        let message = error_message(&body.unwrap_or_default(), key);
+        let error = EmbeddingError::ErrorResponse { status, message };
+        match is_transient(status) {
+            true => Ok(HttpReply::RetryLater { error, after }),
+            false => Err(error),
         }
     }
 }
 
-impl fmt::Debug for Wire {
+impl fmt::Debug for EmbeddingHttpClient {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("Wire")
+        formatter.write_str("EmbeddingHttpClient")
     }
 }
 
-/// Makes connections by TCP; TLS, if wanted, comes on top.
+/// Returns the TCP connector, which TLS wraps if used.
 pub(super) fn tcp() -> HttpConnector {
     let mut connector = HttpConnector::new();
     connector.set_nodelay(true);
-    connector.set_connect_timeout(Some(CONNECTING));
+    connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
     connector.enforce_http(false);
     connector
 }
 
-fn request(address: &Address, key: Option<&ApiKey>, body: Bytes) -> Request<Full<Bytes>> {
+fn request(address: &EndpointUrl, key: Option<&ApiKey>, body: Bytes) -> Request<Full<Bytes>> {
     const JSON: HeaderValue = HeaderValue::from_static("application/json");
     let mut request = Request::new(Full::new(body));
     *request.method_mut() = Method::POST;
@@ -112,7 +115,7 @@ fn request(address: &Address, key: Option<&ApiKey>, body: Bytes) -> Request<Full
     let headers = request.headers_mut();
     headers.insert(CONTENT_TYPE, JSON);
     headers.insert(ACCEPT, JSON);
-    // A small body that unpacks to a huge one would pass the limit.
+    // A small compressed body could decompress to a huge one and bypass the limit.
     headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     if let Some(key) = key {
         headers.insert(AUTHORIZATION, key.header());
@@ -120,26 +123,28 @@ fn request(address: &Address, key: Option<&ApiKey>, body: Bytes) -> Request<Full
     request
 }
 
-async fn read(body: Incoming, limit: usize) -> Result<Bytes, Problem> {
+async fn read(body: Incoming, limit: usize) -> Result<Bytes, EmbeddingError> {
     match Limited::new(body, limit).collect().await {
         Ok(body) => Ok(body.to_bytes()),
-        Err(problem) if problem.is::<LengthLimitError>() => Err(Problem::TooLarge(limit)),
-        Err(problem) => Err(Problem::Unreachable(problem)),
+        Err(error) if error.is::<LengthLimitError>() => {
+            Err(EmbeddingError::ResponseTooLarge(limit))
+        }
+        Err(error) => Err(EmbeddingError::Unreachable(error)),
     }
 }
 
-/// The beginning of what a server says; it may repeat what it was sent.
-fn shown(said: &[u8], key: Option<&ApiKey>) -> String {
-    let text = String::from_utf8_lossy(said);
-    let text = key.map_or_else(|| text.to_string(), |key| key.hide(&text));
+/// Returns the start of an error message, redacted: the server may repeat the request.
+fn error_message(body: &[u8], key: Option<&ApiKey>) -> String {
+    let text = String::from_utf8_lossy(body);
+    let text = key.map_or_else(|| text.to_string(), |key| key.redact(&text));
     let text = Redactor::standard().redact(&text).text;
     let plain = text
         .chars()
         .map(|char| if char.is_control() { ' ' } else { char });
-    plain.take(SHOWN).collect()
+    plain.take(MAX_ERROR_MESSAGE_CHARS).collect()
 }
 
-fn is_passing(status: StatusCode) -> bool {
+fn is_transient(status: StatusCode) -> bool {
     matches!(status.as_u16(), 429 | 500 | 502 | 503 | 504)
 }
 

@@ -1,7 +1,7 @@
 use super::*;
 
-fn shape<'t>(chunks: &[Chunk<'t>]) -> Vec<(usize, usize, &'t str)> {
-    let shape = |chunk: &Chunk<'t>| (chunk.first_line, chunk.last_line, chunk.symbol);
+fn shape<'t>(chunks: &[TextChunk<'t>]) -> Vec<(usize, usize, &'t str)> {
+    let shape = |chunk: &TextChunk<'t>| (chunk.first_line, chunk.last_line, chunk.symbol);
     chunks.iter().map(shape).collect()
 }
 
@@ -45,7 +45,7 @@ fn a_text_without_definitions_is_cut_at_blank_lines() {
     let chunks = chunks("text", &text);
     assert!(chunks.len() > 3);
     for chunk in &chunks {
-        assert!(chunk.last_line - chunk.first_line < MOST_LINES);
+        assert!(chunk.last_line - chunk.first_line < MAX_LINES);
         assert_eq!(chunk.first_line % 10, 1, "begins a paragraph");
     }
 }
@@ -59,7 +59,7 @@ fn a_very_long_line_is_cut_between_characters() {
         let chunks = chunks("rust", &text);
         let whole: String = chunks.iter().map(|chunk| chunk.body).collect();
         assert_eq!(whole, text);
-        assert!(chunks.iter().all(|chunk| chunk.body.len() <= MOST_BYTES));
+        assert!(chunks.iter().all(|chunk| chunk.body.len() <= MAX_BYTES));
         assert!(
             chunks
                 .iter()

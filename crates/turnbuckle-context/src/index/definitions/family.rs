@@ -2,22 +2,22 @@
 
 /// Languages that define things by the same words.
 #[derive(Debug)]
-pub(in crate::index) struct Family {
+pub(in crate::index) struct LanguageRules {
     languages: &'static [&'static str],
-    pub(super) shape: Shape,
+    pub(super) shape: LineShape,
     /// Words that may stand before the word that tells.
     pub(super) modifiers: &'static [&'static str],
     /// The word that tells, and what kind of thing it defines.
     pub(super) keywords: &'static [(&'static str, &'static str)],
     /// How functions look that no word introduces.
-    pub(super) bare: Bare,
+    pub(super) bare: BareDefinition,
     /// How lines begin that belong to the definition below them: comments, attributes, decorators.
     above: &'static [&'static str],
 }
 
 /// How a line is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Shape {
+pub(super) enum LineShape {
     /// Modifiers, a word that tells, a name.
     Words,
     /// `CREATE TABLE name`, in any case.
@@ -36,7 +36,7 @@ pub(super) enum Shape {
 
 /// How functions look that no word introduces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Bare {
+pub(super) enum BareDefinition {
     /// There are none.
     Never,
     /// `type name(…) {`
@@ -53,32 +53,32 @@ pub(super) enum Bare {
     Signature,
 }
 
-impl Family {
+impl LanguageRules {
     /// The family of a language, if it has one.
-    pub(in crate::index) fn of(language: &str) -> Option<&'static Self> {
-        FAMILIES
+    pub(in crate::index) fn for_language(language: &str) -> Option<&'static Self> {
+        LANGUAGE_RULES
             .iter()
-            .find(|family| family.languages.contains(&language))
+            .find(|rules| rules.languages.contains(&language))
     }
 
     /// Whether a line that stands directly above a definition belongs to it.
-    pub(in crate::index) fn belongs_below(&self, line: &str) -> bool {
+    pub(in crate::index) fn is_attached_above(&self, line: &str) -> bool {
         let line = line.trim_start();
         self.above.iter().any(|mark| line.starts_with(mark))
     }
 
     pub(super) fn is_prose(&self) -> bool {
-        self.shape == Shape::Markdown
+        self.shape == LineShape::Markdown
     }
 }
 
-const SLASHES: &[&str] = &["//", "/*", "*", "@", "#[", "[", "template", "#"];
-const HASHES: &[&str] = &["#", "@"];
+const SLASH_COMMENTS: &[&str] = &["//", "/*", "*", "@", "#[", "[", "template", "#"];
+const HASH_COMMENTS: &[&str] = &["#", "@"];
 
-const FAMILIES: &[Family] = &[
-    Family {
+const LANGUAGE_RULES: &[LanguageRules] = &[
+    LanguageRules {
         languages: &["rust"],
-        shape: Shape::Words,
+        shape: LineShape::Words,
         modifiers: &["pub", "async", "unsafe", "extern", "default", "const"],
         keywords: &[
             ("fn", "function"),
@@ -93,20 +93,20 @@ const FAMILIES: &[Family] = &[
             ("const", "constant"),
             ("static", "constant"),
         ],
-        bare: Bare::Never,
+        bare: BareDefinition::Never,
         above: &["//", "#[", "/*", "*"],
     },
-    Family {
+    LanguageRules {
         languages: &["python", "starlark"],
-        shape: Shape::Words,
+        shape: LineShape::Words,
         modifiers: &["async"],
         keywords: &[("def", "function"), ("class", "type")],
-        bare: Bare::Capitals,
-        above: HASHES,
+        bare: BareDefinition::Capitals,
+        above: HASH_COMMENTS,
     },
-    Family {
+    LanguageRules {
         languages: &["javascript", "typescript", "vue", "svelte"],
-        shape: Shape::Words,
+        shape: LineShape::Words,
         modifiers: &[
             "export",
             "default",
@@ -131,12 +131,12 @@ const FAMILIES: &[Family] = &[
             ("let", "constant"),
             ("var", "constant"),
         ],
-        bare: Bare::Script,
+        bare: BareDefinition::Script,
         above: &["//", "/*", "*", "@"],
     },
-    Family {
+    LanguageRules {
         languages: &["go"],
-        shape: Shape::Words,
+        shape: LineShape::Words,
         modifiers: &[],
         keywords: &[
             ("func", "function"),
@@ -144,12 +144,12 @@ const FAMILIES: &[Family] = &[
             ("const", "constant"),
             ("var", "constant"),
         ],
-        bare: Bare::Never,
+        bare: BareDefinition::Never,
         above: &["//", "/*", "*"],
     },
-    Family {
+    LanguageRules {
         languages: &["java", "csharp", "groovy", "dart", "solidity"],
-        shape: Shape::Words,
+        shape: LineShape::Words,
         modifiers: &[
             "public",
             "private",
@@ -191,12 +191,12 @@ const FAMILIES: &[Family] = &[
             ("namespace", "module"),
             ("@interface", "type"),
         ],
-        bare: Bare::Typed,
-        above: SLASHES,
+        bare: BareDefinition::Typed,
+        above: SLASH_COMMENTS,
     },
-    Family {
+    LanguageRules {
         languages: &["kotlin", "scala"],
-        shape: Shape::Words,
+        shape: LineShape::Words,
         modifiers: &[
             "public",
             "private",
@@ -241,12 +241,12 @@ const FAMILIES: &[Family] = &[
             ("val", "constant"),
             ("var", "constant"),
         ],
-        bare: Bare::Never,
-        above: SLASHES,
+        bare: BareDefinition::Never,
+        above: SLASH_COMMENTS,
     },
-    Family {
+    LanguageRules {
         languages: &["c", "cpp", "objective-c"],
-        shape: Shape::Words,
+        shape: LineShape::Words,
         modifiers: &[
             "static",
             "inline",
@@ -275,12 +275,12 @@ const FAMILIES: &[Family] = &[
             ("@implementation", "type"),
             ("@protocol", "type"),
         ],
-        bare: Bare::Typed,
+        bare: BareDefinition::Typed,
         above: &["//", "/*", "*", "template", "[[", "__attribute__"],
     },
-    Family {
+    LanguageRules {
         languages: &["ruby"],
-        shape: Shape::Words,
+        shape: LineShape::Words,
         modifiers: &[
             "private",
             "protected",
@@ -289,12 +289,12 @@ const FAMILIES: &[Family] = &[
             "module_function",
         ],
         keywords: &[("def", "function"), ("class", "type"), ("module", "module")],
-        bare: Bare::Capitals,
-        above: HASHES,
+        bare: BareDefinition::Capitals,
+        above: HASH_COMMENTS,
     },
-    Family {
+    LanguageRules {
         languages: &["php"],
-        shape: Shape::Words,
+        shape: LineShape::Words,
         modifiers: &[
             "public",
             "private",
@@ -312,12 +312,12 @@ const FAMILIES: &[Family] = &[
             ("enum", "type"),
             ("const", "constant"),
         ],
-        bare: Bare::Never,
+        bare: BareDefinition::Never,
         above: &["//", "/*", "*", "#"],
     },
-    Family {
+    LanguageRules {
         languages: &["swift"],
-        shape: Shape::Words,
+        shape: LineShape::Words,
         modifiers: &[
             "public",
             "private",
@@ -351,20 +351,20 @@ const FAMILIES: &[Family] = &[
             ("let", "constant"),
             ("var", "constant"),
         ],
-        bare: Bare::Never,
+        bare: BareDefinition::Never,
         above: &["//", "/*", "*", "@"],
     },
-    Family {
+    LanguageRules {
         languages: &["lua"],
-        shape: Shape::Words,
+        shape: LineShape::Words,
         modifiers: &["local"],
         keywords: &[("function", "function")],
-        bare: Bare::Assigned,
+        bare: BareDefinition::Assigned,
         above: &["--"],
     },
-    Family {
+    LanguageRules {
         languages: &["r", "julia"],
-        shape: Shape::Words,
+        shape: LineShape::Words,
         modifiers: &["mutable", "abstract", "primitive"],
         keywords: &[
             ("function", "function"),
@@ -373,32 +373,32 @@ const FAMILIES: &[Family] = &[
             ("module", "module"),
             ("macro", "macro"),
         ],
-        bare: Bare::Assigned,
+        bare: BareDefinition::Assigned,
         above: &["#", "\"\"\""],
     },
-    Family {
+    LanguageRules {
         languages: &["shell", "bash", "powershell"],
-        shape: Shape::Words,
+        shape: LineShape::Words,
         modifiers: &[],
         keywords: &[
             ("function", "function"),
             ("filter", "function"),
             ("class", "type"),
         ],
-        bare: Bare::Shell,
+        bare: BareDefinition::Shell,
         above: &["#"],
     },
-    Family {
+    LanguageRules {
         languages: &["perl"],
-        shape: Shape::Words,
+        shape: LineShape::Words,
         modifiers: &[],
         keywords: &[("sub", "function"), ("package", "module")],
-        bare: Bare::Never,
+        bare: BareDefinition::Never,
         above: &["#"],
     },
-    Family {
+    LanguageRules {
         languages: &["elixir"],
-        shape: Shape::Words,
+        shape: LineShape::Words,
         modifiers: &[],
         keywords: &[
             ("def", "function"),
@@ -411,12 +411,12 @@ const FAMILIES: &[Family] = &[
             ("defimpl", "impl"),
             ("defdelegate", "function"),
         ],
-        bare: Bare::Never,
-        above: HASHES,
+        bare: BareDefinition::Never,
+        above: HASH_COMMENTS,
     },
-    Family {
+    LanguageRules {
         languages: &["haskell"],
-        shape: Shape::Words,
+        shape: LineShape::Words,
         modifiers: &[],
         keywords: &[
             ("data", "type"),
@@ -424,12 +424,12 @@ const FAMILIES: &[Family] = &[
             ("type", "type"),
             ("class", "trait"),
         ],
-        bare: Bare::Signature,
+        bare: BareDefinition::Signature,
         above: &["--", "{-"],
     },
-    Family {
+    LanguageRules {
         languages: &["ocaml", "fsharp"],
-        shape: Shape::Words,
+        shape: LineShape::Words,
         modifiers: &["static", "override"],
         keywords: &[
             ("let", "constant"),
@@ -443,12 +443,12 @@ const FAMILIES: &[Family] = &[
             ("class", "type"),
             ("member", "function"),
         ],
-        bare: Bare::Never,
+        bare: BareDefinition::Never,
         above: &["(*", "*", "//", "[<", "[@"],
     },
-    Family {
+    LanguageRules {
         languages: &["zig", "nim"],
-        shape: Shape::Words,
+        shape: LineShape::Words,
         modifiers: &["pub", "export", "extern", "inline"],
         keywords: &[
             ("fn", "function"),
@@ -462,12 +462,12 @@ const FAMILIES: &[Family] = &[
             ("const", "constant"),
             ("var", "constant"),
         ],
-        bare: Bare::Never,
+        bare: BareDefinition::Never,
         above: &["//", "#", "##"],
     },
-    Family {
+    LanguageRules {
         languages: &["erlang"],
-        shape: Shape::Words,
+        shape: LineShape::Words,
         modifiers: &[],
         keywords: &[
             ("-module", "module"),
@@ -476,12 +476,12 @@ const FAMILIES: &[Family] = &[
             ("-spec", "function"),
             ("-define", "macro"),
         ],
-        bare: Bare::Never,
+        bare: BareDefinition::Never,
         above: &["%"],
     },
-    Family {
+    LanguageRules {
         languages: &["protobuf", "graphql"],
-        shape: Shape::Words,
+        shape: LineShape::Words,
         modifiers: &["extend"],
         keywords: &[
             ("message", "type"),
@@ -499,20 +499,20 @@ const FAMILIES: &[Family] = &[
             ("fragment", "function"),
             ("directive", "macro"),
         ],
-        bare: Bare::Never,
+        bare: BareDefinition::Never,
         above: &["//", "/*", "*", "#", "\"\"\""],
     },
-    Family {
+    LanguageRules {
         languages: &["cmake"],
-        shape: Shape::Words,
+        shape: LineShape::Words,
         modifiers: &[],
         keywords: &[("function", "function"), ("macro", "macro")],
-        bare: Bare::Never,
+        bare: BareDefinition::Never,
         above: &["#"],
     },
-    Family {
+    LanguageRules {
         languages: &["sql"],
-        shape: Shape::Sql,
+        shape: LineShape::Sql,
         modifiers: &[
             "or",
             "replace",
@@ -546,44 +546,44 @@ const FAMILIES: &[Family] = &[
             ("sequence", "table"),
             ("policy", "policy"),
         ],
-        bare: Bare::Never,
+        bare: BareDefinition::Never,
         above: &["--", "/*", "*"],
     },
-    Family {
+    LanguageRules {
         languages: &["clojure", "lisp"],
-        shape: Shape::Lisp,
+        shape: LineShape::Lisp,
         modifiers: &[],
         keywords: &[],
-        bare: Bare::Never,
+        bare: BareDefinition::Never,
         above: &[";", "#"],
     },
-    Family {
+    LanguageRules {
         languages: &["markdown"],
-        shape: Shape::Markdown,
+        shape: LineShape::Markdown,
         modifiers: &[],
         keywords: &[],
-        bare: Bare::Never,
+        bare: BareDefinition::Never,
         above: &[],
     },
-    Family {
+    LanguageRules {
         languages: &["toml", "ini"],
-        shape: Shape::Sections,
+        shape: LineShape::Sections,
         modifiers: &[],
         keywords: &[],
-        bare: Bare::Never,
+        bare: BareDefinition::Never,
         above: &["#", ";"],
     },
-    Family {
+    LanguageRules {
         languages: &["yaml", "make"],
-        shape: Shape::Keys,
+        shape: LineShape::Keys,
         modifiers: &[],
         keywords: &[],
-        bare: Bare::Never,
+        bare: BareDefinition::Never,
         above: &["#", ".PHONY"],
     },
-    Family {
+    LanguageRules {
         languages: &["hcl"],
-        shape: Shape::Blocks,
+        shape: LineShape::Blocks,
         modifiers: &[],
         keywords: &[
             ("resource", "resource"),
@@ -593,7 +593,7 @@ const FAMILIES: &[Family] = &[
             ("output", "constant"),
             ("provider", "resource"),
         ],
-        bare: Bare::Never,
+        bare: BareDefinition::Never,
         above: &["#", "//", "/*", "*"],
     },
 ];

@@ -1,11 +1,11 @@
 //! One line, read by the words of its language.
 
-use super::family::{Bare, Family, Shape};
+use super::family::{BareDefinition, LanguageRules, LineShape};
 
-type Found<'t> = Option<(&'t str, &'static str)>;
+type FoundName<'t> = Option<(&'t str, &'static str)>;
 
 /// Words that are followed by a bracket and define nothing.
-const CONTROL: &[&str] = &[
+const CONTROL_WORDS: &[&str] = &[
     "assert",
     "await",
     "case",
@@ -42,32 +42,32 @@ const CONTROL: &[&str] = &[
     "defined",
 ];
 /// Longer names are data.
-const LONGEST_NAME: usize = 120;
+const MAX_NAME_BYTES: usize = 120;
 
 /// Finds the name that a line defines, and its kind.
-pub(super) fn definition<'t>(family: &Family, line: &'t str) -> Found<'t> {
-    let found = match family.shape {
-        Shape::Words => words(family, line).or_else(|| bare(family, line)),
-        Shape::Sql => sql(family, line),
-        Shape::Lisp => lisp(line),
-        Shape::Markdown => heading(line),
-        Shape::Sections => section(line),
-        Shape::Keys => key(line),
-        Shape::Blocks => block(family, line),
+pub(super) fn definition<'t>(rules: &LanguageRules, line: &'t str) -> FoundName<'t> {
+    let found = match rules.shape {
+        LineShape::Words => words(rules, line).or_else(|| bare(rules, line)),
+        LineShape::Sql => sql(rules, line),
+        LineShape::Lisp => lisp(line),
+        LineShape::Markdown => heading(line),
+        LineShape::Sections => section(line),
+        LineShape::Keys => key(line),
+        LineShape::Blocks => block(rules, line),
     };
-    found.filter(|(name, _)| !name.is_empty() && name.len() <= LONGEST_NAME)
+    found.filter(|(name, _)| !name.is_empty() && name.len() <= MAX_NAME_BYTES)
 }
 
 /// Modifiers, a word that tells, a name.
-fn words<'t>(family: &Family, line: &'t str) -> Found<'t> {
+fn words<'t>(rules: &LanguageRules, line: &'t str) -> FoundName<'t> {
     let mut rest = line.trim_start();
     let is_outermost = rest.len() == line.len();
     loop {
         let (word, after) = leading_word(rest);
-        let kind = kind_of(family, word);
-        let is_modifier = family.modifiers.contains(&word);
+        let kind = kind_of(rules, word);
+        let is_modifier = rules.modifiers.contains(&word);
         let (next, _) = leading_word(skip_brackets(after).trim_start());
-        let more_follows = kind_of(family, next).is_some() || family.modifiers.contains(&next);
+        let more_follows = kind_of(rules, next).is_some() || rules.modifiers.contains(&next);
         match kind {
             // `const fn`, `enum class`: the last one tells. A function may have any name.
             Some(kind) if more_follows && kind != "function" => rest = after.trim_start(),
@@ -84,7 +84,7 @@ fn words<'t>(family: &Family, line: &'t str) -> Found<'t> {
 }
 
 /// What is named after the word that tells.
-fn named<'t>(kind: &'static str, word: &str, after: &'t str) -> Found<'t> {
+fn named<'t>(kind: &'static str, word: &str, after: &'t str) -> FoundName<'t> {
     // The word must end here: `type_of(x)` begins with none. `def+(other)` has a name that nobody looks for.
     if !after.starts_with([' ', '\t', '<', '*', '(', ':']) {
         return None;
@@ -130,42 +130,42 @@ fn implemented(after: &str) -> Option<&str> {
 }
 
 /// Functions that no word introduces.
-fn bare<'t>(family: &Family, line: &'t str) -> Found<'t> {
+fn bare<'t>(rules: &LanguageRules, line: &'t str) -> FoundName<'t> {
     let is_outermost = !line.starts_with([' ', '\t']);
-    match family.bare {
-        Bare::Never => None,
-        Bare::Typed => typed(family, line, is_outermost),
-        Bare::Script if is_outermost => assigned(line),
-        Bare::Script => method(family, line),
-        Bare::Shell => shell(line),
-        Bare::Assigned => assigned(line),
-        Bare::Capitals if is_outermost => capitals(line),
-        Bare::Signature if is_outermost => signature(line),
-        Bare::Capitals | Bare::Signature => None,
+    match rules.bare {
+        BareDefinition::Never => None,
+        BareDefinition::Typed => typed(rules, line, is_outermost),
+        BareDefinition::Script if is_outermost => assigned(line),
+        BareDefinition::Script => method(rules, line),
+        BareDefinition::Shell => shell(line),
+        BareDefinition::Assigned => assigned(line),
+        BareDefinition::Capitals if is_outermost => capitals(line),
+        BareDefinition::Signature if is_outermost => signature(line),
+        BareDefinition::Capitals | BareDefinition::Signature => None,
     }
 }
 
 /// `static int name(…) {`, `void Type::name(`; a call is none, nor is a declaration that ends here.
-fn typed<'t>(family: &Family, line: &'t str, is_outermost: bool) -> Found<'t> {
+fn typed<'t>(rules: &LanguageRules, line: &'t str, is_outermost: bool) -> FoundName<'t> {
     let line = line.trim();
     let (first, _) = leading_word(line);
-    let is_arrow = line.contains("=>") && family.modifiers.contains(&first);
+    let is_arrow = line.contains("=>") && rules.modifiers.contains(&first);
     let is_ended = line.ends_with(';') && !is_arrow;
-    if first.is_empty() || CONTROL.contains(&first) || is_ended {
+    if first.is_empty() || CONTROL_WORDS.contains(&first) || is_ended {
         return None;
     }
     let (before, _) = line.split_once('(')?;
     let (head, name) = trailing_name(before.trim_end());
     let head = head.trim_end();
     let opens = line.ends_with('{') || line.ends_with('}') || line.contains("=>");
-    let is_alone = is_outermost || family.modifiers.contains(&first);
+    let is_alone = is_outermost || rules.modifiers.contains(&first);
     let has_type = head.ends_with(|sign: char| sign.is_alphanumeric() || "_*&>]:~?".contains(sign));
     let is_one = has_type && (opens || is_alone) && !before.contains(['=', '"', '.', ';', '{']);
-    (is_one && !CONTROL.contains(&name)).then_some((name, "function"))
+    (is_one && !CONTROL_WORDS.contains(&name)).then_some((name, "function"))
 }
 
 /// `async name(…) {` in a class or an object.
-fn method<'t>(family: &Family, line: &'t str) -> Found<'t> {
+fn method<'t>(rules: &LanguageRules, line: &'t str) -> FoundName<'t> {
     let mut rest = line.trim();
     // `call(a, function () {` does not close what it opens.
     let number = |sign: char| rest.matches(sign).count();
@@ -174,14 +174,16 @@ fn method<'t>(family: &Family, line: &'t str) -> Found<'t> {
     }
     loop {
         let (word, after) = leading_word(rest.trim_start_matches(['*', '#']));
-        let is_modifier = family.modifiers.contains(&word) || matches!(word, "get" | "set");
+        let is_modifier = rules.modifiers.contains(&word) || matches!(word, "get" | "set");
         match after.trim_start() {
             after if is_modifier && !after.starts_with(['(', '<']) => rest = after,
             after => {
                 let is_called =
                     after.starts_with('(') || after.starts_with('<') && after.contains('(');
-                let is_one =
-                    is_called && !word.is_empty() && !CONTROL.contains(&word) && word != "function";
+                let is_one = is_called
+                    && !word.is_empty()
+                    && !CONTROL_WORDS.contains(&word)
+                    && word != "function";
                 return is_one.then_some((word, "function"));
             }
         }
@@ -189,7 +191,7 @@ fn method<'t>(family: &Family, line: &'t str) -> Found<'t> {
 }
 
 /// `name() {`, and `name ()` with its brace on the next line.
-fn shell(line: &str) -> Found<'_> {
+fn shell(line: &str) -> FoundName<'_> {
     let (name, after) = line.trim().split_once("()")?;
     let name = name.trim_end();
     let is_name = |sign: char| sign.is_alphanumeric() || "_-:.".contains(sign);
@@ -199,7 +201,7 @@ fn shell(line: &str) -> Found<'_> {
 }
 
 /// `exports.name = function`, `name <- function`.
-fn assigned(line: &str) -> Found<'_> {
+fn assigned(line: &str) -> FoundName<'_> {
     let (left, right) = line.split_once("<-").or_else(|| line.split_once('='))?;
     let left = left.trim();
     let is_path = |sign: char| sign.is_alphanumeric() || "_.$:".contains(sign);
@@ -221,7 +223,7 @@ fn is_function(value: &str) -> bool {
 }
 
 /// `NAME = …`, `NAME: type = …`.
-fn capitals(line: &str) -> Found<'_> {
+fn capitals(line: &str) -> FoundName<'_> {
     let (name, after) = leading_word(line);
     let is_capital = |sign: char| sign.is_ascii_uppercase() || sign.is_ascii_digit() || sign == '_';
     let is_one = name.len() > 1
@@ -231,7 +233,7 @@ fn capitals(line: &str) -> Found<'_> {
 }
 
 /// `name :: Type`.
-fn signature(line: &str) -> Found<'_> {
+fn signature(line: &str) -> FoundName<'_> {
     let (name, after) = leading_word(line);
     after
         .trim_start()
@@ -240,7 +242,7 @@ fn signature(line: &str) -> Found<'_> {
 }
 
 /// `CREATE OR REPLACE VIEW IF NOT EXISTS schema.name`.
-fn sql<'t>(family: &Family, line: &'t str) -> Found<'t> {
+fn sql<'t>(rules: &LanguageRules, line: &'t str) -> FoundName<'t> {
     let (first, mut rest) = leading_word(line.trim_start());
     if !first.eq_ignore_ascii_case("create") {
         return None;
@@ -249,9 +251,9 @@ fn sql<'t>(family: &Family, line: &'t str) -> Found<'t> {
     loop {
         let (word, after) = leading_word(rest.trim_start());
         let lower = word.to_ascii_lowercase();
-        match kind_of(family, &lower) {
+        match kind_of(rules, &lower) {
             Some(kind) if found.is_none() => found = Some(kind),
-            _ if family.modifiers.contains(&lower.as_str()) => {}
+            _ if rules.modifiers.contains(&lower.as_str()) => {}
             _ => break,
         }
         rest = after;
@@ -262,7 +264,7 @@ fn sql<'t>(family: &Family, line: &'t str) -> Found<'t> {
 }
 
 /// `(defn name`, `(define (name`.
-fn lisp(line: &str) -> Found<'_> {
+fn lisp(line: &str) -> FoundName<'_> {
     let rest = line.strip_prefix('(')?;
     let (word, after) = rest.split_once(char::is_whitespace)?;
     if !word.starts_with("def") && word != "ns" {
@@ -281,20 +283,20 @@ fn lisp(line: &str) -> Found<'_> {
     Some((name.trim_end_matches(')'), kind))
 }
 
-fn heading(line: &str) -> Found<'_> {
+fn heading(line: &str) -> FoundName<'_> {
     let text = line.trim_start_matches('#');
     let depth = line.len() - text.len();
     let is_one = (1..=6).contains(&depth) && text.starts_with(' ');
     is_one.then(|| (text.trim().trim_end_matches('#').trim_end(), "section"))
 }
 
-fn section(line: &str) -> Found<'_> {
+fn section(line: &str) -> FoundName<'_> {
     let name = line.strip_prefix('[')?.trim_start_matches('[');
     let (name, _) = name.split_once(']')?;
     Some((name.trim(), "section"))
 }
 
-fn key(line: &str) -> Found<'_> {
+fn key(line: &str) -> FoundName<'_> {
     let (name, after) = line.split_once(':')?;
     let is_name = |sign: char| sign.is_alphanumeric() || "_-./%".contains(sign);
     let is_one = name.chars().all(is_name)
@@ -303,17 +305,17 @@ fn key(line: &str) -> Found<'_> {
     is_one.then_some((name, "section"))
 }
 
-fn block<'t>(family: &Family, line: &'t str) -> Found<'t> {
+fn block<'t>(rules: &LanguageRules, line: &'t str) -> FoundName<'t> {
     let (word, after) = leading_word(line);
-    let kind = kind_of(family, word)?;
+    let kind = kind_of(rules, word)?;
     let name = after
         .split('"')
         .rfind(|part| !part.trim().is_empty() && !part.contains('{'))?;
     Some((name, kind))
 }
 
-fn kind_of(family: &Family, word: &str) -> Option<&'static str> {
-    let mut rows = family.keywords.iter();
+fn kind_of(rules: &LanguageRules, word: &str) -> Option<&'static str> {
+    let mut rows = rules.keywords.iter();
     rows.find(|(keyword, _)| *keyword == word)
         .map(|(_, kind)| *kind)
 }

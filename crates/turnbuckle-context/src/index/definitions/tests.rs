@@ -2,8 +2,8 @@ use super::*;
 
 fn found(language: &str, text: &str) -> Vec<String> {
     let lines: Vec<&str> = text.lines().collect();
-    let family = Family::of(language).expect(language);
-    let found = definitions(family, &lines);
+    let rules = LanguageRules::for_language(language).expect(language);
+    let found = definitions(rules, &lines);
     found
         .iter()
         .map(|found| format!("{} {}", found.kind, found.name))
@@ -421,8 +421,8 @@ fn no_text_is_too_odd() {
         "ruby",
         "erlang",
     ] {
-        let family = Family::of(language).expect(language);
-        for found in definitions(family, &lines) {
+        let rules = LanguageRules::for_language(language).expect(language);
+        for found in definitions(rules, &lines) {
             assert!(!found.name.is_empty());
         }
     }
@@ -431,10 +431,10 @@ fn no_text_is_too_odd() {
 #[test]
 fn long_lines_take_no_longer_than_their_beginning() {
     let line = "pub ".repeat(250_000) + "fn a() {}";
-    let begun = std::time::Instant::now();
-    for family in ["rust", "typescript", "java", "cpp", "sql"] {
-        let family = Family::of(family).expect(family);
-        assert!(definitions(family, &[line.as_str(); 20]).is_empty());
+    let started = std::time::Instant::now();
+    for rules in ["rust", "typescript", "java", "cpp", "sql"] {
+        let rules = LanguageRules::for_language(rules).expect(rules);
+        assert!(definitions(rules, &[line.as_str(); 20]).is_empty());
     }
-    assert!(begun.elapsed() < std::time::Duration::from_secs(2));
+    assert!(started.elapsed() < std::time::Duration::from_secs(2));
 }

@@ -5,14 +5,14 @@ fn number(db: &Database, select: &str) -> i64 {
         .unwrap()
 }
 
-fn file(path: &str, indexed: i64) -> Prepared {
-    Prepared {
+fn file(path: &str, indexed: i64) -> PreparedFile {
+    PreparedFile {
         path: path.to_owned(),
         size: 1,
         modified: 1,
         hash: vec![1],
         language: "rust",
-        left_out: None,
+        skipped: None,
         indexed,
         chunks: Vec::new(),
         redacted: std::collections::BTreeMap::new(),
@@ -31,11 +31,11 @@ fn a_run_that_was_declared_dead_does_not_come_back() {
     // Somebody began to clean it away, and is not done.
     db.write(|db| Ok(db.execute("UPDATE run SET heartbeat = 0", [])?))
         .unwrap();
-    beat(&db, "/a", id).unwrap();
+    heartbeat(&db, "/a", id).unwrap();
     assert!(stage(&db, "/a", &mut run, &[]).unwrap().is_err());
     assert_eq!(number(&db, "SELECT heartbeat FROM run"), 0);
 
-    clean(&db, &mut || true).unwrap();
+    delete_dead_runs(&db, &mut || true).unwrap();
     assert_eq!(number(&db, "SELECT count(*) FROM file"), 0);
     let mut next = None;
     stage(&db, "/b", &mut next, &[]).unwrap().unwrap();
@@ -54,8 +54,8 @@ fn cleaning_declares_a_silent_run_dead_first() {
     db.write(|db| Ok(db.execute("UPDATE run SET heartbeat = 1", [])?))
         .unwrap();
     let killed = db.write(|db| {
-        clean_some(db, id)?;
-        Ok(is_alive(db, "/a", id)?)
+        delete_dead_run(db, id)?;
+        Ok(renew_heartbeat(db, "/a", id)?)
     });
     assert!(!killed.unwrap());
 }

@@ -2,33 +2,33 @@
 //!
 //! They mean what they mean to the `ignore` crate, whose matchers these are; its own walk opens everything by path.
 
-use std::ffi::OsStr;
-use std::io;
-use std::path::Path;
+use std::{ffi::OsStr, io, path::Path};
 
-use ignore::Match;
-use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use ignore::{
+    Match,
+    gitignore::{Gitignore, GitignoreBuilder},
+};
 
-use crate::folder::{Entry, Folder};
+use crate::folder::{DirEntry, DirHandle};
 
-/// Rules of a size that nobody writes are not read: they would take long to apply, or never end.
-const MOST_RULES: u64 = 1 << 20;
-const GIT_RULES: &str = ".gitignore";
-const OTHER_RULES: &str = ".ignore";
+/// Larger rule files are rejected: they would take too long to apply.
+const MAX_RULES_BYTES: u64 = 1 << 20;
+const GITIGNORE: &str = ".gitignore";
+const IGNORE: &str = ".ignore";
 /// What the top of a repository has in it.
-const REPOSITORIES: [&str; 2] = [".git", ".jj"];
+const REPOSITORY_DIRS: [&str; 2] = [".git", ".jj"];
 
 /// The rules that hold in a folder.
 #[derive(Debug)]
-pub(super) struct Rules {
+pub(super) struct IgnoreRules {
     /// Of each folder that has any, the outermost first.
-    levels: Vec<Level>,
+    levels: Vec<IgnoreLevel>,
     /// Whether the rules of a repository end at the top of it.
     in_repository: bool,
 }
 
 #[derive(Debug)]
-struct Level {
+struct IgnoreLevel {
     git: Gitignore,
     other: Gitignore,
     /// Whether a repository begins here: the rules of one around it do not hold in it.
@@ -37,18 +37,18 @@ struct Level {
 
 /// The rules of a folder, or of one above it, are no file, too large, or out of reach, so that the folder is not looked at.
 #[derive(Debug)]
-pub(super) struct Unsound;
+pub(super) struct UnusableRules;
 
-impl Rules {
+impl IgnoreRules {
     /// The rules that hold in a folder because of those that it is in.
-    pub(super) fn above(root: &Path) -> Result<Self, Unsound> {
+    pub(super) fn from_parents(root: &Path) -> Result<Self, UnusableRules> {
         let mut rules = Self {
             levels: Vec::new(),
             in_repository: false,
         };
-        let folders = Folder::open_with_parents(root).map_err(|_| Unsound)?;
-        let has_git = |folder: &Folder| folder.stat(OsStr::new(".git")).is_ok();
-        // Rules above the folder belong to its repository; above no repository is somebody's home.
+        let folders = DirHandle::open_with_parents(root).map_err(|_| UnusableRules)?;
+        let has_git = |folder: &DirHandle| folder.stat(OsStr::new(".git")).is_ok();
+        // Rules above the folder count only inside its repository.
         let Some(top) = folders.iter().rposition(has_git) else {
             return Ok(rules);
         };
@@ -63,13 +63,13 @@ impl Rules {
     }
 
     /// Adds the rules of a folder that has these entries. Says whether there are any, and so whether to
-    /// [`leave`](Self::leave) it later.
-    pub(super) fn enter(
+    /// [`pop`](Self::pop) it later.
+    pub(super) fn push(
         &mut self,
-        folder: &Folder,
+        folder: &DirHandle,
         path: &Path,
-        entries: &[Entry],
-    ) -> Result<bool, Unsound> {
+        entries: &[DirEntry],
+    ) -> Result<bool, UnusableRules> {
         let has = |name: &str| {
             let found = entries.binary_search_by(|entry| (*entry.name).cmp(OsStr::new(name)));
             found.is_ok()
@@ -78,12 +78,12 @@ impl Rules {
     }
 
     /// Takes the rules of the innermost folder away.
-    pub(super) fn leave(&mut self) {
+    pub(super) fn pop(&mut self) {
         self.levels.pop();
     }
 
     /// Says what the rules say of a path. Those of an inner folder count more, and those of `.ignore` most.
-    pub(super) fn verdict(&self, path: &Path, is_folder: bool) -> Match<()> {
+    pub(super) fn match_path(&self, path: &Path, is_folder: bool) -> Match<()> {
         let (mut git, mut other) = (Match::None, Match::None);
         let mut is_within = true;
         for level in self.levels.iter().rev() {
@@ -100,18 +100,18 @@ impl Rules {
 
     fn add(
         &mut self,
-        folder: &Folder,
+        folder: &DirHandle,
         path: &Path,
         has: impl Fn(&str) -> bool,
-    ) -> Result<bool, Unsound> {
+    ) -> Result<bool, UnusableRules> {
         let read = |name: &str| match has(name) {
-            true => read(folder, path, name),
+            true => read_rules(folder, path, name),
             false => Ok(Gitignore::empty()),
         };
-        let level = Level {
-            git: read(GIT_RULES)?,
-            other: read(OTHER_RULES)?,
-            is_top: self.in_repository && REPOSITORIES.into_iter().any(&has),
+        let level = IgnoreLevel {
+            git: read(GITIGNORE)?,
+            other: read(IGNORE)?,
+            is_top: self.in_repository && REPOSITORY_DIRS.into_iter().any(&has),
         };
         let has_rules = level.is_top || !level.git.is_empty() || !level.other.is_empty();
         if has_rules {
@@ -122,12 +122,12 @@ impl Rules {
 }
 
 /// Reads rules. A line that cannot be read is passed over, and so is a file that nobody may read.
-fn read(folder: &Folder, path: &Path, name: &str) -> Result<Gitignore, Unsound> {
-    let bytes = match folder.read_small(name, MOST_RULES) {
+fn read_rules(folder: &DirHandle, path: &Path, name: &str) -> Result<Gitignore, UnusableRules> {
+    let bytes = match folder.read_small(name, MAX_RULES_BYTES) {
         Ok(bytes) => bytes,
         Err(error) => {
             return match error.kind() {
-                io::ErrorKind::InvalidInput | io::ErrorKind::FileTooLarge => Err(Unsound),
+                io::ErrorKind::InvalidInput | io::ErrorKind::FileTooLarge => Err(UnusableRules),
                 _ => Ok(Gitignore::empty()),
             };
         }

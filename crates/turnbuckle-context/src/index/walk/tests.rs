@@ -1,11 +1,10 @@
-use std::fs;
-use std::path::PathBuf;
+use std::{fs, path::PathBuf};
 
 use super::*;
 
-struct Folder(tempfile::TempDir);
+struct TestDir(tempfile::TempDir);
 
-impl Folder {
+impl TestDir {
     fn new(files: &[(&str, &str)]) -> Self {
         let folder = Self(tempfile::tempdir().unwrap());
         for (path, text) in files {
@@ -20,14 +19,22 @@ impl Folder {
         self.0.path().canonicalize().unwrap()
     }
 
-    fn walk(&self, options: &IndexOptions) -> (Vec<String>, Tally) {
-        let (mut paths, mut tally) = (Vec::new(), Tally::new());
-        let mut go_on = || ControlFlow::Continue(());
-        let mut see = |found: Found| paths.push(found.path);
+    fn walk(&self, options: &IndexOptions) -> (Vec<String>, SkipCounts) {
+        let (mut paths, mut skip_counts) = (Vec::new(), SkipCounts::new());
+        let mut should_continue = || ControlFlow::Continue(());
+        let mut on_file = |found: FoundFile| paths.push(found.path);
         let root = self.root();
-        let folder = crate::folder::Folder::open(&root).unwrap();
-        walk(&folder, &root, options, &mut tally, &mut go_on, &mut see).unwrap();
-        (paths, tally)
+        let folder = crate::folder::DirHandle::open(&root).unwrap();
+        walk(
+            &folder,
+            &root,
+            options,
+            &mut skip_counts,
+            &mut should_continue,
+            &mut on_file,
+        )
+        .unwrap();
+        (paths, skip_counts)
     }
 
     fn paths(&self, include: &[&str], exclude: &[&str]) -> Vec<String> {
@@ -48,7 +55,7 @@ impl Folder {
 
 #[test]
 fn ignore_rules_hold_without_a_repository() {
-    let folder = Folder::new(&[
+    let folder = TestDir::new(&[
         (".gitignore", "*.log\n/out/\n"),
         (".ignore", "notes\n"),
         ("a.log", "x"),
@@ -67,23 +74,23 @@ fn ignore_rules_hold_without_a_repository() {
 
 #[test]
 fn rules_of_the_repository_hold_in_a_folder_of_it() {
-    let folder = Folder::new(&[
+    let folder = TestDir::new(&[
         (".gitignore", "*.log"),
         (".git/HEAD", "ref: refs/heads/main"),
         ("sub/a.log", "x"),
         ("sub/a.rs", "x"),
     ]);
-    let (mut paths, mut tally) = (Vec::new(), Tally::new());
-    let mut see = |found: Found| paths.push(found.path);
-    let mut go_on = || ControlFlow::Continue(());
+    let (mut paths, mut skip_counts) = (Vec::new(), SkipCounts::new());
+    let mut on_file = |found: FoundFile| paths.push(found.path);
+    let mut should_continue = || ControlFlow::Continue(());
     let sub = folder.root().join("sub");
     walk(
-        &crate::folder::Folder::open(&sub).unwrap(),
+        &crate::folder::DirHandle::open(&sub).unwrap(),
         &sub,
         &IndexOptions::default(),
-        &mut tally,
-        &mut go_on,
-        &mut see,
+        &mut skip_counts,
+        &mut should_continue,
+        &mut on_file,
     )
     .unwrap();
     assert_eq!(paths, ["a.rs"]);
@@ -91,7 +98,7 @@ fn rules_of_the_repository_hold_in_a_folder_of_it() {
 
 #[test]
 fn patterns_choose_among_what_the_rules_leave() {
-    let folder = Folder::new(&[
+    let folder = TestDir::new(&[
         (".gitignore", "gen/\nlocal.rs"),
         (".git/a.rs", "x"),
         (".x/a.rs", "x"),
@@ -123,7 +130,7 @@ fn a_pattern_that_cannot_be_read_is_named() {
             exclude: vec![pattern.to_owned()],
             ..IndexOptions::default()
         };
-        let error = Wanted::new(Path::new("/"), &options).unwrap_err();
+        let error = FileFilter::new(Path::new("/"), &options).unwrap_err();
         assert!(
             error.to_string().contains(&format!("`{pattern}`")),
             "{error}"
@@ -133,7 +140,7 @@ fn a_pattern_that_cannot_be_read_is_named() {
 
 #[test]
 fn what_names_and_sizes_tell_is_left_out_and_counted() {
-    let folder = Folder::new(&[
+    let folder = TestDir::new(&[
         ("a.rs", "x"),
         ("logo.png", "x"),
         ("Cargo.lock", "x"),
@@ -144,22 +151,22 @@ fn what_names_and_sizes_tell_is_left_out_and_counted() {
         max_file_size: 100,
         ..IndexOptions::default()
     };
-    let (paths, tally) = folder.walk(&options);
+    let (paths, skip_counts) = folder.walk(&options);
     assert_eq!(paths, ["a.rs"]);
     let wanted = [
-        (LeftOut::Binary, 1),
-        (LeftOut::Huge, 1),
-        (LeftOut::Generated, 1),
-        (LeftOut::Empty, 1),
+        (SkipReason::Binary, 1),
+        (SkipReason::TooLarge, 1),
+        (SkipReason::Generated, 1),
+        (SkipReason::Empty, 1),
     ];
-    assert_eq!(tally, Tally::from(wanted));
+    assert_eq!(skip_counts, SkipCounts::from(wanted));
 }
 
 #[cfg(unix)]
 #[test]
 fn links_and_pipes_are_no_files_and_odd_names_are_counted() {
     use std::os::unix::ffi::OsStrExt as _;
-    let folder = Folder::new(&[("a.rs", "x"), ("b/c.rs", "x")]);
+    let folder = TestDir::new(&[("a.rs", "x"), ("b/c.rs", "x")]);
     let root = folder.root();
     std::os::unix::fs::symlink(&root, root.join("around")).unwrap();
     std::os::unix::fs::symlink(root.join("a.rs"), root.join("link.rs")).unwrap();
@@ -168,52 +175,58 @@ fn links_and_pipes_are_no_files_and_odd_names_are_counted() {
         .status();
     assert!(made.unwrap().success());
     fs::write(root.join(std::ffi::OsStr::from_bytes(b"\xff.rs")), "x").unwrap();
-    let (paths, tally) = folder.walk(&IndexOptions::default());
+    let (paths, skip_counts) = folder.walk(&IndexOptions::default());
     assert_eq!(paths, ["a.rs", "b/c.rs"]);
     assert_eq!(
-        tally,
-        Tally::from([(LeftOut::NotAFile, 3), (LeftOut::Name, 1)])
+        skip_counts,
+        SkipCounts::from([(SkipReason::NotAFile, 3), (SkipReason::InvalidName, 1)])
     );
 }
 
 #[cfg(unix)]
 #[test]
 fn rules_that_are_no_file_are_not_waited_for() {
-    let folder = Folder::new(&[("a.rs", "x"), ("b/c.rs", "x")]);
+    let folder = TestDir::new(&[("a.rs", "x"), ("b/c.rs", "x")]);
     let pipe = folder.root().join("b/.gitignore");
     let made = std::process::Command::new("mkfifo").arg(pipe).status();
     assert!(made.unwrap().success());
     std::os::unix::fs::symlink("/dev/zero", folder.root().join("b/.ignore")).unwrap();
-    let (paths, tally) = folder.walk(&IndexOptions::default());
+    let (paths, skip_counts) = folder.walk(&IndexOptions::default());
     assert_eq!(paths, ["a.rs"]);
-    assert_eq!(tally, Tally::from([(LeftOut::Unreadable, 1)]));
+    assert_eq!(skip_counts, SkipCounts::from([(SkipReason::Unreadable, 1)]));
 }
 
 #[test]
 fn very_deep_folders_are_not_entered() {
-    let deep = "d/".repeat(MOST_DEPTH + 3) + "a.rs";
-    let folder = Folder::new(&[("a.rs", "x"), (&deep, "x")]);
-    let (paths, tally) = folder.walk(&IndexOptions::default());
+    let deep = "d/".repeat(MAX_DEPTH + 3) + "a.rs";
+    let folder = TestDir::new(&[("a.rs", "x"), (&deep, "x")]);
+    let (paths, skip_counts) = folder.walk(&IndexOptions::default());
     assert_eq!(paths, ["a.rs"]);
-    assert_eq!(tally, Tally::from([(LeftOut::Beyond, 1)]));
+    assert_eq!(
+        skip_counts,
+        SkipCounts::from([(SkipReason::LimitExceeded, 1)])
+    );
 }
 
 #[test]
 fn a_folder_with_too_many_entries_is_left_out() {
-    let folder = Folder::new(&[("a.rs", "x"), ("large/a.rs", "x"), ("small/a.rs", "x")]);
-    for number in 0..MOST_ENTRIES {
+    let folder = TestDir::new(&[("a.rs", "x"), ("large/a.rs", "x"), ("small/a.rs", "x")]);
+    for number in 0..MAX_ENTRIES {
         fs::File::create(folder.root().join(format!("large/{number}"))).unwrap();
     }
-    let (paths, tally) = folder.walk(&IndexOptions::default());
+    let (paths, skip_counts) = folder.walk(&IndexOptions::default());
     assert_eq!(paths, ["a.rs", "small/a.rs"]);
-    assert_eq!(tally, Tally::from([(LeftOut::Beyond, 1)]));
+    assert_eq!(
+        skip_counts,
+        SkipCounts::from([(SkipReason::LimitExceeded, 1)])
+    );
     let refused = walk_below(&folder, "large").unwrap_err();
     assert!(refused.to_string().contains("more than 1000"), "{refused}");
 }
 
 #[test]
 fn rules_above_a_folder_that_cannot_be_used_refuse_it() {
-    let folder = Folder::new(&[
+    let folder = TestDir::new(&[
         (".git/HEAD", "ref: refs/heads/main"),
         (".gitignore", "*.log"),
         ("sub/.gitignore/a", "x"),
@@ -225,7 +238,7 @@ fn rules_above_a_folder_that_cannot_be_used_refuse_it() {
 
 #[test]
 fn rules_above_the_repository_do_not_matter() {
-    let folder = Folder::new(&[
+    let folder = TestDir::new(&[
         (".git/HEAD", "ref: refs/heads/main"),
         (".gitignore/a", "x"),
         ("repository/.git/HEAD", "ref: refs/heads/main"),
@@ -237,16 +250,16 @@ fn rules_above_the_repository_do_not_matter() {
     assert_eq!(walked.unwrap(), ["a.rs"]);
 }
 
-fn walk_below(folder: &Folder, path: &str) -> Result<Vec<String>, ContextError> {
-    let (mut paths, mut tally) = (Vec::new(), Tally::new());
+fn walk_below(folder: &TestDir, path: &str) -> Result<Vec<String>, ContextError> {
+    let (mut paths, mut skip_counts) = (Vec::new(), SkipCounts::new());
     let root = folder.root().join(path);
     walk(
-        &crate::folder::Folder::open(&root).unwrap(),
+        &crate::folder::DirHandle::open(&root).unwrap(),
         &root,
         &IndexOptions::default(),
-        &mut tally,
+        &mut skip_counts,
         &mut || ControlFlow::Continue(()),
-        &mut |found: Found| paths.push(found.path),
+        &mut |found: FoundFile| paths.push(found.path),
     )?;
     Ok(paths)
 }

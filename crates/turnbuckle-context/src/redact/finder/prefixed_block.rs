@@ -10,10 +10,10 @@ use super::lines;
 const BEGIN: &str = "-----BEGIN ";
 const END: &str = "-----END ";
 /// Lines of a key are 64 to 76 characters long, except for the last one.
-const SHORTEST_LINE: usize = 16;
+const MIN_LINE_BYTES: usize = 16;
 
 /// A block whose end has not been reached.
-struct Open<'t> {
+struct OpenBlock<'t> {
     prefix: &'t str,
     start: usize,
     /// The end of the last line that certainly belongs to the key.
@@ -22,24 +22,24 @@ struct Open<'t> {
 
 pub(super) fn find(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
-    let mut open: Option<Open<'_>> = None;
+    let mut open: Option<OpenBlock<'_>> = None;
     for (offset, line) in lines(text) {
         if let Some(block) = &mut open {
             match classify(line, block.prefix) {
-                Line::Body(end) => block.end = Some(offset + end),
-                Line::Between => {}
-                Line::End(end) => {
+                BlockLine::Body(end) => block.end = Some(offset + end),
+                BlockLine::Between => {}
+                BlockLine::End(end) => {
                     found.extend(block.end.map(|_| block.start..offset + end));
                     open = None;
                 }
-                Line::Other => {
+                BlockLine::Other => {
                     found.extend(block.end.map(|end| block.start..end));
                     open = None;
                 }
             }
         }
         if open.is_none() {
-            open = begin(line).map(|at| Open {
+            open = begin(line).map(|at| OpenBlock {
                 prefix: &line[..at],
                 start: offset + at,
                 end: None,
@@ -59,7 +59,7 @@ fn begin(line: &str) -> Option<usize> {
     (is_key && has_prefix && after.trim_matches(is_decoration).is_empty()).then_some(at)
 }
 
-enum Line {
+enum BlockLine {
     /// A line of the key, and where it ends.
     Body(usize),
     /// A header, an empty line, or a short line that may be the last one.
@@ -69,22 +69,22 @@ enum Line {
     Other,
 }
 
-fn classify(line: &str, prefix: &str) -> Line {
+fn classify(line: &str, prefix: &str) -> BlockLine {
     let Some(at) = skip_prefix(line, prefix) else {
-        return Line::Other;
+        return BlockLine::Other;
     };
     let rest = line[at..].trim_end_matches(is_decoration);
     let end = at + rest.len();
     let content = rest.trim_start_matches(is_decoration);
     let is_base64 = content.bytes().all(is_base64);
     if content.starts_with(END) {
-        Line::End(end)
-    } else if is_base64 && content.len() >= SHORTEST_LINE {
-        Line::Body(end)
+        BlockLine::End(end)
+    } else if is_base64 && content.len() >= MIN_LINE_BYTES {
+        BlockLine::Body(end)
     } else if is_base64 || is_header(content) {
-        Line::Between
+        BlockLine::Between
     } else {
-        Line::Other
+        BlockLine::Other
     }
 }
 

@@ -2,12 +2,13 @@
 
 use std::ops::Range;
 
-use super::super::entropy::entropy;
-use super::super::plain;
-use super::lines;
+use super::{
+    super::{entropy::entropy, plain},
+    lines,
+};
 
 /// Headings of columns whose values people think of.
-const PASSWORDS: &[&str] = &[
+const PASSWORD_HEADINGS: &[&str] = &[
     "password",
     "passwd",
     "passwort",
@@ -19,7 +20,7 @@ const PASSWORDS: &[&str] = &[
     "pw",
 ];
 /// Headings of columns whose values are drawn by chance.
-const KEYS: &[&str] = &[
+const KEY_HEADINGS: &[&str] = &[
     "secret",
     "token",
     "key",
@@ -29,23 +30,23 @@ const KEYS: &[&str] = &[
     "secret key",
     "private key",
 ];
-const LONGEST_HEADING: usize = 40;
+const MAX_HEADING_BYTES: usize = 40;
 
-struct Table {
+struct ParsedTable {
     separator: char,
     cells: usize,
-    columns: Vec<(usize, Kind)>,
+    columns: Vec<(usize, ColumnKind)>,
 }
 
 #[derive(Clone, Copy)]
-enum Kind {
+enum ColumnKind {
     Password,
     Key,
 }
 
 pub(super) fn find(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
-    let mut table: Option<Table> = None;
+    let mut table: Option<ParsedTable> = None;
     for (offset, line) in lines(text) {
         if let Some(open) = &table {
             let cells: Vec<_> = cells(line, open.separator).collect();
@@ -57,7 +58,7 @@ pub(super) fn find(text: &str) -> Vec<Range<usize>> {
                 }
                 continue;
             }
-            if is_rule(line) {
+            if is_separator_line(line) {
                 continue;
             }
         }
@@ -66,7 +67,7 @@ pub(super) fn find(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-fn header(line: &str) -> Option<Table> {
+fn header(line: &str) -> Option<ParsedTable> {
     let separator = ['|', '\t', ',', ';']
         .into_iter()
         .find(|separator| line.contains(*separator))?;
@@ -77,38 +78,38 @@ fn header(line: &str) -> Option<Table> {
     let headings: Vec<_> = cells(line, separator).map(|cell| trim(cell).1).collect();
     let is_heading = |heading: &&str| {
         let mut chars = heading.chars();
-        heading.len() <= LONGEST_HEADING
+        heading.len() <= MAX_HEADING_BYTES
             && chars.all(|char| char.is_alphanumeric() || " _-/.()".contains(char))
     };
     if headings.len() < 2 || !headings.iter().all(is_heading) {
         return None;
     }
-    let column = |(column, heading): (usize, &&str)| Some((column, kind(heading)?));
+    let column = |(column, heading): (usize, &&str)| Some((column, column_kind(heading)?));
     let columns: Vec<_> = headings.iter().enumerate().filter_map(column).collect();
-    (!columns.is_empty()).then_some(Table {
+    (!columns.is_empty()).then_some(ParsedTable {
         separator,
         cells: headings.len(),
         columns,
     })
 }
 
-fn kind(heading: &str) -> Option<Kind> {
+fn column_kind(heading: &str) -> Option<ColumnKind> {
     let heading = heading.to_lowercase().replace(['_', '-'], " ");
     let last = heading.rsplit(' ').next()?;
-    if PASSWORDS.contains(&last) {
-        Some(Kind::Password)
+    if PASSWORD_HEADINGS.contains(&last) {
+        Some(ColumnKind::Password)
     } else {
-        let is_key = KEYS.iter().any(|key| heading.ends_with(key));
-        is_key.then_some(Kind::Key)
+        let is_key = KEY_HEADINGS.iter().any(|key| heading.ends_with(key));
+        is_key.then_some(ColumnKind::Key)
     }
 }
 
-fn is_candidate(value: &str, kind: Kind) -> bool {
+fn is_candidate(value: &str, kind: ColumnKind) -> bool {
     let is_one_word = !value.contains(char::is_whitespace);
     is_one_word
         && match kind {
-            Kind::Password => value.len() >= 6 && entropy(value) >= 2.2,
-            Kind::Key => value.len() >= 16 && entropy(value) >= 3.3 && !plain::is_name(value),
+            ColumnKind::Password => value.len() >= 6 && entropy(value) >= 2.2,
+            ColumnKind::Key => value.len() >= 16 && entropy(value) >= 3.3 && !plain::is_name(value),
         }
 }
 
@@ -131,7 +132,7 @@ fn trim((offset, cell): (usize, &str)) -> (usize, &str) {
 }
 
 /// A line between rows, as database clients draw it.
-fn is_rule(line: &str) -> bool {
+fn is_separator_line(line: &str) -> bool {
     let line = line.trim();
     !line.is_empty() && line.chars().all(|char| "+-=|:".contains(char))
 }

@@ -6,46 +6,48 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::answer::Readable;
-use crate::trace::{Entry, Session, Status};
+use crate::{
+    answer::ToText,
+    trace::{CallLogStatus, DebugSession, LogEntry},
+};
 
 #[derive(Serialize, JsonSchema)]
-pub(super) struct Sessions {
-    pub(super) sessions: Vec<Session>,
+pub(super) struct SessionList {
+    pub(super) sessions: Vec<DebugSession>,
 }
 
 #[derive(Serialize, JsonSchema)]
-pub(super) struct Closed {
+pub(super) struct SessionClosed {
     /// The session that was closed.
     pub(super) closed: String,
     pub(super) status: &'static str,
 }
 
 #[derive(Serialize, JsonSchema)]
-pub(super) struct Enabled {
+pub(super) struct LogEnabled {
     pub(super) status: &'static str,
     pub(super) filter_pattern: String,
 }
 
 #[derive(Serialize, JsonSchema)]
-pub(super) struct Disabled {
+pub(super) struct LogDisabled {
     pub(super) status: &'static str,
 }
 
 #[derive(Serialize, JsonSchema)]
-pub(super) struct Cleared {
+pub(super) struct LogCleared {
     pub(super) status: &'static str,
     pub(super) entry_count: usize,
 }
 
 #[derive(Serialize, JsonSchema)]
-pub(super) struct Found {
+pub(super) struct LogEntries {
     pub(super) count: usize,
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Vec<LogEntry>,
 }
 
 #[derive(Serialize, JsonSchema)]
-pub(super) struct Tree {
+pub(super) struct LogTree {
     pub(super) format: &'static str,
     /// Text, or an array of nodes.
     pub(super) tree: Value,
@@ -53,8 +55,8 @@ pub(super) struct Tree {
     pub(super) text: String,
 }
 
-impl Readable for Session {
-    fn text(&self) -> String {
+impl ToText for DebugSession {
+    fn to_text(&self) -> String {
         format!(
             "{} is open ({}): calls are grouped below it until it is closed",
             self.session_id, self.state
@@ -62,8 +64,8 @@ impl Readable for Session {
     }
 }
 
-impl Readable for Sessions {
-    fn text(&self) -> String {
+impl ToText for SessionList {
+    fn to_text(&self) -> String {
         let mut text = String::new();
         for session in &self.sessions {
             let _ = writeln!(
@@ -79,39 +81,39 @@ impl Readable for Sessions {
     }
 }
 
-impl Readable for Closed {
-    fn text(&self) -> String {
+impl ToText for SessionClosed {
+    fn to_text(&self) -> String {
         format!("{} is closed", self.closed)
     }
 }
 
-impl Readable for Enabled {
-    fn text(&self) -> String {
+impl ToText for LogEnabled {
+    fn to_text(&self) -> String {
         format!("calls that match `{}` are noted", self.filter_pattern)
     }
 }
 
-impl Readable for Disabled {
-    fn text(&self) -> String {
+impl ToText for LogDisabled {
+    fn to_text(&self) -> String {
         "calls are no longer noted".to_owned()
     }
 }
 
-impl Readable for Cleared {
-    fn text(&self) -> String {
+impl ToText for LogCleared {
+    fn to_text(&self) -> String {
         "the log is empty".to_owned()
     }
 }
 
-impl Readable for Status {
-    fn text(&self) -> String {
+impl ToText for CallLogStatus {
+    fn to_text(&self) -> String {
         // As JSON: scripts look for `"enabled":true` in it.
         json!(self).to_string()
     }
 }
 
-impl Readable for Found {
-    fn text(&self) -> String {
+impl ToText for LogEntries {
+    fn to_text(&self) -> String {
         match self.entries.is_empty() {
             true => "nothing of this is noted".to_owned(),
             false => self.entries.iter().map(ToString::to_string).collect(),
@@ -119,8 +121,8 @@ impl Readable for Found {
     }
 }
 
-impl Readable for Tree {
-    fn text(&self) -> String {
+impl ToText for LogTree {
+    fn to_text(&self) -> String {
         match self.text.is_empty() {
             true => "nothing is noted".to_owned(),
             false => self.text.clone(),

@@ -5,25 +5,25 @@ use std::collections::BTreeSet;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::trace::EntryType;
+use crate::trace::LogEntryType;
 
 #[derive(Deserialize, JsonSchema)]
-pub(super) struct Nothing {}
+pub(super) struct EmptyArgs {}
 
 #[derive(Deserialize, JsonSchema)]
-pub(super) struct Create {
+pub(super) struct CreateSessionArgs {
     /// What is being debugged.
     #[schemars(length(min = 1, max = 1000))]
     pub(super) program: String,
     #[serde(default)]
-    pub(super) target_type: TargetType,
+    pub(super) target_type: DebugTargetType,
 }
 
 /// What kind of program it is. Only kept with the session.
 #[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
-pub(super) enum TargetType {
+pub(super) enum DebugTargetType {
     #[default]
     Interpreter,
     Smf,
@@ -32,26 +32,26 @@ pub(super) enum TargetType {
 }
 
 #[derive(Deserialize, JsonSchema)]
-pub(super) struct Close {
+pub(super) struct CloseSessionArgs {
     /// As debug_create_session returned it.
     pub(super) session_id: String,
 }
 
 #[derive(Deserialize, JsonSchema)]
-pub(super) struct Enable {
+pub(super) struct EnableLogArgs {
     /// Glob on the name of tool, prompt, URI or method; one that begins with `debug` includes these tools.
-    #[serde(default = "everything")]
+    #[serde(default = "default_pattern")]
     pub(super) pattern: String,
 }
 
 #[derive(Deserialize, JsonSchema)]
-pub(super) struct Query {
+pub(super) struct QueryLogArgs {
     /// Only what is newer than this entry.
     pub(super) since_id: Option<u64>,
     /// Only calls that begin, or only those that end.
-    pub(super) entry_type: Option<EntryType>,
+    pub(super) entry_type: Option<LogEntryType>,
     /// At most so many.
-    #[serde(default = "hundred")]
+    #[serde(default = "default_max_results")]
     #[schemars(range(min = 1, max = 1000))]
     pub(super) max_results: u16,
     /// Glob on the name of tool, prompt or URI.
@@ -59,10 +59,10 @@ pub(super) struct Query {
 }
 
 #[derive(Deserialize, JsonSchema)]
-pub(super) struct TreeArguments {
+pub(super) struct TreeArgs {
     /// How the tree is written.
     #[serde(default)]
-    pub(super) format: Format,
+    pub(super) format: TreeFormat,
     /// How deep to go; default all the way.
     pub(super) max_depth: Option<u32>,
     /// Only what is newer than this entry.
@@ -74,13 +74,13 @@ pub(super) struct TreeArguments {
 #[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
-pub(super) enum Format {
+pub(super) enum TreeFormat {
     #[default]
     Text,
     Json,
 }
 
-impl TargetType {
+impl DebugTargetType {
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Interpreter => "interpreter",
@@ -91,7 +91,7 @@ impl TargetType {
     }
 }
 
-impl Format {
+impl TreeFormat {
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Text => "text",
@@ -100,10 +100,10 @@ impl Format {
     }
 }
 
-fn everything() -> String {
+fn default_pattern() -> String {
     "*".to_owned()
 }
 
-fn hundred() -> u16 {
+fn default_max_results() -> u16 {
     100
 }

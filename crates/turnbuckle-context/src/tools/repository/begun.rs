@@ -7,16 +7,16 @@ use serde_json::Value;
 use crate::{ContextError, Database, operations};
 
 /// An operation that is being done. Dropped before it is over, it has failed.
-pub(super) struct Begun {
+pub(super) struct OperationGuard {
     database: Arc<Database>,
     id: String,
     is_over: bool,
 }
 
-impl Begun {
+impl OperationGuard {
     pub(super) fn new(database: &Arc<Database>, kind: &str) -> Result<Self, ContextError> {
         Ok(Self {
-            id: operations::begin(database, kind)?,
+            id: operations::start(database, kind)?,
             database: database.clone(),
             is_over: false,
         })
@@ -39,7 +39,7 @@ impl Begun {
     }
 }
 
-impl Drop for Begun {
+impl Drop for OperationGuard {
     fn drop(&mut self) {
         if self.is_over {
             return;
@@ -59,18 +59,18 @@ impl Drop for Begun {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::operations::Status;
+    use crate::operations::OperationStatus;
 
     #[test]
     fn an_operation_that_nobody_ends_was_cancelled() {
         let folder = tempfile::tempdir().unwrap();
         let database = Arc::new(Database::open(folder.path().join("a.db")).unwrap());
-        let begun = Begun::new(&database, "index_repository").unwrap();
+        let begun = OperationGuard::new(&database, "index_repository").unwrap();
         let id = begun.id().to_owned();
         let find = || operations::find(&database, &id).unwrap().unwrap();
-        assert_eq!(find().status, Status::Running);
+        assert_eq!(find().status, OperationStatus::Running);
         drop(begun);
-        assert_eq!(find().status, Status::Failed);
+        assert_eq!(find().status, OperationStatus::Failed);
         assert_eq!(find().error.as_deref(), Some("cancelled"));
     }
 
@@ -78,10 +78,10 @@ mod tests {
     fn one_that_is_over_stays_as_it_is() {
         let folder = tempfile::tempdir().unwrap();
         let database = Arc::new(Database::open(folder.path().join("a.db")).unwrap());
-        let begun = Begun::new(&database, "index_repository").unwrap();
+        let begun = OperationGuard::new(&database, "index_repository").unwrap();
         let id = begun.id().to_owned();
         begun.finish(&Value::Null).unwrap();
         let found = operations::find(&database, &id).unwrap().unwrap();
-        assert_eq!(found.status, Status::Completed);
+        assert_eq!(found.status, OperationStatus::Completed);
     }
 }

@@ -1,27 +1,34 @@
 //! Indexing: long work that tells how far it is, and stops when nobody wants it any longer.
 
-use std::collections::BTreeMap;
-use std::fmt::{Display, Write as _};
-use std::ops::ControlFlow;
-use std::sync::Arc;
+use std::{
+    collections::BTreeMap,
+    fmt::{Display, Write as _},
+    ops::ControlFlow,
+    sync::Arc,
+};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use tokio::sync::watch;
-use tokio::time::{Duration, Instant};
+use tokio::{
+    sync::watch,
+    time::{Duration, Instant},
+};
 use turnbuckle_protocol::types::LogLevel;
 use turnbuckle_server::Context;
 
-use super::begun::Begun;
-use super::state::left_out;
-use crate::answer::{Readable, visible};
-use crate::desk::Desk;
-use crate::index::{self, IndexOptions, Indexed, Step};
-use crate::{ContextError, Database, Owner, Project, failure, operations};
+use super::{begun::OperationGuard, state::skipped_counts};
+use crate::{
+    ContextError, Database, Owner, Project,
+    answer::{ToText, sanitize},
+    desk::AppState,
+    failure,
+    index::{self, IndexOptions, IndexProgress, IndexReport},
+    operations,
+};
 
 /// How often it is noted that an operation is still being done; one that is silent for an hour is taken for dead.
-const BEAT: Duration = Duration::from_secs(10 * 60);
+const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(10 * 60);
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct IndexArgs {
@@ -42,7 +49,7 @@ pub(super) struct IndexArgs {
 }
 
 #[derive(Serialize, JsonSchema)]
-pub(super) struct IndexAnswer {
+pub(super) struct IndexResponse {
     operation_id: String,
     status: &'static str,
     path: String,
@@ -63,13 +70,13 @@ pub(super) struct IndexAnswer {
 }
 
 pub(super) async fn index(
-    desk: Desk,
+    state: AppState,
     args: IndexArgs,
     cx: Context,
-) -> Result<IndexAnswer, ContextError> {
-    let owner = desk.owner(&cx)?;
+) -> Result<IndexResponse, ContextError> {
+    let owner = state.owner(&cx)?;
     let path = args.project_path.or(args.path).ok_or_else(|| {
-        ContextError::refused("`project_path` is missing: the absolute path of the folder")
+        ContextError::invalid("`project_path` is missing: the absolute path of the folder")
     })?;
     let options = IndexOptions {
         include: args.include_patterns.unwrap_or_default(),
@@ -77,22 +84,22 @@ pub(super) async fn index(
         max_file_size: args.max_file_size.unwrap_or(1 << 20),
         force: args.force.unwrap_or(false),
     };
-    let whose = owner.clone();
-    let (project, database, begun) = desk
-        .block(&owner, move |desk| {
-            desk.check_quota(&whose)?;
-            let (project, database) = desk.open(&whose, &path)?;
-            let begun = Begun::new(&database, "index_repository")?;
-            Ok((project, database, begun))
+    let owner_for_job = owner.clone();
+    let (project, database, operation) = state
+        .run_write(&owner, move |state| {
+            state.check_quota(&owner_for_job)?;
+            let (project, database) = state.open(&owner_for_job, &path)?;
+            let operation = OperationGuard::new(&database, "index_repository")?;
+            Ok((project, database, operation))
         })
         .await?;
     // Whoever asks by this id learns how it ended, also if the answer is lost.
-    let data = json!({ "message": "indexing", "operation_id": begun.id() });
+    let data = json!({ "message": "indexing", "operation_id": operation.id() });
     cx.log_as(LogLevel::Info, Some("index"), data).await;
-    let answer = run(&desk, &cx, &owner, project, &database, begun, options).await?;
-    desk.embed_soon(&owner, &database);
-    desk.publish(&cx).await;
-    Ok(answer)
+    let response = run(&state, &cx, &owner, project, &database, operation, options).await?;
+    state.queue_embedding(&owner, &database);
+    state.sync_resources(&cx).await;
+    Ok(response)
 }
 
 /// Indexes on a thread, and tells from here how far it is.
@@ -100,29 +107,32 @@ pub(super) async fn index(
 /// If the call is cancelled, this is dropped, and with it the end of the channel that hears of the work. The work sees
 /// that nobody listens, and leaves the index as it was.
 async fn run(
-    desk: &Desk,
+    state: &AppState,
     cx: &Context,
     owner: &Owner,
     project: Project,
     database: &Arc<Database>,
-    begun: Begun,
+    operation: OperationGuard,
     options: IndexOptions,
-) -> Result<IndexAnswer, ContextError> {
-    let (tell, mut heard) = watch::channel(Step::default());
-    let (kept, id) = (database.clone(), begun.id().to_owned());
+) -> Result<IndexResponse, ContextError> {
+    let (progress_sender, mut progress_receiver) = watch::channel(IndexProgress::default());
+    let (heartbeat_database, id) = (database.clone(), operation.id().to_owned());
     let database = database.clone();
-    let whose = owner.clone();
-    let mut work = Box::pin(desk.block_long(owner, move |desk, limit| {
-        let mut has_room = desk.room_watch(&whose);
-        let mut watch = |step| match tell.send(step).is_ok() && !limit.is_over() && has_room() {
+    let owner_for_job = owner.clone();
+    let mut work = Box::pin(state.run_long(owner, move |state, limit| {
+        let mut has_room = state.quota_watch(&owner_for_job);
+        let mut watch = |progress| match progress_sender.send(progress).is_ok()
+            && !limit.is_exceeded()
+            && has_room()
+        {
             true => ControlFlow::Continue(()),
             false => ControlFlow::Break(()),
         };
         let (root, branch) = (project.folder(), project.branch());
-        let redactor = desk.redactor();
-        let folder = desk.library().open_folder(root);
+        let redactor = state.redactor();
+        let folder = state.data_dir().open_folder(root);
         let done = folder.and_then(|folder| {
-            index::index_folder(
+            index::index_open_dir(
                 &database, &folder, root, branch, &options, redactor, &mut watch,
             )
         });
@@ -130,26 +140,27 @@ async fn run(
             // It was stopped for one of these reasons.
             Err(ContextError::Cancelled) => limit
                 .check()
-                .and_then(|()| desk.check_quota(&whose))
+                .and_then(|()| state.check_quota(&owner_for_job))
                 .and(Err(ContextError::Cancelled)),
             done => done,
         };
-        close(begun, done, options)
+        finish_operation(operation, done, options)
     }));
-    let mut beat = tokio::time::interval_at(Instant::now() + BEAT, BEAT);
+    let mut heartbeat =
+        tokio::time::interval_at(Instant::now() + HEARTBEAT_INTERVAL, HEARTBEAT_INTERVAL);
     loop {
         tokio::select! {
             biased;
             done = &mut work => return done,
-            Ok(()) = heard.changed() => {
-                let step = *heard.borrow_and_update();
-                report(cx, step).await;
+            Ok(()) = progress_receiver.changed() => {
+                let progress = *progress_receiver.borrow_and_update();
+                report_progress(cx, progress).await;
             }
-            _ = beat.tick() => {
-                let (database, id) = (kept.clone(), id.clone());
+            _ = heartbeat.tick() => {
+                let (database, id) = (heartbeat_database.clone(), id.clone());
                 // Whether or not it could be noted, the work goes on.
-                let _ = desk
-                    .block(owner, move |_| operations::touch(&database, &id))
+                let _ = state
+                    .run_write(owner, move |_| operations::touch(&database, &id))
                     .await;
             }
         }
@@ -157,38 +168,41 @@ async fn run(
 }
 
 #[expect(clippy::cast_precision_loss, reason = "nobody indexes 2^53 files")]
-async fn report(cx: &Context, step: Step) {
-    let (done, total) = (step.files_done as f64, step.files_total);
+async fn report_progress(cx: &Context, progress: IndexProgress) {
+    let (done, total) = (progress.files_done as f64, progress.files_total);
     let of = total
         .map(|total| format!(" of {total}"))
         .unwrap_or_default();
-    let message = format!("{}{of} files, {} chunks", step.files_done, step.chunks);
+    let message = format!(
+        "{}{of} files, {} chunks",
+        progress.files_done, progress.chunks
+    );
     cx.progress_message(done, total.map(|total| total as f64), message)
         .await;
 }
 
 /// Writes down how the operation ended.
-fn close(
-    begun: Begun,
-    done: Result<Indexed, ContextError>,
+fn finish_operation(
+    operation: OperationGuard,
+    done: Result<IndexReport, ContextError>,
     options: IndexOptions,
-) -> Result<IndexAnswer, ContextError> {
+) -> Result<IndexResponse, ContextError> {
     match done {
         Ok(indexed) => {
-            let answer = IndexAnswer::of(begun.id().to_owned(), indexed, options);
-            let result = serde_json::to_value(&answer).unwrap_or_default();
-            begun.finish(&result)?;
-            Ok(answer)
+            let response = IndexResponse::new(operation.id().to_owned(), indexed, options);
+            let result = serde_json::to_value(&response).unwrap_or_default();
+            operation.finish(&result)?;
+            Ok(response)
         }
         Err(error) => {
-            begun.fail(&failure::message(&error));
+            operation.fail(&failure::error_message(&error));
             Err(error)
         }
     }
 }
 
-impl IndexAnswer {
-    fn of(operation_id: String, indexed: Indexed, options: IndexOptions) -> Self {
+impl IndexResponse {
+    fn new(operation_id: String, indexed: IndexReport, options: IndexOptions) -> Self {
         let tree = &indexed.tree;
         Self {
             operation_id,
@@ -202,7 +216,7 @@ impl IndexAnswer {
             include_patterns: options.include,
             exclude_patterns: options.exclude,
             max_file_size: options.max_file_size,
-            left_out: left_out(tree),
+            left_out: skipped_counts(tree),
             redacted: by_rule(indexed.redacted),
         }
     }
@@ -216,14 +230,14 @@ fn by_rule(findings: BTreeMap<Arc<str>, usize>) -> BTreeMap<String, usize> {
 }
 
 /// `2 binary, 1 huge`.
-fn counted<C: Display>(counts: &BTreeMap<impl Display, C>) -> String {
+fn join_counts<C: Display>(counts: &BTreeMap<impl Display, C>) -> String {
     let counts = counts.iter().map(|(what, count)| format!("{count} {what}"));
     counts.collect::<Vec<_>>().join(", ")
 }
 
-impl Readable for IndexAnswer {
-    fn text(&self) -> String {
-        let path = visible(&self.path);
+impl ToText for IndexResponse {
+    fn to_text(&self) -> String {
+        let path = sanitize(&self.path);
         let Self {
             files_indexed,
             chunks,
@@ -236,10 +250,14 @@ impl Readable for IndexAnswer {
             "Indexed {path}: {files_indexed} files, {chunks} chunks ({read} read, {unchanged} unchanged, {removed} gone)."
         );
         if !self.left_out.is_empty() {
-            let _ = write!(text, "\nLeft out: {}.", counted(&self.left_out));
+            let _ = write!(text, "\nLeft out: {}.", join_counts(&self.left_out));
         }
         if !self.redacted.is_empty() {
-            let _ = write!(text, "\nSecrets taken out: {}.", counted(&self.redacted));
+            let _ = write!(
+                text,
+                "\nSecrets taken out: {}.",
+                join_counts(&self.redacted)
+            );
         }
         text
     }

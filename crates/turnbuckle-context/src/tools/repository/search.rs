@@ -1,9 +1,11 @@
 //! Search in a repository.
 
-use std::fmt::Write as _;
-use std::ops::ControlFlow;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::{
+    fmt::Write as _,
+    ops::ControlFlow,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,32 +13,37 @@ use serde_json::json;
 use turnbuckle_protocol::types::LogLevel;
 use turnbuckle_server::Context;
 
-use super::state::{IndexState, State, catch_up};
-use crate::answer::{ContentMode, Place, Readable, Wanted, cut, one_line, plural, quoted, visible};
-use crate::code::{self, ChunkHit, CodeQuery, FileHit};
-use crate::dense::Embeddings;
-use crate::desk::Desk;
-use crate::index::{self, Freshness, IndexOptions, Refreshed, Tree};
-use crate::limit::WorkLimit;
-use crate::tools::memories::{MOST_QUERY, Page, check_length, rounded};
-use crate::{ContextError, Database, Owner, Project};
+use super::state::{IndexFreshness, IndexState, refresh_in_background};
+use crate::{
+    ContextError, Database, Owner, Project,
+    answer::{
+        ContentMode, ResponseOptions, SearchCursor, ToText, one_line, plural, quote_lines,
+        sanitize, truncate,
+    },
+    code::{self, ChunkHit, CodeQuery, FileHit},
+    dense::EmbeddingStatus,
+    desk::AppState,
+    index::{self, Freshness, IndexOptions, IndexTree, RefreshReport},
+    limit::WorkLimit,
+    tools::memories::{MAX_QUERY_BYTES, PageInfo, check_length, round_score},
+};
 
 /// How much longer than its work a search waits for the first index of a project.
-const GRACE: Duration = Duration::from_secs(2);
+const FIRST_INDEX_GRACE: Duration = Duration::from_secs(2);
 /// The longest name of a language, in bytes.
-const MOST_LANGUAGE: usize = 100;
+const MAX_LANGUAGE_BYTES: usize = 100;
 /// How long a search may look for changed files first.
-const REFRESH: Duration = Duration::from_millis(150);
+const REFRESH_BUDGET: Duration = Duration::from_millis(150);
 
 #[derive(Deserialize, JsonSchema)]
-pub(super) struct SearchArgs {
+pub(super) struct RepositorySearchArgs {
     /// A question, words or names.
     #[schemars(length(min = 1))]
     query: String,
     /// Absolute path.
     project_path: String,
     /// At most so many.
-    #[serde(default = "ten")]
+    #[serde(default = "default_limit")]
     #[schemars(range(min = 1, max = 100))]
     limit: usize,
     /// Such as rust or python.
@@ -44,34 +51,34 @@ pub(super) struct SearchArgs {
     /// Folder or glob below the root.
     path: Option<String>,
     #[serde(flatten)]
-    wanted: Wanted,
+    response: ResponseOptions,
 }
 
-fn ten() -> usize {
+fn default_limit() -> usize {
     10
 }
 
 #[derive(Serialize, JsonSchema)]
-pub(super) struct Hits {
-    results: Vec<File>,
+pub(super) struct RepositoryHits {
+    results: Vec<FileView>,
     index: IndexState,
-    embeddings: Embeddings,
+    embeddings: EmbeddingStatus,
     #[serde(flatten)]
-    page: Page,
+    page: PageInfo,
 }
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(inline)]
-struct File {
+struct FileView {
     path: String,
     language: String,
     score: f64,
-    matches: Vec<Match>,
+    matches: Vec<MatchView>,
 }
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(inline)]
-struct Match {
+struct MatchView {
     line: u32,
     last_line: u32,
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -82,64 +89,65 @@ struct Match {
 }
 
 pub(super) async fn search(
-    desk: Desk,
-    args: SearchArgs,
+    state: AppState,
+    args: RepositorySearchArgs,
     cx: Context,
-) -> Result<Hits, ContextError> {
-    let owner = desk.owner(&cx)?;
-    let SearchArgs {
+) -> Result<RepositoryHits, ContextError> {
+    let owner = state.owner(&cx)?;
+    let RepositorySearchArgs {
         query,
         project_path,
         limit,
         language,
         path,
-        wanted,
+        response,
     } = args;
-    check_length("query", &query, MOST_QUERY)?;
+    check_length("query", &query, MAX_QUERY_BYTES)?;
     check_length(
         "language",
         language.as_deref().unwrap_or_default(),
-        MOST_LANGUAGE,
+        MAX_LANGUAGE_BYTES,
     )?;
     let filters = [&language, &path].map(|filter| filter.as_deref().unwrap_or_default());
     let parts = ["code", &query, &project_path, filters[0], filters[1]];
-    let place = Place::of(wanted.cursor.as_deref(), &parts)?;
-    let (dense, embeddings) = desk.dense(&query).await;
-    let (reach, offset) = (place.reach(limit), place.offset());
-    let asked = CodeQuery {
-        limit: reach,
+    let cursor = SearchCursor::parse(response.cursor.as_deref(), &parts)?;
+    let (embedding, embeddings) = state.embed_query(&query).await;
+    let (fetch_limit, offset) = (cursor.fetch_limit(limit), cursor.offset());
+    let code_query = CodeQuery {
+        limit: fetch_limit,
         language,
         path,
-        dense,
+        embedding,
         ..CodeQuery::new(&query)
     };
-    let (tree, freshness, database) = current(&desk, owner.clone(), project_path).await?;
+    let (tree, freshness, database) = current_index(&state, owner.clone(), project_path).await?;
     let searched = (tree.clone(), database.clone());
     let whose = owner.clone();
-    let (found, known, is_full) = desk
-        .block_read(&owner, move |desk| {
+    let (found, known, is_over_quota) = state
+        .run_read(&owner, move |state| {
             let (tree, database) = searched;
-            let found = code::search(&database, &tree, &asked)?;
+            let found = code::search(&database, &tree, &code_query)?;
             let known = found.len();
             let page = found.into_iter().skip(offset).take(limit);
-            let found: Vec<_> = page.map(|file| clean(desk, file)).collect();
-            Ok((found, known, desk.is_full(&whose)))
+            let found: Vec<_> = page.map(|file| redact_hit(state, file)).collect();
+            Ok((found, known, state.is_over_quota(&whose)))
         })
         .await?;
-    let index = IndexState::of(&tree, freshness).full(is_full);
-    if index.state() != State::Fresh && !is_full {
+    let index = IndexState::from_tree(&tree, freshness).over_quota(is_over_quota);
+    if index.state() != IndexFreshness::Fresh && !is_over_quota {
         let data =
             json!({ "message": "the index is being brought up to date", "state": index.state() });
         cx.log_as(LogLevel::Notice, Some("index"), data).await;
-        catch_up(&desk, &owner, &database, tree);
+        refresh_in_background(&state, &owner, &database, tree);
     }
-    desk.embed_soon(&owner, &database);
-    let words = words(&query);
-    let results = wanted.fit(&found, |file, mode| File::of(file, mode, &words));
-    Ok(Hits {
-        page: Page {
+    state.queue_embedding(&owner, &database);
+    let words = query_words(&query);
+    let results =
+        response.fit_to_limit(&found, |file, mode| FileView::from_hit(file, mode, &words));
+    Ok(RepositoryHits {
+        page: PageInfo {
             left_out: found.len() - results.len(),
-            next_cursor: place.next(results.len(), known),
+            next_cursor: cursor.next_cursor(results.len(), known),
         },
         results,
         index,
@@ -148,19 +156,19 @@ pub(super) async fn search(
 }
 
 /// The index of a project, brought up to date as far as there is time. A small project that has none gets one.
-async fn current(
-    desk: &Desk,
+async fn current_index(
+    state: &AppState,
     owner: Owner,
     path: String,
-) -> Result<(Tree, Freshness, Arc<Database>), ContextError> {
+) -> Result<(IndexTree, Freshness, Arc<Database>), ContextError> {
     let whose = owner.clone();
-    let (project, known) = desk
-        .block(&owner, move |desk| {
-            let (project, database) = desk.look(&whose, &path)?;
+    let (project, known) = state
+        .run_write(&owner, move |state| {
+            let (project, database) = state.find_project(&whose, &path)?;
             let Some(database) = database else {
                 return Ok((project, None));
             };
-            let known = refreshed(desk, &whose, &project, &database)?;
+            let known = refresh_existing(state, &whose, &project, &database)?;
             Ok((project, known.map(|known| (known, database))))
         })
         .await?;
@@ -168,88 +176,89 @@ async fn current(
         return Ok((known.tree, known.freshness, database));
     }
     let whose = owner.clone();
-    let work = desk.block_long(&owner, move |desk, limit| {
+    let work = state.run_long(&owner, move |state, limit| {
         // Before the database is created, which takes room.
-        desk.check_quota(&whose)?;
-        let database = desk.library().open(&whose, &project)?;
-        let tree = first_index(desk, &project, &database, limit)?;
+        state.check_quota(&whose)?;
+        let database = state.data_dir().open_project(&whose, &project)?;
+        let tree = build_first_index(state, &project, &database, limit)?;
         Ok((tree, database))
     });
     // Others may be indexing for minutes before it is this one's turn.
-    let waited = tokio::time::timeout(desk.first_index() + GRACE, work).await;
+    let waited = tokio::time::timeout(state.first_index_timeout() + FIRST_INDEX_GRACE, work).await;
     match waited.unwrap_or(Err(ContextError::Cancelled)) {
         Ok((tree, database)) => Ok((tree, Freshness::Fresh, database)),
-        Err(ContextError::Cancelled) => Err(ContextError::refused(
+        Err(ContextError::Cancelled) => Err(ContextError::invalid(
             "this project is not indexed yet and too large to do it within a search; call index_repository first",
         )),
         Err(error) => Err(error),
     }
 }
 
-fn refreshed(
-    desk: &Desk,
+fn refresh_existing(
+    state: &AppState,
     owner: &Owner,
     project: &Project,
     database: &Database,
-) -> Result<Option<Refreshed>, ContextError> {
+) -> Result<Option<RefreshReport>, ContextError> {
     let known = index::tree_for(database, project.folder())?;
-    let Some(mut tree) = known.filter(|tree| desk.library().allows(&tree.root)) else {
+    let Some(mut tree) = known.filter(|tree| state.data_dir().allows(&tree.root)) else {
         return Ok(None);
     };
     // Another branch may have been checked out since.
     project.branch().clone_into(&mut tree.branch);
-    if desk.is_full(owner) {
-        return Ok(Some(Refreshed::unchecked(tree)));
+    if state.is_over_quota(owner) {
+        return Ok(Some(RefreshReport::unchecked(tree)));
     }
-    let folder = desk.library().open_folder(&tree.root)?;
-    let mut go_on = || true;
-    index::refresh_folder(
+    let folder = state.data_dir().open_folder(&tree.root)?;
+    let mut should_continue = || true;
+    index::refresh_open_dir(
         database,
         &folder,
         &tree,
-        desk.redactor(),
-        REFRESH,
-        &mut go_on,
+        state.redactor(),
+        REFRESH_BUDGET,
+        &mut should_continue,
     )
     .map(Some)
 }
 
-fn first_index(
-    desk: &Desk,
+fn build_first_index(
+    state: &AppState,
     project: &Project,
     database: &Database,
     limit: &WorkLimit,
-) -> Result<Tree, ContextError> {
-    let begun = Instant::now();
-    let mut watch = |_| match begun.elapsed() < desk.first_index() && !limit.is_over() {
-        true => ControlFlow::Continue(()),
-        false => ControlFlow::Break(()),
-    };
+) -> Result<IndexTree, ContextError> {
+    let started = Instant::now();
+    let mut watch =
+        |_| match started.elapsed() < state.first_index_timeout() && !limit.is_exceeded() {
+            true => ControlFlow::Continue(()),
+            false => ControlFlow::Break(()),
+        };
     // The repository may begin above the folders that may be used.
-    let root = match desk.library().allows(project.checkout()) {
+    let root = match state.data_dir().allows(project.checkout()) {
         true => project.checkout(),
         false => project.folder(),
     };
     let (branch, options) = (project.branch(), IndexOptions::default());
-    let (folder, redactor) = (desk.library().open_folder(root)?, desk.redactor());
-    let done = index::index_folder(
+    let (folder, redactor) = (state.data_dir().open_folder(root)?, state.redactor());
+    let done = index::index_open_dir(
         database, &folder, root, branch, &options, redactor, &mut watch,
     )?;
     Ok(done.tree)
 }
 
 /// A file without secrets that were none to the rules of the day on which it was indexed.
-fn clean(desk: &Desk, mut file: FileHit) -> FileHit {
+fn redact_hit(state: &AppState, mut file: FileHit) -> FileHit {
     for chunk in &mut file.chunks {
         for text in [&mut chunk.symbol, &mut chunk.body] {
-            *text = desk.redactor().redact(text).text.into_owned();
+            *text = state.redactor().redact(text).text.into_owned();
         }
     }
     file
 }
 
-impl File {
-    fn of(file: &FileHit, mode: ContentMode, words: &[String]) -> Self {
+impl FileView {
+    fn from_hit(file: &FileHit, mode: ContentMode, words: &[String]) -> Self {
         let matches: Vec<_> = match mode {
             ContentMode::Minimal => file.chunks.iter().take(1).collect(),
             ContentMode::Preview => file.chunks.iter().take(2).collect(),
@@ -258,10 +267,10 @@ impl File {
         Self {
             path: file.path.clone(),
             language: file.language.clone(),
-            score: rounded(file.score),
+            score: round_score(file.score),
             matches: matches
                 .into_iter()
-                .map(|chunk| Match::of(chunk, mode, words))
+                .map(|chunk| MatchView::from_chunk(chunk, mode, words))
                 .collect(),
         }
     }
@@ -272,8 +281,8 @@ const PREVIEW_LINES: usize = 12;
 /// Lines of them before the best one.
 const LINES_BEFORE: usize = 3;
 
-impl Match {
-    fn of(chunk: &ChunkHit, mode: ContentMode, words: &[String]) -> Self {
+impl MatchView {
+    fn from_chunk(chunk: &ChunkHit, mode: ContentMode, words: &[String]) -> Self {
         let (line, text) = match mode {
             ContentMode::Minimal => best_line(chunk, words),
             ContentMode::Preview => preview(chunk, words),
@@ -298,7 +307,7 @@ fn preview(chunk: &ChunkHit, words: &[String]) -> (u32, String) {
         false => before - LINES_BEFORE,
     };
     let lines = chunk.body.lines().skip(skipped).take(PREVIEW_LINES);
-    let lines: Vec<_> = lines.map(|line| cut(line, 200)).collect();
+    let lines: Vec<_> = lines.map(|line| truncate(line, 200)).collect();
     let first = chunk.first_line + u32::try_from(skipped).unwrap_or_default();
     (first, lines.join("\n"))
 }
@@ -320,14 +329,14 @@ fn best_line(chunk: &ChunkHit, words: &[String]) -> (u32, String) {
 }
 
 /// The words of a question, as lines are compared with.
-fn words(query: &str) -> Vec<String> {
+fn query_words(query: &str) -> Vec<String> {
     let words = query.split(|char: char| !char.is_alphanumeric() && char != '_');
     let words = words.filter(|word| word.chars().count() > 2);
     words.take(32).map(str::to_lowercase).collect()
 }
 
-impl Readable for Hits {
-    fn text(&self) -> String {
+impl ToText for RepositoryHits {
+    fn to_text(&self) -> String {
         let index = self.index.text();
         if self.results.is_empty() {
             return format!("Nothing found (index: {index}). Other words, or no filter, may help.")
@@ -342,11 +351,11 @@ impl Readable for Hits {
     }
 }
 
-impl File {
+impl FileView {
     fn write(&self, text: &mut String) {
-        let (path, score) = (visible(&self.path), self.score);
+        let (path, score) = (sanitize(&self.path), self.score);
         for (number, place) in self.matches.iter().enumerate() {
-            let Match {
+            let MatchView {
                 line,
                 symbol,
                 kind,
@@ -362,14 +371,14 @@ impl File {
                 }
             }
             if !symbol.is_empty() {
-                let _ = write!(text, " {kind} {}", visible(symbol));
+                let _ = write!(text, " {kind} {}", sanitize(symbol));
             }
             match body.contains('\n') {
                 true => {
-                    let _ = write!(text, "\n{}", quoted(body));
+                    let _ = write!(text, "\n{}", quote_lines(body));
                 }
                 false => {
-                    let _ = write!(text, " | {}", visible(body));
+                    let _ = write!(text, " | {}", sanitize(body));
                 }
             }
         }

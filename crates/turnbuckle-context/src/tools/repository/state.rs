@@ -1,25 +1,25 @@
 //! What an index has, and how true it is.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::time::Duration;
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::answer::{plural, time, visible};
-use crate::desk::Desk;
-use crate::index::{self, Freshness, Tree};
-use crate::{Database, Owner};
+use crate::{
+    Database, Owner,
+    answer::{format_time, plural, sanitize},
+    desk::AppState,
+    index::{self, Freshness, IndexTree},
+};
 
 /// How long a refresh may go on when nobody waits for it.
-const AFTERWARDS: Duration = Duration::from_secs(120);
+const BACKGROUND_REFRESH_BUDGET: Duration = Duration::from_secs(120);
 
 // How true an index is. Unchecked: too many files to look at in time, so it is as of `refreshed_at`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
-pub(in crate::tools) enum State {
+pub(in crate::tools) enum IndexFreshness {
     Fresh,
     Stale,
     Unchecked,
@@ -31,39 +31,39 @@ pub(in crate::tools) enum State {
 pub(in crate::tools) struct IndexState {
     branch: String,
     files: u64,
-    state: State,
+    state: IndexFreshness,
     #[serde(skip_serializing_if = "is_zero")]
     stale_files: u64,
     refreshed_at: String,
     /// It stays as it is, because its owner may keep no more.
     #[serde(skip)]
-    is_full: bool,
+    is_over_quota: bool,
 }
 
 impl IndexState {
-    pub(in crate::tools) fn of(tree: &Tree, freshness: Freshness) -> Self {
+    pub(in crate::tools) fn from_tree(tree: &IndexTree, freshness: Freshness) -> Self {
         let (state, stale_files) = match freshness {
-            Freshness::Fresh => (State::Fresh, 0),
-            Freshness::Stale(files) => (State::Stale, files),
-            Freshness::Unknown => (State::Unchecked, 0),
+            Freshness::Fresh => (IndexFreshness::Fresh, 0),
+            Freshness::Stale(files) => (IndexFreshness::Stale, files),
+            Freshness::Unknown => (IndexFreshness::Unchecked, 0),
         };
         Self {
             branch: tree.branch.clone(),
             files: tree.counts.files,
             state,
             stale_files,
-            refreshed_at: time(tree.refreshed),
-            is_full: false,
+            refreshed_at: format_time(tree.refreshed),
+            is_over_quota: false,
         }
     }
 
     /// Notes whether its owner may keep no more, so that it is not brought up to date.
-    pub(in crate::tools) fn full(mut self, is_full: bool) -> Self {
-        self.is_full = is_full;
+    pub(in crate::tools) fn over_quota(mut self, is_over_quota: bool) -> Self {
+        self.is_over_quota = is_over_quota;
         self
     }
 
-    pub(in crate::tools) fn state(&self) -> State {
+    pub(in crate::tools) fn state(&self) -> IndexFreshness {
         self.state
     }
 
@@ -72,14 +72,14 @@ impl IndexState {
         let files = plural(usize::try_from(self.files).unwrap_or(usize::MAX), "file");
         let (stale, at) = (self.stale_files, &self.refreshed_at);
         match self.state {
-            State::Fresh => format!("{files}, fresh"),
-            State::Stale | State::Unchecked if self.is_full => {
+            IndexFreshness::Fresh => format!("{files}, fresh"),
+            IndexFreshness::Stale | IndexFreshness::Unchecked if self.is_over_quota => {
                 format!(
                     "{files}, as of {at}; not brought up to date: your data has reached its limit"
                 )
             }
-            State::Stale => format!("{files}; {stale} changed since and are being read"),
-            State::Unchecked => format!("{files}, as of {at}; being brought up to date"),
+            IndexFreshness::Stale => format!("{files}; {stale} changed since and are being read"),
+            IndexFreshness::Unchecked => format!("{files}, as of {at}; being brought up to date"),
         }
     }
 }
@@ -97,12 +97,12 @@ pub(in crate::tools) struct IndexDetails {
 }
 
 impl IndexDetails {
-    pub(in crate::tools) fn of(tree: &Tree, freshness: Freshness) -> Self {
+    pub(in crate::tools) fn from_tree(tree: &IndexTree, freshness: Freshness) -> Self {
         Self {
             root: tree.root.to_string_lossy().into_owned(),
             chunks: tree.counts.chunks,
-            left_out: left_out(tree),
-            state: IndexState::of(tree, freshness),
+            left_out: skipped_counts(tree),
+            state: IndexState::from_tree(tree, freshness),
         }
     }
 
@@ -113,7 +113,7 @@ impl IndexDetails {
             state,
             ..
         } = self;
-        let root = visible(root);
+        let root = sanitize(root);
         let reasons = self.left_out.iter();
         let reasons = reasons.map(|(reason, count)| format!("{count} {reason}"));
         let left_out = match reasons.collect::<Vec<_>>().join(", ") {
@@ -125,9 +125,9 @@ impl IndexDetails {
 }
 
 /// How many files were left out, by the reason.
-pub(super) fn left_out(tree: &Tree) -> BTreeMap<&'static str, u64> {
-    let tally = tree.counts.left_out.iter();
-    tally
+pub(super) fn skipped_counts(tree: &IndexTree) -> BTreeMap<&'static str, u64> {
+    let skipped = tree.counts.skipped.iter();
+    skipped
         .map(|(reason, count)| (reason.as_str(), *count))
         .collect()
 }
@@ -137,19 +137,31 @@ fn is_zero(count: &u64) -> bool {
 }
 
 /// Reads the rest of what a refresh had no time for, while nobody waits.
-pub(in crate::tools) fn catch_up(desk: &Desk, owner: &Owner, database: &Arc<Database>, tree: Tree) {
-    let Some(turn) = desk.take_turn(&tree.root) else {
+pub(in crate::tools) fn refresh_in_background(
+    state: &AppState,
+    owner: &Owner,
+    database: &Arc<Database>,
+    tree: IndexTree,
+) {
+    let Some(job) = state.try_start_job(&tree.root) else {
         return;
     };
-    let (desk, owner, database) = (desk.clone(), owner.clone(), database.clone());
+    let (state, owner, database) = (state.clone(), owner.clone(), database.clone());
     tokio::spawn(async move {
         let whose = owner.clone();
-        let work = desk.block_long(&owner, move |desk, _| {
-            let _turn = turn;
-            let folder = desk.library().open_folder(&tree.root)?;
-            let redactor = desk.redactor();
-            let mut go_on = desk.room_watch(&whose);
-            index::refresh_folder(&database, &folder, &tree, redactor, AFTERWARDS, &mut go_on)
+        let work = state.run_long(&owner, move |state, _| {
+            let _job = job;
+            let folder = state.data_dir().open_folder(&tree.root)?;
+            let redactor = state.redactor();
+            let mut should_continue = state.quota_watch(&whose);
+            index::refresh_open_dir(
+                &database,
+                &folder,
+                &tree,
+                redactor,
+                BACKGROUND_REFRESH_BUDGET,
+                &mut should_continue,
+            )
         });
         if let Err(error) = work.await {
             tracing::warn!(%error, "an index could not be brought up to date");

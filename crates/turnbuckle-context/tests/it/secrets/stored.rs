@@ -1,25 +1,26 @@
 //! Secrets on every way in; afterwards no byte of the data holds one.
 
-use std::collections::BTreeMap;
-use std::fs;
-use std::ops::ControlFlow;
-use std::path::Path;
+use std::{collections::BTreeMap, fs, ops::ControlFlow, path::Path};
 
 use aho_corasick::AhoCorasick;
 use serde_json::{Map, Value, json};
-use turnbuckle_context::index::{IndexOptions, index};
-use turnbuckle_context::memory::{self, Draft, Kind, Saved};
-use turnbuckle_context::transfer::{ImportOptions, Part, export, import};
-use turnbuckle_context::{Library, Owner, Redactor, collections};
+use turnbuckle_context::{
+    DataDir, Owner, Redactor, collections,
+    index::{IndexOptions, index},
+    memory::{self, ItemKind, NewItem, SaveOutcome},
+    transfer::{DataSelection, ImportOptions, export, import},
+};
 
-use super::planted::{self, Planted};
-use super::{in_sentence, places};
+use super::{
+    in_sentence, places,
+    planted::{self, Planted},
+};
 
 /// Someone's data, and a repository.
 struct Place {
     data: tempfile::TempDir,
     repository: tempfile::TempDir,
-    library: Library,
+    data_dir: DataDir,
     ada: Owner,
 }
 
@@ -27,20 +28,20 @@ impl Place {
     fn new() -> Self {
         let data = tempfile::tempdir().unwrap();
         Self {
-            library: Library::new(data.path()),
+            data_dir: DataDir::new(data.path()),
             data,
             repository: tempfile::tempdir().unwrap(),
-            ada: Owner::user("ada"),
+            ada: Owner::for_user("ada"),
         }
     }
 
     fn database(&self) -> std::sync::Arc<turnbuckle_context::Database> {
         let path = self.repository.path().to_str().unwrap();
-        let project = self.library.project(&self.ada, path).unwrap();
-        self.library.open(&self.ada, &project).unwrap()
+        let project = self.data_dir.project(&self.ada, path).unwrap();
+        self.data_dir.open_project(&self.ada, &project).unwrap()
     }
 
-    fn save(&self, draft: Draft) -> Saved {
+    fn save(&self, draft: NewItem) -> SaveOutcome {
         memory::save(&self.database(), Redactor::standard(), draft).unwrap()
     }
 
@@ -54,7 +55,7 @@ impl Place {
     fn assert_clean(self, planted: &[Planted]) {
         let needles = needles(planted);
         assert_none(self.data.path(), &needles);
-        drop(self.library);
+        drop(self.data_dir);
         assert_none(self.data.path(), &needles);
     }
 }
@@ -128,17 +129,17 @@ fn no_way_of_saving_keeps_a_secret() {
             (format!("{number} {short}"), json!(1)),
         ]);
         let drafts = [
-            Draft::checkpoint(&*unique)
+            NewItem::checkpoint(&*unique)
                 .title(format!("about {short}"))
                 .tags([format!("tag {short}")])
                 .meta(meta),
-            Draft::remediation(&*unique, &*text).detail(&*text),
-            Draft::skill(format!("skill {number} {short}"), &*text, &*text),
+            NewItem::remediation(&*unique, &*text).detail(&*text),
+            NewItem::skill(format!("skill {number} {short}"), &*text, &*text),
         ];
         for draft in drafts {
             let least = match draft.kind {
                 _ if short.is_empty() => 2,
-                Kind::Checkpoint => 5,
+                ItemKind::Checkpoint => 5,
                 _ => 3,
             };
             let saved = place.save(draft);
@@ -161,12 +162,18 @@ fn an_import_keeps_no_secret() {
     // An export with a mark per thing, and then the marks are what they must never be again.
     for number in 0..all.len() {
         place.save(
-            Draft::checkpoint(format!("<{number}>\n{number}"))
+            NewItem::checkpoint(format!("<{number}>\n{number}"))
                 .meta(meta("note", &format!("<{number}>"))),
         );
     }
     let mut lines = Vec::new();
-    export(&place.library, &place.ada, &Part::Everything, &mut lines).unwrap();
+    export(
+        &place.data_dir,
+        &place.ada,
+        &DataSelection::Everything,
+        &mut lines,
+    )
+    .unwrap();
     let mut lines = String::from_utf8(lines).unwrap();
     for (number, planted) in all.iter().enumerate() {
         let text = json!(planted.text).to_string();
@@ -178,9 +185,9 @@ fn an_import_keeps_no_secret() {
     let mut options = ImportOptions::default();
     options.into = Some(folder);
     let redactor = Redactor::standard();
-    let library = &elsewhere.library;
+    let data_dir = &elsewhere.data_dir;
     let imported = import(
-        library,
+        data_dir,
         &elsewhere.ada,
         redactor,
         &options,
@@ -236,9 +243,9 @@ fn a_branch_keeps_no_secret() {
     let token = &planted.unwrap().text;
     place.write(".git/HEAD", &format!("ref: refs/heads/try/{token}\n"));
     let path = place.repository.path().to_str().unwrap();
-    let project = place.library.project(&place.ada, path).unwrap();
+    let project = place.data_dir.project(&place.ada, path).unwrap();
     assert_eq!(project.branch(), "try/[REDACTED:github-pat]");
-    place.save(Draft::checkpoint("anything").branch(project.branch()));
+    place.save(NewItem::checkpoint("anything").branch(project.branch()));
     place.assert_clean(&all);
 }
 
@@ -264,9 +271,9 @@ fn names_that_are_kept_are_refused_with_a_secret() {
         assert!(refused.unwrap_err().to_string().contains("secret"));
     }
     let path = root.to_str().unwrap();
-    let project = place.library.project(&place.ada, path).unwrap();
+    let project = place.data_dir.project(&place.ada, path).unwrap();
     let name = collections::name(&place.ada, project.id(), &format!("try/{token}"));
-    let refused = collections::create(&place.library, &place.ada, &name, 3);
+    let refused = collections::create(&place.data_dir, &place.ada, &name, 3);
     assert!(refused.unwrap_err().to_string().contains("secret"));
     place.assert_clean(&all);
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use turnbuckle_protocol::types::LogLevel;
-use turnbuckle_server::testing::{Peer, edges};
+use turnbuckle_server::testing::{Peer, all_combinations};
 
 use super::place::{Place, call};
 
@@ -21,7 +21,7 @@ async fn save(peer: &mut Peer, place: &Place, content: &str, summary: &str) -> S
 
 #[tokio::test]
 async fn what_was_saved_is_found_and_listed_in_every_way_to_talk() {
-    for edge in edges() {
+    for edge in all_combinations() {
         let place = Place::new();
         let mut peer = edge.connect(place.server()).await;
         let args = json!({
@@ -94,7 +94,7 @@ async fn an_operation_can_be_asked_about_later() {
     assert!(status["created_at"].is_string() && status["updated_at"].is_string());
 
     let args = json!({ "operation_id": "op_0000000000000000" });
-    let failure = peer.call_tool("status", args).await.expect_failure();
+    let failure = peer.call_tool("status", args).await.expect_tool_error();
     assert_eq!(failure, "there is no operation `op_0000000000000000`");
 }
 
@@ -131,7 +131,7 @@ async fn a_secret_is_counted_told_and_nowhere_kept() {
     let args = json!({ "project_path": place.path(), "content_mode": "full" });
     let text = peer.call_tool("checkpoint_list", args).await.text();
     assert!(text.contains("[REDACTED:"), "{text}");
-    assert!(!text.contains(SECRET) && !peer.recorded().replacen(SECRET, "", 1).contains(SECRET));
+    assert!(!text.contains(SECRET) && !peer.transcript().replacen(SECRET, "", 1).contains(SECRET));
 }
 
 #[tokio::test]
@@ -209,7 +209,7 @@ async fn a_search_is_paged_too() {
     let failure = peer
         .call_tool("checkpoint_search", args)
         .await
-        .expect_failure();
+        .expect_tool_error();
     assert!(failure.contains("not of this search"), "{failure}");
 }
 
@@ -241,14 +241,14 @@ async fn what_cannot_be_done_is_said_with_how_to_go_on() {
         let failure = peer
             .call_tool("checkpoint_save", args)
             .await
-            .expect_failure();
+            .expect_tool_error();
         assert!(failure.contains(hint), "{hint}: {failure}");
     }
     let args = json!({ "query": "x", "project_path": place.path(), "limit": 1000 });
     let failure = peer
         .call_tool("checkpoint_search", args)
         .await
-        .expect_failure();
+        .expect_tool_error();
     assert!(failure.contains("limit"), "{failure}");
 }
 

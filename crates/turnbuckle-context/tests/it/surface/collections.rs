@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use turnbuckle_server::testing::{Peer, edges};
+use turnbuckle_server::testing::{Peer, all_combinations};
 
 use super::place::{Place, call};
 
 #[tokio::test]
 async fn a_collection_is_listed_and_deleted_in_every_way_to_talk() {
-    for edge in edges() {
+    for edge in all_combinations() {
         let place = Place::new();
         let mut peer = edge.connect(place.server()).await;
         let text = peer.call_tool("collection_list", json!({})).await.text();
@@ -34,7 +34,7 @@ async fn a_collection_is_listed_and_deleted_in_every_way_to_talk() {
         let failure = peer
             .call_tool("collection_delete", args)
             .await
-            .expect_failure();
+            .expect_tool_error();
         assert!(
             failure.starts_with("there is no collection"),
             "{edge}: {failure}"
@@ -70,13 +70,13 @@ async fn a_collection_is_made_by_name_and_only_for_its_owner() {
             json!({ "collection_name": other, "vector_size": 0 }),
         ),
     ] {
-        peer.call_tool(tool, args).await.expect_failure();
+        peer.call_tool(tool, args).await.expect_tool_error();
     }
 }
 
 #[tokio::test]
 async fn the_json_of_the_data_is_in_a_text_block_in_every_way_to_talk() {
-    for edge in edges() {
+    for edge in all_combinations() {
         let place = Place::new();
         let mut peer = edge.connect(place.server()).await;
         for (tool, data) in [

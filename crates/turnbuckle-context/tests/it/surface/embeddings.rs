@@ -1,12 +1,18 @@
 //! Embeddings take part where there are any, and their absence is told.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use serde_json::json;
-use turnbuckle_context::embedding::{Embedder, Embedding};
-use turnbuckle_context::{ContextError, Owner, Owners};
+use turnbuckle_context::{
+    ContextError, Owner, OwnershipPolicy,
+    embedding::{Embedder, EmbeddingFuture},
+};
 use turnbuckle_server::testing::Peer;
 
 use super::place::{Place, call};
@@ -23,7 +29,7 @@ impl Embedder for Drinks {
         "drinks"
     }
 
-    fn embed(&self, texts: Vec<String>) -> Embedding<'_> {
+    fn embed(&self, texts: Vec<String>) -> EmbeddingFuture<'_> {
         self.texts.fetch_add(texts.len(), Ordering::Relaxed);
         let about_drinks = |text: &String| {
             ["tea", "beverage", "coffee"]
@@ -46,8 +52,8 @@ impl Embedder for Drinks {
 #[tokio::test]
 async fn what_means_the_same_is_found_without_a_common_word() {
     let (place, drinks) = (Place::new(), Arc::new(Drinks::default()));
-    let owners = Owners::One(Owner::user("ada"));
-    let server = place.builder(owners).embeddings(drinks.clone()).build();
+    let owners = OwnershipPolicy::Single(Owner::for_user("ada"));
+    let server = place.builder(owners).embedder(drinks.clone()).build();
     let mut peer = Peer::connect(server).await;
     for content in ["How the tea was brewed", "Why the bridge fell down"] {
         let args = json!({ "content": content, "project_path": place.path() });
@@ -74,8 +80,8 @@ async fn what_means_the_same_is_found_without_a_common_word() {
 #[tokio::test(start_paused = true)]
 async fn a_provider_that_fails_is_told_of_and_left_alone_for_a_while() {
     let (place, drinks) = (Place::new(), Arc::new(Drinks::default()));
-    let owners = Owners::One(Owner::user("ada"));
-    let server = place.builder(owners).embeddings(drinks.clone()).build();
+    let owners = OwnershipPolicy::Single(Owner::for_user("ada"));
+    let server = place.builder(owners).embedder(drinks.clone()).build();
     drinks.is_broken.store(true, Ordering::Relaxed);
     let mut peer = Peer::connect(server).await;
     let search = json!({ "query": "tea" });

@@ -1,10 +1,9 @@
 //! What goes wrong, and what a model is told of it.
 
-use std::fs;
-use std::time::Duration;
+use std::{fs, time::Duration};
 
 use serde_json::json;
-use turnbuckle_context::{Library, Owner, Owners};
+use turnbuckle_context::{DataDir, Owner, OwnershipPolicy};
 use turnbuckle_server::testing::Peer;
 
 use super::place::{Place, call};
@@ -16,7 +15,7 @@ async fn a_damaged_file_is_told_without_its_path() {
     let save = json!({ "content": "x", "project_path": place.path() });
     call(&mut peer, "checkpoint_save", save.clone()).await;
     drop(peer);
-    let folder = place.data.path().join(Owner::user("ada").id());
+    let folder = place.data.path().join(Owner::for_user("ada").id());
     for entry in fs::read_dir(folder).unwrap() {
         fs::write(entry.unwrap().path(), "no database".repeat(1_000)).unwrap();
     }
@@ -29,7 +28,7 @@ async fn a_damaged_file_is_told_without_its_path() {
             json!({ "query": "x", "project_path": place.path() }),
         ),
     ] {
-        let failure = peer.call_tool(tool, args).await.expect_failure();
+        let failure = peer.call_tool(tool, args).await.expect_tool_error();
         assert!(
             failure.contains("damaged") && failure.contains("tell the user"),
             "{failure}"
@@ -49,9 +48,10 @@ async fn a_damaged_file_is_told_without_its_path() {
 #[tokio::test]
 async fn folders_that_are_not_allowed_are_refused_by_every_tool() {
     let (place, outside) = (Place::new(), Place::new());
-    let library = Library::new(place.data.path()).within([place.repository.path().to_owned()]);
-    let owners = Owners::One(Owner::user("ada"));
-    let server = turnbuckle_context::ContextServer::new(library, owners).build();
+    let data_dir =
+        DataDir::new(place.data.path()).restrict_to([place.repository.path().to_owned()]);
+    let owners = OwnershipPolicy::Single(Owner::for_user("ada"));
+    let server = turnbuckle_context::ContextServer::new(data_dir, owners).build();
     let mut peer = Peer::connect(server).await;
     let path = outside.path();
     for (tool, args) in [
@@ -79,7 +79,7 @@ async fn folders_that_are_not_allowed_are_refused_by_every_tool() {
         ),
         ("status", json!({ "project_path": path })),
     ] {
-        let failure = peer.call_tool(tool, args).await.expect_failure();
+        let failure = peer.call_tool(tool, args).await.expect_tool_error();
         assert!(failure.contains("none of the folders"), "{tool}: {failure}");
     }
     assert_eq!(fs::read_dir(place.data.path()).unwrap().count(), 0);
@@ -89,14 +89,17 @@ async fn folders_that_are_not_allowed_are_refused_by_every_tool() {
 async fn a_project_that_is_too_large_for_a_search_is_to_be_indexed_first() {
     let place = Place::new();
     place.write("src/lib.rs", "pub fn here() {}\n");
-    let owners = Owners::One(Owner::user("ada"));
-    let server = place.builder(owners).first_index(Duration::ZERO).build();
+    let owners = OwnershipPolicy::Single(Owner::for_user("ada"));
+    let server = place
+        .builder(owners)
+        .first_index_timeout(Duration::ZERO)
+        .build();
     let mut peer = Peer::connect(server).await;
     let search = json!({ "query": "here", "project_path": place.path() });
     let failure = peer
         .call_tool("repository_search", search.clone())
         .await
-        .expect_failure();
+        .expect_tool_error();
     assert!(failure.contains("call index_repository first"), "{failure}");
     call(
         &mut peer,
@@ -162,9 +165,9 @@ async fn what_is_above_an_allowed_folder_is_not_read() {
     place.write("secret.rs", "pub fn hidden_plan() {}\n");
     place.write("open/lib.rs", "pub fn open_plan() {}\n");
     let open = place.repository.path().join("open");
-    let library = Library::new(place.data.path()).within([open.clone()]);
-    let owners = Owners::One(Owner::user("ada"));
-    let server = turnbuckle_context::ContextServer::new(library, owners).build();
+    let data_dir = DataDir::new(place.data.path()).restrict_to([open.clone()]);
+    let owners = OwnershipPolicy::Single(Owner::for_user("ada"));
+    let server = turnbuckle_context::ContextServer::new(data_dir, owners).build();
     let mut peer = Peer::connect(server).await;
     let args = json!({ "query": "plan", "project_path": open });
     let found = call(&mut peer, "repository_search", args).await;
@@ -217,7 +220,7 @@ async fn arguments_that_are_too_long_or_too_complex_are_named() {
             "10000 bytes together",
         ),
     ] {
-        let failure = peer.call_tool(tool, args).await.expect_failure();
+        let failure = peer.call_tool(tool, args).await.expect_tool_error();
         assert!(failure.contains(hint), "{hint}: {failure}");
     }
     let args = json!({ "query": &long[..4095], "project_path": path });
@@ -232,20 +235,23 @@ async fn a_search_that_takes_too_long_is_stopped_and_says_so() {
     let search = json!({ "query": "weather", "project_path": place.path() });
     let mut peer = Peer::connect(place.server()).await;
     call(&mut peer, "repository_search", search.clone()).await;
-    let one = Owners::One(Owner::user("ada"));
-    let hasty = place.builder(one).deadline(Duration::from_nanos(1)).build();
+    let one = OwnershipPolicy::Single(Owner::for_user("ada"));
+    let hasty = place
+        .builder(one)
+        .call_timeout(Duration::from_nanos(1))
+        .build();
     let mut peer = Peer::connect(hasty).await;
     let args = json!({ "query": "weather", "project_path": place.path() });
     let failure = peer.call_tool("checkpoint_search", args).await;
-    let failure = failure.expect_failure();
+    let failure = failure.expect_tool_error();
     assert!(failure.contains("longer than 1ns"), "{failure}");
-    let one = Owners::One(Owner::user("ada"));
+    let one = OwnershipPolicy::Single(Owner::for_user("ada"));
     let builder = place.builder(one);
-    let hasty = builder.index_deadline(Duration::from_nanos(1)).build();
+    let hasty = builder.index_timeout(Duration::from_nanos(1)).build();
     let mut peer = Peer::connect(hasty).await;
     let args = json!({ "path": place.path(), "force": true });
     let failure = peer.call_tool("index_repository", args).await;
-    let failure = failure.expect_failure();
+    let failure = failure.expect_tool_error();
     assert!(failure.contains("longer than 1ns"), "{failure}");
 }
 
@@ -254,7 +260,7 @@ async fn who_has_reached_the_quota_can_read_and_delete_but_not_add() {
     let place = Place::new();
     place.write("a.rs", "fn weather() {}\n");
     let path = place.path();
-    let one = || Owners::One(Owner::user("ada"));
+    let one = || OwnershipPolicy::Single(Owner::for_user("ada"));
     let mut peer = Peer::connect(place.server()).await;
     call(
         &mut peer,
@@ -280,7 +286,7 @@ async fn who_has_reached_the_quota_can_read_and_delete_but_not_add() {
             json!({ "name": "a", "description": "b", "content": "c" }),
         ),
     ] {
-        let failure = peer.call_tool(tool, args).await.expect_failure();
+        let failure = peer.call_tool(tool, args).await.expect_tool_error();
         assert!(failure.contains("reached its limit"), "{tool}: {failure}");
         assert!(failure.contains("of 400 kB are used"), "{tool}: {failure}");
     }
@@ -293,13 +299,13 @@ async fn who_has_reached_the_quota_can_read_and_delete_but_not_add() {
     assert!(text.contains("a.rs"), "{text}");
     assert!(text.contains("not brought up to date"), "{text}");
 
-    let library = Library::new(place.data.path());
-    let databases = || library.projects(&Owner::user("ada")).unwrap().len();
+    let data_dir = DataDir::new(place.data.path());
+    let databases = || data_dir.project_ids(&Owner::for_user("ada")).unwrap().len();
     let before = databases();
     let elsewhere = tempfile::tempdir().unwrap();
     let search = json!({ "query": "weather", "project_path": elsewhere.path() });
     let failure = peer.call_tool("repository_search", search).await;
-    let failure = failure.expect_failure();
+    let failure = failure.expect_tool_error();
     assert!(failure.contains("reached its limit"), "{failure}");
     assert_eq!(databases(), before, "a search made a database");
 

@@ -1,17 +1,20 @@
 //! Two people at one server, who see nothing of each other.
 
 use serde_json::{Value, json};
-use turnbuckle_context::Owners;
+use turnbuckle_context::OwnershipPolicy;
 use turnbuckle_protocol::Principal;
-use turnbuckle_server::Server;
-use turnbuckle_server::lines::Lines;
-use turnbuckle_server::testing::{Connect, Peer};
+use turnbuckle_server::{
+    Server,
+    ndjson::NdjsonServer,
+    testing::{Peer, PeerBuilder},
+};
 
 use super::place::{Place, call};
 
 async fn peer(server: &Server, name: &str) -> Peer {
-    let lines = Lines::new(server.clone()).principal(Principal::new("https://id.example", name));
-    Connect::lines(lines).await
+    let lines =
+        NdjsonServer::new(server.clone()).principal(Principal::new("https://id.example", name));
+    PeerBuilder::ndjson(lines).await
 }
 
 async fn names(peer: &mut Peer, method: &str, list: &str, key: &str) -> Vec<String> {
@@ -86,7 +89,7 @@ async fn nobody_sees_what_belongs_to_another() {
         json!([])
     );
     let args = json!({ "operation_id": saved["operation_id"] });
-    let failure = bob.call_tool("status", args).await.expect_failure();
+    let failure = bob.call_tool("status", args).await.expect_tool_error();
     assert!(failure.starts_with("there is no operation"), "{failure}");
 }
 
@@ -133,7 +136,7 @@ async fn news_of_another_are_not_heard() {
     call(&mut ada, "checkpoint_save", args).await;
     ada.expect_notification("notifications/resources/updated")
         .await;
-    bob.expect_silence().await;
+    bob.expect_no_message().await;
 }
 
 #[tokio::test]
@@ -153,7 +156,7 @@ async fn who_watches_everything_hears_only_of_what_is_theirs() {
     call(&mut ada, "checkpoint_save", save("second")).await;
     ada.expect_notification("notifications/resources/updated")
         .await;
-    bob.expect_silence().await;
+    bob.expect_no_message().await;
 }
 
 #[tokio::test]
@@ -165,7 +168,7 @@ async fn who_has_no_name_is_told_to_sign_in() {
         ("status", json!({ "operation_id": "op_0000000000000000" })),
         ("collection_list", json!({})),
     ] {
-        let failure = peer.call_tool(tool, args).await.expect_failure();
+        let failure = peer.call_tool(tool, args).await.expect_tool_error();
         assert!(failure.contains("sign in"), "{tool}: {failure}");
     }
     let listed = names(&mut peer, "resources/list", "resources", "uri").await;
@@ -185,7 +188,7 @@ async fn who_has_no_name_is_told_to_sign_in() {
 async fn without_folders_that_callers_may_use_no_file_is_read() {
     let place = Place::new();
     place.write("src/lib.rs", "pub fn here() {}\n");
-    let server = place.builder(Owners::ByPrincipal).build();
+    let server = place.builder(OwnershipPolicy::PerPrincipal).build();
     let mut ada = peer(&server, "ada").await;
     for (tool, args) in [
         ("index_repository", json!({ "path": place.path() })),
@@ -198,7 +201,7 @@ async fn without_folders_that_callers_may_use_no_file_is_read() {
             json!({ "content": "x", "project_path": "/root" }),
         ),
     ] {
-        let failure = ada.call_tool(tool, args).await.expect_failure();
+        let failure = ada.call_tool(tool, args).await.expect_tool_error();
         assert!(failure.contains("without folders"), "{tool}: {failure}");
     }
 }

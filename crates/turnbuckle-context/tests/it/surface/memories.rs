@@ -1,7 +1,7 @@
 //! Remediations and skills, from end to end.
 
 use serde_json::{Value, json};
-use turnbuckle_server::testing::{Peer, edges};
+use turnbuckle_server::testing::{Peer, all_combinations};
 
 use super::place::{Place, call};
 
@@ -9,7 +9,7 @@ const ERROR: &str = "error[E0502]: cannot borrow `list` as mutable because it is
 
 #[tokio::test]
 async fn a_fix_is_found_by_an_error_like_it_in_every_way_to_talk() {
-    for edge in edges() {
+    for edge in all_combinations() {
         let place = Place::new();
         let mut peer = edge.connect(place.server()).await;
         let args = json!({
@@ -59,7 +59,7 @@ async fn a_fix_of_a_project_is_its_own_and_one_without_is_for_all() {
 
 #[tokio::test]
 async fn a_skill_is_replaced_by_its_name_and_found_in_every_way_to_talk() {
-    for edge in edges() {
+    for edge in all_combinations() {
         let place = Place::new();
         let mut peer = edge.connect(place.server()).await;
         for content in ["Push the tag.", "Push the tag. Then announce it."] {
@@ -98,7 +98,7 @@ async fn nothing_found_says_what_to_do() {
 
 #[tokio::test]
 async fn health_is_told_in_every_way_to_talk() {
-    for edge in edges() {
+    for edge in all_combinations() {
         let mut peer = edge.connect(Place::new().server()).await;
         let text = peer.call_tool("status", json!({})).await.text();
         assert!(text.starts_with("healthy: turnbuckle "), "{edge}: {text}");

@@ -1,13 +1,11 @@
 //! A server with a folder for its data and a repository to work in.
 
-use std::fs;
-use std::path::Path;
+use std::{fs, path::Path};
 
 use serde_json::Value;
 use tempfile::TempDir;
-use turnbuckle_context::{ContextServer, Library, Owner, Owners};
-use turnbuckle_server::Server;
-use turnbuckle_server::testing::Peer;
+use turnbuckle_context::{ContextServer, DataDir, Owner, OwnershipPolicy};
+use turnbuckle_server::{Server, testing::Peer};
 
 /// Two folders that are gone when the test is over.
 pub(crate) struct Place {
@@ -35,17 +33,19 @@ impl Place {
 
     /// A server for one person.
     pub(crate) fn server(&self) -> Server {
-        self.builder(Owners::One(Owner::user("ada"))).build()
+        self.builder(OwnershipPolicy::Single(Owner::for_user("ada")))
+            .build()
     }
 
     /// A server for several people, who may all use the repository.
     pub(crate) fn shared_server(&self) -> Server {
-        let library = Library::new(self.data.path()).within([self.repository.path().to_owned()]);
-        ContextServer::new(library, Owners::ByPrincipal).build()
+        let data_dir =
+            DataDir::new(self.data.path()).restrict_to([self.repository.path().to_owned()]);
+        ContextServer::new(data_dir, OwnershipPolicy::PerPrincipal).build()
     }
 
-    pub(crate) fn builder(&self, owners: Owners) -> ContextServer {
-        ContextServer::new(Library::new(self.data.path()), owners)
+    pub(crate) fn builder(&self, owners: OwnershipPolicy) -> ContextServer {
+        ContextServer::new(DataDir::new(self.data.path()), owners)
     }
 
     /// Writes a file of the repository.

@@ -1,7 +1,7 @@
 //! Prompts: what is in them, and what is offered while they are filled in.
 
 use serde_json::{Value, json};
-use turnbuckle_server::testing::{Peer, edges};
+use turnbuckle_server::testing::{Peer, all_combinations};
 
 use super::place::{Place, call};
 
@@ -37,7 +37,7 @@ async fn complete(
 
 #[tokio::test]
 async fn work_is_resumed_from_the_newest_checkpoint_in_every_way_to_talk() {
-    for edge in edges() {
+    for edge in all_combinations() {
         let place = Place::new();
         let mut peer = edge.connect(place.server()).await;
         let begin = prompt(

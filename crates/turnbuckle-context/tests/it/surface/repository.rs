@@ -1,7 +1,7 @@
 //! Indexing and searching a repository.
 
 use serde_json::{Value, json};
-use turnbuckle_server::testing::{Peer, edges};
+use turnbuckle_server::testing::{Peer, all_combinations};
 
 use super::place::{Place, call};
 
@@ -35,7 +35,7 @@ fn small_repository() -> Place {
 
 #[tokio::test]
 async fn a_repository_is_indexed_and_searched_in_every_way_to_talk() {
-    for edge in edges() {
+    for edge in all_combinations() {
         let place = small_repository();
         let mut peer = edge.connect(place.server()).await;
         let args = json!({ "path": place.path() });
@@ -219,7 +219,7 @@ async fn what_cannot_be_indexed_is_said() {
         let failure = peer
             .call_tool("index_repository", args)
             .await
-            .expect_failure();
+            .expect_tool_error();
         assert!(failure.contains(hint), "{hint}: {failure}");
     }
 }

@@ -1,7 +1,7 @@
 //! Resources: what is listed, read, watched and completed.
 
 use serde_json::{Value, json};
-use turnbuckle_server::testing::{Peer, edges};
+use turnbuckle_server::testing::{Peer, all_combinations};
 
 use super::place::{Place, call};
 
@@ -28,7 +28,7 @@ async fn save(peer: &mut Peer, place: &Place, content: &str) -> String {
 
 #[tokio::test]
 async fn what_is_saved_can_be_listed_and_read_in_every_way_to_talk() {
-    for edge in edges() {
+    for edge in all_combinations() {
         let place = Place::new();
         let mut peer = edge.connect(place.server()).await;
         let id = save(&mut peer, &place, "The state of things.").await;

@@ -1,6 +1,6 @@
-//! What a body is, and what the other side is ready to read.
+//! Media types of bodies, and the `Accept` header.
 
-/// The kinds of body that the protocol knows.
+/// The media types that the protocol uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MediaType {
     /// `application/json`.
@@ -11,9 +11,9 @@ pub enum MediaType {
     Other,
 }
 
-/// Reads a `Content-Type` header; parameters such as the charset are ignored.
-pub fn content_type(header: &str) -> MediaType {
-    // How nearly every peer writes it, so that it needs no reading.
+/// Parses a `Content-Type` header; parameters such as the charset are ignored.
+pub fn parse_content_type(header: &str) -> MediaType {
+    // Fast path for the common spelling.
     if header == "application/json" {
         return MediaType::Json;
     }
@@ -27,63 +27,62 @@ pub fn content_type(header: &str) -> MediaType {
     }
 }
 
-/// What an `Accept` header allows.
+/// The media types that an `Accept` header allows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Acceptable {
+pub struct Accept {
     /// `application/json` may be sent.
     pub json: bool,
     /// `text/event-stream` may be sent.
     pub event_stream: bool,
 }
 
-impl Acceptable {
-    /// Says whether the sender is ready for either kind, as a client has to be.
-    pub fn both(self) -> bool {
+impl Accept {
+    /// Returns whether both media types are accepted, as required of clients.
+    pub fn accepts_json_and_sse(self) -> bool {
         self.json && self.event_stream
     }
 }
 
-/// Reads an `Accept` header; several are joined with a comma first.
+/// Parses an `Accept` header; join several with a comma first.
 ///
-/// The most specific range that names a type decides, as RFC 9110 says: `*/*, text/event-stream;q=0`
-/// allows JSON only.
-pub fn acceptable(header: &str) -> Acceptable {
-    if USUAL.contains(&header) {
-        return Acceptable {
+/// The most specific matching range decides (RFC 9110): `*/*, text/event-stream;q=0` allows JSON only.
+pub fn parse_accept(header: &str) -> Accept {
+    if COMMON_ACCEPT_HEADERS.contains(&header) {
+        return Accept {
             json: true,
             event_stream: true,
         };
     }
-    let mut json = Verdict::default();
-    let mut event_stream = Verdict::default();
+    let mut json = RangeMatch::default();
+    let mut event_stream = RangeMatch::default();
     for element in split_unquoted(header, b',') {
         let mut parts = split_unquoted(element, b';');
         let range = parts.next().unwrap_or_default().trim_ascii();
         let allowed = !parts.any(is_zero_quality);
-        json.hear(range, ("application", "json"), allowed);
-        event_stream.hear(range, ("text", "event-stream"), allowed);
+        json.apply(range, ("application", "json"), allowed);
+        event_stream.apply(range, ("text", "event-stream"), allowed);
     }
-    Acceptable {
+    Accept {
         json: json.allowed,
         event_stream: event_stream.allowed,
     }
 }
 
-/// How nearly every client writes it, so that these need no reading.
-const USUAL: [&str; 2] = [
+/// Common spellings, for a fast path.
+const COMMON_ACCEPT_HEADERS: [&str; 2] = [
     "application/json, text/event-stream",
     "text/event-stream, application/json",
 ];
 
-/// What the most specific range so far says about one type.
+/// The most specific range that matched a type so far.
 #[derive(Default)]
-struct Verdict {
+struct RangeMatch {
     specificity: u8,
     allowed: bool,
 }
 
-impl Verdict {
-    fn hear(&mut self, range: &str, (kind, subkind): (&str, &str), allowed: bool) {
+impl RangeMatch {
+    fn apply(&mut self, range: &str, (kind, subkind): (&str, &str), allowed: bool) {
         let Some((left, right)) = range.split_once('/') else {
             return;
         };
@@ -103,13 +102,13 @@ impl Verdict {
                 allowed,
             };
         } else if specificity == self.specificity {
-            // Said twice, as by ranges that differ in parameters: one that allows it suffices.
+            // Ranges that differ in parameters only: one that allows the type is enough.
             self.allowed |= allowed;
         }
     }
 }
 
-/// Recognizes `q=0`, `q=0.000` and the like.
+/// Returns whether a parameter is `q=0`, `q=0.000` and the like.
 fn is_zero_quality(parameter: &str) -> bool {
     let Some((name, value)) = parameter.split_once('=') else {
         return false;

@@ -1,6 +1,6 @@
-//! Header values, marks and media types.
+//! Tests of header values, param headers and media types.
 
 mod arguments;
-mod marks;
 mod media;
+mod param_headers;
 mod values;

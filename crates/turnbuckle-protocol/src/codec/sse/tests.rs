@@ -1,10 +1,10 @@
-//! Events as the HTML standard reads them, cut everywhere.
+//! Tests of events as in the HTML standard, split at every position.
 
 use std::time::Duration;
 
 use super::*;
 
-const LIMITS: Limits = Limits {
+const LIMITS: SseLimits = SseLimits {
     line: 5000,
     event: 9000,
 };
@@ -18,15 +18,15 @@ struct Stream {
     errors: usize,
 }
 
-fn read(chunks: &[&[u8]], limits: Limits) -> Stream {
-    let mut decoder = Decoder::new(limits);
+fn read(chunks: &[&[u8]], limits: SseLimits) -> Stream {
+    let mut decoder = SseDecoder::new(limits);
     let mut stream = Stream::default();
     for chunk in chunks {
         let mut chunk = *chunk;
         loop {
             match decoder.next(&mut chunk) {
                 Ok(Some(event)) => {
-                    let Received {
+                    let ParsedEvent {
                         name,
                         data,
                         last_event_id,
@@ -34,7 +34,7 @@ fn read(chunks: &[&[u8]], limits: Limits) -> Stream {
                     stream.events.push((name, data, last_event_id));
                 }
                 Ok(None) => break,
-                Err(TooLarge) => stream.errors += 1,
+                Err(EventTooLarge) => stream.errors += 1,
             }
         }
         assert!(chunk.is_empty());
@@ -44,8 +44,8 @@ fn read(chunks: &[&[u8]], limits: Limits) -> Stream {
     stream
 }
 
-/// Reads the input whole, byte by byte, and cut in two at every place: all must agree.
-fn read_every_way(input: &[u8], limits: Limits) -> Stream {
+/// Decodes the input whole, byte by byte, and split in two at every position; all results must be equal.
+fn read_with_all_splits(input: &[u8], limits: SseLimits) -> Stream {
     let whole = read(&[input], limits);
     let bytes: Vec<&[u8]> = input.chunks(1).collect();
     assert_eq!(read(&bytes, limits), whole, "byte by byte");
@@ -57,12 +57,12 @@ fn read_every_way(input: &[u8], limits: Limits) -> Stream {
 }
 
 fn messages(input: impl AsRef<[u8]>) -> Vec<String> {
-    let events = read_every_way(input.as_ref(), LIMITS).events;
+    let events = read_with_all_splits(input.as_ref(), LIMITS).events;
     events.into_iter().map(|(_, data, _)| data).collect()
 }
 
 #[test]
-fn data_is_read_as_the_standard_says() {
+fn data_is_decoded_as_in_the_standard() {
     let long = "x".repeat(2 * 1024);
     let commented =
         format!("data:1\r:\0\n:\r\ndata:2\n:{long}\rdata:3\n:data:fail\r:{long}\ndata:4\n\n");
@@ -144,7 +144,7 @@ fn data_is_read_as_the_standard_says() {
 }
 
 #[test]
-fn bytes_that_are_no_text_are_replaced() {
+fn invalid_utf8_is_replaced() {
     assert_eq!(
         messages(b"data:\xff\xe2\x80\ndata:\xe2\x80\xa6\n\n"),
         ["\u{fffd}\u{fffd}\n…"]
@@ -152,8 +152,8 @@ fn bytes_that_are_no_text_are_replaced() {
 }
 
 #[test]
-fn the_type_lasts_for_one_event() {
-    let stream = read_every_way(
+fn the_event_type_applies_to_one_event() {
+    let stream = read_with_all_splits(
         b"event:test\ndata:x\n\ndata:x\n\nevent: \ndata:y\n\nevent:z\n\ndata:w\n\n",
         LIMITS,
     );
@@ -167,8 +167,8 @@ fn the_type_lasts_for_one_event() {
 }
 
 #[test]
-fn an_id_lasts_until_the_next() {
-    let stream = read_every_way(
+fn an_id_applies_until_the_next() {
+    let stream = read_with_all_splits(
         "id: …\ndata:1\n\ndata:2\n\nid:3\n\ndata:4\n\nid\ndata:5\n\nid:6\ndata:7".as_bytes(),
         LIMITS,
     );
@@ -184,14 +184,17 @@ fn an_id_lasts_until_the_next() {
 #[test]
 fn an_id_with_a_null_character_is_ignored() {
     for input in ["id:1\nid:a\0b\ndata:x\n\n", "id:1\nid:\0\ndata:x\n\n"] {
-        assert_eq!(read_every_way(input.as_bytes(), LIMITS).last_event_id, "1");
+        assert_eq!(
+            read_with_all_splits(input.as_bytes(), LIMITS).last_event_id,
+            "1"
+        );
     }
 }
 
 #[test]
 fn retry_takes_digits_only() {
     let retry = |input: &str| {
-        read_every_way(input.as_bytes(), LIMITS)
+        read_with_all_splits(input.as_bytes(), LIMITS)
             .retry
             .map(|it| it.as_millis())
     };
@@ -212,8 +215,8 @@ fn retry_takes_digits_only() {
 }
 
 #[test]
-fn what_is_too_large_is_dropped_once_and_the_rest_is_read() {
-    let limits = Limits {
+fn an_oversized_event_is_skipped_and_the_rest_is_decoded() {
+    let limits = SseLimits {
         line: 20,
         event: 12,
     };
@@ -243,7 +246,7 @@ fn what_is_too_large_is_dropped_once_and_the_rest_is_read() {
             1,
         ),
     ] {
-        let stream = read_every_way(input.as_bytes(), limits);
+        let stream = read_with_all_splits(input.as_bytes(), limits);
         let data: Vec<_> = stream
             .events
             .iter()
@@ -261,13 +264,13 @@ fn what_is_too_large_is_dropped_once_and_the_rest_is_read() {
 fn an_event_is_written_field_by_field() {
     let mut out = Vec::new();
 
-    Event::message(b"{\"a\":1}")
+    SseEvent::message(b"{\"a\":1}")
         .with_name("message")
         .with_id("s1/7")
         .with_retry(500)
         .write(&mut out);
-    Event::default().with_retry(1).write(&mut out);
-    Event::message(b"").with_id("0").write(&mut out);
+    SseEvent::default().with_retry(1).write(&mut out);
+    SseEvent::message(b"").with_id("0").write(&mut out);
     write_comment(&mut out, "");
     write_comment(&mut out, "still here");
 
@@ -276,12 +279,14 @@ fn an_event_is_written_field_by_field() {
 }
 
 #[test]
-fn an_event_of_one_line_takes_no_more_room_than_it_needs() {
+fn a_one_line_event_is_allocated_exactly() {
     for event in [
-        Event::message(b"{}"),
-        Event::message(b"{}").with_id("12-345"),
-        Event::message(b"").with_name("endpoint").with_retry(1000),
-        Event::default(),
+        SseEvent::message(b"{}"),
+        SseEvent::message(b"{}").with_id("12-345"),
+        SseEvent::message(b"")
+            .with_name("endpoint")
+            .with_retry(1000),
+        SseEvent::default(),
     ] {
         let mut out = Vec::new();
         event.write(&mut out);
@@ -306,21 +311,21 @@ fn line_ends_in_data_make_several_lines() {
         ("\u{feff}a", "\u{feff}a"),
     ] {
         let mut out = Vec::new();
-        Event::message(data.as_bytes()).write(&mut out);
+        SseEvent::message(data.as_bytes()).write(&mut out);
         assert_eq!(messages(out), [read_back], "{data:?}");
     }
 }
 
 #[test]
-fn no_field_or_comment_can_forge_another() {
+fn fields_and_comments_cannot_inject_others() {
     let mut out = Vec::new();
     write_comment(&mut out, "a\ndata: forged\n\ndata: again");
-    Event::message(b"x")
+    SseEvent::message(b"x")
         .with_id("1\ndata: forged\0")
         .with_name("n\r\rdata: forged")
         .write(&mut out);
 
-    let stream = read_every_way(&out, LIMITS);
+    let stream = read_with_all_splits(&out, LIMITS);
 
     assert_eq!(
         stream.events,
@@ -333,8 +338,8 @@ fn no_field_or_comment_can_forge_another() {
 }
 
 #[test]
-fn an_id_that_fits_into_no_header_is_none() {
-    let limits = Limits {
+fn an_oversized_id_is_ignored() {
+    let limits = SseLimits {
         line: 100_000,
         event: 100_000,
     };

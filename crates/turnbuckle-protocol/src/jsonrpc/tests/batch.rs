@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn batch(json: &str) -> Vec<Result<Message<'_>, Malformed>> {
+fn batch(json: &str) -> Vec<Result<Message<'_>, MalformedMessage>> {
     match parse(json.as_bytes()) {
         Ok(Incoming::Batch(entries)) => entries,
         other => panic!("not a batch: {other:?}"),
@@ -15,7 +15,7 @@ fn pings(count: usize) -> String {
 }
 
 #[test]
-fn every_entry_is_judged_on_its_own() {
+fn every_entry_is_classified_separately() {
     let entries = batch(
         r#"[ {"jsonrpc":"2.0","id":1,"method":"a","params":{"x":1}}, 2, [], {"jsonrpc":"2.0","method":"n"}, {"id":"z"} ]"#,
     );
@@ -29,17 +29,17 @@ fn every_entry_is_judged_on_its_own() {
 }
 
 #[test]
-fn an_empty_array_is_refused() {
-    assert_eq!(refusal("[]"), (-32600, None));
-    assert_eq!(refusal(" [ ] "), (-32600, None));
+fn an_empty_array_is_rejected() {
+    assert_eq!(rejection("[]"), (-32600, None));
+    assert_eq!(rejection(" [ ] "), (-32600, None));
 }
 
 #[test]
 fn at_most_a_hundred_entries() {
     assert_eq!(batch(&pings(100)).len(), 100);
-    assert_eq!(refusal(pings(101)), (-32600, None));
+    assert_eq!(rejection(pings(101)), (-32600, None));
     assert_eq!(
-        refusal(format!("[{}1]", "1,".repeat(1_000_000))),
+        rejection(format!("[{}1]", "1,".repeat(1_000_000))),
         (-32600, None)
     );
 }
@@ -47,11 +47,11 @@ fn at_most_a_hundred_entries() {
 #[test]
 fn one_broken_entry_breaks_the_array() {
     assert_eq!(
-        refusal(r#"[{"jsonrpc":"2.0","id":1,"method":"a"},{]"#),
+        rejection(r#"[{"jsonrpc":"2.0","id":1,"method":"a"},{]"#),
         (-32700, None)
     );
     assert_eq!(
-        refusal(r#"[{"jsonrpc":"2.0","id":1,"method":"a"}"#),
+        rejection(r#"[{"jsonrpc":"2.0","id":1,"method":"a"}"#),
         (-32700, None)
     );
 }

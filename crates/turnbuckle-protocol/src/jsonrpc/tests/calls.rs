@@ -27,20 +27,20 @@ fn a_message_without_id_is_a_notification() {
 }
 
 #[test]
-fn a_null_id_is_a_bad_request_and_never_a_notification() {
+fn a_null_id_is_an_invalid_request_and_never_a_notification() {
     let json = r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#;
 
-    assert_eq!(refusal(json), (-32600, None));
+    assert_eq!(rejection(json), (-32600, None));
 }
 
 #[test]
 fn jsonrpc_must_be_the_string_two_point_zero() {
     for version in [r#""1.0""#, "2.0", "2", r#""2""#, "null", r#"["2.0"]"#] {
         let json = format!(r#"{{"jsonrpc":{version},"id":5,"method":"ping"}}"#);
-        assert_eq!(refusal(&json), (-32600, Some(5.into())), "{version}");
+        assert_eq!(rejection(&json), (-32600, Some(5.into())), "{version}");
     }
     assert_eq!(
-        refusal(r#"{"id":5,"method":"ping"}"#),
+        rejection(r#"{"id":5,"method":"ping"}"#),
         (-32600, Some(5.into()))
     );
     request(r#"{"jsonrpc":"\u0032.0","id":5,"method":"ping"}"#);
@@ -58,7 +58,7 @@ fn escaped_spellings_are_the_same_string() {
 fn names_that_differ_by_case_or_folding_are_other_members() {
     for name in ["Method", "METHOD", "method ", "mеthod"] {
         let json = format!(r#"{{"jsonrpc":"2.0","id":1,"{name}":"ping"}}"#);
-        assert_eq!(refusal(&json), (-32600, Some(1.into())), "{name}");
+        assert_eq!(rejection(&json), (-32600, Some(1.into())), "{name}");
     }
     let with_long_s = request(r#"{"jsonrpc":"2.0","id":1,"method":"ping","paramſ":{"a":1}}"#);
     assert!(with_long_s.params.is_absent());
@@ -74,8 +74,8 @@ fn unknown_members_are_tolerated() {
 }
 
 #[test]
-fn a_duplicate_member_is_refused_with_the_id_unless_that_is_in_doubt() {
-    let id = |json: &str| refusal(json);
+fn a_duplicate_member_is_rejected_with_the_id_unless_that_is_ambiguous() {
+    let id = |json: &str| rejection(json);
 
     assert_eq!(
         id(r#"{"jsonrpc":"2.0","id":1,"method":"a","method":"a"}"#),
@@ -107,7 +107,7 @@ fn a_duplicate_member_is_refused_with_the_id_unless_that_is_in_doubt() {
 fn a_method_must_be_a_string() {
     for method in ["1", "null", r#"["ping"]"#, "{}", "true"] {
         let json = format!(r#"{{"jsonrpc":"2.0","id":"x","method":{method}}}"#);
-        assert_eq!(refusal(&json), (-32600, Some("x".into())), "{method}");
+        assert_eq!(rejection(&json), (-32600, Some("x".into())), "{method}");
     }
 }
 
@@ -122,7 +122,7 @@ fn params_of_a_request_must_be_an_object() {
         ("true", -32600),
     ] {
         let json = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"ping","params":{params}}}"#);
-        assert_eq!(refusal(&json), (code, Some(1.into())), "{params}");
+        assert_eq!(rejection(&json), (code, Some(1.into())), "{params}");
     }
 }
 
@@ -132,41 +132,41 @@ fn null_params_of_a_notification_are_absent() {
 
     assert!(matches!(message, Message::Notification(n) if n.params.is_absent()));
     assert_eq!(
-        refusal(r#"{"jsonrpc":"2.0","method":"a","params":[]}"#),
+        rejection(r#"{"jsonrpc":"2.0","method":"a","params":[]}"#),
         (-32602, None)
     );
 }
 
 #[test]
-fn a_call_that_is_also_an_answer_is_refused() {
+fn a_call_that_is_also_a_response_is_rejected() {
     for extra in [r#""result":{}"#, r#""error":{"code":1,"message":""}"#] {
         let json = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"ping",{extra}}}"#);
         let malformed = malformed(&json);
         assert_eq!(malformed.error.code, -32600);
-        assert!(!malformed.is_answer());
+        assert!(!malformed.is_response());
     }
 }
 
 #[test]
-fn what_is_no_object_is_no_message() {
+fn values_other_than_objects_are_not_messages() {
     for json in ["1", "\"ping\"", "null", "true", " -0.5e3 "] {
-        assert_eq!(refusal(json), (-32600, None), "{json}");
+        assert_eq!(rejection(json), (-32600, None), "{json}");
     }
-    assert_eq!(refusal("{}"), (-32600, None));
+    assert_eq!(rejection("{}"), (-32600, None));
     assert_eq!(
-        refusal(r#"{"jsonrpc":"2.0","id":3}"#),
+        rejection(r#"{"jsonrpc":"2.0","id":3}"#),
         (-32600, Some(3.into()))
     );
 }
 
 #[test]
-fn not_json_beats_not_a_message() {
+fn invalid_json_takes_precedence_over_invalid_messages() {
     for json in [
         r#"{"jsonrpc":"1.0","id":null,"method":1} x"#,
         r#"{"jsonrpc":"2.0","id":1,"id":2,"#,
         r#"[{"method":1},]"#,
         r#"{"jsonrpc":"2.0","id":1,"method":"a"}{"jsonrpc":"2.0","id":1,"method":"a"}"#,
     ] {
-        assert_eq!(refusal(json), (-32700, None), "{json}");
+        assert_eq!(rejection(json), (-32700, None), "{json}");
     }
 }

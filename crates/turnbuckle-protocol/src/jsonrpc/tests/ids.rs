@@ -1,4 +1,4 @@
-//! Ids: echoed as received, compared by value.
+//! Ids: repeated as received, compared by value.
 
 use std::collections::HashSet;
 
@@ -84,7 +84,7 @@ fn ids_are_compared_by_value() {
 }
 
 #[test]
-fn what_is_neither_string_nor_integer_is_refused() {
+fn values_other_than_strings_and_integers_are_rejected() {
     for json in [
         "1.5",
         "-0.1",
@@ -100,13 +100,13 @@ fn what_is_neither_string_nor_integer_is_refused() {
         "1e-99999999999999999999",
     ] {
         let message = format!(r#"{{"jsonrpc":"2.0","id":{json},"method":"ping"}}"#);
-        assert_eq!(refusal(&message), (-32600, None), "{json}");
+        assert_eq!(rejection(&message), (-32600, None), "{json}");
         assert!(RequestId::from_json(json).is_err(), "{json}");
     }
 }
 
 #[test]
-fn ids_of_ours_are_written_as_json() {
+fn own_ids_are_written_as_json() {
     assert_eq!(RequestId::from(-7).raw(), "-7");
     assert_eq!(RequestId::from("a\"\n").raw(), r#""a\"\n""#);
     assert_eq!(RequestId::from(String::from("x")).as_str(), Some("x"));

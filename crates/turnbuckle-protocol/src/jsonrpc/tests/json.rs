@@ -1,8 +1,8 @@
-//! What is JSON, and what is not.
+//! Valid and invalid JSON.
 
 use super::*;
 
-/// Puts a value where only the scan sees it.
+/// Places a value where only the scanner reads it.
 fn code_inside_params(value: &[u8]) -> i64 {
     let mut json = br#"{"jsonrpc":"2.0","id":1,"method":"a","params":{"x":"#.to_vec();
     json.extend_from_slice(value);
@@ -21,21 +21,21 @@ fn arrays(depth: usize) -> String {
 fn depth_is_limited_over_the_whole_message() {
     assert_eq!(code_inside_params(arrays(126).as_bytes()), 0);
     assert_eq!(code_inside_params(arrays(127).as_bytes()), -32700);
-    assert_eq!(refusal(arrays(129)), (-32700, None));
-    assert_eq!(refusal("[".repeat(20_000)), (-32700, None));
-    assert_eq!(refusal(r#"{"a":"#.repeat(1_000_000)), (-32700, None));
-    // An array of messages is one level more.
+    assert_eq!(rejection(arrays(129)), (-32700, None));
+    assert_eq!(rejection("[".repeat(20_000)), (-32700, None));
+    assert_eq!(rejection(r#"{"a":"#.repeat(1_000_000)), (-32700, None));
+    // A batch adds one level.
     assert!(matches!(
         parse(arrays(128).as_bytes()),
         Ok(Incoming::Batch(_))
     ));
     let objects = format!("[{}1{}]", r#"{"a":"#.repeat(127), "}".repeat(127));
     assert!(matches!(parse(objects.as_bytes()), Ok(Incoming::Batch(_))));
-    assert_eq!(refusal(format!("[{objects}]")), (-32700, None));
+    assert_eq!(rejection(format!("[{objects}]")), (-32700, None));
 }
 
 #[test]
-fn what_passes_the_depth_limit_can_be_read_by_serde_json() {
+fn json_within_the_depth_limit_can_be_parsed_by_serde_json() {
     let json = format!(
         r#"{{"jsonrpc":"2.0","id":1,"method":"a","params":{{"x":{}}}}}"#,
         arrays(126)
@@ -45,14 +45,14 @@ fn what_passes_the_depth_limit_can_be_read_by_serde_json() {
 }
 
 #[test]
-fn siblings_do_not_add_up_to_depth() {
+fn siblings_do_not_count_as_depth() {
     let wide = format!("[{}]", vec![arrays(100); 500].join(","));
 
     assert_eq!(code_inside_params(wide.as_bytes()), 0);
 }
 
 #[test]
-fn values_as_the_grammar_has_them() {
+fn valid_values_are_accepted() {
     for value in [
         "0",
         "-0",
@@ -80,7 +80,7 @@ fn values_as_the_grammar_has_them() {
 }
 
 #[test]
-fn values_that_the_grammar_lacks() {
+fn invalid_values_are_rejected() {
     for value in [
         "",
         "01",
@@ -133,7 +133,7 @@ fn values_that_the_grammar_lacks() {
 }
 
 #[test]
-fn lone_surrogates_are_refused_wherever_they_stand() {
+fn lone_surrogates_are_rejected_at_any_position() {
     for value in [
         r#""\ud800""#,
         r#""\udc00""#,
@@ -149,17 +149,17 @@ fn lone_surrogates_are_refused_wherever_they_stand() {
         assert_eq!(code_inside_params(value.as_bytes()), -32700, "{value}");
     }
     assert_eq!(
-        refusal(r#"{"jsonrpc":"2.0","id":"\ud800","method":"a"}"#),
+        rejection(r#"{"jsonrpc":"2.0","id":"\ud800","method":"a"}"#),
         (-32700, None)
     );
     assert_eq!(
-        refusal(r#"{"jsonrpc":"2.0","id":1,"method":"\udc00"}"#),
+        rejection(r#"{"jsonrpc":"2.0","id":1,"method":"\udc00"}"#),
         (-32700, None)
     );
 }
 
 #[test]
-fn bytes_that_are_no_text_are_refused() {
+fn invalid_utf8_is_rejected() {
     for bytes in [
         &b"\"\xff\xfe\""[..],
         b"\"\xed\xa0\x80\"",
@@ -172,19 +172,19 @@ fn bytes_that_are_no_text_are_refused() {
 }
 
 #[test]
-fn nothing_and_marks_before_the_text_are_refused() {
+fn empty_input_and_byte_order_marks_are_rejected() {
     let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
 
-    assert_eq!(refusal(""), (-32700, None));
-    assert_eq!(refusal(" \r\n\t"), (-32700, None));
-    assert_eq!(refusal(format!("\u{feff}{ping}")), (-32700, None));
-    assert_eq!(refusal(format!("\0{ping}")), (-32700, None));
-    assert_eq!(refusal(format!("{ping}\0")), (-32700, None));
-    assert_eq!(refusal("Content-Length: 40"), (-32700, None));
+    assert_eq!(rejection(""), (-32700, None));
+    assert_eq!(rejection(" \r\n\t"), (-32700, None));
+    assert_eq!(rejection(format!("\u{feff}{ping}")), (-32700, None));
+    assert_eq!(rejection(format!("\0{ping}")), (-32700, None));
+    assert_eq!(rejection(format!("{ping}\0")), (-32700, None));
+    assert_eq!(rejection("Content-Length: 40"), (-32700, None));
 }
 
 #[test]
-fn a_special_byte_is_found_at_every_place_of_a_word() {
+fn a_special_byte_is_found_at_every_position_of_a_word() {
     for length in 0..40 {
         for at in 0..length {
             for (special, code) in [
@@ -203,11 +203,11 @@ fn a_special_byte_is_found_at_every_place_of_a_word() {
 }
 
 #[test]
-fn no_prefix_of_a_message_is_a_message() {
+fn a_prefix_of_a_message_is_not_a_message() {
     let json = r#"{"jsonrpc":"2.0","id":"\u00e9é","method":"tools\/call","params":{"a":[1.5e3,true,null],"_meta":{}}}"#;
 
     for end in 0..json.len() {
-        assert_eq!(refusal(&json.as_bytes()[..end]), (-32700, None), "{end}");
+        assert_eq!(rejection(&json.as_bytes()[..end]), (-32700, None), "{end}");
     }
     request(json);
 }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::Deserialize;
 
 use super::*;
-use crate::jsonrpc::{Object, Params, RpcError};
+use crate::jsonrpc::{Params, RawObject, RpcError};
 
 fn params(json: &str) -> Result<Params<'_>, RpcError> {
     Params::from_json(json)
@@ -39,7 +39,7 @@ fn any_number_of_members_is_found() {
 }
 
 #[test]
-fn a_duplicate_parameter_is_refused_with_the_id() {
+fn a_duplicate_parameter_is_rejected_with_the_id() {
     let filler = |count: usize| {
         (0..count)
             .map(|n| format!(r#""m{n}":0,"#))
@@ -51,13 +51,13 @@ fn a_duplicate_parameter_is_refused_with_the_id() {
                 r#"{{"jsonrpc":"2.0","id":4,"method":"x","params":{{"{first}":1,{}"{second}":1}}}}"#,
                 filler(count)
             );
-            assert_eq!(refusal(&json), (-32602, Some(4.into())), "{json}");
+            assert_eq!(rejection(&json), (-32602, Some(4.into())), "{json}");
         }
     }
 }
 
 #[test]
-fn duplicates_below_the_top_level_are_the_business_of_the_type() {
+fn duplicates_below_the_top_level_are_left_to_the_type() {
     let json = r#"{"jsonrpc":"2.0","id":4,"method":"x","params":{"arguments":{"a":1,"a":2}}}"#;
 
     assert_eq!(
@@ -67,10 +67,10 @@ fn duplicates_below_the_top_level_are_the_business_of_the_type() {
 }
 
 #[test]
-fn a_wrong_envelope_is_said_before_a_duplicate_parameter() {
+fn an_invalid_envelope_is_reported_before_a_duplicate_parameter() {
     let json = r#"{"jsonrpc":"1.0","id":4,"method":"x","params":{"a":1,"a":2}}"#;
 
-    assert_eq!(refusal(json), (-32600, Some(4.into())));
+    assert_eq!(rejection(json), (-32600, Some(4.into())));
 }
 
 #[test]
@@ -130,9 +130,12 @@ fn absent_reads_as_an_empty_object() {
 
 #[test]
 fn an_object_is_checked_on_its_own() {
-    assert_eq!(Object::parse("[]").unwrap_err().code, -32602);
-    assert_eq!(Object::parse(r#"{"a":1,"a":1}"#).unwrap_err().code, -32602);
-    assert_eq!(Object::parse("{").unwrap_err().code, -32700);
-    assert_eq!(Object::parse("{} x").unwrap_err().code, -32700);
-    assert_eq!(Object::parse(" {} ").unwrap().raw(), "{}");
+    assert_eq!(RawObject::parse("[]").unwrap_err().code, -32602);
+    assert_eq!(
+        RawObject::parse(r#"{"a":1,"a":1}"#).unwrap_err().code,
+        -32602
+    );
+    assert_eq!(RawObject::parse("{").unwrap_err().code, -32700);
+    assert_eq!(RawObject::parse("{} x").unwrap_err().code, -32700);
+    assert_eq!(RawObject::parse(" {} ").unwrap().raw(), "{}");
 }

@@ -1,7 +1,6 @@
-//! What we send.
+//! Written messages.
 
-use serde_json::json;
-use serde_json::value::RawValue;
+use serde_json::{json, value::RawValue};
 
 use super::*;
 use crate::jsonrpc::{
@@ -39,7 +38,7 @@ fn errors_with_without_and_with_null_id() {
 }
 
 #[test]
-fn calls_leave_out_parameters_that_are_nothing() {
+fn calls_omit_null_parameters() {
     let request = written(|out| write_request(out, &1.into(), "a", &json!({"b": 2})).unwrap());
     let notification = written(|out| write_notification(out, "n", &()).unwrap());
 
@@ -66,7 +65,7 @@ fn everything_stays_on_one_line() {
 }
 
 #[test]
-fn parameters_that_are_not_json_leave_the_buffer_as_it_was() {
+fn unserializable_parameters_leave_the_buffer_unchanged() {
     let unwritable = std::collections::HashMap::from([((1, 2), 3)]);
     let mut out = b"before".to_vec();
 
@@ -77,7 +76,7 @@ fn parameters_that_are_not_json_leave_the_buffer_as_it_was() {
 }
 
 #[test]
-fn what_we_write_we_read() {
+fn written_messages_can_be_parsed() {
     let mut out = Vec::new();
     write_request(
         &mut out,
@@ -95,7 +94,7 @@ fn what_we_write_we_read() {
 }
 
 #[test]
-fn a_long_method_name_is_shortened_in_the_error() {
+fn a_long_method_name_is_truncated_in_the_error() {
     let error = RpcError::method_not_found(&"é".repeat(1_000_000));
 
     assert!(error.message.len() < 300);

@@ -16,7 +16,7 @@ fn baggage(text: &str) -> bool {
 }
 
 #[test]
-fn a_parent_says_trace_span_and_sampling() {
+fn a_parent_has_trace_span_and_sampling() {
     let trace = TraceContext::new(Some(PARENT), None, None).expect("it is well formed");
 
     assert_eq!(trace.trace_id(), Some("4bf92f3577b34da6a3ce929d0e0e4736"));
@@ -53,7 +53,7 @@ fn a_parent_follows_the_grammar_of_its_version() {
 }
 
 #[test]
-fn a_state_counts_beside_a_parent_only() {
+fn a_state_is_valid_with_a_parent_only() {
     assert!(state("rojo=00f067aa0ba902b7,congo=t61rcWkgMzE"));
     assert!(state("tenant@vendor=x, ,other=\"y\""));
     for wrong in [
@@ -74,7 +74,7 @@ fn a_state_counts_beside_a_parent_only() {
 }
 
 #[test]
-fn baggage_stands_on_its_own() {
+fn baggage_is_valid_without_a_parent() {
     assert!(baggage(
         "userId=alice,serverNode=DF%2028,isProduction=false"
     ));
@@ -95,7 +95,7 @@ fn baggage_stands_on_its_own() {
 }
 
 #[test]
-fn what_is_written_is_what_was_read() {
+fn a_context_is_written_as_it_was_read() {
     let trace = TraceContext::new(Some(PARENT), Some("rojo=1"), Some("user=ada"));
     let trace = trace.expect("it is well formed");
     let mut meta = Meta::new();

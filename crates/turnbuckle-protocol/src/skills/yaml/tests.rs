@@ -3,7 +3,7 @@ use serde_json::json;
 use super::*;
 
 #[test]
-fn scalars_are_what_the_core_schema_says() {
+fn scalars_follow_the_core_schema() {
     for (yaml, expected) in [
         ("a: tea", json!("tea")),
         ("a: 'tea: green'", json!("tea: green")),
@@ -40,7 +40,7 @@ fn scalars_are_what_the_core_schema_says() {
 }
 
 #[test]
-fn what_json_cannot_say_or_has_two_meanings_is_refused() {
+fn values_that_json_cannot_represent_and_ambiguous_ones_are_rejected() {
     for yaml in [
         "a: .inf",
         "a: .NaN",
@@ -90,7 +90,7 @@ fn depth_is_bounded() {
 
 #[test]
 fn no_text_makes_it_panic() {
-    // Pieces that mean something to YAML, put together in every which way by a small generator.
+    // Tokens with a meaning in YAML, combined by a small generator.
     const PIECES: [&str; 24] = [
         "a", ": ", ":", "\n", "- ", "  ", "[", "]", "{", "}", ",", "&a ", "*a", "!t ", "'", "\"",
         "|", ">", "#", "?", "%", "\t", "---\n", "ü",

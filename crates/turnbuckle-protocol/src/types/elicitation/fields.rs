@@ -1,10 +1,10 @@
-//! Fields of a form that take text, a number, or yes and no.
+//! String, number and boolean fields of a form.
 
 use serde::{Deserialize, Serialize};
 
-use crate::types::{number, number::integer, setters::setters};
+use crate::types::{lenient_number, lenient_number::integer};
 
-/// A field for text.
+/// A string field.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -14,33 +14,33 @@ pub struct StringSchema {
     /// The label of the field.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What to fill in.
+    /// The arguments.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The least number of characters.
+    /// The minimum number of characters.
     #[serde(
         default,
         deserialize_with = "integer::optional",
         skip_serializing_if = "Option::is_none"
     )]
     pub min_length: Option<u64>,
-    /// The greatest number of characters.
+    /// The maximum number of characters.
     #[serde(
         default,
         deserialize_with = "integer::optional",
         skip_serializing_if = "Option::is_none"
     )]
     pub max_length: Option<u64>,
-    /// What the text has to be.
+    /// The format of the text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub format: Option<StringFormat>,
-    /// What is filled in already (since 2025-11-25).
+    /// The default value (since 2025-11-25).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default: Option<String>,
 }
 
 impl StringSchema {
-    /// Creates a field for any text.
+    /// Creates a string field.
     pub fn new() -> Self {
         Default::default()
     }
@@ -57,12 +57,12 @@ setters!(StringSchema {
     }
 });
 
-/// What text in a form has to be.
+/// The format of a string field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum StringFormat {
-    /// An address for mail.
+    /// An email address.
     Email,
     /// A URI.
     Uri,
@@ -72,50 +72,50 @@ pub enum StringFormat {
     DateTime,
 }
 
-/// A field for a number.
+/// A number field.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct NumberSchema {
-    /// Whether fractions are allowed.
+    /// Number or integer.
     #[serde(rename = "type")]
     pub kind: NumberKind,
     /// The label of the field.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What to fill in.
+    /// The arguments.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The least number.
+    /// The minimum.
     #[serde(
         default,
-        serialize_with = "number::optional",
+        serialize_with = "lenient_number::optional",
         skip_serializing_if = "Option::is_none"
     )]
     pub minimum: Option<f64>,
-    /// The greatest number.
+    /// The maximum.
     #[serde(
         default,
-        serialize_with = "number::optional",
+        serialize_with = "lenient_number::optional",
         skip_serializing_if = "Option::is_none"
     )]
     pub maximum: Option<f64>,
-    /// What is filled in already (since 2025-11-25).
+    /// The default value (since 2025-11-25).
     #[serde(
         default,
-        serialize_with = "number::optional",
+        serialize_with = "lenient_number::optional",
         skip_serializing_if = "Option::is_none"
     )]
     pub default: Option<f64>,
 }
 
 impl NumberSchema {
-    /// Creates a field for any number.
+    /// Creates a number field.
     pub fn new() -> Self {
         Default::default()
     }
 
-    /// Creates a field for an integer.
+    /// Creates an integer field.
     pub fn integer() -> Self {
         Self {
             kind: NumberKind::Integer,
@@ -134,7 +134,7 @@ setters!(NumberSchema {
     }
 });
 
-/// Whether a number may have a fraction.
+/// The type of a number field.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NumberKind {
@@ -145,7 +145,7 @@ pub enum NumberKind {
     Integer,
 }
 
-/// A field for yes or no.
+/// A boolean field.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -155,16 +155,16 @@ pub struct BooleanSchema {
     /// The label of the field.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What to decide.
+    /// A description for the user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// What is chosen already.
+    /// The default value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default: Option<bool>,
 }
 
 impl BooleanSchema {
-    /// Creates a field for yes or no.
+    /// Creates a boolean field.
     pub fn new() -> Self {
         Default::default()
     }
@@ -178,7 +178,7 @@ setters!(BooleanSchema {
     }
 });
 
-/// The one value of `type` in a text field.
+/// The only value of `type` in a string field.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum StringKind {
@@ -186,7 +186,7 @@ enum StringKind {
     String,
 }
 
-/// The one value of `type` in a yes-or-no field.
+/// The only value of `type` in a boolean field.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum BooleanKind {

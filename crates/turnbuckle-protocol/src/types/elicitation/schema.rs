@@ -1,4 +1,4 @@
-//! The restricted JSON Schema of a form: a flat object of simple fields.
+//! The restricted JSON Schema of a form: a flat object of primitive fields.
 
 use std::fmt;
 
@@ -11,11 +11,11 @@ use serde_json::{Map, Value};
 
 use super::{BooleanSchema, MultiSelectSchema, NumberSchema, SingleSelectSchema, StringSchema};
 use crate::{
-    json::{self, ReadError},
+    json::{self, JsonError},
     types::JsonObject,
 };
 
-/// What a form asks for: named fields, some of them required.
+/// The fields of a form, some of them required.
 ///
 /// ```
 /// use turnbuckle_protocol::types::elicitation::{BooleanSchema, ElicitSchema, StringSchema};
@@ -37,7 +37,7 @@ impl ElicitSchema {
         Default::default()
     }
 
-    /// Adds a field that has to be filled in.
+    /// Adds a required field.
     #[must_use]
     pub fn required(mut self, name: impl Into<String>, schema: impl Into<PrimitiveSchema>) -> Self {
         let name = name.into();
@@ -48,7 +48,7 @@ impl ElicitSchema {
         self
     }
 
-    /// Adds a field that may stay empty.
+    /// Adds an optional field.
     #[must_use]
     pub fn optional(mut self, name: impl Into<String>, schema: impl Into<PrimitiveSchema>) -> Self {
         let name = name.into();
@@ -66,23 +66,23 @@ impl ElicitSchema {
     /// Returns a field by name.
     pub fn field(&self, name: &str) -> Option<&PrimitiveSchema> {
         let mut fields = self.fields();
-        fields.find_map(|(known, schema)| (known == name).then_some(schema))
+        fields.find_map(|(existing, schema)| (existing == name).then_some(schema))
     }
 
-    /// Says whether a field has to be filled in.
+    /// Returns whether a field is required.
     pub fn is_required(&self, name: &str) -> bool {
         self.required.iter().any(|required| required == name)
     }
 
-    /// Returns the names of the fields that have to be filled in.
+    /// Returns the names of the required fields.
     pub fn required_names(&self) -> impl Iterator<Item = &str> {
         self.required.iter().map(String::as_str)
     }
 
-    /// Turns a lone string into a list of one where the form offers several.
+    /// Converts a single string to a list for multi-select fields.
     ///
-    /// Clients before 2025-11-25 are shown a single choice in its place, and answer accordingly.
-    pub fn widen(&self, answers: &mut JsonObject) {
+    /// Clients before 2025-11-25 get a single-select field instead, and respond with a string.
+    pub fn wrap_single_choices(&self, answers: &mut JsonObject) {
         for (name, field) in &self.properties {
             if let PrimitiveSchema::MultiSelect(_) = field
                 && let Some(answer) = answers.get_mut(name)
@@ -94,8 +94,12 @@ impl ElicitSchema {
     }
 
     fn set(&mut self, name: String, schema: PrimitiveSchema) {
-        match self.properties.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, known)) => *known = schema,
+        match self
+            .properties
+            .iter_mut()
+            .find(|(existing, _)| *existing == name)
+        {
+            Some((_, existing)) => *existing = schema,
             None => self.properties.push((name, schema)),
         }
     }
@@ -108,7 +112,7 @@ impl Serialize for ElicitSchema {
             map.serialize_entry("$schema", dialect)?;
         }
         map.serialize_entry("type", "object")?;
-        map.serialize_entry("properties", &Properties(&self.properties))?;
+        map.serialize_entry("properties", &OrderedProperties(&self.properties))?;
         if !self.required.is_empty() {
             map.serialize_entry("required", &self.required)?;
         }
@@ -119,7 +123,7 @@ impl Serialize for ElicitSchema {
 impl<'de> Deserialize<'de> for ElicitSchema {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
-        struct Raw {
+        struct RawSchema {
             #[serde(rename = "$schema")]
             dialect: Option<String>,
             #[serde(rename = "type")]
@@ -129,7 +133,7 @@ impl<'de> Deserialize<'de> for ElicitSchema {
             #[serde(default)]
             required: Vec<String>,
         }
-        let raw = Raw::deserialize(deserializer)?;
+        let raw = RawSchema::deserialize(deserializer)?;
         if raw.kind != "object" {
             return Err(D::Error::custom("the schema of a form is an object"));
         }
@@ -141,22 +145,22 @@ impl<'de> Deserialize<'de> for ElicitSchema {
     }
 }
 
-/// Writes named schemas as an object.
-struct Properties<'a>(&'a [(String, PrimitiveSchema)]);
+/// Serializes named schemas as an object.
+struct OrderedProperties<'a>(&'a [(String, PrimitiveSchema)]);
 
-impl Serialize for Properties<'_> {
+impl Serialize for OrderedProperties<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.0.iter().map(|(name, schema)| (name, schema)))
     }
 }
 
-/// Reads named schemas in the order in which they come: it is the order of the form.
+/// Deserializes named schemas in their order, which is the order of the form.
 fn in_order<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Vec<(String, PrimitiveSchema)>, D::Error> {
-    struct InOrder;
+    struct OrderedVisitor;
 
-    impl<'de> Visitor<'de> for InOrder {
+    impl<'de> Visitor<'de> for OrderedVisitor {
         type Value = Vec<(String, PrimitiveSchema)>;
 
         fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -172,7 +176,7 @@ fn in_order<'de, D: Deserializer<'de>>(
         }
     }
 
-    deserializer.deserialize_map(InOrder)
+    deserializer.deserialize_map(OrderedVisitor)
 }
 
 /// The schema of one field.
@@ -184,11 +188,11 @@ pub enum PrimitiveSchema {
     String(StringSchema),
     /// A number.
     Number(NumberSchema),
-    /// Yes or no.
+    /// A boolean.
     Boolean(BooleanSchema),
-    /// One of several.
+    /// A single choice.
     SingleSelect(SingleSelectSchema),
-    /// Some of several (since 2025-11-25).
+    /// Multiple choices (since 2025-11-25).
     MultiSelect(MultiSelectSchema),
 }
 
@@ -213,7 +217,7 @@ impl<'de> Deserialize<'de> for PrimitiveSchema {
     }
 }
 
-fn from_members<T: for<'de> Deserialize<'de>>(members: Map<String, Value>) -> Result<T, ReadError> {
+fn from_members<T: for<'de> Deserialize<'de>>(members: Map<String, Value>) -> Result<T, JsonError> {
     json::from_value(&Value::Object(members))
 }
 

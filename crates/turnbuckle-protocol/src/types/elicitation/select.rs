@@ -1,24 +1,24 @@
-//! Fields that offer a choice.
+//! Single-select and multi-select fields.
 //!
-//! The wire has five spellings of a choice: `enum`, `enum` with `enumNames`, `oneOf` with titles, and an array
-//! of either `enum` or `anyOf`. Here a choice is a list of options; its titles decide the spelling.
+//! The wire has five forms of a choice: `enum`, `enum` with `enumNames`, `oneOf` with titles, and an array of either
+//! `enum` or `anyOf`. Here a choice is a list of options; its titles determine the form.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error, ser::SerializeMap};
 
-use crate::types::{number::integer, setters::setters};
+use crate::types::lenient_number::integer;
 
-/// One option of a choice.
+/// An option of a choice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EnumOption {
-    /// What is answered.
+    /// The value.
     pub value: String,
-    /// What the user sees, if not the value.
+    /// The display title, if different from the value.
     pub title: Option<String>,
 }
 
 impl EnumOption {
-    /// Creates an option that is shown under a title.
+    /// Creates an option with a display title.
     pub fn titled(value: impl Into<String>, title: impl Into<String>) -> Self {
         Self {
             value: value.into(),
@@ -26,7 +26,7 @@ impl EnumOption {
         }
     }
 
-    fn shown(&self) -> &str {
+    fn display_title(&self) -> &str {
         self.title.as_deref().unwrap_or(&self.value)
     }
 }
@@ -40,23 +40,23 @@ impl<T: Into<String>> From<T> for EnumOption {
     }
 }
 
-/// A field for one of several options.
+/// A single-select field.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct SingleSelectSchema {
     /// The label of the field.
     pub title: Option<String>,
-    /// What to choose.
+    /// A description for the user.
     pub description: Option<String>,
-    /// What is chosen already (since 2025-11-25).
+    /// The default value (since 2025-11-25).
     pub default: Option<String>,
     options: Vec<EnumOption>,
-    /// Titles are spelled as `enumNames`.
+    /// Set if titles are serialized as `enumNames`.
     names: bool,
 }
 
 impl SingleSelectSchema {
-    /// Offers options: plain strings, or [`EnumOption::titled`].
+    /// Creates a field with options: strings, or [`EnumOption::titled`].
     pub fn new(options: impl IntoIterator<Item = impl Into<EnumOption>>) -> Self {
         Self {
             title: None,
@@ -72,13 +72,13 @@ impl SingleSelectSchema {
         &self.options
     }
 
-    /// Spells titles as `enumNames`, as 2025-06-18 does.
-    pub(crate) fn spell_names(&mut self) {
+    /// Serializes titles as `enumNames`, as in 2025-06-18.
+    pub(crate) fn set_enum_names(&mut self) {
         self.names = self.has_titles();
     }
 
-    /// Spells titles as `oneOf`, as newer revisions do.
-    pub(crate) fn spell_titles(&mut self) {
+    /// Serializes titles as `oneOf`, as in newer revisions.
+    pub(crate) fn set_titles(&mut self) {
         self.names = false;
     }
 
@@ -107,7 +107,7 @@ impl Serialize for SingleSelectSchema {
             map.serialize_entry("enum", &values(&self.options))?;
         }
         if self.names {
-            let names: Vec<_> = self.options.iter().map(EnumOption::shown).collect();
+            let names: Vec<_> = self.options.iter().map(EnumOption::display_title).collect();
             map.serialize_entry("enumNames", &names)?;
         }
         entry(&mut map, "default", self.default.as_ref())?;
@@ -118,7 +118,7 @@ impl Serialize for SingleSelectSchema {
 impl<'de> Deserialize<'de> for SingleSelectSchema {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
-        struct Raw {
+        struct RawSelect {
             title: Option<String>,
             description: Option<String>,
             default: Option<String>,
@@ -127,9 +127,9 @@ impl<'de> Deserialize<'de> for SingleSelectSchema {
             #[serde(rename = "enum")]
             values: Option<Vec<String>>,
             #[serde(rename = "oneOf")]
-            titled: Option<Vec<Titled>>,
+            titled: Option<Vec<TitledOption>>,
         }
-        let raw = Raw::deserialize(deserializer)?;
+        let raw = RawSelect::deserialize(deserializer)?;
         let named = raw.names.is_some();
         let mut names = raw.names.unwrap_or_default().into_iter();
         let options = options(raw.values, raw.titled, || names.next()).map_err(D::Error::custom)?;
@@ -143,25 +143,25 @@ impl<'de> Deserialize<'de> for SingleSelectSchema {
     }
 }
 
-/// A field for some of several options (since 2025-11-25).
+/// A multi-select field (since 2025-11-25).
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct MultiSelectSchema {
     /// The label of the field.
     pub title: Option<String>,
-    /// What to choose.
+    /// A description for the user.
     pub description: Option<String>,
-    /// How many to choose at least.
+    /// The minimum number of choices.
     pub min_items: Option<u64>,
-    /// How many to choose at most.
+    /// The maximum number of choices.
     pub max_items: Option<u64>,
-    /// What is chosen already.
+    /// The default value.
     pub default: Option<Vec<String>>,
     options: Vec<EnumOption>,
 }
 
 impl MultiSelectSchema {
-    /// Offers options: plain strings, or [`EnumOption::titled`].
+    /// Creates a field with options: strings, or [`EnumOption::titled`].
     pub fn new(options: impl IntoIterator<Item = impl Into<EnumOption>>) -> Self {
         Self {
             title: None,
@@ -207,7 +207,7 @@ impl<'de> Deserialize<'de> for MultiSelectSchema {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
-        struct Raw {
+        struct RawSelect {
             title: Option<String>,
             description: Option<String>,
             #[serde(default, deserialize_with = "integer::optional")]
@@ -221,11 +221,11 @@ impl<'de> Deserialize<'de> for MultiSelectSchema {
         struct RawItems {
             #[serde(rename = "enum")]
             values: Option<Vec<String>>,
-            // Some peers write `oneOf` here, as in a single choice.
+            // Some peers write `oneOf` here, as for a single choice.
             #[serde(rename = "anyOf", alias = "oneOf")]
-            titled: Option<Vec<Titled>>,
+            titled: Option<Vec<TitledOption>>,
         }
-        let raw = Raw::deserialize(deserializer)?;
+        let raw = RawSelect::deserialize(deserializer)?;
         let options =
             options(raw.items.values, raw.items.titled, || None).map_err(D::Error::custom)?;
         Ok(Self {
@@ -239,7 +239,7 @@ impl<'de> Deserialize<'de> for MultiSelectSchema {
     }
 }
 
-/// The `items` of a multiple choice.
+/// The `items` of a multi-select field.
 struct Items<'a>(&'a [EnumOption]);
 
 impl Serialize for Items<'_> {
@@ -255,17 +255,17 @@ impl Serialize for Items<'_> {
     }
 }
 
-/// An option with its title, as `oneOf` and `anyOf` hold them.
+/// An option with its title, as in `oneOf` and `anyOf`.
 #[derive(Serialize, Deserialize)]
-struct Titled<S = String> {
+struct TitledOption<S = String> {
     r#const: S,
     title: S,
 }
 
-fn titled(options: &[EnumOption]) -> Vec<Titled<&str>> {
-    let titled = options.iter().map(|option| Titled {
+fn titled(options: &[EnumOption]) -> Vec<TitledOption<&str>> {
+    let titled = options.iter().map(|option| TitledOption {
         r#const: &*option.value,
-        title: option.shown(),
+        title: option.display_title(),
     });
     titled.collect()
 }
@@ -276,7 +276,7 @@ fn values(options: &[EnumOption]) -> Vec<&str> {
 
 fn options(
     values: Option<Vec<String>>,
-    titled: Option<Vec<Titled>>,
+    titled: Option<Vec<TitledOption>>,
     mut name: impl FnMut() -> Option<String>,
 ) -> Result<Vec<EnumOption>, &'static str> {
     if let Some(titled) = titled {

@@ -1,8 +1,8 @@
-//! The values and cases of the examples in RFC 6570, section 3.2, as far as they need no maps, and some of our own.
+//! The examples of RFC 6570, section 3.2, except those with maps, and some more.
 
 use super::super::*;
 
-fn values() -> Variables {
+fn values() -> TemplateVariables {
     let texts = [
         ("dub", "me/too"),
         ("hello", "Hello World!"),
@@ -18,7 +18,7 @@ fn values() -> Variables {
         ("encoded", "%C3%A9t%C3%A9"),
         ("accents", "été"),
     ];
-    let mut values = Variables::from(texts);
+    let mut values = TemplateVariables::from(texts);
     values.insert("count", ["one", "two", "three"]);
     values.insert("dom", ["example", "com"]);
     values.insert("list", ["red", "green", "blue"]);
@@ -196,6 +196,6 @@ fn a_prefix_counts_characters() {
 }
 
 #[test]
-fn a_literal_is_encoded_where_it_must_be() {
+fn a_literal_is_encoded_if_needed() {
     check(&[("é%20/{var}", "%C3%A9%20/value")]);
 }

@@ -1,4 +1,4 @@
-//! What a peer can send costs time in proportion to its length.
+//! The cost of matching is proportional to the length of the URI.
 
 use proptest::prelude::*;
 
@@ -28,17 +28,17 @@ const PIECES: [&str; 16] = [
 ];
 
 fn steps(template: &UriTemplate, uri: &str) -> usize {
-    super::super::matching::variables(&template.runs, uri).1
+    super::super::matching::variables(&template.segments, uri).1
 }
 
-/// A URI of one piece again and again, after the beginning that each operator wants.
+/// A URI that repeats one piece, after the prefix that each operator needs.
 fn hostile(start: &str, piece: &str, length: usize) -> String {
     let mut uri = start.to_owned() + &piece.repeat(length / piece.len());
     uri.push('!');
     uri
 }
 
-/// Templates with URIs that match them, however often the last piece is repeated.
+/// Templates with URIs that match them for any number of repetitions of the last piece.
 const ATTACKS: [(&str, &str, &str); 7] = [
     ("{/id*}", "/a", "/a"),
     ("{/id*}", "/a", ",a"),
@@ -50,7 +50,7 @@ const ATTACKS: [(&str, &str, &str); 7] = [
 ];
 
 #[test]
-fn a_megabyte_is_walked_a_few_times_at_most() {
+fn a_megabyte_is_read_a_few_times_at_most() {
     for (source, start, piece) in ATTACKS {
         let uri = hostile(start, piece, 1_000_000);
 
@@ -80,7 +80,7 @@ fn twice_the_length_takes_twice_the_steps() {
 }
 
 #[test]
-fn no_template_walks_any_repetition_often() {
+fn matching_is_linear_for_all_templates_and_repetitions() {
     for source in TEMPLATES {
         let template = template(source);
         for piece in PIECES {

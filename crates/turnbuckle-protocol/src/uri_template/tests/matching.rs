@@ -65,7 +65,7 @@ fn a_literal_ends_a_variable_where_it_first_occurs() {
 }
 
 #[test]
-fn positional_expressions_must_be_there() {
+fn positional_expressions_are_required() {
     check(&[
         ("u{/a}", "u/x", Some("a=x")),
         ("u{/a}", "u", None),
@@ -110,7 +110,7 @@ fn named_variables_come_in_any_order_or_not_at_all() {
 }
 
 #[test]
-fn a_list_comes_back_joined_by_commas() {
+fn a_list_is_joined_by_commas() {
     check(&[
         ("{a*}", "x,y", Some("a=x,y")),
         ("u{/a*}", "u/x/y/z", Some("a=x,y,z")),

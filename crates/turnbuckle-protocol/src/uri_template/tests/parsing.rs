@@ -1,12 +1,12 @@
 use super::*;
 
 #[track_caller]
-fn refusal(source: &str) -> String {
+fn rejection(source: &str) -> String {
     UriTemplate::parse(source).unwrap_err().to_string()
 }
 
 #[test]
-fn a_message_says_what_and_where() {
+fn an_error_has_the_reason_and_the_offset() {
     let rows = [
         ("a{b", "`{` at byte 1 has no `}`"),
         ("a}b", "`}` at byte 1 has no `{`"),
@@ -22,17 +22,11 @@ fn a_message_says_what_and_where() {
             "{a:+1}",
             "prefix length \"+1\" at byte 3 is not a number from 1 to 9999",
         ),
-        (
-            "x{a}{b}",
-            "nothing tells where `a` ends and `b` (byte 4) begins",
-        ),
-        (
-            "{/a*,b,c*}",
-            "nothing tells where `a` ends and `c` (byte 7) begins",
-        ),
+        ("x{a}{b}", "no delimiter between `a` and `b` (byte 4)"),
+        ("{/a*,b,c*}", "no delimiter between `a` and `c` (byte 7)"),
     ];
     for (source, message) in rows {
-        assert_eq!(refusal(source), message, "{source}");
+        assert_eq!(rejection(source), message, "{source}");
     }
 }
 
@@ -52,7 +46,7 @@ fn names_are_those_of_the_rfc() {
 }
 
 #[test]
-fn what_cannot_be_told_apart_is_refused() {
+fn ambiguous_templates_are_rejected() {
     for source in [
         "{a}{b}",
         "{+a}{b}",
@@ -91,7 +85,7 @@ fn what_cannot_be_told_apart_is_refused() {
 }
 
 #[test]
-fn limits_hold() {
+fn limits_are_enforced() {
     let long = "a".repeat(UriTemplate::MAX_LENGTH);
     let expressions = "/{a}".repeat(UriTemplate::MAX_EXPRESSIONS);
     let variables = vec!["a"; UriTemplate::MAX_VARIABLES].join(",");

@@ -1,10 +1,10 @@
-//! What was expanded is found again.
+//! Expanded variables are matched again.
 
 use proptest::{collection::vec, option, prelude::*};
 
 use super::*;
 
-/// A path of pieces that can stand side by side, then a query and a fragment.
+/// A path of pieces that may be adjacent, then a query and a fragment.
 fn sources() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         Just("/{N}"),
@@ -37,7 +37,7 @@ proptest! {
         let expected: BTreeMap<_, _> = names
             .zip(values)
             .map(|(name, value)| match name.as_str() {
-                // A fragment keeps escapes that its value already has.
+                // A fragment preserves escapes in its value.
                 "h" => (name, value.replace('%', "_")),
                 _ => (name, value),
             })
@@ -69,7 +69,7 @@ proptest! {
     fn reserved_text_comes_back_up_to_the_end(path in "[a-z/.,?#&;é ]{1,20}") {
         for source in ["f:{+path}", "f:{+path}.txt", "f:/{+path}/raw", "{#path}"] {
             let template = template(source);
-            let uri = template.expand(&Variables::from([("path", path.as_str())]));
+            let uri = template.expand(&TemplateVariables::from([("path", path.as_str())]));
             let found = template.matches(&uri).unwrap();
             prop_assert_eq!(&found["path"], &path, "{} gave {}", source, uri);
         }
@@ -79,7 +79,7 @@ proptest! {
     fn lists_come_back_joined(items in vec("[a-z/.é ]{1,5}", 1..6)) {
         for source in ["{/a*}", "{a*}", "{?a*}", "{;a*}", "{+a*}", "{?a}"] {
             let template = template(source);
-            let variables = Variables::from([("a", items.clone())]);
+            let variables = TemplateVariables::from([("a", items.clone())]);
             let found = template.matches(&template.expand(&variables)).unwrap();
             prop_assert_eq!(&found["a"], &items.join(","), "{}", source);
         }

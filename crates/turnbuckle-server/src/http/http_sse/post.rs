@@ -1,117 +1,129 @@
-//! POST: what the client says. The answer comes on the stream; the response only says whether it will.
+//! POST: messages from the client. The response has only a status; results are sent on the stream.
 //!
-//! A body that is no message is refused in the response alone, as clients of this transport expect it: the sender
-//! learns of it there, and the stream holds only what belongs to messages that were taken.
+//! A body that is not a message is rejected in the HTTP response only, as clients of this transport expect.
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
 use ::http::{Response, StatusCode};
 use tokio::time::timeout;
-use turnbuckle_protocol::jsonrpc::{self, Incoming, Malformed, Message};
+use turnbuckle_protocol::jsonrpc::{self, Incoming, MalformedMessage, Message};
 use turnbuckle_store::SessionId;
 
-use super::streams::Streams;
 use crate::{
     http::{
-        body::Body,
-        endpoint::{Endpoint, Head},
-        incoming,
-        post::{NO_BATCH, check_content},
-        refusal,
+        body::ResponseBody,
+        endpoint::{Endpoint, RequestHead},
+        http_sse::HttpSseRegistry,
+        post::{BATCH_UNSUPPORTED, check_content_type},
+        read_body, responses,
     },
-    lifecycle::Arrival,
-    lines::Connection,
+    lifecycle::TransportInfo,
+    ndjson::NdjsonConnection,
 };
 
-/// How long a request waits for a client to read what it already has been told.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Timeout of a request that waits for the client to read its stream.
+const STREAM_ROOM_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Takes a message, or an array of them where the session has arrays.
-pub(super) async fn post<B: http_body::Body>(
+/// Handles a message, or a batch if the revision of the session has batches.
+pub(crate) async fn post<B: http_body::Body>(
     endpoint: &Arc<Endpoint>,
-    streams: &Streams,
-    head: &Head,
-    session: Option<SessionId>,
+    registry: &HttpSseRegistry,
+    head: &RequestHead,
+    session_id: Option<SessionId>,
     body: B,
-) -> Response<Body> {
-    if let Err(refusal) = check_content(&head.headers) {
-        return refusal;
+) -> Response<ResponseBody> {
+    if let Err(response) = check_content_type(&head.headers) {
+        return response;
     }
-    let Some(stream) = session.and_then(|session| streams.find(session, head)) else {
-        return unknown();
+    let Some(session) = session_id.and_then(|id| registry.find(id, head)) else {
+        return session_not_found();
     };
-    let _permit = match endpoint.admit() {
+    let _permit = match endpoint.acquire_permit() {
         Ok(permit) => permit,
-        Err(refusal) => return refusal,
+        Err(response) => return response,
     };
-    let bytes = match incoming::read(endpoint, pin!(body)).await {
+    let bytes = match read_body::read_body(endpoint, pin!(body)).await {
         Ok(bytes) => bytes,
-        Err(refusal) => return refusal,
+        Err(response) => return response,
     };
-    let connection = &stream.connection;
+    let connection = &session.connection;
     let incoming = match jsonrpc::parse(&bytes) {
-        Ok(Incoming::Batch(_)) if !connection.takes_batches() => {
-            return refusal::plain(StatusCode::BAD_REQUEST, NO_BATCH);
+        Ok(Incoming::Batch(_)) if !connection.supports_batches() => {
+            return responses::invalid_request(StatusCode::BAD_REQUEST, BATCH_UNSUPPORTED);
         }
         Ok(incoming) => incoming,
-        Err(malformed) => return refuse(connection, malformed),
+        Err(malformed) => return malformed_response(connection, malformed),
     };
-    if wants_answer(&incoming) && timeout(PATIENCE, connection.sink().room()).await.is_err() {
-        return refusal::busy(
+    if expects_response(&incoming)
+        && timeout(
+            STREAM_ROOM_TIMEOUT,
+            connection.write_queue().wait_for_room(),
+        )
+        .await
+        .is_err()
+    {
+        return responses::service_unavailable(
             None,
-            "read the stream first: too much waits there to be read",
+            "the client does not read its stream; read it before sending more requests",
         );
     }
-    take(connection, incoming, head)
+    handle_message(connection, incoming, head)
 }
 
-/// Gives a message to the core. Nothing is awaited, so a stream that had room before has it still.
-fn take(connection: &Arc<Connection>, incoming: Incoming<'_>, head: &Head) -> Response<Body> {
-    connection.handle(incoming, &|| Arrival {
-        // The stream goes on after the end of a subscription.
-        says_goodbye: true,
-        // What requests share is the stream, not the connections that they are posted on.
-        connected: Some(connection.connected().clone()),
-        session: Some(connection.connected().id()),
-        ..head.arrival()
+/// Passes a message to the protocol layer. Nothing is awaited, so a stream that had room before still has it.
+fn handle_message(
+    connection: &Arc<NdjsonConnection>,
+    incoming: Incoming<'_>,
+    head: &RequestHead,
+) -> Response<ResponseBody> {
+    connection.handle(incoming, &|| TransportInfo {
+        // The stream continues after a subscription ends.
+        announces_subscription_end: true,
+        // Requests share the state of the stream, not of the connections that they are posted on.
+        connection: Some(connection.connection().clone()),
+        session: Some(connection.connection().id()),
+        ..head.transport_info()
     });
-    if connection.sink().is_ended() {
-        // The stream ended meanwhile, perhaps before it could know of what was just begun.
+    if connection.write_queue().is_ended() {
+        // The stream ended concurrently, possibly before it registered the new request.
         connection.end();
-        return unknown();
+        return session_not_found();
     }
-    connection.sink().wake();
-    refusal::empty(StatusCode::ACCEPTED)
+    connection.write_queue().wake();
+    responses::status_only(StatusCode::ACCEPTED)
 }
 
-/// Answers and notifications are taken from clients that do not read, too: they may end what fills the stream.
-fn wants_answer(incoming: &Incoming<'_>) -> bool {
+/// Responses and notifications are accepted even if the client does not read: they may end what fills the stream.
+fn expects_response(incoming: &Incoming<'_>) -> bool {
     match incoming {
         Incoming::One(message) => matches!(message, Message::Request(_)),
         Incoming::Batch(_) => true,
     }
 }
 
-fn refuse(connection: &Connection, malformed: Malformed) -> Response<Body> {
+fn malformed_response(
+    connection: &NdjsonConnection,
+    malformed: MalformedMessage,
+) -> Response<ResponseBody> {
     let response = match &malformed.id {
-        Some(id) if !malformed.is_answer() => {
-            refusal::error(StatusCode::BAD_REQUEST, Some(id), &malformed.error)
+        Some(id) if !malformed.is_response() => {
+            responses::rpc_error(StatusCode::BAD_REQUEST, Some(id), &malformed.error)
         }
-        _ => refusal::json(
+        _ => responses::json(
             StatusCode::BAD_REQUEST,
-            Body::full(connection.error_without_id(&malformed.error)),
+            ResponseBody::full(connection.error_without_id(&malformed.error)),
         ),
     };
-    if let (true, Some(id)) = (malformed.is_answer(), &malformed.id) {
-        connection.live().spoil(id, malformed.error);
+    if let (true, Some(id)) = (malformed.is_response(), &malformed.id) {
+        connection.runtime().fail(id, malformed.error);
     }
     response
 }
 
-/// Refuses a session that is over, or is someone else's, or never was: nobody learns which.
-fn unknown() -> Response<Body> {
-    refusal::plain(
+/// Rejects a session id that is unknown, expired, or belongs to another caller. The response is the same for all three.
+fn session_not_found() -> Response<ResponseBody> {
+    responses::invalid_request(
         StatusCode::NOT_FOUND,
-        "there is no such session; open a new stream, and post where its first event says",
+        "session not found; open a new stream and post to the URL in its first event",
     )
 }

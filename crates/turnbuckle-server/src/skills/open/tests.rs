@@ -1,7 +1,6 @@
 #![cfg(unix)]
 
-use std::fs;
-use std::os::unix::fs::symlink;
+use std::{fs, os::unix::fs::symlink};
 
 use super::*;
 
@@ -13,7 +12,7 @@ fn a_file_is_opened_only_by_a_path_without_links() {
     fs::write(folder.join("real/file"), "text").unwrap();
     symlink(folder.join("real"), folder.join("link")).unwrap();
     symlink(folder.join("real/file"), folder.join("file")).unwrap();
-    let opens = |name: &str| file(&folder.join(name)).is_ok();
+    let opens = |name: &str| open_file(&folder.join(name)).is_ok();
     let opened = [
         "real/file",
         "link/file",

@@ -1,15 +1,15 @@
 //! As whom: registrations, client ids, and the issuers that they belong to.
 
 use serde_json::Value;
-use turnbuckle_ledger::req;
+use turnbuckle_spec_coverage::req;
 
 use super::*;
 use crate::{
-    Secret, Step,
+    AuthorizationStep, Secret,
     client::{
-        oauth::Grant,
-        store::{MemoryStore, Store},
-        testing::{metadata, with},
+        oauth::GrantType,
+        store::{MemoryStore, TokenStore},
+        tests::fake_http::{metadata, with},
     },
 };
 
@@ -60,9 +60,12 @@ fn anywhere() -> Person {
 }
 
 fn bearing(token: &'static str) -> impl Fn(&Sent) -> Judgement {
-    move |sent| match sent.authorization.as_deref() == Some(&format!("Bearer {token}")) {
-        true => Ok(()),
-        false => Err((401, "Bearer".to_owned())),
+    move |sent| {
+        if sent.authorization.as_deref() == Some(&format!("Bearer {token}")) {
+            Ok(())
+        } else {
+            Err((401, "Bearer".to_owned()))
+        }
     }
 }
 
@@ -122,7 +125,7 @@ async fn a_client_id_that_was_given_is_shown_to_the_issuer_that_gave_it_and_to_n
     let bound = client(&web, &person).client_id("given").issuer(ISSUER);
     for oauth in [given, ours(), bound] {
         let failure = call(&oauth, bearing("other-access")).await.unwrap_err();
-        assert_eq!(failure.step(), Step::Registration);
+        assert_eq!(failure.step(), AuthorizationStep::Registration);
         assert!(failure.reason().contains(OTHER), "{failure}");
     }
 
@@ -130,7 +133,7 @@ async fn a_client_id_that_was_given_is_shown_to_the_issuer_that_gave_it_and_to_n
     let heard = web.heard();
     let shown = heard
         .iter()
-        .filter(|it| it.method == crate::fetch::Method::Post);
+        .filter(|it| it.method == crate::fetch::FetchMethod::Post);
     assert!(!shown.into_iter().any(|it| it.url.starts_with(OTHER)));
 }
 
@@ -169,7 +172,12 @@ async fn a_registration_is_used_again_and_made_anew_for_another_redirect_uri() {
 async fn a_registration_that_has_ended_or_that_nobody_came_back_with_is_made_anew() {
     let (issuer, store) = (Issuer::default(), MemoryStore::new());
     let web = issuer.tokens(Web::usual());
-    let away = Person::saying(|_| Err(Failure::new(Step::Callback, "nobody came")));
+    let away = Person::saying(|_| {
+        Err(AuthorizationError::new(
+            AuthorizationStep::Callback,
+            "nobody came",
+        ))
+    });
     let willing = Person::willing();
     let registered = || {
         let urls = web.urls().into_iter();
@@ -184,7 +192,7 @@ async fn a_registration_that_has_ended_or_that_nobody_came_back_with_is_made_ane
 
     let mut ended = store.registration(ISSUER).await.unwrap().unwrap();
     ended.expires = Some(1);
-    store.register(ISSUER, Some(&ended)).await.unwrap();
+    store.save_registration(ISSUER, Some(&ended)).await.unwrap();
     log_in(&willing).await.unwrap();
     assert_eq!(registered(), 2);
 
@@ -216,10 +224,10 @@ async fn a_registration_that_the_server_has_forgotten_is_made_anew_once() {
     let newest = Arc::clone(&count);
     let web = web.rule(move |heard| {
         let known = format!("client-{}", newest.load(Ordering::Relaxed) - 1);
-        let is_old = heard
+        let is_reused = heard
             .field("client_id")
             .is_some_and(|id| id != known || known == "client-0");
-        (heard.url == "https://as.example/token" && is_old)
+        (heard.url == "https://as.example/token" && is_reused)
             .then(|| Ok(json_response(401, r#"{"error":"invalid_client"}"#)))
     });
     oauth.log_in(&[]).await.unwrap();
@@ -276,7 +284,7 @@ async fn the_url_of_a_document_is_the_id_where_that_is_understood() {
         (Web::usual(), "registered"),
     ] {
         let (issuer, person) = (Issuer::default(), Person::willing());
-        let oauth = client(&issuer.tokens(web), &person).metadata_document(document);
+        let oauth = client(&issuer.tokens(web), &person).client_metadata_url(document);
 
         call(&oauth, |sent| issuer.judge(sent)).await.unwrap();
 
@@ -300,8 +308,8 @@ async fn where_nobody_can_register_the_failure_says_so() {
         .await
         .unwrap_err();
 
-    assert_eq!(failure.step(), Step::Registration);
-    assert!(failure.advice().unwrap().contains("client id"));
+    assert_eq!(failure.step(), AuthorizationStep::Registration);
+    assert!(failure.hint().unwrap().contains("client id"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -310,12 +318,12 @@ async fn machines_get_tokens_without_a_person() {
     let issuer = Issuer::default();
     let web = issuer.tokens(Web::usual());
     let key = crate::jwt::SigningKey::generate().unwrap();
-    let workload = Grant::Workload {
+    let workload = GrantType::WorkloadIdentity {
         assertion: Secret::new("a.b.c"),
     };
     for (grant, named) in [
-        (Grant::ClientCredentials, "client_credentials"),
-        (Grant::ClientCredentialsJwt(key), "client_credentials"),
+        (GrantType::ClientCredentials, "client_credentials"),
+        (GrantType::ClientCredentialsJwt(key), "client_credentials"),
         (workload, "urn:ietf:params:oauth:grant-type:jwt-bearer"),
     ] {
         let oauth = OAuth::new(SERVER, Arc::new(web.clone()))
@@ -348,7 +356,7 @@ async fn an_enterprise_asks_its_identity_provider_first() {
     let oauth = OAuth::new(SERVER, Arc::new(web.clone()))
         .client_id("ours")
         .client_secret(Secret::new("sesame"))
-        .grant(Grant::Enterprise {
+        .grant(GrantType::EnterpriseManaged {
             idp_token_endpoint: "https://idp.example/token".to_owned(),
             idp_client_id: "idp-client".to_owned(),
             idp_client_secret: None,
@@ -388,7 +396,7 @@ async fn a_login_on_another_device_is_awaited() {
             let is_early = is_poll && polls.fetch_add(1, Ordering::Relaxed) < 2;
             is_early.then(|| Ok(json_response(400, r#"{"error":"authorization_pending"}"#)))
         });
-    let oauth = client(&web, &person).grant(Grant::Device);
+    let oauth = client(&web, &person).grant(GrantType::DeviceCode);
 
     let ended = call(&oauth, |sent| issuer.judge(sent)).await.unwrap();
 
@@ -409,13 +417,13 @@ async fn no_client_is_registered_where_the_login_would_be_refused() {
         ),
     ] {
         let (issuer, person) = (Issuer::default(), Person::willing());
-        let place = "https://as.example/.well-known/oauth-authorization-server";
-        let web = issuer.tokens(Web::usual()).get(place, &unsafe_metadata);
+        let raw_url = "https://as.example/.well-known/oauth-authorization-server";
+        let web = issuer.tokens(Web::usual()).get(raw_url, &unsafe_metadata);
 
         let outcome = call(&client(&web, &person), |sent| issuer.judge(sent)).await;
 
         let failure = outcome.unwrap_err();
-        assert_eq!(failure.step(), Step::Authorization);
+        assert_eq!(failure.step(), AuthorizationStep::Authorization);
         assert!(failure.reason().contains("PKCE"), "{failure}");
         assert!(person.seen().is_empty());
         let heard = web.heard();

@@ -1,9 +1,9 @@
 //! From a refusal to a token.
 
-use turnbuckle_ledger::req;
+use turnbuckle_spec_coverage::req;
 
 use super::*;
-use crate::{Step, client::store::MemoryStore};
+use crate::{AuthorizationStep, client::store::MemoryStore};
 
 #[tokio::test(start_paused = true)]
 async fn a_refusal_leads_to_a_login_and_the_request_is_sent_again() {
@@ -21,9 +21,9 @@ async fn a_refusal_leads_to_a_login_and_the_request_is_sent_again() {
     assert!(seen[0].starts_with("https://as.example/authorize?"));
     assert_eq!(parameter(&seen[0], "resource").as_deref(), Some(SERVER));
     assert_eq!(person.asked(), Some(scopes("read")));
-    let login = oauth.login().await.unwrap().unwrap();
+    let login = oauth.stored_login().await.unwrap().unwrap();
     assert_eq!((login.issuer(), &*login.resource), (ISSUER, SERVER));
-    assert_eq!(login.asked, Some(scopes("read")));
+    assert_eq!(login.requested_scopes, Some(scopes("read")));
 }
 
 #[tokio::test(start_paused = true)]
@@ -78,16 +78,22 @@ async fn the_token_goes_to_the_origin_of_the_server_and_nowhere_else() {
         "https://user@mcp.example/mcp",
         "mcp.example",
     ] {
-        let failure = oauth.credentials(Sending::new("POST", url)).await;
-        assert_eq!(failure.unwrap_err().step(), Step::Use, "{url}");
-        let refused = Refused::new(Sending::new("POST", url), 401, &[], 1, 1);
-        assert_eq!(oauth.refused(refused).await.unwrap(), Next::GiveUp);
+        let failure = oauth.credentials(UnsignedRequest::new("POST", url)).await;
+        assert_eq!(failure.unwrap_err().step(), AuthorizationStep::Use, "{url}");
+        let refused = UnauthorizedResponse::new(UnsignedRequest::new("POST", url), 401, &[], 1, 1);
+        assert_eq!(
+            oauth.on_unauthorized(refused).await.unwrap(),
+            RetryDecision::GiveUp
+        );
     }
     for url in [
         "https://MCP.example:443/other",
         "https://mcp.example/mcp?x=1",
     ] {
-        let credentials = oauth.credentials(Sending::new("GET", url)).await.unwrap();
+        let credentials = oauth
+            .credentials(UnsignedRequest::new("GET", url))
+            .await
+            .unwrap();
         assert_eq!(credentials.headers.len(), 1, "{url}");
     }
     assert_eq!(person.seen().len(), 1);
@@ -105,7 +111,7 @@ async fn a_denial_is_told_and_not_asked_again_by_those_who_waited_for_it() {
 
     for ended in calls.collect::<Vec<_>>() {
         let failure = ended.await.unwrap().unwrap_err();
-        assert_eq!(failure.step(), Step::Callback);
+        assert_eq!(failure.step(), AuthorizationStep::Callback);
         assert_eq!(failure.error_code(), Some("access_denied"));
     }
     assert_eq!((person.seen().len(), issuer.count()), (1, 0));
@@ -119,9 +125,9 @@ async fn without_a_person_nobody_is_asked_and_the_failure_says_what_to_do() {
 
     let failure = call(&oauth, |sent| issuer.judge(sent)).await.unwrap_err();
 
-    assert_eq!(failure.step(), Step::Authorization);
+    assert_eq!(failure.step(), AuthorizationStep::Authorization);
     assert!(failure.reason().contains(ISSUER), "{failure}");
-    assert!(failure.advice().unwrap().contains("log in once"));
+    assert!(failure.hint().unwrap().contains("log in once"));
     assert!(!web.urls().iter().any(|url| url.ends_with("/register")));
 }
 
@@ -134,8 +140,8 @@ async fn a_token_that_is_refused_as_soon_as_it_is_given_is_not_asked_for_again()
 
     for _ in 0..3 {
         let failure = call(&oauth, never).await.unwrap_err();
-        assert_eq!(failure.step(), Step::Use);
-        assert!(failure.advice().unwrap().contains("audience"));
+        assert_eq!(failure.step(), AuthorizationStep::Use);
+        assert!(failure.hint().unwrap().contains("audience"));
     }
     assert_eq!((person.seen().len(), issuer.count()), (1, 1));
 }
@@ -186,7 +192,7 @@ async fn a_login_can_be_begun_without_a_refusal_and_forgotten_again() {
     assert!(oauth.log_out().await.unwrap());
     assert!(!oauth.log_out().await.unwrap());
     let credentials = oauth
-        .credentials(Sending::new("POST", SERVER))
+        .credentials(UnsignedRequest::new("POST", SERVER))
         .await
         .unwrap();
     assert!(credentials.headers.is_empty());

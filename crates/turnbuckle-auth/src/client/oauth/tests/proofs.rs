@@ -5,8 +5,8 @@ use serde_json::Value;
 
 use super::*;
 use crate::{
-    Step,
-    client::{oauth::Dpop, store::MemoryStore},
+    AuthorizationStep,
+    client::{oauth::DpopMode, store::MemoryStore},
 };
 
 /// The claims of a proof, and the key that signed it.
@@ -25,13 +25,14 @@ fn binding(nonce: &'static str) -> Web {
             return None;
         }
         let (claims, _) = proof(heard.header("dpop").expect("a proof is sent"));
-        let mut answer = match claims["nonce"] == nonce {
-            true => json_response(
+        let mut answer = if claims["nonce"] == nonce {
+json_response(
                 200,
                 r#"{"access_token":"bound","token_type":"DPoP","refresh_token":"refresh","expires_in":3600}"#,
-            ),
-            false => json_response(400, r#"{"error":"use_dpop_nonce"}"#),
-        };
+            )
+} else {
+json_response(400, r#"{"error":"use_dpop_nonce"}"#)
+};
         answer.headers.push(("dpop-nonce".to_owned(), nonce.to_owned()));
         Some(Ok(answer))
     })
@@ -57,10 +58,11 @@ async fn each_request_has_a_proof_of_its_own_with_the_nonce_of_the_server() {
         assert!(claims["ath"].is_string());
         let had = claims["nonce"].clone();
         seen.lock().unwrap().push((claims["jti"].clone(), key));
-        oauth.nonce("rs-nonce");
-        match had == "rs-nonce" {
-            true => Ok(()),
-            false => Err((401, r#"DPoP error="use_dpop_nonce""#.to_owned())),
+        oauth.set_dpop_nonce("rs-nonce");
+        if had == "rs-nonce" {
+            Ok(())
+        } else {
+            Err((401, r#"DPoP error="use_dpop_nonce""#.to_owned()))
         }
     };
 
@@ -92,7 +94,7 @@ async fn a_server_that_never_likes_the_nonce_is_left() {
     let judge = |sent: &Sent| match sent.dpop {
         None => Err((401, "DPoP".to_owned())),
         Some(_) => {
-            oauth.nonce(&format!("nonce-{}", count.fetch_add(1, Ordering::Relaxed)));
+            oauth.set_dpop_nonce(&format!("nonce-{}", count.fetch_add(1, Ordering::Relaxed)));
             Err((401, r#"DPoP error="use_dpop_nonce""#.to_owned()))
         }
     };
@@ -108,7 +110,7 @@ async fn the_key_is_kept_with_the_login_and_refreshes_it() {
     let web = binding("n");
     client(&web, &person)
         .store(store.clone())
-        .dpop(Dpop::Always)
+        .dpop(DpopMode::Always)
         .log_in(&[])
         .await
         .unwrap();
@@ -123,9 +125,10 @@ async fn the_key_is_kept_with_the_login_and_refreshes_it() {
     let ended = call(&oauth, |sent| {
         let (_, key) = proof(sent.dpop.as_ref().unwrap());
         assert_eq!(key, first);
-        match has_refused.swap(true, Ordering::Relaxed) {
-            true => Ok(()),
-            false => Err((401, "DPoP".to_owned())),
+        if has_refused.swap(true, Ordering::Relaxed) {
+            Ok(())
+        } else {
+            Err((401, "DPoP".to_owned()))
         }
     });
 
@@ -143,12 +146,12 @@ async fn the_key_is_kept_with_the_login_and_refreshes_it() {
 #[tokio::test(start_paused = true)]
 async fn a_token_that_is_not_bound_although_it_should_be_is_not_used() {
     let person = Person::willing();
-    let oauth = client(&Web::usual(), &person).dpop(Dpop::Always);
+    let oauth = client(&Web::usual(), &person).dpop(DpopMode::Always);
 
     let failure = oauth.log_in(&[]).await.unwrap_err();
 
-    assert_eq!(failure.step(), Step::Token);
-    assert!(oauth.login().await.unwrap().is_none());
+    assert_eq!(failure.step(), AuthorizationStep::Token);
+    assert!(oauth.stored_login().await.unwrap().is_none());
 }
 
 #[tokio::test(start_paused = true)]

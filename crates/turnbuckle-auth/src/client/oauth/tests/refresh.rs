@@ -2,19 +2,19 @@
 
 use std::{pin::Pin, task::Poll};
 
-use turnbuckle_ledger::req;
+use turnbuckle_spec_coverage::req;
 
 use super::*;
 use crate::{
-    Step,
-    client::store::{FileStore, Login, MemoryStore, Store},
-    fetch::{Fetch, FetchError, Request, Response},
+    AuthorizationStep,
+    client::store::{FileStore, MemoryStore, StoredLogin, TokenStore},
+    fetch::{Fetch, FetchError, FetchRequest, FetchResponse},
 };
 
 /// Logs in, and lets the token end soon.
-async fn about_to_end(store: &MemoryStore, oauth: &OAuth, seconds_left: u64) -> Login {
+async fn about_to_end(store: &MemoryStore, oauth: &OAuth, seconds_left: u64) -> StoredLogin {
     let mut login = oauth.log_in(&[]).await.unwrap();
-    let now = crate::client::oauth::hand::now();
+    let now = crate::client::oauth::current_login::now();
     login.obtained = now - 3600;
     login.tokens.expires = Some(now + seconds_left);
     store.save(&login).await.unwrap();
@@ -37,7 +37,7 @@ async fn a_token_that_has_ended_is_refreshed_and_nobody_is_asked() {
     let asked = web.posted("https://as.example/token");
     assert_eq!(asked.field("refresh_token").as_deref(), Some("refresh-1"));
     assert_eq!(asked.field("resource").as_deref(), Some(SERVER));
-    let login = oauth.login().await.unwrap().unwrap();
+    let login = oauth.stored_login().await.unwrap().unwrap();
     assert_eq!(login.tokens.refresh.unwrap().expose(), "refresh-2");
 }
 
@@ -109,7 +109,7 @@ async fn without_a_person_a_dead_refresh_token_is_tried_once() {
 
     for _ in 0..3 {
         let failure = call(&oauth, |sent| issuer.judge(sent)).await.unwrap_err();
-        assert_eq!(failure.step(), Step::Authorization);
+        assert_eq!(failure.step(), AuthorizationStep::Authorization);
         assert!(failure.reason().contains("log in again"), "{failure}");
     }
     let tried = web
@@ -136,7 +136,7 @@ async fn a_dead_refresh_token_is_tried_once_ahead_of_time_and_the_token_used_to_
     let heard = web.heard().into_iter();
     let tried = heard.filter(|it| it.body.contains("refresh_token="));
     assert_eq!(tried.count(), 1);
-    assert!(!oauth.hand.held().can_be_refreshed());
+    assert!(!oauth.slot.current().has_refresh_token());
 }
 
 #[tokio::test(start_paused = true)]
@@ -158,7 +158,7 @@ async fn trouble_at_the_authorization_server_costs_no_login() {
     issuer.end_access();
     let failure = call(&oauth, |sent| issuer.judge(sent)).await.unwrap_err();
 
-    assert_eq!(failure.step(), Step::Refresh);
+    assert_eq!(failure.step(), AuthorizationStep::Refresh);
     assert_eq!(person.seen().len(), 1);
     let kept = store.login(SERVER).await.unwrap().unwrap();
     assert_eq!(kept.tokens.refresh.unwrap().expose(), "refresh-1");
@@ -177,7 +177,7 @@ async fn trouble_at_the_authorization_server_costs_no_login() {
 struct Slow(Web);
 
 impl Fetch for Slow {
-    fn fetch(&self, request: Request) -> BoxFuture<'_, Result<Response, FetchError>> {
+    fn fetch(&self, request: FetchRequest) -> BoxFuture<'_, Result<FetchResponse, FetchError>> {
         Box::pin(async move {
             tokio::task::yield_now().await;
             let answer = self.0.fetch(request).await;
@@ -191,7 +191,7 @@ impl Fetch for Slow {
 async fn a_refresh_comes_to_its_end_even_if_nobody_waits_for_it_any_more() {
     let (issuer, person) = (Issuer::default(), Person::willing());
     let web = issuer.tokens(Web::usual());
-    let oauth = OAuth::new(SERVER, Arc::new(Slow(web))).interact(person.clone());
+    let oauth = OAuth::new(SERVER, Arc::new(Slow(web))).user_agent(person.clone());
     call(&oauth, |sent| issuer.judge(sent)).await.unwrap();
     issuer.end_access();
     tokio::time::advance(Duration::from_secs(61)).await;
@@ -228,9 +228,11 @@ async fn after_a_logout_elsewhere_nothing_is_refreshed_ahead_of_time() {
     about_to_end(&store, &client(&web, &person).store(store.clone()), 0).await;
     let oauth = client(&web, &person).store(store.clone());
     oauth.load().await.unwrap();
-    store.forget(SERVER).await.unwrap();
+    store.delete(SERVER).await.unwrap();
 
-    let credentials = oauth.credentials(Sending::new("POST", SERVER)).await;
+    let credentials = oauth
+        .credentials(UnsignedRequest::new("POST", SERVER))
+        .await;
 
     assert!(credentials.unwrap().headers.is_empty());
     assert_eq!(issuer.count(), 1);
@@ -252,12 +254,12 @@ async fn a_token_that_could_not_be_kept_is_told_of_and_used_all_the_same() {
     let oauth = client(&web, &person).store(store.clone());
     oauth.load().await.unwrap();
     issuer.end_access();
-    // A folder in the place of the draft: nothing can be written any more.
+    // A folder in the raw_url of the draft: nothing can be written any more.
     let in_the_way = store.path().with_file_name("logins.json.new");
     std::fs::create_dir(&in_the_way).unwrap();
 
     let failure = call(&oauth, |sent| issuer.judge(sent)).await.unwrap_err();
-    assert_eq!(failure.step(), Step::Store);
+    assert_eq!(failure.step(), AuthorizationStep::Store);
     assert_eq!(
         call(&oauth, |sent| issuer.judge(sent)).await.unwrap(),
         Ended::In

@@ -1,14 +1,14 @@
 //! Several clients, one store.
 
-use turnbuckle_ledger::req;
+use turnbuckle_spec_coverage::req;
 
 use super::*;
 use crate::{
     client::{
-        registration::Registered,
-        store::{FileStore, Login, MemoryStore, Store, StoreLock},
+        registration::ClientRegistration,
+        store::{FileStore, MemoryStore, StoreLock, StoredLogin, TokenStore},
     },
-    fetch::{Fetch as _, Request},
+    fetch::{Fetch as _, FetchRequest},
 };
 
 /// Lets several clients call at the same time, and expects all of them to be let in.
@@ -94,41 +94,50 @@ async fn a_login_outlives_the_client_that_made_it() {
 #[derive(Clone)]
 struct Watched(MemoryStore, Web);
 
-impl Store for Watched {
-    fn login<'a>(&'a self, server_url: &'a str) -> BoxFuture<'a, Result<Option<Login>, Failure>> {
+impl TokenStore for Watched {
+    fn login<'a>(
+        &'a self,
+        server_url: &'a str,
+    ) -> BoxFuture<'a, Result<Option<StoredLogin>, AuthorizationError>> {
         self.0.login(server_url)
     }
 
-    fn save<'a>(&'a self, login: &'a Login) -> BoxFuture<'a, Result<(), Failure>> {
+    fn save<'a>(&'a self, login: &'a StoredLogin) -> BoxFuture<'a, Result<(), AuthorizationError>> {
         Box::pin(async move {
             // A disk takes its time; whoever used the token by now would be seen.
             tokio::time::sleep(Duration::from_secs(5)).await;
             let url = format!("saved {}", login.tokens.access.expose());
-            let _ = self.1.fetch(Request::get(url)).await;
+            let _ = self.1.fetch(FetchRequest::get(url)).await;
             self.0.save(login).await
         })
     }
 
-    fn forget<'a>(&'a self, server_url: &'a str) -> BoxFuture<'a, Result<bool, Failure>> {
-        self.0.forget(server_url)
+    fn delete<'a>(
+        &'a self,
+        server_url: &'a str,
+    ) -> BoxFuture<'a, Result<bool, AuthorizationError>> {
+        self.0.delete(server_url)
     }
 
     fn registration<'a>(
         &'a self,
         issuer: &'a str,
-    ) -> BoxFuture<'a, Result<Option<Registered>, Failure>> {
+    ) -> BoxFuture<'a, Result<Option<ClientRegistration>, AuthorizationError>> {
         self.0.registration(issuer)
     }
 
-    fn register<'a>(
+    fn save_registration<'a>(
         &'a self,
         issuer: &'a str,
-        client: Option<&'a Registered>,
-    ) -> BoxFuture<'a, Result<(), Failure>> {
-        self.0.register(issuer, client)
+        client: Option<&'a ClientRegistration>,
+    ) -> BoxFuture<'a, Result<(), AuthorizationError>> {
+        self.0.save_registration(issuer, client)
     }
 
-    fn lock<'a>(&'a self, server_url: &'a str) -> BoxFuture<'a, Result<StoreLock, Failure>> {
+    fn lock<'a>(
+        &'a self,
+        server_url: &'a str,
+    ) -> BoxFuture<'a, Result<StoreLock, AuthorizationError>> {
         self.0.lock(server_url)
     }
 }

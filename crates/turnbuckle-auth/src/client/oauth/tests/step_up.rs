@@ -1,11 +1,11 @@
 //! More than was asked for before.
 
-use turnbuckle_ledger::req;
+use turnbuckle_spec_coverage::req;
 
 use super::*;
 use crate::client::{
     store::MemoryStore,
-    testing::{metadata, with},
+    tests::fake_http::{metadata, with},
 };
 
 /// Lets in who asked for a scope at the last login, and wants it otherwise.
@@ -18,12 +18,13 @@ fn wanting(person: &Person, needed: &str) -> impl Fn(&Sent) -> Judgement {
         let has = person
             .asked()
             .is_some_and(|asked| asked.covers(&scopes(&needed)));
-        match has {
-            true => Ok(()),
-            false => Err((
+        if has {
+            Ok(())
+        } else {
+            Err((
                 403,
                 format!(r#"Bearer error="insufficient_scope", scope="{needed}""#),
-            )),
+            ))
         }
     }
 }
@@ -216,12 +217,18 @@ async fn a_step_up_that_nobody_answered_may_be_tried_again() {
     let issuer = Issuer::default();
     let is_away = Arc::new(std::sync::atomic::AtomicBool::new(false));
     let away = Arc::clone(&is_away);
-    let person = Person::saying(move |url| match away.load(Ordering::Relaxed) {
-        true => Err(Failure::new(crate::Step::Callback, "nobody came")),
-        false => Ok(format!(
-            "code=code&state={}&iss={ISSUER}",
-            parameter(url, "state").unwrap()
-        )),
+    let person = Person::saying(move |url| {
+        if away.load(Ordering::Relaxed) {
+            Err(AuthorizationError::new(
+                crate::AuthorizationStep::Callback,
+                "nobody came",
+            ))
+        } else {
+            Ok(format!(
+                "code=code&state={}&iss={ISSUER}",
+                parameter(url, "state").unwrap()
+            ))
+        }
     });
     let oauth = client(&issuer.tokens(Web::usual()), &person);
     call(&oauth, wanting(&person, "basic")).await.unwrap();

@@ -1,15 +1,15 @@
 //! Tokens that are bound to a key (DPoP).
 
 use super::*;
-use crate::{client::testing::json_response, dpop::Prover, fetch::Response};
+use crate::{client::tests::fake_http::json_response, dpop::DpopProver, fetch::FetchResponse};
 
-fn prover() -> Prover {
-    Prover::new(SigningKey::generate().unwrap())
+fn prover() -> DpopProver {
+    DpopProver::new(SigningKey::generate().unwrap())
 }
 
-async fn ask(web: &Web, binding: &mut Binding<'_>) -> Result<Tokens, Failure> {
+async fn ask(web: &Web, binding: &mut DpopBinding<'_>) -> Result<Tokens, AuthorizationError> {
     let (server, client) = (server(), public());
-    let endpoint = Endpoint::new(&server, &client);
+    let endpoint = TokenEndpoint::new(&server, &client);
     client_credentials(web, &endpoint, SERVER, None, Some(binding)).await
 }
 
@@ -28,7 +28,7 @@ fn wants(nonce: &'static str) -> Web {
             return Some(Ok(json_response(200, &bound().to_string())));
         }
         let headers = vec![("dpop-nonce".to_owned(), nonce.to_owned())];
-        Some(Ok(Response::new(
+        Some(Ok(FetchResponse::new(
             400,
             headers,
             r#"{"error":"use_dpop_nonce"}"#,
@@ -41,7 +41,7 @@ async fn a_proof_goes_along_and_is_for_this_endpoint() {
     let web = Web::usual().post(TOKEN, 200, &bound());
     let prover = prover();
 
-    let tokens = ask(&web, &mut Binding::new(&prover)).await.unwrap();
+    let tokens = ask(&web, &mut DpopBinding::new(&prover)).await.unwrap();
 
     assert_eq!(tokens.kind, TokenKind::Dpop);
     let proof = claims(web.posted(TOKEN).header("dpop").unwrap());
@@ -57,7 +57,7 @@ async fn a_proof_goes_along_and_is_for_this_endpoint() {
 async fn a_nonce_is_taken_up_once_and_kept() {
     let web = wants("n-1");
     let prover = prover();
-    let mut binding = Binding::new(&prover);
+    let mut binding = DpopBinding::new(&prover);
 
     ask(&web, &mut binding).await.unwrap();
 
@@ -79,7 +79,7 @@ async fn a_server_that_is_never_content_is_not_asked_for_ever() {
     let web = Web::usual().rule(move |_| {
         let nonce = count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let headers = vec![("dpop-nonce".to_owned(), format!("n-{nonce}"))];
-        Some(Ok(Response::new(
+        Some(Ok(FetchResponse::new(
             400,
             headers,
             r#"{"error":"use_dpop_nonce"}"#,
@@ -87,7 +87,7 @@ async fn a_server_that_is_never_content_is_not_asked_for_ever() {
     });
     let prover = prover();
 
-    let failure = ask(&web, &mut Binding::new(&prover)).await.unwrap_err();
+    let failure = ask(&web, &mut DpopBinding::new(&prover)).await.unwrap_err();
 
     assert_eq!(failure.error_code(), Some("use_dpop_nonce"));
     assert_eq!(web.heard().len(), 2);
@@ -98,7 +98,7 @@ async fn what_is_no_nonce_is_not_taken_for_one() {
     for nonce in ["", "a\"b", "a b"] {
         let web = wants(nonce);
         let prover = prover();
-        let mut binding = Binding::new(&prover);
+        let mut binding = DpopBinding::new(&prover);
 
         assert!(ask(&web, &mut binding).await.is_err());
 
@@ -111,8 +111,8 @@ async fn a_token_that_is_not_bound_is_taken_only_where_that_is_of_use() {
     let web = Web::usual();
     let prover = prover();
 
-    let tokens = ask(&web, &mut Binding::new(&prover)).await.unwrap();
-    let failure = ask(&web, &mut Binding::new(&prover).required(true))
+    let tokens = ask(&web, &mut DpopBinding::new(&prover)).await.unwrap();
+    let failure = ask(&web, &mut DpopBinding::new(&prover).required(true))
         .await
         .unwrap_err();
 
@@ -123,11 +123,11 @@ async fn a_token_that_is_not_bound_is_taken_only_where_that_is_of_use() {
 #[tokio::test]
 async fn a_client_that_signs_signs_anew_when_it_asks_again() {
     let web = wants("n-1");
-    let (server, client) = (server(), Registered::with_key("x"));
+    let (server, client) = (server(), ClientRegistration::with_key("x"));
     let (prover, key) = (prover(), SigningKey::generate().unwrap());
-    let endpoint = Endpoint::new(&server, &client).key(&key);
+    let endpoint = TokenEndpoint::new(&server, &client).key(&key);
 
-    let mut binding = Binding::new(&prover);
+    let mut binding = DpopBinding::new(&prover);
     client_credentials(&web, &endpoint, SERVER, None, Some(&mut binding))
         .await
         .unwrap();

@@ -18,23 +18,23 @@ use hyper::{
 };
 use hyper_util::rt::TokioIo;
 use tokio::{io::duplex, sync::mpsc};
-use turnbuckle_check::Dial;
+use turnbuckle_check::MockServerAddress;
 
-use super::{Change, Memory, Requesting};
+use super::{Change, Memory, OutgoingRequest};
 use crate::clients::good;
 
 /// How many bytes a direction holds.
 const BUFFER: usize = 256 * 1024;
 
-pub(super) async fn run(dial: Dial, change: Change) {
+pub(super) async fn run(address: MockServerAddress, change: Change) {
     let memory = Arc::new(Mutex::new(Memory::default()));
-    let url = dial.url().to_owned();
+    let url = address.url().to_owned();
     good::through_http(&url, move || {
-        let (dial, change, memory) = (dial.clone(), change.clone(), memory.clone());
+        let (address, change, memory) = (address.clone(), change.clone(), memory.clone());
         async move {
             let (near, far) = duplex(BUFFER);
             let answering = service_fn(move |request| {
-                let passing = pass(dial.clone(), change.clone(), memory.clone(), request);
+                let passing = pass(address.clone(), change.clone(), memory.clone(), request);
                 async move { passing.await.map_err(io::Error::other) }
             });
             tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(far), answering));
@@ -45,7 +45,7 @@ pub(super) async fn run(dial: Dial, change: Change) {
 }
 
 async fn pass(
-    dial: Dial,
+    address: MockServerAddress,
     change: Change,
     memory: Arc<Mutex<Memory>>,
     request: Request<Incoming>,
@@ -53,7 +53,7 @@ async fn pass(
     let (parts, body) = request.into_parts();
     let body = body.collect().await?.to_bytes().to_vec();
     let texts = match serde_json::from_slice(&body) {
-        Ok(message) => change.said(message, &mut memory.lock().unwrap()),
+        Ok(message) => change.apply_to_sent(message, &mut memory.lock().unwrap()),
         Err(_) => vec![String::from_utf8(body)?],
     };
     let Some((own, others)) = texts.split_last() else {
@@ -62,37 +62,41 @@ async fn pass(
     // The answer to the last is the answer to the client.
     for text in others {
         let request = Request::from_parts(parts.clone(), text.clone().into_bytes());
-        send(&dial, request).await?.collect().await?;
+        send(&address, request).await?.collect().await?;
     }
     let request = Request::from_parts(parts, own.clone().into_bytes());
     let (request, answer, before) = {
-        let mut requesting = Requesting {
+        let mut outgoing_request = OutgoingRequest {
             request,
-            answer: None,
+            response: None,
             before: None,
             memory: &mut memory.lock().unwrap(),
         };
         if let Some(alter) = &change.request {
-            alter(&mut requesting);
+            alter(&mut outgoing_request);
         }
-        (requesting.request, requesting.answer, requesting.before)
+        (
+            outgoing_request.request,
+            outgoing_request.response,
+            outgoing_request.before,
+        )
     };
     if let Some((method, path)) = before {
         let mut request = Request::new(Vec::new());
         *request.method_mut() = method;
         *request.uri_mut() = path.parse()?;
-        send(&dial, request).await?.collect().await?;
+        send(&address, request).await?.collect().await?;
     }
     if let Some(answer) = answer {
         return Ok(status(answer));
     }
-    let response = send(&dial, request).await?;
+    let response = send(&address, request).await?;
     let (mut head, body) = response.into_parts();
     head.headers.remove("content-length");
     if let Some(alter) = &change.response {
         alter(&mut head);
     }
-    let passing = Passing::of(body, change);
+    let passing = Passing::new(body, change);
     Ok(Response::from_parts(head, passing))
 }
 
@@ -104,11 +108,11 @@ fn status(status: u16) -> Response<Passing> {
 }
 
 async fn send(
-    dial: &Dial,
+    address: &MockServerAddress,
     mut request: Request<Vec<u8>>,
 ) -> Result<Response<Incoming>, Box<dyn std::error::Error + Send + Sync>> {
     request.headers_mut().remove("content-length");
-    let stream = TokioIo::new(dial.connect().await?);
+    let stream = TokioIo::new(address.connect().await?);
     let (mut sender, connection) = client::conn::http1::handshake(stream).await?;
     tokio::spawn(connection);
     let request = request.map(|body| Full::new(Bytes::from(body)));
@@ -119,7 +123,7 @@ async fn send(
 struct Passing(mpsc::Receiver<io::Result<Bytes>>);
 
 impl Passing {
-    fn of(mut body: Incoming, change: Change) -> Self {
+    fn new(mut body: Incoming, change: Change) -> Self {
         let (sender, receiver) = mpsc::channel(1);
         tokio::spawn(async move {
             loop {
@@ -147,9 +151,9 @@ fn changed(piece: &[u8], change: &Change) -> Bytes {
     let lines: Vec<_> = text
         .split('\n')
         .map(|line| match (line.strip_prefix("data: "), &change.lines) {
-            (Some(data), _) => format!("data: {}", change.heard(data)),
+            (Some(data), _) => format!("data: {}", change.apply_to_received(data)),
             (None, Some(alter)) => alter(line),
-            (None, None) => change.heard(line),
+            (None, None) => change.apply_to_received(line),
         })
         .collect();
     lines.join("\n").into()

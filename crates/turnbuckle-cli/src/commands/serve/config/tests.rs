@@ -1,5 +1,7 @@
+use turnbuckle_server::{Server, http::Http};
+
 use super::*;
-use crate::environment::{Platform, Terminal};
+use crate::environment::{Platform, TerminalInfo};
 
 fn environment() -> Environment {
     Environment {
@@ -9,28 +11,28 @@ fn environment() -> Environment {
         vars: std::collections::BTreeMap::new(),
         user: "ada".to_owned(),
         user_id: None,
-        terminal: Terminal {
-            asks: false,
-            reads: false,
+        terminal: TerminalInfo {
+            is_interactive: false,
+            stdout_is_terminal: false,
             width: 100,
         },
     }
 }
 
-fn parse(text: &str) -> Result<Config> {
-    Config::parse(
+fn parse(text: &str) -> Result<ServeConfig> {
+    ServeConfig::parse(
         text,
         Path::new("/etc/turnbuckle/serve.toml"),
         &environment(),
     )
 }
 
-fn complaint(text: &str) -> String {
-    crate::output::style::without(&parse(text).unwrap_err().render())
+fn error_text(text: &str) -> String {
+    crate::output::style::strip(&parse(text).unwrap_err().render())
 }
 
 #[test]
-fn everything_can_be_said_in_a_file() {
+fn every_setting_can_be_in_the_file() {
     let config = parse(
         r#"
         listen = "127.0.0.1:9000"
@@ -58,11 +60,11 @@ fn everything_can_be_said_in_a_file() {
     assert_eq!(config.half_life, Some(Duration::from_secs(90 * 86_400)));
     let roots = [Path::new("/etc/turnbuckle/src"), Path::new("/srv")];
     assert_eq!(config.roots.unwrap(), roots);
-    assert_eq!(config.quota, Some(Quota(Some(2_000_000_000))));
+    assert_eq!(config.quota, Some(QuotaOption(Some(2_000_000_000))));
     assert_eq!(config.deadline, Some(Duration::from_secs(10)));
     assert_eq!(config.index_deadline, Some(Duration::from_secs(3_600)));
     assert_eq!(config.embeddings.unwrap().api_key_env.unwrap(), "KEY");
-    let limits = Limits {
+    let limits = ServeLimits {
         max_connections: NonZeroUsize::new(100),
         max_sessions: NonZeroUsize::new(50),
         max_sessions_per_caller: NonZeroUsize::new(5),
@@ -71,7 +73,7 @@ fn everything_can_be_said_in_a_file() {
 }
 
 #[test]
-fn no_roots_are_not_all() {
+fn an_empty_root_list_allows_no_project() {
     assert_eq!(parse("roots = []").unwrap().roots, Some(Vec::new()));
     assert_eq!(parse("").unwrap().roots, None);
 }
@@ -83,28 +85,98 @@ fn a_socket_is_found_from_the_folder_of_the_file() {
 }
 
 #[test]
-fn a_key_that_nobody_knows_is_named_with_its_line() {
-    let complaint = complaint("data = \"a\"\nlisten-on = \"b\"\n");
+fn an_unknown_key_is_reported_with_its_line() {
+    let error = error_text("data = \"a\"\nlisten-on = \"b\"\n");
 
     assert!(
-        complaint.contains("/etc/turnbuckle/serve.toml cannot be used"),
-        "{complaint}"
+        error.contains("invalid configuration /etc/turnbuckle/serve.toml"),
+        "{error}"
     );
-    assert!(complaint.contains("line 2"), "{complaint}");
-    assert!(
-        complaint.contains("unknown field `listen-on`"),
-        "{complaint}"
-    );
+    assert!(error.contains("line 2"), "{error}");
+    assert!(error.contains("unknown field `listen-on`"), "{error}");
 }
 
 #[test]
-fn a_value_that_makes_no_sense_is_named_with_its_line() {
+fn an_invalid_value_is_reported_with_its_line() {
     for wrong in [
         "\n\nlisten = \"nowhere\"",
         "\n\nhalf-life = \"soon\"",
         "\n\nroots = 3",
     ] {
-        let complaint = complaint(wrong);
-        assert!(complaint.contains("line 3"), "{complaint}");
+        let error = error_text(wrong);
+        assert!(error.contains("line 3"), "{error}");
+    }
+}
+
+#[test]
+fn every_accepted_host_is_valid_for_the_server() {
+    let http = || Http::new(Server::new("a", "1"));
+    for host in [
+        "box",
+        "box.example",
+        "box.example:80",
+        "192.168.1.2",
+        "192.168.1.2:8321",
+    ] {
+        assert!(is_host(host), "{host}");
+        let _ = http().allow_host(host);
+    }
+    for wrong in [
+        "", "a..b", "a.", "a:+1", "a:", "http://a", "a/b", "a:1:2", "a b",
+    ] {
+        assert!(!is_host(wrong), "{wrong}");
+    }
+}
+
+#[test]
+fn an_address_is_tcp_or_unix() {
+    let addresses = [
+        ("127.0.0.1:80", "127.0.0.1:80"),
+        ("[::1]:0", "[::1]:0"),
+        ("localhost:8000", "127.0.0.1:8000"),
+        (":8000", "127.0.0.1:8000"),
+        ("8000", "127.0.0.1:8000"),
+        ("unix:/run/s", "unix:/run/s"),
+    ];
+    for (text, address) in addresses {
+        assert_eq!(
+            parse_listen_address(text).unwrap().to_string(),
+            address,
+            "{text}"
+        );
+    }
+    for wrong in [
+        "",
+        "unix:",
+        "example.com:80",
+        "127.0.0.1",
+        "1:99999",
+        "http://a:1",
+    ] {
+        assert!(parse_listen_address(wrong).is_err(), "{wrong}");
+    }
+    assert_eq!(ListenAddress::DEFAULT.to_string(), "127.0.0.1:8321");
+}
+
+#[test]
+fn only_loopback_and_sockets_are_local() {
+    let local = |text: &str| parse_listen_address(text).unwrap().is_local();
+    assert!(local("127.0.0.2:1") && local("[::1]:1") && local("unix:s"));
+    assert!(!local("0.0.0.0:1") && !local("[::]:1") && !local("192.168.1.1:1"));
+}
+
+#[test]
+fn sizes_are_read_as_people_write_them() {
+    for (text, bytes) in [
+        ("500MB", Some(500_000_000)),
+        ("4 GB", Some(4_000_000_000)),
+        ("1GiB", Some(1 << 30)),
+        ("1000", Some(1_000)),
+        ("none", None),
+    ] {
+        assert_eq!(parse_quota(text), Ok(QuotaOption(bytes)), "{text}");
+    }
+    for wrong in ["", "GB", "0", "-1", "4 pints", "99999999999GB"] {
+        assert!(parse_quota(wrong).is_err(), "{wrong}");
     }
 }

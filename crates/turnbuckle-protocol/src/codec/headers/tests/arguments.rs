@@ -1,8 +1,10 @@
-//! Headers beside arguments.
+//! Headers that repeat arguments.
 
-use crate::codec::headers::{BadValue, Mismatch, Unsendable, check_argument, encode_argument};
+use crate::codec::headers::{
+    HeaderMismatch, InvalidHeaderValue, UnencodableArgument, check_argument, encode_argument,
+};
 
-fn check(header: &str, argument: &str) -> Result<(), Mismatch> {
+fn check(header: &str, argument: &str) -> Result<(), HeaderMismatch> {
     check_argument(Some(header), Some(argument))
 }
 
@@ -12,9 +14,15 @@ fn strings_are_compared_exactly() {
     assert_eq!(check(" us-west1 ", r#""us\u002dwest1""#), Ok(()));
     assert_eq!(check("=?base64?w6k=?=", r#""é""#), Ok(()));
     assert_eq!(check("", r#""""#), Ok(()));
-    assert_eq!(check("US-WEST1", r#""us-west1""#), Err(Mismatch::Different));
-    assert_eq!(check("42.0", r#""42""#), Err(Mismatch::Different));
-    assert_eq!(check("padded", r#"" padded""#), Err(Mismatch::Different));
+    assert_eq!(
+        check("US-WEST1", r#""us-west1""#),
+        Err(HeaderMismatch::Different)
+    );
+    assert_eq!(check("42.0", r#""42""#), Err(HeaderMismatch::Different));
+    assert_eq!(
+        check("padded", r#"" padded""#),
+        Err(HeaderMismatch::Different)
+    );
 }
 
 #[test]
@@ -47,22 +55,25 @@ fn integers_are_compared_as_numbers() {
     ] {
         assert_eq!(
             check(header, argument),
-            Err(Mismatch::Different),
+            Err(HeaderMismatch::Different),
             "{header} {argument}"
         );
     }
 }
 
 #[test]
-fn integers_that_readers_may_round_are_refused() {
+fn integers_that_receivers_may_round_are_rejected() {
     for number in [
         "9007199254740992",
         "-9007199254740992",
         "9223372036854775807",
         "1e400",
     ] {
-        assert_eq!(check(number, number), Err(Mismatch::OutOfRange));
-        assert_eq!(encode_argument(number), Err(Unsendable::OutOfRange));
+        assert_eq!(check(number, number), Err(HeaderMismatch::OutOfRange));
+        assert_eq!(
+            encode_argument(number),
+            Err(UnencodableArgument::OutOfRange)
+        );
     }
 }
 
@@ -70,57 +81,60 @@ fn integers_that_readers_may_round_are_refused() {
 fn booleans_are_words() {
     assert_eq!(check("true", "true"), Ok(()));
     assert_eq!(check("false", " false "), Ok(()));
-    assert_eq!(check("True", "true"), Err(Mismatch::Different));
-    assert_eq!(check("1", "true"), Err(Mismatch::Different));
-    assert_eq!(check("false", "true"), Err(Mismatch::Different));
+    assert_eq!(check("True", "true"), Err(HeaderMismatch::Different));
+    assert_eq!(check("1", "true"), Err(HeaderMismatch::Different));
+    assert_eq!(check("false", "true"), Err(HeaderMismatch::Different));
 }
 
 #[test]
-fn a_header_is_there_exactly_when_the_argument_is() {
+fn a_header_is_required_exactly_if_the_argument_is_present() {
     for argument in [r#""""#, "false", "0", r#""a""#] {
         assert_eq!(
             check_argument(None, Some(argument)),
-            Err(Mismatch::Missing),
+            Err(HeaderMismatch::Missing),
             "{argument}"
         );
     }
     assert_eq!(check_argument(None, None), Ok(()));
     assert_eq!(check_argument(None, Some("null")), Ok(()));
-    assert_eq!(check_argument(Some(""), None), Err(Mismatch::Unexpected));
-    assert_eq!(check("null", "null"), Err(Mismatch::Unexpected));
+    assert_eq!(
+        check_argument(Some(""), None),
+        Err(HeaderMismatch::Unexpected)
+    );
+    assert_eq!(check("null", "null"), Err(HeaderMismatch::Unexpected));
 }
 
 #[test]
-fn what_no_header_can_repeat_is_left_to_the_schema() {
+fn other_types_are_left_to_the_schema() {
     for argument in ["1.5", "[1]", r#"{"a":1}"#] {
         assert_eq!(check_argument(None, Some(argument)), Ok(()), "{argument}");
         assert_eq!(
             check(argument, argument),
-            Err(Mismatch::Unexpected),
+            Err(HeaderMismatch::Unexpected),
             "{argument}"
         );
         assert_eq!(
             encode_argument(argument),
-            Err(Unsendable::Kind),
+            Err(UnencodableArgument::Kind),
             "{argument}"
         );
     }
 }
 
 #[test]
-fn a_malformed_header_is_said_to_be_one() {
+fn a_malformed_header_is_reported() {
     assert_eq!(
         check("=?base64?YQ?=", r#""a""#),
-        Err(Mismatch::Malformed(BadValue::Base64))
+        Err(HeaderMismatch::Malformed(InvalidHeaderValue::Base64))
     );
     assert_eq!(
         check("é", r#""é""#),
-        Err(Mismatch::Malformed(BadValue::Character))
+        Err(HeaderMismatch::Malformed(InvalidHeaderValue::Character))
     );
 }
 
 #[test]
-fn arguments_are_written_so_that_they_are_read_back() {
+fn encoded_arguments_can_be_decoded() {
     for (argument, header) in [
         (r#""a b""#, Some("a b")),
         (r#""""#, Some("")),

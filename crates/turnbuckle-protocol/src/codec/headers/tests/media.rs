@@ -1,9 +1,9 @@
 //! `Accept` and `Content-Type`.
 
-use crate::codec::headers::{Acceptable, MediaType, acceptable, content_type};
+use crate::codec::headers::{Accept, MediaType, parse_accept, parse_content_type};
 
 #[test]
-fn what_real_clients_accept_is_both() {
+fn accept_headers_of_real_clients_allow_both() {
     for header in [
         "application/json, text/event-stream",
         "text/event-stream, application/json",
@@ -15,21 +15,21 @@ fn what_real_clients_accept_is_both() {
         "text/html, application/json;q=0.001, text/*;q=0.5",
         ", application/json,, text/event-stream,",
     ] {
-        assert!(acceptable(header).both(), "{header}");
+        assert!(parse_accept(header).accepts_json_and_sse(), "{header}");
     }
 }
 
 #[test]
-fn each_is_judged_on_its_own() {
-    let json = Acceptable {
+fn each_media_type_is_matched_separately() {
+    let json = Accept {
         json: true,
         event_stream: false,
     };
-    let event_stream = Acceptable {
+    let event_stream = Accept {
         json: false,
         event_stream: true,
     };
-    let neither = Acceptable::default();
+    let neither = Accept::default();
     for (header, expected) in [
         ("application/json", json),
         ("text/event-stream", event_stream),
@@ -51,7 +51,7 @@ fn each_is_judged_on_its_own() {
         ("text/html;a=\"\\\",\", application/json", json),
         ("application/json;q=0;x=1, application/json", json),
     ] {
-        assert_eq!(acceptable(header), expected, "{header}");
+        assert_eq!(parse_accept(header), expected, "{header}");
     }
 }
 
@@ -68,6 +68,6 @@ fn content_types_ignore_case_and_parameters() {
         ("application/json, text/plain", MediaType::Other),
         ("", MediaType::Other),
     ] {
-        assert_eq!(content_type(header), expected, "{header}");
+        assert_eq!(parse_content_type(header), expected, "{header}");
     }
 }

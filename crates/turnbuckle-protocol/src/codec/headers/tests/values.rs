@@ -1,6 +1,6 @@
-//! Plain or between markers.
+//! Plain and encoded values.
 
-use crate::codec::headers::{BadValue, decode, encode};
+use crate::codec::headers::{InvalidHeaderValue, decode, encode};
 
 #[test]
 fn values_are_written_plain_or_encoded() {
@@ -34,7 +34,7 @@ fn optional_whitespace_is_trimmed() {
 }
 
 #[test]
-fn what_only_resembles_the_markers_is_literal() {
+fn text_that_resembles_the_markers_is_literal() {
     for value in [
         "=?Base64?YQ==?=",
         "=?base64?YQ==",
@@ -48,7 +48,7 @@ fn what_only_resembles_the_markers_is_literal() {
 }
 
 #[test]
-fn base64_is_taken_in_its_one_canonical_form() {
+fn only_canonical_base64_is_accepted() {
     assert_eq!(decode("=?base64??=").unwrap(), "");
     assert_eq!(decode("=?base64?YQ==?=").unwrap(), "a");
     for inner in [
@@ -69,20 +69,24 @@ fn base64_is_taken_in_its_one_canonical_form() {
         "=?base64?YQ==?=",
     ] {
         let value = format!("=?base64?{inner}?=");
-        assert_eq!(decode(&value), Err(BadValue::Base64), "{inner:?}");
+        assert_eq!(decode(&value), Err(InvalidHeaderValue::Base64), "{inner:?}");
     }
 }
 
 #[test]
-fn what_was_encoded_must_be_text() {
-    assert_eq!(decode("=?base64?//4=?="), Err(BadValue::Utf8));
-    assert_eq!(decode("=?base64?7aCA?="), Err(BadValue::Utf8));
+fn encoded_text_must_be_utf8() {
+    assert_eq!(decode("=?base64?//4=?="), Err(InvalidHeaderValue::Utf8));
+    assert_eq!(decode("=?base64?7aCA?="), Err(InvalidHeaderValue::Utf8));
 }
 
 #[test]
 fn a_plain_value_is_visible_ascii() {
     for value in ["é", "a\nb", "a\r\nX: y", "a\0", "\u{7f}", "\u{a0}a"] {
-        assert_eq!(decode(value), Err(BadValue::Character), "{value:?}");
+        assert_eq!(
+            decode(value),
+            Err(InvalidHeaderValue::Character),
+            "{value:?}"
+        );
     }
     assert_eq!(decode("a\tb").unwrap(), "a\tb");
 }

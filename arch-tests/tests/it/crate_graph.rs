@@ -1,0 +1,134 @@
+//! The allowed dependencies between our crates. Dev-dependencies are not restricted.
+
+use std::fs;
+
+use turnbuckle_arch_tests::graph::{Package, PackageGraph};
+
+/// The crates under `crates/`, each with those of ours that it may depend on. A new crate needs its line.
+const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
+    ("turnbuckle-text", &[]),
+    ("turnbuckle-protocol", &["text"]),
+    ("turnbuckle-macros", &[]),
+    ("turnbuckle-schema", &[]),
+    ("turnbuckle-auth", &["protocol", "text"]),
+    ("turnbuckle-store", &["protocol"]),
+    (
+        "turnbuckle-server",
+        &["protocol", "schema", "store", "text"],
+    ),
+    ("turnbuckle-client", &["protocol", "schema", "auth", "text"]),
+    (
+        "turnbuckle-context",
+        &["protocol", "store", "server", "text"],
+    ),
+    (
+        "turnbuckle-check",
+        &["protocol", "schema", "client", "spec-coverage", "text"],
+    ),
+    (
+        "turnbuckle",
+        &["protocol", "store", "server", "client", "auth", "macros"],
+    ),
+    (
+        "turnbuckle-cli",
+        &[
+            "protocol", "store", "server", "client", "auth", "context", "check", "macros", "text",
+        ],
+    ),
+];
+
+/// Crates that bring a runtime, a socket or a clock with them.
+const RUNTIMES: &[&str] = &[
+    "tokio",
+    "hyper",
+    "mio",
+    "async-std",
+    "smol",
+    "async-io",
+    "socket2",
+    "futures-executor",
+];
+
+/// Crates that implement OAuth.
+const OAUTH: &[&str] = &["turnbuckle-auth", "oauth2", "openidconnect", "jsonwebtoken"];
+
+#[test]
+fn crates_depend_only_on_allowed_crates() {
+    let graph = PackageGraph::from_workspace();
+    for package in library_crates(&graph) {
+        let (_, allowed) = ALLOWED_DEPENDENCIES
+            .iter()
+            .find(|(name, _)| *name == package.name)
+            .unwrap_or_else(|| panic!("`{}` needs a line in ALLOWED_DEPENDENCIES", package.name));
+        for dependency in graph.dependencies(package) {
+            let ours = dependency == "turnbuckle" || dependency.starts_with("turnbuckle-");
+            let is_allowed = dependency
+                .strip_prefix("turnbuckle-")
+                .is_some_and(|name| allowed.contains(&name))
+                || (package.name == "turnbuckle-cli" && dependency == "turnbuckle");
+            assert!(
+                !ours || is_allowed,
+                "`{}` must not depend on `{dependency}`",
+                package.name
+            );
+        }
+    }
+}
+
+#[test]
+fn protocol_has_no_runtime() {
+    assert_reaches_none("turnbuckle-protocol", RUNTIMES);
+}
+
+#[test]
+fn store_depends_on_neither_server_nor_client() {
+    assert_reaches_none(
+        "turnbuckle-store",
+        &["turnbuckle-server", "turnbuckle-client"],
+    );
+}
+
+#[test]
+fn server_does_not_depend_on_oauth() {
+    assert_reaches_none("turnbuckle-server", OAUTH);
+}
+
+#[test]
+fn every_package_inherits_the_workspace_lints() {
+    for package in PackageGraph::from_workspace().members() {
+        let manifest = fs::read_to_string(&package.manifest).unwrap();
+        let manifest: toml::Table = manifest.parse().unwrap();
+        let inherits = manifest
+            .get("lints")
+            .and_then(|lints| lints.get("workspace")?.as_bool());
+        assert_eq!(
+            inherits,
+            Some(true),
+            "`{}`: `[lints] workspace = true` is missing",
+            package.name
+        );
+    }
+}
+
+fn assert_reaches_none(name: &str, forbidden: &[&str]) {
+    let graph = PackageGraph::from_workspace();
+    let package = library_crates(&graph)
+        .find(|package| package.name == name)
+        .expect("the crate exists");
+    let reached = graph.reachable(package);
+    let violations: Vec<_> = forbidden
+        .iter()
+        .filter(|name| reached.contains(**name))
+        .collect();
+    assert!(
+        violations.is_empty(),
+        "`{name}` must not depend on {violations:?}"
+    );
+}
+
+fn library_crates(graph: &PackageGraph) -> impl Iterator<Item = &Package> {
+    let crates = turnbuckle_arch_tests::root().join("crates");
+    graph
+        .members()
+        .filter(move |package| std::path::Path::new(&package.manifest).starts_with(&crates))
+}

@@ -1,0 +1,7 @@
+//! The architecture rules, one file per subject.
+
+mod crate_graph;
+mod deny;
+mod hostile_input;
+mod sources;
+mod vocabulary;

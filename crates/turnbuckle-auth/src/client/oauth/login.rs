@@ -1,0 +1,324 @@
+//! Logging in, with each of the grants.
+
+use std::sync::Arc;
+
+use super::{
+    DpopMode, GrantType, OAuth,
+    client_identity::OAuthClientIdentity,
+    current_login::{LoginOrigin, now},
+    renewal::matches_discovery,
+    renewal_lock::RenewalLock,
+    scopes::{self, ScopeSources},
+};
+use crate::{
+    AuthorizationError, AuthorizationStep, Challenge, Scopes,
+    client::{
+        authorization::{self, AuthorizationRequest},
+        device,
+        discovery::DiscoveryResult,
+        registration::ClientRegistration,
+        store::StoredLogin,
+        token::{self, IdentityProvider, TokenKind, Tokens},
+        user_agent::UserAgent,
+    },
+    dpop::DpopProver,
+    jwt::SigningKey,
+};
+
+/// The parameters of a login.
+struct LoginAttempt<'a> {
+    discovery: &'a DiscoveryResult,
+    scopes: Option<Scopes>,
+    prover: Option<DpopProver>,
+    stored: Option<&'a StoredLogin>,
+}
+
+impl OAuth {
+    /// Logs in at the discovered authorization server; stores and uses the result.
+    pub(super) async fn log_in_at(
+        &self,
+        discovery: &DiscoveryResult,
+        challenged: Option<&Scopes>,
+        stored: Option<&StoredLogin>,
+        _: &RenewalLock,
+    ) -> Result<(), AuthorizationError> {
+        let previous = stored.filter(|login| matches_discovery(login, discovery));
+        let sources = ScopeSources {
+            challenged,
+            advertised: discovery.scopes.as_ref(),
+            configured: self.settings.scopes.as_ref(),
+            previous: previous
+                .and_then(|it| it.requested_scopes.as_ref().or(it.tokens.scopes.as_ref())),
+        };
+        let attempt = LoginAttempt {
+            discovery,
+            scopes: sources.to_request(&discovery.server),
+            prover: self.prover(discovery)?,
+            stored,
+        };
+        let (client, tokens) = self.get_tokens(&attempt).await?;
+        if attempt.prover.is_some() && tokens.kind != TokenKind::Dpop {
+            return Err(token_not_bound(discovery));
+        }
+        let login = StoredLogin {
+            server_url: self.settings.server_url.clone(),
+            resource: discovery.resource.clone(),
+            server: discovery.server.clone(),
+            client,
+            tokens,
+            obtained: now(),
+            requested_scopes: attempt.scopes,
+            dpop_key: attempt.prover.map(|prover| prover.key().to_secret()),
+        };
+        self.save_and_use(login, LoginOrigin::Login).await
+    }
+
+    /// Logs in now, even if there is a stored login.
+    pub(super) async fn log_in_now(
+        &self,
+        challenges: &[Challenge],
+    ) -> Result<StoredLogin, AuthorizationError> {
+        let lock = self.renewals.lock().await;
+        let store_lock = self.settings.store.lock(&self.settings.server_url).await?;
+        let lock = lock.with_store_lock(store_lock);
+        let stored = self.stored_login().await?;
+        let discovery = self.discover(challenges).await?;
+        let challenged = scopes::challenge_scopes(challenges);
+        self.log_in_at(&discovery, challenged.as_ref(), stored.as_ref(), &lock)
+            .await?;
+        // The store contains nothing that is not loaded.
+        let _ = self.renewals.loaded.set(());
+        let login = self.slot.current().login;
+        login.map(Arc::unwrap_or_clone).ok_or_else(|| {
+            // The user has logged out at the same time.
+            AuthorizationError::new(
+                AuthorizationStep::Store,
+                "the login was deleted in the meantime",
+            )
+            .with_hint("log in again")
+        })
+    }
+
+    /// Deletes the login from the store and from memory.
+    pub(super) async fn delete_login(&self) -> Result<bool, AuthorizationError> {
+        let settings = &self.settings;
+        let lock = self.renewals.lock().await;
+        let _lock = lock.with_store_lock(settings.store.lock(&settings.server_url).await?);
+        let was_there = settings.store.delete(&settings.server_url).await?;
+        self.slot.clear();
+        Ok(was_there)
+    }
+
+    async fn get_tokens(
+        &self,
+        attempt: &LoginAttempt<'_>,
+    ) -> Result<(ClientRegistration, Tokens), AuthorizationError> {
+        match &self.settings.grant {
+            GrantType::AuthorizationCode => self.log_in_with_browser(attempt).await,
+            GrantType::DeviceCode => self.log_in_with_device_code(attempt).await,
+            grant => {
+                let client = self
+                    .settings
+                    .client_for_machine_grant(&attempt.discovery.server, attempt.stored)?;
+                let tokens = self
+                    .get_tokens_without_user(grant, attempt, &client)
+                    .await?;
+                Ok((client, tokens))
+            }
+        }
+    }
+
+    async fn log_in_with_browser(
+        &self,
+        attempt: &LoginAttempt<'_>,
+    ) -> Result<(ClientRegistration, Tokens), AuthorizationError> {
+        let server = &attempt.discovery.server;
+        let user_agent = self.require_user_agent(attempt)?;
+        // Checked first, to avoid a registration for a login that would fail.
+        authorization::endpoint(server)?;
+        loop {
+            let client = self
+                .settings
+                .client_for_browser_login(server, attempt.stored, user_agent)
+                .await?;
+            let failure = match self.get_tokens_by_code(attempt, &client, user_agent).await {
+                Ok(tokens) => return Ok((client.registered, tokens)),
+                Err(failure) => failure,
+            };
+            if !client.is_reused || !may_be_unknown_client(&failure) {
+                return Err(failure);
+            }
+            self.settings
+                .store
+                .save_registration(&server.issuer, None)
+                .await?;
+            if failure.error_code().is_none() {
+                // The browser did not return, perhaps because it showed that the client is unknown.
+                return Err(failure);
+            }
+        }
+    }
+
+    async fn get_tokens_by_code(
+        &self,
+        attempt: &LoginAttempt<'_>,
+        client: &OAuthClientIdentity,
+        user_agent: &dyn UserAgent,
+    ) -> Result<Tokens, AuthorizationError> {
+        let server = &attempt.discovery.server;
+        let thumbprint = attempt.prover.as_ref().map(DpopProver::thumbprint);
+        let request = AuthorizationRequest::new(
+            server,
+            &client.registered,
+            &client.redirect_uri,
+            &attempt.discovery.resource,
+            attempt.scopes.as_ref(),
+            thumbprint.as_deref(),
+        )?;
+        let answer = user_agent.open_url(request.url()).await?;
+        let code = request.parse_response(&answer)?;
+        let endpoint = self.endpoint(server, &client.registered);
+        let mut binding = attempt.prover.as_ref().map(|prover| self.binding(prover));
+        let fetch = &*self.settings.fetch;
+        let tokens = token::exchange_code(fetch, &endpoint, &code, binding.as_mut()).await;
+        self.store_issuer_nonce(binding);
+        tokens
+    }
+
+    async fn log_in_with_device_code(
+        &self,
+        attempt: &LoginAttempt<'_>,
+    ) -> Result<(ClientRegistration, Tokens), AuthorizationError> {
+        let server = &attempt.discovery.server;
+        let user_agent = self.require_user_agent(attempt)?;
+        loop {
+            let (client, is_reused) = self
+                .settings
+                .client_for_device_login(server, attempt.stored)
+                .await?;
+            let failure = match self
+                .get_tokens_by_device_code(attempt, &client, user_agent)
+                .await
+            {
+                Ok(tokens) => return Ok((client, tokens)),
+                Err(failure) => failure,
+            };
+            if !is_reused || failure.error_code() != Some("invalid_client") {
+                return Err(failure);
+            }
+            self.settings
+                .store
+                .save_registration(&server.issuer, None)
+                .await?;
+        }
+    }
+
+    async fn get_tokens_by_device_code(
+        &self,
+        attempt: &LoginAttempt<'_>,
+        client: &ClientRegistration,
+        user_agent: &dyn UserAgent,
+    ) -> Result<Tokens, AuthorizationError> {
+        let fetch = &*self.settings.fetch;
+        let endpoint = self.endpoint(&attempt.discovery.server, client);
+        let (resource, scopes) = (&attempt.discovery.resource, attempt.scopes.as_ref());
+        let code = device::request_code(fetch, &endpoint, resource, scopes).await?;
+        user_agent.show_device_code(&code).await?;
+        let mut binding = attempt.prover.as_ref().map(|prover| self.binding(prover));
+        let tokens = device::poll(fetch, &endpoint, &code, binding.as_mut()).await;
+        self.store_issuer_nonce(binding);
+        tokens
+    }
+
+    async fn get_tokens_without_user(
+        &self,
+        grant: &GrantType,
+        attempt: &LoginAttempt<'_>,
+        client: &ClientRegistration,
+    ) -> Result<Tokens, AuthorizationError> {
+        let fetch = &*self.settings.fetch;
+        let server = &attempt.discovery.server;
+        let endpoint = self.endpoint(server, client);
+        let (resource, scopes) = (&attempt.discovery.resource, attempt.scopes.as_ref());
+        let mut binding = attempt.prover.as_ref().map(|prover| self.binding(prover));
+        let bound = binding.as_mut();
+        let tokens = match grant {
+            GrantType::EnterpriseManaged {
+                idp_token_endpoint,
+                idp_client_id,
+                idp_client_secret,
+                id_token,
+            } => {
+                let secret = idp_client_secret.clone();
+                let provider = IdentityProvider::new(idp_token_endpoint, idp_client_id, secret);
+                let issuer = &server.issuer;
+                let assertion =
+                    token::request_id_jag(fetch, &provider, id_token, issuer, resource, scopes);
+                let assertion = assertion.await?;
+                token::jwt_bearer(fetch, &endpoint, &assertion, resource, scopes, bound).await
+            }
+            GrantType::WorkloadIdentity { assertion } => {
+                token::jwt_bearer(fetch, &endpoint, assertion, resource, scopes, bound).await
+            }
+            _ => token::client_credentials(fetch, &endpoint, resource, scopes, bound).await,
+        };
+        self.store_issuer_nonce(binding);
+        tokens
+    }
+
+    /// Returns the user agent, or an error without one.
+    fn require_user_agent(
+        &self,
+        attempt: &LoginAttempt<'_>,
+    ) -> Result<&dyn UserAgent, AuthorizationError> {
+        let issuer = &attempt.discovery.server.issuer;
+        self.settings.user_agent.as_deref().ok_or_else(|| {
+            let again = if attempt.stored.is_some() { " again" } else { "" };
+            let reason =
+                format!("the user has to log in{again} at `{issuer}`, which is not possible here");
+            AuthorizationError::new(AuthorizationStep::Authorization, reason).with_hint(
+                "log in once with an interactive program that uses the same store; or use a token, or client credentials",
+            )
+        })
+    }
+
+    /// Generates a key if the login is to be bound to one.
+    fn prover(
+        &self,
+        discovery: &DiscoveryResult,
+    ) -> Result<Option<DpopProver>, AuthorizationError> {
+        let is_wanted = match self.settings.dpop {
+            DpopMode::Always => true,
+            DpopMode::Never => false,
+            DpopMode::WhenRequired => discovery.dpop_required,
+        };
+        if !is_wanted {
+            return Ok(None);
+        }
+        let key = SigningKey::generate().map_err(|error| {
+            AuthorizationError::new(
+                AuthorizationStep::Token,
+                format!("cannot generate a key: {error}"),
+            )
+        })?;
+        Ok(Some(DpopProver::new(key)))
+    }
+}
+
+/// Returns whether the authorization server may have failed because it does not know the client any more.
+fn may_be_unknown_client(failure: &AuthorizationError) -> bool {
+    match failure.error_code() {
+        Some(code) => matches!(code, "invalid_client" | "unauthorized_client"),
+        None => failure.step() == AuthorizationStep::Callback,
+    }
+}
+
+fn token_not_bound(discovery: &DiscoveryResult) -> AuthorizationError {
+    let reason = format!(
+        "the token issued by `{}` is not bound to the client's key",
+        discovery.server.issuer
+    );
+    AuthorizationError::new(AuthorizationStep::Token, reason).with_hint(
+        "the server requires bound tokens: ask the operator of the authorization server to enable DPoP",
+    )
+}

@@ -1,0 +1,169 @@
+//! Whatever servers answer: nothing breaks, nothing unsafe is used, and what is told stays short.
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::fake_http::{ISSUER, SERVER, Web, metadata};
+use crate::{
+    AuthorizationError, AuthorizationServer, AuthorizationStep, Scopes, Secret,
+    client::{
+        authorization::AuthorizationRequest,
+        device, discovery,
+        registration::{ClientMetadata, ClientRegistration, register},
+        safe_url,
+        token::{self, TokenEndpoint},
+    },
+    fetch::FetchResponse,
+};
+
+/// Names that mean something to us.
+const NAMES: [&str; 20] = [
+    "resource",
+    "authorization_servers",
+    "scopes_supported",
+    "issuer",
+    "authorization_endpoint",
+    "token_endpoint",
+    "registration_endpoint",
+    "code_challenge_methods_supported",
+    "client_id",
+    "client_secret",
+    "client_secret_expires_at",
+    "token_endpoint_auth_method",
+    "access_token",
+    "token_type",
+    "expires_in",
+    "scope",
+    "error",
+    "error_description",
+    "user_code",
+    "verification_uri",
+];
+
+/// Values that mean something to us, and some that nobody has thought of.
+fn values() -> impl Strategy<Value = Value> {
+    let known = prop::sample::select(vec![
+        json!(SERVER),
+        json!(ISSUER),
+        json!("https://mcp.example"),
+        json!("https://evil.example"),
+        json!("http://evil.example"),
+        json!("javascript:alert(1)"),
+        json!("Bearer"),
+        json!("invalid_grant"),
+        json!(["S256"]),
+        json!([ISSUER]),
+        json!(["https://evil.example", 1, null]),
+        json!(-1),
+        json!(1e308),
+        json!(u64::MAX),
+        json!(null),
+        json!({ "message": "x" }),
+    ]);
+    prop_oneof![3 => known, 1 => ".{0,400}".prop_map(Value::from)]
+}
+
+/// An answer: an object with names and values that mean something, or any bytes.
+fn answers() -> impl Strategy<Value = FetchResponse> {
+    let name = prop::sample::select(NAMES.to_vec());
+    let object = prop::collection::hash_map(name, values(), 0..12);
+    let object = object.prop_map(|fields| json!(fields).to_string().into_bytes());
+    let body = prop_oneof![4 => object, 1 => prop::collection::vec(any::<u8>(), 0..300)];
+    let status = prop::sample::select(vec![200, 201, 204, 301, 400, 401, 404, 429, 500, 999]);
+    let kind = prop::sample::select(vec!["application/json", "text/html", "\u{fffd}"]);
+    (status, kind, body).prop_map(|(status, kind, body)| {
+        let kind = ("content-type".to_owned(), kind.to_owned());
+        let nonce = ("dpop-nonce".to_owned(), "n".to_owned());
+        FetchResponse::new(status, vec![kind, nonce], body)
+    })
+}
+
+/// A web that gives these answers in turn, to whatever is asked.
+fn playing(answers: Vec<FetchResponse>) -> Web {
+    let at = std::sync::atomic::AtomicUsize::new(0);
+    Web::default().rule(move |_| {
+        let at = at.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        Some(Ok(answers[at % answers.len()].clone()))
+    })
+}
+
+fn finished<T>(future: impl Future<Output = T>) -> T {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_time().start_paused(true).build().unwrap();
+    runtime.block_on(future)
+}
+
+fn check(failure: &AuthorizationError) {
+    let told = format!("{failure} {failure:?}");
+    assert!(
+        told.len() < 20_000 && !told.contains(char::is_control),
+        "{told}"
+    );
+    assert!(!told.contains("sesame"), "{told}");
+}
+
+proptest! {
+    #[test]
+    fn discovery_ends_with_safe_places_of_the_server_that_was_asked(
+        answers in prop::collection::vec(answers(), 1..6),
+    ) {
+        let web = playing(answers);
+
+        let found = finished(discovery::discover(&web, SERVER, &[], "2026-07-28"));
+
+        prop_assert!(web.heard().len() <= 16);
+        match found {
+            Err(failure) => check(&failure),
+            Ok(found) => {
+                prop_assert!(["https://mcp.example", SERVER].contains(&found.resource.trim_end_matches('/')));
+                let server = found.server;
+                let endpoints = [server.authorization_endpoint, server.token_endpoint, server.registration_endpoint];
+                for url in endpoints.into_iter().flatten() {
+                    prop_assert!(safe_url::check(&url, AuthorizationStep::Use, "endpoint").is_ok(), "{}", url);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn whatever_is_answered_to_a_client_ends_with_something_of_use_or_a_failure(
+        answers in prop::collection::vec(answers(), 1..6),
+    ) {
+        let server: AuthorizationServer = serde_json::from_value(metadata()).unwrap();
+        let client = ClientRegistration::preregistered(&server, "x", Some(Secret::new("sesame")));
+        let endpoint = TokenEndpoint::new(&server, &client);
+        let client_metadata = ClientMetadata::new("Test", ["http://127.0.0.1/"]);
+        let scopes: Scopes = "a".parse().unwrap();
+        let web = playing(answers);
+
+        match finished(register(&web, &server, &client_metadata)) {
+            Err(failure) => check(&failure),
+            Ok(client) => prop_assert!(!client.id.is_empty()),
+        }
+        match finished(token::client_credentials(&web, &endpoint, SERVER, Some(&scopes), None)) {
+            Err(failure) => check(&failure),
+            Ok(tokens) => prop_assert!(!tokens.access.expose().is_empty() && tokens.scopes.is_some()),
+        }
+        let login = async {
+            let code = device::request_code(&web, &endpoint, SERVER, None).await?;
+            device::poll(&web, &endpoint, &code, None).await
+        };
+        if let Err(failure) = finished(login) {
+            check(&failure);
+        }
+    }
+
+    #[test]
+    fn nothing_but_its_own_answer_ends_a_login(
+        answer in ".{0,200}",
+        code in "(code|state|iss|error|error_description)=[a-z:/.%0-9A-F]{0,40}",
+    ) {
+        let server: AuthorizationServer = serde_json::from_value(metadata()).unwrap();
+        let client = ClientRegistration::preregistered(&server, "x", None);
+        let login = AuthorizationRequest::new(&server, &client, "http://127.0.0.1/", SERVER, None, None).unwrap();
+
+        for answer in [&answer, &format!("{answer}&{code}"), &format!("?{code}&{answer}")] {
+            check(&login.parse_response(answer).unwrap_err());
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! The grant of an enterprise's identity provider.
+
+use super::*;
+
+const IDP: &str = "https://idp.example/token";
+const ID_JAG: &str = "urn:ietf:params:oauth:token-type:id-jag";
+
+fn granted(changes: &Value) -> Value {
+    let grant = json!({ "access_token": "the.id.jag", "issued_token_type": ID_JAG, "token_type": "N_A", "expires_in": 300 });
+    with(grant, changes)
+}
+
+async fn grant(web: &Web, secret: Option<Secret>) -> Result<Secret, AuthorizationError> {
+    let provider = IdentityProvider::new(IDP, "at-the-idp", secret);
+    let scopes = "b a".parse().unwrap();
+    let id_token = Secret::new("the-id-token");
+    request_id_jag(
+        web,
+        &provider,
+        &id_token,
+        "https://as.example",
+        SERVER,
+        Some(&scopes),
+    )
+    .await
+}
+
+#[tokio::test]
+async fn an_identity_is_exchanged_for_a_grant_and_the_grant_for_a_token() {
+    req!("ext-ema.exchange");
+    req!("ext-ema.exchange.requested-type");
+    req!("ext-ema.exchange.audience");
+    req!("ext-ema.exchange.resource");
+    req!("ext-ema.exchange.scope");
+    req!("ext-ema.exchange.subject");
+    req!("ext-ema.token.grant-type");
+    req!("ext-ema.token.assertion");
+    req!("ext-ema.no-url");
+    let web = Web::usual().post(IDP, 200, &granted(&json!({})));
+    let (server, client) = (server(), confidential());
+
+    let grant = grant(&web, None).await.unwrap();
+    let endpoint = TokenEndpoint::new(&server, &client);
+    jwt_bearer(&web, &endpoint, &grant, SERVER, None, None)
+        .await
+        .unwrap();
+
+    let asked = web.posted(IDP);
+    for (name, value) in [
+        (
+            "grant_type",
+            "urn:ietf:params:oauth:grant-type:token-exchange",
+        ),
+        ("requested_token_type", ID_JAG),
+        ("audience", "https://as.example"),
+        ("resource", SERVER),
+        ("scope", "a b"),
+        ("subject_token", "the-id-token"),
+        (
+            "subject_token_type",
+            "urn:ietf:params:oauth:token-type:id_token",
+        ),
+        ("client_id", "at-the-idp"),
+    ] {
+        assert_eq!(asked.field(name).as_deref(), Some(value), "{name}");
+    }
+    let asked = web.posted(TOKEN);
+    assert_eq!(
+        asked.field("grant_type").as_deref(),
+        Some("urn:ietf:params:oauth:grant-type:jwt-bearer")
+    );
+    assert_eq!(asked.field("assertion").as_deref(), Some("the.id.jag"));
+    assert!(asked.header("authorization").unwrap().starts_with("Basic "));
+    assert!(
+        web.urls()
+            .iter()
+            .all(|url| !url.contains("jag") && !url.contains('?'))
+    );
+}
+
+#[tokio::test]
+async fn a_secret_is_shown_at_the_identity_provider_if_there_is_one() {
+    let web = Web::usual().post(IDP, 200, &granted(&json!({})));
+
+    grant(&web, Some(Secret::new("sesame"))).await.unwrap();
+
+    let header = STANDARD.encode("at-the-idp:sesame");
+    assert_eq!(
+        web.posted(IDP).header("authorization"),
+        Some(&*format!("Basic {header}"))
+    );
+}
+
+#[tokio::test]
+async fn another_kind_of_token_is_not_carried_to_another_server() {
+    for answer in [
+        granted(&json!({ "issued_token_type": "urn:ietf:params:oauth:token-type:access_token" })),
+        granted(&json!({ "issued_token_type": null })),
+        granted(&json!({ "access_token": null })),
+        granted(&json!({ "access_token": "" })),
+        json!([]),
+    ] {
+        let web = Web::usual().post(IDP, 200, &answer);
+
+        let failure = grant(&web, None).await.unwrap_err();
+
+        assert_eq!(failure.step(), AuthorizationStep::Assertion);
+        assert_eq!(failure.request(), Some("POST https://idp.example/token"));
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_of_the_identity_provider_is_told_without_the_identity() {
+    let answer = json!({ "error": "invalid_grant", "error_description": "the-id-token is old" });
+    let web = Web::usual().post(IDP, 400, &answer);
+
+    let failure = grant(&web, None).await.unwrap_err();
+
+    assert_eq!(failure.step(), AuthorizationStep::Assertion);
+    assert_eq!(failure.response(), Some("400 invalid_grant: *** is old"));
+    assert!(!format!("{failure:?}").contains("the-id-token"));
+}
+
+#[tokio::test]
+async fn an_identity_is_not_sent_to_an_unsafe_place() {
+    req!("ext-ema.tls");
+    let web = Web::usual();
+    let provider = IdentityProvider::new("http://idp.example/token", "x", None);
+
+    let id_token = Secret::new("the-id-token");
+    let grant = request_id_jag(
+        &web,
+        &provider,
+        &id_token,
+        "https://as.example",
+        SERVER,
+        None,
+    )
+    .await;
+
+    assert!(grant.is_err() && web.heard().is_empty());
+}

@@ -1,0 +1,284 @@
+//! What a token endpoint may answer, and what must not be taken.
+
+use std::{
+    fmt::Write as _,
+    sync::{Arc, Mutex},
+};
+
+use turnbuckle_protocol::authenticator::BoxFuture;
+
+use super::*;
+use crate::{
+    client::tests::fake_http::json_response,
+    fetch::{Fetch, FetchError, FetchRequest, FetchResponse},
+};
+
+async fn answered(status: u16, answer: &Value) -> Result<Tokens, AuthorizationError> {
+    let web = Web::usual().post(TOKEN, status, answer);
+    ask(&web).await
+}
+
+async fn ask(web: &Web) -> Result<Tokens, AuthorizationError> {
+    let (server, client) = (server(), confidential());
+    let scopes = "asked for".parse().unwrap();
+    let endpoint = TokenEndpoint::new(&server, &client);
+    let assertion = Secret::new("the-assertion");
+    jwt_bearer(web, &endpoint, &assertion, SERVER, Some(&scopes), None).await
+}
+
+fn good(changes: &Value) -> Value {
+    with(
+        json!({ "access_token": "access", "token_type": "Bearer" }),
+        changes,
+    )
+}
+
+#[tokio::test]
+async fn the_kind_of_a_token_is_written_in_any_case() {
+    for kind in [
+        json!("Bearer"),
+        json!("bearer"),
+        json!("BEARER"),
+        json!(null),
+    ] {
+        let tokens = answered(200, &good(&json!({ "token_type": kind })))
+            .await
+            .unwrap();
+        assert_eq!(tokens.kind, TokenKind::Bearer);
+    }
+    for kind in ["mac", "DPoP", "N_A", ""] {
+        assert!(
+            answered(200, &good(&json!({ "token_type": kind })))
+                .await
+                .is_err(),
+            "{kind}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_token_ends_when_the_answer_says_in_whatever_form() {
+    let expires = async |expires: Value| {
+        let tokens = answered(200, &good(&json!({ "expires_in": expires })))
+            .await
+            .unwrap();
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let now = now.unwrap().as_secs();
+        tokens.expires.map(|at| at.saturating_sub(now))
+    };
+
+    for (said, seconds) in [
+        (json!(300), 300),
+        (json!("300"), 300),
+        (json!(" 300 "), 300),
+        (json!(299.9), 299),
+        (json!(0), 0),
+        (json!(-5), 0),
+        (json!(1e300), 315_360_000),
+        (json!("99999999999999999999999"), 315_360_000),
+    ] {
+        let left = expires(said.clone()).await.unwrap();
+        assert!(seconds - left <= 2, "{said}: {left}");
+    }
+    for said in [json!(null), json!("soon"), json!([1]), json!({})] {
+        assert_eq!(expires(said.clone()).await, None, "{said}");
+    }
+}
+
+#[tokio::test]
+async fn scopes_are_those_granted_or_else_those_asked_for() {
+    let granted = async |scope: Value| {
+        let tokens = answered(200, &good(&json!({ "scope": scope })))
+            .await
+            .unwrap();
+        tokens.scopes.unwrap().to_string()
+    };
+
+    assert_eq!(granted(json!("b a")).await, "a b");
+    for nothing in [json!(null), json!(""), json!("\"")] {
+        assert_eq!(granted(nothing).await, "asked for");
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_token_is_not_taken_for_one() {
+    for answer in [
+        json!({}),
+        json!([]),
+        json!("access"),
+        json!({ "token_type": "Bearer" }),
+        good(&json!({ "access_token": "" })),
+        good(&json!({ "access_token": 1 })),
+        good(&json!({ "access_token": "a b" })),
+        good(&json!({ "access_token": "a\r\nx-injected: 1" })),
+        good(&json!({ "access_token": "ä" })),
+        good(&json!({ "access_token": "x".repeat(300 * 1024) })),
+        json!({ "error": "invalid_grant" }),
+        good(&json!({ "error": "invalid_grant" })),
+    ] {
+        let failure = answered(200, &answer).await.unwrap_err();
+
+        assert_eq!(failure.step(), AuthorizationStep::Token);
+        assert_eq!(failure.request(), Some("POST https://as.example/token"));
+        assert!(failure.hint().is_some());
+        assert!(format!("{failure:?}").len() < 1000);
+    }
+    let page = Web::usual().rule(|_| Some(Ok(FetchResponse::new(200, Vec::new(), "<html>"))));
+    assert!(ask(&page).await.is_err());
+}
+
+#[tokio::test]
+async fn errors_are_told_apart_and_with_what_to_do() {
+    for (status, error, told) in [
+        (400, "invalid_grant", "invalid or expired"),
+        (401, "invalid_client", "does not know this client"),
+        (400, "unauthorized_client", "does not allow this grant"),
+        (400, "unsupported_grant_type", "does not support this grant"),
+        (400, "invalid_scope", "scopes"),
+        (400, "invalid_target", "does not issue tokens"),
+        (400, "invalid_request", "considers the request invalid"),
+        (400, "invalid_dpop_proof", "proof"),
+        (403, "access_denied", "denied"),
+        (503, "x", "server failed"),
+        (429, "x", "too many requests"),
+        (400, "x", "did not issue a token"),
+    ] {
+        let failure = answered(status, &json!({ "error": error }))
+            .await
+            .unwrap_err();
+
+        assert_eq!(failure.error_code(), Some(error));
+        assert_eq!(failure.response(), Some(&*format!("{status} {error}")));
+        assert!(failure.reason().contains(told), "{failure}");
+        assert!(failure.hint().is_some());
+    }
+}
+
+#[tokio::test]
+async fn a_failure_tells_no_secret_even_if_the_server_does() {
+    req!("ext-ema.no-log");
+    let echo = |heard: &Heard| {
+        let secrets = "the-assertion and s:e%s+a me";
+        let body = json!({ "error": "invalid_grant", "error_description": format!("{secrets} {}", "x".repeat(500)) });
+        (heard.url == TOKEN).then(|| Ok(json_response(400, &body.to_string())))
+    };
+
+    let failure = ask(&Web::usual().rule(echo)).await.unwrap_err();
+
+    let told = format!("{failure:?} {failure}");
+    assert!(
+        !told.contains("the-assertion") && !told.contains("s:e%s"),
+        "{told}"
+    );
+    assert!(told.contains("*** and ***"), "{told}");
+}
+
+/// Writes down every request and every answer as a program does that logs what it fetches.
+struct Logged {
+    web: Web,
+    log: Arc<Mutex<String>>,
+}
+
+impl Fetch for Logged {
+    fn fetch(&self, request: FetchRequest) -> BoxFuture<'_, Result<FetchResponse, FetchError>> {
+        let mut log = self.log.lock().unwrap();
+        writeln!(log, "{request:?} {:?}", request.headers).unwrap();
+        drop(log);
+        Box::pin(async move {
+            let response = self.web.fetch(request).await?;
+            writeln!(self.log.lock().unwrap(), "{response:?}").unwrap();
+            Ok(response)
+        })
+    }
+}
+
+#[tokio::test]
+async fn what_is_logged_of_a_grant_does_not_show_it() {
+    req!("ext-ema.no-log");
+    let granted = json!({
+        "access_token": "the.id.jag", "token_type": "N_A", "expires_in": 300,
+        "issued_token_type": "urn:ietf:params:oauth:token-type:id-jag",
+    });
+    let idp = "https://idp.example/token";
+    let web = Web::usual().post(TOKEN, 200, &good(&json!({})));
+    let web = web.post(idp, 200, &granted);
+    let log = Arc::new(Mutex::new(String::new()));
+    let fetch = Logged {
+        web,
+        log: log.clone(),
+    };
+    let provider = IdentityProvider::new(idp, "at-the-idp", Some(Secret::new("idp-secret")));
+    let id_token = Secret::new("the-id-token");
+    let (server, client) = (server(), confidential());
+    let endpoint = TokenEndpoint::new(&server, &client);
+
+    let exchange = request_id_jag(
+        &fetch,
+        &provider,
+        &id_token,
+        "https://as.example",
+        SERVER,
+        None,
+    );
+    let grant = exchange.await.unwrap();
+    let tokens = jwt_bearer(&fetch, &endpoint, &grant, SERVER, None, None);
+    let tokens = tokens.await.unwrap();
+
+    let log = format!(
+        "{}{grant:?} {id_token:?} {tokens:?} {provider:?}",
+        log.lock().unwrap()
+    );
+    assert!(log.contains("https://as.example/token"), "{log}");
+    for secret in [
+        "the.id.jag",
+        "the-id-token",
+        "idp-secret",
+        "s:e%s",
+        "access_token",
+    ] {
+        assert!(!log.contains(secret), "{secret}: {log}");
+    }
+    assert_eq!(grant.expose(), "the.id.jag", "which was there to be shown");
+}
+
+#[tokio::test]
+async fn a_server_that_cannot_be_reached_is_told() {
+    let broken = |_: &Heard| Some(Err(FetchError::Unreachable("connection refused".into())));
+    let failure = ask(&Web::usual().rule(broken)).await.unwrap_err();
+    assert_eq!(failure.reason(), "connection refused");
+    assert_eq!(failure.request(), Some("POST https://as.example/token"));
+    assert!(failure.hint().is_some());
+
+    let away = |_: &Heard| {
+        Some(Err(FetchError::Redirect {
+            to: "https://evil.example/".into(),
+        }))
+    };
+    assert!(ask(&Web::usual().rule(away)).await.is_err());
+}
+
+#[test]
+fn what_is_kept_can_be_read_again_and_is_not_printed() {
+    let tokens = Tokens {
+        access: Secret::new("sesame"),
+        kind: TokenKind::Dpop,
+        refresh: Some(Secret::new("open")),
+        expires: Some(5),
+        scopes: Some("b a".parse().unwrap()),
+        id_token: None,
+    };
+
+    let kept = serde_json::to_string(&tokens).unwrap();
+    let read: Tokens = serde_json::from_str(&kept).unwrap();
+
+    assert_eq!(
+        kept,
+        r#"{"access":"sesame","kind":"dpop","refresh":"open","expires":5,"scopes":"a b"}"#
+    );
+    assert_eq!(serde_json::to_string(&read).unwrap(), kept);
+    let printed = format!("{tokens:?}");
+    assert!(
+        !printed.contains("sesame") && !printed.contains("open"),
+        "{printed}"
+    );
+}

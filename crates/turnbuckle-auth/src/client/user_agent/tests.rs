@@ -1,0 +1,261 @@
+use proptest::prelude::*;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _, duplex},
+    net::TcpStream,
+};
+use turnbuckle_spec_coverage::req;
+
+use super::*;
+
+fn expected() -> ExpectedCallback {
+    ExpectedCallback {
+        redirect_uri: "http://127.0.0.1:7001/callback".to_owned(),
+        state: Secret::new("right"),
+    }
+}
+
+/// Sends bytes to a listener, and returns what it answered and what it made of them.
+async fn said(request: &[u8]) -> (String, Option<String>) {
+    let (mut browser, stream) = duplex(64 * 1024);
+    let talk = async {
+        let _ = browser.write_all(request).await;
+        browser.shutdown().await.unwrap();
+        let mut answer = String::new();
+        browser.read_to_string(&mut answer).await.unwrap();
+        answer
+    };
+    let expected = expected();
+    let (answer, found) = tokio::join!(talk, callback_server::serve_connection(stream, &expected));
+    (answer, found)
+}
+
+fn get(target: &str) -> Vec<u8> {
+    format!("GET {target} HTTP/1.1\r\nHost: 127.0.0.1:7001\r\nCookie: a=b\r\n\r\n").into_bytes()
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_answer_to_the_login_is_heard_and_the_browser_is_told_that_it_is_over() {
+    let (answer, found) = said(&get("/callback?code=c%2Fd&state=right&iss=https%3A%2F%2Fa")).await;
+
+    let expected = "http://127.0.0.1:7001/callback?code=c%2Fd&state=right&iss=https%3A%2F%2Fa";
+    assert_eq!(found.as_deref(), Some(expected));
+    let (head, page) = answer.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
+    for line in [
+        "Cache-Control: no-store",
+        "Content-Security-Policy: default-src 'none'",
+        "Referrer-Policy: no-referrer",
+        "X-Content-Type-Options: nosniff",
+        "Connection: close",
+        &format!("Content-Length: {}", page.len()),
+    ] {
+        assert!(head.contains(line), "{line} is missing in {head}");
+    }
+    assert!(page.contains("You can close this window"), "{page}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_denial_is_heard_and_nothing_of_it_is_shown() {
+    req!("auth.iss.error-response");
+    let target = "/callback?error=%3Cscript%3E&error_description=%3Cb%3Eevil&state=right";
+
+    let (answer, found) = said(&get(target)).await;
+
+    assert!(found.unwrap().contains("error=%3Cscript%3E"));
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"));
+    assert!(answer.contains("Access was not granted"));
+    assert!(
+        !answer.contains("script") && !answer.contains("evil"),
+        "{answer}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn strangers_are_turned_away() {
+    req!("auth.redirect.state");
+    let long = format!("/callback?state=right&code={}", "x".repeat(20_000));
+    let post = b"POST /callback?code=c&state=right HTTP/1.1\r\n\r\n".to_vec();
+    for (request, status) in [
+        (get("/callback?code=c&state=wrong"), "400"),
+        (get("/callback?code=c&state=righ"), "400"),
+        (get("/callback?code=c"), "400"),
+        (get("/callback"), "400"),
+        (get("/callback?code=c&state=right&state=right"), "400"),
+        (get("/callback?code=c&state=wrong&state=right"), "400"),
+        (get("/favicon.ico"), "404"),
+        (get("/?code=c&state=right"), "404"),
+        (get("/callback/?code=c&state=right"), "404"),
+        (get("//evil.example/callback?code=c&state=right"), "404"),
+        (
+            get("http://127.0.0.1:7001/callback?code=c&state=right"),
+            "404",
+        ),
+        (get(&long), "431"),
+        (post, "405"),
+        (b"GET /callback?code=c&state=right\r\n\r\n".to_vec(), "400"),
+        (
+            b"GET /callback?code=c&state=right HTTP/2.0\r\n\r\n".to_vec(),
+            "400",
+        ),
+        (
+            b"GET /callback?x=\xff&state=right HTTP/1.1\r\n\r\n".to_vec(),
+            "400",
+        ),
+        (b"\r\n\r\n".to_vec(), "400"),
+        (b"\x16\x03\x01\r\n\r\n".to_vec(), "400"),
+    ] {
+        let (answer, found) = said(&request).await;
+
+        let shown = String::from_utf8_lossy(&request[..request.len().min(80)]).into_owned();
+        assert_eq!(found, None, "{shown}");
+        assert_eq!(answer.get(9..12), Some(status), "{shown}");
+    }
+    for request in [
+        &b""[..],
+        b"GET /callback?code=c&state=right HTTP/1.1\r\nHost:",
+    ] {
+        assert_eq!(said(request).await, (String::new(), None));
+    }
+}
+
+proptest! {
+    #[test]
+    fn whatever_is_sent_only_the_right_state_is_heard(request in prop::collection::vec(any::<u8>(), 0..200)) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+
+        let (_, found) = runtime.block_on(said(&request));
+
+        prop_assert_eq!(found, None);
+    }
+}
+
+/// Where a login begins, for a listener at this URI.
+fn login_url(redirect_uri: &str) -> String {
+    let query = form_urlencoded::UrlEncodedForm::default()
+        .with("client_id", "client")
+        .with("redirect_uri", redirect_uri)
+        .with("state", "right");
+    format!("https://as.example/authorize?{}", query.into_string())
+}
+
+async fn browse(redirect_uri: &str, query: &str) -> String {
+    let raw_url = RawUrl::parse(redirect_uri).unwrap();
+    let address = raw_url.origin.strip_prefix("http://").unwrap();
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let target = format!("{}?{query}", raw_url.path);
+    stream.write_all(&get(&target)).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    answer
+}
+
+// With ports, since these tests are about them; so time is not paused.
+
+#[tokio::test]
+async fn a_browser_comes_back_to_the_port_once_whoever_else_is_there() {
+    req!("auth.redirect.localhost-or-https");
+    let opened = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&opened);
+    let loopback = LoopbackUserAgent::new(move |url| {
+        seen.lock().unwrap().push(url.to_owned());
+        Ok(())
+    });
+    let uri = loopback.redirect_uri(None).await.unwrap();
+    assert!(is_default_redirect_uri(&uri), "{uri}");
+    let url = login_url(&uri);
+
+    let browser = async {
+        // As browsers do: a connection that is never used, and one for an icon.
+        let raw_url = RawUrl::parse(&uri).unwrap().origin;
+        let _unused = TcpStream::connect(raw_url.strip_prefix("http://").unwrap())
+            .await
+            .unwrap();
+        assert!(browse(&uri, "code=evil&state=wrong").await.contains("400"));
+        browse(&uri, "code=good&state=right").await
+    };
+    let (answer, page) = tokio::join!(loopback.open_url(&url), browser);
+
+    assert_eq!(answer.unwrap(), format!("{uri}?code=good&state=right"));
+    assert!(page.contains("You can close this window"));
+    assert_eq!(opened.lock().unwrap().join(" "), url);
+    let again = loopback.open_url(&url).await.unwrap_err();
+    assert_eq!(
+        again.step(),
+        AuthorizationStep::Authorization,
+        "the port is closed"
+    );
+}
+
+#[tokio::test]
+async fn the_port_of_the_registration_is_used_again_if_it_is_free() {
+    let new = || LoopbackUserAgent::new(|_| Ok(()));
+    let first = new();
+    let uri = first.redirect_uri(None).await.unwrap();
+    // It is our own that has it, from a login that was given up.
+    assert_eq!(first.redirect_uri(Some(&uri)).await.unwrap(), uri);
+
+    let other = new().redirect_uri(Some(&uri)).await.unwrap();
+    assert_ne!(other, uri, "it is taken");
+    drop(first);
+    assert_eq!(new().redirect_uri(Some(&uri)).await.unwrap(), uri);
+    for foreign in [
+        "http://127.0.0.1:1/elsewhere",
+        "https://example.com/callback",
+        "x",
+    ] {
+        assert!(
+            is_default_redirect_uri(&new().redirect_uri(Some(foreign)).await.unwrap()),
+            "{foreign}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_fixed_uri_is_used_as_it_is_or_not_at_all() {
+    let taken = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let uri = format!("http://localhost:{port}/oauth/back");
+    let loopback = LoopbackUserAgent::new(|_| Ok(())).with_redirect_uri(&uri);
+
+    let failure = loopback.redirect_uri(None).await.unwrap_err();
+    assert_eq!(failure.step(), AuthorizationStep::Authorization);
+    drop(taken);
+    assert_eq!(loopback.redirect_uri(None).await.unwrap(), uri);
+
+    for uri in [
+        "https://127.0.0.1:1/",
+        "http://evil.example:80/",
+        "http://127.0.0.1/",
+        "x",
+    ] {
+        let loopback = LoopbackUserAgent::new(|_| Ok(())).with_redirect_uri(uri);
+        let failure = loopback.redirect_uri(None).await;
+        assert_eq!(
+            failure.unwrap_err().step(),
+            AuthorizationStep::Authorization,
+            "{uri}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn somebody_who_does_not_come_back_is_not_awaited_for_ever() {
+    let loopback = LoopbackUserAgent::new(|_| Ok(()));
+    let uri = loopback.redirect_uri(None).await.unwrap();
+
+    let failure = loopback.open_url(&login_url(&uri)).await.unwrap_err();
+
+    assert_eq!(failure.step(), AuthorizationStep::Callback);
+    assert!(failure.reason().contains("300s"), "{failure}");
+}
+
+#[tokio::test]
+async fn a_browser_that_cannot_be_opened_is_told_of() {
+    let loopback = LoopbackUserAgent::new(|_| Err(io::Error::other("no display")));
+    let uri = loopback.redirect_uri(None).await.unwrap();
+
+    let failure = loopback.open_url(&login_url(&uri)).await.unwrap_err();
+
+    assert!(failure.reason().contains("no display"), "{failure}");
+    assert!(failure.hint().is_some());
+}

@@ -1,0 +1,237 @@
+//! Authentication of a request: from its headers to its principal.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use serde_json::{Map, Value};
+use turnbuckle_protocol::{
+    Principal,
+    authenticator::{AuthRejection, AuthRequest, Authenticator, BoxFuture, MetadataDocument},
+};
+
+use super::{
+    DpopPolicy, ResourceServer, TrustedIssuer,
+    authorization_header::{AuthorizationHeader, TokenScheme},
+    claims::VerifiedToken,
+    rejection::{TokenError, VerifyError},
+    token_cache::digest,
+};
+use crate::{
+    Secret,
+    dpop::ExpectedProof,
+    jwt::{InvalidJwt, UnverifiedJwt},
+    raw_url::RawUrl,
+};
+
+impl Authenticator for ResourceServer {
+    fn authenticate<'a>(
+        &'a self,
+        request: AuthRequest<'a>,
+    ) -> BoxFuture<'a, Result<Arc<Principal>, AuthRejection>> {
+        Box::pin(self.authenticate_request(request))
+    }
+
+    fn insufficient_scope(&self, caller: &Principal, needed: &BTreeSet<String>) -> AuthRejection {
+        self.insufficient_scope(caller, needed)
+    }
+
+    fn metadata_document<'a>(&'a self, path: &'a str) -> Option<BoxFuture<'a, MetadataDocument>> {
+        self.metadata_document_at(path)
+    }
+}
+
+impl ResourceServer {
+    async fn authenticate_request(
+        &self,
+        request: AuthRequest<'_>,
+    ) -> Result<Arc<Principal>, AuthRejection> {
+        let credentials = match AuthorizationHeader::parse(request.authorization) {
+            Ok(Some(credentials)) => credentials,
+            Ok(None) => return Err(self.missing_token()),
+            Err(_) => return Err(self.malformed_header()),
+        };
+        if credentials.scheme == TokenScheme::Dpop && self.dpop == DpopPolicy::Reject {
+            return Err(self.missing_token());
+        }
+        let verified = self.verify(credentials.token).await;
+        let verified =
+            verified.map_err(|error| self.verification_failed(&error, credentials.scheme))?;
+        self.check_binding(&verified, credentials, request)?;
+        let has = |scope: &str| verified.principal.scopes.contains(scope);
+        if self.required_scopes.iter().all(has) {
+            Ok(verified.principal)
+        } else {
+            Err(self.insufficient_scope(&verified.principal, &BTreeSet::new()))
+        }
+    }
+
+    /// Checks that a bound token comes with a proof, and an unbound token without one.
+    fn check_binding(
+        &self,
+        verified: &VerifiedToken,
+        credentials: AuthorizationHeader<'_>,
+        request: AuthRequest<'_>,
+    ) -> Result<(), AuthRejection> {
+        let error = match (&verified.key, credentials.scheme) {
+            (Some(key), TokenScheme::Dpop) => return self.check_proof(key, credentials, request),
+            (None, TokenScheme::Bearer) if self.dpop != DpopPolicy::Require => return Ok(()),
+            (None, TokenScheme::Bearer) => TokenError::MustBeBound,
+            (None, TokenScheme::Dpop) => TokenError::NotBound,
+            (Some(_), TokenScheme::Bearer) if self.dpop == DpopPolicy::Reject => {
+                TokenError::UnsupportedBinding
+            }
+            (Some(_), TokenScheme::Bearer) => TokenError::RequiresDpop,
+        };
+        Err(self.invalid_token(&error, credentials.scheme))
+    }
+
+    fn check_proof(
+        &self,
+        key: &str,
+        credentials: AuthorizationHeader<'_>,
+        request: AuthRequest<'_>,
+    ) -> Result<(), AuthRejection> {
+        let origin = RawUrl::parse(&self.resource).map_or("", |raw_url| raw_url.origin);
+        // Behind a proxy that rewrites paths, clients know only the URL of the resource.
+        let here = format!("{origin}{}", request.path);
+        let expected = ExpectedProof {
+            method: request.method,
+            urls: &[&here, &self.resource],
+            token: credentials.token,
+            key,
+        };
+        let verified = self
+            .proof_verifier
+            .verify(request.dpop, expected, self.clock.time());
+        verified.map_err(|error| self.invalid_proof(&error))
+    }
+}
+
+/// Time for which a verified signature is cached, in seconds. A revoked key is accepted no longer than this.
+const SIGNATURE_CACHE_SECONDS: u64 = 5 * 60;
+/// Time for which an introspection result is cached, in seconds.
+const INTROSPECTION_CACHE_SECONDS: u64 = 60;
+/// Time for which a rejection is cached, in seconds.
+const REJECTION_CACHE_SECONDS: u64 = 10;
+
+impl ResourceServer {
+    /// Verifies a token; in most cases from the cache.
+    pub(super) async fn verify(&self, token: &str) -> Result<VerifiedToken, VerifyError> {
+        if token.len() > UnverifiedJwt::MAX_BYTES {
+            return Err(TokenError::TooLong.into());
+        }
+        if let Some(verified) = self.find_static_token(token) {
+            return Ok(verified);
+        }
+        let (digest, now) = (digest(token), self.clock.now());
+        if let Some(verified) = self.verified.get(&digest, now) {
+            return Ok(verified);
+        }
+        if let Some(error) = self.rejected.get(&digest, now) {
+            return Err(error.into());
+        }
+        let outcome = match UnverifiedJwt::parse(token) {
+            Ok(signed) => self.verify_jwt(signed, token).await,
+            Err(error) => self.verify_opaque(token, error).await,
+        };
+        match &outcome {
+            Ok(verified) => self
+                .verified
+                .insert(digest, verified.expires_at, verified.clone()),
+            Err(VerifyError::Invalid(error)) => {
+                self.rejected
+                    .insert(digest, now + REJECTION_CACHE_SECONDS, error.clone());
+            }
+            Err(VerifyError::Unreachable) => {}
+        }
+        outcome
+    }
+
+    /// Finds a static token. All of them are compared, to take the same time for each.
+    fn find_static_token(&self, token: &str) -> Option<VerifiedToken> {
+        if self.static_tokens.is_empty() {
+            return None;
+        }
+        let token = Secret::new(token);
+        let found = self
+            .static_tokens
+            .iter()
+            .fold(None, |found, (own, principal)| {
+                if own.constant_time_eq(&token) {
+                    Some(principal)
+                } else {
+                    found
+                }
+            });
+        found.map(|principal| VerifiedToken {
+            principal: Arc::clone(principal),
+            key: None,
+            expires_at: u64::MAX,
+        })
+    }
+
+    /// Verifies a signed token with the issuer that it names. No request is sent if that issuer is not trusted.
+    async fn verify_jwt(
+        &self,
+        token: UnverifiedJwt<'_>,
+        text: &str,
+    ) -> Result<VerifiedToken, VerifyError> {
+        let named = token.unverified_claim("iss").and_then(Value::as_str);
+        let mut issuers = self.issuers.iter();
+        let issuer = issuers.find(|issuer| Some(issuer.name()) == named);
+        let issuer = issuer.ok_or(TokenError::UnknownIssuer)?;
+        if issuer.uses_introspection() {
+            return self.check_claims(
+                issuer,
+                issuer.introspect(text, &self.fetch).await?,
+                INTROSPECTION_CACHE_SECONDS,
+            );
+        }
+        let claims = issuer.verify(token, &self.algorithms, &self.fetch, &self.clock);
+        self.check_claims(issuer, claims.await?, SIGNATURE_CACHE_SECONDS)
+    }
+
+    /// Verifies an opaque token. Its issuer is unknown, so all issuers with introspection are tried in order.
+    async fn verify_opaque(
+        &self,
+        text: &str,
+        error: InvalidJwt,
+    ) -> Result<VerifiedToken, VerifyError> {
+        let error = if self.issuers.is_empty() {
+            TokenError::UnknownToken
+        } else {
+            TokenError::Malformed(error)
+        };
+        let mut why = VerifyError::Invalid(error);
+        for issuer in self
+            .issuers
+            .iter()
+            .filter(|issuer| issuer.uses_introspection())
+        {
+            let claims = issuer.introspect(text, &self.fetch).await;
+            match claims
+                .and_then(|claims| self.check_claims(issuer, claims, INTROSPECTION_CACHE_SECONDS))
+            {
+                Ok(verified) => return Ok(verified),
+                // The token is invalid only if no issuer was unreachable.
+                Err(_) if matches!(why, VerifyError::Unreachable) => {}
+                Err(reason) => why = reason,
+            }
+        }
+        Err(why)
+    }
+
+    fn check_claims(
+        &self,
+        issuer: &TrustedIssuer,
+        claims: Map<String, Value>,
+        lifetime: u64,
+    ) -> Result<VerifiedToken, VerifyError> {
+        let now = self.clock.now();
+        let verified = self.policy.check(issuer.name(), claims, now)?;
+        let expires_at = verified.expires_at.min(now + lifetime);
+        Ok(VerifiedToken {
+            expires_at,
+            ..verified
+        })
+    }
+}

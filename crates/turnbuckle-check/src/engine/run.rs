@@ -1,0 +1,266 @@
+//! Runs the catalog against a server, all revisions concurrently.
+
+use std::{
+    panic,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use serde_json::Value;
+use tokio::{sync::Semaphore, task::JoinSet, time::Instant};
+use turnbuckle_protocol::revision::Revision;
+
+use crate::{
+    catalog,
+    engine::{
+        check_context::CheckContext,
+        outcome::{NotPassed, Outcome},
+    },
+    error::{self, CheckError},
+    options::{CheckOptions, CheckProgress},
+    report::{Report, RuleOutcome, RuleResult, RunReport},
+    rule::{Area, Check, Role, Rule},
+    server_rules::CollectedMessages,
+    session::Session,
+    target::ServerTarget,
+};
+
+/// Checks a server in every revision that it supports.
+///
+/// # Errors
+///
+/// If the server cannot be reached, requires authorization, redirects, or supports none of the revisions.
+///
+/// # Panics
+///
+/// Outside of a tokio runtime with time and I/O enabled.
+pub async fn check_server(
+    target: &ServerTarget,
+    options: &CheckOptions,
+) -> Result<Report, CheckError> {
+    let checked = check(target, options).await;
+    target.stop_prewarmed();
+    checked
+}
+
+async fn check(target: &ServerTarget, options: &CheckOptions) -> Result<Report, CheckError> {
+    let started = Instant::now();
+    let mut report = Report::new(Role::Server, &target.label);
+    let mut revision_runs = run_revisions(target, options).await;
+    let unauthorized = revision_runs
+        .iter()
+        .any(|revision_run| revision_run.unauthorized.is_some());
+    if speaks_no_revision(&revision_runs)
+        && !unauthorized
+        && let Some(older) = target.http_sse_fallback()
+    {
+        let again = run_revisions(&older, options).await;
+        if !speaks_no_revision(&again) {
+            revision_runs = again;
+        }
+    }
+    if speaks_no_revision(&revision_runs) {
+        return Err(error::explain_no_revision(target, options, revision_runs).await);
+    }
+    for revision_run in revision_runs {
+        report.add(revision_run.run, revision_run.skipped);
+    }
+    report.duration = started.elapsed();
+    Ok(report)
+}
+
+/// The results of one revision.
+pub(crate) struct RevisionRun {
+    pub(crate) run: RunReport,
+    /// The HTTP status with which the server asked for authorization.
+    pub(crate) unauthorized: Option<u16>,
+    /// The status and the location of a redirect.
+    pub(crate) redirect: Option<(u16, String)>,
+    skipped: Vec<String>,
+}
+
+fn speaks_no_revision(revision_runs: &[RevisionRun]) -> bool {
+    let mut revision_runs = revision_runs.iter();
+    revision_runs.all(|revision_run| revision_run.run.unsupported.is_some())
+}
+
+async fn run_revisions(target: &ServerTarget, options: &CheckOptions) -> Vec<RevisionRun> {
+    let permits = Arc::new(Semaphore::new(target.max_concurrent_revisions()));
+    let count = Arc::new(ProgressCounter::new(target, options));
+    let mut running = JoinSet::new();
+    for (at, &revision) in options.revisions.iter().enumerate() {
+        let (target, options) = (target.clone(), options.clone());
+        let (permits, count) = (Arc::clone(&permits), Arc::clone(&count));
+        running.spawn(async move {
+            let _permit = permits.acquire_owned().await;
+            (at, run_revision(&target, &options, revision, &count).await)
+        });
+    }
+    let mut revision_runs = Vec::new();
+    while let Some(joined) = running.join_next().await {
+        match joined {
+            Ok(revision_run) => revision_runs.push(revision_run),
+            // A panic in a rule is a bug of the checker: do not hide it in a report.
+            Err(error) => panic::resume_unwind(error.into_panic()),
+        }
+    }
+    revision_runs.sort_by_key(|(at, _)| *at);
+    revision_runs
+        .into_iter()
+        .map(|(_, revision_run)| revision_run)
+        .collect()
+}
+
+async fn run_revision(
+    target: &ServerTarget,
+    options: &CheckOptions,
+    revision: Revision,
+    count: &ProgressCounter,
+) -> RevisionRun {
+    let ctx = CheckContext::new(target, options, revision);
+    let mut run = RunReport::new(revision, target.transport());
+    let mut rules = rules(target, options, revision);
+    let (mut unauthorized, mut redirect) = (None, None);
+    if let Err(why) = supports_revision(&ctx).await {
+        run.unsupported = Some(why);
+        unauthorized = error::unauthorized(&ctx.transcript);
+        redirect = error::redirect(&ctx.transcript);
+        // Rules about authorization also work without credentials.
+        let all = rules.len();
+        rules.retain(|rule| unauthorized.is_some() && rule.area == Area::Authorization);
+        count.skip(all - rules.len());
+    }
+    // Rules that read the whole transcript run last.
+    let (passive, active): (Vec<_>, Vec<_>) = rules
+        .into_iter()
+        .partition(|rule| matches!(rule.check, Check::Passive(_)));
+    for rule in active.into_iter().chain(passive) {
+        count.begin(options, revision, rule);
+        ctx.replace_ended_sessions().await;
+        let outcome = evaluate(rule, &ctx).await;
+        let outcome = RuleOutcome::from_outcome(outcome, &ctx.transcript);
+        run.results.push(RuleResult::new(rule, revision, outcome));
+    }
+    run.results
+        .sort_by_key(|result| catalog::position(result.rule));
+    RevisionRun {
+        run,
+        unauthorized,
+        redirect,
+        skipped: ctx.skipped(),
+    }
+}
+
+/// Returns the rules to run in a revision.
+fn rules(target: &ServerTarget, options: &CheckOptions, revision: Revision) -> Vec<&'static Rule> {
+    catalog::for_servers()
+        .filter(|rule| {
+            options.selects(rule)
+                && rule.applies_in(revision)
+                && target.can_observe(rule.transports)
+        })
+        .collect()
+}
+
+async fn evaluate(rule: &'static Rule, ctx: &CheckContext) -> Outcome {
+    match rule.check {
+        Check::Active(check) => check(ctx).await,
+        Check::Passive(check) => {
+            ctx.schema_samples
+                .get_or_init(|| CollectedMessages::collect(ctx))
+                .await;
+            check(ctx, &ctx.transcript)
+        }
+        Check::Unset | Check::Scenarios(..) => {
+            Err(NotPassed::not_tested("the rule does not apply to servers"))
+        }
+    }
+}
+
+/// Checks that the server supports the revision; returns the reason if not.
+async fn supports_revision(ctx: &CheckContext) -> Result<(), String> {
+    let session = match ctx.session().await {
+        Ok(session) => session,
+        Err(
+            NotPassed::Violation { observed: why, .. }
+            | NotPassed::NotApplicable(why)
+            | NotPassed::NotTested(why),
+        ) => {
+            return Err(why);
+        }
+    };
+    let opening = session
+        .opening
+        .as_ref()
+        .expect("an initialized session has an opening response");
+    if !session.request_builder.has_handshake() {
+        return match opening.result() {
+            Ok(_) => Ok(()),
+            // `server/discover` may be missing although the revision is supported.
+            Err(_) if answers_lists(session).await => Ok(()),
+            Err(_) => Err(opening.describe()),
+        };
+    }
+    match opening.value["result"]["protocolVersion"].as_str() {
+        Some(agreed) if agreed == ctx.revision.as_str() => Ok(()),
+        Some(other) => Err(format!("the server responds with {other}")),
+        None => Err("the server responds without a revision".to_owned()),
+    }
+}
+
+/// The minimum wait for a response that may have arrived already.
+const MIN_RESPONSE_WAIT: Duration = Duration::from_millis(100);
+
+/// Returns whether a server without `server/discover` responds to lists like a stateless revision.
+async fn answers_lists(session: &Session) -> bool {
+    let mut pending_responses = Vec::new();
+    for method in ["tools/list", "resources/list", "prompts/list"] {
+        pending_responses.extend(session.send_request(method, Value::Null).await);
+    }
+    // All three share one timeout.
+    let until = Instant::now() + session.response_timeout;
+    for pending in pending_responses {
+        let left = until.saturating_duration_since(Instant::now());
+        let response = session
+            .wait_response_within(pending, left.max(MIN_RESPONSE_WAIT))
+            .await;
+        if response.is_ok_and(|response| response.value["result"]["resultType"].is_string()) {
+            return true;
+        }
+    }
+    false
+}
+
+/// Progress over all revisions.
+struct ProgressCounter {
+    done: AtomicUsize,
+    total: usize,
+}
+
+impl ProgressCounter {
+    fn new(target: &ServerTarget, options: &CheckOptions) -> Self {
+        let revisions = options.revisions.iter();
+        let rules = revisions.map(|&revision| rules(target, options, revision).len());
+        Self {
+            done: AtomicUsize::new(0),
+            total: rules.sum(),
+        }
+    }
+
+    fn begin(&self, options: &CheckOptions, revision: Revision, rule: &'static Rule) {
+        let done = self.done.fetch_add(1, Ordering::Relaxed);
+        options.report_progress(CheckProgress {
+            done,
+            total: self.total,
+            revision,
+            rule: rule.id,
+        });
+    }
+
+    fn skip(&self, rules: usize) {
+        self.done.fetch_add(rules, Ordering::Relaxed);
+    }
+}

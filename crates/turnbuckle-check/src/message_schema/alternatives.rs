@@ -1,0 +1,202 @@
+//! Selects the intended shape among alternatives, so that the reported violation is the relevant one.
+
+use serde_json::{Map, Value};
+
+use super::{
+    expression::{FieldShape, ValueShape},
+    schema_set::SchemaSet,
+    validator::{MessageValidator, fits},
+    violation_text,
+};
+
+impl MessageValidator<'_> {
+    /// Validates a value against alternatives.
+    pub(super) fn match_alternatives(&mut self, shapes: &[ValueShape], value: &Value) {
+        let all = each(self.schemas, shapes);
+        let alike: Vec<_> = all
+            .iter()
+            .copied()
+            .filter(|shape| is_alike(self.schemas, shape, value))
+            .collect();
+        match (alike.as_slice(), value) {
+            ([], _) => self.unlike(&ValueShape::One(shapes.to_vec()), value),
+            ([only], _) => self.validate(only, value),
+            (several, Value::Object(object)) => self.match_objects(several, object, value),
+            (several, _) => self.match_best(several, value),
+        }
+    }
+
+    /// Validates an object against alternatives, by the discriminating field if there is one.
+    fn match_objects(
+        &mut self,
+        shapes: &[&ValueShape],
+        object: &Map<String, Value>,
+        value: &Value,
+    ) {
+        let schemas = self.schemas;
+        let Some(tag) = tag(schemas, shapes) else {
+            return self.match_untagged(shapes, object, value);
+        };
+        let said = object.get(tag);
+        let meant: Vec<_> = shapes
+            .iter()
+            .copied()
+            .filter(|shape| match (field(schemas, shape, tag), said) {
+                (Some(field), Some(said)) => literals(schemas, &field.shape)
+                    .is_some_and(|literals| literals.iter().any(|literal| fits(literal, said))),
+                (Some(field), None) => !field.required,
+                (None, _) => false,
+            })
+            .collect();
+        if !meant.is_empty() {
+            return self.match_best(&meant, value);
+        }
+        let expected = shapes
+            .iter()
+            .filter_map(|shape| literals(schemas, &field(schemas, shape, tag)?.shape))
+            .flatten()
+            .fold(Vec::new(), |mut all: Vec<ValueShape>, literal| {
+                if !all.contains(literal) {
+                    all.push(literal.clone());
+                }
+                all
+            });
+        let expected = ValueShape::One(expected);
+        match said {
+            Some(said) => self.at_field(tag, |validator| validator.unlike(&expected, said)),
+            None => self.missing(tag, &expected, object),
+        }
+    }
+
+    /// Validates an object without a discriminating field, by its required fields.
+    fn match_untagged(
+        &mut self,
+        shapes: &[&ValueShape],
+        object: &Map<String, Value>,
+        value: &Value,
+    ) {
+        let schemas = self.schemas;
+        let own = |shape: &ValueShape| -> Vec<String> {
+            let fields = whole(schemas, shape).fields().filter(|it| it.required);
+            let everywhere = |name: &str| {
+                let mut shapes = shapes.iter();
+                shapes.all(|shape| field(schemas, shape, name).is_some_and(|field| field.required))
+            };
+            fields
+                .filter(|field| !everywhere(&field.name))
+                .map(|field| field.name.clone())
+                .collect()
+        };
+        let meant: Vec<_> = shapes
+            .iter()
+            .copied()
+            .filter(|shape| own(shape).iter().any(|name| object.contains_key(name)))
+            .collect();
+        if !meant.is_empty() {
+            return self.match_best(&meant, value);
+        }
+        let names: Vec<_> = shapes
+            .iter()
+            .filter_map(|shape| own(shape).into_iter().next())
+            .map(|name| format!("`{name}`"))
+            .collect();
+        if names.is_empty() {
+            self.match_best(shapes, value)
+        } else {
+            self.violation(format!(
+                "{} is expected, but none of them is present",
+                violation_text::either(&names)
+            ))
+        }
+    }
+
+    /// Validates against the alternative with the fewest violations; the first of equals.
+    fn match_best(&mut self, shapes: &[&ValueShape], value: &Value) {
+        let mut best: Option<Vec<_>> = None;
+        for shape in shapes {
+            let violations = self.attempt(|validator| validator.validate(shape, value));
+            if violations.is_empty() {
+                return;
+            }
+            if best
+                .as_ref()
+                .is_none_or(|best| violations.len() < best.len())
+            {
+                best = Some(violations);
+            }
+        }
+        let literals: Vec<ValueShape> = shapes.iter().map(|&shape| shape.clone()).collect();
+        if literals
+            .iter()
+            .all(|shape| matches!(shape, ValueShape::Literal(_)))
+        {
+            self.unlike(&ValueShape::One(literals), value)
+        } else {
+            self.take(best.unwrap_or_default())
+        }
+    }
+}
+
+/// Returns all alternatives, with nested ones flattened.
+fn each<'a>(schemas: &'a SchemaSet, shapes: &'a [ValueShape]) -> Vec<&'a ValueShape> {
+    let mut all = Vec::new();
+    for shape in shapes {
+        match whole(schemas, shape) {
+            ValueShape::One(shapes) => all.extend(each(schemas, shapes)),
+            _ => all.push(shape),
+        }
+    }
+    all
+}
+
+/// Resolves a name.
+pub(super) fn whole<'a>(schemas: &'a SchemaSet, shape: &'a ValueShape) -> &'a ValueShape {
+    match shape {
+        ValueShape::Named(name) => schemas.shape(name),
+        other => other,
+    }
+}
+
+/// Returns whether a value has the JSON type of a shape.
+fn is_alike(schemas: &SchemaSet, shape: &ValueShape, value: &Value) -> bool {
+    match (whole(schemas, shape), value) {
+        (ValueShape::Object(_) | ValueShape::Map(_) | ValueShape::All(_), Value::Object(_))
+        | (ValueShape::List(..), Value::Array(_))
+        | (ValueShape::Literal(_), Value::String(_)) => true,
+        (shape, value) => fits(shape, value),
+    }
+}
+
+/// Returns the name of the field that discriminates the objects by a constant.
+fn tag<'a>(schemas: &'a SchemaSet, shapes: &[&'a ValueShape]) -> Option<&'a str> {
+    let (first, others) = shapes.split_first()?;
+    let mut fields = whole(schemas, first).fields();
+    let is_tag = |name: &str| {
+        let mut shapes = others.iter().chain([first]);
+        shapes.all(|shape| {
+            field(schemas, shape, name)
+                .is_some_and(|field| literals(schemas, &field.shape).is_some())
+        })
+    };
+    fields
+        .find(|field| is_tag(&field.name))
+        .map(|field| field.name.as_str())
+}
+
+fn field<'a>(schemas: &'a SchemaSet, shape: &'a ValueShape, name: &str) -> Option<&'a FieldShape> {
+    whole(schemas, shape)
+        .fields()
+        .find(|field| field.name == name)
+}
+
+/// Returns the constants of a shape, if it consists of constants.
+fn literals<'a>(schemas: &'a SchemaSet, shape: &'a ValueShape) -> Option<Vec<&'a ValueShape>> {
+    match whole(schemas, shape) {
+        literal @ ValueShape::Literal(_) => Some(vec![literal]),
+        ValueShape::One(shapes) => {
+            let all = shapes.iter().map(|shape| literals(schemas, shape));
+            Some(all.collect::<Option<Vec<_>>>()?.concat())
+        }
+        _ => None,
+    }
+}

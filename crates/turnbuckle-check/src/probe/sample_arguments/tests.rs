@@ -1,0 +1,185 @@
+use super::*;
+
+#[track_caller]
+fn assert_makes(schema: &Value, expected: Value) {
+    assert_eq!(generate(schema), Ok(expected));
+}
+
+fn one(property: &Value) -> Value {
+    json!({ "type": "object", "properties": { "it": property }, "required": ["it"] })
+}
+
+#[test]
+fn only_what_is_required_is_made() {
+    assert_makes(
+        &json!({ "type": "object", "properties": { "a": { "type": "string" }, "b": {} }, "required": ["a"] }),
+        json!({ "a": "check" }),
+    );
+    assert_makes(&json!({ "type": "object" }), json!({}));
+}
+
+#[test]
+fn what_the_schema_holds_ready_is_taken() {
+    for (schema, expected) in [
+        (json!({ "const": 7 }), json!(7)),
+        (json!({ "enum": ["x", "y"] }), json!("x")),
+        (json!({ "type": "integer", "default": 3 }), json!(3)),
+        (
+            json!({ "type": "string", "examples": ["Oslo"] }),
+            json!("Oslo"),
+        ),
+    ] {
+        assert_makes(&one(&schema), json!({ "it": expected }));
+    }
+}
+
+#[test]
+fn bounds_and_formats_are_kept() {
+    for (schema, expected) in [
+        (json!({ "type": "integer", "minimum": 5 }), json!(5)),
+        (json!({ "type": "integer", "maximum": -2 }), json!(-2)),
+        (
+            json!({ "type": "integer", "exclusiveMinimum": 1, "multipleOf": 4 }),
+            json!(8),
+        ),
+        (
+            json!({ "type": "number", "exclusiveMaximum": 0 }),
+            json!(-0.5),
+        ),
+        (
+            json!({ "type": "string", "minLength": 7 }),
+            json!("checkaa"),
+        ),
+        (json!({ "type": "string", "maxLength": 2 }), json!("ch")),
+        (
+            json!({ "type": "string", "format": "date" }),
+            json!("2026-01-01"),
+        ),
+        (
+            json!({ "type": "string", "pattern": "^[A-Z]+$" }),
+            json!("A"),
+        ),
+        (json!({ "type": ["null", "boolean"] }), json!(false)),
+    ] {
+        assert_makes(&one(&schema), json!({ "it": expected }));
+    }
+}
+
+#[test]
+fn references_choices_and_nests_are_followed() {
+    let schema = json!({
+        "type": "object",
+        "$defs": { "Point": { "type": "object", "properties": { "x": { "type": "number" } }, "required": ["x"] } },
+        "properties": {
+            "points": { "type": "array", "minItems": 2, "items": { "$ref": "#/$defs/Point" } },
+            "maybe": { "anyOf": [{ "type": "null" }, { "$ref": "#/$defs/Point" }] },
+            "both": { "allOf": [{ "$ref": "#/$defs/Point" }, { "properties": { "y": { "const": 1 } }, "required": ["y"] }] },
+        },
+        "required": ["points", "maybe", "both"],
+    });
+    assert_makes(
+        &schema,
+        json!({ "points": [{ "x": 1 }, { "x": 1 }], "maybe": { "x": 1 }, "both": { "x": 1, "y": 1 } }),
+    );
+}
+
+#[test]
+fn one_of_several_kinds_of_arguments_is_made() {
+    let by_name = json!({
+        "type": "object",
+        "properties": { "id": { "type": "integer" }, "name": { "type": "string" } },
+        "anyOf": [{ "required": ["id"] }, { "required": ["name"] }],
+    });
+    assert_makes(&by_name, json!({ "id": 1 }));
+    let second = json!({
+        "type": "object",
+        "properties": { "kind": { "type": "string" } },
+        "oneOf": [
+            { "properties": { "id": { "type": "string", "pattern": "^only-this$" } }, "required": ["id"] },
+            { "$ref": "#/$defs/Named" },
+        ],
+        "$defs": { "Named": { "properties": { "kind": { "const": "named" } }, "required": ["kind"] } },
+    });
+    assert_makes(&second, json!({ "kind": "named" }));
+    let nested = json!({ "type": "object", "properties": { "a": { "type": "boolean" } }, "oneOf": [{ "required": ["a"] }] });
+    assert_makes(&one(&nested), json!({ "it": { "a": false } }));
+}
+
+#[test]
+fn a_default_that_does_not_fit_is_no_obstacle() {
+    assert_makes(
+        &one(&json!({ "type": "string", "minLength": 1, "default": "" })),
+        json!({ "it": "check" }),
+    );
+}
+
+#[test]
+fn what_code_is_often_generated_from_is_understood() {
+    for (schema, expected) in [
+        // An address for mail, as libraries for JavaScript write it.
+        (
+            json!({ "type": "string", "format": "email", "pattern": "^(?!\\.)(?!.*\\.\\.)[a-z.@]+$" }),
+            json!("check@example.com"),
+        ),
+        (
+            json!({ "type": "string", "pattern": "^[A-Z]{3}$" }),
+            json!("USD"),
+        ),
+        (
+            json!({ "type": "string", "pattern": "^[A-Z]+-[0-9]+$" }),
+            json!("CHECK-1"),
+        ),
+        (
+            json!({ "type": "number", "minimum": 0.1, "maximum": 0.3 }),
+            json!(0.2),
+        ),
+        (
+            json!({ "type": "object", "minProperties": 1, "properties": { "a": { "type": "integer" } } }),
+            json!({ "a": 1 }),
+        ),
+        (
+            json!({ "anyOf": [{ "type": "integer" }, { "type": "null" }], "default": null }),
+            json!(1),
+        ),
+    ] {
+        assert_makes(&one(&schema), json!({ "it": expected }));
+    }
+}
+
+#[test]
+fn it_gives_up_with_a_reason() {
+    for (schema, reason) in [
+        (json!(null), "the input schema is no object"),
+        (
+            one(&json!({ "type": "string", "pattern": "^only-this$" })),
+            "`it`: nothing is known that fits `^only-this$`",
+        ),
+        (
+            one(&json!({ "$ref": "#/$defs/Nowhere" })),
+            "`it`: `#/$defs/Nowhere` leads nowhere",
+        ),
+        (
+            one(&json!({ "type": "array", "minItems": 1_000_000 })),
+            "`it`: a list of 1000000 is asked for",
+        ),
+        (
+            one(&json!(false)),
+            "`it`: a property that nothing fits is required",
+        ),
+    ] {
+        assert_eq!(generate(&schema), Err(reason.to_owned()));
+    }
+    let loops =
+        json!({ "type": "object", "properties": { "it": { "$ref": "#" } }, "required": ["it"] });
+    assert!(
+        generate(&loops)
+            .unwrap_err()
+            .ends_with("the input schema is too deep")
+    );
+    assert!(
+        generate(&one(
+            &json!({ "type": "string", "not": { "const": "check" } })
+        ))
+        .is_err()
+    );
+}

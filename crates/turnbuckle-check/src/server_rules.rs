@@ -1,0 +1,106 @@
+//! The rules for servers, a file per area.
+
+mod advice;
+/// Rules about JSON-RPC messages, errors, `_meta`, the lifecycle and robustness.
+mod base {
+    pub(super) mod errors;
+    pub(super) mod json_rpc;
+    pub(super) mod lifecycle;
+    pub(super) mod lifecycle_mixing;
+    mod malformed_input;
+    pub(super) mod message_schema;
+    pub(super) mod meta;
+    pub(super) mod robustness;
+    pub(super) mod stateless;
+}
+/// Rules about what servers offer: tools, resources, prompts, utilities, input requests and tasks.
+mod features {
+    pub(super) mod caching;
+    pub(super) mod cancellation;
+    pub(super) mod completion;
+    pub(super) mod input;
+    mod lists;
+    pub(super) mod logging;
+    pub(super) mod pagination;
+    pub(super) mod progress;
+    pub(super) mod prompts;
+    pub(super) mod resources;
+    pub(super) mod subscriptions;
+    pub(super) mod tasks;
+    pub(super) mod tools;
+}
+/// Rules about stdio, HTTP and authorization.
+mod transport {
+    pub(super) mod authorization;
+    pub(super) mod host_origin;
+    pub(super) mod http;
+    pub(super) mod http_sse;
+    pub(super) mod mcp_headers;
+    pub(super) mod sessions;
+    pub(super) mod stdio;
+    pub(super) mod streams;
+    mod unauthenticated;
+}
+
+use serde_json::Value;
+
+pub(crate) use self::base::message_schema::{CollectedMessages, SchemaFindings};
+use crate::{
+    engine::{
+        check_context::CheckContext,
+        outcome::{NotPassed, Outcome},
+    },
+    rule::Rule,
+};
+
+/// All of them, area by area.
+pub(crate) const AREAS: &[&[Rule]] = &[
+    base::json_rpc::RULES,
+    base::errors::RULES,
+    base::meta::RULES,
+    base::message_schema::RULES,
+    base::lifecycle::RULES,
+    base::stateless::RULES,
+    base::lifecycle_mixing::RULES,
+    transport::stdio::RULES,
+    transport::http::RULES,
+    transport::mcp_headers::RULES,
+    transport::sessions::RULES,
+    transport::streams::RULES,
+    transport::host_origin::RULES,
+    transport::http_sse::RULES,
+    features::tools::RULES,
+    features::resources::RULES,
+    features::prompts::RULES,
+    features::completion::RULES,
+    features::logging::RULES,
+    features::progress::RULES,
+    features::cancellation::RULES,
+    features::pagination::RULES,
+    features::subscriptions::RULES,
+    features::input::RULES,
+    features::tasks::RULES,
+    features::caching::RULES,
+    transport::authorization::RULES,
+    base::robustness::RULES,
+    advice::RULES,
+];
+
+/// Makes sure that a method of earlier revisions is unknown.
+///
+/// By which error an unknown method is refused is for another rule to say.
+async fn is_gone(ctx: &CheckContext, method: &str, params: Value) -> Outcome {
+    let response = ctx
+        .session()
+        .await?
+        .request(method, params)
+        .await
+        .map_err(NotPassed::as_not_tested)?;
+    match response.error()? {
+        -32601 => response.evidence(),
+        _ => Err(NotPassed::not_tested(format!(
+            "{} was seen",
+            response.describe()
+        ))),
+    }
+}

@@ -1,0 +1,263 @@
+//! What messages say about themselves, in `_meta`.
+
+use serde_json::{Value, json};
+use turnbuckle_protocol::revision::Revision;
+
+use crate::{
+    engine::{
+        check_context::CheckContext,
+        outcome::{Evidence, NotPassed, Outcome},
+        transcript::{Direction, Transcript},
+    },
+    rule::{Area, Rule},
+};
+
+pub(crate) const RULES: &[Rule] = &[
+    Rule::server("base.foreign-meta", Area::Base, &[])
+        .requirement("What nobody knows in the `_meta` of a request does no harm.")
+        .fix("Pass over keys of `_meta` that mean nothing to you.")
+        .active(|ctx| Box::pin(unknown_meta(ctx))),
+    Rule::server(
+        "base.meta-keys",
+        Area::Base,
+        &[
+            "meta.key.prefix-format",
+            "meta.key.label-format",
+            "meta.key.name-format",
+        ],
+    )
+    .requirement("The keys of `_meta` are well formed: an optional prefix of labels with a slash, and a name.")
+    .fix("Name keys like `com.example/key`: letters, digits, and `-`, `_`, `.` only inside.")
+    .passive(well_formed_keys),
+    Rule::server(
+        "base.meta-prefix",
+        Area::Base,
+        &["meta.key.reserved-prefix"],
+    )
+    .requirement("No key of `_meta` has a prefix that is reserved for the protocol.")
+    .fix("Use a prefix that you own, such as the name of your domain turned around.")
+    .passive(own_prefixes),
+    Rule::server("base.trace-context", Area::Base, &["meta.trace.format"])
+        .requirement("`traceparent` in `_meta` is written as W3C Trace Context says.")
+        .fix("Write `traceparent` as `00-` and 32 digits, 16 digits and 2 digits, joined by `-`.")
+        .passive(trace_context),
+    Rule::server("base.server-info", Area::Base, &["meta.result.server-info"])
+        .requirement("Every result says in its `_meta` who made it.")
+        .fix("Put `io.modelcontextprotocol/serverInfo` into the `_meta` of every result.")
+        .passive(server_info),
+];
+
+/// The prefix of the protocol's own keys. What is under it may come from an extension that we do not know.
+const OFFICIAL: &str = "io.modelcontextprotocol";
+
+async fn unknown_meta(ctx: &CheckContext) -> Outcome {
+    let session = ctx.session().await?;
+    let params = json!({ "_meta": { "com.example/turnbuckle": { "any": [1, null] } } });
+    let response = session
+        .request(session.request_builder.noop_method(), params)
+        .await?;
+    response.result()?;
+    response.evidence()
+}
+
+fn well_formed_keys(_: &CheckContext, transcript: &Transcript) -> Outcome {
+    no_key(transcript, |key| !is_well_formed(key))
+}
+
+fn own_prefixes(ctx: &CheckContext, transcript: &Transcript) -> Outcome {
+    let reserved = reserved_in(ctx.revision);
+    no_key(transcript, |key| {
+        let prefix = key.split_once('/').map(|(prefix, _)| prefix);
+        prefix.is_some_and(|prefix| prefix != OFFICIAL && reserved(prefix))
+    })
+}
+
+/// Returns what tells whether a prefix is reserved in a revision.
+fn reserved_in(revision: Revision) -> fn(&str) -> bool {
+    fn second_label(prefix: &str) -> bool {
+        prefix.split('.').nth(1).is_some_and(is_ours)
+    }
+    fn last_but_one(prefix: &str) -> bool {
+        prefix.rsplit('.').nth(1).is_some_and(is_ours)
+    }
+    fn is_ours(label: &str) -> bool {
+        ["modelcontextprotocol", "mcp"].contains(&label)
+    }
+    match revision {
+        Revision::V2025_06_18 => last_but_one,
+        _ => second_label,
+    }
+}
+
+fn trace_context(_: &CheckContext, transcript: &Transcript) -> Outcome {
+    let mut evidence = Vec::new();
+    for (number, meta) in metas(transcript) {
+        let Some(parent) = meta.get("traceparent") else {
+            continue;
+        };
+        if !parent.as_str().is_some_and(is_trace_parent) {
+            let observed = format!("`traceparent` is {parent}");
+            return Err(NotPassed::violation(observed, [number]));
+        }
+        evidence.push(number);
+    }
+    if evidence.is_empty() {
+        Err(NotPassed::not_applicable(
+            "the server sends no trace context",
+        ))
+    } else {
+        Evidence::from_entries(evidence.into_iter().take(3))
+    }
+}
+
+fn server_info(_: &CheckContext, transcript: &Transcript) -> Outcome {
+    let mut evidence = Vec::new();
+    for (number, entry) in transcript.all() {
+        let Some(message) = entry
+            .json()
+            .filter(|_| entry.direction == Direction::Received)
+        else {
+            continue;
+        };
+        let Some(result) = message.get("result").filter(|result| result.is_object()) else {
+            continue;
+        };
+        let info = result
+            .get("_meta")
+            .and_then(|meta| meta.get("io.modelcontextprotocol/serverInfo"));
+        if info.is_none() {
+            let entries = entry.response_to.into_iter().chain([number]);
+            return Err(NotPassed::violation("a result without it", entries));
+        }
+        evidence.push(number);
+    }
+    Evidence::from_entries(evidence.into_iter().take(3))
+}
+
+/// Makes sure that no key of any `_meta` is odd.
+fn no_key(transcript: &Transcript, odd: impl Fn(&str) -> bool) -> Outcome {
+    let mut evidence = Vec::new();
+    for (number, meta) in metas(transcript) {
+        let keys = meta.as_object().into_iter().flatten().map(|(key, _)| key);
+        for key in keys {
+            if odd(key) {
+                return Err(NotPassed::violation(format!("the key `{key}`"), [number]));
+            }
+            evidence.push(number);
+        }
+    }
+    if evidence.is_empty() {
+        Err(NotPassed::not_applicable("the server sends no `_meta`"))
+    } else {
+        evidence.dedup();
+        Evidence::from_entries(evidence.into_iter().take(3))
+    }
+}
+
+/// Returns every `_meta` that the server has sent.
+fn metas(transcript: &Transcript) -> Vec<(usize, Value)> {
+    let mut found = Vec::new();
+    for (number, entry) in transcript.all() {
+        if let Some(message) = entry
+            .json()
+            .filter(|_| entry.direction == Direction::Received)
+        {
+            collect(number, &message, &mut found);
+        }
+    }
+    found
+}
+
+fn collect(number: usize, value: &Value, found: &mut Vec<(usize, Value)>) {
+    match value {
+        Value::Array(all) => all.iter().for_each(|value| collect(number, value, found)),
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                match name.as_str() {
+                    "_meta" if value.is_object() => found.push((number, value.clone())),
+                    // What is in there is not the protocol's.
+                    "structuredContent" | "arguments" | "inputSchema" | "outputSchema"
+                    | "experimental" | "extensions" | "data" | "requestedSchema" => {}
+                    _ => collect(number, value, found),
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Says whether a key of `_meta` follows the rules for its prefix and its name.
+pub(super) fn is_well_formed(key: &str) -> bool {
+    match key.split_once('/') {
+        Some((prefix, name)) => prefix.split('.').all(is_label) && is_name(name),
+        None => is_name(key),
+    }
+}
+
+fn is_label(label: &str) -> bool {
+    let bytes = label.as_bytes();
+    let inside = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'-';
+    bytes.first().is_some_and(u8::is_ascii_alphabetic)
+        && bytes.last().is_some_and(u8::is_ascii_alphanumeric)
+        && bytes.iter().all(inside)
+}
+
+fn is_name(name: &str) -> bool {
+    let bytes = name.as_bytes();
+    let inside = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.".contains(byte);
+    let ends = [bytes.first(), bytes.last()];
+    ends.into_iter().flatten().all(u8::is_ascii_alphanumeric) && bytes.iter().all(inside)
+}
+
+fn is_trace_parent(text: &str) -> bool {
+    let hex = |part: &str, len| {
+        let digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        part.len() == len && part.bytes().all(digit)
+    };
+    let zero = |part: &str| part.bytes().all(|byte| byte == b'0');
+    let parts: Vec<_> = text.split('-').collect();
+    match parts.as_slice() {
+        [version, trace, parent, flags, rest @ ..] => {
+            hex(version, 2)
+                && *version != "ff"
+                && hex(trace, 32)
+                && !zero(trace)
+                && hex(parent, 16)
+                && !zero(parent)
+                && hex(flags, 2)
+                && (rest.is_empty() || *version != "00")
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_a_prefix_and_a_name() {
+        for good in ["a", "", "a/", "a.b-c/d_e.f", "io.modelcontextprotocol/x"] {
+            assert!(is_well_formed(good), "{good}");
+        }
+        for bad in ["_a", "a-", "1a/b", "a-/b", "a..b/c", "a/b/c", "/a", "ключ"] {
+            assert!(!is_well_formed(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_prefix_is_reserved_by_its_second_label_or_formerly_by_its_last_but_one() {
+        let now = reserved_in(Revision::V2026_07_28);
+        assert!(now("dev.mcp") && now("dev.mcp.tools") && !now("com.example.mcp"));
+        let then = reserved_in(Revision::V2025_06_18);
+        assert!(then("mcp.dev") && then("tools.mcp.com") && !then("dev.mcp") && !then("mcp"));
+    }
+
+    #[test]
+    fn trace_parents_have_four_parts() {
+        let good = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+        assert!(is_trace_parent(good));
+        assert!(!is_trace_parent(&good.to_uppercase()));
+        assert!(!is_trace_parent(&good[..50]) && !is_trace_parent("nonsense"));
+    }
+}

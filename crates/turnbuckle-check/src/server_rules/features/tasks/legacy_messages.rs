@@ -1,0 +1,332 @@
+//! What is said about tasks, and what belongs to them.
+
+use std::collections::HashSet;
+
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use crate::{
+    engine::{
+        check_context::CheckContext,
+        outcome::{Evidence, NotPassed, Outcome},
+        transcript::Direction,
+        transcript_query::{is_same_session, messages_within, received},
+    },
+    probe::{
+        task_runs::{self, RELATED_TASK_KEY, TaskRun, TaskRuns, is_terminal, task_id},
+        tool_runs::next_progress_token,
+    },
+};
+
+/// How many pages of a list are read.
+const PAGES: usize = 50;
+
+pub(super) async fn result_related(ctx: &CheckContext) -> Outcome {
+    let mut evidence = Vec::new();
+    for run in ctx.task_runs().await?.require_any()? {
+        // An error has no place for it.
+        let response = run
+            .result
+            .as_ref()
+            .filter(|response| response.value.get("result").is_some());
+        let Some(response) = response else { continue };
+        let named = &response.value["result"]["_meta"][RELATED_TASK_KEY]["taskId"];
+        if *named != json!(run.id) {
+            return Err(response.violation(format!("`_meta` names the task {named}")));
+        }
+        evidence.extend(response.entries());
+    }
+    Evidence::from_entries(evidence.into_iter().take(2))
+}
+
+pub(super) async fn messages_related(ctx: &CheckContext) -> Outcome {
+    let mut evidence = Vec::new();
+    for run in ctx.task_runs().await?.require_any()? {
+        for message in messages_within(&ctx.transcript, Direction::Received, run.span.clone()) {
+            let params = &message.value["params"];
+            let here = run.created.sent;
+            if !here.is_none_or(|sent| is_same_session(&ctx.transcript, sent, message.at)) {
+                continue;
+            }
+            // Roots are asked for when a conversation begins as well, for no task at all.
+            let asked = ["elicitation/create", "sampling/createMessage"]
+                .iter()
+                .any(|method| message.value["method"] == *method);
+            let reported = params["progressToken"] == run.token;
+            if message.value.get("method").is_none() || !(asked || reported) {
+                continue;
+            }
+            let named = &params["_meta"][RELATED_TASK_KEY]["taskId"];
+            if *named != json!(run.id) {
+                let observed = format!("{} names the task {named}", message.value["method"]);
+                return Err(NotPassed::violation(observed, [message.at]));
+            }
+            evidence.push(message.at);
+        }
+    }
+    if evidence.is_empty() {
+        Err(NotPassed::not_tested("no task asked or reported anything"))
+    } else {
+        Evidence::from_entries(evidence.into_iter().take(3))
+    }
+}
+
+pub(super) async fn methods_unrelated(ctx: &CheckContext) -> Outcome {
+    let task_runs = ctx.task_runs().await?.require_any()?;
+    for get in task_runs.iter().flat_map(|run| &run.gets) {
+        if get.value["result"]["_meta"].get(RELATED_TASK_KEY).is_some() {
+            return Err(get.violation("`tasks/get` says twice which task it is about"));
+        }
+    }
+    for message in received(&ctx.transcript, "notifications/tasks/status") {
+        if message.value["params"]["_meta"]
+            .get(RELATED_TASK_KEY)
+            .is_some()
+        {
+            let observed = "a status notification says twice which task it is about";
+            return Err(NotPassed::violation(observed, [message.at]));
+        }
+    }
+    Evidence::from_entries(
+        task_runs
+            .iter()
+            .flat_map(|run| &run.gets)
+            .filter_map(|get| get.received)
+            .take(3),
+    )
+}
+
+pub(super) async fn parameter_wins(ctx: &CheckContext) -> Outcome {
+    let task_runs = ctx.task_runs().await?;
+    let run = &task_runs.require_any()?[0];
+    let other = task_runs
+        .all
+        .last()
+        .map_or("check-no-such-task", |run| run.id.as_str());
+    let params = json!({ "taskId": run.id, "_meta": { RELATED_TASK_KEY: { "taskId": other } } });
+    let response = task_runs
+        .session
+        .request("tasks/get", params)
+        .await
+        .map_err(NotPassed::as_not_tested)?;
+    let found = &response.result().map_err(NotPassed::as_not_tested)?["taskId"];
+    if *found == json!(run.id) {
+        response.evidence()
+    } else {
+        Err(response.violation(format!("the task {found} instead of {:?}", run.id)))
+    }
+}
+
+pub(super) async fn progress_ends(ctx: &CheckContext) -> Outcome {
+    let mut evidence = Vec::new();
+    for run in ctx.task_runs().await?.require_any()? {
+        let progress = |at: &usize| {
+            ctx.transcript
+                .entry(*at)
+                .json()
+                .is_some_and(|it| is_progress(&it, run))
+        };
+        let reports: Vec<_> = run.span.clone().filter(progress).collect();
+        let over = run.result.as_ref().and_then(|response| response.received);
+        if let (Some(over), Some(&last)) = (over, reports.last()) {
+            // Of two streams of HTTP, what is read first need not have been sent first.
+            if ctx.transcript.entry(last).channel != ctx.transcript.entry(over).channel {
+                continue;
+            }
+            if last > over {
+                return Err(NotPassed::violation(
+                    "progress of a task that is over",
+                    [over, last],
+                ));
+            }
+            evidence.extend([last, over]);
+        }
+    }
+    if evidence.is_empty() {
+        Err(NotPassed::not_tested("no task reported progress"))
+    } else {
+        Evidence::from_entries(evidence.into_iter().take(2))
+    }
+}
+
+pub(super) async fn get_is_no_stream(ctx: &CheckContext) -> Outcome {
+    let task_runs = ctx.task_runs().await?.require_any()?;
+    let gets: Vec<_> = task_runs.iter().flat_map(|run| &run.gets).collect();
+    for get in &gets {
+        let kind = get.header("content-type").unwrap_or_default();
+        if kind.starts_with("text/event-stream") {
+            return Err(get.violation("`tasks/get` is answered with a stream"));
+        }
+    }
+    Evidence::from_entries(gets.iter().flat_map(|get| get.entries()).take(2))
+}
+
+pub(super) async fn list(ctx: &CheckContext) -> Outcome {
+    let task_runs = ctx.task_runs().await?;
+    ctx.capability("/tasks/list").await?;
+    let mut missing: HashSet<&str> = task_runs
+        .require_any()?
+        .iter()
+        .map(|run| run.id.as_str())
+        .collect();
+    let (mut params, mut evidence) = (json!({}), Vec::new());
+    for _ in 0..PAGES {
+        let response = task_runs
+            .session
+            .request("tasks/list", params)
+            .await
+            .map_err(NotPassed::as_not_tested)?;
+        let result = response.result()?;
+        let listed = result["tasks"].as_array().into_iter().flatten();
+        listed
+            .filter_map(|task| task["taskId"].as_str())
+            .for_each(|id| {
+                missing.remove(id);
+            });
+        evidence.extend(response.entries());
+        match result["nextCursor"].as_str() {
+            Some(cursor) => params = json!({ "cursor": cursor }),
+            None => break,
+        }
+    }
+    // A task may be gone by now: then nobody can get it either.
+    for id in missing {
+        let get = task_runs
+            .session
+            .request("tasks/get", json!({ "taskId": id }))
+            .await
+            .map_err(NotPassed::as_not_tested)?;
+        if get.value.get("result").is_some() {
+            let observed = format!("the task {id:?} can be got and is not listed");
+            return Err(NotPassed::violation(
+                observed,
+                evidence.into_iter().chain(get.entries()),
+            ));
+        }
+    }
+    Evidence::from_entries(evidence)
+}
+
+pub(super) async fn list_cursor(ctx: &CheckContext) -> Outcome {
+    let task_runs = ctx.task_runs().await?;
+    ctx.capability("/tasks/list").await?;
+    let params = json!({ "cursor": "check-no-such-cursor" });
+    let response = task_runs
+        .session
+        .request("tasks/list", params)
+        .await
+        .map_err(NotPassed::as_not_tested)?;
+    response.expect_error(&[-32602])
+}
+
+fn is_progress(message: &Value, run: &TaskRun) -> bool {
+    message["method"] == "notifications/progress" && message["params"]["progressToken"] == run.token
+}
+
+/// An id that no server has given.
+const UNKNOWN: &str = "check-no-such-task";
+
+pub(super) async fn unknown_id(ctx: &CheckContext) -> Outcome {
+    let task_runs = ctx.task_runs().await?;
+    let mut methods = vec!["tasks/get"];
+    if task_runs.session.request_builder.has_handshake() {
+        methods.push("tasks/result");
+        if ctx.capability("/tasks/cancel").await.is_ok() {
+            methods.push("tasks/cancel");
+        }
+    }
+    refuses(task_runs, &methods).await
+}
+
+pub(super) async fn unknown_id_elsewhere(ctx: &CheckContext) -> Outcome {
+    refuses(ctx.task_runs().await?, &["tasks/update", "tasks/cancel"]).await
+}
+
+pub(super) async fn when_over(ctx: &CheckContext) -> Outcome {
+    let task_runs = ctx.task_runs().await?;
+    ctx.capability("/tasks/cancel").await?;
+    let Some(run) = task_runs
+        .require_any()?
+        .iter()
+        .find(|run| run.end().is_some())
+    else {
+        return Err(NotPassed::not_tested("no task came to its end"));
+    };
+    let response = task_runs
+        .session
+        .request("tasks/cancel", json!({ "taskId": run.id }))
+        .await
+        .map_err(NotPassed::as_not_tested)?;
+    response.expect_error(&[-32602])
+}
+
+pub(super) async fn cancel(ctx: &CheckContext) -> Outcome {
+    let task_runs = ctx.task_runs().await?;
+    ctx.capability("/tasks/cancel").await?;
+    let took_long = |run: &&TaskRun| {
+        run.gets
+            .first()
+            .is_some_and(|get| !is_terminal(&get.value["result"]))
+    };
+    let Some(run) = task_runs.require_any()?.iter().find(took_long) else {
+        return Err(NotPassed::not_tested(
+            "every task was over before it could be cancelled",
+        ));
+    };
+    let created =
+        task_runs::start_task(&task_runs.session, &run.call, &next_progress_token()).await?;
+    let Some(id) = task_id(&created) else {
+        return Err(NotPassed::not_tested("the same call became no task again"));
+    };
+    let response = task_runs
+        .session
+        .request("tasks/cancel", json!({ "taskId": id }))
+        .await
+        .map_err(NotPassed::as_not_tested)?;
+    let Some(result) = response.value.get("result") else {
+        return Err(NotPassed::not_tested(format!(
+            "{} was seen",
+            response.describe()
+        )));
+    };
+    if result["status"].is_string() && result["status"] != "cancelled" {
+        let observed = format!(
+            "the status is {} when the cancellation is answered",
+            result["status"]
+        );
+        return Err(response.violation(observed));
+    }
+    // Let what was begun come to an end, if it was not stopped.
+    sleep(ctx.options.quiet_period * 3).await;
+    let later = task_runs
+        .session
+        .request("tasks/get", json!({ "taskId": id }))
+        .await
+        .map_err(NotPassed::as_not_tested)?;
+    let status = &later.value["result"]["status"];
+    if status.is_string() && status != "cancelled" {
+        let observed = format!("the status is {status} after the task was cancelled");
+        return Err(NotPassed::violation(
+            observed,
+            response.entries().chain(later.entries()),
+        ));
+    }
+    Evidence::from_entries(response.entries().chain(later.entries()))
+}
+
+async fn refuses(task_runs: &TaskRuns, methods: &[&str]) -> Outcome {
+    let mut evidence = Vec::new();
+    for method in methods {
+        let mut params = json!({ "taskId": UNKNOWN });
+        if *method == "tasks/update" {
+            params["inputResponses"] = json!({});
+        }
+        let response = task_runs
+            .session
+            .request(method, params)
+            .await
+            .map_err(NotPassed::as_not_tested)?;
+        evidence.extend(response.expect_error(&[-32602])?.entries);
+    }
+    Evidence::from_entries(evidence)
+}

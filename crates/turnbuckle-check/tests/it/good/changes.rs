@@ -1,0 +1,48 @@
+//! Tools that report progress, log, take long, or tell of changes.
+
+use std::time::Duration;
+
+use tokio::time::sleep;
+use turnbuckle_protocol::types::LogLevel;
+use turnbuckle_server::{Context, Server, Tool, ToolError};
+
+pub(crate) fn register(server: Server) -> Server {
+    let reading = |tool: Tool, description: &str| tool.description(description).read_only();
+    server
+        .tool(reading(Tool::new("count", count), "Counts to three"))
+        .tool(reading(Tool::new("talk", talk), "Logs at three levels"))
+        .tool(reading(Tool::new("wait", wait), "Takes a while"))
+        .tool(reading(
+            Tool::new("stir", stir),
+            "Tells whoever listens to look again",
+        ))
+}
+
+async fn count(cx: Context) -> Result<&'static str, ToolError> {
+    for step in 1..=3 {
+        cx.progress_message(step, Some(3.0), format!("step {step}"))
+            .await;
+    }
+    Ok("One, two, three.")
+}
+
+async fn talk(cx: Context) -> Result<&'static str, ToolError> {
+    cx.log(LogLevel::Debug, "a detail").await;
+    cx.log(LogLevel::Info, "a fact").await;
+    cx.log(LogLevel::Error, "a fault").await;
+    Ok("Enough was said.")
+}
+
+async fn wait(cx: Context) -> Result<&'static str, ToolError> {
+    cx.progress(1, 2).await;
+    sleep(Duration::from_millis(400)).await;
+    Ok("It was worth it.")
+}
+
+async fn stir(cx: Context) -> Result<&'static str, ToolError> {
+    cx.tools_changed();
+    cx.prompts_changed();
+    cx.resources_changed();
+    cx.resource_updated("good://greeting");
+    Ok("Everybody was told.")
+}

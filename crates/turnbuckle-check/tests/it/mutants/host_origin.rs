@@ -1,0 +1,40 @@
+//! Web pages and names that have no business here: let in.
+
+use http::{HeaderValue, Method, StatusCode};
+
+use crate::{good, mutant::Mutant};
+
+pub(super) fn mutants() -> Vec<Mutant> {
+    vec![
+        Mutant::new("origins.stranger-refused", "any web page is welcome").request(|request| {
+            request.headers_mut().remove("origin");
+        }),
+        Mutant::new("origins.stranger-403", "400 for a web page").response(
+            |_, outgoing_response| {
+                if outgoing_response.head.status == 403 {
+                    outgoing_response.head.status = StatusCode::BAD_REQUEST;
+                }
+            },
+        ),
+        Mutant::new("origins.host-checked", "any name will do").request(|request| {
+            let host = good::URL.trim_start_matches("http://");
+            super::http::set(request, "host", host.trim_end_matches("/mcp"));
+        }),
+        Mutant::new("origins.preflight", "any web page may ask").response(
+            |head, outgoing_response| {
+                if head.method == Method::OPTIONS {
+                    let any = HeaderValue::from_static("*");
+                    outgoing_response
+                        .head
+                        .headers
+                        .insert("access-control-allow-origin", any);
+                }
+            },
+        ),
+    ]
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_trips_its_rule() {
+    super::assert_each_trips_its_rule(mutants()).await;
+}

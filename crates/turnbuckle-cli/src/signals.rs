@@ -1,0 +1,104 @@
+//! Signals that end the process, for commands that clean up first.
+
+use std::io;
+
+#[cfg(unix)]
+use tokio::signal::unix::{Signal, SignalKind, signal};
+#[cfg(windows)]
+use tokio::signal::windows::{CtrlC, ctrl_c};
+
+/// Waits for a signal that ends the process: Ctrl-C, SIGTERM, Ctrl-\\, or SIGHUP.
+///
+/// Child programs have their own process groups, so only this process ends them. Signals are recorded from the call
+/// on, even before the future is polled.
+#[cfg(unix)]
+pub(crate) fn interrupt_signal() -> impl Future<Output = ()> {
+    let interrupt = watch(SignalKind::interrupt());
+    let terminate = watch(SignalKind::terminate());
+    let quit = watch(SignalKind::quit());
+    // With `nohup` the signal has to stay ignored.
+    let hangup = (!is_ignored(SignalKind::hangup())).then(|| watch(SignalKind::hangup()));
+    async move {
+        tokio::select! {
+            () = interrupt => {}
+            () = terminate => {}
+            () = quit => {}
+            () = async { match hangup {
+                Some(hangup) => hangup.await,
+                None => std::future::pending().await,
+            } } => {}
+        }
+    }
+}
+
+/// Registers a signal handler, and returns a future that waits for the signal.
+#[cfg(unix)]
+fn watch(kind: SignalKind) -> impl Future<Output = ()> {
+    let signals = signal(kind);
+    async move {
+        match signals {
+            Ok(mut signals) => {
+                signals.recv().await;
+            }
+            Err(_) => std::future::pending().await,
+        }
+    }
+}
+
+/// Returns whether a signal is ignored, according to `/proc`.
+#[cfg(unix)]
+fn is_ignored(kind: SignalKind) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mut lines = status.lines();
+    let ignored = lines.find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    ignored.unwrap_or_default() & (1 << (kind.as_raw_value() - 1)) != 0
+}
+
+/// Waits for Ctrl-C.
+#[cfg(not(unix))]
+pub(crate) async fn interrupt_signal() {
+    let _ = tokio::signal::ctrl_c().await;
+}
+
+/// Receives Ctrl-C, and SIGTERM on Unix. Signals are recorded from its creation on.
+#[derive(Debug)]
+pub(crate) struct ShutdownSignals {
+    #[cfg(unix)]
+    interrupt: Signal,
+    #[cfg(unix)]
+    terminate: Signal,
+    #[cfg(windows)]
+    interrupt: CtrlC,
+}
+
+#[cfg(unix)]
+impl ShutdownSignals {
+    pub(crate) fn new() -> io::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+        })
+    }
+
+    /// Waits for the next signal.
+    pub(crate) async fn recv(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}
+
+#[cfg(windows)]
+impl ShutdownSignals {
+    pub(crate) fn new() -> io::Result<Self> {
+        let interrupt = ctrl_c()?;
+        Ok(Self { interrupt })
+    }
+
+    /// Waits for the next signal.
+    pub(crate) async fn recv(&mut self) {
+        let _ = self.interrupt.recv().await;
+    }
+}

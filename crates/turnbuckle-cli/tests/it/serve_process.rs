@@ -1,0 +1,137 @@
+//! A `turnbuckle serve` process in a sandbox.
+
+use std::{
+    io::{BufRead, BufReader, Read as _, Write as _},
+    net::TcpStream,
+    process::{Child, Command, ExitStatus, Stdio},
+    time::{Duration, Instant},
+};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::sandbox::Sandbox;
+
+/// A server that runs until it is stopped or dropped.
+pub(crate) struct ServeProcess {
+    child: Child,
+    /// The line that it printed.
+    pub(crate) address: String,
+}
+
+impl ServeProcess {
+    /// Starts a server, and waits until it prints its address.
+    pub(crate) fn start(sandbox: &Sandbox, words: &[&str]) -> Self {
+        let words = [&["serve"], words].concat();
+        Self::spawn(sandbox.command(&words))
+    }
+
+    /// Starts a server on a free port, with resource limits that a shell sets.
+    pub(crate) fn with_ulimit(sandbox: &Sandbox, ulimit: &str) -> Self {
+        let own = sandbox.command(&["serve", "--listen", "127.0.0.1:0"]);
+        let mut command = Command::new("/bin/sh");
+        command
+            .args(["-c", &format!("{ulimit} && exec \"$0\" \"$@\"")])
+            .arg(own.get_program())
+            .args(own.get_args())
+            .env_clear();
+        for (name, value) in own.get_envs() {
+            if let Some(value) = value {
+                command.env(name, value);
+            }
+        }
+        if let Some(folder) = own.get_current_dir() {
+            command.current_dir(folder);
+        }
+        Self::spawn(command)
+    }
+
+    fn spawn(mut command: Command) -> Self {
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut address = String::new();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        stdout.read_line(&mut address).unwrap();
+        Self {
+            child,
+            address: address.trim_end().to_owned(),
+        }
+    }
+
+    /// Starts a server on a free port.
+    pub(crate) fn on_free_port(sandbox: &Sandbox) -> Self {
+        Self::start(sandbox, &["--listen", "127.0.0.1:0"])
+    }
+
+    /// Returns the process id.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Sends a signal.
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    /// Waits for the end; returns the status and the text on stderr.
+    pub(crate) fn wait(mut self) -> (ExitStatus, String) {
+        let started_at = Instant::now();
+        let status = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
+            }
+            assert!(
+                started_at.elapsed() < Duration::from_secs(20),
+                "it does not end"
+            );
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        let mut stderr_text = String::new();
+        let mut stderr = self.child.stderr.take().unwrap();
+        stderr.read_to_string(&mut stderr_text).unwrap();
+        (status, stderr_text)
+    }
+
+    /// Stops the server, and returns the text on stderr.
+    pub(crate) fn stop(self) -> String {
+        self.signal(Signal::TERM);
+        let (status, stderr_text) = self.wait();
+        assert!(status.success(), "{status}: {stderr_text}");
+        stderr_text
+    }
+
+    /// Calls a tool with the real binary, and returns the structured result.
+    pub(crate) fn call(&self, sandbox: &Sandbox, words: &[&str]) -> Value {
+        let words = [&["call", "--json", &self.address], words].concat();
+        let output = sandbox.command(&words).output().unwrap();
+        let document: Value = serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|_| panic!("{}", sandbox.render(&output)));
+        document["structuredContent"].clone()
+    }
+}
+
+impl Drop for ServeProcess {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Sends a `GET` request, and returns the whole response.
+pub(crate) fn get(url: &str) -> String {
+    let rest = url.strip_prefix("http://").unwrap();
+    let (host, path) = rest.split_once('/').unwrap();
+    let mut stream = TcpStream::connect(host).unwrap();
+    write!(
+        stream,
+        "GET /{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
+    )
+    .unwrap();
+    let mut response = String::new();
+    stream.read_to_string(&mut response).unwrap();
+    response
+}

@@ -1,0 +1,269 @@
+//! The timeouts of calls.
+
+use std::{
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use tokio::time::{Instant, sleep_until};
+
+use crate::{
+    call::CallOptions,
+    inbound::{InboundRouter, progress::ProgressGuard},
+};
+
+/// Waits until a timeout expires; returns the timeout.
+pub(super) fn timed_out<'c>(
+    options: &'c CallOptions,
+    router: &'c InboundRouter,
+    progress_guard: Option<&'c ProgressGuard>,
+    timer: &'c RequestTimer,
+) -> impl Future<Output = Duration> + 'c {
+    let call = Deadline {
+        options,
+        router,
+        progress_guard,
+        timer,
+    };
+    async move {
+        while let Some((end, limit)) = call.end() {
+            sleep_until(end).await;
+            // Progress or authorization may have moved the deadline.
+            if call.end().is_some_and(|(now, _)| now <= end) {
+                return limit;
+            }
+        }
+        std::future::pending().await
+    }
+}
+
+/// The deadline of a call.
+struct Deadline<'c> {
+    options: &'c CallOptions,
+    router: &'c InboundRouter,
+    progress_guard: Option<&'c ProgressGuard>,
+    timer: &'c RequestTimer,
+}
+
+impl Deadline<'_> {
+    /// Returns the current deadline, and the timeout that it comes from.
+    fn end(&self) -> Option<(Instant, Duration)> {
+        let timeouts = self.options.timeouts;
+        let idle_end = self.last_seen().checked_add(timeouts.idle);
+        match (idle_end, self.total_end()) {
+            (Some(idle_end), Some(total_end)) if total_end <= idle_end => {
+                Some((total_end, timeouts.total))
+            }
+            (Some(idle_end), _) => Some((idle_end, timeouts.idle)),
+            (None, total_end) => total_end.map(|total_end| (total_end, timeouts.total)),
+        }
+    }
+
+    /// Returns the end of the total timeout. Time spent on authorization does not count.
+    fn total_end(&self) -> Option<Instant> {
+        let auth_wait = auth_wait(self.options).saturating_sub(self.timer.auth_wait);
+        let left = self
+            .options
+            .timeouts
+            .total
+            .saturating_sub(self.options.elapsed);
+        self.timer.at.checked_add(left.saturating_add(auth_wait))
+    }
+
+    /// Returns the time of the last activity of the server.
+    ///
+    /// A server that waits for the client is not idle: a user may be filling in a form. Neither is a server that has
+    /// not received the request yet, because the user is logging in.
+    fn last_seen(&self) -> Instant {
+        let progress = self
+            .progress_guard
+            .map_or(self.timer.at, ProgressGuard::last_seen);
+        let awaited = self.router.last_server_wait();
+        let awaited = awaited.max(self.auth_wait().and_then(AuthWait::last));
+        awaited.map_or(progress, |awaited| awaited.max(progress))
+    }
+
+    fn auth_wait(&self) -> Option<&AuthWait> {
+        self.options.auth_wait.as_deref()
+    }
+}
+
+/// The start of a request.
+pub(crate) struct RequestTimer {
+    at: Instant,
+    auth_wait: Duration,
+}
+
+impl RequestTimer {
+    pub(crate) fn start(options: &CallOptions) -> Self {
+        let (at, auth_wait) = (Instant::now(), auth_wait(options));
+        Self { at, auth_wait }
+    }
+
+    /// Returns options with what is left of the total timeout, for further requests of the same call.
+    pub(crate) fn remaining(&self, options: &CallOptions) -> CallOptions {
+        let took = self.at.elapsed();
+        let mut remaining = options.clone();
+        remaining.elapsed += took.saturating_sub(auth_wait(options).saturating_sub(self.auth_wait));
+        remaining
+    }
+}
+
+/// Returns the time that a call has spent on authorization.
+fn auth_wait(options: &CallOptions) -> Duration {
+    let auth_wait = options.auth_wait.as_deref();
+    auth_wait.map(AuthWait::total).unwrap_or_default()
+}
+
+/// Records the time that a request has spent on authorization.
+///
+/// A user may take minutes to log in. That time does not count against the timeouts of the server.
+#[derive(Debug, Default)]
+pub(crate) struct AuthWait(Mutex<AuthWaitState>);
+
+#[derive(Debug, Default)]
+struct AuthWaitState {
+    /// The number of concurrent authorizations, and the start of the first.
+    waiters: usize,
+    since: Option<Instant>,
+    /// The time of earlier authorizations, and the end of the last.
+    total: Duration,
+    until: Option<Instant>,
+}
+
+/// Marks a request as waiting for authorization, until it is dropped.
+#[must_use]
+pub(crate) struct AuthWaitGuard<'h>(&'h AuthWait);
+
+/// The time limit elapsed.
+#[derive(Debug)]
+pub(crate) struct TimeLimitElapsed;
+
+impl AuthWait {
+    /// Starts to wait for authorization.
+    pub(crate) fn begin(&self) -> AuthWaitGuard<'_> {
+        let mut state = self.lock();
+        state.waiters += 1;
+        state.since.get_or_insert_with(Instant::now);
+        AuthWaitGuard(self)
+    }
+
+    /// Returns the total time spent on authorization until now.
+    pub(crate) fn total(&self) -> Duration {
+        let state = self.lock();
+        let current = state.since.map(|since| since.elapsed());
+        state.total + current.unwrap_or_default()
+    }
+
+    /// Returns the end of the last authorization: now, if one is in progress.
+    pub(crate) fn last(&self) -> Option<Instant> {
+        let state = self.lock();
+        match state.since {
+            Some(_) => Some(Instant::now()),
+            None => state.until,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, AuthWaitState> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for AuthWaitGuard<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        state.waiters -= 1;
+        if state.waiters > 0 {
+            return;
+        }
+        if let Some(since) = state.since.take() {
+            state.total += since.elapsed();
+            state.until = Some(Instant::now());
+        }
+    }
+}
+
+/// Waits for a future, with a time limit; authorization restarts the limit.
+pub(crate) async fn within<T>(
+    limit: Duration,
+    auth_wait: Option<&AuthWait>,
+    awaited: impl Future<Output = T>,
+) -> Result<T, TimeLimitElapsed> {
+    tokio::select! {
+        biased;
+        output = awaited => Ok(output),
+        () = limit_elapsed(limit, auth_wait) => Err(TimeLimitElapsed),
+    }
+}
+
+/// Waits until the limit has elapsed without authorization.
+pub(crate) async fn limit_elapsed(limit: Duration, auth_wait: Option<&AuthWait>) {
+    let mut since = Instant::now();
+    loop {
+        match since.checked_add(limit) {
+            Some(deadline) => sleep_until(deadline).await,
+            None => std::future::pending().await,
+        }
+        match auth_wait.and_then(AuthWait::last) {
+            Some(last) if last > since => since = last,
+            _ => return,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::sleep;
+
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[tokio::test(start_paused = true)]
+    async fn being_held_up_starts_the_clock_anew() {
+        let auth_wait = AuthWait::default();
+        let begun = Instant::now();
+
+        let pending = within(10 * SECOND, Some(&auth_wait), async {
+            sleep(5 * SECOND).await;
+            let holding = auth_wait.begin();
+            sleep(300 * SECOND).await;
+            drop(holding);
+            std::future::pending::<()>().await;
+        });
+
+        assert!(pending.await.is_err());
+        assert_eq!(begun.elapsed().as_secs(), 315);
+        assert_eq!(auth_wait.total().as_secs(), 300);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn two_who_hold_up_at_once_count_once() {
+        let auth_wait = AuthWait::default();
+        let first = auth_wait.begin();
+        sleep(SECOND).await;
+        let second = auth_wait.begin();
+        sleep(SECOND).await;
+        drop(first);
+        sleep(SECOND).await;
+        assert_eq!(auth_wait.last(), Some(Instant::now()));
+        drop(second);
+        let end = Instant::now();
+        sleep(SECOND).await;
+
+        assert_eq!(auth_wait.total().as_secs(), 3);
+        assert_eq!(auth_wait.last(), Some(end));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn without_anybody_who_holds_up_it_is_a_plain_limit() {
+        let begun = Instant::now();
+
+        let late = within(SECOND, None, std::future::pending::<()>()).await;
+        let ready = within(SECOND, None, std::future::ready(1)).await;
+
+        assert!(late.is_err());
+        assert_eq!(ready.ok(), Some(1));
+        assert_eq!(begun.elapsed(), SECOND);
+    }
+}

@@ -1,0 +1,685 @@
+use std::{collections::HashMap, net::SocketAddr, time::Duration};
+
+use serde_json::json;
+use tokio::time::Instant;
+use turnbuckle_spec_coverage::req;
+
+use crate::{
+    fake_http::{FakeHttp, Reply, Seen},
+    fetcher::*,
+    transport::http_client::Dialer,
+};
+
+/// A network that leads to one fake server, and remembers which addresses were dialled.
+struct World {
+    fake: FakeHttp,
+    dialled: Arc<Mutex<Vec<SocketAddr>>>,
+}
+
+impl World {
+    fn new(answer: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> Self {
+        let fake = FakeHttp::in_memory(answer);
+        let dialled = Arc::default();
+        Self { fake, dialled }
+    }
+
+    fn quiet() -> Self {
+        Self::new(|_| Reply::json(&json!({})))
+    }
+
+    /// A fetcher for a server; names lead where the table says, and literals to themselves.
+    fn fetcher(&self, server: &str, names: &[(&str, &str)]) -> HttpFetcher {
+        self.over(HttpFetcher::for_server(server).unwrap(), names)
+    }
+
+    fn over(&self, mut fetcher: HttpFetcher, names: &[(&str, &str)]) -> HttpFetcher {
+        let addresses = |list: &str| list.split(' ').map(|one| one.parse().unwrap()).collect();
+        let names: HashMap<String, Vec<std::net::IpAddr>> = names
+            .iter()
+            .map(|(name, list)| ((*name).to_owned(), addresses(list)))
+            .collect();
+        fetcher.network.resolve = Arc::new(move |host, port| {
+            let found = names.get(&host).cloned();
+            let found = found.ok_or_else(|| std::io::ErrorKind::NotFound.into());
+            let found =
+                found.map(|all| all.iter().map(|one| SocketAddr::new(*one, port)).collect());
+            Box::pin(std::future::ready(found))
+        });
+        let (dial, dialled) = (self.fake.dial(), Arc::clone(&self.dialled));
+        fetcher.network.connect = Arc::new(move |addresses| {
+            dialled.lock().unwrap().extend(addresses);
+            Dialer::from_fn(dial.clone())
+        });
+        fetcher
+    }
+
+    fn dialled(&self) -> Vec<String> {
+        let dialled = self.dialled.lock().unwrap();
+        dialled.iter().map(ToString::to_string).collect()
+    }
+}
+
+async fn get(fetcher: &HttpFetcher, url: &str) -> Result<fetch::FetchResponse, FetchError> {
+    fetcher.fetch(FetchRequest::get(url)).await
+}
+
+fn form(url: &str) -> FetchRequest {
+    FetchRequest::post(url, "application/x-www-form-urlencoded", "code=sesame")
+}
+
+const LOCAL: &str = "http://127.0.0.1:8080/mcp";
+
+mod places {
+    use super::*;
+
+    /// Goes to a place as far as a connection, on behalf of a server, and says whether it was dialled.
+    async fn is_same_origin(server: &str, url: &str, names: &[(&str, &str)]) -> bool {
+        goes(|world| world.fetcher(server, names), url).await
+    }
+
+    async fn goes(fetcher: impl Fn(&World) -> HttpFetcher, url: &str) -> bool {
+        let world = World::quiet();
+        let fetcher = fetcher(&world);
+        let Ok(place) = parse_url(url) else {
+            return false;
+        };
+        let refused = match fetcher.network.dialer().dial(place.uri().clone()).await {
+            Ok(_) => false,
+            Err(problem) => problem.is::<ForbiddenAddress>(),
+        };
+        let dialled = !world.dialled().is_empty();
+        assert_ne!(dialled, refused, "{url}");
+        dialled
+    }
+
+    const PUBLIC: &str = "https://8.8.8.8/mcp";
+    const PRIVATE: &str = "https://10.1.2.3/mcp";
+    const NEVER: [&str; 21] = [
+        "169.254.169.254",
+        "169.254.170.2",
+        "[fe80::1]",
+        "[ff02::1]",
+        "224.0.0.1",
+        "0.0.0.0",
+        "[::]",
+        "255.255.255.255",
+        "240.0.0.1",
+        "192.0.2.1",
+        "[2001:db8::1]",
+        "100.100.100.200",
+        "[fd00:ec2::254]",
+        "[::ffff:169.254.169.254]",
+        "[64:ff9b::169.254.169.254]",
+        "[64:ff9b::127.0.0.1]",
+        "[64:ff9b::10.0.0.1]",
+        "[2002:7f00:1::]",
+        "[2002:a9fe:a9fe::]",
+        "[2001:0:101:101:0:0:80ff:fffe]",
+        "[::127.0.0.1]",
+    ];
+    const PRIVATES: [&str; 7] = [
+        "10.0.0.1",
+        "172.16.0.1",
+        "192.168.1.1",
+        "100.64.0.1",
+        "[fc00::1]",
+        "[fd12::1]",
+        "[::ffff:10.0.0.1]",
+    ];
+    const LOOPBACKS: [&str; 4] = ["127.0.0.1", "127.8.8.8", "[::1]", "[::ffff:127.0.0.1]"];
+    const PUBLICS: [&str; 5] = [
+        "1.1.1.1",
+        "[2606:4700::1111]",
+        "[::ffff:1.1.1.1]",
+        "[64:ff9b::1.1.1.1]",
+        "[2002:101:101::1]",
+    ];
+
+    #[tokio::test]
+    async fn a_server_sends_us_only_into_networks_that_it_is_in_itself() {
+        // Documents are fetched the same way whatever revision the server speaks.
+        req!(
+            "security.ssrf.consider",
+            "security.ssrf.private",
+            in: ["2025-06-18", "2025-11-25", "2026-07-28"]
+        );
+        for (server, public, private, loopback) in [
+            (PUBLIC, true, false, false),
+            (PRIVATE, true, true, false),
+            (LOCAL, true, true, true),
+            ("http://localhost:8080/mcp", true, true, true),
+            ("http://[::1]:8080/mcp", true, true, true),
+            ("https://169.254.1.1/mcp", true, false, false),
+        ] {
+            for (hosts, allowed) in [
+                (&PUBLICS[..], public),
+                (&PRIVATES, private),
+                (&LOOPBACKS, loopback),
+                (&NEVER, false),
+            ] {
+                for host in hosts {
+                    let url = format!("https://{host}/as");
+                    assert_eq!(
+                        is_same_origin(server, &url, &[]).await,
+                        allowed,
+                        "{server} {url}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn the_same_holds_for_what_a_name_leads_to() {
+        let every = PUBLICS.map(|host| (host, true));
+        let never = NEVER.iter().chain(&PRIVATES).chain(&LOOPBACKS);
+        let table = every.into_iter().chain(never.map(|host| (*host, false)));
+        for (host, allowed) in table {
+            let address = host.trim_matches(['[', ']']);
+            let names = [("as.example", address)];
+            let reached = is_same_origin(PUBLIC, "https://as.example/x", &names).await;
+            assert_eq!(reached, allowed, "{host}");
+        }
+    }
+
+    #[tokio::test]
+    async fn the_user_goes_everywhere_but_where_nobody_goes() {
+        for (hosts, allowed) in [
+            (&PUBLICS[..], true),
+            (&PRIVATES, true),
+            (&LOOPBACKS, true),
+            (&NEVER, false),
+        ] {
+            for host in hosts {
+                let url = format!("https://{host}/as");
+                let reached = goes(|world| world.over(HttpFetcher::trusted(), &[]), &url).await;
+                assert_eq!(reached, allowed, "{host}");
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn one_bad_address_among_good_ones_is_one_too_many() {
+        for addresses in [
+            "1.1.1.1 127.0.0.1",
+            "10.0.0.1 1.1.1.1",
+            "1.1.1.1 2606:4700::1111 169.254.169.254",
+            "2606:4700::1111 ::ffff:192.168.0.1",
+        ] {
+            let names = [("as.example", addresses)];
+            let url = "https://as.example/x";
+            assert!(!is_same_origin(PUBLIC, url, &names).await, "{addresses}");
+        }
+    }
+
+    #[tokio::test]
+    async fn the_refusal_names_the_address() {
+        let world = World::quiet();
+        let names = [("localhost", "169.254.169.254")];
+        let fetcher = world.fetcher(PUBLIC, &names);
+
+        let problem = get(&fetcher, "http://localhost/x").await.unwrap_err();
+
+        assert_eq!(
+            problem.to_string(),
+            "`localhost` is at 169.254.169.254, and a server that is elsewhere must not send us there"
+        );
+    }
+
+    #[tokio::test]
+    async fn a_server_by_name_is_where_all_of_its_addresses_are() {
+        for (server, target, allowed) in [
+            ("10.0.0.1", "10.0.0.2", true),
+            ("10.0.0.1 192.168.0.1", "172.16.0.1", true),
+            // With one foot in public.
+            ("10.0.0.1 8.8.8.8", "10.0.0.2", false),
+            ("8.8.8.8", "10.0.0.2", false),
+            // A name that leads here for a moment opens this machine to nobody.
+            ("127.0.0.1", "127.0.0.1", false),
+            ("127.0.0.1", "10.0.0.1", true),
+            ("169.254.169.254", "10.0.0.1", false),
+        ] {
+            let names = [("mcp.example", server), ("as.example", target)];
+            let url = "https://as.example/x";
+            let reached = is_same_origin("https://mcp.example/mcp", url, &names).await;
+            assert_eq!(reached, allowed, "{server} {target}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_server_that_cannot_be_found_is_public() {
+        let names = [("as.example", "10.0.0.1")];
+
+        assert!(!is_same_origin("https://mcp.example/mcp", "https://as.example/", &names).await);
+    }
+
+    #[tokio::test]
+    async fn a_server_may_name_itself_wherever_it_is() {
+        for address in ["127.0.0.1", "10.0.0.1"] {
+            let names = [("mcp.example", address)];
+            let url = "https://MCP.example/.well-known/oauth-protected-resource";
+            assert!(is_same_origin("https://mcp.example/mcp", url, &names).await);
+        }
+        let names = [("mcp.example", "169.254.169.254")];
+        assert!(!is_same_origin("https://mcp.example/mcp", "https://mcp.example/x", &names).await);
+    }
+
+    #[tokio::test]
+    async fn the_address_that_was_looked_at_is_the_one_that_is_dialled() {
+        let world = World::quiet();
+        let mut fetcher = world.fetcher(PUBLIC, &[]);
+        let asked = Arc::new(Mutex::new(0));
+        let count = Arc::clone(&asked);
+        // A name that leads elsewhere the second time.
+        fetcher.network.resolve = Arc::new(move |_, port| {
+            let mut asked = count.lock().unwrap();
+            *asked += 1;
+            let address = if *asked == 1 {
+                [1, 1, 1, 1]
+            } else {
+                [127, 0, 0, 1]
+            };
+            Box::pin(std::future::ready(Ok(vec![(address, port).into()])))
+        });
+
+        let url: Url = "https://as.example:8443/x".parse().unwrap();
+        let dialed = fetcher.network.dialer().dial(url.uri().clone()).await;
+
+        dialed.unwrap();
+        assert_eq!(world.dialled(), ["1.1.1.1:8443"]);
+        assert_eq!(*asked.lock().unwrap(), 1);
+    }
+
+    #[tokio::test]
+    async fn an_address_written_in_an_odd_way_is_still_that_address() {
+        // What the system makes of it: all of these are 127.0.0.1 to it.
+        for host in ["2130706433", "0x7f.1", "127.1", "0177.0.0.1"] {
+            let world = World::quiet();
+            let mut network = world.fetcher(PUBLIC, &[]).network;
+            // The real one, unlike in other tests; where it knows no such spelling, nobody is dialled either.
+            network.resolve = HttpFetcher::for_server(PUBLIC).unwrap().network.resolve;
+            let url: Url = format!("https://{host}/").parse().unwrap();
+
+            assert!(network.dialer().dial(url.uri().clone()).await.is_err());
+            assert_eq!(world.dialled(), [""; 0], "{host}");
+        }
+    }
+
+    #[tokio::test]
+    async fn plain_http_stays_on_this_machine() {
+        req!("security.ssrf.https", in: ["2025-06-18", "2025-11-25", "2026-07-28"]);
+        let localhost = [("localhost", "127.0.0.1"), ("a.localhost", "::1")];
+        for url in [
+            "http://127.0.0.1/x",
+            "http://[::1]:81/x",
+            "http://LOCALHOST/x",
+            "http://a.localhost/x",
+        ] {
+            assert!(is_same_origin(LOCAL, url, &localhost).await, "{url}");
+        }
+        let names = [
+            ("as.example", "1.1.1.1"),
+            ("mine.example", "127.0.0.1"),
+            ("localhost", "1.1.1.1"),
+            ("a.localhost", "10.0.0.1"),
+        ];
+        for url in [
+            "http://as.example/x",
+            "http://1.1.1.1/x",
+            "http://10.0.0.1/x",
+            "http://mine.example/x",
+            "http://localhost.example/x",
+            // Somebody lies about whom this name means.
+            "http://localhost/x",
+            "http://a.localhost/x",
+        ] {
+            assert!(!is_same_origin(LOCAL, url, &names).await, "{url}");
+        }
+    }
+}
+
+mod urls {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_is_no_place_to_ask_is_refused() {
+        let world = World::quiet();
+        let fetcher = world.fetcher(LOCAL, &[]);
+        for url in [
+            "",
+            "as.example",
+            "file:///etc/passwd",
+            "ftp://as.example/",
+            "gopher://as.example/",
+            "javascript:alert(1)",
+            "https://",
+            "https://as.example/#fragment",
+            "https://as.example/a b",
+            "https://as.example\\@evil.example/",
+            "https://as.example/\r\nHost: evil",
+            "https://[::1/",
+            "https://[fe80::1%25eth0]/",
+            "https://as.example:65536/",
+        ] {
+            let problem = get(&fetcher, url).await.unwrap_err();
+            assert!(matches!(problem, FetchError::Url { .. }), "{url}");
+            assert!(!problem.to_string().contains('\n'));
+        }
+        assert!(world.dialled().is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_user_in_a_url_is_refused_and_not_shown() {
+        let world = World::quiet();
+        let fetcher = world.fetcher(LOCAL, &[]);
+
+        let problem = get(&fetcher, "https://me:sesame@1.1.1.1/?code=sesame").await;
+
+        let problem = problem.unwrap_err();
+        assert!(matches!(problem, FetchError::Url { .. }));
+        assert!(!format!("{problem} {problem:?}").contains("sesame"));
+    }
+
+    #[test]
+    fn a_server_must_have_a_url() {
+        assert!(HttpFetcher::for_server("nowhere").is_err());
+    }
+}
+
+mod answers {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_document_comes_back_whole() {
+        let world = World::new(|_| {
+            Reply::json(&json!({ "issuer": 1 }))
+                .with_status(404)
+                .header("DPoP-Nonce", "n")
+        });
+        let fetcher = world.fetcher(LOCAL, &[]);
+
+        let answer = get(&fetcher, "http://127.0.0.1:9/as?x=1").await.unwrap();
+
+        assert_eq!(answer.status, 404);
+        assert_eq!(answer.body, br#"{"issuer":1}"#);
+        assert_eq!(answer.header("dpop-nonce"), Some("n"));
+        assert_eq!(world.dialled(), ["127.0.0.1:9"]);
+        let seen = world.fake.nth(0).await;
+        assert_eq!(seen.path, "/as?x=1");
+        assert_eq!(seen.header("host"), "127.0.0.1:9");
+        assert_eq!(seen.header("accept"), "application/json");
+        assert!(seen.header("user-agent").starts_with("turnbuckle/"));
+    }
+
+    #[tokio::test]
+    async fn a_form_arrives_as_it_was_meant() {
+        let world = World::quiet();
+        let fetcher = world.fetcher(LOCAL, &[]);
+        let request = form("http://127.0.0.1/token").header("authorization", "Basic sesame");
+
+        fetcher.fetch(request).await.unwrap();
+
+        let seen = world.fake.nth(0).await;
+        assert_eq!(seen.method, "POST");
+        assert_eq!(seen.body, "code=sesame");
+        assert_eq!(
+            seen.header("content-type"),
+            "application/x-www-form-urlencoded"
+        );
+        assert_eq!(seen.header("authorization"), "Basic sesame");
+    }
+
+    #[tokio::test]
+    async fn a_header_that_cannot_be_sent_is_not_shown() {
+        let fetcher = World::quiet().fetcher(LOCAL, &[]);
+        let request = FetchRequest::get("http://127.0.0.1/").header("x-a", "sesame\r\nHost: evil");
+
+        let problem = fetcher.fetch(request).await.unwrap_err();
+
+        assert!(!problem.to_string().contains("sesame"));
+    }
+
+    #[tokio::test]
+    async fn connections_are_used_again_and_only_to_few_origins() {
+        let world = World::quiet();
+        let fetcher = world.fetcher(LOCAL, &[]);
+
+        for _ in 0..3 {
+            get(&fetcher, "http://127.0.0.1:7/").await.unwrap();
+            tokio::task::yield_now().await;
+        }
+        let once = world.fake.connections();
+        for port in 1..=20 {
+            let url = format!("http://127.0.0.1:{port}/");
+            get(&fetcher, &url).await.unwrap();
+        }
+
+        assert_eq!(once, 1);
+        assert_eq!(fetcher.lock().len(), MAX_ORIGINS);
+    }
+
+    #[tokio::test]
+    async fn an_answer_beyond_the_limit_is_not_read() {
+        for (length, fits) in [(MAX_BODY_BYTES, true), (MAX_BODY_BYTES + 1, false)] {
+            let world = World::new(move |_| Reply::text("application/json", "x".repeat(length)));
+            let fetcher = world.fetcher(LOCAL, &[]);
+            let answer = get(&fetcher, "http://127.0.0.1/").await;
+            match answer {
+                Ok(answer) => assert!(fits && answer.body.len() == length),
+                Err(problem) => assert!(
+                    !fits
+                        && problem
+                            == FetchError::TooLarge {
+                                limit: MAX_BODY_BYTES
+                            }
+                ),
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn an_answer_without_end_stops_at_the_limit() {
+        let world = World::new(|_| {
+            Reply::events(|events| async move {
+                for _ in 0..2000 {
+                    events.text(&"x".repeat(1024));
+                    tokio::task::yield_now().await;
+                }
+                events.closed().await;
+            })
+        });
+        let fetcher = world.fetcher(LOCAL, &[]);
+
+        let problem = get(&fetcher, "http://127.0.0.1/").await.unwrap_err();
+
+        assert_eq!(
+            problem,
+            FetchError::TooLarge {
+                limit: MAX_BODY_BYTES
+            }
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_that_drips_is_waited_for_no_longer_than_the_limit() {
+        let world = World::new(|_| {
+            Reply::events(|events| async move {
+                loop {
+                    events.text("x");
+                    tokio::time::sleep(Duration::from_secs(1)).await;
+                }
+            })
+        });
+        let fetcher = world.fetcher(LOCAL, &[]);
+        let begun = Instant::now();
+
+        let problem = get(&fetcher, "http://127.0.0.1/").await.unwrap_err();
+
+        assert_eq!(
+            problem,
+            FetchError::TimedOut {
+                limit: TOTAL_TIMEOUT
+            }
+        );
+        assert_eq!(begun.elapsed().as_secs(), 30);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn silence_and_names_that_lead_nowhere_end() {
+        let world = World::new(|_| Reply::silence());
+        let silent = world.fetcher(LOCAL, &[]);
+        let mut slow = world.fetcher(LOCAL, &[]);
+        slow.network.resolve = Arc::new(|_, _| Box::pin(std::future::pending()));
+        let unknown = world.fetcher(LOCAL, &[]);
+
+        let silent = get(&silent, "http://127.0.0.1/").await.unwrap_err();
+        let slow = get(&slow, "https://as.example/").await.unwrap_err();
+        let unknown = get(&unknown, "https://as.example/").await.unwrap_err();
+
+        assert_eq!(
+            silent,
+            FetchError::TimedOut {
+                limit: TOTAL_TIMEOUT
+            }
+        );
+        // Without TLS there is nothing to connect for.
+        let expected = matches!(
+            slow,
+            FetchError::TimedOut {
+                limit: CONNECT_TIMEOUT
+            } | FetchError::Unreachable(_)
+        );
+        assert!(expected, "{slow}");
+        assert!(matches!(unknown, FetchError::Unreachable(_)), "{unknown}");
+    }
+}
+
+mod redirects {
+    use super::*;
+
+    fn to(status: u16, location: &str) -> Reply {
+        Reply::status(status).header("location", location)
+    }
+
+    #[tokio::test]
+    async fn a_get_follows_within_its_origin() {
+        for status in [301, 302, 303, 307, 308] {
+            let world = World::new(move |seen| match seen.path.as_str() {
+                "/a" => to(status, "/b"),
+                _ => Reply::json(&json!(1)),
+            });
+            let fetcher = world.fetcher(LOCAL, &[]);
+
+            let answer = get(&fetcher, "http://127.0.0.1/a").await.unwrap();
+
+            assert_eq!(answer.body, b"1");
+            assert_eq!(world.fake.nth(1).await.path, "/b");
+        }
+    }
+
+    #[tokio::test]
+    async fn nothing_leads_away_from_its_origin() {
+        req!("security.ssrf.private");
+        for location in [
+            "http://127.0.0.1:81/b",
+            "https://127.0.0.1/b",
+            "http://169.254.169.254/latest/meta-data",
+            "//169.254.169.254/",
+            "http://10.0.0.1/",
+            "https://as.example/",
+            "file:///etc/passwd",
+            "javascript:alert(1)",
+            "http://user@127.0.0.1/",
+            "",
+        ] {
+            let world = World::new(move |_| to(302, location));
+            let fetcher = world.fetcher(LOCAL, &[]);
+
+            let problem = get(&fetcher, "http://127.0.0.1/a").await.unwrap_err();
+
+            assert!(matches!(problem, FetchError::Redirect { .. }), "{problem}");
+            assert_eq!(world.dialled(), ["127.0.0.1:80"], "{location}");
+            assert_eq!(world.fake.seen().len(), 1);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_circle_ends() {
+        let world = World::new(|_| to(302, "/a"));
+        let fetcher = world.fetcher(LOCAL, &[]);
+
+        let problem = get(&fetcher, "http://127.0.0.1/a").await.unwrap_err();
+
+        assert_eq!(
+            problem,
+            FetchError::Redirect {
+                to: "/a".to_owned()
+            }
+        );
+        assert_eq!(world.fake.seen().len(), 1 + MAX_REDIRECTS);
+    }
+
+    #[tokio::test]
+    async fn a_post_follows_none() {
+        for status in [300, 301, 302, 303, 304, 305, 307, 308] {
+            let world = World::new(move |_| to(status, "/b"));
+            let fetcher = world.fetcher(LOCAL, &[]);
+
+            let problem = fetcher.fetch(form("http://127.0.0.1/token")).await;
+
+            assert_eq!(
+                problem.unwrap_err(),
+                FetchError::Redirect {
+                    to: "/b".to_owned()
+                }
+            );
+            assert_eq!(world.fake.seen().len(), 1);
+        }
+    }
+
+    #[tokio::test]
+    async fn where_it_leads_is_shown_harmlessly() {
+        let world = World::new(|_| to(302, "https://evil.example/\u{1b}[31m"));
+        let fetcher = world.fetcher(LOCAL, &[]);
+
+        let problem = get(&fetcher, "http://127.0.0.1/a").await.unwrap_err();
+
+        assert!(problem.to_string().chars().all(|one| !one.is_control()));
+    }
+}
+
+#[cfg(feature = "tls")]
+mod with_tls {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_forbidden_address_is_named_from_below_tls() {
+        let world = World::quiet();
+        let names = [("as.example", "10.0.0.1")];
+        let fetcher = world.fetcher("https://8.8.8.8/mcp", &names);
+
+        let problem = get(&fetcher, "https://as.example/x").await.unwrap_err();
+
+        assert_eq!(
+            problem,
+            FetchError::Address {
+                host: "as.example".to_owned(),
+                address: [10, 0, 0, 1].into(),
+            }
+        );
+        assert!(world.dialled().is_empty());
+    }
+
+    #[tokio::test]
+    async fn who_speaks_no_tls_gets_nothing() {
+        let world = World::quiet();
+        let names = [("as.example", "1.1.1.1")];
+        let fetcher = world.fetcher("https://8.8.8.8/mcp", &names);
+
+        let problem = fetcher.fetch(form("https://as.example/token")).await;
+
+        assert!(matches!(problem, Err(FetchError::Unreachable(_))));
+        assert_eq!(world.dialled(), ["1.1.1.1:443"]);
+        assert!(world.fake.seen().is_empty());
+    }
+}

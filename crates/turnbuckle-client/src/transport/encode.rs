@@ -1,0 +1,204 @@
+//! Encodes requests: the envelope, `_meta`, and the headers that repeat parts of them.
+
+use std::borrow::Cow;
+
+use http::header::{HeaderName, HeaderValue};
+use serde::Serialize;
+use turnbuckle_protocol::{
+    RequestId, Revision, VersionedPayload,
+    codec::headers::encode,
+    meta::{Meta, TraceContext, keys},
+    types::LogLevel,
+};
+
+use crate::lifecycle::RevisionRules;
+
+/// The `_meta` members of one request, in addition to those of all requests.
+#[derive(Debug, Default)]
+pub(crate) struct MetaFields<'a> {
+    /// The progress token, to request progress.
+    pub(crate) progress_token: Option<&'a RequestId>,
+    /// The minimum level of log messages.
+    pub(crate) log_level: Option<LogLevel>,
+    /// The members that the caller adds.
+    pub(crate) meta: Option<&'a Meta>,
+}
+
+/// Serializes a request; its parameters must be an object without `_meta`.
+pub(crate) fn request(
+    id: &RequestId,
+    method: &'static str,
+    params: &impl Serialize,
+    rules: &RevisionRules,
+    extra: &MetaFields<'_>,
+) -> Result<Vec<u8>, serde_json::Error> {
+    let mut out = Vec::with_capacity(256 + rules.common_meta.len());
+    out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
+    id.write(&mut out);
+    out.extend_from_slice(br#","method":"#);
+    write_word(&mut out, method);
+    let before_params = out.len();
+    out.extend_from_slice(br#","params":{"#);
+    let start = out.len();
+    write_meta(&mut out, rules, extra)?;
+    let without_params = out.len();
+    if without_params > start {
+        out.push(b',');
+    }
+    let object = out.len();
+    serde_json::to_writer(&mut out, params)?;
+    match &out[object..] {
+        // Without parameters, the comma is removed too.
+        b"{}" | b"null" => out.truncate(without_params),
+        _ => {
+            // The opening brace is already written.
+            out.remove(object);
+            out.pop();
+        }
+    }
+    if out.len() == start {
+        out.truncate(before_params);
+    } else {
+        out.push(b'}');
+    }
+    out.push(b'}');
+    join_lines(&mut out);
+    Ok(out)
+}
+
+/// Writes `"_meta":{…}`, or nothing if it would be empty.
+fn write_meta(
+    out: &mut Vec<u8>,
+    rules: &RevisionRules,
+    extra: &MetaFields<'_>,
+) -> Result<(), serde_json::Error> {
+    let before = out.len();
+    out.extend_from_slice(br#""_meta":{"#);
+    let start = out.len();
+    out.extend_from_slice(rules.common_meta.as_bytes());
+    let next = |out: &mut Vec<u8>| {
+        if out.len() > start {
+            out.push(b',');
+        }
+    };
+    if let Some(token) = extra.progress_token {
+        next(out);
+        write_word(out, keys::PROGRESS_TOKEN);
+        out.push(b':');
+        token.write(out);
+    }
+    let added = |key| extra.meta.is_some_and(|meta| meta.get(key).is_some());
+    let per_request = rules.log_level_per_request && !added(keys::LOG_LEVEL);
+    if let Some(level) = extra.log_level.filter(|_| per_request) {
+        next(out);
+        write_word(out, keys::LOG_LEVEL);
+        out.push(b':');
+        write_word(out, level.as_str());
+    }
+    for (key, value) in extra_meta(extra) {
+        next(out);
+        serde_json::to_writer(&mut *out, key)?;
+        out.push(b':');
+        serde_json::to_writer(&mut *out, value)?;
+    }
+    if out.len() > start {
+        out.push(b'}');
+    } else {
+        out.truncate(before);
+    }
+    Ok(())
+}
+
+/// Writes a string of the protocol, which needs no escapes.
+fn write_word(out: &mut Vec<u8>, word: &'static str) {
+    out.push(b'"');
+    out.extend_from_slice(word.as_bytes());
+    out.push(b'"');
+}
+
+/// Returns the members that a caller adds, without those that the client sets itself, and without invalid trace
+/// contexts.
+fn extra_meta<'a>(
+    extra: &MetaFields<'a>,
+) -> impl Iterator<Item = (&'a str, &'a serde_json::Value)> {
+    let trace = extra
+        .meta
+        .and_then(|meta| TraceContext::new(meta.traceparent(), meta.tracestate(), meta.baggage()));
+    let trace = trace.unwrap_or_default();
+    let has_progress_token = extra.progress_token.is_some();
+    let added = extra.meta.into_iter().flat_map(Meta::iter);
+    added.filter(move |(key, _)| match *key {
+        keys::PROGRESS_TOKEN => !has_progress_token,
+        // In a session, a server that supports both eras would take the request for a modern one.
+        keys::PROTOCOL_VERSION | keys::CLIENT_INFO | keys::CLIENT_CAPABILITIES => false,
+        keys::TRACEPARENT => trace.traceparent().is_some(),
+        keys::TRACESTATE => trace.tracestate().is_some(),
+        keys::BAGGAGE => trace.baggage().is_some(),
+        _ => true,
+    })
+}
+
+/// Replaces line breaks by spaces: in JSON they occur only between tokens.
+fn join_lines(json: &mut [u8]) {
+    for byte in json {
+        // Written unconditionally, so that the compiler can vectorize the loop.
+        *byte = match *byte {
+            b'\n' | b'\r' => b' ',
+            other => other,
+        };
+    }
+}
+
+const METHOD: HeaderName = HeaderName::from_static("mcp-method");
+const NAME: HeaderName = HeaderName::from_static("mcp-name");
+const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+
+/// The headers of one message, without duplicates; the transport adds its own.
+pub(crate) type HeaderList = Vec<(HeaderName, HeaderValue)>;
+
+/// Returns the headers of a request: the method, and the name of the target. The [`version`] header is added later.
+pub(crate) fn headers(
+    rules: &RevisionRules,
+    method: &'static str,
+    name: Option<&str>,
+) -> HeaderList {
+    let mut headers = HeaderList::new();
+    if rules.mcp_headers {
+        headers.push((METHOD, HeaderValue::from_static(method)));
+        // An encoded name is always a valid header value.
+        let name = name.and_then(|name| HeaderValue::from_str(&encode(name)).ok());
+        headers.extend(name.map(|name| (NAME, name)));
+    }
+    headers
+}
+
+/// Returns the names of those headers, if the revision has them.
+pub(crate) fn lifecycle_headers(rules: &RevisionRules) -> &'static [HeaderName] {
+    static NAMES: [HeaderName; 2] = [METHOD, NAME];
+    if rules.mcp_headers { &NAMES } else { &[] }
+}
+
+/// Returns the headers of a message that is not a request: only the protocol version, if the revision has that header.
+pub(crate) fn version_header(rules: &RevisionRules) -> HeaderList {
+    version(rules).into_iter().collect()
+}
+
+/// Returns the protocol version header, if the revision has it.
+pub(crate) fn version(rules: &RevisionRules) -> Option<(HeaderName, HeaderValue)> {
+    let version = rules.version_header.as_ref()?;
+    Some((VERSION, version.clone()))
+}
+
+/// Parameters that can be sent in any revision.
+pub(crate) trait ToRevision: Serialize + Clone {
+    /// Returns the parameters, downgraded to a revision.
+    fn to_revision(&self, to: Revision) -> Cow<'_, Self>;
+}
+
+impl<P: Serialize + VersionedPayload + Clone> ToRevision for P {
+    fn to_revision(&self, to: Revision) -> Cow<'_, Self> {
+        let mut params = self.clone();
+        params.downgrade_to(to);
+        Cow::Owned(params)
+    }
+}

@@ -1,0 +1,114 @@
+//! The state of a session between requests.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use ::http::{HeaderMap, HeaderValue};
+use tokio::task::AbortHandle;
+
+use crate::{
+    error::TransportError,
+    lifecycle::RevisionRules,
+    transport::{
+        encode::{self, HeaderList},
+        http::{headers::BaseHeaders, streamable::MCP_SESSION_ID},
+        http_client::HttpError,
+    },
+};
+
+/// The session, if the server has one.
+#[derive(Debug, Default)]
+pub(super) struct HttpSession(Mutex<HttpSessionState>);
+
+#[derive(Debug, Default)]
+struct HttpSessionState {
+    id: Option<HeaderValue>,
+    /// The negotiated rules, and the headers of every POST since then.
+    negotiated: Option<(Arc<RevisionRules>, Arc<BaseHeaders>)>,
+    /// Whether the handshake is done. Before that, or after it failed, requests lack a session.
+    initialized: bool,
+    /// The task that reads the GET stream.
+    get_stream: Option<AbortHandle>,
+}
+
+impl HttpSession {
+    /// Returns the session id, which every request must repeat.
+    pub(super) fn id(&self) -> Option<HeaderValue> {
+        self.lock().id.clone()
+    }
+
+    /// Returns the session id of a request, and the cached headers if its rules are the negotiated ones.
+    pub(super) fn session_headers(
+        &self,
+        rules: &Arc<RevisionRules>,
+        is_initialize: bool,
+    ) -> Result<(Option<HeaderValue>, Option<Arc<BaseHeaders>>), TransportError> {
+        let state = self.lock();
+        // Another caller is initializing a new session, or failed to: this caller has to initialize one, or wait.
+        if rules.session && !is_initialize && !state.initialized {
+            return Err(TransportError::SessionEnded);
+        }
+        let id = state.id.clone().filter(|_| rules.session);
+        let negotiated = state.negotiated.as_ref();
+        let negotiated = negotiated.filter(|(negotiated, _)| Arc::ptr_eq(negotiated, rules));
+        Ok((id, negotiated.map(|(_, headers)| Arc::clone(headers))))
+    }
+
+    /// Stores the session id of the response to `initialize`, if there is one.
+    pub(super) fn set_id(&self, headers: &HeaderMap) -> Result<(), HttpError> {
+        let mut ids = headers.get_all(MCP_SESSION_ID).iter();
+        let Some(id) = ids.next() else {
+            return Ok(());
+        };
+        let visible = id.as_bytes().iter().all(u8::is_ascii_graphic);
+        if !visible || id.is_empty() || ids.next().is_some() {
+            return Err(HttpError::InvalidSessionId);
+        }
+        let mut id = id.clone();
+        // The id authenticates the session, so it is a secret.
+        id.set_sensitive(true);
+        self.lock().id = Some(id);
+        Ok(())
+    }
+
+    /// Caches the headers that requests have in common: the protocol version and the session id.
+    pub(super) fn cache_headers(&self, rules: &Arc<RevisionRules>, post_headers: &BaseHeaders) {
+        let mut state = self.lock();
+        let id = state.id.clone().map(|id| (MCP_SESSION_ID, id));
+        let common = encode::version(rules).into_iter().chain(id);
+        let headers = post_headers.prepared(common, encode::lifecycle_headers(rules));
+        state.negotiated = Some((Arc::clone(rules), Arc::new(headers)));
+    }
+
+    /// Marks the handshake as done, and stores the task that reads the GET stream.
+    pub(super) fn set_get_stream(&self, get_stream: AbortHandle) {
+        let mut state = self.lock();
+        state.initialized = true;
+        if let Some(previous) = state.get_stream.replace(get_stream) {
+            previous.abort();
+        }
+    }
+
+    /// Resets the session: it has ended, or a new one is about to start.
+    pub(super) fn reset(&self) {
+        let state = std::mem::take(&mut *self.lock());
+        if let Some(get_stream) = state.get_stream {
+            get_stream.abort();
+        }
+    }
+
+    /// Ends the session locally; returns the headers to end it on the server, if there is one.
+    pub(super) fn end(&self) -> Option<HeaderList> {
+        let state = std::mem::take(&mut *self.lock());
+        if let Some(get_stream) = state.get_stream {
+            get_stream.abort();
+        }
+        let mut headers = vec![(MCP_SESSION_ID, state.id?)];
+        let rules = state.negotiated.map(|(rules, _)| rules);
+        headers.extend(rules.and_then(|rules| encode::version(&rules)));
+        Some(headers)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HttpSessionState> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

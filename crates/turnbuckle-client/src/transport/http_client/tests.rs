@@ -1,0 +1,657 @@
+use ::http::{HeaderValue, header::CONTENT_TYPE};
+use serde_json::json;
+
+use crate::{
+    fake_http::{FakeHttp, Reply, Seen},
+    transport::http_client::{response::ResponseContent, *},
+};
+
+/// A wire to a fake, and the URL of a path there.
+fn wire_to(fake: &FakeHttp, path: &str) -> (HttpClient, Url) {
+    limited(fake, path, HttpClientLimits::default())
+}
+
+fn limited(fake: &FakeHttp, path: &str, limits: HttpClientLimits) -> (HttpClient, Url) {
+    let url: Url = fake.url(path).parse().unwrap();
+    let mut headers = BaseHeaders::new();
+    headers.add("Authorization", "Bearer sesame").unwrap();
+    let http_client = HttpClient::new(&url, Dialer::from_fn(fake.dial()), headers, limits).unwrap();
+    (http_client, url)
+}
+
+async fn post(http_client: &HttpClient, url: &Url) -> Result<HttpResponse, HttpError> {
+    let body = Bytes::from_static(b"{}");
+    http_client
+        .send(&Method::POST, url, [][..].into(), &body, AuthPolicy::Never)
+        .await
+}
+
+async fn get(http_client: &HttpClient, url: &Url) -> Result<HttpResponse, HttpError> {
+    http_client
+        .send(
+            &Method::GET,
+            url,
+            [][..].into(),
+            &Bytes::new(),
+            AuthPolicy::Never,
+        )
+        .await
+}
+
+/// Posts to a fake that gives this one reply.
+async fn answered(reply: Reply) -> Result<ResponseContent, HttpError> {
+    let fake = FakeHttp::scripted([reply]);
+    let (http_client, url) = wire_to(&fake, "/mcp");
+    post(&http_client, &url).await?.body().await
+}
+
+#[tokio::test]
+async fn a_request_arrives_as_it_was_meant() {
+    let fake = FakeHttp::scripted([Reply::json(&json!({ "a": 1 }))]);
+    let (http_client, url) = wire_to(&fake, "/mcp?x=1");
+    let own = [(CONTENT_TYPE, HeaderValue::from_static("application/json"))];
+
+    let body = Bytes::from_static(b"{\"b\":2}");
+    let response = http_client.send(
+        &Method::POST,
+        &url,
+        own[..].into(),
+        &body,
+        AuthPolicy::Never,
+    );
+    let body = response.await.unwrap().bytes().await.unwrap();
+
+    assert_eq!(body, r#"{"a":1}"#);
+    let seen = fake.nth(0).await;
+    assert_eq!(
+        (seen.method.as_str(), seen.path.as_str()),
+        ("POST", "/mcp?x=1")
+    );
+    assert_eq!(seen.header("host"), "fake.test");
+    assert_eq!(seen.header("authorization"), "Bearer sesame");
+    assert_eq!(seen.header("content-type"), "application/json");
+    assert_eq!(seen.header("accept-encoding"), "identity");
+    assert!(seen.header("user-agent").starts_with("turnbuckle/"));
+    assert_eq!(seen.body, r#"{"b":2}"#);
+}
+
+#[tokio::test]
+async fn a_connection_is_used_again() {
+    let fake = FakeHttp::in_memory(|seen| match seen.path.as_str() {
+        "/stream" => Reply::events(|events| async move { events.message(&json!(1)) }),
+        _ => Reply::json(&json!({})),
+    });
+    let (http_client, json) = wire_to(&fake, "/json");
+    let stream = fake.url("/stream").parse().unwrap();
+
+    for _ in 0..3 {
+        post(&http_client, &json)
+            .await
+            .unwrap()
+            .bytes()
+            .await
+            .unwrap();
+        let mut events = post(&http_client, &stream).await.unwrap().events();
+        events.next().await.unwrap().unwrap();
+        events.finish().await;
+        tokio::task::yield_now().await;
+    }
+
+    assert_eq!(fake.seen().len(), 6);
+    assert!(fake.connections() <= 2, "{}", fake.connections());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_without_work_is_kept_for_a_while() {
+    let fake = FakeHttp::in_memory(|_| Reply::json(&json!({})));
+    let (http_client, url) = wire_to(&fake, "/mcp");
+
+    for (pause, connections) in [(0, 1), (29, 1), (29, 1), (31, 2)] {
+        tokio::time::sleep(Duration::from_secs(pause)).await;
+        post(&http_client, &url)
+            .await
+            .unwrap()
+            .bytes()
+            .await
+            .unwrap();
+
+        assert_eq!(fake.connections(), connections, "after {pause} s");
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_was_closed_meanwhile_is_replaced() {
+    let closing = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}";
+    let fake = FakeHttp::in_memory(move |_| Reply::raw(closing));
+    let (http_client, url) = wire_to(&fake, "/mcp");
+
+    for connections in 1..4 {
+        let body = post(&http_client, &url)
+            .await
+            .unwrap()
+            .bytes()
+            .await
+            .unwrap();
+
+        assert_eq!((&body[..], fake.connections()), (&b"{}"[..], connections));
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn requests_at_the_same_time_have_a_connection_each_and_all_are_kept() {
+    let fake = FakeHttp::in_memory(|_| Reply::json(&json!({})));
+    let (http_client, url) = wire_to(&fake, "/mcp");
+
+    for _ in 0..3 {
+        let (first, second) = tokio::join!(post(&http_client, &url), post(&http_client, &url));
+        first.unwrap().bytes().await.unwrap();
+        second.unwrap().bytes().await.unwrap();
+        tokio::task::yield_now().await;
+    }
+
+    assert_eq!(fake.connections(), 2);
+}
+
+#[tokio::test]
+async fn dropping_a_response_closes_its_connection() {
+    let (closed, mut is_closed) = tokio::sync::mpsc::unbounded_channel();
+    let fake = FakeHttp::in_memory(move |_| {
+        let closed = closed.clone();
+        Reply::events(|events| async move {
+            events.message(&json!(1));
+            events.closed().await;
+            closed.send(()).unwrap();
+        })
+    });
+    let (http_client, url) = wire_to(&fake, "/mcp");
+    let mut events = post(&http_client, &url).await.unwrap().events();
+    events.next().await.unwrap().unwrap();
+
+    drop(events);
+
+    is_closed.recv().await.unwrap();
+}
+
+#[tokio::test]
+async fn dropping_a_request_closes_its_connection() {
+    let fake = FakeHttp::in_memory(|_| Reply::silence());
+    let (http_client, url) = wire_to(&fake, "/mcp");
+
+    tokio::select! {
+        _ = post(&http_client, &url) => panic!("nobody answers"),
+        _ = fake.nth(0) => {}
+    }
+    let other = tokio::spawn(async move { post(&http_client, &url).await.is_ok() });
+
+    // The second request is not queued behind the first, whose connection is gone.
+    fake.nth(1).await;
+    assert_eq!(fake.connections(), 2);
+    other.abort();
+}
+
+#[tokio::test]
+async fn a_body_beyond_the_limit_is_not_read() {
+    let limits = HttpClientLimits {
+        body: 100,
+        ..HttpClientLimits::default()
+    };
+    let chunked = |length: usize| {
+        let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n";
+        let chunks = "a\r\n0123456789\r\n".repeat(length / 10);
+        Reply::raw(format!("{head}{chunks}0\r\n\r\n"))
+    };
+    for (reply, fits) in [
+        (Reply::text("application/json", "x".repeat(100)), true),
+        (Reply::text("application/json", "x".repeat(101)), false),
+        (chunked(100), true),
+        (chunked(110), false),
+    ] {
+        let fake = FakeHttp::scripted([reply]);
+        let (http_client, url) = limited(&fake, "/mcp", limits);
+
+        let read = post(&http_client, &url).await.unwrap().bytes().await;
+
+        match read {
+            Ok(bytes) => assert!(fits && bytes.len() == 100),
+            Err(HttpError::TooLarge { limit }) => assert!(!fits && limit == 100),
+            Err(other) => panic!("{other}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_chunked_body_without_end_stops_at_the_limit() {
+    let fake = FakeHttp::in_memory(|_| {
+        let reply = Reply::events(|events| async move {
+            for _ in 0..1000 {
+                events.text(&"x".repeat(1000));
+                tokio::task::yield_now().await;
+            }
+            events.closed().await;
+        });
+        reply
+            .without_type()
+            .header("content-type", "application/json")
+    });
+    let limits = HttpClientLimits {
+        body: 10_000,
+        ..HttpClientLimits::default()
+    };
+    let (http_client, url) = limited(&fake, "/mcp", limits);
+
+    let read = post(&http_client, &url).await.unwrap().bytes().await;
+
+    assert!(matches!(read, Err(HttpError::TooLarge { limit: 10_000 })));
+}
+
+#[tokio::test]
+async fn events_are_read_one_by_one_with_their_ids() {
+    let fake = FakeHttp::scripted([Reply::events(|events| async move {
+        events.text(": hello\n\nid: 1\nretry: 50\ndata: a\n\nda");
+        tokio::task::yield_now().await;
+        events.text("ta: b\n\ndata: unfinished");
+    })]);
+    let (http_client, url) = wire_to(&fake, "/mcp");
+    let mut events = get(&http_client, &url).await.unwrap().events();
+    assert_eq!(events.last_event_id(), None);
+
+    assert_eq!(events.next().await.unwrap().unwrap().data, "a");
+    assert_eq!(events.next().await.unwrap().unwrap().data, "b");
+    assert_eq!(events.next().await.unwrap(), None);
+
+    assert_eq!(events.last_event_id(), Some("1"));
+    assert_eq!(events.retry(), Some(Duration::from_millis(50)));
+}
+
+#[tokio::test]
+async fn an_event_beyond_the_limit_is_reported_and_passed_over() {
+    let fake = FakeHttp::scripted([Reply::events(|events| async move {
+        events.text(&format!("data: {}\n\ndata: small\n\n", "x".repeat(200)));
+    })]);
+    let limits = HttpClientLimits {
+        body: 100,
+        ..HttpClientLimits::default()
+    };
+    let (http_client, url) = limited(&fake, "/mcp", limits);
+    let mut events = get(&http_client, &url).await.unwrap().events();
+
+    let first = events.next().await;
+    let second = events.next().await;
+
+    assert!(matches!(first, Err(HttpError::TooLarge { limit: 100 })));
+    assert_eq!(second.unwrap().unwrap().data, "small");
+}
+
+#[tokio::test]
+async fn a_stream_that_is_cut_is_a_broken_connection() {
+    let fake = FakeHttp::scripted([Reply::events(|events| async move {
+        events.message(&json!(1));
+        events.cut();
+    })]);
+    let (http_client, url) = wire_to(&fake, "/mcp");
+    let mut events = get(&http_client, &url).await.unwrap().events();
+
+    events.next().await.unwrap().unwrap();
+
+    assert!(matches!(
+        events.next().await,
+        Err(HttpError::ConnectionBroken(_))
+    ));
+}
+
+#[tokio::test]
+async fn a_body_of_another_kind_is_shown_in_short_and_harmless() {
+    let page = format!(
+        "<html>\r\n\x1b[31m<h1>\u{202e}Sign  in</h1>{}",
+        "é".repeat(500)
+    );
+
+    let problem = answered(Reply::text("text/html; charset=utf-8", page))
+        .await
+        .unwrap_err();
+
+    let HttpError::UnexpectedContentType {
+        content_type,
+        excerpt,
+    } = &problem
+    else {
+        panic!("{problem}");
+    };
+    assert_eq!(content_type.as_deref(), Some("text/html; charset=utf-8"));
+    assert!(
+        excerpt.starts_with("<html> [31m<h1>Sign in</h1>éé"),
+        "{excerpt}"
+    );
+    assert!(excerpt.chars().count() <= 200);
+    assert!(
+        problem
+            .to_string()
+            .chars()
+            .all(|character| !character.is_control())
+    );
+}
+
+#[tokio::test]
+async fn the_kind_of_a_body_is_read_without_its_parameters() {
+    let json = answered(Reply::text("Application/JSON; charset=utf-8", "{}")).await;
+    let none = answered(Reply::raw("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")).await;
+
+    assert!(matches!(json, Ok(ResponseContent::Json(_))));
+    assert!(matches!(
+        none,
+        Err(HttpError::UnexpectedContentType {
+            content_type: None,
+            ..
+        })
+    ));
+}
+
+#[tokio::test]
+async fn a_compressed_body_is_refused() {
+    let reply = Reply::text("application/json", "{}").header("content-encoding", "gzip");
+
+    let problem = answered(reply).await.unwrap_err();
+
+    assert!(matches!(problem, HttpError::UnexpectedEncoding { encoding } if encoding == "gzip"));
+}
+
+#[tokio::test]
+async fn what_is_not_http_is_a_broken_connection() {
+    for bytes in [
+        "SSH-2.0-OpenSSH_9.6\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 5\r\n\r\n{}",
+        "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}",
+        "",
+    ] {
+        let problem = answered(Reply::raw(bytes)).await.unwrap_err();
+        assert!(
+            matches!(problem, HttpError::ConnectionBroken(_)),
+            "{bytes}: {problem}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_keeps_what_helps() {
+    let reply = Reply::text("application/json", r#"{"error":1}"#)
+        .with_status(401)
+        .header("retry-after", "7")
+        .header("www-authenticate", "Bearer realm=\"x\"");
+    let fake = FakeHttp::scripted([reply]);
+    let (http_client, url) = wire_to(&fake, "/mcp");
+
+    let refusal = post(&http_client, &url)
+        .await
+        .unwrap()
+        .error_response()
+        .await;
+
+    assert_eq!(refusal.status, 401);
+    assert_eq!(refusal.retry_after, Some(Duration::from_secs(7)));
+    assert_eq!(refusal.challenges, ["Bearer realm=\"x\""]);
+    assert_eq!(refusal.json.as_deref(), Some(&br#"{"error":1}"#[..]));
+    assert_eq!(refusal.excerpt, r#"{"error":1}"#);
+}
+
+#[tokio::test]
+async fn a_refusal_with_a_huge_challenge_is_still_a_refusal() {
+    let reply = Reply::status(401).header("www-authenticate", &"x".repeat(100_000));
+    let fake = FakeHttp::scripted([reply]);
+    let (http_client, url) = wire_to(&fake, "/mcp");
+
+    let refusal = post(&http_client, &url)
+        .await
+        .unwrap()
+        .error_response()
+        .await;
+
+    assert_eq!(refusal.status, 401);
+    assert!(refusal.challenges.is_empty());
+}
+
+mod redirects {
+    use super::*;
+
+    fn to(status: u16, location: &str) -> Reply {
+        Reply::status(status).header("location", location)
+    }
+
+    #[tokio::test]
+    async fn a_post_is_repeated_where_it_is_sent_on_to() {
+        for status in [307, 308] {
+            let fake = FakeHttp::scripted([to(status, "/mcp/"), Reply::json(&json!({}))]);
+            let (http_client, url) = wire_to(&fake, "/mcp");
+
+            let response = post(&http_client, &url).await.unwrap();
+
+            assert_eq!(response.status(), 200);
+            let seen = fake.nth(1).await;
+            assert_eq!(
+                (seen.method.as_str(), seen.path.as_str()),
+                ("POST", "/mcp/")
+            );
+            assert_eq!(seen.header("authorization"), "Bearer sesame");
+            assert_eq!(seen.body, "{}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_redirect_costs_no_connection() {
+        let fake = FakeHttp::in_memory(|seen| match seen.path.as_str() {
+            "/mcp" => to(307, "/mcp/"),
+            _ => Reply::json(&json!({})),
+        });
+        let (http_client, url) = wire_to(&fake, "/mcp");
+
+        for _ in 0..3 {
+            let response = post(&http_client, &url).await.unwrap();
+            response.bytes().await.unwrap();
+            tokio::task::yield_now().await;
+        }
+
+        assert_eq!(fake.seen().len(), 6);
+        assert!(fake.connections() <= 2, "{}", fake.connections());
+    }
+
+    #[tokio::test]
+    async fn a_post_never_becomes_a_get() {
+        for status in [300, 301, 302, 303, 304] {
+            let fake = FakeHttp::scripted([to(status, "/mcp/")]);
+            let (http_client, url) = wire_to(&fake, "/mcp");
+
+            let problem = post(&http_client, &url).await.unwrap_err();
+
+            assert!(
+                matches!(problem, HttpError::InvalidRedirect { .. }),
+                "{problem}"
+            );
+            assert_eq!(fake.seen().len(), 1);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_get_follows_every_redirect() {
+        for status in [301, 302, 303, 307, 308] {
+            let fake = FakeHttp::scripted([to(status, "?x"), Reply::json(&json!({}))]);
+            let (http_client, url) = wire_to(&fake, "/mcp");
+
+            get(&http_client, &url).await.unwrap();
+
+            assert_eq!(fake.nth(1).await.path, "/mcp?x");
+        }
+    }
+
+    #[tokio::test]
+    async fn another_origin_is_named_and_gets_nothing() {
+        for (location, origin) in [
+            ("http://evil.example/mcp", "http://evil.example"),
+            ("//evil.example:8080/", "http://evil.example:8080"),
+            ("https://fake.test/mcp", "https://fake.test"),
+            ("http://fake.test:81/mcp", "http://fake.test:81"),
+        ] {
+            let fake = FakeHttp::scripted([to(308, location)]);
+            let (http_client, url) = wire_to(&fake, "/mcp");
+
+            let problem = post(&http_client, &url).await.unwrap_err();
+
+            let HttpError::OtherOrigin { origin: named } = &problem else {
+                panic!("{location}: {problem}");
+            };
+            assert_eq!(named, origin);
+            assert_eq!((fake.seen().len(), fake.connections()), (1, 1));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_loop_ends() {
+        let fake = FakeHttp::in_memory(|_: &Seen| to(307, "/mcp"));
+        let (http_client, url) = wire_to(&fake, "/mcp");
+
+        let problem = post(&http_client, &url).await.unwrap_err();
+
+        assert!(matches!(problem, HttpError::TooManyRedirects { limit: 5 }));
+        assert_eq!(fake.seen().len(), 6);
+    }
+
+    #[tokio::test]
+    async fn a_redirect_that_leads_nowhere_is_refused() {
+        for location in ["", "javascript:alert(1)", "http://user@fake.test/", "//"] {
+            let fake = FakeHttp::scripted([to(307, location)]);
+            let (http_client, url) = wire_to(&fake, "/mcp");
+
+            let problem = post(&http_client, &url).await.unwrap_err();
+
+            assert!(
+                matches!(problem, HttpError::InvalidRedirect { status: 307, .. }),
+                "{location}"
+            );
+        }
+    }
+}
+
+mod connecting {
+    use std::{future::pending, io};
+
+    use tokio::io::DuplexStream;
+
+    use super::*;
+
+    fn http_client(url: &str, dialer: Dialer) -> (HttpClient, Url) {
+        let url: Url = url.parse().unwrap();
+        let http_client = HttpClient::new(
+            &url,
+            dialer,
+            BaseHeaders::new(),
+            HttpClientLimits::default(),
+        )
+        .unwrap();
+        (http_client, url)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn takes_no_longer_than_it_may() {
+        let dialer = Dialer::from_fn(pending::<io::Result<DuplexStream>>);
+        let (http_client, url) = http_client("http://fake.test/", dialer);
+
+        let problem = post(&http_client, &url).await.unwrap_err();
+
+        assert!(problem.is_unsent());
+        assert_eq!(
+            problem.to_string(),
+            "could not connect to `http://fake.test` within 10s"
+        );
+    }
+
+    #[tokio::test]
+    async fn fails_with_the_reason() {
+        let refused = || async { Err::<DuplexStream, _>(io::ErrorKind::ConnectionRefused.into()) };
+        let (http_client, url) = http_client("http://fake.test:81/", Dialer::from_fn(refused));
+
+        let problem = post(&http_client, &url).await.unwrap_err();
+
+        assert!(problem.is_unsent());
+        assert_eq!(
+            problem.to_string(),
+            "could not connect to `http://fake.test:81`"
+        );
+        let mut reasons = Vec::new();
+        let mut next: Option<&dyn std::error::Error> = std::error::Error::source(&problem);
+        while let Some(reason) = next {
+            reasons.push(reason.to_string());
+            next = reason.source();
+        }
+        assert_eq!(reasons, ["connection refused"]);
+    }
+
+    #[tokio::test]
+    async fn works_by_tcp() {
+        let fake = FakeHttp::on_loopback(|_| Reply::json(&json!({}))).await;
+        let (http_client, url) = http_client(&fake.url("/mcp"), Dialer::tcp());
+
+        let body = post(&http_client, &url)
+            .await
+            .unwrap()
+            .bytes()
+            .await
+            .unwrap();
+
+        assert_eq!(body, "{}");
+    }
+
+    #[tokio::test]
+    async fn nothing_is_sent_to_another_origin_than_the_one_agreed() {
+        let fake = FakeHttp::scripted([]);
+        let (http_client, _) = wire_to(&fake, "/mcp");
+        let other: Url = "http://evil.example/mcp".parse().unwrap();
+
+        let problem = post(&http_client, &other).await.unwrap_err();
+
+        assert!(matches!(problem, HttpError::OtherOrigin { .. }));
+        assert_eq!(fake.connections(), 0);
+    }
+}
+
+#[cfg(not(feature = "tls"))]
+mod without_tls {
+    use super::*;
+
+    #[test]
+    fn an_https_url_names_the_feature_that_is_missing() {
+        let url: Url = "https://example.com/".parse().unwrap();
+
+        let problem = HttpClient::new(
+            &url,
+            Dialer::tcp(),
+            BaseHeaders::new(),
+            HttpClientLimits::default(),
+        )
+        .unwrap_err();
+
+        assert!(problem.to_string().contains("`tls`"));
+    }
+}
+
+#[cfg(feature = "tls")]
+mod with_tls {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_server_that_speaks_no_tls_is_not_trusted() {
+        let fake = FakeHttp::in_memory(|_| Reply::json(&json!({})));
+        let url: Url = "https://fake.test/".parse().unwrap();
+        let dialer = Dialer::from_fn(fake.dial());
+        let http_client = HttpClient::new(
+            &url,
+            dialer,
+            BaseHeaders::new(),
+            HttpClientLimits::default(),
+        )
+        .unwrap();
+
+        let problem = post(&http_client, &url).await.unwrap_err();
+
+        assert!(matches!(problem, HttpError::Connect { .. }), "{problem}");
+        assert!(fake.seen().is_empty());
+    }
+}

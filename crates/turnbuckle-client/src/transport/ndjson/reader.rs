@@ -1,0 +1,127 @@
+//! Reads messages from the server.
+
+use std::{pin::pin, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use tokio::{
+    io::{AsyncRead, AsyncReadExt},
+    select,
+    sync::oneshot,
+    time::timeout,
+};
+use turnbuckle_protocol::codec::ndjson::{DecodedLine, LineDecoder as Splitter};
+
+use crate::{
+    error::TransportError,
+    inbound::{
+        InboundRouter,
+        message::{self, InboundMessage},
+        observers::{Anomaly, MessageDirection},
+        pending_requests::PendingRequests,
+    },
+    transport::stdio::Process,
+};
+
+/// Size of the read buffer.
+const READ_CHUNK_BYTES: usize = 64 * 1024;
+/// Maximum time to read the remaining output after writing failed, and to wait for the exit of the process.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
+
+type BoxedReader = Box<dyn AsyncRead + Send + Unpin>;
+
+/// Reads until the stream ends, or writing fails; returns the reason.
+pub(super) async fn read(
+    stream: BoxedReader,
+    failure: oneshot::Receiver<TransportError>,
+    router: &Arc<InboundRouter>,
+    pending: &PendingRequests,
+) -> TransportError {
+    let failure = async {
+        match failure.await {
+            Ok(error) => error,
+            // The writer was closed regularly: keep reading.
+            Err(_) => std::future::pending().await,
+        }
+    };
+    let mut reading = pin!(read_all(stream, router, pending));
+    select! {
+        reason = &mut reading => reason,
+        reason = failure => {
+            // The server may have sent responses before it exited.
+            let _ = timeout(DRAIN_TIMEOUT, reading).await;
+            reason
+        }
+    }
+}
+
+/// Replaces the reason by the exit status of the process, if the server has gone.
+pub(super) async fn with_exit_status(
+    reason: TransportError,
+    process: Option<Process>,
+) -> TransportError {
+    match process.filter(|_| reason.is_server_gone()) {
+        Some(process) => match timeout(DRAIN_TIMEOUT, process.wait()).await {
+            Ok(died) => TransportError::ProcessExited(Arc::new(died)),
+            Err(_) => reason,
+        },
+        None => reason,
+    }
+}
+
+async fn read_all(
+    mut stream: BoxedReader,
+    router: &Arc<InboundRouter>,
+    pending: &PendingRequests,
+) -> TransportError {
+    let mut splitter = Splitter::new(router.limits.max_message_bytes);
+    let mut buffer = vec![0; READ_CHUNK_BYTES];
+    let mut first = true;
+    loop {
+        let mut chunk = match stream.read(&mut buffer).await {
+            Ok(0) => break,
+            Ok(length) => &buffer[..length],
+            Err(error) => return error.into(),
+        };
+        while let Some(line) = splitter.next(&mut chunk) {
+            match line {
+                DecodedLine::Message(line) => dispatch_line(line, router, pending),
+                // Such a server is not supported; later in the stream it may be printed text.
+                DecodedLine::LspHeader if first => return TransportError::LspFraming,
+                DecodedLine::LspHeader => router.report_anomaly(Anomaly::LspFraming),
+                // The line may have been a response: end the connection, so that no call waits for it.
+                DecodedLine::TooLong => {
+                    let limit = router.limits.max_message_bytes;
+                    return TransportError::MessageTooLarge { limit };
+                }
+            }
+            first = false;
+        }
+    }
+    // The last line may lack a line break.
+    if let Some(DecodedLine::Message(line)) = splitter.finish() {
+        dispatch_line(line, router, pending);
+    }
+    TransportError::Closed
+}
+
+/// Passes responses to pending requests, and other messages to the router.
+fn dispatch_line(line: &[u8], router: &Arc<InboundRouter>, pending: &PendingRequests) {
+    router.trace(MessageDirection::Received, line);
+    let message = match line.strip_prefix(b"\xef\xbb\xbf") {
+        Some(message) => {
+            router.report_anomaly(Anomaly::ByteOrderMark);
+            message
+        }
+        None => line,
+    };
+    if !matches!(message.trim_ascii_start().first(), Some(b'{' | b'[')) {
+        return router.report_anomaly(Anomaly::not_json(message));
+    }
+    let bytes = Bytes::copy_from_slice(message);
+    message::read(&bytes, |received| match received {
+        InboundMessage::Malformed { id: None, .. } => {
+            router.report_anomaly(Anomaly::not_json(message));
+        }
+        received => pending.dispatch(received, router),
+    });
+}

@@ -1,0 +1,162 @@
+//! The stderr of a child: read continuously, so that the child does not block; the tail is kept.
+
+use std::{
+    collections::VecDeque,
+    fmt, mem,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use tokio::{io::AsyncReadExt, process::ChildStderr};
+
+use crate::callbacks;
+
+/// Maximum size of the tail, and of a line before it is split.
+const MAX_TAIL_BYTES: usize = 64 * 1024;
+/// Size of the read buffer.
+const READ_CHUNK_BYTES: usize = 16 * 1024;
+
+/// The tail of stderr.
+#[derive(Debug, Default)]
+pub(super) struct StderrTail(Mutex<VecDeque<u8>>);
+
+impl StderrTail {
+    /// Reads stderr to its end; calls `tap` with each line.
+    pub(super) async fn read(
+        self: Arc<Self>,
+        mut stderr: ChildStderr,
+        tap: Option<StderrCallback>,
+    ) {
+        let mut lines = tap.map(LineSplitter::new);
+        let mut chunk = vec![0; READ_CHUNK_BYTES];
+        while let Ok(length @ 1..) = stderr.read(&mut chunk).await {
+            self.append(&chunk[..length]);
+            if let Some(lines) = &mut lines {
+                lines.push(&chunk[..length]);
+            }
+        }
+        if let Some(mut lines) = lines {
+            lines.finish();
+        }
+    }
+
+    /// Returns the last 64 KiB; invalid UTF-8 is replaced.
+    pub(super) fn text(&self) -> String {
+        let tail = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (front, back) = tail.as_slices();
+        String::from_utf8_lossy(&[front, back].concat()).into_owned()
+    }
+
+    fn append(&self, bytes: &[u8]) {
+        let mut tail = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let excess = (tail.len() + bytes.len()).saturating_sub(MAX_TAIL_BYTES);
+        tail.drain(..excess);
+        tail.extend(bytes);
+    }
+}
+
+/// The callback for lines of stderr.
+#[derive(Clone)]
+pub(super) struct StderrCallback(Arc<dyn Fn(&str) + Send + Sync>);
+
+impl StderrCallback {
+    pub(super) fn new(show: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(show))
+    }
+}
+
+impl fmt::Debug for StderrCallback {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("StderrCallback")
+    }
+}
+
+/// Splits the output into lines for the callback.
+struct LineSplitter {
+    tap: StderrCallback,
+    partial: Vec<u8>,
+}
+
+impl LineSplitter {
+    fn new(tap: StderrCallback) -> Self {
+        let partial = Vec::new();
+        Self { tap, partial }
+    }
+
+    fn push(&mut self, chunk: &[u8]) {
+        for piece in chunk.split_inclusive(|byte| *byte == b'\n') {
+            self.partial.extend_from_slice(piece);
+            if self.partial.ends_with(b"\n") || self.partial.len() >= MAX_TAIL_BYTES {
+                self.show();
+            }
+        }
+    }
+
+    fn finish(&mut self) {
+        if !self.partial.is_empty() {
+            self.show();
+        }
+    }
+
+    fn show(&mut self) {
+        let line = mem::take(&mut self.partial);
+        let text = String::from_utf8_lossy(&line);
+        let text = text.strip_suffix('\n').unwrap_or(&text);
+        let text = text.strip_suffix('\r').unwrap_or(text);
+        // A panic must not end the reader: the server blocks if the pipe is full.
+        callbacks::notify_observer(|| (self.tap.0)(text));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_end_is_kept() {
+        let tail = StderrTail::default();
+
+        for number in 0..100_000 {
+            tail.append(format!("{number}\n").as_bytes());
+        }
+
+        assert_eq!(tail.text().len(), MAX_TAIL_BYTES);
+        assert!(tail.text().ends_with("99998\n99999\n"));
+    }
+
+    #[test]
+    fn lines_are_shown_whole_however_they_come() {
+        let (tap, shown) = shown();
+        let mut lines = LineSplitter::new(tap);
+
+        for chunk in ["one\r\ntw", "", "o\n\nthr", "ee"] {
+            lines.push(chunk.as_bytes());
+        }
+        lines.push(b"\xff");
+        lines.finish();
+
+        assert_eq!(*shown.lock().unwrap(), ["one", "two", "", "three\u{fffd}"]);
+    }
+
+    #[test]
+    fn a_line_without_end_takes_no_more_than_its_share() {
+        let (tap, shown) = shown();
+        let mut lines = LineSplitter::new(tap);
+
+        for _ in 0..64 {
+            lines.push(&[b'x'; READ_CHUNK_BYTES]);
+            assert!(lines.partial.len() < MAX_TAIL_BYTES);
+        }
+
+        assert_eq!(
+            shown.lock().unwrap().len(),
+            64 * READ_CHUNK_BYTES / MAX_TAIL_BYTES
+        );
+    }
+
+    fn shown() -> (StderrCallback, Arc<Mutex<Vec<String>>>) {
+        let shown = Arc::<Mutex<Vec<String>>>::default();
+        let seen = shown.clone();
+        let tap = StderrCallback::new(move |line| seen.lock().unwrap().push(line.to_owned()));
+        (tap, shown)
+    }
+}

@@ -1,0 +1,223 @@
+//! `tools/call`: finds the tool, checks its parameter headers, runs it as a call or a task, and builds the result.
+
+use std::{error::Error, sync::Arc, time::Duration};
+
+use turnbuckle_protocol::{
+    RpcError,
+    codec::headers,
+    jsonrpc::{Params, RawObject, Truncated},
+    types::CallToolResult,
+};
+
+use super::{Dispatch, required};
+use crate::{
+    Tool,
+    context::Context,
+    incident,
+    input::{self, RequestIdentity},
+    lifecycle::{
+        TaskModel,
+        stateless::{RequestHeaders, header_mismatch},
+    },
+    middleware,
+    request::{BoxFuture, HandlerRun, RequestContext, ResponseResult, RunningRequest},
+    response::ResponseWriter,
+    scopes::RequestDenied,
+    tasks::{self, CallMode},
+    tools::{ToolError, ToolErrorKind, ToolResult},
+};
+
+impl Dispatch<'_, '_> {
+    pub(super) fn call_tool(self) -> RunningRequest {
+        let (tool, arguments, mode) = match self.find_tool() {
+            Ok(resolved) => resolved,
+            Err(denied) => return self.deny(denied),
+        };
+        let may_become_task = match mode {
+            CallMode::RequestContext => false,
+            CallMode::CallThenTask => true,
+            CallMode::TasksUnsupported => {
+                let message = format!(
+                    "`{}` runs only as a task, and the client's revision does not have tasks",
+                    tool.name()
+                );
+                return self
+                    .respond_now(|call| tool_result(call, &tool, Ok(ToolResult::error(message))));
+            }
+            CallMode::Task(ttl) => return self.start_task(tool, arguments, ttl),
+        };
+        let about = tool.clone();
+        let identity = |_: &Params<'_>| RequestIdentity {
+            method: "tools/call",
+            name: about.definition.name.clone(),
+            arguments: arguments.to_owned(),
+            fingerprint: about.fingerprint(),
+        };
+        self.run_handler(identity, arguments, move |arguments, cx| {
+            if may_become_task {
+                cx.call.allow_task_promotion();
+            }
+            match tool.invoke.invoke(arguments, cx.clone()) {
+                Ok(run) => {
+                    HandlerRun::Handler(Box::pin(
+                        async move { tool_result(&cx.call, &tool, run.await) },
+                    ))
+                }
+                Err(message) => {
+                    HandlerRun::Ready(tool_result(&cx.call, &tool, Ok(ToolResult::error(message))))
+                }
+            }
+        })
+    }
+
+    /// Runs a tool as a task from the start.
+    fn start_task(self, tool: Arc<Tool>, arguments: &str, ttl: Option<Duration>) -> RunningRequest {
+        let call = self.call;
+        let cx = Context { call: call.clone() };
+        let arguments = arguments.to_owned();
+        let operation = middleware::operation(&call, self.request);
+        let run: BoxFuture<ResponseResult> = Box::pin(async move {
+            let call = cx.call.clone();
+            let handler: BoxFuture<ResponseResult> =
+                match tool.invoke.invoke(&arguments, cx.clone()) {
+                    Ok(run) => Box::pin(async move { tool_result(&cx.call, &tool, run.await) }),
+                    // A client that requested a task gets one, even if it only reports invalid arguments.
+                    Err(message) if cx.call.caller.rules.tasks == TaskModel::ClientRequested => {
+                        Box::pin(async move {
+                            tool_result(&cx.call, &tool, Ok(ToolResult::error(message)))
+                        })
+                    }
+                    Err(message) => {
+                        return tool_result(&cx.call, &tool, Ok(ToolResult::error(message)));
+                    }
+                };
+            let handler = match operation {
+                Some(operation) => {
+                    middleware::wrap_in_layers(operation, HandlerRun::Handler(handler))
+                }
+                None => handler,
+            };
+            tasks::start(call, ttl, handler).await
+        });
+        RunningRequest::new(call, HandlerRun::Handler(run)).with_layers_inside()
+    }
+
+    fn find_tool<'c>(&self) -> Result<(Arc<Tool>, &'c str, CallMode), RequestDenied>
+    where
+        Self: 'c,
+    {
+        let catalog = self.server.catalog();
+        if !catalog.tools.is_advertised() {
+            return Err(RpcError::method_not_found(&self.request.method).into());
+        }
+        let name = required(&self.request.params, "name")?;
+        let tool = catalog.tools.get(&name, self.principal()).ok_or_else(|| {
+            RpcError::invalid_params(format!("unknown tool `{}`", Truncated(&name)))
+        })?;
+        tool.required_scopes.check(&self.call.caller)?;
+        let arguments = self.arguments()?;
+        if let Some(request_headers) = self.request_headers {
+            check_param_headers(request_headers, tool, arguments)?;
+        }
+        let params = &self.request.params;
+        let mode = tasks::call_mode(catalog.supports_tasks, &self.call.caller, tool, params)?;
+        Ok((tool.clone(), arguments, mode))
+    }
+}
+
+/// Builds the result from what the tool returned.
+fn tool_result(
+    call: &RequestContext,
+    tool: &Tool,
+    returned: Result<ToolResult, ToolError>,
+) -> ResponseResult {
+    let name = &tool.definition.name;
+    let rules = call.caller.rules;
+    let mut result = match returned.map_err(|error| error.kind) {
+        Ok(output) => match tool.validate_output(&output.result, &call.server) {
+            None => output.result,
+            Some(mistake) => failed(name, &*Box::<dyn Error>::from(mistake)),
+        },
+        Err(ToolErrorKind::ForModel { message, cause }) => {
+            if let Some(cause) = cause {
+                tracing::warn!(tool = name, %cause, "{message}");
+            }
+            CallToolResult::error(message)
+        }
+        Err(ToolErrorKind::Internal(error)) => failed(name, &*error),
+        Err(ToolErrorKind::MissingCapability(needed, message))
+            if rules.missing_capability_is_rpc_error =>
+        {
+            return Err(input::missing_capability(rules, &needed, &message));
+        }
+        Err(ToolErrorKind::MissingCapability(_, message)) => CallToolResult::error(message),
+        Err(ToolErrorKind::Protocol(error)) => return Err(error),
+    };
+    if result.is_error == Some(true) {
+        call.set_tool_error(true);
+    }
+    call.set_related_task(&mut result.meta);
+    Ok(ResponseWriter::new(call).with_meta(&mut result, |result| &mut result.meta, None))
+}
+
+/// The result of a tool that failed with an internal error.
+fn failed(name: &str, error: &(dyn Error + 'static)) -> CallToolResult {
+    let id = incident::report(name, error);
+    CallToolResult::error(format!(
+        "`{name}` failed; see the server's log for incident {id}"
+    ))
+}
+
+/// Compares the `Mcp-Param-*` headers with the arguments.
+fn check_param_headers(
+    request_headers: &dyn RequestHeaders,
+    tool: &Tool,
+    arguments: &str,
+) -> Result<(), RpcError> {
+    for param_header in &tool.param_headers {
+        let header = request_headers.header(&param_header.header)?;
+        headers::check_argument(header, member_at(arguments, &param_header.path)?)
+            .map_err(|error| header_mismatch(format!("`{}`: {error}", param_header.header)))?;
+    }
+    Ok(())
+}
+
+/// Returns the raw JSON at a path of member names. Fails if an object on the path has a duplicate member.
+fn member_at<'a>(json: &'a str, path: &[String]) -> Result<Option<&'a str>, RpcError> {
+    let mut at = Some(json);
+    for name in path {
+        at = match at {
+            Some(json) if json.starts_with('{') => RawObject::parse(json)?.get(name),
+            // A missing member or a value that is not an object is checked by the tool's schema.
+            _ => return Ok(None),
+        };
+    }
+    Ok(at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_member_that_occurs_twice_hides_no_other_from_comparison() {
+        let path = |names: &[&str]| {
+            names
+                .iter()
+                .map(|&name| name.to_owned())
+                .collect::<Vec<_>>()
+        };
+        let region = path(&["region"]);
+        let nested = path(&["where", "region"]);
+
+        assert_eq!(member_at(r#"{"region":"eu"}"#, &region), Ok(Some("\"eu\"")));
+        assert_eq!(
+            member_at(r#"{"where":{"region":1}}"#, &nested),
+            Ok(Some("1"))
+        );
+        assert_eq!(member_at(r#"{"where":7}"#, &nested), Ok(None));
+        assert_eq!(member_at("{}", &region), Ok(None));
+        assert!(member_at(r#"{"x":1,"x":2,"region":"eu"}"#, &region).is_err());
+        assert!(member_at(r#"{"where":{"x":1,"x":2,"region":"eu"}}"#, &nested).is_err());
+    }
+}

@@ -1,0 +1,109 @@
+//! Authentication and protection against cross-site requests: the authenticator of an endpoint, a tower layer, the
+//! `Host` and `Origin` checks, and CORS.
+
+pub(super) mod authenticator;
+pub(super) mod cors;
+mod host_origin;
+mod layer;
+
+use std::sync::Arc;
+
+use ::http::{Method, Response, request::Parts};
+use authenticator::DOCUMENT_METHODS;
+pub(crate) use authenticator::SharedAuthenticator;
+pub(super) use host_origin::{HostOriginCheck, HostPort, WebOrigin};
+pub use layer::{AuthLayer, AuthService};
+use turnbuckle_protocol::authenticator::Authenticator;
+
+use crate::http::{
+    Http,
+    body::ResponseBody,
+    connection::ConnectionHandle,
+    endpoint::{Endpoint, RequestHead, options_response},
+};
+
+impl Http {
+    /// Authenticates every request.
+    ///
+    /// The authenticator runs before the body is read, on the endpoint and, if enabled, on both paths of
+    /// [`HttpSse`](super::HttpSse). The principal that it returns is the caller that handlers see, and the owner of sessions,
+    /// streams and tasks. Other requests get the error response that it returns. `turnbuckle_auth::server::ResourceServer` is
+    /// an authenticator that verifies access tokens.
+    ///
+    /// The documents that the authenticator [publishes](Guard::document), such as protected resource metadata, are public. If
+    /// you use the tower service, mount it where it receives requests for those paths. The health path and CORS
+    /// preflight requests need no credentials either.
+    ///
+    /// Handlers do not see the headers `Authorization` and `DPoP`: a token is only for this server and must not be passed on.
+    ///
+    ///
+    /// ```
+    /// use std::{collections::BTreeSet, sync::Arc};
+    /// use turnbuckle_protocol::{Principal, guard::{BoxFuture, Document, Guard, Refusal, Visit}};
+    /// use turnbuckle_server::{Server, http::Http};
+    ///
+    /// /// Accepts one password.
+    /// struct Password(String);
+    ///
+    /// impl Guard for Password {
+    ///     fn admit<'a>(&'a self, visit: Visit<'a>) -> BoxFuture<'a, Result<Arc<Principal>, Refusal>> {
+    ///         Box::pin(async move {
+    ///             match visit.authorization {
+    ///                 [given] if *given == self.0 => Ok(Arc::new(Principal::new("here", "ada"))),
+    ///                 _ => Err(Refusal::new(401, "credentials are required").challenge("Basic realm=\"here\"")),
+    ///             }
+    ///         })
+    ///     }
+    ///
+    ///     fn lacking(&self, _: &Principal, needed: &BTreeSet<String>) -> Refusal {
+    ///         Refusal::new(403, format!("missing scopes: {needed:?}"))
+    ///     }
+    ///
+    ///     fn document<'a>(&'a self, _: &'a str) -> Option<BoxFuture<'a, Document>> {
+    ///         None
+    ///     }
+    /// }
+    ///
+    /// let http = Http::new(Server::new("clock", "1.0.0")).authenticator(Password("Basic YWRhOjEyMw==".into()));
+    /// ```
+    #[must_use]
+    pub fn authenticator(mut self, authenticator: impl Authenticator) -> Self {
+        self.options.authenticator = Some(SharedAuthenticator::new(authenticator));
+        self
+    }
+}
+
+/// Authenticates a request if its path requires it, and responds.
+pub(super) async fn respond<B: http_body::Body>(
+    endpoint: &Arc<Endpoint>,
+    authenticator: &SharedAuthenticator,
+    mut parts: Parts,
+    body: B,
+    connection: ConnectionHandle,
+) -> Response<ResponseBody> {
+    let is_mcp_path = endpoint.is_mcp_path(&parts);
+    if !is_mcp_path && endpoint.is_health_path(&parts) {
+        return endpoint.dispatch(parts, body, connection).await;
+    }
+    // Unauthenticated requests count as in flight too, since the authenticator may send requests of its own.
+    let permit = match endpoint.acquire_permit() {
+        Ok(permit) => permit,
+        Err(response) => return response,
+    };
+    if is_mcp_path {
+        // Browsers send CORS preflight requests without credentials.
+        if parts.method != Method::OPTIONS
+            && let Err(response) = authenticator.authenticate(&mut parts).await
+        {
+            drop(permit);
+            return response.map(ResponseBody::full);
+        }
+    } else if let Some(document) = authenticator.document(&parts).await {
+        if parts.method == Method::OPTIONS {
+            return options_response(&RequestHead::new(parts, connection), DOCUMENT_METHODS);
+        }
+        return document.map(ResponseBody::full);
+    }
+    drop(permit);
+    endpoint.dispatch(parts, body, connection).await
+}

@@ -1,0 +1,145 @@
+//! JSON-RPC batches, which only revision 2025-03-26 has.
+
+use std::{future::poll_fn, task::Poll};
+
+use ::http::{Response, StatusCode};
+use turnbuckle_protocol::{
+    RpcError,
+    jsonrpc::{self, MalformedMessage, Message, Request},
+    meta::RequestMeta,
+};
+
+use crate::{
+    http::{
+        body::ResponseBody,
+        endpoint::{InFlightPermit, RequestHead},
+        post::{
+            BATCH_UNSUPPORTED,
+            call_set::{CallSet, CallSetEvent},
+            session, session_response,
+        },
+        responses::{self, event_stream},
+        session::{ActiveSessionGuard, lookup::FoundSession},
+    },
+    lifecycle::{self, RevisionRules},
+    request::FinalResponse,
+};
+
+/// Responds to a batch of a session.
+pub(crate) async fn post(
+    active: ActiveSessionGuard,
+    found: &FoundSession,
+    head: &RequestHead,
+    entries: Vec<Result<Message<'_>, MalformedMessage>>,
+    permit: InFlightPermit,
+) -> Response<ResponseBody> {
+    if let Err(response) = check_batch(found.rules(), &entries) {
+        return response;
+    }
+    let mut calls = CallSet::batch();
+    for entry in entries {
+        match entry {
+            Ok(Message::Request(request)) => {
+                start_request(&mut calls, &active, found, head, &request).await;
+            }
+            Ok(Message::Notification(notification)) => {
+                session::handle_notification(&active, &notification).await;
+            }
+            Ok(Message::Response(response)) => active.session.runtime.complete(response),
+            Ok(Message::ErrorWithoutId(error)) => {
+                tracing::debug!(%error, "the client reported an error without an id");
+            }
+            Err(malformed) if malformed.is_response() => {
+                if let Some(id) = &malformed.id {
+                    active.session.runtime.fail(id, malformed.error);
+                }
+            }
+            Err(malformed) => calls.push_response(malformed_response(found.rules(), &malformed)),
+        }
+    }
+    if calls.is_empty() {
+        return responses::status_only(StatusCode::ACCEPTED);
+    }
+    if finish_without_waiting(&mut calls).await {
+        active.session.runtime.note_first_response();
+        return match calls.into_response() {
+            Some(final_response) => responses::rpc_response(final_response),
+            None => event_stream(ResponseBody::empty()),
+        };
+    }
+    session_response::run_detached(calls, found.rules(), active, permit).await
+}
+
+/// Rejects a batch if the revision has none or if it contains a message that must not be batched.
+pub(crate) fn check_batch(
+    rules: &RevisionRules,
+    entries: &[Result<Message<'_>, MalformedMessage>],
+) -> Result<(), Response<ResponseBody>> {
+    let checked = if rules.supports_batches {
+        lifecycle::session::check_batch(entries)
+    } else {
+        Err(RpcError::invalid_request(BATCH_UNSUPPORTED))
+    };
+    checked.map_err(|error| responses::error_without_id(rules, &error))
+}
+
+async fn start_request(
+    calls: &mut CallSet,
+    active: &ActiveSessionGuard,
+    found: &FoundSession,
+    head: &RequestHead,
+    request: &Request<'_>,
+) {
+    let id = Some(&request.id);
+    let meta: RequestMeta<'_> = match lifecycle::parse_meta(request) {
+        Ok(meta) => meta,
+        Err(error) => return calls.push_response(FinalResponse::error(id, &error, 200)),
+    };
+    let (running_request, change) =
+        match session::start_request(active, found, head, request, &meta) {
+            Ok(begun) => begun,
+            Err(final_response) => return calls.push_response(final_response),
+        };
+    if let Some(change) = change
+        && let Err(error) = session::store_update(active, change).await
+    {
+        return calls.push_response(FinalResponse::error(id, &error, 200));
+    }
+    match active.session.track_call(&running_request.call) {
+        Ok(running) => calls.push(running_request, running),
+        Err(error) => calls.push_response(FinalResponse::error(id, &error, 400)),
+    }
+}
+
+/// Runs the calls until they have to wait. Returns whether all of them finished.
+async fn finish_without_waiting(calls: &mut CallSet) -> bool {
+    loop {
+        match poll_fn(|cx| Poll::Ready(calls.poll_next(cx))).await {
+            Poll::Ready(CallSetEvent::Done) => return true,
+            Poll::Ready(CallSetEvent::CallFinished | CallSetEvent::CloseStream) => {}
+            Poll::Ready(CallSetEvent::Message(message)) => {
+                calls.requeue(message);
+                return false;
+            }
+            Poll::Pending => return false,
+        }
+    }
+}
+
+/// Returns the error response to a batch entry that is not a message.
+pub(crate) fn malformed_response(
+    rules: &RevisionRules,
+    malformed: &MalformedMessage,
+) -> FinalResponse {
+    let error = &malformed.error;
+    if malformed.id.is_none() && rules.errors_carry_null_id {
+        let mut body = Vec::new();
+        jsonrpc::write_error_with_null_id(&mut body, error);
+        return FinalResponse {
+            body: body.into(),
+            status: 400,
+            insufficient_scope: None,
+        };
+    }
+    FinalResponse::error(malformed.id.as_ref(), error, 400)
+}

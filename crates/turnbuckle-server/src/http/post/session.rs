@@ -1,0 +1,323 @@
+//! POST requests of a session, and `initialize`.
+
+use std::{future::poll_fn, sync::Arc, task::Poll};
+
+use ::http::{HeaderValue, Response, StatusCode};
+use bytes::Bytes;
+use turnbuckle_protocol::{
+    RequestId, RpcError,
+    jsonrpc::{self, Incoming, MalformedMessage, Message, Notification, Request},
+    meta::RequestMeta,
+};
+use turnbuckle_store::{SessionUpdate, StoreError};
+
+use crate::{
+    http::{
+        SessionMode,
+        body::ResponseBody,
+        endpoint::{Endpoint, InFlightPermit, RequestHead},
+        mcp_headers::{MCP_PROTOCOL_VERSION, MCP_SESSION_ID},
+        post::{batch, call_set::CallSet, session_response, stateless},
+        responses,
+        session::{
+            ActiveSessionGuard, limits,
+            lookup::{self, FoundSession},
+        },
+    },
+    lifecycle::{
+        self, is_stateless_request,
+        session::{self, SessionRequest},
+    },
+    middleware::SessionKey,
+    request::{FinalResponse, RequestEvent, RunningRequest},
+};
+
+/// Responds to `initialize` and creates a session.
+pub(crate) async fn initialize(
+    endpoint: &Arc<Endpoint>,
+    head: &RequestHead,
+    bytes: &Bytes,
+) -> Response<ResponseBody> {
+    let Ok(Incoming::One(Message::Request(request))) = jsonrpc::parse(bytes) else {
+        return responses::invalid_request(
+            StatusCode::BAD_REQUEST,
+            "`initialize` must be a request",
+        );
+    };
+    initialize_session(endpoint, head, &request).await
+}
+
+async fn initialize_session(
+    endpoint: &Arc<Endpoint>,
+    head: &RequestHead,
+    request: &Request<'_>,
+) -> Response<ResponseBody> {
+    if let Err(error) = head.version.reject_duplicate() {
+        return responses::rpc_error(StatusCode::BAD_REQUEST, Some(&request.id), &error);
+    }
+    let mut transport_info = head.transport_info();
+    transport_info.is_sessionless = endpoint.options.session_mode == SessionMode::Off;
+    let (record, mut running_request) =
+        match session::initialize(&endpoint.server, request, transport_info) {
+            Ok(started) => started,
+            Err(error) => return responses::rpc_error(StatusCode::OK, Some(&request.id), &error),
+        };
+    let RequestEvent::Response(final_response) = running_request.next_event().await else {
+        let error = RpcError::internal("`initialize` did not produce a result");
+        return responses::rpc_error(StatusCode::OK, Some(&request.id), &error);
+    };
+    let version = record.revision.as_str();
+    let mut response = responses::rpc_response(final_response);
+    let header = HeaderValue::from_static(version);
+    response.headers_mut().insert(MCP_PROTOCOL_VERSION, header);
+    if endpoint.options.session_mode == SessionMode::Off {
+        return response;
+    }
+    endpoint.sweep_if_due().await;
+    let record = record.owned_by(limits::quota_owner(head));
+    match endpoint.create_session(record).await {
+        Ok(session) => {
+            let key = SessionKey::from_id(&session);
+            endpoint.server.session_began(key, version, "tcp");
+            if let Ok(id) = HeaderValue::try_from(session.to_string()) {
+                response.headers_mut().insert(MCP_SESSION_ID, id);
+            }
+            response
+        }
+        Err(error @ StoreError::TooLarge { .. }) => {
+            let error = RpcError::invalid_params(error.to_string());
+            responses::rpc_error(StatusCode::OK, Some(&request.id), &error)
+        }
+        Err(error) => {
+            if let Some(suppressed) = endpoint.log_limiters.session_rejected.try_pass() {
+                tracing::warn!(%error, suppressed, "session rejected");
+            }
+            session_limit_response(&request.id, &error)
+        }
+    }
+}
+
+/// Returns the error response when a session limit is reached and no idle session can be ended.
+fn session_limit_response(id: &RequestId, error: &StoreError) -> Response<ResponseBody> {
+    match error {
+        StoreError::TooMany { .. } => {
+            let message = format!(
+                "{error}, and no session is idle; end one with DELETE, or retry in a few seconds"
+            );
+            responses::too_many_requests(Some(id), message)
+        }
+        error => responses::service_unavailable(Some(id), error.to_string()),
+    }
+}
+
+/// Responds to a POST with a session id.
+///
+/// Rare cases are boxed: nearly all requests are calls, and their future stays small.
+pub(crate) async fn post(
+    endpoint: &Arc<Endpoint>,
+    head: &RequestHead,
+    bytes: &Bytes,
+    permit: InFlightPermit,
+) -> Response<ResponseBody> {
+    let incoming = jsonrpc::parse(bytes);
+    let mut meta = RequestMeta::default();
+    if let Ok(Incoming::One(Message::Request(request))) = &incoming {
+        meta = match lifecycle::parse_meta(request) {
+            Ok(meta) => meta,
+            Err(error) => return responses::rpc_error(StatusCode::OK, Some(&request.id), &error),
+        };
+        if is_stateless_request(&request.method, &meta, || head.version()) {
+            return match stateless::start_request(&endpoint.server, head, request, meta) {
+                Ok(running_request) => {
+                    Box::pin(stateless::respond(
+                        running_request,
+                        permit,
+                        &endpoint.options,
+                    ))
+                    .await
+                }
+                Err(response) => response,
+            };
+        }
+        if request.method == "initialize" {
+            // A new `initialize` creates a new session; the old one is left to expire.
+            return Box::pin(initialize_session(endpoint, head, request)).await;
+        }
+    }
+    let found = match lookup::find_session(endpoint, head, request_id(&incoming)).await {
+        Ok(found) => found,
+        Err(response) => return response,
+    };
+    let active = found.activate(endpoint, &head.connection);
+    match incoming {
+        Ok(Incoming::One(Message::Request(ref request))) => {
+            run_call(active, &found, head, request, &meta, permit).await
+        }
+        Ok(Incoming::One(Message::Notification(ref notification))) => {
+            handle_notification(&active, notification).await
+        }
+        Ok(Incoming::One(Message::Response(response))) => {
+            active.session.runtime.complete(response);
+            responses::status_only(StatusCode::ACCEPTED)
+        }
+        Ok(Incoming::One(Message::ErrorWithoutId(error))) => {
+            tracing::debug!(%error, "the client reported an error without an id");
+            responses::status_only(StatusCode::ACCEPTED)
+        }
+        Ok(Incoming::Batch(entries)) => {
+            Box::pin(batch::post(active, &found, head, entries, permit)).await
+        }
+        Err(malformed) => malformed_response(&active, &found, malformed),
+    }
+}
+
+/// Returns the id for the response to a message.
+fn request_id<'a>(incoming: &'a Result<Incoming<'_>, MalformedMessage>) -> Option<&'a RequestId> {
+    match incoming {
+        Ok(Incoming::One(Message::Request(request))) => Some(&request.id),
+        _ => None,
+    }
+}
+
+/// Runs a request. If it does not finish immediately, a task takes it over, independent of the connection.
+async fn run_call(
+    active: ActiveSessionGuard,
+    found: &FoundSession,
+    head: &RequestHead,
+    request: &Request<'_>,
+    meta: &RequestMeta<'_>,
+    permit: InFlightPermit,
+) -> Response<ResponseBody> {
+    let (mut running_request, change) = match start_request(&active, found, head, request, meta) {
+        Ok(started) => started,
+        Err(final_response) => return responses::rpc_response(final_response),
+    };
+    if let Some(stored) = change.map(|change| Box::pin(store_update(&active, change)))
+        && let Err(error) = stored.await
+    {
+        return responses::rpc_error(StatusCode::OK, Some(&request.id), &error);
+    }
+    let runtime = &active.session.runtime;
+    // Most calls finish here, so only the others are tracked, below. Two concurrent calls with the same id can both run up to
+    // their first pause; then one of them is rejected and the other continues.
+    let first_message = match poll_fn(|cx| Poll::Ready(running_request.poll_event(cx))).await {
+        Poll::Ready(RequestEvent::Response(final_response)) => {
+            runtime.note_first_response();
+            head.connection.return_session(active);
+            return responses::rpc_response(final_response);
+        }
+        Poll::Ready(RequestEvent::Message(message)) => Some(message),
+        Poll::Ready(RequestEvent::Cancelled(_)) | Poll::Pending => None,
+    };
+    let running = match active.session.track_call(&running_request.call) {
+        Ok(running) => running,
+        Err(error) => {
+            return responses::rpc_error(StatusCode::BAD_REQUEST, Some(&request.id), &error);
+        }
+    };
+    let calls = CallSet::single(running_request, running, first_message);
+    Box::pin(session_response::run_detached(
+        calls,
+        found.rules(),
+        active,
+        permit,
+    ))
+    .await
+}
+
+/// Starts a request. The returned session change must be stored before the request runs.
+pub(crate) fn start_request(
+    active: &ActiveSessionGuard,
+    found: &FoundSession,
+    head: &RequestHead,
+    request: &Request<'_>,
+    meta: &RequestMeta<'_>,
+) -> Result<(RunningRequest, Option<SessionUpdate>), FinalResponse> {
+    let runtime = &active.session.runtime;
+    if let Err(error) = runtime.check_unused(&request.id) {
+        return Err(FinalResponse::error(Some(&request.id), &error, 400));
+    }
+    let server = &active.endpoint.server;
+    let mut transport_info = head.transport_info();
+    transport_info.session = Some(found.id);
+    match session::begin(
+        server,
+        &found.record,
+        runtime.clone(),
+        request,
+        meta,
+        transport_info,
+    ) {
+        SessionRequest::Running(running_request)
+            if !running_request.has_result() && at_call_limit(active) =>
+        {
+            let error = RpcError::internal(
+                "too many running calls in this session; retry when some have finished",
+            );
+            Err(FinalResponse::error(Some(&request.id), &error, 429))
+        }
+        SessionRequest::Running(running_request) => Ok((running_request, None)),
+        SessionRequest::Update(change, running_request) => Ok((running_request, Some(change))),
+    }
+}
+
+/// Returns whether the session has reached its limit of running calls. Calls outlive their connections, so no other limit
+/// stops one client from using all permits.
+fn at_call_limit(active: &ActiveSessionGuard) -> bool {
+    active.session.in_flight() >= active.endpoint.options.max_calls_per_session
+}
+
+pub(crate) async fn store_update(
+    active: &ActiveSessionGuard,
+    change: SessionUpdate,
+) -> Result<(), RpcError> {
+    let sessions = &active.endpoint.server.store_ref().sessions;
+    let session = &active.session_id;
+    let stored = match change {
+        SessionUpdate::Subscribe(uri) => Box::pin(active.endpoint.subscribe(session, uri)).await,
+        change => sessions.update(session, change).await.map(drop),
+    };
+    match stored {
+        // The session may have ended since; then there is nothing to store.
+        Ok(()) => Ok(()),
+        Err(error @ (StoreError::TooMany { .. } | StoreError::TooLarge { .. })) => {
+            Err(RpcError::invalid_params(error.to_string()))
+        }
+        Err(error) => {
+            active.endpoint.log_limiters.store_failed(&error);
+            Err(RpcError::internal("the session could not be updated"))
+        }
+    }
+}
+
+/// Handles a notification.
+pub(crate) async fn handle_notification(
+    active: &ActiveSessionGuard,
+    notification: &Notification<'_>,
+) -> Response<ResponseBody> {
+    if let Some(change) = session::notify(notification, Some(&active.session.runtime))
+        && let Err(error) = store_update(active, change).await
+    {
+        return responses::service_unavailable(None, error.message);
+    }
+    responses::status_only(StatusCode::ACCEPTED)
+}
+
+fn malformed_response(
+    active: &ActiveSessionGuard,
+    found: &FoundSession,
+    malformed: MalformedMessage,
+) -> Response<ResponseBody> {
+    let runtime = &active.session.runtime;
+    if runtime.is_awaiting(&malformed) {
+        let response = responses::rpc_error(StatusCode::BAD_REQUEST, None, &malformed.error);
+        if let Some(id) = &malformed.id {
+            runtime.fail(id, malformed.error);
+        }
+        return response;
+    }
+    match &malformed.id {
+        None => responses::error_without_id(found.rules(), &malformed.error),
+        id => responses::rpc_error(StatusCode::BAD_REQUEST, id.as_ref(), &malformed.error),
+    }
+}

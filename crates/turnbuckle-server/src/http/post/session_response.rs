@@ -1,0 +1,151 @@
+//! The response of a call that outlives its connection.
+//!
+//! A task runs the call. The connection waits until the task decides whether the response is one JSON body or a stream.
+//! A stream is written to the event log, from which the connection reads it. If the log is full, the response is one body,
+//! however long it takes.
+
+use ::http::{Response, StatusCode};
+use bytes::Bytes;
+use tokio::{
+    sync::oneshot,
+    time::{Instant, timeout_at},
+};
+
+use crate::{
+    http::{
+        body::ResponseBody,
+        endpoint::InFlightPermit,
+        post::call_set::{CallSet, CallSetEvent},
+        responses::{self, event_stream},
+        session::ActiveSessionGuard,
+        stream::{ResumableStream, StreamWriter},
+    },
+    lifecycle::RevisionRules,
+    request::FinalResponse,
+};
+
+/// The form of the response.
+enum ResponseMode {
+    /// One JSON body.
+    Json(FinalResponse),
+    /// An event stream.
+    Stream(Box<ResumableStream>),
+    /// No response, since the client cancelled the call.
+    Cancelled,
+}
+
+/// Runs calls in a task of their own, and responds in the form that the task selects.
+pub(crate) async fn run_detached(
+    calls: CallSet,
+    rules: &'static RevisionRules,
+    active: ActiveSessionGuard,
+    permit: InFlightPermit,
+) -> Response<ResponseBody> {
+    let (mode_sender, mode_receiver) = oneshot::channel();
+    let session_response = SessionResponse {
+        calls,
+        rules,
+        active,
+        _permit: permit,
+    };
+    tokio::spawn(session_response.run(mode_sender));
+    match mode_receiver.await {
+        Ok(ResponseMode::Json(final_response)) => responses::rpc_response(final_response),
+        Ok(ResponseMode::Stream(stream)) => {
+            event_stream(ResponseBody::from_sse(stream.into_body()))
+        }
+        Ok(ResponseMode::Cancelled) => event_stream(ResponseBody::empty()),
+        // The runtime is shutting down.
+        Err(_) => responses::status_only(StatusCode::SERVICE_UNAVAILABLE),
+    }
+}
+
+struct SessionResponse {
+    calls: CallSet,
+    rules: &'static RevisionRules,
+    active: ActiveSessionGuard,
+    _permit: InFlightPermit,
+}
+
+impl SessionResponse {
+    async fn run(mut self, mode_sender: oneshot::Sender<ResponseMode>) {
+        let Some((first, closes_stream)) = self.run_until_streaming().await else {
+            return self.send_json(mode_sender);
+        };
+        let writer = match StreamWriter::open(&self.active).await {
+            Ok(writer) => writer,
+            Err(error) => {
+                if let Some(suppressed) =
+                    self.active.endpoint.log_limiters.stream_rejected.try_pass()
+                {
+                    tracing::warn!(%error, suppressed, "cannot open a stream; messages before the response are dropped");
+                }
+                while !matches!(self.calls.next().await, CallSetEvent::Done) {}
+                return self.send_json(mode_sender);
+            }
+        };
+        let stream = ResumableStream::new(
+            self.active.clone(),
+            Some(writer.channel.attach()),
+            writer.start,
+        )
+        .with_prelude(self.rules.sends_priming_event);
+        let _ = mode_sender.send(ResponseMode::Stream(Box::new(stream)));
+        if closes_stream {
+            writer.channel.close_reader();
+        }
+        for message in first.into_iter().chain(self.calls.take_responses()) {
+            writer.send(message).await;
+        }
+        self.stream(&writer).await;
+        writer.close().await;
+    }
+
+    /// Responds with one body.
+    fn send_json(self, mode_sender: oneshot::Sender<ResponseMode>) {
+        self.active.session.runtime.note_first_response();
+        let mode = self
+            .calls
+            .into_response()
+            .map_or(ResponseMode::Cancelled, ResponseMode::Json);
+        // If the connection is lost before it received an event id, the client cannot resume, so the response is dropped.
+        let _ = mode_sender.send(mode);
+    }
+
+    /// Runs the calls while the response can still be one body. Returns `None` if they finished, otherwise the first message
+    /// of the stream, and whether the stream is to be closed.
+    async fn run_until_streaming(&mut self) -> Option<(Option<Bytes>, bool)> {
+        let deadline = Instant::now() + self.active.endpoint.options.sse_upgrade_after;
+        loop {
+            match timeout_at(deadline, self.calls.next()).await {
+                Ok(CallSetEvent::Done) => return None,
+                Ok(CallSetEvent::CallFinished) => {}
+                Ok(CallSetEvent::Message(message)) => return Some((Some(message), false)),
+                Ok(CallSetEvent::CloseStream) if self.rules.sends_priming_event => {
+                    return Some((None, true));
+                }
+                Ok(CallSetEvent::CloseStream) => {}
+                Err(_) => return Some((None, false)),
+            }
+        }
+    }
+
+    async fn stream(&mut self, writer: &StreamWriter) {
+        loop {
+            match self.calls.next().await {
+                CallSetEvent::Done => return,
+                CallSetEvent::Message(message) => writer.send(message).await,
+                CallSetEvent::CloseStream if self.rules.sends_priming_event => {
+                    writer.channel.close_reader();
+                }
+                CallSetEvent::CloseStream => {}
+                CallSetEvent::CallFinished => {
+                    self.active.session.runtime.note_first_response();
+                    for message in self.calls.take_responses() {
+                        writer.send(message).await;
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! The per-process state of sessions: running calls and open streams.
+//!
+//! The state is created when a session has something to do and removed when it is idle, so an idle session consists only of
+//! its record in the store.
+
+use std::{
+    collections::{HashMap, hash_map},
+    hash::{BuildHasher, BuildHasherDefault},
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+};
+
+use turnbuckle_protocol::RpcError;
+use turnbuckle_store::{RandomIdHasher, SessionId, StreamId};
+
+use crate::{
+    http::{
+        changes::{ChangeSubscriber, ChangeSubscribers},
+        endpoint::Endpoint,
+        stream::{GetStreams, StreamChannel},
+    },
+    lifecycle::runtime::{self, SessionRuntime},
+    request::RequestContext,
+    sync::lock,
+};
+
+/// Number of shards of the session table. Sessions in different shards do not contend for a lock.
+const SHARDS: usize = 32;
+
+/// The sessions that are active in this process.
+pub(crate) struct ActiveSessions {
+    shards: [Mutex<SessionShard>; SHARDS],
+    subscribers: ChangeSubscribers,
+}
+
+/// The keys are ids that the server generated, so clients cannot choose colliding ones.
+type SessionShard = HashMap<SessionId, ActiveEntry, SessionHasher>;
+
+type SessionHasher = BuildHasherDefault<RandomIdHasher>;
+
+struct ActiveEntry {
+    session: Arc<ActiveSession>,
+    guards: usize,
+}
+
+impl ActiveEntry {
+    /// Returns whether the session can be removed from the table.
+    fn is_idle(&self) -> bool {
+        self.guards == 0 && self.session.get_streams.is_empty()
+    }
+}
+
+/// The per-process state of a session.
+#[derive(Default)]
+pub(crate) struct ActiveSession {
+    pub(crate) runtime: Arc<SessionRuntime>,
+    pub(crate) get_streams: GetStreams,
+    /// Its key in the table of change subscribers, once it has one.
+    pub(crate) subscriber_key: OnceLock<u64>,
+    /// The streams that are still written to.
+    channels: Mutex<HashMap<StreamId, Arc<StreamChannel>>>,
+    /// Number of running calls.
+    in_flight: AtomicUsize,
+    closed: AtomicBool,
+}
+
+impl Default for ActiveSessions {
+    fn default() -> Self {
+        Self {
+            shards: std::array::from_fn(|_| Mutex::default()),
+            subscribers: ChangeSubscribers::default(),
+        }
+    }
+}
+
+impl ActiveSessions {
+    /// Activates a session until the guard is dropped.
+    pub(crate) fn activate(endpoint: &Arc<Endpoint>, session_id: SessionId) -> ActiveSessionGuard {
+        let mut shard = endpoint.active_sessions.shard(&session_id);
+        let entry = shard.entry(session_id).or_insert_with(|| ActiveEntry {
+            session: Arc::default(),
+            guards: 0,
+        });
+        entry.guards += 1;
+        ActiveSessionGuard {
+            endpoint: endpoint.clone(),
+            session_id,
+            session: entry.session.clone(),
+        }
+    }
+
+    /// Cancels the calls and ends the streams of a session that has ended.
+    pub(crate) fn close(&self, session_id: &SessionId) {
+        let entry = self.shard(session_id).remove(session_id);
+        if let Some(entry) = entry {
+            entry.session.close();
+            self.subscribers.streams_removed(&entry.session);
+        }
+    }
+
+    /// Cancels the calls and ends the streams of all sessions.
+    pub(crate) fn close_all(&self) {
+        for shard in &self.shards {
+            let entries = std::mem::take(&mut *lock(shard));
+            entries.values().for_each(|entry| entry.session.close());
+        }
+        self.subscribers.clear();
+    }
+
+    /// Returns whether a session has a running request or an open stream, or is kept active by a connection.
+    pub(crate) fn is_in_use(&self, session_id: &SessionId) -> bool {
+        let shard = self.shard(session_id);
+        shard
+            .get(session_id)
+            .is_some_and(|entry| entry.guards > 0 || entry.session.in_flight() > 0)
+    }
+
+    /// Returns the number of active sessions.
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.shards.iter().map(|shard| lock(shard).len()).sum()
+    }
+
+    fn release(&self, session_id: &SessionId, session: &Arc<ActiveSession>) {
+        let mut shard = self.shard(session_id);
+        let hash_map::Entry::Occupied(mut occupied) = shard.entry(*session_id) else {
+            return;
+        };
+        let entry = occupied.get_mut();
+        // A closed session is no longer in the table; another entry may have taken its key.
+        if !Arc::ptr_eq(&entry.session, session) {
+            return;
+        }
+        entry.guards -= 1;
+        if entry.is_idle() {
+            occupied.remove();
+        }
+    }
+
+    /// Adds a session with a GET stream to the change subscribers.
+    pub(crate) fn add_subscriber(&self, session_id: SessionId, session: &Arc<ActiveSession>) {
+        self.subscribers.stream_added(session_id, session);
+    }
+
+    /// Returns the sessions that receive change notifications.
+    pub(crate) fn subscribers(&self) -> Arc<[ChangeSubscriber]> {
+        self.subscribers.snapshot()
+    }
+
+    /// Returns whether no session receives change notifications.
+    pub(crate) fn has_no_subscribers(&self) -> bool {
+        self.subscribers.is_empty()
+    }
+
+    /// Updates the change subscribers after streams of a session ended, and removes the session if it is idle.
+    pub(crate) fn remove_if_idle(&self, session_id: &SessionId, session: &ActiveSession) {
+        self.subscribers.streams_removed(session);
+        let mut shard = self.shard(session_id);
+        if shard.get(session_id).is_some_and(ActiveEntry::is_idle) {
+            shard.remove(session_id);
+        }
+    }
+
+    fn shard(&self, session_id: &SessionId) -> MutexGuard<'_, SessionShard> {
+        // The hash map of a shard uses the lowest and highest bits of the same hash, so use bits from the middle.
+        let hash_bits = SessionHasher::default().hash_one(session_id) >> 32;
+        // The remainder is below the number of shards, so it fits.
+        lock(&self.shards[(hash_bits % SHARDS as u64) as usize])
+    }
+}
+
+impl ActiveSession {
+    /// Registers a running call so that the client can cancel it. Rejects an id that is in use.
+    pub(crate) fn track_call(
+        self: &Arc<Self>,
+        call: &Arc<RequestContext>,
+    ) -> Result<InFlightGuard, RpcError> {
+        let in_flight = self.runtime.register(call)?;
+        self.in_flight.fetch_add(1, Ordering::Relaxed);
+        Ok(InFlightGuard {
+            _in_flight: in_flight,
+            session: self.clone(),
+        })
+    }
+
+    /// Returns the number of running calls.
+    pub(crate) fn in_flight(&self) -> usize {
+        self.in_flight.load(Ordering::Relaxed)
+    }
+
+    /// Adds a stream, so that a client can resume it.
+    pub(crate) fn add_channel(&self, channel: &Arc<StreamChannel>) {
+        let finished = {
+            let mut channels = lock(&self.channels);
+            channels.insert(channel.stream, channel.clone());
+            self.closed.load(Ordering::SeqCst)
+        };
+        if finished {
+            channel.finish();
+        }
+    }
+
+    /// Returns a stream that is still written to.
+    pub(crate) fn channel(&self, stream: StreamId) -> Option<Arc<StreamChannel>> {
+        lock(&self.channels).get(&stream).cloned()
+    }
+
+    /// Removes a stream that is complete.
+    pub(crate) fn remove_channel(&self, stream: StreamId) {
+        lock(&self.channels).remove(&stream);
+    }
+
+    /// Returns whether the session has ended.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::SeqCst)
+    }
+
+    fn close(&self) {
+        let channels = {
+            let mut channels = lock(&self.channels);
+            self.closed.store(true, Ordering::SeqCst);
+            std::mem::take(&mut *channels)
+        };
+        self.runtime.cancel_all();
+        channels.values().for_each(|channel| channel.finish());
+    }
+}
+
+/// Counts a call of a session as running until it is dropped.
+pub(crate) struct InFlightGuard {
+    _in_flight: runtime::RunningRequestGuard,
+    session: Arc<ActiveSession>,
+}
+
+impl Drop for InFlightGuard {
+    fn drop(&mut self) {
+        self.session.in_flight.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Keeps a session active until it is dropped.
+pub(crate) struct ActiveSessionGuard {
+    pub(crate) endpoint: Arc<Endpoint>,
+    pub(crate) session_id: SessionId,
+    pub(crate) session: Arc<ActiveSession>,
+}
+
+impl Clone for ActiveSessionGuard {
+    fn clone(&self) -> Self {
+        let mut shard = self.endpoint.active_sessions.shard(&self.session_id);
+        if let Some(entry) = shard.get_mut(&self.session_id)
+            && Arc::ptr_eq(&entry.session, &self.session)
+        {
+            entry.guards += 1;
+        }
+        Self {
+            endpoint: self.endpoint.clone(),
+            session_id: self.session_id,
+            session: self.session.clone(),
+        }
+    }
+}
+
+impl Drop for ActiveSessionGuard {
+    fn drop(&mut self) {
+        self.endpoint
+            .active_sessions
+            .release(&self.session_id, &self.session);
+    }
+}

@@ -1,0 +1,326 @@
+//! The channel from the writer of a resumable stream to the connection that reads it, if any.
+//!
+//! Every event is appended to the store's log first, then to the channel. A lost connection loses no events: a client
+//! that resumes reads the missed events from the log, and later ones from the channel.
+
+use std::{
+    collections::VecDeque,
+    future::poll_fn,
+    sync::{
+        Arc, Mutex, MutexGuard,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll, Waker},
+};
+
+use bytes::Bytes;
+use tokio::time::Instant;
+use turnbuckle_store::{EventId, SessionId, Store, StoreError, StreamId};
+
+use crate::{
+    http::session::ActiveSessionGuard,
+    log_limiter::LogLimiter,
+    sync::{InlineQueue, lock},
+};
+
+/// Number of events that may wait for a slow connection.
+const HIGH_WATER: usize = 64;
+
+/// A stream that is still written to.
+pub(crate) struct StreamChannel {
+    pub(crate) stream: StreamId,
+    /// Set if list changes can be sent here without looking up the session: the session is known to receive them, and this is
+    /// its only GET stream.
+    receives_list_changes: AtomicBool,
+    state: Mutex<ChannelState>,
+}
+
+/// An event with its sequence number on the stream.
+pub(crate) type SequencedEvent = (u64, Bytes);
+
+struct ChannelState {
+    /// Events that were not read yet.
+    queue: InlineQueue<SequencedEvent>,
+    /// Set if events were dropped from the queue and must be read from the log.
+    overflowed: bool,
+    /// Incremented for each new reader; only the latest one may read.
+    reader_generation: u64,
+    /// Time since which the stream lacks a reader; `None` while it has one.
+    unread_since: Option<Instant>,
+    finished: bool,
+    close_requested: bool,
+    /// The waker of the reader, while the queue is empty.
+    reader_waker: Option<Waker>,
+    /// The waker of the writer, while the queue is full.
+    writer_waker: Option<Waker>,
+}
+
+/// The result of reading from a channel.
+pub(crate) enum ReadResult {
+    /// The next event; more may follow it.
+    Event(SequencedEvent),
+    /// Some events must be read from the log.
+    ReadLog,
+    /// The stream has ended, or the connection is to be closed.
+    End,
+}
+
+impl ChannelState {
+    fn has_reader(&self) -> bool {
+        self.unread_since.is_none()
+    }
+
+    fn is_full(&self) -> bool {
+        self.queue.len() >= HIGH_WATER
+    }
+}
+
+impl StreamChannel {
+    pub(crate) fn new(stream: StreamId) -> Arc<Self> {
+        Arc::new(Self {
+            stream,
+            receives_list_changes: AtomicBool::new(false),
+            state: Mutex::new(ChannelState {
+                queue: InlineQueue::default(),
+                overflowed: false,
+                reader_generation: 0,
+                unread_since: Some(Instant::now()),
+                finished: false,
+                close_requested: false,
+                reader_waker: None,
+                writer_waker: None,
+            }),
+        })
+    }
+
+    /// Returns whether list changes can be sent here without looking up the session.
+    pub(crate) fn receives_list_changes(&self) -> bool {
+        self.receives_list_changes.load(Ordering::Relaxed)
+    }
+
+    /// Sets whether list changes can be sent here without looking up the session.
+    pub(crate) fn set_receives_list_changes(&self, receives: bool) {
+        self.receives_list_changes
+            .store(receives, Ordering::Relaxed);
+    }
+
+    /// Passes an event that is in the log to the reader, if there is one.
+    pub(crate) fn push(&self, sequence: u64, data: Bytes) {
+        let mut state = lock(&self.state);
+        if !state.has_reader() {
+            return;
+        }
+        if state.is_full() {
+            state.queue.clear();
+            state.overflowed = true;
+        }
+        if !state.overflowed {
+            state.queue.push((sequence, data));
+        }
+        wake_both(state);
+    }
+
+    /// Waits until the queue has room. Returns immediately without a reader.
+    pub(crate) async fn wait_for_room(&self) {
+        poll_fn(|cx| {
+            let mut state = lock(&self.state);
+            if !state.has_reader() || state.finished || !state.is_full() {
+                return Poll::Ready(());
+            }
+            state.writer_waker = Some(cx.waker().clone());
+            Poll::Pending
+        })
+        .await;
+    }
+
+    /// Marks the stream as complete.
+    pub(crate) fn finish(&self) {
+        let mut state = lock(&self.state);
+        state.finished = true;
+        wake_both(state);
+    }
+
+    /// Closes the reading connection once it has read all queued events. The stream continues.
+    pub(crate) fn close_reader(&self) {
+        let mut state = lock(&self.state);
+        state.close_requested = true;
+        wake_both(state);
+    }
+
+    /// Attaches a new reader in place of the previous one.
+    pub(crate) fn attach(self: &Arc<Self>) -> ChannelReader {
+        let mut state = lock(&self.state);
+        state.reader_generation += 1;
+        state.unread_since = None;
+        state.queue.clear();
+        state.overflowed = false;
+        state.close_requested = false;
+        let generation = state.reader_generation;
+        // The previous reader finds out that it was replaced.
+        wake_both(state);
+        ChannelReader {
+            channel: self.clone(),
+            generation,
+        }
+    }
+
+    /// Returns since when the stream lacks a reader, or `None` while it has one.
+    pub(crate) fn unread_since(&self) -> Option<Instant> {
+        lock(&self.state).unread_since
+    }
+}
+
+/// Releases the lock, then wakes the reader and the writer.
+fn wake_both(mut state: MutexGuard<'_, ChannelState>) {
+    let (reader, writer) = (state.reader_waker.take(), state.writer_waker.take());
+    drop(state);
+    if let Some(reader) = reader {
+        reader.wake();
+    }
+    if let Some(writer) = writer {
+        writer.wake();
+    }
+}
+
+/// The reading side of a channel.
+pub(crate) struct ChannelReader {
+    channel: Arc<StreamChannel>,
+    generation: u64,
+}
+
+impl ChannelReader {
+    /// Returns the next event, and moves the events after it into `rest`, which must be empty. Otherwise registers the waker
+    /// of `cx`.
+    pub(crate) fn poll_read(
+        &self,
+        cx: &Context<'_>,
+        rest: &mut VecDeque<SequencedEvent>,
+    ) -> Poll<ReadResult> {
+        let mut state = lock(&self.channel.state);
+        let result = if !self.is_current(&state) {
+            return Poll::Ready(ReadResult::End);
+        } else if state.overflowed {
+            state.overflowed = false;
+            ReadResult::ReadLog
+        } else if let Some(first) = state.queue.take_all(rest) {
+            ReadResult::Event(first)
+        } else if state.finished || state.close_requested {
+            ReadResult::End
+        } else {
+            match &mut state.reader_waker {
+                Some(waker) => waker.clone_from(cx.waker()),
+                none => *none = Some(cx.waker().clone()),
+            }
+            return Poll::Pending;
+        };
+        wake_both(state);
+        Poll::Ready(result)
+    }
+
+    /// Returns whether this reader was not replaced.
+    fn is_current(&self, state: &ChannelState) -> bool {
+        state.reader_generation == self.generation
+    }
+}
+
+impl Drop for ChannelReader {
+    fn drop(&mut self) {
+        let mut state = lock(&self.channel.state);
+        if !self.is_current(&state) {
+            return;
+        }
+        state.unread_since = Some(Instant::now());
+        state.queue.clear();
+        state.overflowed = false;
+        wake_both(state);
+    }
+}
+
+/// The writing side of a stream: appends to the log and to the channel.
+pub(crate) struct StreamWriter {
+    pub(crate) channel: Arc<StreamChannel>,
+    /// The id of an event before everything that is sent.
+    pub(crate) start: EventId,
+    active: ActiveSessionGuard,
+}
+
+impl StreamWriter {
+    /// Opens a stream.
+    pub(crate) async fn open(active: &ActiveSessionGuard) -> Result<Self, StoreError> {
+        let (store, session_id) = (active.endpoint.server.store_ref(), &active.session_id);
+        let stream = store.events.open_stream(session_id).await?;
+        let start = store
+            .events
+            .append(session_id, &stream, Bytes::new())
+            .await?;
+        let channel = StreamChannel::new(stream);
+        active.session.add_channel(&channel);
+        Ok(Self {
+            channel,
+            start,
+            active: active.clone(),
+        })
+    }
+
+    /// Sends an event, then waits until the channel has room.
+    pub(crate) async fn send(&self, message: Bytes) {
+        // A missing stream was removed with its session, so the event is dropped.
+        append(self.store(), self.session_id(), &self.channel, message).await;
+        self.channel.wait_for_room().await;
+    }
+
+    /// Marks the stream as complete, in the log and in the channel.
+    pub(crate) async fn close(&self) {
+        let finished = self
+            .store()
+            .events
+            .finish_stream(self.session_id(), &self.channel.stream)
+            .await;
+        if let Err(error) = finished {
+            tracing::warn!(%error, "cannot mark a stream as complete");
+        }
+        self.channel.finish();
+        self.active.session.remove_channel(self.channel.stream);
+    }
+
+    fn store(&self) -> &Store {
+        self.active.endpoint.server.store_ref()
+    }
+
+    fn session_id(&self) -> &SessionId {
+        &self.active.session_id
+    }
+}
+
+/// Appends an event to the log, then passes it to the reader. Returns whether the stream still exists.
+pub(crate) async fn append(
+    store: &Store,
+    session_id: &SessionId,
+    channel: &StreamChannel,
+    message: Bytes,
+) -> bool {
+    let appended = store
+        .events
+        .append(session_id, &channel.stream, message.clone())
+        .await;
+    publish(channel, appended, message)
+}
+
+/// Passes an event that was appended to the log to the reader. Returns whether the stream still exists.
+pub(crate) fn publish(
+    channel: &StreamChannel,
+    appended: Result<EventId, StoreError>,
+    message: Bytes,
+) -> bool {
+    match appended {
+        Ok(id) => channel.push(id.sequence, message),
+        Err(StoreError::Gone { .. }) => return false,
+        Err(error) => {
+            static EVENT_LOST: LogLimiter = LogLimiter::new();
+            if let Some(suppressed) = EVENT_LOST.try_pass() {
+                tracing::warn!(%error, suppressed, "cannot append an event to the log; it is lost");
+            }
+        }
+    }
+    true
+}

@@ -1,0 +1,303 @@
+//! The reading connection of a resumable stream.
+
+use std::{
+    collections::VecDeque,
+    pin::Pin,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use tokio::time::{Instant, Sleep, sleep};
+use turnbuckle_protocol::codec::sse;
+use turnbuckle_store::{EventId, StoredEvent};
+
+use crate::{
+    http::{
+        body::SseBody,
+        endpoint::InFlightPermit,
+        session::ActiveSessionGuard,
+        stream::{ChannelReader, Heartbeat, MAX_WRITE_BYTES, ReadResult, SequencedEvent},
+    },
+    request::BoxFuture,
+};
+
+/// The SSE `retry` value in milliseconds: how long a client waits before it reconnects.
+const RETRY_MS: u64 = 1_000;
+
+/// Maximum interval of renewing the session while the stream is open.
+const SESSION_RENEW_INTERVAL: Duration = Duration::from_secs(60);
+
+/// Interval of polling the log of a stream that another process writes.
+const LOG_POLL_INTERVAL: Duration = Duration::from_secs(1);
+
+/// A resumable stream as read by one connection.
+pub(crate) struct ResumableStream {
+    active: ActiveSessionGuard,
+    source: EventSource,
+    /// The id of the last event that was sent.
+    last_id: EventId,
+    /// The first output, until it was sent.
+    prelude: Option<StreamPrelude>,
+    /// Events that were read but not sent yet.
+    queue: VecDeque<SequencedEvent>,
+    /// Set if the log may contain events that are not in the queue.
+    must_read_log: bool,
+    ended: bool,
+    /// The time of the next renewal, so that the session does not expire.
+    renew_session_at: Instant,
+    heartbeat: Heartbeat,
+    /// Set for streams that do not belong to a running request.
+    _permit: Option<InFlightPermit>,
+}
+
+/// The first output of a stream.
+enum StreamPrelude {
+    /// An event with only an id, from which the client can resume.
+    PrimingEvent,
+    /// A comment, for revisions without priming events.
+    Comment,
+}
+
+/// The source of new events.
+enum EventSource {
+    /// The writer of the stream, in this process.
+    Channel(ChannelReader),
+    /// The log, polled by a timer: the stream is not written in this process.
+    Log(Pin<Box<Sleep>>),
+}
+
+/// The next step of a stream.
+enum ReadStep {
+    /// Send these bytes.
+    Bytes(Bytes),
+    /// Query the store.
+    QueryStore,
+    /// End the stream.
+    End,
+}
+
+impl ResumableStream {
+    /// Creates a stream of the events after `last_id`.
+    pub(crate) fn new(
+        active: ActiveSessionGuard,
+        reader: Option<ChannelReader>,
+        last_id: EventId,
+    ) -> Self {
+        let heartbeat = Heartbeat::new(active.endpoint.options.stream_heartbeat);
+        let source = match reader {
+            Some(reader) => EventSource::Channel(reader),
+            None => EventSource::Log(Box::pin(sleep(LOG_POLL_INTERVAL))),
+        };
+        Self {
+            active,
+            source,
+            last_id,
+            prelude: None,
+            queue: VecDeque::new(),
+            must_read_log: true,
+            ended: false,
+            renew_session_at: Instant::now() + heartbeat.period.min(SESSION_RENEW_INTERVAL),
+            heartbeat,
+            _permit: None,
+        }
+    }
+
+    /// Starts the stream with a priming event if the revision has them, otherwise with a comment.
+    pub(crate) fn with_prelude(mut self, sends_priming_event: bool) -> Self {
+        self.prelude = Some(if sends_priming_event {
+            StreamPrelude::PrimingEvent
+        } else {
+            StreamPrelude::Comment
+        });
+        self
+    }
+
+    /// Counts the stream as in flight.
+    pub(crate) fn with_permit(mut self, permit: InFlightPermit) -> Self {
+        self._permit = Some(permit);
+        self
+    }
+
+    /// Converts into a response body.
+    pub(crate) fn into_body(self) -> impl SseBody {
+        ResumableBody::Reading(self)
+    }
+
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<ReadStep> {
+        if let Some(prelude) = self.prelude.take() {
+            return Poll::Ready(ReadStep::Bytes(prelude.write(self.last_id)));
+        }
+        loop {
+            // Also renew the session for clients that never catch up.
+            if !self.queue.is_empty() && self.is_renewal_due(Instant::now()) {
+                return Poll::Ready(ReadStep::QueryStore);
+            }
+            if let Some(next) = self.queue.pop_front()
+                && let Some(bytes) = self.write(next)
+            {
+                return Poll::Ready(ReadStep::Bytes(bytes));
+            }
+            if self.ended {
+                return Poll::Ready(ReadStep::End);
+            }
+            if self.must_read_log {
+                return Poll::Ready(ReadStep::QueryStore);
+            }
+            match self.source.poll_read(cx, &mut self.queue) {
+                Poll::Ready(ReadResult::Event(first)) => {
+                    if let Some(bytes) = self.write(first) {
+                        return Poll::Ready(ReadStep::Bytes(bytes));
+                    }
+                }
+                Poll::Ready(ReadResult::ReadLog) => self.must_read_log = true,
+                Poll::Ready(ReadResult::End) => self.ended = true,
+                Poll::Pending => return self.poll_idle(cx),
+            }
+        }
+    }
+
+    /// Renews the session or sends a heartbeat while no event arrives.
+    fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<ReadStep> {
+        let now = Instant::now();
+        if self.is_renewal_due(now) {
+            return Poll::Ready(ReadStep::QueryStore);
+        }
+        self.heartbeat.poll(cx, now).map(ReadStep::Bytes)
+    }
+
+    /// Renews the session and reads the log, as needed.
+    async fn query_store(mut self) -> Self {
+        if self.is_renewal_due(Instant::now()) {
+            self.renew_session().await;
+        }
+        if self.must_read_log {
+            self.read_log().await;
+        }
+        self
+    }
+
+    fn is_renewal_due(&self, now: Instant) -> bool {
+        now >= self.renew_session_at
+    }
+
+    /// Renews the session. Ends the stream if the session no longer exists.
+    async fn renew_session(&mut self) {
+        self.renew_session_at = Instant::now() + self.heartbeat.period.min(SESSION_RENEW_INTERVAL);
+        let sessions = &self.active.endpoint.server.store_ref().sessions;
+        self.ended |= matches!(sessions.load(&self.active.session_id).await, Ok(None));
+    }
+
+    async fn read_log(&mut self) {
+        self.must_read_log = false;
+        let events = &self.active.endpoint.server.store_ref().events;
+        match events
+            .replay_after(&self.active.session_id, &self.last_id)
+            .await
+        {
+            Ok(Some(replay)) => {
+                if replay.lost {
+                    tracing::debug!(stream = %replay.stream, "events expired before they were read");
+                }
+                let replayed = replay.events.into_iter();
+                self.queue
+                    .extend(replayed.map(|StoredEvent { id, data }| (id.sequence, data)));
+                self.ended |= replay.finished && matches!(self.source, EventSource::Log(_));
+            }
+            // The stream expired or was removed with its session.
+            Ok(None) => self.ended = true,
+            Err(error) => {
+                tracing::warn!(%error, "cannot read the log of a stream");
+                self.ended = true;
+            }
+        }
+    }
+
+    /// Encodes an event and some of the queued ones, skipping those that were already sent.
+    fn write(&mut self, first: SequencedEvent) -> Option<Bytes> {
+        let mut out = Vec::new();
+        let mut next = Some(first);
+        while let Some((sequence, data)) = next {
+            if sequence > self.last_id.sequence {
+                self.last_id.sequence = sequence;
+                let id = self.last_id.text();
+                sse::SseEvent::message(&data).with_id(&id).write(&mut out);
+            }
+            let has_room = out.len() < MAX_WRITE_BYTES;
+            next = has_room.then(|| self.queue.pop_front()).flatten();
+        }
+        if out.is_empty() {
+            return None;
+        }
+        self.heartbeat.reset();
+        Some(out.into())
+    }
+}
+
+impl StreamPrelude {
+    fn write(self, last_id: EventId) -> Bytes {
+        let mut out = Vec::new();
+        match self {
+            Self::PrimingEvent => sse::SseEvent::message(b"")
+                .with_id(&last_id.text())
+                .with_retry(RETRY_MS)
+                .write(&mut out),
+            Self::Comment => sse::write_comment(&mut out, "open"),
+        }
+        out.into()
+    }
+}
+
+impl EventSource {
+    fn poll_read(
+        &mut self,
+        cx: &mut Context<'_>,
+        rest: &mut VecDeque<SequencedEvent>,
+    ) -> Poll<ReadResult> {
+        match self {
+            Self::Channel(reader) => reader.poll_read(cx, rest),
+            Self::Log(poll_timer) => {
+                ready!(poll_timer.as_mut().poll(cx));
+                poll_timer
+                    .as_mut()
+                    .reset(Instant::now() + LOG_POLL_INTERVAL);
+                Poll::Ready(ReadResult::ReadLog)
+            }
+        }
+    }
+}
+
+/// A resumable stream as a response body.
+enum ResumableBody {
+    Reading(ResumableStream),
+    /// Waiting for the store.
+    QueryingStore(BoxFuture<ResumableStream>),
+    Ended,
+}
+
+impl ResumableBody {
+    /// Starts the store query.
+    fn query_store(&mut self) {
+        if let Self::Reading(stream) = std::mem::replace(self, Self::Ended) {
+            *self = Self::QueryingStore(Box::pin(stream.query_store()));
+        }
+    }
+}
+
+impl SseBody for ResumableBody {
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        loop {
+            match &mut *self {
+                Self::Reading(stream) => match ready!(stream.poll_next(cx)) {
+                    ReadStep::Bytes(bytes) => return Poll::Ready(Some(bytes)),
+                    ReadStep::QueryStore => self.query_store(),
+                    ReadStep::End => *self = Self::Ended,
+                },
+                Self::QueryingStore(query) => {
+                    *self = Self::Reading(ready!(query.as_mut().poll(cx)));
+                }
+                Self::Ended => return Poll::Ready(None),
+            }
+        }
+    }
+}

@@ -1,0 +1,313 @@
+//! Elicitation: asking the user through a form or a URL.
+
+use schemars::{JsonSchema, generate::SchemaSettings};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+use turnbuckle_protocol::{
+    json,
+    types::{
+        ClientCapabilities, ElicitAction, ElicitFormParams, ElicitParams, ElicitResult,
+        ElicitUrlParams, ElicitationCapability, elicitation::ElicitSchema,
+    },
+};
+
+use super::ClientRequestError;
+
+/// A type that a form can fill: a flat struct of strings, numbers, booleans and enums.
+///
+/// Implemented for every type with serde and schemars. Doc comments become field descriptions; the client fills in
+/// defaults. Fields named like a password, key, token or card number are rejected, because the client would see the
+/// value; use [`Elicitation::url`] for those.
+pub trait Form: DeserializeOwned + JsonSchema {
+    /// Creates a form elicitation for this type.
+    fn elicit(message: impl Into<String>) -> Elicitation<Self> {
+        Elicitation {
+            kind: form_schema::<Self>().map(|schema| ElicitFormParams::new(message, schema).into()),
+            read: |content| {
+                json::from_value(&Value::Object(content)).map_err(|error| error.to_string())
+            },
+        }
+    }
+}
+
+impl<T: DeserializeOwned + JsonSchema> Form for T {}
+
+/// A request for user input.
+#[derive(Debug)]
+pub struct Elicitation<T> {
+    kind: Result<ElicitParams, String>,
+    read: fn(Map<String, Value>) -> Result<T, String>,
+}
+
+impl Elicitation<Map<String, Value>> {
+    /// Creates a form elicitation with a schema.
+    pub fn form(message: impl Into<String>, schema: ElicitSchema) -> Self {
+        Self {
+            kind: Ok(ElicitFormParams::new(message, schema).into()),
+            read: Ok,
+        }
+    }
+}
+
+impl Elicitation<()> {
+    /// Creates a URL elicitation, for input that must not pass through the client: passwords, payments, logins.
+    ///
+    /// Acceptance only means that the user opened the URL. Check your own records for completion.
+    ///
+    /// Sending it fails unless this is an `https` URL (or `http`, for development) without user information
+    /// (`https://user:password@…`).
+    pub fn url(message: impl Into<String>, url: impl Into<String>) -> Self {
+        let params = ElicitUrlParams::new(message, url).elicitation_id(elicitation_id());
+        Self {
+            kind: Ok(params.into()),
+            read: |_| Ok(()),
+        }
+    }
+}
+
+impl Elicitation<()> {
+    /// Sets the elicitation id, instead of a random one.
+    #[must_use]
+    pub fn with_id(mut self, id: impl Into<String>) -> Self {
+        if let Ok(ElicitParams::Url(elicitation)) = &mut self.kind {
+            elicitation.elicitation_id = Some(id.into());
+        }
+        self
+    }
+
+    /// The elicitation id, for [`Server::elicitation_complete`](crate::Server::elicitation_complete).
+    pub fn id(&self) -> Option<&str> {
+        match &self.kind {
+            Ok(ElicitParams::Url(elicitation)) => elicitation.elicitation_id.as_deref(),
+            _ => None,
+        }
+    }
+}
+
+impl<T> Elicitation<T> {
+    /// The capability that the client must declare.
+    pub(super) fn required_capability(&self) -> ClientCapabilities {
+        let modes = ElicitationCapability::default();
+        ClientCapabilities::new().elicitation(match self.kind {
+            Ok(ElicitParams::Url(_)) => modes.url(Map::new()),
+            _ => modes,
+        })
+    }
+
+    pub(super) fn is_supported_by(&self, client: &ClientCapabilities) -> bool {
+        match self.kind {
+            Ok(ElicitParams::Url(_)) => client.can_elicit_url(),
+            _ => client.can_elicit_form(),
+        }
+    }
+
+    #[expect(
+        clippy::type_complexity,
+        reason = "used once, by the function that sends the request"
+    )]
+    pub(super) fn into_parts(
+        self,
+    ) -> Result<
+        (
+            ElicitParams,
+            impl FnOnce(ElicitResult) -> Result<ElicitationOutcome<T>, String>,
+        ),
+        ClientRequestError,
+    > {
+        let params = self
+            .kind
+            .map_err(|reason| ClientRequestError::InvalidRequest { reason })?;
+        validate(&params).map_err(|reason| ClientRequestError::InvalidRequest { reason })?;
+        let read = self.read;
+        let read = move |result: ElicitResult| match result.action {
+            ElicitAction::Accept => {
+                read(result.content.unwrap_or_default()).map(ElicitationOutcome::Accepted)
+            }
+            ElicitAction::Decline => Ok(ElicitationOutcome::Declined),
+            ElicitAction::Cancel => Ok(ElicitationOutcome::Cancelled),
+        };
+        Ok((params, read))
+    }
+}
+
+/// The user's response to an elicitation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ElicitationOutcome<T> {
+    /// The user accepted.
+    Accepted(T),
+    /// The user declined.
+    Declined,
+    /// The user dismissed the request without deciding.
+    Cancelled,
+}
+
+impl<T> ElicitationOutcome<T> {
+    /// Returns the accepted value, if any.
+    pub fn accepted(self) -> Option<T> {
+        match self {
+            Self::Accepted(response) => Some(response),
+            Self::Declined | Self::Cancelled => None,
+        }
+    }
+}
+
+/// Generates the restricted form schema of a Rust type.
+fn form_schema<T: JsonSchema>() -> Result<ElicitSchema, String> {
+    let settings = SchemaSettings::draft2020_12()
+        .for_deserialize()
+        .with(|settings| settings.inline_subschemas = true);
+    let mut schema = Value::from(settings.into_generator().into_root_schema_for::<T>());
+    if let Some(members) = schema.as_object_mut() {
+        // The default dialect is assumed.
+        members.remove("$schema");
+    }
+    if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
+        properties.values_mut().for_each(simplify);
+    }
+    serde_json::from_value(schema)
+        .map_err(|error| format!("{} is not a flat form: {error}", T::schema_name()))
+}
+
+/// Removes what Rust types express and forms cannot: null for optional fields, integer widths.
+fn simplify(property: &mut Value) {
+    if let Some(non_null) = property
+        .get_mut("anyOf")
+        .and_then(Value::as_array_mut)
+        .and_then(|alternatives| {
+            let at = alternatives
+                .iter()
+                .position(|one| one.get("type") != Some(&Value::from("null")))?;
+            Some(alternatives.swap_remove(at))
+        })
+    {
+        let description = property.get("description").cloned();
+        *property = non_null;
+        if let (Some(description), Some(members)) = (description, property.as_object_mut()) {
+            members.insert("description".into(), description);
+        }
+    }
+    let Some(members) = property.as_object_mut() else {
+        return;
+    };
+    if let Some(Value::Array(types)) = members.get("type") {
+        let non_null = types
+            .iter()
+            .find(|one| *one != &Value::from("null"))
+            .cloned();
+        members.insert("type".into(), non_null.unwrap_or(Value::Null));
+    }
+    if members.get("type") != Some(&Value::from("string")) {
+        members.remove("format");
+    }
+}
+
+/// Rejects elicitations that would expose secrets, and invalid URLs.
+fn validate(params: &ElicitParams) -> Result<(), String> {
+    match params {
+        ElicitParams::Url(elicitation) if !is_web_url(&elicitation.url) => {
+            Err(format!("{:?} is not a web URL", elicitation.url))
+        }
+        ElicitParams::Url(elicitation) if has_userinfo(&elicitation.url) => {
+            Err("a URL must not contain a user's name or password".to_owned())
+        }
+        ElicitParams::Form(form) => {
+            let mut names = form.requested_schema.fields().map(|(name, _)| name);
+            match names.find(|name| is_sensitive(name)) {
+                Some(name) => Err(format!(
+                    "a form must not contain `{name}`, because the client would see the value; use a URL elicitation"
+                )),
+                None => Ok(()),
+            }
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Returns whether a URL contains user information before the host.
+fn has_userinfo(url: &str) -> bool {
+    let url = url.parse::<http::Uri>().ok();
+    url.is_some_and(|url| url.authority().is_some_and(|it| it.as_str().contains('@')))
+}
+
+/// Returns whether the text is an absolute web URL, not a file or script.
+fn is_web_url(url: &str) -> bool {
+    url.parse::<http::Uri>().is_ok_and(|url| {
+        matches!(url.scheme_str(), Some("https" | "http"))
+            && url.host().is_some_and(|host| !host.is_empty())
+    })
+}
+
+fn elicitation_id() -> String {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).expect("random bytes are available");
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Names of sensitive fields, in lower case and without separators.
+const SENSITIVE_FIELDS: [&str; 22] = [
+    "accesskey",
+    "accesstoken",
+    "apikey",
+    "apitoken",
+    "authtoken",
+    "bearertoken",
+    "cardnumber",
+    "clientsecret",
+    "creditcard",
+    "creditcardnumber",
+    "cvc",
+    "cvv",
+    "passphrase",
+    "passwd",
+    "password",
+    "pincode",
+    "privatekey",
+    "refreshtoken",
+    "secretkey",
+    "seedphrase",
+    "securitycode",
+    "userpassword",
+];
+
+/// Returns whether a field name denotes a password, key, token or payment credential.
+///
+/// Only unambiguous names match; other wordings are the author's responsibility.
+fn is_sensitive(field: &str) -> bool {
+    let letters = field.chars().filter(char::is_ascii_alphanumeric);
+    let name: String = letters.map(|letter| letter.to_ascii_lowercase()).collect();
+    SENSITIVE_FIELDS.contains(&&*name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn however_it_is_spelt_a_secret_is_recognised() {
+        for field in [
+            "password",
+            "Password",
+            "apiKey",
+            "api_key",
+            "API-KEY",
+            "credit card number",
+        ] {
+            assert!(is_sensitive(field), "{field}");
+        }
+    }
+
+    #[test]
+    fn what_may_mean_something_else_is_let_through() {
+        for field in [
+            "",
+            "name",
+            "token_count",
+            "secret_santa",
+            "password_hint",
+            "key",
+            "pin",
+        ] {
+            assert!(!is_sensitive(field), "{field}");
+        }
+    }
+}

@@ -1,0 +1,367 @@
+//! The in-process part of a session: running calls and pending client requests.
+//!
+//! An idle session does not have one.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicI64, Ordering},
+    },
+    time::Duration,
+};
+
+use serde_json::json;
+use tokio::{sync::oneshot, time::Instant};
+use turnbuckle_protocol::{
+    RequestId, RpcError,
+    jsonrpc::{self, MalformedMessage, Response},
+    meta::TraceContext,
+    types::tasks::legacy::RelatedTask,
+};
+
+use crate::{
+    input::ClientRequestError,
+    request::{Outbox, RequestContext},
+};
+
+/// Running calls and pending client requests of one peer.
+#[derive(Default)]
+pub(crate) struct SessionRuntime {
+    /// 0 until the first request.
+    next_id: AtomicI64,
+    pending: Mutex<HashMap<RequestId, PendingClientRequest>>,
+    running: Mutex<HashMap<RequestId, Arc<RequestContext>>>,
+    /// URL elicitations sent to the peer.
+    pub(crate) url_elicitations: PendingUrlElicitations,
+    first_response_sent: AtomicBool,
+    closed: AtomicBool,
+}
+
+struct PendingClientRequest {
+    response: oneshot::Sender<Result<String, RpcError>>,
+    last_activity: Instant,
+}
+
+/// Time limits for the response to a client request.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ClientRequestTimeouts {
+    /// Maximum time without progress.
+    pub(crate) idle: Duration,
+    /// Maximum total time.
+    pub(crate) total: Duration,
+}
+
+/// Members of `_meta` in a client request, in addition to the progress token.
+#[derive(Clone, Copy)]
+pub(crate) struct RequestMetaTags<'a> {
+    /// The trace context.
+    pub(crate) trace: Option<&'a TraceContext>,
+    /// The task that sends the request.
+    pub(crate) task: Option<&'a RelatedTask>,
+}
+
+impl SessionRuntime {
+    /// Sends a request to the client on the stream of the call, and waits for the response.
+    pub(crate) async fn send_request(
+        &self,
+        outbox: &Outbox,
+        method: &'static str,
+        params: &[u8],
+        meta_tags: RequestMetaTags<'_>,
+        timeouts: ClientRequestTimeouts,
+    ) -> Result<String, ClientRequestError> {
+        let id = RequestId::from(self.next_id());
+        let (response, mut receiver) = oneshot::channel();
+        let started = Instant::now();
+        lock(&self.pending).insert(
+            id.clone(),
+            PendingClientRequest {
+                response,
+                last_activity: started,
+            },
+        );
+        let mut guard = PendingRequestGuard {
+            runtime: self,
+            outbox,
+            id,
+            completed: false,
+        };
+        // Checked after the insertion: a concurrent `close` either removes the request or is visible here.
+        if self.closed.load(Ordering::SeqCst) {
+            guard.completed = true;
+            return Err(ClientRequestError::CallEnded { method });
+        }
+        outbox.push(request(&guard.id, method, params, meta_tags).into());
+        loop {
+            let last_activity = lock(&self.pending)
+                .get(&guard.id)
+                .map_or(started, |request| request.last_activity);
+            let deadline = (last_activity + timeouts.idle).min(started + timeouts.total);
+            tokio::select! {
+                response = &mut receiver => {
+                    guard.completed = true;
+                    return match response {
+                        Ok(Ok(result)) => Ok(result),
+                        Ok(Err(error)) => Err(ClientRequestError::Rejected { method, error: Box::new(error) }),
+                        Err(_) => Err(ClientRequestError::CallEnded { method }),
+                    };
+                }
+                () = outbox.closed() => return Err(ClientRequestError::CallEnded { method }),
+                () = tokio::time::sleep_until(deadline) => {
+                    let last_activity = lock(&self.pending).get(&guard.id).map_or(started, |request| request.last_activity);
+                    let now = Instant::now();
+                    if now >= started + timeouts.total || now >= last_activity + timeouts.idle {
+                        return Err(ClientRequestError::TimedOut { method });
+                    }
+                }
+            }
+        }
+    }
+
+    /// Returns an id that is unique among all requests to this client, also across processes that served the session.
+    ///
+    /// An idle session loses its counter, so each counter starts at a random value.
+    fn next_id(&self) -> i64 {
+        if self.next_id.load(Ordering::Relaxed) == 0 {
+            // If another thread was first, its start value is used.
+            let _ = self.next_id.compare_exchange(
+                0,
+                random_start(),
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            );
+        }
+        self.next_id.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Completes the pending request that a response belongs to. Other responses are dropped.
+    pub(crate) fn complete(&self, response: Response<'_>) {
+        let request = lock(&self.pending).remove(&response.id);
+        match request {
+            Some(request) => drop(request.response.send(response.outcome.map(str::to_owned))),
+            None => {
+                tracing::debug!(id = %response.id, "received a response without a matching request");
+            }
+        }
+    }
+
+    /// Returns whether a malformed message was meant as a response: by its shape, or by the id of a pending request.
+    pub(crate) fn is_awaiting(&self, malformed: &MalformedMessage) -> bool {
+        let is_open = |id| lock(&self.pending).contains_key(id);
+        malformed.is_response() || malformed.id.as_ref().is_some_and(is_open)
+    }
+
+    /// Fails a pending request with a malformed response.
+    pub(crate) fn fail(&self, id: &RequestId, error: RpcError) {
+        if let Some(request) = lock(&self.pending).remove(id) {
+            let _ = request.response.send(Err(error));
+        }
+    }
+
+    /// Resets the idle timeout of a request, because the client reported progress.
+    pub(crate) fn progressed(&self, token: &RequestId) {
+        if let Some(request) = lock(&self.pending).get_mut(token) {
+            request.last_activity = Instant::now();
+        }
+    }
+
+    /// Closes the runtime: pending and later requests fail immediately.
+    pub(crate) fn close(&self) {
+        self.closed.store(true, Ordering::SeqCst);
+        lock(&self.pending).clear();
+    }
+
+    /// Registers a running call, so that it can be cancelled. Fails if the id is in use.
+    pub(crate) fn register(
+        self: &Arc<Self>,
+        call: &Arc<RequestContext>,
+    ) -> Result<RunningRequestGuard, RpcError> {
+        let mut running = lock(&self.running);
+        if running.contains_key(&call.id) {
+            return Err(in_use(&call.id));
+        }
+        running.insert(call.id.clone(), call.clone());
+        Ok(RunningRequestGuard {
+            runtime: self.clone(),
+            call: call.clone(),
+        })
+    }
+
+    /// Fails if the id is in use by a running call.
+    pub(crate) fn check_unused(&self, id: &RequestId) -> Result<(), RpcError> {
+        if lock(&self.running).contains_key(id) {
+            Err(in_use(id))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Cancels a running call. Unknown ids are ignored.
+    pub(crate) fn cancel(&self, id: &RequestId) {
+        let call = lock(&self.running).get(id).cloned();
+        if let Some(call) = call {
+            call.outbox.cancel();
+        }
+    }
+
+    /// Cancels all running calls.
+    pub(crate) fn cancel_all(&self) {
+        let calls: Vec<_> = lock(&self.running).values().cloned().collect();
+        calls.iter().for_each(|call| call.outbox.cancel());
+    }
+
+    /// Records the first response after initialization.
+    pub(crate) fn note_first_response(&self) {
+        self.first_response_sent.store(true, Ordering::Relaxed);
+    }
+
+    /// Resets the first-response flag, when initialization starts or completes.
+    pub(crate) fn reset_first_response(&self) {
+        self.first_response_sent.store(false, Ordering::Relaxed);
+    }
+
+    /// Returns whether the peer has received a response after initialization.
+    pub(crate) fn had_first_response(&self) -> bool {
+        self.first_response_sent.load(Ordering::Relaxed)
+    }
+}
+
+/// Keeps a call registered as running.
+pub(crate) struct RunningRequestGuard {
+    runtime: Arc<SessionRuntime>,
+    call: Arc<RequestContext>,
+}
+
+impl Drop for RunningRequestGuard {
+    fn drop(&mut self) {
+        lock(&self.runtime.running).remove(&self.call.id);
+    }
+}
+
+/// Cancels a client request that is dropped before its response.
+struct PendingRequestGuard<'a> {
+    runtime: &'a SessionRuntime,
+    outbox: &'a Outbox,
+    id: RequestId,
+    completed: bool,
+}
+
+impl Drop for PendingRequestGuard<'_> {
+    fn drop(&mut self) {
+        lock(&self.runtime.pending).remove(&self.id);
+        if !self.completed {
+            let mut message = Vec::new();
+            let params =
+                json!({ "requestId": self.id, "reason": "the response is no longer needed" });
+            if jsonrpc::write_notification(&mut message, "notifications/cancelled", &params).is_ok()
+            {
+                self.outbox.push(message.into());
+            }
+        }
+    }
+}
+
+/// Writes a request. Its id is also its progress token, so that a slow client can extend the timeout.
+fn request(id: &RequestId, method: &str, params: &[u8], meta_tags: RequestMetaTags<'_>) -> Vec<u8> {
+    let mut out = Vec::with_capacity(params.len() + 128);
+    out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
+    id.write(&mut out);
+    out.extend_from_slice(br#","method":""#);
+    out.extend_from_slice(method.as_bytes());
+    out.extend_from_slice(br#"","params":{"_meta":{"progressToken":"#);
+    id.write(&mut out);
+    if let Some(task) = meta_tags.task {
+        out.extend_from_slice(br#","io.modelcontextprotocol/related-task":"#);
+        out.extend_from_slice(&serde_json::to_vec(task).unwrap_or_default());
+    }
+    match meta_tags
+        .trace
+        .and_then(|trace| serde_json::to_vec(trace).ok())
+    {
+        Some(trace) => {
+            out.push(b',');
+            out.extend_from_slice(trace.strip_prefix(b"{").unwrap_or(b"}"));
+        }
+        None => out.push(b'}'),
+    }
+    let rest = params.strip_prefix(b"{").unwrap_or(b"}");
+    if rest != b"}" {
+        out.push(b',');
+    }
+    out.extend_from_slice(rest);
+    out.push(b'}');
+    out
+}
+
+/// A random positive number that leaves room to count below 2^53, the limit of exact integers in JavaScript.
+fn random_start() -> i64 {
+    let mut bytes = [0; 8];
+    getrandom::fill(&mut bytes).expect("random bytes are available");
+    (i64::from_le_bytes(bytes) & ((1 << 52) - 1)) | 1
+}
+
+fn in_use(id: &RequestId) -> RpcError {
+    RpcError::invalid_request(format!(
+        "id {id} is in use by a request that is still running"
+    ))
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // A panic cannot leave a table in an invalid state.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Maximum number of elicitations kept; older ones are not announced.
+const MAX_PENDING: usize = 64;
+
+/// The pending URL elicitations of one session, oldest first.
+#[derive(Default)]
+pub(crate) struct PendingUrlElicitations {
+    open: Mutex<VecDeque<String>>,
+}
+
+impl PendingUrlElicitations {
+    /// Adds an elicitation.
+    pub(crate) fn begin(&self, id: &str) {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if open.len() == MAX_PENDING {
+            open.pop_front();
+        }
+        open.push_back(id.to_owned());
+    }
+
+    /// Removes an elicitation. Returns whether it was pending.
+    pub(crate) fn end(&self, id: &str) -> bool {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = open.iter().position(|pending_id| pending_id == id);
+        at.and_then(|at| open.remove(at)).is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_visit_ends_once_and_only_where_it_began() {
+        let pending = PendingUrlElicitations::default();
+        pending.begin("a");
+
+        assert!(!pending.end("b"));
+        assert!(pending.end("a"));
+        assert!(!pending.end("a"));
+    }
+
+    #[test]
+    fn visits_that_never_end_are_forgotten() {
+        let pending = PendingUrlElicitations::default();
+        for id in 0..=MAX_PENDING {
+            pending.begin(&id.to_string());
+        }
+
+        assert!(!pending.end("0"));
+        assert!(pending.end("1"));
+        assert!(pending.end(&MAX_PENDING.to_string()));
+    }
+}

@@ -1,0 +1,185 @@
+//! Resource templates: resources with URIs that follow an RFC 6570 template.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use serde::de::DeserializeOwned;
+use turnbuckle_protocol::{
+    json,
+    types::{Annotations, Icon, ResourceTemplate as TemplateDefinition},
+    uri_template::UriTemplate,
+};
+
+use super::{Contents, file_uri, has_scheme};
+use crate::{
+    CacheHint,
+    catalog::CatalogEntry,
+    completion::{Completers, IntoCompleter},
+    context::Context,
+    lifecycle::RevisionRules,
+    request::BoxFuture,
+    request_error::RequestError,
+    scopes::RequiredScopes,
+    visibility::Visibility,
+};
+
+/// A set of resources with URIs that follow a template (RFC 6570), for example `file:///logs/{day}`.
+#[derive(Clone)]
+pub struct ResourceTemplate {
+    pub(crate) definition: TemplateDefinition,
+    pub(crate) template: Arc<UriTemplate>,
+    pub(crate) read: ReadTemplateFn,
+    pub(crate) completers: Completers,
+    pub(crate) cache: CacheHint,
+    pub(crate) visibility: Visibility,
+    pub(crate) required_scopes: RequiredScopes,
+}
+
+/// Decoded variables of a template, by name.
+pub type Variables = BTreeMap<String, String>;
+
+/// A type-erased template handler.
+pub(crate) type ReadTemplateFn = Arc<
+    dyn Fn(
+            Variables,
+            &str,
+            Context,
+        ) -> Result<BoxFuture<Result<Contents, RequestError>>, RequestError>
+        + Send
+        + Sync,
+>;
+
+impl ResourceTemplate {
+    /// Creates a template with resources read by a function of the URI's variables.
+    ///
+    /// The function takes a type that deserializes from the variables (all of them text) and a [`Context`]. The values
+    /// are decoded. `file:` URIs with `..` or `//` in the path do not match; symbolic links are up to you.
+    ///
+    /// # Panics
+    ///
+    /// If the template is malformed, or starts neither with a scheme and a colon nor with a variable.
+    pub fn new<V, F, Fut, C, E>(
+        uri_template: impl Into<String>,
+        name: impl Into<String>,
+        handler: F,
+    ) -> Self
+    where
+        V: DeserializeOwned + Send + 'static,
+        F: Fn(V, Context) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<C, E>> + Send + 'static,
+        C: Into<Contents>,
+        E: Into<RequestError>,
+    {
+        let uri_template = uri_template.into();
+        let template = UriTemplate::parse(&uri_template).unwrap_or_else(|error| {
+            panic!("`{uri_template}` is not a valid URI template: {error}")
+        });
+        assert!(
+            uri_template.starts_with('{') || has_scheme(&uri_template),
+            "`{uri_template}` is not a URI template: the scheme is missing"
+        );
+        let read: ReadTemplateFn = Arc::new(move |variables, _uri, cx| {
+            let variables = serde::de::value::MapDeserializer::<_, serde::de::value::Error>::new(
+                variables.into_iter(),
+            );
+            let variables = json::from_deserializer::<V, _>(variables)
+                .map_err(|error| RequestError::invalid(error.to_string()))?;
+            let run = handler(variables, cx);
+            let future: BoxFuture<_> =
+                Box::pin(async move { run.await.map(Into::into).map_err(Into::into) });
+            Ok(future)
+        });
+        Self {
+            definition: TemplateDefinition::new(uri_template, name),
+            template: Arc::new(template),
+            read,
+            completers: Completers::default(),
+            cache: CacheHint::NONE,
+            visibility: Visibility::default(),
+            required_scopes: RequiredScopes::default(),
+        }
+    }
+
+    /// Returns the variables of a URI that matches. Paths that leave the template are rejected.
+    pub(crate) fn matches(&self, uri: &str) -> Option<Variables> {
+        self.template
+            .matches(uri)
+            .filter(|_| !file_uri::escapes_root(uri))
+    }
+
+    /// Describes the resources.
+    #[must_use]
+    pub fn description(mut self, description: impl Into<String>) -> Self {
+        self.definition.description = Some(description.into());
+        self
+    }
+
+    /// Sets the display name.
+    #[must_use]
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.definition.title = Some(title.into());
+        self
+    }
+
+    /// Sets the media type of all resources.
+    #[must_use]
+    pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
+        self.definition.mime_type = Some(mime_type.into());
+        self
+    }
+
+    /// Sets the annotations, such as audience and priority.
+    #[must_use]
+    pub fn annotations(mut self, annotations: Annotations) -> Self {
+        self.definition.annotations = Some(annotations);
+        self
+    }
+
+    /// Adds an icon.
+    #[must_use]
+    pub fn icon(mut self, icon: Icon) -> Self {
+        self.definition.icons.push(icon);
+        self
+    }
+
+    /// Completes a variable while the user types it.
+    #[must_use]
+    pub fn complete<M>(
+        mut self,
+        variable: impl Into<String>,
+        completer: impl IntoCompleter<M>,
+    ) -> Self {
+        self.completers.add(variable.into(), completer);
+        self
+    }
+
+    /// Sets the cache hint of the contents.
+    #[must_use]
+    pub fn cache(mut self, hint: CacheHint) -> Self {
+        self.cache = hint;
+        self
+    }
+}
+
+impl CatalogEntry for ResourceTemplate {
+    const MEMBER: &'static str = "resourceTemplates";
+
+    fn key(&self) -> &str {
+        &self.definition.uri_template
+    }
+
+    fn visibility(&self) -> &Visibility {
+        &self.visibility
+    }
+
+    fn write(&self, rules: &RevisionRules, out: &mut Vec<u8>) {
+        rules.write(&mut self.definition.clone(), out);
+    }
+}
+
+impl std::fmt::Debug for ResourceTemplate {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ResourceTemplate")
+            .field("uri_template", &self.definition.uri_template)
+            .finish_non_exhaustive()
+    }
+}

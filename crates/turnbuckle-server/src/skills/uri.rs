@@ -1,0 +1,79 @@
+//! URIs of skills.
+//!
+//! URIs are never converted to paths: a requested URI is looked up among the published ones.
+
+use std::fmt::Write;
+
+/// The prefix of all skill URIs.
+pub(super) const SCHEME: &str = "skill://";
+
+/// Returns the URI of a path of names below the root.
+pub(super) fn from_names<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    let mut uri = SCHEME.to_owned();
+    for (at, name) in names.into_iter().enumerate() {
+        if at > 0 {
+            uri.push('/');
+        }
+        encode(name, &mut uri);
+    }
+    uri
+}
+
+/// Returns the URI of a path inside of a folder.
+pub(super) fn join(folder: &str, path: &str) -> String {
+    let mut uri = folder.to_owned();
+    for name in path.split('/') {
+        uri.push('/');
+        encode(name, &mut uri);
+    }
+    uri
+}
+
+/// Returns the URI of the parent folder, unless it is the root.
+pub(super) fn parent(uri: &str) -> Option<&str> {
+    let (parent, _) = uri.rsplit_once('/')?;
+    (parent.len() > SCHEME.len()).then_some(parent)
+}
+
+/// Returns whether a name is allowed in a path.
+pub(super) fn is_name(name: &str) -> bool {
+    !matches!(name, "" | "." | "..")
+        && !name
+            .chars()
+            .any(|char| char.is_control() || char == '/' || char == '\\')
+}
+
+fn encode(name: &str, uri: &mut String) {
+    for byte in name.bytes() {
+        // Unreserved characters and sub-delims of RFC 3986, which are allowed in host names and path segments.
+        if byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=".contains(&byte) {
+            uri.push(char::from(byte));
+        } else {
+            write!(uri, "%{byte:02X}").expect("writing to a string cannot fail");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_encoded_and_folders_found() {
+        assert_eq!(from_names(["a b", "ü", "tea"]), "skill://a%20b/%C3%BC/tea");
+        assert_eq!(
+            join("skill://tea", "pots/100%.md"),
+            "skill://tea/pots/100%25.md"
+        );
+        assert_eq!(parent("skill://tea/pots"), Some("skill://tea"));
+        assert_eq!(parent("skill://tea"), None);
+    }
+
+    #[test]
+    fn names_that_lead_elsewhere_are_none() {
+        for name in ["", ".", "..", "a/b", "a\\b", "a\0", "a\nb"] {
+            assert!(!is_name(name), "{name:?}");
+        }
+        assert!(is_name("..a") && is_name("ü b.md"));
+    }
+}

@@ -1,0 +1,217 @@
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use tokio::task::JoinSet;
+
+use super::sessions::record;
+use crate::{
+    ClaimStatus, RequiredSpace, SessionId, SessionOwner, SessionUpdate, Store, StoreLimits,
+};
+
+const LONG: Duration = Duration::from_secs(3_600);
+
+/// Checks a store under concurrent use by many tasks.
+///
+/// Run it on a runtime with several threads.
+pub async fn concurrency(make: impl AsyncFn(StoreLimits) -> Store) {
+    no_session_beyond_the_limit_is_created(&make).await;
+    no_update_of_a_session_is_lost(&make).await;
+    a_session_is_removed_by_one_caller(&make).await;
+    concurrent_evictions_remove_each_session_once(&make).await;
+    a_reader_sees_each_event_once_and_in_order(&make).await;
+    a_claim_is_granted_to_one_caller(&make).await;
+    an_abandoned_claim_is_granted_to_one_other_caller(&make).await;
+}
+
+async fn no_session_beyond_the_limit_is_created(make: &impl AsyncFn(StoreLimits) -> Store) {
+    let mut limits = StoreLimits::default();
+    limits.sessions.max_sessions = 100;
+    let store = make(limits).await;
+
+    let mut tasks = JoinSet::new();
+    for caller in 0..400 {
+        let sessions = Arc::clone(&store.sessions);
+        let owner = SessionOwner::caller(format!("{caller}"));
+        tasks.spawn(async move { sessions.create(record().owned_by(owner)).await.ok() });
+    }
+    let created: Vec<_> = tasks.join_all().await.into_iter().flatten().collect();
+
+    assert_eq!(created.len(), 100);
+    assert_eq!(store.sessions.len().await.unwrap(), 100);
+    for id in &created {
+        assert!(store.sessions.load(id).await.unwrap().is_some());
+    }
+}
+
+async fn concurrent_evictions_remove_each_session_once(make: &impl AsyncFn(StoreLimits) -> Store) {
+    let mut limits = StoreLimits::default();
+    limits.sessions.max_sessions = 100;
+    limits.sessions.max_sessions_per_owner = 90;
+    let store = make(limits).await;
+    let large = SessionOwner::caller("large");
+    for _ in 0..90 {
+        let record = record().owned_by(large.clone());
+        store.sessions.create(record).await.unwrap();
+    }
+
+    let mut tasks = JoinSet::new();
+    for _ in 0..50 {
+        let (sessions, large) = (Arc::clone(&store.sessions), large.clone());
+        tasks.spawn(async move {
+            // The owner is at its limit for the first task only, so most tasks remove nothing.
+            let record = record().owned_by(large);
+            let needed = RequiredSpace::Session(&record);
+            let ended = sessions.evict(needed, &|_| false).await.unwrap();
+            if ended.is_some() {
+                let _ = sessions.create(record).await;
+            }
+            ended
+        });
+    }
+    let mut ended: Vec<_> = tasks.join_all().await.into_iter().flatten().collect();
+
+    let count = ended.len();
+    ended.sort();
+    ended.dedup();
+    assert_eq!(ended.len(), count);
+    assert!(count > 0);
+    let held = store.sessions.len().await.unwrap();
+    assert!(held <= 90, "{held}");
+}
+
+async fn no_update_of_a_session_is_lost(make: &impl AsyncFn(StoreLimits) -> Store) {
+    let sessions = make(StoreLimits::default()).await.sessions;
+    let id = sessions.create(record()).await.unwrap();
+
+    let mut tasks = JoinSet::new();
+    for number in 0..200 {
+        let sessions = Arc::clone(&sessions);
+        tasks.spawn(async move {
+            let uri = format!("file:///{number}");
+            // A record that is still referenced makes the store copy before it updates.
+            let _loaded = sessions.load(&id).await.unwrap().unwrap();
+            let change = SessionUpdate::Subscribe(uri);
+            sessions.update(&id, change).await.unwrap().unwrap();
+        });
+    }
+    tasks.join_all().await;
+
+    let loaded = sessions.load(&id).await.unwrap().unwrap();
+    assert_eq!(loaded.subscriptions.len(), 200);
+}
+
+async fn a_session_is_removed_by_one_caller(make: &impl AsyncFn(StoreLimits) -> Store) {
+    let sessions = make(StoreLimits::default()).await.sessions;
+    let id = sessions.create(record()).await.unwrap();
+
+    let mut tasks = JoinSet::new();
+    for _ in 0..50 {
+        let sessions = Arc::clone(&sessions);
+        tasks.spawn(async move { sessions.remove(&id).await.unwrap() });
+    }
+    let removed = tasks.join_all().await;
+
+    assert_eq!(removed.iter().filter(|removed| **removed).count(), 1);
+    assert_eq!(sessions.len().await.unwrap(), 0);
+}
+
+/// Simulates a client with a connection that is cut repeatedly, while twenty streams are written to.
+async fn a_reader_sees_each_event_once_and_in_order(make: &impl AsyncFn(StoreLimits) -> Store) {
+    const COUNT: u32 = 500;
+    let events = make(StoreLimits::default()).await.events;
+    let session = SessionId::generate().unwrap();
+
+    let mut tasks = JoinSet::new();
+    for _ in 0..20 {
+        let stream = events.open_stream(&session).await.unwrap();
+        let mut last = events
+            .append(&session, &stream, Bytes::new())
+            .await
+            .unwrap();
+        let (writer, reader) = (Arc::clone(&events), Arc::clone(&events));
+        tasks.spawn(async move {
+            for number in 0..COUNT {
+                let data = number.to_string().into();
+                writer.append(&session, &stream, data).await.unwrap();
+                tokio::task::yield_now().await;
+            }
+            writer.finish_stream(&session, &stream).await.unwrap();
+        });
+        tasks.spawn(async move {
+            let mut seen = Vec::new();
+            loop {
+                let replay = reader.replay_after(&session, &last).await.unwrap().unwrap();
+                assert!(!replay.lost);
+                last = replay.events.last().map_or(last, |event| event.id);
+                seen.extend(replay.events.into_iter().map(|event| event.data));
+                if replay.finished {
+                    break;
+                }
+                tokio::task::yield_now().await;
+            }
+            assert!(
+                seen.into_iter()
+                    .eq((0..COUNT).map(|number| number.to_string()))
+            );
+        });
+    }
+    tasks.join_all().await;
+}
+
+async fn a_claim_is_granted_to_one_caller(make: &impl AsyncFn(StoreLimits) -> Store) {
+    let claims = make(StoreLimits::default()).await.claims;
+    for round in 0..20 {
+        let key: Arc<str> = format!("pay {round}").into();
+        let mut tasks = JoinSet::new();
+        for number in 0..50 {
+            let (claims, key) = (Arc::clone(&claims), Arc::clone(&key));
+            tasks.spawn(async move {
+                loop {
+                    match claims.claim(&key, LONG).await.unwrap() {
+                        ClaimStatus::Granted(token) => {
+                            tokio::task::yield_now().await;
+                            let outcome = format!("{number}").into();
+                            claims.complete(token, outcome).await.unwrap();
+                        }
+                        ClaimStatus::Running => tokio::task::yield_now().await,
+                        ClaimStatus::Done(outcome) => return outcome,
+                    }
+                }
+            });
+        }
+        let outcomes = tasks.join_all().await;
+        assert!(outcomes.iter().all(|outcome| *outcome == outcomes[0]));
+    }
+}
+
+async fn an_abandoned_claim_is_granted_to_one_other_caller(
+    make: &impl AsyncFn(StoreLimits) -> Store,
+) {
+    let claims = make(StoreLimits::default()).await.claims;
+    let mut tasks = JoinSet::new();
+    for _ in 0..50 {
+        let claims = Arc::clone(&claims);
+        tasks.spawn(async move {
+            // The number of times this task was granted the claim; it abandons the first and completes the second.
+            let mut turns = 0;
+            loop {
+                match claims.claim("pay", LONG).await.unwrap() {
+                    ClaimStatus::Granted(token) if turns == 0 => {
+                        turns += 1;
+                        tokio::task::yield_now().await;
+                        claims.abandon(token).await.unwrap();
+                    }
+                    ClaimStatus::Granted(token) => {
+                        claims.complete(token, Bytes::new()).await.unwrap();
+                        return 1;
+                    }
+                    ClaimStatus::Running => tokio::task::yield_now().await,
+                    ClaimStatus::Done(_) => return 0,
+                }
+            }
+        });
+    }
+
+    let winners: u32 = tasks.join_all().await.into_iter().sum();
+    assert_eq!(winners, 1);
+}

@@ -1,0 +1,292 @@
+//! Words and names as projects use them: a few everywhere, most of them hardly ever.
+
+use super::random::Random;
+
+const NOUNS: &[&str] = &[
+    "request",
+    "user",
+    "session",
+    "token",
+    "order",
+    "invoice",
+    "payment",
+    "account",
+    "message",
+    "queue",
+    "cache",
+    "buffer",
+    "index",
+    "record",
+    "schema",
+    "table",
+    "row",
+    "column",
+    "page",
+    "cursor",
+    "event",
+    "handler",
+    "worker",
+    "task",
+    "job",
+    "schedule",
+    "timer",
+    "retry",
+    "limit",
+    "batch",
+    "stream",
+    "socket",
+    "client",
+    "server",
+    "response",
+    "header",
+    "body",
+    "route",
+    "policy",
+    "rule",
+    "permission",
+    "role",
+    "group",
+    "tenant",
+    "region",
+    "cluster",
+    "node",
+    "replica",
+    "snapshot",
+    "backup",
+    "migration",
+    "version",
+    "release",
+    "package",
+    "module",
+    "report",
+    "metric",
+    "counter",
+    "histogram",
+    "alert",
+    "template",
+    "layout",
+    "widget",
+    "theme",
+    "image",
+    "thumbnail",
+    "upload",
+    "archive",
+    "folder",
+    "path",
+    "search",
+    "query",
+    "filter",
+    "ranking",
+    "score",
+    "embedding",
+    "document",
+    "paragraph",
+    "comment",
+    "review",
+    "rating",
+    "coupon",
+    "discount",
+    "shipment",
+    "address",
+    "warehouse",
+    "stock",
+    "supplier",
+    "customer",
+    "contract",
+    "signature",
+    "certificate",
+    "key",
+    "secret",
+    "password",
+    "login",
+    "profile",
+];
+
+const VERBS: &[&str] = &[
+    "load",
+    "save",
+    "find",
+    "parse",
+    "encode",
+    "decode",
+    "validate",
+    "normalize",
+    "merge",
+    "split",
+    "append",
+    "remove",
+    "update",
+    "create",
+    "open",
+    "close",
+    "start",
+    "stop",
+    "send",
+    "receive",
+    "publish",
+    "subscribe",
+    "connect",
+    "refresh",
+    "rotate",
+    "expire",
+    "evict",
+    "flush",
+    "commit",
+    "apply",
+    "resolve",
+    "collect",
+    "count",
+    "compare",
+    "sort",
+    "rank",
+    "render",
+    "format",
+    "print",
+    "compress",
+    "encrypt",
+    "verify",
+    "sign",
+    "approve",
+    "reject",
+    "cancel",
+    "notify",
+    "schedule",
+];
+
+const PROSE: &[&str] = &[
+    "the", "of", "and", "a", "to", "is", "for", "when", "with", "before", "after", "only", "not",
+    "every", "because", "until", "while", "from", "by", "once",
+];
+
+const SYLLABLES: &[&str] = &[
+    "ba", "cor", "del", "fen", "gri", "hol", "jen", "kar", "lum", "mir", "nex", "pol", "qui",
+    "ros", "sta", "tor", "ul", "ver", "wen", "zan",
+];
+
+/// The number of generated nouns.
+const MADE_UP: usize = 20_000;
+
+/// The naming convention of a language.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Case {
+    /// `load_user`
+    Snake,
+    /// `loadUser`
+    Camel,
+    /// `LoadUser`
+    Pascal,
+}
+
+/// Writes one text, which is about a few things and names others in passing.
+pub(crate) struct Writer {
+    random: Random,
+    topics: Vec<String>,
+}
+
+impl Writer {
+    /// Chooses what a text is about.
+    pub(crate) fn new(mut random: Random, topics: usize) -> Self {
+        let topics = (0..topics).map(|_| noun(&mut random)).collect();
+        Self { random, topics }
+    }
+
+    /// The numbers that this text is made of.
+    pub(crate) fn random(&mut self) -> &mut Random {
+        &mut self.random
+    }
+
+    /// The name of something that is done: a verb and one or two nouns.
+    pub(crate) fn function(&mut self, case: Case) -> String {
+        let verb = VERBS[self.random.skewed(VERBS.len())].to_owned();
+        let mut words = vec![verb, self.noun()];
+        if self.random.once_in(2) {
+            words.push(self.noun());
+        }
+        joined(&words, case)
+    }
+
+    /// The name of a thing: one or two nouns.
+    pub(crate) fn thing(&mut self, case: Case) -> String {
+        let mut words = vec![self.noun()];
+        if self.random.once_in(2) {
+            words.push(self.noun());
+        }
+        joined(&words, case)
+    }
+
+    /// Some words of prose.
+    pub(crate) fn phrase(&mut self, words: usize) -> String {
+        let word = |place| match place % 3 {
+            0 => self.random.one_of(PROSE).to_owned(),
+            1 => self.noun(),
+            _ => self.random.one_of(VERBS).to_owned(),
+        };
+        (0..words).map(word).collect::<Vec<_>>().join(" ")
+    }
+
+    /// A noun, mostly one that the text is about.
+    pub(crate) fn noun(&mut self) -> String {
+        if self.random.once_in(4) {
+            return noun(&mut self.random);
+        }
+        self.topics[self.random.below(self.topics.len())].clone()
+    }
+}
+
+/// Any noun: one that many projects have, or one of the many that hardly any has.
+pub(crate) fn noun(random: &mut Random) -> String {
+    match random.below(5) {
+        0..3 => NOUNS[random.skewed(NOUNS.len())].to_owned(),
+        _ => made_up(random.skewed(MADE_UP)),
+    }
+}
+
+/// A word for each number.
+fn made_up(number: usize) -> String {
+    let count = SYLLABLES.len();
+    // One syllable is too short for a word.
+    let mut rest = number + count;
+    let mut word = String::new();
+    while rest > 0 {
+        word += SYLLABLES[rest % count];
+        rest /= count;
+    }
+    word
+}
+
+fn joined(words: &[String], case: Case) -> String {
+    if case == Case::Snake {
+        return words.join("_");
+    }
+    let mut name = String::new();
+    for (place, word) in words.iter().enumerate() {
+        if place == 0 && case == Case::Camel {
+            name += word;
+        } else {
+            let (first, rest) = word.split_at(1);
+            name += &first.to_uppercase();
+            name += rest;
+        }
+    }
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_written_as_asked() {
+        let words = ["load".to_owned(), "user".to_owned()];
+        assert_eq!(joined(&words, Case::Snake), "load_user");
+        assert_eq!(joined(&words, Case::Camel), "loadUser");
+        assert_eq!(joined(&words, Case::Pascal), "LoadUser");
+    }
+
+    #[test]
+    fn there_are_many_rare_words() {
+        let mut random = Random::new(1);
+        let words: std::collections::HashSet<_> = (0..50_000).map(|_| noun(&mut random)).collect();
+        assert!(words.len() > 5_000, "{}", words.len());
+    }
+}
