@@ -1,5 +1,12 @@
 //! The catalog: everything a server has registered. It is immutable and replaced as a whole on each change.
 
+pub(crate) mod cache_hint;
+pub(crate) mod completion;
+mod list_cache;
+pub(crate) mod scopes;
+pub(crate) mod subscriptions;
+pub(crate) mod visibility;
+
 use std::{collections::HashMap, sync::Arc};
 
 use bytes::Bytes;
@@ -8,13 +15,15 @@ use turnbuckle_protocol::{Principal, RpcError, types::TaskSupport};
 use crate::{
     CacheHint, Contents, Context, Prompt, RequestError, Resource, ResourceTemplate, Tool,
     Variables,
+    catalog::{
+        list_cache::{ListCache, VisibleLists},
+        scopes::RequiredScopes,
+        visibility::Visibility,
+    },
     input::SealingKeys,
     lifecycle::RevisionRules,
-    list_cache::{ListCache, VisibleLists},
     request::{BoxFuture, RequestContext},
     resources::ResourceProvider,
-    scopes::RequiredScopes,
-    visibility::Visibility,
 };
 
 /// All registered tools, prompts, resources, templates and resource providers.

@@ -17,16 +17,15 @@ use turnbuckle_protocol::{
 
 use crate::{
     Server,
-    catalog::{CatalogEntry, EntryTable, PageRequest},
+    catalog::{CatalogEntry, EntryTable, PageRequest, scopes::RequestDenied},
     context::Context,
-    incident,
     input::{RequestIdentity, RoundTrips},
     lifecycle::{ClientRequestMode, RequestOrigin, stateless::RequestHeaders},
     middleware,
-    request::{BoxFuture, HandlerRun, RequestContext, ResponseResult, RunningRequest},
-    response::ResponseWriter,
-    scopes::RequestDenied,
-    span,
+    request::{
+        BoxFuture, HandlerRun, RequestContext, ResponseResult, RunningRequest, incident,
+        response::ResponseWriter, span,
+    },
 };
 
 /// Starts a request with a validated sender and a method of its revision.

@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::DeserializeOwn
 use sha2::{Digest, Sha256};
 use turnbuckle_store::StoreError;
 
-use crate::{Context, RequestError, ToolError, input::store_owner, timestamp};
+use crate::{Context, RequestError, ToolError, input::store_owner, request::timestamp};
 
 /// Maximum bytes of JSON in a handle.
 const MAX_VALUE_BYTES: usize = 64 * 1024;

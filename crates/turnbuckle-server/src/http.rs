@@ -19,6 +19,7 @@ mod changes;
 mod connection;
 mod endpoint;
 mod http_sse;
+mod log_limiter;
 mod mcp_headers;
 mod post;
 mod read_body;

@@ -60,10 +60,7 @@ use turnbuckle_protocol::{
 };
 use turnbuckle_store::BoxFuture;
 
-use crate::{
-    incident,
-    request::{HandlerRun, RequestContext, ResponseResult, RunningRequest},
-};
+use crate::request::{HandlerRun, RequestContext, ResponseResult, RunningRequest, incident};
 
 /// A layer around every request that a handler or a list responds to.
 ///

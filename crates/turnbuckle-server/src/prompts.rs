@@ -11,17 +11,20 @@ use turnbuckle_protocol::{
 };
 
 use crate::{
-    arguments,
-    arguments::{ArgsAndContext, ArgsOnly, ContextOnly, NoArgsHandler},
-    catalog::CatalogEntry,
-    completion::{Completers, IntoCompleter},
+    catalog::{
+        CatalogEntry,
+        completion::{Completers, IntoCompleter},
+        scopes::RequiredScopes,
+        visibility::Visibility,
+    },
     context::Context,
     lifecycle::RevisionRules,
-    request::BoxFuture,
-    request_error::RequestError,
-    schema,
-    scopes::RequiredScopes,
-    visibility::Visibility,
+    request::{BoxFuture, error::RequestError},
+    tools::{
+        arguments,
+        arguments::{ArgsAndContext, ArgsOnly, ContextOnly, NoArgsHandler},
+        schema,
+    },
 };
 
 /// A type-erased prompt handler: takes the raw arguments and the context, returns a future of the messages.

@@ -16,14 +16,11 @@ use turnbuckle_protocol::{
 
 use crate::{
     CacheHint, Server,
-    arguments::{ContextOnly, NoArgsHandler},
-    catalog::CatalogEntry,
+    catalog::{CatalogEntry, scopes::RequiredScopes, visibility::Visibility},
     context::Context,
     lifecycle::RevisionRules,
-    request::BoxFuture,
-    request_error::RequestError,
-    scopes::RequiredScopes,
-    visibility::Visibility,
+    request::{BoxFuture, error::RequestError},
+    tools::arguments::{ContextOnly, NoArgsHandler},
 };
 
 /// A type-erased resource handler: takes the URI and the context, returns a future of the contents.

@@ -1,6 +1,7 @@
 //! The server builder.
 
 mod composition;
+pub(crate) mod extension;
 mod mount;
 
 use std::{
@@ -17,12 +18,11 @@ use turnbuckle_store::{ServerChange, Store};
 
 use crate::{
     CacheHint, Extension, Prompt, Resource, ResourceTemplate, Tool,
-    catalog::Catalog,
-    extension::{Extensions, RegisteredMethod},
+    catalog::{Catalog, subscriptions::SubscriptionBudget},
     input::SealingKeys,
     lifecycle::{RevisionRules, SessionUsers, runtime::ClientRequestTimeouts},
     middleware::{Layer, Middleware},
-    subscriptions::SubscriptionBudget,
+    server::extension::{Extensions, RegisteredMethod},
     tasks::{TaskRegistry, TaskSettings},
 };
 

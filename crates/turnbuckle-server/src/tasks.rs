@@ -35,10 +35,9 @@ pub(crate) use wire_format::{created, notification, status_notification};
 use crate::{
     Tool,
     context::Context,
-    incident,
     input::missing_capability,
     lifecycle::{RequestOrigin, TaskModel},
-    request::RequestContext,
+    request::{RequestContext, incident},
     tools::ToolError,
 };
 

@@ -1,8 +1,10 @@
 //! Tools: functions that a model may call.
 
+pub(crate) mod arguments;
 mod error;
 mod handler;
 mod result;
+pub(crate) mod schema;
 
 use std::sync::{Arc, OnceLock};
 
@@ -23,12 +25,10 @@ use turnbuckle_protocol::{
 
 use crate::{
     Server,
-    catalog::CatalogEntry,
+    catalog::{CatalogEntry, scopes::RequiredScopes, visibility::Visibility},
     context::Context,
     lifecycle::{RevisionRules, TaskModel},
-    schema::{self, InputSchema, SchemaValidator},
-    scopes::RequiredScopes,
-    visibility::Visibility,
+    tools::schema::{InputSchema, SchemaValidator},
 };
 
 /// A function that a model may call, with its definition.

@@ -7,10 +7,9 @@ use turnbuckle_protocol::{
 
 use super::Dispatch;
 use crate::{
-    completion::CompletionRequest,
+    catalog::completion::CompletionRequest,
     context::Context,
-    request::{BoxFuture, HandlerRun, ResponseResult, RunningRequest},
-    response::ResponseWriter,
+    request::{BoxFuture, HandlerRun, ResponseResult, RunningRequest, response::ResponseWriter},
 };
 
 impl Dispatch<'_, '_> {

@@ -6,10 +6,9 @@ use turnbuckle_protocol::jsonrpc::{Params, RawObject};
 
 use super::Dispatch;
 use crate::{
-    extension::{ExtensionResponse, RegisteredMethod},
     input::RequestIdentity,
-    request::{HandlerRun, RunningRequest},
-    response::ResponseWriter,
+    request::{HandlerRun, RunningRequest, response::ResponseWriter},
+    server::extension::{ExtensionResponse, RegisteredMethod},
 };
 
 impl Dispatch<'_, '_> {

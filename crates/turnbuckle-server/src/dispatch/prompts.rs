@@ -9,10 +9,9 @@ use turnbuckle_protocol::{
 
 use super::{Dispatch, required};
 use crate::{
+    catalog::scopes::RequestDenied,
     input::RequestIdentity,
-    request::{HandlerRun, RunningRequest},
-    response::ResponseWriter,
-    scopes::RequestDenied,
+    request::{HandlerRun, RunningRequest, response::ResponseWriter},
 };
 
 impl Dispatch<'_, '_> {

@@ -6,9 +6,7 @@ use super::{Dispatch, required};
 use crate::{
     CacheHint,
     input::RequestIdentity,
-    request::{HandlerRun, RunningRequest},
-    request_error,
-    response::ResponseWriter,
+    request::{HandlerRun, RunningRequest, error, response::ResponseWriter},
 };
 
 impl Dispatch<'_, '_> {
@@ -23,8 +21,8 @@ impl Dispatch<'_, '_> {
             return self.fail(error);
         }
         let Some(resolved) = catalog.find_resource(&uri, self.principal()) else {
-            let error = request_error::not_found(self.call.caller.rules, &uri);
-            return self.fail(error);
+            let not_found = error::not_found(self.call.caller.rules, &uri);
+            return self.fail(not_found);
         };
         if let Err(denied) = resolved.required_scopes().check(&self.call.caller) {
             return self.deny(denied);
@@ -55,7 +53,7 @@ impl Dispatch<'_, '_> {
                     let mut result = contents.into_result(&uri, mime_type.as_deref());
                     if result.contents.is_empty() {
                         // An empty list would mean that the resource exists and is empty.
-                        return Err(request_error::not_found(cx.call.caller.rules, &uri));
+                        return Err(error::not_found(cx.call.caller.rules, &uri));
                     }
                     Ok(ResponseWriter::new(&cx.call).with_meta(
                         &mut result,

@@ -4,8 +4,8 @@ use turnbuckle_protocol::types::ListenParams;
 
 use super::Dispatch;
 use crate::{
+    catalog::subscriptions,
     request::{HandlerRun, RunningRequest},
-    subscriptions,
 };
 
 impl Dispatch<'_, '_> {

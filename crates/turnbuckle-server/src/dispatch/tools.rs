@@ -12,17 +12,18 @@ use turnbuckle_protocol::{
 use super::{Dispatch, required};
 use crate::{
     Tool,
+    catalog::scopes::RequestDenied,
     context::Context,
-    incident,
     input::{self, RequestIdentity},
     lifecycle::{
         TaskModel,
         stateless::{RequestHeaders, header_mismatch},
     },
     middleware,
-    request::{BoxFuture, HandlerRun, RequestContext, ResponseResult, RunningRequest},
-    response::ResponseWriter,
-    scopes::RequestDenied,
+    request::{
+        BoxFuture, HandlerRun, RequestContext, ResponseResult, RunningRequest, incident,
+        response::ResponseWriter,
+    },
     tasks::{self, CallMode},
     tools::{ToolError, ToolErrorKind, ToolResult},
 };

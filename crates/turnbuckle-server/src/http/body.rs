@@ -10,7 +10,7 @@ use std::{
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 
-use crate::response::{EncodedResponse, SplitBody};
+use crate::request::response::{EncodedResponse, SplitBody};
 
 /// The body of a response: empty, one JSON message, or a stream of events.
 pub struct ResponseBody {

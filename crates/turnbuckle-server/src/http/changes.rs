@@ -22,13 +22,13 @@ use tokio::{
 use turnbuckle_store::{BusSubscription, SessionId, SubscriberLagged};
 
 use crate::{
+    catalog::subscriptions::EncodedChange,
     http::{
         endpoint::Endpoint,
         session::ActiveSession,
         stream::{GetStreams, StreamChannel, append, publish},
     },
     lifecycle::session as rules,
-    subscriptions::EncodedChange,
     sync::lock,
 };
 

@@ -30,6 +30,7 @@ use crate::{
         changes::ChangeFanout,
         connection::ConnectionHandle,
         http_sse::{self, HttpSseRegistry, HttpSseRoute},
+        log_limiter::LogLimiter,
         mcp_headers::VersionHeader,
         post,
         read_body::{self, PartialBodyBudget, TrackedBody, UnreadBody},
@@ -38,7 +39,6 @@ use crate::{
         stream::get_stream,
     },
     lifecycle::{TransportInfo, allows_session},
-    log_limiter::LogLimiter,
     sync::ShutdownSignal,
 };
 

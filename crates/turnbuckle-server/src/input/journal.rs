@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
-use crate::timestamp;
+use crate::request::timestamp;
 
 /// The state that makes the next run of a handler repeat the previous one.
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]

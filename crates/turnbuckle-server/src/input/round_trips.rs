@@ -17,9 +17,8 @@ use super::{
     store_owner,
 };
 use crate::{
-    Server, incident,
-    request::{HandlerRun, RequestContext},
-    response::ResponseWriter,
+    Server,
+    request::{HandlerRun, RequestContext, incident, response::ResponseWriter},
 };
 
 /// Larger state is stored on the server, and only its id is sent.

@@ -20,13 +20,13 @@ use turnbuckle_store::{ClientProfile, ServerChange, SessionId, SessionRecord, Se
 
 use super::{RequestOrigin, RevisionRules, TaskModel, TransportInfo, runtime::SessionRuntime};
 use crate::{
-    Server, input,
-    request::{HandlerRun, RequestContext, RunningRequest},
-    request_error,
-    response::ResponseWriter,
-    scopes::RequestDenied,
-    span,
-    subscriptions::{EncodedChange, is_subscribed},
+    Server,
+    catalog::{
+        scopes::RequestDenied,
+        subscriptions::{EncodedChange, is_subscribed},
+    },
+    input,
+    request::{HandlerRun, RequestContext, RunningRequest, error, response::ResponseWriter, span},
     tasks::{self, TaskOwner},
 };
 
@@ -268,7 +268,7 @@ fn handle_session_method(
                     resolved.required_scopes().check(caller)?;
                     Ok(Some(SessionUpdate::Subscribe(uri)))
                 }
-                _ => Err(request_error::not_found(caller.rules, &uri).into()),
+                _ => Err(error::not_found(caller.rules, &uri).into()),
             }
         }),
         "resources/unsubscribe" => resources().and_then(|()| {

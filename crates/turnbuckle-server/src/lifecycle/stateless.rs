@@ -13,8 +13,10 @@ use turnbuckle_protocol::{
 use super::{RequestOrigin, RevisionRules, TransportInfo, connection::RawClientInfo};
 use crate::{
     Server,
-    request::RequestContext,
-    response::{EncodedResponse, ResponseWriter},
+    request::{
+        RequestContext,
+        response::{EncodedResponse, ResponseWriter},
+    },
 };
 
 /// The MCP headers that repeat parts of a request for intermediaries.

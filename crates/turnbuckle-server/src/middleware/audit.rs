@@ -17,7 +17,7 @@ use turnbuckle_protocol::{Principal, RequestId, jsonrpc::Truncated, types::Imple
 use turnbuckle_store::BoxFuture;
 
 use super::{Middleware, Next, Operation, OperationOutcome, OperationResponse};
-use crate::timestamp::rfc3339;
+use crate::request::timestamp::rfc3339;
 
 /// Writes a record of every operation.
 ///

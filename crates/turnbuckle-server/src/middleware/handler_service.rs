@@ -8,10 +8,7 @@ use std::{
 };
 
 use super::{OperationOutcome, OperationResponse};
-use crate::{
-    incident,
-    request::{BoxFuture, HandlerRun, RequestContext, ResponseResult},
-};
+use crate::request::{BoxFuture, HandlerRun, RequestContext, ResponseResult, incident};
 
 /// Runs a handler and ends its round trip. Layers see `input_required` as a response, and only a cancellation as none.
 pub(super) struct HandlerService {

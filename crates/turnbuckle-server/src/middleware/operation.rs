@@ -11,7 +11,10 @@ use turnbuckle_protocol::{
 };
 
 use super::{OperationOutcome, OperationResponse};
-use crate::{Context, RequestError, Server, request::RequestContext, response::ResponseWriter};
+use crate::{
+    Context, RequestError, Server,
+    request::{RequestContext, response::ResponseWriter},
+};
 
 /// A request as a layer sees it. Cheap to clone.
 #[derive(Clone)]

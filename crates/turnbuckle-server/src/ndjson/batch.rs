@@ -7,7 +7,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use turnbuckle_protocol::RequestId;
 
 use super::write_queue::WriteQueue;
-use crate::response;
+use crate::request::response;
 
 /// The responses of one batch, sent when its last request is done.
 pub(super) struct BatchResponse {

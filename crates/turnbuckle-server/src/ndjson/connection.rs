@@ -26,7 +26,9 @@ use super::{
     NdjsonOptions, batch::BatchResponse, run_request::ResponseTarget, write_queue::WriteQueue,
 };
 use crate::{
-    Server, dispatch,
+    Server,
+    catalog::subscriptions::EncodedChange,
+    dispatch,
     lifecycle::{
         self, TransportInfo,
         connection::ConnectionState,
@@ -36,7 +38,6 @@ use crate::{
     },
     middleware::{SessionEndGuard, SessionKey},
     request::{FinalResponse, RunningRequest},
-    subscriptions::EncodedChange,
 };
 
 /// Maximum number of open batches.

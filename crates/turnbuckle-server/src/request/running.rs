@@ -16,10 +16,9 @@ use turnbuckle_protocol::{RequestId, RpcError, jsonrpc};
 
 use super::{RequestContext, outbox::OutboxEvent};
 use crate::{
-    incident,
-    response::EncodedResponse,
-    scopes::{InsufficientScope, RequestDenied},
-    span, tasks,
+    catalog::scopes::{InsufficientScope, RequestDenied},
+    request::{incident, response::EncodedResponse, span},
+    tasks,
 };
 
 /// A boxed handler future.

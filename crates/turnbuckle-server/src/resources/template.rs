@@ -12,14 +12,15 @@ use turnbuckle_protocol::{
 use super::{Contents, file_uri, has_scheme};
 use crate::{
     CacheHint,
-    catalog::CatalogEntry,
-    completion::{Completers, IntoCompleter},
+    catalog::{
+        CatalogEntry,
+        completion::{Completers, IntoCompleter},
+        scopes::RequiredScopes,
+        visibility::Visibility,
+    },
     context::Context,
     lifecycle::RevisionRules,
-    request::BoxFuture,
-    request_error::RequestError,
-    scopes::RequiredScopes,
-    visibility::Visibility,
+    request::{BoxFuture, error::RequestError},
 };
 
 /// A set of resources with URIs that follow a template (RFC 6570), for example `file:///logs/{day}`.

@@ -16,7 +16,7 @@ use turnbuckle_protocol::{
 use super::{index::SkillIndex, snapshot::SkillSnapshot};
 use crate::{
     Context, Extension, ExtensionMethod, RequestError, catalog::PageRequest,
-    extension::ExtensionResponse,
+    server::extension::ExtensionResponse,
 };
 
 /// Returns the extension for clients.

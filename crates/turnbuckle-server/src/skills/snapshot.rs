@@ -19,10 +19,8 @@ use turnbuckle_store::ServerChange;
 use super::uri;
 use crate::{
     CacheHint, RequestError, Resource,
-    catalog::{CatalogEntry, EntryTable},
+    catalog::{CatalogEntry, EntryTable, scopes::RequiredScopes, visibility::Visibility},
     lifecycle::RevisionRules,
-    scopes::RequiredScopes,
-    visibility::Visibility,
 };
 
 /// A skill with its files.

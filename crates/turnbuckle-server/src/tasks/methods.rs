@@ -20,10 +20,11 @@ use super::{
     wire_format,
 };
 use crate::{
-    Server, incident,
+    Server,
     lifecycle::TaskModel,
-    request::{BoxFuture, HandlerRun, RequestContext, ResponseResult},
-    response::ResponseWriter,
+    request::{
+        BoxFuture, HandlerRun, RequestContext, ResponseResult, incident, response::ResponseWriter,
+    },
 };
 
 /// Default page size.

@@ -20,8 +20,7 @@ use super::{
 use crate::{
     input::ClientRequestError,
     lifecycle::runtime::RequestMetaTags,
-    request::{BoxFuture, RequestContext, ResponseResult},
-    response::ResponseWriter,
+    request::{BoxFuture, RequestContext, ResponseResult, response::ResponseWriter},
 };
 
 /// Waits until a task has ended, and responds with its result.

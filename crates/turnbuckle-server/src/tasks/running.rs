@@ -24,10 +24,8 @@ use super::{
     wire_format,
 };
 use crate::{
-    incident,
     lifecycle::TaskModel,
-    request::{BoxFuture, RequestContext, ResponseResult},
-    response,
+    request::{BoxFuture, RequestContext, ResponseResult, incident, response},
 };
 
 /// A task that runs in this process.

@@ -16,9 +16,11 @@ use turnbuckle_store::{TaskOutcome, TaskRecord};
 
 use crate::{
     lifecycle::TaskModel,
-    request::{RequestContext, ResponseResult},
-    response::{EncodedResponse, ResponseWriter},
-    timestamp::rfc3339,
+    request::{
+        RequestContext, ResponseResult,
+        response::{EncodedResponse, ResponseWriter},
+        timestamp::rfc3339,
+    },
 };
 
 /// The response to a call that became a task.

@@ -8,11 +8,13 @@ use serde_json::{Map, Value};
 
 use super::{IntoToolResult, ToolError, ToolResult};
 use crate::{
-    arguments,
-    arguments::{ArgsAndContext, ArgsOnly, ContextOnly, NoArgsHandler},
     context::Context,
     request::BoxFuture,
-    schema::{self, InputSchema, SchemaValidator},
+    tools::{
+        arguments,
+        arguments::{ArgsAndContext, ArgsOnly, ContextOnly, NoArgsHandler},
+        schema::{self, InputSchema, SchemaValidator},
+    },
 };
 
 /// A type-erased tool handler: takes raw JSON, returns a future of the result.

@@ -11,7 +11,7 @@ use turnbuckle_protocol::{
 };
 
 use super::ToolError;
-use crate::schema;
+use crate::tools::schema;
 
 /// A tool result built from content blocks, structured content and `_meta`.
 ///

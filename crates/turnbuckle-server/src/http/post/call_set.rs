@@ -10,8 +10,7 @@ use bytes::Bytes;
 
 use crate::{
     http::session::InFlightGuard,
-    request::{FinalResponse, RequestEvent, RunningRequest},
-    response,
+    request::{FinalResponse, RequestEvent, RunningRequest, response},
 };
 
 /// Calls with responses that are sent together.

@@ -18,8 +18,7 @@ use tokio::time::Instant;
 use turnbuckle_store::{EventId, SessionId, Store, StoreError, StreamId};
 
 use crate::{
-    http::session::ActiveSessionGuard,
-    log_limiter::LogLimiter,
+    http::{log_limiter::LogLimiter, session::ActiveSessionGuard},
     sync::{InlineQueue, lock},
 };
 

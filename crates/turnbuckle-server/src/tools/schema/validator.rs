@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 #[cfg(feature = "validation")]
-use crate::arguments;
+use crate::tools::arguments;
 
 /// Validates values against one schema.
 #[cfg(feature = "validation")]

@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use crate::{context::Context, request::BoxFuture, request_error::RequestError};
+use crate::{
+    context::Context,
+    request::{BoxFuture, error::RequestError},
+};
 
 /// A request to complete an argument.
 #[derive(Debug, Clone, Default)]

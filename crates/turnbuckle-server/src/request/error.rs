@@ -5,7 +5,9 @@ use std::{borrow::Cow, error::Error, fmt};
 use serde_json::json;
 use turnbuckle_protocol::RpcError;
 
-use crate::{handle::HandleError, incident, input::ClientRequestError, lifecycle::RevisionRules};
+use crate::{
+    handle::HandleError, input::ClientRequestError, lifecycle::RevisionRules, request::incident,
+};
 
 /// The error of a prompt, resource or extension method. The client gets a protocol error.
 ///

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::*;
 
 fn asks_more_of<T: JsonSchema>() -> bool {
-    crate::schema::input_schema_for::<T>().needs_validation
+    crate::tools::schema::input_schema_for::<T>().needs_validation
 }
 
 #[derive(JsonSchema)]
@@ -60,7 +60,7 @@ fn types_say_all_of_most_arguments() {
     assert!(!with_field!(Option<Colour>));
     assert!(!with_field!(Vec<Tone>));
     assert!(!with_field!(BTreeMap<String, Vec<bool>>));
-    assert!(!asks_more_of::<crate::arguments::NoArguments>());
+    assert!(!asks_more_of::<crate::tools::arguments::NoArguments>());
 }
 
 #[test]

@@ -14,9 +14,9 @@ use turnbuckle_protocol::{
 
 use crate::{
     CacheHint, ClientRequestError, Context, RequestError,
-    arguments::{self, ArgsAndContext, ArgsOnly, ContextOnly, NoArgsHandler},
     lifecycle::RevisionRules,
     request::BoxFuture,
+    tools::arguments::{self, ArgsAndContext, ArgsOnly, ContextOnly, NoArgsHandler},
 };
 
 /// An extension of the protocol: its settings and its methods.

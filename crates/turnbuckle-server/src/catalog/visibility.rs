@@ -9,7 +9,7 @@ use std::{
 
 use turnbuckle_protocol::Principal;
 
-use crate::{Prompt, Resource, ResourceTemplate, Tool, incident};
+use crate::{Prompt, Resource, ResourceTemplate, Tool, request::incident};
 
 /// Public, or restricted by a predicate.
 #[derive(Clone, Default)]

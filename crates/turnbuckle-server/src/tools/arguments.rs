@@ -44,7 +44,7 @@ mod tests {
 
     #[test]
     fn no_arguments_are_listed_as_an_object_without_properties() {
-        let schema = crate::schema::input_schema_for::<NoArguments>().listed;
+        let schema = crate::tools::schema::input_schema_for::<NoArguments>().listed;
 
         assert_eq!(
             Value::from(schema),

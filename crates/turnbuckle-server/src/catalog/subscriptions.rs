@@ -11,9 +11,8 @@ use turnbuckle_store::{ServerChange, SubscriberLagged};
 
 use crate::{
     Server,
-    request::{RequestContext, ResponseResult},
-    response::ResponseWriter,
-    scopes::RequiredScopes,
+    catalog::scopes::RequiredScopes,
+    request::{RequestContext, ResponseResult, response::ResponseWriter},
     sync::GatedFuture,
     tasks,
 };
