@@ -21,43 +21,23 @@ use crate::{
     context::Context,
     input::{RequestIdentity, RoundTrips},
     lifecycle::{ClientRequestMode, RequestOrigin, stateless::RequestHeaders},
-    middleware,
     request::{
         BoxFuture, HandlerRun, RequestContext, ResponseResult, RunningRequest, incident,
-        response::ResponseWriter, span,
+        response::ResponseWriter,
     },
 };
 
-/// Starts a request with a validated sender and a method of its revision.
-pub(crate) fn begin(
+/// Selects the code that handles a request, and starts it.
+pub(crate) fn route(
     server: &Server,
     request: &Request<'_>,
-    caller: RequestOrigin,
-    request_headers: Option<&dyn RequestHeaders>,
-) -> RunningRequest {
-    if span::is_disabled() && server.layers().is_empty() {
-        return route(server, request, caller, request_headers);
-    }
-    let span = span::for_request(server, request, &caller);
-    let running_request = span.in_scope(|| route(server, request, caller, request_headers));
-    middleware::wrap(running_request.in_span(span), request)
-}
-
-/// Selects the code that handles a request.
-fn route(
-    server: &Server,
-    request: &Request<'_>,
-    mut caller: RequestOrigin,
+    mut origin: RequestOrigin,
     request_headers: Option<&dyn RequestHeaders>,
 ) -> RunningRequest {
     if request.method == "subscriptions/listen" {
-        caller.detach_headers();
+        origin.detach_headers();
     }
-    let call = Arc::new(RequestContext::new(
-        request.id.clone(),
-        server.clone(),
-        caller,
-    ));
+    let call = RequestContext::for_request(server, request, origin);
     let dispatch = Dispatch {
         server,
         request,
@@ -134,7 +114,7 @@ impl Dispatch<'_, '_> {
         start: impl FnOnce(&str, Context) -> HandlerRun + Send + 'static,
     ) -> RunningRequest {
         if self.call.caller.rules.client_request_mode == ClientRequestMode::Direct {
-            let run = begin_handler(arguments, self.context(), start);
+            let run = start_handler(arguments, self.context(), start);
             return RunningRequest::new(self.call, run);
         }
         let params = &self.request.params;
@@ -148,7 +128,7 @@ impl Dispatch<'_, '_> {
         };
         call.round_trips = Some(Box::new(round_trips));
         let Some(stored) = stored else {
-            let run = begin_handler(arguments, self.context(), start);
+            let run = start_handler(arguments, self.context(), start);
             return RunningRequest::new(self.call, run);
         };
         let resumed = self.call.clone();
@@ -192,7 +172,7 @@ impl Dispatch<'_, '_> {
 }
 
 /// Starts a handler: immediately, or, if the server has layers, when they run it.
-fn begin_handler(
+fn start_handler(
     arguments: &str,
     cx: Context,
     start: impl FnOnce(&str, Context) -> HandlerRun + Send + 'static,

@@ -2,6 +2,7 @@
 //!
 //! The only module of the server that compares revisions. All others use [`RevisionRules`] and [`RequestOrigin`].
 
+mod classify;
 pub(crate) mod connection;
 mod rules;
 pub(crate) mod runtime;
@@ -13,19 +14,22 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
+pub(crate) use classify::{
+    BATCH_UNSUPPORTED, MessageClass, SessionPresence, allows_session, classify, classify_request,
+};
 use connection::ConnectionState;
 use http::{Extensions, HeaderMap, HeaderValue};
 pub(crate) use rules::{ClientRequestMode, RevisionRules, TaskModel};
 use runtime::SessionRuntime;
 use turnbuckle_protocol::{
-    Principal, RequestId, Revision, RpcError,
+    Principal, RequestId, RpcError,
     jsonrpc::Request,
     meta::{RequestMeta, TraceContext},
     types::LogLevel,
 };
 use turnbuckle_store::{ClientProfile, SessionId};
 
-/// Parses `_meta`. A request with `protocol_version` in `_meta` is stateless.
+/// Parses the `_meta` of a request.
 pub(crate) fn parse_meta<'a>(request: &Request<'a>) -> Result<RequestMeta<'a>, RpcError> {
     RequestMeta::from_params(&request.params)
         .map_err(|error| RpcError::invalid_params(format!("`_meta`: {}", error.message)))
@@ -37,22 +41,6 @@ fn trace(meta: &RequestMeta<'_>) -> Option<Box<TraceContext>> {
         return None;
     }
     TraceContext::from_meta(meta).map(Box::new)
-}
-
-/// Returns whether an HTTP request is stateless. All others belong to a session.
-///
-/// `initialize` is never stateless because of its header: clients of both eras send the newest version with it.
-pub(crate) fn is_stateless_request<'a>(
-    method: &str,
-    meta: &RequestMeta<'_>,
-    version: impl FnOnce() -> Option<&'a str>,
-) -> bool {
-    meta.protocol_version.is_some() || (method != "initialize" && !allows_session(version()))
-}
-
-/// Returns whether a peer with this version header can have a session.
-pub(crate) fn allows_session(version: Option<&str>) -> bool {
-    version != Some(Revision::MODERN.as_str())
 }
 
 /// The sender of a request and its per-request metadata.

@@ -18,7 +18,7 @@ pub(crate) use outbox::Outbox;
 pub(crate) use running::{
     BoxFuture, FinalResponse, HandlerRun, RequestEvent, ResponseResult, RunningRequest,
 };
-use turnbuckle_protocol::{Meta, RequestId};
+use turnbuckle_protocol::{Meta, RequestId, jsonrpc::Request};
 use turnbuckle_store::TaskRecord;
 
 use crate::{
@@ -58,6 +58,15 @@ pub(crate) struct TaskPromotion {
 }
 
 impl RequestContext {
+    /// Creates the state of a received request.
+    pub(crate) fn for_request(
+        server: &Server,
+        request: &Request<'_>,
+        origin: RequestOrigin,
+    ) -> Arc<Self> {
+        Arc::new(Self::new(request.id.clone(), server.clone(), origin))
+    }
+
     pub(crate) fn new(id: RequestId, server: Server, caller: RequestOrigin) -> Self {
         Self {
             id,

@@ -17,10 +17,10 @@ mod wire_format;
 use std::{sync::Arc, time::Duration};
 
 pub(crate) use client_requests::request_input;
-pub(crate) use methods::{begin, load_tasks, set_status_message, visible_tasks};
+pub(crate) use methods::{call_method, load_tasks, set_status_message, visible_tasks};
 pub(crate) use owner::{TaskOwner, session_ended};
 pub(crate) use registry::TaskRegistry;
-pub(crate) use running::{RunningTask, resume, start};
+pub(crate) use running::{RunningTask, create_and_run, resume};
 use turnbuckle_protocol::{
     RpcError, json,
     jsonrpc::Params,
@@ -68,7 +68,7 @@ const MIN_TTL: Duration = Duration::from_secs(1);
 /// The mode in which a tool call runs.
 pub(crate) enum CallMode {
     /// As a plain call.
-    RequestContext,
+    Direct,
     /// As a call that may become a task.
     CallThenTask,
     /// Rejected: the tool requires a task, and the revision has none.
@@ -87,9 +87,9 @@ pub(crate) fn call_mode(
     let support = tool.task;
     match caller.rules.tasks {
         TaskModel::None if support == TaskSupport::Required => Ok(CallMode::TasksUnsupported),
-        TaskModel::None => Ok(CallMode::RequestContext),
+        TaskModel::None => Ok(CallMode::Direct),
         // Without task support, the parameter is not looked up.
-        TaskModel::ClientRequested if !supports_tasks => Ok(CallMode::RequestContext),
+        TaskModel::ClientRequested if !supports_tasks => Ok(CallMode::Direct),
         TaskModel::ClientRequested => match (params.get("task"), support) {
             (None, TaskSupport::Required) => Err(RpcError::new(
                 turnbuckle_protocol::jsonrpc::code::METHOD_NOT_FOUND,
@@ -98,7 +98,7 @@ pub(crate) fn call_mode(
                     tool.name()
                 ),
             )),
-            (None, _) => Ok(CallMode::RequestContext),
+            (None, _) => Ok(CallMode::Direct),
             (Some(_), TaskSupport::Forbidden) => Err(RpcError::new(
                 turnbuckle_protocol::jsonrpc::code::METHOD_NOT_FOUND,
                 format!("`{}` cannot run as a task: leave `task` out", tool.name()),
@@ -109,9 +109,7 @@ pub(crate) fn call_mode(
                 Ok(CallMode::Task(requested.ttl.map(Duration::from_millis)))
             }
         },
-        TaskModel::ServerDirected if support == TaskSupport::Forbidden => {
-            Ok(CallMode::RequestContext)
-        }
+        TaskModel::ServerDirected if support == TaskSupport::Forbidden => Ok(CallMode::Direct),
         TaskModel::ServerDirected => match (client_supports_tasks(caller), support) {
             (true, _) if tool.task_after_input => Ok(CallMode::CallThenTask),
             (true, _) => Ok(CallMode::Task(None)),
@@ -119,7 +117,7 @@ pub(crate) fn call_mode(
                 caller,
                 &format!("`{}` runs only as a task", tool.name()),
             )),
-            (false, _) => Ok(CallMode::RequestContext),
+            (false, _) => Ok(CallMode::Direct),
         },
     }
 }

@@ -13,7 +13,7 @@ impl Dispatch<'_, '_> {
             return self.fail(error);
         }
         let call = self.call;
-        let run = tasks::begin(&self.request.method, &self.request.params, call.clone());
+        let run = tasks::call_method(&self.request.method, &self.request.params, call.clone());
         RunningRequest::new(call, run)
     }
 }

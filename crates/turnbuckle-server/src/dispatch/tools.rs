@@ -35,7 +35,7 @@ impl Dispatch<'_, '_> {
             Err(denied) => return self.deny(denied),
         };
         let may_become_task = match mode {
-            CallMode::RequestContext => false,
+            CallMode::Direct => false,
             CallMode::CallThenTask => true,
             CallMode::TasksUnsupported => {
                 let message = format!(
@@ -98,7 +98,7 @@ impl Dispatch<'_, '_> {
                 }
                 None => handler,
             };
-            tasks::start(call, ttl, handler).await
+            tasks::create_and_run(call, ttl, handler).await
         });
         RunningRequest::new(call, HandlerRun::Handler(run)).with_layers_inside()
     }

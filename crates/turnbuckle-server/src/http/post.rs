@@ -1,4 +1,4 @@
-//! POST on the endpoint: selects how a message is handled.
+//! POST on the endpoint: reads, parses and classifies a message, then selects the code that handles it.
 
 mod batch;
 mod call_set;
@@ -7,7 +7,10 @@ mod session_response;
 mod sessionless;
 mod stateless;
 
-use std::{pin::pin, sync::Arc};
+use std::{
+    pin::{Pin, pin},
+    sync::Arc,
+};
 
 use ::http::{
     HeaderMap, Response, StatusCode,
@@ -15,20 +18,21 @@ use ::http::{
 };
 use bytes::Bytes;
 use turnbuckle_protocol::{
+    RequestId,
     codec::headers::{Accept, MediaType, parse_accept, parse_content_type},
-    jsonrpc::{self, Incoming, Message, Request},
+    jsonrpc::{self, Incoming, MalformedMessage, Message, Request},
 };
 
 use crate::{
     http::{
         SessionMode,
         body::ResponseBody,
-        endpoint::{Endpoint, RequestHead},
+        endpoint::{Endpoint, InFlightPermit, RequestHead},
         mcp_headers::MCP_SESSION_ID,
         read_body, responses,
         session::lookup,
     },
-    lifecycle::{self, allows_session, is_stateless_request},
+    lifecycle::{self, MessageClass, SessionPresence},
     request::RunningRequest,
 };
 
@@ -45,103 +49,91 @@ pub(super) async fn post<B: http_body::Body>(
         Ok(permit) => permit,
         Err(response) => return response,
     };
-    let options = &endpoint.options;
     let bytes = match read_body::read_body(endpoint, pin!(body)).await {
         Ok(bytes) => bytes,
         Err(response) => return response,
     };
-    let in_session = options.session_mode == SessionMode::On
-        && head.headers.contains_key(MCP_SESSION_ID)
-        && allows_session(head.version());
-    // Boxed so that connections without a session keep a small future.
-    if in_session {
-        return Box::pin(session::post(endpoint, head, &bytes, permit)).await;
-    }
-    let running_request = match classify(endpoint, head, &bytes) {
-        PostRoute::Stateless(running_request) => running_request,
-        PostRoute::Initialize => {
-            return Box::pin(session::initialize(endpoint, head, &bytes)).await;
-        }
-        PostRoute::Sessionless => {
-            return Box::pin(sessionless::post(endpoint, head, &bytes, permit)).await;
-        }
+    let (running_request, permit) = match route(endpoint, head, &bytes, permit) {
+        PostRoute::Stateless(running_request, permit) => (running_request, permit),
+        PostRoute::Boxed(responding) => return responding.await,
         PostRoute::Respond(response) => return response,
     };
     drop(bytes);
-    stateless::respond(running_request, permit, options).await
+    stateless::respond(running_request, permit, &endpoint.options).await
 }
 
-/// The handling of a message that does not name a session.
-enum PostRoute {
-    Stateless(RunningRequest),
-    Initialize,
-    Sessionless,
+/// The handling of a message.
+enum PostRoute<'a> {
+    /// A stateless request, started.
+    Stateless(RunningRequest, InFlightPermit),
+    /// A message of a legacy revision. Boxed so that connections without a session keep a small future.
+    Boxed(Pin<Box<dyn Future<Output = Response<ResponseBody>> + Send + 'a>>),
     Respond(Response<ResponseBody>),
 }
 
-fn classify(endpoint: &Endpoint, head: &RequestHead, bytes: &Bytes) -> PostRoute {
-    let message = match jsonrpc::parse(bytes) {
-        Ok(Incoming::One(Message::Request(request))) => {
-            return classify_request(endpoint, head, &request);
-        }
-        Ok(message) => message,
-        Err(malformed) => {
-            // The id of a response was assigned by the server; the client would mistake it for one of its own.
-            let id = malformed.id.as_ref().filter(|_| !malformed.is_response());
-            return PostRoute::Respond(responses::rpc_error(
-                StatusCode::BAD_REQUEST,
-                id,
-                &malformed.error,
-            ));
-        }
-    };
-    if !allows_session(head.version()) {
-        return PostRoute::Respond(match message {
-            Incoming::One(Message::Notification(_)) => responses::status_only(StatusCode::ACCEPTED),
-            Incoming::One(_) => responses::invalid_request(
-                StatusCode::BAD_REQUEST,
-                "this revision has no requests to clients, so it accepts no responses",
-            ),
-            Incoming::Batch(_) => {
-                responses::invalid_request(StatusCode::BAD_REQUEST, BATCH_UNSUPPORTED)
+/// Parses and classifies a message, and selects the code that handles it.
+fn route<'a>(
+    endpoint: &'a Arc<Endpoint>,
+    head: &'a RequestHead,
+    bytes: &'a Bytes,
+    permit: InFlightPermit,
+) -> PostRoute<'a> {
+    let incoming = jsonrpc::parse(bytes);
+    let session = || session_presence(endpoint, head);
+    match lifecycle::classify(&incoming, head.version(), session) {
+        MessageClass::Stateless(request, meta) => {
+            match stateless::start_request(&endpoint.server, head, request, meta) {
+                Ok(running_request) => PostRoute::Stateless(running_request, permit),
+                Err(response) => PostRoute::Respond(response),
             }
-        });
-    }
-    match endpoint.options.session_mode {
-        SessionMode::Off => PostRoute::Sessionless,
-        SessionMode::On => PostRoute::Respond(lookup::missing_session_id(None)),
-    }
-}
-
-fn classify_request(endpoint: &Endpoint, head: &RequestHead, request: &Request<'_>) -> PostRoute {
-    let meta = match lifecycle::parse_meta(request) {
-        Ok(meta) => meta,
-        Err(error) => {
-            return PostRoute::Respond(responses::rpc_error(
-                StatusCode::BAD_REQUEST,
-                Some(&request.id),
-                &error,
-            ));
         }
-    };
-    if is_stateless_request(&request.method, &meta, || head.version()) {
-        return match stateless::start_request(&endpoint.server, head, request, meta) {
-            Ok(running_request) => PostRoute::Stateless(running_request),
-            Err(response) => PostRoute::Respond(response),
-        };
-    }
-    if request.method == "initialize" {
-        return PostRoute::Initialize;
-    }
-    match endpoint.options.session_mode {
-        SessionMode::Off => PostRoute::Sessionless,
-        SessionMode::On => PostRoute::Respond(lookup::missing_session_id(Some(&request.id))),
+        MessageClass::Initialize(request) => {
+            let request = Request {
+                id: request.id.clone(),
+                method: request.method.clone(),
+                params: request.params.clone(),
+            };
+            PostRoute::Boxed(Box::pin(session::initialize(endpoint, head, request)))
+        }
+        MessageClass::Session(meta) => PostRoute::Boxed(Box::pin(session::post(
+            endpoint, head, incoming, meta, permit,
+        ))),
+        MessageClass::Sessionless(meta) => PostRoute::Boxed(Box::pin(sessionless::post(
+            endpoint, head, incoming, meta, permit,
+        ))),
+        MessageClass::SessionRequired => {
+            PostRoute::Respond(lookup::missing_session_id(response_id(&incoming)))
+        }
+        MessageClass::Ignored => PostRoute::Respond(responses::status_only(StatusCode::ACCEPTED)),
+        MessageClass::Invalid(rejection) => {
+            PostRoute::Respond(responses::rejection(response_id(&incoming), &rejection))
+        }
     }
 }
 
-/// The error text for a batch in a revision without batches.
-pub(super) const BATCH_UNSUPPORTED: &str =
-    "this revision has no batches; send one message per request";
+fn session_presence(endpoint: &Endpoint, head: &RequestHead) -> SessionPresence {
+    match endpoint.options.session_mode {
+        SessionMode::Off => SessionPresence::Disabled,
+        SessionMode::On if head.headers.contains_key(MCP_SESSION_ID) => SessionPresence::Present,
+        SessionMode::On => SessionPresence::Absent,
+    }
+}
+
+/// Returns the id for the response to a message.
+fn response_id<'a>(incoming: &'a Result<Incoming<'_>, MalformedMessage>) -> Option<&'a RequestId> {
+    match incoming {
+        Ok(Incoming::One(Message::Request(request))) => Some(&request.id),
+        Ok(_) => None,
+        Err(malformed) => malformed_id(malformed),
+    }
+}
+
+/// Returns the id for the response to a malformed message.
+///
+/// The id of a response was assigned by the server; the client would mistake it for one of its own.
+fn malformed_id(malformed: &MalformedMessage) -> Option<&RequestId> {
+    malformed.id.as_ref().filter(|_| !malformed.is_response())
+}
 
 /// Checks that the body is JSON and that the client accepts both kinds of responses.
 fn check_headers(headers: &HeaderMap) -> Result<(), Response<ResponseBody>> {

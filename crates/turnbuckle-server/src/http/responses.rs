@@ -8,7 +8,7 @@ use turnbuckle_protocol::{RequestId, RpcError, jsonrpc};
 
 use crate::{
     http::{auth::authenticator, body::ResponseBody},
-    lifecycle::RevisionRules,
+    lifecycle::{RevisionRules, stateless::RequestRejection},
     request::FinalResponse,
 };
 
@@ -29,6 +29,15 @@ pub(super) fn rpc_error(
     let mut body = Vec::with_capacity(256);
     jsonrpc::write_error(&mut body, id, error);
     json(status, ResponseBody::full(body.into()))
+}
+
+/// Responds to a request that was rejected before dispatch.
+pub(super) fn rejection(
+    id: Option<&RequestId>,
+    rejection: &RequestRejection,
+) -> Response<ResponseBody> {
+    let status = StatusCode::from_u16(rejection.status).unwrap_or(StatusCode::BAD_REQUEST);
+    rpc_error(status, id, &rejection.error)
 }
 
 /// Rejects a message without a readable id. Some revisions require `"id": null` in that case.

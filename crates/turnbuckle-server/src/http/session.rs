@@ -10,7 +10,7 @@ use std::{
 };
 
 use ::http::{Response, StatusCode};
-pub(super) use active::{ActiveSession, ActiveSessionGuard, ActiveSessions, InFlightGuard};
+pub(super) use active::{ActiveSession, ActiveSessionGuard, ActiveSessions};
 use tokio::time::{Instant, sleep};
 
 use super::{
@@ -22,21 +22,21 @@ use crate::{middleware::SessionKey, sync::lock, tasks};
 
 /// Responds to DELETE: ends a session, its running calls and its streams.
 pub(crate) async fn delete(endpoint: &Arc<Endpoint>, head: RequestHead) -> Response<ResponseBody> {
-    let found = match lookup::find_session(endpoint, &head, None).await {
-        Ok(found) => found,
+    let session_id = match lookup::find_session(endpoint, &head, None).await {
+        Ok((session_id, _)) => session_id,
         Err(response) => return response,
     };
     let store = endpoint.server.store_ref();
-    match store.sessions.remove(&found.id).await {
+    match store.sessions.remove(&session_id).await {
         Ok(true) => endpoint
             .server
-            .session_ended(SessionKey::from_id(&found.id)),
+            .session_ended(SessionKey::from_id(&session_id)),
         Ok(false) => return lookup::session_not_found(None),
         Err(error) => return lookup::store_unavailable(endpoint, None, &error),
     }
-    endpoint.active_sessions.close(&found.id);
-    tasks::session_ended(&endpoint.server, found.id);
-    if let Err(error) = store.events.remove_session(&found.id).await {
+    endpoint.active_sessions.close(&session_id);
+    tasks::session_ended(&endpoint.server, session_id);
+    if let Err(error) = store.events.remove_session(&session_id).await {
         tracing::warn!(%error, "cannot delete the events of an ended session; they will expire");
     }
     responses::status_only(StatusCode::NO_CONTENT)

@@ -6,7 +6,7 @@ use std::{
     collections::{HashMap, VecDeque},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicI64, Ordering},
+        atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -32,6 +32,8 @@ pub(crate) struct SessionRuntime {
     next_id: AtomicI64,
     pending: Mutex<HashMap<RequestId, PendingClientRequest>>,
     running: Mutex<HashMap<RequestId, Arc<RequestContext>>>,
+    /// Number of running calls.
+    in_flight: AtomicUsize,
     /// URL elicitations sent to the peer.
     pub(crate) url_elicitations: PendingUrlElicitations,
     first_response_sent: AtomicBool,
@@ -176,16 +178,22 @@ impl SessionRuntime {
     pub(crate) fn register(
         self: &Arc<Self>,
         call: &Arc<RequestContext>,
-    ) -> Result<RunningRequestGuard, RpcError> {
+    ) -> Result<InFlightGuard, RpcError> {
         let mut running = lock(&self.running);
         if running.contains_key(&call.id) {
             return Err(in_use(&call.id));
         }
         running.insert(call.id.clone(), call.clone());
-        Ok(RunningRequestGuard {
+        self.in_flight.fetch_add(1, Ordering::Relaxed);
+        Ok(InFlightGuard {
             runtime: self.clone(),
             call: call.clone(),
         })
+    }
+
+    /// Returns the number of running calls.
+    pub(crate) fn in_flight(&self) -> usize {
+        self.in_flight.load(Ordering::Relaxed)
     }
 
     /// Fails if the id is in use by a running call.
@@ -227,15 +235,16 @@ impl SessionRuntime {
     }
 }
 
-/// Keeps a call registered as running.
-pub(crate) struct RunningRequestGuard {
+/// Keeps a call registered as running until it is dropped.
+pub(crate) struct InFlightGuard {
     runtime: Arc<SessionRuntime>,
     call: Arc<RequestContext>,
 }
 
-impl Drop for RunningRequestGuard {
+impl Drop for InFlightGuard {
     fn drop(&mut self) {
         lock(&self.runtime.running).remove(&self.call.id);
+        self.runtime.in_flight.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -344,7 +353,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_visit_ends_once_and_only_where_it_began() {
+    fn a_url_elicitation_ends_once_and_only_if_it_is_pending() {
         let pending = PendingUrlElicitations::default();
         pending.begin("a");
 
@@ -354,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn visits_that_never_end_are_forgotten() {
+    fn the_oldest_pending_url_elicitations_are_dropped() {
         let pending = PendingUrlElicitations::default();
         for id in 0..=MAX_PENDING {
             pending.begin(&id.to_string());

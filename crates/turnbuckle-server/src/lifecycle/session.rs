@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::json;
 use turnbuckle_protocol::{
-    Principal, RequestId, Revision, RpcError,
+    Principal, Revision, RpcError,
     jsonrpc::{MalformedMessage, Message, Notification, Request},
     meta::RequestMeta,
     method::{Method, MethodDirection, MethodKind},
@@ -57,18 +57,10 @@ pub(crate) fn initialize(
         let listed = transport_info.principal.is_some() || !transport_info.is_sessionless;
         capabilities.tasks = Some(tasks_capability(listed));
     }
-    let caller = caller(
-        &record,
-        &RequestMeta::default(),
-        Arc::default(),
-        transport_info,
-    );
-    let span = span::for_request(server, request, &caller);
-    let call = Arc::new(RequestContext::new(
-        request.id.clone(),
-        server.clone(),
-        caller,
-    ));
+    let meta = RequestMeta::default();
+    let origin = request_origin(&record, &meta, Arc::default(), transport_info);
+    let span = span::for_request(server, request, &origin);
+    let call = RequestContext::for_request(server, request, origin);
     server.start_providers();
     let mut result = InitializeResult::new(revision.as_str(), capabilities, server.info().clone());
     result.instructions = server.instructions_text().map(str::to_owned);
@@ -163,84 +155,60 @@ pub(crate) fn sessionless_record(
     ))
 }
 
-/// The outcome of starting a request in a session.
-pub(crate) enum SessionRequest {
-    /// The request is running.
-    Running(RunningRequest),
-    /// The request is done once this update is stored.
-    Update(SessionUpdate, RunningRequest),
+/// The handling of a request in a session.
+pub(crate) enum SessionRoute {
+    /// Dispatch handles the method.
+    Dispatch,
+    /// Dispatch handles the method under its correct name, which some clients misspell.
+    DispatchAs(&'static str),
+    /// The result is empty, once the update is stored.
+    Empty(Option<SessionUpdate>),
+    /// The request is denied.
+    Denied(RequestDenied),
+    /// The revision of the session does not have the method.
+    UnknownMethod,
 }
 
-/// Starts a request of a session.
-pub(crate) fn begin(
+/// Returns the origin and the handling of a request in a session.
+pub(crate) fn prepare_request(
     server: &Server,
     record: &SessionRecord,
     runtime: Arc<SessionRuntime>,
     request: &Request<'_>,
     meta: &RequestMeta<'_>,
     transport_info: TransportInfo,
-) -> SessionRequest {
-    let caller = caller(record, meta, runtime, transport_info);
-    if let Some(handled) = handle_session_method(server, request, &caller) {
-        let span = span::for_request(server, request, &caller);
-        let call = Arc::new(RequestContext::new(
-            request.id.clone(),
-            server.clone(),
-            caller,
-        ));
-        return match handled {
-            Ok(None) => SessionRequest::Running(empty_result(call).in_span(span)),
-            Ok(Some(change)) => SessionRequest::Update(change, empty_result(call).in_span(span)),
-            Err(denied) => {
-                SessionRequest::Running(RunningRequest::denied(call, denied).in_span(span))
-            }
-        };
-    }
-    if server.is_lenient() && request.method == "completions/complete" {
-        let renamed = Request {
-            id: request.id.clone(),
-            method: "completion/complete".into(),
-            params: request.params.clone(),
-        };
-        return SessionRequest::Running(crate::dispatch::begin(server, &renamed, caller, None));
-    }
-    if !is_client_method(&request.method, record.revision)
-        && server
-            .extension_method(&request.method, caller.rules)
-            .is_none()
-    {
-        let call = Arc::new(RequestContext::new(
-            request.id.clone(),
-            server.clone(),
-            caller,
-        ));
-        let error = RpcError::method_not_found(&request.method);
-        return SessionRequest::Running(RunningRequest::new(call, HandlerRun::Ready(Err(error))));
-    }
-    SessionRequest::Running(crate::dispatch::begin(server, request, caller, None))
+) -> (RequestOrigin, SessionRoute) {
+    let origin = request_origin(record, meta, runtime, transport_info);
+    let route = match handle_session_method(server, request, &origin) {
+        Some(Ok(update)) => SessionRoute::Empty(update),
+        Some(Err(denied)) => SessionRoute::Denied(denied),
+        None if server.is_lenient() && request.method == "completions/complete" => {
+            SessionRoute::DispatchAs("completion/complete")
+        }
+        None if is_client_method(&request.method, record.revision)
+            || server
+                .extension_method(&request.method, origin.rules)
+                .is_some() =>
+        {
+            SessionRoute::Dispatch
+        }
+        None => SessionRoute::UnknownMethod,
+    };
+    (origin, route)
 }
 
-/// Responds to a ping before `initialize`.
-pub(crate) fn ping_before_initialize(
-    server: &Server,
-    id: RequestId,
-    transport_info: TransportInfo,
-) -> RunningRequest {
+/// Returns the origin of a request before `initialize`.
+pub(crate) fn origin_before_initialize(transport_info: TransportInfo) -> RequestOrigin {
     let record = SessionRecord::new(None, Revision::LATEST_LEGACY, ClientProfile::default());
-    let caller = caller(
-        &record,
-        &RequestMeta::default(),
-        Arc::default(),
-        transport_info,
-    );
-    empty_result(Arc::new(RequestContext::new(id, server.clone(), caller)))
+    let meta = RequestMeta::default();
+    request_origin(&record, &meta, Arc::default(), transport_info)
 }
 
 /// Handles the methods that only sessions have.
 fn handle_session_method(
     server: &Server,
     request: &Request<'_>,
-    caller: &RequestOrigin,
+    origin: &RequestOrigin,
 ) -> Option<Result<Option<SessionUpdate>, RequestDenied>> {
     let resources = || {
         let advertised = server.catalog().has_resources();
@@ -262,13 +230,13 @@ fn handle_session_method(
             .map_err(RequestDenied::from),
         "resources/subscribe" => resources().and_then(|()| {
             let uri = request.params.parse::<SubscribeParams>()?.uri;
-            let principal = caller.principal.as_deref();
+            let principal = origin.principal.as_deref();
             match server.catalog().find_resource(&uri, principal) {
                 Some(resolved) if resolved.exists(&uri) => {
-                    resolved.required_scopes().check(caller)?;
+                    resolved.required_scopes().check(origin)?;
                     Ok(Some(SessionUpdate::Subscribe(uri)))
                 }
-                _ => Err(error::not_found(caller.rules, &uri).into()),
+                _ => Err(error::not_found(origin.rules, &uri).into()),
             }
         }),
         "resources/unsubscribe" => resources().and_then(|()| {
@@ -402,7 +370,7 @@ fn is_client_method(method: &str, revision: Revision) -> bool {
     })
 }
 
-fn caller(
+fn request_origin(
     record: &SessionRecord,
     meta: &RequestMeta<'_>,
     runtime: Arc<SessionRuntime>,
@@ -424,11 +392,6 @@ fn caller(
         connection: transport_info.connection,
         session: transport_info.session,
     }
-}
-
-fn empty_result(call: Arc<RequestContext>) -> RunningRequest {
-    let outcome = Ok(ResponseWriter::new(&call).empty());
-    RunningRequest::new(call, HandlerRun::Ready(outcome))
 }
 
 /// The JSON-RPC error for a request without a session.

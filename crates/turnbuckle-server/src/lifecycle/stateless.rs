@@ -129,6 +129,11 @@ pub(crate) fn unsupported_version(version: &str) -> RpcError {
     .with_data(json!({ "supported": supported, "requested": Truncated(version).to_string() }))
 }
 
+/// The error for a request with neither a protocol version nor a session.
+pub(crate) fn version_required() -> RpcError {
+    missing_meta("protocolVersion").error
+}
+
 fn missing_meta(key: &str) -> RequestRejection {
     RequestRejection::bad_request(RpcError::invalid_params(format!(
         "`_meta` lacks `io.modelcontextprotocol/{key}`, which every request of {} requires; \

@@ -28,12 +28,11 @@ use super::{
 use crate::{
     Server,
     catalog::subscriptions::EncodedChange,
-    dispatch,
     lifecycle::{
-        self, TransportInfo,
+        MessageClass, SessionPresence, TransportInfo, classify_request,
         connection::ConnectionState,
         runtime::SessionRuntime,
-        session::{self, SessionRequest},
+        session::{self, SessionRoute},
         stateless,
     },
     middleware::{SessionEndGuard, SessionKey},
@@ -194,47 +193,47 @@ impl NdjsonConnection {
         target: ResponseTarget,
         transport_info: TransportInfoFn<'_>,
     ) {
-        match self.begin(request, transport_info) {
+        match self.start_request(request, transport_info) {
             Ok(running_request) => self.run(running_request, target),
             Err(error) => self.send_error(&request.id, &error, target),
         }
     }
 
     /// Classifies a request and starts it.
-    fn begin(
+    fn start_request(
         self: &Arc<Self>,
         request: &Request<'_>,
         transport_info: TransportInfoFn<'_>,
     ) -> Result<RunningRequest, RpcError> {
         self.runtime.check_unused(&request.id)?;
-        let meta = lifecycle::parse_meta(request)?;
-        if meta.protocol_version.is_some() {
-            return self.begin_stateless(request, meta, transport_info());
-        }
-        if request.method == "initialize" {
-            return self.initialize(request, transport_info());
-        }
-        match self.session() {
-            Some(record) => self.begin_in_session(&record, request, &meta, transport_info()),
+        let mut record = None;
+        let session = || {
+            record = self.session();
+            match record {
+                Some(_) => SessionPresence::Present,
+                None => SessionPresence::Absent,
+            }
+        };
+        match (classify_request(request, None, session), record) {
+            (MessageClass::Stateless(request, meta), _) => {
+                let transport_info = transport_info();
+                let origin = stateless::validate(&self.server, request, meta, None, transport_info)
+                    .map_err(|rejection| rejection.error)?;
+                Ok(RunningRequest::start(&self.server, request, origin, None))
+            }
+            (MessageClass::Initialize(request), _) => self.initialize(request, transport_info()),
+            (MessageClass::Session(meta), Some(record)) => {
+                self.start_in_session(&record, request, &meta, transport_info())
+            }
             // A client may ping before `initialize`.
-            None if request.method == "ping" => Ok(session::ping_before_initialize(
-                &self.server,
-                request.id.clone(),
-                transport_info(),
-            )),
-            None => self.begin_stateless(request, meta, transport_info()),
+            (MessageClass::SessionRequired, _) if request.method == "ping" => {
+                let origin = session::origin_before_initialize(transport_info());
+                let route = SessionRoute::Empty(None);
+                Ok(RunningRequest::in_session(&self.server, request, origin, route).0)
+            }
+            (MessageClass::Invalid(rejection), _) => Err(rejection.error),
+            _ => Err(stateless::version_required()),
         }
-    }
-
-    fn begin_stateless(
-        &self,
-        request: &Request<'_>,
-        meta: RequestMeta<'_>,
-        transport_info: TransportInfo,
-    ) -> Result<RunningRequest, RpcError> {
-        let caller = stateless::validate(&self.server, request, meta, None, transport_info)
-            .map_err(|refusal| refusal.error)?;
-        Ok(dispatch::begin(&self.server, request, caller, None))
     }
 
     /// Starts a session. It replaces an earlier one. Running calls continue.
@@ -261,26 +260,27 @@ impl NdjsonConnection {
         Ok(running_request)
     }
 
-    fn begin_in_session(
+    fn start_in_session(
         self: &Arc<Self>,
         record: &SessionRecord,
         request: &Request<'_>,
         meta: &RequestMeta<'_>,
         transport_info: TransportInfo,
     ) -> Result<RunningRequest, RpcError> {
-        let runtime = self.runtime.clone();
-        match session::begin(&self.server, record, runtime, request, meta, transport_info) {
-            SessionRequest::Running(running_request) => Ok(running_request),
-            SessionRequest::Update(change, running_request) => {
-                self.change(change).map(|()| running_request)
-            }
+        let (server, runtime) = (&self.server, self.runtime.clone());
+        let (origin, route) =
+            session::prepare_request(server, record, runtime, request, meta, transport_info);
+        let (running_request, update) = RunningRequest::in_session(server, request, origin, route);
+        if let Some(update) = update {
+            self.update_session(update)?;
         }
+        Ok(running_request)
     }
 
     fn on_notification(self: &Arc<Self>, notification: &Notification<'_>) {
-        if let Some(change) = session::notify(notification, Some(&self.runtime)) {
+        if let Some(update) = session::notify(notification, Some(&self.runtime)) {
             // Updates from notifications cannot exceed a limit.
-            let _ = self.change(change);
+            let _ = self.update_session(update);
         }
     }
 
@@ -289,11 +289,11 @@ impl NdjsonConnection {
     }
 
     /// Applies a session update. Does nothing without a session.
-    fn change(self: &Arc<Self>, change: SessionUpdate) -> Result<(), RpcError> {
-        let is_initialized = matches!(change, SessionUpdate::Initialized);
+    fn update_session(self: &Arc<Self>, update: SessionUpdate) -> Result<(), RpcError> {
+        let is_initialized = matches!(update, SessionUpdate::Initialized);
         if let Some(record) = &mut *lock(&self.session) {
             Arc::make_mut(record)
-                .apply(change, &self.session_limits)
+                .apply(update, &self.session_limits)
                 .map_err(|error| RpcError::invalid_request(error.to_string()))?;
         } else {
             return Ok(());

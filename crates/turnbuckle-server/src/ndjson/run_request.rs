@@ -10,7 +10,7 @@ use super::{
     connection::{NdjsonConnection, busy},
 };
 use crate::{
-    lifecycle::runtime::RunningRequestGuard,
+    lifecycle::runtime::InFlightGuard,
     request::{RequestEvent, RunningRequest},
 };
 
@@ -72,7 +72,7 @@ async fn drive(
     connection: Arc<NdjsonConnection>,
     mut running_request: RunningRequest,
     target: ResponseTarget,
-    running: RunningRequestGuard,
+    running: InFlightGuard,
     _permit: OwnedSemaphorePermit,
 ) {
     loop {

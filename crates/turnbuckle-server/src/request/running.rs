@@ -12,12 +12,24 @@ use std::{
 
 use bytes::Bytes;
 use tracing::Span;
-use turnbuckle_protocol::{RequestId, RpcError, jsonrpc};
+use turnbuckle_protocol::{
+    RequestId, RpcError,
+    jsonrpc::{self, Request},
+};
+use turnbuckle_store::SessionUpdate;
 
 use super::{RequestContext, outbox::OutboxEvent};
 use crate::{
+    Server,
     catalog::scopes::{InsufficientScope, RequestDenied},
-    request::{incident, response::EncodedResponse, span},
+    dispatch,
+    lifecycle::{RequestOrigin, session::SessionRoute, stateless::RequestHeaders},
+    middleware,
+    request::{
+        incident,
+        response::{EncodedResponse, ResponseWriter},
+        span,
+    },
     tasks,
 };
 
@@ -96,6 +108,60 @@ impl RunningRequest {
                 insufficient_scope: None,
             },
         }
+    }
+
+    /// Starts a request with a validated sender and a method of its revision.
+    pub(crate) fn start(
+        server: &Server,
+        request: &Request<'_>,
+        origin: RequestOrigin,
+        request_headers: Option<&dyn RequestHeaders>,
+    ) -> Self {
+        if span::is_disabled() && server.layers().is_empty() {
+            return dispatch::route(server, request, origin, request_headers);
+        }
+        let span = span::for_request(server, request, &origin);
+        let running_request =
+            span.in_scope(|| dispatch::route(server, request, origin, request_headers));
+        middleware::wrap(running_request.in_span(span), request)
+    }
+
+    /// Starts a request of a session. The returned update must be stored before the request runs.
+    pub(crate) fn in_session(
+        server: &Server,
+        request: &Request<'_>,
+        origin: RequestOrigin,
+        route: SessionRoute,
+    ) -> (Self, Option<SessionUpdate>) {
+        let running_request = match route {
+            SessionRoute::Dispatch => Self::start(server, request, origin, None),
+            SessionRoute::DispatchAs(method) => {
+                let renamed = Request {
+                    id: request.id.clone(),
+                    method: method.into(),
+                    params: request.params.clone(),
+                };
+                Self::start(server, &renamed, origin, None)
+            }
+            SessionRoute::Empty(update) => {
+                let span = span::for_request(server, request, &origin);
+                let call = RequestContext::for_request(server, request, origin);
+                let outcome = Ok(ResponseWriter::new(&call).empty());
+                let empty = Self::new(call, HandlerRun::Ready(outcome));
+                return (empty.in_span(span), update);
+            }
+            SessionRoute::Denied(denied) => {
+                let span = span::for_request(server, request, &origin);
+                let call = RequestContext::for_request(server, request, origin);
+                Self::denied(call, denied).in_span(span)
+            }
+            SessionRoute::UnknownMethod => {
+                let error = RpcError::method_not_found(&request.method);
+                let call = RequestContext::for_request(server, request, origin);
+                Self::new(call, HandlerRun::Ready(Err(error)))
+            }
+        };
+        (running_request, None)
     }
 
     /// Creates a request that is denied.

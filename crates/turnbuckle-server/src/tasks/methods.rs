@@ -30,8 +30,12 @@ use crate::{
 /// Default page size.
 const DEFAULT_PAGE_SIZE: usize = 100;
 
-/// Starts a `tasks/*` request.
-pub(crate) fn begin(method: &str, params: &Params<'_>, call: Arc<RequestContext>) -> HandlerRun {
+/// Handles a `tasks/*` request.
+pub(crate) fn call_method(
+    method: &str,
+    params: &Params<'_>,
+    call: Arc<RequestContext>,
+) -> HandlerRun {
     if let Err(error) = require_extension(&call.caller) {
         return HandlerRun::Ready(Err(error));
     }

@@ -151,7 +151,7 @@ impl Drop for WaiterGuard {
 }
 
 /// Creates a task, starts its handler, and returns the response to the call.
-pub(crate) async fn start(
+pub(crate) async fn create_and_run(
     call: Arc<RequestContext>,
     ttl: Option<Duration>,
     handler: BoxFuture<ResponseResult>,

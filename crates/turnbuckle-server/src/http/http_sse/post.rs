@@ -14,10 +14,10 @@ use crate::{
         body::ResponseBody,
         endpoint::{Endpoint, RequestHead},
         http_sse::HttpSseRegistry,
-        post::{BATCH_UNSUPPORTED, check_content_type},
+        post::check_content_type,
         read_body, responses,
     },
-    lifecycle::TransportInfo,
+    lifecycle::{BATCH_UNSUPPORTED, TransportInfo},
     ndjson::NdjsonConnection,
 };
 

@@ -8,39 +8,40 @@ use turnbuckle_protocol::{
     jsonrpc::{self, MalformedMessage, Message, Request},
     meta::RequestMeta,
 };
+use turnbuckle_store::SessionRecord;
 
 use crate::{
     http::{
         body::ResponseBody,
         endpoint::{InFlightPermit, RequestHead},
         post::{
-            BATCH_UNSUPPORTED,
             call_set::{CallSet, CallSetEvent},
             session, session_response,
         },
         responses::{self, event_stream},
-        session::{ActiveSessionGuard, lookup::FoundSession},
+        session::ActiveSessionGuard,
     },
-    lifecycle::{self, RevisionRules},
+    lifecycle::{self, BATCH_UNSUPPORTED, RevisionRules},
     request::FinalResponse,
 };
 
 /// Responds to a batch of a session.
 pub(crate) async fn post(
     active: ActiveSessionGuard,
-    found: &FoundSession,
+    record: &SessionRecord,
     head: &RequestHead,
     entries: Vec<Result<Message<'_>, MalformedMessage>>,
     permit: InFlightPermit,
 ) -> Response<ResponseBody> {
-    if let Err(response) = check_batch(found.rules(), &entries) {
+    let rules = lifecycle::session::rules(record);
+    if let Err(response) = check_batch(rules, &entries) {
         return response;
     }
     let mut calls = CallSet::batch();
     for entry in entries {
         match entry {
             Ok(Message::Request(request)) => {
-                start_request(&mut calls, &active, found, head, &request).await;
+                add_call(&mut calls, &active, record, head, &request).await;
             }
             Ok(Message::Notification(notification)) => {
                 session::handle_notification(&active, &notification).await;
@@ -54,7 +55,7 @@ pub(crate) async fn post(
                     active.session.runtime.fail(id, malformed.error);
                 }
             }
-            Err(malformed) => calls.push_response(malformed_response(found.rules(), &malformed)),
+            Err(malformed) => calls.push_response(malformed_response(rules, &malformed)),
         }
     }
     if calls.is_empty() {
@@ -67,7 +68,7 @@ pub(crate) async fn post(
             None => event_stream(ResponseBody::empty()),
         };
     }
-    session_response::run_detached(calls, found.rules(), active, permit).await
+    session_response::run_detached(calls, rules, active, permit).await
 }
 
 /// Rejects a batch if the revision has none or if it contains a message that must not be batched.
@@ -83,10 +84,11 @@ pub(crate) fn check_batch(
     checked.map_err(|error| responses::error_without_id(rules, &error))
 }
 
-async fn start_request(
+/// Starts a request and adds it, or adds its error response.
+async fn add_call(
     calls: &mut CallSet,
     active: &ActiveSessionGuard,
-    found: &FoundSession,
+    record: &SessionRecord,
     head: &RequestHead,
     request: &Request<'_>,
 ) {
@@ -96,8 +98,8 @@ async fn start_request(
         Err(error) => return calls.push_response(FinalResponse::error(id, &error, 200)),
     };
     let (running_request, change) =
-        match session::start_request(active, found, head, request, &meta) {
-            Ok(begun) => begun,
+        match session::start_request(active, record, head, request, &meta) {
+            Ok(started) => started,
             Err(final_response) => return calls.push_response(final_response),
         };
     if let Some(change) = change
@@ -105,7 +107,7 @@ async fn start_request(
     {
         return calls.push_response(FinalResponse::error(id, &error, 200));
     }
-    match active.session.track_call(&running_request.call) {
+    match active.session.runtime.register(&running_request.call) {
         Ok(running) => calls.push(running_request, running),
         Err(error) => calls.push_response(FinalResponse::error(id, &error, 400)),
     }

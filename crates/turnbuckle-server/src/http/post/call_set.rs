@@ -9,7 +9,7 @@ use std::{
 use bytes::Bytes;
 
 use crate::{
-    http::session::InFlightGuard,
+    lifecycle::runtime::InFlightGuard,
     request::{FinalResponse, RequestEvent, RunningRequest, response},
 };
 

@@ -3,13 +3,12 @@
 use std::{future::poll_fn, sync::Arc, task::Poll};
 
 use ::http::{HeaderValue, Response, StatusCode};
-use bytes::Bytes;
 use turnbuckle_protocol::{
     RequestId, RpcError,
-    jsonrpc::{self, Incoming, MalformedMessage, Message, Notification, Request},
+    jsonrpc::{Incoming, MalformedMessage, Message, Notification, Request},
     meta::RequestMeta,
 };
-use turnbuckle_store::{SessionUpdate, StoreError};
+use turnbuckle_store::{SessionRecord, SessionUpdate, StoreError};
 
 use crate::{
     http::{
@@ -17,40 +16,20 @@ use crate::{
         body::ResponseBody,
         endpoint::{Endpoint, InFlightPermit, RequestHead},
         mcp_headers::{MCP_PROTOCOL_VERSION, MCP_SESSION_ID},
-        post::{batch, call_set::CallSet, session_response, stateless},
+        post::{batch, call_set::CallSet, session_response},
         responses,
-        session::{
-            ActiveSessionGuard, limits,
-            lookup::{self, FoundSession},
-        },
+        session::{ActiveSessionGuard, limits, lookup},
     },
-    lifecycle::{
-        self, is_stateless_request,
-        session::{self, SessionRequest},
-    },
+    lifecycle::session,
     middleware::SessionKey,
     request::{FinalResponse, RequestEvent, RunningRequest},
 };
 
-/// Responds to `initialize` and creates a session.
+/// Responds to `initialize` and creates a session. An earlier session of the client is left to expire.
 pub(crate) async fn initialize(
     endpoint: &Arc<Endpoint>,
     head: &RequestHead,
-    bytes: &Bytes,
-) -> Response<ResponseBody> {
-    let Ok(Incoming::One(Message::Request(request))) = jsonrpc::parse(bytes) else {
-        return responses::invalid_request(
-            StatusCode::BAD_REQUEST,
-            "`initialize` must be a request",
-        );
-    };
-    initialize_session(endpoint, head, &request).await
-}
-
-async fn initialize_session(
-    endpoint: &Arc<Endpoint>,
-    head: &RequestHead,
-    request: &Request<'_>,
+    request: Request<'_>,
 ) -> Response<ResponseBody> {
     if let Err(error) = head.version.reject_duplicate() {
         return responses::rpc_error(StatusCode::BAD_REQUEST, Some(&request.id), &error);
@@ -58,7 +37,7 @@ async fn initialize_session(
     let mut transport_info = head.transport_info();
     transport_info.is_sessionless = endpoint.options.session_mode == SessionMode::Off;
     let (record, mut running_request) =
-        match session::initialize(&endpoint.server, request, transport_info) {
+        match session::initialize(&endpoint.server, &request, transport_info) {
             Ok(started) => started,
             Err(error) => return responses::rpc_error(StatusCode::OK, Some(&request.id), &error),
         };
@@ -110,64 +89,47 @@ fn session_limit_response(id: &RequestId, error: &StoreError) -> Response<Respon
     }
 }
 
-/// Responds to a POST with a session id.
+/// Responds to a message of a session.
 ///
-/// Rare cases are boxed: nearly all requests are calls, and their future stays small.
-pub(crate) async fn post(
-    endpoint: &Arc<Endpoint>,
-    head: &RequestHead,
-    bytes: &Bytes,
+/// Rare cases are boxed: nearly all messages are calls, and their future stays small.
+#[expect(
+    clippy::manual_async_fn,
+    reason = "the future of an `async fn` stores its arguments twice"
+)]
+pub(crate) fn post<'a>(
+    endpoint: &'a Arc<Endpoint>,
+    head: &'a RequestHead,
+    incoming: Result<Incoming<'a>, MalformedMessage>,
+    meta: RequestMeta<'a>,
     permit: InFlightPermit,
-) -> Response<ResponseBody> {
-    let incoming = jsonrpc::parse(bytes);
-    let mut meta = RequestMeta::default();
-    if let Ok(Incoming::One(Message::Request(request))) = &incoming {
-        meta = match lifecycle::parse_meta(request) {
-            Ok(meta) => meta,
-            Err(error) => return responses::rpc_error(StatusCode::OK, Some(&request.id), &error),
-        };
-        if is_stateless_request(&request.method, &meta, || head.version()) {
-            return match stateless::start_request(&endpoint.server, head, request, meta) {
-                Ok(running_request) => {
-                    Box::pin(stateless::respond(
-                        running_request,
-                        permit,
-                        &endpoint.options,
-                    ))
-                    .await
-                }
-                Err(response) => response,
+) -> impl Future<Output = Response<ResponseBody>> + Send + 'a {
+    async move {
+        let (session_id, record) =
+            match lookup::find_session(endpoint, head, request_id(&incoming)).await {
+                Ok(found) => found,
+                Err(response) => return response,
             };
+        let active = head.connection.take_session(endpoint, session_id);
+        match incoming {
+            Ok(Incoming::One(Message::Request(ref request))) => {
+                run_call(active, &record, head, request, &meta, permit).await
+            }
+            Ok(Incoming::One(Message::Notification(ref notification))) => {
+                handle_notification(&active, notification).await
+            }
+            Ok(Incoming::One(Message::Response(response))) => {
+                active.session.runtime.complete(response);
+                responses::status_only(StatusCode::ACCEPTED)
+            }
+            Ok(Incoming::One(Message::ErrorWithoutId(error))) => {
+                tracing::debug!(%error, "the client reported an error without an id");
+                responses::status_only(StatusCode::ACCEPTED)
+            }
+            Ok(Incoming::Batch(entries)) => {
+                Box::pin(batch::post(active, &record, head, entries, permit)).await
+            }
+            Err(malformed) => malformed_response(&active, &record, malformed),
         }
-        if request.method == "initialize" {
-            // A new `initialize` creates a new session; the old one is left to expire.
-            return Box::pin(initialize_session(endpoint, head, request)).await;
-        }
-    }
-    let found = match lookup::find_session(endpoint, head, request_id(&incoming)).await {
-        Ok(found) => found,
-        Err(response) => return response,
-    };
-    let active = found.activate(endpoint, &head.connection);
-    match incoming {
-        Ok(Incoming::One(Message::Request(ref request))) => {
-            run_call(active, &found, head, request, &meta, permit).await
-        }
-        Ok(Incoming::One(Message::Notification(ref notification))) => {
-            handle_notification(&active, notification).await
-        }
-        Ok(Incoming::One(Message::Response(response))) => {
-            active.session.runtime.complete(response);
-            responses::status_only(StatusCode::ACCEPTED)
-        }
-        Ok(Incoming::One(Message::ErrorWithoutId(error))) => {
-            tracing::debug!(%error, "the client reported an error without an id");
-            responses::status_only(StatusCode::ACCEPTED)
-        }
-        Ok(Incoming::Batch(entries)) => {
-            Box::pin(batch::post(active, &found, head, entries, permit)).await
-        }
-        Err(malformed) => malformed_response(&active, &found, malformed),
     }
 }
 
@@ -182,13 +144,13 @@ fn request_id<'a>(incoming: &'a Result<Incoming<'_>, MalformedMessage>) -> Optio
 /// Runs a request. If it does not finish immediately, a task takes it over, independent of the connection.
 async fn run_call(
     active: ActiveSessionGuard,
-    found: &FoundSession,
+    record: &SessionRecord,
     head: &RequestHead,
     request: &Request<'_>,
     meta: &RequestMeta<'_>,
     permit: InFlightPermit,
 ) -> Response<ResponseBody> {
-    let (mut running_request, change) = match start_request(&active, found, head, request, meta) {
+    let (mut running_request, change) = match start_request(&active, record, head, request, meta) {
         Ok(started) => started,
         Err(final_response) => return responses::rpc_response(final_response),
     };
@@ -209,7 +171,7 @@ async fn run_call(
         Poll::Ready(RequestEvent::Message(message)) => Some(message),
         Poll::Ready(RequestEvent::Cancelled(_)) | Poll::Pending => None,
     };
-    let running = match active.session.track_call(&running_request.call) {
+    let running = match active.session.runtime.register(&running_request.call) {
         Ok(running) => running,
         Err(error) => {
             return responses::rpc_error(StatusCode::BAD_REQUEST, Some(&request.id), &error);
@@ -218,7 +180,7 @@ async fn run_call(
     let calls = CallSet::single(running_request, running, first_message);
     Box::pin(session_response::run_detached(
         calls,
-        found.rules(),
+        session::rules(record),
         active,
         permit,
     ))
@@ -228,7 +190,7 @@ async fn run_call(
 /// Starts a request. The returned session change must be stored before the request runs.
 pub(crate) fn start_request(
     active: &ActiveSessionGuard,
-    found: &FoundSession,
+    record: &SessionRecord,
     head: &RequestHead,
     request: &Request<'_>,
     meta: &RequestMeta<'_>,
@@ -239,32 +201,24 @@ pub(crate) fn start_request(
     }
     let server = &active.endpoint.server;
     let mut transport_info = head.transport_info();
-    transport_info.session = Some(found.id);
-    match session::begin(
-        server,
-        &found.record,
-        runtime.clone(),
-        request,
-        meta,
-        transport_info,
-    ) {
-        SessionRequest::Running(running_request)
-            if !running_request.has_result() && at_call_limit(active) =>
-        {
-            let error = RpcError::internal(
-                "too many running calls in this session; retry when some have finished",
-            );
-            Err(FinalResponse::error(Some(&request.id), &error, 429))
-        }
-        SessionRequest::Running(running_request) => Ok((running_request, None)),
-        SessionRequest::Update(change, running_request) => Ok((running_request, Some(change))),
+    transport_info.session = Some(active.session_id);
+    let runtime = runtime.clone();
+    let (origin, route) =
+        session::prepare_request(server, record, runtime, request, meta, transport_info);
+    let (running_request, change) = RunningRequest::in_session(server, request, origin, route);
+    if !running_request.has_result() && at_call_limit(active) {
+        let error = RpcError::internal(
+            "too many running calls in this session; retry when some have finished",
+        );
+        return Err(FinalResponse::error(Some(&request.id), &error, 429));
     }
+    Ok((running_request, change))
 }
 
 /// Returns whether the session has reached its limit of running calls. Calls outlive their connections, so no other limit
 /// stops one client from using all permits.
 fn at_call_limit(active: &ActiveSessionGuard) -> bool {
-    active.session.in_flight() >= active.endpoint.options.max_calls_per_session
+    active.session.runtime.in_flight() >= active.endpoint.options.max_calls_per_session
 }
 
 pub(crate) async fn store_update(
@@ -305,7 +259,7 @@ pub(crate) async fn handle_notification(
 
 fn malformed_response(
     active: &ActiveSessionGuard,
-    found: &FoundSession,
+    record: &SessionRecord,
     malformed: MalformedMessage,
 ) -> Response<ResponseBody> {
     let runtime = &active.session.runtime;
@@ -317,7 +271,7 @@ fn malformed_response(
         return response;
     }
     match &malformed.id {
-        None => responses::error_without_id(found.rules(), &malformed.error),
+        None => responses::error_without_id(session::rules(record), &malformed.error),
         id => responses::rpc_error(StatusCode::BAD_REQUEST, id.as_ref(), &malformed.error),
     }
 }

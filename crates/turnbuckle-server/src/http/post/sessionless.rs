@@ -5,10 +5,9 @@
 use std::sync::Arc;
 
 use ::http::{Response, StatusCode};
-use bytes::Bytes;
 use turnbuckle_protocol::{
-    RpcError,
-    jsonrpc::{self, Incoming, MalformedMessage, Message, Request},
+    jsonrpc::{Incoming, MalformedMessage, Message, Request},
+    meta::RequestMeta,
 };
 use turnbuckle_store::SessionRecord;
 
@@ -19,26 +18,29 @@ use crate::{
         post::{
             batch,
             call_set::{CallSet, CallSetEvent},
-            stateless,
+            malformed_id, stateless,
         },
         responses,
-        session::ActiveSession,
     },
-    lifecycle::{
-        self,
-        runtime::SessionRuntime,
-        session::{self, SessionRequest},
-    },
+    lifecycle::{self, runtime::SessionRuntime, session},
     request::{FinalResponse, RunningRequest},
 };
 
-/// Responds to a POST without a session.
+/// Responds to a message without a session.
 pub(crate) async fn post(
     endpoint: &Arc<Endpoint>,
     head: &RequestHead,
-    bytes: &Bytes,
+    incoming: Result<Incoming<'_>, MalformedMessage>,
+    meta: RequestMeta<'_>,
     permit: InFlightPermit,
 ) -> Response<ResponseBody> {
+    let incoming = match incoming {
+        Ok(incoming) => incoming,
+        Err(malformed) => {
+            let id = malformed_id(&malformed);
+            return responses::rpc_error(StatusCode::BAD_REQUEST, id, &malformed.error);
+        }
+    };
     let principal = head.principal().as_deref().cloned();
     let record = head
         .version
@@ -48,23 +50,15 @@ pub(crate) async fn post(
         Ok(record) => record,
         Err(error) => return responses::rpc_error(StatusCode::BAD_REQUEST, None, &error),
     };
-    match jsonrpc::parse(bytes) {
-        Ok(Incoming::One(Message::Request(request))) => {
-            match start_request(endpoint, &record, Arc::default(), head, &request) {
-                Ok(running_request) => {
-                    stateless::respond(running_request, permit, &endpoint.options).await
-                }
-                Err(error) => responses::rpc_error(StatusCode::OK, Some(&request.id), &error),
-            }
+    match incoming {
+        Incoming::One(Message::Request(request)) => {
+            let running_request =
+                start_request(endpoint, &record, Arc::default(), head, &request, &meta);
+            stateless::respond(running_request, permit, &endpoint.options).await
         }
         // No request is running that a notification or response could refer to.
-        Ok(Incoming::One(_)) => responses::status_only(StatusCode::ACCEPTED),
-        Ok(Incoming::Batch(entries)) => respond_batch(endpoint, &record, head, entries).await,
-        Err(malformed) => responses::rpc_error(
-            StatusCode::BAD_REQUEST,
-            malformed.id.as_ref(),
-            &malformed.error,
-        ),
+        Incoming::One(_) => responses::status_only(StatusCode::ACCEPTED),
+        Incoming::Batch(entries) => respond_batch(endpoint, &record, head, entries).await,
     }
 }
 
@@ -74,22 +68,13 @@ fn start_request(
     runtime: Arc<SessionRuntime>,
     head: &RequestHead,
     request: &Request<'_>,
-) -> Result<RunningRequest, RpcError> {
-    let meta = lifecycle::parse_meta(request)?;
-    let transport_info = head.transport_info();
-    match session::begin(
-        &endpoint.server,
-        record,
-        runtime,
-        request,
-        &meta,
-        transport_info,
-    ) {
-        // Without a session there is nothing to store, but the request still gets its result.
-        SessionRequest::Running(running_request) | SessionRequest::Update(_, running_request) => {
-            Ok(running_request)
-        }
-    }
+    meta: &RequestMeta<'_>,
+) -> RunningRequest {
+    let (server, transport_info) = (&endpoint.server, head.transport_info());
+    let (origin, route) =
+        session::prepare_request(server, record, runtime, request, meta, transport_info);
+    // Without a session there is nothing to store, but the request still gets its result.
+    RunningRequest::in_session(server, request, origin, route).0
 }
 
 /// Responds to a batch with a batch. Notifications sent during the calls are dropped: a JSON array cannot contain them.
@@ -103,7 +88,7 @@ async fn respond_batch(
     if let Err(response) = batch::check_batch(rules, &entries) {
         return response;
     }
-    let active: Arc<ActiveSession> = Arc::default();
+    let runtime: Arc<SessionRuntime> = Arc::default();
     let mut calls = CallSet::batch();
     for entry in entries {
         let request = match entry {
@@ -116,12 +101,12 @@ async fn respond_batch(
                 continue;
             }
         };
-        let started = start_request(endpoint, record, active.runtime.clone(), head, &request)
-            .and_then(|running_request| {
-                active
-                    .track_call(&running_request.call)
-                    .map(|in_flight| (running_request, in_flight))
-            });
+        let started = lifecycle::parse_meta(&request).and_then(|meta| {
+            let running_request =
+                start_request(endpoint, record, runtime.clone(), head, &request, &meta);
+            let in_flight = runtime.register(&running_request.call)?;
+            Ok((running_request, in_flight))
+        });
         match started {
             Ok((running_request, in_flight)) => calls.push(running_request, in_flight),
             Err(error) => calls.push_response(FinalResponse::error(Some(&request.id), &error, 200)),

@@ -9,13 +9,13 @@ use std::{
     task::{Context, Poll},
 };
 
-use ::http::{Response, StatusCode};
+use ::http::Response;
 use bytes::Bytes;
 use tokio::time::{Instant, timeout};
 use turnbuckle_protocol::{codec::sse, jsonrpc::Request, meta::RequestMeta};
 
 use crate::{
-    Server, dispatch,
+    Server,
     http::{
         HttpOptions,
         body::{ResponseBody, SseBody},
@@ -35,13 +35,16 @@ pub(crate) fn start_request(
     request: &Request<'_>,
     meta: RequestMeta<'_>,
 ) -> Result<RunningRequest, Response<ResponseBody>> {
-    let mirror: Option<&dyn RequestHeaders> = Some(head);
-    let caller = stateless::validate(server, request, meta, mirror, head.transport_info())
-        .map_err(|rejected| {
-            let status = StatusCode::from_u16(rejected.status).unwrap_or(StatusCode::BAD_REQUEST);
-            responses::rpc_error(status, Some(&request.id), &rejected.error)
-        })?;
-    Ok(dispatch::begin(server, request, caller, mirror))
+    let request_headers: Option<&dyn RequestHeaders> = Some(head);
+    let transport_info = head.transport_info();
+    let origin = stateless::validate(server, request, meta, request_headers, transport_info)
+        .map_err(|rejection| responses::rejection(Some(&request.id), &rejection))?;
+    Ok(RunningRequest::start(
+        server,
+        request,
+        origin,
+        request_headers,
+    ))
 }
 
 /// Runs a call. The response is one JSON body if the call sends no message first, otherwise a stream.

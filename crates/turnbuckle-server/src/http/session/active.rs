@@ -8,11 +8,10 @@ use std::{
     hash::{BuildHasher, BuildHasherDefault},
     sync::{
         Arc, Mutex, MutexGuard, OnceLock,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicBool, Ordering},
     },
 };
 
-use turnbuckle_protocol::RpcError;
 use turnbuckle_store::{RandomIdHasher, SessionId, StreamId};
 
 use crate::{
@@ -21,8 +20,7 @@ use crate::{
         endpoint::Endpoint,
         stream::{GetStreams, StreamChannel},
     },
-    lifecycle::runtime::{self, SessionRuntime},
-    request::RequestContext,
+    lifecycle::runtime::SessionRuntime,
     sync::lock,
 };
 
@@ -55,14 +53,13 @@ impl ActiveEntry {
 /// The per-process state of a session.
 #[derive(Default)]
 pub(crate) struct ActiveSession {
+    /// Running calls and pending client requests.
     pub(crate) runtime: Arc<SessionRuntime>,
     pub(crate) get_streams: GetStreams,
     /// Its key in the table of change subscribers, once it has one.
     pub(crate) subscriber_key: OnceLock<u64>,
     /// The streams that are still written to.
     channels: Mutex<HashMap<StreamId, Arc<StreamChannel>>>,
-    /// Number of running calls.
-    in_flight: AtomicUsize,
     closed: AtomicBool,
 }
 
@@ -114,7 +111,7 @@ impl ActiveSessions {
         let shard = self.shard(session_id);
         shard
             .get(session_id)
-            .is_some_and(|entry| entry.guards > 0 || entry.session.in_flight() > 0)
+            .is_some_and(|entry| entry.guards > 0 || entry.session.runtime.in_flight() > 0)
     }
 
     /// Returns the number of active sessions.
@@ -172,24 +169,6 @@ impl ActiveSessions {
 }
 
 impl ActiveSession {
-    /// Registers a running call so that the client can cancel it. Rejects an id that is in use.
-    pub(crate) fn track_call(
-        self: &Arc<Self>,
-        call: &Arc<RequestContext>,
-    ) -> Result<InFlightGuard, RpcError> {
-        let in_flight = self.runtime.register(call)?;
-        self.in_flight.fetch_add(1, Ordering::Relaxed);
-        Ok(InFlightGuard {
-            _in_flight: in_flight,
-            session: self.clone(),
-        })
-    }
-
-    /// Returns the number of running calls.
-    pub(crate) fn in_flight(&self) -> usize {
-        self.in_flight.load(Ordering::Relaxed)
-    }
-
     /// Adds a stream, so that a client can resume it.
     pub(crate) fn add_channel(&self, channel: &Arc<StreamChannel>) {
         let finished = {
@@ -225,18 +204,6 @@ impl ActiveSession {
         };
         self.runtime.cancel_all();
         channels.values().for_each(|channel| channel.finish());
-    }
-}
-
-/// Counts a call of a session as running until it is dropped.
-pub(crate) struct InFlightGuard {
-    _in_flight: runtime::RunningRequestGuard,
-    session: Arc<ActiveSession>,
-}
-
-impl Drop for InFlightGuard {
-    fn drop(&mut self) {
-        self.session.in_flight.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -9,42 +9,19 @@ use turnbuckle_store::{SessionId, SessionRecord, StoreError};
 use crate::{
     http::{
         body::ResponseBody,
-        connection::ConnectionHandle,
         endpoint::{Endpoint, RequestHead},
         mcp_headers::MCP_SESSION_ID,
         responses,
-        session::ActiveSessionGuard,
     },
-    lifecycle::{RevisionRules, session},
+    lifecycle::session,
 };
-
-/// A session that exists and belongs to the sender of the request.
-pub(crate) struct FoundSession {
-    pub(crate) id: SessionId,
-    pub(crate) record: Arc<SessionRecord>,
-}
-
-impl FoundSession {
-    pub(crate) fn rules(&self) -> &'static RevisionRules {
-        session::rules(&self.record)
-    }
-
-    /// Activates the session in this process.
-    pub(crate) fn activate(
-        &self,
-        endpoint: &Arc<Endpoint>,
-        connection: &ConnectionHandle,
-    ) -> ActiveSessionGuard {
-        connection.take_session(endpoint, self.id)
-    }
-}
 
 /// Finds the session of a request, and checks its owner and protocol version.
 pub(crate) async fn find_session(
     endpoint: &Endpoint,
     head: &RequestHead,
     id: Option<&RequestId>,
-) -> Result<FoundSession, Response<ResponseBody>> {
+) -> Result<(SessionId, Arc<SessionRecord>), Response<ResponseBody>> {
     let mut values = head.headers.get_all(MCP_SESSION_ID).iter();
     let (Some(session), None) = (values.next(), values.next()) else {
         return Err(missing_session_id(id));
@@ -60,10 +37,7 @@ pub(crate) async fn find_session(
         Err(error) => return Err(store_unavailable(endpoint, id, &error)),
     };
     match check_version(&record, head) {
-        Ok(()) => Ok(FoundSession {
-            id: session_id,
-            record,
-        }),
+        Ok(()) => Ok((session_id, record)),
         Err(error) => Err(responses::rpc_error(StatusCode::BAD_REQUEST, id, &error)),
     }
 }

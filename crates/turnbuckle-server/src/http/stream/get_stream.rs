@@ -11,7 +11,7 @@ use std::{
 use ::http::{Response, StatusCode};
 use tokio::time::Instant;
 use turnbuckle_protocol::RpcError;
-use turnbuckle_store::{EventId, EventReplay};
+use turnbuckle_store::{EventId, EventReplay, SessionId};
 
 use crate::{
     http::{
@@ -22,9 +22,10 @@ use crate::{
         mcp_headers::LAST_EVENT_ID,
         post,
         responses::{self, event_stream},
-        session::lookup::{self, FoundSession},
+        session::{ActiveSessionGuard, lookup},
         stream::{ResumableStream, StreamChannel, StreamWriter},
     },
+    lifecycle::{RevisionRules, session},
     sync::lock,
 };
 
@@ -94,7 +95,7 @@ impl GetChannels {
 
 /// Responds to a GET on the endpoint.
 pub(crate) async fn get(endpoint: &Arc<Endpoint>, head: RequestHead) -> Response<ResponseBody> {
-    let found = match lookup::find_session(endpoint, &head, None).await {
+    let (session_id, record) = match lookup::find_session(endpoint, &head, None).await {
         Ok(found) => found,
         Err(response) => return response,
     };
@@ -114,23 +115,26 @@ pub(crate) async fn get(endpoint: &Arc<Endpoint>, head: RequestHead) -> Response
                 .to_str()
                 .ok()
                 .and_then(|last_id| last_id.parse().ok());
-            resume(endpoint, &found, &head.connection, last_id, permit).await
+            resume(endpoint, session_id, &head.connection, last_id, permit).await
         }
-        None => open(endpoint, &found, &head.connection, permit).await,
+        None => {
+            let active = head.connection.take_session(endpoint, session_id);
+            open(active, session::rules(&record), permit).await
+        }
     }
 }
 
 /// Resumes the stream that an event belongs to.
 async fn resume(
     endpoint: &Arc<Endpoint>,
-    found: &FoundSession,
+    session_id: SessionId,
     connection: &ConnectionHandle,
     last_id: Option<EventId>,
     permit: InFlightPermit,
 ) -> Response<ResponseBody> {
     let events = &endpoint.server.store_ref().events;
     let replay = match &last_id {
-        Some(last_id) => events.replay_after(&found.id, last_id).await,
+        Some(last_id) => events.replay_after(&session_id, last_id).await,
         None => Ok(None),
     };
     let last_id = match (replay, last_id) {
@@ -148,7 +152,7 @@ async fn resume(
             );
         }
     };
-    let active = found.activate(endpoint, connection);
+    let active = connection.take_session(endpoint, session_id);
     let reader = active
         .session
         .channel(last_id.stream)
@@ -169,12 +173,11 @@ fn is_final_event_lost(replay: &EventReplay) -> bool {
 
 /// Opens a new stream.
 async fn open(
-    endpoint: &Arc<Endpoint>,
-    found: &FoundSession,
-    connection: &ConnectionHandle,
+    active: ActiveSessionGuard,
+    rules: &RevisionRules,
     permit: InFlightPermit,
 ) -> Response<ResponseBody> {
-    let active = found.activate(endpoint, connection);
+    let endpoint = active.endpoint.clone();
     let writer = match StreamWriter::open(&active).await {
         Ok(writer) => writer,
         Err(error) => return responses::service_unavailable(None, error.to_string()),
@@ -185,12 +188,12 @@ async fn open(
         .active_sessions
         .add_subscriber(active.session_id, &active.session);
     // Started before the client gets its stream, so that later changes are not missed.
-    changes::start(endpoint);
+    changes::start(&endpoint);
     for channel in replaced {
-        finish(endpoint, &active.session_id, &active.session, &channel).await;
+        finish(&endpoint, &active.session_id, &active.session, &channel).await;
     }
     let stream = ResumableStream::new(active, Some(reader), writer.start)
-        .with_prelude(found.rules().sends_priming_event)
+        .with_prelude(rules.sends_priming_event)
         .with_permit(permit);
     event_stream(ResponseBody::from_sse(stream.into_body()))
 }
