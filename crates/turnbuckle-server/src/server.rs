@@ -147,7 +147,7 @@ impl Server {
     /// A tool with the same name is replaced. Unlike [`tool`](Self::tool), this affects all clones of the server.
     pub fn add_tool(&self, tool: Tool) {
         self.change(ServerChange::ToolsChanged, |catalog| {
-            catalog.tools.put(tool)
+            catalog.tools.put(tool);
         });
     }
 

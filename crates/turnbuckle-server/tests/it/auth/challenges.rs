@@ -1,0 +1,322 @@
+//! Whom a guard lets in, and what everybody else is told.
+
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicBool, Ordering},
+};
+
+use http::Method;
+use serde_json::json;
+use turnbuckle_protocol::Principal;
+use turnbuckle_server::{
+    Context, Server, Tool, ToolError,
+    http::{Http, HttpSse},
+};
+use turnbuckle_spec_coverage::req;
+
+use crate::{
+    auth::test_authenticator::{Doorkeeper, METADATA, caller, challenge, guarded},
+    http::test_client::{Caller, SESSIONS, initialize, server},
+    http_sse::test_client::{Peer, get, ping, post},
+};
+
+#[tokio::test]
+async fn whoever_shows_nothing_learns_where_to_get_it() {
+    req!(
+        "auth.401.required",
+        "auth.www-authenticate.2025-06-18",
+        "auth.www-authenticate.or-well-known",
+        "http.authenticate"
+    );
+    let caller = Caller::of(guarded(server()));
+
+    for answered in [
+        caller.modern("tools/list", json!({})).await,
+        caller.post(&initialize("2025-06-18")).await,
+    ] {
+        assert_eq!(
+            answered.header("www-authenticate"),
+            Some(&*challenge("")),
+            "{:?}",
+            answered.status()
+        );
+        assert_eq!(answered.refusal().await, (401, -32600));
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_says_all_that_the_guard_says() {
+    req!("auth.401.invalid-token", "auth.status-codes");
+    let caller = Caller::of(guarded(server()));
+
+    let stranger = caller
+        .named("stranger")
+        .modern("tools/list", json!({}))
+        .await;
+    let challenges: Vec<_> = stranger
+        .headers()
+        .get_all("www-authenticate")
+        .iter()
+        .collect();
+    assert_eq!(
+        challenges,
+        [
+            &*challenge(r#"error="invalid_token", "#),
+            r#"DPoP algs="ES256""#
+        ]
+    );
+    assert_eq!(stranger.header("dpop-nonce"), Some("n-1"));
+    assert_eq!(stranger.status(), 401);
+    assert_eq!(
+        stranger.json().await["error"]["message"],
+        "nobody knows you"
+    );
+
+    let mut malformed = caller.clone();
+    malformed.authorization = Some("Basic YTpi".to_owned());
+    assert_eq!(
+        malformed.modern("tools/list", json!({})).await.status(),
+        400
+    );
+
+    let nobody_can_tell = caller.named("oracle").modern("tools/list", json!({})).await;
+    assert_eq!(nobody_can_tell.status(), 503);
+    assert_eq!(nobody_can_tell.header("retry-after"), Some("5"));
+}
+
+#[tokio::test]
+async fn every_request_of_a_session_is_asked_again() {
+    req!(
+        "security.session.verify-requests",
+        "http.session.not-auth",
+        "stateless.auth-every-request"
+    );
+
+    for revision in SESSIONS {
+        let guard = Arc::new(Doorkeeper::default());
+        let plain = Caller::of(Http::new(server()).authenticator(guard.clone())).named("ada");
+        let caller = plain.clone().in_session(revision).await;
+        let before = guard.visits();
+
+        assert_eq!(caller.post(&ping(1)).await.status(), 200);
+        assert_eq!(caller.get(None).await.status(), 200);
+        assert_eq!(guard.visits(), before + 2);
+
+        for refused in [caller.nameless(), caller.named("stranger")] {
+            assert_eq!(refused.post(&ping(2)).await.status(), 401);
+            assert_eq!(refused.get(None).await.status(), 401);
+            assert_eq!(refused.delete().await.status(), 401);
+            assert_eq!(
+                refused.modern("server/discover", json!({})).await.status(),
+                401
+            );
+        }
+        // A request without a session is asked each time, too.
+        assert_eq!(plain.modern("tools/list", json!({})).await.status(), 200);
+        let refused = plain.nameless().modern("tools/list", json!({})).await;
+        assert_eq!(refused.status(), 401);
+        assert_eq!(caller.delete().await.status(), 204);
+    }
+}
+
+#[tokio::test]
+async fn a_token_in_the_query_is_no_token() {
+    let caller = Caller::of(guarded(server()));
+    let request = http::Request::post("/mcp?access_token=ada")
+        .header("host", "localhost")
+        .header("content-type", "application/json")
+        .header("accept", "application/json, text/event-stream");
+
+    let answered = caller.send(request, ping(1).to_string()).await;
+
+    assert_eq!(answered.status(), 401);
+}
+
+#[tokio::test]
+async fn two_badges_are_for_the_guard_to_judge() {
+    let caller = Caller::of(guarded(server()));
+    let request = caller
+        .request(Method::POST)
+        .header("authorization", "Bearer ada")
+        .header("authorization", "Bearer bo");
+
+    let answered = caller.send(request, ping(1).to_string()).await;
+
+    assert_eq!(answered.status(), 400);
+}
+
+#[tokio::test]
+async fn both_doors_of_the_older_transport_are_guarded() {
+    let caller = Caller::of(guarded(server()).http_sse(HttpSse::new()));
+
+    assert_eq!(caller.send(get("/sse"), "").await.status(), 401);
+    let ada = caller.named("ada");
+    let mut peer = Peer::open(&ada).await;
+    assert_eq!(peer.ask(&ping(1)).await["id"], 1);
+
+    let nameless = caller.send(post(&peer.uri), ping(2).to_string()).await;
+    assert_eq!(nameless.status(), 401);
+    let foreign = caller.named("bo");
+    let foreign = foreign.send(post(&peer.uri), ping(3).to_string()).await;
+    assert_eq!(foreign.refusal().await, (404, -32600));
+}
+
+#[tokio::test]
+async fn nothing_of_a_request_is_looked_at_before_its_sender_is_known() {
+    req!("auth.token.before-processing");
+    let ran = Arc::new(AtomicBool::new(false));
+    let runs = ran.clone();
+    let tool = Tool::new("run", move || {
+        runs.store(true, Ordering::Relaxed);
+        std::future::ready(Ok::<_, ToolError>("ran".to_owned()))
+    });
+    let caller = Caller::of(guarded(Server::new("test", "1.0.0").tool(tool)));
+
+    // What is wrong with it is nothing that a stranger learns.
+    let broken = caller.send(caller.request(Method::POST), "{").await;
+    assert_eq!(broken.status(), 401);
+    let unknown = caller.modern("no/such/method", json!({})).await;
+    assert_eq!(unknown.status(), 401);
+    let put = caller.send(caller.request(Method::PUT), "").await;
+    assert_eq!(put.status(), 401);
+    let call = caller.modern_tool("run", json!({})).await;
+    assert_eq!(call.status(), 401);
+    for revision in SESSIONS {
+        let session = caller.named("ada").in_session(revision).await;
+        for stranger in [session.nameless(), session.named("stranger")] {
+            let call = stranger.tool(1, "run", json!({})).await;
+            assert_eq!(call.status(), 401, "{revision}");
+        }
+    }
+    assert!(!ran.load(Ordering::Relaxed));
+
+    assert_eq!(
+        caller
+            .named("ada")
+            .modern_tool("run", json!({}))
+            .await
+            .status(),
+        200
+    );
+    assert!(ran.load(Ordering::Relaxed));
+}
+
+#[tokio::test]
+async fn a_foreign_host_is_refused_before_anyone_is_asked() {
+    let guard = Arc::new(Doorkeeper::default());
+    let caller = Caller::of(Http::new(server()).authenticator(guard.clone())).named("ada");
+    let request = http::Request::post("/mcp").header("host", "evil.example");
+
+    assert_eq!(caller.send(request, "{}").await.status(), 403);
+    let page = caller
+        .request(Method::POST)
+        .header("origin", "https://evil.example");
+    assert_eq!(caller.send(page, "{}").await.status(), 403);
+
+    assert_eq!(guard.visits(), 0);
+}
+
+#[tokio::test]
+async fn handlers_see_who_is_asking_and_no_token() {
+    req!("auth.token.no-passthrough");
+    let seen = Arc::new(Mutex::new(None));
+    let sees = seen.clone();
+    let tool = Tool::new("look", move |cx: Context| {
+        let who = cx.principal().unwrap();
+        let headers = cx.get::<http::HeaderMap>().unwrap();
+        let has_token = headers.contains_key("authorization") || headers.contains_key("dpop");
+        *sees.lock().unwrap() = Some((who.subject.clone(), who.scopes.len(), has_token));
+        std::future::ready(Ok::<_, ToolError>(String::new()))
+    });
+    let mut caller = caller(Server::new("test", "1.0.0").tool(tool), "ada:read+write");
+    // What came from elsewhere does not count.
+    caller.principal = Some(Principal::new("elsewhere", "eve"));
+    let session = caller.clone().in_session("2025-11-25").await;
+
+    caller.modern_tool("look", json!({})).await;
+    assert_eq!(
+        seen.lock().unwrap().take(),
+        Some(("ada".to_owned(), 2, false))
+    );
+    session.tool(1, "look", json!({})).await;
+    assert_eq!(
+        seen.lock().unwrap().take(),
+        Some(("ada".to_owned(), 2, false))
+    );
+}
+
+#[tokio::test]
+async fn everybody_may_read_what_the_guard_publishes() {
+    let caller = Caller::of(guarded(server()));
+    let open = |method| {
+        http::Request::builder()
+            .method(method)
+            .uri(METADATA)
+            .header("host", "localhost")
+    };
+
+    let read = caller.send(open(Method::GET), "").await;
+    assert_eq!(read.status(), 200);
+    assert_eq!(read.header("content-type"), Some("application/json"));
+    assert_eq!(read.header("cache-control"), Some("public, max-age=300"));
+    assert_eq!(read.json().await["resource"], "http://localhost:8080/mcp");
+
+    assert_eq!(caller.send(open(Method::HEAD), "").await.status(), 200);
+    let posted = caller.send(open(Method::POST), "").await;
+    assert_eq!(posted.status(), 405);
+    assert_eq!(posted.header("allow"), Some("GET, HEAD"));
+    let elsewhere = http::Request::get("/.well-known/other").header("host", "localhost");
+    assert_eq!(caller.send(elsewhere, "").await.status(), 404);
+    let health = http::Request::get("/health").header("host", "10.0.0.1");
+    assert_eq!(caller.send(health, "").await.status(), 200);
+}
+
+#[tokio::test]
+async fn a_browser_may_ask_first_and_read_what_it_is_told() {
+    let caller = Caller::of(guarded(server()));
+    for path in ["/mcp", METADATA] {
+        let ask = http::Request::options(path)
+            .header("host", "localhost")
+            .header("origin", "http://localhost:6274")
+            .header("access-control-request-method", "POST")
+            .header("access-control-request-headers", "authorization, dpop");
+        let asked = caller.send(ask, "").await;
+        assert_eq!(asked.status(), 204, "{path}");
+        let allowed = asked.header("access-control-allow-headers").unwrap();
+        assert!(allowed.contains("authorization, dpop"), "{allowed}");
+    }
+
+    let page = caller
+        .request(Method::POST)
+        .header("origin", "http://localhost:6274");
+    let refused = caller.send(page, "{}").await;
+
+    assert_eq!(refused.status(), 401);
+    let exposed = refused.header("access-control-expose-headers").unwrap();
+    assert!(
+        exposed.contains("WWW-Authenticate, DPoP-Nonce"),
+        "{exposed}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn those_who_wait_to_be_known_count_as_running() {
+    let http = guarded(server()).max_in_flight(1);
+    let caller = Caller::of(http).named("ada");
+
+    let ((), second) = tokio::join!(
+        async {
+            let first = caller.modern_tool("sleep", json!({})).await;
+            assert!(first.is_stream());
+        },
+        async {
+            tokio::task::yield_now().await;
+            caller
+                .named("stranger")
+                .modern("tools/list", json!({}))
+                .await
+        }
+    );
+
+    assert_eq!(second.status(), 503);
+}

@@ -1,0 +1,386 @@
+//! Scopes that tools, prompts and resources take.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use serde_json::{Value, json};
+use turnbuckle_protocol::Principal;
+use turnbuckle_server::{
+    Context, Prompt, RequestError, Resource, ResourceTemplate, Server, TaskSupport, Tool,
+    ToolError, Variables,
+    http::{Http, SessionMode},
+    middleware::Timeout,
+    ndjson::NdjsonServer,
+};
+use turnbuckle_spec_coverage::req;
+
+use crate::{
+    auth::test_authenticator::{caller, challenge, guarded},
+    http::test_client::{Answered, Caller, modern, modern_headers},
+    http_sse::test_client::Peer as SsePeer,
+    ndjson::test_client::Peer,
+};
+
+/// A server on which everything takes a scope but `read`.
+fn server(ran: &Arc<AtomicUsize>) -> Server {
+    let tool = |name: &str| {
+        let ran = ran.clone();
+        Tool::new(name, move || {
+            ran.fetch_add(1, Ordering::Relaxed);
+            std::future::ready(Ok::<_, ToolError>("done".to_owned()))
+        })
+    };
+    let prompt = Prompt::new("review", async |_: Wanted| {
+        Ok::<_, RequestError>("Review it.")
+    })
+    .complete("tone", ["friendly"]);
+    let template = ResourceTemplate::new(
+        "staff://{name}",
+        "file",
+        async |_: Variables, _: Context| Ok::<_, RequestError>("a file"),
+    )
+    .complete("name", ["ada"]);
+    Server::new("test", "1.0.0")
+        .tool(tool("read"))
+        .tool(tool("write").scopes(["files:write", "files:read"]))
+        .tool(
+            tool("later")
+                .task(TaskSupport::Optional)
+                .scopes(["files:write"]),
+        )
+        .prompt(prompt.scopes(["prompts"]))
+        .resource(Resource::text("staff://all", "all", "everyone"))
+        .resource(
+            Resource::text("staff://all/salaries", "salaries", "Ada: 100").scopes(["payroll"]),
+        )
+        .resource(Resource::text("staff://plans", "plans", "Grow.").scopes(["plans"]))
+        .template(template.scopes(["staff"]))
+}
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Wanted {
+    #[expect(dead_code, reason = "only completed")]
+    tone: Option<String>,
+}
+
+/// What is asked for, and the scopes that it takes.
+fn questions() -> Vec<(&'static str, Value, &'static str)> {
+    let prompt = json!({ "type": "ref/prompt", "name": "review" });
+    let template = json!({ "type": "ref/resource", "uri": "staff://{name}" });
+    let tone = json!({ "name": "tone", "value": "" });
+    let name = json!({ "name": "name", "value": "" });
+    vec![
+        (
+            "tools/call",
+            json!({ "name": "write", "arguments": {} }),
+            "files:read files:write",
+        ),
+        (
+            "tools/call",
+            json!({ "name": "later", "arguments": {} }),
+            "files:write",
+        ),
+        ("prompts/get", json!({ "name": "review" }), "prompts"),
+        ("resources/read", json!({ "uri": "staff://plans" }), "plans"),
+        ("resources/read", json!({ "uri": "staff://bo" }), "staff"),
+        (
+            "completion/complete",
+            json!({ "ref": prompt, "argument": tone }),
+            "prompts",
+        ),
+        (
+            "completion/complete",
+            json!({ "ref": template, "argument": name }),
+            "staff",
+        ),
+    ]
+}
+
+fn assert_lacking(answered: &Answered, scopes: &str) {
+    assert_eq!(answered.status(), 403, "{scopes}");
+    assert!(!answered.is_stream());
+    let more = format!(r#"error="insufficient_scope", scope="{scopes}", "#);
+    assert_eq!(
+        answered.header("www-authenticate"),
+        Some(&*challenge(&more))
+    );
+}
+
+fn legacy(method: &str, params: &Value) -> Value {
+    json!({ "jsonrpc": "2.0", "id": 7, "method": method, "params": params })
+}
+
+#[tokio::test]
+async fn what_a_caller_lacks_is_said_in_one_challenge_in_both_eras() {
+    req!(
+        "auth.status-codes",
+        "auth.scope.challenge",
+        "auth.scope.403",
+        "auth.scope.403-include",
+        "auth.scope.403-single"
+    );
+    let ran = Arc::default();
+    let ada = caller(server(&ran), "ada:files:read");
+    let session = ada.clone().in_session("2025-11-25").await;
+    let forgotten = guarded(server(&ran)).sessions(SessionMode::Off);
+    let mut forgotten = Caller::of(forgotten).named("ada");
+    forgotten.version = Some("2025-06-18".to_owned());
+
+    for (method, params, scopes) in questions() {
+        let answered = ada.modern(method, params.clone()).await;
+        assert_lacking(&answered, scopes);
+        let error = answered.json().await;
+        assert_eq!(error["id"], 7);
+        assert_eq!(error["error"]["code"], -32600);
+        let named = error["error"]["data"]["requiredScopes"].as_array().unwrap();
+        assert_eq!(named.len(), scopes.split(' ').count());
+
+        assert_lacking(&session.post(&legacy(method, &params)).await, scopes);
+        assert_lacking(&forgotten.post(&legacy(method, &params)).await, scopes);
+    }
+    assert_eq!(ran.load(Ordering::Relaxed), 0);
+}
+
+#[tokio::test]
+async fn whoever_has_the_scopes_gets_what_was_asked_for() {
+    let ran = Arc::default();
+    let ada = caller(server(&ran), "ada");
+    let session = ada.clone().in_session("2025-11-25").await;
+
+    for (method, params, scopes) in questions() {
+        // More of them, in the middle of a session: that is what a step up is.
+        let name = format!("ada:{}", scopes.replace(' ', "+"));
+        let answer = ada.named(&name).modern(method, params.clone()).await;
+        assert!(answer.json().await["result"].is_object(), "{method}");
+        let answer = session.named(&name).post(&legacy(method, &params)).await;
+        assert!(answer.json().await["result"].is_object(), "{method}");
+    }
+    assert_eq!(ran.load(Ordering::Relaxed), 4);
+}
+
+#[tokio::test]
+async fn lists_show_what_one_may_not_use_yet() {
+    let ada = caller(server(&Arc::default()), "ada");
+
+    for (method, member, count) in [
+        ("tools/list", "tools", 3),
+        ("prompts/list", "prompts", 1),
+        ("resources/list", "resources", 3),
+        ("resources/templates/list", "resourceTemplates", 1),
+    ] {
+        let answer = ada.modern(method, json!({})).await.json().await;
+        assert_eq!(answer["result"][member].as_array().unwrap().len(), count);
+    }
+}
+
+#[tokio::test]
+async fn what_takes_scopes_is_for_one_to_keep() {
+    let hint = turnbuckle_server::CacheHint::public(std::time::Duration::from_secs(60));
+    let plans = Resource::text("staff://plans", "plans", "Grow.")
+        .cache(hint)
+        .scopes(["plans"]);
+    let ada = caller(Server::new("test", "1.0.0").resource(plans), "ada:plans");
+
+    let read = ada
+        .modern("resources/read", json!({ "uri": "staff://plans" }))
+        .await;
+
+    assert_eq!(read.json().await["result"]["cacheScope"], "private");
+}
+
+#[tokio::test]
+async fn watching_takes_the_scopes_of_reading() {
+    let ran = Arc::default();
+    let ada = caller(server(&ran), "ada");
+    let session = ada.clone().in_session("2025-11-25").await;
+
+    let subscribe = legacy("resources/subscribe", &json!({ "uri": "staff://plans" }));
+    assert_lacking(&session.post(&subscribe).await, "plans");
+    assert_eq!(
+        session.named("ada:plans").post(&subscribe).await.status(),
+        200
+    );
+
+    let filter = json!({ "resourceSubscriptions": ["staff://plans", "staff://all", "staff://bo"] });
+    let listen = json!({ "notifications": filter });
+    let answered = ada.modern("subscriptions/listen", listen.clone()).await;
+    assert_lacking(&answered, "plans staff");
+    let answered = ada
+        .named("ada:plans+staff")
+        .modern("subscriptions/listen", listen)
+        .await;
+    assert!(answered.is_stream());
+}
+
+#[tokio::test]
+async fn whoever_watches_a_folder_hears_nothing_of_what_takes_scopes() {
+    let server = server(&Arc::default());
+    let ada = caller(server.clone(), "ada");
+    let filter = json!({ "notifications": { "resourceSubscriptions": ["staff://all"] } });
+    let mut poor = ada
+        .modern("subscriptions/listen", filter.clone())
+        .await
+        .stream();
+    let rich = ada
+        .named("ada:payroll")
+        .modern("subscriptions/listen", filter)
+        .await;
+    let mut rich = rich.stream();
+    poor.message().await.unwrap();
+    rich.message().await.unwrap();
+
+    server.resource_updated("staff://all/salaries");
+    server.resource_updated("staff://all");
+
+    assert_eq!(
+        rich.message().await.unwrap()["params"]["uri"],
+        "staff://all/salaries"
+    );
+    assert_eq!(
+        poor.message().await.unwrap()["params"]["uri"],
+        "staff://all"
+    );
+}
+
+#[tokio::test]
+async fn a_call_in_a_batch_fails_alone() {
+    let ran = Arc::default();
+    let session = caller(server(&ran), "ada").in_session("2025-03-26").await;
+    let batch = json!([
+        legacy("tools/call", &json!({ "name": "write" })),
+        { "jsonrpc": "2.0", "id": 8, "method": "tools/call", "params": { "name": "read" } },
+    ]);
+
+    let answered = session.post(&batch).await;
+
+    assert_eq!(answered.status(), 200);
+    let answers = answered.json().await;
+    assert_eq!(
+        answers[0]["error"]["data"]["requiredScopes"],
+        json!(["files:read", "files:write"])
+    );
+    assert_eq!(answers[1]["result"]["content"][0]["text"], "done");
+    assert_eq!(ran.load(Ordering::Relaxed), 1);
+}
+
+#[tokio::test]
+async fn no_task_is_begun_by_who_may_not() {
+    let ran = Arc::default();
+    let ada = caller(server(&ran), "ada");
+    let session = ada.clone().in_session("2025-11-25").await;
+
+    let asked = json!({ "name": "later", "arguments": {}, "task": {} });
+    assert_lacking(
+        &session.post(&legacy("tools/call", &asked)).await,
+        "files:write",
+    );
+    let tasks = session
+        .post(&legacy("tasks/list", &json!({})))
+        .await
+        .json()
+        .await;
+    assert_eq!(tasks["result"]["tasks"], json!([]));
+}
+
+#[tokio::test]
+async fn layers_see_the_refusal_and_do_not_hide_it() {
+    let server = server(&Arc::default()).layer(Timeout::new(std::time::Duration::from_secs(1)));
+    let ada = caller(server, "ada");
+
+    let answered = ada.modern_tool("write", json!({})).await;
+
+    assert_lacking(&answered, "files:read files:write");
+}
+
+#[tokio::test]
+async fn on_the_older_transport_the_stream_says_what_is_lacking() {
+    let ran = Arc::default();
+    let http = guarded(server(&ran)).http_sse(turnbuckle_server::http::HttpSse::new());
+    let caller = Caller::of(http).named("ada");
+    let mut peer = SsePeer::initialized(&caller, "2024-11-05").await;
+
+    let answer = peer
+        .ask(&legacy("tools/call", &json!({ "name": "write" })))
+        .await;
+
+    assert_eq!(answer["error"]["code"], -32600);
+    assert_eq!(
+        answer["error"]["data"]["requiredScopes"],
+        json!(["files:read", "files:write"])
+    );
+    assert_eq!(ran.load(Ordering::Relaxed), 0);
+}
+
+#[tokio::test]
+async fn without_a_guard_nobody_has_scopes() {
+    let ran = Arc::default();
+    let caller = Caller::of(Http::new(server(&ran)));
+
+    let answered = caller.modern_tool("write", json!({})).await;
+
+    assert_eq!(answered.status(), 403);
+    assert_eq!(answered.header("www-authenticate"), None);
+    let answer = answered.json().await;
+    let message = answer["error"]["message"].as_str().unwrap();
+    assert!(
+        message.ends_with("the server does not authenticate callers"),
+        "{message}"
+    );
+    assert_eq!(ran.load(Ordering::Relaxed), 0);
+
+    // A layer of one's own may know who is asking, and what they may do.
+    let mut known = caller.clone();
+    let mut ada = Principal::new("here", "ada");
+    known.principal = Some(ada.clone());
+    assert_eq!(known.modern_tool("write", json!({})).await.status(), 403);
+    ada.scopes
+        .extend(["files:write".to_owned(), "files:read".to_owned()]);
+    known.principal = Some(ada);
+    assert_eq!(known.modern_tool("write", json!({})).await.status(), 200);
+}
+
+#[tokio::test]
+async fn on_a_pipe_the_user_may_do_everything_and_a_named_caller_what_it_may() {
+    req!("auth.stdio.environment");
+    let ran = Arc::default();
+    let call = json!({ "name": "write", "arguments": {} });
+
+    let mut user = Peer::new(server(&ran));
+    assert!(user.call_modern("tools/call", call.clone()).await["result"].is_object());
+    let mut named =
+        Peer::with(NdjsonServer::new(server(&ran)).principal(Principal::new("here", "ada")));
+    assert_eq!(
+        named.call_modern("tools/call", call).await["error"]["code"],
+        -32600
+    );
+
+    assert_eq!(ran.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+#[should_panic(expected = "is not a scope")]
+fn two_scopes_in_one_text_are_a_mistake() {
+    let _ = Tool::new("write", async || Ok::<_, ToolError>(String::new())).scopes(["a b"]);
+}
+
+#[tokio::test]
+async fn a_mounted_tool_takes_its_scopes_along() {
+    let inner = server(&Arc::default());
+    let outer = Server::new("outer", "1.0.0").mount("desk", inner);
+    let ada = caller(outer, "ada");
+    let listed = ada.modern("tools/list", json!({})).await.json().await;
+    let tools = listed["result"]["tools"].as_array().unwrap();
+    let name = tools.iter().map(|tool| tool["name"].as_str().unwrap());
+    let name = name
+        .into_iter()
+        .find(|name| name.ends_with("write"))
+        .unwrap();
+
+    let call = modern("tools/call", json!({ "name": name, "arguments": {} }));
+    let headers = modern_headers(ada.request(http::Method::POST), &call);
+    let answered = ada.send(headers, call.to_string()).await;
+
+    assert_lacking(&answered, "files:read files:write");
+}

@@ -1,0 +1,202 @@
+//! Tokens of an issuer, over HTTP: the guard is the one that real servers have.
+
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use http::Method;
+use serde_json::{Map, Value, json};
+use turnbuckle_auth::{
+    Challenge,
+    fetch::{Fetch, FetchError, FetchRequest, FetchResponse},
+    jwt::{Jwks, SigningKey},
+    server::{ResourceServer, TrustedIssuer},
+};
+use turnbuckle_protocol::authenticator::BoxFuture;
+use turnbuckle_server::{Server, Tool, ToolError, http::Http};
+use turnbuckle_spec_coverage::req;
+
+use crate::http::test_client::{Answered, Caller};
+
+const RESOURCE: &str = "https://api.example/mcp";
+const ISSUER: &str = "https://auth.example";
+
+/// Reaches nobody: the keys of the issuer are known.
+struct Offline;
+
+impl Fetch for Offline {
+    fn fetch(&self, _: FetchRequest) -> BoxFuture<'_, Result<FetchResponse, FetchError>> {
+        Box::pin(async { Err(FetchError::Unreachable("offline".into())) })
+    }
+}
+
+/// An issuer, and a server that trusts it.
+struct World {
+    key: SigningKey,
+    caller: Caller,
+}
+
+impl World {
+    fn new() -> Self {
+        let key = SigningKey::generate().unwrap();
+        let keys = json!({ "keys": [key.public_jwk()] }).to_string();
+        let keys = Jwks::parse(keys.as_bytes()).unwrap();
+        let guard = ResourceServer::new(RESOURCE, Arc::new(Offline)).unwrap();
+        let guard = guard
+            .issuer(TrustedIssuer::jwt(ISSUER).jwks(keys))
+            .require_scopes("mcp".parse().unwrap())
+            .advertise_scopes("files:read files:write offline_access".parse().unwrap())
+            .scope_implies("files:write", ["files:read"]);
+        let tool = |name: &str| Tool::new(name, async || Ok::<_, ToolError>("done".to_owned()));
+        let server = Server::new("test", "1.0.0")
+            .tool(tool("plain"))
+            .tool(tool("read").scopes(["files:read"]));
+        Self {
+            key,
+            caller: Caller::of(Http::new(server).authenticator(guard)),
+        }
+    }
+
+    /// What the issuer would issue, but for what is said otherwise.
+    fn token(&self, otherwise: Value) -> String {
+        let mut claims = json!({
+            "iss": ISSUER, "sub": "ada", "client_id": "desk", "aud": RESOURCE,
+            "exp": seconds(60), "scope": "mcp",
+        });
+        let Value::Object(otherwise) = otherwise else {
+            panic!("claims are an object")
+        };
+        claims.as_object_mut().unwrap().extend(otherwise);
+        let header = Map::from_iter([("typ".to_owned(), json!("at+jwt"))]);
+        self.key.sign(header, &claims).unwrap()
+    }
+
+    async fn call(&self, token: &str, tool: &str) -> Answered {
+        let mut caller = self.caller.clone();
+        caller.authorization = Some(format!("Bearer {token}"));
+        caller.modern_tool(tool, json!({})).await
+    }
+}
+
+fn seconds(from_now: i64) -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    i64::try_from(Duration::as_secs(&now)).unwrap() + from_now
+}
+
+fn challenge(answered: &Answered) -> Challenge {
+    let header = answered.header("www-authenticate").unwrap();
+    let mut challenges = Challenge::parse(header).unwrap();
+    assert_eq!(challenges.len(), 1, "{header}");
+    challenges.remove(0)
+}
+
+#[tokio::test]
+async fn only_a_token_for_this_server_is_good() {
+    req!(
+        "auth.token.validate",
+        "auth.token.audience",
+        "auth.token.error",
+        "auth.token.own-resources",
+        "auth.token.no-transit",
+        "auth.401.invalid-token"
+    );
+    let world = World::new();
+    let good = world.token(json!({}));
+    assert_eq!(world.call(&good, "plain").await.status(), 200);
+    let (signed, signature) = good.rsplit_once('.').unwrap();
+    let stranger = World::new();
+
+    let bad = [
+        world.token(json!({ "aud": "https://other.example/mcp" })),
+        world.token(json!({ "aud": ["https://api.example/mcp/below"] })),
+        world.token(json!({ "iss": "https://auth.example/" })),
+        world.token(json!({ "exp": seconds(-600) })),
+        world.token(json!({ "nbf": seconds(600) })),
+        stranger.token(json!({})),
+        format!("{signed}."),
+        format!("e30.{signature}"),
+        "opaque".to_owned(),
+    ];
+    for token in bad {
+        let answered = world.call(&token, "plain").await;
+        assert_eq!(answered.status(), 401, "{token}");
+        assert_eq!(
+            challenge(&answered).parameter("error"),
+            Some("invalid_token")
+        );
+    }
+}
+
+#[tokio::test]
+async fn clients_are_led_to_the_issuer() {
+    req!(
+        "auth.prm.server",
+        "auth.prm.authorization-servers",
+        "auth.www-authenticate.2025-06-18",
+        "auth.refresh.server-no-offline"
+    );
+    let world = World::new();
+
+    let answered = world.caller.modern_tool("plain", json!({})).await;
+    assert_eq!(answered.status(), 401);
+    let challenge = challenge(&answered);
+    assert_eq!(challenge.parameter("scope"), Some("mcp"));
+    let url = challenge.parameter("resource_metadata").unwrap().to_owned();
+    let path = url.strip_prefix("https://api.example").unwrap();
+
+    for path in [
+        path,
+        "/.well-known/oauth-protected-resource",
+        "/mcp/.well-known/oauth-protected-resource",
+    ] {
+        let request = http::Request::builder()
+            .method(Method::GET)
+            .uri(path)
+            .header("host", "localhost");
+        let metadata = world.caller.send(request, "").await;
+        assert_eq!(metadata.status(), 200, "{path}");
+        let metadata = metadata.json().await;
+        assert_eq!(metadata["resource"], RESOURCE);
+        assert_eq!(metadata["authorization_servers"], json!([ISSUER]));
+        let scopes = json!(["files:read", "files:write", "mcp"]);
+        assert_eq!(metadata["scopes_supported"], scopes);
+    }
+}
+
+#[tokio::test]
+async fn all_that_is_needed_is_in_one_challenge_and_more_is_enough() {
+    req!(
+        "auth.scope.403",
+        "auth.scope.403-include",
+        "auth.scope.403-single",
+        "auth.scope.hierarchy",
+        "auth.status-codes"
+    );
+    let world = World::new();
+
+    let answered = world.call(&world.token(json!({})), "read").await;
+    assert_eq!(answered.status(), 403);
+    let challenge = challenge(&answered);
+    assert_eq!(challenge.parameter("error"), Some("insufficient_scope"));
+    assert_eq!(challenge.parameter("scope"), Some("files:read mcp"));
+    assert!(challenge.parameter("resource_metadata").is_some());
+
+    let nothing = world.token(json!({ "scope": "" }));
+    assert_eq!(world.call(&nothing, "plain").await.status(), 403);
+    let broader = world.token(json!({ "scope": "mcp files:write" }));
+    assert_eq!(world.call(&broader, "read").await.status(), 200);
+}
+
+#[tokio::test]
+async fn what_is_no_token_is_a_bad_request() {
+    req!("auth.status-codes");
+    let world = World::new();
+
+    for malformed in ["Bearer", "Bearer a b"] {
+        let mut caller = world.caller.clone();
+        caller.authorization = Some(malformed.to_owned());
+        let answered = caller.modern_tool("plain", json!({})).await;
+        assert_eq!(answered.status(), 400, "{malformed}");
+    }
+}

@@ -1,0 +1,76 @@
+//! What becomes of the body of a request that a guard refuses.
+
+use std::time::Duration;
+
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt, DuplexStream},
+    time::sleep,
+};
+use turnbuckle_server::http;
+
+use crate::{auth::test_authenticator::guarded, http::test_client::server};
+
+const BODY: &str = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_lives_on_when_the_body_comes_behind_the_refused_head() {
+    let mut stream = connect().await;
+
+    for _ in 0..3 {
+        write(&mut stream, &head(BODY.len(), "")).await;
+        // Until then, all has been done that can be without it.
+        sleep(Duration::from_millis(10)).await;
+        write(&mut stream, BODY).await;
+
+        let answer = answer(&mut stream).await;
+
+        assert!(answer.starts_with("HTTP/1.1 401"), "{answer}");
+        assert!(!answer.contains("connection: close"), "{answer}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_does_not_send_the_body_soon_is_told_that_the_connection_ends() {
+    let large = 10 * 1024 * 1024;
+    for head in [
+        head(BODY.len(), ""),
+        head(large, ""),
+        head(BODY.len(), "expect: 100-continue\r\n"),
+    ] {
+        let mut stream = connect().await;
+        write(&mut stream, &head).await;
+
+        let mut text = String::new();
+        stream.read_to_string(&mut text).await.unwrap();
+
+        assert!(text.starts_with("HTTP/1.1 401"), "{text}");
+        assert!(text.contains("connection: close"), "{text}");
+    }
+}
+
+async fn connect() -> DuplexStream {
+    let (connector, listener) = http::memory();
+    tokio::spawn(guarded(server()).serve(listener));
+    connector.connect().await.unwrap()
+}
+
+fn head(length: usize, more: &str) -> String {
+    format!(
+        "POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+         accept: application/json, text/event-stream\r\n{more}content-length: {length}\r\n\r\n"
+    )
+}
+
+async fn write(stream: &mut DuplexStream, text: &str) {
+    stream.write_all(text.as_bytes()).await.unwrap();
+}
+
+/// Reads an answer, which ends as the error in it does.
+async fn answer(stream: &mut DuplexStream) -> String {
+    let mut text = String::new();
+    while !text.ends_with("}}") {
+        let byte = stream.read_u8().await.expect("the connection goes on");
+        text.push(char::from(byte));
+    }
+    text
+}

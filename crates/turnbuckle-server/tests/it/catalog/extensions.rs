@@ -1,0 +1,300 @@
+//! Extensions registered by the server's author.
+
+use std::{panic::catch_unwind, time::Duration};
+
+use http::Method;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use turnbuckle_server::{
+    CacheHint, Context, Extension, ExtensionMethod, Form, RequestError, Server, Tool, ToolError,
+};
+use turnbuckle_spec_coverage::req;
+
+use crate::{
+    http::test_client::{Caller, modern, modern_headers},
+    ndjson::test_client::{Peer, modern_with},
+    spec::revision_client::{EVERY, Speaker},
+};
+
+const BELLS: &str = "com.example/bells";
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Which {
+    name: String,
+}
+
+#[derive(Serialize)]
+struct Bell {
+    sound: String,
+}
+
+async fn ring(which: Which) -> Result<Bell, RequestError> {
+    match which.name.as_str() {
+        "broken" => Err(RequestError::not_found()),
+        "odd" => Err(RequestError::invalid("it has no clapper")),
+        "rusty" => Err(std::io::Error::other("do not tell").into()),
+        name => Ok(Bell {
+            sound: format!("{name} rings"),
+        }),
+    }
+}
+
+fn bells() -> Extension {
+    let list = ExtensionMethod::new("bells/list", async || {
+        Ok::<_, RequestError>(json!({ "bells": ["big", "small"] }))
+    });
+    Extension::new(BELLS)
+        .settings(json!({ "loud": true }).as_object().unwrap().clone())
+        .with(list.cache(CacheHint::public(Duration::from_secs(5))))
+        .with(ExtensionMethod::new("bells/ring", ring).named_by("name"))
+        .method("bells/silence", async |cx: Context| {
+            cx.progress(1, 1).await;
+            Ok::<_, RequestError>(())
+        })
+}
+
+fn server() -> Server {
+    Server::new("tower", "1")
+        .tool(Tool::new("echo", async || {
+            Ok::<_, ToolError>("echo".to_owned())
+        }))
+        .extension(bells())
+}
+
+#[tokio::test(start_paused = true)]
+async fn methods_are_answered_in_every_revision() {
+    for revision in EVERY {
+        let mut speaker = Speaker::of(revision, server()).await;
+
+        let list = speaker.result("bells/list", json!({})).await;
+        let rung = speaker.result("bells/ring", json!({ "name": "big" })).await;
+        let silent = speaker.result("bells/silence", json!({})).await;
+
+        assert_eq!(list["bells"], json!(["big", "small"]), "{revision}");
+        assert_eq!(rung["sound"], "big rings", "{revision}");
+        if speaker.is_modern() {
+            assert_eq!(list["resultType"], "complete");
+            assert_eq!(list["ttlMs"], 5000);
+            assert_eq!(list["cacheScope"], "public");
+            assert_eq!(rung.get("ttlMs"), None);
+            let identity = &silent["_meta"]["io.modelcontextprotocol/serverInfo"];
+            assert_eq!(identity["name"], "tower");
+        } else {
+            assert_eq!(list, json!({ "bells": ["big", "small"] }), "{revision}");
+            assert_eq!(silent, json!({}), "{revision}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_extension_is_declared_where_a_revision_has_a_place_for_it() {
+    req!(
+        "versioning.extension.empty-object",
+        "versioning.extension.off-by-default"
+    );
+    let server = || server().extension(Extension::new("com.example/plain"));
+    for revision in EVERY {
+        let mut peer = Peer::new(server());
+        let answer = if revision == "2026-07-28" {
+            peer.call_modern("server/discover", json!({})).await
+        } else {
+            let params = crate::ndjson::test_client::initialize(revision, json!({}));
+            peer.call("initialize", params).await
+        };
+
+        let declared = &answer["result"]["capabilities"]["extensions"];
+
+        if revision >= "2025-11-25" {
+            let expected = json!({ BELLS: { "loud": true }, "com.example/plain": {} });
+            assert_eq!(declared, &expected, "{revision}");
+        } else {
+            assert_eq!(declared, &Value::Null, "{revision}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_is_only_modern_is_unknown_to_sessions() {
+    let server = || Server::new("tower", "1").extension(bells().stateless_only());
+    let mut session = Speaker::of("2025-11-25", server()).await;
+    let mut modern = Speaker::of("2026-07-28", server()).await;
+
+    assert_eq!(session.code("bells/list", json!({})).await, -32601);
+    modern.result("bells/list", json!({})).await;
+
+    let params = crate::ndjson::test_client::initialize("2025-11-25", json!({}));
+    let answer = Peer::new(server()).call("initialize", params).await;
+    assert_eq!(answer["result"]["capabilities"].get("extensions"), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_nobody_adds_stays_unknown() {
+    let bare = || Server::new("tower", "1");
+    for revision in EVERY {
+        let mut without = Speaker::of(revision, bare()).await;
+        let mut with = Speaker::of(revision, server()).await;
+
+        assert_eq!(without.code("bells/list", json!({})).await, -32601);
+        assert_eq!(with.code("bells/melt", json!({})).await, -32601);
+        assert_eq!(with.code("Bells/list", json!({})).await, -32601);
+    }
+    let refused = Caller::new(bare()).modern("bells/list", json!({})).await;
+    assert_eq!(refused.refusal().await, (404, -32601));
+}
+
+#[tokio::test(start_paused = true)]
+async fn parameters_and_errors_are_those_of_any_method() {
+    for revision in EVERY {
+        let mut speaker = Speaker::of(revision, server()).await;
+        let missing = if speaker.is_modern() { -32602 } else { -32002 };
+        for (params, code) in [
+            (json!({}), -32602),
+            (json!({ "name": 7 }), -32602),
+            (json!({ "name": "big", "loud": true }), -32602),
+            (json!({ "name": "odd" }), -32602),
+            (json!({ "name": "broken" }), missing),
+            (json!({ "name": "rusty" }), -32603),
+        ] {
+            let answer = speaker.call("bells/ring", params.clone()).await;
+            assert_eq!(answer["error"]["code"], code, "{revision} {params}");
+            assert!(!answer.to_string().contains("do not tell"), "{answer}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_named_parameter_is_compared_with_its_header() {
+    let caller = Caller::new(server());
+    let message = modern("bells/ring", json!({ "name": "big" }));
+    let bare = || {
+        caller
+            .request(Method::POST)
+            .header("mcp-protocol-version", "2026-07-28")
+            .header("mcp-method", "bells/ring")
+    };
+
+    let right = caller.modern("bells/ring", json!({ "name": "big" })).await;
+    let missing = caller.send(bare(), message.to_string()).await;
+    let wrong = bare().header("mcp-name", "small");
+    let wrong = caller.send(wrong, message.to_string()).await;
+    let unnamed = modern("bells/list", json!({}));
+    let headers = modern_headers(caller.request(Method::POST), &unnamed);
+    let unnamed = caller.send(headers, unnamed.to_string()).await;
+
+    assert_eq!(right.status(), 200);
+    assert_eq!(missing.refusal().await, (400, -32020));
+    assert_eq!(wrong.refusal().await, (400, -32020));
+    assert_eq!(unnamed.status(), 200);
+}
+
+#[tokio::test]
+async fn a_session_over_http_may_use_it_too() {
+    let caller = Caller::new(server()).in_session("2025-06-18").await;
+    let message =
+        json!({ "jsonrpc": "2.0", "id": 1, "method": "bells/ring", "params": { "name": "big" } });
+
+    let answer = caller.post(&message).await.json().await;
+
+    assert_eq!(answer["result"], json!({ "sound": "big rings" }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_method_may_ask_the_client_in_either_era() {
+    #[derive(Deserialize, JsonSchema)]
+    struct Name {
+        name: String,
+    }
+    async fn cast(cx: Context) -> Result<Value, RequestError> {
+        let name = cx.elicit("name", Name::elicit("Which name?")).await?;
+        let name = name
+            .accepted()
+            .map_or("nobody".to_owned(), |name| name.name);
+        Ok(json!({ "cast": name }))
+    }
+    let server =
+        || Server::new("tower", "1").extension(Extension::new(BELLS).method("bells/cast", cast));
+    let capabilities = json!({ "elicitation": { "form": {} } });
+    let ada = json!({ "action": "accept", "content": { "name": "Ada" } });
+
+    let mut session = Peer::initialized(server(), "2025-11-25", capabilities.clone()).await;
+    session.request("bells/cast", json!({})).await;
+    let question = session.next().await;
+    session
+        .send(json!({ "jsonrpc": "2.0", "id": question["id"], "result": ada }))
+        .await;
+    let waited = session.next().await;
+
+    let mut rounds = Peer::new(server());
+    let params = modern_with(json!({}), capabilities.clone());
+    let asked = rounds.call("bells/cast", params).await;
+    let state = asked["result"]["requestState"].clone();
+    let again = json!({ "requestState": state, "inputResponses": { "name": ada } });
+    let returned = rounds
+        .call("bells/cast", modern_with(again, capabilities))
+        .await;
+
+    assert_eq!(waited["result"]["cast"], "Ada");
+    assert_eq!(asked["result"]["resultType"], "input_required");
+    assert_eq!(returned["result"]["cast"], "Ada", "{returned}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_result_says_itself_is_not_said_twice() {
+    let extension = Extension::new(BELLS).with(
+        ExtensionMethod::new("bells/own", async || {
+            Ok::<_, RequestError>(
+                json!({ "resultType": "bell", "ttlMs": 1, "_meta": { "com.example/a": 1 } }),
+            )
+        })
+        .cache(CacheHint::NONE),
+    );
+    let mut peer = Peer::new(Server::new("tower", "1").extension(extension));
+
+    let params = crate::ndjson::test_client::modern(json!({}));
+    peer.request("bells/own", params).await;
+    let line = peer.next_line().await;
+
+    assert_eq!(line.matches("resultType").count(), 1, "{line}");
+    assert_eq!(line.matches("ttlMs").count(), 1, "{line}");
+    assert_eq!(line.matches("_meta").count(), 1, "{line}");
+    assert!(line.contains("com.example/a") && line.contains("serverInfo"));
+}
+
+#[test]
+fn no_method_of_the_protocol_can_be_replaced() {
+    req!("versioning.extension.id-format", in: ["2026-07-28"]);
+    let add = |name: &'static str| {
+        catch_unwind(|| ExtensionMethod::new(name, async || Ok::<_, RequestError>(()))).is_ok()
+    };
+
+    for name in [
+        "tools/list",
+        "tools/call",
+        "initialize",
+        "server/discover",
+        "tasks/get",
+        "sampling/createMessage",
+        "notifications/initialized",
+        "notifications/bells",
+        "",
+    ] {
+        assert!(!add(name), "{name}");
+    }
+    assert!(add("bells/list"));
+    for identifier in [
+        "",
+        "bells",
+        "/bells",
+        "com.example/",
+        "a/b/c",
+        "com example/x",
+        "com..a/x",
+        "9a/x",
+        "a/-x",
+        "com.a-/x",
+    ] {
+        assert!(catch_unwind(|| Extension::new(identifier)).is_err());
+    }
+}

@@ -1,0 +1,18 @@
+//! Streamable HTTP.
+
+mod batches;
+mod concurrent_clients;
+mod connections;
+mod host_origin;
+#[cfg(feature = "http2")]
+mod http2;
+mod lingering_close;
+mod param_headers;
+mod quotas;
+mod request_bodies;
+mod resumption;
+mod sessions;
+mod stateless;
+mod stream_polling;
+mod streams;
+pub(crate) mod test_client;

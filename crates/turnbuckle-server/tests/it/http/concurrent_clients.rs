@@ -1,0 +1,52 @@
+//! Many clients at once.
+
+use serde_json::json;
+use turnbuckle_server::http::Http;
+use turnbuckle_spec_coverage::req;
+use turnbuckle_store::{Store, StoreLimits};
+
+use crate::http::test_client::{Caller, initialize, server};
+
+#[tokio::test]
+async fn thousands_of_streams_are_open_at_once_and_each_is_told() {
+    req!("http.sse.connection-limits");
+    let server = server();
+    let caller = Caller::of(Http::new(server.clone()).max_in_flight(2_000));
+    let listen = json!({ "notifications": { "toolsListChanged": true } });
+    let mut streams = Vec::new();
+    for _ in 0..2_000 {
+        let answered = caller.modern("subscriptions/listen", listen.clone()).await;
+        let mut stream = answered.stream();
+        stream.message().await.unwrap();
+        streams.push(stream);
+    }
+
+    // There is room for no other, and no need to know which.
+    let refused = caller.modern("tools/list", json!({})).await;
+    assert_eq!(refused.status(), 503);
+    server.tools_changed();
+
+    for stream in &mut streams {
+        let told = stream.message().await.unwrap();
+        assert_eq!(told["method"], "notifications/tools/list_changed");
+    }
+    drop(streams);
+    assert_eq!(caller.modern("tools/list", json!({})).await.status(), 200);
+}
+
+#[tokio::test]
+async fn handshakes_without_end_are_bounded() {
+    let mut limits = StoreLimits::default();
+    limits.sessions.max_sessions = 1_000;
+    let store = Store::memory_with(limits);
+    let caller = Caller::new(server().store(store.clone()));
+
+    for _ in 0..1_100 {
+        let answered = caller.post(&initialize("2025-11-25")).await;
+        assert_eq!(answered.status(), 200);
+    }
+
+    let held = store.sessions.len().await.unwrap();
+    assert_eq!(held, 1_000);
+    assert_eq!(caller.modern("tools/list", json!({})).await.status(), 200);
+}

@@ -1,0 +1,408 @@
+//! Who is let in, and at which door.
+
+use http::{Method, request::Builder};
+use serde_json::json;
+use turnbuckle_server::http::{Http, SessionMode};
+use turnbuckle_spec_coverage::req;
+
+use crate::http::test_client::{
+    Answered, Caller, SESSIONS, initialize, modern, modern_headers, server,
+};
+
+/// A modern request whose head can be spoilt.
+async fn list_with(caller: &Caller, spoil: impl FnOnce(Builder) -> Builder) -> Answered {
+    let message = modern("tools/list", json!({}));
+    let builder = modern_headers(spoil(Builder::new()), &message)
+        .method(Method::POST)
+        .header("content-type", "application/json")
+        .header("accept", "application/json, text/event-stream");
+    caller.send(builder, message.to_string()).await
+}
+
+#[tokio::test]
+async fn a_server_answers_to_the_names_of_this_machine() {
+    let caller = Caller::new(server());
+
+    for host in [
+        "localhost",
+        "LOCALHOST:3000",
+        "127.0.0.1:8080",
+        "[::1]:8080",
+        "[0:0:0:0:0:0:0:1]",
+    ] {
+        let answered = list_with(&caller, |head| head.uri("/mcp").header("host", host)).await;
+        assert_eq!(answered.status(), 200, "{host}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_answers_to_no_other_name() {
+    let caller = Caller::new(server());
+
+    for host in [
+        "evil.example",
+        "localhost.evil.example",
+        "evil.example:8080",
+        "user@localhost",
+        "localhost.",
+        "localhost:",
+        "localhost:http",
+        "localhost:99999",
+        "127.1",
+        "0x7f.1",
+        "[::ffff:127.0.0.1]",
+        "[::1",
+        "::1",
+        "127.0.0.1@evil.example",
+        "",
+    ] {
+        let answered = list_with(&caller, |head| head.uri("/mcp").header("host", host)).await;
+        assert_eq!(answered.refusal().await, (403, -32600), "{host:?}");
+    }
+}
+
+#[tokio::test]
+async fn two_hosts_or_none_are_refused() {
+    let caller = Caller::new(server());
+
+    let none = list_with(&caller, |head| head.uri("/mcp")).await;
+    let two = list_with(&caller, |head| {
+        head.uri("/mcp")
+            .header("host", "localhost")
+            .header("host", "localhost")
+    })
+    .await;
+    let contradiction = list_with(&caller, |head| {
+        head.uri("http://localhost/mcp")
+            .header("host", "evil.example")
+    })
+    .await;
+    let user = list_with(&caller, |head| {
+        head.uri("http://user@localhost/mcp")
+            .header("host", "localhost")
+    })
+    .await;
+
+    for answered in [none, two, contradiction, user] {
+        assert_eq!(answered.refusal().await, (403, -32600));
+    }
+}
+
+#[tokio::test]
+async fn the_target_may_name_the_host() {
+    let caller = Caller::new(server());
+
+    let absolute = list_with(&caller, |head| {
+        head.uri("http://localhost:1/mcp")
+            .header("host", "localhost:1")
+    })
+    .await;
+    let http2 = list_with(&caller, |head| head.uri("http://localhost/mcp")).await;
+
+    assert_eq!(absolute.status(), 200);
+    assert_eq!(http2.status(), 200);
+}
+
+#[tokio::test]
+async fn a_foreign_host_is_refused_at_every_door() {
+    let caller = Caller::new(server());
+
+    for (method, path) in [
+        (Method::GET, "/mcp"),
+        (Method::DELETE, "/mcp"),
+        (Method::OPTIONS, "/mcp"),
+        (Method::GET, "/.well-known/oauth-protected-resource"),
+    ] {
+        let head = Builder::new()
+            .method(method)
+            .uri(path)
+            .header("host", "evil.example");
+        assert_eq!(caller.send(head, "").await.status(), 403, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_says_what_to_change() {
+    req!("http.origin.403-body");
+    let caller = Caller::new(server());
+
+    let host = list_with(&caller, |head| {
+        head.uri("/mcp").header("host", "my.example")
+    })
+    .await;
+    let origin = list_with(&caller, |head| {
+        head.uri("/mcp")
+            .header("host", "localhost")
+            .header("origin", "http://my.example")
+    })
+    .await;
+
+    let (host, origin) = (host.json().await, origin.json().await);
+    assert_eq!(host.get("id"), None);
+    let text = host["error"]["message"].as_str().unwrap();
+    assert!(text.contains("my.example") && text.contains("allow_host"));
+    let text = origin["error"]["message"].as_str().unwrap();
+    assert!(text.contains("my.example") && text.contains("allow_origin"));
+}
+
+#[tokio::test]
+async fn a_host_can_be_allowed() {
+    let caller = Caller::of(Http::new(server()).allow_host("tools.example:443"));
+
+    let allowed = list_with(&caller, |head| {
+        head.uri("/mcp").header("host", "Tools.example:443")
+    });
+    let other_port = list_with(&caller, |head| {
+        head.uri("/mcp").header("host", "tools.example")
+    });
+
+    assert_eq!(allowed.await.status(), 200);
+    assert_eq!(other_port.await.status(), 403);
+}
+
+#[tokio::test]
+async fn every_host_can_be_allowed_but_only_in_so_many_words() {
+    let caller = Caller::of(Http::new(server()).danger_accept_any_host());
+
+    let answered = list_with(&caller, |head| {
+        head.uri("/mcp").header("host", "evil.example")
+    });
+
+    assert_eq!(answered.await.status(), 200);
+}
+
+#[tokio::test]
+async fn pages_of_other_origins_are_refused() {
+    req!("http.origin.validate", "http.origin.403");
+    let caller = Caller::new(server());
+    let mut sessions = Vec::new();
+    for revision in SESSIONS {
+        sessions.push(caller.clone().in_session(revision).await);
+    }
+
+    for origin in [
+        "http://evil.example",
+        "null",
+        "file://",
+        "https://localhost.evil.example",
+        "http://localhost@evil.example",
+        "chrome-extension://abc",
+        "localhost",
+        "",
+    ] {
+        let answered = list_with(&caller, |head| {
+            head.uri("/mcp")
+                .header("host", "localhost")
+                .header("origin", origin)
+        })
+        .await;
+        assert_eq!(answered.refusal().await, (403, -32600), "{origin:?}");
+        for session in &sessions {
+            let request = session.request(Method::POST).header("origin", origin);
+            let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" });
+            let answered = session.send(request, ping.to_string()).await;
+            assert_eq!(answered.refusal().await, (403, -32600), "{origin:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn pages_of_this_machine_may_read_answers() {
+    req!("http.cors.browser");
+    let caller = Caller::new(server());
+
+    let answered = list_with(&caller, |head| {
+        head.uri("/mcp")
+            .header("host", "127.0.0.1:8001")
+            .header("origin", "http://127.0.0.1:8001")
+    })
+    .await;
+
+    assert_eq!(answered.status(), 200);
+    assert_eq!(
+        answered.header("access-control-allow-origin"),
+        Some("http://127.0.0.1:8001")
+    );
+    assert!(
+        answered
+            .header("access-control-expose-headers")
+            .unwrap()
+            .contains("Mcp-Session-Id")
+    );
+    assert_eq!(answered.header("vary"), Some("Origin"));
+}
+
+#[tokio::test]
+async fn an_origin_can_be_allowed() {
+    let caller = Caller::of(Http::new(server()).allow_origin("https://app.example"));
+    let from = async |origin: &str| {
+        list_with(&caller, |head| {
+            head.uri("/mcp")
+                .header("host", "localhost")
+                .header("origin", origin)
+        })
+        .await
+        .status()
+    };
+
+    assert_eq!(from("https://app.example").await, 200);
+    assert_eq!(from("https://app.example:443").await, 200);
+    assert_eq!(from("http://app.example").await, 403);
+}
+
+#[tokio::test]
+async fn a_browser_may_ask_first() {
+    let caller = Caller::of(Http::new(server()).allow_origin("https://app.example"));
+
+    let head = Builder::new()
+        .method(Method::OPTIONS)
+        .uri("/mcp")
+        .header("host", "localhost")
+        .header("origin", "https://app.example")
+        .header("access-control-request-method", "POST")
+        .header(
+            "access-control-request-headers",
+            "mcp-method, mcp-param-region, x-evil",
+        );
+    let answered = caller.send(head, "").await;
+
+    assert_eq!(answered.status(), 204);
+    assert_eq!(
+        answered.header("access-control-allow-methods"),
+        Some("GET, POST, DELETE")
+    );
+    let allowed = answered.header("access-control-allow-headers").unwrap();
+    for header in [
+        "mcp-method",
+        "mcp-session-id",
+        "mcp-param-region",
+        "authorization",
+    ] {
+        assert!(allowed.contains(header), "{header}");
+    }
+    assert!(!allowed.contains("x-evil"));
+}
+
+#[tokio::test]
+async fn other_paths_do_not_exist() {
+    let caller = Caller::new(server());
+
+    for path in [
+        "/",
+        "/mcp/",
+        "/mcp/sse",
+        "/.well-known/oauth-protected-resource",
+        "/.well-known/oauth-authorization-server/mcp",
+    ] {
+        for method in [Method::GET, Method::POST] {
+            let head = Builder::new()
+                .method(method)
+                .uri(path)
+                .header("host", "localhost");
+            assert_eq!(caller.send(head, "").await.status(), 404, "{path}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_path_can_be_chosen() {
+    let caller = Caller::of(Http::new(server()).path("/tools"));
+
+    let there = list_with(&caller, |head| {
+        head.uri("/tools?a=b").header("host", "localhost")
+    });
+    let elsewhere = list_with(&caller, |head| head.uri("/mcp").header("host", "localhost"));
+
+    assert_eq!(there.await.status(), 200);
+    assert_eq!(elsewhere.await.status(), 404);
+}
+
+#[tokio::test]
+async fn health_is_ok() {
+    let caller = Caller::new(server());
+    let at = |method| {
+        Builder::new()
+            .method(method)
+            .uri("/health")
+            .header("host", "localhost")
+    };
+
+    let get = caller.send(at(Method::GET), "").await;
+    let head = caller.send(at(Method::HEAD), "").await;
+    let post = caller.send(at(Method::POST), "").await;
+
+    assert_eq!(
+        (get.status().as_u16(), &get.bytes().await[..]),
+        (200, &b"ok"[..])
+    );
+    assert_eq!(head.status(), 200);
+    assert_eq!(post.status(), 405);
+    assert_eq!(post.header("allow"), Some("GET, HEAD"));
+}
+
+#[tokio::test]
+async fn other_methods_are_refused_with_those_that_are_possible() {
+    req!("http.endpoint.single-post-get");
+    // It is the header that says so: these requests have no body.
+    req!("http.modern-only.get-delete", in: ["2026-07-28"]);
+    let mut caller = Caller::new(server());
+
+    let put = caller.send(caller.request(Method::PUT), "").await;
+    assert_eq!(put.header("allow"), Some("GET, POST, DELETE"));
+    assert_eq!(put.refusal().await, (405, -32600));
+
+    for revision in SESSIONS {
+        let session = Caller::new(server()).in_session(revision).await;
+        let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" });
+        assert_eq!(session.post(&ping).await.status(), 200, "{revision}");
+        let stream = session.get(None).await;
+        assert_eq!(stream.status(), 200, "the same path, {revision}");
+        assert_eq!(stream.header("content-type"), Some("text/event-stream"));
+    }
+
+    // A modern client has neither streams nor sessions to ask for.
+    caller.version = Some("2026-07-28".to_owned());
+    for method in [Method::GET, Method::DELETE] {
+        let answered = caller.send(caller.request(method), "").await;
+        assert_eq!(answered.status(), 405);
+        assert_eq!(answered.header("allow"), Some("POST"));
+    }
+}
+
+#[tokio::test]
+async fn without_sessions_there_is_no_stream_to_open() {
+    req!("http.get.response");
+    for revision in SESSIONS {
+        let mut caller = Caller::of(Http::new(server()).sessions(SessionMode::Off));
+        let settled = caller.post(&initialize(revision)).await.json().await;
+        assert_eq!(settled["result"]["protocolVersion"], revision);
+        caller.version = Some(revision.to_owned());
+
+        let answered = caller.get(None).await;
+
+        assert_eq!(answered.status(), 405, "{revision}");
+        assert_eq!(answered.header("allow"), Some("POST"));
+
+        let session = Caller::new(server()).in_session(revision).await;
+        let stream = session.get(None).await;
+        assert_eq!(stream.status(), 200, "{revision}");
+        assert_eq!(stream.header("content-type"), Some("text/event-stream"));
+    }
+}
+
+#[tokio::test]
+async fn load_balancers_need_not_know_the_name_of_the_server() {
+    let health = |path| {
+        Builder::new()
+            .uri(path)
+            .header("host", "10.0.0.7:8080")
+            .header("origin", "http://evil.example")
+    };
+
+    let answered = Caller::new(server()).send(health("/health"), "").await;
+    assert_eq!(answered.status(), 200);
+    assert_eq!(answered.header("access-control-allow-origin"), None);
+    let on_the_endpoint = Caller::of(Http::new(server()).health_path("/mcp"));
+    let answered = on_the_endpoint.send(health("/mcp"), "").await;
+    assert_eq!(answered.status(), 403);
+}

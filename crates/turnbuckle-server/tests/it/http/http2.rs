@@ -1,0 +1,233 @@
+//! HTTP/2, for clients that begin with it.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use http::{Method, Request, Response};
+use http_body_util::{BodyExt, Full};
+use hyper::{
+    body::Incoming,
+    client::conn::http2::{SendRequest, handshake},
+};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    sync::{Notify, oneshot},
+};
+use turnbuckle_server::{
+    Server, Tool, ToolError,
+    http::{Http, memory},
+};
+
+use crate::http::test_client::{Empty, modern, modern_headers, server};
+
+async fn connect(server: Server) -> SendRequest<Full<Bytes>> {
+    let (connector, listener) = memory();
+    tokio::spawn(Http::new(server).serve(listener));
+    let io = TokioIo::new(connector.connect().await.unwrap());
+    let (sender, connection) = handshake(TokioExecutor::new(), io).await.unwrap();
+    tokio::spawn(connection);
+    sender
+}
+
+async fn call(
+    sender: &mut SendRequest<Full<Bytes>>,
+    host: &str,
+    name: &str,
+    arguments: Value,
+) -> Response<Incoming> {
+    let message = modern(
+        "tools/call",
+        json!({ "name": name, "arguments": arguments }),
+    );
+    let builder = Request::builder()
+        .method(Method::POST)
+        .uri(format!("http://{host}/mcp"))
+        .header("content-type", "application/json")
+        .header("accept", "application/json, text/event-stream");
+    let request = modern_headers(builder, &message)
+        .body(Full::from(message.to_string()))
+        .unwrap();
+    sender.send_request(request).await.unwrap()
+}
+
+#[tokio::test]
+async fn calls_and_streams_share_a_connection() {
+    let mut sender = connect(server()).await;
+
+    let stream = call(&mut sender, "localhost", "progress", json!({ "steps": 2 })).await;
+    let answer = call(&mut sender, "localhost", "echo", json!({ "message": "hi" })).await;
+
+    let answer = answer.into_body().collect().await.unwrap().to_bytes();
+    assert!(String::from_utf8_lossy(&answer).contains(r#""text":"hi""#));
+    let stream = stream.into_body().collect().await.unwrap().to_bytes();
+    assert!(String::from_utf8_lossy(&stream).contains(r#""text":"done""#));
+}
+
+#[tokio::test]
+async fn a_foreign_authority_is_refused() {
+    let mut sender = connect(server()).await;
+
+    let answer = call(
+        &mut sender,
+        "evil.example",
+        "echo",
+        json!({ "message": "hi" }),
+    )
+    .await;
+
+    assert_eq!(answer.status(), 403);
+}
+
+#[tokio::test]
+async fn a_stream_that_is_reset_cancels_its_call() {
+    struct OnDrop(Arc<Notify>);
+    impl Drop for OnDrop {
+        fn drop(&mut self) {
+            self.0.notify_one();
+        }
+    }
+    let (begun, dropped) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let (begins, drops) = (begun.clone(), dropped.clone());
+    let hang = Tool::new("hang", move |_: Empty| {
+        let (begins, guard) = (begins.clone(), OnDrop(drops.clone()));
+        async move {
+            let _guard = guard;
+            begins.notify_one();
+            std::future::pending::<()>().await;
+            Ok::<_, ToolError>("never".to_owned())
+        }
+    });
+    let mut sender = connect(server().tool(hang)).await;
+    let calling = tokio::spawn({
+        let mut sender = sender.clone();
+        async move { call(&mut sender, "localhost", "hang", json!({})).await }
+    });
+    begun.notified().await;
+
+    calling.abort();
+
+    let cancelled = tokio::time::timeout(Duration::from_secs(5), dropped.notified()).await;
+    cancelled.expect("the call is dropped");
+    let answer = call(&mut sender, "localhost", "echo", json!({ "message": "hi" })).await;
+    assert_eq!(answer.status(), 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_without_requests_ends_after_a_while() {
+    let (connector, listener) = memory();
+    tokio::spawn(Http::new(server()).serve(listener));
+    let io = TokioIo::new(connector.connect().await.unwrap());
+    let (mut sender, connection) = handshake(TokioExecutor::new(), io).await.unwrap();
+    let connection = tokio::spawn(connection);
+    let began = tokio::time::Instant::now();
+
+    for _ in 0..3 {
+        let answer = call(&mut sender, "localhost", "echo", json!({ "message": "hi" })).await;
+        answer.into_body().collect().await.unwrap();
+        tokio::time::sleep(Duration::from_secs(50)).await;
+    }
+    assert!(!connection.is_finished(), "it is used");
+    // The tool sleeps for a minute.
+    let answer = call(&mut sender, "localhost", "sleep", json!({})).await;
+    let answer = answer.into_body().collect().await.unwrap().to_bytes();
+    assert!(String::from_utf8_lossy(&answer).contains("awake"));
+    assert_eq!(began.elapsed().as_secs(), 210);
+
+    connection.await.unwrap().unwrap();
+
+    let ended = began.elapsed().as_secs();
+    assert!((270..=275).contains(&ended), "{ended}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_with_an_open_stream_does_not_end() {
+    let (connector, listener) = memory();
+    tokio::spawn(Http::new(server()).serve(listener));
+    let io = TokioIo::new(connector.connect().await.unwrap());
+    let (mut sender, connection) = handshake(TokioExecutor::new(), io).await.unwrap();
+    let connection = tokio::spawn(connection);
+    let message = modern(
+        "subscriptions/listen",
+        json!({ "notifications": { "toolsListChanged": true } }),
+    );
+    let builder = Request::post("http://localhost/mcp")
+        .header("content-type", "application/json")
+        .header("accept", "application/json, text/event-stream");
+    let request = modern_headers(builder, &message)
+        .body(Full::<Bytes>::from(message.to_string()))
+        .unwrap();
+    let stream = sender.send_request(request).await.unwrap();
+
+    tokio::time::sleep(Duration::from_secs(600)).await;
+
+    assert!(!connection.is_finished());
+    drop(stream);
+    connection.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_waits_for_requests_of_an_old_connection() {
+    let (connector, listener) = memory();
+    let (stop, stopped) = oneshot::channel::<()>();
+    let http = Http::new(server()).shutdown_timeout(Duration::from_secs(90));
+    let serving = tokio::spawn(http.serve_until(listener, async { drop(stopped.await) }));
+    let io = TokioIo::new(connector.connect().await.unwrap());
+    let (mut sender, connection) = handshake(TokioExecutor::new(), io).await.unwrap();
+    tokio::spawn(connection);
+    let answer = call(&mut sender, "localhost", "echo", json!({ "message": "hi" })).await;
+    answer.into_body().collect().await.unwrap();
+    tokio::time::sleep(Duration::from_secs(50)).await;
+    // The tool sleeps for a minute.
+    let calling =
+        tokio::spawn(async move { call(&mut sender, "localhost", "sleep", json!({})).await });
+    tokio::time::sleep(Duration::from_secs(5)).await;
+
+    drop(stop);
+
+    // Past the time at which the connection would have ended without a request.
+    let answer = calling.await.unwrap();
+    let answer = answer.into_body().collect().await.unwrap().to_bytes();
+    assert!(String::from_utf8_lossy(&answer).contains("awake"));
+    serving.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_whose_answer_is_being_sent_is_not_closed_for_another() {
+    let (connector, listener) = memory();
+    tokio::spawn(Http::new(server()).max_connections(1).serve(listener));
+    let (client_io, relay_io) = tokio::io::duplex(64 * 1024);
+    let (mut from_client, mut to_client) = tokio::io::split(relay_io);
+    let (mut from_server, mut to_server) = tokio::io::split(connector.connect().await.unwrap());
+    tokio::spawn(async move { tokio::io::copy(&mut from_client, &mut to_server).await });
+    // The client does not read on until it is told to.
+    let (read_on, told) = oneshot::channel::<()>();
+    tokio::spawn(async move {
+        let mut beginning = (&mut from_server).take(100_000);
+        tokio::io::copy(&mut beginning, &mut to_client).await?;
+        let _ = told.await;
+        tokio::io::copy(&mut from_server, &mut to_client).await?;
+        to_client.shutdown().await
+    });
+    let io = TokioIo::new(client_io);
+    let (mut sender, connection) = handshake(TokioExecutor::new(), io).await.unwrap();
+    let connection = tokio::spawn(connection);
+    let message = "x".repeat(500_000);
+    let arguments = json!({ "message": message });
+    let answer = call(&mut sender, "localhost", "echo", arguments).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+
+    let mut refused = connector.connect().await.unwrap();
+
+    let mut text = String::new();
+    refused.read_to_string(&mut text).await.unwrap();
+    assert!(text.starts_with("HTTP/1.1 503"), "{text}");
+    drop(read_on);
+    let answer = answer.into_body().collect().await.unwrap().to_bytes();
+    assert!(answer.len() > message.len());
+    // When all is sent, it is idle.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let _next = connector.connect().await.unwrap();
+    let _ = connection.await.unwrap();
+}

@@ -1,0 +1,187 @@
+//! Clients that are still sending when they are answered.
+
+use std::time::Duration;
+
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt, DuplexStream},
+    net::{TcpListener, TcpStream},
+    time::{Instant, timeout},
+};
+use turnbuckle_server::http::{Http, HttpSse, memory};
+
+use crate::{auth::test_authenticator::guarded, http::test_client::server};
+
+/// More than the buffers of two sockets hold.
+const LARGE: usize = 24 * 1024 * 1024;
+
+const USUAL: &str = "host: localhost\r\ncontent-type: application/json\r\naccept: */*\r\n";
+
+/// Serves on a port of this machine, and connects to it.
+async fn connect(http: Http) -> TcpStream {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(http.serve(listener));
+    TcpStream::connect(address).await.unwrap()
+}
+
+/// Sends a head and all of a large body, without a look at the answer, then reads that.
+async fn send_all(stream: &mut TcpStream, head: &str) -> String {
+    let sending = async {
+        stream.write_all(head.as_bytes()).await?;
+        let piece = vec![b' '; 64 * 1024];
+        for _ in 0..LARGE / piece.len() {
+            stream.write_all(&piece).await?;
+        }
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await?;
+        Ok::<_, std::io::Error>(answer)
+    };
+    let answer = timeout(Duration::from_secs(60), sending).await;
+    answer
+        .expect("it comes to an end")
+        .expect("the connection is not reset")
+}
+
+#[tokio::test]
+async fn a_client_that_sends_too_much_reads_the_error_response() {
+    let mut stream = connect(Http::new(server()).body_limit(10_000)).await;
+
+    let head = format!("POST /mcp HTTP/1.1\r\n{USUAL}content-length: {LARGE}\r\n\r\n");
+    let answer = send_all(&mut stream, &head).await;
+
+    assert!(answer.starts_with("HTTP/1.1 413"), "{answer}");
+    assert!(answer.contains("connection: close"), "{answer}");
+    assert!(answer.contains("exceeds 10000 bytes"), "{answer}");
+}
+
+#[tokio::test]
+async fn a_client_that_sends_a_chunk_that_is_too_large_reads_the_refusal() {
+    let mut stream = connect(Http::new(server()).body_limit(10_000)).await;
+
+    let head =
+        format!("POST /mcp HTTP/1.1\r\n{USUAL}transfer-encoding: chunked\r\n\r\n{LARGE:x}\r\n");
+    let answer = send_all(&mut stream, &head).await;
+
+    assert!(answer.starts_with("HTTP/1.1 413"), "{answer}");
+    assert!(answer.contains("connection: close"), "{answer}");
+}
+
+#[tokio::test]
+async fn every_answer_that_comes_before_the_body_is_read() {
+    let plain = || Http::new(server()).http_sse(HttpSse::new());
+    let foreign = USUAL.replace("localhost", "evil.example");
+    let text = USUAL.replace("application/json", "text/plain");
+    let picky = USUAL.replace("*/*", "text/html");
+    let packed = format!("{USUAL}content-encoding: gzip\r\n");
+    for (http, first_line, headers, status) in [
+        (plain(), "POST /mcp", foreign.as_str(), 403),
+        (plain(), "POST /mcp", &text, 415),
+        (plain(), "POST /mcp", &packed, 415),
+        (plain(), "POST /mcp", &picky, 406),
+        (plain(), "PUT /mcp", USUAL, 405),
+        (plain(), "POST /elsewhere", USUAL, 404),
+        (plain(), "POST /health", USUAL, 405),
+        (plain(), "POST /messages?sessionId=unknown", USUAL, 404),
+        (plain(), "POST /messages?sessionId=unknown", &text, 415),
+        (plain().max_in_flight(0), "POST /mcp", USUAL, 503),
+        (guarded(server()), "POST /mcp", USUAL, 401),
+    ] {
+        let mut stream = connect(http).await;
+
+        let head = format!("{first_line} HTTP/1.1\r\n{headers}content-length: {LARGE}\r\n\r\n");
+        let answer = send_all(&mut stream, &head).await;
+
+        let wanted = format!("HTTP/1.1 {status}");
+        assert!(answer.starts_with(&wanted), "{first_line}: {answer}");
+        assert!(answer.contains("connection: close"), "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_of_a_small_body_leaves_the_connection_open() {
+    let mut stream = connect(Http::new(server())).await;
+    for _ in 0..3 {
+        let head = USUAL.replace("application/json", "text/plain");
+        let request = format!("POST /mcp HTTP/1.1\r\n{head}content-length: 5\r\n\r\nhello");
+        stream.write_all(request.as_bytes()).await.unwrap();
+
+        let mut answer = String::new();
+        while !answer.ends_with("}}") {
+            answer.push(char::from(stream.read_u8().await.unwrap()));
+        }
+
+        assert!(answer.starts_with("HTTP/1.1 415"), "{answer}");
+        assert!(!answer.contains("connection: close"), "{answer}");
+    }
+}
+
+/// A connection in memory whose body is refused, with the answer read.
+async fn refused() -> DuplexStream {
+    let (connector, listener) = memory();
+    tokio::spawn(Http::new(server()).body_limit(10).serve(listener));
+    let mut stream = connector.connect().await.unwrap();
+    let head = format!("POST /mcp HTTP/1.1\r\n{USUAL}content-length: {LARGE}0000\r\n\r\n");
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 413"), "{answer}");
+    stream
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_goes_silent_is_left() {
+    let mut stream = refused().await;
+    let began = Instant::now();
+    tokio::time::sleep(Duration::from_millis(4_900)).await;
+    stream.write_all(b"x").await.expect("it may go on");
+
+    tokio::time::sleep(Duration::from_millis(5_100)).await;
+
+    stream.write_all(b"x").await.expect_err("nobody reads");
+    assert_eq!(began.elapsed().as_secs(), 10);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_sends_little_for_ever_is_left() {
+    let mut stream = refused().await;
+    let began = Instant::now();
+
+    while stream.write_all(b"x").await.is_ok() {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+
+    assert!((30..=31).contains(&began.elapsed().as_secs()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_sends_much_for_ever_is_left() {
+    let mut stream = refused().await;
+    let piece = vec![b' '; 256 * 1024];
+    let mut sent = 0;
+
+    while stream.write_all(&piece).await.is_ok() {
+        sent += piece.len();
+        assert!(sent < 80 * 1024 * 1024, "there is an end to it");
+    }
+
+    assert!(sent > 60 * 1024 * 1024, "{sent}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_does_not_wait_for_clients_that_still_send() {
+    let (connector, listener) = memory();
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let http = Http::new(server()).body_limit(10);
+    let serving = tokio::spawn(http.serve_until(listener, async { drop(stopped.await) }));
+    let mut stream = connector.connect().await.unwrap();
+    let head = format!("POST /mcp HTTP/1.1\r\n{USUAL}content-length: {LARGE}\r\n\r\n");
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    let began = Instant::now();
+
+    stop.send(()).unwrap();
+    serving.await.unwrap().unwrap();
+
+    assert_eq!(began.elapsed().as_secs(), 0);
+}

@@ -1,0 +1,256 @@
+//! What may be posted.
+
+use http::{Method, header::HeaderName};
+use serde_json::{Value, json};
+use turnbuckle_server::http::Http;
+use turnbuckle_spec_coverage::req;
+
+use crate::http::test_client::{Answered, Caller, SESSIONS, modern, modern_headers, server};
+
+/// Posts bytes that claim to be a modern `tools/call`.
+async fn post_raw(caller: &Caller, body: impl Into<bytes::Bytes>) -> Answered {
+    let claimed = modern("tools/call", json!({ "name": "echo" }));
+    let builder = modern_headers(caller.request(Method::POST), &claimed);
+    caller.send(builder, body).await
+}
+
+fn echo() -> Value {
+    modern(
+        "tools/call",
+        json!({ "name": "echo", "arguments": { "message": "hi" } }),
+    )
+}
+
+#[tokio::test]
+async fn what_is_not_json_is_a_parse_error() {
+    req!("base.error.parse", "base.error.id-unreadable");
+    let caller = Caller::new(server());
+    let nested = echo().to_string().replace(
+        r#""hi""#,
+        &format!("{}{}", "[".repeat(20_000), "]".repeat(20_000)),
+    );
+
+    for body in [
+        &b""[..],
+        b"{",
+        b"nope",
+        b"{}{}",
+        b"\xff\xfe",
+        b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"a\xff\"}",
+        br#"{"jsonrpc":"2.0","id":1,"method":"\ud800"}"#,
+        nested.as_bytes(),
+    ] {
+        let answered = post_raw(&caller, body.to_vec()).await;
+        assert_eq!(answered.status(), 400);
+        let answer = answered.json().await;
+        assert_eq!(answer["error"]["code"], -32700);
+        assert_eq!(answer.get("id"), None);
+    }
+}
+
+#[tokio::test]
+async fn json_that_is_no_request_is_an_invalid_one() {
+    req!("base.error.invalid-request");
+    let caller = Caller::new(server());
+
+    for body in [
+        json!([]).to_string(),
+        json!([echo()]).to_string(),
+        json!("text").to_string(),
+        json!({ "jsonrpc": "2.0", "id": null, "method": "tools/list" }).to_string(),
+        json!({ "jsonrpc": "2.0", "id": 1.5, "method": "tools/list" }).to_string(),
+        json!({ "jsonrpc": "2.0", "id": {}, "method": "tools/list" }).to_string(),
+        json!({ "jsonrpc": "1.0", "id": 1, "method": "tools/list" }).to_string(),
+        json!({ "id": 1, "method": "tools/list" }).to_string(),
+        json!({ "jsonrpc": "2.0", "id": 1, "Method": "tools/list" }).to_string(),
+        json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": 7 }).to_string(),
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","method":"tools/list"}"#.to_owned(),
+    ] {
+        let answered = post_raw(&caller, body.clone()).await;
+        assert_eq!(answered.refusal().await, (400, -32600), "{body}");
+    }
+}
+
+#[tokio::test]
+async fn a_modern_client_answers_nothing() {
+    req!("http.post.reject-status", "http.post.reject-body");
+    let caller = Caller::new(server());
+
+    let answer = json!({ "jsonrpc": "2.0", "id": 1, "result": {} });
+
+    assert_eq!(
+        post_raw(&caller, answer.to_string()).await.refusal().await,
+        (400, -32600)
+    );
+    assert_eq!(caller.modern("tools/list", json!({})).await.status(), 200);
+
+    for revision in SESSIONS {
+        let session = Caller::new(server()).in_session(revision).await;
+        let neither = json!({ "jsonrpc": "2.0", "id": 1 });
+        let both = json!({ "jsonrpc": "2.0", "id": 1, "result": {}, "error": { "code": 1, "message": "" } });
+        for message in [neither, both] {
+            let refused = session.post(&message).await.status();
+            assert!(refused.is_client_error(), "{revision} {message} {refused}");
+        }
+        let mut stranger = session.clone();
+        stranger.session = None;
+        let answered = stranger.post(&answer).await.status();
+        assert!(answered.is_client_error(), "{revision} {answered}");
+    }
+}
+
+#[tokio::test]
+async fn a_modern_notification_is_accepted_and_has_no_answer() {
+    req!("http.post.202-modern");
+    let caller = Caller::new(server());
+
+    let mut notification = modern("notifications/cancelled", json!({ "requestId": 4711 }));
+    notification.as_object_mut().unwrap().remove("id");
+    let builder = modern_headers(caller.request(Method::POST), &notification);
+    let answered = caller.send(builder, notification.to_string()).await;
+
+    assert_eq!(answered.status(), 202);
+    assert!(answered.bytes().await.is_empty());
+}
+
+#[tokio::test]
+async fn an_error_repeats_the_id() {
+    req!("base.error.id-echo", "base.response.same-id");
+    let caller = Caller::new(server());
+    let mut message = modern("nothing/like-this", json!({}));
+    message["id"] = json!("listen:0");
+
+    let builder = modern_headers(caller.request(Method::POST), &message);
+    let answer = caller.send(builder, message.to_string()).await.json().await;
+
+    assert_eq!(answer["id"], "listen:0");
+}
+
+/// Posts a good request with one header in place of another.
+async fn post_with(caller: &Caller, name: &'static str, value: Option<&str>) -> Answered {
+    let message = echo();
+    let mut builder = modern_headers(caller.request(Method::POST), &message);
+    let headers = builder.headers_mut().unwrap();
+    headers.remove(name);
+    if let Some(value) = value {
+        headers.insert(HeaderName::from_static(name), value.parse().unwrap());
+    }
+    caller.send(builder, message.to_string()).await
+}
+
+#[tokio::test]
+async fn a_body_must_say_that_it_is_json() {
+    let caller = Caller::new(server());
+
+    for kind in [
+        None,
+        Some("text/plain"),
+        Some("application/jsonx"),
+        Some(""),
+    ] {
+        let answered = post_with(&caller, "content-type", kind).await;
+        assert_eq!(answered.refusal().await, (415, -32600), "{kind:?}");
+    }
+    let kind = Some("Application/JSON; charset=utf-8");
+    assert_eq!(post_with(&caller, "content-type", kind).await.status(), 200);
+}
+
+#[tokio::test]
+async fn a_client_must_be_ready_for_both_kinds_of_answer() {
+    let caller = Caller::new(server());
+
+    for accept in [
+        None,
+        Some("application/json"),
+        Some("text/event-stream"),
+        Some("text/html"),
+    ] {
+        let answered = post_with(&caller, "accept", accept).await;
+        assert_eq!(answered.refusal().await, (406, -32600), "{accept:?}");
+    }
+    for accept in ["*/*", "text/event-stream, application/json"] {
+        let answered = post_with(&caller, "accept", Some(accept)).await;
+        assert_eq!(answered.status(), 200, "{accept}");
+    }
+}
+
+#[tokio::test]
+async fn two_accept_headers_count_as_one() {
+    let caller = Caller::new(server());
+    let message = echo();
+    let mut builder = modern_headers(caller.request(Method::POST), &message);
+    builder.headers_mut().unwrap().remove("accept");
+    let builder = builder
+        .header("accept", "application/json")
+        .header("accept", "text/event-stream");
+
+    assert_eq!(
+        caller.send(builder, message.to_string()).await.status(),
+        200
+    );
+}
+
+#[tokio::test]
+async fn packed_bodies_are_refused() {
+    let caller = Caller::new(server());
+
+    let answered = post_with(&caller, "content-encoding", Some("gzip")).await;
+
+    assert_eq!(answered.refusal().await, (415, -32600));
+}
+
+#[tokio::test]
+async fn a_body_has_a_limit() {
+    let caller = Caller::of(Http::new(server()).body_limit(1_000));
+    let long = modern(
+        "tools/call",
+        json!({ "name": "echo", "arguments": { "message": "x".repeat(1_000) } }),
+    );
+
+    assert_eq!(
+        post_raw(&caller, long.to_string()).await.refusal().await,
+        (413, -32600)
+    );
+    assert_eq!(post_raw(&caller, echo().to_string()).await.status(), 200);
+}
+
+#[tokio::test]
+async fn beyond_its_limit_of_requests_a_server_asks_to_come_later() {
+    let caller = Caller::of(Http::new(server()).max_in_flight(1));
+    let first = caller.modern_tool("progress", json!({ "steps": 2 })).await;
+
+    let second = caller.modern_tool("echo", json!({ "message": "hi" })).await;
+
+    assert_eq!(second.status(), 503);
+    assert!(second.header("retry-after").is_some());
+    drop(first);
+    let third = caller.modern_tool("echo", json!({ "message": "hi" })).await;
+    assert_eq!(third.status(), 200);
+}
+
+#[tokio::test]
+async fn the_public_suite_of_json_is_read_or_refused() {
+    let Some(data) = std::env::var_os("TURNBUCKLE_DATA") else {
+        eprintln!("not run: TURNBUCKLE_DATA is not set");
+        return;
+    };
+    let caller = Caller::new(server());
+    let folder = std::path::Path::new(&data).join("corpora/json");
+    let mut files = 0;
+
+    for file in std::fs::read_dir(folder).unwrap() {
+        let path = file.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let body = std::fs::read(&path).unwrap();
+        let (status, code) = post_raw(&caller, body).await.refusal().await;
+        assert_eq!(status, 400, "{name}");
+        match name.as_bytes()[0] {
+            b'y' => assert_eq!(code, -32600, "{name}"),
+            b'n' => assert_eq!(code, -32700, "{name}"),
+            _ => assert!([-32600, -32700].contains(&code), "{name}"),
+        }
+        files += 1;
+    }
+
+    assert!(files > 300, "{files}");
+}

@@ -1,0 +1,249 @@
+//! Who may use HTTP+SSE, and what is refused there.
+
+use http::Method;
+use serde_json::json;
+use turnbuckle_protocol::Principal;
+use turnbuckle_server::http::{Http, HttpSse, SessionMode};
+use turnbuckle_spec_coverage::req;
+
+use crate::{
+    http::test_client::{Caller, initialize, server},
+    http_sse::test_client::{Peer, get, offered, ping, post},
+};
+
+#[tokio::test]
+async fn it_is_not_offered_unless_asked_for() {
+    let caller = Caller::new(server());
+
+    for builder in [
+        get("/sse"),
+        post("/messages"),
+        post("/messages?sessionId=x"),
+    ] {
+        let answered = caller.send(builder, ping(1).to_string()).await;
+        assert_eq!(answered.status(), 404);
+    }
+}
+
+#[tokio::test]
+async fn the_endpoint_of_other_clients_stays_another() {
+    let caller = Caller::of(offered(server()));
+
+    // A stream of the MCP endpoint needs a session.
+    assert_eq!(caller.send(get("/mcp"), "").await.status(), 400);
+    // Clients that try the newer transport first learn from this that it is the other one.
+    let tried = caller.send(post("/sse"), initialize("2025-11-25").to_string());
+    let tried = tried.await;
+    assert_eq!(
+        (tried.status().as_u16(), tried.header("allow")),
+        (405, Some("GET"))
+    );
+    let tried = caller.send(get("/messages"), "").await;
+    assert_eq!(
+        (tried.status().as_u16(), tried.header("allow")),
+        (405, Some("POST"))
+    );
+}
+
+#[tokio::test]
+async fn paths_can_be_chosen() {
+    let options = HttpSse::new()
+        .stream_path("/old/events")
+        .messages_path("/old/inbox");
+    let http = Http::new(server())
+        .sessions(SessionMode::Off)
+        .http_sse(options);
+    let caller = Caller::of(http);
+
+    assert_eq!(caller.send(get("/sse"), "").await.status(), 404);
+    let mut stream = caller.send(get("/old/events"), "").await.stream();
+    let uri = stream.event().await.unwrap().data;
+    assert!(uri.starts_with("/old/inbox?sessionId="), "{uri}");
+    let taken = caller.send(post(&uri), initialize("2024-11-05").to_string());
+    assert_eq!(taken.await.status(), 202);
+    assert_eq!(stream.message().await.unwrap()["id"], 0);
+}
+
+#[tokio::test]
+async fn streams_at_several_paths_name_the_messages_path_of_their_own() {
+    let options = HttpSse::new().also_at("/mcp/sse", "/mcp/messages");
+    let caller = Caller::of(Http::new(server()).http_sse(options));
+
+    for (path, messages) in [("/sse", "/messages"), ("/mcp/sse", "/mcp/messages")] {
+        let mut stream = caller.send(get(path), "").await.stream();
+        let uri = stream.event().await.unwrap().data;
+        assert!(uri.starts_with(&format!("{messages}?sessionId=")), "{uri}");
+        let taken = caller.send(post(&uri), initialize("2024-11-05").to_string());
+        assert_eq!(taken.await.status(), 202);
+        assert_eq!(stream.message().await.unwrap()["id"], 0);
+    }
+}
+
+#[tokio::test]
+async fn hosts_and_origins_are_checked_at_both_doors() {
+    req!("http.origin.validate");
+    let caller = Caller::of(offered(server()));
+    let peer = Peer::initialized(&caller, "2024-11-05").await;
+
+    for uri in ["/sse", &peer.uri] {
+        for (header, value, status) in [
+            ("origin", "https://evil.example", 403),
+            ("origin", "null", 403),
+            ("host", "evil.example", 403),
+        ] {
+            let builder = if uri == "/sse" { get(uri) } else { post(uri) };
+            let mut request = builder;
+            let headers = request.headers_mut().unwrap();
+            headers.insert(header, value.parse().unwrap());
+            let answered = caller.send(request, ping(1).to_string()).await;
+            assert_eq!(answered.status(), status, "{uri} {header}: {value}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn pages_of_allowed_origins_may_use_both_doors() {
+    let caller = Caller::of(offered(server()).allow_origin("https://app.example"));
+    let peer = Peer::open(&caller).await;
+
+    for (uri, methods) in [("/sse", "GET"), (&*peer.uri, "POST")] {
+        let preflight = get(uri)
+            .method(Method::OPTIONS)
+            .header("origin", "https://app.example")
+            .header("access-control-request-method", methods);
+        let answered = caller.send(preflight, "").await;
+        assert_eq!(answered.status(), 204);
+        assert_eq!(
+            answered.header("access-control-allow-methods"),
+            Some(methods)
+        );
+    }
+    let builder = post(&peer.uri).header("origin", "https://app.example");
+    let answered = caller.send(builder, ping(1).to_string()).await;
+    assert_eq!(
+        answered.header("access-control-allow-origin"),
+        Some("https://app.example")
+    );
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_as_events_is_refused() {
+    let caller = Caller::of(offered(server()));
+
+    let builder = post("/sse")
+        .method(Method::GET)
+        .header("accept", "application/json");
+
+    assert_eq!(caller.send(builder, "").await.status(), 406);
+}
+
+#[tokio::test]
+async fn a_session_that_never_was_is_not_found() {
+    let caller = Caller::of(offered(server()));
+    let peer = Peer::open(&caller).await;
+    let id = peer.uri.split_once('=').unwrap().1;
+
+    for query in [
+        String::new(),
+        "?".to_owned(),
+        "?sessionId=".to_owned(),
+        "?sessionId=AAAAAAAAAAAAAAAAAAAAAAAA".to_owned(),
+        format!("?sessionid={id}"),
+        format!("?sessionId={id}A"),
+        format!("?sessionId={id}&sessionId={id}"),
+    ] {
+        let uri = format!("/messages{query}");
+        let answered = caller.send(post(&uri), ping(1).to_string()).await;
+        assert_eq!(answered.refusal().await, (404, -32600), "{uri}");
+    }
+    let uri = format!("{}&other=1", peer.uri);
+    let answered = caller.send(post(&uri), ping(1).to_string()).await;
+    assert_eq!(
+        answered.status(),
+        202,
+        "what else is in a query is not ours"
+    );
+}
+
+#[tokio::test]
+async fn a_session_is_for_whoever_opened_it() {
+    let mut caller = Caller::of(offered(server()));
+    caller.principal = Some(Principal::new("https://issuer.example", "ada"));
+    let mut peer = Peer::open(&caller).await;
+
+    for other in [None, Some(Principal::new("https://issuer.example", "bo"))] {
+        caller.principal = other;
+        let answered = caller.send(post(&peer.uri), ping(1).to_string()).await;
+        assert_eq!(answered.refusal().await, (404, -32600));
+    }
+
+    assert_eq!(peer.ask(&ping(2)).await["id"], 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn bodies_that_are_no_messages_are_refused_in_the_response_alone() {
+    let caller = Caller::of(offered(server()).body_limit(1_000));
+    let mut peer = Peer::open(&caller).await;
+
+    for (body, refusal) in [
+        (b"".to_vec(), (400, -32700)),
+        (b"{".to_vec(), (400, -32700)),
+        (b"\xff".to_vec(), (400, -32700)),
+        (b"{}{}".to_vec(), (400, -32700)),
+        ([b"[".repeat(400), b"]".repeat(400)].concat(), (400, -32700)),
+        (b"{}".to_vec(), (400, -32600)),
+        (b"[]".to_vec(), (400, -32600)),
+        (
+            br#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#.to_vec(),
+            (400, -32600),
+        ),
+        (
+            br#"{"jsonrpc":"2.0","id":1,"method":"ping","params":7}"#.to_vec(),
+            (400, -32600),
+        ),
+        (vec![b' '; 1_001], (413, -32600)),
+    ] {
+        let shown = String::from_utf8_lossy(&body).into_owned();
+        assert_eq!(peer.post(body).await.refusal().await, refusal, "{shown}");
+    }
+    peer.expect_silence().await;
+    assert_eq!(peer.ask(&ping(1)).await["result"], json!({}));
+}
+
+#[tokio::test]
+async fn errors_without_an_id_are_written_as_the_session_reads_them() {
+    let caller = Caller::of(offered(server()));
+    for (revision, id) in [("2024-11-05", Some(json!(null))), ("2025-11-25", None)] {
+        let peer = Peer::initialized(&caller, revision).await;
+        let answer = peer.post("{").await.json().await;
+        assert_eq!(answer.get("id").cloned(), id, "{revision}");
+    }
+}
+
+#[tokio::test]
+async fn only_json_is_taken() {
+    let caller = Caller::of(offered(server()));
+    let peer = Peer::open(&caller).await;
+
+    for (header, value) in [("content-type", "text/plain"), ("content-encoding", "gzip")] {
+        let mut builder = post(&peer.uri);
+        let headers = builder.headers_mut().unwrap();
+        headers.insert(header, value.parse().unwrap());
+        let answered = caller.send(builder, ping(1).to_string()).await;
+        assert_eq!(answered.refusal().await, (415, -32600), "{header}");
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_says_too_much_about_itself_is_refused() {
+    let mut peer = Peer::open(&Caller::of(offered(server()))).await;
+    let mut hello = initialize("2024-11-05");
+    hello["params"]["clientInfo"]["name"] = "x".repeat(100_000).into();
+
+    assert_eq!(peer.ask(&hello).await["error"]["code"], -32602);
+    let hello = initialize("2024-11-05");
+    assert_eq!(
+        peer.ask(&hello).await["result"]["protocolVersion"],
+        "2024-11-05"
+    );
+}

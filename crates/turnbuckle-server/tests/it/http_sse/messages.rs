@@ -1,0 +1,304 @@
+//! What clients of HTTP+SSE can say and hear.
+
+use serde_json::{Value, json};
+use turnbuckle_protocol::types::LogLevel;
+use turnbuckle_server::{Context, Form, Server, Tool, ToolError};
+use turnbuckle_spec_coverage::req;
+
+use crate::{
+    http::test_client::{Caller, Empty, initialize, modern, server, tool},
+    http_sse::test_client::{Peer, get, offered, ping, post},
+};
+
+const LEGACY: [&str; 5] = [
+    "2024-10-07",
+    "2024-11-05",
+    "2025-03-26",
+    "2025-06-18",
+    "2025-11-25",
+];
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Signature {
+    name: String,
+}
+
+/// A server with a tool that asks.
+fn asking() -> Server {
+    server().tool(Tool::new("sign", async |_: Empty, cx: Context| {
+        let answer = cx
+            .elicit("signature", Signature::elicit("Who signs?"))
+            .await?;
+        Ok::<_, ToolError>(match answer.accepted() {
+            Some(signature) => signature.name,
+            None => "nobody".to_owned(),
+        })
+    }))
+}
+
+fn text(answer: &Value) -> &str {
+    answer["result"]["content"][0]["text"].as_str().unwrap()
+}
+
+#[tokio::test]
+async fn the_stream_begins_with_where_to_post() {
+    req!("httpsse.endpoints", "httpsse.endpoint-event");
+    let caller = Caller::of(offered(server()));
+
+    let answered = caller.send(get("/sse"), "").await;
+    assert_eq!(
+        answered.header("cache-control"),
+        Some("no-cache, no-transform")
+    );
+    assert_eq!(answered.header("x-accel-buffering"), Some("no"));
+    assert_eq!(answered.header("mcp-session-id"), None);
+    let first = answered.stream().bytes().await.unwrap();
+
+    let first = std::str::from_utf8(&first).unwrap();
+    let id = first
+        .strip_prefix("event: endpoint\ndata: /messages?sessionId=")
+        .and_then(|rest| rest.strip_suffix("\n\n"))
+        .expect(first);
+    // Six bits a character.
+    assert!(id.len() * 6 >= 128, "{id}");
+    // Where the stream says is where messages go.
+    let mut peer = Peer::initialized(&caller, "2024-11-05").await;
+    assert_eq!(peer.ask(&ping(1)).await["result"], json!({}));
+    assert_ne!(Peer::open(&caller).await.uri, Peer::open(&caller).await.uri);
+}
+
+#[tokio::test]
+async fn every_revision_with_a_handshake_can_call() {
+    req!("httpsse.message-event", "httpsse.compat.server");
+    let caller = Caller::of(offered(server()));
+
+    for revision in LEGACY {
+        let mut peer = Peer::initialized(&caller, revision).await;
+        let answer = peer
+            .ask(&tool(1, "echo", &json!({ "message": "hi" })))
+            .await;
+        assert_eq!((&answer["id"], text(&answer)), (&json!(1), "hi"));
+        let unknown = json!({ "jsonrpc": "2.0", "id": 2, "method": "nope" });
+        assert_eq!(peer.ask(&unknown).await["error"]["code"], -32601);
+    }
+    // The endpoint beside it is as it was.
+    let session = caller.in_session("2025-11-25").await;
+    let answered = session.tool(1, "echo", json!({ "message": "hi" })).await;
+    assert_eq!(text(&answered.json().await), "hi");
+}
+
+#[tokio::test]
+async fn events_name_their_type() {
+    let mut peer = Peer::open(&Caller::of(offered(server()))).await;
+
+    peer.take(&ping(1)).await;
+
+    assert_eq!(
+        peer.stream.bytes().await.unwrap(),
+        "event: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n\n"
+    );
+}
+
+#[tokio::test]
+async fn progress_and_the_answer_come_in_order() {
+    let mut peer = Peer::initialized(&Caller::of(offered(server())), "2024-11-05").await;
+
+    peer.take(&tool(5, "progress", &json!({ "steps": 200 })))
+        .await;
+
+    for step in 1..=200 {
+        let progress = peer.next().await;
+        assert_eq!(progress["method"], "notifications/progress");
+        assert_eq!(progress["params"]["progress"], f64::from(step));
+    }
+    assert_eq!(text(&peer.next().await), "done");
+}
+
+#[tokio::test]
+async fn the_user_is_asked_while_a_call_waits() {
+    let caller = Caller::of(offered(asking()));
+    let mut peer = Peer::initialized(&caller, "2025-06-18").await;
+
+    let question = peer.ask(&tool(1, "sign", &json!({}))).await;
+    assert_eq!(question["method"], "elicitation/create");
+    // Others are served meanwhile.
+    assert_eq!(peer.ask(&ping(2)).await["id"], 2);
+    let content = json!({ "action": "accept", "content": { "name": "Ada" } });
+    let answer = json!({ "jsonrpc": "2.0", "id": question["id"], "result": content });
+
+    assert_eq!(text(&peer.ask(&answer).await), "Ada");
+}
+
+#[tokio::test]
+async fn an_answer_that_is_none_ends_the_question() {
+    let caller = Caller::of(offered(asking()));
+    let mut peer = Peer::initialized(&caller, "2025-06-18").await;
+    let question = peer.ask(&tool(1, "sign", &json!({}))).await;
+
+    let both = json!({ "jsonrpc": "2.0", "id": question["id"], "result": {}, "error": 1 });
+    let answered = peer.post(both.to_string()).await;
+
+    assert_eq!(answered.refusal().await, (400, -32600));
+    let answer = peer.next().await;
+    assert_eq!(
+        (&answer["id"], &answer["result"]["isError"]),
+        (&json!(1), &json!(true))
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_call_has_no_answer_and_its_question_is_taken_back() {
+    let caller = Caller::of(offered(asking()));
+    let mut peer = Peer::initialized(&caller, "2025-06-18").await;
+    let question = peer.ask(&tool(1, "sign", &json!({}))).await;
+
+    let params = json!({ "requestId": 1 });
+    let cancelled =
+        json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params });
+    let taken_back = peer.ask(&cancelled).await;
+
+    assert_eq!(taken_back["method"], "notifications/cancelled");
+    assert_eq!(taken_back["params"]["requestId"], question["id"]);
+    peer.expect_silence().await;
+    // The id is free again.
+    let answer = peer
+        .ask(&tool(1, "echo", &json!({ "message": "hi" })))
+        .await;
+    assert_eq!(text(&answer), "hi");
+}
+
+#[tokio::test(start_paused = true)]
+async fn changes_are_told_but_not_before_the_first_answer() {
+    let server = server();
+    let caller = Caller::of(offered(server.clone()));
+    let mut peer = Peer::initialized(&caller, "2024-11-05").await;
+
+    server.tools_changed();
+    peer.expect_silence().await;
+    peer.ask(&ping(1)).await;
+    server.tools_changed();
+
+    let told = peer.next().await;
+    assert_eq!(told["method"], "notifications/tools/list_changed");
+    peer.expect_silence().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_subscription_and_a_log_level_are_remembered() {
+    let server = server().tool(Tool::new("say", async |_: Empty, cx: Context| {
+        cx.log(LogLevel::Info, "a little").await;
+        cx.log(LogLevel::Error, "a lot").await;
+        Ok::<_, ToolError>("said".to_owned())
+    }));
+    let mut peer = Peer::initialized(&Caller::of(offered(server.clone())), "2024-11-05").await;
+
+    let subscribe = json!({ "jsonrpc": "2.0", "id": 1, "method": "resources/subscribe", "params": { "uri": "test://a" } });
+    let level = json!({ "jsonrpc": "2.0", "id": 2, "method": "logging/setLevel", "params": { "level": "error" } });
+    assert_eq!(peer.ask(&subscribe).await["result"], json!({}));
+    assert_eq!(peer.ask(&level).await["result"], json!({}));
+    server.resource_updated("test://a");
+    assert_eq!(peer.next().await["params"]["uri"], "test://a");
+
+    let logged = peer.ask(&tool(3, "say", &json!({}))).await;
+    assert_eq!(logged["params"]["data"], "a lot");
+    assert_eq!(text(&peer.next().await), "said");
+}
+
+#[tokio::test(start_paused = true)]
+async fn clients_with_equal_ids_do_not_meet() {
+    let caller = Caller::of(offered(asking()));
+    let mut first = Peer::initialized(&caller, "2025-06-18").await;
+    let mut second = Peer::initialized(&caller, "2025-06-18").await;
+    let call = tool(1, "sign", &json!({}));
+    let questions = [first.ask(&call).await, second.ask(&call).await];
+
+    let sign = |question: usize, name: &str| {
+        json!({
+            "jsonrpc": "2.0", "id": questions[question]["id"],
+            "result": { "action": "accept", "content": { "name": name } },
+        })
+    };
+    // The answer to somebody else's question answers nothing.
+    second.take(&sign(0, "Eve")).await;
+    let answers = [
+        second.ask(&sign(1, "Bo")).await,
+        first.ask(&sign(0, "Ada")).await,
+    ];
+
+    assert_eq!((text(&answers[0]), text(&answers[1])), ("Bo", "Ada"));
+    first.expect_silence().await;
+    second.expect_silence().await;
+}
+
+#[tokio::test]
+async fn an_id_in_use_is_refused_and_the_first_call_goes_on() {
+    let mut peer = Peer::initialized(&Caller::of(offered(asking())), "2025-06-18").await;
+    let question = peer.ask(&tool(1, "sign", &json!({}))).await;
+
+    let refused = peer.ask(&ping(1)).await;
+    let declined =
+        json!({ "jsonrpc": "2.0", "id": question["id"], "result": { "action": "decline" } });
+
+    assert_eq!(refused["error"]["code"], -32600);
+    assert_eq!(text(&peer.ask(&declined).await), "nobody");
+}
+
+#[tokio::test]
+async fn arrays_are_for_the_revision_that_has_them() {
+    let caller = Caller::of(offered(server()));
+    for revision in LEGACY {
+        let mut peer = Peer::initialized(&caller, revision).await;
+        let array = json!([ping(1), { "jsonrpc": "2.0", "method": "x" }, ping(2)]);
+        if revision == "2025-03-26" {
+            let answers = peer.ask(&array).await;
+            assert_eq!(
+                (&answers[0]["id"], &answers[1]["id"]),
+                (&json!(1), &json!(2))
+            );
+        } else {
+            let answered = peer.post(array.to_string()).await;
+            assert_eq!(answered.refusal().await, (400, -32600), "{revision}");
+        }
+        assert_eq!(peer.ask(&ping(3)).await["id"], 3);
+    }
+}
+
+#[tokio::test]
+async fn a_modern_request_stands_on_its_own_here_too() {
+    let mut peer = Peer::open(&Caller::of(offered(server()))).await;
+
+    let answer = peer.ask(&modern("tools/list", json!({}))).await;
+    assert_eq!(answer["result"]["resultType"], "complete");
+    // Whoever has no session and says nothing about itself is told what is missing.
+    let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
+    assert_eq!(peer.ask(&list).await["error"]["code"], -32602);
+    peer.ask(&initialize("2025-06-18")).await;
+    assert_eq!(peer.ask(&list).await["result"].get("resultType"), None);
+}
+
+#[tokio::test]
+async fn version_headers_of_newer_clients_do_not_matter() {
+    let mut peer = Peer::initialized(&Caller::of(offered(server())), "2025-06-18").await;
+
+    for version in ["2025-06-18", "2025-11-25", "2026-07-28", "nonsense"] {
+        let builder = post(&peer.uri).header("mcp-protocol-version", version);
+        let answered = peer.caller.send(builder, ping(1).to_string()).await;
+        assert_eq!(answered.status(), 202, "{version}");
+        assert_eq!(peer.next().await["result"], json!({}));
+    }
+}
+
+#[tokio::test]
+async fn handlers_see_the_head_of_the_post() {
+    let server = server().tool(Tool::new("who", async |_: Empty, cx: Context| {
+        let headers = cx.get::<http::HeaderMap>().unwrap();
+        Ok::<_, ToolError>(headers["x-trace"].to_str().unwrap_or("?").to_owned())
+    }));
+    let mut peer = Peer::initialized(&Caller::of(offered(server)), "2025-06-18").await;
+
+    let builder = post(&peer.uri).header("x-trace", "t-1");
+    let call = tool(1, "who", &json!({})).to_string();
+    assert_eq!(peer.caller.send(builder, call).await.status(), 202);
+
+    assert_eq!(text(&peer.next().await), "t-1");
+}

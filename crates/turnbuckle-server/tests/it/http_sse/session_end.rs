@@ -1,0 +1,256 @@
+//! How a session of HTTP+SSE ends, and what it may hold while it lasts.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use serde_json::json;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt, DuplexStream},
+    sync::oneshot,
+    time::{Instant, sleep, timeout},
+};
+use turnbuckle_server::{
+    Context, Server, Tool, ToolError,
+    http::{self, HttpSse},
+};
+
+use crate::{
+    http::test_client::{Caller, Empty, modern, server, tool},
+    http_sse::test_client::{Peer, get, offered, ping, post},
+};
+
+/// A server whose tool `forever` never returns, and how many of its calls are running.
+fn forever() -> (Server, Arc<AtomicUsize>) {
+    struct Running(Arc<AtomicUsize>);
+    impl Drop for Running {
+        fn drop(&mut self) {
+            self.0.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+    let running = Arc::new(AtomicUsize::new(0));
+    let counter = running.clone();
+    let tool = Tool::new("forever", move |_: Empty| {
+        counter.fetch_add(1, Ordering::SeqCst);
+        let running = Running(counter.clone());
+        async move {
+            let _running = running;
+            std::future::pending::<()>().await;
+            Ok::<_, ToolError>(String::new())
+        }
+    });
+    (server().tool(tool), running)
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_and_the_url_end_with_the_stream() {
+    let (server, running) = forever();
+    let caller = Caller::of(offered(server));
+    let peer = Peer::initialized(&caller, "2024-11-05").await;
+    let other = Peer::initialized(&caller, "2024-11-05").await;
+    let call = json!({ "name": "forever", "arguments": {} });
+    for peer in [&peer, &other] {
+        peer.take(&tool(1, "forever", &json!({}))).await;
+        peer.take(&modern("tools/call", call.clone())).await;
+    }
+    assert_eq!(running.load(Ordering::SeqCst), 4);
+
+    let uri = peer.uri;
+    drop(peer.stream);
+    sleep(Duration::from_millis(1)).await;
+
+    assert_eq!(running.load(Ordering::SeqCst), 2);
+    let answered = caller.send(post(&uri), ping(2).to_string()).await;
+    assert_eq!(answered.status(), 404);
+    drop(other);
+    sleep(Duration::from_millis(1)).await;
+    assert_eq!(running.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_call_outlives_a_stream_that_ends_while_it_is_posted() {
+    let (server, running) = forever();
+    let caller = Caller::of(offered(server));
+
+    for _ in 0..200 {
+        let peer = Peer::initialized(&caller, "2024-11-05").await;
+        let (poster, uri) = (caller.clone(), peer.uri);
+        let posting = tokio::spawn(async move {
+            let call = tool(1, "forever", &json!({})).to_string();
+            poster.send(post(&uri), call).await.status().as_u16()
+        });
+        tokio::task::yield_now().await;
+        drop(peer.stream);
+        assert!(matches!(posting.await.unwrap(), 202 | 404));
+    }
+
+    let all_ended = async {
+        while running.load(Ordering::SeqCst) > 0 {
+            sleep(Duration::from_millis(1)).await;
+        }
+    };
+    timeout(Duration::from_secs(10), all_ended).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_stream_shows_that_it_lives() {
+    let caller = Caller::of(offered(server()).stream_heartbeat(Duration::from_secs(3)));
+    let mut peer = Peer::open(&caller).await;
+
+    for _ in 0..2 {
+        let begun = Instant::now();
+        assert_eq!(peer.stream.bytes().await.unwrap(), ": alive\n\n");
+        assert_eq!(begun.elapsed().as_secs(), 3);
+    }
+}
+
+#[tokio::test]
+async fn there_are_only_so_many_streams() {
+    let http = http::Http::new(server()).http_sse(HttpSse::new().max_streams(2));
+    let caller = Caller::of(http);
+    let first = Peer::open(&caller).await;
+    let _second = Peer::open(&caller).await;
+
+    let refused = caller.send(get("/sse"), "").await;
+    assert_eq!(refused.header("retry-after"), Some("5"));
+    assert_eq!(refused.refusal().await, (503, -32603));
+    drop(first);
+
+    Peer::open(&caller).await;
+}
+
+#[tokio::test]
+async fn streams_and_calls_are_counted_with_other_requests() {
+    let (server, _running) = forever();
+    let caller = Caller::of(offered(server).max_in_flight(2));
+    let mut first = Peer::initialized(&caller, "2024-11-05").await;
+    for id in 0..2 {
+        first.take(&tool(id, "forever", &json!({}))).await;
+    }
+
+    let busy = first.ask(&tool(2, "forever", &json!({}))).await;
+    assert_eq!(
+        (&busy["id"], &busy["error"]["code"]),
+        (&json!(2), &json!(-32603))
+    );
+    let _second = Peer::open(&caller).await;
+    assert_eq!(caller.send(get("/sse"), "").await.status(), 503);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_does_not_read_is_not_answered_but_can_still_end_calls() {
+    let (server, running) = forever();
+    let caller = Caller::of(offered(server));
+    let mut peer = Peer::initialized(&caller, "2024-11-05").await;
+    peer.take(&tool(1, "forever", &json!({}))).await;
+    let long = tool(2, "echo", &json!({ "message": "x".repeat(40_000) }));
+    peer.take(&long).await;
+    peer.take(&long).await;
+
+    assert_eq!(peer.post(long.to_string()).await.status(), 503);
+    let params = json!({ "requestId": 1 });
+    peer.take(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params }))
+        .await;
+    sleep(Duration::from_millis(1)).await;
+    assert_eq!(running.load(Ordering::SeqCst), 0);
+
+    for _ in 0..2 {
+        assert_eq!(peer.next().await["id"], 2);
+    }
+    assert_eq!(peer.ask(&ping(3)).await["id"], 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_waits_for_who_does_not_read() {
+    let sent = Arc::new(AtomicUsize::new(0));
+    let counter = sent.clone();
+    let flood = Tool::new("flood", move |_: Empty, cx: Context| {
+        let counter = counter.clone();
+        async move {
+            for step in 0..20_000 {
+                cx.progress(step, 20_000).await;
+                counter.fetch_add(1, Ordering::SeqCst);
+            }
+            Ok::<_, ToolError>("done".to_owned())
+        }
+    });
+    let caller = Caller::of(offered(server().tool(flood)));
+    let mut peer = Peer::initialized(&caller, "2024-11-05").await;
+
+    peer.take(&tool(1, "flood", &json!({}))).await;
+    sleep(Duration::from_secs(1)).await;
+
+    let waiting = sent.load(Ordering::SeqCst);
+    assert!((1..2_000).contains(&waiting), "{waiting}");
+    let mut last = peer.next().await;
+    while last.get("method").is_some() {
+        last = peer.next().await;
+    }
+    assert_eq!(last["id"], 1);
+}
+
+async fn read_until(stream: &mut DuplexStream, wanted: &str) -> String {
+    let mut text = String::new();
+    let mut buffer = [0; 4096];
+    while !text.contains(wanted) {
+        let length = stream.read(&mut buffer).await.unwrap();
+        assert_ne!(length, 0, "the end, after {text:?}");
+        text.push_str(std::str::from_utf8(&buffer[..length]).unwrap());
+    }
+    text
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_lets_calls_finish_and_then_ends_the_stream() {
+    let (connector, listener) = http::memory();
+    let (stop, stopped) = oneshot::channel::<()>();
+    let nap = Tool::new("nap", async |_: Empty| {
+        sleep(Duration::from_secs(2)).await;
+        Ok::<_, ToolError>("rested".to_owned())
+    });
+    let http = offered(server().tool(nap));
+    let ended = tokio::spawn(http.serve_until(listener, async { drop(stopped.await) }));
+    let mut stream = connector.connect().await.unwrap();
+    let head = "GET /sse HTTP/1.1\r\nhost: localhost\r\naccept: text/event-stream\r\n\r\n";
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let text = read_until(&mut stream, "sessionId=").await;
+    let uri = text
+        .split("data: ")
+        .nth(1)
+        .unwrap()
+        .trim()
+        .lines()
+        .next()
+        .unwrap();
+    for message in [
+        crate::http::test_client::initialize("2024-11-05"),
+        tool(1, "nap", &json!({})),
+    ] {
+        let mut posting = connector.connect().await.unwrap();
+        let body = message.to_string();
+        let text = format!(
+            "POST {uri} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+             content-length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        posting.write_all(text.as_bytes()).await.unwrap();
+        read_until(&mut posting, "202 Accepted").await;
+    }
+
+    let begun = Instant::now();
+    stop.send(()).unwrap();
+    let mut rest = String::new();
+    stream.read_to_string(&mut rest).await.unwrap();
+
+    assert!(rest.contains("rested"), "{rest}");
+    assert_eq!(begun.elapsed().as_secs(), 2);
+    timeout(Duration::from_secs(1), ended)
+        .await
+        .unwrap()
+        .unwrap()
+        .unwrap();
+}

@@ -1,0 +1,377 @@
+//! Client requests in sessions.
+
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+use turnbuckle_server::{
+    Context, Form, Prompt, RequestError, Resource, SamplingBuilder, Server, Tool, ToolError,
+};
+use turnbuckle_spec_coverage::req;
+
+use crate::ndjson::test_client::{LEGACY, Peer, initialize};
+
+#[derive(Deserialize, JsonSchema)]
+struct Signature {
+    /// Your full name.
+    name: String,
+    #[serde(default)]
+    age: Option<u8>,
+}
+
+fn server() -> Server {
+    let sign = Tool::new("sign", async |cx: Context| {
+        let answer = cx
+            .elicit("signature", Signature::elicit("Who signs?"))
+            .await?;
+        let answer = answer.accepted();
+        Ok::<_, ToolError>(match answer {
+            Some(signature) => format!("signed by {} ({:?})", signature.name, signature.age),
+            None => "not signed".to_owned(),
+        })
+    });
+    let think = Tool::new("think", async |cx: Context| {
+        let said = cx
+            .sample("thought", SamplingBuilder::text("Think!"))
+            .await?;
+        Ok::<_, ToolError>(format!("the model is {}", said.model))
+    });
+    let look = Tool::new("look", async |cx: Context| {
+        let roots = cx.roots("roots").await?;
+        let uris: Vec<_> = roots.iter().map(|root| root.uri.clone()).collect();
+        Ok::<_, ToolError>(uris.join(" "))
+    });
+    let prompt = Prompt::new("ask", async |cx: Context| {
+        let roots = cx.roots("roots").await?;
+        Ok::<_, RequestError>(format!("{} roots", roots.len()))
+    });
+    Server::new("asking", "1")
+        .tool(sign)
+        .tool(think)
+        .tool(look)
+        .prompt(prompt)
+}
+
+fn everything() -> Value {
+    json!({ "elicitation": {}, "sampling": {}, "roots": {} })
+}
+
+async fn begin(peer: &mut Peer, tool: &str) -> (i64, Value) {
+    let id = peer
+        .request("tools/call", json!({ "name": tool, "arguments": {} }))
+        .await;
+    (id, peer.next().await)
+}
+
+async fn answer(peer: &mut Peer, question: &Value, result: Value) {
+    peer.send(json!({ "jsonrpc": "2.0", "id": question["id"], "result": result }))
+        .await;
+}
+
+fn text(answer: &Value) -> &str {
+    answer["result"]["content"][0]["text"].as_str().unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_user_is_asked_while_the_call_waits() {
+    for revision in ["2025-06-18", "2025-11-25"] {
+        let mut peer = Peer::initialized(server(), revision, everything()).await;
+        let (id, question) = begin(&mut peer, "sign").await;
+        assert_eq!(question["method"], "elicitation/create");
+        assert_eq!(question["params"]["message"], "Who signs?");
+        let schema = &question["params"]["requestedSchema"];
+        assert_eq!(schema["properties"]["name"]["type"], "string");
+        assert_eq!(schema["required"], json!(["name"]));
+
+        answer(
+            &mut peer,
+            &question,
+            json!({ "action": "accept", "content": { "name": "Ada" } }),
+        )
+        .await;
+
+        let answered = peer.next().await;
+        assert_eq!(answered["id"], id);
+        assert_eq!(text(&answered), "signed by Ada (None)");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn declining_is_an_answer() {
+    let mut peer = Peer::initialized(server(), "2025-11-25", everything()).await;
+    for action in ["decline", "cancel"] {
+        let (_, question) = begin(&mut peer, "sign").await;
+
+        answer(&mut peer, &question, json!({ "action": action })).await;
+
+        assert_eq!(text(&peer.next().await), "not signed");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_model_and_the_roots_are_asked_for_in_every_revision() {
+    for revision in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
+        let mut peer = Peer::initialized(server(), revision, everything()).await;
+
+        let (_, question) = begin(&mut peer, "think").await;
+        assert_eq!(question["method"], "sampling/createMessage");
+        assert_eq!(question["params"]["maxTokens"], 1_000);
+        assert_eq!(
+            question["params"]["messages"][0]["content"]["text"],
+            "Think!"
+        );
+        let thought = json!({ "role": "assistant", "content": { "type": "text", "text": "Hm." }, "model": "m" });
+        answer(&mut peer, &question, thought).await;
+        assert_eq!(text(&peer.next().await), "the model is m", "{revision}");
+
+        let (_, question) = begin(&mut peer, "look").await;
+        assert_eq!(question["method"], "roots/list");
+        answer(
+            &mut peer,
+            &question,
+            json!({ "roots": [{ "uri": "file:///a" }] }),
+        )
+        .await;
+        assert_eq!(text(&peer.next().await), "file:///a");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_undeclared_capability_is_never_asked_for() {
+    let mut peer = Peer::initialized(server(), "2025-11-25", json!({})).await;
+    for tool in ["sign", "think", "look"] {
+        let (_, answer) = begin(&mut peer, tool).await;
+
+        assert_eq!(answer["result"]["isError"], true, "{answer}");
+    }
+    let prompt = peer.call("prompts/get", json!({ "name": "ask" })).await;
+    assert_eq!(prompt["error"]["code"], -32603);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_prompt_or_resource_that_may_not_ask_is_an_internal_error_in_sessions() {
+    let resource = Resource::new("note://r", "r", async |cx: Context| {
+        Ok::<_, RequestError>(format!("{} roots", cx.roots("roots").await?.len()))
+    });
+    let server = server().resource(resource);
+    for revision in LEGACY {
+        let mut peer = Peer::initialized(server.clone(), revision, json!({})).await;
+
+        let prompt = peer.call("prompts/get", json!({ "name": "ask" })).await;
+        let read = peer
+            .call("resources/read", json!({ "uri": "note://r" }))
+            .await;
+
+        for answer in [prompt, read] {
+            assert_eq!(answer["error"]["code"], -32603, "{revision}");
+            let message = answer["error"]["message"].as_str().unwrap();
+            assert!(message.contains("`roots`"), "{message}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sign_of_life_may_be_asked_for_before_initialized() {
+    let ping = Tool::new("ping", async |cx: Context| {
+        cx.ping().await?;
+        Ok::<_, ToolError>("alive".to_owned())
+    });
+    for revision in LEGACY {
+        let mut peer = Peer::new(Server::new("s", "1").tool(ping.clone()));
+        peer.call("initialize", initialize(revision, json!({})))
+            .await;
+
+        let (_, question) = begin(&mut peer, "ping").await;
+        assert_eq!(question["method"], "ping", "{revision}");
+        answer(&mut peer, &question, json!({})).await;
+
+        assert_eq!(text(&peer.next().await), "alive", "{revision}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn progress_on_something_else_gives_no_more_time() {
+    let mut peer = Peer::initialized(server(), "2025-06-18", everything()).await;
+    let begun = Instant::now();
+    let (_, question) = begin(&mut peer, "sign").await;
+    let token = question["params"]["_meta"]["progressToken"]
+        .as_i64()
+        .unwrap();
+
+    for foreign in [
+        json!(token + 1),
+        json!(token.to_string()),
+        json!(null),
+        json!([token]),
+    ] {
+        sleep(Duration::from_secs(10)).await;
+        let params = json!({ "progressToken": foreign, "progress": 1 });
+        peer.notify("notifications/progress", params).await;
+    }
+
+    let cancelled = peer.next().await;
+    assert_eq!(begun.elapsed().as_secs(), 60);
+    assert_eq!(cancelled["params"]["requestId"], question["id"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn before_initialized_nothing_is_asked() {
+    req!("lifecycle.init.server-wait");
+    for revision in LEGACY {
+        let mut peer = Peer::new(server());
+        peer.call("initialize", initialize(revision, everything()))
+            .await;
+
+        for tool in ["look", "think"] {
+            let (id, answer) = begin(&mut peer, tool).await;
+            assert_eq!(answer["id"], id, "{revision} {tool}");
+            assert_eq!(answer["result"]["isError"], true, "{revision} {tool}");
+        }
+        peer.expect_silence().await;
+
+        // Client requests work as soon as the client has sent `notifications/initialized`.
+        peer.notify("notifications/initialized", json!({})).await;
+        let (_, question) = begin(&mut peer, "look").await;
+        assert_eq!(question["method"], "roots/list", "{revision}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_reaches_the_handler() {
+    let mut peer = Peer::initialized(server(), "2025-11-25", everything()).await;
+    let (_, question) = begin(&mut peer, "think").await;
+
+    let error = json!({ "code": -1, "message": "the user said no" });
+    peer.send(json!({ "jsonrpc": "2.0", "id": question["id"], "error": error }))
+        .await;
+
+    let answer = peer.next().await;
+    assert_eq!(answer["result"]["isError"], true);
+    assert!(text(&answer).contains("the user said no"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_does_not_fit_or_is_none_reaches_the_handler() {
+    let mut peer = Peer::initialized(server(), "2025-11-25", everything()).await;
+
+    let (_, question) = begin(&mut peer, "look").await;
+    answer(&mut peer, &question, json!({ "roots": 7 })).await;
+    assert_eq!(peer.next().await["result"]["isError"], true);
+
+    let (_, question) = begin(&mut peer, "look").await;
+    let both = json!({ "jsonrpc": "2.0", "id": question["id"], "result": {}, "error": { "code": 1, "message": "" } });
+    peer.send(both).await;
+    assert_eq!(peer.next().await["result"]["isError"], true);
+
+    let (id, question) = begin(&mut peer, "look").await;
+    peer.send(json!({ "jsonrpc": "2.0", "id": question["id"] }))
+        .await;
+    let spoilt = peer.next().await;
+    assert_eq!(spoilt["id"], id, "{spoilt}");
+    assert_eq!(spoilt["result"]["isError"], true);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_without_answer_is_taken_back_after_a_minute() {
+    let mut peer = Peer::initialized(server(), "2025-06-18", everything()).await;
+    let begun = Instant::now();
+    let (id, question) = begin(&mut peer, "sign").await;
+
+    let cancelled = peer.next().await;
+    let answered = peer.next().await;
+
+    assert_eq!(begun.elapsed().as_secs(), 60);
+    assert_eq!(cancelled["method"], "notifications/cancelled");
+    assert_eq!(cancelled["params"]["requestId"], question["id"]);
+    assert_eq!(answered["id"], id);
+    assert_eq!(answered["result"]["isError"], true);
+}
+
+#[tokio::test(start_paused = true)]
+async fn progress_of_the_client_gives_it_more_time_up_to_a_limit() {
+    let server = server().client_request_timeout(Duration::from_secs(60), Duration::from_secs(100));
+    let mut peer = Peer::initialized(server, "2025-06-18", everything()).await;
+    let begun = Instant::now();
+    let (_, question) = begin(&mut peer, "sign").await;
+    let token = question["params"]["_meta"]["progressToken"].clone();
+
+    for step in 1..=3 {
+        sleep(Duration::from_secs(30)).await;
+        peer.notify(
+            "notifications/progress",
+            json!({ "progressToken": token, "progress": step }),
+        )
+        .await;
+    }
+    let cancelled = peer.next().await;
+
+    assert_eq!(begun.elapsed().as_secs(), 100);
+    assert_eq!(cancelled["method"], "notifications/cancelled");
+}
+
+#[tokio::test(start_paused = true)]
+async fn cancelling_a_call_takes_its_question_back() {
+    let mut peer = Peer::initialized(server(), "2025-06-18", everything()).await;
+    let (id, question) = begin(&mut peer, "sign").await;
+
+    peer.cancel(id).await;
+
+    let cancelled = peer.next().await;
+    assert_eq!(cancelled["method"], "notifications/cancelled");
+    assert_eq!(cancelled["params"]["requestId"], question["id"]);
+    peer.expect_silence().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_asks_ends_when_nobody_is_left_to_answer() {
+    let mut peer = Peer::initialized(server(), "2025-06-18", everything()).await;
+    let begun = Instant::now();
+    let (id, _) = begin(&mut peer, "sign").await;
+
+    let rest = peer.finish().await;
+
+    assert!(begun.elapsed() < Duration::from_secs(1));
+    assert_eq!(rest.len(), 1, "{rest:?}");
+    assert_eq!(rest[0]["id"], id);
+    assert_eq!(rest[0]["result"]["isError"], true);
+    assert!(text(&rest[0]).contains("the call ended"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_to_nothing_is_dropped() {
+    let mut peer = Peer::initialized(server(), "2025-06-18", everything()).await;
+    let (_, question) = begin(&mut peer, "look").await;
+    peer.send(json!({ "jsonrpc": "2.0", "id": "nobody", "result": {} }))
+        .await;
+    peer.send(json!({ "jsonrpc": "2.0", "id": 4711, "result": {} }))
+        .await;
+    answer(&mut peer, &question, json!({ "roots": [] })).await;
+    assert_eq!(text(&peer.next().await), "");
+
+    answer(&mut peer, &question, json!({ "roots": [] })).await;
+
+    peer.expect_silence().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_questions_at_once_get_their_own_answers() {
+    let both = Tool::new("both", async |cx: Context| {
+        let (first, second) =
+            tokio::join!(cx.roots("a"), cx.sample("b", SamplingBuilder::text("?")));
+        Ok::<_, ToolError>(format!("{} {}", first?.len(), second?.model))
+    });
+    let server = Server::new("s", "1").tool(both);
+    let mut peer = Peer::initialized(server, "2025-03-26", everything()).await;
+    let (_, first) = begin(&mut peer, "both").await;
+    let second = peer.next().await;
+    assert_ne!(first["id"], second["id"]);
+
+    let thought =
+        json!({ "role": "assistant", "content": { "type": "text", "text": "Hm." }, "model": "m" });
+    answer(&mut peer, &second, thought).await;
+    answer(&mut peer, &first, json!({ "roots": [] })).await;
+
+    assert_eq!(text(&peer.next().await), "0 m");
+}

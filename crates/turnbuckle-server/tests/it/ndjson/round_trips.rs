@@ -1,0 +1,628 @@
+//! Client requests of stateless calls: round trips.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use turnbuckle_protocol::{Principal, types::LogLevel};
+use turnbuckle_server::{
+    Context, Form, Prompt, RequestError, Resource, SamplingBuilder, Server, Tool, ToolError,
+    ndjson::NdjsonServer,
+};
+use turnbuckle_spec_coverage::req;
+use turnbuckle_store::Store;
+
+use crate::ndjson::test_client::{Peer, modern_with};
+
+const SECRET: [&str; 1] = ["a secret of both instances"];
+
+#[derive(Deserialize, JsonSchema)]
+struct Name {
+    name: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Paper {
+    title: String,
+}
+
+fn server(drafts: &Arc<AtomicUsize>) -> Server {
+    let drafts = drafts.clone();
+    let sign = Tool::new("sign", move |paper: Paper, cx: Context| {
+        let drafts = drafts.clone();
+        async move {
+            cx.progress(1, 3).await;
+            cx.log(LogLevel::Info, "asking for a name").await;
+            let Some(name) = cx
+                .elicit("name", Name::elicit("Who signs?"))
+                .await?
+                .accepted()
+            else {
+                return Ok("not signed".to_owned());
+            };
+            let draft = cx
+                .once("draft", async || {
+                    let number = drafts.fetch_add(1, Ordering::SeqCst) + 1;
+                    Ok::<_, ToolError>(format!("draft {number}"))
+                })
+                .await?;
+            cx.progress(2, 3).await;
+            cx.log(LogLevel::Info, "asking the model").await;
+            let said = cx.sample("polish", SamplingBuilder::text(&draft)).await?;
+            cx.progress(3, 3).await;
+            Ok::<_, ToolError>(format!(
+                "{}: {draft} by {}, {}",
+                paper.title, name.name, said.model
+            ))
+        }
+    });
+    Server::new("rounds", "1").tool(sign).state_keys(SECRET)
+}
+
+fn everything() -> Value {
+    json!({ "elicitation": {}, "sampling": {}, "roots": {} })
+}
+
+/// Parameters of a call, with those of a retry.
+fn round(state: Option<&Value>, responses: Value) -> Value {
+    round_of(
+        json!({ "name": "sign", "arguments": { "title": "Deed" } }),
+        state,
+        responses,
+    )
+}
+
+fn round_of(mut params: Value, state: Option<&Value>, responses: Value) -> Value {
+    if let Some(state) = state {
+        params["requestState"] = state.clone();
+    }
+    if !responses.is_null() {
+        params["inputResponses"] = responses;
+    }
+    modern_with(params, everything())
+}
+
+fn ada() -> Value {
+    json!({ "name": { "action": "accept", "content": { "name": "Ada" } } })
+}
+
+fn thought() -> Value {
+    json!({ "polish": { "role": "assistant", "content": { "type": "text", "text": "Hm." }, "model": "m" } })
+}
+
+fn state(answer: &Value) -> &Value {
+    assert_eq!(answer["result"]["resultType"], "input_required", "{answer}");
+    &answer["result"]["requestState"]
+}
+
+fn text(answer: &Value) -> &str {
+    answer["result"]["content"][0]["text"].as_str().unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_goes_on_round_by_round() {
+    req!(
+        "mrtr.result.input-requests",
+        "mrtr.result.request-state",
+        "mrtr.input-request.shape",
+        "mrtr.server.repeat",
+        "mrtr.only-way",
+        "elicitation.request.input-required",
+        "base.server-no-requests",
+        "stdio.server.no-requests"
+    );
+    let drafts = Arc::default();
+    let mut peer = Peer::new(server(&drafts));
+
+    let first = peer.call("tools/call", round(None, Value::Null)).await;
+    let question = &first["result"]["inputRequests"]["name"];
+    assert_eq!(question["method"], "elicitation/create");
+    assert_eq!(question["params"]["message"], "Who signs?");
+    assert_eq!(question.as_object().unwrap().len(), 2);
+
+    let second = peer
+        .call("tools/call", round(Some(state(&first)), ada()))
+        .await;
+    let question = &second["result"]["inputRequests"]["polish"];
+    assert_eq!(question["method"], "sampling/createMessage");
+    assert_eq!(
+        question["params"]["messages"][0]["content"]["text"],
+        "draft 1"
+    );
+
+    let last = peer
+        .call("tools/call", round(Some(state(&second)), thought()))
+        .await;
+    assert_eq!(text(&last), "Deed: draft 1 by Ada, m");
+    assert_eq!(last["result"]["resultType"], "complete");
+    assert_eq!(
+        drafts.load(Ordering::SeqCst),
+        1,
+        "what is done once is not repeated"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn any_instance_with_the_key_continues_a_call() {
+    req!("stateless.no-affinity", "stateless.no-prior-context");
+    let (first_drafts, second_drafts) = (Arc::default(), Arc::default());
+    let mut one = Peer::new(server(&first_drafts));
+    let mut two = Peer::new(server(&second_drafts));
+
+    let first = one.call("tools/call", round(None, Value::Null)).await;
+    one.finish().await;
+    let second = two
+        .call("tools/call", round(Some(state(&first)), ada()))
+        .await;
+    let mut three = Peer::new(server(&first_drafts));
+    let last = three
+        .call("tools/call", round(Some(state(&second)), thought()))
+        .await;
+
+    assert_eq!(text(&last), "Deed: draft 1 by Ada, m");
+    assert_eq!(first_drafts.load(Ordering::SeqCst), 0);
+    assert_eq!(second_drafts.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn state_that_is_not_ours_is_refused() {
+    req!(
+        "mrtr.state.untrusted",
+        "mrtr.state.integrity",
+        "mrtr.state.reject",
+        "mrtr.state.request-binding"
+    );
+    let drafts = Arc::default();
+    let mut peer = Peer::new(server(&drafts));
+    let first = peer.call("tools/call", round(None, Value::Null)).await;
+    let given = state(&first).as_str().unwrap();
+    let mut stranger = Peer::new(server(&drafts).state_keys(["quite another secret"]));
+
+    let foreign = stranger
+        .call("tools/call", round(Some(&json!(given)), ada()))
+        .await;
+    assert_eq!(foreign["error"]["code"], -32602);
+
+    for at in [0, given.len() / 2, given.len() - 1] {
+        let mut tampered: Vec<char> = given.chars().collect();
+        tampered[at] = if tampered[at] == 'A' { 'B' } else { 'A' };
+        let tampered: String = tampered.into_iter().collect();
+        let answer = peer
+            .call("tools/call", round(Some(&json!(tampered)), ada()))
+            .await;
+        assert_eq!(answer["error"]["code"], -32602, "byte {at}");
+    }
+    for nonsense in [json!(""), json!("x"), json!("ä"), json!(7), json!({})] {
+        let answer = peer.call("tools/call", round(Some(&nonsense), ada())).await;
+        assert_eq!(answer["error"]["code"], -32602, "{nonsense}");
+    }
+    let other = json!({ "name": "sign", "arguments": { "title": "Will" } });
+    let answer = peer
+        .call("tools/call", round_of(other, Some(&json!(given)), ada()))
+        .await;
+    assert_eq!(answer["error"]["code"], -32602, "another call");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_same_arguments_in_another_order_are_the_same_call() {
+    #[derive(Deserialize, JsonSchema)]
+    struct Two {
+        a: u8,
+        b: u8,
+    }
+    let tool = Tool::new("two", async |two: Two, cx: Context| {
+        cx.roots("roots").await?;
+        Ok::<_, ToolError>(format!("{}{}", two.a, two.b))
+    });
+    let mut peer = Peer::new(Server::new("s", "1").tool(tool));
+    let first = json!({ "name": "two", "arguments": { "a": 1, "b": 2 } });
+    let retry = json!({ "name": "two", "arguments": { "b": 2, "a": 1 } });
+
+    let asked = peer
+        .call("tools/call", round_of(first, None, Value::Null))
+        .await;
+    let roots = json!({ "roots": { "roots": [] } });
+    let done = peer
+        .call("tools/call", round_of(retry, Some(state(&asked)), roots))
+        .await;
+
+    assert_eq!(text(&done), "12");
+}
+
+#[tokio::test(start_paused = true)]
+async fn state_of_another_principal_is_refused() {
+    req!(
+        "mrtr.state.principal",
+        "elicitation.bind",
+        "security.handle.not-auth",
+        "security.handle.random"
+    );
+    let drafts = Arc::default();
+    let as_who = |who: &str| {
+        Peer::with(NdjsonServer::new(server(&drafts)).principal(Principal::new("here", who)))
+    };
+    let (mut ada_peer, mut bob) = (as_who("ada"), as_who("bob"));
+    let first = ada_peer.call("tools/call", round(None, Value::Null)).await;
+
+    let stolen = bob
+        .call("tools/call", round(Some(state(&first)), ada()))
+        .await;
+    let own = ada_peer
+        .call("tools/call", round(Some(state(&first)), ada()))
+        .await;
+
+    assert_eq!(stolen["error"]["code"], -32602);
+    assert!(state(&own).is_string());
+    let again = ada_peer.call("tools/call", round(None, Value::Null)).await;
+    assert_ne!(state(&first), state(&again), "nobody can foresee it");
+}
+
+#[tokio::test]
+async fn state_expires() {
+    req!("mrtr.state.ttl");
+    let drafts = Arc::default();
+    let mut peer = Peer::new(server(&drafts).state_lifetime(Duration::ZERO));
+    let first = peer.call("tools/call", round(None, Value::Null)).await;
+    // The system clock cannot be paused, and expiry has a resolution of seconds.
+    tokio::time::sleep(Duration::from_millis(1_100)).await;
+
+    let late = peer
+        .call("tools/call", round(Some(state(&first)), ada()))
+        .await;
+
+    assert_eq!(late["error"]["code"], -32602);
+    assert!(
+        late["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("expired")
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_missing_answer_is_asked_for_again_and_an_unknown_one_ignored() {
+    req!(
+        "mrtr.error.reask",
+        "mrtr.error.ignore-extra",
+        "mrtr.server.no-assumption"
+    );
+    let mut peer = Peer::new(server(&Arc::default()));
+    let first = peer.call("tools/call", round(None, Value::Null)).await;
+
+    let again = peer
+        .call(
+            "tools/call",
+            round(Some(state(&first)), json!({ "stranger": 7 })),
+        )
+        .await;
+
+    assert_eq!(
+        again["result"]["inputRequests"]["name"],
+        first["result"]["inputRequests"]["name"]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_without_state_is_accepted() {
+    let mut peer = Peer::new(server(&Arc::default()));
+
+    let answer = peer.call("tools/call", round(None, ada())).await;
+
+    assert!(
+        answer["result"]["inputRequests"]["polish"].is_object(),
+        "{answer}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sealed_answer_is_final() {
+    let mut peer = Peer::new(server(&Arc::default()));
+    let first = peer.call("tools/call", round(None, Value::Null)).await;
+    let second = peer
+        .call("tools/call", round(Some(state(&first)), ada()))
+        .await;
+    let mut responses = thought();
+    responses["name"] = json!({ "action": "accept", "content": { "name": "Eve" } });
+
+    let last = peer
+        .call("tools/call", round(Some(state(&second)), responses))
+        .await;
+
+    assert_eq!(text(&last), "Deed: draft 1 by Ada, m");
+}
+
+#[tokio::test(start_paused = true)]
+async fn answers_that_do_not_fit_are_an_error_of_the_request() {
+    req!(
+        "mrtr.error.validate",
+        "mrtr.error.protocol",
+        "elicitation.form.validate-server"
+    );
+    let mut peer = Peer::new(server(&Arc::default()));
+    for responses in [
+        json!([]),
+        json!("x"),
+        json!({ "name": 7 }),
+        json!({ "name": { "action": "shrug" } }),
+        json!({ "name": { "action": "accept", "content": { "name": 7 } } }),
+    ] {
+        let answer = peer
+            .call("tools/call", round(None, responses.clone()))
+            .await;
+
+        assert_eq!(answer["error"]["code"], -32602, "{responses}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn declining_is_an_answer() {
+    req!("elicitation.result.no-assumption");
+    let mut peer = Peer::new(server(&Arc::default()));
+
+    let declined = json!({ "name": { "action": "decline" } });
+    let answer = peer.call("tools/call", round(None, declined)).await;
+
+    assert_eq!(text(&answer), "not signed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_an_earlier_round_has_shown_is_not_shown_again() {
+    let mut peer = Peer::new(server(&Arc::default()));
+    let loud = |mut params: Value| {
+        params["_meta"]["progressToken"] = json!(1);
+        params["_meta"]["io.modelcontextprotocol/logLevel"] = json!("debug");
+        params
+    };
+
+    let mut shown = Vec::new();
+    let mut params = round(None, Value::Null);
+    for responses in [ada(), thought(), Value::Null] {
+        let id = peer.request("tools/call", loud(params)).await;
+        let answer = loop {
+            let message = peer.next().await;
+            if message["id"] == id {
+                break message;
+            }
+            let params = &message["params"];
+            shown.push(
+                params
+                    .get("progress")
+                    .or(params.get("data"))
+                    .unwrap()
+                    .to_string(),
+            );
+        };
+        params = round(answer["result"].get("requestState"), responses);
+    }
+
+    let progress = |value: &str| value.parse::<f64>().ok();
+    assert_eq!(shown.len(), 5, "{shown:?}");
+    assert_eq!(progress(&shown[0]), Some(1.0));
+    assert_eq!(shown[1], r#""asking for a name""#);
+    assert_eq!(progress(&shown[2]), Some(2.0));
+    assert_eq!(shown[3], r#""asking the model""#);
+    assert_eq!(progress(&shown[4]), Some(3.0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn questions_asked_together_go_out_in_one_round() {
+    let both = Tool::new("both", async |cx: Context| {
+        let (first, second) =
+            tokio::join!(cx.roots("a"), cx.sample("b", SamplingBuilder::text("?")));
+        Ok::<_, ToolError>(format!("{} {}", first?.len(), second?.model))
+    });
+    let mut peer = Peer::new(Server::new("s", "1").tool(both));
+    let call = json!({ "name": "both", "arguments": {} });
+
+    let asked = peer
+        .call("tools/call", round_of(call.clone(), None, Value::Null))
+        .await;
+    assert_eq!(
+        asked["result"]["inputRequests"].as_object().unwrap().len(),
+        2
+    );
+    let responses = json!({ "a": { "roots": [] }, "b": thought()["polish"] });
+    let done = peer
+        .call("tools/call", round_of(call, Some(state(&asked)), responses))
+        .await;
+
+    assert_eq!(text(&done), "0 m");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_that_changes_is_an_error_that_names_it() {
+    let runs = Arc::new(AtomicUsize::new(0));
+    let tool = Tool::new("fickle", move |cx: Context| {
+        let run = runs.fetch_add(1, Ordering::SeqCst);
+        async move {
+            cx.sample("mood", SamplingBuilder::text(format!("question {run}")))
+                .await?;
+            Ok::<_, ToolError>(String::new())
+        }
+    });
+    let mut peer = Peer::new(Server::new("s", "1").tool(tool));
+    let call = json!({ "name": "fickle", "arguments": {} });
+    let asked = peer
+        .call("tools/call", round_of(call.clone(), None, Value::Null))
+        .await;
+
+    let answer = peer
+        .call(
+            "tools/call",
+            round_of(
+                call,
+                Some(state(&asked)),
+                json!({ "mood": thought()["polish"] }),
+            ),
+        )
+        .await;
+
+    assert_eq!(answer["error"]["code"], -32603);
+    assert!(
+        answer["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("`mood`")
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_timeout_or_select_mistakes_an_open_question_for_an_answer() {
+    let tool = Tool::new("hasty", async |cx: Context| {
+        let roots = tokio::time::timeout(Duration::from_secs(1), cx.roots("roots")).await;
+        Ok::<_, ToolError>(format!("{:?}", roots.map(|roots| roots.is_ok()).ok()))
+    });
+    let mut peer = Peer::new(Server::new("s", "1").tool(tool));
+    let call = json!({ "name": "hasty", "arguments": {} });
+
+    let asked = peer
+        .call("tools/call", round_of(call.clone(), None, Value::Null))
+        .await;
+    let roots = json!({ "roots": { "roots": [] } });
+    let done = peer
+        .call("tools/call", round_of(call, Some(state(&asked)), roots))
+        .await;
+
+    assert_eq!(text(&done), "Some(true)");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_large_journal_stays_with_the_server() {
+    req!("stateless.explicit-handle");
+    let store = Store::memory();
+    let instance = || {
+        let tool = Tool::new("large", async |cx: Context| {
+            let large = cx
+                .once("large", async || Ok::<_, ToolError>("x".repeat(100_000)))
+                .await?;
+            let roots = cx.roots("roots").await?;
+            Ok::<_, ToolError>(format!("{} {}", large.len(), roots.len()))
+        });
+        Server::new("s", "1")
+            .tool(tool)
+            .store(store.clone())
+            .state_keys(SECRET)
+    };
+    let call = json!({ "name": "large", "arguments": {} });
+    let roots = json!({ "roots": { "roots": [] } });
+    let mut one = Peer::new(instance());
+    let asked = one
+        .call("tools/call", round_of(call.clone(), None, Value::Null))
+        .await;
+    one.finish().await;
+    assert!(state(&asked).as_str().unwrap().len() < 1_000);
+
+    let mut two = Peer::new(instance());
+    let done = two
+        .call(
+            "tools/call",
+            round_of(call.clone(), Some(state(&asked)), roots.clone()),
+        )
+        .await;
+    assert_eq!(text(&done), "100000 0");
+
+    let mut elsewhere = Peer::new(instance().store(Store::memory()));
+    let lost = elsewhere
+        .call("tools/call", round_of(call, Some(state(&asked)), roots))
+        .await;
+    assert_eq!(lost["error"]["code"], -32602);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_changed_tool_starts_over() {
+    let version = |schema: Value| {
+        let tool = Tool::raw("t", schema, async |_: Value, cx: Context| {
+            cx.roots("first").await?;
+            cx.roots("second").await?;
+            Ok::<_, ToolError>("done".to_owned())
+        });
+        Server::new("s", "1").tool(tool).state_keys(SECRET)
+    };
+    let call = json!({ "name": "t", "arguments": {} });
+    let mut old = Peer::new(version(json!({ "type": "object" })));
+    let asked = old
+        .call("tools/call", round_of(call.clone(), None, Value::Null))
+        .await;
+    let first = json!({ "first": { "roots": [] } });
+    let asked = old
+        .call(
+            "tools/call",
+            round_of(call.clone(), Some(state(&asked)), first),
+        )
+        .await;
+    assert!(asked["result"]["inputRequests"]["second"].is_object());
+
+    let mut new = Peer::new(version(
+        json!({ "type": "object", "properties": { "new": { "type": "string" } } }),
+    ));
+    let second = json!({ "second": { "roots": [] } });
+    let again = new
+        .call("tools/call", round_of(call, Some(state(&asked)), second))
+        .await;
+
+    assert!(
+        again["result"]["inputRequests"]["first"].is_object(),
+        "{again}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_undeclared_capability_is_an_error_that_names_it() {
+    req!(
+        "meta.capability.missing-error",
+        "meta.capability.undeclared-not-used",
+        "mrtr.result.capability"
+    );
+    let mut peer = Peer::new(server(&Arc::default()));
+    let call = json!({ "name": "sign", "arguments": { "title": "Deed" } });
+
+    for capabilities in [json!({}), json!({ "elicitation": { "url": {} } })] {
+        let answer = peer
+            .call("tools/call", modern_with(call.clone(), capabilities))
+            .await;
+
+        assert_eq!(answer["error"]["code"], -32021);
+        assert!(answer["error"]["data"]["requiredCapabilities"]["elicitation"].is_object());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn prompts_and_resources_ask_too() {
+    req!("mrtr.methods.allowed");
+    let prompt = Prompt::new("p", async |cx: Context| {
+        Ok::<_, RequestError>(format!("{} roots", cx.roots("roots").await?.len()))
+    });
+    let resource = Resource::new("note://r", "r", async |cx: Context| {
+        Ok::<_, RequestError>(format!("{} roots", cx.roots("roots").await?.len()))
+    });
+    let mut peer = Peer::new(Server::new("s", "1").prompt(prompt).resource(resource));
+    let roots = json!({ "roots": { "roots": [] } });
+    for (method, params, path) in [
+        (
+            "prompts/get",
+            json!({ "name": "p" }),
+            "/result/messages/0/content/text",
+        ),
+        (
+            "resources/read",
+            json!({ "uri": "note://r" }),
+            "/result/contents/0/text",
+        ),
+    ] {
+        let asked = peer
+            .call(method, round_of(params.clone(), None, Value::Null))
+            .await;
+        let done = peer
+            .call(method, round_of(params, Some(state(&asked)), roots.clone()))
+            .await;
+
+        assert_eq!(done.pointer(path), Some(&json!("0 roots")), "{done}");
+    }
+}

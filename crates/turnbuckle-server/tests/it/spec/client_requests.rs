@@ -1,0 +1,336 @@
+//! Client requests, in every revision.
+
+use std::{collections::HashSet, time::Duration};
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use turnbuckle_protocol::types::Tool as Definition;
+use turnbuckle_server::{
+    CompletionRequest, Context, Elicitation, Form, Prompt, RequestError, SamplingBuilder, Server,
+    Tool, ToolError,
+};
+use turnbuckle_spec_coverage::req;
+
+use crate::spec::revision_client::{EVERY, MODERN, Speaker};
+
+#[derive(Deserialize, JsonSchema)]
+struct Name {
+    name: String,
+}
+
+/// A form with a field of each kind.
+#[derive(Deserialize, JsonSchema)]
+#[expect(dead_code, reason = "only its schema is looked at")]
+struct All {
+    name: String,
+    age: u8,
+    height: f64,
+    sure: bool,
+    colour: Colour,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Colour {
+    Red,
+    Green,
+}
+
+/// A server with a tool for each kind of client request.
+pub(crate) fn server() -> Server {
+    let name = Tool::new("name", async |cx: Context| {
+        let name = cx.elicit("name", Name::elicit("Who?")).await?.accepted();
+        Ok::<_, ToolError>(name.map_or("nobody".to_owned(), |it| it.name))
+    });
+    let visit = Tool::new("visit", async |url: Url, cx: Context| {
+        let went = cx
+            .elicit("visit", Elicitation::url("Sign in", url.url))
+            .await?;
+        Ok::<_, ToolError>(format!("{}", went.accepted().is_some()))
+    });
+    let roots = Tool::new("roots", async |cx: Context| {
+        let roots = cx.roots("roots").await?;
+        let uris: Vec<_> = roots.iter().map(|root| root.uri.clone()).collect();
+        Ok::<_, ToolError>(uris.join(" "))
+    });
+    let three = Tool::new("three", async |cx: Context| {
+        let (a, b, c) = tokio::join!(
+            cx.roots("a"),
+            cx.sample("b", SamplingBuilder::text("?")),
+            cx.elicit("c", Name::elicit("Who?"))
+        );
+        let _ = (a?, b?, c?);
+        Ok::<_, ToolError>("asked".to_owned())
+    });
+    let tools = Tool::new("tools", async |cx: Context| {
+        let tool = Definition::new("t", serde_json::Map::new());
+        let said = cx
+            .sample("s", SamplingBuilder::text("?").tools([tool], None))
+            .await?;
+        Ok::<_, ToolError>(said.model)
+    });
+    let form = Tool::new("form", async |cx: Context| {
+        let all = cx
+            .elicit("form", All::elicit("All of it"))
+            .await?
+            .accepted();
+        Ok::<_, ToolError>(format!("{}", all.is_some()))
+    });
+    let think = Tool::new("think", async |cx: Context| {
+        let said = cx
+            .sample("thought", SamplingBuilder::text("Think!"))
+            .await?;
+        Ok::<_, ToolError>(said.model)
+    });
+    Server::new("asking", "1")
+        .tool(name)
+        .tool(form)
+        .tool(think)
+        .tool(visit)
+        .tool(roots)
+        .tool(three)
+        .tool(tools)
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Url {
+    url: String,
+}
+
+pub(crate) fn everything() -> Value {
+    json!({
+        "roots": {}, "sampling": { "tools": {} }, "elicitation": { "form": {}, "url": {} },
+    })
+}
+
+pub(crate) fn call(name: &str) -> Value {
+    json!({ "name": name, "arguments": {} })
+}
+
+pub(crate) fn visit(url: &str) -> Value {
+    json!({ "name": "visit", "arguments": { "url": url } })
+}
+
+/// Returns the client requests of a call, as method and parameters.
+pub(crate) async fn asked(speaker: &mut Speaker, params: Value) -> Vec<Value> {
+    let is_three = params["name"] == "three";
+    if speaker.is_modern() {
+        let result = speaker.result("tools/call", params).await;
+        let questions = result["inputRequests"].as_object().unwrap();
+        return questions.values().cloned().collect();
+    }
+    speaker.request("tools/call", params).await;
+    let mut questions = vec![speaker.peer.next().await];
+    if is_three {
+        questions.push(speaker.peer.next().await);
+        questions.push(speaker.peer.next().await);
+    }
+    questions
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_undeclared_capability_is_never_asked_for_in_any_revision() {
+    req!(
+        "base.capabilities.respect",
+        "roots.server.capability",
+        "lifecycle.operation.capabilities-must",
+        "lifecycle.operation.capabilities-should"
+    );
+    for revision in EVERY {
+        let mut speaker = Speaker::of(revision, server()).await;
+        for params in [
+            call("name"),
+            call("roots"),
+            call("tools"),
+            visit("https://a.example/"),
+        ] {
+            let answer = speaker.call("tools/call", params).await;
+
+            if speaker.is_modern() {
+                assert_eq!(answer["error"]["code"], -32021);
+            } else {
+                assert_eq!(answer["result"]["isError"], true, "{revision}");
+            }
+        }
+        speaker.peer.expect_silence().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_is_taken_back_by_its_id_and_only_while_it_is_open() {
+    req!(
+        "cancellation.reference.direction",
+        "cancellation.reference.in-progress",
+        "cancellation.request-id",
+        "lifecycle.timeout.cancel"
+    );
+    for revision in &EVERY[..5] {
+        let server =
+            server().client_request_timeout(Duration::from_secs(5), Duration::from_secs(50));
+        let mut speaker = Speaker::with(revision, server, everything()).await;
+        let answered = asked(&mut speaker, call("roots")).await.remove(0);
+        let roots = json!({ "jsonrpc": "2.0", "id": answered["id"], "result": { "roots": [] } });
+        speaker.peer.send(roots).await;
+        speaker.peer.next().await;
+
+        let open = asked(&mut speaker, call("roots")).await.remove(0);
+        let cancelled = speaker.peer.next().await;
+        let result = speaker.peer.next().await;
+
+        assert_eq!(cancelled["method"], "notifications/cancelled", "{revision}");
+        assert_eq!(cancelled["params"]["requestId"], open["id"], "{revision}");
+        assert_eq!(result["result"]["isError"], true);
+        speaker.peer.expect_silence().await;
+    }
+    // In stateless revisions a server cancels only subscriptions.
+    let mut speaker = Speaker::of(MODERN, server()).await;
+    let listen = json!({ "notifications": { "toolsListChanged": true } });
+    let id = speaker.request("subscriptions/listen", listen).await;
+    speaker.peer.next().await;
+    let rest = speaker.peer.finish().await;
+    assert_eq!(rest[0]["method"], "notifications/cancelled");
+    assert_eq!(rest[0]["params"]["requestId"], id);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_modern_server_takes_nothing_back_but_subscriptions() {
+    req!(
+        "cancellation.server-only-listen",
+        "elicitation.url.complete-removed"
+    );
+    let server = server().client_request_timeout(Duration::from_secs(1), Duration::from_secs(1));
+    let mut speaker = Speaker::with(MODERN, server, everything()).await;
+
+    for params in [call("roots"), call("three"), visit("https://a.example/")] {
+        let first = speaker.result("tools/call", params.clone()).await;
+        assert_eq!(first["resultType"], "input_required");
+        speaker.peer.expect_silence().await;
+        if params["name"] == "visit" {
+            let mut retry = params;
+            retry["requestState"] = first["requestState"].clone();
+            retry["inputResponses"] = json!({ "visit": { "action": "accept" } });
+            let done = speaker.result("tools/call", retry).await;
+            assert_eq!(done["content"][0]["text"], "true");
+            speaker.peer.expect_silence().await;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn tokens_of_questions_are_integers_or_strings_and_their_own() {
+    req!("progress.token.type", "progress.token.unique");
+    for revision in EVERY {
+        let mut speaker = Speaker::with(revision, server(), everything()).await;
+        let call = if revision < "2025-06-18" {
+            call("roots")
+        } else {
+            call("three")
+        };
+        let mut seen = HashSet::new();
+        for _ in 0..3 {
+            for question in asked(&mut speaker, call.clone()).await {
+                let token = question.pointer("/params/_meta/progressToken");
+                // Input requests in a result have no progress.
+                assert_eq!(token.is_some(), !speaker.is_modern(), "{revision}");
+                if let Some(token) = token {
+                    assert!(token.is_i64() || token.is_string(), "{revision} {token}");
+                    assert!(
+                        seen.insert(token.to_string()),
+                        "{revision}: all of them are open"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unfinished_call_asks_three_kinds_of_questions_under_keys_of_their_own() {
+    req!(
+        "mrtr.result.values",
+        "mrtr.result.at-least-one",
+        "mrtr.result.keys-unique",
+        "caching.hints.not-interim"
+    );
+    let twice = Tool::new("twice", async |cx: Context| {
+        let (first, second) = tokio::join!(cx.roots("a"), cx.roots("a"));
+        Ok::<_, ToolError>(format!("{} {}", first?.len(), second?.len()))
+    });
+    let differs = Tool::new("differs", async |cx: Context| {
+        let (first, second) =
+            tokio::join!(cx.roots("a"), cx.sample("a", SamplingBuilder::text("?")));
+        Ok::<_, ToolError>(format!("{} {}", first?.len(), second?.model))
+    });
+    let server = server().tool(twice).tool(differs);
+    let mut speaker = Speaker::with(MODERN, server, everything()).await;
+
+    let three = speaker.result("tools/call", call("three")).await;
+    let params = speaker.params(call("twice"));
+    speaker.peer.request("tools/call", params).await;
+    let line = speaker.peer.next_line().await;
+    let differs = speaker.result("tools/call", call("differs")).await;
+
+    let questions = three["inputRequests"].as_object().unwrap();
+    let methods: Vec<_> = questions
+        .values()
+        .map(|one| one["method"].clone())
+        .collect();
+    assert_eq!(
+        methods,
+        ["roots/list", "sampling/createMessage", "elicitation/create"]
+    );
+    assert!(three["requestState"].is_string());
+    assert_eq!(three.get("ttlMs"), None);
+    assert_eq!(three.get("cacheScope"), None);
+    assert_eq!(line.matches(r#""roots/list""#).count(), 1, "{line}");
+    let asked = differs["inputRequests"].as_object().unwrap();
+    assert_eq!(asked.len(), 1, "the second question under a key is refused");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_completion_cannot_end_with_a_question() {
+    req!("mrtr.methods.others");
+    let complete = async |_: CompletionRequest, cx: Context| {
+        let roots = cx.roots("roots").await?;
+        Ok::<_, RequestError>(roots.into_iter().map(|root| root.uri).collect())
+    };
+    let prompt = Prompt::new("p", async || Ok::<_, RequestError>("")).complete("a", complete);
+    let server = server().prompt(prompt);
+    let mut speaker = Speaker::with(MODERN, server, everything()).await;
+    let reference = json!({ "type": "ref/prompt", "name": "p" });
+    let params = json!({ "ref": reference, "argument": { "name": "a", "value": "" } });
+
+    let code = speaker.code("completion/complete", params).await;
+
+    assert_eq!(code, -32603);
+    for method in ["tools/list", "prompts/list", "server/discover"] {
+        let result = speaker.result(method, json!({})).await;
+        assert_eq!(result["resultType"], "complete");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn roots_that_change_are_asked_for_again() {
+    req!("roots.server.changes");
+    for revision in &EVERY[..5] {
+        let capabilities = json!({ "roots": { "listChanged": true } });
+        let mut speaker = Speaker::with(revision, server(), capabilities).await;
+        for uri in ["file:///a", "file:///b"] {
+            let question = asked(&mut speaker, call("roots")).await.remove(0);
+            let roots = json!({ "roots": [{ "uri": uri }] });
+            speaker
+                .peer
+                .send(json!({ "jsonrpc": "2.0", "id": question["id"], "result": roots }))
+                .await;
+            let answer = speaker.peer.next().await;
+            assert_eq!(answer["result"]["content"][0]["text"], uri, "{revision}");
+
+            speaker
+                .peer
+                .notify("notifications/roots/list_changed", json!({}))
+                .await;
+            speaker.peer.expect_silence().await;
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! Requirements for every message that a server sends.
+
+use serde_json::{Value, json};
+use turnbuckle_protocol::types::LogLevel;
+use turnbuckle_server::{Context, Server, Tool, ToolError};
+use turnbuckle_spec_coverage::req;
+
+use crate::spec::revision_client::{EVERY, Speaker};
+
+const TEXT: &str = "two\nlines\r\u{2028}and \u{7} more: 世界 🦀";
+
+/// A server that sends every kind of message.
+fn server() -> Server {
+    let busy = Tool::new("busy", async |cx: Context| {
+        cx.progress_message(1, None, TEXT).await;
+        cx.log(LogLevel::Error, TEXT).await;
+        cx.tools_changed();
+        let roots = cx.roots("roots\n").await?;
+        Ok::<_, ToolError>(format!("{TEXT} {}", roots.len()))
+    });
+    let says = Tool::new("says", async || Ok::<_, ToolError>(TEXT.to_owned()));
+    Server::new("envelopes\n", "1")
+        .tool(busy)
+        .tool(says)
+        .instructions(TEXT)
+}
+
+/// Returns every line received during all kinds of requests.
+async fn lines(revision: &'static str) -> Vec<String> {
+    let mut speaker = Speaker::with(revision, server(), json!({ "roots": {} })).await;
+    let mut lines = Vec::new();
+    for (method, params) in [
+        ("tools/list", json!({})),
+        ("tools/call", json!({ "name": "says" })),
+        ("tools/call", json!({ "name": TEXT })),
+        ("tools/call", json!({ "arguments": {} })),
+        ("no/such\nmethod", json!({})),
+        (
+            "tools/call",
+            json!({ "name": "busy", "_meta": {
+                "progressToken": TEXT, "io.modelcontextprotocol/logLevel": "debug",
+            } }),
+        ),
+    ] {
+        let id = speaker.request(method, params).await;
+        loop {
+            let line = speaker.peer.next_line().await;
+            let message: Value = serde_json::from_str(&line).unwrap();
+            lines.push(line);
+            if message["method"] == "roots/list" {
+                let roots = json!({ "roots": [] });
+                speaker
+                    .peer
+                    .send(json!({ "jsonrpc": "2.0", "id": message["id"], "result": roots }))
+                    .await;
+            } else if message["id"] == id {
+                break;
+            }
+        }
+    }
+    for line in ["{", "7", r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#] {
+        speaker.peer.send_line(line).await;
+        lines.push(speaker.peer.next_line().await);
+    }
+    lines
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_message_is_one_line_of_json_rpc_in_utf_8() {
+    req!(
+        "base.jsonrpc.version-field",
+        "base.encoding.utf8",
+        "stdio.framing.no-embedded"
+    );
+    for revision in EVERY {
+        let lines = lines(revision).await;
+
+        assert!(
+            lines.iter().any(|line| line.contains("世界 🦀")),
+            "as UTF-8, not as escapes that stand for it"
+        );
+        for line in lines {
+            let message: Value = serde_json::from_str(&line).unwrap();
+            assert_eq!(message["jsonrpc"], "2.0", "{revision} {line}");
+            assert!(!line.contains(['\n', '\r']), "{revision} {line}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_message_is_a_request_a_notification_or_an_answer() {
+    req!(
+        "base.jsonrpc.conform",
+        "base.request.id-type",
+        "base.request.id-not-null",
+        "base.request.method-string",
+        "base.notification.method-string",
+        "base.notification.no-id",
+        "base.response.one-of",
+        "base.response.result-object",
+        "base.error.code-integer"
+    );
+    for revision in EVERY {
+        let (mut requests, mut notifications, mut answers) = (0, 0, 0);
+        for line in lines(revision).await {
+            let message: Value = serde_json::from_str(&line).unwrap();
+            let members = message.as_object().unwrap();
+            if let Some(method) = members.get("method") {
+                assert!(method.is_string(), "{line}");
+                assert!(!members.contains_key("result") && !members.contains_key("error"));
+                match members.get("id") {
+                    Some(id) => {
+                        assert!(id.is_string() || id.is_i64(), "{line}");
+                        requests += 1;
+                    }
+                    None => notifications += 1,
+                }
+            } else {
+                answers += 1;
+                match (members.get("result"), members.get("error")) {
+                    (Some(result), None) => assert!(result.is_object(), "{line}"),
+                    (None, Some(error)) => {
+                        assert!(error["code"].is_i64() && error["message"].is_string());
+                    }
+                    _ => panic!("both or neither: {line}"),
+                }
+            }
+        }
+        let is_modern = revision == "2026-07-28";
+        assert_eq!(requests, i32::from(!is_modern), "{revision}");
+        // Progress, a log message, and in sessions the change notification.
+        assert_eq!(notifications, if is_modern { 2 } else { 3 }, "{revision}");
+        assert_eq!(answers, 9, "{revision}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_modern_server_sends_only_answers_and_notifications() {
+    req!("transport.binding.directions");
+    for line in lines("2026-07-28").await {
+        let message: Value = serde_json::from_str(&line).unwrap();
+
+        let is_request = message.get("method").is_some() && message.get("id").is_some();
+
+        assert!(!is_request, "{line}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn parameters_may_be_left_out_and_are_an_object_if_not() {
+    req!("base.request.params-object");
+    for revision in &EVERY[..5] {
+        let mut speaker = Speaker::of(revision, server()).await;
+        for method in ["ping", "tools/list"] {
+            speaker
+                .peer
+                .send(json!({ "jsonrpc": "2.0", "id": 1, "method": method }))
+                .await;
+            assert!(speaker.peer.next().await["result"].is_object(), "{method}");
+            for (params, code) in [
+                (json!([]), -32602),
+                (json!(7), -32600),
+                (json!("{}"), -32600),
+            ] {
+                speaker
+                    .peer
+                    .send(json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }))
+                    .await;
+                assert_eq!(speaker.peer.next().await["error"]["code"], code);
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_id_is_never_used_twice_in_a_session() {
+    req!("base.request.id-unique-session");
+    for revision in &EVERY[..5] {
+        let mut speaker = Speaker::with(revision, server(), json!({ "roots": {} })).await;
+        let mut seen = std::collections::HashSet::new();
+        for _ in 0..20 {
+            let id = speaker
+                .request("tools/call", json!({ "name": "busy" }))
+                .await;
+            let mut question = speaker.peer.next().await;
+            while question["method"] != "roots/list" {
+                question = speaker.peer.next().await;
+            }
+            assert!(seen.insert(question["id"].to_string()), "{revision}");
+            let roots = json!({ "roots": [] });
+            speaker
+                .peer
+                .send(json!({ "jsonrpc": "2.0", "id": question["id"], "result": roots }))
+                .await;
+            speaker.until_answered(id).await;
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! Messages that older peers do not get.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+use turnbuckle_server::{Context, Form, Server, Tool, ToolError};
+
+use crate::ndjson::test_client::Peer;
+
+#[derive(Deserialize, JsonSchema)]
+struct Name {
+    name: String,
+}
+
+async fn ask(cx: Context) -> Result<String, ToolError> {
+    let name = cx.elicit("name", Name::elicit("Who are you?")).await?;
+    Ok(name.accepted().map_or("nobody".to_owned(), |it| it.name))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_that_the_revision_does_not_have_is_not_asked_even_if_declared() {
+    let server = Server::new("asks", "1.0.0").tool(Tool::new("ask", ask));
+    let mut peer = Peer::initialized(server, "2025-03-26", json!({ "elicitation": {} })).await;
+
+    let answer = peer.call_tool("ask", json!({})).await;
+
+    assert_eq!(answer["result"]["isError"], true);
+    assert_eq!(
+        answer["result"]["content"][0]["text"],
+        "the client does not support `elicitation`"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_form_says_only_what_a_form_needs() {
+    let server = Server::new("asks", "1.0.0").tool(Tool::new("ask", ask));
+    let mut peer = Peer::initialized(server, "2025-11-25", json!({ "elicitation": {} })).await;
+
+    peer.request("tools/call", json!({ "name": "ask" })).await;
+    let question = peer.next().await;
+
+    assert_eq!(
+        question["params"]["requestedSchema"],
+        json!({ "type": "object", "properties": { "name": { "type": "string" } }, "required": ["name"] })
+    );
+}

@@ -1,0 +1,408 @@
+//! Required URL elicitations, and sensitive data in them.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use http::Method;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use turnbuckle_protocol::Principal;
+use turnbuckle_server::{
+    Context, Elicitation, Form, Prompt, RequestError, Server, TaskSupport, Tool, ToolError,
+};
+use turnbuckle_spec_coverage::req;
+
+use crate::{
+    http::test_client::{Caller, modern, modern_headers},
+    ndjson::test_client::Peer,
+    spec::{
+        client_requests::{asked, call, everything},
+        revision_client::{EVERY, MODERN, Speaker},
+    },
+    tasks::test_server::ask,
+};
+
+const PAGES: [&str; 2] = ["https://files.example/link", "https://files.example/terms"];
+
+/// A server with a tool that requires a linked account.
+fn server() -> (Server, Arc<AtomicBool>) {
+    let linked = Arc::new(AtomicBool::new(false));
+    let records = linked.clone();
+    let files = Tool::new("files", move |cx: Context| {
+        let records = records.clone();
+        async move {
+            if !records.load(Ordering::SeqCst) {
+                cx.require_url_elicitation(
+                    "link",
+                    PAGES.map(|page| Elicitation::url("Link", page)),
+                )
+                .await?;
+            }
+            if !records.load(Ordering::SeqCst) {
+                return Err(ToolError::new("not linked yet"));
+            }
+            Ok("a.txt".to_owned())
+        }
+    });
+    let nowhere = Tool::new("nowhere", async |cx: Context| {
+        cx.require_url_elicitation("nowhere", []).await?;
+        Ok::<_, ToolError>("here".to_owned())
+    });
+    let prompt = Prompt::new("linked", async |cx: Context| {
+        cx.require_url_elicitation("link", [Elicitation::url("Link", PAGES[0])])
+            .await?;
+        Ok::<_, RequestError>("linked".to_owned())
+    });
+    let server = Server::new("files", "1")
+        .tool(files)
+        .tool(nowhere)
+        .prompt(prompt);
+    (server, linked)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_has_to_wait_for_visits_lists_them_all() {
+    req!(
+        "elicitation.url.required-error",
+        "elicitation.url.required-error-std",
+        "elicitation.url.required-error-list",
+        "elicitation.url.required-error-mode"
+    );
+    let (server, linked) = server();
+    let mut speaker = Speaker::with("2025-11-25", server, everything()).await;
+    for (method, params, pages) in [
+        ("tools/call", call("files"), &PAGES[..]),
+        ("prompts/get", json!({ "name": "linked" }), &PAGES[..1]),
+    ] {
+        let refused = speaker.call(method, params).await;
+
+        assert_eq!(refused["error"]["code"], -32042, "{refused}");
+        let listed = refused["error"]["data"]["elicitations"].as_array().unwrap();
+        assert_eq!(listed.len(), pages.len());
+        for (visit, page) in listed.iter().zip(pages) {
+            assert_eq!(
+                (&visit["mode"], &visit["url"]),
+                (&json!("url"), &json!(page))
+            );
+            assert_eq!(visit["message"], "Link");
+            assert!(visit["elicitationId"].is_string(), "{visit}");
+        }
+    }
+
+    linked.store(true, Ordering::SeqCst);
+    let done = speaker.tool("files", json!({})).await;
+    assert_eq!(done["content"][0]["text"], "a.txt");
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_a_call_that_waits_for_a_visit_has_that_error() {
+    req!("elicitation.url.required-error-only");
+    for revision in EVERY {
+        let (server, _) = server();
+        let mut speaker = Speaker::with(revision, server.clone(), everything()).await;
+        let here = speaker.tool("nowhere", json!({})).await;
+        assert_eq!(here["content"][0]["text"], "here", "{revision}");
+
+        // A client without URL elicitation gets the missing capability, never the URL.
+        let mut speaker = Speaker::with(revision, server, json!({ "elicitation": {} })).await;
+        for (method, params) in [
+            ("tools/call", call("files")),
+            ("tools/call", call("unknown")),
+            ("prompts/get", json!({ "name": "linked" })),
+            ("prompts/get", json!({})),
+            ("no/such", json!({})),
+        ] {
+            let refused = speaker.call(method, params).await;
+            assert_ne!(refused["error"]["code"], -32042, "{revision} {refused}");
+            assert!(
+                refused["error"].is_object() || refused["result"]["isError"] == true,
+                "{revision} {refused}"
+            );
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_that_error_the_user_is_asked_page_by_page() {
+    req!("elicitation.url.accept-meaning");
+    let (server, linked) = server();
+    let mut speaker = Speaker::with(MODERN, server, everything()).await;
+    let mut state = Value::Null;
+    let mut answers = json!({});
+    for page in PAGES {
+        let mut params = call("files");
+        if state.is_string() {
+            params["requestState"] = state;
+            params["inputResponses"] = answers;
+        }
+        let round = speaker.result("tools/call", params).await;
+        let (key, question) = round["inputRequests"]
+            .as_object()
+            .unwrap()
+            .iter()
+            .next()
+            .unwrap();
+        assert_eq!(question["params"]["url"], page);
+        answers = json!({ key: { "action": "accept" } });
+        state = round["requestState"].clone();
+    }
+    let mut last = call("files");
+    last["requestState"] = state;
+    last["inputResponses"] = answers;
+
+    let agreed = speaker.result("tools/call", last.clone()).await;
+    assert_eq!(agreed["isError"], true, "to agree is not to have done it");
+    assert_eq!(agreed["content"][0]["text"], "not linked yet");
+
+    linked.store(true, Ordering::SeqCst);
+    let done = speaker.result("tools/call", last.clone()).await;
+    assert_eq!(done["content"][0]["text"], "a.txt");
+
+    linked.store(false, Ordering::SeqCst);
+    for answer in last["inputResponses"].as_object_mut().unwrap().values_mut() {
+        *answer = json!({ "action": "decline" });
+    }
+    let declined = speaker.result("tools/call", last).await;
+    assert_eq!(declined["isError"], true);
+    assert_ne!(declined["content"][0]["text"], "not linked yet");
+}
+
+/// A server that sends a URL elicitation and returns its id.
+fn visiting() -> Server {
+    let visit = Tool::new("visit", async |cx: Context| {
+        let page = Elicitation::url("Sign in", "https://a.example/");
+        let id = page.id().unwrap().to_owned();
+        cx.elicit("visit", page).await?;
+        Ok::<_, ToolError>(id)
+    });
+    let wait = Tool::new("wait", async |cx: Context| {
+        let page = Elicitation::url("Sign in", "https://a.example/").with_id("of my own");
+        cx.elicit("visit", page).await?;
+        cx.elicitation_complete("of my own").await;
+        cx.elicitation_complete("of my own").await;
+        Ok::<_, ToolError>("done".to_owned())
+    });
+    Server::new("visiting", "1").tool(visit).tool(wait)
+}
+
+/// Calls a tool, accepts the elicitation, and returns its id and the next message.
+async fn agree(speaker: &mut Speaker, tool: &str) -> (Value, Value) {
+    let question = asked(speaker, call(tool)).await.remove(0);
+    let result = json!({ "action": "accept" });
+    let answer = json!({ "jsonrpc": "2.0", "id": question["id"], "result": result });
+    speaker.peer.send(answer).await;
+    let next = speaker.peer.next().await;
+    (question["params"]["elicitationId"].clone(), next)
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_end_of_a_visit_is_told_to_who_was_asked_once_and_by_its_id() {
+    req!(
+        "elicitation.url.complete",
+        "elicitation.url.complete-id",
+        "elicitation.url.complete-target",
+        "elicitation.url.accept-meaning"
+    );
+    let server = visiting();
+    let mut speaker = Speaker::with("2025-11-25", server.clone(), everything()).await;
+    let mut other = Speaker::with("2025-11-25", server.clone(), everything()).await;
+    let (id, answer) = agree(&mut speaker, "visit").await;
+    assert_eq!(answer["result"]["content"][0]["text"], id);
+    // Acceptance is not completion.
+    speaker.peer.expect_silence().await;
+
+    server.elicitation_complete("some other visit");
+    server.elicitation_complete(id.as_str().unwrap());
+    server.elicitation_complete(id.as_str().unwrap());
+
+    let ended = speaker.peer.next().await;
+    assert_eq!(ended["method"], "notifications/elicitation/complete");
+    assert_eq!(ended["params"], json!({ "elicitationId": id }));
+    speaker.peer.expect_silence().await;
+    other.peer.expect_silence().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_that_waits_for_the_end_tells_it_before_its_answer() {
+    req!("elicitation.url.complete-id");
+    let mut speaker = Speaker::with("2025-11-25", visiting(), everything()).await;
+
+    let (id, ended) = agree(&mut speaker, "wait").await;
+
+    assert_eq!(id, "of my own");
+    assert_eq!(ended["method"], "notifications/elicitation/complete");
+    assert_eq!(ended["params"], json!({ "elicitationId": id }));
+    let answer = speaker.peer.next().await;
+    assert_eq!(answer["result"]["content"][0]["text"], "done");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_end_of_a_visit_that_an_error_asked_for_is_told_on_the_open_stream() {
+    req!("elicitation.url.complete-id");
+    let (server, _) = server();
+    let mut caller = Caller::new(server.clone());
+    let mut hello = crate::http::test_client::initialize("2025-11-25");
+    hello["params"]["capabilities"] = everything();
+    let answered = caller.post(&hello).await;
+    caller.session = answered.header("mcp-session-id").map(str::to_owned);
+    caller.version = Some("2025-11-25".to_owned());
+    let ready = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+    caller.post(&ready).await;
+    let mut stream = caller.get(None).await.stream();
+    stream.prime().await;
+
+    let refused = caller.tool(1, "files", json!({})).await.json().await;
+    let id = &refused["error"]["data"]["elicitations"][1]["elicitationId"];
+    server.elicitation_complete(id.as_str().unwrap());
+
+    let ended = stream.message().await.unwrap();
+    assert_eq!(ended["method"], "notifications/elicitation/complete");
+    assert_eq!(&ended["params"]["elicitationId"], id);
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_other_revision_is_told_of_the_end_of_a_visit() {
+    req!("elicitation.url.complete-removed");
+    let server = visiting();
+    let mut speaker = Speaker::with(MODERN, server.clone(), everything()).await;
+    let mut params = call("wait");
+    let round = speaker.result("tools/call", params.clone()).await;
+    params["requestState"] = round["requestState"].clone();
+    params["inputResponses"] = json!({ "visit": { "action": "accept" } });
+
+    let done = speaker.result("tools/call", params).await;
+    server.elicitation_complete("of my own");
+
+    assert_eq!(done["content"][0]["text"], "done");
+    speaker.peer.expect_silence().await;
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[expect(dead_code, reason = "nobody fills it in")]
+struct Login {
+    name: String,
+    password: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Place {
+    url: String,
+}
+
+/// A server that requests sensitive data in a form, and by URL.
+fn curious() -> Server {
+    let form = Tool::new("form", async |cx: Context| {
+        cx.elicit("login", Login::elicit("Log in")).await?;
+        Ok::<_, ToolError>("asked".to_owned())
+    });
+    let page = Tool::new("page", async |place: Place, cx: Context| {
+        cx.elicit("login", Elicitation::url("Log in", place.url))
+            .await?;
+        Ok::<_, ToolError>("asked".to_owned())
+    });
+    Server::new("curious", "1").tool(form).tool(page)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_form_that_asks_for_a_secret_is_not_sent_and_a_page_is() {
+    req!(
+        "elicitation.form.no-sensitive",
+        "elicitation.no-sensitive-2025-06-18",
+        "elicitation.url.sensitive"
+    );
+    for revision in ["2025-06-18", "2025-11-25", MODERN] {
+        let mut speaker = Speaker::with(revision, curious(), everything()).await;
+
+        let refused = speaker.tool("form", json!({})).await;
+
+        assert_eq!(refused["isError"], true, "{revision}");
+        let why = refused["content"][0]["text"].as_str().unwrap();
+        assert!(why.contains("`password`") && why.contains("URL"), "{why}");
+    }
+    for revision in ["2025-11-25", MODERN] {
+        let mut speaker = Speaker::with(revision, curious(), everything()).await;
+        let page = json!({ "name": "page", "arguments": { "url": "https://a.example/login" } });
+        let question = asked(&mut speaker, page).await.remove(0);
+        assert_eq!(question["params"]["mode"], "url", "{revision}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_url_names_no_user_and_nothing_is_added_to_it() {
+    req!("elicitation.url.no-user-data");
+    for revision in ["2025-11-25", MODERN] {
+        let mut speaker = Speaker::with(revision, curious(), everything()).await;
+        for url in ["https://ada:secret@a.example/", "https://ada@a.example/"] {
+            let refused = speaker.tool("page", json!({ "url": url })).await;
+            assert_eq!(refused["isError"], true, "{revision} {url}");
+            assert!(!refused.to_string().contains("secret"), "{refused}");
+        }
+
+        let url = "https://a.example/login?flow=1";
+        let page = json!({ "name": "page", "arguments": { "url": url } });
+        let question = asked(&mut speaker, page).await.remove(0);
+        assert_eq!(question["params"]["url"], url, "{revision}");
+    }
+
+    // Data about the user and the token is not part of any request.
+    let mut caller = Caller::new(curious());
+    caller.principal = Some(Principal::new("https://login.example", "lovelace"));
+    let url = "https://a.example/login?flow=1";
+    let mut message = modern(
+        "tools/call",
+        json!({ "name": "page", "arguments": { "url": url } }),
+    );
+    let meta = &mut message["params"]["_meta"];
+    meta["io.modelcontextprotocol/clientCapabilities"] = everything();
+    meta["io.modelcontextprotocol/clientInfo"] = json!({ "name": "lovelace's", "version": "1" });
+    let request = modern_headers(caller.request(Method::POST), &message)
+        .header("authorization", "Bearer lovelace-token");
+    let asked = caller.send(request, message.to_string()).await.json().await;
+    let questions = asked["result"]["inputRequests"].as_object().unwrap();
+    for question in questions.values() {
+        assert_eq!(question["params"]["url"], url);
+        assert!(!question.to_string().contains("lovelace"), "{question}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_tells_of_the_end_of_a_visit_too() {
+    let link = Tool::new("link", async |cx: Context| {
+        let page = Elicitation::url("Link", PAGES[0]).with_id("visit");
+        cx.elicit("link", page).await?;
+        cx.elicitation_complete("visit").await;
+        Ok::<_, ToolError>("linked".to_owned())
+    });
+    let server = Server::new("files", "1").tool(link.task(TaskSupport::Optional));
+    let capabilities = json!({ "elicitation": { "url": {} } });
+    let mut peer = Peer::initialized(server, "2025-11-25", capabilities).await;
+    let params = json!({ "name": "link", "task": {} });
+    let (answer, _) = ask(&mut peer, "tools/call", params).await;
+    let task = json!({ "taskId": answer["result"]["task"]["taskId"] });
+
+    peer.request("tasks/result", task).await;
+    let mut ended = 0;
+    let result = loop {
+        let message = peer.next().await;
+        match message["method"].as_str() {
+            Some("elicitation/create") => {
+                let result = json!({ "action": "accept" });
+                peer.send(json!({ "jsonrpc": "2.0", "id": message["id"], "result": result }))
+                    .await;
+            }
+            Some("notifications/elicitation/complete") => ended += 1,
+            Some(_) => {}
+            None => break message,
+        }
+    };
+    assert_eq!(result["result"]["content"][0]["text"], "linked");
+    while let Ok(message) = tokio::time::timeout(SECOND, peer.next()).await {
+        ended += usize::from(message["method"] == "notifications/elicitation/complete");
+    }
+    assert_eq!(ended, 1);
+}
+
+const SECOND: std::time::Duration = std::time::Duration::from_secs(1);

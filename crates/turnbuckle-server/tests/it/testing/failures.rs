@@ -1,0 +1,124 @@
+//! Failure messages of the test kit.
+
+use std::time::Duration;
+
+use serde_json::json;
+use turnbuckle_server::testing::Peer;
+
+use crate::testing::test_server::desk;
+
+/// Returns the message of a failing test.
+async fn failure(test: impl Future<Output = ()> + Send + 'static) -> String {
+    let failed = tokio::spawn(test).await.expect_err("the test fails");
+    let panic = failed.into_panic();
+    *panic.downcast::<String>().expect("it says why")
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_does_not_come_is_named_with_all_that_came() {
+    let said = failure(async {
+        let mut peer = Peer::connect(desk()).await;
+        peer.call_tool("sum", json!({})).await;
+        peer.expect_notification("notifications/nothing").await;
+    });
+
+    let said = said.await;
+
+    assert_eq!(
+        said.lines().collect::<Vec<_>>(),
+        [
+            "notifications/nothing was not received within 100s",
+            "",
+            "over ndjson, 2026-07-28:",
+            r#"→ tools/call #1 {"name":"sum","arguments":{},"_meta":{"progressToken":1}}"#,
+            r#"← #1 {"content":[{"type":"text","text":"{\"sum\":3}"}],"structuredContent":{"sum":3},"resultType":"complete"}"#,
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn patience_ends_when_it_is_told_to() {
+    let said = failure(async {
+        let connect = Peer::connect(desk()).timeout(Duration::from_secs(5));
+        connect.await.call_tool("sleep", json!({})).await;
+    });
+
+    let said = said.await;
+
+    assert!(
+        said.starts_with("the response to #1 was not received within 5s"),
+        "{said}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_that_nobody_answers_fails_at_once() {
+    let said = failure(async {
+        let connect = Peer::connect(desk()).legacy("2025-11-25");
+        let mut peer = connect.capabilities(json!({ "elicitation": {} })).await;
+        peer.call_tool("sign", json!({})).await;
+    });
+
+    let said = said.await;
+
+    assert!(
+        said.starts_with(r#"the server sent "elicitation/create", and there is no responder"#),
+        "{said}"
+    );
+    assert!(said.contains("← elicitation/create ?1"), "{said}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_answer_than_expected_is_shown() {
+    for (code, expected) in [
+        (-32602, "expected error -32602, got error -32601"),
+        (-32601, ""),
+    ] {
+        let said = failure(async move {
+            let mut peer = Peer::connect(desk()).legacy("2025-11-25").await;
+            let answer = peer.request("nothing/there", json!({})).await;
+            answer.expect_error(code);
+            answer.expect_result();
+        });
+        let said = said.await;
+        let expected = match expected {
+            "" => "expected a result, got an error",
+            expected => expected,
+        };
+        assert!(said.starts_with(expected), "{said}");
+        assert!(said.contains("→ nothing/there #2"), "{said}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_nobody_looked_at_is_no_silence() {
+    let said = failure(async {
+        let mut peer = Peer::connect(desk()).await;
+        peer.call_tool("greet", json!({ "name": "Ada" })).await;
+        peer.expect_no_message().await;
+    });
+
+    let said = said.await;
+
+    assert!(
+        said.starts_with("expected no message, got `notifications/progress`"),
+        "{said}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_hangs_up_is_no_mystery() {
+    let said = failure(async {
+        let (near, far) = tokio::io::duplex(1024);
+        let (reader, writer) = tokio::io::split(near);
+        let mut peer = turnbuckle_server::testing::PeerBuilder::streams(reader, writer).await;
+        drop(far);
+        peer.next().await;
+    });
+
+    assert!(
+        said.await.starts_with(
+            "the server closed the connection\n\nover ndjson, 2026-07-28:\nno messages"
+        )
+    );
+}

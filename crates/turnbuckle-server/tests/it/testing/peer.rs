@@ -1,0 +1,259 @@
+//! The test client, on every combination.
+
+use std::time::Duration;
+
+use serde_json::json;
+use turnbuckle_protocol::{Revision, types::LogLevel};
+use turnbuckle_server::{
+    ndjson::serve,
+    testing::{
+        ChangeRecorder, Combination, MessageDirection, Peer, PeerBuilder, TransportKind,
+        all_combinations,
+    },
+};
+use turnbuckle_store::ServerChange;
+
+use crate::testing::test_server::{Sum, client, desk};
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_answers_in_the_newest_revision() {
+    let mut peer = Peer::connect(desk()).await;
+
+    let answer = peer.call_tool("greet", json!({ "name": "Ada" })).await;
+
+    assert_eq!(answer.text(), "Hello, Ada!");
+    assert_eq!(peer.revision(), Revision::MODERN);
+}
+
+#[tokio::test(start_paused = true)]
+async fn results_errors_and_notifications_are_the_same_on_every_edge() {
+    for combination in all_combinations() {
+        let mut peer = combination.connect(desk()).log_level(LogLevel::Debug).await;
+
+        let greeting = peer.call_tool("greet", json!({ "name": "Ada" })).await;
+        assert_eq!(greeting.text(), "Hello, Ada!", "{combination}");
+        let progress = peer.expect_notification("notifications/progress").await;
+        assert_eq!(progress["total"], 2.0, "{combination}");
+        let logged = peer.expect_notification("notifications/message").await;
+        assert_eq!(logged["data"], "greeting", "{combination}");
+
+        let failure = peer.call_tool("greet", json!({ "name": "" })).await;
+        assert_eq!(
+            failure.expect_tool_error(),
+            "nobody is there to greet",
+            "{combination}"
+        );
+        assert_eq!(peer.notifications().len(), 2, "{combination}");
+
+        peer.request("nothing/there", json!({}))
+            .await
+            .expect_error(-32601);
+        peer.expect_no_message().await;
+        peer.close().await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn questions_are_answered_whichever_way_they_come() {
+    let with_forms = |combination: &Combination| combination.revision >= Revision::V2025_06_18;
+    for combination in all_combinations().filter(with_forms) {
+        let mut peer = combination.connect(desk()).respond_with(client).await;
+        let answer = peer.call_tool("sign", json!({})).await;
+        assert_eq!(answer.text(), "Yours, Ada", "{combination}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn changes_are_heard_on_every_edge() {
+    for combination in all_combinations() {
+        let server = desk();
+        let mut changes = ChangeRecorder::new(&server);
+        let mut peer = combination.connect(server).await;
+        let filter = json!({ "toolsListChanged": true, "resourceSubscriptions": ["desk://note"] });
+        peer.listen(filter).await;
+
+        peer.call_tool("rename", json!({})).await;
+
+        peer.expect_notification("notifications/tools/list_changed")
+            .await;
+        let updated = peer
+            .expect_notification("notifications/resources/updated")
+            .await;
+        assert_eq!(updated["uri"], "desk://note", "{combination}");
+        let uri = "desk://note".into();
+        assert_eq!(
+            changes.take(),
+            [
+                ServerChange::ToolsChanged,
+                ServerChange::ResourceUpdated { uri }
+            ]
+        );
+        assert!(changes.take().is_empty());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_is_cancelled_on_every_edge() {
+    for combination in all_combinations() {
+        let mut peer = combination.connect(desk()).await;
+        let id = peer.start("tools/call", json!({ "name": "sleep" })).await;
+        peer.cancel(id).await;
+        tokio::time::sleep(Duration::from_secs(90)).await;
+        peer.expect_no_message().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_overlap_on_every_edge() {
+    for combination in all_combinations() {
+        let mut peer = combination.connect(desk()).await;
+        let slow = peer.start("tools/call", json!({ "name": "sleep" })).await;
+        let sum = peer.call_tool("sum", json!({})).await.text();
+        assert_eq!(sum, r#"{"sum":3}"#, "{combination}");
+        assert_eq!(peer.finish(slow).await.text(), "awake", "{combination}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_as_a_task_is_followed_to_its_end() {
+    for combination in
+        all_combinations().filter(|combination| combination.revision >= Revision::V2025_11_25)
+    {
+        let mut peer = combination
+            .connect(desk())
+            .tasks()
+            .respond_with(client)
+            .await;
+        let answer = peer.call_tool("sign", json!({})).await;
+        assert_eq!(answer.text(), "Yours, Ada", "{combination}");
+        let recorded = peer.transcript();
+        assert!(recorded.contains(r#""taskId":"task-1""#), "{recorded}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_may_be_answered_by_hand() {
+    for transport in TransportKind::ALL {
+        let combination = Combination::new(transport, Revision::LATEST_LEGACY);
+        let abilities = json!({ "elicitation": {}, "sampling": {} });
+        let mut peer = combination.connect(desk()).capabilities(abilities).await;
+        let id = peer.start("tools/call", json!({ "name": "sign" })).await;
+
+        let question = peer.expect_request("elicitation/create").await;
+        assert_eq!(question.params["message"], "Who signs?");
+        peer.respond(&question, json!({ "action": "decline" }))
+            .await;
+        let question = peer.expect_request("sampling/createMessage").await;
+        peer.respond_error(&question, -1, "not today").await;
+
+        let failure = peer.finish(id).await.expect_tool_error();
+        assert!(failure.contains("not today"), "{combination}: {failure}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_round_may_be_taken_by_hand() {
+    let abilities = json!({ "elicitation": {}, "sampling": {} });
+    let mut peer = Peer::connect(desk()).capabilities(abilities).await;
+
+    let asks = peer.call_tool("sign", json!({})).await;
+
+    let questions = &asks.expect_result()["inputRequests"];
+    assert_eq!(questions["name"]["method"], "elicitation/create");
+}
+
+#[tokio::test]
+async fn time_need_not_be_paused() {
+    for combination in all_combinations() {
+        let mut peer = combination.connect(desk()).await;
+        let sum = peer.call_tool("sum", json!({})).await.text();
+        assert_eq!(sum, r#"{"sum":3}"#, "{combination}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn structured_content_is_read_into_its_type() {
+    let mut peer = Peer::connect(desk()).await;
+    let sum: Sum = peer.call_tool("sum", json!({})).await.structured();
+    assert_eq!(sum.sum, 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_other_end_of_two_streams_is_met_as_well() {
+    let (near, far) = tokio::io::duplex(1024);
+    let (reader, writer) = tokio::io::split(far);
+    tokio::spawn(serve(reader, writer, desk()));
+    let (reader, writer) = tokio::io::split(near);
+
+    let mut peer = PeerBuilder::streams(reader, writer)
+        .legacy("2024-11-05")
+        .await;
+
+    assert_eq!(
+        peer.call_tool("sum", json!({})).await.text(),
+        r#"{"sum":3}"#
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_message_is_recorded_as_it_was() {
+    let mut peer = Peer::connect(desk()).legacy("2025-11-25").await;
+    peer.call_tool("greet", json!({ "name": "Ada" })).await;
+
+    let messages = peer.messages();
+
+    let directions: Vec<_> = messages.iter().map(|message| message.direction).collect();
+    let (sent, got) = (MessageDirection::Sent, MessageDirection::Received);
+    assert_eq!(directions, [sent, got, sent, sent, got, got, got]);
+    assert_eq!(messages[2].method(), Some("notifications/initialized"));
+    assert!(messages[4].is_notification());
+    assert_eq!(messages[0].json["params"]["protocolVersion"], "2025-11-25");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_exchange_in_a_session_reads_well() {
+    let mut peer = Peer::connect(desk())
+        .legacy("2025-06-18")
+        .respond_with(client)
+        .await;
+    peer.call_tool("sign", json!({})).await;
+
+    let recorded = peer.transcript();
+    let after_handshake: Vec<_> = recorded.lines().skip(2).collect();
+
+    assert_eq!(
+        after_handshake,
+        [
+            r#"→ notifications/initialized"#,
+            r#"→ tools/call #2 {"name":"sign","arguments":{},"_meta":{"progressToken":2}}"#,
+            r#"← elicitation/create ?1 {"_meta":{"progressToken":"?1"},"message":"Who signs?","requestedSchema":{"type":"object","properties":{"name":{"type":"string","description":"Your name."}},"required":["name"]}}"#,
+            r#"→ ?1 {"action":"accept","content":{"name":"Ada"}}"#,
+            r#"← sampling/createMessage ?2 {"_meta":{"progressToken":"?2"},"messages":[{"role":"user","content":{"type":"text","text":"Dear all"}}],"maxTokens":1000}"#,
+            r#"→ ?2 {"role":"assistant","model":"m","content":{"type":"text","text":"Yours"}}"#,
+            r#"← #2 {"content":[{"type":"text","text":"Yours, Ada"}]}"#,
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_exchange_in_rounds_reads_well() {
+    let refuse = |_: &str, _: &serde_json::Value| json!({ "action": "decline" });
+    let abilities = json!({ "elicitation": {} });
+    let connect = Peer::connect(desk()).capabilities(abilities);
+    let mut peer = connect.respond_with(refuse).await;
+    peer.call_tool("sign", json!({})).await;
+    peer.request("tools/call", json!({ "name": "nobody" }))
+        .await;
+
+    assert_eq!(
+        peer.transcript().lines().collect::<Vec<_>>(),
+        [
+            r#"→ tools/call #1 {"name":"sign","arguments":{},"_meta":{"progressToken":1}}"#,
+            r#"← #1 {"resultType":"input_required","inputRequests":{"name":{"method":"elicitation/create","params":{"message":"Who signs?","requestedSchema":{"type":"object","properties":{"name":{"type":"string","description":"Your name."}},"required":["name"]}}}},"requestState":"…"}"#,
+            r#"→ tools/call #2 {"name":"sign","arguments":{},"_meta":{"progressToken":1},"inputResponses":{"name":{"action":"decline"}},"requestState":"…"}"#,
+            r#"← #2 error {"code":-32021,"message":"the client does not support `sampling`","data":{"requiredCapabilities":{"sampling":{}}}}"#,
+            r#"→ tools/call #3 {"name":"nobody"}"#,
+            r#"← #3 error {"code":-32602,"message":"unknown tool `nobody`"}"#,
+        ]
+    );
+}

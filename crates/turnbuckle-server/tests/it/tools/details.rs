@@ -1,0 +1,148 @@
+//! Details of tools, ids and builders.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+        mpsc,
+    },
+    time::Duration,
+};
+
+use serde_json::json;
+use turnbuckle_server::{Server, Tool, ToolError};
+use turnbuckle_spec_coverage::req;
+
+use crate::ndjson::test_client::{Peer, modern};
+
+fn hello() -> Server {
+    Server::new("hello", "1").tool(Tool::new("hi", async || {
+        Ok::<_, ToolError>("hello".to_owned())
+    }))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_subscription_bears_the_id_of_its_request_whatever_number_that_is() {
+    req!("subscriptions.id.value");
+    for id in ["1e400", "123456789012345678901234567890", "1.0", "\"l:0\""] {
+        let mut peer = Peer::new(hello());
+        let params = modern(json!({ "notifications": { "toolsListChanged": true } }));
+        peer.send_line(&format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"subscriptions/listen","params":{params}}}"#
+        ))
+        .await;
+        let acknowledged = peer.next_line().await;
+        peer.end_input().await;
+        let goodbye = peer.next_line().await;
+        let end = peer.next_line().await;
+
+        let tag = format!(r#""io.modelcontextprotocol/subscriptionId":{id}"#);
+        assert!(acknowledged.contains(&tag), "{acknowledged}");
+        assert!(
+            goodbye.contains(&format!(r#""requestId":{id}"#)),
+            "{goodbye}"
+        );
+        assert!(
+            end.contains(&tag) && end.contains(&format!(r#""id":{id}"#)),
+            "{end}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_listener_may_not_watch_more_than_fits() {
+    let mut peer =
+        Peer::new(hello().resource(turnbuckle_server::Resource::text("note://a", "a", "text")));
+    let long = vec!["x".repeat(8 * 1024); 20];
+
+    let answer = peer
+        .call_modern(
+            "subscriptions/listen",
+            json!({ "notifications": { "resourceSubscriptions": long } }),
+        )
+        .await;
+
+    assert_eq!(answer["error"]["code"], -32602, "{answer}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_repeats_only_the_beginning_of_a_long_name() {
+    let mut peer = Peer::new(hello());
+
+    let answer = peer
+        .call_modern("tools/call", json!({ "name": "\u{7f}".repeat(100_000) }))
+        .await;
+
+    assert_eq!(answer["error"]["code"], -32602);
+    assert!(answer.to_string().len() < 1_000);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_promises_structure_gives_it_even_for_nothing() {
+    req!("tools.output.structured-any");
+    let some = Tool::new("some", async || Ok::<_, ToolError>(Some(7)));
+    let none = Tool::new("none", async || Ok::<_, ToolError>(None::<u32>));
+    let mut peer = Peer::new(Server::new("options", "1").tool(some).tool(none));
+
+    for (tool, expected) in [("some", json!(7)), ("none", json!(null))] {
+        let answer = peer
+            .call_modern("tools/call", json!({ "name": tool }))
+            .await;
+        assert_eq!(
+            answer["result"].get("structuredContent"),
+            Some(&expected),
+            "{answer}"
+        );
+    }
+}
+
+#[test]
+fn work_that_nobody_waits_for_any_more_is_never_begun() {
+    // One thread for all blocking work: the second job waits.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .max_blocking_threads(1)
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let (release, wait) = mpsc::channel::<()>();
+        let wait = Arc::new(std::sync::Mutex::new(wait));
+        let begun = Arc::new(AtomicUsize::new(0));
+        let counted = begun.clone();
+        let block = move || {
+            counted.fetch_add(1, Ordering::Relaxed);
+            let _ = wait.lock().unwrap().recv_timeout(Duration::from_secs(20));
+            Ok::<_, ToolError>("done".to_owned())
+        };
+        let mut peer = Peer::new(Server::new("slow", "1").tool(Tool::blocking("block", block)));
+        let first = peer
+            .request("tools/call", modern(json!({ "name": "block" })))
+            .await;
+        let second = peer
+            .request("tools/call", modern(json!({ "name": "block" })))
+            .await;
+        while begun.load(Ordering::Relaxed) == 0 {
+            tokio::task::yield_now().await;
+        }
+
+        peer.cancel(second).await;
+        peer.call_modern("tools/list", json!({})).await;
+        release.send(()).unwrap();
+
+        assert_eq!(peer.next().await["id"], first);
+        peer.call_modern("tools/list", json!({})).await;
+        assert_eq!(begun.load(Ordering::Relaxed), 1);
+    });
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_clone_that_is_changed_goes_its_own_way() {
+    let server = hello();
+    let _other = server
+        .clone()
+        .tool(Tool::new("bye", async || Ok::<_, ToolError>(String::new())));
+
+    let list = Peer::new(server).call_modern("tools/list", json!({})).await;
+
+    assert_eq!(list["result"]["tools"].as_array().unwrap().len(), 1);
+}

@@ -1,0 +1,222 @@
+//! Schema validation, with the feature `validation`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use turnbuckle_server::{Context, Server, Tool, ToolError, ToolResult};
+use turnbuckle_spec_coverage::req;
+
+use crate::ndjson::test_client::{LEGACY, Peer};
+
+#[derive(Deserialize, JsonSchema)]
+struct Trip {
+    #[schemars(length(min = 1, max = 20))]
+    city: String,
+    #[schemars(regex(pattern = "^[A-Z]{3}$"))]
+    airport: Option<String>,
+    #[serde(default)]
+    legs: Vec<Leg>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Leg {
+    #[schemars(range(min = 1, max = 30))]
+    days: u8,
+}
+
+async fn plan(trip: Trip) -> Result<String, ToolError> {
+    let days: u32 = trip.legs.iter().map(|leg| u32::from(leg.days)).sum();
+    let airport = trip.airport.unwrap_or_default();
+    Ok(format!("{days} days in {}{airport}", trip.city))
+}
+
+async fn count(arguments: Map<String, Value>, _: Context) -> Result<String, ToolError> {
+    Ok(arguments.len().to_string())
+}
+
+fn server() -> Server {
+    let by_hand = json!({
+        "type": "object",
+        "properties": { "mode": { "enum": ["fast", "slow"] }, "tags": { "type": "array", "items": { "type": "string" } } },
+        "required": ["mode"],
+        "additionalProperties": false
+    });
+    Server::new("checks", "1")
+        .tool(Tool::new("plan", plan))
+        .tool(Tool::blocking("plan_blocking", |trip: Trip| {
+            Ok::<_, ToolError>(trip.city)
+        }))
+        .tool(Tool::raw("count", by_hand, count))
+}
+
+/// The text of a result, and whether it is an error.
+fn told(answer: &Value) -> (&str, bool) {
+    let result = &answer["result"];
+    let text = result["content"][0]["text"].as_str();
+    let is_error = result["isError"].as_bool().unwrap_or(false);
+    (
+        text.unwrap_or_else(|| panic!("no text in {answer}")),
+        is_error,
+    )
+}
+
+#[tokio::test]
+async fn what_attributes_ask_for_is_enforced_in_every_revision() {
+    req!(
+        "tools.security.validate-inputs",
+        "tools.error.input-validation"
+    );
+    let wrong = json!({ "city": "Oslo", "legs": [{ "days": 1 }, { "days": 31 }] });
+    let mistake = "invalid arguments: `arguments.legs[1].days`: invalid value: number `31`, expected at most 30";
+
+    for revision in LEGACY {
+        let mut peer = Peer::initialized(server(), revision, json!({})).await;
+        let answer = peer.call_tool("plan", wrong.clone()).await;
+        assert_eq!(told(&answer), (mistake, true), "{revision}");
+    }
+    let mut peer = Peer::new(server());
+    let params = json!({ "name": "plan", "arguments": wrong });
+    let answer = peer.call_modern("tools/call", params).await;
+    assert_eq!(told(&answer), (mistake, true));
+}
+
+#[tokio::test]
+async fn what_fits_reaches_the_handler() {
+    let mut peer = Peer::initialized(server(), "2025-06-18", json!({})).await;
+
+    let trip = json!({ "city": "Oslo", "airport": "OSL", "legs": [{ "days": 30 }] });
+    let answer = peer.call_tool("plan", trip).await;
+    assert_eq!(told(&answer), ("30 days in OsloOSL", false));
+
+    let answer = peer
+        .call_tool("count", json!({ "mode": "fast", "tags": [] }))
+        .await;
+    assert_eq!(told(&answer), ("2", false));
+}
+
+#[tokio::test]
+async fn lengths_and_patterns_are_enforced() {
+    let mut peer = Peer::initialized(server(), "2025-11-25", json!({})).await;
+    for (tool, trip, place) in [
+        ("plan", json!({ "city": "" }), "`arguments.city`"),
+        (
+            "plan",
+            json!({ "city": "Oslo", "airport": "osl" }),
+            "`arguments.airport`",
+        ),
+        ("plan_blocking", json!({ "city": "" }), "`arguments.city`"),
+    ] {
+        let answer = peer.call_tool(tool, trip).await;
+        let (text, is_error) = told(&answer);
+        assert!(is_error && text.contains(place), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_schema_by_hand_is_enforced() {
+    req!("tools.security.validate-inputs");
+    let mut peer = Peer::initialized(server(), "2025-11-25", json!({})).await;
+    for (arguments, mistake) in [
+        (json!({}), "`arguments`: missing field `mode`"),
+        (
+            json!({ "mode": "idle" }),
+            "`arguments.mode`: invalid value: string \"idle\", expected \"fast\" or \"slow\"",
+        ),
+        (
+            json!({ "mode": "fast", "tags": ["a", 1] }),
+            "`arguments.tags[1]`: invalid type: number `1`, expected string",
+        ),
+        (
+            json!({ "mode": "fast", "speed": 1 }),
+            "`arguments`: unknown field `speed`",
+        ),
+    ] {
+        let answer = peer.call_tool("count", arguments).await;
+        let (text, is_error) = told(&answer);
+        assert!(is_error);
+        assert_eq!(text.strip_prefix("invalid arguments: "), Some(mistake));
+    }
+}
+
+#[test]
+#[should_panic(expected = "the input schema of `far` cannot be enforced: unresolved reference")]
+fn a_schema_elsewhere_is_refused_when_the_tool_is_built() {
+    req!("schema.ref.no-network", "schema.ref.unresolved-reject");
+    let schema = json!({ "properties": { "a": { "$ref": "https://example.com/schema.json" } } });
+
+    let _ = Tool::raw("far", schema, count);
+}
+
+#[test]
+#[should_panic(expected = "the output schema of `odd` cannot be enforced: at `/type`")]
+fn an_output_schema_that_is_none_is_refused_when_the_tool_is_built() {
+    req!("schema.valid");
+    let _ = Tool::new("odd", async || Ok::<_, ToolError>(ToolResult::empty()))
+        .output_schema(json!({ "type": "thing" }));
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Weather {
+    #[schemars(range(min = -90, max = 60))]
+    celsius: i32,
+}
+
+/// Tools with valid and invalid results.
+fn promising() -> Server {
+    let object = json!({ "type": "object", "properties": { "n": { "type": "integer" } }, "required": ["n"] });
+    let returns = |name: &str, output: ToolResult| {
+        Tool::new(name, move || {
+            let output = output.clone();
+            async move { Ok::<_, ToolError>(output) }
+        })
+        .output_schema(object.clone())
+    };
+    Server::new("promises", "1")
+        .validate_output(true)
+        .tool(returns("kept", ToolResult::structured(json!({ "n": 1 }))))
+        .tool(returns(
+            "broken",
+            ToolResult::structured(json!({ "n": "secret" })),
+        ))
+        .tool(returns("forgotten", ToolResult::text("secret")))
+        .tool(returns("failed", ToolResult::error("no luck")))
+        .tool(Tool::new("hot", async || {
+            Ok::<_, ToolError>(Weather { celsius: 400 })
+        }))
+        .tool(Tool::new("nothing", async || {
+            Ok::<_, ToolError>(None::<Weather>)
+        }))
+}
+
+#[tokio::test]
+async fn a_result_that_breaks_its_schema_is_a_failure_of_the_tool() {
+    req!("tools.output.conform");
+    let mut peer = Peer::initialized(promising(), "2025-11-25", json!({})).await;
+    for tool in ["broken", "forgotten", "hot"] {
+        let answer = peer.call_tool(tool, json!({})).await;
+        let (text, is_error) = told(&answer);
+        assert!(is_error, "{answer}");
+        assert!(text.contains("log for incident"), "{text}");
+        assert!(!answer.to_string().contains("secret"), "{answer}");
+        assert_eq!(answer["result"].get("structuredContent"), None);
+    }
+}
+
+#[tokio::test]
+async fn a_result_that_keeps_its_schema_is_sent() {
+    req!("tools.output.conform");
+    let mut peer = Peer::initialized(promising(), "2025-11-25", json!({})).await;
+
+    let kept = peer.call_tool("kept", json!({})).await;
+    assert_eq!(kept["result"]["structuredContent"], json!({ "n": 1 }));
+
+    let failed = peer.call_tool("failed", json!({})).await;
+    assert_eq!(
+        told(&failed),
+        ("no luck", true),
+        "an error promises nothing"
+    );
+
+    let nothing = peer.call_tool("nothing", json!({})).await;
+    assert_ne!(nothing["result"]["isError"], true, "{nothing}");
+}
