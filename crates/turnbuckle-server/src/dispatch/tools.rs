@@ -201,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_member_that_occurs_twice_hides_no_other_from_comparison() {
+    fn a_duplicate_member_does_not_prevent_the_header_comparison() {
         let path = |names: &[&str]| {
             names
                 .iter()

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_message_passes_once_per_period_and_says_how_many_did_not() {
+    async fn one_message_passes_per_interval_with_the_number_suppressed() {
         let limiter = LogLimiter::new();
 
         let first: Vec<_> = (0..1000).map(|_| limiter.try_pass()).collect();

@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_equal_description_is_read_once_and_another_one_anew() {
+    fn equal_client_info_is_parsed_once() {
         let connection = ConnectionState::default();
         let client_info = |info, capabilities| {
             let client_info = RawClientInfo { info, capabilities };
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_not_remembered() {
+    fn invalid_client_info_is_not_cached() {
         let connection = ConnectionState::default();
         let bad = RawClientInfo {
             info: None,

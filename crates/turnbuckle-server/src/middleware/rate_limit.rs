@@ -255,7 +255,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bucket_gives_its_burst_and_then_its_rate() {
+    fn a_bucket_allows_its_burst_and_then_its_rate() {
         let buckets = TokenBuckets::new(100);
         let rate = Rate::new(Duration::from_secs(1), 3);
         let now = Instant::now();
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crowd_of_callers_does_not_grow_the_table() {
+    fn many_callers_do_not_grow_the_rate_limit_table() {
         let buckets = TokenBuckets::new(160);
         let rate = Rate::new(Duration::from_secs(60), 1);
         let now = Instant::now();

@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_driver_that_waits_is_woken_by_a_message_a_cancellation_and_whoever_calls() {
+    fn a_waiting_driver_is_woken_by_a_message_a_cancellation_or_an_explicit_wake() {
         let outbox = Outbox::default();
 
         assert_eq!(woken(&outbox, |_| {}), 0);
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_happens_while_the_handler_runs_is_found_when_it_waits() {
+    fn events_during_a_handler_poll_are_found_afterwards() {
         let outbox = Outbox::default();
 
         assert!(matches!(outbox.begin_poll(), OutboxEvent::Empty));
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_driver_that_looks_at_the_call_needs_no_other_call() {
+    fn a_wake_seen_by_begin_poll_is_not_repeated() {
         let outbox = Outbox::default();
         outbox.wake();
 
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_follows_the_answer() {
+    fn no_message_follows_the_response() {
         let outbox = Outbox::default();
         outbox.push("1".into());
 

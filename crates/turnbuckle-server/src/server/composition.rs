@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_registered_before_serving_is_never_copied() {
+    fn registration_before_serving_copies_no_catalog() {
         let mut composition = composition();
         register(&mut composition, "one");
         let before = catalog_ptr(&composition);
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn what_somebody_else_has_stays_as_it_is() {
+    fn a_fork_is_unaffected_by_later_registration() {
         let mut composition = composition();
         register(&mut composition, "one");
         let fork = composition.fork();

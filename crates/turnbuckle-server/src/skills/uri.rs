@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_lead_elsewhere_are_none() {
+    fn invalid_file_names_are_rejected() {
         for name in ["", ".", "..", "a/b", "a\\b", "a\0", "a\nb"] {
             assert!(!is_name(name), "{name:?}");
         }

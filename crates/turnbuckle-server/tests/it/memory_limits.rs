@@ -20,10 +20,10 @@ const SURVIVED: &str = "the server has survived";
 
 type Attack = Pin<Box<dyn Future<Output = ()>>>;
 /// Starts an attack.
-type Begin = fn() -> Attack;
+type StartAttack = fn() -> Attack;
 
 /// Attacks by name, with the memory limit in megabytes.
-const ATTACKS: [(&str, u32, Begin); 17] = [
+const ATTACKS: [(&str, u32, StartAttack); 17] = [
     ("hoard", 64, || Box::pin(hoard())),
     ("handshakes", 64, || Box::pin(http::handshakes())),
     (
@@ -33,29 +33,31 @@ const ATTACKS: [(&str, u32, Begin); 17] = [
     ),
     ("unread streams", 96, || Box::pin(http::unread_streams())),
     ("event logs", 64, || Box::pin(http::event_logs())),
-    ("open questions", 64, || Box::pin(http::open_questions())),
-    ("rounds", 64, || Box::pin(http::rounds())),
+    ("pending client requests", 64, || {
+        Box::pin(http::open_questions())
+    }),
+    ("round trips", 64, || Box::pin(http::rounds())),
     ("journals", 56, || Box::pin(http::journals())),
     ("filters", 128, || Box::pin(http::filters())),
     ("subscriptions", 56, || Box::pin(http::subscriptions())),
     ("principals", 56, || Box::pin(http::principals())),
     ("heads", 96, || Box::pin(http::heads())),
-    ("arrays", 64, || Box::pin(http::arrays())),
-    ("a line without end", 64, || Box::pin(lines::endless_line())),
+    ("batches", 64, || Box::pin(http::arrays())),
+    ("an endless line", 64, || Box::pin(lines::endless_line())),
     ("notifications", 64, || Box::pin(lines::notifications())),
-    ("unread lines", 64, || Box::pin(lines::unread())),
-    ("arrays on lines", 64, || Box::pin(lines::arrays())),
+    ("unread ndjson output", 64, || Box::pin(lines::unread())),
+    ("batches on ndjson", 64, || Box::pin(lines::arrays())),
 ];
 
 #[test]
-fn be_attacked() {
-    let Ok(wanted) = env::var(ROLE) else {
+fn run_attacked_server() {
+    let Ok(requested) = env::var(ROLE) else {
         return;
     };
     let (_, _, attack) = ATTACKS
         .into_iter()
-        .find(|(name, ..)| *name == wanted)
-        .expect("an attack that there is");
+        .find(|(name, ..)| *name == requested)
+        .expect("a known attack");
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -68,13 +70,17 @@ fn be_attacked() {
 fn run(name: &str) -> Output {
     let (_, megabytes, _) = ATTACKS
         .into_iter()
-        .find(|(known, ..)| *known == name)
-        .expect("an attack that there is");
+        .find(|(attack, ..)| *attack == name)
+        .expect("a known attack");
     Command::new("sh")
         .args(["-c", r#"ulimit -d "$1" && shift && exec "$@""#, "sh"])
         .arg((megabytes * 1024).to_string())
         .arg(env::current_exe().unwrap())
-        .args(["--exact", "memory_limits::be_attacked", "--nocapture"])
+        .args([
+            "--exact",
+            "memory_limits::run_attacked_server",
+            "--nocapture",
+        ])
         .env(ROLE, name)
         .output()
         .unwrap()
@@ -83,10 +89,10 @@ fn run(name: &str) -> Output {
 #[track_caller]
 fn survives(name: &str) {
     let output = run(name);
-    let said = String::from_utf8_lossy(&output.stdout);
+    let output_text = String::from_utf8_lossy(&output.stdout);
     assert!(
-        output.status.success() && said.contains(SURVIVED),
-        "{name}: {}\n{said}\n{}",
+        output.status.success() && output_text.contains(SURVIVED),
+        "{name}: {}\n{output_text}\n{}",
         output.status,
         String::from_utf8_lossy(&output.stderr)
     );
@@ -102,13 +108,13 @@ async fn hoard() {
 }
 
 #[test]
-fn who_takes_more_memory_than_there_is_gets_killed() {
+fn the_memory_limit_is_enforced() {
     let output = run("hoard");
 
     assert!(!output.status.success());
     assert!(!String::from_utf8_lossy(&output.stdout).contains(SURVIVED));
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("memory allocation"), "{said}");
+    let output_text = String::from_utf8_lossy(&output.stderr);
+    assert!(output_text.contains("memory allocation"), "{output_text}");
 }
 
 #[test]
@@ -117,37 +123,37 @@ fn a_hundred_thousand_handshakes() {
 }
 
 #[test]
-fn handshakes_that_say_much() {
+fn large_initialize_requests() {
     survives("large handshakes");
 }
 
 #[test]
-fn streams_that_nobody_reads() {
+fn unread_streams() {
     survives("unread streams");
 }
 
 #[test]
-fn calls_that_talk_to_nobody() {
+fn calls_with_unread_messages() {
     survives("event logs");
 }
 
 #[test]
-fn questions_that_nobody_answers() {
-    survives("open questions");
+fn unanswered_client_requests() {
+    survives("pending client requests");
 }
 
 #[test]
-fn rounds_that_nobody_goes_on_with() {
-    survives("rounds");
+fn abandoned_round_trips() {
+    survives("round trips");
 }
 
 #[test]
-fn journals_that_nobody_comes_back_for() {
+fn abandoned_journals() {
     survives("journals");
 }
 
 #[test]
-fn listeners_with_huge_filters() {
+fn subscriptions_with_huge_filters() {
     survives("filters");
 }
 
@@ -157,36 +163,36 @@ fn sessions_that_subscribe_to_everything() {
 }
 
 #[test]
-fn effects_of_many_principals() {
+fn side_effects_of_many_principals() {
     survives("principals");
 }
 
 #[test]
-fn heads_without_end() {
+fn endless_request_heads() {
     survives("heads");
 }
 
 #[test]
-fn arrays_of_large_answers() {
-    survives("arrays");
+fn batches_with_large_responses() {
+    survives("batches");
 }
 
 #[test]
 fn a_line_of_a_gigabyte() {
-    survives("a line without end");
+    survives("an endless line");
 }
 
 #[test]
-fn notifications_without_end() {
+fn endless_notifications() {
     survives("notifications");
 }
 
 #[test]
-fn lines_that_nobody_reads() {
-    survives("unread lines");
+fn unread_ndjson_output() {
+    survives("unread ndjson output");
 }
 
 #[test]
-fn arrays_of_large_answers_on_lines() {
-    survives("arrays on lines");
+fn batches_with_large_responses_on_ndjson() {
+    survives("batches on ndjson");
 }

@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn all_ports_and_spellings_of_an_address_are_one_caller() {
+    fn an_address_is_one_caller_on_every_port_and_in_every_notation() {
         let other_port = owner_for_address(Some("203.0.113.7:1".parse().unwrap()));
 
         assert_eq!(owner_of("203.0.113.7"), other_port);

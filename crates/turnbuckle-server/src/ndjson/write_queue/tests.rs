@@ -22,7 +22,7 @@ async fn a_line_end_inside_a_message_does_not_end_its_line() {
 }
 
 #[test]
-fn nobody_takes_while_another_writes() {
+fn a_chunk_is_taken_only_after_the_previous_one_is_finished() {
     let queue = WriteQueue::default();
     queue.append(&[b"one"]);
     let batch = queue.try_take(100).unwrap();
@@ -35,7 +35,7 @@ fn nobody_takes_while_another_writes() {
 }
 
 #[test]
-fn what_is_too_much_is_left_to_the_writer() {
+fn a_queue_over_the_limit_is_left_to_the_writer() {
     let queue = WriteQueue::default();
     queue.append(&[b"12345"]);
 
@@ -44,7 +44,7 @@ fn what_is_too_much_is_left_to_the_writer() {
 }
 
 #[tokio::test]
-async fn what_could_not_be_written_goes_out_before_what_came_later() {
+async fn unread_chunks_are_written_before_later_lines() {
     let queue = WriteQueue::default();
     queue.append(&[b"one"]);
     let batch = queue.try_take(100).unwrap();
@@ -69,7 +69,7 @@ async fn a_failed_write_ends_the_writer() {
 }
 
 #[tokio::test]
-async fn after_the_end_what_is_queued_is_still_taken_and_nothing_is_added() {
+async fn an_ended_queue_is_drained_and_accepts_nothing() {
     let queue = WriteQueue::default();
     queue.append(&[b"one"]);
     queue.end();
@@ -82,7 +82,7 @@ async fn after_the_end_what_is_queued_is_still_taken_and_nothing_is_added() {
 }
 
 #[tokio::test]
-async fn room_comes_when_a_full_queue_is_taken() {
+async fn a_full_queue_has_room_after_a_chunk_is_taken() {
     let queue = WriteQueue::default();
     queue.append(&[&vec![b'x'; HIGH_WATER]]);
     assert!(queue.is_full());

@@ -5,7 +5,7 @@ use tracing::{Event, Level, Metadata, Subscriber, span};
 use super::*;
 
 #[test]
-fn what_is_broken_is_reported_once_until_it_is_something_else() {
+fn an_invalid_skill_is_reported_once_per_problem() {
     let place = Place::new("reported");
     place.write("tea/SKILL.md", "# Tea");
     place.write("good/SKILL.md", "---\nname: good\ndescription: x\n---\n");
@@ -31,7 +31,7 @@ fn what_is_broken_is_reported_once_until_it_is_something_else() {
 }
 
 #[test]
-fn a_file_that_has_not_changed_is_not_read_again() {
+fn an_unchanged_file_is_not_read_twice() {
     let place = Place::new("unread");
     place.write("tea/SKILL.md", "---\nname: tea\ndescription: x\n---\n");
     place.write("tea/pots.md", "Pots.");
@@ -55,7 +55,7 @@ fn a_file_that_has_not_changed_is_not_read_again() {
 }
 
 #[test]
-fn a_folder_that_is_not_there_holds_nothing_until_it_is() {
+fn a_missing_folder_is_empty_until_it_exists() {
     let place = Place::new("absent");
     let mut folder = SkillFolder::new(place.0.join("later"));
 

@@ -21,7 +21,7 @@ use crate::{
 };
 
 #[tokio::test]
-async fn whoever_shows_nothing_learns_where_to_get_it() {
+async fn a_request_without_credentials_gets_a_challenge() {
     req!(
         "auth.401.required",
         "auth.www-authenticate.2025-06-18",
@@ -45,7 +45,7 @@ async fn whoever_shows_nothing_learns_where_to_get_it() {
 }
 
 #[tokio::test]
-async fn a_refusal_says_all_that_the_guard_says() {
+async fn an_error_response_contains_the_whole_rejection() {
     req!("auth.401.invalid-token", "auth.status-codes");
     let caller = Caller::of(guarded(server()));
 
@@ -85,7 +85,7 @@ async fn a_refusal_says_all_that_the_guard_says() {
 }
 
 #[tokio::test]
-async fn every_request_of_a_session_is_asked_again() {
+async fn every_request_of_a_session_is_authenticated() {
     req!(
         "security.session.verify-requests",
         "http.session.not-auth",
@@ -120,7 +120,7 @@ async fn every_request_of_a_session_is_asked_again() {
 }
 
 #[tokio::test]
-async fn a_token_in_the_query_is_no_token() {
+async fn a_token_in_the_query_is_ignored() {
     let caller = Caller::of(guarded(server()));
     let request = http::Request::post("/mcp?access_token=ada")
         .header("host", "localhost")
@@ -133,7 +133,7 @@ async fn a_token_in_the_query_is_no_token() {
 }
 
 #[tokio::test]
-async fn two_badges_are_for_the_guard_to_judge() {
+async fn duplicate_credentials_are_passed_to_the_authenticator() {
     let caller = Caller::of(guarded(server()));
     let request = caller
         .request(Method::POST)
@@ -146,7 +146,7 @@ async fn two_badges_are_for_the_guard_to_judge() {
 }
 
 #[tokio::test]
-async fn both_doors_of_the_older_transport_are_guarded() {
+async fn both_http_sse_paths_require_authentication() {
     let caller = Caller::of(guarded(server()).http_sse(HttpSse::new()));
 
     assert_eq!(caller.send(get("/sse"), "").await.status(), 401);
@@ -162,7 +162,7 @@ async fn both_doors_of_the_older_transport_are_guarded() {
 }
 
 #[tokio::test]
-async fn nothing_of_a_request_is_looked_at_before_its_sender_is_known() {
+async fn a_request_is_authenticated_before_its_body_is_read() {
     req!("auth.token.before-processing");
     let ran = Arc::new(AtomicBool::new(false));
     let runs = ran.clone();
@@ -202,7 +202,7 @@ async fn nothing_of_a_request_is_looked_at_before_its_sender_is_known() {
 }
 
 #[tokio::test]
-async fn a_foreign_host_is_refused_before_anyone_is_asked() {
+async fn a_foreign_host_is_rejected_before_authentication() {
     let guard = Arc::new(Doorkeeper::default());
     let caller = Caller::of(Http::new(server()).authenticator(guard.clone())).named("ada");
     let request = http::Request::post("/mcp").header("host", "evil.example");
@@ -217,7 +217,7 @@ async fn a_foreign_host_is_refused_before_anyone_is_asked() {
 }
 
 #[tokio::test]
-async fn handlers_see_who_is_asking_and_no_token() {
+async fn handlers_see_the_principal_and_no_token() {
     req!("auth.token.no-passthrough");
     let seen = Arc::new(Mutex::new(None));
     let sees = seen.clone();
@@ -246,7 +246,7 @@ async fn handlers_see_who_is_asking_and_no_token() {
 }
 
 #[tokio::test]
-async fn everybody_may_read_what_the_guard_publishes() {
+async fn the_metadata_document_is_public() {
     let caller = Caller::of(guarded(server()));
     let open = |method| {
         http::Request::builder()
@@ -272,7 +272,7 @@ async fn everybody_may_read_what_the_guard_publishes() {
 }
 
 #[tokio::test]
-async fn a_browser_may_ask_first_and_read_what_it_is_told() {
+async fn a_cors_preflight_is_answered_and_the_challenge_is_readable() {
     let caller = Caller::of(guarded(server()));
     for path in ["/mcp", METADATA] {
         let ask = http::Request::options(path)
@@ -300,7 +300,7 @@ async fn a_browser_may_ask_first_and_read_what_it_is_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn those_who_wait_to_be_known_count_as_running() {
+async fn requests_under_authentication_count_as_in_flight() {
     let http = guarded(server()).max_in_flight(1);
     let caller = Caller::of(http).named("ada");
 

@@ -55,7 +55,7 @@ where
 }
 
 #[tokio::test]
-async fn any_service_can_have_a_guard() {
+async fn any_service_can_be_authenticated() {
     let service = AuthLayer::new(Doorkeeper::default()).layer(Mirror);
 
     let nameless = ask(&service, Request::get("/"), "").await;
@@ -70,7 +70,7 @@ async fn any_service_can_have_a_guard() {
 }
 
 #[tokio::test]
-async fn a_server_behind_the_layer_takes_its_word_for_callers_and_scopes() {
+async fn a_server_behind_the_auth_layer_uses_its_principal_and_scopes() {
     let tool = Tool::new("write", async || Ok::<_, ToolError>("written".to_owned()));
     let server = Server::new("test", "1.0.0").tool(tool.scopes(["files:write"]));
     let server = Http::new(server).into_service();

@@ -29,7 +29,7 @@ async fn able(caller: &Caller, method: &str, params: Value) -> Answered {
 }
 
 #[tokio::test]
-async fn a_foreign_session_is_as_unknown_as_one_that_never_was() {
+async fn a_session_of_another_caller_is_answered_like_an_unknown_one() {
     req!("http.session.bind-user", "http.session.not-auth");
 
     for revision in SESSIONS {
@@ -57,7 +57,7 @@ async fn a_foreign_session_is_as_unknown_as_one_that_never_was() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_goes_on_with_the_stream_of_another() {
+async fn a_stream_cannot_be_resumed_by_another_caller() {
     let ada = caller(server(), "ada").in_session("2025-11-25").await;
     let mut stream = ada
         .tool(1, "progress", json!({ "steps": 3 }))
@@ -79,7 +79,7 @@ async fn nobody_goes_on_with_the_stream_of_another() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_foreign_task_is_as_unknown_as_one_that_never_was() {
+async fn a_task_of_another_caller_is_answered_like_an_unknown_one() {
     req!(
         "tasks.security.bind",
         "tasks.security.reject-foreign",
@@ -121,7 +121,7 @@ async fn a_foreign_task_is_as_unknown_as_one_that_never_was() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_hears_of_the_tasks_of_another() {
+async fn task_notifications_are_sent_only_to_the_owner() {
     let ada = Caller::of(guarded(test_server::server())).named("ada");
     let params = json!({ "name": "work", "arguments": { "seconds": 1 } });
     let started = able(&ada, "tools/call", params).await.json().await;
@@ -161,7 +161,7 @@ struct Name {
 }
 
 #[tokio::test]
-async fn a_foreign_state_is_as_bad_as_an_invented_one() {
+async fn a_state_of_another_request_is_answered_like_an_invented_one() {
     req!("mrtr.state.principal", "security.handle.not-auth");
     let ada = Caller::of(guarded(asker())).named("ada");
     let call = json!({ "name": "ask", "arguments": {} });

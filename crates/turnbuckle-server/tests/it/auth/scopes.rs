@@ -113,7 +113,7 @@ fn legacy(method: &str, params: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn what_a_caller_lacks_is_said_in_one_challenge_in_both_eras() {
+async fn missing_scopes_are_named_in_one_challenge_in_both_eras() {
     req!(
         "auth.status-codes",
         "auth.scope.challenge",
@@ -144,7 +144,7 @@ async fn what_a_caller_lacks_is_said_in_one_challenge_in_both_eras() {
 }
 
 #[tokio::test]
-async fn whoever_has_the_scopes_gets_what_was_asked_for() {
+async fn a_caller_with_the_scopes_is_served() {
     let ran = Arc::default();
     let ada = caller(server(&ran), "ada");
     let session = ada.clone().in_session("2025-11-25").await;
@@ -161,7 +161,7 @@ async fn whoever_has_the_scopes_gets_what_was_asked_for() {
 }
 
 #[tokio::test]
-async fn lists_show_what_one_may_not_use_yet() {
+async fn lists_include_items_with_missing_scopes() {
     let ada = caller(server(&Arc::default()), "ada");
 
     for (method, member, count) in [
@@ -176,7 +176,7 @@ async fn lists_show_what_one_may_not_use_yet() {
 }
 
 #[tokio::test]
-async fn what_takes_scopes_is_for_one_to_keep() {
+async fn results_that_require_scopes_are_private() {
     let hint = turnbuckle_server::CacheHint::public(std::time::Duration::from_secs(60));
     let plans = Resource::text("staff://plans", "plans", "Grow.")
         .cache(hint)
@@ -191,7 +191,7 @@ async fn what_takes_scopes_is_for_one_to_keep() {
 }
 
 #[tokio::test]
-async fn watching_takes_the_scopes_of_reading() {
+async fn subscribing_requires_the_scopes_of_reading() {
     let ran = Arc::default();
     let ada = caller(server(&ran), "ada");
     let session = ada.clone().in_session("2025-11-25").await;
@@ -215,7 +215,7 @@ async fn watching_takes_the_scopes_of_reading() {
 }
 
 #[tokio::test]
-async fn whoever_watches_a_folder_hears_nothing_of_what_takes_scopes() {
+async fn folder_subscriptions_do_not_reveal_items_with_required_scopes() {
     let server = server(&Arc::default());
     let ada = caller(server.clone(), "ada");
     let filter = json!({ "notifications": { "resourceSubscriptions": ["staff://all"] } });
@@ -266,7 +266,7 @@ async fn a_call_in_a_batch_fails_alone() {
 }
 
 #[tokio::test]
-async fn no_task_is_begun_by_who_may_not() {
+async fn a_caller_without_scopes_cannot_create_a_task() {
     let ran = Arc::default();
     let ada = caller(server(&ran), "ada");
     let session = ada.clone().in_session("2025-11-25").await;
@@ -285,7 +285,7 @@ async fn no_task_is_begun_by_who_may_not() {
 }
 
 #[tokio::test]
-async fn layers_see_the_refusal_and_do_not_hide_it() {
+async fn layers_see_the_rejection_and_keep_the_challenge() {
     let server = server(&Arc::default()).layer(Timeout::new(std::time::Duration::from_secs(1)));
     let ada = caller(server, "ada");
 
@@ -295,7 +295,7 @@ async fn layers_see_the_refusal_and_do_not_hide_it() {
 }
 
 #[tokio::test]
-async fn on_the_older_transport_the_stream_says_what_is_lacking() {
+async fn on_http_sse_missing_scopes_are_reported_on_the_stream() {
     let ran = Arc::default();
     let http = guarded(server(&ran)).http_sse(turnbuckle_server::http::HttpSse::new());
     let caller = Caller::of(http).named("ada");
@@ -314,7 +314,7 @@ async fn on_the_older_transport_the_stream_says_what_is_lacking() {
 }
 
 #[tokio::test]
-async fn without_a_guard_nobody_has_scopes() {
+async fn without_an_authenticator_scopes_are_not_granted() {
     let ran = Arc::default();
     let caller = Caller::of(Http::new(server(&ran)));
 
@@ -342,7 +342,7 @@ async fn without_a_guard_nobody_has_scopes() {
 }
 
 #[tokio::test]
-async fn on_a_pipe_the_user_may_do_everything_and_a_named_caller_what_it_may() {
+async fn on_stdio_scopes_apply_only_to_a_named_principal() {
     req!("auth.stdio.environment");
     let ran = Arc::default();
     let call = json!({ "name": "write", "arguments": {} });
@@ -361,12 +361,12 @@ async fn on_a_pipe_the_user_may_do_everything_and_a_named_caller_what_it_may() {
 
 #[test]
 #[should_panic(expected = "is not a scope")]
-fn two_scopes_in_one_text_are_a_mistake() {
+fn two_scopes_in_one_string_are_rejected() {
     let _ = Tool::new("write", async || Ok::<_, ToolError>(String::new())).scopes(["a b"]);
 }
 
 #[tokio::test]
-async fn a_mounted_tool_takes_its_scopes_along() {
+async fn a_mounted_tool_keeps_its_required_scopes() {
     let inner = server(&Arc::default());
     let outer = Server::new("outer", "1.0.0").mount("desk", inner);
     let ada = caller(outer, "ada");

@@ -92,7 +92,7 @@ fn challenge(answered: &Answered) -> Challenge {
 }
 
 #[tokio::test]
-async fn only_a_token_for_this_server_is_good() {
+async fn only_tokens_for_this_audience_are_accepted() {
     req!(
         "auth.token.validate",
         "auth.token.audience",
@@ -129,7 +129,7 @@ async fn only_a_token_for_this_server_is_good() {
 }
 
 #[tokio::test]
-async fn clients_are_led_to_the_issuer() {
+async fn the_challenge_names_the_issuer() {
     req!(
         "auth.prm.server",
         "auth.prm.authorization-servers",
@@ -165,7 +165,7 @@ async fn clients_are_led_to_the_issuer() {
 }
 
 #[tokio::test]
-async fn all_that_is_needed_is_in_one_challenge_and_more_is_enough() {
+async fn one_challenge_names_all_required_scopes_and_additional_scopes_are_accepted() {
     req!(
         "auth.scope.403",
         "auth.scope.403-include",
@@ -189,7 +189,7 @@ async fn all_that_is_needed_is_in_one_challenge_and_more_is_enough() {
 }
 
 #[tokio::test]
-async fn what_is_no_token_is_a_bad_request() {
+async fn malformed_bearer_tokens_are_answered_with_400() {
     req!("auth.status-codes");
     let world = World::new();
 

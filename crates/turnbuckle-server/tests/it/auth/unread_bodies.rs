@@ -13,7 +13,7 @@ use crate::{auth::test_authenticator::guarded, http::test_client::server};
 const BODY: &str = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
 
 #[tokio::test(start_paused = true)]
-async fn a_connection_lives_on_when_the_body_comes_behind_the_refused_head() {
+async fn a_connection_survives_a_rejected_head_followed_by_its_body() {
     let mut stream = connect().await;
 
     for _ in 0..3 {
@@ -30,7 +30,7 @@ async fn a_connection_lives_on_when_the_body_comes_behind_the_refused_head() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_does_not_send_the_body_soon_is_told_that_the_connection_ends() {
+async fn a_slow_body_gets_connection_close() {
     let large = 10 * 1024 * 1024;
     for head in [
         head(BODY.len(), ""),

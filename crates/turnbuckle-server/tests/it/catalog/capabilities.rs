@@ -65,7 +65,7 @@ fn methods(declared: &Value, revision: &str) -> Vec<(&'static str, Value)> {
 }
 
 #[tokio::test]
-async fn every_method_of_every_declared_capability_answers() {
+async fn every_method_of_every_declared_capability_responds() {
     req!("lifecycle.capabilities.advertise");
     for revision in LEGACY {
         let mut peer = Peer::new(everything());
@@ -87,7 +87,7 @@ async fn every_method_of_every_declared_capability_answers() {
 }
 
 #[tokio::test]
-async fn every_method_of_every_discovered_capability_answers() {
+async fn every_method_of_every_discovered_capability_responds() {
     req!("lifecycle.capabilities.advertise");
     let mut peer = Peer::new(everything());
     let answer = peer.call_modern("server/discover", json!({})).await;
@@ -104,7 +104,7 @@ async fn every_method_of_every_discovered_capability_answers() {
 }
 
 #[tokio::test]
-async fn a_server_without_anything_declares_nothing_and_knows_no_method_of_it() {
+async fn an_empty_server_declares_no_capability_and_has_none_of_the_methods() {
     let mut peer = Peer::new(Server::new("empty", "1"));
     let answer = peer.call_modern("server/discover", json!({})).await;
     let declared = answer["result"]["capabilities"].as_object().unwrap();
@@ -136,7 +136,7 @@ async fn declared(server: Server, revision: &str) -> (Value, Value) {
 }
 
 #[tokio::test]
-async fn what_is_offered_is_declared_in_every_revision() {
+async fn registered_features_are_declared_in_every_revision() {
     req!(
         "tools.capability",
         "tools.list-changed.declare",
@@ -175,7 +175,7 @@ async fn what_is_offered_is_declared_in_every_revision() {
 }
 
 #[tokio::test]
-async fn a_server_says_who_it_is_in_the_words_of_the_revision() {
+async fn the_server_info_has_the_members_of_the_revision() {
     req!("lifecycle.info.shape");
     for revision in EVERY {
         let server = everything().title("Everything").description("All of it");
@@ -198,7 +198,7 @@ async fn a_server_says_who_it_is_in_the_words_of_the_revision() {
 }
 
 #[tokio::test]
-async fn a_server_may_offer_nothing_in_every_revision() {
+async fn a_server_may_register_nothing_in_every_revision() {
     req!("tools.optional", "resources.optional", "prompts.optional");
     for revision in EVERY {
         let (_, declared) = declared(Server::new("empty", "1"), revision).await;

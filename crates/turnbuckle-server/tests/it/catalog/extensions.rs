@@ -89,7 +89,7 @@ async fn methods_are_answered_in_every_revision() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_extension_is_declared_where_a_revision_has_a_place_for_it() {
+async fn an_extension_is_declared_where_the_revision_supports_it() {
     req!(
         "versioning.extension.empty-object",
         "versioning.extension.off-by-default"
@@ -116,7 +116,7 @@ async fn an_extension_is_declared_where_a_revision_has_a_place_for_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_is_only_modern_is_unknown_to_sessions() {
+async fn a_stateless_only_method_is_unknown_to_sessions() {
     let server = || Server::new("tower", "1").extension(bells().stateless_only());
     let mut session = Speaker::of("2025-11-25", server()).await;
     let mut modern = Speaker::of("2026-07-28", server()).await;
@@ -130,7 +130,7 @@ async fn one_that_is_only_modern_is_unknown_to_sessions() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_nobody_adds_stays_unknown() {
+async fn unregistered_methods_are_unknown() {
     let bare = || Server::new("tower", "1");
     for revision in EVERY {
         let mut without = Speaker::of(revision, bare()).await;
@@ -145,7 +145,7 @@ async fn what_nobody_adds_stays_unknown() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn parameters_and_errors_are_those_of_any_method() {
+async fn extension_methods_have_params_and_errors_like_any_method() {
     for revision in EVERY {
         let mut speaker = Speaker::of(revision, server()).await;
         let missing = if speaker.is_modern() { -32602 } else { -32002 };
@@ -190,7 +190,7 @@ async fn a_named_parameter_is_compared_with_its_header() {
 }
 
 #[tokio::test]
-async fn a_session_over_http_may_use_it_too() {
+async fn extension_methods_work_in_http_sessions() {
     let caller = Caller::new(server()).in_session("2025-06-18").await;
     let message =
         json!({ "jsonrpc": "2.0", "id": 1, "method": "bells/ring", "params": { "name": "big" } });
@@ -201,7 +201,7 @@ async fn a_session_over_http_may_use_it_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_method_may_ask_the_client_in_either_era() {
+async fn a_method_may_send_client_requests_in_both_eras() {
     #[derive(Deserialize, JsonSchema)]
     struct Name {
         name: String,
@@ -241,7 +241,7 @@ async fn a_method_may_ask_the_client_in_either_era() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_result_says_itself_is_not_said_twice() {
+async fn members_set_by_an_extension_result_are_not_duplicated() {
     let extension = Extension::new(BELLS).with(
         ExtensionMethod::new("bells/own", async || {
             Ok::<_, RequestError>(

@@ -59,7 +59,7 @@ async fn session(server: &Server) -> Peer {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_that_has_become_empty_by_a_mount_is_still_a_list() {
+async fn a_list_emptied_by_a_mount_is_still_advertised() {
     let desk = Server::new("desk", "1");
     let notes = Server::new("notes", "1").tool(tool("search").task(TaskSupport::Optional));
     desk.add_mount("notes", notes.clone()).unwrap();
@@ -127,7 +127,7 @@ async fn a_mounted_tool_is_called_over_http_in_both_eras() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_changes_in_a_mounted_server_shows_at_once_and_is_told() {
+async fn changes_of_a_mounted_server_are_visible_and_announced() {
     let inner = notes();
     let middle = Server::new("middle", "1").mount("notes", inner.clone());
     let outer = desk().mount("middle", middle);
@@ -162,7 +162,7 @@ async fn what_changes_in_a_mounted_server_shows_at_once_and_is_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn updates_of_a_mounted_server_reach_who_listens_to_the_outer_one() {
+async fn updates_of_a_mounted_server_reach_subscribers_of_its_parent() {
     let inner = notes();
     let outer = desk().mount("notes", inner.clone());
     let mut peer = Peer::new(outer);
@@ -176,7 +176,7 @@ async fn updates_of_a_mounted_server_reach_who_listens_to_the_outer_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn servers_that_share_a_bus_tell_a_change_once() {
+async fn servers_that_share_a_bus_announce_a_change_once() {
     let store = Store::memory();
     let inner = notes().store(store.clone());
     let outer = desk().mount("notes", inner.clone()).store(store);
@@ -189,7 +189,7 @@ async fn servers_that_share_a_bus_tell_a_change_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_comes_and_goes_while_the_outer_one_runs() {
+async fn a_server_is_mounted_and_unmounted_at_runtime() {
     let outer = desk();
     let mut peer = session(&outer).await;
 
@@ -209,7 +209,7 @@ async fn a_server_comes_and_goes_while_the_outer_one_runs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_removed_server_tells_the_outer_one_nothing_more() {
+async fn an_unmounted_server_sends_no_more_changes_to_its_parent() {
     let inner = notes();
     let outer = desk()
         .mount("one", inner.clone())
@@ -249,7 +249,7 @@ async fn a_server_with_the_same_prefix_is_replaced() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_outer_server_has_itself_wins_while_it_is_there() {
+async fn items_of_the_parent_server_take_precedence_over_mounted_ones() {
     let outer = Server::new("desk", "1")
         .mount("notes", notes())
         .resource(Resource::text("notes://a", "a", "of desk"));
@@ -279,7 +279,7 @@ async fn of_two_mounts_the_first_wins() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_builder_may_go_on_after_a_mount_and_clones_go_their_own_way() {
+async fn the_builder_continues_after_a_mount_and_clones_are_independent() {
     let inner = notes();
     let outer = Server::new("desk", "1").mount("notes", inner.clone());
     let copy = outer.clone().tool(tool("clock")).page_size(50);
@@ -298,7 +298,7 @@ async fn the_builder_may_go_on_after_a_mount_and_clones_go_their_own_way() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_mounted_in_a_copy_of_itself_is_no_cycle() {
+async fn a_server_mounted_in_its_copy_is_not_a_cycle() {
     let desk = desk();
     let twice = desk.clone().mount("again", desk.clone());
 
@@ -311,7 +311,7 @@ async fn a_server_mounted_in_a_copy_of_itself_is_no_cycle() {
 }
 
 #[test]
-fn a_cycle_is_refused() {
+fn a_mount_cycle_is_rejected() {
     let (one, two, three) = (desk(), notes(), desk());
     two.add_mount("three", three.clone()).unwrap();
     one.add_mount("two", two).unwrap();
@@ -371,7 +371,7 @@ async fn names_stay_names_behind_a_prefix() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_hidden_stays_hidden_behind_a_prefix() {
+async fn hidden_items_stay_hidden_in_a_mount() {
     let hidden = tool("secret").visible_to(|principal| principal.is_some());
     let server = desk().mount("notes", Server::new("notes", "1").tool(hidden));
     let known = NdjsonServer::new(server.clone()).principal(Principal::new("issuer", "ada"));
@@ -384,7 +384,7 @@ async fn what_is_hidden_stays_hidden_behind_a_prefix() {
 }
 
 #[test]
-fn nobody_is_kept_alive_by_what_is_mounted_or_was() {
+fn mounts_do_not_keep_servers_alive() {
     let alive = Arc::new(());
     let holding = |name: &str| {
         let alive = alive.clone();

@@ -159,7 +159,7 @@ fn error(answer: &Value) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn lists_leave_out_what_the_caller_may_not_see_in_both_eras() {
+async fn lists_omit_hidden_items_in_both_eras() {
     req!(
         "tools.list.by-authorization",
         "resources.list.by-authorization",
@@ -193,7 +193,7 @@ async fn lists_leave_out_what_the_caller_may_not_see_in_both_eras() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_hidden_is_answered_as_what_is_not_there() {
+async fn hidden_items_are_answered_like_missing_ones() {
     req!("caching.scope.access-control", "caching.scope.not-security");
     let mut guest = peer(Some(guest()));
     guest.shake_hands("2025-11-25", json!({})).await;
@@ -220,7 +220,7 @@ async fn what_is_hidden_is_answered_as_what_is_not_there() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_may_see_it_reaches_it_by_every_way() {
+async fn a_permitted_caller_reaches_an_item_by_every_method() {
     let mut admin = peer(Some(admin()));
     admin.shake_hands("2025-11-25", json!({})).await;
 
@@ -251,7 +251,7 @@ async fn on_http_the_principal_of_each_request_decides() {
 }
 
 #[tokio::test]
-async fn what_not_everyone_may_see_is_for_nobody_to_keep_for_others() {
+async fn lists_that_depend_on_the_caller_are_private() {
     let mut caller = Caller::new(server().tool(tool("third")));
     caller.principal = Some(admin());
 
@@ -272,7 +272,7 @@ async fn what_not_everyone_may_see_is_for_nobody_to_keep_for_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_of_hidden_things_only_is_empty() {
+async fn a_list_with_only_hidden_items_is_empty() {
     let server = Server::new("hidden", "1").tool(tool("secret").visible_to(is_admin));
     let mut peer = Peer::new(server);
 
@@ -282,7 +282,7 @@ async fn a_list_of_hidden_things_only_is_empty() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn updates_of_what_is_hidden_are_told_to_nobody_who_may_not_see_it() {
+async fn updates_of_hidden_resources_are_sent_only_to_permitted_callers() {
     let server = server().resource(Resource::text("secret://dir", "dir", "").visible_to(is_admin));
     let watched = json!(["open://a", "secret://a", "secret://dir"]);
     for (principal, told) in [
@@ -313,7 +313,7 @@ async fn updates_of_what_is_hidden_are_told_to_nobody_who_may_not_see_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_session_hears_nothing_more_of_what_became_hidden() {
+async fn a_session_gets_no_notifications_of_hidden_resources() {
     let server = server();
     let mut guest = peer_of(server.clone(), Some(guest()));
     guest.shake_hands("2025-11-25", json!({})).await;
@@ -351,7 +351,7 @@ async fn a_template_that_is_visible_still_describes_a_hidden_resource() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pages_hold_what_each_caller_sees_once() {
+async fn pages_contain_each_visible_item_once() {
     let server = numbered(7);
     let mut admin = peer_of(server.clone(), Some(admin()));
     let mut guest = peer_of(server, Some(guest()));
@@ -361,7 +361,7 @@ async fn pages_hold_what_each_caller_sees_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cursor_of_another_caller_goes_on_with_what_this_one_sees() {
+async fn a_cursor_of_another_caller_continues_with_the_visible_items() {
     let server = numbered(7);
     let mut admin = peer_of(server.clone(), Some(admin()));
     let mut guest = peer_of(server.clone(), Some(guest()));
@@ -381,7 +381,7 @@ async fn a_cursor_of_another_caller_goes_on_with_what_this_one_sees() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_predicate_that_panics_hides() {
+async fn a_panicking_predicate_hides_the_item() {
     let broken = tool("broken").visible_to(|_| panic!("no idea"));
     let server = Server::new("panics", "1").tool(tool("open")).tool(broken);
     let mut peer = Peer::new(server);
@@ -411,7 +411,7 @@ async fn two_predicates_must_agree() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_caller_gets_its_own_list_however_many_there_are() {
+async fn every_caller_gets_its_own_list() {
     let server = (0..60).fold(Server::new("many", "1"), |server, at| {
         let subject = at.to_string();
         server.tool(

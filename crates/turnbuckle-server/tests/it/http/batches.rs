@@ -51,7 +51,7 @@ async fn batches_exist_in_one_revision() {
 }
 
 #[tokio::test]
-async fn a_batch_without_requests_is_only_accepted() {
+async fn a_batch_without_requests_is_answered_with_202() {
     let caller = Caller::new(server()).in_session("2025-03-26").await;
 
     let batch = json!([
@@ -63,7 +63,7 @@ async fn a_batch_without_requests_is_only_accepted() {
 }
 
 #[tokio::test]
-async fn some_things_must_not_be_in_a_batch() {
+async fn disallowed_messages_in_a_batch_are_rejected() {
     let caller = Caller::new(server()).in_session("2025-03-26").await;
     let without_session = Caller::of(Http::new(server()).sessions(SessionMode::Off));
     let standing_alone = modern("tools/list", json!({}));
@@ -89,7 +89,7 @@ async fn some_things_must_not_be_in_a_batch() {
 }
 
 #[tokio::test]
-async fn a_batch_that_takes_time_is_a_stream_of_answers() {
+async fn a_slow_batch_is_answered_with_a_stream_of_responses() {
     let caller = Caller::new(server()).in_session("2025-03-26").await;
     let batch = json!([
         tool(1, "echo", &json!({ "message": "a" })),
@@ -107,7 +107,7 @@ async fn a_batch_that_takes_time_is_a_stream_of_answers() {
 }
 
 #[tokio::test]
-async fn batches_need_no_session_where_there_are_none() {
+async fn batches_need_no_session_where_sessions_are_disabled() {
     req!("versioning.http.header-absent-2025-03-26");
     let mut caller = Caller::of(Http::new(server()).sessions(SessionMode::Off));
     let batch = json!([
@@ -124,7 +124,7 @@ async fn batches_need_no_session_where_there_are_none() {
 }
 
 #[tokio::test]
-async fn a_refused_array_has_the_id_null_before_2025_11_25() {
+async fn a_rejected_batch_has_the_id_null_before_2025_11_25() {
     let batch = json!([{ "jsonrpc": "2.0", "id": 1, "method": "ping" }]);
     let handshake = json!([initialize("2025-03-26")]);
 
@@ -142,7 +142,7 @@ async fn a_refused_array_has_the_id_null_before_2025_11_25() {
 }
 
 #[tokio::test]
-async fn a_broken_answer_in_a_batch_ends_its_question_and_is_not_answered() {
+async fn a_malformed_response_in_a_batch_fails_its_client_request_without_a_reply() {
     let ask = Tool::new("ask", async |_: Empty, cx: Context| {
         cx.sample("reply", SamplingBuilder::text("hello?")).await?;
         Ok::<_, ToolError>("answered".to_owned())
@@ -166,7 +166,7 @@ async fn a_broken_answer_in_a_batch_ends_its_question_and_is_not_answered() {
 }
 
 #[tokio::test]
-async fn a_call_that_says_much_does_not_hold_up_the_others() {
+async fn a_call_with_many_messages_does_not_block_other_calls() {
     let heard = Arc::new(AtomicBool::new(false));
     let (says, hears) = (heard.clone(), heard);
     let chatty = Tool::new("chatty", move |_: Empty, cx: Context| {

@@ -8,7 +8,7 @@ use turnbuckle_store::{Store, StoreLimits};
 use crate::http::test_client::{Caller, initialize, server};
 
 #[tokio::test]
-async fn thousands_of_streams_are_open_at_once_and_each_is_told() {
+async fn thousands_of_open_streams_are_all_notified() {
     req!("http.sse.connection-limits");
     let server = server();
     let caller = Caller::of(Http::new(server.clone()).max_in_flight(2_000));
@@ -35,7 +35,7 @@ async fn thousands_of_streams_are_open_at_once_and_each_is_told() {
 }
 
 #[tokio::test]
-async fn handshakes_without_end_are_bounded() {
+async fn unbounded_initialize_requests_are_limited() {
     let mut limits = StoreLimits::default();
     limits.sessions.max_sessions = 1_000;
     let store = Store::memory_with(limits);

@@ -156,7 +156,7 @@ async fn becomes(counter: &AtomicUsize, wanted: usize) {
 }
 
 #[tokio::test]
-async fn an_answer_is_one_piece_with_its_length() {
+async fn a_response_is_one_body_with_content_length() {
     let listening = listen(Http::new(server()));
     let mut stream = listening.connect().await;
 
@@ -203,7 +203,7 @@ async fn header_names_may_be_written_in_any_case() {
 }
 
 #[tokio::test]
-async fn a_disconnect_before_the_answer_cancels_a_modern_call() {
+async fn a_disconnect_before_the_response_cancels_a_stateless_call() {
     req!("http.cancel.disconnect", "http.cancel.stop");
     let (server, running) = hanging();
     let listening = listen(Http::new(server));
@@ -217,7 +217,7 @@ async fn a_disconnect_before_the_answer_cancels_a_modern_call() {
 }
 
 #[tokio::test]
-async fn a_disconnect_during_the_stream_cancels_a_modern_call() {
+async fn a_disconnect_during_the_stream_cancels_a_stateless_call() {
     let (server, running) = hanging();
     let listening = listen(Http::new(server));
     let mut stream = listening.connect().await;
@@ -260,7 +260,7 @@ async fn a_disconnect_ends_a_subscription() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_disconnect_means_nothing_to_a_call_of_a_session() {
+async fn a_disconnect_does_not_cancel_a_call_of_a_session() {
     req!("http.sse.disconnect-not-cancel");
     let (server, running) = hanging();
     let listening = listen(Http::new(server));
@@ -324,7 +324,7 @@ async fn a_client_that_never_reads_stops_the_handler() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_never_reads_is_given_up() {
+async fn a_client_that_never_reads_is_disconnected() {
     let (server, running) = hanging();
     let listening = listen(Http::new(server));
     let mut stream = listening.connect().await;
@@ -339,7 +339,7 @@ async fn a_client_that_never_reads_is_given_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_head_that_never_ends_is_given_up() {
+async fn a_request_head_that_never_ends_times_out() {
     let listening = listen(Http::new(server()).header_timeout(Duration::from_secs(5)));
     let mut stream = listening.connect().await;
 
@@ -353,7 +353,7 @@ async fn a_head_that_never_ends_is_given_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_silent_connection_is_given_up() {
+async fn a_silent_connection_times_out() {
     let listening = listen(Http::new(server()).header_timeout(Duration::from_secs(5)));
     let mut stream = listening.connect().await;
 
@@ -361,7 +361,7 @@ async fn a_silent_connection_is_given_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_body_that_never_ends_is_given_up() {
+async fn a_body_that_never_ends_times_out() {
     let listening = listen(Http::new(server()).body_timeout(Duration::from_secs(2)));
     let headers = "host: localhost\r\ncontent-type: application/json\r\naccept: */*\r\n";
     let announced = format!("POST /mcp HTTP/1.1\r\n{headers}content-length: 100\r\n\r\n{{");
@@ -395,7 +395,7 @@ async fn chunks_without_end_are_cut_off_at_the_limit() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_length_beside_chunks_smuggles_nothing() {
+async fn content_length_with_chunked_encoding_does_not_smuggle_a_request() {
     let listening = listen(Http::new(server()));
     let mut stream = listening.connect().await;
     let body = json!("nonsense").to_string();
@@ -423,7 +423,7 @@ async fn a_length_beside_chunks_smuggles_nothing() {
 }
 
 #[tokio::test]
-async fn a_head_has_a_limit() {
+async fn a_request_head_over_the_limit_is_rejected() {
     let listening = listen(Http::new(server()));
     let mut stream = listening.connect().await;
 
@@ -438,7 +438,7 @@ async fn a_head_has_a_limit() {
 }
 
 #[tokio::test]
-async fn what_is_not_http_harms_nobody() {
+async fn non_http_input_is_rejected() {
     let listening = listen(Http::new(server()));
     for junk in [
         "\0\0\0\0",
@@ -463,7 +463,7 @@ async fn tick() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn beyond_the_limit_the_connection_that_is_idle_for_longest_is_closed() {
+async fn over_the_limit_the_longest_idle_connection_is_closed() {
     let listening = listen(Http::new(server()).max_connections(2));
     let echo = call("echo", &json!({ "message": "hi" }));
     let mut first = listening.connect().await;
@@ -509,7 +509,7 @@ async fn a_connection_with_a_request_is_not_closed_for_another() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_connection_whose_answer_is_being_sent_is_not_closed_for_another() {
+async fn a_connection_that_is_sending_a_response_is_not_closed_for_another() {
     let listening = listen(Http::new(server()).max_connections(1));
     let mut slow = listening.connect().await;
     // The connection takes 64 KiB, which is less than all answers.
@@ -536,7 +536,7 @@ async fn a_connection_whose_answer_is_being_sent_is_not_closed_for_another() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn many_idle_connections_keep_nobody_out() {
+async fn many_idle_connections_do_not_block_new_ones() {
     let listening = listen(Http::new(server()).max_connections(200));
     let mut idle = Vec::new();
     for _ in 0..1_000 {
@@ -556,7 +556,7 @@ async fn many_idle_connections_keep_nobody_out() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_first_head_is_awaited_for_ten_seconds_and_the_next_for_a_minute() {
+async fn the_first_request_head_has_ten_seconds_and_later_ones_a_minute() {
     let listening = listen(Http::new(server()));
     let (mut silent, mut used) = (listening.connect().await, listening.connect().await);
     let began = tokio::time::Instant::now();
@@ -683,7 +683,7 @@ async fn a_shutdown_of_one_listener_leaves_the_server_to_the_others() {
 }
 
 #[tokio::test]
-async fn durations_may_be_as_long_as_there_are() {
+async fn durations_may_be_the_maximum() {
     let endless = Http::new(server())
         .header_timeout(Duration::MAX)
         .body_timeout(Duration::MAX)
@@ -715,7 +715,7 @@ async fn durations_may_be_as_long_as_there_are() {
 }
 
 #[tokio::test]
-async fn a_shutdown_does_not_wait_for_ever() {
+async fn a_shutdown_has_a_deadline() {
     let (server, running) = hanging();
     let mut listening = listen(Http::new(server).shutdown_timeout(Duration::from_millis(100)));
     let mut stream = listening.connect().await;
@@ -770,7 +770,7 @@ fn in_session(session: &str, message: &Value) -> String {
 }
 
 #[tokio::test]
-async fn a_connection_may_go_from_one_session_to_another_and_a_session_may_end_meanwhile() {
+async fn one_connection_can_use_several_sessions_while_one_of_them_ends() {
     let listening = listen(Http::new(server()));
     let (mut first, mut second) = (listening.connect().await, listening.connect().await);
     let mut sessions = Vec::new();

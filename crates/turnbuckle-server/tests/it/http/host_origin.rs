@@ -20,7 +20,7 @@ async fn list_with(caller: &Caller, spoil: impl FnOnce(Builder) -> Builder) -> A
 }
 
 #[tokio::test]
-async fn a_server_answers_to_the_names_of_this_machine() {
+async fn loopback_hosts_are_accepted() {
     let caller = Caller::new(server());
 
     for host in [
@@ -36,7 +36,7 @@ async fn a_server_answers_to_the_names_of_this_machine() {
 }
 
 #[tokio::test]
-async fn a_server_answers_to_no_other_name() {
+async fn a_request_for_another_host_is_rejected() {
     let caller = Caller::new(server());
 
     for host in [
@@ -62,7 +62,7 @@ async fn a_server_answers_to_no_other_name() {
 }
 
 #[tokio::test]
-async fn two_hosts_or_none_are_refused() {
+async fn duplicate_or_missing_hosts_are_rejected() {
     let caller = Caller::new(server());
 
     let none = list_with(&caller, |head| head.uri("/mcp")).await;
@@ -104,7 +104,7 @@ async fn the_target_may_name_the_host() {
 }
 
 #[tokio::test]
-async fn a_foreign_host_is_refused_at_every_door() {
+async fn a_foreign_host_is_rejected_on_every_path() {
     let caller = Caller::new(server());
 
     for (method, path) in [
@@ -122,7 +122,7 @@ async fn a_foreign_host_is_refused_at_every_door() {
 }
 
 #[tokio::test]
-async fn a_refusal_says_what_to_change() {
+async fn an_error_response_names_the_fix() {
     req!("http.origin.403-body");
     let caller = Caller::new(server());
 
@@ -161,7 +161,7 @@ async fn a_host_can_be_allowed() {
 }
 
 #[tokio::test]
-async fn every_host_can_be_allowed_but_only_in_so_many_words() {
+async fn any_host_can_be_allowed_explicitly() {
     let caller = Caller::of(Http::new(server()).danger_accept_any_host());
 
     let answered = list_with(&caller, |head| {
@@ -172,7 +172,7 @@ async fn every_host_can_be_allowed_but_only_in_so_many_words() {
 }
 
 #[tokio::test]
-async fn pages_of_other_origins_are_refused() {
+async fn other_origins_are_rejected() {
     req!("http.origin.validate", "http.origin.403");
     let caller = Caller::new(server());
     let mut sessions = Vec::new();
@@ -207,7 +207,7 @@ async fn pages_of_other_origins_are_refused() {
 }
 
 #[tokio::test]
-async fn pages_of_this_machine_may_read_answers() {
+async fn loopback_origins_may_read_responses() {
     req!("http.cors.browser");
     let caller = Caller::new(server());
 
@@ -251,7 +251,7 @@ async fn an_origin_can_be_allowed() {
 }
 
 #[tokio::test]
-async fn a_browser_may_ask_first() {
+async fn a_cors_preflight_is_answered() {
     let caller = Caller::of(Http::new(server()).allow_origin("https://app.example"));
 
     let head = Builder::new()
@@ -341,7 +341,7 @@ async fn health_is_ok() {
 }
 
 #[tokio::test]
-async fn other_methods_are_refused_with_those_that_are_possible() {
+async fn other_http_methods_are_answered_with_405_and_allow() {
     req!("http.endpoint.single-post-get");
     // It is the header that says so: these requests have no body.
     req!("http.modern-only.get-delete", in: ["2026-07-28"]);
@@ -370,7 +370,7 @@ async fn other_methods_are_refused_with_those_that_are_possible() {
 }
 
 #[tokio::test]
-async fn without_sessions_there_is_no_stream_to_open() {
+async fn without_sessions_get_is_answered_with_405() {
     req!("http.get.response");
     for revision in SESSIONS {
         let mut caller = Caller::of(Http::new(server()).sessions(SessionMode::Off));
@@ -391,7 +391,7 @@ async fn without_sessions_there_is_no_stream_to_open() {
 }
 
 #[tokio::test]
-async fn load_balancers_need_not_know_the_name_of_the_server() {
+async fn the_health_path_accepts_any_host() {
     let health = |path| {
         Builder::new()
             .uri(path)

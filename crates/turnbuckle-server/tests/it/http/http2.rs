@@ -66,7 +66,7 @@ async fn calls_and_streams_share_a_connection() {
 }
 
 #[tokio::test]
-async fn a_foreign_authority_is_refused() {
+async fn a_foreign_authority_is_rejected() {
     let mut sender = connect(server()).await;
 
     let answer = call(
@@ -194,7 +194,7 @@ async fn a_shutdown_waits_for_requests_of_an_old_connection() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_connection_whose_answer_is_being_sent_is_not_closed_for_another() {
+async fn a_connection_that_is_sending_a_response_is_not_closed_for_another() {
     let (connector, listener) = memory();
     tokio::spawn(Http::new(server()).max_connections(1).serve(listener));
     let (client_io, relay_io) = tokio::io::duplex(64 * 1024);

@@ -55,7 +55,7 @@ async fn a_client_that_sends_too_much_reads_the_error_response() {
 }
 
 #[tokio::test]
-async fn a_client_that_sends_a_chunk_that_is_too_large_reads_the_refusal() {
+async fn a_client_that_sends_an_oversized_chunk_reads_the_error_response() {
     let mut stream = connect(Http::new(server()).body_limit(10_000)).await;
 
     let head =
@@ -67,7 +67,7 @@ async fn a_client_that_sends_a_chunk_that_is_too_large_reads_the_refusal() {
 }
 
 #[tokio::test]
-async fn every_answer_that_comes_before_the_body_is_read() {
+async fn every_response_sent_before_the_body_is_readable() {
     let plain = || Http::new(server()).http_sse(HttpSse::new());
     let foreign = USUAL.replace("localhost", "evil.example");
     let text = USUAL.replace("application/json", "text/plain");
@@ -98,7 +98,7 @@ async fn every_answer_that_comes_before_the_body_is_read() {
 }
 
 #[tokio::test]
-async fn a_refusal_of_a_small_body_leaves_the_connection_open() {
+async fn rejecting_a_small_body_keeps_the_connection_open() {
     let mut stream = connect(Http::new(server())).await;
     for _ in 0..3 {
         let head = USUAL.replace("application/json", "text/plain");
@@ -129,7 +129,7 @@ async fn refused() -> DuplexStream {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_goes_silent_is_left() {
+async fn a_client_that_stops_sending_is_disconnected() {
     let mut stream = refused().await;
     let began = Instant::now();
     tokio::time::sleep(Duration::from_millis(4_900)).await;
@@ -142,7 +142,7 @@ async fn a_client_that_goes_silent_is_left() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_sends_little_for_ever_is_left() {
+async fn a_client_that_sends_slowly_without_end_is_disconnected() {
     let mut stream = refused().await;
     let began = Instant::now();
 
@@ -154,7 +154,7 @@ async fn a_client_that_sends_little_for_ever_is_left() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_sends_much_for_ever_is_left() {
+async fn a_client_that_sends_quickly_without_end_is_disconnected() {
     let mut stream = refused().await;
     let piece = vec![b' '; 256 * 1024];
     let mut sent = 0;

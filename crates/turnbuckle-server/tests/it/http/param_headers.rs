@@ -66,7 +66,7 @@ async fn a_repeated_argument_is_accepted() {
 }
 
 #[tokio::test]
-async fn an_argument_that_is_not_there_needs_no_header() {
+async fn a_missing_argument_needs_no_header() {
     req!("http.param.server-not-expect");
     for arguments in [json!({}), json!({ "region": null })] {
         assert_eq!(query(arguments, &[]).await.status(), 200);
@@ -74,7 +74,7 @@ async fn an_argument_that_is_not_there_needs_no_header() {
 }
 
 #[tokio::test]
-async fn a_header_that_lies_is_refused() {
+async fn a_header_that_differs_from_the_body_is_rejected() {
     req!(
         "http.param.server-missing-reject",
         "http.param.mismatch-error",

@@ -88,7 +88,7 @@ impl Peer {
 }
 
 #[tokio::test]
-async fn one_caller_does_not_keep_others_out() {
+async fn one_caller_does_not_block_others() {
     let (server, store) = roomy(20, 5);
     let caller = Caller::new(server);
     let (greedy, modest) = (Peer::new(&caller, 1), Peer::new(&caller, 2));
@@ -119,7 +119,7 @@ fn with_bytes(max_extra_bytes: usize) -> (Peer, Peer) {
 }
 
 #[tokio::test]
-async fn sessions_with_large_profiles_keep_nobody_out() {
+async fn sessions_with_large_profiles_do_not_block_others() {
     let (proxied, modest) = with_bytes(100_000);
     let hello = |length: usize| {
         let mut hello = initialize("2025-11-25");
@@ -138,7 +138,7 @@ async fn sessions_with_large_profiles_keep_nobody_out() {
 }
 
 #[tokio::test]
-async fn subscriptions_of_idle_sessions_keep_nobody_out() {
+async fn subscriptions_of_idle_sessions_do_not_block_others() {
     // A subscription takes 72 bytes.
     let (proxied, modest) = with_bytes(200);
     let subscribe = json!({
@@ -159,7 +159,7 @@ async fn subscriptions_of_idle_sessions_keep_nobody_out() {
 }
 
 #[tokio::test]
-async fn callers_behind_one_proxy_have_all_the_room_that_others_leave() {
+async fn callers_behind_one_proxy_share_the_unused_capacity() {
     let (server, store) = roomy(20, 5);
     let caller = Caller::new(server);
     let proxied = Peer {
@@ -186,7 +186,7 @@ async fn callers_behind_one_proxy_have_all_the_room_that_others_leave() {
 }
 
 #[tokio::test]
-async fn a_full_table_takes_an_idle_session_of_the_largest_holder() {
+async fn a_full_table_evicts_an_idle_session_of_the_largest_owner() {
     let (server, store) = roomy(10, 9);
     let caller = Caller::new(server);
     let mut large = Vec::new();
@@ -309,7 +309,7 @@ async fn a_session_in_use_on_another_listener_is_not_replaced() {
 }
 
 #[tokio::test]
-async fn principals_have_quotas_of_their_own_wherever_they_are() {
+async fn principals_have_separate_quotas_on_every_address() {
     let (server, _) = roomy(20, 1);
     let caller = Caller::new(server);
     let as_whom = |subject: &str, client: &str, last| {
@@ -330,7 +330,7 @@ async fn principals_have_quotas_of_their_own_wherever_they_are() {
 }
 
 #[tokio::test]
-async fn one_caller_does_not_take_all_streams_of_the_older_transport() {
+async fn one_caller_does_not_use_all_http_sse_streams() {
     let http = Http::new(server()).http_sse(HttpSse::new().max_streams_per_caller(2));
     let caller = Caller::of(http);
     let open = async |last: u8| {
@@ -352,7 +352,7 @@ async fn one_caller_does_not_take_all_streams_of_the_older_transport() {
 }
 
 #[tokio::test]
-async fn a_shared_address_leaves_streams_of_the_older_transport_to_others() {
+async fn a_shared_address_does_not_exhaust_the_http_sse_streams() {
     let http = Http::new(server()).http_sse(HttpSse::new().max_streams(20));
     let caller = Caller::of(http);
     let open = async |address: [u8; 4]| {
@@ -402,7 +402,7 @@ impl Subscriber for Warnings {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_warning_that_callers_cause_is_not_repeated_for_each() {
+async fn a_warning_caused_by_callers_is_rate_limited() {
     let warnings = Warnings::default();
     let _guard = tracing::subscriber::set_default(warnings.clone());
     let (server, _) = roomy(20, 0);

@@ -22,7 +22,7 @@ fn echo() -> Value {
 }
 
 #[tokio::test]
-async fn what_is_not_json_is_a_parse_error() {
+async fn invalid_json_is_a_parse_error() {
     req!("base.error.parse", "base.error.id-unreadable");
     let caller = Caller::new(server());
     let nested = echo().to_string().replace(
@@ -49,7 +49,7 @@ async fn what_is_not_json_is_a_parse_error() {
 }
 
 #[tokio::test]
-async fn json_that_is_no_request_is_an_invalid_one() {
+async fn json_that_is_not_a_request_is_an_invalid_request() {
     req!("base.error.invalid-request");
     let caller = Caller::new(server());
 
@@ -72,7 +72,7 @@ async fn json_that_is_no_request_is_an_invalid_one() {
 }
 
 #[tokio::test]
-async fn a_modern_client_answers_nothing() {
+async fn responses_from_modern_clients_are_rejected() {
     req!("http.post.reject-status", "http.post.reject-body");
     let caller = Caller::new(server());
 
@@ -100,7 +100,7 @@ async fn a_modern_client_answers_nothing() {
 }
 
 #[tokio::test]
-async fn a_modern_notification_is_accepted_and_has_no_answer() {
+async fn a_modern_notification_is_answered_with_202() {
     req!("http.post.202-modern");
     let caller = Caller::new(server());
 
@@ -139,7 +139,7 @@ async fn post_with(caller: &Caller, name: &'static str, value: Option<&str>) -> 
 }
 
 #[tokio::test]
-async fn a_body_must_say_that_it_is_json() {
+async fn a_body_without_the_json_content_type_is_rejected() {
     let caller = Caller::new(server());
 
     for kind in [
@@ -156,7 +156,7 @@ async fn a_body_must_say_that_it_is_json() {
 }
 
 #[tokio::test]
-async fn a_client_must_be_ready_for_both_kinds_of_answer() {
+async fn a_client_must_accept_json_and_event_streams() {
     let caller = Caller::new(server());
 
     for accept in [
@@ -191,7 +191,7 @@ async fn two_accept_headers_count_as_one() {
 }
 
 #[tokio::test]
-async fn packed_bodies_are_refused() {
+async fn compressed_bodies_are_rejected() {
     let caller = Caller::new(server());
 
     let answered = post_with(&caller, "content-encoding", Some("gzip")).await;
@@ -200,7 +200,7 @@ async fn packed_bodies_are_refused() {
 }
 
 #[tokio::test]
-async fn a_body_has_a_limit() {
+async fn a_body_over_the_limit_is_rejected() {
     let caller = Caller::of(Http::new(server()).body_limit(1_000));
     let long = modern(
         "tools/call",
@@ -215,7 +215,7 @@ async fn a_body_has_a_limit() {
 }
 
 #[tokio::test]
-async fn beyond_its_limit_of_requests_a_server_asks_to_come_later() {
+async fn requests_over_the_limit_are_answered_with_503_and_retry_after() {
     let caller = Caller::of(Http::new(server()).max_in_flight(1));
     let first = caller.modern_tool("progress", json!({ "steps": 2 })).await;
 
@@ -229,7 +229,7 @@ async fn beyond_its_limit_of_requests_a_server_asks_to_come_later() {
 }
 
 #[tokio::test]
-async fn the_public_suite_of_json_is_read_or_refused() {
+async fn the_public_json_test_suite_is_accepted_or_rejected_as_specified() {
     let Some(data) = std::env::var_os("TURNBUCKLE_DATA") else {
         eprintln!("not run: TURNBUCKLE_DATA is not set");
         return;

@@ -12,7 +12,7 @@ use turnbuckle_store::{Store, StoreLimits};
 use crate::http::test_client::{Caller, SESSIONS, initialize, server};
 
 #[tokio::test]
-async fn a_handshake_begins_a_session_in_which_tools_are_called() {
+async fn tools_are_called_in_a_session_after_initialize() {
     req!(
         "http.session.assign",
         "http.session.id-charset",
@@ -56,7 +56,7 @@ async fn a_handshake_begins_a_session_in_which_tools_are_called() {
 }
 
 #[tokio::test]
-async fn the_newest_version_in_a_handshake_gets_the_newest_with_a_handshake() {
+async fn the_modern_version_in_initialize_negotiates_the_newest_legacy_revision() {
     let mut caller = Caller::new(server());
     caller.version = Some("2026-07-28".to_owned());
 
@@ -68,7 +68,7 @@ async fn the_newest_version_in_a_handshake_gets_the_newest_with_a_handshake() {
 }
 
 #[tokio::test]
-async fn without_a_session_a_message_is_told_to_begin_one() {
+async fn a_message_without_a_session_is_answered_with_session_required() {
     req!("http.session.missing-400");
     let caller = Caller::new(server());
 
@@ -86,7 +86,7 @@ async fn without_a_session_a_message_is_told_to_begin_one() {
 }
 
 #[tokio::test]
-async fn a_session_that_never_was_is_not_found() {
+async fn an_unknown_session_is_answered_with_404() {
     let mut caller = Caller::new(server());
 
     for session in ["nonsense", "AAAAAAAAAAAAAAAAAAAAAAAA", "a b", ""] {
@@ -115,7 +115,7 @@ async fn an_ended_session_is_not_found() {
 }
 
 #[tokio::test]
-async fn a_session_belongs_to_who_began_it() {
+async fn a_session_belongs_to_its_creator() {
     req!(
         "http.session.bind-user",
         "http.session.not-auth",
@@ -146,7 +146,7 @@ async fn a_session_belongs_to_who_began_it() {
 }
 
 #[tokio::test]
-async fn what_is_not_found_looks_the_same_to_everyone() {
+async fn unknown_items_are_reported_equally_to_all_callers() {
     let mut alice = Caller::new(server());
     alice.principal = Some(Principal::new("issuer", "alice"));
     let alice = alice.in_session("2025-11-25").await;
@@ -197,7 +197,7 @@ async fn the_modern_header_makes_a_request_modern_even_in_a_session() {
 }
 
 #[tokio::test]
-async fn notifications_and_answers_are_accepted_without_a_body() {
+async fn notifications_and_responses_are_answered_with_202() {
     req!("http.post.202");
 
     for revision in SESSIONS {
@@ -218,7 +218,7 @@ async fn notifications_and_answers_are_accepted_without_a_body() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_none_is_refused() {
+async fn a_malformed_input_response_is_rejected() {
     let caller = Caller::new(server()).in_session("2025-11-25").await;
 
     let both =
@@ -228,7 +228,7 @@ async fn an_answer_that_is_none_is_refused() {
 }
 
 #[tokio::test]
-async fn an_error_without_an_id_says_null_to_older_clients() {
+async fn an_error_without_an_id_has_null_for_older_clients() {
     for (version, id) in [("2025-06-18", Some(json!(null))), ("2025-11-25", None)] {
         let caller = Caller::new(server()).in_session(version).await;
 
@@ -251,7 +251,7 @@ async fn errors_of_a_session_have_status_200() {
 }
 
 #[tokio::test]
-async fn what_a_session_says_is_remembered() {
+async fn session_settings_are_stored() {
     let caller = Caller::new(server()).in_session("2025-11-25").await;
     let subscribe = json!({
         "jsonrpc": "2.0", "id": 1, "method": "resources/subscribe", "params": { "uri": "test://a" },
@@ -287,7 +287,7 @@ async fn sessions_are_limited_and_expire() {
 }
 
 #[tokio::test]
-async fn a_second_handshake_on_a_session_begins_another() {
+async fn a_second_initialize_creates_another_session() {
     let caller = Caller::new(server()).in_session("2025-11-25").await;
 
     let answered = caller.post(&initialize("2025-11-25")).await;
@@ -297,7 +297,7 @@ async fn a_second_handshake_on_a_session_begins_another() {
 }
 
 #[tokio::test]
-async fn without_sessions_every_request_is_judged_by_its_header() {
+async fn without_sessions_the_version_header_selects_the_revision() {
     req!("http.version-header.default", "http.session.delete-405");
     let mut caller = Caller::of(Http::new(server()).sessions(SessionMode::Off));
 
@@ -358,7 +358,7 @@ async fn fifty_clients_with_the_same_ids_get_only_their_own() {
 }
 
 #[tokio::test]
-async fn two_version_headers_are_refused_everywhere() {
+async fn duplicate_version_headers_are_rejected_everywhere() {
     for sessions in [SessionMode::On, SessionMode::Off] {
         let mut caller = Caller::of(Http::new(server()).sessions(sessions));
         let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" });
@@ -410,7 +410,7 @@ async fn a_session_has_a_limit_of_running_calls() {
 }
 
 #[tokio::test]
-async fn the_answer_to_initialize_names_the_revision_in_a_header() {
+async fn the_initialize_response_has_the_revision_in_a_header() {
     for sessions in [SessionMode::On, SessionMode::Off] {
         for (asked, negotiated) in [
             ("2024-11-05", "2024-11-05"),

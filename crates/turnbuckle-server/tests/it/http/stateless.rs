@@ -30,7 +30,7 @@ async fn a_call_that_only_returns_is_one_json_body() {
 }
 
 #[tokio::test]
-async fn a_session_id_is_neither_read_nor_given() {
+async fn stateless_requests_ignore_session_ids() {
     req!("http.modern-only.session-ignore");
     let mut caller = Caller::new(server());
     caller.session = Some("no-such-session".to_owned());
@@ -44,7 +44,7 @@ async fn a_session_id_is_neither_read_nor_given() {
 }
 
 #[tokio::test]
-async fn a_modern_request_on_the_headers_of_a_session_is_modern() {
+async fn a_stateless_request_with_a_session_header_is_stateless() {
     req!(
         "versioning.dual.server-select-modern",
         "stateless.no-prior-context"
@@ -61,7 +61,7 @@ async fn a_modern_request_on_the_headers_of_a_session_is_modern() {
 }
 
 #[tokio::test]
-async fn a_notification_before_the_answer_makes_a_stream() {
+async fn a_notification_before_the_response_makes_a_stream() {
     req!(
         "http.sse.modern-notifications",
         "http.sse.modern-final-closes",
@@ -146,7 +146,7 @@ async fn a_progress_token_alone_makes_no_stream() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_takes_long_becomes_a_stream_that_shows_life() {
+async fn a_slow_response_becomes_a_stream_with_heartbeats() {
     req!("http.sse.keepalive");
     let caller = Caller::new(server());
     let begun = tokio::time::Instant::now();
@@ -167,7 +167,7 @@ async fn an_answer_that_takes_long_becomes_a_stream_that_shows_life() {
 }
 
 #[tokio::test]
-async fn whoever_drops_the_stream_cancels_the_call() {
+async fn dropping_the_stream_cancels_the_call() {
     req!("http.cancel.disconnect", "http.cancel.stop");
     let (dropped, is_dropped) = tokio::sync::oneshot::channel::<()>();
     let guard = std::sync::Arc::new(std::sync::Mutex::new(Some(dropped)));
@@ -206,7 +206,7 @@ async fn spoilt(
 }
 
 #[tokio::test]
-async fn required_meta_comes_before_everything_else() {
+async fn missing_meta_is_reported_before_other_errors() {
     req!(
         "meta.request.missing-field-error",
         "meta.request.missing-field-status"
@@ -264,7 +264,7 @@ async fn the_version_header_must_equal_the_body() {
 }
 
 #[tokio::test]
-async fn an_unknown_version_gets_the_known_ones() {
+async fn an_unknown_version_is_answered_with_the_supported_ones() {
     req!(
         "versioning.unsupported.error",
         "versioning.unsupported.data",
@@ -289,7 +289,7 @@ async fn an_unknown_version_gets_the_known_ones() {
 }
 
 #[tokio::test]
-async fn mirrored_headers_must_be_there_once_and_equal() {
+async fn mcp_headers_must_occur_once_and_match_the_body() {
     req!(
         "http.header.body-mismatch",
         "http.header.mismatch-status",
@@ -371,7 +371,7 @@ async fn methods_of_the_other_era_are_not_found() {
 }
 
 #[tokio::test]
-async fn an_unknown_tool_is_no_fault_of_http() {
+async fn an_unknown_tool_is_answered_with_status_200() {
     let caller = Caller::new(server());
 
     let answered = caller.modern_tool("__proto__", json!({})).await;
@@ -380,7 +380,7 @@ async fn an_unknown_tool_is_no_fault_of_http() {
 }
 
 #[tokio::test]
-async fn a_subscription_tells_what_it_was_asked_for_until_the_client_leaves() {
+async fn a_subscription_sends_the_requested_changes_until_the_client_disconnects() {
     let caller = Caller::new(server());
     let listen = json!({ "notifications": { "toolsListChanged": true } });
     let mut stream = caller.modern("subscriptions/listen", listen).await.stream();
@@ -399,7 +399,7 @@ async fn a_subscription_tells_what_it_was_asked_for_until_the_client_leaves() {
 }
 
 #[tokio::test]
-async fn handlers_see_the_headers_and_what_layers_left() {
+async fn handlers_see_headers_and_extensions() {
     let tool = Tool::new("look", async |_: Empty, cx: Context| {
         let agent = cx
             .get::<http::HeaderMap>()
@@ -422,7 +422,7 @@ async fn handlers_see_the_headers_and_what_layers_left() {
 }
 
 #[tokio::test]
-async fn a_tampered_cursor_is_refused() {
+async fn a_tampered_cursor_is_rejected() {
     let caller = Caller::new(server());
 
     let answered = caller

@@ -105,7 +105,7 @@ fn says(next: Poll<Option<Bytes>>, text: &str) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handler_that_waits_is_run_again_when_it_is_woken_and_not_before() {
+async fn a_pending_handler_is_polled_only_after_a_wake() {
     let (gates, task) = (Gates::default(), Arc::<Task>::default());
     let mut body = stream(&gates).await;
     assert!(says(task.ask(&mut body), r#""progress":1"#));
@@ -130,7 +130,7 @@ async fn a_handler_that_waits_is_run_again_when_it_is_woken_and_not_before() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_asked_last_is_woken() {
+async fn the_last_registered_waker_is_woken() {
     let gates = Gates::default();
     let (first, second) = (Arc::<Task>::default(), Arc::<Task>::default());
     let mut body = stream(&gates).await;
@@ -145,7 +145,7 @@ async fn whoever_asked_last_is_woken() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_woken_before_it_is_asked_for_the_first_time_is_not_missed() {
+async fn a_wake_before_the_first_poll_is_not_missed() {
     let (gates, task) = (Gates::default(), Arc::<Task>::default());
     let mut body = stream(&gates).await;
 
@@ -157,7 +157,7 @@ async fn what_is_woken_before_it_is_asked_for_the_first_time_is_not_missed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_silent_stream_wakes_for_every_sign_of_life() {
+async fn a_silent_stream_wakes_for_every_heartbeat() {
     let task = Arc::<Task>::default();
     let mut body = stream(&Gates::default()).await;
     assert!(task.ask(&mut body).is_ready());

@@ -39,7 +39,7 @@ async fn next(stream: &mut Stream) -> (String, Value) {
 }
 
 #[tokio::test]
-async fn progress_and_answer_come_as_events_with_ids() {
+async fn progress_and_response_are_events_with_ids() {
     req!(
         "http.resume.event-id",
         "http.sse.prime",
@@ -64,7 +64,7 @@ async fn progress_and_answer_come_as_events_with_ids() {
 }
 
 #[tokio::test]
-async fn older_clients_get_no_event_without_a_message() {
+async fn older_clients_get_no_priming_event() {
     let caller = Caller::new(server()).in_session("2025-06-18").await;
 
     let stream = caller
@@ -115,7 +115,7 @@ async fn every_event_of_a_session_has_an_id_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_lost_connection_cancels_nothing_and_the_rest_arrives_once_and_in_order() {
+async fn a_lost_connection_cancels_nothing_and_the_remaining_events_arrive_once_in_order() {
     req!(
         "http.sse.disconnect-not-cancel",
         "http.sse.resumable",
@@ -158,7 +158,7 @@ async fn a_lost_connection_cancels_nothing_and_the_rest_arrives_once_and_in_orde
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn however_often_a_stream_breaks_nothing_is_lost_or_told_twice() {
+async fn a_repeatedly_broken_stream_loses_and_repeats_nothing() {
     let caller = Caller::new(server()).in_session("2025-11-25").await;
     let answered = caller.tool(1, "progress", json!({ "steps": 500 })).await;
     let mut stream = answered.stream();
@@ -226,7 +226,7 @@ async fn events_of_others_are_unknown() {
 }
 
 #[tokio::test]
-async fn a_handler_may_send_the_connection_away_and_the_answer_is_fetched_later() {
+async fn a_handler_may_close_its_stream_and_the_response_is_fetched_later() {
     req!("http.sse.polling-close");
     let gate = Arc::new(Semaphore::new(0));
     let permits = gate.clone();
@@ -255,7 +255,7 @@ async fn a_handler_may_send_the_connection_away_and_the_answer_is_fetched_later(
 }
 
 #[tokio::test]
-async fn clients_that_do_not_expect_it_are_not_sent_away() {
+async fn streams_are_not_closed_for_clients_that_cannot_resume() {
     req!("http.sse.no-early-close");
     let tool = Tool::new("reconnect", async |_: Empty, cx: Context| {
         cx.close_stream();
@@ -279,7 +279,7 @@ async fn clients_that_do_not_expect_it_are_not_sent_away() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_change_is_told_on_one_stream_the_newest() {
+async fn each_change_is_sent_on_the_newest_stream_only() {
     req!(
         "http.streams.no-broadcast",
         "http.get.unrelated",
@@ -309,7 +309,7 @@ async fn each_change_is_told_on_one_stream_the_newest() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn however_streams_come_and_go_each_change_is_told_once() {
+async fn each_change_is_sent_once_while_streams_open_and_close() {
     req!("http.streams.no-broadcast");
 
     for revision in SESSIONS {
@@ -365,7 +365,7 @@ async fn the_end_of_a_session_in_another_process_ends_its_stream_with_the_next_c
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_change_while_nobody_was_connected_is_told_on_return() {
+async fn a_change_while_disconnected_is_sent_after_reconnecting() {
     let caller = Caller::new(server()).in_session("2025-11-25").await;
     let mut stream = caller.get(None).await.stream();
     let id = stream.prime().await;
@@ -385,7 +385,7 @@ async fn a_change_while_nobody_was_connected_is_told_on_return() {
 }
 
 #[tokio::test]
-async fn updates_go_to_who_subscribed() {
+async fn updates_are_sent_to_subscribers() {
     let server = server();
     let caller = Caller::new(server.clone());
     let subscriber = caller.clone().in_session("2025-11-25").await;
@@ -409,7 +409,7 @@ async fn updates_go_to_who_subscribed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn changes_are_announced_on_a_stream_before_the_handshake_is_done() {
+async fn changes_are_announced_on_a_get_stream_before_initialized() {
     for revision in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
         let server = server();
         let mut caller = Caller::new(server.clone());
@@ -461,7 +461,7 @@ async fn the_end_of_a_session_ends_its_streams_and_calls() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cancelled_call_has_no_answer() {
+async fn a_cancelled_call_gets_no_response() {
     let caller = Caller::new(server()).in_session("2025-11-25").await;
     let other = Caller::new(server()).in_session("2025-11-25").await;
     let calling = tokio::spawn({
@@ -484,7 +484,7 @@ async fn a_cancelled_call_has_no_answer() {
 }
 
 #[tokio::test]
-async fn an_id_in_use_is_refused_and_the_first_call_goes_on() {
+async fn an_id_in_use_is_rejected_and_the_first_call_continues() {
     let (server, steps) = stepwise();
     let caller = Caller::new(server).in_session("2025-11-25").await;
     steps.add_permits(1);
@@ -502,7 +502,7 @@ async fn an_id_in_use_is_refused_and_the_first_call_goes_on() {
 }
 
 #[tokio::test]
-async fn a_question_travels_on_the_stream_of_its_call() {
+async fn a_client_request_is_sent_on_the_stream_of_its_call() {
     req!("http.sse.messages-before", "http.sse.messages-related");
     let ask = Tool::new("ask", async |_: Empty, cx: Context| {
         let reply = cx
@@ -529,7 +529,7 @@ async fn a_question_travels_on_the_stream_of_its_call() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_slow_call_becomes_a_stream_and_its_session_lives_as_long() {
+async fn a_slow_call_becomes_a_stream_and_keeps_its_session_alive() {
     let tool = Tool::new("long", async |_: Empty| {
         tokio::time::sleep(Duration::from_secs(7_200)).await;
         Ok::<_, ToolError>("done".to_owned())
@@ -574,7 +574,7 @@ fn forgetful(server: Server) -> Server {
 }
 
 #[tokio::test(start_paused = true)]
-async fn changes_keep_the_session_of_who_reads_them_also_without_heartbeats() {
+async fn reading_changes_keeps_the_session_alive_without_heartbeats() {
     let server = forgetful(server());
     let http = Http::new(server.clone()).stream_heartbeat(Duration::MAX);
     let caller = Caller::of(http).in_session("2025-11-25").await;
@@ -595,7 +595,7 @@ async fn changes_keep_the_session_of_who_reads_them_also_without_heartbeats() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_is_always_behind_keeps_its_session() {
+async fn a_client_that_always_lags_keeps_its_session() {
     let tool = Tool::new("talk", async |_: Empty, cx: Context| {
         for _ in 0..10 {
             cx.log(LogLevel::Info, "x".repeat(40 * 1024)).await;
@@ -663,7 +663,7 @@ async fn lose_large_answer(caller: &Caller) -> String {
 }
 
 #[tokio::test]
-async fn a_large_answer_survives_a_lost_connection() {
+async fn a_large_response_survives_a_lost_connection() {
     let caller = Caller::new(with_large_answer(2 * 1024 * 1024))
         .in_session("2025-11-25")
         .await;
@@ -677,7 +677,7 @@ async fn a_large_answer_survives_a_lost_connection() {
 }
 
 #[tokio::test]
-async fn whoever_resumes_a_stream_whose_answer_is_lost_is_told() {
+async fn resuming_a_stream_with_an_expired_response_is_an_error() {
     let mut limits = StoreLimits::default();
     limits.events.max_total_bytes = 16 * 1024;
     let server = with_large_answer(64 * 1024).store(Store::memory_with(limits));
@@ -690,7 +690,7 @@ async fn whoever_resumes_a_stream_whose_answer_is_lost_is_told() {
 }
 
 #[tokio::test]
-async fn a_call_without_room_for_a_stream_is_answered_as_json() {
+async fn a_call_is_answered_as_json_when_no_stream_can_be_opened() {
     let mut limits = StoreLimits::default();
     limits.events.max_streams = 1;
     let caller = Caller::new(server().store(Store::memory_with(limits)))

@@ -12,7 +12,7 @@ use crate::{
 };
 
 #[tokio::test]
-async fn it_is_not_offered_unless_asked_for() {
+async fn http_sse_is_disabled_by_default() {
     let caller = Caller::new(server());
 
     for builder in [
@@ -26,7 +26,7 @@ async fn it_is_not_offered_unless_asked_for() {
 }
 
 #[tokio::test]
-async fn the_endpoint_of_other_clients_stays_another() {
+async fn the_mcp_endpoint_and_the_http_sse_paths_are_separate() {
     let caller = Caller::of(offered(server()));
 
     // A stream of the MCP endpoint needs a session.
@@ -80,7 +80,7 @@ async fn streams_at_several_paths_name_the_messages_path_of_their_own() {
 }
 
 #[tokio::test]
-async fn hosts_and_origins_are_checked_at_both_doors() {
+async fn hosts_and_origins_are_checked_on_both_http_sse_paths() {
     req!("http.origin.validate");
     let caller = Caller::of(offered(server()));
     let peer = Peer::initialized(&caller, "2024-11-05").await;
@@ -102,7 +102,7 @@ async fn hosts_and_origins_are_checked_at_both_doors() {
 }
 
 #[tokio::test]
-async fn pages_of_allowed_origins_may_use_both_doors() {
+async fn allowed_origins_may_use_both_http_sse_paths() {
     let caller = Caller::of(offered(server()).allow_origin("https://app.example"));
     let peer = Peer::open(&caller).await;
 
@@ -127,7 +127,7 @@ async fn pages_of_allowed_origins_may_use_both_doors() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_read_as_events_is_refused() {
+async fn a_stream_requires_accept_event_stream() {
     let caller = Caller::of(offered(server()));
 
     let builder = post("/sse")
@@ -138,7 +138,7 @@ async fn what_cannot_be_read_as_events_is_refused() {
 }
 
 #[tokio::test]
-async fn a_session_that_never_was_is_not_found() {
+async fn an_unknown_session_is_answered_with_404() {
     let caller = Caller::of(offered(server()));
     let peer = Peer::open(&caller).await;
     let id = peer.uri.split_once('=').unwrap().1;
@@ -166,7 +166,7 @@ async fn a_session_that_never_was_is_not_found() {
 }
 
 #[tokio::test]
-async fn a_session_is_for_whoever_opened_it() {
+async fn a_session_is_usable_only_by_its_owner() {
     let mut caller = Caller::of(offered(server()));
     caller.principal = Some(Principal::new("https://issuer.example", "ada"));
     let mut peer = Peer::open(&caller).await;
@@ -181,7 +181,7 @@ async fn a_session_is_for_whoever_opened_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn bodies_that_are_no_messages_are_refused_in_the_response_alone() {
+async fn malformed_bodies_are_rejected_only_in_the_http_response() {
     let caller = Caller::of(offered(server()).body_limit(1_000));
     let mut peer = Peer::open(&caller).await;
 
@@ -221,7 +221,7 @@ async fn errors_without_an_id_are_written_as_the_session_reads_them() {
 }
 
 #[tokio::test]
-async fn only_json_is_taken() {
+async fn only_json_bodies_are_accepted() {
     let caller = Caller::of(offered(server()));
     let peer = Peer::open(&caller).await;
 
@@ -235,7 +235,7 @@ async fn only_json_is_taken() {
 }
 
 #[tokio::test]
-async fn a_client_that_says_too_much_about_itself_is_refused() {
+async fn an_oversized_client_description_is_rejected() {
     let mut peer = Peer::open(&Caller::of(offered(server()))).await;
     let mut hello = initialize("2024-11-05");
     hello["params"]["clientInfo"]["name"] = "x".repeat(100_000).into();

@@ -41,7 +41,7 @@ fn text(answer: &Value) -> &str {
 }
 
 #[tokio::test]
-async fn the_stream_begins_with_where_to_post() {
+async fn the_first_event_names_the_post_url() {
     req!("httpsse.endpoints", "httpsse.endpoint-event");
     let caller = Caller::of(offered(server()));
 
@@ -68,7 +68,7 @@ async fn the_stream_begins_with_where_to_post() {
 }
 
 #[tokio::test]
-async fn every_revision_with_a_handshake_can_call() {
+async fn tools_are_called_in_every_legacy_revision() {
     req!("httpsse.message-event", "httpsse.compat.server");
     let caller = Caller::of(offered(server()));
 
@@ -100,7 +100,7 @@ async fn events_name_their_type() {
 }
 
 #[tokio::test]
-async fn progress_and_the_answer_come_in_order() {
+async fn progress_and_response_arrive_in_order() {
     let mut peer = Peer::initialized(&Caller::of(offered(server())), "2024-11-05").await;
 
     peer.take(&tool(5, "progress", &json!({ "steps": 200 })))
@@ -115,7 +115,7 @@ async fn progress_and_the_answer_come_in_order() {
 }
 
 #[tokio::test]
-async fn the_user_is_asked_while_a_call_waits() {
+async fn an_elicitation_is_sent_while_the_call_waits() {
     let caller = Caller::of(offered(asking()));
     let mut peer = Peer::initialized(&caller, "2025-06-18").await;
 
@@ -130,7 +130,7 @@ async fn the_user_is_asked_while_a_call_waits() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_none_ends_the_question() {
+async fn a_malformed_response_fails_the_client_request() {
     let caller = Caller::of(offered(asking()));
     let mut peer = Peer::initialized(&caller, "2025-06-18").await;
     let question = peer.ask(&tool(1, "sign", &json!({}))).await;
@@ -147,7 +147,7 @@ async fn an_answer_that_is_none_ends_the_question() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cancelled_call_has_no_answer_and_its_question_is_taken_back() {
+async fn a_cancelled_call_gets_no_response_and_its_client_request_is_cancelled() {
     let caller = Caller::of(offered(asking()));
     let mut peer = Peer::initialized(&caller, "2025-06-18").await;
     let question = peer.ask(&tool(1, "sign", &json!({}))).await;
@@ -168,7 +168,7 @@ async fn a_cancelled_call_has_no_answer_and_its_question_is_taken_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn changes_are_told_but_not_before_the_first_answer() {
+async fn changes_are_announced_only_after_the_first_response() {
     let server = server();
     let caller = Caller::of(offered(server.clone()));
     let mut peer = Peer::initialized(&caller, "2024-11-05").await;
@@ -184,7 +184,7 @@ async fn changes_are_told_but_not_before_the_first_answer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_subscription_and_a_log_level_are_remembered() {
+async fn subscriptions_and_log_levels_are_stored() {
     let server = server().tool(Tool::new("say", async |_: Empty, cx: Context| {
         cx.log(LogLevel::Info, "a little").await;
         cx.log(LogLevel::Error, "a lot").await;
@@ -205,7 +205,7 @@ async fn a_subscription_and_a_log_level_are_remembered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn clients_with_equal_ids_do_not_meet() {
+async fn clients_with_equal_request_ids_are_separate() {
     let caller = Caller::of(offered(asking()));
     let mut first = Peer::initialized(&caller, "2025-06-18").await;
     let mut second = Peer::initialized(&caller, "2025-06-18").await;
@@ -231,7 +231,7 @@ async fn clients_with_equal_ids_do_not_meet() {
 }
 
 #[tokio::test]
-async fn an_id_in_use_is_refused_and_the_first_call_goes_on() {
+async fn an_id_in_use_is_rejected_and_the_first_call_continues() {
     let mut peer = Peer::initialized(&Caller::of(offered(asking())), "2025-06-18").await;
     let question = peer.ask(&tool(1, "sign", &json!({}))).await;
 
@@ -244,7 +244,7 @@ async fn an_id_in_use_is_refused_and_the_first_call_goes_on() {
 }
 
 #[tokio::test]
-async fn arrays_are_for_the_revision_that_has_them() {
+async fn batches_are_accepted_only_in_the_revision_that_has_them() {
     let caller = Caller::of(offered(server()));
     for revision in LEGACY {
         let mut peer = Peer::initialized(&caller, revision).await;
@@ -264,7 +264,7 @@ async fn arrays_are_for_the_revision_that_has_them() {
 }
 
 #[tokio::test]
-async fn a_modern_request_stands_on_its_own_here_too() {
+async fn http_sse_accepts_stateless_requests() {
     let mut peer = Peer::open(&Caller::of(offered(server()))).await;
 
     let answer = peer.ask(&modern("tools/list", json!({}))).await;
@@ -289,7 +289,7 @@ async fn version_headers_of_newer_clients_do_not_matter() {
 }
 
 #[tokio::test]
-async fn handlers_see_the_head_of_the_post() {
+async fn handlers_see_the_request_head() {
     let server = server().tool(Tool::new("who", async |_: Empty, cx: Context| {
         let headers = cx.get::<http::HeaderMap>().unwrap();
         Ok::<_, ToolError>(headers["x-trace"].to_str().unwrap_or("?").to_owned())

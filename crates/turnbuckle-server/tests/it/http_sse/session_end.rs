@@ -72,7 +72,7 @@ async fn calls_and_the_url_end_with_the_stream() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_call_outlives_a_stream_that_ends_while_it_is_posted() {
+async fn a_call_posted_while_its_stream_ends_is_cancelled() {
     let (server, running) = forever();
     let caller = Caller::of(offered(server));
 
@@ -97,7 +97,7 @@ async fn no_call_outlives_a_stream_that_ends_while_it_is_posted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_silent_stream_shows_that_it_lives() {
+async fn a_silent_stream_sends_heartbeats() {
     let caller = Caller::of(offered(server()).stream_heartbeat(Duration::from_secs(3)));
     let mut peer = Peer::open(&caller).await;
 
@@ -109,7 +109,7 @@ async fn a_silent_stream_shows_that_it_lives() {
 }
 
 #[tokio::test]
-async fn there_are_only_so_many_streams() {
+async fn the_number_of_streams_is_limited() {
     let http = http::Http::new(server()).http_sse(HttpSse::new().max_streams(2));
     let caller = Caller::of(http);
     let first = Peer::open(&caller).await;
@@ -142,7 +142,7 @@ async fn streams_and_calls_are_counted_with_other_requests() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_does_not_read_is_not_answered_but_can_still_end_calls() {
+async fn a_client_that_does_not_read_gets_no_response_but_can_cancel_calls() {
     let (server, running) = forever();
     let caller = Caller::of(offered(server));
     let mut peer = Peer::initialized(&caller, "2024-11-05").await;
@@ -165,7 +165,7 @@ async fn who_does_not_read_is_not_answered_but_can_still_end_calls() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handler_waits_for_who_does_not_read() {
+async fn a_handler_waits_for_a_client_that_does_not_read() {
     let sent = Arc::new(AtomicUsize::new(0));
     let counter = sent.clone();
     let flood = Tool::new("flood", move |_: Empty, cx: Context| {

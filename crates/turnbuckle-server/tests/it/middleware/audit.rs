@@ -63,7 +63,7 @@ fn audited(paper: &Paper) -> Server {
 }
 
 #[tokio::test]
-async fn a_line_says_who_did_what_and_what_came_of_it() {
+async fn an_audit_line_has_caller_operation_and_outcome() {
     let paper = Paper::default();
     let mut caller = Caller::new(audited(&paper));
     caller.principal = Some(Principal::new("https://issuer.example", "ada"));
@@ -110,7 +110,7 @@ async fn a_line_says_who_did_what_and_what_came_of_it() {
 }
 
 #[tokio::test]
-async fn arguments_are_written_only_if_asked_for() {
+async fn arguments_are_logged_only_if_enabled() {
     let paper = Paper::default();
     let log = AuditLog::new(JsonLines::new(paper.clone())).with_arguments();
     let mut peer = Peer::new(server().layer(log));
@@ -123,7 +123,7 @@ async fn arguments_are_written_only_if_asked_for() {
 }
 
 #[tokio::test]
-async fn every_ending_has_its_line_and_so_has_what_other_layers_refuse() {
+async fn every_outcome_has_an_audit_line_including_rejections_of_other_layers() {
     let paper = Paper::default();
     let limit = RateLimit::new(3, std::time::Duration::from_secs(3600));
     let mut peer = Peer::new(audited(&paper).layer(limit));
@@ -149,7 +149,7 @@ async fn every_ending_has_its_line_and_so_has_what_other_layers_refuse() {
 }
 
 #[tokio::test]
-async fn a_stuck_file_delays_no_call_and_what_is_dropped_is_counted() {
+async fn a_blocked_audit_file_delays_no_call_and_dropped_lines_are_counted() {
     let paper = Paper::default();
     paper.set_shut(true);
     let lines = JsonLines::with_queue(paper.clone(), 2);
@@ -176,7 +176,7 @@ async fn a_stuck_file_delays_no_call_and_what_is_dropped_is_counted() {
 }
 
 #[tokio::test]
-async fn what_a_client_invents_makes_no_long_line() {
+async fn audit_lines_truncate_client_input() {
     let paper = Paper::default();
     let mut peer = Peer::new(audited(&paper));
 
@@ -188,7 +188,7 @@ async fn what_a_client_invents_makes_no_long_line() {
 }
 
 #[tokio::test]
-async fn a_sink_may_be_anything() {
+async fn an_audit_log_may_use_any_writer() {
     struct Noting(Notes);
     impl AuditSink for Noting {
         fn record(&self, record: &AuditRecord<'_>) {

@@ -144,7 +144,7 @@ async fn layers_run_in_the_order_in_which_they_were_added() {
 }
 
 #[tokio::test]
-async fn a_refused_request_starts_nothing_of_its_handler() {
+async fn a_rejected_request_does_not_start_its_handler() {
     let started = Arc::new(AtomicUsize::new(0));
     let count = started.clone();
     let refuse = async |_: Operation, _: Next| -> OperationResponse {
@@ -174,7 +174,7 @@ async fn a_refused_request_starts_nothing_of_its_handler() {
 }
 
 #[tokio::test]
-async fn an_operation_says_what_is_asked_for_and_by_whom() {
+async fn an_operation_has_target_and_caller() {
     let seen = Notes::default();
     let notes = seen.clone();
     let look = move |operation: Operation, next: Next| {
@@ -215,7 +215,7 @@ async fn an_operation_says_what_is_asked_for_and_by_whom() {
 }
 
 #[tokio::test]
-async fn layers_see_what_http_knows() {
+async fn layers_see_http_headers_and_peer() {
     let seen = Notes::default();
     let notes = seen.clone();
     let look = move |operation: Operation, next: Next| {
@@ -234,7 +234,7 @@ async fn layers_see_what_http_knows() {
 }
 
 #[tokio::test]
-async fn every_request_that_something_answers_comes_by() {
+async fn every_handled_request_passes_the_layers() {
     let notes = Notes::default();
     let mut peer = Peer::new(server().layer(notes.endings()));
     for (method, params) in [
@@ -254,7 +254,7 @@ async fn every_request_that_something_answers_comes_by() {
 }
 
 #[tokio::test]
-async fn a_layer_learns_of_failures_of_every_kind() {
+async fn a_layer_sees_every_kind_of_failure() {
     let notes = Notes::default();
     for revision in [None, Some("2025-11-25")] {
         let server = server().layer(notes.endings());
@@ -280,7 +280,7 @@ async fn a_layer_learns_of_failures_of_every_kind() {
 }
 
 #[tokio::test]
-async fn a_question_ends_the_round_and_a_layer_sees_it_as_such() {
+async fn an_input_request_ends_the_round_trip_and_a_layer_sees_it() {
     let notes = Notes::default();
     let mut peer = Peer::new(
         server()
@@ -312,7 +312,7 @@ async fn a_question_ends_the_round_and_a_layer_sees_it_as_such() {
 }
 
 #[tokio::test]
-async fn a_layer_that_runs_the_rest_elsewhere_still_hears_the_question() {
+async fn a_layer_that_spawns_the_handler_still_sees_the_input_request() {
     let notes = Notes::default();
     let elsewhere = async |_: Operation, next: Next| -> OperationResponse {
         tokio::spawn(next.run()).await.unwrap()
@@ -341,7 +341,7 @@ async fn a_layer_that_runs_the_rest_elsewhere_still_hears_the_question() {
 }
 
 #[tokio::test]
-async fn in_a_session_a_question_is_part_of_the_call() {
+async fn a_client_request_in_a_session_is_part_of_the_call() {
     let notes = Notes::default();
     let server = server().layer(notes.endings());
     let mut peer = Peer::initialized(server, "2025-06-18", json!({ "elicitation": {} })).await;
@@ -359,7 +359,7 @@ async fn in_a_session_a_question_is_part_of_the_call() {
 }
 
 #[tokio::test]
-async fn a_layer_learns_that_a_call_was_cancelled() {
+async fn a_layer_sees_that_a_call_was_cancelled() {
     let notes = Notes::default();
     for revision in [None, Some("2025-11-25")] {
         let server = server().layer(notes.endings());
@@ -380,7 +380,7 @@ async fn a_layer_learns_that_a_call_was_cancelled() {
 }
 
 #[tokio::test]
-async fn a_layer_learns_that_the_client_is_gone() {
+async fn a_layer_sees_that_the_client_disconnected() {
     let notes = Notes::default();
     let caller = Caller::new(server().layer(notes.endings()));
     let call =
@@ -410,7 +410,7 @@ async fn a_panic_in_a_layer_is_an_internal_error() {
 }
 
 #[tokio::test]
-async fn a_layer_may_answer_in_place_of_a_handler() {
+async fn a_layer_may_respond_instead_of_the_handler() {
     let instead = async |operation: Operation, next: Next| -> OperationResponse {
         match operation.method() {
             "tools/call" => operation.tool_error("closed for today"),
@@ -445,7 +445,7 @@ async fn a_layer_may_answer_in_place_of_a_handler() {
 }
 
 #[test]
-fn an_ending_has_the_names_of_logs_and_of_telemetry() {
+fn an_outcome_has_names_for_logs_and_telemetry() {
     for (ending, name, kind) in [
         (OperationOutcome::Completed, "completed", None),
         (OperationOutcome::InputRequired, "input_required", None),
@@ -467,7 +467,7 @@ fn an_ending_has_the_names_of_logs_and_of_telemetry() {
 }
 
 #[tokio::test]
-async fn a_layer_that_panics_while_it_is_told_of_an_end_disturbs_nobody() {
+async fn a_layer_that_panics_at_the_end_of_a_session_affects_no_other_layer() {
     let broken = Timing::new(|_, ending, _| {
         assert!(ending != OperationOutcome::Cancelled, "on purpose");
     });

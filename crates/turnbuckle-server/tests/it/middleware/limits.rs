@@ -25,7 +25,7 @@ use crate::{
 const SECOND: Duration = Duration::from_secs(1);
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_that_takes_too_long_tells_the_model() {
+async fn a_tool_timeout_is_reported_to_the_model() {
     let notes = Notes::default();
     let layered = || {
         server()
@@ -51,7 +51,7 @@ async fn a_tool_that_takes_too_long_tells_the_model() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_no_tool_ends_with_an_error_and_exceptions_have_their_own_limit() {
+async fn timeouts_of_other_methods_are_errors_and_exceptions_have_their_own_limit() {
     let slow = Resource::new("test://slow", "slow", async || {
         tokio::time::sleep(3600 * SECOND).await;
         Ok::<_, RequestError>("late".to_owned())
@@ -105,7 +105,7 @@ async fn seconds_until_stopped(server: Server) -> u64 {
 }
 
 #[tokio::test(start_paused = true)]
-async fn progress_gives_more_time_only_where_it_is_asked_for() {
+async fn progress_extends_the_timeout_only_if_enabled() {
     let server = || Server::new("work", "1").tool(working(10));
     let limit = Timeout::new(3 * SECOND);
 
@@ -122,7 +122,7 @@ fn code(answer: &Value) -> i64 {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_principal_has_a_rate_of_its_own() {
+async fn each_principal_has_its_own_rate() {
     let limit = RateLimit::new(2, 60 * SECOND);
     let mut ada = Caller::new(server().layer(limit));
     let mut bob = ada.clone();
@@ -145,7 +145,7 @@ async fn each_principal_has_a_rate_of_its_own() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_a_principal_each_connection_has_a_rate_of_its_own() {
+async fn without_a_principal_each_connection_has_its_own_rate() {
     let server = server().layer(RateLimit::new(1, 60 * SECOND));
     let mut one = Peer::new(server.clone());
     let mut other = Peer::initialized(server, "2025-06-18", json!({})).await;
@@ -160,7 +160,7 @@ async fn without_a_principal_each_connection_has_a_rate_of_its_own() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_rate_may_count_by_anything_and_only_some() {
+async fn a_rate_limit_may_use_any_key_and_exempt_operations() {
     let limit = RateLimit::new(1, 60 * SECOND)
         .by(|operation| operation.tool().map(str::to_owned))
         .only(|operation| operation.method() == "tools/call");
@@ -193,7 +193,7 @@ fn counting(most: &Arc<AtomicUsize>) -> Tool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_exceeds_the_limit_waits_in_line_and_then_is_refused() {
+async fn calls_over_the_limit_are_queued_and_then_rejected() {
     let most = Arc::new(AtomicUsize::new(0));
     let limit = ConcurrencyLimit::new(2).queue_length(3);
     let mut peer = Peer::new(Server::new("busy", "1").layer(limit).tool(counting(&most)));
@@ -218,7 +218,7 @@ async fn what_exceeds_the_limit_waits_in_line_and_then_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_leaves_the_line_or_the_handler_makes_room() {
+async fn leaving_the_queue_or_the_handler_frees_capacity() {
     let most = Arc::new(AtomicUsize::new(0));
     let limit = ConcurrencyLimit::new(1).queue_length(1);
     let mut peer = Peer::new(server().layer(limit).tool(counting(&most)));
@@ -236,7 +236,7 @@ async fn whoever_leaves_the_line_or_the_handler_makes_room() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_limit_per_tool_leaves_other_tools_alone() {
+async fn a_limit_per_tool_does_not_affect_other_tools() {
     let most = Arc::new(AtomicUsize::new(0));
     let limit = ConcurrencyLimit::per_tool(1)
         .queue_length(5)
@@ -261,7 +261,7 @@ async fn a_limit_per_tool_leaves_other_tools_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_limit_per_tool_does_not_tell_of_tools_that_are_hidden() {
+async fn a_limit_per_tool_does_not_reveal_hidden_tools() {
     let hidden = Tool::new("restart", async || {
         tokio::time::sleep(60 * SECOND).await;
         Ok::<_, ToolError>("restarted".to_owned())

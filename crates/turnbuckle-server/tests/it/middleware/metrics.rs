@@ -160,7 +160,7 @@ async fn the_duration_of_operations_has_the_attributes_of_the_conventions() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_runs_and_listens_is_counted() {
+async fn running_calls_and_subscriptions_are_counted() {
     let (numbers, _guard) = Numbers::listen();
     let mut peer = Peer::new(measured());
     let call = peer.request("tools/call", modern(tool("sleep"))).await;
@@ -222,7 +222,7 @@ async fn sessions_are_measured_to_their_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_session_that_nobody_uses_ends_when_it_is_swept() {
+async fn an_unused_session_is_removed_by_the_sweep() {
     let (numbers, _guard) = Numbers::listen();
     let caller = Caller::new(measured());
     let idle = caller.clone().in_session("2025-06-18").await;

@@ -43,7 +43,7 @@ fn text(answer: &Value) -> &Value {
 }
 
 #[tokio::test]
-async fn a_handler_sees_the_trace_on_every_way() {
+async fn a_handler_sees_the_trace_context_on_every_transport() {
     req!("meta.trace.bare-keys");
     let expected = format!("{PARENT} {STATE} {BAGGAGE}");
     let mut legacy = Peer::initialized(server(), "2025-11-25", json!({})).await;
@@ -68,7 +68,7 @@ async fn a_handler_sees_the_trace_on_every_way() {
 }
 
 #[tokio::test]
-async fn what_does_not_follow_the_grammar_is_ignored() {
+async fn malformed_trace_context_is_ignored() {
     req!("meta.trace.format");
     let mut peer = Peer::new(server());
     let long = format!("00-{}", "a".repeat(100_000));
@@ -84,7 +84,7 @@ async fn what_does_not_follow_the_grammar_is_ignored() {
 }
 
 #[tokio::test]
-async fn questions_in_a_session_carry_the_trace_on() {
+async fn client_requests_in_a_session_carry_the_trace_context() {
     let mut peer = Peer::initialized(server(), "2025-06-18", everything()).await;
     peer.request("tools/call", call("ask", &json!(PARENT)))
         .await;
@@ -116,7 +116,7 @@ async fn questions_in_a_session_carry_the_trace_on() {
 }
 
 #[tokio::test]
-async fn a_question_in_a_result_carries_the_trace_where_it_has_a_meta() {
+async fn an_input_request_carries_the_trace_context_where_it_has_meta() {
     let mut peer = Peer::new(server());
     let first = modern_with(call("ask", &json!(PARENT)), everything());
     let asked = peer.call("tools/call", first).await;

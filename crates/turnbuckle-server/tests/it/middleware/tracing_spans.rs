@@ -47,7 +47,7 @@ async fn the_span_of_a_tool_call_has_the_attributes_of_the_conventions() {
 }
 
 #[tokio::test]
-async fn prompts_resources_and_lists_are_named_for_what_they_are_about() {
+async fn spans_of_prompts_resources_and_lists_have_their_target() {
     let (listener, _guard) = Listener::listen();
     let mut peer = Peer::new(server());
     let about = [
@@ -117,7 +117,7 @@ async fn failures_have_a_type_and_errors_a_code() {
 }
 
 #[tokio::test]
-async fn a_cancelled_call_says_so() {
+async fn the_span_of_a_cancelled_call_records_the_cancellation() {
     let (listener, _guard) = Listener::listen();
     let mut peer = Peer::new(server());
     let id = peer.request("tools/call", modern(tool("sleep"))).await;
@@ -131,7 +131,7 @@ async fn a_cancelled_call_says_so() {
 }
 
 #[tokio::test]
-async fn in_a_session_over_http_the_span_knows_the_session_but_does_not_give_it_away() {
+async fn the_span_of_an_http_session_has_a_truncated_session_id() {
     let (listener, _guard) = Listener::listen();
     let caller = Caller::new(server()).in_session("2025-06-18").await;
 
@@ -180,7 +180,7 @@ async fn timing_may_write_events() {
 }
 
 #[tokio::test]
-async fn over_a_socket_the_span_knows_where_the_client_is() {
+async fn the_span_of_a_socket_connection_has_the_client_address() {
     let (listener, _guard) = Listener::listen();
     let socket = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = socket.local_addr().unwrap();

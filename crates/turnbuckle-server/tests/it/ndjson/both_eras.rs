@@ -20,7 +20,7 @@ fn server() -> Server {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_revision_with_a_handshake_is_spoken() {
+async fn every_legacy_revision_is_supported() {
     req!(
         "lifecycle.version.server-same",
         "lifecycle.init.server-response",
@@ -47,7 +47,7 @@ async fn every_revision_with_a_handshake_is_spoken() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn another_version_is_answered_with_the_newest_that_has_a_handshake() {
+async fn an_unknown_version_in_initialize_negotiates_the_newest_legacy_revision() {
     req!(
         "lifecycle.version.server-other",
         "lifecycle.version.server-latest",
@@ -66,7 +66,7 @@ async fn another_version_is_answered_with_the_newest_that_has_a_handshake() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_that_names_its_version_needs_no_handshake() {
+async fn a_request_with_a_version_in_meta_needs_no_initialize() {
     req!(
         "versioning.dual.server-select-modern",
         "versioning.discover.implement",
@@ -116,7 +116,7 @@ async fn both_eras_share_a_connection_and_keep_their_state_apart() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_session_does_not_begin_with_a_request_that_stands_on_its_own() {
+async fn a_stateless_request_does_not_create_a_session() {
     let mut peer = Peer::new(server());
     peer.call_modern("tools/list", json!({})).await;
 
@@ -126,7 +126,7 @@ async fn a_session_does_not_begin_with_a_request_that_stands_on_its_own() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn before_the_handshake_only_ping_is_answered() {
+async fn before_initialize_only_ping_is_answered() {
     req!("ping.respond", "lifecycle.init.first");
     for revision in LEGACY {
         let mut peer = Peer::new(server());
@@ -150,7 +150,7 @@ async fn before_the_handshake_only_ping_is_answered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn ping_and_initialize_do_not_exist_where_requests_stand_on_their_own() {
+async fn ping_and_initialize_do_not_exist_in_the_modern_era() {
     req!(
         "ping.removed",
         "logging.set-level.removed",
@@ -171,7 +171,7 @@ async fn ping_and_initialize_do_not_exist_where_requests_stand_on_their_own() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_version_that_is_not_served_is_refused_with_those_that_are() {
+async fn an_unsupported_version_is_rejected_with_the_supported_ones() {
     req!(
         "versioning.unsupported.error",
         "versioning.unsupported.data",
@@ -214,7 +214,7 @@ async fn meta_without_capabilities_or_with_a_wrong_type_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_second_initialize_opens_a_fresh_session() {
+async fn a_second_initialize_replaces_the_session() {
     let mut peer = Peer::initialized(server(), "2024-11-05", json!({ "roots": {} })).await;
     peer.call("resources/subscribe", json!({ "uri": "note://a" }))
         .await;
@@ -235,7 +235,7 @@ async fn a_second_initialize_opens_a_fresh_session() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_broken_initialize_leaves_no_session_behind() {
+async fn a_malformed_initialize_creates_no_session() {
     let mut peer = Peer::new(server());
 
     let broken = peer

@@ -20,7 +20,7 @@ fn server() -> Server {
 }
 
 #[tokio::test(start_paused = true)]
-async fn sessions_are_told_of_list_changes() {
+async fn sessions_are_notified_of_list_changes() {
     for revision in LEGACY {
         let server = server();
         let mut peer = Peer::initialized(server.clone(), revision, json!({})).await;
@@ -42,7 +42,7 @@ async fn sessions_are_told_of_list_changes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn sessions_are_told_of_updates_they_subscribed_to() {
+async fn sessions_are_notified_of_subscribed_updates() {
     req!(
         "resources.subscribe.updated",
         "resources.subscribe.legacy-methods"
@@ -76,7 +76,7 @@ async fn sessions_are_told_of_updates_they_subscribed_to() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn subscribing_to_nothing_or_to_too_much_is_refused() {
+async fn subscribing_to_an_unknown_resource_or_over_the_limit_is_rejected() {
     let server = (0..1_001).fold(server(), |server, at| {
         let uri = format!("many://{at}");
         server.resource(Resource::text(uri.clone(), uri, ""))
@@ -106,7 +106,7 @@ async fn subscribing_to_nothing_or_to_too_much_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn before_initialized_nobody_is_told_anything() {
+async fn no_notification_is_sent_before_initialized() {
     let server = server();
     let mut peer = Peer::new(server.clone());
     peer.call("initialize", initialize("2025-11-25", json!({})))
@@ -119,7 +119,7 @@ async fn before_initialized_nobody_is_told_anything() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_old_client_hears_nothing_before_its_first_answer() {
+async fn an_old_client_gets_no_notification_before_its_first_response() {
     for (revision, is_quiet) in [("2024-11-05", true), ("2025-03-26", false)] {
         let server = server();
         let mut peer = Peer::new(server.clone());
@@ -149,7 +149,7 @@ async fn an_old_client_hears_nothing_before_its_first_answer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_a_second_handshake_an_old_client_hears_nothing_before_its_first_answer_again() {
+async fn after_a_second_initialize_an_old_client_gets_no_notification_before_its_first_response() {
     let server = server();
     let mut peer = Peer::initialized(server.clone(), "2024-11-05", json!({})).await;
     peer.call("ping", json!({})).await;
@@ -162,7 +162,7 @@ async fn after_a_second_handshake_an_old_client_hears_nothing_before_its_first_a
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_session_that_was_too_slow_is_told_that_everything_changed() {
+async fn a_lagging_session_is_notified_of_all_changes() {
     let server = server();
     let mut peer = Peer::initialized(server.clone(), "2025-11-25", json!({})).await;
     peer.call("resources/subscribe", json!({ "uri": "note://a" }))
@@ -200,7 +200,7 @@ fn subscription(message: &Value) -> &Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_server_does_not_have_is_not_acknowledged() {
+async fn unsupported_subscriptions_are_not_acknowledged() {
     req!("subscriptions.ack.subset");
     let all = json!({
         "toolsListChanged": true,
@@ -228,7 +228,7 @@ async fn what_a_server_does_not_have_is_not_acknowledged() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_listener_hears_what_it_asked_for_under_its_id() {
+async fn a_subscription_receives_the_requested_changes_under_its_id() {
     req!(
         "subscriptions.filter.only-requested",
         "subscriptions.ack.first",
@@ -271,7 +271,7 @@ async fn a_listener_hears_what_it_asked_for_under_its_id() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cancelled_listener_hears_nothing_more() {
+async fn a_cancelled_subscription_receives_no_more_notifications() {
     req!("subscriptions.client-cancel.stop");
     let server = server();
     let mut peer = Peer::new(server.clone());

@@ -75,7 +75,7 @@ fn text(answer: &Value) -> &str {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_user_is_asked_while_the_call_waits() {
+async fn an_elicitation_is_sent_while_its_call_waits() {
     for revision in ["2025-06-18", "2025-11-25"] {
         let mut peer = Peer::initialized(server(), revision, everything()).await;
         let (id, question) = begin(&mut peer, "sign").await;
@@ -99,7 +99,7 @@ async fn the_user_is_asked_while_the_call_waits() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn declining_is_an_answer() {
+async fn declining_is_an_elicitation_outcome() {
     let mut peer = Peer::initialized(server(), "2025-11-25", everything()).await;
     for action in ["decline", "cancel"] {
         let (_, question) = begin(&mut peer, "sign").await;
@@ -111,7 +111,7 @@ async fn declining_is_an_answer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_model_and_the_roots_are_asked_for_in_every_revision() {
+async fn sampling_and_roots_work_in_every_revision() {
     for revision in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
         let mut peer = Peer::initialized(server(), revision, everything()).await;
 
@@ -139,7 +139,7 @@ async fn the_model_and_the_roots_are_asked_for_in_every_revision() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_undeclared_capability_is_never_asked_for() {
+async fn an_undeclared_capability_is_never_used() {
     let mut peer = Peer::initialized(server(), "2025-11-25", json!({})).await;
     for tool in ["sign", "think", "look"] {
         let (_, answer) = begin(&mut peer, tool).await;
@@ -151,7 +151,7 @@ async fn an_undeclared_capability_is_never_asked_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_prompt_or_resource_that_may_not_ask_is_an_internal_error_in_sessions() {
+async fn a_forbidden_client_request_of_a_prompt_or_resource_is_an_internal_error_in_sessions() {
     let resource = Resource::new("note://r", "r", async |cx: Context| {
         Ok::<_, RequestError>(format!("{} roots", cx.roots("roots").await?.len()))
     });
@@ -173,7 +173,7 @@ async fn a_prompt_or_resource_that_may_not_ask_is_an_internal_error_in_sessions(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_sign_of_life_may_be_asked_for_before_initialized() {
+async fn a_ping_is_answered_before_initialized() {
     let ping = Tool::new("ping", async |cx: Context| {
         cx.ping().await?;
         Ok::<_, ToolError>("alive".to_owned())
@@ -192,7 +192,7 @@ async fn a_sign_of_life_may_be_asked_for_before_initialized() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn progress_on_something_else_gives_no_more_time() {
+async fn progress_of_another_request_does_not_extend_the_timeout() {
     let mut peer = Peer::initialized(server(), "2025-06-18", everything()).await;
     let begun = Instant::now();
     let (_, question) = begin(&mut peer, "sign").await;
@@ -217,7 +217,7 @@ async fn progress_on_something_else_gives_no_more_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn before_initialized_nothing_is_asked() {
+async fn no_client_request_is_sent_before_initialized() {
     req!("lifecycle.init.server-wait");
     for revision in LEGACY {
         let mut peer = Peer::new(server());
@@ -239,7 +239,7 @@ async fn before_initialized_nothing_is_asked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_reaches_the_handler() {
+async fn a_rejected_client_request_reaches_the_handler() {
     let mut peer = Peer::initialized(server(), "2025-11-25", everything()).await;
     let (_, question) = begin(&mut peer, "think").await;
 
@@ -253,7 +253,7 @@ async fn a_refusal_reaches_the_handler() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_does_not_fit_or_is_none_reaches_the_handler() {
+async fn a_mismatched_or_missing_response_is_an_error_in_the_handler() {
     let mut peer = Peer::initialized(server(), "2025-11-25", everything()).await;
 
     let (_, question) = begin(&mut peer, "look").await;
@@ -274,7 +274,7 @@ async fn an_answer_that_does_not_fit_or_is_none_reaches_the_handler() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_without_answer_is_taken_back_after_a_minute() {
+async fn an_unanswered_client_request_is_cancelled_after_a_minute() {
     let mut peer = Peer::initialized(server(), "2025-06-18", everything()).await;
     let begun = Instant::now();
     let (id, question) = begin(&mut peer, "sign").await;
@@ -290,7 +290,7 @@ async fn a_question_without_answer_is_taken_back_after_a_minute() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn progress_of_the_client_gives_it_more_time_up_to_a_limit() {
+async fn progress_of_the_client_extends_the_timeout_up_to_a_limit() {
     let server = server().client_request_timeout(Duration::from_secs(60), Duration::from_secs(100));
     let mut peer = Peer::initialized(server, "2025-06-18", everything()).await;
     let begun = Instant::now();
@@ -312,7 +312,7 @@ async fn progress_of_the_client_gives_it_more_time_up_to_a_limit() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn cancelling_a_call_takes_its_question_back() {
+async fn cancelling_a_call_cancels_its_client_request() {
     let mut peer = Peer::initialized(server(), "2025-06-18", everything()).await;
     let (id, question) = begin(&mut peer, "sign").await;
 
@@ -325,7 +325,7 @@ async fn cancelling_a_call_takes_its_question_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_asks_ends_when_nobody_is_left_to_answer() {
+async fn a_call_with_a_client_request_ends_when_the_client_disconnects() {
     let mut peer = Peer::initialized(server(), "2025-06-18", everything()).await;
     let begun = Instant::now();
     let (id, _) = begin(&mut peer, "sign").await;
@@ -340,7 +340,7 @@ async fn a_call_that_asks_ends_when_nobody_is_left_to_answer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_to_nothing_is_dropped() {
+async fn a_response_without_a_request_is_dropped() {
     let mut peer = Peer::initialized(server(), "2025-06-18", everything()).await;
     let (_, question) = begin(&mut peer, "look").await;
     peer.send(json!({ "jsonrpc": "2.0", "id": "nobody", "result": {} }))
@@ -356,7 +356,7 @@ async fn an_answer_to_nothing_is_dropped() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_questions_at_once_get_their_own_answers() {
+async fn two_concurrent_client_requests_get_their_own_responses() {
     let both = Tool::new("both", async |cx: Context| {
         let (first, second) =
             tokio::join!(cx.roots("a"), cx.sample("b", SamplingBuilder::text("?")));

@@ -44,7 +44,7 @@ async fn code(peer: &mut Peer, line: &[u8]) -> Option<i64> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_bad_line_gets_its_error_and_the_connection_goes_on() {
+async fn a_bad_line_gets_an_error_and_the_connection_continues() {
     req!(
         "base.error.parse",
         "base.error.invalid-request",
@@ -140,7 +140,7 @@ async fn depth_is_limited_over_the_whole_message() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_line_without_end_is_refused_once_and_takes_no_memory() {
+async fn an_endless_line_is_rejected_once_without_using_memory() {
     let mut peer = Peer::with(NdjsonServer::new(server()).line_limit(64 * 1024));
     let before = memory_peak();
     let chunk = vec![b'x'; 1024 * 1024];
@@ -170,7 +170,7 @@ fn memory_peak() -> Option<u64> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_line_of_the_largest_size_is_read_and_one_more_byte_is_not() {
+async fn a_line_of_maximum_length_is_read_and_a_longer_one_is_rejected() {
     let mut peer = Peer::with(NdjsonServer::new(server()).line_limit(1_000));
     let padded = |length: usize| format!("{PING:<length$}");
 
@@ -228,7 +228,7 @@ async fn notifications_are_never_answered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn complaints_and_answers_without_a_question_are_never_answered() {
+async fn errors_without_id_and_unexpected_responses_get_no_response() {
     let mut peer = Peer::initialized(server(), "2025-06-18", json!({})).await;
     for line in [
         r#"{"jsonrpc":"2.0","id":77,"result":{}}"#,
@@ -246,7 +246,7 @@ async fn complaints_and_answers_without_a_question_are_never_answered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn odd_names_of_tools_and_methods_are_only_names() {
+async fn unusual_names_of_tools_and_methods_have_no_effect() {
     let mut peer = Peer::initialized(server(), "2025-06-18", json!({})).await;
     for name in [
         "__proto__",
@@ -278,7 +278,7 @@ async fn odd_names_of_tools_and_methods_are_only_names() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_json_test_suite_is_judged_line_by_line() {
+async fn the_json_test_suite_is_classified_line_by_line() {
     let Some(data) = env::var_os("TURNBUCKLE_DATA") else {
         eprintln!("not run: TURNBUCKLE_DATA is not set");
         return;

@@ -62,7 +62,7 @@ async fn ids_are_echoed_in_the_bytes_received() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_no_id_makes_no_request_and_no_notification() {
+async fn an_invalid_id_is_neither_a_request_nor_a_notification() {
     req!("base.error.invalid-request");
     for revision in EVERY {
         let mut speaker = Speaker::of(revision, server().0).await;
@@ -85,7 +85,7 @@ async fn what_is_no_id_makes_no_request_and_no_notification() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_id_in_use_is_refused_and_the_first_call_goes_on() {
+async fn an_id_in_use_is_rejected_and_the_first_call_continues() {
     let (server, go) = server();
     let mut peer = Peer::initialized(server, "2025-11-25", json!({})).await;
     peer.send(call(1, "wait")).await;
@@ -111,7 +111,7 @@ async fn an_id_in_use_is_refused_and_the_first_call_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_unreadable_id_is_null_before_2025_11_25_and_left_out_since() {
+async fn an_unreadable_id_is_null_before_2025_11_25_and_omitted_since() {
     req!("base.error.id-unreadable", "base.error.parse");
     for revision in LEGACY {
         let mut peer = Peer::initialized(server().0, revision, json!({})).await;
@@ -126,7 +126,7 @@ async fn an_unreadable_id_is_null_before_2025_11_25_and_left_out_since() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_array_is_answered_by_one_array_in_2025_03_26() {
+async fn a_batch_is_answered_by_one_batch_in_2025_03_26() {
     req!("base.batch.receive");
     let (server, go) = server();
     let mut peer = Peer::initialized(server, "2025-03-26", json!({})).await;
@@ -157,7 +157,7 @@ async fn an_array_is_answered_by_one_array_in_2025_03_26() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_array_without_requests_is_answered_by_silence() {
+async fn a_batch_without_requests_gets_no_response() {
     let mut peer = Peer::initialized(server().0, "2025-03-26", json!({})).await;
 
     peer.send(json!([
@@ -170,7 +170,7 @@ async fn an_array_without_requests_is_answered_by_silence() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cancelled_request_leaves_its_array() {
+async fn a_cancelled_request_is_removed_from_its_batch() {
     let (server, go) = server();
     let mut peer = Peer::initialized(server, "2025-03-26", json!({})).await;
     peer.send(json!([call(1, "wait"), call(2, "wait")])).await;
@@ -185,7 +185,7 @@ async fn a_cancelled_request_leaves_its_array() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn initialize_and_requests_of_their_own_era_do_not_belong_into_an_array() {
+async fn initialize_and_stateless_requests_are_rejected_in_batches() {
     let mut peer = Peer::initialized(server().0, "2025-03-26", json!({})).await;
     let ping = json!({ "jsonrpc": "2.0", "id": 3, "method": "ping" });
 
@@ -203,7 +203,7 @@ async fn initialize_and_requests_of_their_own_era_do_not_belong_into_an_array() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_array_that_is_empty_or_too_long_is_refused() {
+async fn an_empty_or_oversized_batch_is_rejected() {
     let mut peer = Peer::initialized(server().0, "2025-03-26", json!({})).await;
     let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" });
 
@@ -214,7 +214,7 @@ async fn an_array_that_is_empty_or_too_long_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_other_revision_has_arrays() {
+async fn no_other_revision_has_batches() {
     req!("base.batch.removed");
     let ping = json!([{ "jsonrpc": "2.0", "id": 1, "method": "ping" }]);
     for revision in LEGACY.into_iter().filter(|it| *it != "2025-03-26") {
@@ -232,7 +232,7 @@ async fn no_other_revision_has_arrays() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn beyond_the_limit_of_running_calls_a_peer_is_told_so_and_can_still_cancel() {
+async fn calls_over_the_limit_are_rejected_and_can_still_be_cancelled() {
     let (server, _) = server();
     let mut peer = Peer::with(NdjsonServer::new(server).max_in_flight(2));
     peer.shake_hands("2025-06-18", json!({})).await;
@@ -260,7 +260,7 @@ async fn beyond_the_limit_of_running_calls_a_peer_is_told_so_and_can_still_cance
 }
 
 #[tokio::test(start_paused = true)]
-async fn many_arrays_that_wait_do_not_pile_up() {
+async fn the_number_of_waiting_batches_is_limited() {
     let (server, _) = server();
     let mut peer = Peer::initialized(server, "2025-03-26", json!({})).await;
     for id in 0..64 {

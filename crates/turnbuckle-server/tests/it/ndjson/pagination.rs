@@ -36,7 +36,7 @@ async fn names(peer: &mut Peer, wrap: fn(Value) -> Value) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pages_hold_everything_once_in_both_eras() {
+async fn pages_contain_each_item_once_in_both_eras() {
     req!("pagination.server.stable");
 
     for revision in LEGACY {
@@ -49,7 +49,7 @@ async fn pages_hold_everything_once_in_both_eras() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cursor_that_was_not_given_out_is_refused() {
+async fn an_invented_cursor_is_rejected() {
     req!(
         "pagination.server.invalid-graceful",
         "pagination.server.invalid-code"
@@ -91,7 +91,7 @@ async fn a_cursor_that_was_not_given_out_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_template_comes_and_goes_while_the_server_runs() {
+async fn a_template_is_added_and_removed_at_runtime() {
     let server = Server::new("notes", "1");
     let mut peer = Peer::new(server.clone());
     let read = async |peer: &mut Peer| {

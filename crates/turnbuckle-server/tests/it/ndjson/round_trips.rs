@@ -107,7 +107,7 @@ fn text(answer: &Value) -> &str {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_goes_on_round_by_round() {
+async fn a_call_continues_over_several_round_trips() {
     req!(
         "mrtr.result.input-requests",
         "mrtr.result.request-state",
@@ -172,7 +172,7 @@ async fn any_instance_with_the_key_continues_a_call() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn state_that_is_not_ours_is_refused() {
+async fn invalid_state_is_rejected() {
     req!(
         "mrtr.state.untrusted",
         "mrtr.state.integrity",
@@ -237,7 +237,7 @@ async fn the_same_arguments_in_another_order_are_the_same_call() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn state_of_another_principal_is_refused() {
+async fn state_of_another_principal_is_rejected() {
     req!(
         "mrtr.state.principal",
         "elicitation.bind",
@@ -287,7 +287,7 @@ async fn state_expires() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_missing_answer_is_asked_for_again_and_an_unknown_one_ignored() {
+async fn a_missing_input_response_is_requested_again_and_an_unknown_one_ignored() {
     req!(
         "mrtr.error.reask",
         "mrtr.error.ignore-extra",
@@ -310,7 +310,7 @@ async fn a_missing_answer_is_asked_for_again_and_an_unknown_one_ignored() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_without_state_is_accepted() {
+async fn an_input_response_without_request_state_is_accepted() {
     let mut peer = Peer::new(server(&Arc::default()));
 
     let answer = peer.call("tools/call", round(None, ada())).await;
@@ -322,7 +322,7 @@ async fn an_answer_without_state_is_accepted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_sealed_answer_is_final() {
+async fn a_sealed_input_response_cannot_be_replaced() {
     let mut peer = Peer::new(server(&Arc::default()));
     let first = peer.call("tools/call", round(None, Value::Null)).await;
     let second = peer
@@ -339,7 +339,7 @@ async fn a_sealed_answer_is_final() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn answers_that_do_not_fit_are_an_error_of_the_request() {
+async fn mismatched_input_responses_are_a_request_error() {
     req!(
         "mrtr.error.validate",
         "mrtr.error.protocol",
@@ -362,7 +362,7 @@ async fn answers_that_do_not_fit_are_an_error_of_the_request() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn declining_is_an_answer() {
+async fn declining_is_an_elicitation_outcome() {
     req!("elicitation.result.no-assumption");
     let mut peer = Peer::new(server(&Arc::default()));
 
@@ -373,7 +373,7 @@ async fn declining_is_an_answer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_an_earlier_round_has_shown_is_not_shown_again() {
+async fn messages_of_an_earlier_round_trip_are_not_repeated() {
     let mut peer = Peer::new(server(&Arc::default()));
     let loud = |mut params: Value| {
         params["_meta"]["progressToken"] = json!(1);
@@ -412,7 +412,7 @@ async fn what_an_earlier_round_has_shown_is_not_shown_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn questions_asked_together_go_out_in_one_round() {
+async fn concurrent_input_requests_share_one_round_trip() {
     let both = Tool::new("both", async |cx: Context| {
         let (first, second) =
             tokio::join!(cx.roots("a"), cx.sample("b", SamplingBuilder::text("?")));
@@ -437,7 +437,7 @@ async fn questions_asked_together_go_out_in_one_round() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_that_changes_is_an_error_that_names_it() {
+async fn a_changed_input_request_is_an_error_that_names_it() {
     let runs = Arc::new(AtomicUsize::new(0));
     let tool = Tool::new("fickle", move |cx: Context| {
         let run = runs.fetch_add(1, Ordering::SeqCst);
@@ -474,7 +474,7 @@ async fn a_question_that_changes_is_an_error_that_names_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_timeout_or_select_mistakes_an_open_question_for_an_answer() {
+async fn an_open_input_request_does_not_complete_a_timeout_or_select() {
     let tool = Tool::new("hasty", async |cx: Context| {
         let roots = tokio::time::timeout(Duration::from_secs(1), cx.roots("roots")).await;
         Ok::<_, ToolError>(format!("{:?}", roots.map(|roots| roots.is_ok()).ok()))
@@ -494,7 +494,7 @@ async fn no_timeout_or_select_mistakes_an_open_question_for_an_answer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_large_journal_stays_with_the_server() {
+async fn a_large_journal_is_stored_by_the_server() {
     req!("stateless.explicit-handle");
     let store = Store::memory();
     let instance = || {
@@ -594,7 +594,7 @@ async fn an_undeclared_capability_is_an_error_that_names_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn prompts_and_resources_ask_too() {
+async fn prompts_and_resources_send_client_requests() {
     req!("mrtr.methods.allowed");
     let prompt = Prompt::new("p", async |cx: Context| {
         Ok::<_, RequestError>(format!("{} roots", cx.roots("roots").await?.len()))

@@ -84,7 +84,7 @@ async fn cancellation_drops_the_handler_and_is_not_answered_in_both_eras() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cancellation_of_nothing_is_ignored() {
+async fn a_cancellation_of_an_unknown_request_is_ignored() {
     req!(
         "cancellation.receiver.ignore",
         "cancellation.invalid-ignored",
@@ -114,7 +114,7 @@ async fn a_cancellation_of_nothing_is_ignored() {
 }
 
 #[tokio::test]
-async fn a_cancellation_gets_through_while_a_tool_blocks_its_thread() {
+async fn a_cancellation_is_handled_while_a_tool_blocks_its_thread() {
     let gate = Arc::new((std::sync::Mutex::new(false), std::sync::Condvar::new()));
     let opened = gate.clone();
     let block = Tool::blocking("block", move || {
@@ -141,7 +141,7 @@ async fn a_cancellation_gets_through_while_a_tool_blocks_its_thread() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_detached_outlives_a_cancellation() {
+async fn detached_work_outlives_a_cancellation() {
     let done = Arc::new(Notify::new());
     let finished = done.clone();
     let tool = Tool::new("detach", move |cx: Context| {
@@ -167,7 +167,7 @@ async fn what_is_detached_outlives_a_cancellation() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_panic_is_an_internal_error_that_says_nothing_about_itself() {
+async fn a_panic_is_an_internal_error_without_details() {
     req!("base.error.internal");
     let at_once = Tool::new(
         "at_once",
@@ -220,7 +220,7 @@ fn counting() -> Server {
 }
 
 #[tokio::test(start_paused = true)]
-async fn progress_only_grows_and_ends_with_the_answer() {
+async fn progress_only_increases_and_ends_with_the_response() {
     req!(
         "progress.increase",
         "progress.stop",
@@ -310,7 +310,7 @@ async fn levels(peer: &mut Peer, params: Value) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_session_hears_what_its_level_lets_through() {
+async fn a_session_receives_log_messages_of_its_level() {
     req!(
         "logging.message.shape",
         "logging.set-level.answer",
@@ -344,7 +344,7 @@ async fn a_session_hears_what_its_level_lets_through() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_of_its_own_hears_what_it_asks_for_and_nothing_else() {
+async fn a_subscription_receives_only_what_it_requested() {
     req!(
         "logging.request.opt-in",
         "logging.request.at-or-above",

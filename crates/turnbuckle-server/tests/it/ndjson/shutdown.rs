@@ -87,7 +87,7 @@ async fn an_idle_connection_ends_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_open_subscription_does_not_delay_the_end_and_is_closed_in_words() {
+async fn an_open_subscription_does_not_delay_the_shutdown_and_is_ended_explicitly() {
     req!(
         "subscriptions.close.response",
         "subscriptions.close.response-id",
@@ -120,7 +120,7 @@ async fn an_open_subscription_does_not_delay_the_end_and_is_closed_in_words() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_a_shutdown_calls_get_one_second_and_nothing_more_is_read() {
+async fn after_a_shutdown_calls_get_one_second_and_no_input_is_read() {
     let (server, running) = sleeper();
     let (shut_down, wish) = oneshot::channel::<()>();
     let mut peer = Peer::with(NdjsonServer::new(server).shutdown(async { drop(wish.await) }));
@@ -140,7 +140,7 @@ async fn after_a_shutdown_calls_get_one_second_and_nothing_more_is_read() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_shutdown_shortens_the_patience_after_the_end_of_input() {
+async fn a_shutdown_shortens_the_grace_period_after_the_end_of_input() {
     let (server, _) = sleeper();
     let lines = NdjsonServer::new(server).shutdown(sleep(Duration::from_secs(1)));
     let mut peer = Peer::with(lines);
@@ -168,7 +168,7 @@ async fn a_last_line_needs_no_line_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_peer_that_leaves_is_no_error_and_its_calls_are_dropped() {
+async fn a_disconnected_peer_is_not_an_error_and_its_calls_are_dropped() {
     let (server, running) = sleeper();
     let mut peer = Peer::new(server);
     peer.request("tools/call", nap(60)).await;
@@ -182,7 +182,7 @@ async fn a_peer_that_leaves_is_no_error_and_its_calls_are_dropped() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn dropping_the_future_drops_what_runs_for_it() {
+async fn dropping_the_future_drops_its_calls() {
     let (server, running) = sleeper();
     let (mut client, far) = tokio::io::duplex(4096);
     let (reader, writer) = tokio::io::split(far);
@@ -262,7 +262,7 @@ async fn a_slow_reader_gets_everything() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn handlers_see_who_the_peer_is_and_what_the_transport_gives_along() {
+async fn handlers_see_the_peer_and_transport_extensions() {
     #[derive(Clone)]
     struct Door(&'static str);
     let who = Tool::new("who", async |cx: Context| {
@@ -289,7 +289,7 @@ async fn handlers_see_who_the_peer_is_and_what_the_transport_gives_along() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_peer_that_ends_its_input_and_reads_nothing_is_given_up() {
+async fn a_peer_that_ends_its_input_and_never_reads_is_disconnected() {
     let mut peer = Peer::with_buffer(NdjsonServer::new(Server::new("test", "1")), 512);
     for _ in 0..20 {
         peer.request("ping", json!({})).await;

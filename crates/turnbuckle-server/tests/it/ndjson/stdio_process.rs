@@ -24,7 +24,7 @@ const ROLE: &str = "TURNBUCKLE_TEST_IS_SERVER";
 const READY: &str = "the server begins";
 
 #[test]
-fn be_the_server() {
+fn run_server() {
     let Ok(threads) = env::var(ROLE) else {
         return;
     };
@@ -103,7 +103,7 @@ impl Process {
         let mut child = Command::new(env::current_exe().unwrap())
             .args([
                 "--exact",
-                "ndjson::stdio_process::be_the_server",
+                "ndjson::stdio_process::run_server",
                 "--nocapture",
             ])
             .env(ROLE, threads)
@@ -272,7 +272,7 @@ fn a_client_that_writes_everything_before_it_reads_is_served() {
 
 #[cfg(unix)]
 #[test]
-fn answers_are_seen_while_the_rest_of_what_was_read_is_being_answered() {
+fn responses_are_flushed_while_later_requests_of_the_same_read_run() {
     let mut process = Process::start();
     let ping = |id: i64| json!({ "jsonrpc": "2.0", "id": id, "method": "ping" });
     let pings = (0..200).map(|id| format!("{}\n", ping(id)));
@@ -297,7 +297,7 @@ fn answers_are_seen_while_the_rest_of_what_was_read_is_being_answered() {
 
 #[cfg(unix)]
 #[test]
-fn signals_end_it_within_a_second_or_so() {
+fn signals_end_the_process_within_a_second() {
     req!("stdio.shutdown.server-close");
     for signal in ["TERM", "INT"] {
         let mut process = Process::start();
@@ -320,7 +320,7 @@ fn signals_end_it_within_a_second_or_so() {
 }
 
 #[test]
-fn calls_that_block_or_wait_hold_up_nobody() {
+fn blocking_or_waiting_calls_do_not_delay_others() {
     let mut process = Process::start();
     process.call(1, "block");
     process.call(2, "forever");
@@ -345,7 +345,7 @@ fn calls_that_block_or_wait_hold_up_nobody() {
 }
 
 #[test]
-fn a_client_that_leaves_without_a_word_ends_it() {
+fn a_client_that_disconnects_silently_ends_the_session() {
     let mut process = Process::start();
     process.call(1, "forever");
     process.ping();

@@ -16,7 +16,7 @@ const TEA: &str = "skill://drinks/tea/SKILL.md";
 const POTS: &str = "skill://drinks/tea/references/pots.md";
 
 #[tokio::test(start_paused = true)]
-async fn what_changes_on_disk_is_seen_a_second_later() {
+async fn changes_on_disk_are_seen_within_a_second() {
     let place = Place::new();
     let mut speaker = Speaker::of("2026-07-28", place.server()).await;
     assert_eq!(listed(&mut speaker).await, [""; 0]);
@@ -49,7 +49,7 @@ async fn what_changes_on_disk_is_seen_a_second_later() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn bytes_that_are_served_have_the_digest_that_is_given() {
+async fn served_bytes_match_the_listed_digest() {
     let place = Place::with_skills();
     for revision in EVERY {
         let mut speaker = Speaker::of(revision, place.server()).await;
@@ -111,7 +111,7 @@ async fn digest_and_bytes_agree_while_the_file_is_written_again_and_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn sessions_hear_of_changes_without_asking() {
+async fn sessions_receive_changes_without_subscribing() {
     let place = Place::with_skills();
     let mut peer = Peer::initialized(place.server(), "2025-11-25", json!({})).await;
     for uri in ["skill://tidy/SKILL.md", "skill://drinks/tea"] {
@@ -145,7 +145,7 @@ async fn sessions_hear_of_changes_without_asking() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn listeners_hear_of_changes_without_asking() {
+async fn subscriptions_receive_changes_without_polling() {
     let place = Place::with_skills();
     let mut peer = Peer::new(place.server());
     let wanted = json!({ "resourcesListChanged": true, "resourceSubscriptions": [POTS] });
@@ -163,7 +163,7 @@ async fn listeners_hear_of_changes_without_asking() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_looks_any_more_once_the_last_clone_is_gone() {
+async fn scanning_stops_when_the_last_clone_is_dropped() {
     let place = Place::with_skills();
     let alive = || {
         tokio::runtime::Handle::current()
@@ -187,7 +187,7 @@ async fn nobody_looks_any_more_once_the_last_clone_is_gone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn skills_by_hand_come_and_go_while_the_server_runs() {
+async fn registered_skills_are_added_and_removed_at_runtime() {
     let server = Server::new("cook", "1").skills(Skills::new([]));
     for revision in EVERY {
         let mut speaker = Speaker::of(revision, server.clone()).await;

@@ -13,7 +13,7 @@ use crate::{
 };
 
 #[tokio::test(start_paused = true)]
-async fn no_address_leads_out_of_the_folder() {
+async fn no_uri_leads_out_of_the_folder() {
     let place = Place::with_skills();
     fs::write(place.outside().join("secret.txt"), "secret").unwrap();
     let absolute = format!("skill://{}", place.outside().join("secret.txt").display());
@@ -75,7 +75,7 @@ async fn no_address_leads_out_of_the_folder() {
 
 #[cfg(unix)]
 #[tokio::test(start_paused = true)]
-async fn links_that_lead_elsewhere_are_not_followed() {
+async fn links_out_of_the_folder_are_not_followed() {
     use std::os::unix::{fs::symlink, net::UnixListener};
     let place = Place::with_skills();
     let (outside, tidy) = (place.outside().join("private"), place.skills().join("tidy"));
@@ -120,7 +120,7 @@ async fn links_that_lead_elsewhere_are_not_followed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_broken_is_left_out_and_the_rest_is_served() {
+async fn invalid_skills_are_omitted_and_the_others_served() {
     let place = Place::with_skills();
     let head = |head: &str| format!("---\n{head}\n---\nText.\n");
     for (path, text) in [
@@ -241,7 +241,7 @@ async fn skills_beyond_the_limits_are_left_out() {
 }
 
 #[test]
-fn skills_by_hand_obey_the_same_rules() {
+fn registered_skills_obey_the_same_rules() {
     let tea = || Skill::new("tea", "How to brew tea.", "Boil water.").unwrap();
 
     assert_eq!(
@@ -274,7 +274,7 @@ fn skills_by_hand_obey_the_same_rules() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn any_description_comes_back_as_it_was_given() {
+async fn any_description_is_listed_unchanged() {
     for description in [
         "plain",
         "a: b # c",
@@ -299,12 +299,12 @@ async fn any_description_comes_back_as_it_was_given() {
 
 #[test]
 #[should_panic(expected = "built with `Server::skills`")]
-fn a_server_that_declares_no_skills_takes_none() {
+fn adding_a_skill_without_the_skills_extension_panics() {
     Server::new("cook", "1").add_skill(Skill::new("tea", "x", "").unwrap());
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_hears_of_a_hidden_resource_beside_the_skills() {
+async fn updates_of_hidden_resources_are_not_sent_with_skills() {
     let secret =
         Resource::text("skill://tidy/secret", "secret", "").visible_to(|who| who.is_some());
     let server = Place::with_skills().server().resource(secret);

@@ -204,7 +204,7 @@ async fn folders_list_what_is_directly_in_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn lists_come_in_pages_whose_cursors_fit_no_other_list() {
+async fn list_cursors_are_valid_only_for_their_list() {
     let place = Place::with_skills();
     place.skill("sweep", "How to sweep.");
     let mut speaker = Speaker::of("2026-07-28", place.server().page_size(1)).await;
@@ -279,7 +279,7 @@ async fn skills_are_served_over_http() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn caching_is_as_the_server_says() {
+async fn cache_hints_are_those_of_the_server() {
     let place = Place::with_skills();
     let minute = CacheHint::public(std::time::Duration::from_secs(60));
     let server = Server::new("cook", "1")
@@ -300,7 +300,7 @@ async fn caching_is_as_the_server_says() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn several_folders_and_skills_by_hand_are_one_list() {
+async fn several_folders_and_registered_skills_are_one_list() {
     let (one, two) = (Place::with_skills(), Place::new());
     two.skill("tidy", "Another way to tidy up.");
     two.skill("wash", "How to wash up.");

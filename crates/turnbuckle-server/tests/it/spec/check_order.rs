@@ -132,14 +132,14 @@ const CHECKS: [(&str, Spoil, (u16, i64)); 14] = [
 ];
 
 #[tokio::test]
-async fn nothing_is_wrong_with_the_request_that_is_spoilt() {
+async fn the_unmodified_request_is_valid() {
     let answer = Draft::good().send().await.json().await;
 
     assert_eq!(answer["result"]["resultType"], "input_required", "{answer}");
 }
 
 #[tokio::test]
-async fn of_two_mistakes_the_one_that_is_checked_first_is_told() {
+async fn of_two_errors_the_first_check_is_reported() {
     for (at, (first, spoil, expected)) in CHECKS.iter().enumerate() {
         for (second, also, _) in &CHECKS[at..] {
             let mut draft = Draft::good();
@@ -155,7 +155,7 @@ async fn of_two_mistakes_the_one_that_is_checked_first_is_told() {
 }
 
 #[tokio::test]
-async fn an_unknown_method_is_told_after_its_headers_and_before_anything_of_its_own() {
+async fn an_unknown_method_is_reported_after_header_errors_and_before_param_errors() {
     let unknown = || {
         let mut draft = Draft::good();
         draft.body["method"] = json!("no/such");
@@ -173,7 +173,7 @@ async fn an_unknown_method_is_told_after_its_headers_and_before_anything_of_its_
 }
 
 #[tokio::test]
-async fn a_refusal_by_http_has_no_id_and_says_what_to_change() {
+async fn an_http_error_response_lacks_an_id_and_names_the_fix() {
     for (name, spoil, (status, code)) in &CHECKS[..5] {
         let mut draft = Draft::good();
         spoil(&mut draft);
@@ -190,7 +190,7 @@ async fn a_refusal_by_http_has_no_id_and_says_what_to_change() {
 }
 
 #[tokio::test]
-async fn every_stream_of_a_session_forbids_to_keep_or_change_it() {
+async fn every_stream_of_a_session_forbids_caching_and_transformation() {
     for version in ["2025-03-26", "2025-06-18", "2025-11-25"] {
         let caller = Caller::new(server()).in_session(version).await;
 

@@ -130,7 +130,7 @@ pub(crate) async fn asked(speaker: &mut Speaker, params: Value) -> Vec<Value> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_undeclared_capability_is_never_asked_for_in_any_revision() {
+async fn an_undeclared_capability_is_never_used_in_any_revision() {
     req!(
         "base.capabilities.respect",
         "roots.server.capability",
@@ -158,7 +158,7 @@ async fn an_undeclared_capability_is_never_asked_for_in_any_revision() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_is_taken_back_by_its_id_and_only_while_it_is_open() {
+async fn a_client_request_is_cancelled_by_id_and_only_while_pending() {
     req!(
         "cancellation.reference.direction",
         "cancellation.reference.in-progress",
@@ -194,7 +194,7 @@ async fn a_question_is_taken_back_by_its_id_and_only_while_it_is_open() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_modern_server_takes_nothing_back_but_subscriptions() {
+async fn a_modern_server_cancels_only_subscriptions() {
     req!(
         "cancellation.server-only-listen",
         "elicitation.url.complete-removed"
@@ -218,7 +218,7 @@ async fn a_modern_server_takes_nothing_back_but_subscriptions() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn tokens_of_questions_are_integers_or_strings_and_their_own() {
+async fn progress_tokens_of_client_requests_are_unique_integers_or_strings() {
     req!("progress.token.type", "progress.token.unique");
     for revision in EVERY {
         let mut speaker = Speaker::with(revision, server(), everything()).await;
@@ -246,7 +246,7 @@ async fn tokens_of_questions_are_integers_or_strings_and_their_own() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_unfinished_call_asks_three_kinds_of_questions_under_keys_of_their_own() {
+async fn an_unfinished_call_has_three_kinds_of_input_requests_under_separate_keys() {
     req!(
         "mrtr.result.values",
         "mrtr.result.at-least-one",
@@ -289,7 +289,7 @@ async fn an_unfinished_call_asks_three_kinds_of_questions_under_keys_of_their_ow
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_completion_cannot_end_with_a_question() {
+async fn a_completion_cannot_end_with_an_input_request() {
     req!("mrtr.methods.others");
     let complete = async |_: CompletionRequest, cx: Context| {
         let roots = cx.roots("roots").await?;
@@ -311,7 +311,7 @@ async fn a_completion_cannot_end_with_a_question() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn roots_that_change_are_asked_for_again() {
+async fn changed_roots_are_requested_again() {
     req!("roots.server.changes");
     for revision in &EVERY[..5] {
         let capabilities = json!({ "roots": { "listChanged": true } });

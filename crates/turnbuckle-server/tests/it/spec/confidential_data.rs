@@ -64,7 +64,7 @@ fn requests() -> Vec<(&'static str, Value)> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_a_failure_the_client_hears_only_what_its_handler_says() {
+async fn a_failure_reveals_only_the_message_of_the_handler() {
     req!(
         "logging.security.no-secrets",
         "logging.security.no-internals"
@@ -94,7 +94,7 @@ async fn of_a_failure_the_client_hears_only_what_its_handler_says() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_of_who_asks_is_repeated() {
+async fn no_principal_data_is_echoed() {
     req!("logging.security.no-pii", "meta.trace.format");
     let mut caller = Caller::new(server());
     caller.principal = Some(Principal::new("https://login.example", "lovelace"));

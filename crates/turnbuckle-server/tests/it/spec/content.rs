@@ -78,7 +78,7 @@ async fn shown(revision: &'static str) -> [Vec<Value>; 2] {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_peer_gets_only_kinds_of_content_that_its_revision_has() {
+async fn a_peer_gets_only_content_types_of_its_revision() {
     req!("content.types.by-revision");
     for revision in EVERY {
         let mut known = vec!["text", "image", "resource"];

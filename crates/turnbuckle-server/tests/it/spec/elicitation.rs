@@ -30,7 +30,7 @@ async fn a_form_has_a_message_and_needs_no_mode() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_form_asks_for_a_flat_object_of_plain_values() {
+async fn a_form_schema_is_a_flat_object_of_primitive_values() {
     req!("elicitation.form.fields", "elicitation.form.schema-flat");
     for revision in ["2025-06-18", "2025-11-25", MODERN] {
         let mut speaker = Speaker::with(revision, server(), everything()).await;
@@ -63,7 +63,7 @@ async fn a_form_asks_for_a_flat_object_of_plain_values() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_mode_that_was_not_declared_is_not_asked_for() {
+async fn an_undeclared_elicitation_mode_is_not_used() {
     req!("elicitation.mode.declared");
     let form = || call("name");
     let page = || visit("https://a.example/");
@@ -88,7 +88,7 @@ async fn a_mode_that_was_not_declared_is_not_asked_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn declined_cancelled_and_failed_questions_are_handled() {
+async fn declined_cancelled_and_failed_client_requests_are_handled() {
     req!("elicitation.result.handle");
     let mut speaker = Speaker::with(MODERN, server(), everything()).await;
     for (answer, outcome) in [
@@ -147,7 +147,7 @@ async fn an_empty_capability_means_forms_only() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_visit_has_an_id_in_one_revision_and_a_url_in_both() {
+async fn a_url_elicitation_has_an_id_in_one_revision_and_a_url_in_both() {
     req!(
         "elicitation.url.fields-2025-11-25",
         "elicitation.url.fields"
@@ -174,7 +174,7 @@ async fn a_visit_has_an_id_in_one_revision_and_a_url_in_both() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_is_sent_to_what_is_no_web_page() {
+async fn an_elicitation_url_must_be_a_web_page() {
     req!("elicitation.url.valid");
     for revision in ["2025-11-25", MODERN] {
         let mut speaker = Speaker::with(revision, server(), everything()).await;
@@ -203,7 +203,7 @@ async fn nobody_is_sent_to_what_is_no_web_page() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_does_not_fit_the_form_does_not_reach_the_handler_as_one() {
+async fn a_response_that_violates_the_form_is_not_passed_on_as_accepted() {
     req!("elicitation.validate-2025-06-18");
     for revision in ["2025-06-18", "2025-11-25"] {
         let mut speaker = Speaker::with(revision, server(), everything()).await;

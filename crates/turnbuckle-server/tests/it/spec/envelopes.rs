@@ -88,7 +88,7 @@ async fn every_message_is_one_line_of_json_rpc_in_utf_8() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_message_is_a_request_a_notification_or_an_answer() {
+async fn every_message_is_a_request_notification_or_response() {
     req!(
         "base.jsonrpc.conform",
         "base.request.id-type",
@@ -135,7 +135,7 @@ async fn every_message_is_a_request_a_notification_or_an_answer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_modern_server_sends_only_answers_and_notifications() {
+async fn a_modern_server_sends_only_responses_and_notifications() {
     req!("transport.binding.directions");
     for line in lines("2026-07-28").await {
         let message: Value = serde_json::from_str(&line).unwrap();

@@ -44,7 +44,7 @@ fn server() -> Server {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_method_that_is_unknown_or_not_offered_is_not_found_in_every_revision() {
+async fn an_unknown_or_unadvertised_method_is_not_found_in_every_revision() {
     req!("base.error.method-not-found");
     for revision in EVERY {
         let mut nothing = Speaker::of(revision, Server::new("nothing", "1")).await;
@@ -103,7 +103,7 @@ async fn parameters_of_the_wrong_shape_are_invalid_in_every_revision() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_fault_of_the_server_is_an_internal_error_without_its_details() {
+async fn an_internal_failure_is_reported_without_details() {
     req!(
         "resources.error.internal",
         "prompts.error.internal",
@@ -222,7 +222,7 @@ async fn an_error_of_a_handler_keeps_its_code_and_any_data() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_result_of_a_modern_server_is_complete_or_asks_for_input() {
+async fn every_modern_result_is_complete_or_input_required() {
     req!("base.result-type.allowed-set");
     let mut speaker = Speaker::with(MODERN, server(), json!({ "sampling": {} })).await;
     for (method, params, expected) in [

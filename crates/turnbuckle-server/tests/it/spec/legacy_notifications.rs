@@ -18,7 +18,7 @@ async fn ask(cx: Context) -> Result<String, ToolError> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_that_the_revision_does_not_have_is_not_asked_even_if_declared() {
+async fn a_client_request_unknown_to_the_revision_is_not_sent_even_if_declared() {
     let server = Server::new("asks", "1.0.0").tool(Tool::new("ask", ask));
     let mut peer = Peer::initialized(server, "2025-03-26", json!({ "elicitation": {} })).await;
 
@@ -32,7 +32,7 @@ async fn a_question_that_the_revision_does_not_have_is_not_asked_even_if_declare
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_form_says_only_what_a_form_needs() {
+async fn a_form_schema_contains_only_supported_keywords() {
     let server = Server::new("asks", "1.0.0").tool(Tool::new("ask", ask));
     let mut peer = Peer::initialized(server, "2025-11-25", json!({ "elicitation": {} })).await;
 

@@ -86,7 +86,7 @@ async fn every_list_comes_in_pages_in_every_revision() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cursor_of_one_list_is_none_of_another() {
+async fn a_cursor_of_one_list_is_rejected_by_another() {
     let mut speaker = Speaker::of(MODERN, server().page_size(2)).await;
     let page = speaker.result("tools/list", json!({})).await;
     for (method, _) in &LISTS[1..] {
@@ -96,7 +96,7 @@ async fn a_cursor_of_one_list_is_none_of_another() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_declared_is_listed_and_keeps_its_order() {
+async fn declared_items_are_listed_in_order() {
     req!(
         "tools.list.respond",
         "tools.list.deterministic",
@@ -123,7 +123,7 @@ async fn what_is_declared_is_listed_and_keeps_its_order() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_does_not_depend_on_the_connection_or_on_what_came_before() {
+async fn a_list_does_not_depend_on_the_connection_or_earlier_requests() {
     req!(
         "tools.list.not-per-connection",
         "resources.list.not-per-connection",
@@ -170,7 +170,7 @@ async fn a_list_may_change_while_the_server_runs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_that_has_become_empty_is_still_a_list() {
+async fn an_emptied_list_is_still_advertised() {
     for revision in EVERY {
         let server = Server::new("lists", "1")
             .tool(tool("only"))
@@ -203,7 +203,7 @@ fn cacheable() -> Vec<(&'static str, Value)> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_may_be_kept_says_for_how_long_and_by_whom() {
+async fn cacheable_results_have_ttl_and_scope() {
     req!(
         "caching.hints.required",
         "caching.ttl.non-negative",
@@ -232,7 +232,7 @@ async fn what_may_be_kept_says_for_how_long_and_by_whom() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_session_gets_no_hints_for_a_cache() {
+async fn results_in_sessions_have_no_cache_hints() {
     for revision in &EVERY[..5] {
         let hint = CacheHint::public(Duration::from_secs(9));
         let mut speaker = Speaker::of(revision, server().cache_lists(hint)).await;
@@ -264,7 +264,7 @@ async fn all_pages_of_a_list_have_one_scope() {
 }
 
 #[tokio::test]
-async fn a_long_list_is_whole_on_every_way() {
+async fn a_long_list_is_complete_on_every_transport() {
     let server = || {
         (0..200).fold(Server::new("long", "1"), |server, at| {
             server.tool(tool(format!("tool{at:03}")).description("one of many, in a long list"))

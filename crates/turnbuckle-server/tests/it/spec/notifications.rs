@@ -42,7 +42,7 @@ fn server() -> Server {
 }
 
 #[tokio::test(start_paused = true)]
-async fn everyone_who_wants_to_know_is_told_that_a_list_changed() {
+async fn every_subscriber_is_notified_of_a_changed_list() {
     req!(
         "tools.list-changed.send",
         "tools.list-changed.send-modern",
@@ -85,7 +85,7 @@ async fn everyone_who_wants_to_know_is_told_that_a_list_changed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_modern_client_hears_of_a_resource_only_where_it_listens_for_it() {
+async fn a_modern_client_receives_resource_updates_only_on_its_subscription() {
     req!("resources.subscribe.modern");
     let server = server();
     let mut speaker = Speaker::of(MODERN, server.clone()).await;
@@ -134,7 +134,7 @@ async fn heard(speaker: &mut Speaker, level: &str) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn there_are_eight_levels_and_no_other() {
+async fn there_are_exactly_eight_log_levels() {
     req!("logging.levels");
     for revision in EVERY {
         let mut speaker = Speaker::of(revision, server()).await;
@@ -170,7 +170,7 @@ async fn there_are_eight_levels_and_no_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn progress_is_told_with_a_message_where_there_is_one_and_a_total_where_it_is_known() {
+async fn progress_has_a_message_and_total_where_available() {
     req!("progress.message", "progress.receiver-options");
     for revision in EVERY {
         let mut speaker = Speaker::of(revision, server()).await;
@@ -240,7 +240,7 @@ async fn a_connection_ends_without_a_message() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_about_a_request_travels_under_a_subscription() {
+async fn a_subscription_carries_no_messages_of_requests() {
     req!("subscriptions.no-request-scoped");
     let mut peer = Peer::new(server());
     let listen = modern(json!({ "notifications": { "toolsListChanged": true } }));

@@ -178,7 +178,7 @@ fn in_json_words(message: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_array_in_place_of_any_object_of_a_request_is_refused() {
+async fn an_array_in_place_of_any_object_of_a_request_is_rejected() {
     for revision in EVERY {
         let mut speaker = Speaker::with(revision, server(), capabilities()).await;
         for (method, params) in requests(revision) {
@@ -204,7 +204,7 @@ async fn an_array_in_place_of_any_object_of_a_request_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_array_in_place_of_any_object_of_initialize_is_refused() {
+async fn an_array_in_place_of_any_object_of_initialize_is_rejected() {
     for revision in LEGACY {
         let mut params = initialize(revision, capabilities());
         params["_meta"] = json!({});
@@ -254,7 +254,7 @@ fn wrong_answers(tool: &str, answer: &Value) -> Vec<(String, Value)> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_array_in_place_of_any_object_of_an_answer_to_a_question_is_refused() {
+async fn an_array_in_place_of_any_object_of_a_client_response_is_rejected() {
     for revision in EVERY {
         for (tool, answer) in answers() {
             if tool == "ask" && revision < "2025-06-18" {
@@ -290,7 +290,7 @@ async fn an_array_in_place_of_any_object_of_an_answer_to_a_question_is_refused()
 }
 
 #[tokio::test(start_paused = true)]
-async fn messages_say_where_and_what_was_expected_and_found() {
+async fn failure_messages_have_location_expectation_and_actual_value() {
     let mut speaker = Speaker::of(MODERN, server()).await;
     let completing = json!({
         "ref": { "type": "ref/prompt", "name": "trip" }, "argument": ["city", "f"],

@@ -42,7 +42,7 @@ fn review() -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_prompt_that_is_unknown_or_lacks_an_argument_is_refused() {
+async fn an_unknown_prompt_or_missing_argument_is_rejected() {
     req!(
         "prompts.error.unknown",
         "prompts.error.missing-arguments",
@@ -73,7 +73,7 @@ async fn a_prompt_that_is_unknown_or_lacks_an_argument_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_completion_has_at_most_a_hundred_values_and_says_whether_there_are_more() {
+async fn a_completion_has_at_most_100_values_and_reports_whether_there_are_more() {
     req!(
         "completion.max-100",
         "completion.has-more",
@@ -128,7 +128,7 @@ async fn variables_of_templates_are_completed_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_completion_of_nothing_known_is_refused() {
+async fn a_completion_of_an_unknown_reference_is_rejected() {
     req!(
         "completion.error.bad-ref",
         "completion.error.missing-args",
@@ -167,7 +167,7 @@ async fn a_completion_of_nothing_known_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_completes_nothing_does_not_know_the_method() {
+async fn a_server_without_completers_does_not_have_the_method() {
     req!("completion.error.unsupported");
     let server =
         || Server::new("p", "1").prompt(Prompt::new("p", async || Ok::<_, RequestError>("")));

@@ -79,7 +79,7 @@ async fn a_missing_resource_is_an_error_and_never_an_empty_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_uri_that_is_none_or_only_resembles_one_reads_nothing() {
+async fn an_invalid_or_similar_uri_reads_nothing() {
     req!("resources.security.validate-uri");
     let long = format!("log://{}/all", "x/".repeat(50_000));
     for revision in EVERY {
@@ -148,7 +148,7 @@ async fn no_path_of_a_file_leads_out_of_its_folder() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_read_may_give_several_contents() {
+async fn one_read_may_return_several_contents() {
     req!("resources.read.multiple");
     let mut speaker = Speaker::of("2026-07-28", server()).await;
 
@@ -161,7 +161,7 @@ async fn one_read_may_give_several_contents() {
 }
 
 #[test]
-fn an_address_without_a_scheme_is_refused_at_once() {
+fn a_uri_without_a_scheme_is_rejected_at_registration() {
     req!("resources.uri.rfc3986", in: ["2025-06-18", "2025-11-25", "2026-07-28"]);
     let resource = |uri: &str| catch_unwind(|| Resource::text(uri, "a", "A")).is_ok();
     let template = |uri: &str| {

@@ -13,7 +13,7 @@ use crate::spec::{
 };
 
 #[tokio::test(start_paused = true)]
-async fn a_model_is_lent_tools_only_by_a_client_that_says_so() {
+async fn sampling_with_tools_requires_the_declared_capability() {
     req!("sampling.tools.server");
     for revision in ["2025-11-25", MODERN] {
         let mut plain = Speaker::with(revision, server(), json!({ "sampling": {} })).await;
@@ -32,7 +32,7 @@ async fn a_model_is_lent_tools_only_by_a_client_that_says_so() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_to_a_model_has_messages_and_a_limit() {
+async fn a_sampling_request_has_messages_and_max_tokens() {
     req!("sampling.max-tokens.required", "sampling.message.shape");
     for revision in EVERY {
         let mut speaker = Speaker::with(revision, server(), everything()).await;
@@ -82,7 +82,7 @@ async fn goes_on(revision: &'static str, messages: Vec<(Role, Vec<ContentBlock>)
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_use_of_a_tool_is_followed_by_its_result_and_nothing_else() {
+async fn every_tool_use_is_followed_only_by_its_result() {
     req!(
         "sampling.tool-result.only",
         "sampling.tool-result.balance",

@@ -42,7 +42,7 @@ async fn talk(caller: &Caller, token: i64, level: Option<&str>) -> Answered {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_carries_what_belongs_to_its_request_and_nothing_else() {
+async fn a_stream_carries_only_messages_of_its_request() {
     req!(
         "http.sse.modern-related",
         "logging.request.own-stream",
@@ -91,7 +91,7 @@ async fn a_stream_carries_what_belongs_to_its_request_and_nothing_else() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_a_client_has_left_nothing_is_said_anywhere() {
+async fn no_message_is_sent_after_the_client_disconnected() {
     req!("http.cancel.silence");
     let caller = Caller::new(server());
     let listen = json!({ "notifications": { "toolsListChanged": true } });
@@ -142,7 +142,7 @@ async fn ids_of_sessions_cannot_be_guessed() {
 }
 
 #[tokio::test]
-async fn ids_of_questions_stay_unique_when_a_session_has_rested() {
+async fn client_request_ids_stay_unique_after_a_session_was_idle() {
     req!("base.request.id-unique-session");
     let caller = Caller::new(server()).in_session("2025-11-25").await;
     let mut seen = HashSet::new();

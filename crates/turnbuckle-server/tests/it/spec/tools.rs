@@ -139,7 +139,7 @@ async fn arguments_of_the_wrong_type_are_a_result_that_names_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_has_a_schema_comes_with_the_value_it_promises_and_as_text() {
+async fn a_tool_with_an_output_schema_returns_structured_content_and_text() {
     req!("tools.output.conform", "tools.output.text-copy");
     for revision in ["2025-06-18", "2025-11-25", "2026-07-28"] {
         let mut speaker = Speaker::of(revision, server()).await;
@@ -169,7 +169,7 @@ async fn what_has_a_schema_comes_with_the_value_it_promises_and_as_text() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn sessions_get_structure_only_as_objects() {
+async fn sessions_get_structured_content_only_as_objects() {
     req!(
         "tools.output-schema.root-object",
         "tools.output.structured-object"
@@ -200,7 +200,7 @@ async fn sessions_get_structure_only_as_objects() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_modern_client_gets_structure_of_any_kind() {
+async fn a_modern_client_gets_structured_content_of_any_type() {
     req!("tools.output-schema.any", "tools.output.structured-any");
     let mut speaker = Speaker::of("2026-07-28", server()).await;
     let list = speaker.result("tools/list", json!({})).await;
@@ -252,7 +252,7 @@ async fn names_differ_by_case_and_are_unique() {
 }
 
 #[test]
-fn a_name_that_clients_may_refuse_is_refused_at_once() {
+fn an_invalid_tool_name_is_rejected_at_registration() {
     req!(
         "tools.name.length",
         "tools.name.charset",
@@ -272,7 +272,7 @@ fn a_name_that_clients_may_refuse_is_refused_at_once() {
 }
 
 #[test]
-fn a_mark_that_no_header_can_carry_is_refused_at_once() {
+fn a_param_header_that_cannot_be_sent_is_rejected_at_registration() {
     req!(
         "http.param.name.token",
         "http.param.name.unique",

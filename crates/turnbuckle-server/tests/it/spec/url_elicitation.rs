@@ -64,7 +64,7 @@ fn server() -> (Server, Arc<AtomicBool>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_has_to_wait_for_visits_lists_them_all() {
+async fn the_url_elicitation_required_error_lists_every_elicitation() {
     req!(
         "elicitation.url.required-error",
         "elicitation.url.required-error-std",
@@ -98,7 +98,7 @@ async fn a_call_that_has_to_wait_for_visits_lists_them_all() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_a_call_that_waits_for_a_visit_has_that_error() {
+async fn only_a_required_url_elicitation_has_its_error_code() {
     req!("elicitation.url.required-error-only");
     for revision in EVERY {
         let (server, _) = server();
@@ -126,7 +126,7 @@ async fn only_a_call_that_waits_for_a_visit_has_that_error() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_that_error_the_user_is_asked_page_by_page() {
+async fn modern_calls_request_urls_one_by_one() {
     req!("elicitation.url.accept-meaning");
     let (server, linked) = server();
     let mut speaker = Speaker::with(MODERN, server, everything()).await;
@@ -199,7 +199,7 @@ async fn agree(speaker: &mut Speaker, tool: &str) -> (Value, Value) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_end_of_a_visit_is_told_to_who_was_asked_once_and_by_its_id() {
+async fn the_end_of_a_url_elicitation_is_announced_once_by_id_to_its_client() {
     req!(
         "elicitation.url.complete",
         "elicitation.url.complete-id",
@@ -226,7 +226,7 @@ async fn the_end_of_a_visit_is_told_to_who_was_asked_once_and_by_its_id() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handler_that_waits_for_the_end_tells_it_before_its_answer() {
+async fn a_handler_that_awaits_an_elicitation_announces_its_end_before_the_response() {
     req!("elicitation.url.complete-id");
     let mut speaker = Speaker::with("2025-11-25", visiting(), everything()).await;
 
@@ -240,7 +240,7 @@ async fn a_handler_that_waits_for_the_end_tells_it_before_its_answer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_end_of_a_visit_that_an_error_asked_for_is_told_on_the_open_stream() {
+async fn the_end_of_a_required_url_elicitation_is_announced_on_the_open_stream() {
     req!("elicitation.url.complete-id");
     let (server, _) = server();
     let mut caller = Caller::new(server.clone());
@@ -264,7 +264,7 @@ async fn the_end_of_a_visit_that_an_error_asked_for_is_told_on_the_open_stream()
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_other_revision_is_told_of_the_end_of_a_visit() {
+async fn only_2025_11_25_announces_the_end_of_a_url_elicitation() {
     req!("elicitation.url.complete-removed");
     let server = visiting();
     let mut speaker = Speaker::with(MODERN, server.clone(), everything()).await;
@@ -307,7 +307,7 @@ fn curious() -> Server {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_form_that_asks_for_a_secret_is_not_sent_and_a_page_is() {
+async fn a_form_with_a_secret_is_not_sent_and_a_url_elicitation_is() {
     req!(
         "elicitation.form.no-sensitive",
         "elicitation.no-sensitive-2025-06-18",
@@ -331,7 +331,7 @@ async fn a_form_that_asks_for_a_secret_is_not_sent_and_a_page_is() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_url_names_no_user_and_nothing_is_added_to_it() {
+async fn an_elicitation_url_is_sent_unchanged_and_names_no_user() {
     req!("elicitation.url.no-user-data");
     for revision in ["2025-11-25", MODERN] {
         let mut speaker = Speaker::with(revision, curious(), everything()).await;
@@ -369,7 +369,7 @@ async fn a_url_names_no_user_and_nothing_is_added_to_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_tells_of_the_end_of_a_visit_too() {
+async fn a_task_announces_the_end_of_a_url_elicitation() {
     let link = Tool::new("link", async |cx: Context| {
         let page = Elicitation::url("Link", PAGES[0]).with_id("visit");
         cx.elicit("link", page).await?;

@@ -15,7 +15,7 @@ use crate::{
 const RELATED: &str = "io.modelcontextprotocol/related-task";
 
 #[tokio::test(start_paused = true)]
-async fn a_server_with_such_tools_says_so() {
+async fn a_server_with_task_tools_declares_the_capability() {
     req!("tasks.capability", "tasks.capability.list-method");
     let mut peer = Peer::new(server());
     let params = crate::ndjson::test_client::initialize("2025-11-25", json!({}));
@@ -81,7 +81,7 @@ async fn a_call_becomes_a_task_and_its_result_is_fetched() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_result_is_waited_for_and_progress_comes_meanwhile() {
+async fn progress_arrives_while_the_result_is_awaited() {
     req!(
         "tasks.result.block",
         "tasks.related.all",
@@ -124,7 +124,7 @@ async fn the_result_is_waited_for_and_progress_comes_meanwhile() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_is_asked_while_the_result_is_awaited() {
+async fn a_client_request_is_sent_while_the_result_is_awaited() {
     req!(
         "tasks.input.status",
         "tasks.input.related",
@@ -156,7 +156,7 @@ async fn a_question_is_asked_while_the_result_is_awaited() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refused_question_fails_the_tool_and_not_the_server() {
+async fn a_rejected_client_request_fails_the_tool_and_not_the_server() {
     let mut peer = asking().await;
     let task = start(&mut peer, "ask", json!({})).await;
     let waiting = peer.request("tasks/result", id(&task)).await;
@@ -173,7 +173,7 @@ async fn a_refused_question_fails_the_tool_and_not_the_server() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_abandoned_wait_takes_its_question_back_and_the_next_asks_it_again() {
+async fn an_abandoned_wait_cancels_its_client_request_and_the_next_wait_sends_it_again() {
     let mut peer = asking().await;
     let task = start(&mut peer, "ask", json!({})).await;
     let waiting = peer.request("tasks/result", id(&task)).await;
@@ -195,7 +195,7 @@ async fn an_abandoned_wait_takes_its_question_back_and_the_next_asks_it_again() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_that_says_it_failed_is_a_failed_task_with_a_result() {
+async fn a_tool_error_is_a_failed_task_with_a_result() {
     req!("tasks.status.tool-error-failed", "tasks.get.status-message");
     let mut peer = asking().await;
 
@@ -210,7 +210,7 @@ async fn a_tool_that_says_it_failed_is_a_failed_task_with_a_result() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_error_of_the_protocol_is_the_same_error_later() {
+async fn a_protocol_error_is_unchanged_in_the_task_result() {
     req!("tasks.result.error", "tasks.error.internal");
     let mut peer = asking().await;
 
@@ -228,7 +228,7 @@ async fn an_error_of_the_protocol_is_the_same_error_later() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn wrong_arguments_are_told_by_the_task() {
+async fn invalid_arguments_are_reported_by_the_task() {
     let mut peer = asking().await;
 
     let task = start(&mut peer, "work", json!({ "seconds": "many" })).await;
@@ -280,7 +280,7 @@ async fn the_notification_that_cancels_requests_does_not_cancel_tasks() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lifetime_is_asked_for_bounded_and_kept() {
+async fn a_requested_task_lifetime_is_bounded_and_stored() {
     req!(
         "tasks.create.ttl",
         "tasks.ttl.override",
@@ -315,7 +315,7 @@ async fn a_lifetime_is_asked_for_bounded_and_kept() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_waits_learns_that_a_task_is_forgotten_whatever_else_happens() {
+async fn waiters_are_notified_that_a_task_expired() {
     let brief = Duration::from_secs(10);
     let server = server().task_lifetime(brief, brief);
     let busy = server.clone();
@@ -373,7 +373,7 @@ async fn tasks_are_listed_page_by_page() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn tools_say_which_way_they_can_be_called() {
+async fn tools_declare_their_task_support() {
     req!(
         "tasks.tool.forbidden-server",
         "tasks.tool.required-server",
@@ -396,7 +396,7 @@ async fn tools_say_which_way_they_can_be_called() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_without_such_tools_knows_nothing_of_tasks() {
+async fn a_server_without_task_tools_has_no_task_methods() {
     req!("tasks.capability.ignore-undeclared");
     let plain = Tool::new("plain", async || Ok::<_, ToolError>("plain".to_owned()));
     let server = Server::new("plain", "1").tool(plain);
@@ -435,7 +435,7 @@ async fn older_sessions_have_no_tasks() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_extension_means_nothing_here_and_the_parameter_wins() {
+async fn the_tasks_extension_is_ignored_in_sessions() {
     req!(
         "ext-tasks.legacy.not-in-2025-11-25",
         "tasks.related.param-wins"
@@ -454,7 +454,7 @@ async fn the_extension_means_nothing_here_and_the_parameter_wins() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_names_no_task_is_refused() {
+async fn a_task_request_without_an_id_is_rejected() {
     req!("tasks.error.informative");
     let mut peer = asking().await;
 
@@ -476,7 +476,7 @@ async fn what_names_no_task_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_that_says_much_is_passed_on_seldom() {
+async fn frequent_task_updates_are_forwarded_rarely() {
     let mut peer = asking().await;
 
     let task = start(&mut peer, "chatter", json!({})).await;

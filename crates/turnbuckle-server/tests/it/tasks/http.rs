@@ -51,7 +51,7 @@ async fn the_state_of_a_task_is_one_json_body() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn questions_come_on_the_stream_that_waits_for_the_result() {
+async fn client_requests_of_a_task_arrive_on_the_stream_that_awaits_its_result() {
     req!("tasks.input.related", "tasks.result.block");
     let caller = session().await;
     let task = start(&caller, "ask", json!({})).await;
@@ -74,7 +74,7 @@ async fn questions_come_on_the_stream_that_waits_for_the_result() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn status_changes_come_on_the_general_stream() {
+async fn status_changes_arrive_on_the_get_stream() {
     req!("tasks.notify.status");
     let caller = session().await;
     let mut general = caller.get(None).await.stream();
@@ -92,7 +92,7 @@ async fn status_changes_come_on_the_general_stream() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_end_of_a_session_ends_what_only_it_could_ask_for() {
+async fn the_end_of_a_session_ends_its_tasks() {
     let server = server();
     let caller = Caller::new(server.clone()).in_session("2025-11-25").await;
     let principal = turnbuckle_protocol::Principal::new("issuer", "ada");
@@ -135,7 +135,7 @@ async fn without_sessions_tasks_are_not_listed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_outlives_the_connection_that_began_it() {
+async fn a_task_outlives_the_connection_that_created_it() {
     req!("ext-tasks.create.durable");
     let caller = Caller::new(server());
     let params = json!({ "name": "work", "arguments": { "seconds": 30 } });
@@ -151,7 +151,7 @@ async fn a_task_outlives_the_connection_that_began_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn refusals_have_their_status() {
+async fn rejections_have_their_http_status() {
     req!(
         "ext-tasks.error.undeclared",
         "ext-tasks.create.required-error",
@@ -181,7 +181,7 @@ async fn refusals_have_their_status() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_session_that_expires_takes_its_tasks_along() {
+async fn an_expired_session_ends_its_tasks() {
     let mut limits = turnbuckle_store::StoreLimits::default();
     limits.sessions.idle = Duration::from_secs(60);
     let store = turnbuckle_store::Store::memory_with(limits);
@@ -206,7 +206,7 @@ async fn a_session_that_expires_takes_its_tasks_along() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_handler_has_begun_may_make_the_task() {
+async fn a_running_handler_may_promote_its_call_to_a_task() {
     let tool = Tool::new("spawn", async |cx: Context| {
         let begun = tokio::spawn(async move {
             sleep(Duration::from_secs(1)).await;

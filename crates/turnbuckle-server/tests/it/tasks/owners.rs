@@ -119,7 +119,7 @@ fn assert_unguessable(ids: &HashSet<String>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn there_are_only_so_many() {
+async fn the_number_of_tasks_is_limited() {
     let mut limits = StoreLimits::default();
     limits.tasks.max_tasks = 3;
     limits.tasks.max_task_bytes = 200;
@@ -141,7 +141,7 @@ async fn there_are_only_so_many() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn another_process_answers_and_cancels_what_runs_here() {
+async fn another_process_responds_to_and_cancels_a_task_of_this_one() {
     let store = Store::memory();
     let (here, there) = (server().store(store.clone()), server().store(store));
     let (mut here, mut there) = (Peer::new(here), Peer::new(there));

@@ -126,7 +126,7 @@ async fn only_a_request_that_declares_the_extension_gets_a_task() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_methods_of_the_older_design_are_unknown() {
+async fn the_task_methods_of_2025_11_25_are_unknown() {
     req!("ext-tasks.legacy.no-result-method");
     let mut peer = Peer::new(server());
     let task = offer(&mut peer, "fail", json!({})).await;
@@ -138,7 +138,7 @@ async fn the_methods_of_the_older_design_are_unknown() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn open_questions_are_answered_one_by_one() {
+async fn pending_input_requests_are_answered_one_by_one() {
     req!(
         "ext-tasks.get.input-required",
         "ext-tasks.update.ack",
@@ -199,7 +199,7 @@ async fn open_questions_are_answered_one_by_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_no_answer_is_refused_or_told_to_the_tool() {
+async fn malformed_input_responses_are_rejected_or_reported_to_the_tool() {
     let mut peer = Peer::new(server());
     let task = offer(&mut peer, "ask", json!({})).await;
 
@@ -223,7 +223,7 @@ async fn what_is_no_answer_is_refused_or_told_to_the_tool() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_that_nobody_waits_for_is_withdrawn() {
+async fn an_abandoned_client_request_is_cancelled() {
     let mut peer = Peer::new(server());
     let task = offer(&mut peer, "impatient", json!({})).await;
     let looked = offered(&mut peer, "tasks/get", id(&task)).await;
@@ -243,7 +243,7 @@ async fn a_question_that_nobody_waits_for_is_withdrawn() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn failures_are_told_apart() {
+async fn tool_errors_and_rpc_errors_have_different_task_states() {
     req!(
         "ext-tasks.status.failed-only-jsonrpc",
         "ext-tasks.status.tool-error-completed",
@@ -281,7 +281,7 @@ async fn failures_are_told_apart() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn cancelling_is_acknowledged_whatever_the_task_does() {
+async fn cancelling_a_task_is_acknowledged_in_every_state() {
     req!(
         "ext-tasks.cancel.ack",
         "ext-tasks.result-type.cancel",
@@ -317,7 +317,7 @@ async fn cancelling_is_acknowledged_whatever_the_task_does() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_asked_first_is_asked_before_there_is_a_task() {
+async fn input_is_requested_before_the_task_is_created() {
     req!("ext-tasks.create.mrtr-first");
     let mut peer = Peer::new(server());
     let params = json!({ "name": "ask_first", "arguments": {} });
@@ -345,7 +345,7 @@ async fn what_is_asked_first_is_asked_before_there_is_a_task() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_that_asks_first_may_become_a_task_unless_it_says_no() {
+async fn a_tool_with_input_first_may_become_a_task_unless_declined() {
     let tool = || Tool::new("a", async || Ok::<_, ToolError>("done".to_owned()));
     for (tool, offered) in [
         (tool().task_after_input(), true),
@@ -362,7 +362,7 @@ async fn a_tool_that_asks_first_may_become_a_task_unless_it_says_no() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_asked_first_is_an_ordinary_call_where_there_are_no_tasks() {
+async fn input_before_a_task_is_a_plain_call_without_task_support() {
     let mut peer = Peer::new(server());
     let declared = json!({ "elicitation": {} });
     let mut params = json!({ "name": "ask_first", "arguments": {} });
@@ -381,7 +381,7 @@ async fn what_is_asked_first_is_an_ordinary_call_where_there_are_no_tasks() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn subscribers_hear_of_the_tasks_they_name() {
+async fn subscribers_receive_updates_of_the_tasks_they_name() {
     req!(
         "ext-tasks.notify.push",
         "ext-tasks.notify.subscribe",
@@ -421,7 +421,7 @@ async fn subscribers_hear_of_the_tasks_they_name() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_whose_time_is_over_is_forgotten_and_dropped() {
+async fn an_expired_task_is_removed_and_its_handler_dropped() {
     req!("ext-tasks.ttl.server");
     let brief = Duration::from_secs(5);
     let mut peer = Peer::new(server().task_lifetime(brief, brief));

@@ -74,7 +74,7 @@ fn client(method: &str, _params: &Value) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handler_gives_the_same_whichever_way_it_asks() {
+async fn a_handler_returns_the_same_result_in_every_client_request_mode() {
     req!(
         "mrtr.only-way",
         "mrtr.server.repeat",
@@ -103,7 +103,7 @@ async fn a_handler_gives_the_same_whichever_way_it_asks() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_is_an_answer_in_both_ways() {
+async fn declining_is_an_outcome_in_both_eras() {
     let refuse = |_: &str, _: &Value| json!({ "action": "decline" });
 
     let trace = every_way(
@@ -119,7 +119,7 @@ async fn a_refusal_is_an_answer_in_both_ways() {
 
 #[tokio::test(start_paused = true)]
 #[should_panic(expected = "the side effects differ")]
-async fn an_effect_outside_of_once_is_found_out() {
+async fn a_side_effect_outside_of_once_is_detected() {
     let careless = |effects: SideEffects| {
         let run = move |cx: Context| {
             effects.record("sent");
@@ -157,12 +157,12 @@ fn telltale(support: Option<TaskSupport>) -> impl Fn(SideEffects) -> Server {
 #[should_panic(
     expected = "the side effects differ:\n  as a call: [\"as a task: false\"]\n  as a task: [\"as a task: true\"]"
 )]
-async fn a_tool_that_says_nothing_of_tasks_is_tried_as_one() {
+async fn a_tool_without_declared_task_support_runs_as_a_call_and_as_a_task() {
     every_way(ToolCase::new("tell", json!({})), telltale(None), client).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_is_tried_only_in_the_ways_it_allows() {
+async fn a_tool_is_run_only_in_the_modes_it_supports() {
     for (support, effects) in [
         (TaskSupport::Forbidden, "as a task: false"),
         (TaskSupport::Required, "as a task: true"),
@@ -174,7 +174,7 @@ async fn a_tool_is_tried_only_in_the_ways_it_allows() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn failures_and_errors_are_the_same_in_every_way() {
+async fn failures_and_errors_are_equal_in_every_mode() {
     let failing = |_: SideEffects| {
         let fail = async || Err::<String, _>(ToolError::new("out of ink"));
         Server::new("failing", "1").tool(Tool::new("fail", fail))

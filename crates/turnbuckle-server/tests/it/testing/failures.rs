@@ -15,7 +15,7 @@ async fn failure(test: impl Future<Output = ()> + Send + 'static) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_does_not_come_is_named_with_all_that_came() {
+async fn a_missing_message_is_reported_with_all_received_ones() {
     let said = failure(async {
         let mut peer = Peer::connect(desk()).await;
         peer.call_tool("sum", json!({})).await;
@@ -37,7 +37,7 @@ async fn what_does_not_come_is_named_with_all_that_came() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn patience_ends_when_it_is_told_to() {
+async fn a_test_client_fails_after_its_timeout() {
     let said = failure(async {
         let connect = Peer::connect(desk()).timeout(Duration::from_secs(5));
         connect.await.call_tool("sleep", json!({})).await;
@@ -52,7 +52,7 @@ async fn patience_ends_when_it_is_told_to() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_that_nobody_answers_fails_at_once() {
+async fn a_client_request_without_a_responder_fails_at_once() {
     let said = failure(async {
         let connect = Peer::connect(desk()).legacy("2025-11-25");
         let mut peer = connect.capabilities(json!({ "elicitation": {} })).await;
@@ -69,7 +69,7 @@ async fn a_question_that_nobody_answers_fails_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn another_answer_than_expected_is_shown() {
+async fn an_unexpected_response_is_shown() {
     for (code, expected) in [
         (-32602, "expected error -32602, got error -32601"),
         (-32601, ""),
@@ -91,7 +91,7 @@ async fn another_answer_than_expected_is_shown() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_nobody_looked_at_is_no_silence() {
+async fn unread_messages_fail_an_expectation_of_no_message() {
     let said = failure(async {
         let mut peer = Peer::connect(desk()).await;
         peer.call_tool("greet", json!({ "name": "Ada" })).await;
@@ -107,7 +107,7 @@ async fn what_nobody_looked_at_is_no_silence() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_hangs_up_is_no_mystery() {
+async fn a_closed_connection_is_explained() {
     let said = failure(async {
         let (near, far) = tokio::io::duplex(1024);
         let (reader, writer) = tokio::io::split(near);

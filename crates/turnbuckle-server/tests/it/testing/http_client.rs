@@ -23,7 +23,7 @@ fn modern(mut message: Value) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_that_stands_on_its_own_has_all_its_headers() {
+async fn a_stateless_request_requires_its_headers() {
     let client = testing::http(desk());
 
     for name in ["Ada", "世界", "=?base64?"] {
@@ -43,7 +43,7 @@ async fn a_request_that_stands_on_its_own_has_all_its_headers() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_broken_stream_goes_on_where_it_broke() {
+async fn a_broken_stream_resumes_after_the_last_event() {
     let client = testing::http(desk()).in_session("2025-11-25").await;
     let mut events = client
         .post(&call("greet", &json!({ "name": "Ada" })))

@@ -16,7 +16,7 @@ use turnbuckle_store::ServerChange;
 use crate::testing::test_server::{Sum, client, desk};
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_answers_in_the_newest_revision() {
+async fn a_tool_is_called_in_the_newest_revision() {
     let mut peer = Peer::connect(desk()).await;
 
     let answer = peer.call_tool("greet", json!({ "name": "Ada" })).await;
@@ -26,7 +26,7 @@ async fn a_tool_answers_in_the_newest_revision() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn results_errors_and_notifications_are_the_same_on_every_edge() {
+async fn results_errors_and_notifications_are_equal_in_every_combination() {
     for combination in all_combinations() {
         let mut peer = combination.connect(desk()).log_level(LogLevel::Debug).await;
 
@@ -54,7 +54,7 @@ async fn results_errors_and_notifications_are_the_same_on_every_edge() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn questions_are_answered_whichever_way_they_come() {
+async fn client_requests_are_answered_in_every_mode() {
     let with_forms = |combination: &Combination| combination.revision >= Revision::V2025_06_18;
     for combination in all_combinations().filter(with_forms) {
         let mut peer = combination.connect(desk()).respond_with(client).await;
@@ -64,7 +64,7 @@ async fn questions_are_answered_whichever_way_they_come() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn changes_are_heard_on_every_edge() {
+async fn changes_are_received_in_every_combination() {
     for combination in all_combinations() {
         let server = desk();
         let mut changes = ChangeRecorder::new(&server);
@@ -93,7 +93,7 @@ async fn changes_are_heard_on_every_edge() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_is_cancelled_on_every_edge() {
+async fn a_call_is_cancelled_in_every_combination() {
     for combination in all_combinations() {
         let mut peer = combination.connect(desk()).await;
         let id = peer.start("tools/call", json!({ "name": "sleep" })).await;
@@ -104,7 +104,7 @@ async fn a_call_is_cancelled_on_every_edge() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn calls_overlap_on_every_edge() {
+async fn calls_run_concurrently_in_every_combination() {
     for combination in all_combinations() {
         let mut peer = combination.connect(desk()).await;
         let slow = peer.start("tools/call", json!({ "name": "sleep" })).await;
@@ -115,7 +115,7 @@ async fn calls_overlap_on_every_edge() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_as_a_task_is_followed_to_its_end() {
+async fn a_call_as_a_task_is_polled_until_it_ends() {
     for combination in
         all_combinations().filter(|combination| combination.revision >= Revision::V2025_11_25)
     {
@@ -132,7 +132,7 @@ async fn a_call_as_a_task_is_followed_to_its_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_may_be_answered_by_hand() {
+async fn a_client_request_can_be_answered_manually() {
     for transport in TransportKind::ALL {
         let combination = Combination::new(transport, Revision::LATEST_LEGACY);
         let abilities = json!({ "elicitation": {}, "sampling": {} });
@@ -152,7 +152,7 @@ async fn a_question_may_be_answered_by_hand() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_round_may_be_taken_by_hand() {
+async fn input_requests_are_visible_without_a_responder() {
     let abilities = json!({ "elicitation": {}, "sampling": {} });
     let mut peer = Peer::connect(desk()).capabilities(abilities).await;
 
@@ -179,7 +179,7 @@ async fn structured_content_is_read_into_its_type() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_other_end_of_two_streams_is_met_as_well() {
+async fn the_test_client_connects_to_any_byte_streams() {
     let (near, far) = tokio::io::duplex(1024);
     let (reader, writer) = tokio::io::split(far);
     tokio::spawn(serve(reader, writer, desk()));
@@ -196,7 +196,7 @@ async fn the_other_end_of_two_streams_is_met_as_well() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_message_is_recorded_as_it_was() {
+async fn every_message_is_recorded_unchanged() {
     let mut peer = Peer::connect(desk()).legacy("2025-11-25").await;
     peer.call_tool("greet", json!({ "name": "Ada" })).await;
 
@@ -211,7 +211,7 @@ async fn every_message_is_recorded_as_it_was() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_exchange_in_a_session_reads_well() {
+async fn a_recorded_session_is_readable() {
     let mut peer = Peer::connect(desk())
         .legacy("2025-06-18")
         .respond_with(client)
@@ -236,7 +236,7 @@ async fn an_exchange_in_a_session_reads_well() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_exchange_in_rounds_reads_well() {
+async fn recorded_round_trips_are_readable() {
     let refuse = |_: &str, _: &serde_json::Value| json!({ "action": "decline" });
     let abilities = json!({ "elicitation": {} });
     let connect = Peer::connect(desk()).capabilities(abilities);

@@ -68,7 +68,7 @@ fn asking(server: &str) -> Server {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_key_that_is_asked_twice_is_an_error_and_no_endless_loop() {
+async fn a_duplicate_input_request_key_is_an_error() {
     let stubborn = |_: SideEffects| {
         let ask = async |cx: Context| {
             loop {
@@ -89,7 +89,7 @@ async fn a_key_that_is_asked_twice_is_an_error_and_no_endless_loop() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_two_questions_to_clients_share_an_id() {
+async fn client_request_ids_are_unique() {
     req!("base.request.id-unique-session");
     let mut ids = Vec::new();
     for _ in 0..2 {
@@ -103,7 +103,7 @@ async fn no_two_questions_to_clients_share_an_id() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_that_a_call_left_behind_learns_that_nobody_will_answer() {
+async fn a_client_request_of_a_background_task_fails_after_its_call_ended() {
     for modern in [true, false] {
         let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
         let leave = move |cx: Context| {
@@ -137,7 +137,7 @@ async fn a_task_that_a_call_left_behind_learns_that_nobody_will_answer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_is_not_swallowed_by_a_handler_that_would_go_on_without_it() {
+async fn an_open_input_request_ends_the_round_trip_even_if_the_handler_continues() {
     let hasty = |_: SideEffects| {
         let ask = async |cx: Context| {
             tokio::select! {
@@ -163,7 +163,7 @@ async fn a_question_is_not_swallowed_by_a_handler_that_would_go_on_without_it() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_changed_tool_asks_again_even_under_the_same_key() {
+async fn a_changed_tool_repeats_its_input_request_under_the_same_key() {
     let old = asking("a").state_keys([b"a secret of both"]);
     let replacement = async |_: Amount, cx: Context| {
         cx.elicit("name", Name::elicit("Who deletes everything?"))
@@ -210,7 +210,7 @@ async fn state_is_bound_to_the_server_and_to_every_digit_of_the_arguments() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_an_answer_went_into_is_not_to_be_kept() {
+async fn results_that_contain_input_responses_are_not_cacheable() {
     let read = async |cx: Context| {
         let name = cx
             .elicit("name", Name::elicit("Who reads?"))
@@ -239,7 +239,7 @@ async fn what_an_answer_went_into_is_not_to_be_kept() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_may_be_given_forever_to_answer() {
+async fn a_client_request_may_have_an_unlimited_timeout() {
     let server = asking("a").client_request_timeout(Duration::MAX, Duration::MAX);
     let mut peer = Peer::initialized(server, "2025-11-25", json!({ "elicitation": {} })).await;
 
@@ -252,7 +252,7 @@ async fn a_client_may_be_given_forever_to_answer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_effect_happens_exactly_once_for_all_who_ask() {
+async fn a_side_effect_runs_exactly_once_for_concurrent_callers() {
     let count = Arc::new(AtomicUsize::new(0));
     let counted = count.clone();
     let order = move |cx: Context| {
@@ -280,7 +280,7 @@ async fn an_effect_happens_exactly_once_for_all_who_ask() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_state_that_comes_again_redeems_nothing_twice() {
+async fn a_repeated_request_state_does_not_repeat_side_effects() {
     req!("mrtr.state.single-use");
     let redeemed = Arc::new(AtomicUsize::new(0));
     let counted = redeemed.clone();
@@ -310,7 +310,7 @@ async fn a_state_that_comes_again_redeems_nothing_twice() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_effect_that_was_interrupted_is_reported_and_not_repeated() {
+async fn an_interrupted_side_effect_is_reported_and_not_repeated() {
     let order = async |cx: Context| {
         cx.exactly_once("order-1", async || {
             tokio::time::sleep(Duration::from_secs(1_000)).await;

@@ -22,7 +22,7 @@ fn hello() -> Server {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_subscription_bears_the_id_of_its_request_whatever_number_that_is() {
+async fn a_subscription_carries_the_id_of_its_request() {
     req!("subscriptions.id.value");
     for id in ["1e400", "123456789012345678901234567890", "1.0", "\"l:0\""] {
         let mut peer = Peer::new(hello());
@@ -50,7 +50,7 @@ async fn a_subscription_bears_the_id_of_its_request_whatever_number_that_is() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_listener_may_not_watch_more_than_fits() {
+async fn a_subscription_over_the_limit_is_rejected() {
     let mut peer =
         Peer::new(hello().resource(turnbuckle_server::Resource::text("note://a", "a", "text")));
     let long = vec!["x".repeat(8 * 1024); 20];
@@ -66,7 +66,7 @@ async fn a_listener_may_not_watch_more_than_fits() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_error_repeats_only_the_beginning_of_a_long_name() {
+async fn an_error_truncates_a_long_name() {
     let mut peer = Peer::new(hello());
 
     let answer = peer
@@ -78,7 +78,7 @@ async fn an_error_repeats_only_the_beginning_of_a_long_name() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_that_promises_structure_gives_it_even_for_nothing() {
+async fn a_tool_with_an_output_schema_returns_structured_content_even_if_empty() {
     req!("tools.output.structured-any");
     let some = Tool::new("some", async || Ok::<_, ToolError>(Some(7)));
     let none = Tool::new("none", async || Ok::<_, ToolError>(None::<u32>));
@@ -97,7 +97,7 @@ async fn a_tool_that_promises_structure_gives_it_even_for_nothing() {
 }
 
 #[test]
-fn work_that_nobody_waits_for_any_more_is_never_begun() {
+fn abandoned_work_is_never_started() {
     // One thread for all blocking work: the second job waits.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -136,7 +136,7 @@ fn work_that_nobody_waits_for_any_more_is_never_begun() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_clone_that_is_changed_goes_its_own_way() {
+async fn a_changed_clone_is_independent() {
     let server = hello();
     let _other = server
         .clone()

@@ -142,7 +142,7 @@ fn text(result: &Value) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_later_call_opens_what_an_earlier_one_gave_out() {
+async fn a_later_call_resolves_the_handle_of_an_earlier_one() {
     let mut peer = Peer::new(server());
 
     for tool in ["seal", "keep"] {
@@ -158,7 +158,7 @@ async fn a_later_call_opens_what_an_earlier_one_gave_out() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handle_of_a_session_opens_in_every_revision() {
+async fn a_handle_created_in_a_session_resolves_in_every_revision() {
     let server = server();
     let handle = begin(&mut Peer::new(server.clone()), "keep").await;
 
@@ -170,7 +170,7 @@ async fn a_handle_of_a_session_opens_in_every_revision() {
 }
 
 #[tokio::test]
-async fn on_http_every_request_is_its_own_and_the_handle_joins_them() {
+async fn handles_connect_stateless_http_requests() {
     let arguments = json!({ "item": "green tea", "seconds": 60 });
     let mut caller = Caller::new(server());
     caller.principal = Some(Principal::new("issuer", "ada"));
@@ -187,7 +187,7 @@ async fn on_http_every_request_is_its_own_and_the_handle_joins_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn models_are_told_that_a_handle_is_a_text_to_pass_on() {
+async fn the_schema_describes_a_handle_as_opaque_text() {
     let mut peer = Peer::new(server());
 
     let listed = peer.call_modern("tools/list", json!({})).await;
@@ -210,7 +210,7 @@ async fn models_are_told_that_a_handle_is_a_text_to_pass_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn another_instance_opens_it_with_the_same_keys_and_the_same_store() {
+async fn another_instance_resolves_a_handle_with_the_same_keys_and_store() {
     let store = Store::memory();
     let one = server().store(store.clone());
     let (sealed, kept) = {
@@ -249,7 +249,7 @@ async fn another_instance_opens_it_with_the_same_keys_and_the_same_store() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whatever_is_wrong_with_a_handle_the_model_reads_the_same() {
+async fn every_invalid_handle_has_the_same_error() {
     req!("tools.state.handle");
     let store = Store::memory();
     let server = server().store(store.clone());
@@ -289,7 +289,7 @@ async fn whatever_is_wrong_with_a_handle_the_model_reads_the_same() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_kept_is_gone_when_its_time_is_over() {
+async fn a_stored_value_expires() {
     let mut peer = Peer::new(server());
     let handle = begin(&mut peer, "keep").await;
 
@@ -301,7 +301,7 @@ async fn what_was_kept_is_gone_when_its_time_is_over() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_prompt_with_a_bad_handle_is_refused_as_bad_parameters() {
+async fn an_invalid_handle_in_a_prompt_is_an_invalid_params_error() {
     let mut peer = Peer::new(server());
     let handle = begin(&mut peer, "seal").await;
     let get = |cart: &str| json!({ "name": "ask", "arguments": { "cart": cart } });
@@ -315,7 +315,7 @@ async fn a_prompt_with_a_bad_handle_is_refused_as_bad_parameters() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_too_large_to_travel_can_be_kept() {
+async fn a_large_value_can_be_stored() {
     let large = Tool::new("large", async |cx: Context| {
         let items = vec!["x".repeat(64 * 1024)];
         let cart = Cart { items };
@@ -344,7 +344,7 @@ async fn what_is_too_large_to_travel_can_be_kept() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_author_who_seals_too_much_finds_it_in_the_log_and_the_model_does_not() {
+async fn an_oversized_handle_is_logged_and_hidden_from_the_model() {
     let large = Tool::new("large", async |cx: Context| {
         let items = vec!["x".repeat(100_000)];
         Ok::<_, ToolError>(cx.create_handle(&Cart { items }, HOUR)?)
@@ -358,7 +358,7 @@ async fn an_author_who_seals_too_much_finds_it_in_the_log_and_the_model_does_not
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_caller_cannot_take_the_whole_store() {
+async fn one_caller_cannot_fill_the_store() {
     let mut limits = StoreLimits::default();
     limits.request_states.max_states_per_owner = 2;
     let server = server().store(Store::memory_with(limits));

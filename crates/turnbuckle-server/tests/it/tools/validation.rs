@@ -61,7 +61,7 @@ fn told(answer: &Value) -> (&str, bool) {
 }
 
 #[tokio::test]
-async fn what_attributes_ask_for_is_enforced_in_every_revision() {
+async fn schemars_attributes_are_enforced_in_every_revision() {
     req!(
         "tools.security.validate-inputs",
         "tools.error.input-validation"
@@ -81,7 +81,7 @@ async fn what_attributes_ask_for_is_enforced_in_every_revision() {
 }
 
 #[tokio::test]
-async fn what_fits_reaches_the_handler() {
+async fn valid_arguments_reach_the_handler() {
     let mut peer = Peer::initialized(server(), "2025-06-18", json!({})).await;
 
     let trip = json!({ "city": "Oslo", "airport": "OSL", "legs": [{ "days": 30 }] });
@@ -113,7 +113,7 @@ async fn lengths_and_patterns_are_enforced() {
 }
 
 #[tokio::test]
-async fn a_schema_by_hand_is_enforced() {
+async fn a_manual_schema_is_enforced() {
     req!("tools.security.validate-inputs");
     let mut peer = Peer::initialized(server(), "2025-11-25", json!({})).await;
     for (arguments, mistake) in [
@@ -140,7 +140,7 @@ async fn a_schema_by_hand_is_enforced() {
 
 #[test]
 #[should_panic(expected = "the input schema of `far` cannot be enforced: unresolved reference")]
-fn a_schema_elsewhere_is_refused_when_the_tool_is_built() {
+fn a_schema_with_a_remote_reference_is_rejected_at_registration() {
     req!("schema.ref.no-network", "schema.ref.unresolved-reject");
     let schema = json!({ "properties": { "a": { "$ref": "https://example.com/schema.json" } } });
 
@@ -149,7 +149,7 @@ fn a_schema_elsewhere_is_refused_when_the_tool_is_built() {
 
 #[test]
 #[should_panic(expected = "the output schema of `odd` cannot be enforced: at `/type`")]
-fn an_output_schema_that_is_none_is_refused_when_the_tool_is_built() {
+fn an_invalid_output_schema_is_rejected_at_registration() {
     req!("schema.valid");
     let _ = Tool::new("odd", async || Ok::<_, ToolError>(ToolResult::empty()))
         .output_schema(json!({ "type": "thing" }));
@@ -189,7 +189,7 @@ fn promising() -> Server {
 }
 
 #[tokio::test]
-async fn a_result_that_breaks_its_schema_is_a_failure_of_the_tool() {
+async fn a_result_that_violates_its_schema_is_a_tool_failure() {
     req!("tools.output.conform");
     let mut peer = Peer::initialized(promising(), "2025-11-25", json!({})).await;
     for tool in ["broken", "forgotten", "hot"] {
@@ -203,7 +203,7 @@ async fn a_result_that_breaks_its_schema_is_a_failure_of_the_tool() {
 }
 
 #[tokio::test]
-async fn a_result_that_keeps_its_schema_is_sent() {
+async fn a_result_that_matches_its_schema_is_sent() {
     req!("tools.output.conform");
     let mut peer = Peer::initialized(promising(), "2025-11-25", json!({})).await;
 
