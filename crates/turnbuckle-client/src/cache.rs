@@ -27,10 +27,9 @@ use turnbuckle_protocol::{
 
 use crate::{
     call::CallOptions,
-    client::{Client, ReceivedResult, RequestExtras, require_complete},
+    client::{Client, ReceivedResult, require_complete},
     error::CallError,
     lifecycle::RevisionRules,
-    round_trips::request_with_input,
     target::Change,
 };
 
@@ -260,8 +259,8 @@ pub(crate) async fn request_page<R: CacheHints>(
     let epoch = cache(client).epoch();
     let mut params = PaginatedParams::new();
     params.cursor = cursor;
-    let extras = RequestExtras::default();
-    let received = client.send_request(method, &params, &extras, options).await;
+    let mut request = client.new_request(method, options);
+    let received = client.send(&mut request, &params, options).await;
     let received = received.inspect_err(|error| {
         // The server rejected the cursor, so the list it belongs to no longer exists.
         if params.cursor.is_some() && is_invalid_cursor(error) {
@@ -287,11 +286,9 @@ pub(crate) async fn request_resource(
         return Ok(contents);
     }
     let epoch = cache(client).epoch();
-    let extras = RequestExtras {
-        name: Some(&uri),
-        ..RequestExtras::default()
-    };
-    let received = request_with_input(client, method, &params, &extras, options).await?;
+    let mut request = client.new_request(method, options).named(&uri);
+    let received = client.send_with_input(&mut request, &params, options);
+    let received = received.await?;
     require_complete(method.name, &received)?;
     let contents = received.read(method.name)?;
     // After round trips, the result depends on more than the URI.

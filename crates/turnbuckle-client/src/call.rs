@@ -51,8 +51,6 @@ type CallFn<T> = Box<dyn FnOnce(Client, CallOptions) -> Boxed<Result<T, CallErro
 #[derive(Clone)]
 pub(crate) struct CallOptions {
     pub(crate) timeouts: Timeouts,
-    /// The part of the total timeout that earlier requests of this call have used.
-    pub(crate) elapsed: Duration,
     /// Records the time spent on authorization, if authorization is configured.
     pub(crate) auth_wait: Option<Arc<AuthWait>>,
     pub(crate) max_round_trips: usize,
@@ -70,7 +68,6 @@ impl CallOptions {
         let settings = &client.inner.settings;
         Self {
             timeouts: settings.timeouts,
-            elapsed: Duration::ZERO,
             auth_wait: client.inner.transport.auth_wait(),
             max_round_trips: settings.max_round_trips,
             on_progress: None,

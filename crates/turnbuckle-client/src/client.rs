@@ -1,8 +1,10 @@
 //! The client: one connection to one server.
 
+mod capability;
 mod connect;
 mod methods;
 mod request;
+mod retry;
 pub(crate) mod timeout;
 
 use std::{
@@ -22,8 +24,8 @@ use turnbuckle_protocol::{
 };
 
 pub(crate) use crate::client::{
-    request::{ReceivedResult, RequestExtras, continue_if, is_lost_response, require_complete},
-    timeout::RequestTimer,
+    request::{ReceivedResult, require_complete},
+    retry::is_lost_response,
 };
 use crate::{
     builder::ClientBuilder,

@@ -172,7 +172,7 @@ impl InboundRouter {
             return;
         };
         tokio::spawn(async move {
-            let current = client.negotiated();
+            let current = client.rules();
             if let Err(error) = client.renew(&current).await {
                 tracing::debug!(%error, "the session was not renewed");
                 router.end(match error {

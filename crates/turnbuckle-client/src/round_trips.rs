@@ -9,17 +9,15 @@ use std::{
     borrow::Cow,
     collections::{BTreeMap, HashSet},
     future::poll_fn,
-    ops::ControlFlow::{Break, Continue},
     task::Poll,
 };
 
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
 use tokio::sync::broadcast;
 use turnbuckle_protocol::{
-    VersionedPayload, json,
+    json,
     jsonrpc::code,
-    method::Method,
     types::{
         CallToolParams, ElicitUrlParams, GetPromptParams, InputResponses, ReadResourceParams,
         ResultType, UrlElicitationRequiredData,
@@ -28,11 +26,11 @@ use turnbuckle_protocol::{
 
 use crate::{
     call::{Boxed, CallOptions},
-    client::{Client, ReceivedResult, RequestExtras, RequestTimer, continue_if, require_complete},
+    client::{Client, ReceivedResult},
     error::CallError,
     inbound::SubscriberSignal,
     target::Change,
-    transport::encode::ToRevision,
+    transport::{OutgoingRequest, encode::ToRevision},
 };
 
 /// Parameters that accept input responses.
@@ -54,85 +52,50 @@ macro_rules! accepts_input_responses {
 
 accepts_input_responses!(CallToolParams, GetPromptParams, ReadResourceParams);
 
-/// Sends a request, and resolves input requests until there is a result, within the limits of the call.
-pub(crate) async fn request_with_input<P: AcceptsInputResponses>(
-    client: &Client,
-    method: &'static Method,
-    params: &P,
-    extras: &RequestExtras<'_>,
-    options: &CallOptions,
-) -> Result<ReceivedResult, CallError> {
-    let timer = RequestTimer::start(options);
-    let first = client.send_request(method, params, extras, options).await;
-    let first = match continue_if(first, needs_round_trip) {
-        Break(received) => return received,
-        Continue(first) => first,
-    };
-    // Boxed, because it is rare and would enlarge the future of every call.
-    let left = timer.remaining(options);
-    let further = continue_round_trips(client, method, params, extras, left, first);
-    Box::pin(further).await
+/// Returns whether a first result may need input: an input request, or an error that may require URLs.
+pub(crate) fn needs_round_trip(received: &Result<ReceivedResult, CallError>) -> bool {
+    received
+        .as_ref()
+        .map_or(true, |received| received.kind == ResultType::InputRequired)
 }
 
-/// Continues after the first result.
-async fn continue_round_trips<P: AcceptsInputResponses>(
+/// Resolves input requests and sends the request again, until there is a result.
+///
+/// All attempts share one total timeout; resolving input requests does not count.
+pub(crate) async fn resume<P: AcceptsInputResponses>(
     client: &Client,
-    method: &'static Method,
+    first: Result<ReceivedResult, CallError>,
+    request: &mut OutgoingRequest<'_>,
     params: &P,
-    extras: &RequestExtras<'_>,
-    // All requests share one total timeout; resolving input requests does not count.
-    mut options: CallOptions,
-    mut received: Result<ReceivedResult, CallError>,
+    options: &CallOptions,
 ) -> Result<ReceivedResult, CallError> {
+    let method = request.method.name;
+    let mut received = first;
     let mut params = Cow::Borrowed(params);
     let mut completed_urls = CompletedUrls::default();
     let mut round_trip = 0;
     loop {
+        request.pause();
         match received {
             Ok(mut received) if received.kind != ResultType::InputRequired => {
                 received.round_trips = round_trip;
                 return Ok(received);
             }
             Err(error) if round_trip == options.max_round_trips => return Err(error),
-            Err(error) => complete_urls_first(client, error, &mut completed_urls, &options).await?,
+            Err(error) => complete_urls_first(client, error, &mut completed_urls, options).await?,
             Ok(received) if round_trip == options.max_round_trips => {
-                return Err(round_trips_exhausted(method.name, &received, round_trip));
+                return Err(round_trips_exhausted(method, &received, round_trip));
             }
             Ok(received) => {
-                let input_requests = InputRequests::parse(method.name, &received)?;
-                let (responses, state) = resolve_all(client, method.name, input_requests).await?;
+                let input_requests = InputRequests::parse(method, &received)?;
+                let (responses, state) = resolve_all(client, method, input_requests).await?;
                 params.to_mut().set_input_responses(responses, state);
             }
         }
-        let timer = RequestTimer::start(&options);
-        received = client
-            .send_request(method, &*params, extras, &options)
-            .await;
-        options = timer.remaining(&options);
+        request.resume();
+        received = client.send(request, &*params, options).await;
         round_trip += 1;
     }
-}
-
-/// Sends a request, and resolves input requests until the result is complete.
-pub(crate) async fn request_until_complete<
-    P: AcceptsInputResponses,
-    R: DeserializeOwned + VersionedPayload,
->(
-    client: &Client,
-    method: &'static Method,
-    params: P,
-    extras: RequestExtras<'_>,
-    options: &CallOptions,
-) -> Result<R, CallError> {
-    let received = request_with_input(client, method, &params, &extras, options).await?;
-    require_complete(method.name, &received)?;
-    received.read(method.name)
-}
-
-fn needs_round_trip(received: &Result<ReceivedResult, CallError>) -> bool {
-    received
-        .as_ref()
-        .map_or(true, |received| received.kind == ResultType::InputRequired)
 }
 
 /// Returns the error of a call that exceeds the maximum number of round trips.

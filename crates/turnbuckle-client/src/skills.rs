@@ -22,7 +22,7 @@ use turnbuckle_protocol::{
 
 use crate::{
     call::{Call, CallOptions, Pages},
-    client::{Client, RequestExtras},
+    client::Client,
     error::CallError,
 };
 
@@ -146,9 +146,7 @@ impl Client {
         params.cursor = cursor;
         Call::new(self, async move |client: Client, options: CallOptions| {
             client.require_skills(&LIST)?;
-            client
-                .request(&LIST, params, RequestExtras::default(), &options)
-                .await
+            client.request(&LIST, params, &options).await
         })
     }
 
@@ -158,9 +156,7 @@ impl Client {
         Call::new(self, async move |client: Client, options: CallOptions| {
             client.require_skills(&GET)?;
             let uri = params.uri.clone();
-            let result: GetSkillResult = client
-                .request(&GET, params, RequestExtras::default(), &options)
-                .await?;
+            let result: GetSkillResult = client.request(&GET, params, &options).await?;
             if result.skill.uri == uri {
                 Ok(result.skill)
             } else {
@@ -198,10 +194,7 @@ impl Client {
         params.cursor = cursor;
         Call::new(self, async move |client: Client, options: CallOptions| {
             client.require_directories()?;
-            let extras = RequestExtras::default();
-            client
-                .request(&READ_DIRECTORY, params, extras, &options)
-                .await
+            client.request(&READ_DIRECTORY, params, &options).await
         })
     }
 

@@ -25,7 +25,7 @@ use turnbuckle_protocol::{
 
 use crate::{
     call::{Call, CallOptions},
-    client::{Client, RequestExtras, require_complete},
+    client::{Client, require_complete},
     error::CallError,
     inbound::progress::ProgressGuard,
     lifecycle::TaskDesign,
@@ -127,7 +127,9 @@ impl Task {
     /// Waits until the task has ended; returns the result of the call.
     pub async fn result(&self) -> Result<ToolOutput, CallError> {
         let result = self.outcome().await?.read(poll::CALL)?;
-        self.0.client.output(self.0.tool.as_deref(), result)
+        self.0
+            .client
+            .validate_output(self.0.tool.as_deref(), result)
     }
 
     /// Sends input responses, for clients without callbacks. Responses without an open input request are dropped.
@@ -187,9 +189,8 @@ pub(super) async fn cancel(
     options: &CallOptions,
 ) -> Result<(), CallError> {
     let params = CancelTaskParams::new(id);
-    let extras = RequestExtras::named(id);
-    let received = client.send_request(&method::TASKS_CANCEL, &params, &extras, options);
-    let received = received.await?;
+    let mut request = client.new_request(&method::TASKS_CANCEL, options).named(id);
+    let received = client.send(&mut request, &params, options).await?;
     require_complete(CANCEL, &received)?;
     // The result is an acknowledgement, or the current state, which is not used.
     match json::from_str::<EmptyResult>(received.result.as_str()) {

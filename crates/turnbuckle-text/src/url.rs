@@ -99,8 +99,8 @@ fn parse_name_or_v4(text: &str) -> Result<Host, ParseUrlError> {
     }
 }
 
-/// Parses digits only; the standard parser also accepts `+80`.
-fn parse_port(text: &str) -> Result<u16, ParseUrlError> {
+/// Parses a port: digits only, while the standard parser also accepts `+80`.
+pub fn parse_port(text: &str) -> Result<u16, ParseUrlError> {
     let is_decimal = text.bytes().all(|byte| byte.is_ascii_digit());
     let port = text.parse().ok().filter(|_| is_decimal);
     port.ok_or(ParseUrlError::Port)
@@ -116,11 +116,33 @@ pub enum HttpScheme {
 }
 
 impl HttpScheme {
+    /// Returns the name in lower case.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Https => "https",
+        }
+    }
+
     /// Returns the default port.
     pub fn default_port(self) -> u16 {
         match self {
             Self::Http => 80,
             Self::Https => 443,
+        }
+    }
+}
+
+impl FromStr for HttpScheme {
+    type Err = ParseUrlError;
+
+    fn from_str(text: &str) -> Result<Self, ParseUrlError> {
+        if text.eq_ignore_ascii_case("https") {
+            Ok(Self::Https)
+        } else if text.eq_ignore_ascii_case("http") {
+            Ok(Self::Http)
+        } else {
+            Err(ParseUrlError::Scheme)
         }
     }
 }
@@ -182,13 +204,7 @@ impl<'a> HttpUrl<'a> {
 
 fn parse_scheme(url: &str) -> Result<(HttpScheme, &str), ParseUrlError> {
     let (scheme, rest) = url.split_once("://").ok_or(ParseUrlError::Scheme)?;
-    if scheme.eq_ignore_ascii_case("https") {
-        Ok((HttpScheme::Https, rest))
-    } else if scheme.eq_ignore_ascii_case("http") {
-        Ok((HttpScheme::Http, rest))
-    } else {
-        Err(ParseUrlError::Scheme)
-    }
+    Ok((scheme.parse()?, rest))
 }
 
 /// The reason why a text is not a URL or host.

@@ -12,7 +12,7 @@ use crate::{
     client::{ClientInner, RequestIds},
     error::{ConnectError, TransportError},
     inbound::InboundRouter,
-    lifecycle::{self, LifecycleProbe, Negotiated},
+    lifecycle::{self, LifecycleProbe, Negotiated, RevisionRules},
     target::Target,
     tools::ToolCache,
     transport::{
@@ -116,17 +116,17 @@ impl ClientInner {
     /// Renews the session in a separate task, so that a cancelled caller does not leave it half initialized.
     pub(crate) async fn renew_session(
         self: Arc<Self>,
-        current: Arc<Negotiated>,
+        current: Arc<RevisionRules>,
     ) -> Result<(), ConnectError> {
         let renewing = tokio::spawn(async move { self.renew(&current).await });
         let gone = || ConnectError::Unreachable(TransportError::SessionEnded);
         renewing.await.unwrap_or_else(|_| Err(gone()))
     }
 
-    /// Renews the session, unless another caller has done so since `current` was negotiated.
-    pub(crate) async fn renew(&self, current: &Arc<Negotiated>) -> Result<(), ConnectError> {
+    /// Renews the session, unless another caller has done so since the rules of `current` were negotiated.
+    pub(crate) async fn renew(&self, current: &Arc<RevisionRules>) -> Result<(), ConnectError> {
         let _alone = self.renewing.lock().await;
-        if !Arc::ptr_eq(&self.negotiated(), current) {
+        if !Arc::ptr_eq(&self.rules(), current) {
             return Ok(());
         }
         // Requests of the old session must not be answered in the new one.
@@ -164,11 +164,14 @@ impl ClientInner {
             return;
         }
         if let Some(level) = self.log_level() {
-            let method = method::LOGGING_SET_LEVEL.name;
             let params = SetLevelParams::new(level);
             let rules = Arc::clone(&negotiated.rules);
             // A connection without the requested log level is still usable.
-            if let Err(error) = self.probe().request_raw(method, &params, rules).await {
+            if let Err(error) = self
+                .probe()
+                .send(&method::LOGGING_SET_LEVEL, &params, rules)
+                .await
+            {
                 tracing::debug!(%error, "the log level was not set");
             }
         }

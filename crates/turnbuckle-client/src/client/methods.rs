@@ -17,10 +17,9 @@ use turnbuckle_protocol::{
 use crate::{
     cache::{CacheHints, ResponseOrigin, request_page, request_resource},
     call::{Call, CallOptions, Pages},
-    client::{Client, RequestExtras},
+    client::{Client, require_complete},
     error::CallError,
     lifecycle::TaskDesign,
-    round_trips::request_until_complete,
     subscription::{self, Subscription},
     tasks::{CallOutcome, Task, create::begin_task},
     tools::{ToolCall, ToolOutput},
@@ -146,9 +145,13 @@ impl Client {
         let arguments: BTreeMap<_, _> = arguments.collect();
         params.arguments = (!arguments.is_empty()).then_some(arguments);
         Call::new(self, async move |client: Client, options: CallOptions| {
+            let method = &method::PROMPTS_GET;
             let name = params.name.clone();
-            let extras = RequestExtras::named(&name);
-            request_until_complete(&client, &method::PROMPTS_GET, params, extras, &options).await
+            let mut request = client.new_request(method, &options).named(&name);
+            let received = client.send_with_input(&mut request, &params, &options);
+            let received = received.await?;
+            require_complete(method.name, &received)?;
+            received.read(method.name)
         })
     }
 
@@ -157,9 +160,7 @@ impl Client {
         let meta = std::mem::take(&mut params.meta);
         let call = Call::new(self, async move |client: Client, options: CallOptions| {
             let method = &method::COMPLETION_COMPLETE;
-            let result: CompleteResult = client
-                .request(method, params, RequestExtras::default(), &options)
-                .await?;
+            let result: CompleteResult = client.request(method, params, &options).await?;
             Ok(result.completion)
         });
         call.meta(meta)
@@ -257,10 +258,7 @@ impl Client {
                     capability: "tasks.list",
                 });
             }
-            let extras = RequestExtras::default();
-            client
-                .request(&method::TASKS_LIST, params, extras, &options)
-                .await
+            client.request(&method::TASKS_LIST, params, &options).await
         })
     }
 
@@ -277,7 +275,7 @@ impl Client {
         P: ToRevision + Send + Sync + 'static,
     {
         Call::new(self, async move |client: Client, options: CallOptions| {
-            let result = client.request(method, params, RequestExtras::default(), &options);
+            let result = client.request(method, params, &options);
             result.await.map(|EmptyResult { .. }| ())
         })
     }
@@ -306,15 +304,5 @@ impl Client {
         Pages::new(method.name, bounds, move |cursor| {
             Box::pin(fetch(&client, cursor))
         })
-    }
-}
-
-impl<'a> RequestExtras<'a> {
-    /// Sets the name of the requested tool, prompt, resource or task.
-    pub(crate) fn named(name: &'a str) -> Self {
-        Self {
-            name: Some(name),
-            ..Self::default()
-        }
     }
 }

@@ -1,28 +1,51 @@
-//! One request and its response: encoded for the revision, timed, and parsed.
+//! The path of a request, one function per step.
+//!
+//! 1. [`encode`](Client::encode) fills an [`OutgoingRequest`] for the negotiated revision.
+//! 2. [`send_once`](Client::send_once) sends it, and waits for the response until a timeout.
+//! 3. [`send`](Client::send) renews an ended session, or repeats a request with a lost response.
+//! 4. [`send_with_input`](Client::send_with_input) resolves input requests and sends the request again.
+//! 5. [`send_tool_call`](Client::send_tool_call) adds the parameter headers of a tool, and
+//!    [`resolve_task`](create::resolve_task) waits for the task that a call may become.
+//! 6. [`validate_output`](Client::validate_output) checks the result against the output schema of the tool.
+//!
+//! Steps 2 to 5 return a [`ReceivedResult`]. What a step rarely does is boxed, because the future of every call is as
+//! large as its largest branch.
 
-use std::{ops::ControlFlow, sync::Arc};
+use std::{
+    mem::take,
+    ops::ControlFlow::{self, Break, Continue},
+    sync::Arc,
+};
 
 use serde::de::DeserializeOwned;
 use turnbuckle_protocol::{
-    RequestId, VersionedPayload,
+    VersionedPayload,
     json::{self, JsonError},
-    method::{self, Method, RequiredCapability},
-    types::{ResultType, ServerCapabilities},
+    jsonrpc::code,
+    method::{self, Method},
+    types::{CallToolResult, ResultType},
 };
 
 use crate::{
     call::CallOptions,
-    client::{Client, RequestTimer, timeout::timed_out},
+    client::{
+        Client,
+        capability::check_capability,
+        retry::{is_repeatable, is_response_lost, needs_new_session},
+        timeout::timed_out,
+    },
     error::{CallError, ConnectError, TransportError},
     inbound::{
         message::{RawJson, RawResult},
         progress::ProgressGuard,
     },
-    lifecycle::{Negotiated, RevisionRules},
+    lifecycle::RevisionRules,
+    round_trips::{self, AcceptsInputResponses, needs_round_trip},
+    tasks::create,
+    tools::{ToolCall, ToolOutput},
     transport::{
         OutgoingRequest,
-        encode::{self, HeaderList, MetaFields, ToRevision},
-        http::HttpError,
+        encode::{self, ToRevision},
     },
 };
 
@@ -38,188 +61,247 @@ pub(crate) struct ReceivedResult {
     pub(crate) progress_guard: Option<ProgressGuard>,
 }
 
-/// The additions to a request that are not parameters.
-#[derive(Debug, Default)]
-pub(crate) struct RequestExtras<'a> {
-    /// The value of the `Mcp-Name` header.
-    pub(crate) name: Option<&'a str>,
-    /// Further headers, such as `Mcp-Param-*`.
-    pub(crate) headers: HeaderList,
-}
-
+/// What can be done with a request.
 impl Client {
+    /// Creates a request, which has to be encoded before it is sent.
+    pub(crate) fn new_request<'a>(
+        &self,
+        method: &'static Method,
+        options: &CallOptions,
+    ) -> OutgoingRequest<'a> {
+        OutgoingRequest::new(method, self.inner.rules(), options.auth_wait.clone())
+    }
+
     /// Sends a request and parses its result, which must be complete.
     pub(crate) async fn request<P, R>(
         &self,
         method: &'static Method,
         params: P,
-        extras: RequestExtras<'_>,
         options: &CallOptions,
     ) -> Result<R, CallError>
     where
         P: ToRevision,
         R: DeserializeOwned + VersionedPayload,
     {
-        let received = self.send_request(method, &params, &extras, options).await?;
+        let mut request = self.new_request(method, options);
+        let received = self.send(&mut request, &params, options).await?;
         require_complete(method.name, &received)?;
         received.read(method.name)
     }
 
-    /// Sends a request. An ended session is renewed, and a request with a lost response is sent again if that is
-    /// safe; both at most once.
-    pub(crate) async fn send_request<P>(
+    /// Calls a tool, waits for the task that the call may become, and validates the output.
+    pub(crate) async fn call_and_validate(
         &self,
-        method: &'static Method,
-        params: &P,
-        extras: &RequestExtras<'_>,
+        call: &ToolCall,
         options: &CallOptions,
-    ) -> Result<ReceivedResult, CallError>
-    where
-        P: ToRevision,
-    {
-        let negotiated = self.inner.negotiated();
-        let mut request = self.prepare(&negotiated, method, params, extras, options)?;
-        let timer = RequestTimer::start(options);
-        let source = match self.exchange(&mut request, options, &timer).await {
-            Err(CallError::Disconnected { source, .. }) => source,
-            outcome => return outcome,
+    ) -> Result<ToolOutput, CallError> {
+        let tasks = create::requests_tasks(self);
+        let received = if tasks && self.only_as_task(call.tool()) {
+            Box::pin(create::call_as_task(self, call.clone(), options)).await?
+        } else {
+            let received = self.send_tool_call(call, options).await;
+            match continue_if(received, |received| may_become_task(received, tasks)) {
+                Break(received) => received?,
+                Continue(received) => {
+                    Box::pin(create::resolve_task(self, received, call, options)).await?
+                }
+            }
         };
-        drop(request);
-        // Boxed, because it is rare and would enlarge the future of every request.
-        if needs_new_session(&source, &negotiated.rules) {
-            let left = timer.remaining(options);
-            let anew = self.send_in_new_session(negotiated, source, method, params, extras, left);
-            return Box::pin(anew).await;
-        }
-        if self.is_response_lost(&source, &negotiated.rules) {
-            let left = timer.remaining(options);
-            let again = self.reissue(negotiated, source, method, params, extras, left);
-            return Box::pin(again).await;
-        }
-        Err(CallError::Disconnected {
-            method: method.name,
-            source,
-        })
+        require_complete(method::TOOLS_CALL.name, &received)?;
+        self.validate_output(Some(call.tool()), received.read(method::TOOLS_CALL.name)?)
     }
+}
 
-    /// Renews an ended session, and sends the request again.
-    async fn send_in_new_session<P>(
+/// The steps, in order.
+impl Client {
+    /// Fills in a request for the negotiated revision, under a new id.
+    fn encode(
         &self,
-        over: Arc<Negotiated>,
-        source: TransportError,
-        method: &'static Method,
-        params: &P,
-        extras: &RequestExtras<'_>,
-        // Both requests share one total timeout. The new session has its own timeout.
-        options: CallOptions,
-    ) -> Result<ReceivedResult, CallError>
-    where
-        P: ToRevision,
-    {
-        let renewed = Arc::clone(&self.inner).renew_session(over).await;
-        renewed.map_err(|error| {
-            tracing::debug!(%error, "the session was not renewed");
-            let source = match error {
-                ConnectError::Authorization(failure) => TransportError::Authorization(failure),
-                _ => source,
-            };
-            disconnected(method.name, source)
-        })?;
-        let negotiated = self.inner.negotiated();
-        let mut request = self.prepare(&negotiated, method, params, extras, &options)?;
-        let timer = RequestTimer::start(&options);
-        self.exchange(&mut request, &options, &timer).await
-    }
-
-    /// Encodes a request for the negotiated revision.
-    pub(super) fn prepare(
-        &self,
-        negotiated: &Negotiated,
-        method: &'static Method,
+        request: &mut OutgoingRequest<'_>,
         params: &impl ToRevision,
-        extras: &RequestExtras<'_>,
         options: &CallOptions,
-    ) -> Result<PreparedRequest, CallError> {
+    ) -> Result<(), CallError> {
+        let method = request.method;
+        let negotiated = self.inner.negotiated_ref();
         let rules = &negotiated.rules;
         check_capability(method, &negotiated.server.capabilities, rules)?;
-        let id = self.inner.ids.next();
+        if !Arc::ptr_eq(&request.rules, rules) {
+            request.rules = Arc::clone(rules);
+        }
+        request.id = self.inner.ids.next();
         // A request that may take long asks for progress, because progress restarts the idle timeout.
         let reports = method.allows_input_requests || options.on_progress.is_some();
-        let progress_guard = id.as_i64().filter(|_| reports).map(|token| {
+        request.progress_guard = request.id.as_i64().filter(|_| reports).map(|token| {
             let progress_registry = &self.inner.router.progress_registry;
             progress_registry.register(token, options.on_progress.clone())
         });
-        let extra = MetaFields {
-            progress_token: reports.then_some(&id),
-            log_level: self.inner.log_level(),
-            meta: Some(&options.meta).filter(|meta| !meta.is_empty()),
-        };
-        let body = encode(&id, method, params, rules, &extra)?;
-        let mut headers = encode::headers(rules, method.name, extras.name);
-        headers.extend_from_slice(&extras.headers);
-        let outgoing = OutgoingRequest {
-            id,
+        let params = params.to_revision(rules.revision);
+        let meta = Some(&options.meta).filter(|meta| !meta.is_empty());
+        let encoded = encode::fill(request, &*params, self.inner.log_level(), meta);
+        encoded.map_err(|error| CallError::Unsendable {
             method: method.name,
-            body,
-            headers,
-            rules: Arc::clone(rules),
-            auth_wait: options.auth_wait.clone(),
-        };
-        Ok(PreparedRequest {
-            outgoing,
-            progress_guard,
+            reason: error.to_string(),
         })
     }
 
-    /// Sends a request and waits for its response, until a timeout.
-    pub(super) async fn exchange(
+    /// Sends an encoded request and waits for its response, until a timeout.
+    async fn send_once(
         &self,
-        request: &mut PreparedRequest,
+        request: &mut OutgoingRequest<'_>,
         options: &CallOptions,
-        timer: &RequestTimer,
     ) -> Result<ReceivedResult, CallError> {
-        let PreparedRequest {
-            outgoing,
-            progress_guard,
-        } = request;
-        let (router, method) = (&self.inner.router, outgoing.method);
-        let mark_cancelled = router.cancelled_requests.mark_on_drop(outgoing.id.clone());
+        let (router, method) = (&self.inner.router, request.method.name);
+        let mark_cancelled = router.cancelled_requests.mark_on_drop(request.id.clone());
+        let body = take(&mut request.body);
         let response = tokio::select! {
             biased;
-            response = self.inner.transport.request(outgoing, router) => response,
-            limit = timed_out(options, router, progress_guard.as_ref(), timer) => {
+            response = self.inner.transport.send_request(request, body, router) => response,
+            limit = timed_out(&options.timeouts, router, request) => {
                 return Err(CallError::TimedOut { method, limit });
             }
         };
         mark_cancelled.disarm();
+        let progress_guard = request.progress_guard.take();
         let response = response.map_err(|source| disconnected(method, source))?;
         let result = response
             .outcome
             .map_err(|error| CallError::rejected(method, error, response.http))?;
-        ReceivedResult::new(method, result, &outgoing.rules, progress_guard.take())
+        ReceivedResult::new(method, result, &request.rules, progress_guard)
     }
-}
 
-/// A request that is ready to be sent, and its progress registration.
-pub(super) struct PreparedRequest {
-    outgoing: OutgoingRequest,
-    progress_guard: Option<ProgressGuard>,
-}
+    /// Encodes and sends a request. An ended session is renewed, and a request with a lost response is sent again if
+    /// that is safe; both at most once.
+    pub(crate) async fn send<P: ToRevision>(
+        &self,
+        request: &mut OutgoingRequest<'_>,
+        params: &P,
+        options: &CallOptions,
+    ) -> Result<ReceivedResult, CallError> {
+        self.encode(request, params, options)?;
+        let lost = match self.send_once(request, options).await {
+            Err(CallError::Disconnected { source, .. }) => source,
+            outcome => return outcome,
+        };
+        if needs_new_session(&lost, &request.rules) {
+            Box::pin(self.send_in_new_session(lost, request, params, options)).await
+        } else if is_response_lost(self, &lost, &request.rules) {
+            Box::pin(self.send_again(lost, request, params, options)).await
+        } else {
+            Err(CallError::Disconnected {
+                method: request.method.name,
+                source: lost,
+            })
+        }
+    }
 
-/// Serializes a request for the negotiated revision.
-fn encode(
-    id: &RequestId,
-    method: &'static Method,
-    params: &impl ToRevision,
-    rules: &RevisionRules,
-    extra: &MetaFields<'_>,
-) -> Result<Vec<u8>, CallError> {
-    let params = params.to_revision(rules.revision);
-    let body = encode::request(id, method.name, &*params, rules, extra);
-    body.map_err(|error| CallError::Unsendable {
-        method: method.name,
-        reason: error.to_string(),
-    })
+    /// Renews an ended session, and sends the request again.
+    ///
+    /// Both attempts share one total timeout. The new session has its own timeout.
+    async fn send_in_new_session<P: ToRevision>(
+        &self,
+        lost: TransportError,
+        request: &mut OutgoingRequest<'_>,
+        params: &P,
+        options: &CallOptions,
+    ) -> Result<ReceivedResult, CallError> {
+        request.pause();
+        let rules = Arc::clone(&request.rules);
+        let renewed = Arc::clone(&self.inner).renew_session(rules).await;
+        renewed.map_err(|error| {
+            tracing::debug!(%error, "the session was not renewed");
+            let source = match error {
+                ConnectError::Authorization(failure) => TransportError::Authorization(failure),
+                _ => lost,
+            };
+            disconnected(request.method.name, source)
+        })?;
+        request.resume();
+        self.encode(request, params, options)?;
+        self.send_once(request, options).await
+    }
+
+    /// Sends a request again after its response was lost, once and only if that is safe.
+    ///
+    /// Since 2026-07-28 a broken response stream cannot be resumed; its request has to be sent again under a new id
+    /// (`2026-07-28/basic/patterns`, changelog). The first request may have taken effect, so only requests without side
+    /// effects, or idempotent ones, are sent again. All others fail with [`CallError::EffectUnknown`].
+    async fn send_again<P: ToRevision>(
+        &self,
+        lost: TransportError,
+        request: &mut OutgoingRequest<'_>,
+        params: &P,
+        options: &CallOptions,
+    ) -> Result<ReceivedResult, CallError> {
+        let method = request.method.name;
+        if !is_repeatable(self, request) {
+            return Err(CallError::EffectUnknown {
+                method,
+                source: lost,
+            });
+        }
+        tracing::debug!(method, %lost, "request sent again because its response was lost");
+        request.pause();
+        request.resume();
+        self.encode(request, params, options)?;
+        self.send_once(request, options).await
+    }
+
+    /// Sends a request, and resolves input requests until there is a result, within the limits of the call.
+    pub(crate) async fn send_with_input<P: AcceptsInputResponses>(
+        &self,
+        request: &mut OutgoingRequest<'_>,
+        params: &P,
+        options: &CallOptions,
+    ) -> Result<ReceivedResult, CallError> {
+        let first = self.send(request, params, options).await;
+        match continue_if(first, needs_round_trip) {
+            Break(received) => received,
+            Continue(first) => {
+                Box::pin(round_trips::resume(self, first, request, params, options)).await
+            }
+        }
+    }
+
+    /// Sends a tool call with its parameter headers; the result may be a task.
+    pub(crate) async fn send_tool_call(
+        &self,
+        call: &ToolCall,
+        options: &CallOptions,
+    ) -> Result<ReceivedResult, CallError> {
+        self.ensure_pinned(call.tool()).await?;
+        let mut request = self.new_tool_request(call, options)?;
+        let received = self.send_with_input(&mut request, call, options).await;
+        let has_param_headers = self.tool_policy().param_headers_sent;
+        match continue_if(received, |received| {
+            has_param_headers && is_header_mismatch(received)
+        }) {
+            Break(received) => received,
+            Continue(rejected) => {
+                Box::pin(self.retry_with_new_headers(rejected, request, call, options)).await
+            }
+        }
+    }
+
+    /// Validates the output of a tool against its output schema, if one is cached.
+    pub(crate) fn validate_output(
+        &self,
+        tool: Option<&str>,
+        result: CallToolResult,
+    ) -> Result<ToolOutput, CallError> {
+        let invalid = tool.and_then(|tool| {
+            let reason = self.inner.tools.check_output(tool, &result)?;
+            Some((tool.to_owned(), reason))
+        });
+        let output = ToolOutput::from(result);
+        match invalid {
+            None => Ok(output),
+            Some((tool, reason)) => Err(CallError::InvalidOutput {
+                tool,
+                reason,
+                output: Box::new(output),
+            }),
+        }
+    }
 }
 
 impl ReceivedResult {
@@ -265,9 +347,9 @@ pub(crate) fn continue_if(
     condition: impl FnOnce(&Result<ReceivedResult, CallError>) -> bool,
 ) -> ControlFlow<Result<ReceivedResult, CallError>, Result<ReceivedResult, CallError>> {
     if condition(&received) {
-        ControlFlow::Continue(received)
+        Continue(received)
     } else {
-        ControlFlow::Break(received)
+        Break(received)
     }
 }
 
@@ -285,6 +367,18 @@ pub(crate) fn require_complete(
     }
 }
 
+fn may_become_task(received: &Result<ReceivedResult, CallError>, tasks: bool) -> bool {
+    match received {
+        Ok(received) => received.kind == ResultType::Task,
+        Err(_) => tasks,
+    }
+}
+
+fn is_header_mismatch(received: &Result<ReceivedResult, CallError>) -> bool {
+    let error = received.as_ref().err().and_then(CallError::rpc);
+    error.is_some_and(|error| error.code == code::HEADER_MISMATCH)
+}
+
 fn invalid(method: &'static str, error: &JsonError) -> CallError {
     CallError::InvalidResponse {
         method,
@@ -296,155 +390,5 @@ fn disconnected(method: &'static str, source: TransportError) -> CallError {
     match source {
         TransportError::InvalidResponse { reason } => CallError::InvalidResponse { method, reason },
         source => CallError::disconnected(method, source),
-    }
-}
-
-/// Returns whether the server has certainly not processed the request, and requires a new session.
-fn needs_new_session(error: &TransportError, rules: &RevisionRules) -> bool {
-    match error {
-        TransportError::SessionEnded => true,
-        // The server used to respond as 2026-07-28 defines, and now does not send JSON-RPC at all.
-        TransportError::ErrorResponse(error_response) => {
-            !rules.session && matches!(error_response.status.as_u16(), 400 | 404 | 405)
-        }
-        _ => false,
-    }
-}
-
-/// Returns an error if the server did not advertise the capability that a method needs.
-fn check_capability(
-    method: &'static Method,
-    capabilities: &ServerCapabilities,
-    rules: &RevisionRules,
-) -> Result<(), CallError> {
-    if !method.is_in(rules.revision) {
-        return Err(CallError::NotInRevision {
-            method: method.name,
-            revision: rules.revision,
-        });
-    }
-    let Some(needed) = method.capability else {
-        return Ok(());
-    };
-    let (declared, capability) = match needed {
-        RequiredCapability::Tools => (capabilities.tools.is_some(), "tools"),
-        RequiredCapability::Resources => (capabilities.resources.is_some(), "resources"),
-        RequiredCapability::ResourcesSubscribe => {
-            let resources = capabilities.resources.as_ref();
-            let subscribe = resources.and_then(|resources| resources.subscribe);
-            (subscribe == Some(true), "resources.subscribe")
-        }
-        RequiredCapability::Prompts => (capabilities.prompts.is_some(), "prompts"),
-        RequiredCapability::Completions => {
-            let declared = capabilities.completions.is_some() || !rules.completions_need_capability;
-            (declared, "completions")
-        }
-        RequiredCapability::Logging => (capabilities.logging.is_some(), "logging"),
-        // Checked by the callers that handle both task designs, or declared by this client.
-        _ => return Ok(()),
-    };
-    if declared {
-        Ok(())
-    } else {
-        Err(CallError::CapabilityNotAdvertised {
-            method: method.name,
-            capability,
-        })
-    }
-}
-
-/// The methods that only read. The methods of unknown extensions may have side effects, whatever their name.
-const READ_ONLY_METHODS: [&str; 13] = [
-    method::SERVER_DISCOVER.name,
-    method::TOOLS_LIST.name,
-    method::RESOURCES_LIST.name,
-    method::RESOURCES_TEMPLATES_LIST.name,
-    method::RESOURCES_READ.name,
-    method::PROMPTS_LIST.name,
-    method::PROMPTS_GET.name,
-    method::COMPLETION_COMPLETE.name,
-    method::TASKS_GET.name,
-    method::TASKS_LIST.name,
-    "resources/directory/read",
-    "skills/get",
-    "skills/list",
-];
-
-impl Client {
-    /// Returns whether the server may have received the request, but its response is lost.
-    pub(super) fn is_response_lost(&self, error: &TransportError, rules: &RevisionRules) -> bool {
-        rules.reissue_lost_requests && self.inner.transport.is_http() && is_lost_response(error)
-    }
-
-    /// Sends a request again after its response was lost, once and only if that is safe.
-    ///
-    /// Since 2026-07-28 a broken response stream cannot be resumed; its request has to be sent again under a new id
-    /// (`2026-07-28/basic/patterns`, changelog). The first request may have taken effect, so only requests without side
-    /// effects, or idempotent ones, are sent again. All others fail with [`CallError::EffectUnknown`].
-    pub(super) async fn reissue<P: ToRevision>(
-        &self,
-        negotiated: Arc<Negotiated>,
-        lost: TransportError,
-        method: &'static Method,
-        params: &P,
-        extras: &RequestExtras<'_>,
-        // Both requests share one total timeout.
-        options: CallOptions,
-    ) -> Result<ReceivedResult, CallError> {
-        if !self.is_repeatable(method, extras.name) {
-            return Err(CallError::EffectUnknown {
-                method: method.name,
-                source: lost,
-            });
-        }
-        tracing::debug!(method = method.name, %lost, "request sent again because its response was lost");
-        let mut request = self.prepare(&negotiated, method, params, extras, &options)?;
-        let timer = RequestTimer::start(&options);
-        self.exchange(&mut request, &options, &timer).await
-    }
-
-    /// Returns whether a request can be received twice without a further effect.
-    ///
-    /// The annotations of a tool may be wrong. But the call is repeated to the same server, which could repeat it on
-    /// its own.
-    fn is_repeatable(&self, method: &Method, name: Option<&str>) -> bool {
-        if method.name == method::TOOLS_CALL.name {
-            return name.is_some_and(|tool| self.inner.tools.is_repeatable(tool));
-        }
-        is_read_only(method)
-    }
-}
-
-/// Returns whether a method is free of side effects.
-fn is_read_only(method: &Method) -> bool {
-    READ_ONLY_METHODS.contains(&method.name)
-}
-
-/// Returns whether a request was sent over HTTP, and the connection broke before its response.
-pub(crate) fn is_lost_response(error: &TransportError) -> bool {
-    match error {
-        TransportError::Closed => true,
-        TransportError::Http(error) => matches!(**error, HttpError::ConnectionBroken(_)),
-        _ => false,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_known_methods_are_taken_to_change_nothing() {
-        for read in [
-            &method::TOOLS_LIST,
-            &method::TASKS_LIST,
-            &method::PROMPTS_GET,
-        ] {
-            assert!(is_read_only(read), "{}", read.name);
-        }
-        assert!(is_read_only(&Method::for_extension("skills/list")));
-        for unknown in ["queue/list", "com.example/list", "tasks/cancel"] {
-            assert!(!is_read_only(&Method::for_extension(unknown)), "{unknown}");
-        }
     }
 }

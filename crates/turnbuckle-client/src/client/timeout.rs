@@ -6,24 +6,23 @@ use std::{
 };
 
 use tokio::time::{Instant, sleep_until};
+use turnbuckle_protocol::timeouts::Timeouts;
 
 use crate::{
-    call::CallOptions,
     inbound::{InboundRouter, progress::ProgressGuard},
+    transport::OutgoingRequest,
 };
 
 /// Waits until a timeout expires; returns the timeout.
 pub(super) fn timed_out<'c>(
-    options: &'c CallOptions,
+    timeouts: &'c Timeouts,
     router: &'c InboundRouter,
-    progress_guard: Option<&'c ProgressGuard>,
-    timer: &'c RequestTimer,
+    request: &'c OutgoingRequest<'_>,
 ) -> impl Future<Output = Duration> + 'c {
     let call = Deadline {
-        options,
+        timeouts,
         router,
-        progress_guard,
-        timer,
+        request,
     };
     async move {
         while let Some((end, limit)) = call.end() {
@@ -39,16 +38,15 @@ pub(super) fn timed_out<'c>(
 
 /// The deadline of a call.
 struct Deadline<'c> {
-    options: &'c CallOptions,
+    timeouts: &'c Timeouts,
     router: &'c InboundRouter,
-    progress_guard: Option<&'c ProgressGuard>,
-    timer: &'c RequestTimer,
+    request: &'c OutgoingRequest<'c>,
 }
 
 impl Deadline<'_> {
     /// Returns the current deadline, and the timeout that it comes from.
     fn end(&self) -> Option<(Instant, Duration)> {
-        let timeouts = self.options.timeouts;
+        let timeouts = self.timeouts;
         let idle_end = self.last_seen().checked_add(timeouts.idle);
         match (idle_end, self.total_end()) {
             (Some(idle_end), Some(total_end)) if total_end <= idle_end => {
@@ -61,13 +59,10 @@ impl Deadline<'_> {
 
     /// Returns the end of the total timeout. Time spent on authorization does not count.
     fn total_end(&self) -> Option<Instant> {
-        let auth_wait = auth_wait(self.options).saturating_sub(self.timer.auth_wait);
-        let left = self
-            .options
-            .timeouts
-            .total
-            .saturating_sub(self.options.elapsed);
-        self.timer.at.checked_add(left.saturating_add(auth_wait))
+        let timer = &self.request.timer;
+        let auth_wait = total(self.request.auth_wait.as_deref()).saturating_sub(timer.auth_wait);
+        let left = self.timeouts.total.saturating_sub(timer.elapsed);
+        timer.started_at.checked_add(left.saturating_add(auth_wait))
     }
 
     /// Returns the time of the last activity of the server.
@@ -75,43 +70,49 @@ impl Deadline<'_> {
     /// A server that waits for the client is not idle: a user may be filling in a form. Neither is a server that has
     /// not received the request yet, because the user is logging in.
     fn last_seen(&self) -> Instant {
-        let progress = self
-            .progress_guard
-            .map_or(self.timer.at, ProgressGuard::last_seen);
-        let awaited = self.router.last_server_wait();
-        let awaited = awaited.max(self.auth_wait().and_then(AuthWait::last));
-        awaited.map_or(progress, |awaited| awaited.max(progress))
-    }
-
-    fn auth_wait(&self) -> Option<&AuthWait> {
-        self.options.auth_wait.as_deref()
+        let request = self.request;
+        let progress_guard = request.progress_guard.as_ref();
+        let progress = progress_guard.map_or(request.timer.started_at, ProgressGuard::last_seen);
+        let waited = self.router.last_server_wait();
+        let waited = waited.max(request.auth_wait.as_deref().and_then(AuthWait::last));
+        waited.map_or(progress, |waited| waited.max(progress))
     }
 }
 
-/// The start of a request.
+/// Measures the time that a request takes, over all its attempts. Time spent on authorization does not count.
+#[derive(Debug)]
 pub(crate) struct RequestTimer {
-    at: Instant,
+    /// The start of the current attempt.
+    started_at: Instant,
+    /// The time spent on authorization before that.
     auth_wait: Duration,
+    /// The time that earlier attempts took.
+    elapsed: Duration,
 }
 
 impl RequestTimer {
-    pub(crate) fn start(options: &CallOptions) -> Self {
-        let (at, auth_wait) = (Instant::now(), auth_wait(options));
-        Self { at, auth_wait }
+    pub(crate) fn start(auth_wait: Option<&AuthWait>) -> Self {
+        Self {
+            started_at: Instant::now(),
+            auth_wait: total(auth_wait),
+            elapsed: Duration::ZERO,
+        }
     }
 
-    /// Returns options with what is left of the total timeout, for further requests of the same call.
-    pub(crate) fn remaining(&self, options: &CallOptions) -> CallOptions {
-        let took = self.at.elapsed();
-        let mut remaining = options.clone();
-        remaining.elapsed += took.saturating_sub(auth_wait(options).saturating_sub(self.auth_wait));
-        remaining
+    /// Ends an attempt. The time until the next one does not count.
+    pub(crate) fn pause(&mut self, auth_wait: Option<&AuthWait>) {
+        let auth_wait = total(auth_wait).saturating_sub(self.auth_wait);
+        self.elapsed += self.started_at.elapsed().saturating_sub(auth_wait);
+    }
+
+    /// Starts another attempt.
+    pub(crate) fn resume(&mut self, auth_wait: Option<&AuthWait>) {
+        self.started_at = Instant::now();
+        self.auth_wait = total(auth_wait);
     }
 }
 
-/// Returns the time that a call has spent on authorization.
-fn auth_wait(options: &CallOptions) -> Duration {
-    let auth_wait = options.auth_wait.as_deref();
+fn total(auth_wait: Option<&AuthWait>) -> Duration {
     auth_wait.map(AuthWait::total).unwrap_or_default()
 }
 

@@ -222,7 +222,7 @@ mod places {
 
         assert_eq!(
             problem.to_string(),
-            "`localhost` is at 169.254.169.254, and a server that is elsewhere must not send us there"
+            "`localhost` resolves to 169.254.169.254, which remote servers are not allowed to refer to"
         );
     }
 

@@ -1,6 +1,6 @@
 //! Detects the era of a server: sends a 2026-07-28 request, and classifies the response.
 
-use std::{sync::Arc, time::Duration};
+use std::{mem::take, sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
 use http::StatusCode;
@@ -8,7 +8,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use turnbuckle_protocol::{
     RpcError, json,
     jsonrpc::code,
-    method,
+    method::{self, Method},
     types::{
         ClientCapabilities, DiscoverResult, EmptyParams, Implementation, UnsupportedVersionData,
     },
@@ -205,10 +205,10 @@ async fn discover(
     limit: Duration,
 ) -> Result<Result<Result<RawResponse, TransportError>, TimeLimitElapsed>, ConnectError> {
     let params = EmptyParams::default();
-    let mut request = probe.request(DISCOVER, &params, Arc::clone(rules))?;
-    let auth_wait = request.auth_wait.clone();
-    let response = probe.transport.request(&mut request, probe.router);
-    Ok(within(limit, auth_wait.as_deref(), response).await)
+    let mut request = probe.encode(&method::SERVER_DISCOVER, &params, Arc::clone(rules))?;
+    let body = take(&mut request.body);
+    let response = probe.transport.send_request(&request, body, probe.router);
+    Ok(within(limit, request.auth_wait.as_deref(), response).await)
 }
 
 fn classify(response: &RawResponse, http: bool) -> ProbeResult {
@@ -272,18 +272,21 @@ fn indicates_legacy(status: StatusCode) -> bool {
 
 impl LifecycleProbe<'_> {
     /// Sends a request and waits for its response, until the timeout.
-    pub(crate) async fn request_raw(
+    pub(crate) async fn send(
         &self,
-        method: &'static str,
+        method: &'static Method,
         params: &impl Serialize,
         rules: Arc<RevisionRules>,
     ) -> Result<RawResponse, ConnectError> {
-        let mut request = self.request(method, params, rules)?;
-        let (limit, auth_wait) = (self.timeout, request.auth_wait.clone());
-        let response = self.transport.request(&mut request, self.router);
-        match within(limit, auth_wait.as_deref(), response).await {
+        let mut request = self.encode(method, params, rules)?;
+        let (limit, body) = (self.timeout, take(&mut request.body));
+        let response = self.transport.send_request(&request, body, self.router);
+        match within(limit, request.auth_wait.as_deref(), response).await {
             Ok(response) => Ok(response?),
-            Err(_) => Err(ConnectError::TimedOut { method, limit }),
+            Err(_) => Err(ConnectError::TimedOut {
+                method: method.name,
+                limit,
+            }),
         }
     }
 
@@ -308,25 +311,21 @@ impl LifecycleProbe<'_> {
         Ok(())
     }
 
-    fn request(
+    /// Encodes a request.
+    fn encode(
         &self,
-        method: &'static str,
+        method: &'static Method,
         params: &impl Serialize,
         rules: Arc<RevisionRules>,
-    ) -> Result<OutgoingRequest, ConnectError> {
-        let id = self.ids.next();
-        let body = encode::request(&id, method, params, &rules, &encode::MetaFields::default());
-        Ok(OutgoingRequest {
-            body: body.map_err(|error| ConnectError::InvalidResponse {
-                method,
-                reason: error.to_string(),
-            })?,
-            headers: encode::headers(&rules, method, None),
-            id,
-            method,
-            rules,
-            auth_wait: self.transport.auth_wait(),
-        })
+    ) -> Result<OutgoingRequest<'static>, ConnectError> {
+        let mut request = OutgoingRequest::new(method, rules, self.transport.auth_wait());
+        request.id = self.ids.next();
+        let encoded = encode::fill(&mut request, params, None, None);
+        encoded.map_err(|error| ConnectError::InvalidResponse {
+            method: method.name,
+            reason: error.to_string(),
+        })?;
+        Ok(request)
     }
 }
 

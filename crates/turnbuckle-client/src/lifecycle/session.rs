@@ -89,7 +89,7 @@ pub(super) async fn initialize(
     );
     params.downgrade_to(proposed);
     let response = probe
-        .request_raw(INITIALIZE, &params, Arc::new(opening_rules()))
+        .send(&method::INITIALIZE, &params, Arc::new(opening_rules()))
         .await?;
     let status = response.http.map(|facts| facts.status);
     let result = response.outcome.map_err(|error| rejected(error, status))?;

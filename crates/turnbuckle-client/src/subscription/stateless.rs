@@ -1,6 +1,6 @@
 //! Subscriptions with a listen request that is held open (2026-07-28).
 
-use std::{sync::atomic::Ordering, time::Duration};
+use std::{mem::take, sync::atomic::Ordering, time::Duration};
 
 use turnbuckle_protocol::{
     RequestId, method,
@@ -13,10 +13,7 @@ use crate::{
     error::{CallError, TransportError},
     inbound::message::RawResponse,
     subscription::{EventSender, SubscriptionEvent, SubscriptionMessage, SubscriptionReceiver},
-    transport::{
-        OutgoingRequest,
-        encode::{self, MetaFields},
-    },
+    transport::{OutgoingRequest, encode},
 };
 
 const LISTEN: &str = method::SUBSCRIPTIONS_LISTEN.name;
@@ -66,17 +63,17 @@ async fn listen_once(
     events: &mut EventSender,
 ) -> ListenOutcome {
     let inner = &client.inner;
-    let id = inner.ids.next();
-    let mut outgoing = match request(client, &id, filter, options) {
-        Ok(outgoing) => outgoing,
+    let mut request = match encode(client, filter, options) {
+        Ok(request) => request,
         Err(error) => return ListenOutcome::Failed(error),
     };
+    let (id, body) = (request.id.clone(), take(&mut request.body));
     let mut receiver = ListenRegistration {
         client,
         receiver: inner.router.subscriptions.open(id.clone()),
         id,
     };
-    let mut response = std::pin::pin!(inner.transport.request(&mut outgoing, &inner.router));
+    let mut response = std::pin::pin!(inner.transport.send_request(&request, body, &inner.router));
     let first_deadline = limit_elapsed(options.timeouts.idle, options.auth_wait.as_deref());
     let mut first_deadline = std::pin::pin!(first_deadline);
     let mut acknowledged = false;
@@ -137,30 +134,20 @@ fn is_forbidden(error: &TransportError) -> bool {
     }
 }
 
-fn request(
+fn encode(
     client: &Client,
-    id: &RequestId,
     filter: &SubscriptionFilter,
     options: &CallOptions,
-) -> Result<OutgoingRequest, CallError> {
-    let rules = client.inner.rules();
+) -> Result<OutgoingRequest<'static>, CallError> {
+    let mut request = client.new_request(&method::SUBSCRIPTIONS_LISTEN, options);
+    request.id = client.inner.ids.next();
     let params = ListenParams::new(filter.clone());
-    let extra = MetaFields {
-        meta: Some(&options.meta),
-        ..MetaFields::default()
-    };
-    let body = encode::request(id, LISTEN, &params, &rules, &extra);
-    Ok(OutgoingRequest {
-        id: id.clone(),
+    let encoded = encode::fill(&mut request, &params, None, Some(&options.meta));
+    encoded.map_err(|error| CallError::Unsendable {
         method: LISTEN,
-        body: body.map_err(|error| CallError::Unsendable {
-            method: LISTEN,
-            reason: error.to_string(),
-        })?,
-        headers: encode::headers(&rules, LISTEN, None),
-        rules,
-        auth_wait: options.auth_wait.clone(),
-    })
+        reason: error.to_string(),
+    })?;
+    Ok(request)
 }
 
 /// Unregisters the listen request when it is dropped.

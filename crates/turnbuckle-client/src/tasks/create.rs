@@ -51,7 +51,7 @@ async fn start_call(
         ))),
         None => {
             require_complete(CALL, &received)?;
-            let output = client.output(Some(&tool), received.read(CALL)?)?;
+            let output = client.validate_output(Some(&tool), received.read(CALL)?)?;
             Ok(CallOutcome::Finished(output))
         }
     }
@@ -112,13 +112,13 @@ async fn await_task(
     tool: &str,
     options: &CallOptions,
 ) -> Result<ReceivedResult, CallError> {
-    let leash = CancelTaskOnDrop::new(client, &task.info.task_id, options);
+    let cancel_guard = CancelTaskOnDrop::new(client, &task.info.task_id, options);
     let task = Task::created(client, task, tool.to_owned(), options.clone());
     let limit = options.timeouts.total;
     match within(limit, options.auth_wait.as_deref(), task.outcome()).await {
         Ok(Err(error)) if !ended(&error) => Err(error),
         Ok(outcome) => {
-            leash.release();
+            cancel_guard.release();
             outcome
         }
         Err(_) => Err(CallError::TimedOut {

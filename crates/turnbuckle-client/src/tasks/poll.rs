@@ -11,7 +11,7 @@ use tokio::{
 use turnbuckle_protocol::{
     RpcError,
     json::{self, JsonError},
-    method,
+    method::{self, Method},
     types::{
         InputRequiredResult, InputResponses, ResultType, TaskStatus,
         tasks::{GetTaskParams, GetTaskResult, Task as TaskInfo, UpdateTaskParams, legacy},
@@ -19,13 +19,14 @@ use turnbuckle_protocol::{
 };
 
 use crate::{
-    client::{ReceivedResult, RequestExtras, require_complete},
+    client::{ReceivedResult, require_complete},
     error::CallError,
     inbound::{SubscriberSignal, message::RawJson},
     lifecycle::TaskDesign,
     round_trips::{InputRequest, resolve_input_requests},
     target::Change,
     tasks::Task,
+    transport::{OutgoingRequest, encode::ToRevision},
 };
 
 pub(super) const CALL: &str = method::TOOLS_CALL.name;
@@ -52,10 +53,8 @@ impl Task {
     /// Polls the task.
     pub(super) async fn fetch_snapshot(&self) -> Result<TaskSnapshot, CallError> {
         let params = GetTaskParams::new(&self.0.id);
-        let extras = RequestExtras::named(&self.0.id);
-        let client = &self.0.client;
-        let received = client.send_request(&method::TASKS_GET, &params, &extras, &self.0.options);
-        let snapshot = TaskSnapshot::read(received.await?)?;
+        let mut request = self.new_request(&method::TASKS_GET).named(&self.0.id);
+        let snapshot = TaskSnapshot::read(self.send(&mut request, &params).await?)?;
         if snapshot.task.task_id != self.0.id {
             return Err(invalid("the result is another task".to_owned()));
         }
@@ -77,11 +76,9 @@ impl Task {
         }
         let claimed = ClaimedInputs::new(self, responses.keys().cloned());
         let params = UpdateTaskParams::new(&self.0.id, responses);
-        let extras = RequestExtras::named(&self.0.id);
-        let client = &self.0.client;
-        let received =
-            client.send_request(&method::TASKS_UPDATE, &params, &extras, &self.0.options);
-        require_complete(method::TASKS_UPDATE.name, &received.await?)?;
+        let mut request = self.new_request(&method::TASKS_UPDATE).named(&self.0.id);
+        let received = self.send(&mut request, &params).await?;
+        require_complete(method::TASKS_UPDATE.name, &received)?;
         claimed.mark_sent();
         Ok(())
     }
@@ -89,25 +86,38 @@ impl Task {
     /// Waits for the result of the task (2025-11-25).
     pub(super) async fn fetch_result(&self) -> Result<ReceivedResult, CallError> {
         let params = GetTaskParams::new(&self.0.id);
-        let extras = RequestExtras::default();
-        let client = &self.0.client;
-        let received =
-            client.send_request(&method::TASKS_RESULT, &params, &extras, &self.0.options);
+        let mut request = self.new_request(&method::TASKS_RESULT);
         // The error belongs to the call that became the task.
-        received.await.map_err(|error| match error {
-            CallError::Rejected {
-                source,
-                status,
-                retry_after,
-                ..
-            } => CallError::Rejected {
-                method: CALL,
-                source,
-                status,
-                retry_after,
-            },
-            other => other,
-        })
+        self.send(&mut request, &params)
+            .await
+            .map_err(|error| match error {
+                CallError::Rejected {
+                    source,
+                    status,
+                    retry_after,
+                    ..
+                } => CallError::Rejected {
+                    method: CALL,
+                    source,
+                    status,
+                    retry_after,
+                },
+                other => other,
+            })
+    }
+}
+
+impl Task {
+    fn new_request(&self, method: &'static Method) -> OutgoingRequest<'_> {
+        self.0.client.new_request(method, &self.0.options)
+    }
+
+    async fn send<P: ToRevision>(
+        &self,
+        request: &mut OutgoingRequest<'_>,
+        params: &P,
+    ) -> Result<ReceivedResult, CallError> {
+        self.0.client.send(request, params, &self.0.options).await
     }
 }
 

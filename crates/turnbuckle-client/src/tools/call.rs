@@ -1,98 +1,41 @@
-//! Tool calls: parameter headers, pins, and validation of the output.
+//! The requests of tool calls: parameter headers and pins; and what is remembered of listed tools.
 
-use std::ops::ControlFlow::{Break, Continue};
-
-use turnbuckle_protocol::{
-    jsonrpc::code,
-    method::{self, Method},
-    types::{CallToolResult, ResultType, Tool},
-};
+use turnbuckle_protocol::{method, types::Tool};
 
 use crate::{
     call::{CallOptions, SeenCursors},
-    client::{Client, ReceivedResult, RequestExtras, continue_if, require_complete},
+    client::{Client, ReceivedResult},
     error::CallError,
     inbound::observers::Anomaly,
-    round_trips::request_with_input,
-    tasks::create::{call_as_task, requests_tasks, resolve_task},
     tools::{
-        ToolCall, ToolOutput,
+        ToolCall,
         digest::ToolDigest,
         param_headers,
         tool_cache::{ToolCache, ToolPolicy},
     },
-    transport::encode::HeaderList,
+    transport::{OutgoingRequest, encode::HeaderList},
 };
 
-const CALL: &Method = &method::TOOLS_CALL;
-
 impl Client {
-    /// Calls a tool, waits for the task that the call may create, and validates the output.
-    pub(crate) async fn call_and_validate(
+    /// Creates the request of a tool call, with its parameter headers.
+    pub(crate) fn new_tool_request<'c>(
         &self,
-        call: &ToolCall,
+        call: &'c ToolCall,
         options: &CallOptions,
-    ) -> Result<ToolOutput, CallError> {
-        let tool = call.tool();
-        let tasks = requests_tasks(self);
-        // Rare branches are boxed, because the future of every call is as large as its largest branch.
-        let received = if tasks && self.only_as_task(tool) {
-            Box::pin(call_as_task(self, call.clone(), options)).await?
-        } else {
-            let received = self.send_tool_call(call, options).await;
-            match continue_if(received, |received| may_become_task(received, tasks)) {
-                Break(received) => received?,
-                Continue(received) => Box::pin(resolve_task(self, received, call, options)).await?,
-            }
-        };
-        require_complete(CALL.name, &received)?;
-        self.output(Some(tool), received.read(CALL.name)?)
+    ) -> Result<OutgoingRequest<'c>, CallError> {
+        let mut request = self
+            .new_request(&method::TOOLS_CALL, options)
+            .named(call.tool());
+        if self.tool_policy().param_headers_sent {
+            request.param_headers = self.param_headers(call)?;
+        }
+        Ok(request)
     }
 
-    fn only_as_task(&self, tool: &str) -> bool {
+    /// Returns whether a tool must be called as a task.
+    pub(crate) fn only_as_task(&self, tool: &str) -> bool {
         let cached_tool = self.inner.tools.get(tool);
         cached_tool.is_some_and(|tool| tool.only_as_task)
-    }
-
-    /// Sends a tool call with its parameter headers; the result may be a task.
-    pub(crate) async fn send_tool_call(
-        &self,
-        call: &ToolCall,
-        options: &CallOptions,
-    ) -> Result<ReceivedResult, CallError> {
-        self.ensure_pinned(call.tool()).await?;
-        let extras = self.request_extras(call)?;
-        let received = request_with_input(self, CALL, call, &extras, options).await;
-        let param_headers_sent = self.tool_policy().param_headers_sent;
-        match continue_if(received, |received| {
-            param_headers_sent && is_header_mismatch(received)
-        }) {
-            Break(received) => received,
-            Continue(received) => {
-                Box::pin(self.retry_with_new_headers(received, extras, call, options)).await
-            }
-        }
-    }
-
-    /// Validates the output of a tool against its output schema, if one is cached.
-    pub(crate) fn output(
-        &self,
-        tool: Option<&str>,
-        result: CallToolResult,
-    ) -> Result<ToolOutput, CallError> {
-        let broken = tool.and_then(|tool| {
-            let reason = self.inner.tools.check_output(tool, &result)?;
-            Some((tool.to_owned(), reason))
-        });
-        let output = ToolOutput::from(result);
-        match broken {
-            None => Ok(output),
-            Some((tool, reason)) => Err(CallError::InvalidOutput {
-                tool,
-                reason,
-                output: Box::new(output),
-            }),
-        }
     }
 
     /// Caches the tools of a page that was just listed, and removes those that cannot be used.
@@ -126,7 +69,8 @@ impl Client {
         ToolCache::drop_unusable(tools, self.tool_policy());
     }
 
-    fn tool_policy(&self) -> ToolPolicy {
+    /// Returns the properties of tools that matter on this connection.
+    pub(crate) fn tool_policy(&self) -> ToolPolicy {
         let negotiated = self.inner.negotiated_ref();
         let http = self.inner.transport.is_http();
         ToolPolicy {
@@ -137,32 +81,21 @@ impl Client {
     }
 
     /// Lists the tools again and retries the call, because the server rejected its headers: its tools have changed.
-    async fn retry_with_new_headers(
+    pub(crate) async fn retry_with_new_headers(
         &self,
         rejected: Result<ReceivedResult, CallError>,
-        sent: RequestExtras<'_>,
+        sent: OutgoingRequest<'_>,
         call: &ToolCall,
         options: &CallOptions,
     ) -> Result<ReceivedResult, CallError> {
         self.refresh_tool(call.tool()).await;
         self.ensure_pinned(call.tool()).await?;
-        let changed = self.request_extras(call)?;
-        if changed.headers == sent.headers {
+        let mut request = self.new_tool_request(call, options)?;
+        if request.param_headers == sent.param_headers {
             rejected
         } else {
-            request_with_input(self, CALL, call, &changed, options).await
+            self.send_with_input(&mut request, call, options).await
         }
-    }
-
-    /// Returns the name header and the parameter headers of a call.
-    fn request_extras<'c>(&self, call: &'c ToolCall) -> Result<RequestExtras<'c>, CallError> {
-        let headers = if self.tool_policy().param_headers_sent {
-            self.param_headers(call)?
-        } else {
-            HeaderList::new()
-        };
-        let name = Some(call.tool());
-        Ok(RequestExtras { name, headers })
     }
 
     fn param_headers(&self, call: &ToolCall) -> Result<HeaderList, CallError> {
@@ -200,26 +133,12 @@ impl Client {
             }
         }
     }
-}
 
-fn may_become_task(received: &Result<ReceivedResult, CallError>, tasks: bool) -> bool {
-    match received {
-        Ok(received) => received.kind == ResultType::Task,
-        Err(_) => tasks,
-    }
-}
-
-fn is_header_mismatch(received: &Result<ReceivedResult, CallError>) -> bool {
-    let error = received.as_ref().err().and_then(CallError::rpc);
-    error.is_some_and(|error| error.code == code::HEADER_MISMATCH)
-}
-
-impl Client {
     /// Returns an error if a tool does not match its pin.
     ///
     /// The most recent listing counts, because that is what the caller saw. The tools are listed if this one never was,
     /// or if the server announced a change.
-    pub(super) async fn ensure_pinned(&self, tool: &str) -> Result<(), CallError> {
+    pub(crate) async fn ensure_pinned(&self, tool: &str) -> Result<(), CallError> {
         let Some(&pinned) = self.inner.settings.pinned.get(tool) else {
             return Ok(());
         };

@@ -144,7 +144,7 @@ impl ToolCache {
     }
 
     /// Returns the violation of the cached output schema, if any.
-    pub(super) fn check_output(&self, name: &str, result: &CallToolResult) -> Option<String> {
+    pub(crate) fn check_output(&self, name: &str, result: &CallToolResult) -> Option<String> {
         let tool = self.get(name)?;
         tool.output_schema.as_ref()?;
         // The output of a failed tool does not have to match the schema.

@@ -5,42 +5,43 @@ use std::borrow::Cow;
 use http::header::{HeaderName, HeaderValue};
 use serde::Serialize;
 use turnbuckle_protocol::{
-    RequestId, Revision, VersionedPayload,
+    Revision, VersionedPayload,
     codec::headers::encode,
     meta::{Meta, TraceContext, keys},
     types::LogLevel,
 };
 
-use crate::lifecycle::RevisionRules;
+use crate::{lifecycle::RevisionRules, transport::OutgoingRequest};
 
-/// The `_meta` members of one request, in addition to those of all requests.
-#[derive(Debug, Default)]
-pub(crate) struct MetaFields<'a> {
-    /// The progress token, to request progress.
-    pub(crate) progress_token: Option<&'a RequestId>,
-    /// The minimum level of log messages.
-    pub(crate) log_level: Option<LogLevel>,
-    /// The members that the caller adds.
-    pub(crate) meta: Option<&'a Meta>,
+/// Fills in the headers and the body of a request, which has its id already. `meta` is what the caller adds to `_meta`.
+pub(crate) fn fill(
+    request: &mut OutgoingRequest<'_>,
+    params: &impl Serialize,
+    log_level: Option<LogLevel>,
+    meta: Option<&Meta>,
+) -> Result<(), serde_json::Error> {
+    request.headers = mcp_headers(&request.rules, request.method.name, request.name);
+    request.headers.extend_from_slice(&request.param_headers);
+    request.body = message(request, params, log_level, meta)?;
+    Ok(())
 }
 
 /// Serializes a request; its parameters must be an object without `_meta`.
-pub(crate) fn request(
-    id: &RequestId,
-    method: &'static str,
+fn message(
+    request: &OutgoingRequest<'_>,
     params: &impl Serialize,
-    rules: &RevisionRules,
-    extra: &MetaFields<'_>,
+    log_level: Option<LogLevel>,
+    meta: Option<&Meta>,
 ) -> Result<Vec<u8>, serde_json::Error> {
-    let mut out = Vec::with_capacity(256 + rules.common_meta.len());
+    let mut out = Vec::with_capacity(256 + request.rules.common_meta.len());
     out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
-    id.write(&mut out);
+    request.id.write(&mut out);
     out.extend_from_slice(br#","method":"#);
-    write_word(&mut out, method);
+    write_word(&mut out, request.method.name);
     let before_params = out.len();
     out.extend_from_slice(br#","params":{"#);
     let start = out.len();
-    write_meta(&mut out, rules, extra)?;
+    write_meta(&mut out, request, log_level, meta)?;
     let without_params = out.len();
     if without_params > start {
         out.push(b',');
@@ -69,33 +70,35 @@ pub(crate) fn request(
 /// Writes `"_meta":{…}`, or nothing if it would be empty.
 fn write_meta(
     out: &mut Vec<u8>,
-    rules: &RevisionRules,
-    extra: &MetaFields<'_>,
+    request: &OutgoingRequest<'_>,
+    log_level: Option<LogLevel>,
+    meta: Option<&Meta>,
 ) -> Result<(), serde_json::Error> {
     let before = out.len();
     out.extend_from_slice(br#""_meta":{"#);
     let start = out.len();
-    out.extend_from_slice(rules.common_meta.as_bytes());
+    out.extend_from_slice(request.rules.common_meta.as_bytes());
     let next = |out: &mut Vec<u8>| {
         if out.len() > start {
             out.push(b',');
         }
     };
-    if let Some(token) = extra.progress_token {
+    let has_progress_token = request.progress_guard.is_some();
+    if has_progress_token {
         next(out);
         write_word(out, keys::PROGRESS_TOKEN);
         out.push(b':');
-        token.write(out);
+        request.id.write(out);
     }
-    let added = |key| extra.meta.is_some_and(|meta| meta.get(key).is_some());
-    let per_request = rules.log_level_per_request && !added(keys::LOG_LEVEL);
-    if let Some(level) = extra.log_level.filter(|_| per_request) {
+    let is_added = |key| meta.is_some_and(|meta| meta.get(key).is_some());
+    let per_request = request.rules.log_level_per_request && !is_added(keys::LOG_LEVEL);
+    if let Some(level) = log_level.filter(|_| per_request) {
         next(out);
         write_word(out, keys::LOG_LEVEL);
         out.push(b':');
         write_word(out, level.as_str());
     }
-    for (key, value) in extra_meta(extra) {
+    for (key, value) in extra_meta(meta, has_progress_token) {
         next(out);
         serde_json::to_writer(&mut *out, key)?;
         out.push(b':');
@@ -118,15 +121,14 @@ fn write_word(out: &mut Vec<u8>, word: &'static str) {
 
 /// Returns the members that a caller adds, without those that the client sets itself, and without invalid trace
 /// contexts.
-fn extra_meta<'a>(
-    extra: &MetaFields<'a>,
-) -> impl Iterator<Item = (&'a str, &'a serde_json::Value)> {
-    let trace = extra
-        .meta
+fn extra_meta(
+    meta: Option<&Meta>,
+    has_progress_token: bool,
+) -> impl Iterator<Item = (&str, &serde_json::Value)> {
+    let trace = meta
         .and_then(|meta| TraceContext::new(meta.traceparent(), meta.tracestate(), meta.baggage()));
     let trace = trace.unwrap_or_default();
-    let has_progress_token = extra.progress_token.is_some();
-    let added = extra.meta.into_iter().flat_map(Meta::iter);
+    let added = meta.into_iter().flat_map(Meta::iter);
     added.filter(move |(key, _)| match *key {
         keys::PROGRESS_TOKEN => !has_progress_token,
         // In a session, a server that supports both eras would take the request for a modern one.
@@ -157,11 +159,7 @@ const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 pub(crate) type HeaderList = Vec<(HeaderName, HeaderValue)>;
 
 /// Returns the headers of a request: the method, and the name of the target. The [`version`] header is added later.
-pub(crate) fn headers(
-    rules: &RevisionRules,
-    method: &'static str,
-    name: Option<&str>,
-) -> HeaderList {
+fn mcp_headers(rules: &RevisionRules, method: &'static str, name: Option<&str>) -> HeaderList {
     let mut headers = HeaderList::new();
     if rules.mcp_headers {
         headers.push((METHOD, HeaderValue::from_static(method)));

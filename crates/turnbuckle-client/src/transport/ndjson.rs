@@ -5,7 +5,6 @@ mod writer;
 
 use std::{
     fmt,
-    mem::take,
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -106,9 +105,10 @@ impl NdjsonConnection {
     }
 
     /// Sends a request and waits for its response.
-    pub(crate) async fn request(
+    pub(crate) async fn send_request(
         &self,
-        outgoing: &mut OutgoingRequest,
+        outgoing: &OutgoingRequest<'_>,
+        body: Vec<u8>,
         router: &Arc<InboundRouter>,
     ) -> Result<RawResponse, TransportError> {
         let writer = self.writer()?;
@@ -117,12 +117,12 @@ impl NdjsonConnection {
             connection: self,
             router,
             id: Some(outgoing.id.clone()),
-            cancellable: outgoing.rules.cancellable(outgoing.method),
+            cancellable: outgoing.rules.cancellable(outgoing.method.name),
         };
-        router.trace(MessageDirection::Sent, &outgoing.body);
+        router.trace(MessageDirection::Sent, &body);
         let queued = tokio::select! {
             biased;
-            queued = writer.queue(take(&mut outgoing.body)) => queued,
+            queued = writer.queue(body) => queued,
             // The queue may stay full, but the connection may end.
             ended = &mut response => {
                 cancel.id = None;

@@ -240,7 +240,7 @@ async fn a_schema_that_cannot_be_used_lets_nothing_through() {
             json!({ "$schema": "https://example.com/dialect" }),
             "https://example.com/dialect",
         ),
-        (json!({ "$ref": "#" }), "leads back to itself"),
+        (json!({ "$ref": "#" }), "refers to itself"),
     ] {
         let server = promising(MODERN, &schema);
         server.answer(

@@ -1,7 +1,6 @@
 //! HTTP+SSE of 2024-11-05: an event stream for received messages, and a URL for sent ones.
 
 use std::{
-    mem::take,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -67,12 +66,13 @@ impl HttpSse {
     }
 
     /// Posts a request, and waits for its response on the stream.
-    pub(crate) async fn request(
+    pub(crate) async fn send_request(
         &self,
-        outgoing: &mut OutgoingRequest,
+        outgoing: &OutgoingRequest<'_>,
+        body: Vec<u8>,
         router: &Arc<InboundRouter>,
     ) -> Result<RawResponse, TransportError> {
-        let is_initialize = outgoing.method == method::INITIALIZE.name;
+        let is_initialize = outgoing.method.name == method::INITIALIZE.name;
         let stream = if is_initialize {
             self.open(router, outgoing.auth_wait.as_deref()).await?
         } else {
@@ -85,14 +85,19 @@ impl HttpSse {
             router,
             id: Some(outgoing.id.clone()),
             is_initialize,
-            cancellable: outgoing.rules.cancellable(outgoing.method),
+            cancellable: outgoing.rules.cancellable(outgoing.method.name),
         };
-        router.trace(MessageDirection::Sent, &outgoing.body);
+        router.trace(MessageDirection::Sent, &body);
         let auth_policy = AuthPolicy::Allowed(outgoing.auth_wait.as_deref());
-        let body = take(&mut outgoing.body).into();
-        let mut headers = take(&mut outgoing.headers);
+        let mut headers = outgoing.headers.clone();
         headers.extend(encode::version(&outgoing.rules));
-        let post = post(&self.http_client, &stream, headers, body, auth_policy);
+        let post = post(
+            &self.http_client,
+            &stream,
+            headers,
+            body.into(),
+            auth_policy,
+        );
         let response = tokio::select! {
             biased;
             // Some servers send the response on the stream before they respond to the POST.

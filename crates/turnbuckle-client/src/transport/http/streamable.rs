@@ -2,14 +2,13 @@
 //!
 //! Supports both eras. Since 2026-07-28 there is only the POST: its response contains the result, and closing it
 //! cancels the request. In a session, the server may have a GET stream ([`get_stream`]), and broken streams are resumed
-//! ([`pending_post`]).
+//! ([`response_reader`]).
 
 mod get_stream;
-mod pending_post;
+mod response_reader;
 mod session;
 
 use std::{
-    mem::take,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -38,7 +37,7 @@ use crate::{
         encode::{self, HeaderList},
         http::{
             headers::{BaseHeaders, RequestHeaders},
-            streamable::{pending_post::PendingPost, session::HttpSession},
+            streamable::{response_reader::ResponseReader, session::HttpSession},
             to_transport_error,
             url::Url,
             with_send_timeout,
@@ -75,7 +74,7 @@ struct StreamableState {
     /// The headers of every POST.
     post_headers: BaseHeaders,
     session: HttpSession,
-    close_signal: CloseSubscriberSignal,
+    close_signal: CloseSignal,
     /// The cancellations in flight.
     cancellations: PendingSends,
 }
@@ -88,7 +87,7 @@ impl StreamableHttp {
             http_client,
             url,
             session: HttpSession::default(),
-            close_signal: CloseSubscriberSignal::default(),
+            close_signal: CloseSignal::default(),
             cancellations: PendingSends::default(),
         };
         Self {
@@ -97,44 +96,51 @@ impl StreamableHttp {
     }
 
     /// Posts a request, and waits for its response.
-    pub(crate) async fn request(
+    pub(crate) async fn send_request(
         &self,
-        outgoing: &mut OutgoingRequest,
+        outgoing: &OutgoingRequest<'_>,
+        body: Vec<u8>,
         router: &Arc<InboundRouter>,
     ) -> Result<RawResponse, TransportError> {
         let closed = self.shared.close_signal.closed();
         self.shared.close_signal.check()?;
         tokio::select! {
             biased;
-            response = self.post_request(outgoing, router) => response,
+            response = self.post(outgoing, body, router) => response,
             () = closed => Err(TransportError::ClientClosed),
         }
     }
 
-    async fn post_request(
+    async fn post(
         &self,
-        outgoing: &mut OutgoingRequest,
+        outgoing: &OutgoingRequest<'_>,
+        body: Vec<u8>,
         router: &Arc<InboundRouter>,
     ) -> Result<RawResponse, TransportError> {
         let shared = &self.shared;
-        let is_initialize = outgoing.method == method::INITIALIZE.name;
+        let is_initialize = outgoing.method.name == method::INITIALIZE.name;
         if is_initialize {
             shared.session.reset();
         }
-        let (session, prepared) = shared
-            .session
-            .session_headers(&outgoing.rules, is_initialize)?;
-        if prepared.is_none() {
-            let headers = &mut outgoing.headers;
-            headers.extend(encode::version(&outgoing.rules));
-            headers.extend(session.clone().map(|id| (MCP_SESSION_ID, id)));
-        }
-        router.trace(MessageDirection::Sent, &outgoing.body);
-        let body = Bytes::from(take(&mut outgoing.body));
+        let (session, prepared) =
+            shared
+                .session
+                .post_headers(&outgoing.rules, &shared.post_headers, is_initialize)?;
+        router.trace(MessageDirection::Sent, &body);
+        let body = Bytes::from(body);
         let cancel_guard = PostCancelGuard::new(shared, router, outgoing, session.as_ref());
-        let pending = PendingPost::new(shared, router, outgoing, session.as_ref(), prepared);
+        let reader = ResponseReader {
+            shared,
+            router,
+            outgoing,
+            session: session.as_ref(),
+        };
         let response = async {
-            let (headers, auth_policy) = (pending.headers(), pending.auth_policy());
+            let headers = RequestHeaders {
+                prepared: Some(&*prepared),
+                own: &outgoing.headers,
+            };
+            let auth_policy = AuthPolicy::Allowed(outgoing.auth_wait.as_deref());
             let response = shared
                 .http_client
                 .send(&Method::POST, &shared.url, headers, &body, auth_policy)
@@ -142,7 +148,7 @@ impl StreamableHttp {
             if is_initialize && response.status().is_success() {
                 shared.session.set_id(response.headers())?;
             }
-            pending.response(response).await
+            reader.read(response).await
         };
         let response = response.await;
         cancel_guard.disarm();
@@ -321,7 +327,7 @@ impl StreamableState {
 struct PostCancelGuard<'r> {
     shared: &'r Arc<StreamableState>,
     router: &'r Arc<InboundRouter>,
-    outgoing: &'r OutgoingRequest,
+    outgoing: &'r OutgoingRequest<'r>,
     session: Option<&'r HeaderValue>,
     needed: bool,
 }
@@ -330,7 +336,7 @@ impl<'r> PostCancelGuard<'r> {
     fn new(
         shared: &'r Arc<StreamableState>,
         router: &'r Arc<InboundRouter>,
-        outgoing: &'r OutgoingRequest,
+        outgoing: &'r OutgoingRequest<'r>,
         session: Option<&'r HeaderValue>,
     ) -> Self {
         let rules = &outgoing.rules;
@@ -339,7 +345,7 @@ impl<'r> PostCancelGuard<'r> {
             router,
             outgoing,
             session,
-            needed: !rules.drop_cancels && rules.cancellable(outgoing.method),
+            needed: !rules.drop_cancels && rules.cancellable(outgoing.method.name),
         }
     }
 
@@ -394,12 +400,12 @@ impl PostCancellation {
 }
 
 #[derive(Debug, Default)]
-struct CloseSubscriberSignal {
+struct CloseSignal {
     closed: AtomicBool,
     notify: Notify,
 }
 
-impl CloseSubscriberSignal {
+impl CloseSignal {
     /// Returns a future that waits for the end. Create it before [`check`](Self::check), so that it does not miss the
     /// signal.
     fn closed(&self) -> Notified<'_> {

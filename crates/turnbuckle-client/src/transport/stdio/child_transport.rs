@@ -48,15 +48,16 @@ impl ChildTransport {
         })
     }
 
-    pub(crate) async fn request(
+    pub(crate) async fn send_request(
         &self,
-        outgoing: &mut OutgoingRequest,
+        outgoing: &OutgoingRequest<'_>,
+        body: Vec<u8>,
         router: &Arc<InboundRouter>,
     ) -> Result<RawResponse, TransportError> {
         if !outgoing.rules.session {
             self.respawn(router);
         }
-        self.connection().request(outgoing, router).await
+        self.connection().send_request(outgoing, body, router).await
     }
 
     pub(crate) async fn send(

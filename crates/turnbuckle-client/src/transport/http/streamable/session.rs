@@ -36,21 +36,25 @@ impl HttpSession {
         self.lock().id.clone()
     }
 
-    /// Returns the session id of a request, and the cached headers if its rules are the negotiated ones.
-    pub(super) fn session_headers(
+    /// Returns the session id of a request, and the headers that it has in common with others: cached ones, if its
+    /// rules are the negotiated ones.
+    pub(super) fn post_headers(
         &self,
         rules: &Arc<RevisionRules>,
+        base: &BaseHeaders,
         is_initialize: bool,
-    ) -> Result<(Option<HeaderValue>, Option<Arc<BaseHeaders>>), TransportError> {
+    ) -> Result<(Option<HeaderValue>, Arc<BaseHeaders>), TransportError> {
         let state = self.lock();
         // Another caller is initializing a new session, or failed to: this caller has to initialize one, or wait.
         if rules.session && !is_initialize && !state.initialized {
             return Err(TransportError::SessionEnded);
         }
         let id = state.id.clone().filter(|_| rules.session);
-        let negotiated = state.negotiated.as_ref();
-        let negotiated = negotiated.filter(|(negotiated, _)| Arc::ptr_eq(negotiated, rules));
-        Ok((id, negotiated.map(|(_, headers)| Arc::clone(headers))))
+        let headers = match &state.negotiated {
+            Some((negotiated, headers)) if Arc::ptr_eq(negotiated, rules) => Arc::clone(headers),
+            _ => Arc::new(common_headers(rules, id.clone(), base)),
+        };
+        Ok((id, headers))
     }
 
     /// Stores the session id of the response to `initialize`, if there is one.
@@ -71,11 +75,9 @@ impl HttpSession {
     }
 
     /// Caches the headers that requests have in common: the protocol version and the session id.
-    pub(super) fn cache_headers(&self, rules: &Arc<RevisionRules>, post_headers: &BaseHeaders) {
+    pub(super) fn cache_headers(&self, rules: &Arc<RevisionRules>, base: &BaseHeaders) {
         let mut state = self.lock();
-        let id = state.id.clone().map(|id| (MCP_SESSION_ID, id));
-        let common = encode::version(rules).into_iter().chain(id);
-        let headers = post_headers.prepared(common, encode::lifecycle_headers(rules));
+        let headers = common_headers(rules, state.id.clone(), base);
         state.negotiated = Some((Arc::clone(rules), Arc::new(headers)));
     }
 
@@ -111,4 +113,15 @@ impl HttpSession {
     fn lock(&self) -> MutexGuard<'_, HttpSessionState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Returns the headers that POST requests have in common: those of `base`, the protocol version and the session id.
+fn common_headers(
+    rules: &RevisionRules,
+    id: Option<HeaderValue>,
+    base: &BaseHeaders,
+) -> BaseHeaders {
+    let id = id.map(|id| (MCP_SESSION_ID, id));
+    let common = encode::version(rules).into_iter().chain(id);
+    base.prepared(common, encode::lifecycle_headers(rules))
 }

@@ -1,4 +1,4 @@
-//! A posted request that waits for its response.
+//! Reads the response to a posted request: a JSON body, or a stream, which is resumed if it breaks.
 
 use std::sync::Arc;
 
@@ -15,12 +15,7 @@ use crate::{
     },
     transport::{
         OutgoingRequest,
-        http::{
-            backoff::Backoff,
-            headers::{BaseHeaders, RequestHeaders},
-            streamable::StreamableState,
-            to_response, to_transport_error,
-        },
+        http::{backoff::Backoff, streamable::StreamableState, to_response, to_transport_error},
         http_client::{AuthPolicy, ErrorResponse, EventReader, HttpResponse, ResponseContent},
     },
 };
@@ -28,13 +23,13 @@ use crate::{
 /// Maximum number of consecutive failures to resume a stream.
 const MAX_RESUME_ATTEMPTS: u32 = 5;
 
-/// A posted request.
-pub(super) struct PendingPost<'e> {
-    shared: &'e StreamableState,
-    router: &'e Arc<InboundRouter>,
-    outgoing: &'e OutgoingRequest,
-    session: Option<&'e HeaderValue>,
-    prepared: Option<Arc<BaseHeaders>>,
+/// Reads the response to a posted request, and dispatches the other messages of the HTTP response.
+pub(super) struct ResponseReader<'e> {
+    pub(super) shared: &'e StreamableState,
+    pub(super) router: &'e Arc<InboundRouter>,
+    pub(super) outgoing: &'e OutgoingRequest<'e>,
+    /// The session of the request.
+    pub(super) session: Option<&'e HeaderValue>,
 }
 
 /// The position at which to resume a stream.
@@ -44,44 +39,9 @@ struct ResumePoint {
     backoff: Backoff,
 }
 
-impl<'e> PendingPost<'e> {
-    pub(super) fn new(
-        shared: &'e StreamableState,
-        router: &'e Arc<InboundRouter>,
-        outgoing: &'e OutgoingRequest,
-        session: Option<&'e HeaderValue>,
-        prepared: Option<Arc<BaseHeaders>>,
-    ) -> Self {
-        Self {
-            shared,
-            router,
-            outgoing,
-            session,
-            prepared,
-        }
-    }
-
-    pub(super) fn auth_policy(&self) -> AuthPolicy<'_> {
-        AuthPolicy::Allowed(self.outgoing.auth_wait.as_deref())
-    }
-
-    /// Returns the headers of the POST.
-    pub(super) fn headers(&self) -> RequestHeaders<'_> {
-        let prepared = self
-            .prepared
-            .as_deref()
-            .unwrap_or(&self.shared.post_headers);
-        RequestHeaders {
-            prepared: Some(prepared),
-            own: &self.outgoing.headers,
-        }
-    }
-
+impl ResponseReader<'_> {
     /// Extracts the response from the HTTP response, and dispatches other messages.
-    pub(super) async fn response(
-        &self,
-        response: HttpResponse,
-    ) -> Result<RawResponse, TransportError> {
+    pub(super) async fn read(&self, response: HttpResponse) -> Result<RawResponse, TransportError> {
         let status = response.status();
         match status {
             StatusCode::ACCEPTED | StatusCode::NO_CONTENT => Err(TransportError::InvalidResponse {
@@ -110,11 +70,11 @@ impl<'e> PendingPost<'e> {
     /// Extracts the response from a JSON body.
     fn read_json(&self, bytes: &Bytes, status: StatusCode) -> Result<RawResponse, TransportError> {
         let mut broken = None;
-        let answer = self.extract_response(bytes, status, |received| match received {
+        let found = self.extract_response(bytes, status, |received| match received {
             InboundMessage::Malformed { error, .. } => broken = Some(error.message),
             other => self.router.receive(other),
         })?;
-        answer.ok_or_else(|| TransportError::InvalidResponse {
+        found.ok_or_else(|| TransportError::InvalidResponse {
             reason: broken
                 .unwrap_or_else(|| format!("no response to request {}", self.outgoing.id)),
         })
@@ -129,9 +89,9 @@ impl<'e> PendingPost<'e> {
         let mut resume_point = ResumePoint::default();
         loop {
             let ended = match self.read_until_response(&mut events, status).await {
-                Ok(Some(answer)) => {
+                Ok(Some(response)) => {
                     events.finish().await;
-                    return Ok(answer);
+                    return Ok(response);
                 }
                 Ok(None) => TransportError::Closed,
                 Err(problem @ TransportError::Http(_)) => problem,
@@ -184,7 +144,7 @@ impl<'e> PendingPost<'e> {
                     &self.outgoing.rules,
                     self.session,
                     Some(last_event_id),
-                    self.auth_policy(),
+                    AuthPolicy::Allowed(self.outgoing.auth_wait.as_deref()),
                 )
                 .await;
             match resumed {
