@@ -11,7 +11,7 @@ use std::{
     fmt,
     ops::Deref,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicI64, Ordering},
     },
     time::Duration,
@@ -32,6 +32,7 @@ use crate::{
     error::TransportError,
     inbound::InboundRouter,
     lifecycle::{Negotiated, RevisionRules},
+    sync::lock,
     target::ServerInfo,
     tools::ToolCache,
     transport::{Transport, encode, stdio::Process},
@@ -164,17 +165,11 @@ impl ClientInner {
 
     /// Returns the minimum level of requested log messages.
     pub(crate) fn log_level(&self) -> Option<LogLevel> {
-        *self
-            .log_level
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.log_level)
     }
 
     fn store_log_level(&self, level: LogLevel) {
-        let mut current = self
-            .log_level
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut current = lock(&self.log_level);
         *current = Some(level);
     }
 

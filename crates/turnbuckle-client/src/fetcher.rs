@@ -11,7 +11,7 @@ mod tests;
 use std::{
     error::Error,
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -22,6 +22,7 @@ use turnbuckle_protocol::authenticator::BoxFuture;
 
 use crate::{
     fetcher::network::{ForbiddenAddress, NetworkPolicy, is_this_machine},
+    sync::lock,
     transport::{
         http::{HttpError, InvalidHttpUrl, headers::BaseHeaders, url::Url},
         http_client::{HttpClient, HttpClientLimits, HttpResponse, RedirectPolicy, sanitize},
@@ -114,7 +115,7 @@ impl HttpFetcher {
 
     /// Returns the HTTP client for an origin; the least recently created one is dropped if there are too many.
     fn client_for(&self, url: &Url) -> Result<Arc<HttpClient>, HttpError> {
-        let mut http_clients = self.lock();
+        let mut http_clients = lock(&self.http_clients);
         if let Some(http_client) = http_clients
             .iter()
             .find(|http_client| http_client.is_same_origin(url))
@@ -132,12 +133,6 @@ impl HttpFetcher {
         }
         http_clients.push(Arc::clone(&http_client));
         Ok(http_client)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<Arc<HttpClient>>> {
-        self.http_clients
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -11,7 +11,7 @@ mod server_requests;
 
 use std::{
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Mutex, MutexGuard, Weak},
 };
 
 use bytes::Bytes;
@@ -39,6 +39,7 @@ use crate::{
         progress::ProgressRegistry,
     },
     subscription::SubscriptionRegistry,
+    sync::lock,
     target::{Change, ClientLimits},
     tasks,
 };
@@ -115,7 +116,7 @@ impl InboundRouter {
 
     /// Sets the client. It is set again when the server is restarted. Until then, server requests are not handled.
     pub(crate) fn set_client(&self, client: Weak<ClientInner>) {
-        *self.client.lock().unwrap_or_else(PoisonError::into_inner) = client;
+        *lock(&self.client) = client;
     }
 
     /// Receives bytes without a pending response, possibly several messages.
@@ -185,7 +186,7 @@ impl InboundRouter {
 
     /// Returns the response cache.
     pub(crate) fn cache(&self) -> MutexGuard<'_, ResponseCache> {
-        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.cache)
     }
 
     /// Signals to subscribers that the connection has ended.
@@ -216,8 +217,7 @@ impl InboundRouter {
 
     /// Returns the client, unless it was dropped.
     pub(crate) fn client(&self) -> Option<Arc<ClientInner>> {
-        let client = self.client.lock();
-        client.unwrap_or_else(PoisonError::into_inner).upgrade()
+        lock(&self.client).upgrade()
     }
 }
 

@@ -20,6 +20,7 @@ mod round_trips;
 #[cfg(feature = "skills")]
 mod skills;
 mod subscription;
+mod sync;
 mod target;
 mod tasks;
 mod tools;

@@ -9,14 +9,14 @@ mod stateless;
 use std::{
     collections::HashMap,
     fmt,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
 };
 
 use http::HeaderValue;
 use turnbuckle_protocol::{Revision, method, types::ServerCapabilities};
 
 pub(crate) use crate::lifecycle::detect::{LifecycleProbe, is_modern_error, negotiate};
-use crate::{builder::LifecycleMode, target::ServerInfo};
+use crate::{builder::LifecycleMode, sync::lock, target::ServerInfo};
 
 /// The era of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -134,21 +134,17 @@ impl LifecycleCache {
     ///
     /// The key of a server is its origin (`https://example.com`), or its command line.
     pub fn get(&self, server: &str) -> Option<Era> {
-        self.lock().get(server).copied()
+        lock(&self.0).get(server).copied()
     }
 
     /// Stores the era of a server.
     pub fn set(&self, server: impl Into<String>, era: Era) {
-        self.lock().insert(server.into(), era);
+        lock(&self.0).insert(server.into(), era);
     }
 
     /// Removes a server.
     pub fn remove(&self, server: &str) {
-        self.lock().remove(server);
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Era>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0).remove(server);
     }
 }
 
@@ -156,7 +152,7 @@ impl LifecycleCache {
 impl fmt::Debug for LifecycleCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LifecycleCache")
-            .field("servers", &self.lock().len())
+            .field("servers", &lock(&self.0).len())
             .finish()
     }
 }

@@ -11,7 +11,7 @@ use std::{
     fmt,
     pin::Pin,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicBool, Ordering},
     },
     task::{Context, Poll},
@@ -31,6 +31,7 @@ use crate::{
     call::CallOptions,
     client::Client,
     error::{CallError, TransportError},
+    sync::lock,
     target::Change,
 };
 
@@ -240,7 +241,7 @@ impl SubscriptionRegistry {
     }
 
     fn requests(&self) -> std::sync::MutexGuard<'_, HashMap<RequestId, SubscriptionSender>> {
-        self.requests.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.requests)
     }
 }
 

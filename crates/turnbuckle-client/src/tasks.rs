@@ -10,7 +10,7 @@ mod poll;
 use std::{
     collections::HashSet,
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
 
@@ -29,6 +29,7 @@ use crate::{
     error::CallError,
     inbound::progress::ProgressGuard,
     lifecycle::TaskDesign,
+    sync::lock,
     tools::ToolOutput,
 };
 
@@ -147,7 +148,7 @@ impl Task {
     }
 
     fn state(&self) -> MutexGuard<'_, TaskState> {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0.state)
     }
 }
 

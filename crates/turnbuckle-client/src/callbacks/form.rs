@@ -66,6 +66,11 @@ impl FormRequest {
         self.accept_object(JsonObject::new())
     }
 
+    /// Checks the value of one field, so that a user can correct it before the form is accepted.
+    pub fn check_field(&self, name: &str, value: &Value) -> Result<(), FormError> {
+        form_validation::validate_field(self.schema(), name, value)
+    }
+
     /// Declines the form.
     pub fn decline(&self) -> ElicitResult {
         ElicitResult::new(ElicitAction::Decline)
@@ -126,7 +131,7 @@ pub enum FormError {
     #[error("the content of a form must be an object")]
     NotAnObject,
     /// The form does not have this field.
-    #[error("the form has no field `{0}`")]
+    #[error("the form does not have a field `{0}`")]
     UnknownField(String),
     /// A required field is missing.
     #[error("`{0}` is required")]

@@ -1,11 +1,13 @@
 //! The roots that a client lists to servers.
 
-use std::{path::Path, sync::Arc};
+use std::{
+    path::{MAIN_SEPARATOR, Path},
+    sync::Arc,
+};
 
 use tokio::sync::watch;
 use turnbuckle_protocol::types::Root;
-
-use crate::callbacks::form_validation::has_uri_characters;
+use turnbuckle_text::{formats::has_uri_characters, percent};
 
 /// The roots that a client lists to servers; clones share one list.
 ///
@@ -160,22 +162,13 @@ fn escapes_root(segment: &str) -> bool {
 
 /// Returns the `file:` URI of an absolute path.
 fn file_uri(path: &str) -> String {
-    use std::fmt::Write;
-    let mut uri = "file://".to_owned();
-    if !path.starts_with('/') {
-        uri.push('/');
-    }
-    for byte in path.bytes() {
-        match byte {
-            // `\` separates names on Windows; elsewhere it is part of a name.
-            b'\\' if std::path::MAIN_SEPARATOR == '\\' => uri.push('/'),
-            byte if byte.is_ascii_alphanumeric() || b"-._~/:!$&'()*+,;=@".contains(&byte) => {
-                uri.push(char::from(byte));
-            }
-            byte => write!(uri, "%{byte:02X}").expect("writing to a string does not fail"),
-        }
-    }
-    uri
+    // `\` separates names on Windows; elsewhere it is part of a name.
+    let path = match MAIN_SEPARATOR {
+        '\\' => path.replace('\\', "/"),
+        _ => path.to_owned(),
+    };
+    let root = if path.starts_with('/') { "" } else { "/" };
+    format!("file://{root}{}", percent::encode_path(&path))
 }
 
 #[cfg(test)]

@@ -6,8 +6,7 @@ use turnbuckle_protocol::{
     RpcError,
     types::{ElicitAction, ElicitUrlParams},
 };
-
-use crate::callbacks::form_validation::has_uri_characters;
+use turnbuckle_text::{formats::has_uri_characters, url::parse_port};
 
 /// A URL that the server asks the user to open.
 ///
@@ -115,7 +114,7 @@ fn without_port(authority: &str) -> Option<&str> {
         None => Some(authority),
         Some(colon) => {
             let (host, port) = authority.split_at(end + colon);
-            port[1..].parse::<u16>().ok().map(|_| host)
+            parse_port(&port[1..]).ok().map(|_| host)
         }
     }
 }
@@ -182,6 +181,7 @@ mod tests {
             "https://example.com/\n",
             " https://example.com/",
             "https://example.com:99999/",
+            "https://example.com:+443/",
             "https://example.com:/",
             "https://example..com/",
             "https://[::1/",

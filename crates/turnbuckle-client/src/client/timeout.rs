@@ -1,15 +1,13 @@
 //! The timeouts of calls.
 
-use std::{
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{sync::Mutex, time::Duration};
 
 use tokio::time::{Instant, sleep_until};
 use turnbuckle_protocol::timeouts::Timeouts;
 
 use crate::{
     inbound::{InboundRouter, progress::ProgressGuard},
+    sync::lock,
     transport::OutgoingRequest,
 };
 
@@ -143,7 +141,7 @@ pub(crate) struct TimeLimitElapsed;
 impl AuthWait {
     /// Starts to wait for authorization.
     pub(crate) fn begin(&self) -> AuthWaitGuard<'_> {
-        let mut state = self.lock();
+        let mut state = lock(&self.0);
         state.waiters += 1;
         state.since.get_or_insert_with(Instant::now);
         AuthWaitGuard(self)
@@ -151,28 +149,24 @@ impl AuthWait {
 
     /// Returns the total time spent on authorization until now.
     pub(crate) fn total(&self) -> Duration {
-        let state = self.lock();
+        let state = lock(&self.0);
         let current = state.since.map(|since| since.elapsed());
         state.total + current.unwrap_or_default()
     }
 
     /// Returns the end of the last authorization: now, if one is in progress.
     pub(crate) fn last(&self) -> Option<Instant> {
-        let state = self.lock();
+        let state = lock(&self.0);
         match state.since {
             Some(_) => Some(Instant::now()),
             None => state.until,
         }
     }
-
-    fn lock(&self) -> MutexGuard<'_, AuthWaitState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Drop for AuthWaitGuard<'_> {
     fn drop(&mut self) {
-        let mut state = self.0.lock();
+        let mut state = lock(&self.0.0);
         state.waiters -= 1;
         if state.waiters > 0 {
             return;

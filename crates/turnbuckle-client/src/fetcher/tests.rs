@@ -455,7 +455,7 @@ mod answers {
         }
 
         assert_eq!(once, 1);
-        assert_eq!(fetcher.lock().len(), MAX_ORIGINS);
+        assert_eq!(lock(&fetcher.http_clients).len(), MAX_ORIGINS);
     }
 
     #[tokio::test]

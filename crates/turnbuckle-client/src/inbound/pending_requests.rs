@@ -2,7 +2,7 @@
 
 use std::{
     collections::{HashMap, VecDeque},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -20,6 +20,7 @@ use crate::{
         message::{InboundMessage, RawResponse},
         observers::Anomaly,
     },
+    sync::lock,
 };
 
 /// The outcome of a request.
@@ -44,7 +45,7 @@ impl PendingRequests {
         &self,
         id: RequestId,
     ) -> Result<oneshot::Receiver<PendingResult>, TransportError> {
-        let mut state = self.lock();
+        let mut state = lock(&self.0);
         if let Some(ended) = &state.ended {
             return Err(ended.clone());
         }
@@ -55,7 +56,7 @@ impl PendingRequests {
 
     /// Passes a response to its pending request, and every other message to the router.
     pub(crate) fn dispatch(&self, received: InboundMessage, router: &Arc<InboundRouter>) {
-        self.lock().received_any = true;
+        lock(&self.0).received_any = true;
         match received {
             InboundMessage::Response { id, outcome } => {
                 let http = None;
@@ -79,7 +80,7 @@ impl PendingRequests {
 
     /// Completes a pending request; returns the result if the request is not pending.
     pub(crate) fn complete(&self, id: &RequestId, with: PendingResult) -> Option<PendingResult> {
-        let open = self.lock().open.remove(id);
+        let open = lock(&self.0).open.remove(id);
         match open {
             // If the receiver was just dropped, its guard has already notified the server.
             Some(sender) => {
@@ -92,12 +93,12 @@ impl PendingRequests {
 
     /// Removes a request; returns `false` if it was completed before.
     pub(crate) fn cancel(&self, id: &RequestId) -> bool {
-        self.lock().open.remove(id).is_some()
+        lock(&self.0).open.remove(id).is_some()
     }
 
     /// Fails all pending and all later requests; the first reason is kept.
     pub(crate) fn end(&self, reason: TransportError) {
-        let mut state = self.lock();
+        let mut state = lock(&self.0);
         let open = std::mem::take(&mut state.open);
         let reason = state.ended.get_or_insert(reason).clone();
         drop(state);
@@ -108,16 +109,12 @@ impl PendingRequests {
 
     /// Returns the reason why the connection has ended, if it has.
     pub(crate) fn ended(&self) -> Option<TransportError> {
-        self.lock().ended.clone()
+        lock(&self.0).ended.clone()
     }
 
     /// Returns whether the server has sent a valid message.
     pub(crate) fn has_received(&self) -> bool {
-        self.lock().received_any
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, PendingState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0).received_any
     }
 }
 
@@ -146,12 +143,12 @@ impl CancelledRequests {
 
     /// Returns whether a request was cancelled.
     pub(crate) fn contains(&self, id: &RequestId) -> bool {
-        self.lock().contains(id)
+        lock(&self.0).contains(id)
     }
 
     /// Removes a request; returns whether it was cancelled. A second response to it is an anomaly.
     pub(crate) fn take(&self, id: &RequestId) -> bool {
-        let mut cancelled_requests = self.lock();
+        let mut cancelled_requests = lock(&self.0);
         let at = cancelled_requests
             .iter()
             .position(|cancelled| cancelled == id);
@@ -159,15 +156,11 @@ impl CancelledRequests {
     }
 
     fn insert(&self, id: RequestId) {
-        let mut cancelled_requests = self.lock();
+        let mut cancelled_requests = lock(&self.0);
         if cancelled_requests.len() == MAX_REMEMBERED_REQUESTS {
             cancelled_requests.pop_front();
         }
         cancelled_requests.push_back(id);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, VecDeque<RequestId>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -5,7 +5,7 @@ use std::{
     fmt,
     hash::{BuildHasherDefault, Hasher},
     pin::Pin,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
     task::{Context, Poll},
 };
 
@@ -13,7 +13,7 @@ use futures_core::Stream;
 use tokio::{sync::mpsc, time::Instant};
 use turnbuckle_protocol::types::ProgressParams;
 
-use crate::callbacks;
+use crate::{callbacks, sync::lock};
 
 /// A progress report.
 #[derive(Clone, Debug, PartialEq)]
@@ -93,7 +93,7 @@ impl ProgressRegistry {
             }),
             callback,
         });
-        self.lock().insert(token, Arc::clone(&entry));
+        lock(&self.0).insert(token, Arc::clone(&entry));
         ProgressGuard {
             progress_registry: Arc::clone(self),
             token,
@@ -104,7 +104,7 @@ impl ProgressRegistry {
     /// Records a report; returns `false` if its token is unknown.
     pub(crate) fn report(&self, params: ProgressParams) -> bool {
         let entry = params.progress_token.as_i64().and_then(|token| {
-            let progress_registry = self.lock();
+            let progress_registry = lock(&self.0);
             progress_registry.get(&token).cloned()
         });
         let Some(entry) = entry else {
@@ -113,16 +113,12 @@ impl ProgressRegistry {
         entry.record(params);
         true
     }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, EntriesByToken> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl ProgressEntry {
     /// Every report counts as activity; the callback is called only if the progress increased.
     fn record(&self, params: ProgressParams) {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = lock(&self.last);
         last.at = Instant::now();
         if params.progress <= last.progress {
             return;
@@ -157,14 +153,13 @@ pub(crate) struct ProgressGuard {
 impl ProgressGuard {
     /// Returns the time of the last report, or of the registration.
     pub(crate) fn last_seen(&self) -> Instant {
-        let last = self.entry.last.lock();
-        last.unwrap_or_else(PoisonError::into_inner).at
+        lock(&self.entry.last).at
     }
 }
 
 impl Drop for ProgressGuard {
     fn drop(&mut self) {
-        self.progress_registry.lock().remove(&self.token);
+        lock(&self.progress_registry.0).remove(&self.token);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
 };
 
 use tokio::{task::AbortHandle, time::Instant};
@@ -15,6 +15,7 @@ use turnbuckle_protocol::{
 use crate::{
     client::ClientInner,
     inbound::{InboundRouter, message::RawJson, observers::Anomaly},
+    sync::lock,
 };
 
 /// The server requests that are being handled.
@@ -28,7 +29,7 @@ pub(super) struct ServerRequests {
 impl ServerRequests {
     /// Stops handling a request that the server cancelled.
     pub(super) fn abort(&self, id: &RequestId) {
-        let task = self.lock().remove(id);
+        let task = lock(&self.open).remove(id);
         if let Some(task) = task {
             *self.last_response() = Some(Instant::now());
             task.abort();
@@ -37,28 +38,22 @@ impl ServerRequests {
 
     /// Stops handling all requests.
     fn abort_all(&self) {
-        for (_, task) in self.lock().drain() {
+        for (_, task) in lock(&self.open).drain() {
             task.abort();
         }
     }
 
     /// Returns the time until which a request was open.
     fn last_open(&self) -> Option<Instant> {
-        if self.lock().is_empty() {
+        if lock(&self.open).is_empty() {
             *self.last_response()
         } else {
             Some(Instant::now())
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<RequestId, AbortHandle>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn last_response(&self) -> MutexGuard<'_, Option<Instant>> {
-        self.last_response
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        lock(&self.last_response)
     }
 }
 
@@ -79,7 +74,7 @@ impl InboundRouter {
         }
         // Held until the response is sent, so that a server that does not read responses is limited.
         let permit = Arc::clone(&self.response_permits).try_acquire_owned();
-        let mut open = self.server_requests.lock();
+        let mut open = lock(&self.server_requests.open);
         let Some(permit) = permit.ok().filter(|_| !open.contains_key(&id)) else {
             drop(open);
             self.report_anomaly(Anomaly::DisallowedRequest { method });
@@ -95,7 +90,7 @@ impl InboundRouter {
             if method != method::PING.name {
                 *router.server_requests.last_response() = Some(Instant::now());
             }
-            router.server_requests.lock().remove(&named);
+            lock(&router.server_requests.open).remove(&named);
             client.send_response(&named, outcome).await;
             drop(permit);
         }));

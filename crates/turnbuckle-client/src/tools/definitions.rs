@@ -2,12 +2,15 @@
 
 use std::{
     collections::{HashMap, hash_map::Entry},
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard},
 };
 
 use turnbuckle_protocol::types::Tool;
 
-use crate::tools::digest::{ToolDigest, ToolFingerprint};
+use crate::{
+    sync::lock,
+    tools::digest::{ToolDigest, ToolFingerprint},
+};
 
 /// Maximum number of fingerprints, about 15 MB.
 ///
@@ -74,7 +77,7 @@ impl ToolDefinitions {
     }
 
     fn all(&self) -> MutexGuard<'_, HashMap<NameHash, ListedDefinition>> {
-        self.listed.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.listed)
     }
 }
 

@@ -6,7 +6,7 @@ mod tests;
 use std::{
     collections::{BTreeMap, HashMap},
     sync::{
-        Arc, PoisonError, RwLock,
+        Arc, RwLock,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -17,10 +17,13 @@ use turnbuckle_protocol::{
     types::{CallToolResult, TaskSupport, Tool, ToolAnnotations},
 };
 
-use crate::tools::{
-    definitions::{ChangedTool, ToolDefinitions},
-    digest::ToolDigest,
-    output_validation::{OutputSchema, OutputValidators},
+use crate::{
+    sync::{read, write},
+    tools::{
+        definitions::{ChangedTool, ToolDefinitions},
+        digest::ToolDigest,
+        output_validation::{OutputSchema, OutputValidators},
+    },
 };
 
 /// Maximum number of cached tools; the oldest is evicted.
@@ -119,7 +122,7 @@ impl ToolCache {
     }
 
     pub(super) fn get(&self, name: &str) -> Option<Arc<CachedTool>> {
-        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+        let state = read(&self.state);
         state.by_name.get(name).map(|(_, tool)| Arc::clone(tool))
     }
 
@@ -139,7 +142,7 @@ impl ToolCache {
     /// rejects outdated ones.
     pub(crate) fn invalidate_output_schemas(&self) {
         self.changes.fetch_add(1, Ordering::AcqRel);
-        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        let mut state = write(&self.state);
         state.invalidate_output_schemas();
     }
 
@@ -159,7 +162,7 @@ impl ToolCache {
         if tool.is_none() && self.get(name).is_none() {
             return;
         }
-        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        let mut state = write(&self.state);
         state.forget(name);
         if let Some(tool) = tool {
             state.insert(name.to_owned(), tool);

@@ -5,7 +5,7 @@ mod writer;
 
 use std::{
     fmt,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
 };
 
 use tokio::{
@@ -21,6 +21,7 @@ use crate::{
         InboundRouter, message::RawResponse, observers::MessageDirection,
         pending_requests::PendingRequests,
     },
+    sync::lock,
     transport::{
         OutgoingRequest,
         ndjson::writer::NdjsonWriter,
@@ -183,12 +184,12 @@ impl NdjsonConnection {
         if let Some(ended) = self.pending.ended() {
             return Err(ended);
         }
-        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let writer = lock(&self.writer);
         writer.clone().ok_or(TransportError::ClientClosed)
     }
 
     fn close_writer(&self) -> Option<Arc<NdjsonWriter>> {
-        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut writer = lock(&self.writer);
         writer.take()
     }
 }

@@ -202,7 +202,7 @@ fn an_error_says_which_field_and_what_it_must_be() {
     assert_eq!(error(json!({ "name": null })), "`name` is required");
     assert_eq!(
         error(json!({ "nom": "Ada" })),
-        "the form has no field `nom`"
+        "the form does not have a field `nom`"
     );
     assert_eq!(
         error(json!({ "name": "Ada", "age": 3 })),
@@ -237,4 +237,23 @@ fn a_form_without_end_is_refused() {
     let error = FormRequest::new(serde_json::from_value(params).unwrap()).unwrap_err();
 
     assert_eq!(error.code, -32602);
+}
+
+#[test]
+fn one_field_can_be_checked() {
+    let form = form(json!({
+        "type": "object",
+        "properties": { "contact": { "type": "string", "format": "email" } },
+    }));
+    let error = |name: &str, value: Value| form.check_field(name, &value).unwrap_err().to_string();
+
+    assert_eq!(form.check_field("contact", &json!("a@b.example")), Ok(()));
+    assert_eq!(
+        error("contact", json!("a@-b")),
+        "`contact` must be an email address"
+    );
+    assert_eq!(
+        error("phone", json!("1")),
+        "the form does not have a field `phone`"
+    );
 }

@@ -1,7 +1,7 @@
 //! HTTP+SSE of 2024-11-05: an event stream for received messages, and a URL for sent ones.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -25,6 +25,7 @@ use crate::{
         observers::MessageDirection,
         pending_requests::{PendingRequests, PendingSends},
     },
+    sync::lock,
     transport::{
         OutgoingRequest,
         encode::{self, HeaderList},
@@ -161,7 +162,7 @@ impl HttpSse {
     /// Fails all pending requests, and closes the stream. Cancellations are sent first.
     pub(crate) async fn close(&self, router: &InboundRouter) {
         router.end(TransportError::ClientClosed);
-        let before = std::mem::replace(&mut *self.lock(), StreamState::Closed);
+        let before = std::mem::replace(&mut *lock(&self.stream), StreamState::Closed);
         if let StreamState::Open(stream) = before {
             stream.pending.end(TransportError::ClientClosed);
             self.cancellations.wait(CANCEL_TIMEOUT).await;
@@ -177,7 +178,7 @@ impl HttpSse {
         let auth_policy = AuthPolicy::Allowed(auth_wait);
         let stream =
             Arc::new(HttpSseStream::open(&self.http_client, &self.url, router, auth_policy).await?);
-        let mut state = self.lock();
+        let mut state = lock(&self.stream);
         if matches!(*state, StreamState::Closed) {
             return Err(TransportError::ClientClosed);
         }
@@ -187,7 +188,7 @@ impl HttpSse {
 
     /// Drops a stream without an initialized session: requests on it would get no response.
     fn discard(&self, stream: &Arc<HttpSseStream>) {
-        let mut state = self.lock();
+        let mut state = lock(&self.stream);
         if matches!(&*state, StreamState::Open(open) if Arc::ptr_eq(open, stream)) {
             *state = StreamState::NotOpened;
         }
@@ -195,15 +196,11 @@ impl HttpSse {
 
     /// Returns the stream; its session ends with it.
     fn current_stream(&self) -> Result<Arc<HttpSseStream>, TransportError> {
-        match &*self.lock() {
+        match &*lock(&self.stream) {
             StreamState::Closed => Err(TransportError::ClientClosed),
             StreamState::Open(stream) if stream.pending.ended().is_none() => Ok(Arc::clone(stream)),
             StreamState::Open(_) | StreamState::NotOpened => Err(TransportError::SessionEnded),
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, StreamState> {
-        self.stream.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -3,9 +3,10 @@
 #[cfg(test)]
 mod tests;
 
-use std::{fmt, net::Ipv6Addr, str::FromStr, sync::Arc};
+use std::{fmt, str::FromStr, sync::Arc};
 
 use ::http::{HeaderValue, Uri};
+use turnbuckle_text::url::{HostPort, HttpScheme, parse_port};
 
 /// The URL of an endpoint: `http` or `https`, a host, no user information and no fragment.
 ///
@@ -26,16 +27,10 @@ struct UrlParts {
 /// The origin of a URL: configured headers are never sent to another one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct UrlOrigin {
-    scheme: UrlScheme,
+    scheme: HttpScheme,
     /// In lower case.
     host: Arc<str>,
     port: u16,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum UrlScheme {
-    Http,
-    Https,
 }
 
 /// A URL is invalid.
@@ -90,12 +85,12 @@ impl UrlOrigin {
     }
 
     pub(crate) fn is_https(&self) -> bool {
-        self.scheme == UrlScheme::Https
+        self.scheme == HttpScheme::Https
     }
 
     /// Returns the value of `Host`, with the port unless it is the default.
     pub(crate) fn host_header(&self) -> HeaderValue {
-        let host = if self.port == self.scheme.port() {
+        let host = if self.port == self.scheme.default_port() {
             HeaderValue::from_str(&self.host)
         } else {
             HeaderValue::try_from(format!("{}:{}", self.host, self.port))
@@ -113,12 +108,12 @@ impl FromStr for Url {
             return Err(InvalidHttpUrl::Character);
         }
         let (scheme, rest) = text.split_once("://").ok_or(InvalidHttpUrl::Scheme)?;
-        let scheme = UrlScheme::from_str(scheme)?;
+        let scheme = scheme.parse().map_err(|_| InvalidHttpUrl::Scheme)?;
         if text.contains('#') {
             return Err(InvalidHttpUrl::Fragment);
         }
         let authority = rest.split(['/', '?']).next().unwrap_or_default();
-        let origin = UrlOrigin::read(scheme, authority)?;
+        let origin = UrlOrigin::parse(scheme, authority)?;
         let uri: Uri = text.parse().map_err(|_| InvalidHttpUrl::Character)?;
         let target = uri.path_and_query().cloned();
         Ok(Self(Arc::new(UrlParts {
@@ -131,38 +126,8 @@ impl FromStr for Url {
     }
 }
 
-impl FromStr for UrlScheme {
-    type Err = InvalidHttpUrl;
-
-    fn from_str(text: &str) -> Result<Self, InvalidHttpUrl> {
-        if text.eq_ignore_ascii_case("https") {
-            Ok(Self::Https)
-        } else if text.eq_ignore_ascii_case("http") {
-            Ok(Self::Http)
-        } else {
-            Err(InvalidHttpUrl::Scheme)
-        }
-    }
-}
-
-impl UrlScheme {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Http => "http",
-            Self::Https => "https",
-        }
-    }
-
-    fn port(self) -> u16 {
-        match self {
-            Self::Http => 80,
-            Self::Https => 443,
-        }
-    }
-}
-
 impl UrlOrigin {
-    fn read(scheme: UrlScheme, authority: &str) -> Result<Self, InvalidHttpUrl> {
+    fn parse(scheme: HttpScheme, authority: &str) -> Result<Self, InvalidHttpUrl> {
         if authority.contains('@') {
             return Err(InvalidHttpUrl::Userinfo);
         }
@@ -174,12 +139,8 @@ impl UrlOrigin {
             return Err(InvalidHttpUrl::Host);
         }
         let port = match port {
-            "" => scheme.port(),
-            // `parse` would accept a sign.
-            digits if digits.bytes().all(|byte| byte.is_ascii_digit()) => {
-                digits.parse().map_err(|_| InvalidHttpUrl::Port)?
-            }
-            _ => return Err(InvalidHttpUrl::Port),
+            "" => scheme.default_port(),
+            digits => parse_port(digits).map_err(|_| InvalidHttpUrl::Port)?,
         };
         Ok(Self {
             scheme,
@@ -189,21 +150,17 @@ impl UrlOrigin {
     }
 }
 
-/// Returns whether a text is a name of letters, digits, `-`, `_` and dots, or an IPv6 address in brackets.
+/// Returns whether a text is a host without a port; a name may end with a dot.
 fn is_host(text: &str) -> bool {
-    if let Some(address) = text.strip_prefix('[') {
-        let address = address.strip_suffix(']').unwrap_or_default();
-        return address.parse::<Ipv6Addr>().is_ok();
-    }
-    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-    !text.is_empty() && text.bytes().all(allowed)
+    let host: Result<HostPort, _> = text.strip_suffix('.').unwrap_or(text).parse();
+    host.is_ok_and(|host| host.port.is_none())
 }
 
 /// Prints scheme, host and port.
 impl fmt::Display for UrlOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}://{}", self.scheme.as_str(), self.host)?;
-        if self.port == self.scheme.port() {
+        if self.port == self.scheme.default_port() {
             Ok(())
         } else {
             write!(f, ":{}", self.port)

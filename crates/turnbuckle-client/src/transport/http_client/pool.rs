@@ -5,7 +5,7 @@
 
 use std::{
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Mutex, Weak},
     time::Duration,
 };
 
@@ -13,6 +13,8 @@ use bytes::Bytes;
 use http_body_util::Full;
 use hyper::client::conn::http1::SendRequest;
 use tokio::time::{Instant, sleep_until, timeout};
+
+use crate::sync::lock;
 
 /// Maximum time that a connection stays idle. Most servers close theirs earlier.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
@@ -109,10 +111,6 @@ impl IdleConnections {
         self.is_pruning = next.is_some();
         next
     }
-}
-
-fn lock(idle: &Mutex<IdleConnections>) -> MutexGuard<'_, IdleConnections> {
-    idle.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl fmt::Debug for ConnectionPool {

@@ -9,6 +9,7 @@ use ::http::{
 use bytes::Bytes;
 use hyper::body::Incoming;
 use turnbuckle_protocol::codec::headers::{MediaType, parse_content_type};
+use turnbuckle_text::sanitize;
 
 use crate::transport::{
     http::url::Url,
@@ -167,32 +168,9 @@ impl HttpResponse {
     }
 }
 
-/// Sanitizes text of a server for an error: short, on one line, without control characters.
+/// Sanitizes text of a server for an error: short, on one line, without control and invisible characters.
 pub(crate) fn sanitize(bytes: &[u8]) -> String {
-    let text = String::from_utf8_lossy(bytes);
-    let mut shown = String::new();
-    let visible = text.split(char::is_whitespace).map(|word| {
-        word.chars()
-            .filter(|character| !is_invisible(*character))
-            .collect::<String>()
-    });
-    for word in visible.filter(|word| !word.is_empty()) {
-        if !shown.is_empty() {
-            shown.push(' ');
-        }
-        shown.push_str(&word);
-    }
-    if let Some((end, _)) = shown.char_indices().nth(MAX_EXCERPT_CHARS) {
-        shown.truncate(end);
-    }
-    shown
-}
-
-/// Returns whether a character is a control character, or hides or reorders text.
-fn is_invisible(character: char) -> bool {
-    let hidden = matches!(character,
-        '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}');
-    character.is_control() || hidden
+    sanitize::excerpt(&String::from_utf8_lossy(bytes), MAX_EXCERPT_CHARS)
 }
 
 /// Maximum size of all challenges in bytes.
@@ -315,6 +293,32 @@ mod tests {
         for text in ["", "soon", "-1", "1.5", "+5"] {
             assert_eq!(delay(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn text_of_a_server_is_safe_on_a_terminal() {
+        for hidden in [
+            '\u{1b}',
+            '\u{7f}',
+            '\u{9b}',
+            '\u{ad}',
+            '\u{61c}',
+            '\u{200b}',
+            '\u{2028}',
+            '\u{202e}',
+            '\u{2066}',
+            '\u{feff}',
+            '\u{e0041}',
+        ] {
+            let text = format!("Sign{hidden}in");
+            let shown = sanitize(text.as_bytes());
+            assert!(!shown.contains(hidden), "{}", hidden.escape_unicode());
+        }
+        assert_eq!(sanitize(b" a\r\n\tb \xff"), "a b \u{fffd}");
+        assert_eq!(
+            sanitize("x".repeat(1_000).as_bytes()).len(),
+            MAX_EXCERPT_CHARS
+        );
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! The connection to a child process, which is restarted if it exits.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use crate::{
     error::TransportError,
     inbound::{InboundRouter, message::RawResponse},
+    sync::lock,
     transport::{
         OutgoingRequest,
         ndjson::{self, NdjsonConnection},
@@ -69,7 +70,7 @@ impl ChildTransport {
     }
 
     pub(crate) async fn close(&self) {
-        self.lock().closed = true;
+        lock(&self.state).closed = true;
         self.connection().close().await;
     }
 
@@ -79,12 +80,12 @@ impl ChildTransport {
 
     /// Returns whether the server exited and the next request would restart it.
     pub(crate) fn can_reconnect(&self) -> bool {
-        self.lock().can_reconnect()
+        lock(&self.state).can_reconnect()
     }
 
     /// Restarts the server if it exited.
     fn respawn(&self, router: &Arc<InboundRouter>) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         if !state.can_reconnect() {
             return;
         }
@@ -101,11 +102,7 @@ impl ChildTransport {
     }
 
     fn connection(&self) -> Arc<NdjsonConnection> {
-        Arc::clone(&self.lock().connection)
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, ChildState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        Arc::clone(&lock(&self.state).connection)
     }
 }
 

@@ -3,12 +3,12 @@
 use std::{
     collections::VecDeque,
     fmt, mem,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
 };
 
 use tokio::{io::AsyncReadExt, process::ChildStderr};
 
-use crate::callbacks;
+use crate::{callbacks, sync::lock};
 
 /// Maximum size of the tail, and of a line before it is split.
 const MAX_TAIL_BYTES: usize = 64 * 1024;
@@ -41,13 +41,13 @@ impl StderrTail {
 
     /// Returns the last 64 KiB; invalid UTF-8 is replaced.
     pub(super) fn text(&self) -> String {
-        let tail = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let tail = lock(&self.0);
         let (front, back) = tail.as_slices();
         String::from_utf8_lossy(&[front, back].concat()).into_owned()
     }
 
     fn append(&self, bytes: &[u8]) {
-        let mut tail = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tail = lock(&self.0);
         let excess = (tail.len() + bytes.len()).saturating_sub(MAX_TAIL_BYTES);
         tail.drain(..excess);
         tail.extend(bytes);

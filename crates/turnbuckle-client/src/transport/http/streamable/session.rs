@@ -1,6 +1,6 @@
 //! The state of a session between requests.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use ::http::{HeaderMap, HeaderValue};
 use tokio::task::AbortHandle;
@@ -8,6 +8,7 @@ use tokio::task::AbortHandle;
 use crate::{
     error::TransportError,
     lifecycle::RevisionRules,
+    sync::lock,
     transport::{
         encode::{self, HeaderList},
         http::{headers::BaseHeaders, streamable::MCP_SESSION_ID},
@@ -33,7 +34,7 @@ struct HttpSessionState {
 impl HttpSession {
     /// Returns the session id, which every request must repeat.
     pub(super) fn id(&self) -> Option<HeaderValue> {
-        self.lock().id.clone()
+        lock(&self.0).id.clone()
     }
 
     /// Returns the session id of a request, and the headers that it has in common with others: cached ones, if its
@@ -44,7 +45,7 @@ impl HttpSession {
         base: &BaseHeaders,
         is_initialize: bool,
     ) -> Result<(Option<HeaderValue>, Arc<BaseHeaders>), TransportError> {
-        let state = self.lock();
+        let state = lock(&self.0);
         // Another caller is initializing a new session, or failed to: this caller has to initialize one, or wait.
         if rules.session && !is_initialize && !state.initialized {
             return Err(TransportError::SessionEnded);
@@ -70,20 +71,20 @@ impl HttpSession {
         let mut id = id.clone();
         // The id authenticates the session, so it is a secret.
         id.set_sensitive(true);
-        self.lock().id = Some(id);
+        lock(&self.0).id = Some(id);
         Ok(())
     }
 
     /// Caches the headers that requests have in common: the protocol version and the session id.
     pub(super) fn cache_headers(&self, rules: &Arc<RevisionRules>, base: &BaseHeaders) {
-        let mut state = self.lock();
+        let mut state = lock(&self.0);
         let headers = common_headers(rules, state.id.clone(), base);
         state.negotiated = Some((Arc::clone(rules), Arc::new(headers)));
     }
 
     /// Marks the handshake as done, and stores the task that reads the GET stream.
     pub(super) fn set_get_stream(&self, get_stream: AbortHandle) {
-        let mut state = self.lock();
+        let mut state = lock(&self.0);
         state.initialized = true;
         if let Some(previous) = state.get_stream.replace(get_stream) {
             previous.abort();
@@ -92,7 +93,7 @@ impl HttpSession {
 
     /// Resets the session: it has ended, or a new one is about to start.
     pub(super) fn reset(&self) {
-        let state = std::mem::take(&mut *self.lock());
+        let state = std::mem::take(&mut *lock(&self.0));
         if let Some(get_stream) = state.get_stream {
             get_stream.abort();
         }
@@ -100,7 +101,7 @@ impl HttpSession {
 
     /// Ends the session locally; returns the headers to end it on the server, if there is one.
     pub(super) fn end(&self) -> Option<HeaderList> {
-        let state = std::mem::take(&mut *self.lock());
+        let state = std::mem::take(&mut *lock(&self.0));
         if let Some(get_stream) = state.get_stream {
             get_stream.abort();
         }
@@ -108,10 +109,6 @@ impl HttpSession {
         let rules = state.negotiated.map(|(rules, _)| rules);
         headers.extend(rules.and_then(|rules| encode::version(&rules)));
         Some(headers)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HttpSessionState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
