@@ -10,12 +10,12 @@ mod call;
 mod callbacks;
 mod client;
 mod error;
-#[cfg(test)]
-#[path = "../tests/it/fake_http.rs"]
-mod fake_http;
 mod fetcher;
 mod inbound;
 mod lifecycle;
+#[cfg(test)]
+#[path = "../tests/it/servers/mock_http.rs"]
+mod mock_http;
 mod round_trips;
 #[cfg(feature = "skills")]
 mod skills;

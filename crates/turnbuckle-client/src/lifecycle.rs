@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn arguments_are_never_shown() {
+    fn arguments_are_never_printed() {
         let memory = LifecycleCache::new();
         memory.set("weather-server --key sesame", Era::Modern);
 

@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_what_was_listed_or_an_error_says_why_not() {
+    fn a_file_that_differs_from_its_listing_is_an_error() {
         let skill = skill(json!({}));
         let file = listed(&skill, "skill://tea/SKILL.md").unwrap().unwrap();
         let uri = || file.uri.clone();
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_says_what_was_listed_or_an_error_says_where_it_differs() {
+    fn front_matter_that_differs_from_the_listing_is_an_error() {
         let check = |frontmatter: Value| check_head(&skill(frontmatter), TEA.as_bytes());
         let differs = |frontmatter: Value| match check(frontmatter) {
             Err(SkillMismatch::Frontmatter { member }) => member,

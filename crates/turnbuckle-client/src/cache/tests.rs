@@ -46,7 +46,7 @@ impl ResponseCache {
 }
 
 #[test]
-fn an_answer_is_fresh_for_exactly_its_time() {
+fn a_response_is_fresh_until_its_ttl_ends() {
     req!("caching.ttl.positive", "caching.stale.refetch");
     let (mut cache, clock) = (cache(), clock());
     let key = key(TOOLS, "");
@@ -59,7 +59,7 @@ fn an_answer_is_fresh_for_exactly_its_time() {
 }
 
 #[test]
-fn without_time_nothing_is_kept() {
+fn without_ttl_nothing_is_stored() {
     req!("caching.ttl.zero");
     let (mut cache, clock) = (cache(), clock());
     let key = key(TOOLS, "");
@@ -70,7 +70,7 @@ fn without_time_nothing_is_kept() {
 }
 
 #[test]
-fn no_answer_is_fresh_for_more_than_a_day() {
+fn a_ttl_is_at_most_a_day() {
     let (mut cache, clock) = (cache(), clock());
     let key = key(TOOLS, "");
     cache.add(key.clone(), "a", u64::MAX, clock.0);
@@ -80,7 +80,7 @@ fn no_answer_is_fresh_for_more_than_a_day() {
 }
 
 #[test]
-fn an_answer_belongs_to_its_method_and_parameter() {
+fn a_response_is_found_by_method_and_parameter() {
     req!("caching.key");
     let (mut cache, clock) = (cache(), clock());
     cache.add(key(TOOLS, ""), "first page", 100, clock.0);
@@ -99,7 +99,7 @@ fn an_answer_belongs_to_its_method_and_parameter() {
 }
 
 #[test]
-fn a_change_drops_what_it_concerns() {
+fn a_change_invalidates_its_entries() {
     req!("caching.notify.invalidate");
     const PROMPTS: &str = method::PROMPTS_LIST.name;
     const RESOURCES: &str = method::RESOURCES_LIST.name;
@@ -129,7 +129,7 @@ fn a_change_drops_what_it_concerns() {
 }
 
 #[test]
-fn a_change_of_a_part_concerns_the_whole_and_the_other_way_round() {
+fn a_change_of_a_uri_invalidates_its_parents_and_children() {
     for (changed, concerns) in [
         ("file:///a/b", true),
         ("file:///a", true),
@@ -152,7 +152,7 @@ fn a_change_of_a_part_concerns_the_whole_and_the_other_way_round() {
 }
 
 #[test]
-fn an_answer_from_before_a_change_is_not_kept() {
+fn a_response_from_before_a_change_is_not_stored() {
     let (mut cache, clock) = (cache(), clock());
     let asked = cache.epoch();
     cache.invalidate(&Change::Tools);
@@ -163,7 +163,7 @@ fn an_answer_from_before_a_change_is_not_kept() {
 }
 
 #[test]
-fn what_is_kept_has_bounds() {
+fn the_cache_is_bounded() {
     let (mut cache, clock) = (ResponseCache::new(3, 100), clock());
     for number in 0..50 {
         let page = key(TOOLS, &number.to_string());
@@ -187,7 +187,7 @@ fn what_is_kept_has_bounds() {
 }
 
 #[test]
-fn what_is_stale_makes_room_first() {
+fn stale_entries_are_evicted_first() {
     let (mut cache, clock) = (ResponseCache::new(2, 100), clock());
     cache.add(key(TOOLS, "long"), "x", 1000, clock.0);
     cache.add(key(TOOLS, "short"), "x", 10, clock.after(1));
@@ -199,7 +199,7 @@ fn what_is_stale_makes_room_first() {
 }
 
 #[test]
-fn a_cache_without_room_keeps_nothing() {
+fn a_cache_without_capacity_stores_nothing() {
     let clock = clock();
     for mut cache in [ResponseCache::new(0, 100), ResponseCache::new(10, 0)] {
         cache.add(key(TOOLS, ""), "x", 1000, clock.0);

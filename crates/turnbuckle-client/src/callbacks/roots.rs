@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_change_is_told_and_a_repetition_is_not() {
+    fn only_changes_of_roots_are_notified() {
         let roots = Roots::new(["file:///a"]).unwrap();
         let mut changes = roots.subscribe();
         let mut told = || {
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn roots_are_file_uris_that_stay_where_they_are() {
+    fn roots_are_file_uris_without_traversal() {
         for uri in [
             "file:///",
             "file:///home/ada",

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn conversations_in_order_pass() {
+    fn valid_conversations_are_accepted() {
         for messages in [
             json!([]),
             json!([user(text()), assistant(text())]),
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn tool_uses_without_their_results_do_not() {
+    fn tool_uses_without_results_are_rejected() {
         for messages in [
             json!([assistant(uses("a"))]),
             json!([assistant(uses("a")), user(text())]),

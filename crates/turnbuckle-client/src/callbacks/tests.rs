@@ -62,7 +62,7 @@ fn tool_use() -> ContentBlock {
 }
 
 #[test]
-fn capabilities_follow_from_who_answers() {
+fn capabilities_follow_from_the_callbacks() {
     req!("elicitation.capability.mode", "sampling.tools.declare", in: ["2025-11-25", "2026-07-28"]);
     let written = |callbacks: &Callbacks| {
         let mut capabilities = serde_json::to_value(callbacks.capabilities()).unwrap();
@@ -98,7 +98,7 @@ fn capabilities_follow_from_who_answers() {
 }
 
 #[test]
-fn who_only_opens_urls_declares_nothing_to_those_who_know_only_forms() {
+fn url_elicitation_alone_is_not_declared_to_revisions_with_only_forms() {
     let mut callbacks = Callbacks::default();
     callbacks.on_url_elicitation(|_| async { ElicitationAction::Accept });
     let mut capabilities = callbacks.capabilities();
@@ -109,7 +109,7 @@ fn who_only_opens_urls_declares_nothing_to_those_who_know_only_forms() {
 }
 
 #[tokio::test]
-async fn what_was_not_declared_is_not_answered() {
+async fn undeclared_methods_are_rejected() {
     req!("roots.error.unsupported");
     let nobody = Callbacks::default();
     for (method, params) in [
@@ -137,7 +137,7 @@ async fn what_was_not_declared_is_not_answered() {
 }
 
 #[tokio::test]
-async fn a_mode_that_was_not_declared_is_an_error_of_its_own() {
+async fn an_undeclared_elicitation_mode_has_its_own_error() {
     req!("elicitation.mode.undeclared-error");
     let url = json!({ "mode": "url", "message": "go", "url": "https://example.com", "elicitationId": "1" });
     let form = with_form(|form| form.accept_defaults());
@@ -167,7 +167,7 @@ async fn a_mode_that_was_not_declared_is_an_error_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_question_without_mode_is_a_form() {
+async fn elicitation_without_a_mode_is_a_form() {
     req!("elicitation.request.mode-default");
     let callbacks = with_form(|form| form.accept_defaults());
 
@@ -218,7 +218,7 @@ async fn only_an_accepted_form_has_content() {
 }
 
 #[tokio::test]
-async fn content_that_does_not_fit_is_never_sent() {
+async fn invalid_form_content_is_never_sent() {
     let wrong = JsonObject::from_iter([("name".to_owned(), json!(7))]);
     let mut by_hand = Callbacks::default();
     by_hand.on_form_elicitation(move |_| {
@@ -234,7 +234,7 @@ async fn content_that_does_not_fit_is_never_sent() {
 }
 
 #[tokio::test]
-async fn parameters_that_do_not_fit_are_told_so() {
+async fn invalid_params_are_reported() {
     let mut callbacks = with_model(ContentBlock::text("hi"), false);
     callbacks.on_form_elicitation(|form| async move { form.decline() });
     callbacks.set_roots(Roots::new(["file:///a"]).unwrap());
@@ -263,7 +263,7 @@ async fn parameters_that_do_not_fit_are_told_so() {
 }
 
 #[tokio::test]
-async fn dangerous_urls_never_reach_the_user() {
+async fn unsafe_urls_never_reach_the_callback() {
     let mut callbacks = Callbacks::default();
     callbacks.on_url_elicitation(|visit| async move { panic!("shown: {}", visit.url()) });
     for url in [
@@ -282,7 +282,7 @@ async fn dangerous_urls_never_reach_the_user() {
 }
 
 #[tokio::test]
-async fn a_callback_that_panics_fails_its_own_question() {
+async fn a_panicking_callback_fails_only_its_request() {
     let at_once = with_form(|_| panic!("at once"));
     let mut later = Callbacks::default();
     later.on_form_elicitation(|form| async move {
@@ -305,7 +305,7 @@ async fn a_callback_that_panics_fails_its_own_question() {
 }
 
 #[tokio::test]
-async fn roots_are_listed_as_they_are_now() {
+async fn the_current_roots_are_listed() {
     req!("roots.list.shape");
     req!("roots.uri.file");
     let roots = Roots::new(["file:///a"]).unwrap();
@@ -326,7 +326,7 @@ async fn roots_are_listed_as_they_are_now() {
 }
 
 #[tokio::test]
-async fn a_model_answers_in_the_shape_of_the_revision() {
+async fn a_sampling_result_has_the_shape_of_the_revision() {
     req!("sampling.result.shape");
     let mut callbacks = Callbacks::default();
     callbacks.on_sampling(|request| async move {
@@ -358,7 +358,7 @@ async fn a_model_answers_in_the_shape_of_the_revision() {
 }
 
 #[tokio::test]
-async fn a_refusal_is_told_with_its_own_code() {
+async fn a_rejected_sampling_request_has_its_own_code() {
     req!("sampling.error.rejected");
     let mut callbacks = Callbacks::default();
     callbacks.on_sampling(|request| async move { Err(request.user_rejected()) });
@@ -375,7 +375,7 @@ async fn a_refusal_is_told_with_its_own_code() {
 }
 
 #[tokio::test]
-async fn tools_are_refused_unless_they_were_declared() {
+async fn undeclared_sampling_tools_are_rejected() {
     req!("sampling.tools.client-error");
     let tools =
         question(json!({ "tools": [{ "name": "look", "inputSchema": { "type": "object" } }] }));
@@ -395,7 +395,7 @@ async fn tools_are_refused_unless_they_were_declared() {
 }
 
 #[tokio::test]
-async fn tool_results_that_are_missing_or_mixed_are_told_so() {
+async fn missing_or_mixed_tool_results_are_reported() {
     req!("sampling.tool-result.error");
     let callbacks = with_model(ContentBlock::text("hi"), true);
     let used = json!({ "role": "assistant", "content": tool_use() });
@@ -411,7 +411,7 @@ async fn tool_results_that_are_missing_or_mixed_are_told_so() {
 }
 
 #[tokio::test]
-async fn a_model_uses_tools_as_the_server_chose() {
+async fn the_tool_choice_is_passed_to_the_callback() {
     req!("sampling.tool-choice.required");
     req!("sampling.tool-choice.none");
     for (mode, block, fits) in [
@@ -438,7 +438,7 @@ async fn a_model_uses_tools_as_the_server_chose() {
 }
 
 #[tokio::test]
-async fn a_wish_for_a_task_is_passed_over() {
+async fn a_requested_task_is_ignored() {
     req!("tasks.capability.ignore-undeclared");
     let callbacks = with_model(ContentBlock::text("hi"), false);
     let params = question(json!({ "task": { "ttl": 1000 } }));

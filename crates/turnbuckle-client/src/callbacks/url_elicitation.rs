@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn the_host_is_shown_apart() {
+    fn the_host_is_returned_separately() {
         for (url, host) in [
             ("https://example.com/a?b=c#d", "example.com"),
             ("HTTPS://Example.com", "Example.com"),
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn urls_that_mislead_are_refused() {
+    fn misleading_urls_are_rejected() {
         for url in [
             "",
             "example.com",
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_beyond_ascii_are_pointed_out() {
+    fn non_ascii_and_punycode_hosts_are_confusable() {
         let looks = |url: &str| visit(url).unwrap().has_confusable_host();
         assert!(looks("https://xn--mnchen-3ya.example/"));
         assert!(looks("https://sub.XN--mnchen-3ya.example/"));

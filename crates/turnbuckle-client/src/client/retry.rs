@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_known_methods_are_taken_to_change_nothing() {
+    fn only_known_methods_are_read_only() {
         for read in [
             &method::TOOLS_LIST,
             &method::TASKS_LIST,

@@ -215,7 +215,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[tokio::test(start_paused = true)]
-    async fn being_held_up_starts_the_clock_anew() {
+    async fn authorization_restarts_the_limit() {
         let auth_wait = AuthWait::default();
         let begun = Instant::now();
 
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn two_who_hold_up_at_once_count_once() {
+    async fn concurrent_authorizations_count_once() {
         let auth_wait = AuthWait::default();
         let first = auth_wait.begin();
         sleep(SECOND).await;
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn without_anybody_who_holds_up_it_is_a_plain_limit() {
+    async fn without_authorization_the_limit_is_fixed() {
         let begun = Instant::now();
 
         let late = within(SECOND, None, std::future::pending::<()>()).await;

@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_address_is_in_one_kind_of_network() {
+    fn every_address_has_one_class() {
         for (class, addresses) in [
             (
                 IpClass::Public,

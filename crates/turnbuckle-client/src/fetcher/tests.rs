@@ -5,26 +5,26 @@ use tokio::time::Instant;
 use turnbuckle_spec_coverage::req;
 
 use crate::{
-    fake_http::{FakeHttp, Reply, Seen},
     fetcher::*,
+    mock_http::{MockHttpServer, MockResponse, RecordedRequest},
     transport::http_client::Dialer,
 };
 
 /// A network that leads to one fake server, and remembers which addresses were dialled.
 struct World {
-    fake: FakeHttp,
+    mock: MockHttpServer,
     dialled: Arc<Mutex<Vec<SocketAddr>>>,
 }
 
 impl World {
-    fn new(answer: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> Self {
-        let fake = FakeHttp::in_memory(answer);
+    fn new(answer: impl Fn(&RecordedRequest) -> MockResponse + Send + Sync + 'static) -> Self {
+        let mock = MockHttpServer::in_memory(answer);
         let dialled = Arc::default();
-        Self { fake, dialled }
+        Self { mock, dialled }
     }
 
     fn quiet() -> Self {
-        Self::new(|_| Reply::json(&json!({})))
+        Self::new(|_| MockResponse::json(&json!({})))
     }
 
     /// A fetcher for a server; names lead where the table says, and literals to themselves.
@@ -45,7 +45,7 @@ impl World {
                 found.map(|all| all.iter().map(|one| SocketAddr::new(*one, port)).collect());
             Box::pin(std::future::ready(found))
         });
-        let (dial, dialled) = (self.fake.dial(), Arc::clone(&self.dialled));
+        let (dial, dialled) = (self.mock.dial(), Arc::clone(&self.dialled));
         fetcher.network.connect = Arc::new(move |addresses| {
             dialled.lock().unwrap().extend(addresses);
             Dialer::from_fn(dial.clone())
@@ -85,7 +85,7 @@ mod places {
         };
         let refused = match fetcher.network.dialer().dial(place.uri().clone()).await {
             Ok(_) => false,
-            Err(problem) => problem.is::<ForbiddenAddress>(),
+            Err(error) => error.is::<ForbiddenAddress>(),
         };
         let dialled = !world.dialled().is_empty();
         assert_ne!(dialled, refused, "{url}");
@@ -136,7 +136,7 @@ mod places {
     ];
 
     #[tokio::test]
-    async fn a_server_sends_us_only_into_networks_that_it_is_in_itself() {
+    async fn a_url_of_a_server_must_be_in_a_network_of_the_server() {
         // Documents are fetched the same way whatever revision the server speaks.
         req!(
             "security.ssrf.consider",
@@ -170,7 +170,7 @@ mod places {
     }
 
     #[tokio::test]
-    async fn the_same_holds_for_what_a_name_leads_to() {
+    async fn a_host_name_must_resolve_to_a_network_of_the_server() {
         let every = PUBLICS.map(|host| (host, true));
         let never = NEVER.iter().chain(&PRIVATES).chain(&LOOPBACKS);
         let table = every.into_iter().chain(never.map(|host| (*host, false)));
@@ -183,7 +183,7 @@ mod places {
     }
 
     #[tokio::test]
-    async fn the_user_goes_everywhere_but_where_nobody_goes() {
+    async fn a_user_configured_url_may_be_in_any_usable_network() {
         for (hosts, allowed) in [
             (&PUBLICS[..], true),
             (&PRIVATES, true),
@@ -199,7 +199,7 @@ mod places {
     }
 
     #[tokio::test]
-    async fn one_bad_address_among_good_ones_is_one_too_many() {
+    async fn one_disallowed_address_rejects_the_host() {
         for addresses in [
             "1.1.1.1 127.0.0.1",
             "10.0.0.1 1.1.1.1",
@@ -213,21 +213,21 @@ mod places {
     }
 
     #[tokio::test]
-    async fn the_refusal_names_the_address() {
+    async fn the_error_names_the_disallowed_address() {
         let world = World::quiet();
         let names = [("localhost", "169.254.169.254")];
         let fetcher = world.fetcher(PUBLIC, &names);
 
-        let problem = get(&fetcher, "http://localhost/x").await.unwrap_err();
+        let error = get(&fetcher, "http://localhost/x").await.unwrap_err();
 
         assert_eq!(
-            problem.to_string(),
+            error.to_string(),
             "`localhost` resolves to 169.254.169.254, which remote servers are not allowed to refer to"
         );
     }
 
     #[tokio::test]
-    async fn a_server_by_name_is_where_all_of_its_addresses_are() {
+    async fn the_networks_of_a_server_are_those_of_all_its_addresses() {
         for (server, target, allowed) in [
             ("10.0.0.1", "10.0.0.2", true),
             ("10.0.0.1 192.168.0.1", "172.16.0.1", true),
@@ -247,14 +247,14 @@ mod places {
     }
 
     #[tokio::test]
-    async fn a_server_that_cannot_be_found_is_public() {
+    async fn a_server_that_cannot_be_resolved_counts_as_public() {
         let names = [("as.example", "10.0.0.1")];
 
         assert!(!is_same_origin("https://mcp.example/mcp", "https://as.example/", &names).await);
     }
 
     #[tokio::test]
-    async fn a_server_may_name_itself_wherever_it_is() {
+    async fn a_server_may_name_its_own_origin_in_any_network() {
         for address in ["127.0.0.1", "10.0.0.1"] {
             let names = [("mcp.example", address)];
             let url = "https://MCP.example/.well-known/oauth-protected-resource";
@@ -265,7 +265,7 @@ mod places {
     }
 
     #[tokio::test]
-    async fn the_address_that_was_looked_at_is_the_one_that_is_dialled() {
+    async fn the_checked_address_is_the_one_that_is_dialled() {
         let world = World::quiet();
         let mut fetcher = world.fetcher(PUBLIC, &[]);
         let asked = Arc::new(Mutex::new(0));
@@ -291,7 +291,7 @@ mod places {
     }
 
     #[tokio::test]
-    async fn an_address_written_in_an_odd_way_is_still_that_address() {
+    async fn unusual_spellings_of_an_address_are_checked() {
         // What the system makes of it: all of these are 127.0.0.1 to it.
         for host in ["2130706433", "0x7f.1", "127.1", "0177.0.0.1"] {
             let world = World::quiet();
@@ -306,7 +306,7 @@ mod places {
     }
 
     #[tokio::test]
-    async fn plain_http_stays_on_this_machine() {
+    async fn plain_http_is_allowed_only_on_loopback() {
         req!("security.ssrf.https", in: ["2025-06-18", "2025-11-25", "2026-07-28"]);
         let localhost = [("localhost", "127.0.0.1"), ("a.localhost", "::1")];
         for url in [
@@ -342,7 +342,7 @@ mod urls {
     use super::*;
 
     #[tokio::test]
-    async fn what_is_no_place_to_ask_is_refused() {
+    async fn an_invalid_url_is_rejected() {
         let world = World::quiet();
         let fetcher = world.fetcher(LOCAL, &[]);
         for url in [
@@ -361,23 +361,23 @@ mod urls {
             "https://[fe80::1%25eth0]/",
             "https://as.example:65536/",
         ] {
-            let problem = get(&fetcher, url).await.unwrap_err();
-            assert!(matches!(problem, FetchError::Url { .. }), "{url}");
-            assert!(!problem.to_string().contains('\n'));
+            let error = get(&fetcher, url).await.unwrap_err();
+            assert!(matches!(error, FetchError::Url { .. }), "{url}");
+            assert!(!error.to_string().contains('\n'));
         }
         assert!(world.dialled().is_empty());
     }
 
     #[tokio::test]
-    async fn a_user_in_a_url_is_refused_and_not_shown() {
+    async fn a_url_with_user_information_is_rejected_and_not_printed() {
         let world = World::quiet();
         let fetcher = world.fetcher(LOCAL, &[]);
 
-        let problem = get(&fetcher, "https://me:sesame@1.1.1.1/?code=sesame").await;
+        let error = get(&fetcher, "https://me:sesame@1.1.1.1/?code=sesame").await;
 
-        let problem = problem.unwrap_err();
-        assert!(matches!(problem, FetchError::Url { .. }));
-        assert!(!format!("{problem} {problem:?}").contains("sesame"));
+        let error = error.unwrap_err();
+        assert!(matches!(error, FetchError::Url { .. }));
+        assert!(!format!("{error} {error:?}").contains("sesame"));
     }
 
     #[test]
@@ -390,9 +390,9 @@ mod answers {
     use super::*;
 
     #[tokio::test]
-    async fn a_document_comes_back_whole() {
+    async fn a_document_is_fetched_completely() {
         let world = World::new(|_| {
-            Reply::json(&json!({ "issuer": 1 }))
+            MockResponse::json(&json!({ "issuer": 1 }))
                 .with_status(404)
                 .header("DPoP-Nonce", "n")
         });
@@ -404,43 +404,43 @@ mod answers {
         assert_eq!(answer.body, br#"{"issuer":1}"#);
         assert_eq!(answer.header("dpop-nonce"), Some("n"));
         assert_eq!(world.dialled(), ["127.0.0.1:9"]);
-        let seen = world.fake.nth(0).await;
-        assert_eq!(seen.path, "/as?x=1");
-        assert_eq!(seen.header("host"), "127.0.0.1:9");
-        assert_eq!(seen.header("accept"), "application/json");
-        assert!(seen.header("user-agent").starts_with("turnbuckle/"));
+        let request = world.mock.nth(0).await;
+        assert_eq!(request.path, "/as?x=1");
+        assert_eq!(request.header("host"), "127.0.0.1:9");
+        assert_eq!(request.header("accept"), "application/json");
+        assert!(request.header("user-agent").starts_with("turnbuckle/"));
     }
 
     #[tokio::test]
-    async fn a_form_arrives_as_it_was_meant() {
+    async fn a_form_post_is_sent_unchanged() {
         let world = World::quiet();
         let fetcher = world.fetcher(LOCAL, &[]);
         let request = form("http://127.0.0.1/token").header("authorization", "Basic sesame");
 
         fetcher.fetch(request).await.unwrap();
 
-        let seen = world.fake.nth(0).await;
-        assert_eq!(seen.method, "POST");
-        assert_eq!(seen.body, "code=sesame");
+        let request = world.mock.nth(0).await;
+        assert_eq!(request.method, "POST");
+        assert_eq!(request.body, "code=sesame");
         assert_eq!(
-            seen.header("content-type"),
+            request.header("content-type"),
             "application/x-www-form-urlencoded"
         );
-        assert_eq!(seen.header("authorization"), "Basic sesame");
+        assert_eq!(request.header("authorization"), "Basic sesame");
     }
 
     #[tokio::test]
-    async fn a_header_that_cannot_be_sent_is_not_shown() {
+    async fn an_invalid_header_value_is_not_printed() {
         let fetcher = World::quiet().fetcher(LOCAL, &[]);
         let request = FetchRequest::get("http://127.0.0.1/").header("x-a", "sesame\r\nHost: evil");
 
-        let problem = fetcher.fetch(request).await.unwrap_err();
+        let error = fetcher.fetch(request).await.unwrap_err();
 
-        assert!(!problem.to_string().contains("sesame"));
+        assert!(!error.to_string().contains("sesame"));
     }
 
     #[tokio::test]
-    async fn connections_are_used_again_and_only_to_few_origins() {
+    async fn connections_are_reused_for_a_limited_number_of_origins() {
         let world = World::quiet();
         let fetcher = world.fetcher(LOCAL, &[]);
 
@@ -448,7 +448,7 @@ mod answers {
             get(&fetcher, "http://127.0.0.1:7/").await.unwrap();
             tokio::task::yield_now().await;
         }
-        let once = world.fake.connections();
+        let once = world.mock.connections();
         for port in 1..=20 {
             let url = format!("http://127.0.0.1:{port}/");
             get(&fetcher, &url).await.unwrap();
@@ -459,16 +459,17 @@ mod answers {
     }
 
     #[tokio::test]
-    async fn an_answer_beyond_the_limit_is_not_read() {
+    async fn a_response_over_the_size_limit_is_rejected() {
         for (length, fits) in [(MAX_BODY_BYTES, true), (MAX_BODY_BYTES + 1, false)] {
-            let world = World::new(move |_| Reply::text("application/json", "x".repeat(length)));
+            let world =
+                World::new(move |_| MockResponse::text("application/json", "x".repeat(length)));
             let fetcher = world.fetcher(LOCAL, &[]);
             let answer = get(&fetcher, "http://127.0.0.1/").await;
             match answer {
                 Ok(answer) => assert!(fits && answer.body.len() == length),
-                Err(problem) => assert!(
+                Err(error) => assert!(
                     !fits
-                        && problem
+                        && error
                             == FetchError::TooLarge {
                                 limit: MAX_BODY_BYTES
                             }
@@ -478,9 +479,9 @@ mod answers {
     }
 
     #[tokio::test]
-    async fn an_answer_without_end_stops_at_the_limit() {
+    async fn an_endless_response_stops_at_the_size_limit() {
         let world = World::new(|_| {
-            Reply::events(|events| async move {
+            MockResponse::events(|events| async move {
                 for _ in 0..2000 {
                     events.text(&"x".repeat(1024));
                     tokio::task::yield_now().await;
@@ -490,10 +491,10 @@ mod answers {
         });
         let fetcher = world.fetcher(LOCAL, &[]);
 
-        let problem = get(&fetcher, "http://127.0.0.1/").await.unwrap_err();
+        let error = get(&fetcher, "http://127.0.0.1/").await.unwrap_err();
 
         assert_eq!(
-            problem,
+            error,
             FetchError::TooLarge {
                 limit: MAX_BODY_BYTES
             }
@@ -501,9 +502,9 @@ mod answers {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_answer_that_drips_is_waited_for_no_longer_than_the_limit() {
+    async fn a_slow_response_ends_at_the_time_limit() {
         let world = World::new(|_| {
-            Reply::events(|events| async move {
+            MockResponse::events(|events| async move {
                 loop {
                     events.text("x");
                     tokio::time::sleep(Duration::from_secs(1)).await;
@@ -511,22 +512,22 @@ mod answers {
             })
         });
         let fetcher = world.fetcher(LOCAL, &[]);
-        let begun = Instant::now();
+        let started_at = Instant::now();
 
-        let problem = get(&fetcher, "http://127.0.0.1/").await.unwrap_err();
+        let error = get(&fetcher, "http://127.0.0.1/").await.unwrap_err();
 
         assert_eq!(
-            problem,
+            error,
             FetchError::TimedOut {
                 limit: TOTAL_TIMEOUT
             }
         );
-        assert_eq!(begun.elapsed().as_secs(), 30);
+        assert_eq!(started_at.elapsed().as_secs(), 30);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn silence_and_names_that_lead_nowhere_end() {
-        let world = World::new(|_| Reply::silence());
+    async fn a_silent_server_and_a_slow_resolver_time_out() {
+        let world = World::new(|_| MockResponse::silence());
         let silent = world.fetcher(LOCAL, &[]);
         let mut slow = world.fetcher(LOCAL, &[]);
         slow.network.resolve = Arc::new(|_, _| Box::pin(std::future::pending()));
@@ -557,28 +558,28 @@ mod answers {
 mod redirects {
     use super::*;
 
-    fn to(status: u16, location: &str) -> Reply {
-        Reply::status(status).header("location", location)
+    fn to(status: u16, location: &str) -> MockResponse {
+        MockResponse::status(status).header("location", location)
     }
 
     #[tokio::test]
-    async fn a_get_follows_within_its_origin() {
+    async fn a_get_follows_redirects_within_its_origin() {
         for status in [301, 302, 303, 307, 308] {
-            let world = World::new(move |seen| match seen.path.as_str() {
+            let world = World::new(move |request| match request.path.as_str() {
                 "/a" => to(status, "/b"),
-                _ => Reply::json(&json!(1)),
+                _ => MockResponse::json(&json!(1)),
             });
             let fetcher = world.fetcher(LOCAL, &[]);
 
             let answer = get(&fetcher, "http://127.0.0.1/a").await.unwrap();
 
             assert_eq!(answer.body, b"1");
-            assert_eq!(world.fake.nth(1).await.path, "/b");
+            assert_eq!(world.mock.nth(1).await.path, "/b");
         }
     }
 
     #[tokio::test]
-    async fn nothing_leads_away_from_its_origin() {
+    async fn redirects_to_another_origin_are_rejected() {
         req!("security.ssrf.private");
         for location in [
             "http://127.0.0.1:81/b",
@@ -595,56 +596,56 @@ mod redirects {
             let world = World::new(move |_| to(302, location));
             let fetcher = world.fetcher(LOCAL, &[]);
 
-            let problem = get(&fetcher, "http://127.0.0.1/a").await.unwrap_err();
+            let error = get(&fetcher, "http://127.0.0.1/a").await.unwrap_err();
 
-            assert!(matches!(problem, FetchError::Redirect { .. }), "{problem}");
+            assert!(matches!(error, FetchError::Redirect { .. }), "{error}");
             assert_eq!(world.dialled(), ["127.0.0.1:80"], "{location}");
-            assert_eq!(world.fake.seen().len(), 1);
+            assert_eq!(world.mock.requests().len(), 1);
         }
     }
 
     #[tokio::test]
-    async fn a_circle_ends() {
+    async fn a_redirect_loop_is_limited() {
         let world = World::new(|_| to(302, "/a"));
         let fetcher = world.fetcher(LOCAL, &[]);
 
-        let problem = get(&fetcher, "http://127.0.0.1/a").await.unwrap_err();
+        let error = get(&fetcher, "http://127.0.0.1/a").await.unwrap_err();
 
         assert_eq!(
-            problem,
+            error,
             FetchError::Redirect {
                 to: "/a".to_owned()
             }
         );
-        assert_eq!(world.fake.seen().len(), 1 + MAX_REDIRECTS);
+        assert_eq!(world.mock.requests().len(), 1 + MAX_REDIRECTS);
     }
 
     #[tokio::test]
-    async fn a_post_follows_none() {
+    async fn a_post_follows_no_redirect() {
         for status in [300, 301, 302, 303, 304, 305, 307, 308] {
             let world = World::new(move |_| to(status, "/b"));
             let fetcher = world.fetcher(LOCAL, &[]);
 
-            let problem = fetcher.fetch(form("http://127.0.0.1/token")).await;
+            let error = fetcher.fetch(form("http://127.0.0.1/token")).await;
 
             assert_eq!(
-                problem.unwrap_err(),
+                error.unwrap_err(),
                 FetchError::Redirect {
                     to: "/b".to_owned()
                 }
             );
-            assert_eq!(world.fake.seen().len(), 1);
+            assert_eq!(world.mock.requests().len(), 1);
         }
     }
 
     #[tokio::test]
-    async fn where_it_leads_is_shown_harmlessly() {
+    async fn the_redirect_location_is_sanitized() {
         let world = World::new(|_| to(302, "https://evil.example/\u{1b}[31m"));
         let fetcher = world.fetcher(LOCAL, &[]);
 
-        let problem = get(&fetcher, "http://127.0.0.1/a").await.unwrap_err();
+        let error = get(&fetcher, "http://127.0.0.1/a").await.unwrap_err();
 
-        assert!(problem.to_string().chars().all(|one| !one.is_control()));
+        assert!(error.to_string().chars().all(|one| !one.is_control()));
     }
 }
 
@@ -653,15 +654,15 @@ mod with_tls {
     use super::*;
 
     #[tokio::test]
-    async fn a_forbidden_address_is_named_from_below_tls() {
+    async fn a_disallowed_address_is_named_through_tls() {
         let world = World::quiet();
         let names = [("as.example", "10.0.0.1")];
         let fetcher = world.fetcher("https://8.8.8.8/mcp", &names);
 
-        let problem = get(&fetcher, "https://as.example/x").await.unwrap_err();
+        let error = get(&fetcher, "https://as.example/x").await.unwrap_err();
 
         assert_eq!(
-            problem,
+            error,
             FetchError::Address {
                 host: "as.example".to_owned(),
                 address: [10, 0, 0, 1].into(),
@@ -671,15 +672,15 @@ mod with_tls {
     }
 
     #[tokio::test]
-    async fn who_speaks_no_tls_gets_nothing() {
+    async fn a_server_without_tls_gets_no_request() {
         let world = World::quiet();
         let names = [("as.example", "1.1.1.1")];
         let fetcher = world.fetcher("https://8.8.8.8/mcp", &names);
 
-        let problem = fetcher.fetch(form("https://as.example/token")).await;
+        let error = fetcher.fetch(form("https://as.example/token")).await;
 
-        assert!(matches!(problem, Err(FetchError::Unreachable(_))));
+        assert!(matches!(error, Err(FetchError::Unreachable(_))));
         assert_eq!(world.dialled(), ["1.1.1.1:443"]);
-        assert!(world.fake.seen().is_empty());
+        assert!(world.mock.requests().is_empty());
     }
 }

@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn members_stand_in_the_order_of_their_names() {
+    fn members_are_sorted_by_name() {
         assert_eq!(
             canonical(r#"{"b":1,"a":{"d":[{"y":1,"x":2}],"c":null},"":true}"#),
             r#"{"":true,"a":{"c":null,"d":[{"x":2,"y":1}]},"b":1}"#

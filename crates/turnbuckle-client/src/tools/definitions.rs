@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_differs_from_the_last_time_is_a_change() {
+    fn only_a_difference_from_the_previous_listing_is_a_change() {
         let entry = ToolDefinitions::default();
         let (first, second) = (tool("a", "one"), tool("a", "two"));
 
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_have_changed_since_is_not_known() {
+    fn a_digest_is_unknown_after_an_announced_change() {
         let entry = ToolDefinitions::default();
         let tool = tool("a", "one");
 
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_of_tools_takes_no_memory_and_hides_no_change() {
+    fn many_tools_take_bounded_memory_and_hide_no_change() {
         let entry = ToolDefinitions::default();
         entry.record(&tool("first", "one"), 0);
 

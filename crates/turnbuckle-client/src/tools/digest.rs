@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn the_order_of_members_makes_no_difference() {
+    fn the_order_of_members_does_not_matter() {
         let one = digest(
             r#"{"name":"a","description":"d","inputSchema":{"type":"object","properties":{"x":{"type":"string","title":"X"},"y":{}}},"_meta":{"k":1,"l":2}}"#,
         );
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn the_order_of_lists_does() {
+    fn the_order_of_arrays_matters() {
         let one = digest(r#"{"name":"a","inputSchema":{"required":["x","y"]}}"#);
         let other = digest(r#"{"name":"a","inputSchema":{"required":["y","x"]}}"#);
 
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_digest_is_refused() {
+    fn an_invalid_digest_is_rejected() {
         let good = "0123456789abcdefABCDEF".repeat(3)[..64].to_owned();
         let read: ToolDigest = good.parse().unwrap();
         assert_eq!(read.to_string(), good.to_lowercase());
@@ -285,7 +285,7 @@ mod fingerprint_tests {
 
     /// All members that a user or a model relies on are covered.
     #[test]
-    fn every_member_counts_and_is_named() {
+    fn every_changed_member_is_named() {
         let before = of(&full());
         for (member, changed) in [
             ("title", json!("B")),
@@ -317,7 +317,7 @@ mod fingerprint_tests {
     }
 
     #[test]
-    fn a_fingerprint_can_be_kept() {
+    fn a_fingerprint_can_be_serialized() {
         let fingerprint = of(&full());
 
         let written = serde_json::to_string(&fingerprint).unwrap();

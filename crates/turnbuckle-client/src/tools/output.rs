@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_joined_and_the_rest_is_left_out() {
+    fn text_blocks_are_joined_and_others_are_left_out() {
         let output = output(json!({ "content": [
             { "type": "text", "text": "one" },
             { "type": "image", "data": "", "mimeType": "image/png" },
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn data_is_read_or_said_to_be_missing_or_to_be_other_data() {
+    fn structured_output_is_parsed_or_an_error() {
         let fits = output(json!({ "content": [], "structuredContent": { "high": 7 } }));
         let differs = output(json!({ "content": [], "structuredContent": null }));
         let missing = output(json!({ "content": [], "isError": true }));

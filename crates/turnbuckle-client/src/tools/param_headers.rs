@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_written_by_their_kinds() {
+    fn values_are_encoded_by_type() {
         req!(
             "http.value.types",
             "http.value.encode",
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_header_can_say_is_named() {
+    fn an_argument_that_cannot_be_a_header_is_named() {
         for (value, expected) in [
             (
                 json!(9_007_199_254_740_992_u64),

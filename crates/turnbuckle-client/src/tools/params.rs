@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_written_as_the_protocol_has_it() {
+    fn a_tool_call_serializes_like_the_protocol_type() {
         let mut call = ToolCall::new("echo", &json!({ "message": "a\nb" })).unwrap();
         call.extra_params().request_state = Some("s".to_owned());
         call.request_task(TaskMetadata::default());
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_revision_does_not_know_is_left_out_of_a_copy() {
+    fn members_outside_the_revision_are_left_out() {
         let plain = ToolCall::new("echo", &json!({ "message": "hi" })).unwrap();
         let mut task = plain.clone();
         task.request_task(TaskMetadata::default());

@@ -1,76 +1,23 @@
-//! Plain calls, in both eras.
+//! Calls and subscriptions, on any transport.
 
-use serde_json::json;
-use turnbuckle_client::{CallError, Client, Era, LifecycleMode};
-use turnbuckle_server::{Context, Server, Tool, ToolError};
-
-use crate::own_server::{both_eras, connect};
-
-async fn greet(args: serde_json::Value, _: Context) -> Result<String, ToolError> {
-    match args["name"].as_str() {
-        Some(name) => Ok(format!("Hello, {name}!")),
-        None => Err(ToolError::new("`name` is missing")),
-    }
-}
-
-fn greeter() -> Server {
-    let schema = json!({ "type": "object", "properties": { "name": { "type": "string" } } });
-    Server::new("greeter", "1.0").tool(Tool::raw("greet", schema, greet))
-}
-
-#[tokio::test]
-async fn a_tool_is_called_in_both_eras() {
-    for client in both_eras(greeter).await {
-        let output = client.call_tool("greet", json!({ "name": "Ada" })).await;
-
-        let output = output.expect("the tool answers");
-        assert_eq!(output.text(), "Hello, Ada!");
-        assert_eq!(client.server().info.as_ref().unwrap().name, "greeter");
-    }
-}
-
-#[tokio::test]
-async fn the_newer_era_is_found_by_itself() {
-    let client = connect(Client::builder("test", "1.0"), greeter()).await;
-
-    assert_eq!(client.server().era, Era::Modern);
-    assert_eq!(client.server().revision.as_str(), "2026-07-28");
-}
-
-#[tokio::test]
-async fn an_error_of_the_server_is_kept() {
-    for client in both_eras(greeter).await {
-        let error = client.call_tool("nothing", json!({})).await.unwrap_err();
-
-        assert_eq!(error.rpc().map(|error| error.code), Some(-32602));
-    }
-}
-
-#[tokio::test]
-async fn what_was_not_declared_is_not_asked_for() {
-    for client in both_eras(greeter).await {
-        let error = client.list_prompts(None).await.unwrap_err();
-
-        assert!(
-            matches!(
-                error,
-                CallError::CapabilityNotAdvertised {
-                    capability: "prompts",
-                    ..
-                }
-            ),
-            "{error}"
-        );
-    }
-}
-
-#[tokio::test]
-async fn calls_after_the_end_say_so() {
-    let builder = Client::builder("test", "1.0").lifecycle_mode(LifecycleMode::Legacy);
-    let client = connect(builder, greeter()).await;
-    client.close().await;
-
-    let error = client.ping().await.unwrap_err();
-
-    assert!(matches!(error, CallError::Disconnected { .. }), "{error}");
-}
+mod cache;
+mod dropped_clients;
+mod eras;
+mod list_limits;
+mod malformed_objects;
+mod observers;
+#[cfg(feature = "validation")]
+mod output_validation;
+mod progress;
+mod round_trips;
+mod scripted_tasks;
+#[cfg(feature = "skills")]
+mod skills;
+mod subscription_end;
+mod subscriptions;
+mod tasks;
+mod timeouts;
+mod tool_changes;
+mod tools;
+#[cfg(not(feature = "validation"))]
+mod without_validation;

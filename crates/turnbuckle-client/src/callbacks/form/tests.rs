@@ -21,7 +21,7 @@ fn accepts(schema: &Value, value: &Value) -> bool {
 }
 
 #[test]
-fn defaults_are_filled_in_where_nothing_else_is() {
+fn missing_fields_get_their_defaults() {
     let form = form(json!({
         "type": "object",
         "properties": {
@@ -56,7 +56,7 @@ fn defaults_are_filled_in_where_nothing_else_is() {
 }
 
 #[test]
-fn what_does_not_fit_the_form_is_not_accepted() {
+fn invalid_content_is_rejected() {
     // A form is checked the same way in every revision that has one.
     req!("elicitation.form.validate-client", in: ["2025-11-25", "2026-07-28"]);
     req!("elicitation.validate-2025-06-18", in: ["2025-06-18"]);
@@ -101,7 +101,7 @@ fn what_does_not_fit_the_form_is_not_accepted() {
 }
 
 #[test]
-fn formats_are_checked() {
+fn string_formats_are_checked() {
     for (format, fit, unfit) in [
         (
             "email",
@@ -189,7 +189,7 @@ fn formats_are_checked() {
 }
 
 #[test]
-fn an_error_says_which_field_and_what_it_must_be() {
+fn an_error_names_the_field_and_the_expected_value() {
     let form = form(json!({
         "type": "object",
         "properties": { "age": { "type": "integer", "minimum": 18 }, "name": { "type": "string" } },
@@ -215,7 +215,7 @@ fn an_error_says_which_field_and_what_it_must_be() {
 }
 
 #[test]
-fn a_form_may_be_declined_or_dismissed() {
+fn a_form_may_be_declined_or_cancelled() {
     let form = field(json!({ "type": "string" }));
 
     assert_eq!(
@@ -229,7 +229,7 @@ fn a_form_may_be_declined_or_dismissed() {
 }
 
 #[test]
-fn a_form_without_end_is_refused() {
+fn a_form_with_too_many_fields_is_rejected() {
     let fields = (0..2_000).map(|at| (at.to_string(), json!({ "type": "string" })));
     let schema = json!({ "type": "object", "properties": fields.collect::<JsonObject>() });
     let params = json!({ "message": "", "requestedSchema": schema });

@@ -43,7 +43,7 @@ fn headers_of(state: &ToolCache, name: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_tool_with_a_bad_mark_is_left_out_alone() {
+fn only_a_tool_with_an_invalid_param_header_is_left_out() {
     req!("http.param.reject-tool", "http.param.reject-exclude");
     let state = ToolCache::default();
     let plain = tool("plain", json!({ "type": "object" }));
@@ -67,7 +67,7 @@ fn a_tool_with_a_bad_mark_is_left_out_alone() {
 }
 
 #[test]
-fn where_nothing_is_mirrored_every_tool_stays() {
+fn without_param_headers_every_tool_is_usable() {
     req!("http.param.other-transport");
     let state = ToolCache::default();
     let mut page = vec![marked("good", json!("City")), marked("bad", json!(""))];
@@ -96,7 +96,7 @@ fn the_latest_definition_counts() {
 }
 
 #[test]
-fn names_differ_by_case() {
+fn tool_names_are_case_sensitive() {
     req!("tools.name.case-sensitive");
     let state = ToolCache::default();
     let mut page = vec![marked("a", json!("Small")), marked("A", json!("Large"))];
@@ -108,7 +108,7 @@ fn names_differ_by_case() {
 }
 
 #[test]
-fn what_is_remembered_has_bounds() {
+fn the_tool_cache_is_bounded() {
     let state = ToolCache::default();
     let long = "x".repeat(100_000);
     for number in 0..400 {
@@ -133,7 +133,7 @@ fn what_is_remembered_has_bounds() {
 }
 
 #[test]
-fn names_count_too() {
+fn names_count_toward_the_size() {
     let state = ToolCache::default();
     let long = "x".repeat(1_000_000);
     for number in 0..100 {
@@ -148,7 +148,7 @@ fn names_count_too() {
 }
 
 #[test]
-fn a_change_leaves_the_marks_and_nothing_else() {
+fn a_change_invalidates_everything_but_param_headers() {
     let state = ToolCache::default();
     let mut both = marked("both", json!("City"));
     both.output_schema = Some(JsonObject::new());

@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pause_is_what_the_server_says_within_reason() {
+    fn the_retry_delay_of_the_server_is_bounded() {
         for (said, waited) in [
             (None, 1000),
             (Some(0), 100),
@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_make_it_longer() {
+    fn failures_increase_the_delay() {
         let backoff = Backoff(Some(Duration::from_millis(500)));
 
         let waited =

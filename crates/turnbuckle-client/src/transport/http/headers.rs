@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_never_shown() {
+    fn header_values_are_never_printed() {
         let mut headers = BaseHeaders::new();
         headers.add("Authorization", "Bearer sesame").unwrap();
         headers.add("X-Key", "sesame").unwrap();
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_header_can_be_is_refused_without_its_value() {
+    fn an_invalid_header_is_rejected_without_its_value() {
         let mut headers = BaseHeaders::new();
 
         let name = headers.add("X Key", "v").unwrap_err();
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn the_protocol_keeps_its_own_headers() {
+    fn headers_of_the_protocol_are_reserved() {
         for name in [
             "Content-Length",
             "ACCEPT",
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_keeps_what_it_says_itself() {
+    fn headers_of_a_request_take_precedence() {
         let mut headers = BaseHeaders::new();
         headers.add("x-a", "1").unwrap();
         headers.add("x-a", "2").unwrap();
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_prepared_is_as_if_it_were_said_each_time() {
+    fn prepared_headers_equal_individual_headers() {
         let mut headers = BaseHeaders::new();
         headers.add("x-a", "1").unwrap();
         headers.add("x-a", "2").unwrap();

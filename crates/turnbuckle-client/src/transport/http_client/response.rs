@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_is_seconds_or_a_date() {
+    fn retry_after_is_seconds_or_a_date() {
         for (text, seconds) in [
             ("0", 0),
             ("120", 120),
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_is_at_most_a_day() {
+    fn retry_after_is_at_most_a_day() {
         for text in [
             "86401",
             "99999999999999999999999",
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_pause_is_ignored() {
+    fn an_invalid_retry_after_is_ignored() {
         for text in ["", "soon", "-1", "1.5", "+5"] {
             assert_eq!(delay(text), None, "{text}");
         }
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn challenges_are_kept_up_to_a_limit() {
+    fn challenges_are_stored_up_to_a_limit() {
         let mut headers = HeaderMap::new();
         for text in ["Bearer a=\"b\"", &"x".repeat(9000), "Basic"] {
             headers.append(WWW_AUTHENTICATE, HeaderValue::from_str(text).unwrap());

@@ -2,20 +2,20 @@ use ::http::{HeaderValue, header::CONTENT_TYPE};
 use serde_json::json;
 
 use crate::{
-    fake_http::{FakeHttp, Reply, Seen},
+    mock_http::{MockHttpServer, MockResponse, RecordedRequest},
     transport::http_client::{response::ResponseContent, *},
 };
 
 /// A wire to a fake, and the URL of a path there.
-fn wire_to(fake: &FakeHttp, path: &str) -> (HttpClient, Url) {
-    limited(fake, path, HttpClientLimits::default())
+fn wire_to(mock: &MockHttpServer, path: &str) -> (HttpClient, Url) {
+    limited(mock, path, HttpClientLimits::default())
 }
 
-fn limited(fake: &FakeHttp, path: &str, limits: HttpClientLimits) -> (HttpClient, Url) {
-    let url: Url = fake.url(path).parse().unwrap();
+fn limited(mock: &MockHttpServer, path: &str, limits: HttpClientLimits) -> (HttpClient, Url) {
+    let url: Url = mock.url(path).parse().unwrap();
     let mut headers = BaseHeaders::new();
     headers.add("Authorization", "Bearer sesame").unwrap();
-    let http_client = HttpClient::new(&url, Dialer::from_fn(fake.dial()), headers, limits).unwrap();
+    let http_client = HttpClient::new(&url, Dialer::from_fn(mock.dial()), headers, limits).unwrap();
     (http_client, url)
 }
 
@@ -39,16 +39,16 @@ async fn get(http_client: &HttpClient, url: &Url) -> Result<HttpResponse, HttpEr
 }
 
 /// Posts to a fake that gives this one reply.
-async fn answered(reply: Reply) -> Result<ResponseContent, HttpError> {
-    let fake = FakeHttp::scripted([reply]);
-    let (http_client, url) = wire_to(&fake, "/mcp");
+async fn answered(reply: MockResponse) -> Result<ResponseContent, HttpError> {
+    let mock = MockHttpServer::scripted([reply]);
+    let (http_client, url) = wire_to(&mock, "/mcp");
     post(&http_client, &url).await?.body().await
 }
 
 #[tokio::test]
-async fn a_request_arrives_as_it_was_meant() {
-    let fake = FakeHttp::scripted([Reply::json(&json!({ "a": 1 }))]);
-    let (http_client, url) = wire_to(&fake, "/mcp?x=1");
+async fn a_request_is_sent_unchanged() {
+    let mock = MockHttpServer::scripted([MockResponse::json(&json!({ "a": 1 }))]);
+    let (http_client, url) = wire_to(&mock, "/mcp?x=1");
     let own = [(CONTENT_TYPE, HeaderValue::from_static("application/json"))];
 
     let body = Bytes::from_static(b"{\"b\":2}");
@@ -62,27 +62,27 @@ async fn a_request_arrives_as_it_was_meant() {
     let body = response.await.unwrap().bytes().await.unwrap();
 
     assert_eq!(body, r#"{"a":1}"#);
-    let seen = fake.nth(0).await;
+    let request = mock.nth(0).await;
     assert_eq!(
-        (seen.method.as_str(), seen.path.as_str()),
+        (request.method.as_str(), request.path.as_str()),
         ("POST", "/mcp?x=1")
     );
-    assert_eq!(seen.header("host"), "fake.test");
-    assert_eq!(seen.header("authorization"), "Bearer sesame");
-    assert_eq!(seen.header("content-type"), "application/json");
-    assert_eq!(seen.header("accept-encoding"), "identity");
-    assert!(seen.header("user-agent").starts_with("turnbuckle/"));
-    assert_eq!(seen.body, r#"{"b":2}"#);
+    assert_eq!(request.header("host"), "fake.test");
+    assert_eq!(request.header("authorization"), "Bearer sesame");
+    assert_eq!(request.header("content-type"), "application/json");
+    assert_eq!(request.header("accept-encoding"), "identity");
+    assert!(request.header("user-agent").starts_with("turnbuckle/"));
+    assert_eq!(request.body, r#"{"b":2}"#);
 }
 
 #[tokio::test]
-async fn a_connection_is_used_again() {
-    let fake = FakeHttp::in_memory(|seen| match seen.path.as_str() {
-        "/stream" => Reply::events(|events| async move { events.message(&json!(1)) }),
-        _ => Reply::json(&json!({})),
+async fn a_connection_is_reused() {
+    let mock = MockHttpServer::in_memory(|request| match request.path.as_str() {
+        "/stream" => MockResponse::events(|events| async move { events.message(&json!(1)) }),
+        _ => MockResponse::json(&json!({})),
     });
-    let (http_client, json) = wire_to(&fake, "/json");
-    let stream = fake.url("/stream").parse().unwrap();
+    let (http_client, json) = wire_to(&mock, "/json");
+    let stream = mock.url("/stream").parse().unwrap();
 
     for _ in 0..3 {
         post(&http_client, &json)
@@ -97,14 +97,14 @@ async fn a_connection_is_used_again() {
         tokio::task::yield_now().await;
     }
 
-    assert_eq!(fake.seen().len(), 6);
-    assert!(fake.connections() <= 2, "{}", fake.connections());
+    assert_eq!(mock.requests().len(), 6);
+    assert!(mock.connections() <= 2, "{}", mock.connections());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_connection_without_work_is_kept_for_a_while() {
-    let fake = FakeHttp::in_memory(|_| Reply::json(&json!({})));
-    let (http_client, url) = wire_to(&fake, "/mcp");
+async fn an_idle_connection_is_kept_for_a_while() {
+    let mock = MockHttpServer::in_memory(|_| MockResponse::json(&json!({})));
+    let (http_client, url) = wire_to(&mock, "/mcp");
 
     for (pause, connections) in [(0, 1), (29, 1), (29, 1), (31, 2)] {
         tokio::time::sleep(Duration::from_secs(pause)).await;
@@ -115,15 +115,15 @@ async fn a_connection_without_work_is_kept_for_a_while() {
             .await
             .unwrap();
 
-        assert_eq!(fake.connections(), connections, "after {pause} s");
+        assert_eq!(mock.connections(), connections, "after {pause} s");
     }
 }
 
 #[tokio::test]
-async fn a_connection_that_was_closed_meanwhile_is_replaced() {
+async fn a_closed_idle_connection_is_replaced() {
     let closing = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}";
-    let fake = FakeHttp::in_memory(move |_| Reply::raw(closing));
-    let (http_client, url) = wire_to(&fake, "/mcp");
+    let mock = MockHttpServer::in_memory(move |_| MockResponse::raw(closing));
+    let (http_client, url) = wire_to(&mock, "/mcp");
 
     for connections in 1..4 {
         let body = post(&http_client, &url)
@@ -133,15 +133,15 @@ async fn a_connection_that_was_closed_meanwhile_is_replaced() {
             .await
             .unwrap();
 
-        assert_eq!((&body[..], fake.connections()), (&b"{}"[..], connections));
+        assert_eq!((&body[..], mock.connections()), (&b"{}"[..], connections));
         tokio::task::yield_now().await;
     }
 }
 
 #[tokio::test]
-async fn requests_at_the_same_time_have_a_connection_each_and_all_are_kept() {
-    let fake = FakeHttp::in_memory(|_| Reply::json(&json!({})));
-    let (http_client, url) = wire_to(&fake, "/mcp");
+async fn concurrent_requests_have_their_own_connections() {
+    let mock = MockHttpServer::in_memory(|_| MockResponse::json(&json!({})));
+    let (http_client, url) = wire_to(&mock, "/mcp");
 
     for _ in 0..3 {
         let (first, second) = tokio::join!(post(&http_client, &url), post(&http_client, &url));
@@ -150,21 +150,21 @@ async fn requests_at_the_same_time_have_a_connection_each_and_all_are_kept() {
         tokio::task::yield_now().await;
     }
 
-    assert_eq!(fake.connections(), 2);
+    assert_eq!(mock.connections(), 2);
 }
 
 #[tokio::test]
 async fn dropping_a_response_closes_its_connection() {
     let (closed, mut is_closed) = tokio::sync::mpsc::unbounded_channel();
-    let fake = FakeHttp::in_memory(move |_| {
+    let mock = MockHttpServer::in_memory(move |_| {
         let closed = closed.clone();
-        Reply::events(|events| async move {
+        MockResponse::events(|events| async move {
             events.message(&json!(1));
             events.closed().await;
             closed.send(()).unwrap();
         })
     });
-    let (http_client, url) = wire_to(&fake, "/mcp");
+    let (http_client, url) = wire_to(&mock, "/mcp");
     let mut events = post(&http_client, &url).await.unwrap().events();
     events.next().await.unwrap().unwrap();
 
@@ -175,23 +175,23 @@ async fn dropping_a_response_closes_its_connection() {
 
 #[tokio::test]
 async fn dropping_a_request_closes_its_connection() {
-    let fake = FakeHttp::in_memory(|_| Reply::silence());
-    let (http_client, url) = wire_to(&fake, "/mcp");
+    let mock = MockHttpServer::in_memory(|_| MockResponse::silence());
+    let (http_client, url) = wire_to(&mock, "/mcp");
 
     tokio::select! {
         _ = post(&http_client, &url) => panic!("nobody answers"),
-        _ = fake.nth(0) => {}
+        _ = mock.nth(0) => {}
     }
     let other = tokio::spawn(async move { post(&http_client, &url).await.is_ok() });
 
     // The second request is not queued behind the first, whose connection is gone.
-    fake.nth(1).await;
-    assert_eq!(fake.connections(), 2);
+    mock.nth(1).await;
+    assert_eq!(mock.connections(), 2);
     other.abort();
 }
 
 #[tokio::test]
-async fn a_body_beyond_the_limit_is_not_read() {
+async fn a_body_over_the_size_limit_is_rejected() {
     let limits = HttpClientLimits {
         body: 100,
         ..HttpClientLimits::default()
@@ -199,16 +199,22 @@ async fn a_body_beyond_the_limit_is_not_read() {
     let chunked = |length: usize| {
         let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n";
         let chunks = "a\r\n0123456789\r\n".repeat(length / 10);
-        Reply::raw(format!("{head}{chunks}0\r\n\r\n"))
+        MockResponse::raw(format!("{head}{chunks}0\r\n\r\n"))
     };
     for (reply, fits) in [
-        (Reply::text("application/json", "x".repeat(100)), true),
-        (Reply::text("application/json", "x".repeat(101)), false),
+        (
+            MockResponse::text("application/json", "x".repeat(100)),
+            true,
+        ),
+        (
+            MockResponse::text("application/json", "x".repeat(101)),
+            false,
+        ),
         (chunked(100), true),
         (chunked(110), false),
     ] {
-        let fake = FakeHttp::scripted([reply]);
-        let (http_client, url) = limited(&fake, "/mcp", limits);
+        let mock = MockHttpServer::scripted([reply]);
+        let (http_client, url) = limited(&mock, "/mcp", limits);
 
         let read = post(&http_client, &url).await.unwrap().bytes().await;
 
@@ -221,9 +227,9 @@ async fn a_body_beyond_the_limit_is_not_read() {
 }
 
 #[tokio::test]
-async fn a_chunked_body_without_end_stops_at_the_limit() {
-    let fake = FakeHttp::in_memory(|_| {
-        let reply = Reply::events(|events| async move {
+async fn an_endless_chunked_body_stops_at_the_size_limit() {
+    let mock = MockHttpServer::in_memory(|_| {
+        let reply = MockResponse::events(|events| async move {
             for _ in 0..1000 {
                 events.text(&"x".repeat(1000));
                 tokio::task::yield_now().await;
@@ -238,7 +244,7 @@ async fn a_chunked_body_without_end_stops_at_the_limit() {
         body: 10_000,
         ..HttpClientLimits::default()
     };
-    let (http_client, url) = limited(&fake, "/mcp", limits);
+    let (http_client, url) = limited(&mock, "/mcp", limits);
 
     let read = post(&http_client, &url).await.unwrap().bytes().await;
 
@@ -247,12 +253,12 @@ async fn a_chunked_body_without_end_stops_at_the_limit() {
 
 #[tokio::test]
 async fn events_are_read_one_by_one_with_their_ids() {
-    let fake = FakeHttp::scripted([Reply::events(|events| async move {
+    let mock = MockHttpServer::scripted([MockResponse::events(|events| async move {
         events.text(": hello\n\nid: 1\nretry: 50\ndata: a\n\nda");
         tokio::task::yield_now().await;
         events.text("ta: b\n\ndata: unfinished");
     })]);
-    let (http_client, url) = wire_to(&fake, "/mcp");
+    let (http_client, url) = wire_to(&mock, "/mcp");
     let mut events = get(&http_client, &url).await.unwrap().events();
     assert_eq!(events.last_event_id(), None);
 
@@ -265,15 +271,15 @@ async fn events_are_read_one_by_one_with_their_ids() {
 }
 
 #[tokio::test]
-async fn an_event_beyond_the_limit_is_reported_and_passed_over() {
-    let fake = FakeHttp::scripted([Reply::events(|events| async move {
+async fn an_event_over_the_size_limit_is_reported_and_skipped() {
+    let mock = MockHttpServer::scripted([MockResponse::events(|events| async move {
         events.text(&format!("data: {}\n\ndata: small\n\n", "x".repeat(200)));
     })]);
     let limits = HttpClientLimits {
         body: 100,
         ..HttpClientLimits::default()
     };
-    let (http_client, url) = limited(&fake, "/mcp", limits);
+    let (http_client, url) = limited(&mock, "/mcp", limits);
     let mut events = get(&http_client, &url).await.unwrap().events();
 
     let first = events.next().await;
@@ -284,12 +290,12 @@ async fn an_event_beyond_the_limit_is_reported_and_passed_over() {
 }
 
 #[tokio::test]
-async fn a_stream_that_is_cut_is_a_broken_connection() {
-    let fake = FakeHttp::scripted([Reply::events(|events| async move {
+async fn a_truncated_stream_is_a_broken_connection() {
+    let mock = MockHttpServer::scripted([MockResponse::events(|events| async move {
         events.message(&json!(1));
         events.cut();
     })]);
-    let (http_client, url) = wire_to(&fake, "/mcp");
+    let (http_client, url) = wire_to(&mock, "/mcp");
     let mut events = get(&http_client, &url).await.unwrap().events();
 
     events.next().await.unwrap().unwrap();
@@ -301,22 +307,22 @@ async fn a_stream_that_is_cut_is_a_broken_connection() {
 }
 
 #[tokio::test]
-async fn a_body_of_another_kind_is_shown_in_short_and_harmless() {
+async fn an_unexpected_content_type_is_reported_with_a_sanitized_excerpt() {
     let page = format!(
         "<html>\r\n\x1b[31m<h1>\u{202e}Sign  in</h1>{}",
         "é".repeat(500)
     );
 
-    let problem = answered(Reply::text("text/html; charset=utf-8", page))
+    let failure = answered(MockResponse::text("text/html; charset=utf-8", page))
         .await
         .unwrap_err();
 
     let HttpError::UnexpectedContentType {
         content_type,
         excerpt,
-    } = &problem
+    } = &failure
     else {
-        panic!("{problem}");
+        panic!("{failure}");
     };
     assert_eq!(content_type.as_deref(), Some("text/html; charset=utf-8"));
     assert!(
@@ -325,7 +331,7 @@ async fn a_body_of_another_kind_is_shown_in_short_and_harmless() {
     );
     assert!(excerpt.chars().count() <= 200);
     assert!(
-        problem
+        failure
             .to_string()
             .chars()
             .all(|character| !character.is_control())
@@ -333,9 +339,12 @@ async fn a_body_of_another_kind_is_shown_in_short_and_harmless() {
 }
 
 #[tokio::test]
-async fn the_kind_of_a_body_is_read_without_its_parameters() {
-    let json = answered(Reply::text("Application/JSON; charset=utf-8", "{}")).await;
-    let none = answered(Reply::raw("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")).await;
+async fn content_type_parameters_are_ignored() {
+    let json = answered(MockResponse::text("Application/JSON; charset=utf-8", "{}")).await;
+    let none = answered(MockResponse::raw(
+        "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}",
+    ))
+    .await;
 
     assert!(matches!(json, Ok(ResponseContent::Json(_))));
     assert!(matches!(
@@ -348,12 +357,12 @@ async fn the_kind_of_a_body_is_read_without_its_parameters() {
 }
 
 #[tokio::test]
-async fn a_compressed_body_is_refused() {
-    let reply = Reply::text("application/json", "{}").header("content-encoding", "gzip");
+async fn a_compressed_body_is_rejected() {
+    let reply = MockResponse::text("application/json", "{}").header("content-encoding", "gzip");
 
-    let problem = answered(reply).await.unwrap_err();
+    let failure = answered(reply).await.unwrap_err();
 
-    assert!(matches!(problem, HttpError::UnexpectedEncoding { encoding } if encoding == "gzip"));
+    assert!(matches!(failure, HttpError::UnexpectedEncoding { encoding } if encoding == "gzip"));
 }
 
 #[tokio::test]
@@ -364,22 +373,22 @@ async fn what_is_not_http_is_a_broken_connection() {
         "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}",
         "",
     ] {
-        let problem = answered(Reply::raw(bytes)).await.unwrap_err();
+        let failure = answered(MockResponse::raw(bytes)).await.unwrap_err();
         assert!(
-            matches!(problem, HttpError::ConnectionBroken(_)),
-            "{bytes}: {problem}"
+            matches!(failure, HttpError::ConnectionBroken(_)),
+            "{bytes}: {failure}"
         );
     }
 }
 
 #[tokio::test]
-async fn a_refusal_keeps_what_helps() {
-    let reply = Reply::text("application/json", r#"{"error":1}"#)
+async fn an_error_response_has_status_challenges_and_excerpt() {
+    let reply = MockResponse::text("application/json", r#"{"error":1}"#)
         .with_status(401)
         .header("retry-after", "7")
         .header("www-authenticate", "Bearer realm=\"x\"");
-    let fake = FakeHttp::scripted([reply]);
-    let (http_client, url) = wire_to(&fake, "/mcp");
+    let mock = MockHttpServer::scripted([reply]);
+    let (http_client, url) = wire_to(&mock, "/mcp");
 
     let refusal = post(&http_client, &url)
         .await
@@ -395,10 +404,10 @@ async fn a_refusal_keeps_what_helps() {
 }
 
 #[tokio::test]
-async fn a_refusal_with_a_huge_challenge_is_still_a_refusal() {
-    let reply = Reply::status(401).header("www-authenticate", &"x".repeat(100_000));
-    let fake = FakeHttp::scripted([reply]);
-    let (http_client, url) = wire_to(&fake, "/mcp");
+async fn an_error_response_with_a_huge_challenge_is_still_an_error_response() {
+    let reply = MockResponse::status(401).header("www-authenticate", &"x".repeat(100_000));
+    let mock = MockHttpServer::scripted([reply]);
+    let (http_client, url) = wire_to(&mock, "/mcp");
 
     let refusal = post(&http_client, &url)
         .await
@@ -413,36 +422,37 @@ async fn a_refusal_with_a_huge_challenge_is_still_a_refusal() {
 mod redirects {
     use super::*;
 
-    fn to(status: u16, location: &str) -> Reply {
-        Reply::status(status).header("location", location)
+    fn to(status: u16, location: &str) -> MockResponse {
+        MockResponse::status(status).header("location", location)
     }
 
     #[tokio::test]
-    async fn a_post_is_repeated_where_it_is_sent_on_to() {
+    async fn a_post_follows_307_and_308() {
         for status in [307, 308] {
-            let fake = FakeHttp::scripted([to(status, "/mcp/"), Reply::json(&json!({}))]);
-            let (http_client, url) = wire_to(&fake, "/mcp");
+            let mock =
+                MockHttpServer::scripted([to(status, "/mcp/"), MockResponse::json(&json!({}))]);
+            let (http_client, url) = wire_to(&mock, "/mcp");
 
             let response = post(&http_client, &url).await.unwrap();
 
             assert_eq!(response.status(), 200);
-            let seen = fake.nth(1).await;
+            let request = mock.nth(1).await;
             assert_eq!(
-                (seen.method.as_str(), seen.path.as_str()),
+                (request.method.as_str(), request.path.as_str()),
                 ("POST", "/mcp/")
             );
-            assert_eq!(seen.header("authorization"), "Bearer sesame");
-            assert_eq!(seen.body, "{}");
+            assert_eq!(request.header("authorization"), "Bearer sesame");
+            assert_eq!(request.body, "{}");
         }
     }
 
     #[tokio::test]
-    async fn a_redirect_costs_no_connection() {
-        let fake = FakeHttp::in_memory(|seen| match seen.path.as_str() {
+    async fn a_redirect_reuses_the_connection() {
+        let mock = MockHttpServer::in_memory(|request| match request.path.as_str() {
             "/mcp" => to(307, "/mcp/"),
-            _ => Reply::json(&json!({})),
+            _ => MockResponse::json(&json!({})),
         });
-        let (http_client, url) = wire_to(&fake, "/mcp");
+        let (http_client, url) = wire_to(&mock, "/mcp");
 
         for _ in 0..3 {
             let response = post(&http_client, &url).await.unwrap();
@@ -450,80 +460,80 @@ mod redirects {
             tokio::task::yield_now().await;
         }
 
-        assert_eq!(fake.seen().len(), 6);
-        assert!(fake.connections() <= 2, "{}", fake.connections());
+        assert_eq!(mock.requests().len(), 6);
+        assert!(mock.connections() <= 2, "{}", mock.connections());
     }
 
     #[tokio::test]
     async fn a_post_never_becomes_a_get() {
         for status in [300, 301, 302, 303, 304] {
-            let fake = FakeHttp::scripted([to(status, "/mcp/")]);
-            let (http_client, url) = wire_to(&fake, "/mcp");
+            let mock = MockHttpServer::scripted([to(status, "/mcp/")]);
+            let (http_client, url) = wire_to(&mock, "/mcp");
 
-            let problem = post(&http_client, &url).await.unwrap_err();
+            let failure = post(&http_client, &url).await.unwrap_err();
 
             assert!(
-                matches!(problem, HttpError::InvalidRedirect { .. }),
-                "{problem}"
+                matches!(failure, HttpError::InvalidRedirect { .. }),
+                "{failure}"
             );
-            assert_eq!(fake.seen().len(), 1);
+            assert_eq!(mock.requests().len(), 1);
         }
     }
 
     #[tokio::test]
     async fn a_get_follows_every_redirect() {
         for status in [301, 302, 303, 307, 308] {
-            let fake = FakeHttp::scripted([to(status, "?x"), Reply::json(&json!({}))]);
-            let (http_client, url) = wire_to(&fake, "/mcp");
+            let mock = MockHttpServer::scripted([to(status, "?x"), MockResponse::json(&json!({}))]);
+            let (http_client, url) = wire_to(&mock, "/mcp");
 
             get(&http_client, &url).await.unwrap();
 
-            assert_eq!(fake.nth(1).await.path, "/mcp?x");
+            assert_eq!(mock.nth(1).await.path, "/mcp?x");
         }
     }
 
     #[tokio::test]
-    async fn another_origin_is_named_and_gets_nothing() {
+    async fn another_origin_is_named_and_gets_no_request() {
         for (location, origin) in [
             ("http://evil.example/mcp", "http://evil.example"),
             ("//evil.example:8080/", "http://evil.example:8080"),
             ("https://fake.test/mcp", "https://fake.test"),
             ("http://fake.test:81/mcp", "http://fake.test:81"),
         ] {
-            let fake = FakeHttp::scripted([to(308, location)]);
-            let (http_client, url) = wire_to(&fake, "/mcp");
+            let mock = MockHttpServer::scripted([to(308, location)]);
+            let (http_client, url) = wire_to(&mock, "/mcp");
 
-            let problem = post(&http_client, &url).await.unwrap_err();
+            let failure = post(&http_client, &url).await.unwrap_err();
 
-            let HttpError::OtherOrigin { origin: named } = &problem else {
-                panic!("{location}: {problem}");
+            let HttpError::OtherOrigin { origin: named } = &failure else {
+                panic!("{location}: {failure}");
             };
             assert_eq!(named, origin);
-            assert_eq!((fake.seen().len(), fake.connections()), (1, 1));
+            assert_eq!((mock.requests().len(), mock.connections()), (1, 1));
         }
     }
 
     #[tokio::test]
-    async fn a_loop_ends() {
-        let fake = FakeHttp::in_memory(|_: &Seen| to(307, "/mcp"));
-        let (http_client, url) = wire_to(&fake, "/mcp");
+    async fn a_redirect_loop_ends() {
+        let mock = MockHttpServer::in_memory(|_: &RecordedRequest| to(307, "/mcp"));
+        let (http_client, url) = wire_to(&mock, "/mcp");
 
-        let problem = post(&http_client, &url).await.unwrap_err();
+        let failure = post(&http_client, &url).await.unwrap_err();
 
-        assert!(matches!(problem, HttpError::TooManyRedirects { limit: 5 }));
-        assert_eq!(fake.seen().len(), 6);
+        assert!(matches!(failure, HttpError::TooManyRedirects { limit: 5 }));
+        assert_eq!(mock.requests().len(), 6);
     }
 
     #[tokio::test]
-    async fn a_redirect_that_leads_nowhere_is_refused() {
+    async fn an_invalid_redirect_is_rejected() {
         for location in ["", "javascript:alert(1)", "http://user@fake.test/", "//"] {
-            let fake = FakeHttp::scripted([to(307, location)]);
-            let (http_client, url) = wire_to(&fake, "/mcp");
+            let mock = MockHttpServer::scripted([to(307, location)]);
+            let (http_client, url) = wire_to(&mock, "/mcp");
 
-            let problem = post(&http_client, &url).await.unwrap_err();
+            let failure = post(&http_client, &url).await.unwrap_err();
 
             assert!(
-                matches!(problem, HttpError::InvalidRedirect { status: 307, .. }),
+                matches!(failure, HttpError::InvalidRedirect { status: 307, .. }),
                 "{location}"
             );
         }
@@ -550,33 +560,33 @@ mod connecting {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn takes_no_longer_than_it_may() {
+    async fn dialling_has_a_time_limit() {
         let dialer = Dialer::from_fn(pending::<io::Result<DuplexStream>>);
         let (http_client, url) = http_client("http://fake.test/", dialer);
 
-        let problem = post(&http_client, &url).await.unwrap_err();
+        let failure = post(&http_client, &url).await.unwrap_err();
 
-        assert!(problem.is_unsent());
+        assert!(failure.is_unsent());
         assert_eq!(
-            problem.to_string(),
+            failure.to_string(),
             "could not connect to `http://fake.test` within 10s"
         );
     }
 
     #[tokio::test]
-    async fn fails_with_the_reason() {
+    async fn a_dial_error_has_its_reason() {
         let refused = || async { Err::<DuplexStream, _>(io::ErrorKind::ConnectionRefused.into()) };
         let (http_client, url) = http_client("http://fake.test:81/", Dialer::from_fn(refused));
 
-        let problem = post(&http_client, &url).await.unwrap_err();
+        let failure = post(&http_client, &url).await.unwrap_err();
 
-        assert!(problem.is_unsent());
+        assert!(failure.is_unsent());
         assert_eq!(
-            problem.to_string(),
+            failure.to_string(),
             "could not connect to `http://fake.test:81`"
         );
         let mut reasons = Vec::new();
-        let mut next: Option<&dyn std::error::Error> = std::error::Error::source(&problem);
+        let mut next: Option<&dyn std::error::Error> = std::error::Error::source(&failure);
         while let Some(reason) = next {
             reasons.push(reason.to_string());
             next = reason.source();
@@ -585,9 +595,9 @@ mod connecting {
     }
 
     #[tokio::test]
-    async fn works_by_tcp() {
-        let fake = FakeHttp::on_loopback(|_| Reply::json(&json!({}))).await;
-        let (http_client, url) = http_client(&fake.url("/mcp"), Dialer::tcp());
+    async fn tcp_connections_work() {
+        let mock = MockHttpServer::on_loopback(|_| MockResponse::json(&json!({}))).await;
+        let (http_client, url) = http_client(&mock.url("/mcp"), Dialer::tcp());
 
         let body = post(&http_client, &url)
             .await
@@ -600,15 +610,15 @@ mod connecting {
     }
 
     #[tokio::test]
-    async fn nothing_is_sent_to_another_origin_than_the_one_agreed() {
-        let fake = FakeHttp::scripted([]);
-        let (http_client, _) = wire_to(&fake, "/mcp");
+    async fn no_request_is_sent_to_another_origin() {
+        let mock = MockHttpServer::scripted([]);
+        let (http_client, _) = wire_to(&mock, "/mcp");
         let other: Url = "http://evil.example/mcp".parse().unwrap();
 
-        let problem = post(&http_client, &other).await.unwrap_err();
+        let failure = post(&http_client, &other).await.unwrap_err();
 
-        assert!(matches!(problem, HttpError::OtherOrigin { .. }));
-        assert_eq!(fake.connections(), 0);
+        assert!(matches!(failure, HttpError::OtherOrigin { .. }));
+        assert_eq!(mock.connections(), 0);
     }
 }
 
@@ -617,10 +627,10 @@ mod without_tls {
     use super::*;
 
     #[test]
-    fn an_https_url_names_the_feature_that_is_missing() {
+    fn without_tls_an_https_url_names_the_missing_feature() {
         let url: Url = "https://example.com/".parse().unwrap();
 
-        let problem = HttpClient::new(
+        let failure = HttpClient::new(
             &url,
             Dialer::tcp(),
             BaseHeaders::new(),
@@ -628,7 +638,7 @@ mod without_tls {
         )
         .unwrap_err();
 
-        assert!(problem.to_string().contains("`tls`"));
+        assert!(failure.to_string().contains("`tls`"));
     }
 }
 
@@ -637,10 +647,10 @@ mod with_tls {
     use super::*;
 
     #[tokio::test]
-    async fn a_server_that_speaks_no_tls_is_not_trusted() {
-        let fake = FakeHttp::in_memory(|_| Reply::json(&json!({})));
+    async fn a_server_without_tls_is_an_error() {
+        let mock = MockHttpServer::in_memory(|_| MockResponse::json(&json!({})));
         let url: Url = "https://fake.test/".parse().unwrap();
-        let dialer = Dialer::from_fn(fake.dial());
+        let dialer = Dialer::from_fn(mock.dial());
         let http_client = HttpClient::new(
             &url,
             dialer,
@@ -649,9 +659,9 @@ mod with_tls {
         )
         .unwrap();
 
-        let problem = post(&http_client, &url).await.unwrap_err();
+        let failure = post(&http_client, &url).await.unwrap_err();
 
-        assert!(matches!(problem, HttpError::Connect { .. }), "{problem}");
-        assert!(fake.seen().is_empty());
+        assert!(matches!(failure, HttpError::Connect { .. }), "{failure}");
+        assert!(mock.requests().is_empty());
     }
 }

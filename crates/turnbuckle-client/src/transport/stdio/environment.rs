@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_shell_function_is_recognised() {
+    fn shell_functions_are_recognized() {
         assert!(is_shell_function(OsStr::new("() { :; }; echo")));
         assert!(!is_shell_function(OsStr::new("/usr/bin:()")));
     }

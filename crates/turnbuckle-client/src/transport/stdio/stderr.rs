@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_end_is_kept() {
+    fn only_the_tail_is_stored() {
         let tail = StderrTail::default();
 
         for number in 0..100_000 {
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_shown_whole_however_they_come() {
+    fn lines_are_reported_whole() {
         let (tap, shown) = shown();
         let mut lines = LineSplitter::new(tap);
 
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_end_takes_no_more_than_its_share() {
+    fn an_endless_line_is_split() {
         let (tap, shown) = shown();
         let mut lines = LineSplitter::new(tap);
 

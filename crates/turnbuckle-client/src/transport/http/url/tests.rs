@@ -6,7 +6,7 @@ fn url(text: &str) -> Url {
 }
 
 #[test]
-fn a_url_is_kept_byte_for_byte() {
+fn a_url_is_stored_unchanged() {
     for text in [
         "http://example.com",
         "HTTP://Example.COM:80/A%2fb?x=%20&y",
@@ -18,7 +18,7 @@ fn a_url_is_kept_byte_for_byte() {
 }
 
 #[test]
-fn what_is_no_address_of_a_server_is_refused_by_its_reason() {
+fn an_invalid_server_url_is_rejected_with_its_reason() {
     for (text, problem) in [
         ("", InvalidHttpUrl::Scheme),
         ("example.com/mcp", InvalidHttpUrl::Scheme),
@@ -74,7 +74,7 @@ fn origins_are_compared_by_scheme_host_and_port() {
 }
 
 #[test]
-fn an_origin_is_shown_without_the_usual_port() {
+fn an_origin_is_printed_without_the_default_port() {
     for (text, shown) in [
         ("HTTP://Example.com:80/mcp", "http://example.com"),
         ("http://[::1]:8080/mcp?a", "http://[::1]:8080"),
@@ -85,13 +85,13 @@ fn an_origin_is_shown_without_the_usual_port() {
 }
 
 #[test]
-fn debugging_a_url_does_not_show_its_query() {
+fn debug_output_of_a_url_has_no_query() {
     assert_eq!(format!("{:?}", url("http://a/b?key=1")), "http://a/b?***");
 }
 
 /// The base and most rows are those of RFC 3986, section 5.4.
 #[test]
-fn references_are_resolved_as_the_rfc_says() {
+fn references_are_resolved_as_rfc_3986_defines() {
     for (reference, expected) in [
         ("http://other/x", "http://other/x"),
         ("g", "http://a/b/c/g"),
@@ -133,7 +133,7 @@ fn references_are_resolved_as_the_rfc_says() {
 }
 
 #[test]
-fn references_begin_at_the_root_of_a_url_without_path() {
+fn references_are_resolved_against_a_url_without_path() {
     assert_eq!(
         url("http://a").resolve("g").unwrap().0.text.as_ref(),
         "http://a/g"
@@ -149,7 +149,7 @@ fn references_begin_at_the_root_of_a_url_without_path() {
 }
 
 #[test]
-fn a_reference_that_leads_to_no_server_is_refused() {
+fn an_invalid_reference_is_rejected() {
     for reference in [
         "javascript:x",
         "file:///x",

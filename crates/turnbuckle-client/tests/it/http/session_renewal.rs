@@ -1,0 +1,179 @@
+//! A session that is begun anew while other things happen.
+
+use std::{
+    future::IntoFuture,
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+use tokio::time::{sleep, timeout};
+use turnbuckle_client::Client;
+use turnbuckle_protocol::types::{ContentBlock, CreateMessageResult};
+
+use crate::servers::{
+    mock_http::{MockHttpServer, MockResponse, RecordedRequest},
+    mock_mcp_http::{
+        LATEST_LEGACY, builder_for, by_method, connect, posted_messages, server, target_of,
+    },
+};
+
+/// A server whose first session is over when a tool is called, and that answers nobody without a session.
+///
+/// The test has the first say, and hears how often a session was begun.
+fn strict(
+    response: impl Fn(&RecordedRequest, usize) -> Option<MockResponse> + Send + Sync + 'static,
+) -> MockHttpServer {
+    let started_at = AtomicUsize::new(0);
+    server(LATEST_LEGACY, move |request| {
+        let begins = usize::from(request.rpc() == "initialize");
+        let number = started_at.fetch_add(begins, Ordering::SeqCst) + begins;
+        let usual = || match (request.rpc().as_str(), request.header("mcp-session-id")) {
+            ("initialize", _) => None,
+            ("tools/call", "session-1") => Some(MockResponse::status(404)),
+            (_, "") => Some(MockResponse::status(400)),
+            _ => None,
+        };
+        response(request, number).or_else(usual)
+    })
+}
+
+/// The answer to the second handshake, which takes its time.
+fn slowly(request: &RecordedRequest, number: usize) -> Option<MockResponse> {
+    (request.rpc() == "initialize" && number == 2).then(|| {
+        let result = json!({
+            "protocolVersion": LATEST_LEGACY, "capabilities": { "tools": {} },
+            "serverInfo": { "name": "fake", "version": "1" },
+        });
+        let response = json!({ "jsonrpc": "2.0", "id": request.json()["id"], "result": result });
+        let reply = MockResponse::events(move |events| async move {
+            sleep(Duration::from_secs(1)).await;
+            events.message(&response);
+        });
+        reply.header("Mcp-Session-Id", "session-2")
+    })
+}
+
+/// Says whether the second handshake is done.
+fn is_second(request: &RecordedRequest) -> bool {
+    request.rpc() == "notifications/initialized" && request.header("mcp-session-id") == "session-2"
+}
+
+async fn call(client: &Client) -> Result<(), String> {
+    let called = client.call_tool("a", json!({})).await;
+    called.map(|_| ()).map_err(|error| format!("{error:?}"))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_during_renewal_waits_for_the_new_session() {
+    let mock = strict(slowly);
+    let client = connect(&mock, LATEST_LEGACY).await;
+    let first = tokio::spawn(client.call_tool("a", json!({})).into_future());
+    mock.first(|request| request.rpc() == "initialize" && request.json()["id"] != 1)
+        .await;
+
+    let second = call(&client).await;
+
+    assert_eq!(second, Ok(()));
+    first.await.unwrap().unwrap();
+    assert_eq!(
+        posted_messages(&mock, "initialize").len(),
+        2,
+        "one for both"
+    );
+    let calls = posted_messages(&mock, "tools/call").into_iter();
+    let early = calls.filter(|request| request.header("mcp-session-id") == "session-2");
+    let done = mock.first(is_second).await.at;
+    assert_eq!(early.filter(|request| request.at < done).count(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_renewal_is_tried_again_by_the_next_call() {
+    for failing in ["initialize", "notifications/initialized"] {
+        let mock = strict(move |request, number| {
+            (request.rpc() == failing && number == 2).then(|| MockResponse::status(503))
+        });
+        let client = connect(&mock, LATEST_LEGACY).await;
+
+        let first = call(&client).await;
+        let second = call(&client).await;
+
+        assert!(first.is_err(), "{failing}");
+        assert_eq!(second, Ok(()), "{failing}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_dropped_during_renewal_does_not_interrupt_it() {
+    let mock = strict(slowly);
+    let client = connect(&mock, LATEST_LEGACY).await;
+
+    let dropped = timeout(Duration::from_millis(100), call(&client)).await;
+    let next = call(&client).await;
+
+    assert!(dropped.is_err());
+    assert_eq!(next, Ok(()));
+    let sent = posted_messages(&mock, "notifications/initialized").len();
+    assert_eq!(sent, posted_messages(&mock, "initialize").len());
+}
+
+#[tokio::test(start_paused = true)]
+async fn requests_of_an_ended_session_get_no_response_in_the_next() {
+    let input_request = json!({
+        "jsonrpc": "2.0", "id": 1, "method": "sampling/createMessage",
+        "params": { "messages": [], "maxTokens": 1 },
+    });
+    let mock = strict(move |request, _| {
+        let input_request = input_request.clone();
+        (request.method == "GET" && request.header("mcp-session-id") == "session-1").then(|| {
+            MockResponse::events(move |events| async move {
+                events.message(&input_request);
+                events.closed().await;
+            })
+        })
+    });
+    let client = builder_for(LATEST_LEGACY).on_sampling(|_| async {
+        sleep(Duration::from_secs(10)).await;
+        Ok(CreateMessageResult::new("m", ContentBlock::text("late")))
+    });
+    let client = client.connect(target_of(&mock)).await.unwrap();
+
+    sleep(Duration::from_secs(1)).await;
+    call(&client).await.unwrap();
+    sleep(Duration::from_secs(20)).await;
+
+    let responses = mock.requests().into_iter().filter(|request| {
+        let message = request.json();
+        message["method"] == Value::Null && message["id"] == 1
+    });
+    assert_eq!(
+        responses.count(),
+        0,
+        "another question may have that id now"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn closing_during_renewal_opens_no_get_stream() {
+    let mock = strict(|request, number| {
+        (request.rpc() == "notifications/initialized" && number == 2).then(|| {
+            MockResponse::events(|events| async move {
+                sleep(Duration::from_secs(1)).await;
+                drop(events);
+            })
+        })
+    });
+    let client = connect(&mock, LATEST_LEGACY).await;
+    let waiting = tokio::spawn(client.call_tool("a", json!({})).into_future());
+    mock.first(is_second).await;
+
+    client.close().await;
+    sleep(Duration::from_secs(5)).await;
+
+    assert!(waiting.await.unwrap().is_err());
+    assert_eq!(
+        by_method(&mock, "GET").len(),
+        1,
+        "the one of the first session"
+    );
+}
