@@ -92,7 +92,7 @@ fn check_order(messages: &[SamplingMessage]) -> Result<(), String> {
         open = unanswered_tool_uses(message)?;
     }
     match open {
-        Some(_) => Err("a tool use has no result".to_owned()),
+        Some(_) => Err("a tool use without a result".to_owned()),
         None => Ok(()),
     }
 }
@@ -107,7 +107,7 @@ fn check_results(mut uses: HashSet<&str>, message: &SamplingMessage) -> Result<(
     if uses.is_empty() {
         Ok(())
     } else {
-        Err("a tool use has no result in the message after it".to_owned())
+        Err("a tool use without a result in the next message".to_owned())
     }
 }
 

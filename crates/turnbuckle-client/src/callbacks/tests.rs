@@ -7,7 +7,7 @@ const MODERN: Revision = Revision::V2026_07_28;
 const BEFORE: Revision = Revision::V2025_11_25;
 const OLDER: Revision = Revision::V2025_06_18;
 
-async fn ask(
+async fn handle(
     callbacks: &Callbacks,
     method: &str,
     params: Value,
@@ -28,7 +28,7 @@ fn name_form() -> Value {
     })
 }
 
-/// Whoever is asked by a form answers so.
+/// Returns callbacks that respond to a form with this result.
 fn with_form(answer: fn(FormRequest) -> Result<ElicitResult, FormError>) -> Callbacks {
     let mut callbacks = Callbacks::default();
     callbacks.on_form_elicitation(move |form| async move { answer(form) });
@@ -111,7 +111,7 @@ fn url_elicitation_alone_is_not_declared_to_revisions_with_only_forms() {
 #[tokio::test]
 async fn undeclared_methods_are_rejected() {
     req!("roots.error.unsupported");
-    let nobody = Callbacks::default();
+    let no_callbacks = Callbacks::default();
     for (method, params) in [
         ("elicitation/create", name_form()),
         ("sampling/createMessage", question(json!({}))),
@@ -119,14 +119,14 @@ async fn undeclared_methods_are_rejected() {
         ("tools/call", json!({})),
     ] {
         for revision in Revision::ALL {
-            let error = ask(&nobody, method, params.clone(), revision)
+            let error = handle(&no_callbacks, method, params.clone(), revision)
                 .await
                 .unwrap_err();
             assert_eq!(error.code, -32601, "{method} {revision}");
         }
     }
     let form = with_form(|form| form.accept_defaults());
-    let error = ask(
+    let error = handle(
         &form,
         "elicitation/create",
         name_form(),
@@ -145,22 +145,22 @@ async fn an_undeclared_elicitation_mode_has_its_own_error() {
     visit.on_url_elicitation(|_| async { ElicitationAction::Accept });
 
     for revision in [BEFORE, MODERN] {
-        let error = ask(&form, "elicitation/create", url.clone(), revision)
+        let error = handle(&form, "elicitation/create", url.clone(), revision)
             .await
             .unwrap_err();
         assert_eq!(error.code, -32602);
-        let error = ask(&visit, "elicitation/create", name_form(), revision)
+        let error = handle(&visit, "elicitation/create", name_form(), revision)
             .await
             .unwrap_err();
         assert_eq!(error.code, -32602);
-        let answer = ask(&visit, "elicitation/create", url.clone(), revision)
+        let answer = handle(&visit, "elicitation/create", url.clone(), revision)
             .await
             .unwrap();
         assert_eq!(answer, json!({ "action": "accept" }));
     }
     let mut both = form.clone();
     both.on_url_elicitation(|_| async { ElicitationAction::Accept });
-    let error = ask(&both, "elicitation/create", url, OLDER)
+    let error = handle(&both, "elicitation/create", url, OLDER)
         .await
         .unwrap_err();
     assert_eq!(error.code, -32602);
@@ -172,7 +172,7 @@ async fn elicitation_without_a_mode_is_a_form() {
     let callbacks = with_form(|form| form.accept_defaults());
 
     for revision in [OLDER, BEFORE, MODERN] {
-        let answer = ask(&callbacks, "elicitation/create", name_form(), revision)
+        let answer = handle(&callbacks, "elicitation/create", name_form(), revision)
             .await
             .unwrap();
         assert_eq!(
@@ -198,7 +198,7 @@ async fn only_an_accepted_form_has_content() {
         callbacks.on_form_elicitation(move |_| async move { anyway(action) });
 
         for revision in [OLDER, BEFORE, MODERN] {
-            let answer = ask(&callbacks, "elicitation/create", name_form(), revision).await;
+            let answer = handle(&callbacks, "elicitation/create", name_form(), revision).await;
             assert_eq!(answer.unwrap(), expected, "{revision}");
         }
     }
@@ -211,7 +211,7 @@ async fn only_an_accepted_form_has_content() {
         callbacks.on_url_elicitation(move |_| async move { consent });
         let page = json!({ "mode": "url", "message": "go", "url": "https://a.example/", "elicitationId": "1" });
         for revision in [BEFORE, MODERN] {
-            let answer = ask(&callbacks, "elicitation/create", page.clone(), revision).await;
+            let answer = handle(&callbacks, "elicitation/create", page.clone(), revision).await;
             assert_eq!(answer.unwrap(), json!({ "action": action }), "{revision}");
         }
     }
@@ -228,7 +228,7 @@ async fn invalid_form_content_is_never_sent() {
     let by_form = with_form(|form| form.accept(json!({ "name": 7 })));
 
     for callbacks in [by_hand, by_form] {
-        let answer = ask(&callbacks, "elicitation/create", name_form(), BEFORE).await;
+        let answer = handle(&callbacks, "elicitation/create", name_form(), BEFORE).await;
         assert_eq!(answer.unwrap_err().code, -32603);
     }
 }
@@ -255,7 +255,7 @@ async fn invalid_params_are_reported() {
         ),
         ("roots/list", json!("all")),
     ] {
-        let error = ask(&callbacks, method, params.clone(), MODERN)
+        let error = handle(&callbacks, method, params.clone(), MODERN)
             .await
             .unwrap_err();
         assert_eq!(error.code, -32602, "{method} {params}");
@@ -273,7 +273,7 @@ async fn unsafe_urls_never_reach_the_callback() {
     ] {
         let params = json!({ "mode": "url", "message": "go", "url": url, "elicitationId": "1" });
 
-        let error = ask(&callbacks, "elicitation/create", params, BEFORE)
+        let error = handle(&callbacks, "elicitation/create", params, BEFORE)
             .await
             .unwrap_err();
 
@@ -294,7 +294,7 @@ async fn a_panicking_callback_fails_only_its_request() {
     });
 
     for callbacks in [at_once, later] {
-        let error = ask(&callbacks, "elicitation/create", name_form(), BEFORE)
+        let error = handle(&callbacks, "elicitation/create", name_form(), BEFORE)
             .await
             .unwrap_err();
         assert_eq!(
@@ -315,7 +315,7 @@ async fn the_current_roots_are_listed() {
     roots.add("file:///b").unwrap();
 
     for revision in Revision::ALL {
-        let answer = ask(&callbacks, "roots/list", json!({}), revision)
+        let answer = handle(&callbacks, "roots/list", json!({}), revision)
             .await
             .unwrap();
         assert_eq!(
@@ -335,7 +335,7 @@ async fn a_sampling_result_has_the_shape_of_the_revision() {
         Ok(CreateMessageResult::with_blocks("m", blocks))
     });
     let answer = async |revision| {
-        let answer = ask(
+        let answer = handle(
             &callbacks,
             "sampling/createMessage",
             question(json!({})),
@@ -363,7 +363,7 @@ async fn a_rejected_sampling_request_has_its_own_code() {
     let mut callbacks = Callbacks::default();
     callbacks.on_sampling(|request| async move { Err(request.user_rejected()) });
 
-    let answer = ask(
+    let answer = handle(
         &callbacks,
         "sampling/createMessage",
         question(json!({})),
@@ -384,12 +384,12 @@ async fn undeclared_sampling_tools_are_rejected() {
     let with = with_model(ContentBlock::text("hi"), true);
     for params in [tools, choice] {
         for revision in [BEFORE, MODERN] {
-            let answer = ask(&without, "sampling/createMessage", params.clone(), revision).await;
+            let answer = handle(&without, "sampling/createMessage", params.clone(), revision).await;
             assert_eq!(answer.unwrap_err().code, -32602);
-            let answer = ask(&with, "sampling/createMessage", params.clone(), revision).await;
+            let answer = handle(&with, "sampling/createMessage", params.clone(), revision).await;
             assert!(answer.is_ok());
         }
-        let answer = ask(&with, "sampling/createMessage", params, OLDER).await;
+        let answer = handle(&with, "sampling/createMessage", params, OLDER).await;
         assert_eq!(answer.unwrap_err().code, -32602);
     }
 }
@@ -404,7 +404,7 @@ async fn missing_or_mixed_tool_results_are_reported() {
     for messages in [json!([used]), json!([used, mixed])] {
         let params = question(json!({ "messages": messages }));
 
-        let answer = ask(&callbacks, "sampling/createMessage", params, BEFORE).await;
+        let answer = handle(&callbacks, "sampling/createMessage", params, BEFORE).await;
 
         assert_eq!(answer.unwrap_err().code, -32602);
     }
@@ -425,7 +425,7 @@ async fn the_tool_choice_is_passed_to_the_callback() {
         let params = question(json!({ "toolChoice": { "mode": mode } }));
 
         for revision in [BEFORE, MODERN] {
-            let answer = ask(
+            let answer = handle(
                 &callbacks,
                 "sampling/createMessage",
                 params.clone(),
@@ -443,7 +443,7 @@ async fn a_requested_task_is_ignored() {
     let callbacks = with_model(ContentBlock::text("hi"), false);
     let params = question(json!({ "task": { "ttl": 1000 } }));
 
-    let answer = ask(&callbacks, "sampling/createMessage", params, BEFORE).await;
+    let answer = handle(&callbacks, "sampling/createMessage", params, BEFORE).await;
 
     assert_eq!(answer.unwrap()["content"]["text"], "hi");
 }

@@ -102,7 +102,9 @@ impl NetworkPolicy {
         }
         let found = (self.resolve)(host.to_owned(), port).await?;
         if found.is_empty() {
-            Err(io::Error::other("the host name has no address"))
+            Err(io::Error::other(
+                "the host name does not resolve to an address",
+            ))
         } else {
             Ok(found)
         }

@@ -234,7 +234,7 @@ mod places {
             // With one foot in public.
             ("10.0.0.1 8.8.8.8", "10.0.0.2", false),
             ("8.8.8.8", "10.0.0.2", false),
-            // A name that leads here for a moment opens this machine to nobody.
+            // A name that resolves to loopback for a moment does not give access to this machine.
             ("127.0.0.1", "127.0.0.1", false),
             ("127.0.0.1", "10.0.0.1", true),
             ("169.254.169.254", "10.0.0.1", false),
@@ -296,7 +296,7 @@ mod places {
         for host in ["2130706433", "0x7f.1", "127.1", "0177.0.0.1"] {
             let world = World::quiet();
             let mut network = world.fetcher(PUBLIC, &[]).network;
-            // The real one, unlike in other tests; where it knows no such spelling, nobody is dialled either.
+            // The resolver of the system, unlike in other tests; if it does not know the spelling, nothing is dialled.
             network.resolve = HttpFetcher::for_server(PUBLIC).unwrap().network.resolve;
             let url: Url = format!("https://{host}/").parse().unwrap();
 
@@ -329,7 +329,7 @@ mod places {
             "http://10.0.0.1/x",
             "http://mine.example/x",
             "http://localhost.example/x",
-            // Somebody lies about whom this name means.
+            // The name resolves to another machine.
             "http://localhost/x",
             "http://a.localhost/x",
         ] {

@@ -1,6 +1,6 @@
 #![expect(
     clippy::needless_pass_by_value,
-    reason = "so that a test says `json!` where it is needed"
+    reason = "tests pass `json!` values directly"
 )]
 use serde_json::json;
 use turnbuckle_protocol::types::JsonObject;

@@ -179,12 +179,12 @@ async fn dropping_a_request_closes_its_connection() {
     let (http_client, url) = wire_to(&mock, "/mcp");
 
     tokio::select! {
-        _ = post(&http_client, &url) => panic!("nobody answers"),
+        _ = post(&http_client, &url) => panic!("the mock does not respond"),
         _ = mock.nth(0) => {}
     }
     let other = tokio::spawn(async move { post(&http_client, &url).await.is_ok() });
 
-    // The second request is not queued behind the first, whose connection is gone.
+    // The second request is not queued behind the first, because that connection is closed.
     mock.nth(1).await;
     assert_eq!(mock.connections(), 2);
     other.abort();

@@ -1,4 +1,4 @@
-//! Somebody who has credentials: as many as a test says, after as long as it says.
+//! A credential provider for tests, with a configurable number of tokens and login time.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard},
@@ -18,13 +18,13 @@ use crate::servers::{
 
 type ProviderFuture<'a, T> = BoxFuture<'a, Result<T, AuthorizationError>>;
 
-/// Brings `token-1`, then `token-2` and so on, one for each refusal of the last.
+/// Provides `token-1`, then `token-2` and so on: a new token after each rejection.
 #[derive(Clone, Default)]
 pub(crate) struct TestCredentials(Arc<CredentialsInner>);
 
 #[derive(Default)]
 struct CredentialsInner {
-    /// One login at a time.
+    /// Held during a login.
     logins: tokio::sync::Mutex<()>,
     state: Mutex<CredentialsState>,
 }
@@ -33,14 +33,14 @@ struct CredentialsInner {
 struct CredentialsState {
     generation: u64,
     login_time: Duration,
-    /// What is done when there is nothing newer than what was refused; another login if nothing is said.
+    /// The decision if the rejected token is the newest one; by default another login.
     next_decision: Option<Result<RetryDecision, AuthorizationError>>,
     rejections: Vec<RecordedRejection>,
     requests: Vec<(String, String)>,
     nonces: Vec<String>,
 }
 
-/// A refusal that was heard of.
+/// A recorded rejection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RecordedRejection {
     pub(crate) method: String,
@@ -52,42 +52,42 @@ pub(crate) struct RecordedRejection {
 }
 
 impl TestCredentials {
-    /// Takes so long for each login.
+    /// Sets the time that each login takes.
     pub(crate) fn with_login_time(time: Duration) -> Self {
         let credentials = Self::default();
         credentials.lock().login_time = time;
         credentials
     }
 
-    /// Has a token before anybody asks.
+    /// Provides a token before the first rejection.
     pub(crate) fn with_token(self) -> Self {
         self.lock().generation = 1;
         self
     }
 
-    /// Does nothing more from now on than say so.
+    /// Gives up on later rejections.
     pub(crate) fn give_up(&self) {
         self.lock().next_decision = Some(Ok(RetryDecision::GiveUp));
     }
 
-    /// Has everything sent again as it was.
+    /// Retries with the same token on later rejections.
     pub(crate) fn always_retry(&self) {
         self.lock().next_decision = Some(Ok(RetryDecision::Retry));
     }
 
-    /// Fails from now on.
+    /// Fails on later rejections.
     pub(crate) fn fail(&self) {
         let failure = AuthorizationError::new(AuthorizationStep::Refresh, "the login was revoked")
             .with_hint("log in again");
         self.lock().next_decision = Some(Err(failure));
     }
 
-    /// The refusals it was told of.
+    /// Returns the recorded rejections.
     pub(crate) fn rejections(&self) -> Vec<RecordedRejection> {
         self.lock().rejections.clone()
     }
 
-    /// The methods and URLs it was asked about.
+    /// Returns the methods and URLs of the requests that needed credentials.
     pub(crate) fn requests(&self) -> Vec<(String, String)> {
         self.lock().requests.clone()
     }
@@ -96,7 +96,7 @@ impl TestCredentials {
         self.lock().nonces.clone()
     }
 
-    /// How often somebody logged in.
+    /// Returns the number of logins.
     pub(crate) fn logins(&self) -> u64 {
         self.lock().generation
     }
@@ -170,20 +170,20 @@ impl CredentialProvider for TestCredentials {
     }
 }
 
-/// The refusal of a server that wants a token.
+/// The response of a server that requires a token.
 pub(crate) fn unauthorized() -> MockResponse {
     let challenge = r#"Basic realm="old", Bearer scope="files:read", resource_metadata="http://fake.test/.well-known/oauth-protected-resource""#;
     MockResponse::status(401).header("www-authenticate", challenge)
 }
 
-/// The number of the token that came with a request; 0 if there was none.
+/// Returns the number of the token of a request; 0 without a token.
 pub(crate) fn token(request: &RecordedRequest) -> u64 {
     let header = request.header("authorization");
     let number = header.strip_prefix("Bearer token-").unwrap_or("0");
     number.parse().unwrap()
 }
 
-/// A server that lets requests in from a token of this number on, and then does what the test says.
+/// A server that accepts tokens with at least this number.
 pub(crate) fn protected_server(
     revision: &'static str,
     from: impl Fn(&RecordedRequest) -> u64 + Send + Sync + 'static,

@@ -1,4 +1,4 @@
-//! Logins that take as long as people do: meanwhile nobody's patience runs out.
+//! Logins of several minutes, which do not count toward the timeouts.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ use crate::{
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// A person who takes five minutes to log in.
+/// Credentials with a login that takes five minutes.
 fn slow() -> TestCredentials {
     TestCredentials::with_login_time(5 * MINUTE)
 }
@@ -32,7 +32,7 @@ async fn connect(mock: &MockHttpServer, revision: &str, credentials: &TestCreden
     builder_for(revision).connect(target).await.unwrap()
 }
 
-/// Lets a message in from this token on, and all others from the first.
+/// Requires this token for one method, and the first token for all others.
 fn from(
     method: &'static str,
     number: u64,

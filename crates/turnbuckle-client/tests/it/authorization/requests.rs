@@ -1,4 +1,4 @@
-//! Requests that carry credentials, and what happens to those that are refused.
+//! Requests with credentials, and unauthorized responses.
 
 use std::{
     error::Error,
@@ -49,8 +49,8 @@ async fn connect(
     connected.unwrap()
 }
 
-/// A number that a test can raise: the first token that is good.
-fn needed(first: u64) -> (Arc<AtomicU64>, impl Fn() -> u64 + Clone) {
+/// Returns a number that a test can increase: the first valid token.
+fn required_token(first: u64) -> (Arc<AtomicU64>, impl Fn() -> u64 + Clone) {
     let number = Arc::new(AtomicU64::new(first));
     let read = Arc::clone(&number);
     (number, move || read.load(Ordering::SeqCst))
@@ -227,7 +227,7 @@ async fn a_final_rejection_does_not_fall_back_to_http_sse() {
 
 #[tokio::test(start_paused = true)]
 async fn concurrent_unauthorized_requests_log_in_once() {
-    let (number, from) = needed(1);
+    let (number, from) = required_token(1);
     let mock = protected_server(MODERN, move |_| from(), |_| None);
     let test_credentials =
         TestCredentials::with_login_time(std::time::Duration::from_secs(5)).with_token();
@@ -278,7 +278,7 @@ async fn a_finally_rejected_call_fails_with_its_http_error() {
 #[tokio::test(start_paused = true)]
 async fn a_missing_credential_is_reported_with_its_reason() {
     for revision in [LATEST_LEGACY, MODERN] {
-        let (number, from) = needed(1);
+        let (number, from) = required_token(1);
         let mock = protected_server(revision, move |_| from(), |_| None);
         let test_credentials = TestCredentials::default();
         test_credentials.fail();
@@ -519,7 +519,7 @@ async fn a_token_that_is_invalid_in_a_header_is_not_printed() {
 
 #[tokio::test(start_paused = true)]
 async fn ending_a_session_does_not_log_in() {
-    let (number, from) = needed(1);
+    let (number, from) = required_token(1);
     let mock = protected_server(LATEST_LEGACY, move |_| from(), |_| None);
     let test_credentials = TestCredentials::default().with_token();
     let client = connect(&mock, LATEST_LEGACY, &test_credentials).await;
@@ -573,12 +573,12 @@ async fn ending_a_session_is_retried_with_a_nonce() {
 
 #[tokio::test(start_paused = true)]
 async fn a_session_that_ends_with_its_token_is_renewed() {
-    let (number, from) = needed(1);
+    let (number, from) = required_token(1);
     let mock = protected_server(
         LATEST_LEGACY,
         move |_| from(),
         |request| {
-            // The session belongs to the token that began it.
+            // The session belongs to the token that created it.
             let old = request.header("mcp-session-id") == "session-1" && token(request) > 1;
             old.then(|| MockResponse::status(404))
         },
@@ -600,7 +600,7 @@ async fn a_session_that_ends_with_its_token_is_renewed() {
 
 #[tokio::test(start_paused = true)]
 async fn an_unauthorized_session_renewal_reports_its_reason() {
-    let (number, from) = needed(1);
+    let (number, from) = required_token(1);
     let mock = protected_server(
         LATEST_LEGACY,
         move |request| match request.rpc().as_str() {

@@ -1,4 +1,4 @@
-//! Streams that are refused: the server's own, those that are taken up again, and those of HTTP+SSE.
+//! Unauthorized streams: the GET stream, resumed streams, and those of HTTP+SSE.
 
 use std::{
     sync::{
@@ -31,7 +31,7 @@ fn log(text: &str) -> Value {
     })
 }
 
-/// A session whose streams are answered by their number, once they are let in with a token of that number.
+/// A session that requires token N for the Nth stream.
 fn with_streams(
     streams: impl Fn(u64) -> Option<MockResponse> + Send + Sync + 'static,
 ) -> MockHttpServer {
@@ -169,7 +169,7 @@ async fn a_resumed_response_stream_is_authorized_again() {
                 }),
             })
         });
-        // Longer than any patience.
+        // Longer than any timeout.
         let credentials = TestCredentials::with_login_time(Duration::from_secs(3600)).with_token();
         let target = target_of(&mock).authorization(credentials.clone());
         let client = builder_for(revision).connect(target).await.unwrap();
@@ -212,7 +212,7 @@ async fn an_unauthorized_resumption_reports_its_reason() {
 mod http_sse {
     use super::*;
 
-    /// A server of HTTP+SSE that wants a token for its stream, and then a newer one for each message.
+    /// An HTTP+SSE server that requires a token for its stream, and a newer one for each message.
     fn old(stream_from: u64, post_from: u64) -> MockHttpServer {
         let stream: Arc<Mutex<Option<EventWriter>>> = Arc::default();
         MockHttpServer::in_memory(move |request| {

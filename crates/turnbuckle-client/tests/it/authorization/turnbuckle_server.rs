@@ -1,4 +1,4 @@
-//! Our own server with a guard before it, in both eras and on both of its transports.
+//! A turnbuckle server with an authenticator, in both eras and on both transports.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -16,7 +16,7 @@ use turnbuckle_server::{
 
 use crate::authorization::credentials::TestCredentials;
 
-/// Lets in who has a token; from the second on it is good for writing too.
+/// Accepts any token; from the second on it has the scope `write`.
 struct TokenAuthenticator;
 
 impl Authenticator for TokenAuthenticator {
@@ -56,7 +56,7 @@ impl Authenticator for TokenAuthenticator {
     }
 }
 
-/// Serves in memory behind the door, and says how to get there.
+/// Serves in memory; returns a function that creates a target.
 fn serve() -> impl Fn(&str) -> HttpTarget {
     let tool = |name: &'static str| {
         Tool::raw(
@@ -120,7 +120,7 @@ async fn a_login_over_http_sse() {
 
     let client = Client::builder("test", "1").connect(target).await.unwrap();
     client.call_tool("read", json!({})).await.unwrap();
-    // What is answered on a stream has no status to be refused with.
+    // A response on the stream lacks an HTTP status.
     let error = client.call_tool("write", json!({})).await.unwrap_err();
 
     assert!(error.rpc().is_some(), "{error:?}");

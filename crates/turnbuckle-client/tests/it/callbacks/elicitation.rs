@@ -1,4 +1,4 @@
-//! Forms and visits that servers ask for.
+//! Form and URL elicitation.
 
 use std::{
     sync::{
@@ -47,9 +47,9 @@ fn url_elicitation(id: &str) -> Value {
     json!({ "mode": "url", "message": "go", "url": url, "elicitationId": id })
 }
 
-/// A tool that asks for a form, whatever the era.
-fn registrar() -> Server {
-    async fn register(_: Value, cx: Context) -> Result<String, ToolError> {
+/// A server with a tool that requests a form.
+fn form_server() -> Server {
+    async fn call_register(_: Value, cx: Context) -> Result<String, ToolError> {
         let form = ElicitSchema::new()
             .required("name", StringSchema::new().default("Ada"))
             .optional("age", NumberSchema::integer().default(30.0))
@@ -66,11 +66,11 @@ fn registrar() -> Server {
     Server::new("registrar", "1.0").tool(Tool::raw(
         "register",
         json!({ "type": "object" }),
-        register,
+        call_register,
     ))
 }
 
-async fn register(client: &Client) -> String {
+async fn call_register(client: &Client) -> String {
     let output = client.call_tool("register", json!({})).await.unwrap();
     output.content[0].as_text().unwrap().to_owned()
 }
@@ -85,9 +85,9 @@ async fn a_form_is_accepted_with_its_defaults_in_both_eras() {
                     assert_eq!(form.message(), "who are you?");
                     form.accept(json!({ "age": 31 }))
                 });
-        let client = connect(builder, registrar()).await;
+        let client = connect(builder, form_server()).await;
 
-        let text = register(&client).await;
+        let text = call_register(&client).await;
 
         let text: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(text, json!({ "age": 31, "name": "Ada", "member": true }));
@@ -100,12 +100,15 @@ async fn a_form_can_be_declined_or_cancelled_in_both_eras() {
         let no = client()
             .lifecycle_mode(era)
             .on_form_elicitation(|form| async move { form.decline() });
-        assert_eq!(register(&connect(no, registrar()).await).await, "declined");
+        assert_eq!(
+            call_register(&connect(no, form_server()).await).await,
+            "declined"
+        );
         let away = client()
             .lifecycle_mode(era)
             .on_form_elicitation(|form| async move { form.cancel() });
         assert_eq!(
-            register(&connect(away, registrar()).await).await,
+            call_register(&connect(away, form_server()).await).await,
             "cancelled"
         );
     }
@@ -207,7 +210,7 @@ async fn undeclared_elicitation_is_rejected_without_a_callback() {
         let response = server.call_client("elicitation/create", name_form()).await;
         assert_eq!(response["error"]["code"], -32601, "{revision}");
     }
-    // What older revisions are told, `elicitation: {}`, means forms and nothing else.
+    // In older revisions, `elicitation: {}` means forms only.
     let server = MockServer::legacy("2025-06-18");
     let both = client()
         .on_form_elicitation(|form| async move { form.accept_defaults() })
@@ -239,7 +242,7 @@ async fn undeclared_elicitation_is_rejected_without_a_callback() {
     let forms = client().on_form_elicitation(|form| async move { form.accept_defaults() });
     let client = server.connect_with(forms).await;
     client.call_tool("ask", json!({})).await.unwrap_err();
-    assert_eq!(server.count("tools/call"), 1, "there is no answer to bring");
+    assert_eq!(server.count("tools/call"), 1, "the call is not sent again");
 }
 
 #[tokio::test(start_paused = true)]
@@ -310,15 +313,15 @@ async fn a_cancelled_server_request_is_aborted() {
     server.notify("notifications/cancelled", gone).await;
 
     server.expect_no_message().await;
-    assert_eq!(Arc::strong_count(&open), 2, "nobody is asked any more");
+    assert_eq!(Arc::strong_count(&open), 2, "the callback was dropped");
 }
 
-/// A server of 2025-11-25 that refuses calls until the visit is over.
-fn gatekeeper(open: Arc<Mutex<bool>>, ids: &'static [&'static str]) -> MockServer {
+/// A server of 2025-11-25 that rejects calls until the URL elicitation is complete.
+fn url_required_server(open: Arc<Mutex<bool>>, ids: &'static [&'static str]) -> MockServer {
     let server = MockServer::legacy("2025-11-25");
     server.on("tools/call", move |_| if *open.lock().unwrap() { MockReply::Result(json!({ "content": [{ "type": "text", "text": "in" }] })) } else { 
             let visits: Vec<_> = ids.iter().map(|id| url_elicitation(id)).collect();
-            MockReply::Error(json!({ "code": URL_REQUIRED, "message": "visit first", "data": { "elicitations": visits } }))
+            MockReply::Error(json!({ "code": URL_REQUIRED, "message": "open the URLs first", "data": { "elicitations": visits } }))
          });
     server
 }
@@ -330,7 +333,7 @@ async fn a_call_is_retried_when_its_url_elicitations_are_complete() {
         "elicitation.url.complete-unknown"
     );
     let open = Arc::new(Mutex::new(false));
-    let server = gatekeeper(open.clone(), &["a", "b"]);
+    let server = url_required_server(open.clone(), &["a", "b"]);
     let (sender, mut receiver) = mpsc::unbounded_channel();
     let visitor = client().on_url_elicitation(move |url_elicitation: UrlElicitationRequest| {
         sender
@@ -368,7 +371,7 @@ async fn a_call_is_retried_when_its_url_elicitations_are_complete() {
 #[tokio::test(start_paused = true)]
 async fn a_call_is_retried_after_the_idle_timeout_without_a_completion_notification() {
     let open = Arc::new(Mutex::new(false));
-    let server = gatekeeper(open.clone(), &["a"]);
+    let server = url_required_server(open.clone(), &["a"]);
     let calls = Arc::new(AtomicUsize::new(0));
     let count = calls.clone();
     let visitor = client().on_url_elicitation(move |_| {
@@ -385,13 +388,17 @@ async fn a_call_is_retried_after_the_idle_timeout_without_a_completion_notificat
     let output = client.call_tool("enter", json!({})).await.unwrap();
 
     assert_eq!(output.content[0].as_text(), Some("in"));
-    assert_eq!(calls.load(Ordering::Relaxed), 1, "the user was asked once");
+    assert_eq!(
+        calls.load(Ordering::Relaxed),
+        1,
+        "the callback is called once"
+    );
     assert_eq!(server.count("tools/call"), 4);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_declined_url_elicitation_ends_the_call() {
-    let server = gatekeeper(Arc::default(), &["a"]);
+    let server = url_required_server(Arc::default(), &["a"]);
     let visitor = client().on_url_elicitation(|_| async { ElicitationAction::Decline });
     let client = server.connect_with(visitor).await;
 
@@ -406,7 +413,7 @@ async fn a_declined_url_elicitation_ends_the_call() {
 
 #[tokio::test(start_paused = true)]
 async fn without_a_url_callback_the_error_is_returned() {
-    let server = gatekeeper(Arc::default(), &["a"]);
+    let server = url_required_server(Arc::default(), &["a"]);
     let client = server.connect().await;
 
     let error = client.call_tool("enter", json!({})).await.unwrap_err();

@@ -1,4 +1,4 @@
-//! The folders that a client shows, and how servers hear of changes.
+//! Roots, and the notification of their changes.
 
 use serde_json::json;
 use turnbuckle_client::{Client, Roots};

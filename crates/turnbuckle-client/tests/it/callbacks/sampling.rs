@@ -1,4 +1,4 @@
-//! What servers ask the model behind a client.
+//! Sampling.
 
 use serde_json::{Value, json};
 use turnbuckle_client::{CallError, Client, ClientBuilder, LifecycleMode, SamplingRequest};
@@ -11,7 +11,7 @@ use crate::servers::{
     turnbuckle::connect,
 };
 
-fn parrot() -> ClientBuilder {
+fn echo_client() -> ClientBuilder {
     Client::builder("test", "1").on_sampling(|request: SamplingRequest| async move {
         let text = request.messages[0].content[0].as_text().unwrap_or_default();
         let result = CreateMessageResult::new("parrot", ContentBlock::text(text));
@@ -19,7 +19,7 @@ fn parrot() -> ClientBuilder {
     })
 }
 
-fn input_request() -> Value {
+fn sampling_params() -> Value {
     json!({
         "messages": [{ "role": "user", "content": { "type": "text", "text": "hello" } }],
         "maxTokens": 10,
@@ -28,16 +28,19 @@ fn input_request() -> Value {
 
 #[tokio::test]
 async fn sampling_works_in_both_eras() {
-    async fn ask(_: Value, cx: Context) -> Result<String, ToolError> {
+    async fn sample_tool(_: Value, cx: Context) -> Result<String, ToolError> {
         let response = cx
             .sample("greeting", SamplingBuilder::text("hello"))
             .await?;
         Ok(response.text())
     }
     for era in [LifecycleMode::Modern, LifecycleMode::Legacy] {
-        let server =
-            Server::new("asker", "1.0").tool(Tool::raw("ask", json!({ "type": "object" }), ask));
-        let client = connect(parrot().lifecycle_mode(era), server).await;
+        let server = Server::new("asker", "1.0").tool(Tool::raw(
+            "ask",
+            json!({ "type": "object" }),
+            sample_tool,
+        ));
+        let client = connect(echo_client().lifecycle_mode(era), server).await;
 
         let output = client.call_tool("ask", json!({})).await.unwrap();
 
@@ -55,9 +58,9 @@ async fn sampling_is_declared_with_its_subcapabilities() {
     );
     for revision in LEGACY {
         let server = MockServer::legacy(revision);
-        let _client = server.connect_with(parrot().sampling_tools()).await;
+        let _client = server.connect_with(echo_client().sampling_tools()).await;
         let hello = server.next("initialize").await;
-        // The request names the newest revision; what an older server does not know it passes over.
+        // The probe has the newest revision; an older server ignores unknown capabilities.
         assert_eq!(
             hello["params"]["capabilities"]["sampling"],
             json!({ "tools": {} })
@@ -65,7 +68,7 @@ async fn sampling_is_declared_with_its_subcapabilities() {
     }
     let server = MockServer::modern();
     server.respond("tools/call", json!({ "content": [] }));
-    let client = server.connect_with(parrot()).await;
+    let client = server.connect_with(echo_client()).await;
     client.call_tool("any", json!({})).await.unwrap();
     let call = server.next("tools/call").await;
     let declared = &call["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"];
@@ -77,10 +80,10 @@ async fn a_sampling_result_is_downgraded_for_older_revisions() {
     req!("sampling.result.shape", "sampling.stop-reason");
     for revision in LEGACY {
         let server = MockServer::legacy(revision);
-        let _client = server.connect_with(parrot()).await;
+        let _client = server.connect_with(echo_client()).await;
 
         let response = server
-            .call_client("sampling/createMessage", input_request())
+            .call_client("sampling/createMessage", sampling_params())
             .await;
 
         assert_eq!(
@@ -102,7 +105,7 @@ async fn a_rejected_sampling_request_is_an_error_in_a_session() {
     let _client = server.connect_with(refuses).await;
 
     let response = server
-        .call_client("sampling/createMessage", input_request())
+        .call_client("sampling/createMessage", sampling_params())
         .await;
 
     assert_eq!(response["error"]["code"], -1);
@@ -112,7 +115,7 @@ async fn a_rejected_sampling_request_is_an_error_in_a_session() {
 async fn a_rejected_sampling_input_request_ends_the_call() {
     req!("sampling.error.modern");
     let server = MockServer::modern();
-    let input_required = json!({ "method": "sampling/createMessage", "params": input_request() });
+    let input_required = json!({ "method": "sampling/createMessage", "params": sampling_params() });
     server.respond(
         "tools/call",
         json!({ "resultType": "input_required", "inputRequests": { "q": input_required } }),
@@ -134,11 +137,11 @@ async fn a_rejected_sampling_input_request_ends_the_call() {
 async fn invalid_conversations_and_undeclared_tools_are_rejected() {
     req!("sampling.tools.client-error", "sampling.tool-result.error");
     let server = MockServer::legacy("2025-11-25");
-    let _client = server.connect_with(parrot()).await;
+    let _client = server.connect_with(echo_client()).await;
     let with = |member: &str, value: Value| {
-        let mut input_request = input_request();
-        input_request[member] = value;
-        input_request
+        let mut sampling_params = sampling_params();
+        sampling_params[member] = value;
+        sampling_params
     };
     let unanswered = json!([{ "role": "assistant", "content": { "type": "tool_use", "id": "1", "name": "x", "input": {} } }]);
     for params in [

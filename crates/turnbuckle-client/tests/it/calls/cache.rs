@@ -1,4 +1,4 @@
-//! Answers that may be used again.
+//! The response cache.
 
 use std::time::Duration;
 
@@ -31,8 +31,8 @@ fn read_result(ttl_ms: &Value) -> Value {
     json!({ "contents": contents, "ttlMs": ttl_ms, "cacheScope": "private" })
 }
 
-/// A server that lets everything be used again for a second.
-fn second_long() -> MockServer {
+/// A server with a TTL of one second for all results.
+fn server_with_ttl() -> MockServer {
     let server = MockServer::modern();
     for (method, member) in LISTS {
         server.respond(
@@ -59,7 +59,7 @@ async fn a_response_is_cached_until_its_ttl_ends() {
         "caching.scope.public"
     );
     for method in methods() {
-        let server = second_long();
+        let server = server_with_ttl();
         let client = server.connect().await;
 
         list(&client, method).await.unwrap();
@@ -78,7 +78,7 @@ async fn a_response_is_cached_until_its_ttl_ends() {
 #[tokio::test(start_paused = true)]
 async fn nothing_is_requested_before_it_is_needed() {
     req!("caching.no-poll");
-    let server = second_long();
+    let server = server_with_ttl();
     let client = server.connect().await;
     for method in methods() {
         list(&client, method).await.unwrap();
@@ -167,7 +167,7 @@ async fn only_an_equal_request_uses_the_cache() {
 
 #[tokio::test(start_paused = true)]
 async fn a_request_with_meta_bypasses_the_cache() {
-    let server = second_long();
+    let server = server_with_ttl();
     let client = server.connect().await;
     list(&client, "tools/list").await.unwrap();
 
@@ -200,14 +200,14 @@ async fn a_change_notification_invalidates_the_changed_entries() {
         (UPDATED, json!({ "uri": "file:///b" }), &[]),
     ];
     for (notification, params, concerned) in cases {
-        let server = second_long();
+        let server = server_with_ttl();
         let client = server.connect().await;
         for method in methods() {
             list(&client, method).await.unwrap();
         }
 
         server.notify(notification, params.clone()).await;
-        // An answer that comes after it, so that it has arrived.
+        // A later response shows that the notification has arrived.
         client.ping().await.unwrap();
 
         for method in methods() {
@@ -222,7 +222,7 @@ async fn a_change_notification_invalidates_the_changed_entries() {
 
 #[tokio::test(start_paused = true)]
 async fn a_response_older_than_a_change_is_not_cached() {
-    let server = second_long();
+    let server = server_with_ttl();
     server.withhold("tools/list");
     let client = server.connect().await;
     let listing = tokio::spawn(client.list_tools(None).into_future());
@@ -262,7 +262,7 @@ async fn a_response_after_round_trips_is_not_cached() {
 
 #[tokio::test(start_paused = true)]
 async fn a_stale_entry_is_not_used_when_the_server_fails() {
-    let server = second_long();
+    let server = server_with_ttl();
     let client = server.connect().await;
     list(&client, "tools/list").await.unwrap();
     server.reject("tools/list", -32603, "out of order");
@@ -307,7 +307,7 @@ async fn an_invalid_cursor_invalidates_all_pages() {
 async fn clients_do_not_share_a_cache() {
     req!("caching.scope.private-no-share");
     for _ in 0..2 {
-        let server = second_long();
+        let server = server_with_ttl();
         let client = server.connect().await;
         list(&client, "resources/read").await.unwrap();
         assert_eq!(server.count("resources/read"), 1);
@@ -316,7 +316,7 @@ async fn clients_do_not_share_a_cache() {
 
 #[tokio::test(start_paused = true)]
 async fn the_cache_can_be_disabled() {
-    let server = second_long();
+    let server = server_with_ttl();
     let mut limits = ClientLimits::default();
     limits.max_cached_responses = 0;
     let builder = Client::builder("test", "1").limits(limits);

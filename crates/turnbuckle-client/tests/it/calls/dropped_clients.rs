@@ -1,4 +1,4 @@
-//! A client that is dropped lets go of everything, whatever the server does or leaves undone.
+//! Dropped clients release their connection, whatever the server does.
 
 use std::{
     future::{IntoFuture, pending},
@@ -30,8 +30,8 @@ fn legacy() -> ClientBuilder {
     Client::builder("test", "1.0").lifecycle_mode(LifecycleMode::Legacy)
 }
 
-/// Connects to a server that reads nothing after the handshake; returns its end of a narrow connection.
-async fn deaf(builder: ClientBuilder) -> (Client, BufReader<DuplexStream>) {
+/// Connects to a server that reads nothing after the handshake; returns the server's end of a small pipe.
+async fn connect_unread(builder: ClientBuilder) -> (Client, BufReader<DuplexStream>) {
     let (near, far) = duplex(1024);
     let (reader, writer) = split(near);
     let start_connect = tokio::spawn(builder.connect(NdjsonClient::new(reader, writer)));
@@ -54,7 +54,7 @@ async fn say(far: &mut BufReader<DuplexStream>, message: &Value) {
         .unwrap();
 }
 
-/// Waits until the other end of a connection is gone.
+/// Waits until the other end of a connection is closed.
 async fn gone(far: &mut BufReader<DuplexStream>) -> bool {
     let noise = async {
         while far.write_all(b"\n").await.is_ok() {
@@ -85,7 +85,7 @@ async fn an_open_form_does_not_keep_the_connection() {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_reads_no_responses_does_not_keep_the_connection() {
-    let (client, mut far) = deaf(legacy()).await;
+    let (client, mut far) = connect_unread(legacy()).await;
     for id in 0..200 {
         let ping = json!({ "jsonrpc": "2.0", "id": id, "method": "ping" });
         say(&mut far, &ping).await;
@@ -99,7 +99,7 @@ async fn a_server_that_reads_no_responses_does_not_keep_the_connection() {
 
 #[tokio::test(start_paused = true)]
 async fn closing_fails_calls_that_are_not_sent_yet() {
-    let (client, _far) = deaf(legacy()).await;
+    let (client, _far) = connect_unread(legacy()).await;
     let calls = [(); 200].map(|()| {
         let call = client.call_tool("a", json!({ "text": "x".repeat(2000) }));
         tokio::spawn(call.into_future())
@@ -118,8 +118,8 @@ async fn closing_fails_calls_that_are_not_sent_yet() {
     }
 }
 
-/// A reply that never begins, and counts the clients that stopped waiting for it.
-fn unanswered(left: &Arc<AtomicUsize>) -> MockResponse {
+/// A response that never starts, and counts the clients that closed the connection.
+fn never_respond(left: &Arc<AtomicUsize>) -> MockResponse {
     let left = Arc::clone(left);
     let reply = MockResponse::events(|events| async move {
         events.closed().await;
@@ -135,7 +135,7 @@ async fn an_unread_cancellation_does_not_keep_the_connection() {
     let mock = server(LATEST_LEGACY, move |recorded| {
         match recorded.rpc().as_str() {
             "tools/call" => Some(MockResponse::silence()),
-            "notifications/cancelled" => Some(unanswered(&left)),
+            "notifications/cancelled" => Some(never_respond(&left)),
             _ => None,
         }
     });
@@ -176,7 +176,7 @@ async fn an_unread_cancellation_does_not_keep_the_http_sse_connection() {
                 stream.message(&json!({ "jsonrpc": "2.0", "id": id, "result": result }));
                 MockResponse::status(202)
             }
-            "notifications/cancelled" => unanswered(&left),
+            "notifications/cancelled" => never_respond(&left),
             _ => MockResponse::status(202),
         }
     });

@@ -1,4 +1,4 @@
-//! Plain calls, in both eras.
+//! Calls in both eras.
 
 use serde_json::json;
 use turnbuckle_client::{CallError, Client, Era, LifecycleMode};
@@ -23,7 +23,7 @@ async fn a_tool_is_called_in_both_eras() {
     for client in both_eras(greeter).await {
         let output = client.call_tool("greet", json!({ "name": "Ada" })).await;
 
-        let output = output.expect("the tool answers");
+        let output = output.expect("the tool responds");
         assert_eq!(output.text(), "Hello, Ada!");
         assert_eq!(client.server().info.as_ref().unwrap().name, "greeter");
     }

@@ -1,4 +1,4 @@
-//! Lists that do not end, or hold more than anyone wants.
+//! Limits of paginated lists.
 
 use serde_json::{Value, json};
 use turnbuckle_client::{CallError, Client, ClientLimits};
@@ -9,7 +9,7 @@ fn tools(count: usize) -> Vec<Value> {
     vec![json!({ "name": "t", "inputSchema": { "type": "object" } }); count]
 }
 
-/// A server whose pages never end, each with a cursor of its own.
+/// A server with endless pages, each with another cursor.
 fn endless(per_page: usize) -> MockServer {
     let server = MockServer::modern();
     let page = tools(per_page);

@@ -1,4 +1,4 @@
-//! An array is refused wherever a server has to send an object.
+//! Arrays where a server has to send an object.
 
 use serde_json::{Value, json};
 use turnbuckle_client::{CallError, Client, ClientBuilder, ElicitationAction, FormRequest, Roots};
@@ -12,7 +12,7 @@ use crate::servers::mock_ndjson::{
 
 const NO_ARGUMENTS: [(&str, &str); 0] = [];
 
-/// Results of every method that a client calls, with objects wherever they can have some.
+/// Results of all methods that a client calls, with all optional objects.
 fn results(revision: &str) -> Vec<(&'static str, Value)> {
     let annotations = json!({ "priority": 1 });
     let icon = json!([{ "src": "data:,", "mimeType": "image/png" }]);
@@ -79,11 +79,11 @@ async fn call(client: &Client, method: &str) -> Result<(), CallError> {
         }
         "ping" => client.ping().await,
         "logging/setLevel" => client.set_log_level(LogLevel::Info).await,
-        other => panic!("{other} has no call here"),
+        other => panic!("no call for {other}"),
     }
 }
 
-/// All ways to put an array of its values in the place of one object.
+/// Returns all variants of a value with one object replaced by an array of its values.
 fn with_arrays(value: &Value) -> Vec<(String, Value)> {
     fn collect(value: &Value, path: &str, found: &mut Vec<String>) {
         match value {
@@ -116,14 +116,14 @@ fn with_arrays(value: &Value) -> Vec<(String, Value)> {
     replaced.collect()
 }
 
-fn in_json_words(message: &str) {
+fn assert_json_terms(message: &str) {
     for word in ["struct ", "sequence", " map", "element", " line ", "enum "] {
         assert!(!message.contains(word), "{message}");
     }
 }
 
-/// What a modern server has to add, before anything is replaced.
-fn stamped(revision: &str, mut result: Value) -> Value {
+/// Adds the members of modern results, before anything is replaced.
+fn with_modern_members(revision: &str, mut result: Value) -> Value {
     if revision == MODERN {
         result["resultType"] = json!("complete");
         result["ttlMs"] = json!(0);
@@ -138,7 +138,7 @@ async fn an_array_instead_of_an_object_in_a_result_is_an_invalid_response() {
         let server = MockServer::for_revision(revision);
         let client = server.connect().await;
         for (method, result) in results(revision) {
-            let result = stamped(revision, result);
+            let result = with_modern_members(revision, result);
             let good = result.clone();
             server.on(method, move |_| MockReply::Exactly(good.clone()));
             call(&client, method).await.unwrap();
@@ -152,7 +152,7 @@ async fn an_array_instead_of_an_object_in_a_result_is_an_invalid_response() {
                     panic!("{context}");
                 };
                 assert!(reason.contains("expected object"), "{context}");
-                in_json_words(&reason);
+                assert_json_terms(&reason);
             }
         }
     }
@@ -171,16 +171,16 @@ async fn an_array_instead_of_an_object_in_the_handshake_is_an_error() {
                 .unwrap();
 
             let error = connected.unwrap_err();
-            in_json_words(&format!("{error:?}"));
+            assert_json_terms(&format!("{error:?}"));
             assert!(
                 format!("{error:?}").contains("expected object"),
                 "{path}: {error:?}"
             );
         }
     }
-    let discover_result = stamped(MODERN, discover_result());
+    let discover_result = with_modern_members(MODERN, discover_result());
     for (path, wrong) in with_arrays(&discover_result) {
-        // What is in `_meta` is for people.
+        // `_meta` is not interpreted.
         if path.starts_with("/_meta/") {
             continue;
         }
@@ -198,7 +198,7 @@ async fn an_array_instead_of_an_object_in_the_handshake_is_an_error() {
     }
 }
 
-fn requested() -> ClientBuilder {
+fn client_with_callbacks() -> ClientBuilder {
     Client::builder("test", "1")
         .on_form_elicitation(
             |form: FormRequest| async move { form.accept(json!({ "city": "Oslo" })) },
@@ -208,7 +208,7 @@ fn requested() -> ClientBuilder {
         .roots(Roots::new(["file:///home"]).unwrap())
 }
 
-fn input_requests() -> [(&'static str, Value); 4] {
+fn server_requests() -> [(&'static str, Value); 4] {
     let field = json!({ "type": "string" });
     let form = json!({ "type": "object", "properties": { "city": field } });
     let sent = json!({ "role": "user", "content": { "type": "text", "text": "?" } });
@@ -233,8 +233,8 @@ fn input_requests() -> [(&'static str, Value); 4] {
 #[tokio::test(start_paused = true)]
 async fn an_array_instead_of_an_object_in_a_server_request_is_rejected() {
     let server = MockServer::legacy("2025-11-25");
-    let _client = server.connect_with(requested()).await;
-    for (method, params) in input_requests() {
+    let _client = server.connect_with(client_with_callbacks()).await;
+    for (method, params) in server_requests() {
         let response = server.call_client(method, params.clone()).await;
         assert!(response["result"].is_object(), "{method}: {response}");
         for (path, wrong) in with_arrays(&params) {
@@ -245,7 +245,7 @@ async fn an_array_instead_of_an_object_in_a_server_request_is_rejected() {
                 "{method} {path}: {response}"
             );
             let message = response["error"]["message"].as_str().unwrap();
-            in_json_words(message);
+            assert_json_terms(message);
         }
     }
 }
@@ -253,8 +253,8 @@ async fn an_array_instead_of_an_object_in_a_server_request_is_rejected() {
 #[tokio::test(start_paused = true)]
 async fn an_array_instead_of_an_object_in_an_input_request_ends_the_call() {
     let server = MockServer::modern();
-    let client = server.connect_with(requested()).await;
-    for (method, params) in input_requests() {
+    let client = server.connect_with(client_with_callbacks()).await;
+    for (method, params) in server_requests() {
         let request = json!({ "method": method, "params": params });
         let result = json!({ "resultType": "input_required", "inputRequests": { "k": request } });
         for (path, wrong) in with_arrays(&result) {
@@ -263,7 +263,7 @@ async fn an_array_instead_of_an_object_in_an_input_request_ends_the_call() {
             let outcome = client.call_tool("plan", json!({})).await;
 
             assert!(outcome.is_err(), "{method} {path}");
-            in_json_words(&format!("{:?}", outcome.unwrap_err()));
+            assert_json_terms(&format!("{:?}", outcome.unwrap_err()));
         }
     }
 }

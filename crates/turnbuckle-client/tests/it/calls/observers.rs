@@ -1,15 +1,15 @@
-//! Whoever is told about a connection may fail without taking it along.
+//! Observers that panic.
 
 use serde_json::json;
 use turnbuckle_client::{Client, ClientBuilder};
 
 use crate::servers::mock_ndjson::{EVERY, MockServer};
 
-/// A client none of whose listeners survives what it hears.
-fn fragile() -> ClientBuilder {
+/// A client with observers that all panic.
+fn panicking_client() -> ClientBuilder {
     Client::builder("test", "1")
         .on_log(|_| panic!("a log message"))
-        .on_anomaly(|_| panic!("something odd"))
+        .on_anomaly(|_| panic!("an anomaly"))
         .on_traffic(|_| panic!("a message"))
 }
 
@@ -18,7 +18,7 @@ async fn a_panicking_observer_does_not_fail_a_call() {
     for revision in EVERY {
         let server = MockServer::for_revision(revision);
         server.withhold("tools/call");
-        let client = server.connect_with(fragile()).await;
+        let client = server.connect_with(panicking_client()).await;
         let call = client.call_tool("work", json!({}));
         let call = call.on_progress(|_| panic!("progress"));
         let call = tokio::spawn(std::future::IntoFuture::into_future(call));

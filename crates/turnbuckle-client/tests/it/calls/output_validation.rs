@@ -1,4 +1,4 @@
-//! What tools return is checked against what they promised.
+//! Validation of tool output against output schemas.
 
 use std::time::{Duration, Instant};
 
@@ -8,8 +8,8 @@ use turnbuckle_spec_coverage::req;
 
 use crate::servers::mock_ndjson::{EVERY, MODERN, MockServer};
 
-/// The revisions in which tools promise something about their output.
-const PROMISING: [&str; 3] = ["2025-06-18", "2025-11-25", MODERN];
+/// The revisions with output schemas.
+const WITH_OUTPUT_SCHEMA: [&str; 3] = ["2025-06-18", "2025-11-25", MODERN];
 
 fn forecast_schema() -> Value {
     json!({
@@ -19,8 +19,8 @@ fn forecast_schema() -> Value {
     })
 }
 
-/// A server with one tool, whose output schema is given.
-fn promising(revision: &str, output_schema: &Value) -> MockServer {
+/// A server with one tool that has this output schema.
+fn server_with_schema(revision: &str, output_schema: &Value) -> MockServer {
     let server = MockServer::for_revision(revision);
     let tool = json!({
         "name": "forecast",
@@ -36,7 +36,7 @@ async fn forecast(client: &Client) -> Result<Value, CallError> {
     Ok(output.structured_value().cloned().unwrap_or_default())
 }
 
-/// Why an output was not accepted.
+/// Returns the reason why an output is invalid.
 fn reason(outcome: Result<Value, CallError>) -> String {
     match outcome {
         Err(CallError::InvalidOutput { tool, reason, .. }) => {
@@ -53,8 +53,8 @@ async fn invalid_output_is_an_error_that_names_the_location() {
         "tools.output.client-validate",
         "tools.client.validate-results"
     );
-    for revision in PROMISING {
-        let server = promising(revision, &forecast_schema());
+    for revision in WITH_OUTPUT_SCHEMA {
+        let server = server_with_schema(revision, &forecast_schema());
         server.respond_in_order(
             "tools/call",
             [
@@ -90,7 +90,7 @@ async fn invalid_output_is_an_error_that_names_the_location() {
 
 #[tokio::test(start_paused = true)]
 async fn invalid_output_is_part_of_the_error() {
-    let server = promising(MODERN, &forecast_schema());
+    let server = server_with_schema(MODERN, &forecast_schema());
     let text = json!({ "type": "text", "text": "hot" });
     server.respond(
         "tools/call",
@@ -111,8 +111,8 @@ async fn invalid_output_is_part_of_the_error() {
 #[tokio::test(start_paused = true)]
 async fn an_error_result_is_not_validated() {
     req!("tools.error.to-model");
-    for revision in PROMISING {
-        let server = promising(revision, &forecast_schema());
+    for revision in WITH_OUTPUT_SCHEMA {
+        let server = server_with_schema(revision, &forecast_schema());
         let text = json!({ "type": "text", "text": "no such city" });
         server.respond("tools/call", json!({ "content": [text], "isError": true }));
         let client = server.connect().await;
@@ -132,28 +132,28 @@ async fn an_error_result_is_not_validated() {
 #[tokio::test(start_paused = true)]
 async fn output_of_an_unlisted_tool_is_not_validated() {
     for revision in EVERY {
-        let server = promising(revision, &forecast_schema());
+        let server = server_with_schema(revision, &forecast_schema());
         server.respond(
             "tools/call",
             json!({ "content": [], "structuredContent": 7 }),
         );
         let client = server.connect().await;
 
-        // Nobody has listed the tools.
+        // The tools were not listed.
         client.call_tool("forecast", json!({})).await.unwrap();
         assert_eq!(server.count("tools/list"), 0, "{revision}");
 
         client.tools().all().await.unwrap();
         client.call_tool("another", json!({})).await.unwrap();
-        // Older revisions have no output schemas; a member of that name means nothing there.
-        let checked = PROMISING.contains(&revision);
+        // Older revisions lack output schemas, and ignore a member of that name.
+        let checked = WITH_OUTPUT_SCHEMA.contains(&revision);
         assert_eq!(forecast(&client).await.is_err(), checked, "{revision}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn since_2026_07_28_output_may_be_any_json_value() {
-    let server = promising(MODERN, &json!({ "type": ["array", "null"], "maxItems": 1 }));
+    let server = server_with_schema(MODERN, &json!({ "type": ["array", "null"], "maxItems": 1 }));
     server.respond_in_order(
         "tools/call",
         [
@@ -172,8 +172,8 @@ async fn since_2026_07_28_output_may_be_any_json_value() {
 
 #[tokio::test(start_paused = true)]
 async fn an_output_schema_is_invalid_after_a_tool_change() {
-    for revision in PROMISING {
-        let server = promising(revision, &forecast_schema());
+    for revision in WITH_OUTPUT_SCHEMA {
+        let server = server_with_schema(revision, &forecast_schema());
         server.respond(
             "tools/call",
             json!({ "content": [], "structuredContent": { "other": 1 } }),
@@ -232,8 +232,8 @@ async fn an_unusable_output_schema_rejects_all_output() {
     );
     for (schema, expected) in [
         (
-            json!({ "$ref": "http://127.0.0.1:9/never-asked.json" }),
-            "never-asked.json",
+            json!({ "$ref": "http://127.0.0.1:9/never-fetched.json" }),
+            "never-fetched.json",
         ),
         (json!({ "type": "text" }), "at `/type`"),
         (
@@ -242,7 +242,7 @@ async fn an_unusable_output_schema_rejects_all_output() {
         ),
         (json!({ "$ref": "#" }), "refers to itself"),
     ] {
-        let server = promising(MODERN, &schema);
+        let server = server_with_schema(MODERN, &schema);
         server.respond(
             "tools/call",
             json!({ "content": [], "structuredContent": {} }),
@@ -251,7 +251,7 @@ async fn an_unusable_output_schema_rejects_all_output() {
 
         let listed = client.tools().all().await.unwrap();
 
-        // It is passed on as it came, whoever reads it.
+        // The schema is returned unchanged.
         assert_eq!(listed[0].output_schema.as_ref(), schema.as_object());
         let reason = reason(forecast(&client).await);
         assert!(
@@ -284,7 +284,7 @@ async fn an_expensive_output_schema_is_bounded() {
         json!({ "properties": { "a": { "pattern": "^(?=(a+)+$)b" } } }),
         json!({ "properties": { "a": { "$ref": "#" } }, "additionalProperties": { "$ref": "#" } }),
     ] {
-        let server = promising(MODERN, &schema);
+        let server = server_with_schema(MODERN, &schema);
         let hostile = json!({ "a": "a".repeat(50_000) + "!" });
         server.respond(
             "tools/call",

@@ -1,4 +1,4 @@
-//! Progress, and the patience that depends on it.
+//! Progress, and the timeouts that it restarts.
 
 use std::{
     sync::{Arc, Mutex},
@@ -11,7 +11,7 @@ use turnbuckle_server::{Context, Server, Tool, ToolError};
 
 use crate::servers::turnbuckle::both_eras;
 
-/// Works for ten seconds, and says every second how far it is, if it is asked to.
+/// Works for ten seconds, and reports progress every second if it is requested.
 async fn work(args: serde_json::Value, cx: Context) -> Result<String, ToolError> {
     for second in 1..=10 {
         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -43,7 +43,7 @@ async fn progress_is_reported_in_order() {
         let call = client
             .call_tool("work", json!({ "tells": true }))
             .on_progress(move |progress| tell.lock().unwrap().push(progress));
-        call.await.expect("it is done in the end");
+        call.await.expect("the tool finishes");
 
         let reports = reports.lock().unwrap();
         let values: Vec<_> = reports.iter().map(|progress| progress.progress).collect();
@@ -65,7 +65,7 @@ async fn progress_is_available_as_a_stream() {
         }
 
         assert_eq!(count, 10);
-        call.await.unwrap().expect("it is done in the end");
+        call.await.unwrap().expect("the tool finishes");
     }
 }
 
@@ -93,7 +93,7 @@ async fn progress_restarts_the_idle_timeout() {
             .call_tool("work", json!({ "tells": true }))
             .timeouts(patience(3, 60));
 
-        call.await.expect("it never was silent for long");
+        call.await.expect("progress arrives in time");
     }
 }
 

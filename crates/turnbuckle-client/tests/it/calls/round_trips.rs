@@ -1,4 +1,4 @@
-//! Results that ask before they answer.
+//! Results that require input.
 
 use std::sync::{
     Arc,
@@ -12,7 +12,7 @@ use turnbuckle_spec_coverage::req;
 
 use crate::servers::mock_ndjson::{MockReply, MockServer};
 
-/// A state that would not survive being read and written again.
+/// A request state that parsing and serializing would change.
 const STATE: &str = "{\"a\": 1.0, \"é\": \"\\u0000 / \u{10ffff}\"}  ";
 
 fn form(name: &str) -> Value {
@@ -39,8 +39,8 @@ fn done() -> Value {
     json!({ "content": [{ "type": "text", "text": "done" }] })
 }
 
-/// A client that answers each form with the form's own message.
-fn obliging() -> ClientBuilder {
+/// A client that fills in each form with the message of the form.
+fn form_client() -> ClientBuilder {
     let roots = Roots::new(["file:///a"]).unwrap();
     Client::builder("test", "1")
         .roots(roots)
@@ -73,7 +73,7 @@ async fn input_requests_are_resolved_and_the_call_is_sent_again() {
             done(),
         ],
     );
-    let client = server.connect_with(obliging()).await;
+    let client = server.connect_with(form_client()).await;
 
     let output = client
         .call_tool("ask", json!({ "deep": [1, { "x": null }] }))
@@ -132,18 +132,21 @@ async fn prompts_and_resources_may_require_input() {
             json!({ "contents": [] }),
         ],
     );
-    let client = server.connect_with(obliging()).await;
+    let client = server.connect_with(form_client()).await;
 
     client.get_prompt("p", [("a", "b")]).await.unwrap();
     client.read_resource("file:///x").await.unwrap();
 
     for method in ["prompts/get", "resources/read"] {
         let first = server.next(method).await;
-        let again = server.next(method).await;
-        assert_eq!(again["params"]["requestState"], "s");
-        assert_eq!(first["params"]["name"], again["params"]["name"]);
-        assert_eq!(first["params"]["uri"], again["params"]["uri"]);
-        assert_eq!(first["params"]["arguments"], again["params"]["arguments"]);
+        let repeated = server.next(method).await;
+        assert_eq!(repeated["params"]["requestState"], "s");
+        assert_eq!(first["params"]["name"], repeated["params"]["name"]);
+        assert_eq!(first["params"]["uri"], repeated["params"]["uri"]);
+        assert_eq!(
+            first["params"]["arguments"],
+            repeated["params"]["arguments"]
+        );
     }
 }
 
@@ -160,9 +163,9 @@ async fn a_request_state_without_input_requests_is_sent_back() {
     client.call_tool("ask", json!({})).await.unwrap();
 
     server.next("tools/call").await;
-    let again = server.next("tools/call").await;
-    assert_eq!(again["params"]["requestState"], STATE);
-    assert_eq!(again["params"].get("inputResponses"), None);
+    let repeated = server.next("tools/call").await;
+    assert_eq!(repeated["params"]["requestState"], STATE);
+    assert_eq!(repeated["params"].get("inputResponses"), None);
 }
 
 #[tokio::test(start_paused = true)]
@@ -170,11 +173,11 @@ async fn input_responses_and_state_are_sent_only_with_their_call() {
     req!("mrtr.client.scope");
     let server = MockServer::modern();
     server.withhold("tools/call");
-    let client = server.connect_with(obliging()).await;
+    let client = server.connect_with(form_client()).await;
     let asking = tokio::spawn(client.call_tool("ask", json!({})).into_future());
     let first = server.next("tools/call").await;
     let other = tokio::spawn(client.call_tool("other", json!({})).into_future());
-    let beside = server.next("tools/call").await;
+    let other_call = server.next("tools/call").await;
 
     server
         .reply(
@@ -182,16 +185,16 @@ async fn input_responses_and_state_are_sent_only_with_their_call() {
             input_required(json!({ "q": form("1") }), json!("s")),
         )
         .await;
-    let again = server.next("tools/call").await;
+    let repeated = server.next("tools/call").await;
     let third = tokio::spawn(client.call_tool("third", json!({})).into_future());
     let after = server.next("tools/call").await;
 
-    assert_eq!(again["params"]["requestState"], "s");
-    for untouched in [&beside, &after] {
-        assert_eq!(untouched["params"].get("requestState"), None);
-        assert_eq!(untouched["params"].get("inputResponses"), None);
+    assert_eq!(repeated["params"]["requestState"], "s");
+    for call in [&other_call, &after] {
+        assert_eq!(call["params"].get("requestState"), None);
+        assert_eq!(call["params"].get("inputResponses"), None);
     }
-    for request in [&again, &beside, &after] {
+    for request in [&repeated, &other_call, &after] {
         server.reply(request, done()).await;
     }
     for call in [asking, other, third] {
@@ -266,7 +269,7 @@ async fn round_trips_can_be_disabled() {
         "tools/call",
         input_required(json!({ "q": form("1") }), json!("s")),
     );
-    let client = server.connect_with(obliging().max_round_trips(0)).await;
+    let client = server.connect_with(form_client().max_round_trips(0)).await;
 
     let error = client.call_tool("ask", json!({})).await.unwrap_err();
 
@@ -302,7 +305,7 @@ async fn an_input_request_that_cannot_be_resolved_ends_the_call() {
                 Value::Null,
             ),
         );
-        let client = server.connect_with(obliging()).await;
+        let client = server.connect_with(form_client()).await;
 
         let error = client.call_tool("ask", json!({})).await.unwrap_err();
 
@@ -334,7 +337,7 @@ async fn malformed_input_requests_are_an_invalid_response() {
     ] {
         let server = MockServer::modern();
         server.on("tools/call", move |_| MockReply::Exactly(result.clone()));
-        let client = server.connect_with(obliging()).await;
+        let client = server.connect_with(form_client()).await;
 
         let error = client.call_tool("ask", json!({})).await.unwrap_err();
 
@@ -353,7 +356,7 @@ async fn other_methods_must_not_require_input() {
         "tools/list",
         input_required(json!({ "q": form("1") }), json!("s")),
     );
-    let client = server.connect_with(obliging()).await;
+    let client = server.connect_with(form_client()).await;
 
     let error = client.list_tools(None).await.unwrap_err();
 
@@ -367,7 +370,7 @@ async fn other_methods_must_not_require_input() {
 #[tokio::test(start_paused = true)]
 async fn a_server_request_of_the_modern_era_gets_no_response() {
     let server = MockServer::modern();
-    let _client = server.connect_with(obliging()).await;
+    let _client = server.connect_with(form_client()).await;
 
     server
         .request("elicitation/create", form("1")["params"].clone())

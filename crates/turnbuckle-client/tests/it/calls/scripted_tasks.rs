@@ -1,4 +1,4 @@
-//! Tasks of servers that do odd things.
+//! Tasks of mock servers.
 
 use std::{
     sync::{
@@ -27,11 +27,11 @@ fn task(status: &str, more: Value) -> Value {
     task
 }
 
-fn created() -> Value {
+fn created_task() -> Value {
     task("working", json!({ "resultType": "task" }))
 }
 
-fn completed() -> Value {
+fn completed_task() -> Value {
     task(
         "completed",
         json!({ "result": { "content": [{ "type": "text", "text": "done" }] } }),
@@ -58,13 +58,13 @@ fn modern() -> MockServer {
     let mut discover_result = discover_result();
     discover_result["capabilities"]["extensions"] = json!({ "io.modelcontextprotocol/tasks": {} });
     server.respond("server/discover", discover_result);
-    server.respond("tools/call", created());
+    server.respond("tools/call", created_task());
     server.respond("tasks/update", json!({}));
     server.respond("tasks/cancel", json!({}));
     server
 }
 
-fn counting(calls: &Arc<AtomicUsize>) -> ClientBuilder {
+fn counting_client(calls: &Arc<AtomicUsize>) -> ClientBuilder {
     let calls = calls.clone();
     Client::builder("test", "1").on_form_elicitation(move |form: FormRequest| {
         calls.fetch_add(1, Ordering::Relaxed);
@@ -72,7 +72,7 @@ fn counting(calls: &Arc<AtomicUsize>) -> ClientBuilder {
     })
 }
 
-async fn begin(client: &Client) -> turnbuckle_client::Task {
+async fn start_task(client: &Client) -> turnbuckle_client::Task {
     match client.call_tool_as_task("work", json!({})).await.unwrap() {
         CallOutcome::Task(task) => task,
         other => panic!("{other:?}"),
@@ -83,7 +83,7 @@ async fn begin(client: &Client) -> turnbuckle_client::Task {
 async fn the_tasks_extension_is_declared_with_every_request() {
     req!("ext-tasks.declare");
     let server = modern();
-    server.respond_in_order("tasks/get", [task("working", json!({})), completed()]);
+    server.respond_in_order("tasks/get", [task("working", json!({})), completed_task()]);
     let client = server.connect().await;
 
     client.call_tool("work", json!({})).await.unwrap();
@@ -111,11 +111,11 @@ async fn a_task_is_polled_at_the_interval_of_the_server() {
     ] {
         let server = modern();
         let working = task("working", json!({ "pollIntervalMs": wished }));
-        server.respond_in_order("tasks/get", [working.clone(), working, completed()]);
+        server.respond_in_order("tasks/get", [working.clone(), working, completed_task()]);
         let client = server.connect().await;
         let started_at = Instant::now();
 
-        begin(&client).await.wait().await.unwrap();
+        start_task(&client).await.wait().await.unwrap();
 
         assert_eq!(started_at.elapsed().as_millis(), 2 * expected, "{wished}");
     }
@@ -129,20 +129,20 @@ async fn a_status_notification_triggers_a_poll() {
         "tasks/get",
         [
             task("working", json!({ "pollIntervalMs": 600_000 })),
-            completed(),
+            completed_task(),
         ],
     );
     let client = server.connect().await;
-    let task = begin(&client).await;
+    let task = start_task(&client).await;
     let started_at = Instant::now();
     let waiting = tokio::spawn(async move { task.wait().await });
     server.next("tasks/get").await;
 
-    let mut other = completed();
+    let mut other = completed_task();
     other["taskId"] = json!("t-2");
     server.notify("notifications/tasks", other).await;
     server.expect_no_message().await;
-    server.notify("notifications/tasks", completed()).await;
+    server.notify("notifications/tasks", completed_task()).await;
 
     waiting.await.unwrap().unwrap();
     assert!(
@@ -159,11 +159,11 @@ async fn many_status_notifications_do_not_cause_many_polls() {
         task("working", json!({ "pollIntervalMs": 600_000 }))
     });
     let client = server.connect().await;
-    let task = begin(&client).await;
+    let task = start_task(&client).await;
     let waiting = tokio::spawn(async move { task.wait().await });
 
     for _ in 0..1000 {
-        server.notify("notifications/tasks", completed()).await;
+        server.notify("notifications/tasks", completed_task()).await;
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
 
@@ -187,16 +187,16 @@ async fn an_input_request_of_a_task_is_resolved_once() {
         "tasks/get",
         [
             input_required(&["a", "b"]),
-            // Not noticed yet.
+            // Not polled yet.
             input_required(&["a", "b"]),
             input_required(&["b", "c"]),
-            completed(),
+            completed_task(),
         ],
     );
     let resolved = Arc::new(AtomicUsize::new(0));
-    let client = server.connect_with(counting(&resolved)).await;
+    let client = server.connect_with(counting_client(&resolved)).await;
 
-    begin(&client).await.wait().await.unwrap();
+    start_task(&client).await.wait().await.unwrap();
 
     let keys = |update: &Value| -> Vec<String> {
         update["params"]["inputResponses"]
@@ -232,7 +232,7 @@ async fn the_round_trips_of_a_task_are_limited() {
         input_required(&[&at.to_string()])
     });
     let resolved = Arc::new(AtomicUsize::new(0));
-    let client = server.connect_with(counting(&resolved)).await;
+    let client = server.connect_with(counting_client(&resolved)).await;
 
     let error = client.call_tool("work", json!({})).await.unwrap_err();
 
@@ -241,7 +241,7 @@ async fn the_round_trips_of_a_task_are_limited() {
         "{error}"
     );
     assert_eq!(resolved.load(Ordering::Relaxed), 10);
-    // Nobody waits for it any more.
+    // The wait was dropped.
     assert_eq!(server.next("tasks/cancel").await["params"]["taskId"], "t-1");
 }
 
@@ -250,12 +250,16 @@ async fn input_responses_can_be_sent_manually() {
     let server = modern();
     server.respond_in_order(
         "tasks/get",
-        [input_required(&["a"]), input_required(&["a"]), completed()],
+        [
+            input_required(&["a"]),
+            input_required(&["a"]),
+            completed_task(),
+        ],
     );
     let client = server
         .connect_with(Client::builder("test", "1").max_round_trips(0))
         .await;
-    let task = begin(&client).await;
+    let task = start_task(&client).await;
 
     let error = task.wait().await.unwrap_err();
     let CallError::InputRequired { result, .. } = error else {
@@ -287,7 +291,7 @@ async fn an_unresolved_input_request_ends_the_wait_but_not_the_task() {
     server.respond("tasks/get", input_required(&["a"]));
     let client = server.connect().await;
 
-    let error = begin(&client).await.wait().await.unwrap_err();
+    let error = start_task(&client).await.wait().await.unwrap_err();
 
     assert!(
         matches!(&error, CallError::InputFailed { source, .. } if source.code == -32601),
@@ -308,7 +312,7 @@ async fn an_open_input_request_is_resolved_by_the_next_wait() {
         looks += 1;
         match looks {
             ..=3 => input_required(&["a"]),
-            _ => completed(),
+            _ => completed_task(),
         }
     });
     let resolved = Arc::new(AtomicUsize::new(0));
@@ -323,7 +327,7 @@ async fn an_open_input_request_is_resolved_by_the_next_wait() {
         }
     });
     let client = server.connect_with(hesitating).await;
-    let task = begin(&client).await;
+    let task = start_task(&client).await;
 
     let given_up = tokio::time::timeout(Duration::from_secs(30), task.wait()).await;
     assert!(given_up.is_err());
@@ -341,7 +345,7 @@ async fn an_input_response_that_was_not_delivered_is_sent_again() {
         looks += 1;
         match looks {
             ..=3 => input_required(&["a"]),
-            _ => completed(),
+            _ => completed_task(),
         }
     });
     let mut updates = 0;
@@ -354,9 +358,9 @@ async fn an_input_response_that_was_not_delivered_is_sent_again() {
     });
     let resolved = Arc::new(AtomicUsize::new(0));
     let client = server
-        .connect_with(counting(&resolved).max_round_trips(1))
+        .connect_with(counting_client(&resolved).max_round_trips(1))
         .await;
-    let task = begin(&client).await;
+    let task = start_task(&client).await;
 
     task.wait().await.unwrap_err();
     task.wait().await.unwrap();
@@ -368,7 +372,7 @@ async fn an_input_response_that_was_not_delivered_is_sent_again() {
 async fn progress_continues_after_a_call_becomes_a_task() {
     req!("progress.task.token");
     let calls = json!({ "requests": { "tools": { "call": {} } } });
-    let server = older(calls, json!("optional"));
+    let server = legacy_server(calls, json!("optional"));
     server.withhold("tasks/get");
     server.respond("tasks/result", json!({ "content": [] }));
     let client = server.connect().await;
@@ -380,17 +384,17 @@ async fn progress_continues_after_a_call_becomes_a_task() {
         .unwrap();
     let call = server.next("tools/call").await;
     let CallOutcome::Task(task) = started else {
-        panic!("a task was asked for");
+        panic!("a task was requested");
     };
 
     let wait = tokio::spawn(async move { task.result().await });
     let look = server.next("tasks/get").await;
     server.progress(&call, 1.0).await;
-    let completed = json!({
+    let completed_task = json!({
         "taskId": "t-1", "status": "completed", "createdAt": "2026-07-28T00:00:00Z",
         "lastUpdatedAt": "2026-07-28T00:00:00Z", "ttl": null,
     });
-    server.reply(&look, completed).await;
+    server.reply(&look, completed_task).await;
     wait.await.unwrap().unwrap();
 
     assert_eq!(progress.recv().await, Some(1.0));
@@ -410,7 +414,7 @@ async fn dropping_a_call_cancels_the_task_that_it_became() {
     call.abort();
 
     assert_eq!(server.next("tasks/cancel").await["params"]["taskId"], "t-1");
-    // Whatever else the drop leads to has come before this.
+    // Messages that follow from the drop arrive before this one.
     client.tools().all().await.unwrap();
     server.expect_no_message().await;
     let messages = server.received();
@@ -441,9 +445,9 @@ async fn a_task_created_after_its_call_was_dropped_is_cancelled() {
         "taskId": "t-1", "status": "working", "createdAt": "2026-07-28T00:00:00Z",
         "lastUpdatedAt": "2026-07-28T00:00:00Z", "ttl": null,
     } });
-    for (server, created) in [
-        (modern(), created()),
-        (older(calls, json!("optional")), older_task),
+    for (server, created_task) in [
+        (modern(), created_task()),
+        (legacy_server(calls, json!("optional")), older_task),
     ] {
         server.withhold("tools/call");
         let client = server.connect().await;
@@ -452,7 +456,7 @@ async fn a_task_created_after_its_call_was_dropped_is_cancelled() {
 
         call.abort();
         server.next("notifications/cancelled").await;
-        server.reply(&requested, created).await;
+        server.reply(&requested, created_task).await;
 
         assert_eq!(server.next("tasks/cancel").await["params"]["taskId"], "t-1");
         let plain = tokio::spawn(client.call_tool("work", json!({})).into_future());
@@ -471,14 +475,14 @@ async fn waiting_for_a_task_ends_with_its_lifetime() {
     server.on("tasks/get", |_| task("working", json!({ "ttlMs": 5000 })));
     let client = server.connect().await;
 
-    let error = begin(&client).await.wait().await.unwrap_err();
+    let error = start_task(&client).await.wait().await.unwrap_err();
 
     assert!(matches!(error, CallError::TaskExpired { .. }), "{error}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_malformed_task_is_an_invalid_response() {
-    let mut foreign = completed();
+    let mut foreign = completed_task();
     foreign["taskId"] = json!("t-2");
     for looked in [
         foreign,
@@ -492,7 +496,7 @@ async fn a_malformed_task_is_an_invalid_response() {
         server.respond("tasks/get", looked.clone());
         let client = server.connect().await;
 
-        let error = begin(&client).await.result().await.unwrap_err();
+        let error = start_task(&client).await.result().await.unwrap_err();
 
         assert!(
             matches!(error, CallError::InvalidResponse { .. }),
@@ -505,9 +509,9 @@ async fn a_malformed_task_is_an_invalid_response() {
 async fn only_tool_calls_become_tasks() {
     req!("ext-tasks.create.unsupported-method");
     let server = modern();
-    server.respond("prompts/get", created());
-    server.respond("resources/read", created());
-    server.respond("tools/list", created());
+    server.respond("prompts/get", created_task());
+    server.respond("resources/read", created_task());
+    server.respond("tools/list", created_task());
     let client = server.connect().await;
 
     let none: [(&str, &str); 0] = [];
@@ -527,7 +531,7 @@ async fn only_tool_calls_become_tasks() {
 }
 
 /// A server of 2025-11-25 with one tool.
-fn older(tasks: Value, support: Value) -> MockServer {
+fn legacy_server(tasks: Value, support: Value) -> MockServer {
     let server = MockServer::legacy("2025-11-25");
     let mut initialize_result = initialize_result("2025-11-25");
     initialize_result["capabilities"]["tasks"] = tasks;
@@ -563,7 +567,7 @@ async fn a_task_is_requested_only_if_server_and_tool_allow_it() {
         (json!({ "list": {} }), json!("optional"), false),
         (Value::Null, json!("required"), false),
     ] {
-        let server = older(tasks.clone(), support.clone());
+        let server = legacy_server(tasks.clone(), support.clone());
         let client = server.connect().await;
 
         let started = client
@@ -590,9 +594,9 @@ async fn a_task_is_requested_only_if_server_and_tool_allow_it() {
 #[tokio::test(start_paused = true)]
 async fn the_client_declares_no_tasks() {
     req!("tasks.capability", "tasks.capability.ignore-undeclared");
-    let server = older(Value::Null, Value::Null);
+    let server = legacy_server(Value::Null, Value::Null);
     let resolved = Arc::new(AtomicUsize::new(0));
-    let _client = server.connect_with(counting(&resolved)).await;
+    let _client = server.connect_with(counting_client(&resolved)).await;
     let hello = server.next("initialize").await;
     assert_eq!(hello["params"]["capabilities"].get("tasks"), None);
 
@@ -609,7 +613,7 @@ async fn the_client_declares_no_tasks() {
 #[tokio::test(start_paused = true)]
 async fn cursors_of_task_lists_are_sent_back_unchanged() {
     req!("tasks.list.opaque");
-    let server = older(json!({ "list": {} }), Value::Null);
+    let server = legacy_server(json!({ "list": {} }), Value::Null);
     let cursor = "{\"a\": 1.0 }\u{0}é";
     server.respond_in_order(
         "tasks/list",

@@ -1,4 +1,4 @@
-//! Skills: listed, read when needed, and checked.
+//! Skills: listed, read when needed, and verified.
 
 use serde_json::{Value, json};
 use turnbuckle_client::{CallError, Client, SkillError, SkillMismatch};
@@ -14,7 +14,7 @@ const MANIFEST: &str = "skill://tea/SKILL.md";
 const POTS: &str = "skill://tea/references/pots.md";
 const TEA: &str = "---\nname: tea\ndescription: Brews tea\n---\nBoil water.\n";
 
-fn library() -> Server {
+fn skill_server() -> Server {
     let tea = Skill::parse(TEA)
         .unwrap()
         .file("references/pots.md", "A pot holds four cups.")
@@ -25,7 +25,7 @@ fn library() -> Server {
 
 #[tokio::test]
 async fn skills_are_listed_and_read_in_both_eras() {
-    for client in both_eras(library).await {
+    for client in both_eras(skill_server).await {
         let skills = client.skills().all().await.unwrap();
         assert_eq!(skills.len(), 1);
         assert_eq!(client.skill(MANIFEST).await.unwrap(), skills[0]);
@@ -49,7 +49,7 @@ async fn skills_are_listed_and_read_in_both_eras() {
     }
 }
 
-/// A server of either era that lists one skill and answers reads with what it is told.
+/// A server of either era with one skill and the given responses to `resources/read`.
 fn server(legacy: bool, entry: &Value, manifest: &str) -> MockServer {
     let (server, method, mut sent) = if legacy {
         (

@@ -1,4 +1,4 @@
-//! The end of listening, and subscriptions that are easily counted wrong.
+//! The end of subscriptions, and duplicate resources.
 
 use std::{future::IntoFuture, time::Duration};
 
@@ -8,7 +8,7 @@ use turnbuckle_protocol::types::SubscriptionFilter;
 
 use crate::servers::{mock_ndjson::MockServer, raw_ndjson::RawServer};
 
-async fn until_end(mut subscription: Subscription) -> usize {
+async fn count_events(mut subscription: Subscription) -> usize {
     let mut received = 0;
     let all = async {
         loop {
@@ -34,7 +34,7 @@ async fn closing_the_client_ends_a_subscription() {
 
     client.close().await;
 
-    assert_eq!(until_end(subscription).await, 1);
+    assert_eq!(count_events(subscription).await, 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -61,7 +61,7 @@ async fn the_end_is_received_even_if_changes_were_dropped() {
     script.write(format!("{cancelled}\n")).await;
     tokio::time::sleep(Duration::from_secs(1)).await;
 
-    assert!(until_end(subscription).await > 256);
+    assert!(count_events(subscription).await > 256);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,4 +1,4 @@
-//! Listening for changes, in both eras as one stream.
+//! Subscriptions to changes, in both eras.
 
 use serde_json::json;
 use turnbuckle_client::{CallError, Change, Subscription, SubscriptionEvent};
@@ -7,12 +7,12 @@ use turnbuckle_server::{Context, Resource, Server, Tool, ToolError};
 
 use crate::servers::turnbuckle::both_eras;
 
-async fn nothing(_: serde_json::Value, _: Context) -> Result<String, ToolError> {
+async fn empty_tool(_: serde_json::Value, _: Context) -> Result<String, ToolError> {
     Ok(String::new())
 }
 
 fn tool(name: &str) -> Tool {
-    Tool::raw(name, json!({ "type": "object" }), nothing)
+    Tool::raw(name, json!({ "type": "object" }), empty_tool)
 }
 
 fn server() -> Server {
@@ -29,8 +29,8 @@ fn everything() -> SubscriptionFilter {
 }
 
 async fn next(subscription: &mut Subscription) -> SubscriptionEvent {
-    let received = subscription.next().await.expect("there is more to hear");
-    received.expect("nothing went wrong")
+    let received = subscription.next().await.expect("the subscription is open");
+    received.expect("the event is valid")
 }
 
 #[tokio::test]
@@ -39,7 +39,7 @@ async fn changes_are_received_in_both_eras() {
     for client in both_eras(|| server.clone()).await {
         let mut subscription = client.listen(everything()).await.unwrap();
         let SubscriptionEvent::Acknowledged(filter) = next(&mut subscription).await else {
-            panic!("at first it is said what can be heard");
+            panic!("the first event is the acknowledgement");
         };
         assert_eq!(filter, everything());
 
@@ -48,7 +48,7 @@ async fn changes_are_received_in_both_eras() {
             next(&mut subscription).await,
             SubscriptionEvent::Change(Change::Tools)
         ));
-        // Nobody asked about the other one.
+        // The other resource is not subscribed to.
         server.resource_updated("note:b");
         server.resource_updated("note:a");
         let SubscriptionEvent::Change(Change::Resource { uri }) = next(&mut subscription).await
@@ -70,7 +70,7 @@ async fn dropping_a_subscription_unsubscribes() {
     for client in both_eras(|| server.clone()).await {
         let subscription = client.listen(everything()).await.unwrap();
         drop(subscription);
-        // The subscription is over when another one begins without the old one in its way.
+        // The old subscription has ended when a new one can be opened.
         let mut subscription = client.listen(everything()).await.unwrap();
         next(&mut subscription).await;
 

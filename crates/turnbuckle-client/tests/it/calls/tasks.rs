@@ -1,4 +1,4 @@
-//! Tasks of our own server, in both designs.
+//! Tasks of a turnbuckle server, in both designs.
 
 use std::{
     sync::{
@@ -33,7 +33,7 @@ fn server() -> Server {
         tokio::time::sleep(Duration::from_secs(5)).await;
         Err(ToolError::new("no luck"))
     }
-    async fn ask(_: Value, cx: Context) -> Result<String, ToolError> {
+    async fn elicit_name(_: Value, cx: Context) -> Result<String, ToolError> {
         let form = ElicitSchema::new().required("name", StringSchema::new());
         let mut names = Vec::new();
         for key in ["first", "second"] {
@@ -51,7 +51,7 @@ fn server() -> Server {
     Server::new("worker", "1.0")
         .tool(Tool::raw("work", schema(), work).task(TaskSupport::Optional))
         .tool(Tool::raw("fail", schema(), fail).task(TaskSupport::Optional))
-        .tool(Tool::raw("ask", schema(), ask).task(TaskSupport::Optional))
+        .tool(Tool::raw("ask", schema(), elicit_name).task(TaskSupport::Optional))
         .tool(Tool::raw("must", schema(), work).task(TaskSupport::Required))
         .tool(Tool::raw("never", schema(), work))
 }
@@ -64,7 +64,7 @@ fn client(era: LifecycleMode) -> ClientBuilder {
         })
 }
 
-async fn begin(client: &Client, tool: &str) -> turnbuckle_client::Task {
+async fn start_task(client: &Client, tool: &str) -> turnbuckle_client::Task {
     match client.call_tool_as_task(tool, json!({})).await.unwrap() {
         CallOutcome::Task(task) => task,
         other => panic!("{other:?}"),
@@ -80,7 +80,7 @@ async fn a_task_is_polled_and_awaited() {
     );
     for era in ERAS {
         let client = connect(client(era), server()).await;
-        let task = begin(&client, "work").await;
+        let task = start_task(&client, "work").await;
         assert_eq!(task.last_seen().unwrap().status, TaskStatus::Working);
         assert_eq!(task.poll().await.unwrap().task.status, TaskStatus::Working);
 
@@ -89,7 +89,7 @@ async fn a_task_is_polled_and_awaited() {
         assert_eq!(ended.status, TaskStatus::Completed);
         let result = task.result().await.unwrap();
         assert_eq!(result.content[0].as_text(), Some("worked"));
-        // Whoever knows its name comes back to it.
+        // The id alone gives access to the task.
         let again = client.task(task.id()).result().await.unwrap();
         assert_eq!(again.content[0].as_text(), Some("worked"));
     }
@@ -100,7 +100,7 @@ async fn a_failed_tool_has_a_result_in_both_designs() {
     for era in ERAS {
         let client = connect(client(era), server()).await;
 
-        let result = begin(&client, "fail").await.result().await.unwrap();
+        let result = start_task(&client, "fail").await.result().await.unwrap();
 
         assert!(result.is_error.unwrap_or_default());
         assert_eq!(result.content[0].as_text(), Some("no luck"));
@@ -118,7 +118,7 @@ async fn input_requests_of_a_task_are_resolved_by_callbacks() {
     for era in ERAS {
         let client = connect(client(era), server()).await;
 
-        let result = begin(&client, "ask").await.result().await.unwrap();
+        let result = start_task(&client, "ask").await.result().await.unwrap();
 
         assert_eq!(result.content[0].as_text(), Some(r#"["first","second"]"#));
     }
@@ -129,7 +129,7 @@ async fn a_task_is_cancelled() {
     req!("cancellation.tasks");
     for era in ERAS {
         let client = connect(client(era), server()).await;
-        let task = begin(&client, "work").await;
+        let task = start_task(&client, "work").await;
 
         task.cancel().await.unwrap();
 
@@ -227,8 +227,8 @@ async fn a_call_that_became_a_task_has_the_timeouts_of_a_call() {
 async fn tasks_are_listed_if_the_server_supports_it() {
     req!("tasks.capability.list-method");
     let legacy = connect(client(LifecycleMode::Legacy), server()).await;
-    let task = begin(&legacy, "work").await;
-    let other = begin(&legacy, "fail").await;
+    let task = start_task(&legacy, "work").await;
+    let other = start_task(&legacy, "fail").await;
     let mut listed: Vec<_> = legacy
         .tasks()
         .all()
@@ -263,15 +263,19 @@ async fn an_unknown_task_is_an_error_of_the_server() {
 
 #[tokio::test(start_paused = true)]
 async fn an_error_of_the_call_is_the_error_of_the_task() {
-    async fn broken(_: Value, _: Context) -> Result<String, ToolError> {
+    async fn failing(_: Value, _: Context) -> Result<String, ToolError> {
         panic!("on purpose")
     }
     for era in ERAS {
         let tool =
-            Tool::raw("broken", json!({ "type": "object" }), broken).task(TaskSupport::Optional);
+            Tool::raw("broken", json!({ "type": "object" }), failing).task(TaskSupport::Optional);
         let client = connect(client(era), Server::new("broken", "1.0").tool(tool)).await;
 
-        let error = begin(&client, "broken").await.result().await.unwrap_err();
+        let error = start_task(&client, "broken")
+            .await
+            .result()
+            .await
+            .unwrap_err();
 
         assert!(
             matches!(

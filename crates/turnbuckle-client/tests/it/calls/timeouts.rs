@@ -1,4 +1,4 @@
-//! How long a call is waited for when it is not the server that takes its time.
+//! Timeouts while the server waits for the client.
 
 use std::{future::IntoFuture, time::Duration};
 
@@ -10,8 +10,8 @@ use crate::servers::mock_ndjson::{LEGACY, MockServer};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// A client whose user takes five minutes for everything.
-fn thoughtful() -> ClientBuilder {
+/// A client with callbacks that take five minutes.
+fn slow_client() -> ClientBuilder {
     Client::builder("test", "1").on_form_elicitation(|form: FormRequest| async move {
         sleep(5 * MINUTE).await;
         form.accept(json!({}))
@@ -27,7 +27,7 @@ async fn a_server_with_an_open_request_is_not_idle() {
     for revision in &LEGACY[3..] {
         let server = MockServer::legacy(revision);
         server.withhold("tools/call");
-        let client = server.connect_with(thoughtful()).await;
+        let client = server.connect_with(slow_client()).await;
         let call = tokio::spawn(client.call_tool("ask", json!({})).into_future());
         let requested = server.next("tools/call").await;
 
@@ -44,7 +44,7 @@ async fn a_server_with_an_open_request_is_not_idle() {
 async fn the_idle_timeout_restarts_after_the_response_to_a_server_request() {
     let server = MockServer::legacy("2025-11-25");
     server.withhold("tools/call");
-    let client = server.connect_with(thoughtful()).await;
+    let client = server.connect_with(slow_client()).await;
     let call = tokio::spawn(client.call_tool("ask", json!({})).into_future());
     server.next("tools/call").await;
 
@@ -67,7 +67,7 @@ async fn the_idle_timeout_restarts_after_the_response_to_a_server_request() {
 async fn a_cancelled_server_request_restarts_the_idle_timeout() {
     let server = MockServer::legacy("2025-11-25");
     server.withhold("tools/call");
-    let client = server.connect_with(thoughtful()).await;
+    let client = server.connect_with(slow_client()).await;
     let call = tokio::spawn(client.call_tool("ask", json!({})).into_future());
     let requested = server.next("tools/call").await;
 
@@ -143,7 +143,7 @@ async fn resolving_input_requests_does_not_count_toward_the_total_timeout() {
             }),
         }
     });
-    let client = server.connect_with(thoughtful()).await;
+    let client = server.connect_with(slow_client()).await;
 
     client.call_tool("ask", json!({})).await.unwrap();
 }

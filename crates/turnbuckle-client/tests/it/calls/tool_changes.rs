@@ -1,4 +1,4 @@
-//! Tools that are not what they were when somebody approved of them.
+//! Changed and pinned tools.
 
 use std::sync::{Arc, Mutex};
 
@@ -15,8 +15,8 @@ fn digest(tool: &Value) -> ToolDigest {
     ToolDigest::for_tool(&serde_json::from_value(tool.clone()).unwrap())
 }
 
-/// Whatever is odd, in order.
-fn noting() -> (Arc<Mutex<Vec<Anomaly>>>, ClientBuilder) {
+/// Records all anomalies, in order.
+fn anomaly_recorder() -> (Arc<Mutex<Vec<Anomaly>>>, ClientBuilder) {
     let noted = Arc::new(Mutex::new(Vec::new()));
     let notes = Arc::clone(&noted);
     let builder = Client::builder("test", "1");
@@ -24,7 +24,7 @@ fn noting() -> (Arc<Mutex<Vec<Anomaly>>>, ClientBuilder) {
     (noted, builder)
 }
 
-/// A server whose lists follow each other, and whose tools do whatever they are asked.
+/// A server with one tool list after the other, and tools that always succeed.
 fn listing(revision: &str, lists: impl IntoIterator<Item = Value>) -> MockServer {
     let server = MockServer::for_revision(revision);
     server.respond_in_order("tools/list", lists);
@@ -42,8 +42,8 @@ async fn call(client: &Client) -> Result<(), CallError> {
     client.call_tool("pay", json!({})).await.map(drop)
 }
 
-/// Expects that a call was refused, and returns what the server lists instead.
-fn listed_instead(outcome: Result<(), CallError>, pin: &Value) -> Option<ToolDigest> {
+/// Expects a pin mismatch, and returns the listed digest.
+fn listed_digest(outcome: Result<(), CallError>, pin: &Value) -> Option<ToolDigest> {
     match outcome {
         Err(CallError::PinMismatch {
             tool,
@@ -69,7 +69,7 @@ async fn a_tool_that_changed_between_two_listings_is_reported() {
         };
         let lists = [page(&before, "1"), page(&before, "2"), page(&now, "3")];
         let server = listing(revision, lists.into_iter().flatten());
-        let (noted, builder) = noting();
+        let (noted, builder) = anomaly_recorder();
         let client = server.connect_with(builder).await;
 
         client.tools().all().await.unwrap();
@@ -87,7 +87,7 @@ async fn a_tool_that_changed_between_two_listings_is_reported() {
     }
 }
 
-/// That a server announces it makes it no smaller a change.
+/// An announced change is a change too.
 #[tokio::test(start_paused = true)]
 async fn an_announced_tool_change_is_reported() {
     for revision in EVERY {
@@ -95,7 +95,7 @@ async fn an_announced_tool_change_is_reported() {
         now["inputSchema"]["properties"] = json!({ "secrets": {} });
         let lists = [tool("pay", "Pays"), now].map(|tool| json!({ "tools": [tool] }));
         let server = listing(revision, lists);
-        let (anomalies, builder) = noting();
+        let (anomalies, builder) = anomaly_recorder();
         let client = server.connect_with(builder).await;
         client.tools().all().await.unwrap();
 
@@ -121,7 +121,7 @@ async fn a_pinned_tool_is_called_while_it_is_unchanged() {
         let server = listing(revision, [list]);
         let client = pinned(&server, &pin).await;
 
-        // It was never listed, so it is looked up once.
+        // The tool was never listed, so the tools are listed once.
         call(&client).await.unwrap();
         call(&client).await.unwrap();
 
@@ -137,15 +137,12 @@ async fn a_pinned_tool_that_differs_is_not_called() {
         let server = listing(revision, [json!({ "tools": [now] })]);
         let client = pinned(&server, &pin).await;
 
-        assert_eq!(
-            listed_instead(call(&client).await, &pin),
-            Some(digest(&now))
-        );
+        assert_eq!(listed_digest(call(&client).await, &pin), Some(digest(&now)));
         let as_task = client.call_tool_as_task("pay", json!({})).await;
-        assert_eq!(listed_instead(as_task.map(drop), &pin), Some(digest(&now)));
+        assert_eq!(listed_digest(as_task.map(drop), &pin), Some(digest(&now)));
         assert_eq!(server.count("tools/call"), 0, "{revision}");
 
-        // Nobody said anything about this one.
+        // This tool is not pinned.
         client.call_tool("other", json!({})).await.unwrap();
     }
 }
@@ -158,8 +155,8 @@ async fn a_pinned_tool_that_is_not_listed_is_not_called() {
         let server = listing(revision, lists);
         let client = pinned(&server, &pin).await;
 
-        assert_eq!(listed_instead(call(&client).await, &pin), None);
-        // The script has no further list: what cannot be looked up is not called either.
+        assert_eq!(listed_digest(call(&client).await, &pin), None);
+        // The script ends here: a tool that cannot be listed is not called.
         let error = call(&client).await.unwrap_err();
 
         assert_eq!(error.rpc().unwrap().code, -32603, "{revision}");
@@ -179,13 +176,10 @@ async fn pinned_tools_are_listed_again_after_a_change() {
 
         let changed = "notifications/tools/list_changed";
         server.notify(changed, json!({})).await;
-        // Whatever is answered after the notification was read after it.
+        // This response arrives after the notification.
         client.call_tool("other", json!({})).await.unwrap();
 
-        assert_eq!(
-            listed_instead(call(&client).await, &pin),
-            Some(digest(&now))
-        );
+        assert_eq!(listed_digest(call(&client).await, &pin), Some(digest(&now)));
         client.tools().all().await.unwrap();
         call(&client).await.unwrap();
         assert_eq!(server.count("tools/list"), 3, "{revision}");

@@ -1,4 +1,4 @@
-//! Tools as they are listed, and what they return.
+//! Listed tools, and their output.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ use crate::servers::{
     turnbuckle::both_eras,
 };
 
-/// Members in their order, keywords that nobody knows, a reference that leads out: none of it is our business.
+/// The client does not interpret the order of members, unknown keywords and external references.
 #[tokio::test(start_paused = true)]
 async fn schemas_are_returned_unchanged() {
     let schema = r##"{"type":"object","zebra":1.50,"properties":{"b":{"$ref":"https://example.com/b"},"a":{"x-mcp-header":"A","type":"string"}},"required":["b","a"],"additionalProperties":false,"examples":[1e3,-0.0,18446744073709551615],"$defs":{"c":{"$ref":"#/$defs/c"}}}"##;

@@ -1,4 +1,4 @@
-//! Without the feature `validation`, what tools return is taken as it comes.
+//! Without the feature `validation`, tool output is not validated.
 
 use serde_json::json;
 

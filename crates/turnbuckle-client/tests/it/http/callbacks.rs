@@ -1,4 +1,4 @@
-//! Forms, visits, sampling, roots and tasks on HTTP: the same callbacks, whatever carries the questions.
+//! Elicitation, sampling, roots and tasks on HTTP.
 
 use std::time::Duration;
 
@@ -22,8 +22,8 @@ use crate::servers::{
     mock_mcp_http::{self, MODERN, posted_messages},
 };
 
-/// A tool that asks everything that can be asked.
-async fn ask(_: Value, cx: Context) -> Result<String, ToolError> {
+/// A tool that sends every client request.
+async fn use_all_callbacks(_: Value, cx: Context) -> Result<String, ToolError> {
     let form = ElicitSchema::new().required("name", StringSchema::new());
     tokio::time::sleep(Duration::from_secs(2)).await;
     let name = cx.elicit("name", Elicitation::form("who?", form)).await?;
@@ -36,7 +36,7 @@ async fn ask(_: Value, cx: Context) -> Result<String, ToolError> {
     let roots = cx.roots("roots").await?;
     Ok(format!(
         "{} {} {}",
-        name.as_str().unwrap_or("nobody"),
+        name.as_str().unwrap_or("unknown"),
         sent.text(),
         roots[0].uri
     ))
@@ -45,8 +45,8 @@ async fn ask(_: Value, cx: Context) -> Result<String, ToolError> {
 fn server() -> Server {
     let schema = || json!({ "type": "object" });
     Server::new("asker", "1.0")
-        .tool(Tool::raw("ask", schema(), ask))
-        .tool(Tool::raw("ask-later", schema(), ask).task(TaskSupport::Optional))
+        .tool(Tool::raw("ask", schema(), use_all_callbacks))
+        .tool(Tool::raw("ask-later", schema(), use_all_callbacks).task(TaskSupport::Optional))
 }
 
 fn at(server: Server, path: &str) -> HttpTarget {
@@ -61,7 +61,7 @@ fn at(server: Server, path: &str) -> HttpTarget {
     })
 }
 
-fn obliging(era: LifecycleMode) -> ClientBuilder {
+fn client_with_callbacks(era: LifecycleMode) -> ClientBuilder {
     Client::builder("test", "1")
         .lifecycle_mode(era)
         .roots(Roots::new(["file:///a"]).unwrap())
@@ -72,7 +72,7 @@ fn obliging(era: LifecycleMode) -> ClientBuilder {
         .on_sampling(|_| async { Ok(CreateMessageResult::new("m", ContentBlock::text("tea"))) })
 }
 
-const WAYS: [(LifecycleMode, &str); 3] = [
+const MODES: [(LifecycleMode, &str); 3] = [
     (LifecycleMode::Modern, "/mcp"),
     (LifecycleMode::Legacy, "/mcp"),
     (LifecycleMode::Legacy, "/sse"),
@@ -80,8 +80,11 @@ const WAYS: [(LifecycleMode, &str); 3] = [
 
 #[tokio::test(start_paused = true)]
 async fn a_call_returns_after_its_input_requests_are_resolved() {
-    for (era, path) in WAYS {
-        let client = obliging(era).connect(at(server(), path)).await.unwrap();
+    for (era, path) in MODES {
+        let client = client_with_callbacks(era)
+            .connect(at(server(), path))
+            .await
+            .unwrap();
 
         let output = client.call_tool("ask", json!({})).await.unwrap();
 
@@ -93,7 +96,10 @@ async fn a_call_returns_after_its_input_requests_are_resolved() {
 async fn a_task_returns_after_its_input_requests_are_resolved() {
     req!("tasks.http.comply", "tasks.http.any-stream");
     for era in [LifecycleMode::Modern, LifecycleMode::Legacy] {
-        let client = obliging(era).connect(at(server(), "/mcp")).await.unwrap();
+        let client = client_with_callbacks(era)
+            .connect(at(server(), "/mcp"))
+            .await
+            .unwrap();
         let started = client
             .call_tool_as_task("ask-later", json!({}))
             .await
@@ -149,7 +155,7 @@ async fn task_requests_have_the_task_id_in_the_name_header() {
     let waited = tokio::time::timeout(Duration::from_secs(5), task.wait()).await;
     task.cancel().await.unwrap();
 
-    assert!(waited.is_err(), "it asks for ever");
+    assert!(waited.is_err(), "the task never ends");
     for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
         let request = posted_messages(&mock, method);
         assert!(!request.is_empty(), "{method}");

@@ -1,4 +1,4 @@
-//! The server's own stream is open before the first call, if the server lets it.
+//! The GET stream is open before the first call, if the server supports it.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::servers::{
     mock_mcp_http::{LATEST_LEGACY, LEGACY, by_method, connect, server},
 };
 
-/// Servers lose what they ask on a stream that nobody has opened yet.
+/// Servers lose requests on a stream that is not open yet.
 #[tokio::test(start_paused = true)]
 async fn the_get_stream_is_open_before_the_first_call() {
     for revision in LEGACY {

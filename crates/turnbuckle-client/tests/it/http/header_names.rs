@@ -1,4 +1,4 @@
-//! Names of headers are compared without regard to case.
+//! Header names are case-insensitive.
 
 use serde_json::json;
 use turnbuckle_spec_coverage::req;
@@ -10,8 +10,8 @@ use crate::servers::{
     },
 };
 
-/// An answer whose head is written as nobody would write it.
-fn anomaly(names: &str, id: &serde_json::Value) -> MockResponse {
+/// A response with unusual spelling in its head.
+fn response_with_head(names: &str, id: &serde_json::Value) -> MockResponse {
     let body = json!({ "jsonrpc": "2.0", "id": id, "result": text_result("done") }).to_string();
     MockResponse::raw(format!(
         "HTTP/1.1 200 OK\r\n{names}\r\ncOnTeNt-LeNgTh: {}\r\n\r\n{body}",
@@ -31,7 +31,7 @@ async fn the_content_type_header_is_case_insensitive() {
         let mock = server(
             MODERN,
             on_call(move |request| {
-                anomaly(&format!("{name}: application/json"), &request.json()["id"])
+                response_with_head(&format!("{name}: application/json"), &request.json()["id"])
             }),
         );
         let client = connect(&mock, MODERN).await;

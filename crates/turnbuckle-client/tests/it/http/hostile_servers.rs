@@ -1,4 +1,4 @@
-//! Servers that mean harm, or are merely broken: every call ends, with an error that says why.
+//! Hostile and broken servers: every call ends, with an error that gives the reason.
 
 use std::time::Duration;
 
@@ -19,13 +19,13 @@ use crate::servers::{
 
 const BOTH: [&str; 2] = [LATEST_LEGACY, MODERN];
 
-/// Calls a tool of a server that is up to something.
+/// Calls a tool of a hostile server.
 async fn call(mock: &MockHttpServer, revision: &str) -> CallError {
     let client = connect(mock, revision).await;
     client.call_tool("a", json!({})).await.unwrap_err()
 }
 
-/// What broke the call.
+/// Returns the HTTP error of a call.
 fn cause(error: CallError) -> TransportError {
     match error {
         CallError::Disconnected { source, .. } | CallError::EffectUnknown { source, .. } => source,
@@ -40,8 +40,8 @@ fn http_cause(error: CallError) -> std::sync::Arc<HttpError> {
     }
 }
 
-/// A client that holds little.
-async fn frugal(mock: &MockHttpServer, revision: &str) -> Client {
+/// A client with small limits.
+async fn connect_with_small_limits(mock: &MockHttpServer, revision: &str) -> Client {
     let mut limits = ClientLimits::default();
     limits.max_message_bytes = 10_000;
     builder_for(revision)
@@ -75,7 +75,7 @@ async fn a_redirect_to_another_origin_is_not_followed() {
             assert_eq!(posted_messages(&mock, "tools/call").len(), 1);
             assert!(
                 mock.connections() <= connections + 1,
-                "nobody else was dialled"
+                "no other host is dialled"
             );
         }
     }
@@ -248,7 +248,7 @@ async fn an_event_beyond_the_limit_ends_its_call() {
                 MockResponse::events(move |events| async move { events.message(&response) })
             }),
         );
-        let client = frugal(&mock, revision).await;
+        let client = connect_with_small_limits(&mock, revision).await;
 
         let error = client.call_tool("a", json!({})).await.unwrap_err();
 
@@ -274,7 +274,7 @@ async fn an_endless_line_ends_its_call() {
                 })
             }),
         );
-        let client = frugal(&mock, revision).await;
+        let client = connect_with_small_limits(&mock, revision).await;
 
         let error = client.call_tool("a", json!({})).await.unwrap_err();
 
@@ -292,7 +292,7 @@ async fn a_body_beyond_the_limit_ends_its_call() {
             revision,
             on_call(|request| MockResponse::json(&response_to(request, &"x".repeat(20_000)))),
         );
-        let client = frugal(&mock, revision).await;
+        let client = connect_with_small_limits(&mock, revision).await;
 
         let error = client.call_tool("a", json!({})).await.unwrap_err();
 
@@ -319,7 +319,7 @@ async fn an_endless_chunked_body_ends_its_call() {
                 .header("content-type", "application/json")
         }),
     );
-    let client = frugal(&mock, MODERN).await;
+    let client = connect_with_small_limits(&mock, MODERN).await;
 
     let error = client.call_tool("a", json!({})).await.unwrap_err();
 
@@ -347,7 +347,7 @@ async fn only_the_start_of_an_endless_error_body_is_read() {
                     .with_status(500)
             }),
         );
-        let client = frugal(&mock, MODERN).await;
+        let client = connect_with_small_limits(&mock, MODERN).await;
 
         let error = client.call_tool("a", json!({})).await.unwrap_err();
 
@@ -407,7 +407,7 @@ async fn a_million_blank_bytes_before_the_response_are_skipped() {
             })
         }),
     );
-    let client = frugal(&mock, MODERN).await;
+    let client = connect_with_small_limits(&mock, MODERN).await;
 
     client.call_tool("a", json!({})).await.unwrap();
 }

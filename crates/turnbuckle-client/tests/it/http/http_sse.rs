@@ -1,4 +1,4 @@
-//! HTTP+SSE of 2024-11-05: one stream for everything that comes, one URL for everything that goes.
+//! HTTP+SSE of 2024-11-05: one stream from the server, one URL for messages to it.
 
 use std::{
     future::IntoFuture,
@@ -18,10 +18,10 @@ use crate::servers::{
     mock_mcp_http::{by_method, posted_messages, run_ready_tasks, target_of, text_result},
 };
 
-/// What is done with a call of a tool: the message, and the stream to answer on.
+/// Handles a tool call: the message, and the stream for the response.
 type OnCall = Arc<dyn Fn(Value, &EventWriter) -> MockResponse + Send + Sync>;
 
-/// A server with its endpoint event, the handshake, and what a test does with calls.
+/// A server with an endpoint event and a handshake; `on_call` handles tool calls.
 fn server(endpoint: &'static str, on_call: OnCall) -> MockHttpServer {
     let stream: Arc<Mutex<Option<EventWriter>>> = Arc::default();
     MockHttpServer::in_memory(move |request| {
@@ -57,8 +57,8 @@ fn handle(request: &RecordedRequest, events: &EventWriter, on_call: &OnCall) -> 
     MockResponse::status(202)
 }
 
-/// Answers every call.
-fn answering() -> OnCall {
+/// Responds to every call.
+fn respond_to_calls() -> OnCall {
     Arc::new(|call, events| {
         events
             .message(&json!({ "jsonrpc": "2.0", "id": call["id"], "result": text_result("done") }));
@@ -85,7 +85,7 @@ async fn messages_are_posted_to_the_endpoint_of_the_stream() {
         ("http://fake.test/m", "/m"),
         ("?post", "/mcp?post"),
     ] {
-        let mock = server(endpoint, answering());
+        let mock = server(endpoint, respond_to_calls());
         let client = connect(&mock).await.unwrap();
 
         let called = client.call_tool("a", json!({})).await.unwrap();
@@ -125,7 +125,7 @@ async fn an_endpoint_of_another_origin_is_rejected() {
         "javascript:x",
         "http://u@fake.test/",
     ] {
-        let mock = server(endpoint, answering());
+        let mock = server(endpoint, respond_to_calls());
 
         let only = target_of(&mock).http_sse_only().bearer("sesame");
         let failure = Client::builder("test", "1")
@@ -161,7 +161,7 @@ async fn a_stream_without_an_endpoint_event_times_out() {
 
     let failure = tokio::time::timeout(Duration::from_secs(60), connect(&mock)).await;
 
-    // The first refusal says more about a server that may be no MCP server at all.
+    // The first error says more, because the server may not be an MCP server.
     let Ok(Err(ConnectError::Unreachable(TransportError::ErrorResponse(rejection)))) = failure
     else {
         panic!("{failure:?}");
@@ -229,7 +229,7 @@ async fn a_rejected_post_fails_only_its_call() {
                 let error = json!({ "jsonrpc": "2.0", "error": { "code": -5, "message": "no" } });
                 MockResponse::json(&error).with_status(400)
             }
-            _ => answering()(message, events),
+            _ => respond_to_calls()(message, events),
         }),
     );
     let client = connect(&mock).await.unwrap();
@@ -248,7 +248,7 @@ async fn a_response_may_arrive_before_the_post_is_accepted() {
     let mock = server(
         "/messages",
         Arc::new(|message, events| {
-            answering()(message, events);
+            respond_to_calls()(message, events);
             MockResponse::silence()
         }),
     );
@@ -344,7 +344,7 @@ async fn a_failed_renewal_is_tried_again_by_the_next_call() {
             1 if request.rpc() == "tools/call" => MockResponse::status(404),
             2 if request.rpc() == "initialize" => MockResponse::status(503),
             2 => MockResponse::status(400),
-            _ => handle(request, &events, &answering()),
+            _ => handle(request, &events, &respond_to_calls()),
         }
     });
     let client = Client::builder("test", "1.0").connect(target_of(&mock).http_sse_only());

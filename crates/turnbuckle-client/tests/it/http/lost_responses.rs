@@ -1,4 +1,4 @@
-//! Responses that are lost on HTTP with 2026-07-28: what is sent again, and what is not.
+//! Lost responses on HTTP in 2026-07-28: which requests are sent again.
 
 use std::{
     collections::HashMap,
@@ -23,25 +23,27 @@ use crate::servers::{
     mock_mcp_http::{MODERN, connect, posted_messages, server},
 };
 
-/// How a response is lost.
+/// The way in which a response is lost.
 #[derive(Clone, Copy, Debug)]
-enum Loss {
+enum LossKind {
     /// The stream ends without a response.
     Ended,
     /// The connection breaks in the middle of the stream.
     Cut,
-    /// The connection breaks before there is a response at all.
+    /// The connection breaks before the response.
     Unanswered,
 }
 
-const LOSSES: [Loss; 3] = [Loss::Ended, Loss::Cut, Loss::Unanswered];
+const LOSS_KINDS: [LossKind; 3] = [LossKind::Ended, LossKind::Cut, LossKind::Unanswered];
 
-impl Loss {
+impl LossKind {
     fn reply(self) -> MockResponse {
         match self {
-            Self::Ended => MockResponse::events(|events| async move { events.text(": begun\n\n") }),
+            Self::Ended => {
+                MockResponse::events(|events| async move { events.text(": started\n\n") })
+            }
             Self::Cut => MockResponse::events(|events| async move {
-                events.text(": begun\n\n");
+                events.text(": started\n\n");
                 events.cut();
             }),
             Self::Unanswered => MockResponse::raw(""),
@@ -49,8 +51,8 @@ impl Loss {
     }
 }
 
-/// A server of which the first `lost` responses to each request are lost, but for the one to the first question.
-fn losing(loss: Loss, lost: usize) -> MockHttpServer {
+/// A server that loses the first `lost` responses to each request, except the probe.
+fn losing_server(loss: LossKind, lost: usize) -> MockHttpServer {
     let counts: Mutex<HashMap<String, usize>> = Mutex::default();
     let start_connect = AtomicBool::new(true);
     server(MODERN, move |recorded| {
@@ -70,7 +72,7 @@ fn losing(loss: Loss, lost: usize) -> MockHttpServer {
     })
 }
 
-/// A result that answers every method.
+/// A result that is valid for every method.
 fn everything() -> Value {
     let tool = |name: &str, annotations: Value| {
         let schema = json!({ "type": "object" });
@@ -92,7 +94,7 @@ fn everything() -> Value {
     })
 }
 
-/// Makes every request that is safe to repeat; `tools/list` first, since it says which tools are.
+/// Sends every request that is safe to repeat; `tools/list` first, because it has the annotations.
 async fn make_safe_requests(client: &Client) -> Vec<Result<(), CallError>> {
     let completion = CompleteParams::new(CompletionReference::prompt("a"), "b", "c");
     vec![
@@ -119,8 +121,8 @@ fn without_id(recorded: &RecordedRequest) -> Value {
 #[tokio::test(start_paused = true)]
 async fn a_read_only_request_with_a_lost_response_is_sent_again_under_a_new_id() {
     req!("http.sse.reissue");
-    for loss in LOSSES {
-        let mock = losing(loss, 1);
+    for loss in LOSS_KINDS {
+        let mock = losing_server(loss, 1);
         let client = connect(&mock, MODERN).await;
 
         for (number, outcome) in make_safe_requests(&client).await.into_iter().enumerate() {
@@ -140,8 +142,8 @@ async fn a_read_only_request_with_a_lost_response_is_sent_again_under_a_new_id()
 
 #[tokio::test(start_paused = true)]
 async fn a_request_is_sent_again_only_once() {
-    for loss in LOSSES {
-        let mock = losing(loss, 2);
+    for loss in LOSS_KINDS {
+        let mock = losing_server(loss, 2);
         let client = connect(&mock, MODERN).await;
 
         let error = client.list_prompts(None).await.unwrap_err();
@@ -153,10 +155,10 @@ async fn a_request_is_sent_again_only_once() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_with_possible_side_effects_is_not_sent_again() {
-    for loss in LOSSES {
-        // One tool says that it changes something, the other was never listed.
+    for loss in LOSS_KINDS {
+        // One tool is annotated as destructive, the other was never listed.
         for tool in ["adds", "unlisted"] {
-            let mock = losing(loss, 1);
+            let mock = losing_server(loss, 1);
             let client = connect(&mock, MODERN).await;
             client.list_tools(None).await.unwrap();
 
@@ -179,7 +181,7 @@ async fn a_call_with_possible_side_effects_is_not_sent_again() {
 
 #[tokio::test(start_paused = true)]
 async fn a_probe_with_a_lost_response_is_sent_again_once() {
-    for loss in LOSSES {
+    for loss in LOSS_KINDS {
         let first = Mutex::new(true);
         let mock = server(MODERN, move |_| {
             let first = std::mem::take(&mut *first.lock().unwrap());
@@ -204,7 +206,7 @@ async fn a_repeated_request_shares_the_total_timeout() {
         }
         let is_first = first.swap(false, Ordering::SeqCst);
         Some(MockResponse::events(move |events| async move {
-            events.text(": begun\n\n");
+            events.text(": started\n\n");
             if is_first {
                 tokio::time::sleep(Duration::from_secs(40)).await;
             } else {

@@ -1,7 +1,7 @@
 //! Arguments that are repeated in headers.
 #![expect(
     clippy::needless_pass_by_value,
-    reason = "so that a test says `json!` where it is needed"
+    reason = "tests pass `json!` values directly"
 )]
 
 use std::sync::{Arc, Mutex};
@@ -15,7 +15,7 @@ use crate::servers::{
     mock_ndjson::{MockServer, discover_result, initialize_result},
 };
 
-/// A modern server whose tools and answers to calls the test decides.
+/// A modern server with the given tools and responses to calls.
 fn modern(
     tools: impl Fn(&RecordedRequest) -> Value + Send + Sync + 'static,
     call: impl Fn(&RecordedRequest) -> Option<Value> + Send + Sync + 'static,
@@ -31,7 +31,7 @@ fn modern(
                 MockResponse::json(&response).with_status(400)
             }
         },
-        other => panic!("nobody should ask for `{other}`"),
+        other => panic!("unexpected request `{other}`"),
     })
 }
 
@@ -61,7 +61,7 @@ fn posted_messages(mock: &MockHttpServer, method: &str) -> Vec<RecordedRequest> 
     requests
 }
 
-/// The `Mcp-Param-*` headers of a request, by name.
+/// Returns the `Mcp-Param-*` headers of a request, by name.
 fn params(request: &RecordedRequest) -> Vec<(String, String)> {
     let mut params: Vec<_> = request
         .headers
@@ -75,7 +75,7 @@ fn params(request: &RecordedRequest) -> Vec<(String, String)> {
     params
 }
 
-fn trip() -> Value {
+fn booking_tool() -> Value {
     let place = json!({ "type": "object", "properties": {
         "zone": { "type": "string", "x-mcp-header": "Zone" },
     } });
@@ -106,7 +106,7 @@ async fn annotated_arguments_are_repeated_in_headers() {
         "http.value.types",
         "http.value.base64"
     );
-    let mock = modern(|_| json!({ "tools": [trip()] }), |_| None);
+    let mock = modern(|_| json!({ "tools": [booking_tool()] }), |_| None);
     let client = connect(&mock).await;
     client.tools().all().await.unwrap();
 
@@ -165,7 +165,7 @@ async fn a_tool_with_an_invalid_param_header_is_left_out_and_reported() {
         .on_anomaly(move |oddity| recorded.lock().unwrap().push(oddity));
     let client = builder.connect(at(&mock)).await.unwrap();
 
-    // The second time it comes from what was kept.
+    // The second response comes from the cache.
     for _ in 0..2 {
         let tools = client.tools().all().await.unwrap();
         let names: Vec<_> = tools.iter().map(|tool| tool.name.as_str()).collect();
@@ -187,7 +187,7 @@ async fn param_headers_are_sent_only_on_modern_http() {
             "bad",
             json!({ "a": { "type": "number", "x-mcp-header": "A" } }),
         );
-        json!({ "tools": [bad, trip()] })
+        json!({ "tools": [bad, booking_tool()] })
     };
     let lines = MockServer::modern();
     lines.respond("tools/list", listed());
@@ -217,7 +217,7 @@ async fn param_headers_are_sent_only_on_modern_http() {
 
 #[tokio::test(start_paused = true)]
 async fn a_request_without_a_name_has_no_name_header() {
-    let mock = modern(|_| json!({ "tools": [trip()] }), |_| None);
+    let mock = modern(|_| json!({ "tools": [booking_tool()] }), |_| None);
     let client = connect(&mock).await;
 
     client.tools().all().await.unwrap();
@@ -231,7 +231,7 @@ async fn a_request_without_a_name_has_no_name_header() {
 
 #[tokio::test(start_paused = true)]
 async fn an_argument_that_is_invalid_in_a_header_is_not_sent() {
-    let mock = modern(|_| json!({ "tools": [trip()] }), |_| None);
+    let mock = modern(|_| json!({ "tools": [booking_tool()] }), |_| None);
     let client = connect(&mock).await;
     client.tools().all().await.unwrap();
 
@@ -254,8 +254,8 @@ fn mismatch() -> Value {
     json!({ "code": -32020, "message": "Header mismatch" })
 }
 
-/// Refuses a call unless it has the header that the newest definition wants.
-fn wants(
+/// Rejects a call unless it has the header of the newest definition.
+fn requires_header(
     header: &'static str,
 ) -> impl Fn(&RecordedRequest) -> Option<Value> + Send + Sync + 'static {
     move |request| request.header(header).is_empty().then(mismatch)
@@ -278,7 +278,7 @@ async fn after_a_header_mismatch_the_tools_are_listed_and_the_call_is_retried() 
         *turn += 1;
         city(if *turn == 1 { "Old" } else { "City" })
     };
-    let mock = modern(tools, wants("mcp-param-city"));
+    let mock = modern(tools, requires_header("mcp-param-city"));
     let client = connect(&mock).await;
     client.tools().all().await.unwrap();
 
@@ -294,7 +294,7 @@ async fn after_a_header_mismatch_the_tools_are_listed_and_the_call_is_retried() 
     assert_ne!(calls[0].json()["id"], calls[1].json()["id"]);
     assert_eq!(posted_messages(&mock, "tools/list").len(), 2);
 
-    // From now on it is known.
+    // The definition is cached from now on.
     let again = client
         .call_tool("forecast", json!({ "city": "Oslo" }))
         .await;
@@ -302,7 +302,7 @@ async fn after_a_header_mismatch_the_tools_are_listed_and_the_call_is_retried() 
     assert_eq!(posted_messages(&mock, "tools/call").len(), 3);
 }
 
-/// A server that wants other headers can change nothing else on the way.
+/// A server with other headers cannot replace a pinned tool.
 #[tokio::test(start_paused = true)]
 async fn a_header_mismatch_does_not_bypass_a_pin() {
     let turn = Mutex::new(0);
@@ -316,7 +316,7 @@ async fn a_header_mismatch_does_not_bypass_a_pin() {
         *turn += 1;
         json!({ "tools": [city(if *turn == 1 { "Old" } else { "City" })] })
     };
-    let mock = modern(tools, wants("mcp-param-city"));
+    let mock = modern(tools, requires_header("mcp-param-city"));
     let builder = Client::builder("test", "1").lifecycle_mode(LifecycleMode::Modern);
     let builder = builder.pinned_tools([("forecast", ToolDigest::for_tool(&old))]);
     let client = builder.connect(at(&mock)).await.unwrap();
@@ -334,9 +334,9 @@ async fn an_unlisted_tool_is_listed_after_a_header_mismatch() {
     req!("http.param.refresh");
     let tools = |request: &RecordedRequest| match request.json()["params"]["cursor"].as_str() {
         None => json!({ "tools": [tool("other", json!({}))], "nextCursor": "2" }),
-        Some(_) => json!({ "tools": [trip()], "nextCursor": "3" }),
+        Some(_) => json!({ "tools": [booking_tool()], "nextCursor": "3" }),
     };
-    let mock = modern(tools, wants("mcp-param-region"));
+    let mock = modern(tools, requires_header("mcp-param-region"));
     let client = connect(&mock).await;
 
     client
@@ -352,7 +352,7 @@ async fn an_unlisted_tool_is_listed_after_a_header_mismatch() {
 #[tokio::test(start_paused = true)]
 async fn a_header_mismatch_that_remains_after_listing_is_an_error() {
     for tools in [
-        json!({ "tools": [trip()] }),
+        json!({ "tools": [booking_tool()] }),
         json!({ "tools": [] }),
         json!({ "tools": [], "nextCursor": "again" }),
     ] {

@@ -1,4 +1,4 @@
-//! Requests on Streamable HTTP, and the ways in which they are answered.
+//! Requests on Streamable HTTP, and their responses.
 
 use std::{
     future::IntoFuture,
@@ -199,10 +199,10 @@ async fn other_messages_of_a_response_stream_are_dispatched() {
         while let Ok(one) = received.try_recv() {
             all.push(one);
         }
-        let stranger = format!("{:?}", Anomaly::UnexpectedResponse(999.into()));
+        let unexpected_response = format!("{:?}", Anomaly::UnexpectedResponse(999.into()));
         assert_eq!(
             all,
-            ["progress", "log \"halfway\"", &stranger],
+            ["progress", "log \"halfway\"", &unexpected_response],
             "{revision}"
         );
     }
@@ -350,7 +350,7 @@ async fn an_invalid_response_is_reported_with_its_reason() {
     }
 }
 
-/// A server whose tool never answers, and what tells that the client has gone.
+/// A server with a tool that never responds; the receiver reports that the client has closed the connection.
 fn silent_tool(revision: &'static str) -> (MockHttpServer, mpsc::UnboundedReceiver<()>) {
     let (gone, is_gone) = mpsc::unbounded_channel();
     let mock = server(
@@ -358,7 +358,7 @@ fn silent_tool(revision: &'static str) -> (MockHttpServer, mpsc::UnboundedReceiv
         on_call(move |_| {
             let gone = gone.clone();
             MockResponse::events(move |events| async move {
-                events.text(": begun\n\n");
+                events.text(": started\n\n");
                 events.closed().await;
                 gone.send(()).unwrap();
             })

@@ -1,4 +1,4 @@
-//! A session that is begun anew while other things happen.
+//! Session renewal while other requests are in flight.
 
 use std::{
     future::IntoFuture,
@@ -18,10 +18,10 @@ use crate::servers::{
     },
 };
 
-/// A server whose first session is over when a tool is called, and that answers nobody without a session.
+/// A server that ends its first session on a tool call, and rejects requests without a session.
 ///
-/// The test has the first say, and hears how often a session was begun.
-fn strict(
+/// `respond` comes first, and receives the number of handshakes.
+fn strict_server(
     response: impl Fn(&RecordedRequest, usize) -> Option<MockResponse> + Send + Sync + 'static,
 ) -> MockHttpServer {
     let started_at = AtomicUsize::new(0);
@@ -38,8 +38,8 @@ fn strict(
     })
 }
 
-/// The answer to the second handshake, which takes its time.
-fn slowly(request: &RecordedRequest, number: usize) -> Option<MockResponse> {
+/// A slow response to the second handshake.
+fn slow_handshake(request: &RecordedRequest, number: usize) -> Option<MockResponse> {
     (request.rpc() == "initialize" && number == 2).then(|| {
         let result = json!({
             "protocolVersion": LATEST_LEGACY, "capabilities": { "tools": {} },
@@ -54,7 +54,7 @@ fn slowly(request: &RecordedRequest, number: usize) -> Option<MockResponse> {
     })
 }
 
-/// Says whether the second handshake is done.
+/// Returns whether the second handshake is done.
 fn is_second(request: &RecordedRequest) -> bool {
     request.rpc() == "notifications/initialized" && request.header("mcp-session-id") == "session-2"
 }
@@ -66,7 +66,7 @@ async fn call(client: &Client) -> Result<(), String> {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_during_renewal_waits_for_the_new_session() {
-    let mock = strict(slowly);
+    let mock = strict_server(slow_handshake);
     let client = connect(&mock, LATEST_LEGACY).await;
     let first = tokio::spawn(client.call_tool("a", json!({})).into_future());
     mock.first(|request| request.rpc() == "initialize" && request.json()["id"] != 1)
@@ -90,7 +90,7 @@ async fn a_call_during_renewal_waits_for_the_new_session() {
 #[tokio::test(start_paused = true)]
 async fn a_failed_renewal_is_tried_again_by_the_next_call() {
     for failing in ["initialize", "notifications/initialized"] {
-        let mock = strict(move |request, number| {
+        let mock = strict_server(move |request, number| {
             (request.rpc() == failing && number == 2).then(|| MockResponse::status(503))
         });
         let client = connect(&mock, LATEST_LEGACY).await;
@@ -105,7 +105,7 @@ async fn a_failed_renewal_is_tried_again_by_the_next_call() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_dropped_during_renewal_does_not_interrupt_it() {
-    let mock = strict(slowly);
+    let mock = strict_server(slow_handshake);
     let client = connect(&mock, LATEST_LEGACY).await;
 
     let dropped = timeout(Duration::from_millis(100), call(&client)).await;
@@ -123,7 +123,7 @@ async fn requests_of_an_ended_session_get_no_response_in_the_next() {
         "jsonrpc": "2.0", "id": 1, "method": "sampling/createMessage",
         "params": { "messages": [], "maxTokens": 1 },
     });
-    let mock = strict(move |request, _| {
+    let mock = strict_server(move |request, _| {
         let input_request = input_request.clone();
         (request.method == "GET" && request.header("mcp-session-id") == "session-1").then(|| {
             MockResponse::events(move |events| async move {
@@ -146,16 +146,12 @@ async fn requests_of_an_ended_session_get_no_response_in_the_next() {
         let message = request.json();
         message["method"] == Value::Null && message["id"] == 1
     });
-    assert_eq!(
-        responses.count(),
-        0,
-        "another question may have that id now"
-    );
+    assert_eq!(responses.count(), 0, "another request may have that id now");
 }
 
 #[tokio::test(start_paused = true)]
 async fn closing_during_renewal_opens_no_get_stream() {
-    let mock = strict(|request, number| {
+    let mock = strict_server(|request, number| {
         (request.rpc() == "notifications/initialized" && number == 2).then(|| {
             MockResponse::events(|events| async move {
                 sleep(Duration::from_secs(1)).await;

@@ -1,4 +1,4 @@
-//! Sessions on Streamable HTTP: begun, repeated, lost, begun anew and ended.
+//! Sessions on Streamable HTTP: created, used, renewed and ended.
 
 use std::{
     future::IntoFuture,
@@ -141,7 +141,7 @@ async fn an_ended_session_is_renewed_and_the_call_is_repeated() {
             }
 
             let started_at = posted_messages(&mock, "initialize");
-            assert_eq!(started_at.len(), 2, "one begins anew for all");
+            assert_eq!(started_at.len(), 2, "one renewal for all calls");
             assert!(
                 started_at
                     .iter()
@@ -202,8 +202,8 @@ async fn dropping_a_client_deletes_its_session() {
     assert_eq!(end.header("mcp-session-id"), "session-1");
 }
 
-/// Gives up a call that the server does not answer.
-async fn give_up_a_call(client: &Client, mock: &MockHttpServer) {
+/// Drops a call without a response.
+async fn drop_a_call(client: &Client, mock: &MockHttpServer) {
     let call = client.call_tool("a", json!({})).into_future();
     tokio::select! {
         response = call => panic!("{response:?}"),
@@ -218,7 +218,7 @@ async fn a_dropped_call_is_cancelled_in_its_session_before_the_session_ends() {
             let mock = server(revision, on_call(|_| MockResponse::silence()));
             let client = connect(&mock, revision).await;
 
-            give_up_a_call(&client, &mock).await;
+            drop_a_call(&client, &mock).await;
             if closed {
                 client.close().await;
             }
@@ -254,7 +254,7 @@ async fn without_a_session_a_cancellation_is_sent_before_close_returns() {
     });
     let client = connect(&mock, LATEST_LEGACY).await;
 
-    give_up_a_call(&client, &mock).await;
+    drop_a_call(&client, &mock).await;
     client.close().await;
 
     assert_eq!(posted_messages(&mock, "notifications/cancelled").len(), 1);
@@ -267,7 +267,7 @@ async fn an_unread_cancellation_delays_close_by_seconds_only() {
         _ => None,
     });
     let client = connect(&mock, LATEST_LEGACY).await;
-    give_up_a_call(&client, &mock).await;
+    drop_a_call(&client, &mock).await;
     let started_at = tokio::time::Instant::now();
 
     client.close().await;

@@ -1,4 +1,4 @@
-//! Streams of the older era: the server's own, and those that break off and are taken up again.
+//! Streams of the legacy era: the GET stream, and response streams that are resumed.
 
 use std::{
     collections::VecDeque,
@@ -27,7 +27,7 @@ fn log(text: &str) -> Value {
     })
 }
 
-/// A server whose GETs are answered in turn; when there are no more, with 405.
+/// A server that responds to GET with these responses in order, and then with 405.
 fn with_streams(revision: &'static str, replies: Vec<MockResponse>) -> MockHttpServer {
     let replies = Mutex::new(VecDeque::from(replies));
     server(revision, move |request| match request.method.as_str() {
@@ -37,7 +37,7 @@ fn with_streams(revision: &'static str, replies: Vec<MockResponse>) -> MockHttpS
 }
 
 /// Connects, and collects the log messages.
-async fn subscription(
+async fn connect_with_log(
     mock: &MockHttpServer,
     revision: &str,
 ) -> (Client, mpsc::UnboundedReceiver<Value>) {
@@ -71,7 +71,7 @@ async fn the_get_stream_is_resumed_after_its_last_event() {
             ],
         );
 
-        let (_client, mut received) = subscription(&mock, revision).await;
+        let (_client, mut received) = connect_with_log(&mock, revision).await;
 
         for expected in ["one", "two", "three"] {
             assert_eq!(received.recv().await.unwrap(), expected);
@@ -95,7 +95,7 @@ async fn a_get_stream_that_is_not_supported_is_requested_once() {
         tokio::time::sleep(Duration::from_secs(600)).await;
         client.call_tool("a", json!({})).await.unwrap();
 
-        // What a server does not implement yet is no reason to stop asking; but there is a limit to asking.
+        // An unsupported GET stream is requested again, but only a few times.
         let gets = by_method(&mock, "GET").len();
         assert!(gets == 1 || status == 501 && gets == 2, "{status}: {gets}");
     }
@@ -177,9 +177,9 @@ async fn a_response_on_the_get_stream_is_an_anomaly() {
     );
 }
 
-/// A server whose tool begins a stream, and whose GETs with `Last-Event-ID` continue it.
+/// A server with a tool that responds with a stream, and GET requests with `Last-Event-ID` that continue it.
 ///
-/// Both are told the call, so that they can answer it.
+/// Both get the tool call, so that they can respond to it.
 fn resuming(
     revision: &'static str,
     begin: impl Fn(&RecordedRequest) -> MockResponse + Send + Sync + 'static,
@@ -202,7 +202,7 @@ fn resuming(
     })
 }
 
-/// Begins a stream that names itself and ends without an answer.
+/// A stream that has an event id and ends without a response.
 fn interrupted(fields: &'static str, cut: bool) -> MockResponse {
     MockResponse::events(move |events| async move {
         events.text(&format!("id: e-1\n{fields}data:\n\n"));
@@ -213,7 +213,7 @@ fn interrupted(fields: &'static str, cut: bool) -> MockResponse {
     })
 }
 
-/// The requests that continued a stream.
+/// Returns the requests that resumed a stream.
 fn resumptions(mock: &MockHttpServer) -> Vec<RecordedRequest> {
     let mut requests = by_method(mock, "GET");
     requests.retain(|request| !request.header("last-event-id").is_empty());
@@ -277,10 +277,13 @@ async fn a_response_stream_may_be_resumed_many_times() {
     );
     let client = connect(&mock, LATEST_LEGACY).await;
 
-    let lied = client.call_tool("a", json!({})).await;
+    let not_a_stream = client.call_tool("a", json!({})).await;
     let output = client.call_tool("a", json!({})).await.unwrap();
 
-    assert!(lied.is_err(), "an answer that is no stream is none");
+    assert!(
+        not_a_stream.is_err(),
+        "a response that is not a stream is invalid"
+    );
     assert_eq!(output.content[0].as_text(), Some("at last"));
     let resumed = resumptions(&mock);
     assert_eq!(resumed[4].header("last-event-id"), "e-5");
@@ -433,7 +436,7 @@ async fn a_batch_on_a_stream_is_split() {
             MockResponse::events(move |events| async move { events.message(&messages) })
         }),
     );
-    let (client, mut received) = subscription(&mock, "2025-03-26").await;
+    let (client, mut received) = connect_with_log(&mock, "2025-03-26").await;
 
     let output = client.call_tool("a", json!({})).await.unwrap();
 

@@ -1,4 +1,4 @@
-//! Changes that come over HTTP, and sessions that end while somebody only listens.
+//! Changes over HTTP, and sessions that end during a subscription.
 
 use std::{
     sync::atomic::{AtomicUsize, Ordering},
@@ -27,16 +27,16 @@ fn changed(subscription: Option<&Value>) -> Value {
     message
 }
 
-async fn hear(listening: &mut Subscription) -> SubscriptionEvent {
+async fn next_event(listening: &mut Subscription) -> SubscriptionEvent {
     let received = tokio::time::timeout(Duration::from_secs(300), listening.next()).await;
     received
-        .expect("something is heard")
-        .expect("it goes on")
+        .expect("an event is received")
+        .expect("the subscription is open")
         .unwrap()
 }
 
-/// A session whose server says that tools can change, and whose streams a test runs.
-fn changing(
+/// A session with `listChanged` for tools; `streams` handles the GET streams.
+fn changing_server(
     streams: impl Fn(&RecordedRequest, usize) -> Option<MockResponse> + Send + Sync + 'static,
 ) -> MockHttpServer {
     let opened = AtomicUsize::new(0);
@@ -88,15 +88,15 @@ async fn a_modern_subscription_is_renewed_when_its_response_stream_breaks() {
 
     for _ in 0..3 {
         assert!(matches!(
-            hear(&mut listening).await,
+            next_event(&mut listening).await,
             SubscriptionEvent::Acknowledged(_)
         ));
         assert!(matches!(
-            hear(&mut listening).await,
+            next_event(&mut listening).await,
             SubscriptionEvent::Change(Change::Tools)
         ));
         assert!(matches!(
-            hear(&mut listening).await,
+            next_event(&mut listening).await,
             SubscriptionEvent::Interrupted
         ));
     }
@@ -106,7 +106,7 @@ async fn a_modern_subscription_is_renewed_when_its_response_stream_breaks() {
 
 #[tokio::test(start_paused = true)]
 async fn a_resumed_get_stream_has_no_gap() {
-    let mock = changing(|_, number| {
+    let mock = changing_server(|_, number| {
         Some(MockResponse::events(move |events| async move {
             let message = format!("id: {number}\ndata: {}\n\n", changed(None));
             tokio::time::sleep(Duration::from_secs(1)).await;
@@ -116,13 +116,13 @@ async fn a_resumed_get_stream_has_no_gap() {
     let client = connect(&mock, LATEST_LEGACY).await;
     let mut listening = client.listen(tools()).await.unwrap();
     assert!(matches!(
-        hear(&mut listening).await,
+        next_event(&mut listening).await,
         SubscriptionEvent::Acknowledged(_)
     ));
 
     for _ in 0..3 {
         assert!(matches!(
-            hear(&mut listening).await,
+            next_event(&mut listening).await,
             SubscriptionEvent::Change(Change::Tools)
         ));
     }
@@ -131,7 +131,7 @@ async fn a_resumed_get_stream_has_no_gap() {
 
 #[tokio::test(start_paused = true)]
 async fn a_broken_get_stream_without_ids_is_a_gap() {
-    let mock = changing(|_, _| {
+    let mock = changing_server(|_, _| {
         Some(MockResponse::events(|events| async move {
             tokio::time::sleep(Duration::from_secs(1)).await;
             events.message(&changed(None));
@@ -143,15 +143,15 @@ async fn a_broken_get_stream_without_ids_is_a_gap() {
 
     for _ in 0..3 {
         assert!(matches!(
-            hear(&mut listening).await,
+            next_event(&mut listening).await,
             SubscriptionEvent::Acknowledged(_)
         ));
         assert!(matches!(
-            hear(&mut listening).await,
+            next_event(&mut listening).await,
             SubscriptionEvent::Change(Change::Tools)
         ));
         assert!(matches!(
-            hear(&mut listening).await,
+            next_event(&mut listening).await,
             SubscriptionEvent::Interrupted
         ));
     }
@@ -159,7 +159,7 @@ async fn a_broken_get_stream_without_ids_is_a_gap() {
 
 #[tokio::test(start_paused = true)]
 async fn a_subscription_survives_the_end_of_its_session() {
-    let mock = changing(|request, number| match number {
+    let mock = changing_server(|request, number| match number {
         1 => Some(MockResponse::events(|events| async move {
             hold(
                 events.clone(),
@@ -175,26 +175,26 @@ async fn a_subscription_survives_the_end_of_its_session() {
     let client = connect(&mock, LATEST_LEGACY).await;
     let mut listening = client.listen(tools()).await.unwrap();
     assert!(matches!(
-        hear(&mut listening).await,
+        next_event(&mut listening).await,
         SubscriptionEvent::Acknowledged(_)
     ));
     assert!(matches!(
-        hear(&mut listening).await,
+        next_event(&mut listening).await,
         SubscriptionEvent::Change(Change::Tools)
     ));
 
     mock.disconnect_all();
 
     assert!(matches!(
-        hear(&mut listening).await,
+        next_event(&mut listening).await,
         SubscriptionEvent::Interrupted
     ));
     assert!(matches!(
-        hear(&mut listening).await,
+        next_event(&mut listening).await,
         SubscriptionEvent::Acknowledged(_)
     ));
     assert!(matches!(
-        hear(&mut listening).await,
+        next_event(&mut listening).await,
         SubscriptionEvent::Change(Change::Tools)
     ));
     assert_eq!(posted_messages(&mock, "initialize").len(), 2);
@@ -202,7 +202,7 @@ async fn a_subscription_survives_the_end_of_its_session() {
 
 #[tokio::test(start_paused = true)]
 async fn without_subscribers_an_ended_session_is_renewed_by_the_next_call() {
-    let mock = changing(|_, number| match number {
+    let mock = changing_server(|_, number| match number {
         1 => Some(MockResponse::events(|_| async {})),
         _ => Some(MockResponse::status(404)),
     });
@@ -236,14 +236,14 @@ async fn closing_ends_a_subscription() {
         let client = connect(&mock, revision).await;
         let mut listening = client.listen(tools()).await.unwrap();
         assert!(matches!(
-            hear(&mut listening).await,
+            next_event(&mut listening).await,
             SubscriptionEvent::Acknowledged(_)
         ));
 
         client.close().await;
 
         assert!(
-            matches!(hear(&mut listening).await, SubscriptionEvent::Ended),
+            matches!(next_event(&mut listening).await, SubscriptionEvent::Ended),
             "{revision}"
         );
     }
@@ -281,13 +281,13 @@ async fn a_subscription_ends_when_it_is_no_longer_authorized() {
                 match listening.next().await {
                     Some(Err(error)) => return error,
                     Some(Ok(_)) => {}
-                    None => panic!("the end says why"),
+                    None => panic!("the end has a reason"),
                 }
             }
         };
 
         let error = tokio::time::timeout(Duration::from_secs(300), error).await;
-        let error = error.expect("it is said in time");
+        let error = error.expect("the end is reported in time");
         assert_eq!(
             error.status().map(|reported| reported.as_u16()),
             Some(status)

@@ -1,4 +1,4 @@
-//! Tasks over HTTP: what their requests look like.
+//! Task requests over HTTP.
 
 use std::future::IntoFuture;
 
@@ -29,7 +29,7 @@ fn with(mut task: Value, more: Value) -> Value {
     task
 }
 
-/// A server of 2026-07-28 whose tool becomes a task that never ends by itself, and asks.
+/// A server of 2026-07-28 with a tool that becomes a task, which never ends and requires input.
 fn modern() -> MockHttpServer {
     modern_with(|request| {
         let input_request = json!({ "method": "roots/list", "params": {} });
@@ -38,7 +38,7 @@ fn modern() -> MockHttpServer {
     })
 }
 
-/// The same with other answers to `tasks/get`.
+/// The same, with other responses to `tasks/get`.
 fn modern_with(
     get: impl Fn(&RecordedRequest) -> MockResponse + Send + Sync + 'static,
 ) -> MockHttpServer {
@@ -60,7 +60,7 @@ fn modern_with(
     })
 }
 
-async fn begin(client: &Client) -> Task {
+async fn start_task(client: &Client) -> Task {
     match client.call_tool_as_task("work", json!({})).await.unwrap() {
         CallOutcome::Task(task) => task,
         other => panic!("{other:?}"),
@@ -72,7 +72,7 @@ async fn task_requests_have_the_task_id_in_the_name_header() {
     req!("ext-tasks.http.mcp-name");
     let mock = modern();
     let client = builder_for(MODERN).connect(target_of(&mock)).await.unwrap();
-    let task = begin(&client).await;
+    let task = start_task(&client).await;
 
     task.poll().await.unwrap();
     let responses = json!({ "q": { "roots": [] } });
@@ -84,7 +84,7 @@ async fn task_requests_have_the_task_id_in_the_name_header() {
         let request = posted_messages(&mock, method);
         let request = request.first().expect(method);
         assert_eq!(request.header("mcp-method"), method);
-        // As every name that is not plain ASCII.
+        // Encoded like every name that is not ASCII.
         assert_eq!(
             request.header("mcp-name"),
             "=?base64?Nzg2NTEyZTIgw6k=?=",
@@ -94,7 +94,7 @@ async fn task_requests_have_the_task_id_in_the_name_header() {
     }
 }
 
-/// A server of 2025-11-25 whose tool wants to be a task, which is done when it is looked at again.
+/// A server of 2025-11-25 with a tool that requires a task, which is complete at the second poll.
 fn legacy() -> MockHttpServer {
     server(LATEST_LEGACY, |request: &RecordedRequest| {
         let result = match request.rpc().as_str() {
@@ -133,7 +133,7 @@ async fn client_requested_tasks_follow_the_rules_of_sessions() {
         .await
         .unwrap();
 
-    let task = begin(&client).await;
+    let task = start_task(&client).await;
     let output = task.result().await.unwrap();
 
     assert_eq!(output.content[0].as_text(), Some("done"));

@@ -1,4 +1,4 @@
-//! Our own server on HTTP in memory, in both eras and on both of its transports.
+//! A turnbuckle server on HTTP in memory, in both eras and on both transports.
 
 use std::{future::IntoFuture, sync::Arc, time::Duration};
 
@@ -11,7 +11,7 @@ use turnbuckle_server::{
 };
 use turnbuckle_spec_coverage::req;
 
-/// Serves in memory, and says how to get there.
+/// Serves in memory; returns a function that creates a target.
 fn serve(server: Server) -> impl Fn(&str) -> HttpTarget {
     let (connector, listener) = server_http::memory();
     let http = server_http::Http::new(server)
@@ -113,7 +113,7 @@ async fn progress_is_reported_while_a_tool_runs() {
     }
 }
 
-/// Says whether the tool has begun, and whether it was dropped.
+/// Reports that the tool has started, and that it was dropped.
 #[derive(Default)]
 struct ToolState {
     started: Notify,

@@ -1,12 +1,12 @@
-//! An HTTP server that does what a test says, well or badly, and remembers what it was asked.
+//! A mock HTTP server with scripted responses, valid or not, which records its requests.
 //!
-//! Speaks HTTP itself instead of using a library, so that it can also send what no library would.
+//! Implements HTTP itself, so that it can send what a library would not.
 
 #![allow(
     dead_code,
-    reason = "the unit tests use one part of it, the others another"
+    reason = "unit tests and integration tests use different parts"
 )]
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![allow(clippy::unwrap_used, reason = "a failed test panics")]
 
 use std::{
     collections::VecDeque,
@@ -32,7 +32,7 @@ use tokio::{
 };
 use turnbuckle_spec_coverage::saw_message;
 
-/// A server, and all it has seen. It ends with the test's runtime.
+/// A mock server, and its recorded requests. It ends with the runtime of the test.
 #[derive(Clone)]
 pub(crate) struct MockHttpServer {
     base: String,
@@ -40,7 +40,7 @@ pub(crate) struct MockHttpServer {
     shared: Arc<MockHttpState>,
 }
 
-/// A request as it came in.
+/// A received request.
 #[derive(Clone, Debug)]
 pub(crate) struct RecordedRequest {
     pub(crate) method: String,
@@ -48,7 +48,7 @@ pub(crate) struct RecordedRequest {
     pub(crate) path: String,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
-    /// When it was complete, by the clock of the runtime.
+    /// The time at which it was complete, by the clock of the runtime.
     pub(crate) at: tokio::time::Instant,
 }
 
@@ -57,12 +57,12 @@ struct MockHttpState {
     requests: Mutex<Vec<RecordedRequest>>,
     arrived: Notify,
     connections: AtomicUsize,
-    /// How often all streams were broken off.
+    /// The number of calls of [`MockHttpServer::disconnect_all`].
     disconnects: watch::Sender<usize>,
 }
 
 impl MockHttpServer {
-    /// Answers connections within this process: for tests on paused time.
+    /// Serves connections within this process: for tests on paused time.
     pub(crate) fn in_memory(
         respond: impl Fn(&RecordedRequest) -> MockResponse + Send + Sync + 'static,
     ) -> Self {
@@ -81,7 +81,7 @@ impl MockHttpServer {
         }
     }
 
-    /// Listens on a port of this machine: for tests with more than one process.
+    /// Serves on a loopback port: for tests with more than one process.
     pub(crate) async fn on_loopback(
         respond: impl Fn(&RecordedRequest) -> MockResponse + Send + Sync + 'static,
     ) -> Self {
@@ -100,7 +100,7 @@ impl MockHttpServer {
         fake
     }
 
-    /// Gives prepared replies in their order, and 500 when there are none left.
+    /// Responds with these responses in order, and then with 500.
     pub(crate) fn scripted(replies: impl IntoIterator<Item = MockResponse>) -> Self {
         let replies = Mutex::new(VecDeque::from_iter(replies));
         Self::in_memory(move |_| {
@@ -109,12 +109,12 @@ impl MockHttpServer {
         })
     }
 
-    /// The URL of a path that begins with a slash.
+    /// Returns the URL of a path that starts with a slash.
     pub(crate) fn url(&self, path: &str) -> String {
         format!("{}{path}", self.base)
     }
 
-    /// What to connect with, in memory.
+    /// Returns a connector in memory.
     pub(crate) fn dial(
         &self,
     ) -> impl Fn() -> Pin<Box<dyn Future<Output = io::Result<DuplexStream>> + Send>>
@@ -131,17 +131,17 @@ impl MockHttpServer {
         }
     }
 
-    /// Everything it was asked so far.
+    /// Returns all requests so far.
     pub(crate) fn requests(&self) -> Vec<RecordedRequest> {
         self.shared.requests.lock().unwrap().clone()
     }
 
-    /// Waits for the request of this number, counted from zero.
+    /// Waits for the request with this number, counted from zero.
     pub(crate) async fn nth(&self, number: usize) -> RecordedRequest {
         self.wait(|request| request.get(number).cloned()).await
     }
 
-    /// Waits for the first request that a test is looking for.
+    /// Waits for the first matching request.
     pub(crate) async fn first(
         &self,
         matches: impl Fn(&RecordedRequest) -> bool,
@@ -162,33 +162,33 @@ impl MockHttpServer {
         }
     }
 
-    /// Breaks off every stream that is open.
+    /// Closes all open connections.
     pub(crate) fn disconnect_all(&self) {
         self.shared.disconnects.send_modify(|times| *times += 1);
     }
 
-    /// How many connections were made.
+    /// Returns the number of connections.
     pub(crate) fn connections(&self) -> usize {
         self.shared.connections.load(Ordering::SeqCst)
     }
 }
 
 impl RecordedRequest {
-    /// A header as text; empty if it is missing.
+    /// Returns a header as text; empty if it is missing.
     pub(crate) fn header(&self, name: &str) -> &str {
         let Some(value) = self.headers.get(name) else {
             return "";
         };
-        assert!(!value.is_empty(), "{name} was sent, and says nothing");
+        assert!(!value.is_empty(), "{name} is empty");
         value.to_str().unwrap()
     }
 
-    /// The body as JSON; null if it is none.
+    /// Returns the body as JSON; null if it is not JSON.
     pub(crate) fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_default()
     }
 
-    /// The method of the message in the body; empty if there is none.
+    /// Returns the method of the message in the body; empty without one.
     pub(crate) fn rpc(&self) -> String {
         self.json()["method"]
             .as_str()
@@ -197,14 +197,14 @@ impl RecordedRequest {
     }
 }
 
-/// What to send back.
+/// A scripted response.
 pub(crate) struct MockResponse {
     status: u16,
     headers: Vec<(String, String)>,
     body: MockBody,
 }
 
-/// A script at work.
+/// A running script.
 type ScriptFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 enum MockBody {
@@ -214,7 +214,7 @@ enum MockBody {
 }
 
 impl MockResponse {
-    /// A status without a body.
+    /// A response without a body.
     pub(crate) fn status(status: u16) -> Self {
         Self {
             status,
@@ -223,19 +223,19 @@ impl MockResponse {
         }
     }
 
-    /// A body of JSON.
+    /// A response with a JSON body.
     pub(crate) fn json(value: &Value) -> Self {
         Self::text("application/json", value.to_string())
     }
 
-    /// The result of the request that was seen.
+    /// A JSON-RPC response with this result.
     pub(crate) fn result(request: &RecordedRequest, result: &Value) -> Self {
         Self::json(
             &serde_json::json!({ "jsonrpc": "2.0", "id": request.json()["id"], "result": result }),
         )
     }
 
-    /// A body of any kind.
+    /// A response with a body of any content type.
     pub(crate) fn text(content_type: &str, body: impl Into<Vec<u8>>) -> Self {
         let reply = Self {
             body: MockBody::Complete(body.into()),
@@ -244,7 +244,7 @@ impl MockResponse {
         reply.header("content-type", content_type)
     }
 
-    /// A stream whose events are sent by a script. When the script ends, so does the stream.
+    /// A response stream with the events of a script; it ends with the script.
     pub(crate) fn events<F>(script: impl FnOnce(EventWriter) -> F + Send + 'static) -> Self
     where
         F: Future<Output = ()> + Send + 'static,
@@ -256,7 +256,7 @@ impl MockResponse {
         reply.header("content-type", "text/event-stream")
     }
 
-    /// No reply at all, for as long as the client waits.
+    /// No response, until the client closes the connection.
     pub(crate) fn silence() -> Self {
         Self {
             status: 0,
@@ -264,7 +264,7 @@ impl MockResponse {
         }
     }
 
-    /// These bytes, head and all, and then the end of the connection.
+    /// These bytes, including the head; then the connection is closed.
     pub(crate) fn raw(bytes: impl Into<Vec<u8>>) -> Self {
         Self {
             body: MockBody::Raw(bytes.into()),
@@ -277,7 +277,7 @@ impl MockResponse {
         self
     }
 
-    /// Forgets the kind of body, to lie about it.
+    /// Removes the content type, so that a test can set a wrong one.
     pub(crate) fn without_type(mut self) -> Self {
         self.headers.retain(|(name, _)| name != "content-type");
         self
@@ -298,7 +298,7 @@ impl MockResponse {
     }
 }
 
-/// A stream to a client.
+/// Writes the events of a response stream.
 #[derive(Clone)]
 pub(crate) struct EventWriter {
     out: mpsc::UnboundedSender<Vec<u8>>,
@@ -313,13 +313,13 @@ impl EventWriter {
         self.text(&format!("data: {message}\n\n"));
     }
 
-    /// Sends text of the stream as it is: fields, comments, half an event.
+    /// Sends text unchanged: fields, comments, half an event.
     pub(crate) fn text(&self, text: &str) {
         saw_message(text);
         let mut chunk = format!("{:x}\r\n", text.len()).into_bytes();
         chunk.extend_from_slice(text.as_bytes());
         chunk.extend_from_slice(b"\r\n");
-        // A client that has gone misses it.
+        // Dropped if the client has closed the connection.
         let _ = self.out.send(chunk);
     }
 
@@ -328,12 +328,12 @@ impl EventWriter {
         let _ = self.client_gone.wait_for(|client_gone| *client_gone).await;
     }
 
-    /// Ends the stream, wherever its script is.
+    /// Ends the stream, even if its script still runs.
     pub(crate) fn end(&self) {
         self.end.notify_one();
     }
 
-    /// Waits until the client has gone, or somebody says [`end`](Self::end).
+    /// Waits until the client has closed the connection, or until [`end`](Self::end).
     pub(crate) async fn ended(self) {
         let end = Arc::clone(&self.end);
         tokio::select! {
@@ -342,7 +342,7 @@ impl EventWriter {
         }
     }
 
-    /// Breaks the connection off in the middle of the body.
+    /// Closes the connection in the middle of the body.
     pub(crate) fn cut(self) {
         self.cut.store(true, Ordering::SeqCst);
     }
@@ -411,7 +411,7 @@ async fn read_request<S: AsyncRead>(
     })
 }
 
-/// Sends a reply; `false` if the connection must end.
+/// Sends a response; returns `false` if the connection must be closed.
 async fn send<S: AsyncRead + AsyncWrite>(
     reply: MockResponse,
     reader: &mut BufReader<ReadHalf<S>>,
@@ -441,7 +441,7 @@ async fn send<S: AsyncRead + AsyncWrite>(
     }
 }
 
-/// Runs a script and watches whether the client is still there.
+/// Runs a script, and detects that the client closes the connection.
 async fn stream<S: AsyncRead + AsyncWrite>(
     script: impl FnOnce(EventWriter) -> ScriptFuture,
     reader: &mut BufReader<ReadHalf<S>>,
@@ -464,7 +464,7 @@ async fn stream<S: AsyncRead + AsyncWrite>(
                 let _ = writer.write_all(&chunk).await;
             }
             () = &mut script => running = false,
-            // A client that waits for a response sends nothing: what can be read is its end.
+            // A client that waits for a response sends nothing, so readable input is its end.
             _ = reader.fill_buf(), if !*left.borrow() => {
                 let _ = left.send(true);
             }

@@ -1,4 +1,4 @@
-//! A fake server on HTTP that knows the handshake of its revision, and leaves the rest to the test.
+//! A mock MCP server on HTTP with the handshake of its revision.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -11,9 +11,9 @@ pub(crate) const MODERN: &str = "2026-07-28";
 pub(crate) const LATEST_LEGACY: &str = "2025-11-25";
 pub(crate) const LEGACY: [&str; 3] = ["2025-03-26", "2025-06-18", LATEST_LEGACY];
 
-/// A server of a revision. What the test does not answer is answered as a plain server would.
+/// A server of a revision. Requests that `respond` does not handle get a default response.
 ///
-/// Sessions are named `session-1`, `session-2` and so on; there is no stream of the server's own.
+/// Session ids are `session-1`, `session-2` and so on; GET streams are not supported.
 pub(crate) fn server(
     revision: &'static str,
     respond: impl Fn(&RecordedRequest) -> Option<MockResponse> + Send + Sync + 'static,
@@ -68,29 +68,29 @@ fn initialize_result(revision: &str) -> Value {
     })
 }
 
-/// The result of a tool, good for every revision.
+/// A tool result that is valid in every revision.
 pub(crate) fn text_result(text: &str) -> Value {
     json!({ "resultType": "complete", "content": [{ "type": "text", "text": text }] })
 }
 
-/// The answer to a request that was seen, as a message.
+/// Returns the response to a request, as a message.
 pub(crate) fn response_to(request: &RecordedRequest, text: &str) -> Value {
     json!({ "jsonrpc": "2.0", "id": request.json()["id"], "result": text_result(text) })
 }
 
-/// Answers calls of tools, and leaves everything else.
+/// Handles only tool calls.
 pub(crate) fn on_call(
     reply: impl Fn(&RecordedRequest) -> MockResponse + Send + Sync + 'static,
 ) -> impl Fn(&RecordedRequest) -> Option<MockResponse> + Send + Sync + 'static {
     move |request| (request.rpc() == "tools/call").then(|| reply(request))
 }
 
-/// Where the fake is.
+/// Returns the target of the mock server.
 pub(crate) fn target_of(mock: &MockHttpServer) -> HttpTarget {
     HttpTarget::new(mock.url("/mcp")).connector(mock.dial())
 }
 
-/// A client that speaks this revision, and asks nothing else first.
+/// A client of this revision, without era detection.
 pub(crate) fn builder_for(revision: &str) -> ClientBuilder {
     let era = match revision {
         MODERN => LifecycleMode::Modern,
@@ -101,30 +101,30 @@ pub(crate) fn builder_for(revision: &str) -> ClientBuilder {
 
 pub(crate) async fn connect(mock: &MockHttpServer, revision: &str) -> Client {
     let connected = builder_for(revision).connect(target_of(mock)).await;
-    connected.expect("the fake can be connected to")
+    connected.expect("the mock server accepts connections")
 }
 
-/// Tries to connect to a fake that makes it fail.
+/// Connects to a server that makes it fail; returns the error.
 pub(crate) async fn connect_error(mock: &MockHttpServer, revision: &str) -> ConnectError {
     let connected = builder_for(revision).connect(target_of(mock)).await;
-    connected.expect_err("this cannot go well")
+    connected.expect_err("the server rejects the connection")
 }
 
-/// Every message of a method that was posted.
+/// Returns the posted messages of a method.
 pub(crate) fn posted_messages(mock: &MockHttpServer, method: &str) -> Vec<RecordedRequest> {
     let mut requests = mock.requests();
     requests.retain(|request| request.rpc() == method);
     requests
 }
 
-/// Every request with an HTTP method.
+/// Returns the requests with an HTTP method.
 pub(crate) fn by_method(mock: &MockHttpServer, method: &str) -> Vec<RecordedRequest> {
     let mut requests = mock.requests();
     requests.retain(|request| request.method == method);
     requests
 }
 
-/// Lets everything happen that needs no time.
+/// Runs all tasks that are ready without a delay.
 pub(crate) async fn run_ready_tasks() {
     for _ in 0..100 {
         tokio::task::yield_now().await;

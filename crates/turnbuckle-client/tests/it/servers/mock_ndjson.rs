@@ -1,20 +1,20 @@
-//! A scripted server at the other end of a pair of byte streams.
+//! A mock server on a pair of byte streams, with scripted responses.
 //!
 //! ```ignore
-//! let server = FakeServer::modern();                         // or ::legacy("2025-06-18"), ::mute()
-//! server.answer("tools/call", json!({ "content": [] }));     // the same every time
-//! let client = server.connect().await;                       // or .connect_as(builder), .connecting(builder)
+//! let server = MockServer::modern();                         // or ::legacy("2025-06-18"), ::silent()
+//! server.respond("tools/call", json!({ "content": [] }));    // the same every time
+//! let client = server.connect().await;                       // or .connect_with(builder), .start_connect(builder)
 //!
 //! client.call_tool("forecast", json!({})).await.unwrap();
 //!
-//! let call = server.next("tools/call").await;                // each message is taken once
+//! let call = server.next("tools/call").await;                // each message is returned once
 //! assert_eq!(call["params"]["name"], "forecast");
 //! ```
 //!
-//! To answer by hand, [`withhold`](MockServer::withhold) a method, take the request with [`next`](MockServer::next) and
-//! [`reply`](MockServer::reply) when the time has come. To misbehave: [`send_bytes`](MockServer::send_bytes),
-//! [`close`](MockServer::close), [`stop_reading`](MockServer::stop_reading). What nobody scripted gets -32601, as from a real server.
-#![allow(dead_code, reason = "a toolbox: not every test run needs every tool")]
+//! To respond manually, [`withhold`](MockServer::withhold) a method, wait for the request with [`next`](MockServer::next), and
+//! [`reply`](MockServer::reply). To misbehave: [`send_bytes`](MockServer::send_bytes),
+//! [`close`](MockServer::close), [`stop_reading`](MockServer::stop_reading). Methods outside the script get -32601.
+#![allow(dead_code, reason = "not every configuration uses all functions")]
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -35,7 +35,7 @@ use tokio::{
 use turnbuckle_client::{Client, ClientBuilder, ConnectError, ndjson::NdjsonClient};
 use turnbuckle_spec_coverage::saw_message;
 
-/// The revisions that begin with a handshake.
+/// The revisions with a handshake.
 pub(crate) const LEGACY: [&str; 5] = [
     "2024-10-07",
     "2024-11-05",
@@ -44,7 +44,7 @@ pub(crate) const LEGACY: [&str; 5] = [
     "2025-11-25",
 ];
 
-/// The revision whose requests stand on their own.
+/// The stateless revision.
 pub(crate) const MODERN: &str = "2026-07-28";
 
 /// Every revision.
@@ -57,17 +57,17 @@ pub(crate) const EVERY: [&str; 6] = [
     MODERN,
 ];
 
-/// What a scripted server answers.
+/// A scripted response.
 pub(crate) enum MockReply {
-    /// A result; what a modern server has to add (`resultType`, hints for caches) is added where it is missing.
+    /// A result; missing members of modern results (`resultType`, cache hints) are added.
     Result(Value),
-    /// A result as it stands.
+    /// A result, unchanged.
     Exactly(Value),
     /// An error object.
     Error(Value),
-    /// A line that need not be an answer, nor JSON.
+    /// A line, which need not be a response or JSON.
     Raw(String),
-    /// Nothing.
+    /// No response.
     Silence,
 }
 
@@ -84,24 +84,24 @@ impl From<Value> for MockReply {
     }
 }
 
-/// A server by hand: what it gets and sends is plain JSON.
+/// A mock server that receives and sends plain JSON.
 ///
-/// Runs as a task of its own; it ends when it is dropped, or when the client has gone.
+/// Runs as a task; it ends when it is dropped, or when the client closes the connection.
 pub(crate) struct MockServer {
     state: Arc<MockServerState>,
-    client_ends: Mutex<Option<DuplexStream>>,
+    client_stream: Mutex<Option<DuplexStream>>,
     reader_task: AbortHandle,
 }
 
 impl MockServer {
-    /// A server of 2026-07-28 that answers `server/discover` and offers everything.
+    /// A server of 2026-07-28 that responds to `server/discover` with all capabilities.
     pub(crate) fn modern() -> Self {
         let server = Self::with_buffer(MockEra::Modern, 64 * 1024);
         server.respond("server/discover", discover_result());
         server
     }
 
-    /// A server of an older revision that answers `initialize` and `ping`, and offers everything.
+    /// A server of an older revision that responds to `initialize` and `ping`, with all capabilities.
     pub(crate) fn legacy(revision: &str) -> Self {
         let server = Self::with_buffer(MockEra::Legacy, 64 * 1024);
         server.respond("initialize", initialize_result(revision));
@@ -109,7 +109,7 @@ impl MockServer {
         server
     }
 
-    /// A server of any revision that answers its first question, and offers everything.
+    /// A server of any revision with all capabilities.
     pub(crate) fn for_revision(revision: &str) -> Self {
         match revision {
             MODERN => Self::modern(),
@@ -117,12 +117,12 @@ impl MockServer {
         }
     }
 
-    /// A server that reads and never says a word by itself.
+    /// A server that reads, and only sends what a test tells it to.
     pub(crate) fn silent() -> Self {
         Self::with_buffer(MockEra::Silent, 64 * 1024)
     }
 
-    /// A mute server on streams that hold at most `bytes` in each direction.
+    /// A silent server on streams that buffer at most `bytes` in each direction.
     pub(crate) fn silent_with_buffer(bytes: usize) -> Self {
         Self::with_buffer(MockEra::Silent, bytes)
     }
@@ -133,25 +133,25 @@ impl MockServer {
         let state = Arc::new(MockServerState {
             era,
             script: Mutex::default(),
-            inbox: watch::Sender::new(ReceivedMessages::default()),
+            received: watch::Sender::new(ReceivedMessages::default()),
             writer: AsyncMutex::new(Some(writer)),
             next_id: AtomicI64::new(1000),
         });
         let reader_task = tokio::spawn(Arc::clone(&state).read(reader)).abort_handle();
         Self {
             state,
-            client_ends: Mutex::new(Some(client_end)),
+            client_stream: Mutex::new(Some(client_end)),
             reader_task,
         }
     }
 
-    /// The ends that the client gets; to be taken once.
+    /// Returns the streams of the client; can be called once.
     pub(crate) fn client_streams(&self) -> (ReadHalf<DuplexStream>, WriteHalf<DuplexStream>) {
-        let end = self.client_ends.lock().unwrap().take();
-        tokio::io::split(end.expect("the ends are taken once"))
+        let end = self.client_stream.lock().unwrap().take();
+        tokio::io::split(end.expect("called once"))
     }
 
-    /// Connects a client without anything special.
+    /// Connects a client with default settings.
     pub(crate) async fn connect(&self) -> Client {
         self.connect_with(Client::builder("test", "1")).await
     }
@@ -161,7 +161,7 @@ impl MockServer {
         self.start_connect(client).await.unwrap().unwrap()
     }
 
-    /// Begins to connect a client, which may fail or take its time.
+    /// Starts to connect a client, which may fail or wait.
     pub(crate) fn start_connect(
         &self,
         client: ClientBuilder,
@@ -170,127 +170,127 @@ impl MockServer {
         tokio::spawn(client.connect(NdjsonClient::new(reader, writer)))
     }
 
-    // ------------------------------------------------------------------------------------- the script
+    // Script
 
-    /// Answers every request of this method with the same result.
+    /// Responds to every request of this method with the same result.
     pub(crate) fn respond(&self, method: &str, result: Value) {
         self.on(method, move |_| result.clone());
     }
 
-    /// Answers requests of this method with one result after the other; those that come later get -32603.
+    /// Responds to requests of this method with these results in order, and then with -32603.
     pub(crate) fn respond_in_order(&self, method: &str, results: impl IntoIterator<Item = Value>) {
         let mut results: VecDeque<_> = results.into_iter().collect();
         self.on(method, move |_| match results.pop_front() {
             Some(result) => MockReply::Result(result),
-            None => MockReply::error(-32603, "the script has no further answer"),
+            None => MockReply::error(-32603, "the script has ended"),
         });
     }
 
-    /// Refuses every request of this method.
+    /// Rejects every request of this method.
     pub(crate) fn reject(&self, method: &str, code: i64, message: &str) {
         let message = message.to_owned();
         self.on(method, move |_| MockReply::error(code, &message));
     }
 
-    /// Leaves requests of this method unanswered: the test answers them with [`reply`](Self::reply), or not at all.
+    /// Does not respond to requests of this method; a test may do so with [`reply`](Self::reply).
     pub(crate) fn withhold(&self, method: &str) {
         self.on(method, |_| MockReply::Silence);
     }
 
-    /// Answers requests of this method by a function of the whole request.
+    /// Responds to requests of this method with a function of the request.
     pub(crate) fn on<R: Into<MockReply>>(
         &self,
         method: &str,
-        mut answer: impl FnMut(&Value) -> R + Send + 'static,
+        mut respond_to: impl FnMut(&Value) -> R + Send + 'static,
     ) {
-        let answer = Box::new(move |request: &Value| answer(request).into());
+        let respond_to = Box::new(move |request: &Value| respond_to(request).into());
         let mut script = self.state.script.lock().unwrap();
-        script.insert(method.to_owned(), answer);
+        script.insert(method.to_owned(), respond_to);
     }
 
-    // ------------------------------------------------------------------------------- what it was told
+    // Received messages
 
-    /// Waits for the first message of this method that was not taken yet, and takes it.
+    /// Waits for the first message of this method that was not returned yet.
     pub(crate) async fn next(&self, method: &str) -> Value {
         self.next_matching(method, |message| message["method"] == method)
             .await
     }
 
-    /// Waits for the first answer to this id that was not taken yet, and takes it.
+    /// Waits for the first response with this id that was not returned yet.
     pub(crate) async fn next_response(&self, id: impl Into<Value>) -> Value {
         let id = id.into();
-        self.next_matching("an answer", |message| {
+        self.next_matching("a response", |message| {
             message.get("method").is_none() && message["id"] == id
         })
         .await
     }
 
-    /// Waits for the first message with a property that was not taken yet, and takes it.
+    /// Waits for the first matching message that was not returned yet.
     pub(crate) async fn next_matching(
         &self,
         what: &str,
         matches: impl Fn(&Value) -> bool,
     ) -> Value {
-        let mut inbox = self.state.inbox.subscribe();
-        let taken = timeout(Duration::from_secs(600), async {
+        let mut received = self.state.received.subscribe();
+        let returned = timeout(Duration::from_secs(600), async {
             loop {
-                inbox.borrow_and_update();
+                received.borrow_and_update();
                 let mut found = None;
-                self.state.inbox.send_if_modified(|inbox| {
-                    found = inbox.take(&matches);
+                self.state.received.send_if_modified(|received| {
+                    found = received.take(&matches);
                     false
                 });
                 match found {
                     Some(message) => return message,
-                    None => inbox.changed().await.expect("the desk lives"),
+                    None => received.changed().await.expect("the state is shared"),
                 }
             }
         });
-        match taken.await {
+        match returned.await {
             Ok(message) => message,
             Err(_) => panic!("{what} never came; there came {:#?}", self.received()),
         }
     }
 
-    /// Everything that was received so far, in order, taken or not.
+    /// Returns all messages so far, in order.
     pub(crate) fn received(&self) -> Vec<Value> {
-        let inbox = self.state.inbox.borrow();
-        inbox
+        let received = self.state.received.borrow();
+        received
             .messages
             .iter()
             .map(|(message, _)| message.clone())
             .collect()
     }
 
-    /// The methods of everything that was received so far; an answer has none.
+    /// Returns the methods of all messages so far; empty for a response.
     pub(crate) fn methods(&self) -> Vec<String> {
         let method = |message: Value| message["method"].as_str().unwrap_or("").to_owned();
         self.received().into_iter().map(method).collect()
     }
 
-    /// How many messages of this method were received so far.
+    /// Returns the number of messages of this method so far.
     pub(crate) fn count(&self, method: &str) -> usize {
         self.methods().iter().filter(|name| *name == method).count()
     }
 
-    /// Every byte that was received so far.
+    /// Returns all bytes so far.
     pub(crate) fn received_bytes(&self) -> Vec<u8> {
-        self.state.inbox.borrow().bytes.clone()
+        self.state.received.borrow().bytes.clone()
     }
 
-    /// Waits until the client has ended its output.
+    /// Waits until the client has closed its output.
     pub(crate) async fn client_closed(&self) {
-        let mut inbox = self.state.inbox.subscribe();
+        let mut received = self.state.received.subscribe();
         timeout(
             Duration::from_secs(600),
-            inbox.wait_for(|inbox| inbox.ended),
+            received.wait_for(|received| received.ended),
         )
         .await
-        .expect("the client goes away")
-        .expect("the desk lives");
+        .expect("the client closes the connection")
+        .expect("the state is shared");
     }
 
-    /// Fails if anything comes within a second that was not received before.
+    /// Fails if a message arrives within a second.
     pub(crate) async fn expect_no_message(&self) {
         let before = self.received().len();
         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -303,20 +303,20 @@ impl MockServer {
         );
     }
 
-    // ----------------------------------------------------------------------------------- what it says
+    // Sent messages
 
-    /// Answers a request that was [held](Self::withhold).
+    /// Responds to a [withheld](Self::withhold) request.
     pub(crate) async fn reply(&self, request: &Value, reply: impl Into<MockReply>) {
         self.state.respond(request, reply.into()).await;
     }
 
-    /// Asks the client, and waits for its answer: the whole message.
+    /// Sends a request to the client; returns the whole response.
     pub(crate) async fn call_client(&self, method: &str, params: Value) -> Value {
         let id = self.request(method, params).await;
         self.next_response(id).await
     }
 
-    /// Sends the client a request, and returns its id.
+    /// Sends a request to the client; returns its id.
     pub(crate) async fn request(&self, method: &str, params: Value) -> i64 {
         let id = self.state.next_id.fetch_add(1, Ordering::Relaxed);
         self.send(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }))
@@ -324,16 +324,16 @@ impl MockServer {
         id
     }
 
-    /// Sends the client a notification.
+    /// Sends a notification to the client.
     pub(crate) async fn notify(&self, method: &str, params: Value) {
         self.send(json!({ "jsonrpc": "2.0", "method": method, "params": params }))
             .await;
     }
 
-    /// Tells how far a request is, by the token that the request carries.
+    /// Reports progress, with the token of a request.
     pub(crate) async fn progress(&self, request: &Value, progress: f64) {
         let token = &request["params"]["_meta"]["progressToken"];
-        assert!(!token.is_null(), "no progress was asked for: {request}");
+        assert!(!token.is_null(), "no progress was requested: {request}");
         self.notify(
             "notifications/progress",
             json!({ "progressToken": token, "progress": progress }),
@@ -341,29 +341,29 @@ impl MockServer {
         .await;
     }
 
-    /// Sends a message as a line.
+    /// Sends a message on one line.
     pub(crate) async fn send(&self, message: Value) {
         self.send_line(&message.to_string()).await;
     }
 
-    /// Sends a line, whatever it says.
+    /// Sends a line.
     pub(crate) async fn send_line(&self, line: &str) {
         self.state.write(format!("{line}\n").as_bytes()).await;
     }
 
-    /// Sends bytes, whatever they are.
+    /// Sends bytes.
     pub(crate) async fn send_bytes(&self, bytes: &[u8]) {
         self.state.write(bytes).await;
     }
 
-    /// Ends its output, as a process that exits does; goes on reading.
+    /// Closes its output, like a process that exits; continues to read.
     pub(crate) async fn close(&self) {
         if let Some(mut writer) = self.state.writer.lock().await.take() {
             let _ = writer.shutdown().await;
         }
     }
 
-    /// Stops reading: the client's output piles up until the stream is full.
+    /// Stops reading, so that the stream fills up.
     pub(crate) fn stop_reading(&self) {
         self.reader_task.abort();
     }
@@ -375,7 +375,7 @@ impl Drop for MockServer {
     }
 }
 
-/// The result of `server/discover` of a server that offers everything.
+/// The result of `server/discover` with all capabilities.
 pub(crate) fn discover_result() -> Value {
     json!({
         "supportedVersions": [MODERN],
@@ -384,7 +384,7 @@ pub(crate) fn discover_result() -> Value {
     })
 }
 
-/// The result of `initialize` of a server that offers everything.
+/// The result of `initialize` with all capabilities.
 pub(crate) fn initialize_result(revision: &str) -> Value {
     json!({
         "protocolVersion": revision,
@@ -412,18 +412,18 @@ enum MockEra {
 
 type RawServer = HashMap<String, Box<dyn FnMut(&Value) -> MockReply + Send>>;
 
-/// What the reading task and the test share.
+/// The state that the reader task and the test share.
 struct MockServerState {
     era: MockEra,
     script: Mutex<RawServer>,
-    inbox: watch::Sender<ReceivedMessages>,
+    received: watch::Sender<ReceivedMessages>,
     writer: AsyncMutex<Option<WriteHalf<DuplexStream>>>,
     next_id: AtomicI64,
 }
 
 #[derive(Default)]
 struct ReceivedMessages {
-    /// Each message, and whether the test has taken it.
+    /// Each message, and whether it was returned to the test.
     messages: Vec<(Value, bool)>,
     bytes: Vec<u8>,
     ended: bool,
@@ -432,8 +432,9 @@ struct ReceivedMessages {
 impl ReceivedMessages {
     fn take(&mut self, matches: impl Fn(&Value) -> bool) -> Option<Value> {
         let mut messages = self.messages.iter_mut();
-        let (message, taken) = messages.find(|(message, taken)| !taken && matches(message))?;
-        *taken = true;
+        let (message, returned) =
+            messages.find(|(message, returned)| !returned && matches(message))?;
+        *returned = true;
         Some(message.clone())
     }
 }
@@ -446,22 +447,22 @@ impl MockServerState {
             saw_message(&String::from_utf8_lossy(&line));
             let message: Value = serde_json::from_slice(&line)
                 .unwrap_or_else(|_| json!({ "noise": String::from_utf8_lossy(&line) }));
-            self.inbox.send_modify(|inbox| {
-                inbox.messages.push((message.clone(), false));
-                inbox.bytes.append(&mut line);
+            self.received.send_modify(|received| {
+                received.messages.push((message.clone(), false));
+                received.bytes.append(&mut line);
             });
             if message.get("id").is_some() && message["method"].is_string() {
                 let reply = self.scripted_reply(&message);
                 self.respond(&message, reply).await;
             }
         }
-        self.inbox.send_modify(|inbox| inbox.ended = true);
+        self.received.send_modify(|received| received.ended = true);
     }
 
     fn scripted_reply(&self, request: &Value) -> MockReply {
         let method = request["method"].as_str().unwrap_or("");
         match self.script.lock().unwrap().get_mut(method) {
-            Some(answer) => answer(request),
+            Some(respond_to) => respond_to(request),
             None if self.era == MockEra::Silent => MockReply::Silence,
             None => MockReply::error(-32601, "there is no such method"),
         }
@@ -487,7 +488,7 @@ impl MockServerState {
         self.write(format!("{line}\n").as_bytes()).await;
     }
 
-    /// Adds what every result of a modern server has.
+    /// Adds the members of modern results.
     fn with_modern_members(&self, method: &str, mut result: Value) -> Value {
         if let (MockEra::Modern, Some(members)) = (self.era, result.as_object_mut()) {
             let mut add = |name: &str, value| {
@@ -506,7 +507,7 @@ impl MockServerState {
     async fn write(&self, bytes: &[u8]) {
         saw_message(&String::from_utf8_lossy(bytes));
         if let Some(writer) = self.writer.lock().await.as_mut() {
-            // Fails where the client has gone, which is for the test to see.
+            // Fails if the client has closed the connection.
             let _ = writer.write_all(bytes).await;
         }
     }

@@ -1,4 +1,4 @@
-//! A server in memory that says exactly what a test says.
+//! A server in memory that writes exactly the bytes of a test.
 
 use serde_json::{Value, json};
 use tokio::{
@@ -16,11 +16,11 @@ pub(crate) struct RawServer {
     output: WriteHalf<DuplexStream>,
 }
 
-/// A client that is about to connect.
+/// A task that connects a client.
 pub(crate) type PendingConnect = JoinHandle<Result<Client, ConnectError>>;
 
 impl RawServer {
-    /// Begins to connect a client.
+    /// Starts to connect a client.
     pub(crate) fn connect(builder: ClientBuilder) -> (Self, PendingConnect) {
         let (near, far) = duplex(1024 * 1024);
         let (input, output) = split(far);
@@ -31,7 +31,7 @@ impl RawServer {
         (Self { input, output }, start_connect)
     }
 
-    /// Connects a client that finds a server of 2026-07-28.
+    /// Connects a client, as a server of 2026-07-28.
     pub(crate) async fn modern(builder: ClientBuilder) -> (Self, Client) {
         let (mut script, start_connect) = Self::connect(builder);
         let probe = script.next().await;
@@ -39,7 +39,7 @@ impl RawServer {
         (script, start_connect.await.unwrap().unwrap())
     }
 
-    /// Returns the next line as it is, without its end; empty at the end.
+    /// Returns the next line without its line break; empty at the end.
     pub(crate) async fn next_line(&mut self) -> String {
         let mut line = String::new();
         self.input.read_line(&mut line).await.unwrap();
@@ -54,7 +54,7 @@ impl RawServer {
         serde_json::from_str(&line).unwrap_or_else(|_| panic!("no message: {line:?}"))
     }
 
-    /// Says something, whatever it is.
+    /// Writes bytes.
     pub(crate) async fn write(&mut self, bytes: impl AsRef<[u8]>) {
         saw_message(&String::from_utf8_lossy(bytes.as_ref()));
         self.output.write_all(bytes.as_ref()).await.unwrap();
@@ -64,7 +64,7 @@ impl RawServer {
         self.write(format!("{}\n", response(to, result))).await;
     }
 
-    /// Tells something that belongs to a subscription.
+    /// Sends a notification of a subscription.
     pub(crate) async fn notify_subscription(
         &mut self,
         what: &str,
@@ -90,7 +90,7 @@ pub(crate) fn response(to: &Value, result: Value) -> Value {
     message
 }
 
-/// What a server of 2026-07-28 says of itself.
+/// The `server/discover` result of a server of 2026-07-28.
 pub(crate) fn discover_result() -> Value {
     json!({
         "resultType": "complete",
@@ -101,7 +101,7 @@ pub(crate) fn discover_result() -> Value {
     })
 }
 
-/// What an older server says of itself.
+/// The `initialize` result of a legacy server.
 pub(crate) fn initialize_result() -> Value {
     json!({
         "protocolVersion": "2025-11-25",
@@ -110,7 +110,7 @@ pub(crate) fn initialize_result() -> Value {
     })
 }
 
-/// What a tool says.
+/// A tool result with one text block.
 pub(crate) fn text_result(text: &str) -> Value {
     json!({ "resultType": "complete", "content": [{ "type": "text", "text": text }] })
 }

@@ -1,4 +1,4 @@
-//! Calls that are given up.
+//! Cancellation of calls.
 
 use std::future::IntoFuture;
 
@@ -27,14 +27,14 @@ async fn dropping_a_call_cancels_it_by_its_id() {
         let server = MockServer::for_revision(revision);
         server.withhold("tools/call");
         let client = server.connect().await;
-        let [kept, given_up, answered] = ["kept", "given up", "answered"]
+        let [kept, given_up, answered] = ["pending", "cancelled", "finished"]
             .map(|name| tokio::spawn(client.call_tool(name, ()).into_future()));
         let next_call = async |name: &str| {
             let named = |call: &Value| call["params"]["name"] == name;
             server.next_matching(name, named).await
         };
         server
-            .reply(&next_call("answered").await, json!({ "content": [] }))
+            .reply(&next_call("finished").await, json!({ "content": [] }))
             .await;
         answered.await.unwrap().unwrap();
 
@@ -43,13 +43,13 @@ async fn dropping_a_call_cancels_it_by_its_id() {
         server.expect_no_message().await;
 
         assert_eq!(notice.get("id"), None);
-        let id = &next_call("given up").await["id"];
+        let id = &next_call("cancelled").await["id"];
         assert_eq!(notice["params"]["requestId"], *id);
         assert_eq!(cancelled(&server).len(), 1);
         assert!(!kept.is_finished());
         kept.abort();
         let notice = server.next("notifications/cancelled").await;
-        let id = &next_call("kept").await["id"];
+        let id = &next_call("pending").await["id"];
         assert_eq!(notice["params"]["requestId"], *id);
     }
 }

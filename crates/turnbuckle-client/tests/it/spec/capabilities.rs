@@ -1,4 +1,4 @@
-//! What a client declares, and what it does for a server because of it.
+//! Declared client capabilities, and the requests that they allow.
 
 use std::sync::{Arc, Mutex};
 
@@ -122,7 +122,7 @@ async fn invalid_params_are_rejected() {
             ("sampling/createMessage", json!({ "messages": "?" })),
             (
                 "sampling/createMessage",
-                json!({ "messages": [{ "role": "nobody" }], "maxTokens": 1 }),
+                json!({ "messages": [{ "role": "unknown" }], "maxTokens": 1 }),
             ),
         ] {
             if method == "elicitation/create" && revision < "2025-06-18" {
@@ -135,7 +135,7 @@ async fn invalid_params_are_rejected() {
                 "{method} {params}: {rejected}"
             );
         }
-        assert_eq!(*calls.lock().unwrap(), 0, "nobody was asked");
+        assert_eq!(*calls.lock().unwrap(), 0, "no callback is called");
     }
 }
 
@@ -167,7 +167,7 @@ async fn a_panicking_callback_is_an_internal_error() {
     }
 }
 
-/// Requests of the server's never become tasks: the capability for it is not declared.
+/// Server requests never become tasks: the capability is not declared.
 #[tokio::test(start_paused = true)]
 async fn a_requested_task_is_ignored() {
     req!(

@@ -1,4 +1,4 @@
-//! Content that a client sends: what a model said, as every revision can read it.
+//! Sampled content, in the form of each revision.
 
 use serde_json::{Value, json};
 use turnbuckle_client::Client;
@@ -9,7 +9,7 @@ use turnbuckle_spec_coverage::req;
 
 use crate::servers::mock_ndjson::{EVERY, MODERN, MockServer};
 
-/// A block of each kind that a model may give.
+/// A block of each type that a model may return.
 fn blocks() -> [ContentBlock; 4] {
     let mut text = TextContent::new("text");
     text.annotations = Some(
@@ -26,7 +26,7 @@ fn blocks() -> [ContentBlock; 4] {
     ]
 }
 
-/// What a server of the revision gets when the model says this.
+/// Returns what a server of the revision receives for this content.
 async fn sampled(revision: &str, block: ContentBlock) -> Value {
     let server = MockServer::for_revision(revision);
     let client = Client::builder("model", "1")
@@ -44,7 +44,7 @@ async fn sampled(revision: &str, block: ContentBlock) -> Value {
     if revision != MODERN {
         return server.call_client("sampling/createMessage", params).await;
     }
-    // The question comes in a result, and the answer in the request that is made again.
+    // The input request is part of a result, and the response part of the next request.
     let input_request = json!({ "method": "sampling/createMessage", "params": params });
     let input_required =
         json!({ "resultType": "input_required", "inputRequests": { "q": input_request } });
@@ -55,7 +55,7 @@ async fn sampled(revision: &str, block: ContentBlock) -> Value {
     json!({ "result": again["params"]["inputResponses"]["q"].take() })
 }
 
-/// The blocks of an answer, which has one or, since 2025-11-25, perhaps several.
+/// Returns the blocks of a result: one or, since 2025-11-25, possibly several.
 fn content(response: &Value) -> Vec<Value> {
     match &response["result"]["content"] {
         Value::Array(blocks) => blocks.clone(),

@@ -1,4 +1,4 @@
-//! Which era a server is of, where its first answers could mislead.
+//! Era detection with misleading first responses.
 
 use std::{
     sync::atomic::{AtomicUsize, Ordering},
@@ -17,7 +17,7 @@ use crate::servers::{
     mock_ndjson::{self, MockServer, discover_result, initialize_result},
 };
 
-/// The name under which the fake on HTTP is remembered.
+/// The key of the mock HTTP server in the lifecycle cache.
 const ORIGIN: &str = "http://fake.test";
 
 fn client() -> ClientBuilder {

@@ -1,4 +1,4 @@
-//! The handshake of older revisions, and what both sides may do after it.
+//! The handshake of the legacy era.
 
 use serde_json::json;
 use turnbuckle_client::{CallError, Client, ConnectError, Era, LifecycleMode};
@@ -7,7 +7,7 @@ use turnbuckle_spec_coverage::req;
 
 use crate::servers::mock_ndjson::{LEGACY, MockReply, MockServer, initialize_result};
 
-fn old_fashioned() -> turnbuckle_client::ClientBuilder {
+fn legacy_builder() -> turnbuckle_client::ClientBuilder {
     Client::builder("handshake", "1.2").lifecycle_mode(LifecycleMode::Legacy)
 }
 
@@ -27,7 +27,7 @@ async fn the_handshake_completes_before_other_requests() {
         let server = MockServer::legacy(revision);
         server.respond("tools/list", json!({ "tools": [] }));
 
-        let client = server.connect_with(old_fashioned()).await;
+        let client = server.connect_with(legacy_builder()).await;
         client.tools().all().await.unwrap();
 
         assert_eq!(
@@ -49,7 +49,7 @@ async fn nothing_is_sent_during_the_handshake() {
     req!("lifecycle.init.first");
     let server = MockServer::legacy("2025-11-25");
     server.withhold("initialize");
-    let start_connect = server.start_connect(old_fashioned());
+    let start_connect = server.start_connect(legacy_builder());
     let requested = server.next("initialize").await;
 
     server.expect_no_message().await;
@@ -63,12 +63,12 @@ async fn nothing_is_sent_during_the_handshake() {
 
 #[tokio::test(start_paused = true)]
 async fn an_unknown_revision_ends_the_connection() {
-    // No revision is settled here, so it is the same in all that settle one.
+    // No revision is negotiated here, so the test covers all revisions.
     req!("lifecycle.version.client-disconnect-schema", in: ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]);
     for revision in ["1999-01-01", "2026-07-28", "2099-01-01", ""] {
         let server = MockServer::legacy(revision);
 
-        let rejected = server.start_connect(old_fashioned()).await.unwrap();
+        let rejected = server.start_connect(legacy_builder()).await.unwrap();
 
         match rejected {
             Err(ConnectError::NoCommonRevision { server }) => assert_eq!(server, [revision]),
@@ -81,12 +81,12 @@ async fn an_unknown_revision_ends_the_connection() {
 
 #[tokio::test(start_paused = true)]
 async fn a_handshake_is_never_cancelled() {
-    // While it lasts no revision is settled, so it is the same in all of them.
+    // No revision is negotiated yet, so the test covers all revisions.
     req!("lifecycle.init.no-cancel", in: ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]);
     let server = MockServer::legacy("2025-11-25");
     server.withhold("initialize");
 
-    let timed_out = server.start_connect(old_fashioned()).await.unwrap();
+    let timed_out = server.start_connect(legacy_builder()).await.unwrap();
 
     assert!(
         matches!(timed_out, Err(ConnectError::TimedOut { .. })),
@@ -97,7 +97,7 @@ async fn a_handshake_is_never_cancelled() {
 
     let server = MockServer::legacy("2025-11-25");
     server.withhold("initialize");
-    let start_connect = server.start_connect(old_fashioned());
+    let start_connect = server.start_connect(legacy_builder());
     server.next("initialize").await;
     start_connect.abort();
     server.client_closed().await;
@@ -158,18 +158,18 @@ async fn undeclared_capabilities_are_not_used() {
         assert_eq!(
             server.received().len(),
             before,
-            "{revision}: nothing was asked"
+            "{revision}: nothing was sent"
         );
     }
 }
 
-/// A server may ask whether the client is there before the handshake is over.
+/// A server may send `ping` before the handshake is done.
 #[tokio::test(start_paused = true)]
 async fn a_ping_during_the_handshake_gets_a_response() {
     req!("ping.respond");
     let server = MockServer::legacy("2025-11-25");
     server.withhold("initialize");
-    let start_connect = server.start_connect(old_fashioned());
+    let start_connect = server.start_connect(legacy_builder());
     let requested = server.next("initialize").await;
 
     let pong = server.call_client("ping", json!({})).await;
@@ -181,7 +181,7 @@ async fn a_ping_during_the_handshake_gets_a_response() {
     start_connect.await.unwrap().unwrap();
 }
 
-/// The first question of many servers follows the handshake at once.
+/// Many servers send their first request right after the handshake.
 #[tokio::test(start_paused = true)]
 async fn a_server_request_right_after_the_handshake_gets_a_response() {
     req!("ping.respond");
@@ -194,7 +194,7 @@ async fn a_server_request_right_after_the_handshake_gets_a_response() {
             MockReply::Raw(format!("{response}\n{ping}"))
         });
 
-        let _client = server.connect_with(old_fashioned()).await;
+        let _client = server.connect_with(legacy_builder()).await;
 
         assert_eq!(server.next_response("at once").await["result"], json!({}));
     }

@@ -1,4 +1,4 @@
-//! Log messages: how they are asked for, and how they arrive.
+//! Log levels and log messages.
 
 use std::sync::{Arc, Mutex};
 

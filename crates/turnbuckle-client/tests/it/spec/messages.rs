@@ -1,4 +1,4 @@
-//! What holds of every message that a client sends.
+//! Rules for all messages that a client sends.
 
 use std::{collections::HashSet, future::IntoFuture};
 
@@ -11,7 +11,7 @@ use crate::servers::mock_ndjson::{EVERY, LEGACY, MODERN, MockServer};
 
 const TEXT: &str = "two\nlines\r\u{2028}and \u{7} more: 世界 🦀";
 
-/// Everything that a client sends when it does everything that makes it send something.
+/// Returns all messages of a client that uses every feature.
 pub(crate) async fn conversation(revision: &str) -> MockServer {
     let server = MockServer::for_revision(revision);
     server.respond("tools/list", json!({ "tools": [] }));
@@ -51,7 +51,7 @@ pub(crate) async fn conversation(revision: &str) -> MockServer {
         .on_progress(|_| {})
         .await
         .unwrap();
-    // Two at the same time, and given up.
+    // Two concurrent calls, which are dropped.
     let calls = [(); 2].map(|()| tokio::spawn(client.call_tool("slow", ()).into_future()));
     for _ in &calls {
         let is_slow = |call: &Value| call["params"]["name"] == "slow";

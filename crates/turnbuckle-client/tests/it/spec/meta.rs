@@ -1,4 +1,4 @@
-//! What a caller adds to `_meta`.
+//! Members that a caller adds to `_meta`.
 
 use serde_json::{Map, Value, json};
 use turnbuckle_protocol::{
@@ -38,7 +38,7 @@ async fn callers_can_add_meta_members() {
     }
 }
 
-/// The only way to add something is a `Meta`, and that takes no key outside the grammar and none of the protocol's own.
+/// Members are added with a `Meta`, which rejects keys outside the grammar and reserved keys.
 #[tokio::test(start_paused = true)]
 async fn reserved_meta_keys_cannot_be_added() {
     req!(
@@ -73,7 +73,7 @@ async fn reserved_meta_keys_cannot_be_added() {
                 key != "progressToken" && !key.starts_with("io.modelcontextprotocol/client")
             };
             let others: Vec<_> = members.keys().filter(own).collect();
-            // The version of the protocol is the protocol's own.
+            // The protocol version is reserved.
             let expected: &[&str] = match revision {
                 MODERN => &["io.modelcontextprotocol/protocolVersion"],
                 _ => &[],
@@ -83,7 +83,7 @@ async fn reserved_meta_keys_cannot_be_added() {
     }
 }
 
-/// However a caller made it, a member of `_meta` is there once.
+/// A member of `_meta` occurs once.
 #[tokio::test(start_paused = true)]
 async fn meta_members_of_the_client_occur_once() {
     for revision in EVERY {
@@ -98,7 +98,7 @@ async fn meta_members_of_the_client_occur_once() {
     }
 }
 
-/// A gateway may pass on what it was sent; a server that speaks both eras would take it for a request of the newer one.
+/// A gateway may forward received members; a server of both eras would take the request for a modern one.
 #[tokio::test(start_paused = true)]
 async fn callers_cannot_replace_the_client_identity() {
     for revision in EVERY {

@@ -1,4 +1,4 @@
-//! Lists in pages.
+//! Paginated lists.
 
 use serde_json::{Value, json};
 use turnbuckle_client::{CallError, Client};
@@ -6,7 +6,7 @@ use turnbuckle_spec_coverage::req;
 
 use crate::servers::mock_ndjson::{EVERY, MockServer};
 
-/// The lists that every revision has: method, member, and an entry.
+/// The lists of all revisions: method, member, and an entry.
 fn lists() -> [(&'static str, &'static str, Value); 4] {
     let tool = json!({ "name": "t", "inputSchema": { "type": "object" } });
     let resource = json!({ "name": "r", "uri": "file:///r" });
@@ -28,7 +28,7 @@ async fn count(client: &Client, method: &str) -> Result<usize, CallError> {
     })
 }
 
-/// Cursors that only a server could make sense of.
+/// Opaque cursors.
 const CURSORS: [&str; 5] = [
     " page 2 ",
     "{\"page\":3}",
@@ -48,7 +48,7 @@ async fn pages_of_any_size_are_fetched_with_unchanged_cursors() {
         let server = MockServer::for_revision(revision);
         let client = server.connect().await;
         for (method, member, entry) in lists() {
-            // Pages of 0, 7, 1, 0, 30 and 2 entries: no size, not even none, says where the end is.
+            // Pages of 0, 7, 1, 0, 30 and 2 entries: the size of a page does not mark the end.
             let sizes = [0, 7, 1, 0, 30, 2];
             let pages = sizes.iter().enumerate().map(|(page, size)| {
                 let mut result = json!({ member: vec![entry.clone(); *size] });

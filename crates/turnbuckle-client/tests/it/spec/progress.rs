@@ -1,4 +1,4 @@
-//! Progress: how it is asked for, and what is made of it.
+//! Progress tokens and progress reports.
 
 use std::{
     collections::HashSet,
@@ -72,7 +72,7 @@ async fn progress_reaches_only_its_call() {
         for call in calls {
             call.await.unwrap().unwrap();
         }
-        // Which call was first on the wire is not said.
+        // The order of the calls on the wire is not defined.
         let mut reported = reported.map(|reported| reported.lock().unwrap().clone());
         reported.sort_by(|one, other| one[0].total_cmp(&other[0]));
         assert_eq!(reported, [vec![1.0, 2.5], vec![10.0]], "{revision}");

@@ -1,4 +1,4 @@
-//! What a client sends validates against the official schema of the revision in force.
+//! Messages of the client validate against the official schema of the revision.
 
 use std::{collections::HashMap, env, fs, path::Path};
 
@@ -19,17 +19,17 @@ async fn every_message_validates_against_the_official_schema_of_its_revision() {
         return;
     };
     req!("schema.message-valid");
-    // The first of them was never published with a schema.
+    // The first revision was published without a schema.
     for revision in &EVERY[1..] {
-        let mut judge = SchemaSet::of(Path::new(&data), revision);
+        let mut judge = SchemaSet::load(Path::new(&data), revision);
         for message in conversation(revision).await.received() {
-            // Asked before anything is agreed, in the words of the newest revision.
+            // Sent before negotiation, in the newest revision.
             if message["method"] == "server/discover" && *revision != MODERN {
                 continue;
             }
             judge.message(&message);
         }
-        for (result, response) in responses(revision).await {
+        for (result, response) in all_responses(revision).await {
             judge.message(&response);
             judge.check(result, &response["result"]);
         }
@@ -37,8 +37,8 @@ async fn every_message_validates_against_the_official_schema_of_its_revision() {
     }
 }
 
-/// What a client answers to everything that a server of the revision may ask, and the definition of each result.
-async fn responses(revision: &str) -> Vec<(&'static str, Value)> {
+/// Returns the client's responses to all requests of a server of the revision, and the definition of each result.
+async fn all_responses(revision: &str) -> Vec<(&'static str, Value)> {
     if revision == MODERN {
         return Vec::new();
     }
@@ -50,7 +50,7 @@ async fn responses(revision: &str) -> Vec<(&'static str, Value)> {
     let _client = server.connect_with(client).await;
     let message = json!({ "role": "user", "content": { "type": "text", "text": "?" } });
     let sample = json!({ "messages": [message], "maxTokens": 10 });
-    let mut responses = vec![
+    let mut all_responses = vec![
         ("EmptyResult", server.call_client("ping", json!({})).await),
         (
             "ListRootsResult",
@@ -66,22 +66,22 @@ async fn responses(revision: &str) -> Vec<(&'static str, Value)> {
         let schema = json!({ "type": "object", "properties": { "name": name } });
         let form = json!({ "message": "?", "requestedSchema": schema });
         let response = server.call_client("elicitation/create", form).await;
-        responses.push(("ElicitResult", response));
+        all_responses.push(("ElicitResult", response));
     }
-    responses
+    all_responses
 }
 
 /// The official schema of one revision.
 struct SchemaSet {
     schema: Value,
-    /// The member that holds the definitions.
+    /// The member with the definitions.
     root: &'static str,
     known: HashMap<String, jsonschema::Validator>,
     checked: usize,
 }
 
 impl SchemaSet {
-    fn of(data: &Path, revision: &str) -> Self {
+    fn load(data: &Path, revision: &str) -> Self {
         let path = data.join(format!("spec/schema/{revision}.json"));
         let schema: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
         let root = match schema.get("$defs") {
@@ -96,7 +96,7 @@ impl SchemaSet {
         }
     }
 
-    /// Checks a message as one of JSON-RPC, and by what its method is defined as.
+    /// Validates a message as JSON-RPC, and against the definition of its method.
     #[track_caller]
     fn message(&mut self, message: &Value) {
         self.check("JSONRPCMessage", message);
@@ -125,7 +125,7 @@ impl SchemaSet {
         self.checked += 1;
     }
 
-    /// The schema of one definition with those it needs: the whole takes long to prepare.
+    /// Returns the schema of one definition with its references: compiling the whole schema takes long.
     fn only(&self, definition: &str) -> Value {
         let mut needed = Map::new();
         let mut open = vec![definition.to_owned()];

@@ -1,4 +1,4 @@
-//! What a client answers to requests of older servers, and what it never answers.
+//! Responses to requests of legacy servers.
 
 use serde_json::{Value, json};
 use turnbuckle_spec_coverage::req;
@@ -100,7 +100,7 @@ async fn a_malformed_request_is_rejected_by_its_id() {
     }
 }
 
-/// Servers of 2026-07-28 ask nothing by a request, so a client gives no answer, and no error either.
+/// Servers of 2026-07-28 must not send requests, so they get neither a result nor an error.
 #[tokio::test(start_paused = true)]
 async fn a_request_of_a_modern_server_gets_no_response() {
     req!(
@@ -123,7 +123,7 @@ async fn a_request_of_a_modern_server_gets_no_response() {
         server.send_line(line).await;
     }
 
-    // What would be an answer to all of it would come before this.
+    // A response would arrive before this one.
     client.tools().all().await.unwrap();
     server.expect_no_message().await;
     assert_eq!(server.methods(), ["server/discover", "tools/list"]);
@@ -164,7 +164,7 @@ async fn batches_are_accepted_in_the_revisions_that_define_them() {
     let server = MockServer::legacy("2025-03-26");
     server.withhold("tools/list");
     let client = server.connect().await;
-    // Whoever drops the client answers nobody any more.
+    // A dropped client does not respond any more.
     let asking = client.clone();
     let listing = tokio::spawn(async move { asking.tools().all().await });
     let requested = server.next("tools/list").await;
@@ -179,7 +179,7 @@ async fn batches_are_accepted_in_the_revisions_that_define_them() {
         .await;
 
     assert_eq!(listing.await.unwrap().unwrap(), []);
-    // One array for all answers, or an answer each.
+    // One array with all responses, or separate responses.
     let responses = || {
         let received = server.received().into_iter();
         let all = received.flat_map(|message| match message {
@@ -230,7 +230,7 @@ async fn a_request_right_after_the_handshake_gets_a_response() {
     let response = json!({ "jsonrpc": "2.0", "id": initialize["id"], "result": result });
     let ping = json!({ "jsonrpc": "2.0", "id": "early", "method": "ping" });
 
-    // In one piece: the question is there before anyone could look at the answer.
+    // In one write: the request is there before the client can process the response.
     server
         .send_bytes(format!("{response}\n{ping}\n").as_bytes())
         .await;

@@ -1,4 +1,4 @@
-//! Listening for changes, as a modern server sees it.
+//! Subscriptions to changes, as a modern server sees them.
 
 use std::future::IntoFuture;
 
@@ -9,7 +9,7 @@ use turnbuckle_spec_coverage::req;
 
 use crate::servers::mock_ndjson::MockServer;
 
-/// Acknowledges whatever is listened for.
+/// Acknowledges every listen request.
 async fn acknowledge(server: &MockServer) -> Value {
     let request = server.next("subscriptions/listen").await;
     let params = json!({

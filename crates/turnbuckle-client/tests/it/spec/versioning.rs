@@ -1,4 +1,4 @@
-//! How a client finds out what a server on lines speaks.
+//! Negotiation of a revision over newline-delimited JSON.
 
 use serde_json::json;
 use turnbuckle_client::{Client, ClientBuilder, ConnectError, Era, LifecycleMode};
@@ -12,8 +12,10 @@ fn client() -> ClientBuilder {
     Client::builder("prober", "1")
 }
 
-/// A server with a handshake that answers the first question in its own way.
-fn legacy_that(responses: impl Fn() -> MockReply + Send + 'static) -> MockServer {
+/// A legacy server with this response to the probe.
+fn legacy_server_with_probe_response(
+    responses: impl Fn() -> MockReply + Send + 'static,
+) -> MockServer {
     let server = MockServer::legacy("2025-11-25");
     server.on("server/discover", move |_| responses());
     server
@@ -32,12 +34,12 @@ async fn a_modern_server_gets_one_probe_and_no_handshake() {
 
 #[tokio::test(start_paused = true)]
 async fn any_error_of_a_legacy_server_leads_to_a_handshake() {
-    // What a client of 2026-07-28 does on its way to an older revision.
+    // A requirement of 2026-07-28, although the negotiated revision is older.
     req!("versioning.stdio.no-single-code", in: ["2026-07-28"]);
     for code in [
         -32700, -32600, -32601, -32602, -32603, -32000, -32001, -1, 0, 1, 404,
     ] {
-        let server = legacy_that(move || MockReply::error(code, "what?"));
+        let server = legacy_server_with_probe_response(move || MockReply::error(code, "what?"));
 
         let client = server.connect_with(client()).await;
 
@@ -49,7 +51,7 @@ async fn any_error_of_a_legacy_server_leads_to_a_handshake() {
 
 #[tokio::test(start_paused = true)]
 async fn silence_and_invalid_responses_indicate_a_legacy_server() {
-    // What a client of 2026-07-28 does on its way to an older revision.
+    // A requirement of 2026-07-28, although the negotiated revision is older.
     req!("versioning.stdio.no-single-code", in: ["2026-07-28"]);
     for reply in [
         None,
@@ -57,7 +59,7 @@ async fn silence_and_invalid_responses_indicate_a_legacy_server() {
         Some(json!({ "tools": [] })),
         Some(json!("what?")),
     ] {
-        let server = legacy_that(move || match &reply {
+        let server = legacy_server_with_probe_response(move || match &reply {
             Some(result) => MockReply::Exactly(result.clone()),
             None => MockReply::Silence,
         });
@@ -71,14 +73,14 @@ async fn silence_and_invalid_responses_indicate_a_legacy_server() {
         );
         assert_ne!(
             probe["id"], initialize["id"],
-            "an answer may still come late"
+            "the response may still arrive"
         );
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_late_response_to_the_probe_is_ignored() {
-    let server = legacy_that(|| MockReply::Silence);
+    let server = legacy_server_with_probe_response(|| MockReply::Silence);
     server.respond("tools/list", json!({ "tools": [] }));
     let client = server.connect_with(client()).await;
     let probe = server.next("server/discover").await;

@@ -1,7 +1,7 @@
-//! What children do: this test binary itself, told by an environment variable which one to be.
+//! Child processes: this test binary, with a role in an environment variable.
 //!
-//! Each connects to the test's [`ProcessMonitor`] once it is ready and holds that connection for as long as it lives, so that its
-//! death can be waited for; nobody's process number is needed, and nobody outlives the test.
+//! Each child connects to the [`ProcessMonitor`] of the test when it is ready, and holds that connection until it exits, so that a test
+//! can wait for its exit without a process id, and no child outlives the test.
 
 use std::{
     env,
@@ -26,10 +26,10 @@ use crate::stdio::child_servers;
 const ROLE: &str = "TURNBUCKLE_TEST_ROLE";
 const WITNESS: &str = "TURNBUCKLE_TEST_WITNESS";
 
-/// Longer than anything here takes.
+/// Longer than any test takes.
 pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// A child of the given role, which reports to the witness.
+/// Returns the command of a child with this role, which reports to the monitor.
 pub(crate) fn child(role: &str, monitor: &ProcessMonitor) -> ServerCommand {
     ServerCommand::new(env::current_exe().unwrap())
         .args([
@@ -41,7 +41,7 @@ pub(crate) fn child(role: &str, monitor: &ProcessMonitor) -> ServerCommand {
         .env(WITNESS, &monitor.path)
 }
 
-/// Where children say that they live.
+/// Accepts the connections of children.
 pub(crate) struct ProcessMonitor {
     path: PathBuf,
     listener: UnixListener,
@@ -73,15 +73,15 @@ impl Drop for ProcessMonitor {
     }
 }
 
-/// A process that lives.
+/// A running child process.
 pub(crate) struct RunningProcess(UnixStream);
 
 impl RunningProcess {
-    /// Waits for its death.
+    /// Waits for its exit.
     pub(crate) async fn wait_for_exit(mut self) {
         let mut byte = [0];
         let end = timeout(TEST_TIMEOUT, self.0.read(&mut byte)).await.unwrap();
-        // One that dies before it reads is a reset.
+        // A child that exits before it reads resets the connection.
         assert!(matches!(end, Ok(0) | Err(_)));
     }
 
@@ -148,18 +148,18 @@ fn run_child_role() {
         }
         _ => assert!(
             child_servers::run_server_role(&role, &runtime),
-            "nobody knows how to be {role:?}"
+            "unknown role {role:?}"
         ),
     }
     process::exit(0);
 }
 
-/// Says that this process is ready.
+/// Reports that this process is ready.
 pub(crate) fn report_ready() -> BlockingStream {
     BlockingStream::connect(env::var_os(WITNESS).unwrap()).unwrap()
 }
 
-/// Lives for as long as the test does.
+/// Runs until the test ends.
 pub(crate) fn run_until_test_ends() {
     let _ = report_ready().read(&mut [0]);
 }
@@ -170,7 +170,7 @@ pub(crate) fn read_all() {
 
 #[expect(
     clippy::zombie_processes,
-    reason = "a parent that does not care is what is tested"
+    reason = "the child is not awaited on purpose"
 )]
 pub(crate) fn start(role: &str, with: impl FnOnce(&mut Command)) {
     let _ = io::stdout().flush();

@@ -1,9 +1,9 @@
-//! Children that are servers; [`child_roles`](crate::stdio::child_roles) says how they come to be.
+//! Child processes that are servers, by role; see [`child_roles`](crate::stdio::child_roles).
 
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
-    reason = "printing is how a child speaks"
+    reason = "the output of the child is tested"
 )]
 
 use std::{
@@ -19,7 +19,7 @@ use crate::{
     stdio::child_roles::{read_all, report_ready, run_until_test_ends, start},
 };
 
-/// Is a server of this role, if it is the role of one.
+/// Runs the server of this role; returns `false` if the role is unknown.
 pub(crate) fn run_server_role(role: &str, runtime: &tokio::runtime::Runtime) -> bool {
     let serve = || {
         runtime
@@ -108,7 +108,7 @@ fn server() -> Server {
     server
 }
 
-/// Reads requests and answers them with what `each` says.
+/// Reads requests, and responds with the results of `each`.
 fn listen(mut each: impl FnMut(&Value) -> Option<Value>) {
     for line in io::stdin().lock().lines() {
         let line = line.unwrap();

@@ -1,4 +1,4 @@
-//! Standard output that is not what it should be.
+//! Standard output that is not a sequence of messages.
 
 use serde_json::json;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};

@@ -1,4 +1,4 @@
-//! The first question, and what every answer to it means.
+//! The probe, and the classification of its response.
 
 use std::time::Duration;
 
@@ -77,12 +77,12 @@ async fn a_modern_error_is_returned_without_a_handshake() {
         matches!(rejected, ConnectError::Rejected { .. }),
         "{rejected}"
     );
-    assert_eq!(script.next_line().await, "", "nothing else is asked");
+    assert_eq!(script.next_line().await, "", "no other request is sent");
 }
 
 #[tokio::test(start_paused = true)]
 async fn every_other_response_leads_to_a_handshake() {
-    // What a client of 2026-07-28 does on its way to an older revision.
+    // A requirement of 2026-07-28, although the negotiated revision is older.
     req!(
         "versioning.stdio.probe-other",
         "versioning.stdio.no-single-code",
@@ -96,7 +96,11 @@ async fn every_other_response_leads_to_a_handshake() {
         let error = json!({ "code": code, "message": "what?" });
         script.reject(&probe, error).await;
 
-        assert_eq!(shake_hands(&mut script).await["id"], 2, "after {code}");
+        assert_eq!(
+            complete_handshake(&mut script).await["id"],
+            2,
+            "after {code}"
+        );
         assert_eq!(
             start_connect.await.unwrap().unwrap().server().era,
             Era::Legacy
@@ -107,7 +111,7 @@ async fn every_other_response_leads_to_a_handshake() {
         let probe = script.next().await;
         script.respond(&probe, result).await;
 
-        shake_hands(&mut script).await;
+        complete_handshake(&mut script).await;
         assert_eq!(
             start_connect.await.unwrap().unwrap().server().era,
             Era::Legacy
@@ -124,7 +128,7 @@ async fn a_silent_server_gets_a_handshake_and_its_late_response_is_ignored() {
     let (mut script, start_connect) = RawServer::connect(builder);
     let probe = script.next().await;
 
-    let handshake = shake_hands(&mut script).await;
+    let handshake = complete_handshake(&mut script).await;
     let client = start_connect.await.unwrap().unwrap();
     script.respond(&probe, discover_result()).await;
 
@@ -149,11 +153,11 @@ async fn modern_mode_sends_no_handshake() {
 
     let error = start_connect.await.unwrap().unwrap_err();
     assert!(matches!(error, ConnectError::NoCommonRevision { .. }));
-    assert_eq!(script.next_line().await, "", "nothing else is asked");
+    assert_eq!(script.next_line().await, "", "no other request is sent");
 }
 
-/// Answers `initialize` and waits for what follows; returns the request.
-async fn shake_hands(script: &mut RawServer) -> Value {
+/// Responds to `initialize`, and waits for the notification; returns the request.
+async fn complete_handshake(script: &mut RawServer) -> Value {
     let handshake = script.next().await;
     assert_eq!(handshake["method"], "initialize");
     script.respond(&handshake, initialize_result()).await;

@@ -1,4 +1,4 @@
-//! Child processes: how they start, how they end, and what becomes of what they say.
+//! Child processes: start, end, and output.
 
 use std::{
     sync::{Arc, Mutex},
@@ -13,17 +13,17 @@ use turnbuckle_spec_coverage::req;
 
 use crate::stdio::child_roles::{ProcessMonitor, TEST_TIMEOUT, child};
 
-/// Long enough for nobody to be cut short by a busy machine.
-const AMPLE: Duration = TEST_TIMEOUT;
-/// Short enough to wait for.
-const SHORT: Duration = Duration::from_millis(50);
+/// A timeout that even a busy machine does not reach.
+const LONG_TIMEOUT: Duration = TEST_TIMEOUT;
+/// A timeout that tests can wait for.
+const SHORT_TIMEOUT: Duration = Duration::from_millis(50);
 
 #[tokio::test]
 async fn closing_stdin_ends_a_well_behaved_child() {
     req!("stdio.shutdown.client-close");
     let monitor = ProcessMonitor::new();
     let started = child("orderly", &monitor)
-        .kill_timeout(AMPLE)
+        .kill_timeout(LONG_TIMEOUT)
         .start()
         .unwrap();
     let running_process = monitor.next().await;
@@ -60,7 +60,7 @@ async fn a_child_that_ignores_sigterm_is_killed() {
     req!("stdio.shutdown.client-wait-kill");
     let monitor = ProcessMonitor::new();
     let started = child("stubborn", &monitor)
-        .kill_timeout(SHORT)
+        .kill_timeout(SHORT_TIMEOUT)
         .start()
         .unwrap();
     let running_process = monitor.next().await;
@@ -70,7 +70,10 @@ async fn a_child_that_ignores_sigterm_is_killed() {
     let exit = started.process.end().await;
 
     assert_eq!(exit, ExitReason::Signal(9));
-    assert!(started_at.elapsed() >= 2 * SHORT, "it had its chances");
+    assert!(
+        started_at.elapsed() >= 2 * SHORT_TIMEOUT,
+        "it had its chances"
+    );
     running_process.wait_for_exit().await;
 }
 
@@ -78,7 +81,7 @@ async fn a_child_that_ignores_sigterm_is_killed() {
 async fn grandchildren_end_with_the_child() {
     let monitor = ProcessMonitor::new();
     let started = child("parent", &monitor)
-        .kill_timeout(SHORT)
+        .kill_timeout(SHORT_TIMEOUT)
         .start()
         .unwrap();
     let processes = [monitor.next().await, monitor.next().await];
@@ -95,7 +98,7 @@ async fn grandchildren_end_with_the_child() {
 async fn a_child_that_forks_and_exits_leaves_no_process() {
     let monitor = ProcessMonitor::new();
     let started = child("forking", &monitor)
-        .kill_timeout(SHORT)
+        .kill_timeout(SHORT_TIMEOUT)
         .start()
         .unwrap();
     let running_process = monitor.next().await;
@@ -126,7 +129,7 @@ async fn output_ends_with_the_child_even_if_others_hold_the_pipe() {
     assert_eq!(died.stderr_tail, "left alone");
     assert!(
         !running_process.has_exited(),
-        "who left the group is not ours to end"
+        "a process outside the group is not killed"
     );
 }
 
@@ -134,7 +137,7 @@ async fn output_ends_with_the_child_even_if_others_hold_the_pipe() {
 async fn dropping_the_process_shuts_it_down_in_order() {
     let monitor = ProcessMonitor::new();
     let started = child("parent", &monitor)
-        .kill_timeout(SHORT)
+        .kill_timeout(SHORT_TIMEOUT)
         .start()
         .unwrap();
     let processes = [monitor.next().await, monitor.next().await];
@@ -153,7 +156,7 @@ fn a_runtime_that_ends_leaves_no_process() {
     let monitor = second.block_on(async { ProcessMonitor::new() });
     let (started, running_process) = first.block_on(async {
         let started = child("stubborn", &monitor)
-            .kill_timeout(AMPLE)
+            .kill_timeout(LONG_TIMEOUT)
             .start()
             .unwrap();
         (started, second.spawn(async move { monitor.next().await }))
@@ -178,13 +181,13 @@ fn dropping_the_process_without_a_runtime_kills_it() {
     let (started, running_process) = runtime.block_on(async {
         let monitor = ProcessMonitor::new();
         let started = child("stubborn", &monitor)
-            .kill_timeout(AMPLE)
+            .kill_timeout(LONG_TIMEOUT)
             .start()
             .unwrap();
         (started, monitor.next().await)
     });
 
-    // Nobody drives the runtime now.
+    // The runtime does not run any more.
     drop(started);
 
     runtime.block_on(running_process.wait_for_exit());
@@ -290,7 +293,7 @@ async fn arguments_environment_and_directory_are_passed_unchanged() {
     assert_eq!(text, "a b|$(echo no)|1|x=y|none|/|");
 }
 
-/// Returns the names of the variables that a child sees, beside the test's own.
+/// Returns the names of the variables of a child, without those of the test.
 async fn variables_of(child: ServerCommand) -> Vec<String> {
     let mut started = child.args(["-c", "env"]).start().unwrap();
     let mut text = String::new();
@@ -316,7 +319,7 @@ async fn a_child_gets_an_allow_list_of_variables_and_those_that_are_set() {
     ];
     // The shell sets these itself.
     const OF_SHELL: &[&str] = &["PWD", "OLDPWD", "SHLVL", "_"];
-    // cargo sets it for every test; it stands for a key in the environment.
+    // cargo sets it for every test; it represents a secret in the environment.
     assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
 
     let names = variables_of(ServerCommand::new("/bin/sh").env("KEY", "1")).await;
@@ -408,34 +411,34 @@ fn arguments_and_variables_are_not_printed() {
     );
 }
 
-/// Writes down what it is told.
+/// Records the events of a process.
 #[derive(Default)]
-struct Journal(Mutex<Vec<(&'static str, u32)>>);
+struct EventRecorder(Mutex<Vec<(&'static str, u32)>>);
 
-impl Journal {
-    fn note(&self, what: &'static str, id: u32) {
+impl EventRecorder {
+    fn record(&self, what: &'static str, id: u32) {
         self.0.lock().unwrap().push((what, id));
     }
 }
 
-impl ProcessObserver for Journal {
+impl ProcessObserver for EventRecorder {
     fn starting(&self) {
-        self.note("starting", 0);
+        self.record("starting", 0);
     }
 
     fn started(&self, id: u32) {
-        self.note("started", id);
+        self.record("started", id);
     }
 
     fn ended(&self, id: u32) {
-        self.note("ended", id);
+        self.record("ended", id);
     }
 }
 
 #[tokio::test]
 async fn an_observer_sees_the_start_and_the_end_of_the_process_group() {
-    let (monitor, journal) = (ProcessMonitor::new(), Arc::<Journal>::default());
-    let child = child("parent", &monitor).kill_timeout(SHORT);
+    let (monitor, journal) = (ProcessMonitor::new(), Arc::<EventRecorder>::default());
+    let child = child("parent", &monitor).kill_timeout(SHORT_TIMEOUT);
     let started = child.observer(journal.clone()).start().unwrap();
     let processes = [monitor.next().await, monitor.next().await];
     let id = started.process.id().unwrap();
@@ -449,7 +452,7 @@ async fn an_observer_sees_the_start_and_the_end_of_the_process_group() {
     for running_process in processes {
         running_process.wait_for_exit().await;
     }
-    // The task that stays with the process ends right after it says so.
+    // The reaper task ends right after it reports the exit.
     while journal.0.lock().unwrap().len() < 3 {
         tokio::task::yield_now().await;
     }

@@ -1,8 +1,8 @@
-//! A server that dies of the first question, and is started again.
+//! A server that exits on the probe, and is restarted.
 
 use turnbuckle_client::{Client, Era, stdio::ServerCommand};
 
-/// Answers our ping only after its own was answered.
+/// Responds to the client's ping only after the client responded to its own.
 const SCRIPT: &str = r#"
 read -r first
 case "$first" in *server/discover*) exit 1 ;; esac

@@ -1,4 +1,4 @@
-//! Servers as child processes, from the first question to the end.
+//! Servers as child processes.
 
 use std::{
     sync::{Arc, Mutex},
@@ -17,8 +17,8 @@ use turnbuckle_spec_coverage::{ran_in, req};
 
 use crate::stdio::child_roles::{ProcessMonitor, TEST_TIMEOUT, child};
 
-/// Short enough to wait for.
-const SHORT: Duration = Duration::from_millis(50);
+/// A timeout that tests can wait for.
+const SHORT_TIMEOUT: Duration = Duration::from_millis(50);
 
 #[tokio::test]
 async fn a_turnbuckle_server_works_in_both_eras() {
@@ -77,12 +77,12 @@ async fn pending_calls_fail_with_the_exit_status() {
             .collect();
         let requested = client.call_tool("die", json!({})).await.unwrap_err();
 
-        let died = death(&requested);
-        assert_eq!(died.exit, ExitReason::Code(3));
-        assert!(died.stderr_tail.ends_with("out of paper"), "{died}");
+        let exited = exit_of(&requested);
+        assert_eq!(exited.exit, ExitReason::Code(3));
+        assert!(exited.stderr_tail.ends_with("out of paper"), "{exited}");
         for waited in waiting {
             let error = waited.await.unwrap().unwrap_err();
-            assert_eq!(death(&error).exit, ExitReason::Code(3));
+            assert_eq!(exit_of(&error).exit, ExitReason::Code(3));
         }
     }
 }
@@ -116,22 +116,22 @@ async fn subscriptions_continue_with_the_restarted_server() {
     let filter = SubscriptionFilter::new().tools_list_changed(true);
     let mut subscription = client.listen(filter).await.unwrap();
     assert!(matches!(
-        received(&mut subscription).await,
+        next_event(&mut subscription).await,
         SubscriptionEvent::Acknowledged(_)
     ));
 
     client.call_tool("die", json!({})).await.unwrap_err();
     assert!(matches!(
-        received(&mut subscription).await,
+        next_event(&mut subscription).await,
         SubscriptionEvent::Interrupted
     ));
     assert!(matches!(
-        received(&mut subscription).await,
+        next_event(&mut subscription).await,
         SubscriptionEvent::Acknowledged(_)
     ));
     client.call_tool("learn", json!({})).await.unwrap();
 
-    let change = received(&mut subscription).await;
+    let change = next_event(&mut subscription).await;
     assert!(
         matches!(change, SubscriptionEvent::Change(Change::Tools)),
         "{change:?}"
@@ -147,11 +147,11 @@ async fn a_legacy_server_that_exited_is_not_restarted() {
 
     let error = client.call_tool("echo", json!({})).await.unwrap_err();
 
-    assert_eq!(death(&error).exit, ExitReason::Code(3));
+    assert_eq!(exit_of(&error).exit, ExitReason::Code(3));
 }
 
-/// Sees that no child was started that the test has not met: the next that says it lives is one that is started here.
-async fn no_other_lives(monitor: &ProcessMonitor) {
+/// Verifies that no other child was started: the next one that reports is started here.
+async fn assert_no_other_child(monitor: &ProcessMonitor) {
     let fence = stdio::spawn(child("server", monitor)).await.unwrap();
     let next = monitor.next().await;
     fence.close().await;
@@ -169,7 +169,7 @@ async fn a_closed_client_does_not_restart_the_server() {
 
     client.call_tool("echo", json!({})).await.unwrap_err();
 
-    no_other_lives(&monitor).await;
+    assert_no_other_child(&monitor).await;
 }
 
 #[tokio::test]
@@ -188,7 +188,7 @@ async fn a_server_that_exits_on_the_probe_is_restarted_for_the_handshake() {
     client.close().await;
     second.wait_for_exit().await;
 
-    // Now it is known.
+    // The era is cached now.
     let client = builder.connect(frail).await.unwrap();
     let third = monitor.next().await;
     client.ping().await.unwrap();
@@ -201,15 +201,15 @@ async fn a_server_that_always_exits_is_started_twice_and_its_stderr_is_reported(
 
     let error = stdio::spawn(child("hopeless", &monitor)).await.unwrap_err();
 
-    let ConnectError::Unreachable(TransportError::ProcessExited(died)) = error else {
+    let ConnectError::Unreachable(TransportError::ProcessExited(exited)) = error else {
         panic!("{error:?}");
     };
-    assert_eq!(died.exit, ExitReason::Code(4));
-    assert_eq!(died.stderr_tail, "no paper left");
+    assert_eq!(exited.exit, ExitReason::Code(4));
+    assert_eq!(exited.stderr_tail, "no paper left");
     for _ in 0..2 {
         monitor.next().await.wait_for_exit().await;
     }
-    no_other_lives(&monitor).await;
+    assert_no_other_child(&monitor).await;
 }
 
 #[tokio::test]
@@ -226,7 +226,7 @@ async fn a_program_that_does_not_exist_is_named() {
 async fn a_server_that_does_not_exit_is_killed() {
     req!("stdio.shutdown.client-wait-kill");
     let monitor = ProcessMonitor::new();
-    let stubborn = child("stubborn server", &monitor).kill_timeout(SHORT);
+    let stubborn = child("stubborn server", &monitor).kill_timeout(SHORT_TIMEOUT);
     let client = stdio::spawn(stubborn).await.unwrap();
     let process = client.process().unwrap();
 
@@ -238,7 +238,7 @@ async fn a_server_that_does_not_exit_is_killed() {
 #[tokio::test]
 async fn processes_of_a_server_end_with_the_last_client() {
     let monitor = ProcessMonitor::new();
-    let forking = child("forking server", &monitor).kill_timeout(SHORT);
+    let forking = child("forking server", &monitor).kill_timeout(SHORT_TIMEOUT);
     let client = stdio::spawn(forking).await.unwrap();
     let running_process = monitor.next().await;
     let clone = client.clone();
@@ -265,7 +265,7 @@ fn a_client_dropped_without_a_runtime_leaves_no_process() {
         (client, monitor.next().await)
     });
 
-    // Nobody drives the runtime now.
+    // The runtime does not run any more.
     drop(client);
 
     runtime.block_on(running_process.wait_for_exit());
@@ -325,16 +325,16 @@ async fn an_endless_line_takes_bounded_memory() {
     }
 }
 
-/// The most memory this process has had so far, in KiB, where the system tells.
+/// Returns the peak memory of this process in KiB, if the system provides it.
 fn memory_peak() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
     line.split_whitespace().nth(1)?.parse().ok()
 }
 
-async fn received(subscription: &mut Subscription) -> SubscriptionEvent {
-    let received = timeout(TEST_TIMEOUT, subscription.next()).await.unwrap();
-    received.unwrap().unwrap()
+async fn next_event(subscription: &mut Subscription) -> SubscriptionEvent {
+    let next_event = timeout(TEST_TIMEOUT, subscription.next()).await.unwrap();
+    next_event.unwrap().unwrap()
 }
 
 async fn echo(client: &Client) -> String {
@@ -342,12 +342,12 @@ async fn echo(client: &Client) -> String {
     output.content[0].as_text().unwrap().to_owned()
 }
 
-fn death(error: &CallError) -> Arc<ProcessExited> {
+fn exit_of(error: &CallError) -> Arc<ProcessExited> {
     match error {
         CallError::Disconnected {
-            source: TransportError::ProcessExited(died),
+            source: TransportError::ProcessExited(exited),
             ..
-        } => died.clone(),
+        } => exited.clone(),
         _ => panic!("{error:?}"),
     }
 }

@@ -1,4 +1,4 @@
-//! Servers behind unix sockets.
+//! Servers on Unix sockets.
 
 use std::{env, process};
 

@@ -1,4 +1,4 @@
-//! What a client writes to a server's standard input, and what it never does.
+//! Messages that a client writes to the standard input of a server.
 
 use serde_json::json;
 use turnbuckle_client::{Anomaly, Change, Client, SubscriptionEvent};

@@ -1,4 +1,4 @@
-//! The tool works as it says; the clients here are bytes written by hand.
+//! Tests of the mock server, with handwritten bytes.
 
 use super::*;
 
