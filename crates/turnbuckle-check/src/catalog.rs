@@ -59,7 +59,7 @@ impl UnknownRule {
         let areas = Area::ALL.iter().map(|area| area.id());
         Self {
             name: name.to_owned(),
-            suggestions: nearest(name, rules.chain(areas)),
+            suggestions: most_similar(name, rules.chain(areas)),
         }
     }
 }
@@ -86,44 +86,29 @@ pub(crate) fn position(rule: &Rule) -> usize {
 /// The number of suggestions for an unknown name.
 const MAX_SUGGESTIONS: usize = 3;
 
-/// Returns the most similar names, best first.
-fn nearest(name: &str, names: impl Iterator<Item = String>) -> Vec<String> {
+/// Returns the most similar names, most similar first.
+fn most_similar(name: &str, names: impl Iterator<Item = String>) -> Vec<String> {
     let name = name.to_lowercase();
-    let mut near: Vec<_> = names
+    let mut similar: Vec<_> = names
         .filter_map(|other| Some((distance(&name, &other)?, other)))
         .collect();
-    near.sort();
-    near.dedup();
-    let best = near.into_iter().take(MAX_SUGGESTIONS);
+    similar.sort();
+    similar.dedup();
+    let best = similar.into_iter().take(MAX_SUGGESTIONS);
     best.map(|(_, other)| other).collect()
 }
 
 /// Returns the edit distance if it is small. A name that contains the other counts as similar.
 fn distance(name: &str, other: &str) -> Option<usize> {
-    let edits = edits(name, other);
-    let few = usize::max(name.len(), other.len()) / 3;
-    if edits <= few {
+    let edits = strsim::levenshtein(name, other);
+    let max_edits = usize::max(name.len(), other.len()) / 3;
+    if edits <= max_edits {
         Some(edits)
     } else if name.len() > 3 && other.contains(name) {
-        Some(few + 1)
+        Some(max_edits + 1)
     } else {
         None
     }
-}
-
-/// Returns the Levenshtein distance.
-fn edits(one: &str, other: &str) -> usize {
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (at, left) in one.bytes().enumerate() {
-        let mut above_left = row[0];
-        row[0] = at + 1;
-        for (to, right) in other.bytes().enumerate() {
-            let changed = above_left + usize::from(left != right);
-            above_left = row[to + 1];
-            row[to + 1] = changed.min(row[to] + 1).min(above_left + 1);
-        }
-    }
-    row[other.len()]
 }
 
 #[cfg(test)]
@@ -136,7 +121,7 @@ mod tests {
     use crate::rule::{Check, Role};
 
     #[test]
-    fn every_rule_is_whole_and_has_a_name_of_its_own() {
+    fn every_rule_is_complete_and_has_a_unique_id() {
         let mut ids = HashSet::new();
         for rule in all() {
             assert!(ids.insert(rule.id), "duplicate rule `{}`", rule.id);
@@ -150,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_judge_what_can_be_seen_on_the_wire() {
+    fn rules_cover_observable_requirements() {
         for rule in all() {
             for id in rule.requirement_ids {
                 let row = table::find(id)
@@ -171,20 +156,20 @@ mod tests {
     }
 
     #[test]
-    fn rules_for_clients_are_known_by_their_names() {
+    fn client_rules_have_the_prefix_client() {
         assert!(for_clients().all(|rule| rule.id.starts_with("client.")));
         assert!(for_servers().all(|rule| !rule.id.starts_with("client.")));
     }
 
     #[test]
-    fn the_nearest_names_come_first() {
+    fn most_similar_names_come_first() {
         let names = [
             "tools.unknown-tool",
             "base.unknown-method",
             "tools",
             "roots",
         ];
-        let near = |name| nearest(name, names.iter().map(|&name| name.to_owned()));
+        let near = |name| most_similar(name, names.iter().map(|&name| name.to_owned()));
 
         assert_eq!(near("base.unknown-metod"), ["base.unknown-method"]);
         assert_eq!(near("tool"), ["tools", "tools.unknown-tool"]);
@@ -196,8 +181,9 @@ mod tests {
     }
 
     #[test]
-    fn edits_are_counted() {
-        assert_eq!(edits("kitten", "sitting"), 3);
-        assert_eq!(edits("", "abc"), 3);
+    fn only_small_distances_and_contained_names_are_similar() {
+        assert_eq!(distance("base.pong", "base.ping"), Some(1));
+        assert_eq!(distance("kitten", "sitting"), None);
+        assert_eq!(distance("ping", "base.ping"), Some(4));
     }
 }

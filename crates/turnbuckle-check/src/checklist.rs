@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_come_in_the_order_of_the_checklist() {
+    fn lines_are_in_checklist_order() {
         let lines = lines();
         let ids: Vec<_> = lines.iter().map(|line| line.id).collect();
 
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn every_note_is_about_a_line_and_names_rules_that_exist() {
+    fn notes_have_known_lines_and_rules() {
         let lines = lines();
         for note in NOTES {
             let line = lines.iter().find(|line| line.id == note.line);
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_broken_in_one_revision_outweighs_what_is_kept_in_another() {
+    fn violation_in_one_revision_outweighs_a_pass_in_another() {
         let line = lines()
             .into_iter()
             .find(|line| line.id == "1.3/1")

@@ -11,7 +11,6 @@ mod command;
 mod default_replies;
 mod features;
 mod host;
-pub(crate) mod query;
 mod run;
 pub(crate) mod scenario;
 pub(crate) mod scenario_run;

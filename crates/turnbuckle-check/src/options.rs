@@ -69,8 +69,8 @@ impl Default for CheckOptions {
 
 impl CheckOptions {
     /// Sets a callback that receives the progress.
-    pub fn on_progress(mut self, tell: impl Fn(CheckProgress) + Send + Sync + 'static) -> Self {
-        self.on_progress = ProgressCallback(Some(Arc::new(tell)));
+    pub fn on_progress(mut self, callback: impl Fn(CheckProgress) + Send + Sync + 'static) -> Self {
+        self.on_progress = ProgressCallback(Some(Arc::new(callback)));
         self
     }
 
@@ -81,8 +81,8 @@ impl CheckOptions {
     }
 
     pub(crate) fn report_progress(&self, progress: CheckProgress) {
-        if let Some(tell) = &self.on_progress.0 {
-            tell(progress);
+        if let Some(callback) = &self.on_progress.0 {
+            callback(progress);
         }
     }
 }
@@ -90,9 +90,9 @@ impl CheckOptions {
 impl fmt::Debug for ProgressCallback {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.0.is_some() {
-            "Watcher"
+            "ProgressCallback(set)"
         } else {
-            "nobody"
+            "ProgressCallback(unset)"
         })
     }
 }

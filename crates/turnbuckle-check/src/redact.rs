@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_are_hidden_wherever_people_keep_them() {
+    fn keys_are_redacted_in_headers_forms_and_queries() {
         for name in [
             "Authorization",
             "X-Api-Key",

@@ -81,7 +81,7 @@ pub struct RunReport {
     pub revision: Revision,
     /// The transport: `stdio`, `lines`, `http` or `http+sse`.
     pub transport: &'static str,
-    /// The reason why the peer does not support the revision; then there are no results.
+    /// The reason why the peer does not support the revision; `results` is then empty.
     pub unsupported: Option<String>,
     /// One result per rule that applies.
     pub results: Vec<RuleResult>,
@@ -368,7 +368,7 @@ mod tests {
     use crate::engine::transcript::{HttpHead, TranscriptEntry};
 
     #[test]
-    fn a_run_is_short_however_much_was_said() {
+    fn reasons_in_a_run_are_limited() {
         let mut report = Report::new(Role::Server, "server");
         let mut run = RunReport::new(Revision::V2025_11_25, "stdio");
         run.unsupported = Some("a".repeat(100_000));
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn evidence_is_short_however_much_was_said() {
+    fn evidence_is_limited() {
         let transcript = Transcript::default();
         let long = "ä".repeat(100_000);
         let at = transcript.push(TranscriptEntry {

@@ -13,7 +13,7 @@ mod base {
     pub(super) mod robustness;
     pub(super) mod stateless;
 }
-/// Rules about what servers offer: tools, resources, prompts, utilities, input requests and tasks.
+/// Rules about the features of servers: tools, resources, prompts, utilities, input requests and tasks.
 mod features {
     pub(super) mod caching;
     pub(super) mod cancellation;
@@ -53,7 +53,7 @@ use crate::{
     rule::Rule,
 };
 
-/// All of them, area by area.
+/// All rules, by area.
 pub(crate) const AREAS: &[&[Rule]] = &[
     base::json_rpc::RULES,
     base::errors::RULES,
@@ -86,10 +86,10 @@ pub(crate) const AREAS: &[&[Rule]] = &[
     advice::RULES,
 ];
 
-/// Makes sure that a method of earlier revisions is unknown.
+/// Checks that a method of earlier revisions is unknown.
 ///
-/// By which error an unknown method is refused is for another rule to say.
-async fn is_gone(ctx: &CheckContext, method: &str, params: Value) -> Outcome {
+/// Another rule checks the error code for unknown methods.
+async fn check_removed(ctx: &CheckContext, method: &str, params: Value) -> Outcome {
     let response = ctx
         .session()
         .await?
@@ -99,7 +99,7 @@ async fn is_gone(ctx: &CheckContext, method: &str, params: Value) -> Outcome {
     match response.error()? {
         -32601 => response.evidence(),
         _ => Err(NotPassed::not_tested(format!(
-            "{} was seen",
+            "the server returned {}",
             response.describe()
         ))),
     }

@@ -103,6 +103,12 @@ pub fn form_pairs(form: &str) -> impl Iterator<Item = (String, String)> {
     })
 }
 
+/// Returns the decoded value of the first pair with this name.
+pub fn form_value(form: &str, name: &str) -> Option<String> {
+    let mut pairs = form_pairs(form);
+    pairs.find_map(|(key, value)| (key == name).then_some(value))
+}
+
 fn decode_field(text: &str) -> String {
     let spaced = text.replace('+', " ");
     percent_decode_str(&spaced).decode_utf8_lossy().into_owned()
@@ -138,6 +144,22 @@ mod tests {
             .with_optional("none", None);
 
         assert_eq!(form.into_string(), "a%20b=c%26d%3De%2Bf%25&%C3%A4=~-._");
+    }
+
+    #[test]
+    fn a_value_is_found_by_its_name() {
+        let form = Form::default()
+            .with("other", "1")
+            .with("name", "a b&c=d%+\u{e9}/");
+        let form = form.into_string();
+
+        assert_eq!(
+            form_value(&form, "name").as_deref(),
+            Some("a b&c=d%+\u{e9}/")
+        );
+        assert_eq!(form_value(&form, "none"), None);
+        assert_eq!(form_value("a=100%&b=%zz+x", "a").as_deref(), Some("100%"));
+        assert_eq!(form_value("a=100%&b=%zz+x", "b").as_deref(), Some("%zz x"));
     }
 
     #[test]

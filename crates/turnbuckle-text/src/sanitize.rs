@@ -64,7 +64,7 @@ fn is_invisible(character: char) -> bool {
             | '\u{fe00}'..='\u{fe0d}'
             | '\u{feff}'
             | '\u{ffa0}'
-            | '\u{fff0}'..='\u{fffb}'
+            | '\u{fff0}'..='\u{fffc}'
             | '\u{fffe}'..='\u{ffff}'
             | '\u{e0000}'..='\u{e0fff}'
     )
@@ -118,7 +118,8 @@ mod tests {
     #[test]
     fn every_table_that_was_merged_is_covered() {
         let of_cli = "\u{ad}\u{34f}\u{61c}\u{115f}\u{180e}\u{200b}\u{2028}\u{2060}\u{3164}\u{fe00}\u{feff}\u{ffa0}\u{fff9}\u{e0001}";
-        let of_checker = "\u{ad}\u{61c}\u{200f}\u{202e}\u{206f}\u{feff}\u{fffe}\u{ffff}\u{e0fff}";
+        let of_checker =
+            "\u{ad}\u{61c}\u{200f}\u{202e}\u{206f}\u{feff}\u{fffc}\u{fffe}\u{ffff}\u{e0fff}";
         let of_client = "\u{200b}\u{200f}\u{202a}\u{202e}\u{2060}\u{2069}\u{feff}\u{7f}\u{85}";
 
         for character in [of_cli, of_checker, of_client].concat().chars() {

@@ -136,7 +136,7 @@ pub(super) const NOTES: &[LineNote] = &[
     ),
     unseen(
         "3.4/4",
-        "HTTP has no shutdown request for servers, and a client's connections close when its process ends.",
+        "HTTP does not define a shutdown request for servers, and a client's connections close when its process ends.",
     ),
     unseen(
         "4.1/1",
@@ -190,7 +190,7 @@ pub(super) const NOTES: &[LineNote] = &[
         "5.1/5",
         &["streams.replay-own", "streams.survive-disconnection"],
     ),
-    permission("5.2/2", &["origins.preflight", "origins.stranger-refused"]),
+    permission("5.2/2", &["origins.preflight", "origins.stranger-refused"]), // quoted
     unseen(
         "5.2/3",
         "Observable only on a server without free connections; a check does not overload servers.",

@@ -1,4 +1,4 @@
-//! Clients that are unusual and right, message by message.
+//! Unusual but correct clients, message by message.
 
 use serde_json::{Value, json};
 use turnbuckle_protocol::revision::Revision;
@@ -16,12 +16,12 @@ use crate::{
     rule::Check,
 };
 
-/// What was said in a scene, as it is put together.
+/// Builds the transcript of a scenario.
 #[derive(Default)]
 struct TranscriptScript(Vec<TranscriptEntry>);
 
 impl TranscriptScript {
-    /// The client makes a request of HTTP.
+    /// Adds an HTTP request of the client.
     fn sends_request(mut self, line: &str, headers: &[(&str, &str)], body: &str) -> Self {
         self.0.push(TranscriptEntry {
             head: Some(head(line, headers)),
@@ -30,12 +30,12 @@ impl TranscriptScript {
         self
     }
 
-    /// The client posts a message.
+    /// Adds a POST of the client.
     fn posts(self, headers: &[(&str, &str)], message: &Value) -> Self {
         self.sends_request("POST /mcp", headers, &message.to_string())
     }
 
-    /// We answer what was said last, or before that.
+    /// Adds the response to the last entry, or to an earlier one.
     fn server_responds(mut self, back: usize, headers: &[(&str, &str)], message: &Value) -> Self {
         let responded = self.0.len() - back;
         self.0.push(TranscriptEntry {
@@ -56,18 +56,18 @@ impl TranscriptScript {
             ScenarioEnd::Finished,
             Vec::new(),
         ));
-        match catalog::find(rule).expect("the rule is there").check {
-            Check::Scenarios(_, look) => look(&runs),
-            _ => unreachable!("clients are watched"),
+        match catalog::find(rule).expect("the rule exists").check {
+            Check::Scenarios(_, check) => check(&runs),
+            _ => unreachable!("client rules use scenarios"),
         }
     }
 }
 
 fn head(line: &str, headers: &[(&str, &str)]) -> HttpHead {
-    let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+    let to_owned_pair = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
     HttpHead {
         start_line: line.to_owned(),
-        headers: headers.iter().map(own).collect(),
+        headers: headers.iter().map(to_owned_pair).collect(),
     }
 }
 
@@ -83,7 +83,7 @@ fn result(id: i64, result: &Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "result": result })
 }
 
-fn is_broken(outcome: &Outcome) -> bool {
+fn is_violation(outcome: &Outcome) -> bool {
     matches!(outcome, Err(NotPassed::Violation { .. }))
 }
 
@@ -91,9 +91,9 @@ const LEGACY: Revision = Revision::V2025_11_25;
 const MODERN: Revision = Revision::V2026_07_28;
 
 #[test]
-fn two_sessions_may_begin_side_by_side() {
+fn concurrent_sessions_are_separate() {
     let (one, two) = ([("mcp-session-id", "1")], [("mcp-session-id", "2")]);
-    let story = || {
+    let script = || {
         TranscriptScript::default()
             .posts(&[], &call(1, "initialize"))
             .server_responds(1, &one, &result(1, &json!({})))
@@ -105,19 +105,19 @@ fn two_sessions_may_begin_side_by_side() {
     };
     let rule = "client.lifecycle.initialized";
 
-    let right = story().outcome_of(rule, Scenario::Default, LEGACY);
-    let wrong = story()
+    let right = script().outcome_of(rule, Scenario::Default, LEGACY);
+    let wrong = script()
         .posts(&[], &call(1, "initialize"))
         .server_responds(1, &[("mcp-session-id", "3")], &result(1, &json!({})))
         .posts(&[("mcp-session-id", "3")], &call(2, "tools/list"))
         .outcome_of(rule, Scenario::Default, LEGACY);
 
     assert!(right.is_ok(), "{right:?}");
-    assert!(is_broken(&wrong), "{wrong:?}");
+    assert!(is_violation(&wrong), "{wrong:?}");
 }
 
 #[test]
-fn another_connection_may_look_for_a_newer_server() {
+fn modern_probe_on_another_connection_is_allowed() {
     let session = [
         ("mcp-session-id", "turnbuckle-session-1"),
         ("mcp-protocol-version", "2025-11-25"),
@@ -140,7 +140,7 @@ fn another_connection_may_look_for_a_newer_server() {
 }
 
 #[test]
-fn headers_of_notifications_are_nobodys_business_since_2026() {
+fn headers_of_notifications_are_not_checked_since_2026_07_28() {
     let accept = ("accept", "application/json, text/event-stream");
     let all = [accept, ("mcp-protocol-version", "2026-07-28")];
     for rule in [
@@ -157,34 +157,33 @@ fn headers_of_notifications_are_nobodys_business_since_2026() {
 }
 
 #[test]
-fn a_body_that_is_no_json_is_no_message() {
+fn body_that_is_not_json_is_a_violation() {
     let outcome = TranscriptScript::default()
         .posts(&[], &call(1, "tools/list"))
         .sends_request("POST /mcp", &[], "{")
         .outcome_of("client.base.json-rpc", Scenario::Default, MODERN);
 
-    assert!(is_broken(&outcome), "{outcome:?}");
+    assert!(is_violation(&outcome), "{outcome:?}");
 }
 
 #[test]
-fn whoever_does_not_ask_what_a_server_can_do_finds_out_by_trying() {
+fn requests_without_discovery_need_no_capability() {
     let rule = "client.lifecycle.capabilities";
-    let tried = TranscriptScript::default().posts(&[], &call(2, "resources/list"));
-    let asked = TranscriptScript::default().posts(&[], &call(1, "server/discover"));
+    let undiscovered = TranscriptScript::default().posts(&[], &call(2, "resources/list"));
+    let discovered = TranscriptScript::default().posts(&[], &call(1, "server/discover"));
 
-    let tried = tried.outcome_of(rule, Scenario::ToolsOnly, MODERN);
-    let asked =
-        asked
-            .posts(&[], &call(2, "resources/list"))
-            .outcome_of(rule, Scenario::ToolsOnly, MODERN);
+    let undiscovered = undiscovered.outcome_of(rule, Scenario::ToolsOnly, MODERN);
+    let discovered = discovered
+        .posts(&[], &call(2, "resources/list"))
+        .outcome_of(rule, Scenario::ToolsOnly, MODERN);
     let completed = TranscriptScript::default().posts(&[], &call(1, "completion/complete"));
 
     assert!(
-        matches!(tried, Err(NotPassed::NotApplicable(_))),
-        "{tried:?}"
+        matches!(undiscovered, Err(NotPassed::NotApplicable(_))),
+        "{undiscovered:?}"
     );
-    assert!(is_broken(&asked), "{asked:?}");
-    assert!(is_broken(&completed.outcome_of(
+    assert!(is_violation(&discovered), "{discovered:?}");
+    assert!(is_violation(&completed.outcome_of(
         rule,
         Scenario::ToolsOnly,
         LEGACY
@@ -192,7 +191,7 @@ fn whoever_does_not_ask_what_a_server_can_do_finds_out_by_trying() {
 }
 
 #[test]
-fn nobody_knows_the_marks_of_a_tool_that_was_not_listed() {
+fn param_headers_are_checked_for_listed_tools_only() {
     let mut weather = call(2, "tools/call");
     weather["params"] = json!({ "name": "weather", "arguments": { "days": 3.0 } });
     let listed = |tool: &str| {
@@ -200,34 +199,34 @@ fn nobody_knows_the_marks_of_a_tool_that_was_not_listed() {
             .posts(&[], &call(1, "tools/list"))
             .server_responds(1, &[], &result(1, &json!({ "tools": [{ "name": tool }] })))
     };
-    let outcome_of = |story: TranscriptScript| {
-        story.outcome_of("client.http.param-headers", Scenario::Default, MODERN)
+    let outcome_of = |script: TranscriptScript| {
+        script.outcome_of("client.http.param-headers", Scenario::Default, MODERN)
     };
 
     let unknown = outcome_of(listed("hello").posts(&[], &weather));
-    let silent = outcome_of(listed("weather").posts(&[], &weather));
+    let without_header = outcome_of(listed("weather").posts(&[], &weather));
     let right = outcome_of(listed("weather").posts(&[("mcp-param-days", "3")], &weather));
 
     assert!(
         matches!(unknown, Err(NotPassed::NotTested(_))),
         "{unknown:?}"
     );
-    assert!(is_broken(&silent), "{silent:?}");
+    assert!(is_violation(&without_header), "{without_header:?}");
     assert!(right.is_ok(), "{right:?}");
 }
 
 #[test]
-fn a_few_tools_called_often_are_not_all_tools() {
-    let called = |story: TranscriptScript, tool: &str| {
+fn few_tools_called_often_are_not_all_tools() {
+    let called = |script: TranscriptScript, tool: &str| {
         let mut message = call(1, "tools/call");
         message["params"]["name"] = tool.into();
-        story.posts(&[], &message)
+        script.posts(&[], &message)
     };
-    let story = ["hello", "weather", "hello", "weather"]
+    let script = ["hello", "weather", "hello", "weather"]
         .into_iter()
         .fold(TranscriptScript::default(), called);
 
-    let outcome = story.outcome_of("client.http.bad-marks-rejected", Scenario::Default, MODERN);
+    let outcome = script.outcome_of("client.http.bad-marks-rejected", Scenario::Default, MODERN);
 
     assert!(
         matches!(outcome, Err(NotPassed::NotTested(_))),
@@ -236,7 +235,7 @@ fn a_few_tools_called_often_are_not_all_tools() {
 }
 
 #[test]
-fn a_token_is_for_the_server_and_comes_after_it_was_given() {
+fn token_requests_need_the_resource_and_later_requests_the_token() {
     let host = [("host", "127.0.0.1:1")];
     let log_in = |resource: &str| {
         let form = format!("grant_type=authorization_code&resource={resource}");
@@ -247,7 +246,7 @@ fn a_token_is_for_the_server_and_comes_after_it_was_given() {
     };
     let token = ("authorization", "Bearer turnbuckle-token-1");
     let outcome_of =
-        |story: TranscriptScript, rule| story.outcome_of(rule, Scenario::RequiresToken, MODERN);
+        |script: TranscriptScript, rule| script.outcome_of(rule, Scenario::RequiresToken, MODERN);
 
     for right in [
         "http://127.0.0.1:1/mcp",
@@ -263,14 +262,14 @@ fn a_token_is_for_the_server_and_comes_after_it_was_given() {
         .server_responds(2, &[], &json!({}))
         .posts(&[token], &call(3, "tools/list"));
 
-    assert!(is_broken(&wrong), "{wrong:?}");
+    assert!(is_violation(&wrong), "{wrong:?}");
     let outcome = outcome_of(crossing, "client.auth.token-always");
     assert!(outcome.is_ok(), "{outcome:?}");
 }
 
 #[test]
-fn only_later_revisions_say_where_to_look_first() {
-    let story = || {
+fn order_of_metadata_urls_is_checked_since_2025_11_25() {
+    let script = || {
         TranscriptScript::default()
             .posts(&[], &call(1, "initialize"))
             .sends_request("GET /.well-known/oauth-protected-resource/mcp", &[], "")
@@ -278,55 +277,55 @@ fn only_later_revisions_say_where_to_look_first() {
     };
     let rule = "client.auth.resource-metadata";
 
-    let early = story().outcome_of(rule, Scenario::RequiresToken, Revision::V2025_06_18);
-    let late = story().outcome_of(rule, Scenario::RequiresToken, LEGACY);
+    let early = script().outcome_of(rule, Scenario::RequiresToken, Revision::V2025_06_18);
+    let late = script().outcome_of(rule, Scenario::RequiresToken, LEGACY);
 
     assert!(early.is_ok(), "{early:?}");
-    assert!(is_broken(&late), "{late:?}");
+    assert!(is_violation(&late), "{late:?}");
 }
 
 #[test]
-fn nobody_has_to_know_the_transport_of_2024() {
+fn http_sse_fallback_is_optional() {
     let rule = "client.streams.http-sse-fallback";
-    let outcome_of = |story: TranscriptScript| {
-        let entries = story.0.into_iter().enumerate().collect();
+    let outcome_of = |script: TranscriptScript| {
+        let entries = script.0.into_iter().enumerate().collect();
         let mut runs = ScenarioRuns::new(MODERN);
-        let speaks = Revision::V2024_11_05;
+        let server_revision = Revision::V2024_11_05;
         let run = ScenarioRun::new(
             Scenario::HttpSseOnly,
-            speaks,
+            server_revision,
             entries,
             ScenarioEnd::Finished,
             Vec::new(),
         );
         runs.push(run);
-        match catalog::find(rule).expect("the rule is there").check {
-            Check::Scenarios(_, look) => look(&runs),
-            _ => unreachable!("clients are watched"),
+        match catalog::find(rule).expect("the rule exists").check {
+            Check::Scenarios(_, check) => check(&runs),
+            _ => unreachable!("client rules use scenarios"),
         }
     };
-    let story = || TranscriptScript::default().posts(&[], &call(1, "server/discover"));
+    let script = || TranscriptScript::default().posts(&[], &call(1, "server/discover"));
 
-    let leaves = outcome_of(story());
-    let stops = outcome_of(story().sends_request("GET /mcp", &[], ""));
-    let goes = outcome_of(story().sends_request("GET /mcp", &[], "").sends_request(
+    let disconnects = outcome_of(script());
+    let stops = outcome_of(script().sends_request("GET /mcp", &[], ""));
+    let falls_back = outcome_of(script().sends_request("GET /mcp", &[], "").sends_request(
         "POST /messages?session=1",
         &[],
         "{}",
     ));
 
     assert!(
-        matches!(leaves, Err(NotPassed::NotApplicable(_))),
-        "{leaves:?}"
+        matches!(disconnects, Err(NotPassed::NotApplicable(_))),
+        "{disconnects:?}"
     );
-    assert!(is_broken(&stops), "{stops:?}");
-    assert!(goes.is_ok(), "{goes:?}");
+    assert!(is_violation(&stops), "{stops:?}");
+    assert!(falls_back.is_ok(), "{falls_back:?}");
 }
 
-/// A handshake in which the client offers a version, and goes on with the one that the server chooses.
-fn handshake(offers: &str) -> TranscriptScript {
+/// Builds a handshake in which the client proposes a version and accepts the server's.
+fn handshake(proposed: &str) -> TranscriptScript {
     let mut initialize = call(1, "initialize");
-    initialize["params"]["protocolVersion"] = offers.into();
+    initialize["params"]["protocolVersion"] = proposed.into();
     let chosen = json!({ "protocolVersion": "2025-11-25" });
     TranscriptScript::default()
         .posts(&[], &initialize)
@@ -335,7 +334,7 @@ fn handshake(offers: &str) -> TranscriptScript {
 }
 
 #[test]
-fn a_revision_that_is_not_known_yet_may_be_offered() {
+fn future_revisions_may_be_proposed() {
     let rule = "client.lifecycle.offers-a-revision";
     for right in ["2024-10-07", "2025-11-25", "2027-01-01"] {
         let outcome = handshake(right).outcome_of(rule, Scenario::Default, LEGACY);
@@ -343,25 +342,26 @@ fn a_revision_that_is_not_known_yet_may_be_offered() {
     }
     for wrong in ["1.0", "2025-01-01", "latest", ""] {
         let outcome = handshake(wrong).outcome_of(rule, Scenario::Default, LEGACY);
-        assert!(is_broken(&outcome), "{wrong}: {outcome:?}");
+        assert!(is_violation(&outcome), "{wrong}: {outcome:?}");
     }
 }
 
 #[test]
-fn the_newest_revision_is_offered_and_an_older_one_may_be_chosen() {
+fn latest_revision_must_be_proposed() {
     let rule = "client.lifecycle.newest-offered";
-    let outcome_of = |offers: &str| handshake(offers).outcome_of(rule, Scenario::Default, LEGACY);
+    let outcome_of =
+        |proposed: &str| handshake(proposed).outcome_of(rule, Scenario::Default, LEGACY);
 
     assert!(outcome_of("2025-11-25").is_ok());
     assert!(outcome_of("2026-07-28").is_ok());
-    assert!(is_broken(&outcome_of("2025-03-26")));
+    assert!(is_violation(&outcome_of("2025-03-26")));
 }
 
 #[test]
-fn a_client_that_leaves_a_newer_revision_offered_its_newest() {
+fn client_that_disconnects_from_a_newer_revision_proposed_its_latest() {
     let mut initialize = call(1, "initialize");
     initialize["params"]["protocolVersion"] = "2025-03-26".into();
-    let story = TranscriptScript::default()
+    let script = TranscriptScript::default()
         .posts(&[], &initialize)
         .server_responds(
             1,
@@ -369,33 +369,33 @@ fn a_client_that_leaves_a_newer_revision_offered_its_newest() {
             &result(1, &json!({ "protocolVersion": "2025-11-25" })),
         );
 
-    let outcome = story.outcome_of("client.lifecycle.newest-offered", Scenario::Default, LEGACY);
+    let outcome = script.outcome_of("client.lifecycle.newest-offered", Scenario::Default, LEGACY);
 
     assert!(outcome.is_ok(), "{outcome:?}");
 }
 
 #[test]
-fn a_client_registers_or_has_a_metadata_document() {
+fn client_registers_or_has_a_metadata_document() {
     let rule = "client.auth.registers";
-    let refused = || {
+    let rejected = || {
         TranscriptScript::default()
             .posts(&[], &call(1, "initialize"))
             .sends_request("GET /about/this-resource", &[], "")
     };
-    let outcome_of = |story: TranscriptScript| {
-        story.outcome_of(rule, Scenario::RequiresToken, Revision::V2025_06_18)
+    let outcome_of = |script: TranscriptScript| {
+        script.outcome_of(rule, Scenario::RequiresToken, Revision::V2025_06_18)
     };
     let log_in =
-        |id: &str| refused().sends_request(&format!("GET /as/log-in?client_id={id}"), &[], "");
+        |id: &str| rejected().sends_request(&format!("GET /as/log-in?client_id={id}"), &[], "");
 
-    let registered = outcome_of(refused().sends_request("POST /as/clients", &[], "{}"));
+    let registered = outcome_of(rejected().sends_request("POST /as/clients", &[], "{}"));
     let documented = outcome_of(log_in("https%3A%2F%2Fexample.com%2Fclient.json"));
     let unknown = outcome_of(log_in("my-client"));
-    let stopped = outcome_of(refused());
+    let stopped = outcome_of(rejected());
 
     assert!(registered.is_ok(), "{registered:?}");
     assert!(documented.is_ok(), "{documented:?}");
-    assert!(is_broken(&unknown), "{unknown:?}");
+    assert!(is_violation(&unknown), "{unknown:?}");
     assert!(
         matches!(stopped, Err(NotPassed::NotTested(_))),
         "{stopped:?}"

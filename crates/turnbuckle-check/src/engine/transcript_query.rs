@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_session_hears_is_not_heard_here() {
+    fn messages_of_another_session_are_excluded() {
         let transcript = Transcript::default();
         let call = request(&transcript, 1, "POST /mcp", "mine");
         let mine = request(&transcript, 2, "GET /mcp", "mine");
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_line_brings_is_not_heard_here() {
+    fn messages_of_another_connection_are_excluded() {
         let transcript = Transcript::default();
         let call = transcript.push(TranscriptEntry::sent(1, "{}"));
         let mine = transcript.push(TranscriptEntry::received(1, "{}"));

@@ -133,8 +133,8 @@ fn object(lines: &mut SourceLines, indent: usize) -> Result<ValueShape, String> 
 
 /// Parses `tools/call  CallToolParams -> CallToolResult`.
 fn request(text: &str) -> Result<(String, ParamsShape, ValueShape), String> {
-    let (asked, result) = text.split_once("->").ok_or("a request needs a result")?;
-    let (name, params) = named_params(asked)?;
+    let (head, result) = text.split_once("->").ok_or("a request needs a result")?;
+    let (name, params) = named_params(head)?;
     Ok((name, params, expression::parse(result)?))
 }
 

@@ -44,7 +44,7 @@ const FILES: [(&str, &[&str]); 5] = [
 ];
 
 static BOOKS: LazyLock<HashMap<&str, SchemaSet>> =
-    LazyLock::new(|| write(&FILES).expect("a test parses every file"));
+    LazyLock::new(|| parse_all(&FILES).expect("a test parses every file"));
 
 /// Returns the shapes of a revision.
 pub(super) fn for_revision(revision: Revision) -> &'static SchemaSet {
@@ -57,7 +57,7 @@ pub(super) fn for_revision(revision: Revision) -> &'static SchemaSet {
 }
 
 /// Builds the shapes of each revision.
-pub(super) fn write<'a>(
+pub(super) fn parse_all<'a>(
     files: &[(&'a str, &[&str])],
 ) -> Result<HashMap<&'a str, SchemaSet>, String> {
     let mut drafts = HashMap::new();
@@ -67,7 +67,9 @@ pub(super) fn write<'a>(
             let file = parser::read(text).map_err(|why| format!("{date}, {why}"))?;
             if let Some(like) = &file.like {
                 let before: Option<&SchemaSet> = drafts.get(like.as_str());
-                schemas = before.ok_or(format!("{date}: no {like}"))?.clone();
+                schemas = before
+                    .ok_or(format!("{date}: unknown revision `{like}`"))?
+                    .clone();
             }
             schemas.add(file);
         }

@@ -1,8 +1,8 @@
-//! The notation, what is told, and whether it is what the official schemas say.
+//! Tests of the notation, the violations, and the agreement with the official schemas.
 
+mod notation;
 mod official;
 mod samples;
-mod writing;
 
 use serde_json::json;
 
@@ -12,7 +12,7 @@ fn violation_texts(violations: &[SchemaViolation]) -> Vec<String> {
     violations.iter().map(ToString::to_string).collect()
 }
 
-fn told_of_result(revision: Revision, method: &str, given: impl Into<Value>) -> Vec<String> {
+fn result_violations(revision: Revision, method: &str, given: impl Into<Value>) -> Vec<String> {
     violation_texts(&result(
         revision,
         method,
@@ -21,7 +21,7 @@ fn told_of_result(revision: Revision, method: &str, given: impl Into<Value>) -> 
 }
 
 #[test]
-fn a_flaw_names_the_place_and_the_problem() {
+fn violation_has_the_path_and_the_difference() {
     let tool = |schema| json!({ "name": "a", "inputSchema": schema });
     let tools = json!({ "tools": [
         tool(json!({ "type": "object" })),
@@ -31,60 +31,58 @@ fn a_flaw_names_the_place_and_the_problem() {
     ] });
 
     assert_eq!(
-        told_of_result(Revision::V2025_11_25, "tools/list", tools),
+        result_violations(Revision::V2025_11_25, "tools/list", tools),
         [
             "`result.tools[1].inputSchema.type`: `object` is expected, but it is missing",
             "`result.tools[2].inputSchema`: an object is expected, but it is null",
             "`result.tools[3].name`: a string is expected, but it is the number `3`",
-            "`result.tools[3].inputSchema`: an object is expected, but it is missing (there is `input_schema`)",
+            "`result.tools[3].inputSchema`: an object is expected, but it is missing (found `input_schema`)",
         ]
     );
 }
 
 #[test]
-fn a_field_that_may_be_left_out_is_not_null() {
+fn null_for_an_optional_member_is_a_violation() {
     let tools = json!({ "tools": [
         { "name": "a", "inputSchema": { "type": "object" }, "description": null },
     ] });
 
     assert_eq!(
-        told_of_result(Revision::V2024_10_07, "tools/list", tools),
-        [
-            "`result.tools[0].description`: a string is expected, but it is null (leave it out instead)"
-        ]
+        result_violations(Revision::V2024_10_07, "tools/list", tools),
+        ["`result.tools[0].description`: a string is expected, but it is null (omit it instead)"]
     );
 }
 
 #[test]
-fn content_is_told_by_its_type() {
+fn content_is_validated_by_its_type() {
     let content = json!({ "content": [
         { "type": "text" },
         { "type": "video", "data": "" },
         { "text": "hello" },
-        { "type": "image", "data": "no base64", "mimeType": "image/png" },
+        { "type": "image", "data": "not base64", "mimeType": "image/png" },
         { "type": "resource", "resource": { "uri": "a:b" } },
         "hello",
     ] });
 
     assert_eq!(
-        told_of_result(Revision::V2024_11_05, "tools/call", content),
+        result_violations(Revision::V2024_11_05, "tools/call", content),
         [
             "`result.content[0].text`: a string is expected, but it is missing",
             "`result.content[1].type`: `text`, `image` or `resource` is expected, but it is the string \"video\"",
             "`result.content[2].type`: `text`, `image` or `resource` is expected, but it is missing",
-            "`result.content[3].data`: a string of base64 is expected, but it is the string \"no base64\"",
-            "`result.content[4].resource`: `text` or `blob` is expected, but there is none of them",
+            "`result.content[3].data`: a string of base64 is expected, but it is the string \"not base64\"",
+            "`result.content[4].resource`: `text` or `blob` is expected, but none of them is present",
             "`result.content[5]`: an object is expected, but it is the string \"hello\"",
         ]
     );
 }
 
 #[test]
-fn names_that_are_no_words_are_quoted() {
+fn unusual_member_names_are_quoted() {
     let listen = json!({ "resultType": "complete", "_meta": {} });
 
     assert_eq!(
-        told_of_result(Revision::V2026_07_28, "subscriptions/listen", listen),
+        result_violations(Revision::V2026_07_28, "subscriptions/listen", listen),
         [
             "`result._meta[\"io.modelcontextprotocol/subscriptionId\"]`: a string or an integer is expected, but it is missing"
         ]
@@ -92,28 +90,32 @@ fn names_that_are_no_words_are_quoted() {
 }
 
 #[test]
-fn a_result_of_another_type_is_not_measured_by_the_right_one() {
+fn result_of_another_type_only_has_one_violation() {
     let revision = Revision::V2026_07_28;
-    let asking = json!({ "resultType": "input_required", "requestState": "a" });
+    let input_required = json!({ "resultType": "input_required", "requestState": "a" });
     let wrong =
         "`result.resultType`: `complete` is expected, but it is the string \"input_required\"";
 
     assert_eq!(
-        told_of_result(revision, "tools/list", asking.clone()),
+        result_violations(revision, "tools/list", input_required.clone()),
         [wrong]
     );
-    assert_eq!(told_of_result(revision, "tools/call", asking), [""; 0]);
+    assert_eq!(
+        result_violations(revision, "tools/call", input_required),
+        [""; 0]
+    );
 }
 
 #[test]
-fn tasks_show_what_belongs_to_their_status() {
+fn task_members_depend_on_the_status() {
     let task = |status: &str| {
         json!({
             "resultType": "complete", "taskId": "a", "status": status, "ttlMs": null,
             "createdAt": "2026-01-01T00:00:00Z", "lastUpdatedAt": "2026-01-01T00:00:00Z",
         })
     };
-    let violation_texts = |status| told_of_result(Revision::V2026_07_28, "tasks/get", task(status));
+    let violation_texts =
+        |status| result_violations(Revision::V2026_07_28, "tasks/get", task(status));
 
     assert_eq!(violation_texts("working"), [""; 0]);
     assert_eq!(
@@ -133,7 +135,7 @@ fn tasks_show_what_belongs_to_their_status() {
 }
 
 #[test]
-fn methods_that_nobody_knows_are_not_judged() {
+fn results_of_unknown_methods_may_be_any_object() {
     for revision in Revision::ALL {
         let message = |given: Value| json!({ "jsonrpc": "2.0", "id": 1, "result": given });
         let method = "com.example/dance";
@@ -150,7 +152,7 @@ fn methods_that_nobody_knows_are_not_judged() {
 }
 
 #[test]
-fn errors_have_the_data_of_their_code() {
+fn error_data_depends_on_the_code() {
     let error = |data: Value| json!({ "jsonrpc": "2.0", "id": 1, "error": { "code": -32022, "message": "No", "data": data } });
 
     assert_eq!(
@@ -171,7 +173,7 @@ fn errors_have_the_data_of_their_code() {
 }
 
 #[test]
-fn envelopes_are_those_of_json_rpc() {
+fn envelope_violations_are_reported() {
     let envelope_violations = |message: Value| violation_texts(&envelope(&message).1);
     let ping = |id: Value| json!({ "jsonrpc": "2.0", "id": id, "method": "ping" });
     let error = json!({ "code": -32700, "message": "No" });
@@ -209,11 +211,11 @@ fn envelopes_are_those_of_json_rpc() {
         ),
         (
             json!({ "jsonrpc": "2.0", "id": 1, "result": {}, "error": error }),
-            "either `result` or `error` is expected, but both are there",
+            "either `result` or `error` is expected, but both are present",
         ),
         (
             json!({ "jsonrpc": "2.0", "id": 1 }),
-            "`method`, `result` or `error` is expected, but there is none of them",
+            "`method`, `result` or `error` is expected, but none of them is present",
         ),
         (json!([]), "a message is expected, but it is an empty array"),
         (json!(1), "an object is expected, but it is the number `1`"),
@@ -223,7 +225,7 @@ fn envelopes_are_those_of_json_rpc() {
 }
 
 #[test]
-fn batches_are_of_one_revision() {
+fn batches_exist_in_2025_03_26_only() {
     let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" });
     let batch = json!([ping, ping]);
 
@@ -241,21 +243,21 @@ fn batches_are_of_one_revision() {
 }
 
 #[test]
-fn a_message_full_of_flaws_is_told_in_few() {
+fn violations_per_message_are_limited() {
     let tools = json!({ "tools": vec![json!(1); 10_000] });
 
     assert_eq!(
-        told_of_result(Revision::V2025_06_18, "tools/list", tools).len(),
+        result_violations(Revision::V2025_06_18, "tools/list", tools).len(),
         20
     );
 }
 
-/// Returns all that is wrong with one message of either side: its envelope, and what is in it.
+/// Returns all violations of one message of either side: in its envelope and in its content.
 ///
-/// `asked` is the method of the request that it answers, if it does and that is known.
-fn violations(revision: Revision, message: &Value, asked: Option<&str>) -> Vec<SchemaViolation> {
+/// `method` is the method of the request that the message responds to, if known.
+fn violations(revision: Revision, message: &Value, method: Option<&str>) -> Vec<SchemaViolation> {
     let (kind, mut violations) = envelope(message);
-    violations.extend(match (kind, asked) {
+    violations.extend(match (kind, method) {
         (Some(MessageKind::Request), _) => request(revision, message),
         (Some(MessageKind::Notification), _) => notification(revision, message),
         (Some(MessageKind::Result), Some(method)) => result(revision, method, message),

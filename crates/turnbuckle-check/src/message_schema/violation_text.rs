@@ -23,7 +23,7 @@ pub(super) fn unlike(schemas: &SchemaSet, shape: &ValueShape, value: &Value) -> 
 /// Describes null in place of an omitted field.
 pub(super) fn null(schemas: &SchemaSet, shape: &ValueShape) -> String {
     let expected = expected(schemas, shape);
-    format!("{expected} is expected, but it is null (leave it out instead)")
+    format!("{expected} is expected, but it is null (omit it instead)")
 }
 
 /// Describes a missing field, and a similar one that is present.
@@ -36,7 +36,7 @@ pub(super) fn missing(
     let plain = |name: &str| name.replace(['_', '-'], "").to_ascii_lowercase();
     let mut names = object.keys();
     let similar = match names.find(|other| plain(other) == plain(name)) {
-        Some(other) => format!(" (there is `{}`)", shortened(other)),
+        Some(other) => format!(" (found `{}`)", shortened(other)),
         None => String::new(),
     };
     let expected = expected(schemas, shape);

@@ -1,12 +1,13 @@
 //! A client that is a program, and the process that connects a stdio client to the mock server.
 
-use std::{borrow::Cow, fmt, io, sync::Arc};
+use std::{fmt, io, sync::Arc};
 
 use tokio::{
     io::{AsyncWriteExt, copy, stdin, stdout},
     net::TcpStream,
 };
 use turnbuckle_client::stdio::{ProcessObserver, ServerCommand};
+use turnbuckle_text::shell;
 
 use super::target::TransportKind;
 
@@ -17,7 +18,7 @@ const SERVER: &str = "{server}";
 #[derive(Clone)]
 pub(crate) struct ClientCommand {
     words: Vec<String>,
-    play: Vec<String>,
+    bridge: Vec<String>,
     transport_kind: TransportKind,
     pub(crate) observer: Option<Arc<dyn ProcessObserver>>,
 }
@@ -42,11 +43,11 @@ pub enum ClientCommandError {
 }
 
 impl ClientCommand {
-    pub(crate) fn new(words: Vec<String>, play: Vec<String>) -> Result<Self, ClientCommandError> {
+    pub(crate) fn new(words: Vec<String>, bridge: Vec<String>) -> Result<Self, ClientCommandError> {
         if words.is_empty() {
             return Err(ClientCommandError::Empty);
         }
-        let has = |place| words.iter().any(|word| word.contains(place));
+        let has = |placeholder| words.iter().any(|word| word.contains(placeholder));
         let transport_kind = match (has(URL), has(SERVER)) {
             (true, false) => TransportKind::Http,
             (false, true) => TransportKind::Ndjson,
@@ -55,7 +56,7 @@ impl ClientCommand {
         };
         Ok(Self {
             words,
-            play,
+            bridge,
             transport_kind,
             observer: None,
         })
@@ -67,14 +68,14 @@ impl ClientCommand {
 
     /// Returns the display name.
     pub(crate) fn label(&self) -> String {
-        let words: Vec<_> = self.words.iter().map(|word| quoted(word)).collect();
+        let words: Vec<_> = self.words.iter().map(|word| shell::quote(word)).collect();
         words.join(" ")
     }
 
     /// Returns the process to start for a server at a URL, or at the address for the bridge
     /// command.
     pub(crate) fn child(&self, address: &str) -> ServerCommand {
-        let words = self.filled(address);
+        let words = self.expand(address);
         let (program, rest) = words
             .split_first()
             .expect("the command is not empty and every word expands to at least one");
@@ -86,10 +87,10 @@ impl ClientCommand {
         }
     }
 
-    fn filled(&self, address: &str) -> Vec<String> {
-        let server: Vec<_> = self.play.iter().map(String::as_str).collect();
+    fn expand(&self, address: &str) -> Vec<String> {
+        let server: Vec<_> = self.bridge.iter().map(String::as_str).collect();
         let server = [&server[..], &[address]].concat();
-        let line: Vec<_> = server.iter().map(|word| quoted(word)).collect();
+        let line: Vec<_> = server.iter().map(|word| shell::quote(word)).collect();
         let line = line.join(" ");
         let mut words = Vec::new();
         for word in &self.words {
@@ -109,16 +110,6 @@ impl fmt::Debug for ClientCommand {
     }
 }
 
-/// Quotes a word for a shell.
-fn quoted(word: &str) -> Cow<'_, str> {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "@%+=:,./_{}-".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.into()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''")).into()
-    }
-}
-
 /// Copies standard input to an address and the response to standard output, until either side ends.
 ///
 /// # Errors
@@ -132,18 +123,18 @@ pub async fn stdio_bridge(address: &str) -> io::Result<()> {
     let stream = TcpStream::connect(address).await?;
     stream.set_nodelay(true)?;
     let (mut from_checker, mut to_checker) = stream.into_split();
-    let there = async move {
+    let input_task = async move {
         let copied = copy(&mut stdin(), &mut to_checker).await;
         // Forward the end of the input to the checker.
         let _ = to_checker.shutdown().await;
         copied
     };
-    let there = tokio::spawn(there);
+    let input_task = tokio::spawn(input_task);
     let mut out = stdout();
     copy(&mut from_checker, &mut out).await?;
     out.flush().await?;
     // A read of standard input cannot be cancelled, and its data is not needed.
-    there.abort();
+    input_task.abort();
     Ok(())
 }
 
@@ -151,24 +142,24 @@ pub async fn stdio_bridge(address: &str) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    fn filled(words: &[&str], address: &str) -> Vec<String> {
+    fn expand(words: &[&str], address: &str) -> Vec<String> {
         let own = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
-        let play = own(&["/opt/my tools/turnbuckle", "check", "--play"]);
-        ClientCommand::new(own(words), play)
+        let bridge = own(&["/opt/my tools/turnbuckle", "check", "--play"]);
+        ClientCommand::new(own(words), bridge)
             .unwrap()
-            .filled(address)
+            .expand(address)
     }
 
     #[test]
-    fn the_address_stands_where_the_url_is_wanted() {
-        let words = filled(&["client", "--at={url}"], "http://127.0.0.1:1/mcp");
+    fn url_placeholder_is_replaced() {
+        let words = expand(&["client", "--at={url}"], "http://127.0.0.1:1/mcp");
 
         assert_eq!(words, ["client", "--at=http://127.0.0.1:1/mcp"]);
     }
 
     #[test]
-    fn a_server_of_its_own_is_several_words() {
-        let words = filled(&["client", "--", "{server}"], "127.0.0.1:1");
+    fn server_placeholder_expands_to_several_words() {
+        let words = expand(&["client", "--", "{server}"], "127.0.0.1:1");
 
         assert_eq!(
             words[2..],
@@ -177,8 +168,8 @@ mod tests {
     }
 
     #[test]
-    fn a_server_within_a_word_is_quoted_for_a_shell() {
-        let words = filled(&["sh", "-c", "client \"{server}\""], "127.0.0.1:1");
+    fn server_command_within_a_word_is_quoted() {
+        let words = expand(&["sh", "-c", "client \"{server}\""], "127.0.0.1:1");
 
         assert_eq!(
             words[2],
@@ -188,7 +179,7 @@ mod tests {
 
     #[cfg(unix)]
     #[tokio::test]
-    async fn the_users_command_sees_all_variables() {
+    async fn client_command_inherits_all_environment_variables() {
         use tokio::io::AsyncReadExt as _;
         let words = ["sh", "-c", "echo ${CARGO_MANIFEST_DIR:+seen} {url}"];
         let words = words.map(str::to_owned).to_vec();
@@ -202,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_names_the_server_once() {
+    fn command_needs_exactly_one_placeholder() {
         let new = |words: &[&str]| {
             let words = words.iter().map(|&word| word.to_owned()).collect();
             ClientCommand::new(words, Vec::new()).map(drop)

@@ -109,7 +109,7 @@ impl Scenario {
             Self::Batches => notifications_first::batch(mock, received),
             Self::LostSession => interrupted::forget(received),
             Self::InterruptedStream => interrupted::reply(mock, received),
-            Self::RequiresToken => requires_token::refuse(mock, received.head),
+            Self::RequiresToken => requires_token::reject(mock, received.head),
             Self::LegacyOnly => unknown_revision::legacy_only(received, -32601),
             Self::LegacyOnlyUnusualCode => unknown_revision::legacy_only(received, -32000),
         }
@@ -118,7 +118,7 @@ impl Scenario {
     /// Returns the special reply to a message without a response, if any.
     pub(crate) fn accepted(self, mock: &MockServer, head: &HttpHead) -> Option<ScriptedReply> {
         match self {
-            Self::RequiresToken => requires_token::refuse(mock, Some(head)),
+            Self::RequiresToken => requires_token::reject(mock, Some(head)),
             _ => None,
         }
     }

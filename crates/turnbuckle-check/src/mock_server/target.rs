@@ -55,7 +55,7 @@ impl ClientTarget {
     /// Checks a program. In its command line, `{url}` stands for the URL of the mock server, or
     /// `{server}` for the command that starts it.
     ///
-    /// `play` is a command that takes an address as its last argument and runs
+    /// `bridge` is a command that takes an address as its last argument and runs
     /// [`stdio_bridge`](crate::stdio_bridge).
     ///
     /// # Errors
@@ -63,11 +63,11 @@ impl ClientTarget {
     /// If the command is empty, or has none or both of the placeholders.
     pub fn command(
         words: impl IntoIterator<Item = impl Into<String>>,
-        play: impl IntoIterator<Item = impl Into<String>>,
+        bridge: impl IntoIterator<Item = impl Into<String>>,
     ) -> Result<Self, ClientCommandError> {
         let command = ClientCommand::new(
             words.into_iter().map(Into::into).collect(),
-            play.into_iter().map(Into::into).collect(),
+            bridge.into_iter().map(Into::into).collect(),
         )?;
         Ok(Self {
             label: command.label(),
@@ -172,9 +172,9 @@ impl MockServerAddress {
     ///
     /// If the mock server has stopped.
     pub async fn connect(&self) -> io::Result<DuplexStream> {
-        let (near, far) = duplex(BUFFER);
+        let (client_end, far) = duplex(BUFFER);
         match self.connections.send(far).await {
-            Ok(()) => Ok(near),
+            Ok(()) => Ok(client_end),
             Err(_) => Err(io::ErrorKind::ConnectionRefused.into()),
         }
     }

@@ -341,7 +341,7 @@ mod tests {
     use crate::{CheckOptions, ServerTarget, engine::transcript::TranscriptEntry};
 
     #[test]
-    fn a_call_without_an_answer_is_not_charged_with_what_others_were_asked() {
+    fn client_requests_of_other_calls_are_excluded() {
         let target = ServerTarget::streams("silent", || async {
             Ok(tokio::io::split(tokio::io::duplex(1).0))
         });

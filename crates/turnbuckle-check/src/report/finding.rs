@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_row_leads_to_its_page_and_section() {
+    fn requirement_links_to_its_section() {
         let pages = [
             "2026-07-28/basic/index#messages",
             "2025-11-25/basic/transports#session-management",
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn nearly_every_row_has_a_page() {
+    fn most_requirements_have_a_link() {
         let without = table::all()
             .iter()
             .filter(|row| spec_link(row.source).is_none());

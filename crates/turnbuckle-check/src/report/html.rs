@@ -2,10 +2,11 @@
 
 use std::fmt::Write as _;
 
+use turnbuckle_text::sanitize::{escape_block, escape_line};
+
 use super::{
     EvidenceExcerpt, Report, ReportOptions, RuleFinding, RuleStatus, StatusCounts,
-    relevant_headers, spec_link,
-    text::{escape, line, pretty},
+    relevant_headers, spec_link, text::pretty,
 };
 
 /// The maximum length of a quoted message.
@@ -15,7 +16,7 @@ const STYLE: &str = include_str!("html/style.css");
 
 /// Returns the report as HTML.
 pub fn document(report: &Report, options: &ReportOptions) -> String {
-    let target = escaped(&line(&report.target));
+    let target = escaped(&escape_line(&report.target));
     let mut text = format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
@@ -87,7 +88,7 @@ fn matrix(report: &Report) -> String {
     text += "</tbody>\n</table>\n</div>\n";
     for run in &report.runs {
         if let Some(why) = &run.unsupported {
-            let why = escaped(&line(why));
+            let why = escaped(&escape_line(why));
             let _ = writeln!(
                 text,
                 "<p class=\"note\">{} is not supported: {why}</p>",
@@ -183,13 +184,13 @@ fn evidence(shown: &EvidenceExcerpt) -> String {
     };
     let mut text = format!("<figure class=\"{class}\">\n<figcaption>{who}</figcaption>\n<pre>");
     if let Some(head) = &shown.start_line {
-        let _ = writeln!(text, "<b>{}</b>", escaped(&line(head)));
+        let _ = writeln!(text, "<b>{}</b>", escaped(&escape_line(head)));
         for (name, value) in relevant_headers(shown) {
             let _ = writeln!(
                 text,
                 "<i>{}:</i> {}",
-                escaped(&line(name)),
-                escaped(&line(value))
+                escaped(&escape_line(name)),
+                escaped(&escape_line(value))
             );
         }
         if !shown.text.is_empty() {
@@ -211,7 +212,7 @@ fn stale(report: &Report) -> String {
         let _ = writeln!(
             text,
             "<li><code>{}</code></li>",
-            escaped(&line(&entry.to_string()))
+            escaped(&escape_line(&entry.to_string()))
         );
     }
     text + "</ul>\n</section>\n"
@@ -224,7 +225,7 @@ fn reasons_for(report: &Report, status: RuleStatus) -> String {
     }
     let rules: usize = reasons.iter().map(|reason| reason.rules.len()).sum();
     let mut text = format!(
-        "<section>\n<details class=\"untold\">\n<summary>{} {rules} {}</summary>\n<ul>\n",
+        "<section>\n<details class=\"reasons\">\n<summary>{} {rules} {}</summary>\n<ul>\n",
         sign(status),
         status.as_str()
     );
@@ -272,7 +273,7 @@ fn class(status: RuleStatus) -> &'static str {
 
 /// Formats a sentence that may quote the server; text between backticks becomes code.
 fn quoted(text: &str) -> String {
-    let text = escaped(&line(text));
+    let text = escaped(&escape_line(text));
     let parts: Vec<_> = text.split('`').collect();
     if parts.len() % 2 == 0 {
         return text;
@@ -285,7 +286,9 @@ fn quoted(text: &str) -> String {
 }
 
 fn escaped(text: &str) -> String {
-    let text = escape(text).replace('&', "&amp;").replace('<', "&lt;");
+    let text = escape_block(text)
+        .replace('&', "&amp;")
+        .replace('<', "&lt;");
     text.replace('>', "&gt;")
         .replace('"', "&quot;")
         .replace('\'', "&#39;")
@@ -297,14 +300,14 @@ mod tests {
     use crate::report::sample;
 
     #[test]
-    fn a_report_is_a_page() {
+    fn report_matches_the_snapshot() {
         let text = document(&sample::report(), &ReportOptions::default());
 
         insta::assert_snapshot!(sample::without_version(&text.replace(STYLE, "")));
     }
 
     #[test]
-    fn nothing_is_run_and_nothing_is_fetched() {
+    fn page_has_no_scripts_or_external_resources() {
         let text = document(&sample::report(), &ReportOptions::default());
 
         assert!(!text.contains("<script") && !text.contains("src=") && !text.contains("url("));
@@ -312,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn no_text_of_a_server_is_read_as_html() {
+    fn server_text_is_escaped_in_html() {
         assert_eq!(
             quoted("a `<b>` \u{202e}"),
             "a <code>&lt;b&gt;</code> \\u{202e}"

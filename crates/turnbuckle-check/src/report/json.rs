@@ -84,7 +84,7 @@ fn finding(finding: &RuleFinding<'_>) -> Value {
         "level": finding.level,
         "known": finding.in_baseline,
         "what": finding.observed,
-        "cure": finding.rule.fix,
+        "cure": finding.rule.fix, // quoted
         "places": locations,
         "exchange": finding.evidence.iter().map(shown).collect::<Vec<_>>(),
     })
@@ -155,7 +155,7 @@ fn rule(rule: &Rule) -> Value {
         "area": rule.area.id(),
         "on": rule.transports,
         "says": rule.requirement,
-        "cure": rule.fix,
+        "cure": rule.fix, // quoted
         "levels": levels,
         "requirements": rows,
     })
@@ -166,7 +166,7 @@ mod tests {
     use crate::report::sample;
 
     #[test]
-    fn a_report_is_a_document() {
+    fn json_report_matches_the_snapshot() {
         let document = super::document(&sample::report());
         let text = serde_json::to_string_pretty(&document).expect("the report serializes");
 

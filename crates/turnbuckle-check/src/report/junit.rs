@@ -2,9 +2,11 @@
 
 use std::fmt::Write as _;
 
+use turnbuckle_text::sanitize::escape_block;
+
 use super::{
     EvidenceExcerpt, Report, ReportOptions, RuleOutcome, RuleResult, RuleStatus, RunReport,
-    relevant_headers, spec_link, text::escape,
+    relevant_headers, spec_link,
 };
 
 /// The maximum length of a quoted message.
@@ -49,7 +51,7 @@ fn name(run: &RunReport) -> String {
 fn unsupported(run: &RunReport, why: &str) -> String {
     let why = escaped(&format!("not supported: {why}"));
     format!(
-        "    <testcase classname=\"{}\" name=\"spoken\">\n      <skipped message=\"{why}\"/>\n    </testcase>\n",
+        "    <testcase classname=\"{}\" name=\"supported\">\n      <skipped message=\"{why}\"/>\n    </testcase>\n",
         name(run)
     )
 }
@@ -137,7 +139,9 @@ fn stale(report: &Report) -> String {
 }
 
 fn escaped(text: &str) -> String {
-    let text = escape(text).replace('&', "&amp;").replace('<', "&lt;");
+    let text = escape_block(text)
+        .replace('&', "&amp;")
+        .replace('<', "&lt;");
     text.replace('>', "&gt;").replace('"', "&quot;")
 }
 
@@ -146,7 +150,7 @@ mod tests {
     use crate::report::{ReportOptions, sample};
 
     #[test]
-    fn a_report_is_a_suite_for_each_revision() {
+    fn junit_report_has_a_suite_per_revision() {
         insta::assert_snapshot!(super::document(
             &sample::report(),
             &ReportOptions::default()
@@ -154,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_a_server_says_is_read_as_xml() {
+    fn server_text_is_escaped_in_xml() {
         let text = super::escaped("]]></failure><x a=\"1\">\u{0}\u{ffff}");
 
         assert_eq!(

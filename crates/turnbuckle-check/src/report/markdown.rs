@@ -2,9 +2,11 @@
 
 use std::fmt::Write as _;
 
+use turnbuckle_text::sanitize::escape_line;
+
 use super::{
     EvidenceExcerpt, Report, ReportOptions, RuleFinding, RuleStatus, relevant_headers, spec_link,
-    text::{line, pretty},
+    text::pretty,
 };
 use crate::rule::RequirementLevel;
 
@@ -122,9 +124,9 @@ fn section(finding: &RuleFinding<'_>) -> String {
 fn evidence(shown: &EvidenceExcerpt) -> String {
     let mut inside = String::new();
     if let Some(head) = &shown.start_line {
-        let _ = writeln!(inside, "{}", line(head));
+        let _ = writeln!(inside, "{}", escape_line(head));
         for (name, value) in relevant_headers(shown) {
-            let _ = writeln!(inside, "{}", line(&format!("{name}: {value}")));
+            let _ = writeln!(inside, "{}", escape_line(&format!("{name}: {value}")));
         }
         inside.push('\n');
     }
@@ -166,7 +168,7 @@ fn reasons_for(report: &Report, status: RuleStatus) -> String {
 
 /// Formats text that may quote the server, on one line. Everything but backtick-quoted code is escaped.
 fn inline(text: &str) -> String {
-    let text = line(text);
+    let text = escape_line(text);
     let parts: Vec<_> = text.split('`').collect();
     // Unpaired and adjacent backticks are not code.
     let inner = parts.get(1..parts.len() - 1).unwrap_or_default();
@@ -203,7 +205,7 @@ fn literal(text: &str) -> String {
 
 /// Formats text as code, whatever backticks it contains.
 fn code(text: &str) -> String {
-    let text = line(text);
+    let text = escape_line(text);
     let fence = "`".repeat(longest(&text, '`') + 1);
     if text.starts_with('`') || text.ends_with('`') {
         format!("{fence} {text} {fence}")
@@ -228,12 +230,12 @@ mod tests {
     use crate::report::sample;
 
     #[test]
-    fn a_report_is_a_page() {
+    fn report_matches_the_snapshot() {
         insta::assert_snapshot!(document(&sample::report(), &ReportOptions::default()));
     }
 
     #[test]
-    fn what_matters_less_is_not_shown() {
+    fn findings_below_the_minimum_level_are_hidden() {
         let options = ReportOptions {
             fail_on: RequirementLevel::Fail,
             min_level: RequirementLevel::Fail,
@@ -245,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn no_text_of_a_server_leaves_its_place() {
+    fn server_text_is_escaped_in_markdown() {
         assert_eq!(inline("a|b <i> `"), "a\\|b &lt;i&gt; \\`");
         assert_eq!(inline("see `<x>`, `y`"), "see `<x>`, `y`");
         assert_eq!(

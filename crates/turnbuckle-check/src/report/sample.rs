@@ -11,10 +11,10 @@ use crate::{
 };
 
 macro_rules! rule {
-    ($name:ident, $id:literal, $area:ident, $rows:expr, $says:literal, $cure:literal) => {
-        static $name: Rule = Rule::server($id, Area::$area, $rows)
-            .requirement($says)
-            .fix($cure)
+    ($name:ident, $id:literal, $area:ident, $requirement_ids:expr, $requirement:literal, $fix:literal) => {
+        static $name: Rule = Rule::server($id, Area::$area, $requirement_ids)
+            .requirement($requirement)
+            .fix($fix)
             .passive(|_, _| Err(NotPassed::not_tested("this is a sample")));
     };
 }

@@ -5,8 +5,9 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
+use turnbuckle_text::sanitize::escape_line;
 
-use super::{Report, ReportOptions, RuleFinding, spec_link, text::line};
+use super::{Report, ReportOptions, RuleFinding, spec_link};
 use crate::rule::{RequirementLevel, Rule};
 
 /// Returns the report as SARIF.
@@ -73,7 +74,7 @@ fn result(finding: &RuleFinding<'_>, rules: &[&Rule], report: &Report) -> Value 
         .collect();
     let text = format!(
         "{} (in {}). {}",
-        line(finding.observed),
+        escape_line(finding.observed),
         revisions.join(", "),
         finding.rule.fix
     );
@@ -89,7 +90,7 @@ fn result(finding: &RuleFinding<'_>, rules: &[&Rule], report: &Report) -> Value 
         "message": { "text": text },
         "locations": [{
             "physicalLocation": { "artifactLocation": { "uri": uri(&report.target) } },
-            "logicalLocations": [{ "name": line(&report.target), "kind": "module" }],
+            "logicalLocations": [{ "name": escape_line(&report.target), "kind": "module" }],
         }],
         "partialFingerprints": { "ruleAndRevisions/v1": format!("{} {}", finding.rule.id, revisions.join(" ")) },
         "properties": { "revisions": revisions, "transports": transports },
@@ -132,7 +133,7 @@ mod tests {
     use crate::report::{RuleOutcome, sample};
 
     #[test]
-    fn a_report_is_a_run_with_results() {
+    fn sarif_report_is_a_run_with_results() {
         let document = document(&sample::report(), &ReportOptions::default());
         let text = serde_json::to_string_pretty(&document).expect("the report serializes");
 
@@ -140,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_says_is_no_link() {
+    fn server_text_does_not_become_a_link() {
         let mut report = sample::report();
         for result in report.runs.iter_mut().flat_map(|run| &mut run.results) {
             if let RuleOutcome::Violated { observed, .. } = &mut result.outcome {
@@ -159,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_is_a_uri_too() {
+    fn command_is_encoded_as_a_uri() {
         assert_eq!(uri("my server"), "my%20server");
         assert_eq!(uri("npx a:b 100%"), "npx%20a%3Ab%20100%25");
         assert_eq!(uri("https://a.example/mcp"), "https://a.example/mcp");

@@ -1,6 +1,8 @@
-//! Escapes and shortens text of a peer.
+//! Shortens text of a peer, and selects its headers.
+//!
+//! Text is escaped by [`turnbuckle_text::sanitize`].
 
-use std::fmt::Write as _;
+use turnbuckle_text::sanitize::escape_block;
 
 use super::EvidenceExcerpt;
 
@@ -17,13 +19,13 @@ const IRRELEVANT_HEADERS: &[&str] = &[
 ];
 
 /// Returns text up to a number of characters, with the total size if it is cut.
-pub fn excerpt(text: &str, most: usize) -> String {
-    cut(text, most, text.len())
+pub fn excerpt(text: &str, max_chars: usize) -> String {
+    cut(text, max_chars, text.len())
 }
 
 /// Like [`excerpt`], for text that is already cut from `whole` bytes.
-pub(super) fn cut(text: &str, most: usize, whole: usize) -> String {
-    match text.char_indices().nth(most) {
+pub(super) fn cut(text: &str, max_chars: usize, whole: usize) -> String {
+    match text.char_indices().nth(max_chars) {
         Some((end, _)) => format!("{} … ({whole} bytes in all)", &text[..end]),
         None if text.len() < whole => format!("{text} … ({whole} bytes in all)"),
         None => text.to_owned(),
@@ -38,49 +40,13 @@ pub fn relevant_headers(shown: &EvidenceExcerpt) -> impl Iterator<Item = (&str, 
         .filter(|(name, _)| !IRRELEVANT_HEADERS.contains(name))
 }
 
-/// Escapes characters that are invisible or control a terminal, such as `\u{1b}`; newlines and tabs stay.
-pub(crate) fn escape(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '\n' | '\t' => shown.push(letter),
-            _ if hides(letter) => {
-                let _ = write!(shown, "{}", letter.escape_unicode());
-            }
-            _ => shown.push(letter),
-        }
-    }
-    shown
-}
-
-/// Like [`escape`], on one line.
-pub(crate) fn line(text: &str) -> String {
-    escape(text).replace('\n', "\\n").replace('\t', " ")
-}
-
 /// Returns a message, indented if it is JSON.
-pub(crate) fn pretty(shown: &EvidenceExcerpt, most: usize) -> String {
+pub(crate) fn pretty(shown: &EvidenceExcerpt, max_chars: usize) -> String {
     let value = serde_json::from_str::<serde_json::Value>(&shown.text);
     match value.and_then(|value| serde_json::to_string_pretty(&value)) {
-        Ok(pretty) => escape(&excerpt(&pretty, most)),
-        Err(_) => escape(&shown.excerpt(most)),
+        Ok(pretty) => escape_block(&excerpt(&pretty, max_chars)),
+        Err(_) => escape_block(&shown.excerpt(max_chars)),
     }
-}
-
-/// Returns whether a character is a control character, bidirectional override, zero-width, or invalid in XML.
-fn hides(letter: char) -> bool {
-    letter.is_control()
-        || matches!(
-            letter,
-            '\u{ad}'
-                | '\u{61c}'
-                | '\u{200b}'..='\u{200f}'
-                | '\u{2028}'..='\u{202e}'
-                | '\u{2060}'..='\u{206f}'
-                | '\u{feff}'
-                | '\u{fff0}'..='\u{ffff}'
-                | '\u{e0000}'..='\u{e0fff}'
-        )
 }
 
 #[cfg(test)]
@@ -88,17 +54,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_acts_or_hides_is_shown() {
+    fn control_and_invisible_characters_are_escaped() {
+        let evidence = |text: &str| EvidenceExcerpt::new(true, text);
+
         assert_eq!(
-            escape("a\u{1b}[2J\u{202e}b\n\tc"),
-            "a\\u{1b}[2J\\u{202e}b\n\tc"
+            pretty(&evidence("a\u{1b}[2J\u{202e}b\n\tc\u{200b}"), 80),
+            "a\\u{1b}[2J\\u{202e}b\n\tc\\u{200b}"
         );
-        assert_eq!(line("a\nb\tc"), "a\\nb c");
-        assert_eq!(escape("Blåbær, 東京"), "Blåbær, 東京");
+        assert_eq!(
+            pretty(&evidence("[\"\u{9b}31m\u{feff}\u{e0041}\"]"), 80),
+            "[\n  \"\\u{9b}31m\\u{feff}\\u{e0041}\"\n]"
+        );
+        assert_eq!(pretty(&evidence("Blåbær, 東京"), 80), "Blåbær, 東京");
     }
 
     #[test]
-    fn a_long_text_is_cut_between_letters() {
+    fn long_text_is_cut_at_a_character_boundary() {
         assert_eq!(excerpt("äöü", 2), "äö … (6 bytes in all)");
         assert_eq!(excerpt("äöü", 3), "äöü");
         assert_eq!(cut("äö", 3, 9), "äö … (9 bytes in all)");

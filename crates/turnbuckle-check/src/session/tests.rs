@@ -32,7 +32,7 @@ fn ctx(target: &ServerTarget, revision: Revision) -> CheckContext {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_nobody_asked_for_is_heard_on_http() {
+async fn server_messages_are_received_on_the_get_stream() {
     let server = server();
     let ctx = ctx(&on_http(&server), Revision::V2025_11_25);
     let session = ctx.session().await.unwrap();
@@ -41,9 +41,9 @@ async fn what_nobody_asked_for_is_heard_on_http() {
     session.open_get_stream().await;
 
     server.resource_updated("note://a");
-    let heard = session.listen(Duration::from_millis(150)).await;
+    let received = session.listen(Duration::from_millis(150)).await;
 
-    let methods: Vec<_> = heard
+    let methods: Vec<_> = received
         .iter()
         .map(|&number| ctx.transcript.entry(number).json().unwrap()["method"].clone())
         .collect();
@@ -51,7 +51,7 @@ async fn what_nobody_asked_for_is_heard_on_http() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_nobody_asked_for_is_heard_while_an_answer_is_waited_for() {
+async fn server_messages_are_received_while_waiting_for_a_response() {
     let server = server();
     let ctx = ctx(&on_http(&server), Revision::V2025_06_18);
     let session = ctx.session().await.unwrap();
@@ -67,7 +67,7 @@ async fn what_nobody_asked_for_is_heard_while_an_answer_is_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_without_such_a_stream_is_asked_once() {
+async fn get_stream_is_requested_once() {
     let (connector, listener) = http::memory();
     let stateless = http::Http::new(server()).sessions(http::SessionMode::Off);
     tokio::spawn(stateless.serve(listener));
@@ -82,14 +82,14 @@ async fn a_server_without_such_a_stream_is_asked_once() {
     let session = ctx.session().await.unwrap();
 
     assert!(session.listen(Duration::from_millis(150)).await.is_empty());
-    let said = ctx.transcript.len();
+    let entries = ctx.transcript.len();
     assert!(session.listen(Duration::from_millis(150)).await.is_empty());
 
-    assert_eq!(ctx.transcript.len(), said);
+    assert_eq!(ctx.transcript.len(), entries);
 }
 
 #[tokio::test(start_paused = true)]
-async fn answers_come_on_the_stream_of_http_sse() {
+async fn http_sse_responses_arrive_on_the_stream() {
     let (connector, listener) = http::memory();
     let both = http::Http::new(server()).http_sse(http::HttpSse::new());
     tokio::spawn(both.serve(listener));
@@ -112,7 +112,7 @@ async fn answers_come_on_the_stream_of_http_sse() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn http_sse_is_found_where_there_is_nothing_else() {
+async fn http_sse_is_detected() {
     for (url, transport) in [("http://127.0.0.1/sse", "http+sse"), (URL, "http")] {
         let (connector, listener) = http::memory();
         let both = http::Http::new(server()).http_sse(http::HttpSse::new());

@@ -7,6 +7,7 @@ use tokio::{
     task::JoinHandle,
     time::{Instant, timeout},
 };
+use turnbuckle_text::url::{HostPort, HttpUrl};
 
 use super::{
     WireEvent,
@@ -38,17 +39,17 @@ impl HttpSseConnection {
         transcript: &Transcript,
         response_timeout: Duration,
     ) -> Result<Self, NotPassed> {
-        let mut reply = stream_request(&http_client).send().await?;
-        if reply.status != 200 || !reply.is_stream() {
-            let observed = format!("the status {} instead of a stream", reply.status);
-            return Err(NotPassed::violation(observed, reply.entries()));
+        let mut response = stream_request(&http_client).send().await?;
+        if response.status != 200 || !response.is_stream() {
+            let observed = format!("HTTP status {} instead of a stream", response.status);
+            return Err(NotPassed::violation(observed, response.entries()));
         }
         let (endpoint_events, endpoint) =
-            wait_for_endpoint(&mut reply, &http_client, transcript, response_timeout).await?;
-        let opened = reply.entries();
+            wait_for_endpoint(&mut response, &http_client, transcript, response_timeout).await?;
+        let opened = response.entries();
         let (sender, inbox) = mpsc::unbounded_channel();
         let reading = tokio::spawn(async move {
-            let end = read(reply, &sender).await;
+            let end = read(response, &sender).await;
             let _ = sender.send(WireEvent::End(end));
         });
         Ok(Self {
@@ -93,7 +94,7 @@ pub(crate) fn stream_request(http_client: &RawHttpClient) -> RawHttpRequest {
 
 /// Waits for the `endpoint` event; skips other events before it.
 async fn wait_for_endpoint(
-    reply: &mut RawHttpResponse,
+    response: &mut RawHttpResponse,
     http_client: &RawHttpClient,
     transcript: &Transcript,
     response_timeout: Duration,
@@ -101,20 +102,20 @@ async fn wait_for_endpoint(
     let mut events = Vec::new();
     let until = Instant::now() + response_timeout;
     loop {
-        let number = match reply.event_until(until).await {
+        let number = match response.event_until(until).await {
             StreamEvent::Message(number) => number,
             StreamEvent::Timeout => {
                 let observed = "no `endpoint` event";
                 return Err(NotPassed::violation(
                     observed,
-                    reply.entries().into_iter().chain(events),
+                    response.entries().into_iter().chain(events),
                 ));
             }
             StreamEvent::End | StreamEvent::Interrupted(_) => {
                 let observed = "the stream ends before the `endpoint` event";
                 return Err(NotPassed::violation(
                     observed,
-                    reply.entries().into_iter().chain(events),
+                    response.entries().into_iter().chain(events),
                 ));
             }
         };
@@ -122,24 +123,20 @@ async fn wait_for_endpoint(
         let entry = transcript.entry(number);
         if entry.event.is_some_and(|event| event.name == "endpoint") {
             let endpoint = entry.text.trim();
-            let found = resolve(endpoint, http_client.path(), http_client.host());
+            let resolved = resolve(endpoint, http_client.path(), http_client.host());
             let other = || format!("the endpoint `{endpoint}` is on another server");
-            let found = found.ok_or_else(|| NotPassed::violation(other(), [number]))?;
-            return Ok((events, found));
+            let resolved = resolved.ok_or_else(|| NotPassed::violation(other(), [number]))?;
+            return Ok((events, resolved));
         }
     }
 }
 
 /// Resolves the endpoint against the stream; `None` if it is on another server.
 fn resolve(endpoint: &str, base: &str, host: &str) -> Option<String> {
-    if let Some((_, rest)) = endpoint.split_once("://") {
-        let at = rest.find(['/', '?']).unwrap_or(rest.len());
-        let (theirs, path) = rest.split_at(at);
-        return if theirs.eq_ignore_ascii_case(host) {
-            resolve(path, "/", host)
-        } else {
-            None
-        };
+    if let Ok(url) = HttpUrl::parse(endpoint) {
+        let is_same_server = host.parse::<HostPort>() == Ok(url.authority);
+        let path = if url.path.is_empty() { "/" } else { url.path };
+        return is_same_server.then(|| format!("{path}{}", url.query));
     }
     let base = base.split('?').next().unwrap_or_default();
     if endpoint.starts_with('/') {
@@ -148,17 +145,20 @@ fn resolve(endpoint: &str, base: &str, host: &str) -> Option<String> {
     if endpoint.starts_with('?') {
         return Some(format!("{base}{endpoint}"));
     }
+    if endpoint.contains("://") {
+        return None;
+    }
     let folder = base.rsplit_once('/').map_or("", |(folder, _)| folder);
     Some(format!("{folder}/{endpoint}"))
 }
 
 async fn read(
-    mut reply: RawHttpResponse,
-    said: &mpsc::UnboundedSender<WireEvent>,
+    mut response: RawHttpResponse,
+    sender: &mpsc::UnboundedSender<WireEvent>,
 ) -> Option<String> {
     loop {
-        match reply.event(IDLE_TIMEOUT).await {
-            StreamEvent::Message(number) => said.send(WireEvent::Message(number)).ok()?,
+        match response.event(IDLE_TIMEOUT).await {
+            StreamEvent::Message(number) => sender.send(WireEvent::Message(number)).ok()?,
             StreamEvent::Timeout | StreamEvent::End => return None,
             StreamEvent::Interrupted(why) => return Some(why),
         }
@@ -170,13 +170,25 @@ mod tests {
     use super::resolve;
 
     #[test]
-    fn places_are_found_from_where_the_stream_is() {
-        let found = |endpoint| resolve(endpoint, "/api/sse?key=1", "example.com:8080");
+    fn endpoint_is_resolved_against_the_stream() {
+        let resolved = |endpoint| resolve(endpoint, "/api/sse?key=1", "example.com:8080");
 
-        assert_eq!(found("/messages?id=1").as_deref(), Some("/messages?id=1"));
-        assert_eq!(found("?id=1").as_deref(), Some("/api/sse?id=1"));
-        assert_eq!(found("messages").as_deref(), Some("/api/messages"));
-        assert_eq!(found("http://EXAMPLE.com:8080/m").as_deref(), Some("/m"));
-        assert_eq!(found("http://elsewhere.example/m"), None);
+        assert_eq!(
+            resolved("/messages?id=1").as_deref(),
+            Some("/messages?id=1")
+        );
+        assert_eq!(resolved("?id=1").as_deref(), Some("/api/sse?id=1"));
+        assert_eq!(resolved("messages").as_deref(), Some("/api/messages"));
+        assert_eq!(resolved("http://EXAMPLE.com:8080/m").as_deref(), Some("/m"));
+        assert_eq!(resolved("http://elsewhere.example/m"), None);
+        assert_eq!(resolved("ftp://example.com:8080/m"), None);
+        assert_eq!(
+            resolved("http://example.com:8080?a").as_deref(),
+            Some("/?a")
+        );
+        assert_eq!(
+            resolved("/m?next=http://b").as_deref(),
+            Some("/m?next=http://b")
+        );
     }
 }

@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn the_slowest_start_is_remembered() {
+    async fn slowest_startup_is_recorded() {
         let slowest = Arc::<AtomicU64>::default();
         for seconds in [2, 1] {
             let startup = StartupTimer {
@@ -120,7 +120,7 @@ mod tests {
 
     #[cfg(unix)]
     #[tokio::test]
-    async fn some_wait_for_those_who_come_next_until_they_are_dismissed() {
+    async fn processes_are_started_in_advance_until_stopped() {
         let prewarmer = ProcessPrewarmer::new(ServerCommand::new("cat"));
         let first = prewarmer.start().unwrap();
         let next = prewarmer.idle()[0].started.process.id();

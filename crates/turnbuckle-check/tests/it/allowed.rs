@@ -1,5 +1,4 @@
-//! What the specification allows, however odd it looks: servers that are right in another way than ours have nothing held against
-//! them.
+//! Unusual behavior that the specification allows: no rule fails for it.
 
 mod calls;
 mod features;

@@ -1,4 +1,4 @@
-//! Servers that other machines reach: on all addresses of this one, or under a name that is not its own.
+//! Servers that other machines can reach: bound to all addresses, or under a public name.
 
 use tokio::net::TcpListener;
 use turnbuckle_check::{CheckOptions, Report, ServerTarget, check_server, report::RuleStatus};
@@ -8,7 +8,7 @@ use turnbuckle_server::http;
 
 use crate::good;
 
-async fn judged(target: &ServerTarget, rule: &str) -> Vec<RuleStatus> {
+async fn statuses(target: &ServerTarget, rule: &str) -> Vec<RuleStatus> {
     let mut options = CheckOptions::default();
     options.only = vec![rule.to_owned()];
     options.revisions = vec![Revision::V2025_11_25, Revision::V2026_07_28];
@@ -19,7 +19,7 @@ async fn judged(target: &ServerTarget, rule: &str) -> Vec<RuleStatus> {
         .collect()
 }
 
-/// A server that is bound to an address, reached by loopback.
+/// Returns a server that is bound to an address and reached through loopback.
 async fn bound_to(address: &str) -> ServerTarget {
     let listener = TcpListener::bind(address).await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -29,11 +29,11 @@ async fn bound_to(address: &str) -> ServerTarget {
 }
 
 #[tokio::test]
-async fn a_local_server_that_is_open_to_other_machines_is_warned() {
-    let closed = judged(&bound_to("127.0.0.1:0").await, "origins.loopback-only").await;
-    let open = judged(&bound_to("0.0.0.0:0").await, "origins.loopback-only").await;
+async fn local_server_on_all_addresses_gets_a_warning() {
+    let closed = statuses(&bound_to("127.0.0.1:0").await, "origins.loopback-only").await;
+    let open = statuses(&bound_to("0.0.0.0:0").await, "origins.loopback-only").await;
 
-    // A machine without a network has no address at which it could be tried.
+    // A machine without a network only has loopback addresses.
     if closed == [RuleStatus::NotTested; 2] {
         return;
     }
@@ -41,8 +41,8 @@ async fn a_local_server_that_is_open_to_other_machines_is_warned() {
     assert_eq!(open, [RuleStatus::Warn; 2]);
 }
 
-/// A server on another machine, as far as its URL tells.
-fn elsewhere(http: http::Http, headers: Vec<(String, String)>) -> ServerTarget {
+/// Returns a server with a public URL.
+fn public_server(http: http::Http, headers: Vec<(String, String)>) -> ServerTarget {
     let (connector, listener) = http::memory();
     tokio::spawn(http.allow_host("mcp.example").serve(listener));
     let url = "http://mcp.example/mcp";
@@ -50,22 +50,23 @@ fn elsewhere(http: http::Http, headers: Vec<(String, String)>) -> ServerTarget {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_public_server_that_lets_everybody_in_is_warned() {
+async fn public_server_without_authorization_gets_a_warning() {
     let rule = "authorization.required";
     let key = || vec![("x-api-key".to_owned(), "a-key".to_owned())];
     let token = || {
         vec![(
             "authorization".to_owned(),
-            good::protected::KNOWN.to_owned(),
+            good::protected::CREDENTIALS.to_owned(),
         )]
     };
-    let guarded = || http::Http::new(good::server()).authenticator(good::protected::guard());
+    let protected =
+        || http::Http::new(good::server()).authenticator(good::protected::authenticator());
 
-    let open = judged(&elsewhere(http::Http::new(good::server()), key()), rule).await;
-    let guarded = judged(&elsewhere(guarded(), token()), rule).await;
-    let local = judged(&good::on_http(), rule).await;
+    let open = statuses(&public_server(http::Http::new(good::server()), key()), rule).await;
+    let protected = statuses(&public_server(protected(), token()), rule).await;
+    let local = statuses(&good::on_http(), rule).await;
 
     assert_eq!(open, [RuleStatus::Warn; 2]);
-    assert_eq!(guarded, [RuleStatus::Pass; 2]);
+    assert_eq!(protected, [RuleStatus::Pass; 2]);
     assert_eq!(local, [RuleStatus::NotApplicable; 2]);
 }

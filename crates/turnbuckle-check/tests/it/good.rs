@@ -1,4 +1,4 @@
-//! Our own server, with something of everything: nothing is wrong with it.
+//! The good server: our own server with all features, which passes all rules.
 
 mod changes;
 mod elicitation;
@@ -13,12 +13,12 @@ use turnbuckle_client::http::HttpTarget;
 use turnbuckle_protocol::revision::Revision;
 use turnbuckle_server::{Server, http, ndjson::NdjsonServer};
 
-/// The endpoint on HTTP.
+/// The HTTP endpoint.
 pub(crate) const URL: &str = "http://127.0.0.1/mcp";
 
-/// A server with something of everything.
+/// Returns a server with all features.
 pub(crate) fn server() -> Server {
-    let server = Server::new("good", "1.0").instructions("Is checked.");
+    let server = Server::new("good", "1.0").instructions("A server under test.");
     let server = tools::register(server);
     let server = resources::register(server);
     let server = prompts::register(server);
@@ -39,23 +39,23 @@ pub(crate) fn on_ndjson() -> ServerTarget {
 pub(crate) fn on_http() -> ServerTarget {
     let (connector, listener) = http::memory();
     tokio::spawn(http::serve(listener, server()));
-    through(connector)
+    target_via(connector)
 }
 
 fn on_http_sse() -> ServerTarget {
     let (connector, listener) = http::memory();
     let both = http::Http::new(server()).http_sse(http::HttpSse::new());
     tokio::spawn(both.serve(listener));
-    through_sse(connector)
+    sse_target_via(connector)
 }
 
-/// A target that is reached by connections within this process.
-pub(crate) fn through(connector: http::MemoryConnector) -> ServerTarget {
+/// Returns a target with in-process connections.
+pub(crate) fn target_via(connector: http::MemoryConnector) -> ServerTarget {
     ServerTarget::http(URL, http_via(URL, connector), Vec::new())
 }
 
-/// The same by HTTP+SSE.
-pub(crate) fn through_sse(connector: http::MemoryConnector) -> ServerTarget {
+/// Returns a target with in-process connections and HTTP+SSE.
+pub(crate) fn sse_target_via(connector: http::MemoryConnector) -> ServerTarget {
     let url = "http://127.0.0.1/sse";
     ServerTarget::http(url, http_via(url, connector), Vec::new()).http_sse()
 }
@@ -77,7 +77,7 @@ fn assert_good_in(report: &Report, revisions: &[Revision]) {
         assert_eq!(run.unsupported, None, "{}", run.revision);
         assert!(!run.results.is_empty(), "{}", run.revision);
     }
-    let bad: Vec<_> = report
+    let failures: Vec<_> = report
         .results()
         .filter(|(_, result)| {
             matches!(
@@ -87,34 +87,34 @@ fn assert_good_in(report: &Report, revisions: &[Revision]) {
         })
         .map(|(run, result)| format!("{} {} {:#?}", run.revision, result.rule.id, result.outcome))
         .collect();
-    assert!(bad.is_empty(), "{}", bad.join("\n"));
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
 #[tokio::test(start_paused = true)]
-async fn everything_is_right_on_lines() {
+async fn passes_all_rules_on_ndjson() {
     assert_good(
         &check_server(&on_ndjson(), &CheckOptions::default())
             .await
-            .expect("the server is there"),
+            .expect("the server is reachable"),
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn everything_is_right_on_http() {
+async fn passes_all_rules_on_http() {
     assert_good(
         &check_server(&on_http(), &CheckOptions::default())
             .await
-            .expect("the server is there"),
+            .expect("the server is reachable"),
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn everything_is_right_on_http_sse() {
+async fn passes_all_rules_on_http_sse() {
     let revisions = [Revision::V2024_10_07, Revision::V2024_11_05];
     let mut options = CheckOptions::default();
     options.revisions = revisions.into();
 
     let checked = check_server(&on_http_sse(), &options).await;
 
-    assert_good_in(&checked.expect("the server is there"), &revisions);
+    assert_good_in(&checked.expect("the server is reachable"), &revisions);
 }

@@ -1,4 +1,4 @@
-//! Servers that nobody should be able to learn anything from: a check comes to its end all the same.
+//! Hostile servers: the check still ends.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use turnbuckle_check::{
 use turnbuckle_client::http::HttpTarget;
 use turnbuckle_protocol::revision::Revision;
 
-/// How many bytes a direction holds.
+/// The buffer size of each direction.
 const BUFFER: usize = 64 * 1024;
 
-/// Checks a server on lines that answers the handshake, and then does as `then` says.
+/// Checks an ndjson server that responds to the handshake and then runs `then`.
 async fn check<F>(only: &[&str], then: fn(BufReader<DuplexStream>) -> F) -> Report
 where
     F: Future<Output = ()> + Send + 'static,
@@ -29,8 +29,8 @@ where
                 let message: Value = serde_json::from_str(&line).unwrap_or_default();
                 line.clear();
                 if message["method"] == "initialize" {
-                    let answer = opening(&message["id"]);
-                    let _ = far.get_mut().write_all(answer.as_bytes()).await;
+                    let response = opening(&message["id"]);
+                    let _ = far.get_mut().write_all(response.as_bytes()).await;
                     break;
                 }
             }
@@ -42,7 +42,7 @@ where
     options.revisions = vec![Revision::V2025_11_25];
     options.only = only.iter().map(|&name| name.to_owned()).collect();
     let checked = check_server(&target, &options).await;
-    checked.expect("the server answers the handshake")
+    checked.expect("the server responds to the handshake")
 }
 
 fn opening(id: &Value) -> String {
@@ -56,7 +56,7 @@ fn opening(id: &Value) -> String {
     )
 }
 
-/// Talks without end, and answers nothing.
+/// Sends notifications without end, and no responses.
 async fn flood(mut far: BufReader<DuplexStream>) {
     let notification = json!({ "jsonrpc": "2.0", "method": "notifications/turnbuckle" });
     let lines = format!("{notification}\n").repeat(100);
@@ -69,7 +69,7 @@ async fn stand_still(far: BufReader<DuplexStream>) {
     drop(far);
 }
 
-/// Reads, and answers nothing.
+/// Reads, and sends no responses.
 async fn only_read(mut far: BufReader<DuplexStream>) {
     let mut line = String::new();
     while far.read_line(&mut line).await.is_ok_and(|read| read > 0) {
@@ -78,27 +78,27 @@ async fn only_read(mut far: BufReader<DuplexStream>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_is_listened_to_without_end() {
+async fn flood_of_notifications_does_not_block_the_check() {
     let report = check(&["base.same-id", "base.ping"], flood).await;
 
     assert_eq!(report.results().count(), 2);
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_written_for_ever() {
+async fn writes_to_a_server_that_does_not_read_time_out() {
     let report = check(&["robustness.long-text"], stand_still).await;
 
     assert_eq!(report.results().count(), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_silence_is_held_against_few_rules() {
+async fn unresponsive_server_fails_few_rules() {
     let report = check(&[], only_read).await;
 
     let failed = report
         .results()
         .filter(|(_, result)| result.status() == RuleStatus::Fail);
-    assert!(failed.count() <= 12, "one for each conversation, and some");
+    assert!(failed.count() <= 12, "about one per session");
     assert!(
         report.duration < Duration::from_secs(600),
         "{:?}",
@@ -107,8 +107,8 @@ async fn one_silence_is_held_against_few_rules() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_is_to_be_found_elsewhere_is_not_taken_for_one_who_speaks_nothing() {
-    const ELSEWHERE: &[u8] =
+async fn redirect_is_reported_with_its_location() {
+    const REDIRECT: &[u8] =
         b"HTTP/1.1 307 Temporary Redirect\r\nlocation: /mcp/\r\ncontent-length: 0\r\n\r\n";
     let url = "http://127.0.0.1/mcp";
     let http = HttpTarget::new(url).connector(|| async {
@@ -116,7 +116,7 @@ async fn who_is_to_be_found_elsewhere_is_not_taken_for_one_who_speaks_nothing() 
         tokio::spawn(async move {
             let mut request = vec![0; BUFFER];
             while far.read(&mut request).await.is_ok_and(|read| read > 0) {
-                let _ = far.write_all(ELSEWHERE).await;
+                let _ = far.write_all(REDIRECT).await;
             }
         });
         Ok(near)

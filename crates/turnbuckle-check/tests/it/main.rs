@@ -1,6 +1,6 @@
-//! The checker against servers and clients that are right, and against ones that are not quite.
+//! Runs the checker against correct servers and clients, and against mutants with one violation each.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![expect(clippy::unwrap_used, reason = "a test panics on failure")]
 
 mod allowed;
 mod clients;

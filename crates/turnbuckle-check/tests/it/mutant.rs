@@ -1,4 +1,4 @@
-//! Our server with one small thing wrong: a layer between it and the checker that changes what passes.
+//! Server mutants: our server behind a layer that changes its messages.
 
 mod http;
 mod ndjson;
@@ -18,22 +18,22 @@ use turnbuckle_server::Server;
 
 use crate::good;
 
-/// A server with one small thing wrong.
+/// A server with one violation.
 #[derive(Clone)]
 pub(crate) struct Mutant {
-    /// The rule that notices, and no other does.
+    /// The only rule that fails.
     pub(crate) violates: &'static str,
-    /// What is wrong.
+    /// A description of the violation.
     pub(crate) name: &'static str,
-    /// Where it is looked at.
+    /// The transport on which it is checked.
     pub(crate) on: Transport,
-    /// In which revision; the newest in which the rule binds unless said.
+    /// The revision; by default the latest in which the rule applies.
     pub(crate) revision: Option<Revision>,
     change: Change,
     server: fn() -> Server,
 }
 
-/// Where a mutant is looked at.
+/// The transport on which a mutant is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Transport {
     Ndjson,
@@ -42,13 +42,13 @@ pub(crate) enum Transport {
     Protected,
 }
 
-/// Changes something on its way.
+/// Changes a value in transit.
 type Alteration<T> = Arc<dyn Fn(&mut T) + Send + Sync>;
 
-/// Changes something on its way, knowing the request of HTTP that it answers.
+/// Changes a value in transit, given the HTTP request that it responds to.
 type ResponseAlteration<T> = Arc<dyn Fn(&::http::request::Parts, &mut T) + Send + Sync>;
 
-/// What a mutant changes.
+/// The changes of a mutant.
 #[derive(Clone, Default)]
 struct Change {
     map_sent: Option<Alteration<OutgoingMessage>>,
@@ -61,49 +61,49 @@ struct Change {
     late: Option<(&'static str, Duration)>,
 }
 
-/// A message that the server is about to send.
+/// An outgoing message of the server.
 pub(crate) struct OutgoingMessage {
-    /// The message; nothing is sent if it is null.
+    /// The message; dropped if null.
     pub(crate) message: Value,
-    /// The request that it answers.
+    /// The request that it responds to.
     pub(crate) request: Option<Value>,
-    /// What is sent before it.
+    /// Messages to send before it.
     pub(crate) before: Vec<Value>,
-    /// What is sent after it.
+    /// Messages to send after it.
     pub(crate) after: Vec<Value>,
-    /// What is sent in its place, if it is no message of JSON.
+    /// The text to send instead, if it is not JSON.
     pub(crate) text: Option<String>,
 }
 
-/// A message that the server is about to get.
+/// An incoming message of the server.
 pub(crate) struct IncomingMessage {
-    /// The message; the server never gets it if it is null.
+    /// The message; dropped if null.
     pub(crate) message: Value,
-    /// What is answered in the server's place.
+    /// The response to send instead of the server's.
     pub(crate) response: Option<Value>,
-    /// What came before on the same line; nothing on HTTP.
+    /// Earlier messages on the same connection; empty on HTTP.
     pub(crate) earlier: Vec<Value>,
 }
 
-/// Stands for a byte that is no UTF-8, in a text that is sent on a line.
-pub(crate) const NO_UTF8: char = '\u{10fffe}';
+/// A placeholder for an invalid UTF-8 byte in a line.
+pub(crate) const INVALID_UTF8: char = '\u{10fffe}';
 
-/// A response that is about to be sent.
+/// An outgoing HTTP response.
 pub(crate) struct OutgoingResponse {
     /// Status and headers.
     pub(crate) head: ::http::response::Parts,
-    /// The body in place of the one that the server has.
+    /// The body to send instead of the server's.
     pub(crate) body: Option<Vec<u8>>,
 }
 
-/// Returns an id for a request of the server's that none had before.
+/// Returns a unique id for a server request.
 pub(crate) fn unique_id() -> String {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     format!("ours-{}", NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
 impl Mutant {
-    /// Begins a mutant that trips a rule.
+    /// Starts a mutant that violates a rule.
     pub(crate) fn new(violates: &'static str, name: &'static str) -> Self {
         Self {
             violates,
@@ -115,31 +115,31 @@ impl Mutant {
         }
     }
 
-    /// Is looked at on lines.
+    /// Checks the mutant on ndjson.
     pub(crate) fn on_ndjson(mut self) -> Self {
         self.on = Transport::Ndjson;
         self
     }
 
-    /// Is looked at on HTTP+SSE.
+    /// Checks the mutant on HTTP+SSE.
     pub(crate) fn on_http_sse(mut self) -> Self {
         self.on = Transport::HttpSse;
         self
     }
 
-    /// Is looked at on HTTP, behind a guard who knows us.
-    pub(crate) fn guarded(mut self) -> Self {
+    /// Checks the mutant on HTTP with authorization, with a valid token.
+    pub(crate) fn protected(mut self) -> Self {
         self.on = Transport::Protected;
         self
     }
 
-    /// Is looked at in this revision.
+    /// Checks the mutant in this revision.
     pub(crate) fn in_revision(mut self, revision: Revision) -> Self {
         self.revision = Some(revision);
         self
     }
 
-    /// Changes what the server says.
+    /// Changes messages of the server.
     pub(crate) fn map_sent(
         mut self,
         change: impl Fn(&mut OutgoingMessage) + Send + Sync + 'static,
@@ -148,7 +148,7 @@ impl Mutant {
         self
     }
 
-    /// Changes the answers to one method.
+    /// Changes responses to one method.
     pub(crate) fn map_response_to(
         self,
         method: &'static str,
@@ -165,7 +165,7 @@ impl Mutant {
         })
     }
 
-    /// Changes what the server hears.
+    /// Changes messages to the server.
     pub(crate) fn map_received(
         mut self,
         change: impl Fn(&mut IncomingMessage) + Send + Sync + 'static,
@@ -174,7 +174,7 @@ impl Mutant {
         self
     }
 
-    /// Changes requests of HTTP before the server gets them.
+    /// Changes HTTP requests to the server.
     pub(crate) fn request(
         mut self,
         change: impl Fn(&mut ::http::Request<Vec<u8>>) + Send + Sync + 'static,
@@ -183,7 +183,7 @@ impl Mutant {
         self
     }
 
-    /// Changes responses of HTTP; messages in them were changed before.
+    /// Changes HTTP responses, after their messages.
     pub(crate) fn response(
         mut self,
         change: impl Fn(&::http::request::Parts, &mut OutgoingResponse) + Send + Sync + 'static,
@@ -192,7 +192,7 @@ impl Mutant {
         self
     }
 
-    /// Changes events of streams as they are written; messages in them were changed before.
+    /// Changes the text of stream events, after their messages.
     pub(crate) fn events(
         mut self,
         change: impl Fn(&::http::request::Parts, &mut String) + Send + Sync + 'static,
@@ -201,7 +201,7 @@ impl Mutant {
         self
     }
 
-    /// Copies what is said under a name on the stream of a request to all streams that GET has opened.
+    /// Copies messages with this method from request streams to all GET streams.
     pub(crate) fn copies(mut self, method: &'static str) -> Self {
         self.change.copied = Some((method, tokio::sync::broadcast::Sender::new(16)));
         self
@@ -213,34 +213,38 @@ impl Mutant {
         self
     }
 
-    /// Takes so long to answer a method of HTTP or of the protocol.
+    /// Delays the response to an HTTP or JSON-RPC method.
     pub(crate) fn late(mut self, method: &'static str, by: Duration) -> Self {
         self.change.late = Some((method, by));
         self
     }
 
-    /// Is another server than the good one.
+    /// Replaces the good server.
     pub(crate) fn server(mut self, server: fn() -> Server) -> Self {
         self.server = server;
         self
     }
 
-    /// Checks it.
+    /// Runs the check.
     pub(crate) async fn check(&self) -> Report {
         self.check_only(&[]).await
     }
 
-    /// Looks at these rules only, if there are any.
+    /// Runs the check with these rules only, or with all if empty.
     pub(crate) async fn check_only(&self, only: &[&str]) -> Report {
         let rule = catalog::find(self.violates);
-        let rule = rule.unwrap_or_else(|| panic!("there is no rule `{}`", self.violates));
+        let rule = rule.unwrap_or_else(|| panic!("unknown rule `{}`", self.violates));
         let mut options = CheckOptions::default();
         options.only = only.iter().map(|&name| name.to_owned()).collect();
         let newest = Revision::ALL
             .into_iter()
             .rev()
             .find(|&revision| rule.applies_in(revision));
-        options.revisions = vec![self.revision.or(newest).expect("a rule binds somewhere")];
+        options.revisions = vec![
+            self.revision
+                .or(newest)
+                .expect("every rule applies in some revision"),
+        ];
         let checked = check_server(&self.target(), &options).await;
         checked.unwrap_or_else(|why| panic!("{}: {why}", self.name))
     }
@@ -249,14 +253,14 @@ impl Mutant {
         match self.on {
             Transport::Ndjson => ndjson::target(self.server, self.change.clone()),
             Transport::Http => http::target((self.server)(), self.change.clone()),
-            Transport::Protected => http::guarded_target((self.server)(), self.change.clone()),
+            Transport::Protected => http::protected_target((self.server)(), self.change.clone()),
             Transport::HttpSse => http::sse_target((self.server)(), self.change.clone()),
         }
     }
 }
 
 impl Change {
-    /// Applies what is wrong to a message on its way out; returns the texts that are sent.
+    /// Changes an outgoing message; returns the texts to send.
     fn apply_to_sent(&self, message: Value, request: Option<Value>) -> Vec<String> {
         let Some(map_sent) = &self.map_sent else {
             return vec![message.to_string()];
@@ -270,7 +274,7 @@ impl Change {
             text: None,
         };
         map_sent(&mut outgoing);
-        // Whoever changes something in a result means messages that have one: there is none beside an error.
+        // A change of a result does not apply to errors and requests.
         if let Some(fields) = outgoing.message.as_object_mut()
             && !had_result
             && (fields.contains_key("error") || fields.contains_key("method"))
@@ -289,7 +293,7 @@ impl Change {
             .collect()
     }
 
-    /// Applies what is wrong to a message on its way in.
+    /// Changes an incoming message.
     fn apply_to_received(&self, message: Value, earlier: &[Value]) -> IncomingMessage {
         let mut incoming = IncomingMessage {
             message,

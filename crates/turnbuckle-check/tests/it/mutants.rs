@@ -1,4 +1,4 @@
-//! Every rule that can fail has a server that fails it, and fails nothing else.
+//! Every rule that can fail has a mutant server that fails this rule only.
 
 mod advice;
 mod authorization;
@@ -66,7 +66,7 @@ fn all() -> Vec<Mutant> {
 }
 
 #[test]
-fn every_rule_that_can_fail_has_a_mutant() {
+fn every_must_rule_has_a_mutant() {
     let mutants = all();
     let without: Vec<_> = catalog::for_servers()
         .filter(|rule| rule.level() == RequirementLevel::Fail)
@@ -76,12 +76,12 @@ fn every_rule_that_can_fail_has_a_mutant() {
     assert!(without.is_empty(), "{without:#?}");
 }
 
-/// Checks all mutants of an area; each has to trip its rule, and nothing else may fail.
-async fn assert_each_trips_its_rule(mutants: Vec<Mutant>) {
-    let mut wrong = Vec::new();
+/// Checks all mutants of an area; each must fail its rule and no other.
+async fn assert_each_fails_its_rule(mutants: Vec<Mutant>) {
+    let mut failures = Vec::new();
     for mutant in mutants {
         let report = mutant.check().await;
-        let broken: Vec<_> = report
+        let violated: Vec<_> = report
             .results()
             .filter(|(_, result)| match result.status() {
                 RuleStatus::Fail => true,
@@ -90,19 +90,19 @@ async fn assert_each_trips_its_rule(mutants: Vec<Mutant>) {
             })
             .map(|(_, result)| result)
             .collect();
-        let ids: Vec<_> = broken.iter().map(|result| result.rule.id).collect();
+        let ids: Vec<_> = violated.iter().map(|result| result.rule.id).collect();
         if ids != [mutant.violates] {
-            let unspoken = report
+            let unsupported = report
                 .runs
                 .iter()
                 .filter_map(|run| run.unsupported.as_ref());
-            let unspoken: Vec<_> = unspoken.collect();
-            let verdicts: Vec<_> = broken.iter().map(|result| &result.outcome).collect();
-            wrong.push(format!(
-                "{}: “{}” trips {ids:?} {unspoken:?} {verdicts:#?}",
+            let unsupported: Vec<_> = unsupported.collect();
+            let outcomes: Vec<_> = violated.iter().map(|result| &result.outcome).collect();
+            failures.push(format!(
+                "{}: “{}” fails {ids:?} {unsupported:?} {outcomes:#?}",
                 mutant.violates, mutant.name
             ));
         }
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+    assert!(failures.is_empty(), "{}", failures.join("\n\n"));
 }

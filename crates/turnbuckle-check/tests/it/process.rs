@@ -1,7 +1,7 @@
-//! Servers that are processes, on real pipes.
+//! Servers that run as processes, with real pipes.
 //!
-//! The process is this test binary itself, told by an environment variable to be a server. What the test runner prints
-//! goes to standard error; the server writes to what was standard output before.
+//! The process is this test binary, which an environment variable turns into a server. Output of the test runner
+//! goes to standard error; the server writes to the original standard output.
 #![cfg(unix)]
 
 use std::{env, fs::File, time::Duration};
@@ -16,11 +16,11 @@ use crate::good;
 const ROLE: &str = "TURNBUCKLE_TEST_IS_SERVER";
 
 #[test]
-fn be_the_server() {
+fn run_server_process() {
     if env::var(ROLE).is_err() {
         return;
     }
-    let output = File::create("/dev/fd/3").expect("the shell keeps standard output as 3");
+    let output = File::create("/dev/fd/3").expect("the shell duplicates standard output as 3");
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -30,10 +30,10 @@ fn be_the_server() {
     std::process::exit(0);
 }
 
-/// Starts the server by a script, in which `serve` stands for it.
+/// Returns a target that runs a script; `serve` in the script runs the server.
 fn target(script: &str) -> ServerTarget {
-    let exe = env::current_exe().expect("a test runs in a file");
-    let serve = "serve() { \"$0\" --exact process::be_the_server --nocapture 3>&1 1>&2; }";
+    let exe = env::current_exe().expect("the test binary has a path");
+    let serve = "serve() { \"$0\" --exact process::run_server_process --nocapture 3>&1 1>&2; }";
     let child = ServerCommand::new("sh")
         .args(["-c", &format!("{serve}\n{script}")])
         .arg(exe)
@@ -49,27 +49,27 @@ async fn check(script: &str, only: &str, response_timeout: Duration) -> Report {
     options.response_timeout = response_timeout;
     check_server(&target(script), &options)
         .await
-        .expect("the server speaks")
+        .expect("the server supports the revision")
 }
 
-fn broken(report: &Report) -> Vec<(&'static str, RuleStatus)> {
+fn violated(report: &Report) -> Vec<(&'static str, RuleStatus)> {
     let results = report.results().map(|(_, result)| result);
-    let graded = results.map(|result| (result.rule.id, result.status()));
-    graded
-        .filter(|(_, grade)| *grade != RuleStatus::Pass)
+    let results_with = results.map(|result| (result.rule.id, result.status()));
+    results_with
+        .filter(|(_, status)| *status != RuleStatus::Pass)
         .collect()
 }
 
 #[tokio::test]
-async fn everything_about_the_process_is_right() {
+async fn process_passes_all_stdio_rules() {
     let report = check("serve", "stdio", Duration::from_secs(20)).await;
 
-    assert_eq!(broken(&report), []);
+    assert_eq!(violated(&report), []);
     assert_eq!(report.results().count(), 6);
 }
 
 #[tokio::test]
-async fn a_banner_on_standard_output_is_seen() {
+async fn banner_on_standard_output_is_a_violation() {
     let report = check(
         "echo Starting...; serve",
         "stdio.only-messages",
@@ -77,11 +77,14 @@ async fn a_banner_on_standard_output_is_seen() {
     )
     .await;
 
-    assert_eq!(broken(&report), [("stdio.only-messages", RuleStatus::Fail)]);
+    assert_eq!(
+        violated(&report),
+        [("stdio.only-messages", RuleStatus::Fail)]
+    );
 }
 
 #[tokio::test]
-async fn a_process_that_stays_after_its_input_is_seen() {
+async fn process_that_outlives_its_input_gets_a_warning() {
     let report = check(
         "serve; sleep 60",
         "stdio.ends-with-input",
@@ -90,13 +93,13 @@ async fn a_process_that_stays_after_its_input_is_seen() {
     .await;
 
     assert_eq!(
-        broken(&report),
+        violated(&report),
         [("stdio.ends-with-input", RuleStatus::Warn)]
     );
 }
 
 #[tokio::test]
-async fn a_process_that_does_not_listen_to_signals_is_seen() {
+async fn process_that_ignores_sigterm_gets_advice() {
     let report = check(
         "trap '' TERM; serve",
         "stdio.ends-on-request",
@@ -105,7 +108,7 @@ async fn a_process_that_does_not_listen_to_signals_is_seen() {
     .await;
 
     assert_eq!(
-        broken(&report),
+        violated(&report),
         [("stdio.ends-on-request", RuleStatus::Advice)]
     );
 }

@@ -284,16 +284,16 @@ impl CheckCommand {
             let baseline = Baseline::from_report(report, &self.view()).to_string();
             return context.write_file(file, baseline.as_bytes());
         }
-        let broken = match self.view().failures(report) {
+        let violated = match self.view().failures(report) {
             0 => None,
             1 => Some("1 rule is violated".to_owned()),
             many => Some(format!("{many} rules are violated")),
         };
-        match (broken, stale_entries(report)) {
+        match (violated, stale_entries(report)) {
             (None, None) => Ok(()),
-            (Some(broken), None) => Err(CliError::rejected(broken)),
-            (broken, Some(stale)) => {
-                let message: Vec<_> = broken.into_iter().chain([stale]).collect();
+            (Some(violated), None) => Err(CliError::rejected(violated)),
+            (violated, Some(stale)) => {
+                let message: Vec<_> = violated.into_iter().chain([stale]).collect();
                 Err(CliError::rejected(message.join("; "))
                     .hint("remove these entries from the baseline"))
             }

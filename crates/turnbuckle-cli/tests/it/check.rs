@@ -20,8 +20,8 @@ fn faulty_server(sandbox: &Sandbox) -> String {
             thread::spawn(move || {
                 let mut writer = stream.try_clone().unwrap();
                 for line in BufReader::new(stream).lines().map_while(Result::ok) {
-                    if let Some(answer) = answer(&line) {
-                        let _ = writeln!(writer, "{answer}");
+                    if let Some(response) = response_to(&line) {
+                        let _ = writeln!(writer, "{response}");
                     }
                 }
             });
@@ -30,7 +30,7 @@ fn faulty_server(sandbox: &Sandbox) -> String {
     "unix:bad.sock".to_owned()
 }
 
-fn answer(line: &str) -> Option<Value> {
+fn response_to(line: &str) -> Option<Value> {
     let request: Value = serde_json::from_str(line).ok()?;
     let id = request.get("id")?;
     Some(match request["method"].as_str() {
@@ -77,11 +77,11 @@ fn a_compliant_server_is_exit_code_0_on_every_transport() {
                    2025-11-25
     base protocol  ✓1
 
-    SOCKET: ✓ 1 kept
+    SOCKET: ✓ 1 passed
     ");
     assert_eq!(web.replace(&url, "SOCKET"), socket);
     assert!(
-        program.contains("✓ 1 kept") && !program.contains("exit"),
+        program.contains("✓ 1 passed") && !program.contains("exit"),
         "{program}"
     );
 }
@@ -108,7 +108,7 @@ fn all_revisions_are_checked() {
                    2024-10-07  2024-11-05  2025-03-26  2025-06-18  2025-11-25  2026-07-28
     base protocol  ✓1          ✓1          ✓1          ✓1          ✓1          ✓1
 
-    SOCKET: ✓ 6 kept
+    SOCKET: ✓ 6 passed
     ");
 }
 
@@ -131,17 +131,17 @@ fn a_violation_is_shown_with_its_fix_and_is_exit_code_1() {
                    2025-06-18  2025-11-25
     base protocol              ✗1
 
-    2025-06-18 is not supported: the server chooses 2025-11-25
+    2025-06-18 is not supported: the server responds with 2025-11-25
 
     ✗ base.unknown-method
-      A request for a method that is not there is answered with the error -32601.
+      The server returns error -32601 for an unknown method.
       found     the error -32603 instead of -32601
       in        2025-11-25
       MUST      Report an unknown or unoffered method with -32601. (base.error.method-not-found)
                 https://modelcontextprotocol.io/specification/2026-07-28/schema#methodnotfounderror
       messages  > {"jsonrpc":"2.0","method":"turnbuckle/no-such-method","id":2}
                 < {"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"\u001b[31mwhat?"}}
-      fix       Answer with the error -32601 when no handler has the name of the method.
+      fix       Return error -32601 when no handler is registered for the method.
 
     unix:bad.sock: ✗ 1 failed
     --- stderr
@@ -177,7 +177,7 @@ fn baseline_entries_are_ignored_and_stale_ones_fail() {
                    2025-11-25
     base protocol  ✓1
 
-    SOCKET: ✓ 1 kept
+    SOCKET: ✓ 1 passed
     --- stderr
     error: the baseline has entries that no longer occur:
       base.unknown-method 2025-11-25 lines
@@ -194,7 +194,7 @@ fn an_invalid_baseline_is_exit_code_2() {
 
     insta::assert_snapshot!(run(&sandbox, &["SOCKET", "--baseline", "known.txt"]), @r"
     --- stderr
-    error: invalid baseline known.txt: there is no rule `base.unknown-metod` (nearest: `base.unknown-method`)
+    error: invalid baseline known.txt: unknown rule `base.unknown-metod` (nearest: `base.unknown-method`)
     --- exit 2
     ");
     insta::assert_snapshot!(run(&sandbox, &["SOCKET", "--baseline", "nothing.txt"]), @r"
@@ -249,7 +249,7 @@ fn reports_are_written_to_files() {
     );
     assert!(file("a.xml").contains("<failure message="));
     assert!(file("a.md").contains("## ✗ `base.unknown-method`"));
-    assert!(file("a.html").contains("One rule is broken</h1>"));
+    assert!(file("a.html").contains("One rule is violated</h1>"));
     for name in ["a.json", "a.sarif", "a.xml", "a.md", "a.html", "a.txt"] {
         assert!(!file(name).contains('\u{1b}'), "{name}");
     }
@@ -314,7 +314,7 @@ fn a_server_that_requires_authorization_is_reported_once() {
 
     insta::assert_snapshot!(run(&sandbox, &[&[&*url], ONE_RULE].concat()).replace(&url, "URL"), @r"
     --- stderr
-    error: the server wants to know who asks: HTTP status 401
+    error: the server requires authorization: HTTP status 401
 
     hint: log in with `turnbuckle login URL`, or send a token with --token-file FILE
     --- exit 2
@@ -340,7 +340,7 @@ fn unknown_names_are_explained() {
 
     insta::assert_snapshot!(run(&sandbox, &["SOCKET", "--only", "base.unknown-metod"]), @r"
     --- stderr
-    error: there is no rule `base.unknown-metod` (nearest: `base.unknown-method`)
+    error: unknown rule `base.unknown-metod` (nearest: `base.unknown-method`)
 
     hint: list the rules with `turnbuckle check --list`
     --- exit 2
@@ -408,7 +408,7 @@ fn the_catalog_is_listed() {
     insta::assert_snapshot!(run(&sandbox, &["--list", "--only", "base.unknown-method"]), @r"
     base protocol
       base.unknown-method
-        A request for a method that is not there is answered with the error -32601.
+        The server returns error -32601 for an unknown method.
         MUST
         base.error.method-not-found
     ");
@@ -428,7 +428,7 @@ fn the_catalog_is_listed() {
 #[test]
 fn our_own_command_is_a_compliant_client() {
     let sandbox = Sandbox::new();
-    let us = env!("CARGO_BIN_EXE_turnbuckle");
+    let binary = env!("CARGO_BIN_EXE_turnbuckle");
     let check = |words: &[&str]| {
         let options = [
             "--client",
@@ -441,8 +441,8 @@ fn our_own_command_is_a_compliant_client() {
         run(&sandbox, &[&options, words].concat())
     };
 
-    let web = check(&[us, "tools", "{url}"]);
-    let stdio = check(&[us, "tools", "--", "{server}"]);
+    let web = check(&[binary, "tools", "{url}"]);
+    let stdio = check(&[binary, "tools", "--", "{server}"]);
 
     for seen in [web, stdio] {
         assert!(seen.contains("base protocol  ✓"), "{seen}");
@@ -460,7 +460,7 @@ fn a_client_that_cannot_be_checked_is_exit_code_2() {
 
     insta::assert_snapshot!(check(&["no-such-client", "{url}"]), @r"
     --- stderr
-    error: the client speaks no revision that was looked at
+    error: the client supports none of the requested revisions
       2025-11-25: the client could not be started: there is no program `no-such-client`
 
     hint: check that the command connects to `{url}` or `{server}`; increase --timeout for a slow client
@@ -468,15 +468,15 @@ fn a_client_that_cannot_be_checked_is_exit_code_2() {
     ");
     insta::assert_snapshot!(check(&["sh", "-c", "echo what is this? >&2; exit 3", "{url}"]), @r"
     --- stderr
-    error: the client speaks no revision that was looked at
-      2025-11-25: the client never connected, and exited with code 3, after it said: what is this?
+    error: the client supports none of the requested revisions
+      2025-11-25: the client never connected, and exited with code 3, after printing: what is this?
 
     hint: check that the command connects to `{url}` or `{server}`; increase --timeout for a slow client
     --- exit 2
     ");
     insta::assert_snapshot!(check(&["my-client"]), @r"
     --- stderr
-    error: the command says nowhere where the server is: `{url}` stands for its address, `{server}` for its command
+    error: the command lacks a placeholder: `{url}` for the URL of the server or `{server}` for its command
 
     hint: for example `turnbuckle check --client -- my-client --url {url}`
     --- exit 2
@@ -511,12 +511,12 @@ fn the_checklist_of_a_server_has_a_verdict_per_line() {
     let target = faulty_server(&sandbox);
     let rules = ["--only", "base", "--revision", "2025-11-25", "--checklist"];
 
-    let right = run(&sandbox, &[&["SOCKET"], &rules[..]].concat());
+    let compliant = run(&sandbox, &[&["SOCKET"], &rules[..]].concat());
     let json = run(&sandbox, &[&["SOCKET", "--json"], &rules[..]].concat());
-    let wrong = run(&sandbox, &[&[&*target], &rules[..]].concat());
+    let faulty = run(&sandbox, &[&[&*target], &rules[..]].concat());
 
-    assert!(right.contains("\n✓ 1.3/1 "), "{right}");
-    assert!(right.contains("\n· 2.1/3 "), "{right}");
+    assert!(compliant.contains("\n✓ 1.3/1 "), "{compliant}");
+    assert!(compliant.contains("\n· 2.1/3 "), "{compliant}");
     let json: Value = serde_json::from_str(&json).unwrap();
     let verdict = |id: &str| {
         let lines = json["lines"].as_array().unwrap();
@@ -526,10 +526,10 @@ fn the_checklist_of_a_server_has_a_verdict_per_line() {
     assert_eq!(verdict("1.3/1"), "pass");
     assert_eq!(verdict("2.1/3"), Value::Null);
     assert!(
-        wrong.contains("\n✗ 1/0 ") || wrong.starts_with("✗ 1/0 "),
-        "{wrong}"
+        faulty.contains("\n✗ 1/0 ") || faulty.starts_with("✗ 1/0 "),
+        "{faulty}"
     );
-    assert!(wrong.contains("rules are violated"), "{wrong}");
+    assert!(faulty.contains("rules are violated"), "{faulty}");
 }
 
 /// Checks a server in all revisions, and returns the number of violations of MUST and SHOULD.
@@ -546,7 +546,7 @@ fn violations(sandbox: &Sandbox, words: &[&str], revisions: usize) -> (Value, Va
 }
 
 #[test]
-fn our_context_server_breaks_no_rule_on_stdio() {
+fn our_context_server_violates_no_rule_on_stdio() {
     let sandbox = Sandbox::new();
     let binary = env!("CARGO_BIN_EXE_turnbuckle");
 
@@ -560,7 +560,7 @@ fn our_context_server_breaks_no_rule_on_stdio() {
 }
 
 #[test]
-fn our_context_server_breaks_no_rule_on_http() {
+fn our_context_server_violates_no_rule_on_http() {
     let sandbox = Sandbox::new();
     let server = ServeProcess::on_free_port(&sandbox);
 
@@ -570,7 +570,7 @@ fn our_context_server_breaks_no_rule_on_http() {
 }
 
 #[test]
-fn our_context_server_breaks_no_rule_on_http_sse() {
+fn our_context_server_violates_no_rule_on_http_sse() {
     let sandbox = Sandbox::new();
     let server = ServeProcess::start(&sandbox, &["--listen", "127.0.0.1:0", "--http-sse"]);
     let stream = server.address.replace("/mcp", "/sse");

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use turnbuckle_protocol::revision::Revision;
+use turnbuckle_text::percent;
 
 use crate::{
     engine::{
@@ -9,8 +10,8 @@ use crate::{
         transcript::TranscriptEntry,
     },
     mock_server::{
-        Scenario, query,
-        scenario::requires_token::{CLIENTS, LOG_IN, RESOURCE, TOKEN, TOKENS},
+        Scenario,
+        scenario::requires_token::{CLIENTS, LOG_IN, RESOURCE, TOKEN, TOKENS, query_of},
         scenario_run::{ScenarioRun, ScenarioRuns},
     },
     rule::{Area, Rule, Transports},
@@ -146,9 +147,9 @@ impl AuthorizationStep<'_> {
     /// Returns a parameter of the query or the form.
     fn value(&self, name: &str) -> Option<String> {
         if self.body.is_empty() {
-            query::value(query::query_of(self.line), name)
+            percent::form_value(query_of(self.line), name)
         } else {
-            query::value(self.body, name)
+            percent::form_value(self.body, name)
         }
     }
 
@@ -366,8 +367,8 @@ fn token_always(runs: &ScenarioRuns) -> Outcome {
 fn token_not_in_query(runs: &ScenarioRuns) -> Outcome {
     let (run, _) = refused(runs)?;
     exchange(run)?;
-    let leaky = steps(run).find(|step| query::query_of(step.line).contains(TOKEN));
-    match leaky {
+    let step_with_token = steps(run).find(|step| query_of(step.line).contains(TOKEN));
+    match step_with_token {
         Some(step) => step.violation("the token is in the URL"),
         None => Evidence::from_entries(steps(run).map(|step| step.number).last()),
     }

@@ -1,7 +1,7 @@
-//! Whether our shapes say what the official schemas say, of values that are right and of values that are not.
+//! Compares our shapes with the official schemas, on valid and invalid values.
 //!
-//! Both are asked about the same values: made from our shapes and made from the schemas, each with every field in turn
-//! missing or of another kind. Where we say something else on purpose, [`on_purpose`] has the reason.
+//! The values are generated from our shapes and from the schemas, each with every member in turn removed or of another
+//! type. [`is_intended_difference`] lists the intended differences.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -19,12 +19,12 @@ use crate::message_schema::{
 };
 
 #[test]
-fn our_shapes_are_those_of_the_official_schemas() {
+fn shapes_agree_with_the_official_schemas() {
     let Some(data) = env::var_os("TURNBUCKLE_DATA") else {
         eprintln!("not run: TURNBUCKLE_DATA is not set");
         return;
     };
-    // The first of them was never published with a schema.
+    // The first revision was published without a schema.
     let threads: Vec<_> = Revision::ALL[1..]
         .iter()
         .map(|&revision| {
@@ -34,22 +34,22 @@ fn our_shapes_are_those_of_the_official_schemas() {
             })
         })
         .collect();
-    let wrong: Vec<String> = threads
+    let differences: Vec<String> = threads
         .into_iter()
-        .flat_map(|thread| thread.join().expect("a comparison comes to its end"))
+        .flat_map(|thread| thread.join().expect("a comparison does not panic"))
         .collect();
     assert!(
-        wrong.is_empty(),
+        differences.is_empty(),
         "{} differences:\n{}",
-        wrong.len(),
-        wrong[..wrong.len().min(40)].join("\n")
+        differences.len(),
+        differences[..differences.len().min(40)].join("\n")
     );
 }
 
 struct SchemaComparison {
     revision: Revision,
     official: OfficialSchema,
-    /// Places that were looked at, with what is around them: schema by schema.
+    /// The compared locations with their context, by schema.
     done: HashMap<String, HashSet<(String, String)>>,
     compared: usize,
     different: Vec<String>,
@@ -78,10 +78,13 @@ impl SchemaComparison {
         let revision = self.revision;
         let known_schemas = schema_set::for_revision(revision);
         for (method, definition) in self.official.methods("Request") {
-            // What a server asks for by its result is no message of its own: the result is compared as a whole.
+            // Input requests are not separate messages: they are compared as part of the result.
             let Some(known) = known_schemas.request(&method) else {
-                let asked = ["sampling/createMessage", "roots/list", "elicitation/create"];
-                assert!(asked.contains(&method.as_str()), "{revision} {method}");
+                let input_requests = ["sampling/createMessage", "roots/list", "elicitation/create"];
+                assert!(
+                    input_requests.contains(&method.as_str()),
+                    "{revision} {method}"
+                );
                 continue;
             };
             let envelope = json!({ "jsonrpc": "2.0", "id": 1, "method": method });
@@ -89,8 +92,8 @@ impl SchemaComparison {
                 self.official.named(&definition),
                 self.official.named("JSONRPCRequest"),
             ];
-            let made = for_shape(known_schemas, &known.params.shape);
-            let theirs = self.official.samples_of_params(&definition);
+            let from_shapes = for_shape(known_schemas, &known.params.shape);
+            let from_schema = self.official.samples_of_params(&definition);
             if self.compare(&envelope, None, &schemas, |message| {
                 request(revision, message)
             }) == known.params.required
@@ -98,7 +101,7 @@ impl SchemaComparison {
                 self.different
                     .push(format!("{revision} {method}: are parameters required?"));
             }
-            for params in made.into_iter().chain(theirs) {
+            for params in from_shapes.into_iter().chain(from_schema) {
                 self.compare_all(&envelope, "params", &params, &schemas, |message| {
                     request(revision, message)
                 });
@@ -106,10 +109,12 @@ impl SchemaComparison {
             for name in self.official.results(&definition) {
                 let envelope = json!({ "jsonrpc": "2.0", "id": 1 });
                 let schemas = [self.official.result(&name)];
-                let made = for_shape(known_schemas, &known.result);
-                let made = made.into_iter().filter(|it| is_meant(it, &name));
-                let theirs = self.official.samples(&name);
-                for given in made.chain(theirs) {
+                let from_shapes = for_shape(known_schemas, &known.result);
+                let from_shapes = from_shapes
+                    .into_iter()
+                    .filter(|it| has_definition(it, &name));
+                let from_schema = self.official.samples(&name);
+                for given in from_shapes.chain(from_schema) {
                     self.compare_all(&envelope, "result", &given, &schemas, |message| {
                         result(revision, &method, message)
                     });
@@ -136,10 +141,10 @@ impl SchemaComparison {
                 self.different
                     .push(format!("{revision} {method}: are parameters required?"));
             }
-            let theirs = self.official.samples_of_params(&definition);
+            let from_schema = self.official.samples_of_params(&definition);
             for params in for_shape(known_schemas, &known.shape)
                 .into_iter()
-                .chain(theirs)
+                .chain(from_schema)
             {
                 self.compare_all(&envelope, "params", &params, &schemas, |message| {
                     notification(revision, message)
@@ -156,7 +161,7 @@ impl SchemaComparison {
         let any = any
             .into_iter()
             .find(|name| self.official.has(name))
-            .expect("one of them");
+            .expect("the schema defines errors");
         let coded = [
             (-32042, "URLElicitationRequiredError"),
             (-32021, "MissingRequiredClientCapabilityError"),
@@ -174,36 +179,36 @@ impl SchemaComparison {
             for data in for_shape(known_schemas, known_schemas.error(code).unwrap_or(&OBJECT)) {
                 let given = json!({ "code": code, "message": "No", "data": data });
                 self.compare_all(&envelope, "error", &given, &schemas, |message| {
-                    // Another code is another error.
-                    let ours = error(revision, message);
-                    let other = message["error"]["code"].as_i64() != Some(code);
-                    if other && code != 1 && ours.is_empty() {
+                    // Another code belongs to another definition.
+                    let violations = error(revision, message);
+                    let has_other_code = message["error"]["code"].as_i64() != Some(code);
+                    if has_other_code && code != 1 && violations.is_empty() {
                         vec![SchemaViolation {
                             path: String::new(),
                             observed: "another code".into(),
                         }]
                     } else {
-                        ours
+                        violations
                     }
                 });
             }
         }
     }
 
-    /// Compares a message with a member that is right, and with all that could be wrong with it.
+    /// Compares a message with a valid member, and with all mutations of it.
     fn compare_all(
         &mut self,
         envelope: &Value,
         member: &str,
         given: &Value,
         schemas: &[Value],
-        ours: impl Fn(&Value) -> Vec<SchemaViolation>,
+        validate: impl Fn(&Value) -> Vec<SchemaViolation>,
     ) {
         let mut message = envelope.clone();
         message[member] = given.clone();
-        if !self.compare(&message, Some("as it is"), schemas, &ours) {
+        if !self.compare(&message, Some("unchanged"), schemas, &validate) {
             self.different
-                .push(format!("{}: no right value: {message}", self.revision));
+                .push(format!("{}: not a valid value: {message}", self.revision));
         }
         let root = json!({ member: given });
         let done = self.done.entry(format!("{schemas:?}")).or_default();
@@ -212,65 +217,71 @@ impl SchemaComparison {
             if let Some(value) = mutated.get(member) {
                 message[member] = value.clone();
             }
-            self.compare(&message, Some(&observed), schemas, &ours);
+            self.compare(&message, Some(&observed), schemas, &validate);
         }
     }
 
-    /// Compares what we say about a message with what they say; returns whether they find it right.
+    /// Compares our violations of a message with the official schema; returns whether it is valid there.
     fn compare(
         &mut self,
         message: &Value,
         observed: Option<&str>,
         schemas: &[Value],
-        ours: impl Fn(&Value) -> Vec<SchemaViolation>,
+        validate: impl Fn(&Value) -> Vec<SchemaViolation>,
     ) -> bool {
         self.compared += 1;
-        let theirs = schemas
+        let is_valid = schemas
             .iter()
-            .all(|schema| self.official.is_right(schema, message));
-        let violations = ours(message);
-        if violations.is_empty() != theirs && !on_purpose(self.revision, message, &violations) {
-            let said = if theirs {
-                "they find it right"
+            .all(|schema| self.official.is_valid(schema, message));
+        let violations = validate(message);
+        if violations.is_empty() != is_valid
+            && !is_intended_difference(self.revision, message, &violations)
+        {
+            let verdict = if is_valid {
+                "valid by the official schema"
             } else {
-                "they find it wrong"
+                "invalid by the official schema"
             };
             let observed = observed.unwrap_or("no parameters");
             let violation_texts: Vec<_> = violations.iter().map(ToString::to_string).collect();
             self.different.push(format!(
-                "{} {said}, {observed}: {message}\n    {violation_texts:?}",
+                "{} {verdict}, {observed}: {message}\n    {violation_texts:?}",
                 self.revision
             ));
         }
-        theirs
+        is_valid
     }
 }
 
-/// Says whether we judge otherwise for a reason.
-fn on_purpose(revision: Revision, message: &Value, violations: &[SchemaViolation]) -> bool {
-    // What they let pass, and we do not.
+/// Returns whether a difference is intended.
+fn is_intended_difference(
+    revision: Revision,
+    message: &Value,
+    violations: &[SchemaViolation],
+) -> bool {
+    // Valid by the schemas, invalid here.
     let stricter = !violations.is_empty()
         && violations.iter().all(|violation| {
-            // The text names the types that there are, the schema takes any string.
+            // The specification lists the types, the schema allows any string.
             violation.path == "result.resultType"
-                // Formats are no part of what the schemas check.
+                // The validator of the schemas does not check formats.
                 || violation.observed.contains("base64")
-                // The extension is described elsewhere.
+                // The schemas do not include the extension.
                 || violation.path.contains("taskIds")
-                // Some parameters of 2025-11-25 forget `_meta`, which all have.
+                // The schema of 2025-11-25 lacks `_meta` in some parameters.
                 || revision == Revision::V2025_11_25 && violation.path.starts_with("params._meta")
         });
-    // What they do not let pass, and we do: the generated schemas take `number` for an integer in elicited content.
+    // Invalid by the schemas, valid here: the generated schemas treat `number` as an integer in elicited content.
     let text = message.to_string();
     let laxer = violations.is_empty() && text.contains("\"action\"") && text.contains("2.5");
     stricter || laxer
 }
 
-/// Says whether a result that we make is of the definition, where a method has several.
-fn is_meant(given: &Value, definition: &str) -> bool {
+/// Returns whether a generated result belongs to the definition, for methods with several.
+fn has_definition(given: &Value, definition: &str) -> bool {
     let kind = match given["resultType"].as_str() {
         Some("input_required") => "InputRequiredResult",
-        Some("task") => "none that is known here",
+        Some("task") => "none in the schema",
         _ if given.get("task").is_some() => "CreateTaskResult",
         _ => return !["InputRequiredResult", "CreateTaskResult"].contains(&definition),
     };
@@ -282,13 +293,13 @@ struct OfficialSchema {
     schema: Value,
     /// The member that holds the definitions.
     root: &'static str,
-    known: HashMap<String, Validator>,
+    validators: HashMap<String, Validator>,
 }
 
 impl OfficialSchema {
     fn load(data: &Path, revision: Revision) -> Self {
         let path = data.join(format!("spec/schema/{revision}.json"));
-        let text = fs::read_to_string(path).expect("the schema is there");
+        let text = fs::read_to_string(path).expect("the schema file exists");
         let schema: Value = serde_json::from_str(&text).expect("the schema is JSON");
         let root = match schema.get("$defs") {
             Some(_) => "$defs",
@@ -297,7 +308,7 @@ impl OfficialSchema {
         Self {
             schema,
             root,
-            known: HashMap::new(),
+            validators: HashMap::new(),
         }
     }
 
@@ -372,7 +383,7 @@ impl OfficialSchema {
             return make(
                 self.schema
                     .pointer(&reference[1..])
-                    .expect("it leads somewhere"),
+                    .expect("the reference resolves"),
             );
         }
         if let Some(value) = schema.get("const") {
@@ -410,7 +421,8 @@ impl OfficialSchema {
 
     fn members(&self, schema: &Value, choice: usize, all: bool) -> Map<String, Value> {
         let properties = schema["properties"].as_object();
-        let asks = properties.is_some_and(|properties| properties.contains_key("inputRequests"));
+        let requests_input =
+            properties.is_some_and(|properties| properties.contains_key("inputRequests"));
         let required: HashSet<_> = schema["required"]
             .as_array()
             .into_iter()
@@ -423,7 +435,7 @@ impl OfficialSchema {
                 continue;
             }
             let value = match name.as_str() {
-                "resultType" if asks => json!("input_required"),
+                "resultType" if requests_input => json!("input_required"),
                 "resultType" => json!("complete"),
                 _ => self.make(property, choice, all),
             };
@@ -439,26 +451,26 @@ impl OfficialSchema {
         members
     }
 
-    /// Says whether values of a schema come to an end: any JSON may hold any JSON.
+    /// Returns whether values of a schema are finite: any JSON may contain any JSON.
     fn is_finite(&self, schema: &Value) -> bool {
         let reference = schema["$ref"].as_str().unwrap_or_default();
         !reference.ends_with("/JSONValue")
     }
 
-    fn is_right(&mut self, schema: &Value, message: &Value) -> bool {
+    fn is_valid(&mut self, schema: &Value, message: &Value) -> bool {
         let key = schema.to_string();
-        if !self.known.contains_key(&key) {
+        if !self.validators.contains_key(&key) {
             let validator = jsonschema::options()
                 .should_validate_formats(false)
-                .build(&self.whole(schema))
-                .expect("the schema is one");
-            self.known.insert(key.clone(), validator);
+                .build(&self.with_definitions(schema))
+                .expect("the schema is valid");
+            self.validators.insert(key.clone(), validator);
         }
-        self.known[&key].is_valid(message)
+        self.validators[&key].is_valid(message)
     }
 
-    /// Returns a schema with the definitions that it needs: the whole takes long to prepare.
-    fn whole(&self, schema: &Value) -> Value {
+    /// Returns a schema with the definitions that it needs: compiling all definitions takes long.
+    fn with_definitions(&self, schema: &Value) -> Value {
         let mut needed = Map::new();
         let mut open = references(schema);
         while let Some(name) = open.pop() {
@@ -471,7 +483,7 @@ impl OfficialSchema {
         let mut whole = schema.clone();
         whole["$schema"] = self.schema["$schema"].clone();
         whole[self.root] = Value::Object(needed);
-        // Beside `$ref` draft-07 reads nothing else.
+        // In draft-07, `$ref` hides all other keywords.
         if let Some(reference) = whole.as_object_mut().and_then(|whole| whole.remove("$ref")) {
             whole["allOf"] = json!([{ "$ref": reference }]);
         }

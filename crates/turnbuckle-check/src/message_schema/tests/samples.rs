@@ -1,4 +1,4 @@
-//! Values that have a shape, and values that almost have it.
+//! Sample values that match a shape, and mutations of them.
 
 use std::collections::HashSet;
 
@@ -10,10 +10,10 @@ use crate::message_schema::{
     schema_set::SchemaSet,
 };
 
-/// How many different choices there are to make: enough for every pair of alternatives within alternatives.
+/// The number of choices among alternatives: enough for every pair of nested alternatives.
 const CHOICES: usize = 14;
 
-/// Returns values of a shape: with all fields and with as few as possible, and of all alternatives.
+/// Returns values of a shape: with all fields and with required ones only, for all alternatives.
 pub(super) fn for_shape(schemas: &SchemaSet, shape: &ValueShape) -> Vec<Value> {
     distinct(|choice, all| {
         SampleGenerator {
@@ -25,7 +25,7 @@ pub(super) fn for_shape(schemas: &SchemaSet, shape: &ValueShape) -> Vec<Value> {
     })
 }
 
-/// Returns what is made of all choices, each once.
+/// Returns the distinct values of all choices.
 pub(super) fn distinct(make: impl Fn(usize, bool) -> Value) -> Vec<Value> {
     let mut values = Vec::new();
     for choice in 0..CHOICES {
@@ -39,22 +39,22 @@ pub(super) fn distinct(make: impl Fn(usize, bool) -> Value) -> Vec<Value> {
     values
 }
 
-/// Returns a value with something missing or of another kind, at every place of it where that was not `done` before.
+/// Returns the value with each member removed or of another type, except for locations that are `done`.
 pub(super) fn mutations(
     value: &Value,
     done: &mut HashSet<(String, String)>,
 ) -> Vec<(String, Value)> {
     let mut mutated = Vec::new();
-    for place in locations(value) {
-        let (parent, name) = place.rsplit_once('/').expect("a place within has a parent");
-        let around = value.pointer(parent).map(outline);
-        if !done.insert((place.clone(), around.unwrap_or_default())) {
+    for location in locations(value) {
+        let (parent, name) = location.rsplit_once('/').expect("a location has a parent");
+        let context = value.pointer(parent).map(outline);
+        if !done.insert((location.clone(), context.unwrap_or_default())) {
             continue;
         }
         let mut without = value.clone();
         if let Some(Value::Object(parent)) = without.pointer_mut(parent) {
             parent.remove(&name.replace("~1", "/"));
-            mutated.push((format!("without {place}"), without));
+            mutated.push((format!("without {location}"), without));
         }
         for other in [
             json!(null),
@@ -66,16 +66,19 @@ pub(super) fn mutations(
             json!({}),
         ] {
             let mut changed = value.clone();
-            if let Some(here) = changed.pointer_mut(&place).filter(|here| **here != other) {
-                *here = other.clone();
-                mutated.push((format!("{other} at {place}"), changed));
+            if let Some(target) = changed
+                .pointer_mut(&location)
+                .filter(|target| **target != other)
+            {
+                *target = other.clone();
+                mutated.push((format!("{other} at {location}"), changed));
             }
         }
     }
     mutated
 }
 
-/// Writes a value down without what is deep in it.
+/// Formats a value without its nested values.
 fn outline(value: &Value) -> String {
     let name = |(name, value): (&String, &Value)| match value {
         Value::Object(_) | Value::Array(_) => name.clone(),
@@ -104,7 +107,7 @@ fn locations(value: &Value) -> Vec<String> {
         .flat_map(|(name, value)| {
             let within = locations(value).into_iter().map({
                 let name = name.clone();
-                move |place| format!("/{name}{place}")
+                move |location| format!("/{name}{location}")
             });
             within.chain([format!("/{name}")]).collect::<Vec<_>>()
         })
@@ -114,7 +117,7 @@ fn locations(value: &Value) -> Vec<String> {
 struct SampleGenerator<'a> {
     schemas: &'a SchemaSet,
     choice: usize,
-    /// Whether fields are there that may be left out.
+    /// Set to include optional fields.
     all: bool,
 }
 

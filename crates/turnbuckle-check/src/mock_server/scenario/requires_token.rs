@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 use turnbuckle_protocol::revision::Revision;
+use turnbuckle_text::percent;
 
 use crate::{
     engine::transcript::HttpHead,
     mock_server::{
-        query,
         script::ScriptedReply,
         server::{ENDPOINT, MockServer, NonRpcRequest},
     },
@@ -27,7 +27,7 @@ pub(crate) const CLIENTS: &str = "/as/clients";
 const CODE: &str = "turnbuckle-code-1";
 
 /// Rejects requests without the token.
-pub(super) fn refuse(mock: &MockServer, head: Option<&HttpHead>) -> Option<ScriptedReply> {
+pub(super) fn reject(mock: &MockServer, head: Option<&HttpHead>) -> Option<ScriptedReply> {
     let given = head.and_then(|head| head.header("authorization"));
     if given == Some(&format!("Bearer {TOKEN}")) {
         return None;
@@ -44,7 +44,7 @@ pub(super) fn page(mock: &MockServer, page: &NonRpcRequest<'_>) -> Option<Script
     let path = page.path.split('?').next().unwrap_or_default();
     let origin = &mock.origin;
     if path == ENDPOINT {
-        return refuse(mock, Some(page.head));
+        return reject(mock, Some(page.head));
     }
     match (page.method, path) {
         ("GET", RESOURCE) if mock.revision >= Revision::V2025_06_18 => Some(document(json!({
@@ -99,15 +99,21 @@ fn metadata(mock: &MockServer) -> Value {
 }
 
 fn log_in(mock: &MockServer, page: &NonRpcRequest<'_>) -> ScriptedReply {
-    let query = query::query_of(page.path);
-    let Some(back) = query::value(query, "redirect_uri") else {
+    let query = query_of(page.path);
+    let Some(redirect_uri) = percent::form_value(query, "redirect_uri") else {
         return ScriptedReply::status(400);
     };
-    let mut to = format!("{back}?code={CODE}&iss={}", query::encode(&issuer(mock)));
-    if let Some(state) = query::value(query, "state") {
-        to.push_str(&format!("&state={}", query::encode(&state)));
-    }
-    ScriptedReply::status(302).header("location", to)
+    let parameters = percent::Form::default()
+        .with("code", CODE)
+        .with("iss", &issuer(mock))
+        .with_optional("state", percent::form_value(query, "state").as_deref());
+    let location = format!("{redirect_uri}?{}", parameters.into_string());
+    ScriptedReply::status(302).header("location", location)
+}
+
+/// Returns the query of a path, without `?`.
+pub(crate) fn query_of(path: &str) -> &str {
+    path.split_once('?').map_or("", |(_, query)| query)
 }
 
 fn registered(page: &NonRpcRequest<'_>) -> Value {

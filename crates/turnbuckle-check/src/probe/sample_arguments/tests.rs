@@ -1,25 +1,25 @@
 use super::*;
 
 #[track_caller]
-fn assert_makes(schema: &Value, expected: Value) {
+fn assert_generates(schema: &Value, expected: Value) {
     assert_eq!(generate(schema), Ok(expected));
 }
 
-fn one(property: &Value) -> Value {
+fn with_property(property: &Value) -> Value {
     json!({ "type": "object", "properties": { "it": property }, "required": ["it"] })
 }
 
 #[test]
-fn only_what_is_required_is_made() {
-    assert_makes(
+fn only_required_properties_are_generated() {
+    assert_generates(
         &json!({ "type": "object", "properties": { "a": { "type": "string" }, "b": {} }, "required": ["a"] }),
         json!({ "a": "check" }),
     );
-    assert_makes(&json!({ "type": "object" }), json!({}));
+    assert_generates(&json!({ "type": "object" }), json!({}));
 }
 
 #[test]
-fn what_the_schema_holds_ready_is_taken() {
+fn constants_defaults_and_examples_are_used() {
     for (schema, expected) in [
         (json!({ "const": 7 }), json!(7)),
         (json!({ "enum": ["x", "y"] }), json!("x")),
@@ -29,12 +29,12 @@ fn what_the_schema_holds_ready_is_taken() {
             json!("Oslo"),
         ),
     ] {
-        assert_makes(&one(&schema), json!({ "it": expected }));
+        assert_generates(&with_property(&schema), json!({ "it": expected }));
     }
 }
 
 #[test]
-fn bounds_and_formats_are_kept() {
+fn bounds_and_formats_are_respected() {
     for (schema, expected) in [
         (json!({ "type": "integer", "minimum": 5 }), json!(5)),
         (json!({ "type": "integer", "maximum": -2 }), json!(-2)),
@@ -61,12 +61,12 @@ fn bounds_and_formats_are_kept() {
         ),
         (json!({ "type": ["null", "boolean"] }), json!(false)),
     ] {
-        assert_makes(&one(&schema), json!({ "it": expected }));
+        assert_generates(&with_property(&schema), json!({ "it": expected }));
     }
 }
 
 #[test]
-fn references_choices_and_nests_are_followed() {
+fn references_alternatives_and_nesting_are_followed() {
     let schema = json!({
         "type": "object",
         "$defs": { "Point": { "type": "object", "properties": { "x": { "type": "number" } }, "required": ["x"] } },
@@ -77,20 +77,20 @@ fn references_choices_and_nests_are_followed() {
         },
         "required": ["points", "maybe", "both"],
     });
-    assert_makes(
+    assert_generates(
         &schema,
         json!({ "points": [{ "x": 1 }, { "x": 1 }], "maybe": { "x": 1 }, "both": { "x": 1, "y": 1 } }),
     );
 }
 
 #[test]
-fn one_of_several_kinds_of_arguments_is_made() {
+fn first_satisfiable_alternative_is_generated() {
     let by_name = json!({
         "type": "object",
         "properties": { "id": { "type": "integer" }, "name": { "type": "string" } },
         "anyOf": [{ "required": ["id"] }, { "required": ["name"] }],
     });
-    assert_makes(&by_name, json!({ "id": 1 }));
+    assert_generates(&by_name, json!({ "id": 1 }));
     let second = json!({
         "type": "object",
         "properties": { "kind": { "type": "string" } },
@@ -100,23 +100,23 @@ fn one_of_several_kinds_of_arguments_is_made() {
         ],
         "$defs": { "Named": { "properties": { "kind": { "const": "named" } }, "required": ["kind"] } },
     });
-    assert_makes(&second, json!({ "kind": "named" }));
+    assert_generates(&second, json!({ "kind": "named" }));
     let nested = json!({ "type": "object", "properties": { "a": { "type": "boolean" } }, "oneOf": [{ "required": ["a"] }] });
-    assert_makes(&one(&nested), json!({ "it": { "a": false } }));
+    assert_generates(&with_property(&nested), json!({ "it": { "a": false } }));
 }
 
 #[test]
-fn a_default_that_does_not_fit_is_no_obstacle() {
-    assert_makes(
-        &one(&json!({ "type": "string", "minLength": 1, "default": "" })),
+fn invalid_default_is_ignored() {
+    assert_generates(
+        &with_property(&json!({ "type": "string", "minLength": 1, "default": "" })),
         json!({ "it": "check" }),
     );
 }
 
 #[test]
-fn what_code_is_often_generated_from_is_understood() {
+fn common_generated_schemas_are_supported() {
     for (schema, expected) in [
-        // An address for mail, as libraries for JavaScript write it.
+        // The email pattern of JavaScript libraries.
         (
             json!({ "type": "string", "format": "email", "pattern": "^(?!\\.)(?!.*\\.\\.)[a-z.@]+$" }),
             json!("check@example.com"),
@@ -142,29 +142,29 @@ fn what_code_is_often_generated_from_is_understood() {
             json!(1),
         ),
     ] {
-        assert_makes(&one(&schema), json!({ "it": expected }));
+        assert_generates(&with_property(&schema), json!({ "it": expected }));
     }
 }
 
 #[test]
-fn it_gives_up_with_a_reason() {
+fn unsatisfiable_schemas_return_a_reason() {
     for (schema, reason) in [
-        (json!(null), "the input schema is no object"),
+        (json!(null), "the input schema is not an object"),
         (
-            one(&json!({ "type": "string", "pattern": "^only-this$" })),
-            "`it`: nothing is known that fits `^only-this$`",
+            with_property(&json!({ "type": "string", "pattern": "^only-this$" })),
+            "`it`: no sample string matches `^only-this$`",
         ),
         (
-            one(&json!({ "$ref": "#/$defs/Nowhere" })),
-            "`it`: `#/$defs/Nowhere` leads nowhere",
+            with_property(&json!({ "$ref": "#/$defs/Nowhere" })),
+            "`it`: unresolvable reference `#/$defs/Nowhere`",
         ),
         (
-            one(&json!({ "type": "array", "minItems": 1_000_000 })),
-            "`it`: a list of 1000000 is asked for",
+            with_property(&json!({ "type": "array", "minItems": 1_000_000 })),
+            "`it`: an array of 1000000 items is required",
         ),
         (
-            one(&json!(false)),
-            "`it`: a property that nothing fits is required",
+            with_property(&json!(false)),
+            "`it`: a required property matches no value",
         ),
     ] {
         assert_eq!(generate(&schema), Err(reason.to_owned()));
@@ -174,10 +174,10 @@ fn it_gives_up_with_a_reason() {
     assert!(
         generate(&loops)
             .unwrap_err()
-            .ends_with("the input schema is too deep")
+            .ends_with("the input schema is nested too deeply")
     );
     assert!(
-        generate(&one(
+        generate(&with_property(
             &json!({ "type": "string", "not": { "const": "check" } })
         ))
         .is_err()

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use serde_json::Value;
 use turnbuckle_protocol::revision::Revision;
 
-use super::named;
+use super::list_names;
 use crate::{
     engine::{
         check_context::CheckContext,
@@ -14,28 +14,32 @@ use crate::{
     probe::ListedItems,
 };
 
-/// The longest description, in characters.
-const LONGEST: usize = 2_000;
+/// The maximum length of a description, in characters.
+const MAX_DESCRIPTION_LENGTH: usize = 2_000;
 
 pub(super) async fn instructions(ctx: &CheckContext) -> Outcome {
     let session = ctx.session().await?;
     let opening = session.opening.as_ref();
-    let opening =
-        opening.ok_or_else(|| NotPassed::not_tested("nothing was said at the beginning"))?;
+    let opening = opening
+        .ok_or_else(|| NotPassed::not_tested("the session did not start with a response"))?;
     match opening.value["result"]["instructions"].as_str() {
         Some(text) if !text.trim().is_empty() => opening.evidence(),
-        _ => Err(opening.violation("there are no instructions")),
+        _ => Err(opening.violation("the server sends no instructions")),
     }
 }
 
 pub(super) async fn descriptions(ctx: &CheckContext) -> Outcome {
     let tools = ctx.tools().await?;
-    let bare = |tool: &&Value| {
+    let is_undescribed = |tool: &&Value| {
         tool["description"]
             .as_str()
             .is_none_or(|text| text.trim().is_empty())
     };
-    none(tools, tools.iter().filter(bare), "without a description:")
+    require_none(
+        tools,
+        tools.iter().filter(is_undescribed),
+        "lack a description:",
+    )
 }
 
 pub(super) async fn distinct(ctx: &CheckContext) -> Outcome {
@@ -45,9 +49,9 @@ pub(super) async fn distinct(ctx: &CheckContext) -> Outcome {
         let (Some(text), Some(name)) = (tool["description"].as_str(), tool["name"].as_str()) else {
             continue;
         };
-        // One that is there twice is another rule's business.
+        // Another rule checks tools that are listed twice.
         if let Some(other) = by_text.insert(text, name).filter(|other| *other != name) {
-            let observed = format!("{} have the same description", named([other, name]));
+            let observed = format!("{} have the same description", list_names([other, name]));
             return Err(NotPassed::violation(observed, tools.entries()));
         }
     }
@@ -62,7 +66,7 @@ pub(super) async fn length(ctx: &CheckContext) -> Outcome {
             .map_or(0, |text| text.chars().count())
     };
     let longest = tools.iter().max_by_key(|tool| length(tool));
-    match longest.filter(|tool| length(tool) > LONGEST) {
+    match longest.filter(|tool| length(tool) > MAX_DESCRIPTION_LENGTH) {
         None => Evidence::from_entries(tools.entries()),
         Some(tool) => {
             let observed = format!(
@@ -87,8 +91,8 @@ pub(super) async fn consistent(ctx: &CheckContext) -> Outcome {
         0 | 1 => Evidence::from_entries(tools.entries()),
         _ => {
             let observed = format!(
-                "{} are spelled in different styles",
-                named(styles.into_values())
+                "{} use different naming styles",
+                list_names(styles.into_values())
             );
             Err(NotPassed::violation(observed, tools.entries()))
         }
@@ -96,11 +100,11 @@ pub(super) async fn consistent(ctx: &CheckContext) -> Outcome {
 }
 
 pub(super) async fn titles(ctx: &CheckContext) -> Outcome {
-    since(ctx, Revision::V2025_03_26)?;
+    require_revision(ctx, Revision::V2025_03_26)?;
     let tools = ctx.tools().await?;
-    let titled =
+    let has_title =
         |tool: &Value| tool["title"].is_string() || tool["annotations"]["title"].is_string();
-    if tools.iter().any(titled) {
+    if tools.iter().any(has_title) {
         Evidence::from_entries(tools.entries())
     } else {
         Err(NotPassed::violation("no tool has a title", tools.entries()))
@@ -108,38 +112,42 @@ pub(super) async fn titles(ctx: &CheckContext) -> Outcome {
 }
 
 pub(super) async fn annotations(ctx: &CheckContext) -> Outcome {
-    since(ctx, Revision::V2025_03_26)?;
+    require_revision(ctx, Revision::V2025_03_26)?;
     let tools = ctx.tools().await?;
-    let silent = |tool: &&Value| {
+    let lacks_hints = |tool: &&Value| {
         let hints = &tool["annotations"];
         !hints["readOnlyHint"].is_boolean() && !hints["destructiveHint"].is_boolean()
     };
-    none(
+    require_none(
         tools,
-        tools.iter().filter(silent),
-        "that do not say whether they only read:",
+        tools.iter().filter(lacks_hints),
+        "lack `readOnlyHint` and `destructiveHint`:",
     )
 }
 
-/// Earlier revisions have no word for it.
-fn since(ctx: &CheckContext, first: Revision) -> Result<(), NotPassed> {
+/// Requires a revision that has the member.
+fn require_revision(ctx: &CheckContext, first: Revision) -> Result<(), NotPassed> {
     if ctx.revision >= first {
         Ok(())
     } else {
-        Err(NotPassed::not_applicable("the revision has no such field"))
+        Err(NotPassed::not_applicable("the revision lacks this member"))
     }
 }
 
-/// There is no such tool.
-fn none<'a>(tools: &ListedItems, such: impl Iterator<Item = &'a Value>, observed: &str) -> Outcome {
-    let names: Vec<_> = such.filter_map(|tool| tool["name"].as_str()).collect();
+/// Requires that no tool is affected.
+fn require_none<'a>(
+    tools: &ListedItems,
+    affected: impl Iterator<Item = &'a Value>,
+    observed: &str,
+) -> Outcome {
+    let names: Vec<_> = affected.filter_map(|tool| tool["name"].as_str()).collect();
     match names.len() {
         0 => Evidence::from_entries(tools.entries()),
         count => {
             let observed = format!(
                 "{count} of {} tools {observed} {}",
                 tools.len(),
-                named(names)
+                list_names(names)
             );
             Err(NotPassed::violation(observed, tools.entries()))
         }
@@ -147,10 +155,10 @@ fn none<'a>(tools: &ListedItems, such: impl Iterator<Item = &'a Value>, observed
 }
 
 fn name(tool: &Value) -> String {
-    named(tool["name"].as_str())
+    list_names(tool["name"].as_str())
 }
 
-/// How a name of several words is spelled; names of one word fit all styles.
+/// Returns the naming style of a name of several words; a name of one word fits all styles.
 fn style(name: &str) -> Option<&'static str> {
     let inner_upper = name.chars().skip(1).any(|c| c.is_ascii_uppercase());
     let lower = name.chars().any(|c| c.is_ascii_lowercase());

@@ -1,8 +1,8 @@
-//! What models make of schemas.
+//! Advice about schemas and the size of the tool list.
 
 use serde_json::{Map, Value};
 
-use super::{listed, named};
+use super::{list_items, list_names};
 use crate::{
     engine::{
         check_context::CheckContext,
@@ -11,52 +11,54 @@ use crate::{
     probe::is_complete,
 };
 
-/// How deep arguments may be nested.
+/// The maximum nesting depth of arguments.
 const MAX_NESTING: usize = 5;
-/// How many values a choice may have.
+/// The maximum number of values of an enumeration.
 const MAX_ENUM_VALUES: usize = 100;
-/// How deep a schema is looked at.
-const LOOKED_AT: usize = 32;
+/// The maximum depth to which a schema is measured.
+const MAX_MEASURED_DEPTH: usize = 32;
 
 pub(super) async fn descriptions(ctx: &CheckContext) -> Outcome {
     let tools = ctx.tools().await?;
-    let mut bare = Vec::new();
+    let mut undescribed = Vec::new();
     for tool in tools {
         let root = &tool["inputSchema"];
         for (argument, schema) in properties(root) {
             if !is_described(root, schema) {
-                bare.push(format!("`{argument}` of {}", named(tool["name"].as_str())));
+                undescribed.push(format!(
+                    "`{argument}` of {}",
+                    list_names(tool["name"].as_str())
+                ));
             }
         }
     }
-    if bare.is_empty() {
+    if undescribed.is_empty() {
         return Evidence::from_entries(tools.entries());
     }
     let observed = format!(
         "{} arguments without a description: {}",
-        bare.len(),
-        listed(bare)
+        undescribed.len(),
+        list_items(undescribed)
     );
     Err(NotPassed::violation(observed, tools.entries()))
 }
 
 pub(super) async fn required(ctx: &CheckContext) -> Outcome {
     let tools = ctx.tools().await?;
-    let silent = tools.iter().filter(|tool| {
+    let without_required = tools.iter().filter(|tool| {
         let root = &tool["inputSchema"];
-        let optional = |schema: &Value| schema.get("default").is_some() || takes_null(schema);
+        let is_optional = |schema: &Value| schema.get("default").is_some() || allows_null(schema);
         root.get("required").is_none()
             && properties(root).next().is_some()
-            && !properties(root).any(|(_, schema)| optional(schema))
+            && !properties(root).any(|(_, schema)| is_optional(schema))
     });
-    let names: Vec<_> = silent.filter_map(|tool| tool["name"].as_str()).collect();
+    let names: Vec<_> = without_required
+        .filter_map(|tool| tool["name"].as_str())
+        .collect();
     if names.is_empty() {
         Evidence::from_entries(tools.entries())
     } else {
-        let observed = format!(
-            "nothing says which arguments of {} are required",
-            named(names)
-        );
+        let observed = format!("the input schemas of {} lack `required`", list_names(names));
         Err(NotPassed::violation(observed, tools.entries()))
     }
 }
@@ -64,15 +66,15 @@ pub(super) async fn required(ctx: &CheckContext) -> Outcome {
 pub(super) async fn simple(ctx: &CheckContext) -> Outcome {
     let tools = ctx.tools().await?;
     for tool in tools {
-        let name = named(tool["name"].as_str());
+        let name = list_names(tool["name"].as_str());
         let mut size = SchemaSize::default();
-        size.measure(&tool["inputSchema"], 0, LOOKED_AT);
+        size.measure(&tool["inputSchema"], 0, MAX_MEASURED_DEPTH);
         let observed = match size {
             SchemaSize { deepest, .. } if deepest > MAX_NESTING => {
                 format!("the arguments of {name} are {deepest} levels deep")
             }
             SchemaSize { widest, .. } if widest > MAX_ENUM_VALUES => {
-                format!("an argument of {name} is a choice of {widest} values")
+                format!("an argument of {name} has {widest} enumeration values")
             }
             _ => continue,
         };
@@ -92,9 +94,9 @@ pub(super) async fn output(ctx: &CheckContext) -> Outcome {
             continue;
         }
         if !run.call.tool["outputSchema"].is_object() {
-            let name = named([&*run.call.name]);
+            let name = list_names([&*run.call.name]);
             return Err(response.violation(format!(
-                "{name} returns structured content, but has no output schema"
+                "{name} returns structured content, but lacks an output schema"
             )));
         }
         evidence.extend(response.entries());
@@ -108,7 +110,7 @@ pub(super) async fn output(ctx: &CheckContext) -> Outcome {
     }
 }
 
-/// How large a schema is.
+/// The size of a schema.
 #[derive(Default)]
 struct SchemaSize {
     deepest: usize,
@@ -116,7 +118,7 @@ struct SchemaSize {
 }
 
 impl SchemaSize {
-    /// Measures a schema; only objects in objects or lists count as deep.
+    /// Measures a schema; only nested properties count as depth.
     fn measure(&mut self, schema: &Value, depth: usize, left: usize) {
         let (Value::Object(schema), Some(left)) = (schema, left.checked_sub(1)) else {
             return;
@@ -150,9 +152,9 @@ fn properties(schema: &Value) -> impl Iterator<Item = (&String, &Value)> {
         .flat_map(Map::iter)
 }
 
-/// Says whether a schema, or what it refers to, has a description.
+/// Returns whether a schema or the target of its reference has a description.
 fn is_described(root: &Value, schema: &Value) -> bool {
-    let text = |schema: &Value| {
+    let has_text = |schema: &Value| {
         schema["description"]
             .as_str()
             .is_some_and(|text| !text.trim().is_empty())
@@ -160,30 +162,30 @@ fn is_described(root: &Value, schema: &Value) -> bool {
     let target = schema["$ref"]
         .as_str()
         .and_then(|at| root.pointer(at.strip_prefix('#')?));
-    // What can have one value only needs no words.
-    text(schema) || target.is_some_and(text) || schema.get("const").is_some()
+    // A constant needs no description.
+    has_text(schema) || target.is_some_and(has_text) || schema.get("const").is_some()
 }
 
-fn takes_null(schema: &Value) -> bool {
-    let null = |kind: &Value| kind == "null";
+fn allows_null(schema: &Value) -> bool {
+    let is_null = |kind: &Value| kind == "null";
     let in_type = schema["type"]
         .as_array()
-        .is_some_and(|kinds| kinds.iter().any(null));
+        .is_some_and(|kinds| kinds.iter().any(is_null));
     let choices = schema["anyOf"]
         .as_array()
         .or_else(|| schema["oneOf"].as_array());
-    in_type || choices.is_some_and(|choices| choices.iter().any(|choice| null(&choice["type"])))
+    in_type || choices.is_some_and(|choices| choices.iter().any(|choice| is_null(&choice["type"])))
 }
 
-/// How many tokens the list may take, by a rough estimate.
+/// The maximum size of the list in tokens, by a rough estimate.
 const MAX_LIST_TOKENS: usize = 10_000;
-/// How many bytes of JSON are about one token.
+/// The approximate number of bytes of JSON per token.
 const BYTES_PER_TOKEN: usize = 4;
 
 pub(super) async fn list_cost(ctx: &CheckContext) -> Outcome {
     let tools = ctx.tools().await?;
     let costs = tools.iter().map(|tool| {
-        // A model gets to see these, and nothing else.
+        // Only these members are shown to a model.
         let lengths =
             ["name", "description", "inputSchema"].map(|field| tool[field].to_string().len());
         (
@@ -192,17 +194,17 @@ pub(super) async fn list_cost(ctx: &CheckContext) -> Outcome {
         )
     });
     let mut costs: Vec<_> = costs.collect();
-    let all: usize = costs.iter().map(|(cost, _)| cost).sum();
-    if all <= MAX_LIST_TOKENS {
+    let total: usize = costs.iter().map(|(cost, _)| cost).sum();
+    if total <= MAX_LIST_TOKENS {
         return Evidence::from_entries(tools.entries());
     }
     costs.sort_unstable_by(|one, other| other.cmp(one));
-    let costliest = costs.iter().take(3);
-    let part: usize = costliest.clone().map(|(cost, _)| cost).sum();
+    let largest = costs.iter().take(3);
+    let part: usize = largest.clone().map(|(cost, _)| cost).sum();
     let observed = format!(
-        "{} tools take about {all} tokens, {part} of them {}",
+        "{} tools take about {total} tokens, {part} of them for {}",
         tools.len(),
-        named(costliest.map(|(_, name)| *name))
+        list_names(largest.map(|(_, name)| *name))
     );
     Err(NotPassed::violation(observed, tools.entries()))
 }

@@ -1,4 +1,4 @@
-//! Errors, and the codes that say which.
+//! Error responses and their codes.
 
 use serde_json::{Value, json};
 
@@ -19,81 +19,81 @@ pub(crate) const RULES: &[Rule] = &[
         Area::Base,
         &["base.error.method-not-found"],
     )
-    .requirement("A request for a method that is not there is answered with the error -32601.")
-    .fix("Answer with the error -32601 when no handler has the name of the method.")
+    .requirement("The server returns error -32601 for an unknown method.")
+    .fix("Return error -32601 when no handler is registered for the method.")
     .active(|ctx| Box::pin(unknown_method(ctx))),
     Rule::server("base.parse-error", Area::Base, &["base.error.parse"])
-        .requirement("The error for what is no JSON has the code -32700.")
+        .requirement("The error for input that is not JSON has the code -32700.")
         .fix("Use the code -32700 for input that cannot be parsed.")
         .active(|ctx| Box::pin(parse_error(ctx))),
     Rule::server("base.parse-error-answered", Area::Base, &[])
-        .requirement("What is no JSON is answered with an error, so that its sender learns of it.")
-        .fix("Answer input that cannot be parsed with the error -32700 instead of dropping it.")
+        .requirement("The server returns an error for input that is not JSON.")
+        .fix("Return error -32700 for input that cannot be parsed, instead of dropping it.")
         .active(|ctx| Box::pin(parse_error_answered(ctx))),
     Rule::server(
         "base.invalid-request",
         Area::Base,
         &["base.error.invalid-request"],
     )
-    .requirement("The error for JSON that is no request has the code -32600.")
-    .fix("Use the code -32600 for a message that has an id and no method that is a string.")
+    .requirement("The error for JSON that is not a valid request has the code -32600.")
+    .fix("Use the code -32600 for a message with an id but without a string `method`.")
     .active(|ctx| Box::pin(invalid_request(ctx))),
     Rule::server("base.invalid-request-answered", Area::Base, &[])
-        .requirement("A message with an id that is no request is answered with an error.")
-        .fix("Answer it with the error -32600 instead of dropping it: its sender waits.")
+        .requirement("The server returns an error for a message that has an id and is not a valid request.")
+        .fix("Return error -32600 instead of dropping the message: its sender waits for a response.")
         .active(|ctx| Box::pin(invalid_request_answered(ctx))),
     Rule::server(
         "base.invalid-params",
         Area::Base,
         &["base.error.invalid-params"],
     )
-    .requirement("A request that lacks a required parameter is answered with the error -32602.")
-    .fix("Validate the parameters of a method, and answer with the error -32602 if they do not fit.")
+    .requirement("The server returns error -32602 for a request without a required parameter.")
+    .fix("Validate the parameters of each method, and return error -32602 if they are invalid.")
     .active(|ctx| Box::pin(invalid_params(ctx))),
     Rule::server(
         "base.reserved-codes",
         Area::Base,
         &["base.error.reserved-range-undefined"],
     )
-    .requirement("No error has a code from -32020 to -32099 that the specification does not define.")
-    .fix("Choose codes of your own outside of -32768 to -32000.")
+    .requirement("The server uses codes from -32020 to -32099 only if the specification defines them.")
+    .fix("Use custom error codes outside of -32768 to -32000.")
     .passive(reserved_codes),
     Rule::server(
         "base.retired-codes",
         Area::Base,
         &["base.error.retired-codes"],
     )
-    .requirement("No error has the code -32002 or -32042, which this revision has retired.")
-    .fix("Use -32602 for a resource that is not there, and `input_required` to ask for a visit to a URL.")
+    .requirement("The server does not use the codes -32002 and -32042, which this revision retired.")
+    .fix("Use -32602 for an unknown resource, and `input_required` for a URL elicitation.")
     .passive(retired_codes),
     Rule::server(
         "base.legacy-codes",
         Area::Base,
         &["base.error.legacy-range-avoid"],
     )
-    .requirement("No error has a code from -32000 to -32019.")
-    .fix("Choose codes of your own outside of -32768 to -32000.")
+    .requirement("The server does not use codes from -32000 to -32019.")
+    .fix("Use custom error codes outside of -32768 to -32000.")
     .passive(legacy_codes),
     Rule::server("base.own-codes", Area::Base, &["base.error.app-range"])
-        .requirement("Codes of one's own are outside of what JSON-RPC reserves.")
-        .fix("Choose codes of your own outside of -32768 to -32000.")
+        .requirement("Custom error codes are outside of the range that JSON-RPC reserves.")
+        .fix("Use custom error codes outside of -32768 to -32000.")
         .passive(own_codes),
     Rule::server(
         "base.code-meanings",
         Area::Base,
         &["base.error.reserved-range-meaning"],
     )
-    .requirement("The codes -32020 and -32022 are used for what they mean: headers, and versions that are not supported.")
-    .fix("Use -32020 for headers of HTTP only, and -32022 only when you do not serve the version of the request.")
+    .requirement("The server uses -32020 for HTTP headers only, and -32022 for unsupported versions only.")
+    .fix("Use -32020 only for HTTP headers, and -32022 only if the version of the request is not supported.")
     .passive(code_meanings),
     Rule::server("base.short-errors", Area::Base, &["base.error.message-short"])
         .requirement("The message of an error is one short sentence.")
-        .fix("Say in a sentence what is wrong, and put the rest into `data`.")
+        .fix("Describe the error in one sentence, and put details into `data`.")
         .passive(short_errors),
 ];
 
-/// The longest message of an error that counts as short.
-const SHORT: usize = 500;
+/// The length from which the message of an error counts as long, in characters.
+const MIN_LONG_MESSAGE: usize = 500;
 
 async fn unknown_method(ctx: &CheckContext) -> Outcome {
     let session = ctx.session().await?;
@@ -104,35 +104,35 @@ async fn unknown_method(ctx: &CheckContext) -> Outcome {
 }
 
 async fn parse_error(ctx: &CheckContext) -> Outcome {
-    let outcome = no_json(ctx).await?;
-    has_code(&outcome, &[-32700], "what is no JSON")
+    let outcome = send_invalid_json(ctx).await?;
+    has_code(&outcome, &[-32700], "input that is not JSON")
 }
 
 async fn parse_error_answered(ctx: &CheckContext) -> Outcome {
-    refused(&no_json(ctx).await?)
+    check_rejected(&send_invalid_json(ctx).await?)
 }
 
 async fn invalid_request(ctx: &CheckContext) -> Outcome {
-    let outcome = no_request(ctx).await?;
-    // A method that is no string cannot be said in a header, so a header is missing too.
+    let outcome = send_invalid_request(ctx).await?;
+    // A method that is not a string cannot be sent in a header, so the header is missing too.
     let codes: &[i64] = match outcome.status {
         Some(_) => &[-32600, -32020],
         None => &[-32600],
     };
-    has_code(&outcome, codes, "what is no request")
+    has_code(&outcome, codes, "an invalid request")
 }
 
 async fn invalid_request_answered(ctx: &CheckContext) -> Outcome {
-    refused(&no_request(ctx).await?)
+    check_rejected(&send_invalid_request(ctx).await?)
 }
 
-async fn no_json(ctx: &CheckContext) -> Result<ProbeOutcome, NotPassed> {
+async fn send_invalid_json(ctx: &CheckContext) -> Result<ProbeOutcome, NotPassed> {
     let session = ctx.session().await?;
     let text = r#"{"jsonrpc": "2.0", "id": "cut", "method": "#;
     ProbeOutcome::send(ctx, session, text, &[json!("cut")]).await
 }
 
-async fn no_request(ctx: &CheckContext) -> Result<ProbeOutcome, NotPassed> {
+async fn send_invalid_request(ctx: &CheckContext) -> Result<ProbeOutcome, NotPassed> {
     let session = ctx.session().await?;
     let id = json!("no-method");
     let mut message = session.request_builder.request(
@@ -144,61 +144,65 @@ async fn no_request(ctx: &CheckContext) -> Result<ProbeOutcome, NotPassed> {
     ProbeOutcome::send(ctx, session, &message.to_string(), &[id]).await
 }
 
-fn has_code(outcome: &ProbeOutcome, codes: &[i64], of: &str) -> Outcome {
+fn has_code(outcome: &ProbeOutcome, codes: &[i64], input: &str) -> Outcome {
     match outcome.error() {
         Some((number, code)) if codes.contains(&code) => {
             Evidence::from_entries([outcome.sent, number])
         }
         Some((number, code)) => {
-            let observed = format!("the error {code} for {of} instead of {}", codes[0]);
+            let observed = format!("error {code} instead of {} for {input}", codes[0]);
             Err(NotPassed::violation(observed, [outcome.sent, number]))
         }
         None => Err(NotPassed::not_tested(format!(
-            "{of} is not answered with an error of JSON-RPC"
+            "the server returned no JSON-RPC error for {input}"
         ))),
     }
 }
 
-fn refused(outcome: &ProbeOutcome) -> Outcome {
-    match (outcome.is_refused(), outcome.status) {
+fn check_rejected(outcome: &ProbeOutcome) -> Outcome {
+    match (outcome.is_rejected(), outcome.status) {
         (true, _) => Evidence::from_entries(outcome.entries()),
         (false, Some(status)) => {
-            let observed = format!("the status {status} and no error");
+            let observed = format!("HTTP status {status} without an error");
             Err(NotPassed::violation(observed, outcome.entries()))
         }
-        (false, None) => Err(NotPassed::violation("no answer", outcome.entries())),
+        (false, None) => Err(NotPassed::violation("no response", outcome.entries())),
     }
 }
 
 async fn invalid_params(ctx: &CheckContext) -> Outcome {
     let session = ctx.session().await?;
     let capabilities = session.capabilities();
-    let lacking = [
+    let requests = [
         ("tools", "tools/call", json!({ "arguments": {} })),
         ("prompts", "prompts/get", json!({ "arguments": {} })),
         ("resources", "resources/read", json!({})),
     ];
     let mut entries = Vec::new();
-    for (capability, method, params) in lacking {
+    for (capability, method, params) in requests {
         if capabilities.get(capability).is_some() {
-            entries.extend(lacks_parameter(session, method, params).await?.entries);
+            entries.extend(
+                check_missing_parameter(session, method, params)
+                    .await?
+                    .entries,
+            );
         }
     }
     if entries.is_empty() {
         Err(NotPassed::not_applicable(
-            "the server has neither tools nor prompts nor resources",
+            "the server declares neither tools nor prompts nor resources",
         ))
     } else {
         Evidence::from_entries(entries)
     }
 }
 
-async fn lacks_parameter(session: &Session, method: &str, params: Value) -> Outcome {
-    let id = format!("lacking {method}");
+async fn check_missing_parameter(session: &Session, method: &str, params: Value) -> Outcome {
+    let id = format!("missing parameter of {method}");
     let request = session.request_builder.request(id, method, params);
     let pending = session.send_message(request, true).await?;
     let response = session.wait_response(pending).await?;
-    // What the name would be is missing in a header too, where names stand in one.
+    // In the modern era, the name is missing in a header too.
     let codes: &[i64] = match (response.status, session.request_builder.has_handshake()) {
         (Some(_), false) => &[-32602, -32020],
         _ => &[-32602],
@@ -210,46 +214,46 @@ async fn lacks_parameter(session: &Session, method: &str, params: Value) -> Outc
 
 fn reserved_codes(_: &CheckContext, transcript: &Transcript) -> Outcome {
     let defined = [-32020, -32021, -32022];
-    // What is retired has a rule of its own.
-    let odd =
+    // Another rule checks retired codes.
+    let is_undefined =
         |code| (-32099..=-32020).contains(&code) && code != -32042 && !defined.contains(&code);
-    no_error(transcript, odd)
+    check_no_code(transcript, is_undefined)
 }
 
 fn retired_codes(_: &CheckContext, transcript: &Transcript) -> Outcome {
-    no_error(transcript, |code| [-32002, -32042].contains(&code))
+    check_no_code(transcript, |code| [-32002, -32042].contains(&code))
 }
 
 fn legacy_codes(_: &CheckContext, transcript: &Transcript) -> Outcome {
-    no_error(transcript, |code| {
+    check_no_code(transcript, |code| {
         (-32019..=-32000).contains(&code) && code != -32002
     })
 }
 
 fn own_codes(_: &CheckContext, transcript: &Transcript) -> Outcome {
     let standard = [-32700, -32600, -32601, -32602, -32603];
-    no_error(transcript, |code| {
+    check_no_code(transcript, |code| {
         (-32768..=-32100).contains(&code) && !standard.contains(&code)
     })
 }
 
 fn code_meanings(ctx: &CheckContext, transcript: &Transcript) -> Outcome {
-    let ours = |asked: Option<usize>| {
-        let version = asked.and_then(|asked| version(transcript, asked));
+    let is_supported = |request: Option<usize>| {
+        let version = request.and_then(|request| version(transcript, request));
         version.is_some_and(|version| version == ctx.revision.as_str())
     };
     let errors = errors(transcript);
-    for (asked, number, error) in &errors {
+    for (request, number, error) in &errors {
         let observed = match error["code"].as_i64() {
             Some(-32020) if ctx.target.can_observe(Transports::Ndjson) => {
-                "the error -32020 where there are no headers"
+                "error -32020 on a transport without headers"
             }
-            Some(-32022) if ours(*asked) => "the error -32022 for a version that is supported",
+            Some(-32022) if is_supported(*request) => "error -32022 for a supported version",
             _ => continue,
         };
         return Err(NotPassed::violation(
             observed,
-            asked.iter().chain([number]).copied(),
+            request.iter().chain([number]).copied(),
         ));
     }
     Evidence::from_entries(errors.iter().map(|(_, number, _)| *number).take(3))
@@ -257,50 +261,52 @@ fn code_meanings(ctx: &CheckContext, transcript: &Transcript) -> Outcome {
 
 fn short_errors(_: &CheckContext, transcript: &Transcript) -> Outcome {
     let mut errors = errors(transcript);
-    // What is odd on purpose may be repeated in the message.
-    errors.retain(|(asked, ..)| {
-        asked.is_some_and(|asked| !transcript.entry(asked).deliberately_invalid)
+    // The message may repeat deliberately invalid input.
+    errors.retain(|(request, ..)| {
+        request.is_some_and(|request| !transcript.entry(request).deliberately_invalid)
     });
-    for (asked, number, error) in &errors {
+    for (request, number, error) in &errors {
         let message = error["message"].as_str().unwrap_or_default();
         let observed = match message.chars().count() {
-            long @ SHORT.. => format!("a message of {long} characters"),
+            long @ MIN_LONG_MESSAGE.. => format!("a message of {long} characters"),
             _ if message.trim_end().contains('\n') => "a message of several lines".to_owned(),
             _ => continue,
         };
         return Err(NotPassed::violation(
             observed,
-            asked.iter().chain([number]).copied(),
+            request.iter().chain([number]).copied(),
         ));
     }
     Evidence::from_entries(errors.iter().map(|(_, number, _)| *number).take(3))
 }
 
-/// Returns the version that a request says for itself, as it does where there is no handshake.
-fn version(transcript: &Transcript, asked: usize) -> Option<Value> {
+/// Returns the version in `_meta` of a request.
+fn version(transcript: &Transcript, request: usize) -> Option<Value> {
     let version = "/params/_meta/io.modelcontextprotocol~1protocolVersion";
-    transcript.entry(asked).json()?.pointer(version).cloned()
+    transcript.entry(request).json()?.pointer(version).cloned()
 }
 
-/// Makes sure that no error on the tape has an odd code.
+/// Checks that no error in the transcript has a forbidden code.
 ///
-/// What does not say its version may be served as an earlier revision says, by those who serve one.
-fn no_error(transcript: &Transcript, odd: impl Fn(i64) -> bool) -> Outcome {
+/// Ignores requests without a version, which a server may process as an earlier revision.
+fn check_no_code(transcript: &Transcript, is_forbidden: impl Fn(i64) -> bool) -> Outcome {
     let mut errors = errors(transcript);
-    errors.retain(|(asked, ..)| asked.is_some_and(|asked| version(transcript, asked).is_some()));
-    for (asked, number, error) in &errors {
-        if let Some(code) = error["code"].as_i64().filter(|code| odd(*code)) {
-            let observed = format!("the error {code}");
+    errors.retain(|(request, ..)| {
+        request.is_some_and(|request| version(transcript, request).is_some())
+    });
+    for (request, number, error) in &errors {
+        if let Some(code) = error["code"].as_i64().filter(|code| is_forbidden(*code)) {
+            let observed = format!("error {code}");
             return Err(NotPassed::violation(
                 observed,
-                asked.iter().chain([number]).copied(),
+                request.iter().chain([number]).copied(),
             ));
         }
     }
     Evidence::from_entries(errors.iter().map(|(_, number, _)| *number).take(3))
 }
 
-/// Returns all errors: what they answer, their entry and the error.
+/// Returns all errors: the entry of the request, the entry of the error, and the error.
 fn errors(transcript: &Transcript) -> Vec<(Option<usize>, usize, Value)> {
     let all = transcript.all().into_iter().filter_map(|(number, entry)| {
         let message = entry

@@ -1,4 +1,4 @@
-//! Messages of JSON-RPC: who answers whom.
+//! JSON-RPC requests, responses and notifications.
 
 use std::collections::HashMap;
 
@@ -16,62 +16,62 @@ use crate::{
 
 pub(crate) const RULES: &[Rule] = &[
     Rule::server("base.same-id", Area::Base, &["base.response.same-id"])
-        .requirement("An answer has the id of its request: the same value of the same type.")
-        .fix("Keep the id as it came, a string or a number, and put it into the answer unchanged.")
+        .requirement("A response has the id of its request, with the same value and type.")
+        .fix("Return the id unchanged, as a string or a number.")
         .active(|ctx| Box::pin(same_id(ctx))),
     Rule::server(
         "base.error-same-id",
         Area::Base,
         &["base.response.same-id", "base.error.id-echo"],
     )
-    .requirement("An error has the id of the request that it answers.")
-    .fix("Put the id of the request into the error; leave it out only if it could not be read.")
+    .requirement("An error response has the id of its request.")
+    .fix("Set the id of the request in the error; omit it only if it could not be read.")
     .active(|ctx| Box::pin(error_same_id(ctx))),
     Rule::server("base.many-at-once", Area::Base, &["base.response.same-id"])
-        .requirement("Requests that come at the same time are answered, each with its own id.")
-        .fix("Answer every request, also when another came before the first was answered.")
-        .active(|ctx| Box::pin(many_at_once(ctx))),
+        .requirement("The server responds to concurrent requests, each with its id.")
+        .fix("Respond to every request, also when another request arrives before the first response.")
+        .active(|ctx| Box::pin(concurrent_requests(ctx))),
     Rule::server("base.answered-once", Area::Base, &["base.jsonrpc.conform"])
-        .requirement("A request is answered once.")
-        .fix("Send one response for a request, and nothing more with its id.")
-        .passive(answered_once),
+        .requirement("The server sends one response per request.")
+        .fix("Send one response for a request, and no further message with its id.")
+        .passive(one_response),
     Rule::server(
         "base.notifications-unanswered",
         Area::Base,
         &["base.notification.no-reply"],
     )
-    .requirement("A notification is never answered, not even one that nobody knows.")
-    .fix("Send nothing back for a message without an id, whatever is wrong with it.")
+    .requirement("The server does not respond to notifications, known or unknown.")
+    .fix("Send no response to a message without an id, even if the message is invalid.")
     .transports(Transports::Ndjson)
-    .active(|ctx| Box::pin(notifications_unanswered(ctx))),
+    .active(|ctx| Box::pin(notifications_without_response(ctx))),
     Rule::server("base.ping", Area::Base, &["ping.respond"])
-        .requirement("`ping` is answered with an empty result.")
-        .fix("Answer `ping` with the result `{}` at once.")
+        .requirement("The server returns an empty result for `ping`.")
+        .fix("Return `{}` for `ping` immediately.")
         .active(|ctx| Box::pin(ping(ctx))),
     Rule::server("base.ping-is-gone", Area::Base, &["ping.removed"])
-        .requirement("`ping` is not there: this revision has removed it.")
-        .fix("Answer `ping` with the error -32601.")
+        .requirement("The server returns error -32601 for `ping`, which this revision removed.")
+        .fix("Return error -32601 for `ping`.")
         .warn_only()
-        .active(|ctx| Box::pin(ping_is_gone(ctx))),
+        .active(|ctx| Box::pin(ping_removed(ctx))),
     Rule::server("base.batch", Area::Base, &["base.batch.receive"])
-        .requirement("The requests of a batch are answered.")
-        .fix("Accept an array of messages, and answer the requests among them.")
+        .requirement("The server responds to the requests of a batch.")
+        .fix("Accept an array of messages, and respond to each request in it.")
         .active(|ctx| Box::pin(batch(ctx))),
     Rule::server(
         "base.new-ids",
         Area::Base,
         &["base.request.id-unique-session"],
     )
-    .requirement("The server's requests have ids that it has not used before in the session.")
-    .fix("Count the ids of your requests up, and never use one again.")
+    .requirement("The server does not reuse the ids of its requests within a session.")
+    .fix("Use a counter for request ids, and never reuse an id.")
     .passive(new_ids),
     Rule::server(
         "base.notifications-without-id",
         Area::Base,
         &["base.notification.no-id"],
     )
-    .requirement("The server's notifications have no id.")
-    .fix("Leave `id` out of notifications; one that is null is still there.")
+    .requirement("The server's notifications do not have an id.")
+    .fix("Omit `id` from notifications; a null `id` is still an id.")
     .passive(notifications_without_id),
 ];
 
@@ -95,11 +95,11 @@ async fn same_id(ctx: &CheckContext) -> Outcome {
         let response = session.wait_response(pending).await;
         let response = response.map_err(|failure| failure.at(&format!("the id {id}")))?;
         if response.value.is_null() {
-            let observed = format!("no answer with the id {id}");
-            let heard = response.entries().chain(response.before.iter().copied());
-            return Err(NotPassed::violation(observed, heard));
+            let observed = format!("no response with the id {id}");
+            let received = response.entries().chain(response.before.iter().copied());
+            return Err(NotPassed::violation(observed, received));
         }
-        // What an error says for an id is the business of another rule.
+        // Another rule checks the ids of errors.
         response.result().map_err(NotPassed::as_not_tested)?;
         entries.extend(response.entries());
     }
@@ -126,23 +126,23 @@ async fn error_same_id(ctx: &CheckContext) -> Outcome {
         .find(|(_, reply)| reply.get("error").is_some());
     let Some((number, error)) = error else {
         return Err(NotPassed::not_tested(
-            "an unknown method is not answered with an error",
+            "the server returned no error for an unknown method",
         ));
     };
     match error.get("id") {
-        Some(theirs) if *theirs == id => Evidence::from_entries([outcome.sent, *number]),
-        Some(theirs) => {
-            let observed = format!("the id {theirs} for the request {id}");
+        Some(received_id) if *received_id == id => Evidence::from_entries([outcome.sent, *number]),
+        Some(received_id) => {
+            let observed = format!("the id {received_id} in the error for the request {id}");
             Err(NotPassed::violation(observed, [outcome.sent, *number]))
         }
         None => {
-            let observed = format!("an error without id for the request {id}");
+            let observed = format!("an error without an id for the request {id}");
             Err(NotPassed::violation(observed, [outcome.sent, *number]))
         }
     }
 }
 
-async fn many_at_once(ctx: &CheckContext) -> Outcome {
+async fn concurrent_requests(ctx: &CheckContext) -> Outcome {
     let session = ctx.session().await?;
     let mut pending = Vec::new();
     for _ in 0..8 {
@@ -161,7 +161,7 @@ async fn many_at_once(ctx: &CheckContext) -> Outcome {
     Evidence::from_entries(entries)
 }
 
-fn answered_once(_: &CheckContext, transcript: &Transcript) -> Outcome {
+fn one_response(_: &CheckContext, transcript: &Transcript) -> Outcome {
     let mut open = HashMap::<(usize, String), (usize, Vec<usize>)>::new();
     for (number, entry) in transcript.all() {
         let Some(message) = entry.json() else {
@@ -170,20 +170,23 @@ fn answered_once(_: &CheckContext, transcript: &Transcript) -> Outcome {
         let Some(id) = message.get("id").filter(|id| !id.is_null()) else {
             continue;
         };
-        let (asked, responses) = open.entry((entry.channel, id.to_string())).or_default();
+        let (requests, responses) = open.entry((entry.channel, id.to_string())).or_default();
         match (entry.direction, message.get("method")) {
-            (Direction::Sent, Some(_)) => *asked += 1,
+            (Direction::Sent, Some(_)) => *requests += 1,
             (Direction::Received, None) => responses.push(number),
             _ => {}
         }
     }
-    let mut all: Vec<_> = open.into_values().filter(|(asked, _)| *asked > 0).collect();
+    let mut all: Vec<_> = open
+        .into_values()
+        .filter(|(requests, _)| *requests > 0)
+        .collect();
     all.sort();
-    if let Some((asked, responses)) = all
+    if let Some((requests, responses)) = all
         .iter()
-        .find(|(asked, responses)| responses.len() > *asked)
+        .find(|(requests, responses)| responses.len() > *requests)
     {
-        let observed = format!("{} answers to {asked} request", responses.len());
+        let observed = format!("{} responses to {requests} request", responses.len());
         return Err(NotPassed::violation(observed, responses.iter().copied()));
     }
     Evidence::from_entries(
@@ -194,15 +197,15 @@ fn answered_once(_: &CheckContext, transcript: &Transcript) -> Outcome {
     )
 }
 
-async fn notifications_unanswered(ctx: &CheckContext) -> Outcome {
+async fn notifications_without_response(ctx: &CheckContext) -> Outcome {
     let session = ctx.session().await?;
     let unknown = [
         json!({ "jsonrpc": "2.0", "method": "notifications/turnbuckle/unknown" }),
         json!({ "jsonrpc": "2.0", "method": "turnbuckle/unknown", "params": { "any": [1] } }),
-        json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": "never asked" } }),
+        json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": "never sent" } }),
     ];
     let mut sent = Vec::new();
-    let mut heard = Vec::new();
+    let mut received = Vec::new();
     for notification in unknown {
         sent.extend(session.send_message(notification, true).await?.sent);
     }
@@ -210,30 +213,30 @@ async fn notifications_unanswered(ctx: &CheckContext) -> Outcome {
         .request(session.request_builder.noop_method(), Value::Null)
         .await
         .map_err(NotPassed::as_not_tested)?;
-    heard.extend(&after.before);
-    heard.extend(session.listen(ctx.options.quiet_period).await);
-    let response = heard.into_iter().find(|&number| {
+    received.extend(&after.before);
+    received.extend(session.listen(ctx.options.quiet_period).await);
+    let response = received.into_iter().find(|&number| {
         let message = ctx.transcript.entry(number).json().unwrap_or_default();
         let has = |name| message.get(name).is_some();
-        !has("method") && (has("error") || has("result")) && answers_nothing(ctx, &message)
+        !has("method") && (has("error") || has("result")) && is_unrequested(ctx, &message)
     });
     match response {
         Some(response) => Err(NotPassed::violation(
-            "an answer to a notification",
+            "a response to a notification",
             sent.into_iter().chain([response]),
         )),
         None => Evidence::from_entries(sent.into_iter().chain(after.entries())),
     }
 }
 
-/// Says whether an answer has no id, or one by which nobody asked.
-fn answers_nothing(ctx: &CheckContext, message: &Value) -> bool {
+/// Returns whether a response lacks an id, or has the id of no request.
+fn is_unrequested(ctx: &CheckContext, message: &Value) -> bool {
     let Some(id) = message.get("id").filter(|id| !id.is_null()) else {
         return true;
     };
     let mut all = ctx.transcript.all().into_iter();
-    let asked = |message: Value| message.get("id") == Some(id);
-    !all.any(|(_, entry)| entry.direction == Direction::Sent && entry.json().is_some_and(asked))
+    let has_id = |message: Value| message.get("id") == Some(id);
+    !all.any(|(_, entry)| entry.direction == Direction::Sent && entry.json().is_some_and(has_id))
 }
 
 async fn ping(ctx: &CheckContext) -> Outcome {
@@ -243,7 +246,7 @@ async fn ping(ctx: &CheckContext) -> Outcome {
     response.evidence()
 }
 
-async fn ping_is_gone(ctx: &CheckContext) -> Outcome {
+async fn ping_removed(ctx: &CheckContext) -> Outcome {
     let session = ctx.session().await?;
     let response = session.request("ping", Value::Null).await?;
     response.error()?;
@@ -252,14 +255,14 @@ async fn ping_is_gone(ctx: &CheckContext) -> Outcome {
 
 async fn batch(ctx: &CheckContext) -> Outcome {
     let (outcome, ids) = send_batch(ctx).await?;
-    let responded = |id: &Value| {
+    let has_result = |id: &Value| {
         let mut replies = outcome.replies.iter();
         replies.any(|(_, reply)| match reply {
             Value::Array(all) => all.iter().any(|reply| is_result_for(reply, id)),
             reply => is_result_for(reply, id),
         })
     };
-    match ids.iter().find(|id| !responded(id)) {
+    match ids.iter().find(|id| !has_result(id)) {
         None => Evidence::from_entries(outcome.entries()),
         Some(id) => {
             let observed = format!("no result for the request {id} of the batch");
@@ -289,11 +292,11 @@ fn is_result_for(reply: &Value, id: &Value) -> bool {
     reply.get("id") == Some(id) && reply.get("result").is_some()
 }
 
-/// Ids are known by the line on which they came. On HTTP a session has many streams, so nothing is said there.
+/// Checks that the ids of server requests are unique per channel. On HTTP, a session has several channels, so duplicates across them are not found.
 fn new_ids(_: &CheckContext, transcript: &Transcript) -> Outcome {
     let mut used = HashMap::new();
     for (number, channel, message) in received(transcript) {
-        let (Some(_), Some(id)) = (request(&message), message.get("id")) else {
+        let (Some(_), Some(id)) = (request_method(&message), message.get("id")) else {
             continue;
         };
         if let Some(before) = used.insert((channel, id.to_string()), number) {
@@ -302,7 +305,7 @@ fn new_ids(_: &CheckContext, transcript: &Transcript) -> Outcome {
         }
     }
     if used.is_empty() {
-        Err(NotPassed::not_applicable("the server asked for nothing"))
+        Err(NotPassed::not_applicable("the server sent no requests"))
     } else {
         Evidence::from_entries(used.into_values().take(3))
     }
@@ -314,9 +317,9 @@ fn notifications_without_id(_: &CheckContext, transcript: &Transcript) -> Outcom
         let Some(method) = message["method"].as_str() else {
             continue;
         };
-        let notifies = method.starts_with("notifications/");
+        let is_notification = method.starts_with("notifications/");
         match message.get("id") {
-            Some(id) if notifies => {
+            Some(id) if is_notification => {
                 let observed = format!("`{method}` with the id {id}");
                 return Err(NotPassed::violation(observed, [number]));
             }
@@ -325,27 +328,29 @@ fn notifications_without_id(_: &CheckContext, transcript: &Transcript) -> Outcom
         }
     }
     if evidence.is_empty() {
-        Err(NotPassed::not_applicable("the server notifies of nothing"))
+        Err(NotPassed::not_applicable(
+            "the server sent no notifications",
+        ))
     } else {
         Evidence::from_entries(evidence.into_iter().take(3))
     }
 }
 
-/// Returns the messages that the server has sent, with their entries and their channels.
+/// Returns the messages of the server, with their entries and their channels.
 fn received(transcript: &Transcript) -> Vec<(usize, usize, Value)> {
-    let theirs = transcript.all().into_iter().filter_map(|(number, entry)| {
+    let messages = transcript.all().into_iter().filter_map(|(number, entry)| {
         let message = entry
             .json()
             .filter(|_| entry.direction == Direction::Received)?;
         Some((number, entry.channel, message))
     });
-    theirs.collect()
+    messages.collect()
 }
 
-/// Returns the method of a message that asks for something.
-fn request(message: &Value) -> Option<&str> {
+/// Returns the method of a request.
+fn request_method(message: &Value) -> Option<&str> {
     message.get("id")?;
     let method = message["method"].as_str()?;
-    // A notification with an id is wrong in another way.
+    // Another rule checks notifications with an id.
     (!method.starts_with("notifications/")).then_some(method)
 }

@@ -1,4 +1,4 @@
-//! The handshake, and whether the server has what it says.
+//! The handshake and the negotiated revision.
 
 use serde_json::Value;
 use turnbuckle_protocol::{method::Method, revision::Revision};
@@ -20,47 +20,47 @@ pub(crate) const RULES: &[Rule] = &[
         Area::Lifecycle,
         &["lifecycle.version.server-other"],
     )
-    .requirement("A version that the server does not know is answered with one that it does.")
-    .fix("Answer `initialize` with a version that you support, not with an error, and never with the unknown one.")
+    .requirement("The server returns a version that it supports for an `initialize` with an unknown version.")
+    .fix("Return a supported version for `initialize`, not an error and not the unknown version.")
     .active(|ctx| Box::pin(unknown_version(ctx))),
     Rule::server(
         "lifecycle.offer-kept",
         Area::Lifecycle,
         &["lifecycle.version.server-same"],
     )
-    .requirement("A version that the server offers is confirmed when the client asks for it.")
-    .fix("Answer `initialize` with the version of the request whenever you support it.")
-    .active(|ctx| Box::pin(offer_kept(ctx))),
+    .requirement("The server confirms the version that it proposed when the client requests it.")
+    .fix("Return the version of the `initialize` request whenever it is supported.")
+    .active(|ctx| Box::pin(proposal_confirmed(ctx))),
     Rule::server(
         "lifecycle.newest-offered",
         Area::Lifecycle,
         &["lifecycle.version.server-latest"],
     )
-    .requirement("The version that the server offers is the newest that it supports.")
-    .fix("Offer the newest version that you support when the client's is unknown.")
-    .active(|ctx| Box::pin(newest_offered(ctx))),
+    .requirement("The server proposes the latest version that it supports.")
+    .fix("Return the latest supported version when the client's version is unknown.")
+    .active(|ctx| Box::pin(latest_proposed(ctx))),
     Rule::server(
         "lifecycle.waits-for-initialized",
         Area::Lifecycle,
         &["lifecycle.init.server-wait"],
     )
-    .requirement("Before `notifications/initialized` the server asks nothing but `ping`.")
-    .fix("Wait for `notifications/initialized` before you send requests.")
+    .requirement("The server sends no requests other than `ping` before `notifications/initialized`.")
+    .fix("Wait for `notifications/initialized` before sending requests.")
     .transports(Transports::Ndjson)
     .active(|ctx| Box::pin(waits_for_initialized(ctx))),
     Rule::server("lifecycle.ping-before-initialize", Area::Lifecycle, &[])
-        .requirement("`ping` is answered before the handshake too.")
-        .fix("Let `ping` through whatever the state of the session is.")
+        .requirement("The server responds to `ping` before the handshake.")
+        .fix("Respond to `ping` in every state of the session.")
         .transports(Transports::Ndjson)
         .active(|ctx| Box::pin(ping_before_initialize(ctx))),
     Rule::server("lifecycle.initialize-first", Area::Lifecycle, &[])
-        .requirement("Other requests before the handshake are refused.")
-        .fix("Answer with an error until `initialize` was answered: nothing is agreed before.")
+        .requirement("The server rejects other requests before the handshake.")
+        .fix("Return an error for every request other than `ping` before `initialize`.")
         .transports(Transports::Ndjson)
         .active(|ctx| Box::pin(initialize_first(ctx))),
     Rule::server("lifecycle.second-initialize", Area::Lifecycle, &[])
-        .requirement("A second `initialize` is answered, and the session goes on.")
-        .fix("Refuse it or begin anew, but stay there.")
+        .requirement("The server responds to a second `initialize`, and the session continues.")
+        .fix("Return an error or start a new session, and keep the connection open.")
         .transports(Transports::Ndjson)
         .active(|ctx| Box::pin(second_initialize(ctx))),
     Rule::server(
@@ -69,11 +69,11 @@ pub(crate) const RULES: &[Rule] = &[
         &["lifecycle.operation.version-must"],
     )
     .requirement("The server sends only requests and notifications that the negotiated revision defines.")
-    .fix("Look at the negotiated revision before you send a method that another revision introduced or removed.")
+    .fix("Check the negotiated revision before sending a method that another revision introduced or removed.")
     .passive(version_kept),
 ];
 
-/// Judges the methods of the server's requests and notifications; methods of no revision are the server's own.
+/// Checks the methods of the server's requests and notifications; methods of no revision are custom.
 fn version_kept(ctx: &CheckContext, transcript: &Transcript) -> Outcome {
     let mut evidence = Vec::new();
     for message in
@@ -83,97 +83,100 @@ fn version_kept(ctx: &CheckContext, transcript: &Transcript) -> Outcome {
             continue;
         };
         if !method.is_in(ctx.revision) {
-            let observed = format!("`{}` is no method of {}", method.name, ctx.revision);
+            let observed = format!("`{}` is not a method of {}", method.name, ctx.revision);
             return Err(NotPassed::violation(observed, [message.at]));
         }
         evidence.push(message.at);
     }
     if evidence.is_empty() {
         Err(NotPassed::not_tested(
-            "the server sent no request and no notification",
+            "the server sent no requests and no notifications",
         ))
     } else {
         Evidence::from_entries(evidence.into_iter().take(3))
     }
 }
 
-/// A version that nobody will ever speak.
-const UNKNOWN: &str = "1999-01-01";
+/// A version that does not exist.
+const UNKNOWN_VERSION: &str = "1999-01-01";
 
 async fn unknown_version(ctx: &CheckContext) -> Outcome {
-    let response = offer(ctx, UNKNOWN).await?;
+    let response = propose(ctx, UNKNOWN_VERSION).await?;
     if response.value.get("result").is_none() {
-        // Whoever lets nobody else in at all refuses something else than the version.
-        let control = offer(ctx, ctx.revision.as_str()).await;
+        // A server that rejects every second session does not reject the version.
+        let control = propose(ctx, ctx.revision.as_str()).await;
         let control = control.map_err(NotPassed::as_not_tested)?;
         control.result().map_err(NotPassed::as_not_tested)?;
     }
     match response.result()?["protocolVersion"].as_str() {
-        Some(UNKNOWN) => Err(response.violation(format!("the server agrees to {UNKNOWN}"))),
+        Some(UNKNOWN_VERSION) => {
+            Err(response.violation(format!("the server accepts {UNKNOWN_VERSION}")))
+        }
         Some(_) => response.evidence(),
-        None => Err(NotPassed::not_tested("the answer names no version")),
+        None => Err(NotPassed::not_tested(
+            "the response lacks `protocolVersion`",
+        )),
     }
 }
 
-async fn offer_kept(ctx: &CheckContext) -> Outcome {
-    let (response, offered) = counter_offer(ctx).await?;
-    let again = offer(ctx, &offered).await?;
+async fn proposal_confirmed(ctx: &CheckContext) -> Outcome {
+    let (response, proposed) = server_proposal(ctx).await?;
+    let again = propose(ctx, &proposed).await?;
     match again.result()?["protocolVersion"].as_str() {
-        Some(kept) if kept == offered => {
+        Some(confirmed) if confirmed == proposed => {
             Evidence::from_entries(response.entries().chain(again.entries()))
         }
         other => {
             let other = other.unwrap_or("nothing");
-            let observed =
-                format!("the server offers {offered}; asked for that it answers {other}");
+            let observed = format!("the server proposes {proposed}, but returns {other} for it");
             let entries = response.entries().chain(again.entries());
             Err(NotPassed::violation(observed, entries))
         }
     }
 }
 
-async fn newest_offered(ctx: &CheckContext) -> Outcome {
-    let (response, offered) = counter_offer(ctx).await?;
+async fn latest_proposed(ctx: &CheckContext) -> Outcome {
+    let (response, proposed) = server_proposal(ctx).await?;
     let mut entries: Vec<_> = response.entries().collect();
     let newer = Revision::ALL.into_iter().rev();
-    for newer in newer.filter(|one| *one <= LAST_WITH_HANDSHAKE && one.as_str() > offered.as_str())
+    for newer in newer.filter(|one| *one <= LAST_WITH_HANDSHAKE && one.as_str() > proposed.as_str())
     {
-        let again = offer(ctx, newer.as_str()).await?;
+        let again = propose(ctx, newer.as_str()).await?;
         entries.extend(again.entries());
         if again.value["result"]["protocolVersion"] == newer.as_str() {
-            let observed = format!("the server offers {offered}, and supports {newer}");
+            let observed = format!("the server proposes {proposed}, but supports {newer}");
             return Err(NotPassed::violation(observed, entries));
         }
     }
     Evidence::from_entries(entries)
 }
 
-/// Returns the version that the server offers for one that it does not know.
-async fn counter_offer(ctx: &CheckContext) -> Result<(ProbeResponse, String), NotPassed> {
-    let response = offer(ctx, UNKNOWN).await?;
+/// Returns the version that the server proposes for an unknown one.
+async fn server_proposal(ctx: &CheckContext) -> Result<(ProbeResponse, String), NotPassed> {
+    let response = propose(ctx, UNKNOWN_VERSION).await?;
     let result = response.result().map_err(NotPassed::as_not_tested)?;
     match result["protocolVersion"].as_str() {
-        Some(version) if version != UNKNOWN => {
+        Some(version) if version != UNKNOWN_VERSION => {
             let version = version.to_owned();
             Ok((response, version))
         }
         _ => Err(NotPassed::not_tested(
-            "the server offers no version of its own",
+            "the server proposes no other version",
         )),
     }
 }
 
-/// Begins a handshake with a version in a conversation of its own, unless that was done before.
-async fn offer(ctx: &CheckContext, version: &str) -> Result<ProbeResponse, NotPassed> {
-    let mut offers = ctx.initialize_responses.lock().await;
-    if let Some(known) = offers.get(version) {
-        return Ok(known.clone());
+/// Sends `initialize` with a version in a new session, unless that was done before.
+async fn propose(ctx: &CheckContext, version: &str) -> Result<ProbeResponse, NotPassed> {
+    let mut responses = ctx.initialize_responses.lock().await;
+    if let Some(response) = responses.get(version) {
+        return Ok(response.clone());
     }
     let session = ctx.session_in(ctx.revision).await?;
     let mut params = session.request_builder.initialize();
     params["protocolVersion"] = version.into();
     let response = session.request("initialize", params).await?;
-    offers.insert(version.to_owned(), response.clone());
+    responses.insert(version.to_owned(), response.clone());
     Ok(response)
 }
 
@@ -183,14 +186,14 @@ async fn waits_for_initialized(ctx: &CheckContext) -> Outcome {
         .request("initialize", session.request_builder.initialize())
         .await;
     let response = response.map_err(NotPassed::as_not_tested)?;
-    let mut heard = response.before.clone();
-    heard.extend(session.listen(ctx.options.quiet_period).await);
-    for number in heard {
+    let mut received = response.before.clone();
+    received.extend(session.listen(ctx.options.quiet_period).await);
+    for number in received {
         let message = ctx.transcript.entry(number).json().unwrap_or_default();
         let method = message["method"].as_str().unwrap_or("ping");
         if message.get("id").is_some() && method != "ping" {
             return Err(NotPassed::violation(
-                format!("the server asks for `{method}`"),
+                format!("the server requests `{method}`"),
                 response.entries().chain([number]),
             ));
         }
@@ -200,7 +203,7 @@ async fn waits_for_initialized(ctx: &CheckContext) -> Outcome {
 
 async fn ping_before_initialize(ctx: &CheckContext) -> Outcome {
     let session = ctx.uninitialized_session().await?;
-    handshake_only(session.request_builder.has_handshake())?;
+    require_handshake(session.request_builder.has_handshake())?;
     let pending = session.send_request("ping", Value::Null).await?;
     let (response, _) = before_handshake(ctx, &session, pending).await?;
     response.result()?;
@@ -209,7 +212,7 @@ async fn ping_before_initialize(ctx: &CheckContext) -> Outcome {
 
 async fn initialize_first(ctx: &CheckContext) -> Outcome {
     let shared = ctx.session().await?;
-    handshake_only(shared.request_builder.has_handshake())?;
+    require_handshake(shared.request_builder.has_handshake())?;
     let capabilities = shared.capabilities();
     let mut lists = ["tools", "resources", "prompts"].into_iter();
     let Some(list) = lists.find(|list| capabilities.get(list).is_some()) else {
@@ -219,19 +222,19 @@ async fn initialize_first(ctx: &CheckContext) -> Outcome {
     let session = ctx.uninitialized_session().await?;
     let pending = session.send_request(&method, Value::Null).await?;
     let (response, handshake) = before_handshake(ctx, &session, pending).await?;
-    // Whoever keeps a request until the handshake is made has not answered it before.
-    let early = response.received < handshake.received;
+    // A server may delay the response until after the handshake.
+    let is_early = response.received < handshake.received;
     match response.value.get("result") {
-        Some(_) if early => {
-            Err(response.violation(format!("`{method}` is answered before `initialize`")))
+        Some(_) if is_early => {
+            Err(response.violation(format!("a result of `{method}` before `initialize`")))
         }
         _ => response.evidence(),
     }
 }
 
-/// Returns the answer to what was asked before the handshake, and the one to the handshake.
+/// Returns the response to a request before the handshake, and the response to the handshake.
 ///
-/// The handshake is begun at once: when it is answered, what came before it has been, or never will be.
+/// Sends `initialize` immediately: when the server responds to it, it has processed the request before it.
 async fn before_handshake(
     ctx: &CheckContext,
     session: &Session,
@@ -246,7 +249,7 @@ async fn before_handshake(
     {
         Ok(response) => Ok((response, handshake)),
         Err(_) => {
-            let observed = "no answer, though `initialize` after it has one";
+            let observed = "no response, although the server responded to the later `initialize`";
             Err(NotPassed::violation(
                 observed,
                 sent.into_iter().chain(handshake.entries()),
@@ -257,7 +260,7 @@ async fn before_handshake(
 
 async fn second_initialize(ctx: &CheckContext) -> Outcome {
     let session = ctx.new_session().await?;
-    handshake_only(session.request_builder.has_handshake())?;
+    require_handshake(session.request_builder.has_handshake())?;
     let response = session
         .request("initialize", session.request_builder.initialize())
         .await?;
@@ -265,10 +268,12 @@ async fn second_initialize(ctx: &CheckContext) -> Outcome {
     Evidence::from_entries(response.entries().chain(after.entries()))
 }
 
-fn handshake_only(has_handshake: bool) -> Result<(), NotPassed> {
+fn require_handshake(has_handshake: bool) -> Result<(), NotPassed> {
     if has_handshake {
         Ok(())
     } else {
-        Err(NotPassed::not_applicable("there is no handshake"))
+        Err(NotPassed::not_applicable(
+            "the revision lacks the handshake",
+        ))
     }
 }

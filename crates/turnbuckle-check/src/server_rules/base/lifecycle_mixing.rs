@@ -1,4 +1,4 @@
-//! Old and new clients at one server.
+//! Clients of both eras at one server.
 
 use serde_json::{Value, json};
 use turnbuckle_protocol::revision::Revision;
@@ -17,22 +17,22 @@ use crate::{
 
 pub(crate) const RULES: &[Rule] = &[
     Rule::server(
-        "eras.modern-beside-session",
+        "eras.modern-beside-session", // quoted
         Area::Eras,
         &["versioning.dual.server-select-modern"],
     )
-    .requirement("A request that says its version by itself is answered, whoever has begun a session before.")
-    .fix("Look at the `_meta` of a request before you look for a session.")
+    .requirement("The server responds to a request with the version in `_meta` while another client has a session.")
+    .fix("Read the `_meta` of a request before looking up a session.")
     .warn_only()
     .transports(Transports::Http)
-    .active(|ctx| Box::pin(modern_beside_session(ctx))),
+    .active(|ctx| Box::pin(modern_with_session(ctx))),
     Rule::server(
         "eras.handshake-after-modern",
         Area::Eras,
         &["versioning.dual.server-select-legacy"],
     )
-    .requirement("Whoever has asked who is there can still begin a session with `initialize`.")
-    .fix("Let `initialize` through after `server/discover`, and serve what follows as the older revision says.")
+    .requirement("The server accepts `initialize` after `server/discover`.")
+    .fix("Accept `initialize` after `server/discover`, and serve the following requests as the older revision defines.")
     .warn_only()
     .active(|ctx| Box::pin(handshake_after_modern(ctx))),
     Rule::server(
@@ -40,19 +40,19 @@ pub(crate) const RULES: &[Rule] = &[
         Area::Eras,
         &["versioning.modern-only.initialize-error"],
     )
-    .requirement("A server without the handshake answers `initialize` with an error that names its versions.")
-    .fix("Name the versions that you support in the message of the error.")
+    .requirement("A server without the handshake returns an error for `initialize` that names the supported versions.")
+    .fix("Name the supported versions in the message of the error.")
     .active(|ctx| Box::pin(initialize_names_versions(ctx))),
     Rule::server("eras.probe", Area::Eras, &[])
-        .requirement("`server/discover` before the handshake is answered, and the handshake works afterwards.")
-        .fix("Answer methods that you do not know with an error, also before `initialize`, and go on.")
+        .requirement("The server responds to `server/discover` before the handshake, and the handshake works afterwards.")
+        .fix("Return an error for unknown methods, also before `initialize`, and keep the connection open.")
         .active(|ctx| Box::pin(probe(ctx))),
 ];
 
-async fn modern_beside_session(ctx: &CheckContext) -> Outcome {
+async fn modern_with_session(ctx: &CheckContext) -> Outcome {
     let modern = ctx.session().await?;
-    let old = legacy(ctx).await?;
-    let started = old.opening.as_ref().map(ProbeResponse::entries);
+    let legacy_session = legacy(ctx).await?;
+    let started = legacy_session.opening.as_ref().map(ProbeResponse::entries);
     let response = modern
         .request(modern.request_builder.noop_method(), Value::Null)
         .await?;
@@ -61,7 +61,7 @@ async fn modern_beside_session(ctx: &CheckContext) -> Outcome {
 }
 
 async fn handshake_after_modern(ctx: &CheckContext) -> Outcome {
-    // Whoever refuses the handshake at once does not speak an older revision.
+    // A server that rejects the handshake does not support a legacy revision.
     legacy(ctx).await?;
     let mut session = ctx.session_in(ctx.revision).await?;
     let probe = session
@@ -73,9 +73,9 @@ async fn handshake_after_modern(ctx: &CheckContext) -> Outcome {
         .request("initialize", session.request_builder.initialize())
         .await?;
     match session.ndjson() {
-        // To serve both in one process is something that a server MAY do.
+        // A server MAY support both eras in one process.
         Ok(_) if response.value.get("error").is_some() => Err(NotPassed::not_applicable(
-            "a process that was asked who is there stays with the later revision",
+            "the process stays in the modern era after `server/discover`",
         )),
         _ => {
             response.result()?;
@@ -90,7 +90,9 @@ async fn initialize_names_versions(ctx: &CheckContext) -> Outcome {
         .request("initialize", session.request_builder.initialize())
         .await?;
     if response.value.get("result").is_some() {
-        return Err(NotPassed::not_applicable("the server has the handshake"));
+        return Err(NotPassed::not_applicable(
+            "the server supports the handshake",
+        ));
     }
     if response.value["error"]
         .to_string()
@@ -109,16 +111,18 @@ async fn initialize_names_versions(ctx: &CheckContext) -> Outcome {
 async fn probe(ctx: &CheckContext) -> Outcome {
     let mut session = ctx.session_in(ctx.revision).await?;
     if !session.request_builder.has_handshake() {
-        return Err(NotPassed::not_applicable("there is no handshake"));
+        return Err(NotPassed::not_applicable(
+            "the revision lacks the handshake",
+        ));
     }
-    let own = std::mem::replace(
+    let request_builder = std::mem::replace(
         &mut session.request_builder,
         RequestBuilder::new(Revision::MODERN),
     );
     let pending = session.send_request("server/discover", json!({})).await?;
-    session.request_builder = own;
+    session.request_builder = request_builder;
     let (probe, response) = match session.ndjson() {
-        // When the handshake is answered, what came before it has been, or never will be.
+        // When the server responds to the handshake, it has processed the request before it.
         Ok(_) => {
             let opening = session.send_request("initialize", session.request_builder.initialize());
             let response = session.wait_response(opening.await?).await?;
@@ -135,17 +139,19 @@ async fn probe(ctx: &CheckContext) -> Outcome {
     };
     let probe = probe.map_err(|failure| failure.at("`server/discover`"))?;
     if probe.status.is_some_and(|status| status >= 500) {
-        return Err(probe.violation(format!("`server/discover` gets {}", probe.describe())));
+        return Err(probe.violation(format!("`server/discover` returns {}", probe.describe())));
     }
     response.result()?;
     Evidence::from_entries(probe.entries().chain(response.entries()))
 }
 
-/// Begins a session in an older revision beside the visit.
+/// Starts a session in the latest legacy revision.
 pub(in crate::server_rules) async fn legacy(ctx: &CheckContext) -> Result<Session, NotPassed> {
     let mut session = ctx.session_in(LAST_WITH_HANDSHAKE).await?;
     match session.initialize_session().await {
         Ok(()) => Ok(session),
-        Err(_) => Err(NotPassed::not_applicable("the server has no handshake")),
+        Err(_) => Err(NotPassed::not_applicable(
+            "the server does not support the handshake",
+        )),
     }
 }

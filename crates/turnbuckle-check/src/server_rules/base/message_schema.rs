@@ -1,6 +1,6 @@
-//! The shape of every message that the server sends, as its revision describes it.
+//! Validates every message of the server against the schema of its revision.
 //!
-//! A flaw belongs to one rule, its [`SchemaTopic`]: what is wrong with a content block is told once, whatever result it is in.
+//! A violation belongs to one rule, by its [`SchemaTopic`]: an invalid content block is reported once, whatever result contains it.
 
 mod scan;
 mod topic;
@@ -35,8 +35,8 @@ pub(crate) const RULES: &[Rule] = &[
             "schema.message-valid",
         ],
     )
-    .requirement("Every message is one of JSON-RPC 2.0: a request, a notification, a result or an error.")
-    .fix("Build messages as basic/index#messages says: `jsonrpc` is \"2.0\", ids are strings or integers, and an answer has either `result` or `error`.")
+    .requirement("Every message is a JSON-RPC 2.0 request, notification, result or error.")
+    .fix("Build messages as basic/index#messages defines: `jsonrpc` is \"2.0\", ids are strings or integers, and a response has either `result` or `error`.")
     .passive(|ctx, transcript| evaluate(ctx, transcript, SchemaTopic::Envelope)),
     rule(
         "shapes.errors",
@@ -46,19 +46,19 @@ pub(crate) const RULES: &[Rule] = &[
         ],
     )
     .requirement("Every error has an integer `code` and a string `message`.")
-    .fix("Send errors as basic/index#error-responses says: `code` is an integer, `message` a string.")
+    .fix("Send errors as basic/index#error-responses defines: `code` is an integer, `message` a string.")
     .passive(|ctx, transcript| evaluate(ctx, transcript, SchemaTopic::Errors)),
     rule("shapes.initialize", &["lifecycle.init.server-response"])
-        .requirement("The result of `initialize` has the version, the capabilities and who the server is.")
-        .fix("Answer `initialize` as basic/lifecycle#initialization shows.")
+        .requirement("The result of `initialize` has the protocol version, the capabilities and the server info.")
+        .fix("Build the result of `initialize` as basic/lifecycle#initialization shows.")
         .passive(|ctx, transcript| evaluate(ctx, transcript, SchemaTopic::Initialize)),
     rule("shapes.discover", &["versioning.discover.result"])
         .requirement("The result of `server/discover` has the supported versions and the capabilities.")
-        .fix("Answer `server/discover` as server/discover shows.")
+        .fix("Build the result of `server/discover` as server/discover shows.")
         .passive(|ctx, transcript| evaluate(ctx, transcript, SchemaTopic::Discover)),
     rule("shapes.server-info", &["lifecycle.info.shape"])
-        .requirement("The server is named by a string `name` and a string `version`.")
-        .fix("Describe the server as schema#implementation says: `name` and `version` are strings, everything else may be left out.")
+        .requirement("The server info has a string `name` and a string `version`.")
+        .fix("Build the server info as schema#implementation defines: `name` and `version` are strings, all other members are optional.")
         .passive(|ctx, transcript| evaluate(ctx, transcript, SchemaTopic::ServerInfo)),
     rule(
         "shapes.result-type",
@@ -67,8 +67,8 @@ pub(crate) const RULES: &[Rule] = &[
             "base.result-type.allowed-set",
         ],
     )
-    .requirement("Every result says of which type it is, and it is one that there is.")
-    .fix("Put `resultType` into every result, as basic/index#resulttype says: \"complete\" unless it asks for input.")
+    .requirement("Every result has a valid `resultType`.")
+    .fix("Set `resultType` in every result, as basic/index#resulttype defines: \"complete\" unless the server requests input.")
     .passive(|ctx, transcript| evaluate(ctx, transcript, SchemaTopic::ResultType)),
     rule(
         "shapes.caching",
@@ -79,12 +79,12 @@ pub(crate) const RULES: &[Rule] = &[
             "caching.scope.value",
         ],
     )
-    .requirement("Results that may be cached say for how long and for whom.")
-    .fix("Put `ttlMs` (an integer of 0 or more) and `cacheScope` (\"public\" or \"private\") into the result, as server/utilities/caching#cacheable-results says.")
+    .requirement("Cacheable results have `ttlMs` and `cacheScope`.")
+    .fix("Set `ttlMs` (an integer of 0 or more) and `cacheScope` (\"public\" or \"private\") in the result, as server/utilities/caching#cacheable-results defines.")
     .passive(|ctx, transcript| evaluate(ctx, transcript, SchemaTopic::Caching)),
     rule("shapes.meta", &["schema.message-valid"])
         .requirement("`_meta` of a result is an object.")
-        .fix("Make `_meta` an object as basic/index#meta says, or leave it out.")
+        .fix("Make `_meta` an object as basic/index#meta defines, or omit it.")
         .passive(|ctx, transcript| evaluate(ctx, transcript, SchemaTopic::Meta)),
     rule(
         "shapes.tool-list",
@@ -95,15 +95,15 @@ pub(crate) const RULES: &[Rule] = &[
             "tools.output-schema.root-object",
         ],
     )
-    .requirement("The list of tools and every tool in it have the shape of the revision.")
-    .fix("Describe tools as server/tools#tool says: a `name`, and an `inputSchema` whose `type` is \"object\".")
+    .requirement("The list of tools and every tool match the schema of the revision.")
+    .fix("Describe tools as server/tools#tool defines: with a `name` and an `inputSchema` of `type` \"object\".")
     .passive(|ctx, transcript| evaluate(ctx, transcript, SchemaTopic::ToolList)),
     rule(
         "shapes.tool-result",
         &["tools.result.content-array", "tools.output.structured-object"],
     )
-    .requirement("The result of a tool has the shape of the revision.")
-    .fix("Return results of tools as server/tools#tool-result says: `content` is an array, even if it is empty.")
+    .requirement("The result of a tool matches the schema of the revision.")
+    .fix("Return tool results as server/tools#tool-result defines: `content` is an array, even if it is empty.")
     .passive(|ctx, transcript| evaluate(ctx, transcript, SchemaTopic::ToolResult)),
     rule(
         "shapes.content",
@@ -115,8 +115,8 @@ pub(crate) const RULES: &[Rule] = &[
             "prompts.content.audio",
         ],
     )
-    .requirement("Every block of content is of a type that the revision has, with all that belongs to it.")
-    .fix("Build content as schema#contentblock says, of the types of the revision that is spoken.")
+    .requirement("Every content block has a type of the revision and all members of that type.")
+    .fix("Build content as schema#contentblock defines, with the types of the negotiated revision.")
     .passive(|ctx, transcript| evaluate(ctx, transcript, SchemaTopic::Content)),
     rule(
         "shapes.resources",
@@ -126,29 +126,29 @@ pub(crate) const RULES: &[Rule] = &[
             "resources.security.encode-binary",
         ],
     )
-    .requirement("Resources, templates and what is read have the shape of the revision.")
-    .fix("Describe resources as server/resources#resource says, and return `contents` with a `uri` and either `text` or `blob`.")
+    .requirement("Resources, templates and contents match the schema of the revision.")
+    .fix("Describe resources as server/resources#resource defines, and return `contents` with a `uri` and either `text` or `blob`.")
     .passive(|ctx, transcript| evaluate(ctx, transcript, SchemaTopic::Resources)),
     rule("shapes.prompts", &["prompts.get.shape"])
-        .requirement("The list of prompts and every prompt have the shape of the revision.")
-        .fix("Describe prompts as server/prompts#data-types says; each of their messages has a `role` and one block of content.")
+        .requirement("The list of prompts and every prompt match the schema of the revision.")
+        .fix("Describe prompts as server/prompts#data-types defines; each message has a `role` and one content block.")
         .passive(|ctx, transcript| evaluate(ctx, transcript, SchemaTopic::Prompts)),
     rule("shapes.completion", &["completion.result.shape"])
         .requirement("The result of `completion/complete` has an array of strings.")
-        .fix("Return `completion.values` as server/utilities/completion#completion-results says.")
+        .fix("Return `completion.values` as server/utilities/completion#completion-results defines.")
         .passive(|ctx, transcript| evaluate(ctx, transcript, SchemaTopic::Completion)),
     rule(
         "shapes.empty-results",
         &["resources.subscribe.legacy-methods"],
     )
-    .requirement("What has nothing to tell is answered with an empty object.")
-    .fix("Answer `ping`, `logging/setLevel` and `resources/subscribe` with the result {}.")
+    .requirement("A method without a result value returns an empty object.")
+    .fix("Return {} for `ping`, `logging/setLevel` and `resources/subscribe`.")
     .passive(|ctx, transcript| evaluate(ctx, transcript, SchemaTopic::EmptyResults)),
     rule(
         "shapes.notifications",
         &["progress.shape", "logging.message.shape", "logging.levels"],
     )
-    .requirement("Every notification has the parameters that belong to it.")
+    .requirement("The parameters of every notification match the schema of the revision.")
     .fix("Send notifications with the parameters that the schema page of the revision lists.")
     .passive(|ctx, transcript| evaluate(ctx, transcript, SchemaTopic::Notifications)),
     rule(
@@ -163,8 +163,8 @@ pub(crate) const RULES: &[Rule] = &[
             "mrtr.input-request.shape",
         ],
     )
-    .requirement("What the server asks of the client has the shape of the revision.")
-    .fix("Ask as client/sampling, client/elicitation and client/roots show, with all parameters that they require.")
+    .requirement("Client requests match the schema of the revision.")
+    .fix("Build client requests as client/sampling, client/elicitation and client/roots show, with all required parameters.")
     .passive(|ctx, transcript| evaluate(ctx, transcript, SchemaTopic::Requests)),
     rule(
         "shapes.tasks",
@@ -179,29 +179,29 @@ pub(crate) const RULES: &[Rule] = &[
             "ext-tasks.get.failed",
         ],
     )
-    .requirement("Every task has its id, its status, its times and how long it is kept.")
-    .fix("Describe tasks as the page on tasks says; a `ttl` (2026-07-28: `ttlMs`) is there even if it is null.")
+    .requirement("Every task has an id, a status, timestamps and a time to live.")
+    .fix("Describe tasks as the page on tasks defines; `ttl` (2026-07-28: `ttlMs`) is required, even if it is null.")
     .passive(|ctx, transcript| evaluate(ctx, transcript, SchemaTopic::Tasks)),
 ];
 
-const fn rule(id: &'static str, rows: &'static [&'static str]) -> Rule {
-    Rule::server(id, Area::Shapes, rows)
+const fn rule(id: &'static str, requirement_ids: &'static [&'static str]) -> Rule {
+    Rule::server(id, Area::Shapes, requirement_ids)
 }
 
-/// How many entries show that all is well.
-const EVIDENCE: usize = 3;
-/// How many flaws are told.
-const TOLD: usize = 3;
+/// The maximum number of entries in the evidence of a topic.
+const MAX_EVIDENCE: usize = 3;
+/// The maximum number of violations in a report.
+const MAX_REPORTED: usize = 3;
 
-/// What was found in all that the server said.
+/// The evidence and the violations in all messages of the server.
 #[derive(Debug, Default)]
 pub(crate) struct SchemaFindings {
-    /// Entries with something of a topic.
+    /// The entries with messages of a topic.
     evidence: HashMap<SchemaTopic, Vec<usize>>,
     violations: HashMap<SchemaTopic, Vec<SchemaFinding>>,
 }
 
-/// A flaw, and where it was seen.
+/// A violation and the entries that show it.
 #[derive(Debug)]
 struct SchemaFinding {
     violation: SchemaViolation,
@@ -211,43 +211,43 @@ struct SchemaFinding {
 fn evaluate(ctx: &CheckContext, transcript: &Transcript, topic: SchemaTopic) -> Outcome {
     let findings = ctx
         .schema_findings
-        .get_or_init(|| scan::listen(ctx, transcript));
-    if let Some(found) = findings.violations.get(&topic) {
-        let told: Vec<_> = found
+        .get_or_init(|| scan::scan(ctx, transcript));
+    if let Some(violations) = findings.violations.get(&topic) {
+        let reported: Vec<_> = violations
             .iter()
-            .take(TOLD)
+            .take(MAX_REPORTED)
             .map(|it| it.violation.to_string())
             .collect();
-        let more = match found.len() - told.len() {
+        let more = match violations.len() - reported.len() {
             0 => String::new(),
             more => format!("; and {more} more"),
         };
-        let entries = found[0].entries.iter().copied();
-        return Err(NotPassed::violation(told.join("; ") + &more, entries));
+        let entries = violations[0].entries.iter().copied();
+        return Err(NotPassed::violation(reported.join("; ") + &more, entries));
     }
     match findings.evidence.get(&topic) {
-        Some(evidence) => Evidence::from_entries(evidence.iter().copied().take(EVIDENCE)),
-        None => Err(ctx.why_unseen(topic)),
+        Some(evidence) => Evidence::from_entries(evidence.iter().copied().take(MAX_EVIDENCE)),
+        None => Err(ctx.missing_reason(topic)),
     }
 }
 
 impl CheckContext {
-    /// Returns why nothing of a topic was seen.
-    fn why_unseen(&self, topic: SchemaTopic) -> NotPassed {
-        let gathered = self.schema_samples.get();
-        match gathered.and_then(|gathered| gathered.why_not(topic)) {
-            Some(why) => why.clone(),
-            None => NotPassed::not_applicable(format!("the server has sent no {}", topic.noun())),
+    /// Returns the reason that no message of a topic was received.
+    fn missing_reason(&self, topic: SchemaTopic) -> NotPassed {
+        let collected = self.schema_samples.get();
+        match collected.and_then(|collected| collected.missing_reason(topic)) {
+            Some(reason) => reason.clone(),
+            None => NotPassed::not_applicable(format!("the server sent no {}", topic.noun())),
         }
     }
 }
 
-/// Why there is nothing of a topic to look at.
+/// The reasons that messages of a topic are missing.
 #[derive(Debug, Default)]
 pub(crate) struct CollectedMessages(HashMap<SchemaTopic, NotPassed>);
 
 impl CollectedMessages {
-    /// Asks for something of everything that the server has.
+    /// Requests one sample of everything that the server lists.
     pub(crate) async fn collect(ctx: &CheckContext) -> Self {
         let mut missing = Self::default();
         let Ok(inventory) = ctx.inventory().await else {
@@ -259,14 +259,14 @@ impl CollectedMessages {
         missing.note(SchemaTopic::Content, calls);
         missing.note(SchemaTopic::Resources, inventory.resources.items().err());
         missing.note(SchemaTopic::Prompts, inventory.prompts.items().err());
-        // What comes of these is for the rules that look; here it matters only that they were asked.
+        // Other rules check these responses; here they only have to be in the transcript.
         let _ = ctx.resource_samples().await;
         let _ = ctx.prompt_samples().await;
         let Ok(session) = ctx.session().await else {
             return missing;
         };
         if session.capabilities().get("completions").is_some()
-            && let Some(params) = inventory.prompts.iter().find_map(completion)
+            && let Some(params) = inventory.prompts.iter().find_map(completion_params)
         {
             send_request(ctx, "completion/complete", params).await;
         }
@@ -276,14 +276,14 @@ impl CollectedMessages {
         missing
     }
 
-    /// Returns why there is nothing of a topic.
-    fn why_not(&self, topic: SchemaTopic) -> Option<&NotPassed> {
+    /// Returns the reason that messages of a topic are missing.
+    fn missing_reason(&self, topic: SchemaTopic) -> Option<&NotPassed> {
         self.0.get(&topic)
     }
 
-    fn note(&mut self, topic: SchemaTopic, why: Option<NotPassed>) {
-        if let Some(why) = why {
-            self.0.insert(topic, why.as_not_tested());
+    fn note(&mut self, topic: SchemaTopic, reason: Option<NotPassed>) {
+        if let Some(reason) = reason {
+            self.0.insert(topic, reason.as_not_tested());
         }
     }
 }
@@ -294,8 +294,8 @@ async fn send_request(ctx: &CheckContext, method: &str, params: Value) {
     }
 }
 
-/// Returns what asks for completions of the first argument of a prompt.
-fn completion(prompt: &Value) -> Option<Value> {
+/// Returns the parameters that complete the first argument of a prompt.
+fn completion_params(prompt: &Value) -> Option<Value> {
     let argument = prompt["arguments"].get(0)?["name"].as_str()?;
     let prompt = json!({ "type": "ref/prompt", "name": prompt["name"].as_str()? });
     Some(json!({ "ref": prompt, "argument": { "name": argument, "value": "" } }))

@@ -1,4 +1,4 @@
-//! What messages say about themselves, in `_meta`.
+//! `_meta` of messages.
 
 use serde_json::{Value, json};
 use turnbuckle_protocol::revision::Revision;
@@ -14,8 +14,8 @@ use crate::{
 
 pub(crate) const RULES: &[Rule] = &[
     Rule::server("base.foreign-meta", Area::Base, &[])
-        .requirement("What nobody knows in the `_meta` of a request does no harm.")
-        .fix("Pass over keys of `_meta` that mean nothing to you.")
+        .requirement("The server ignores unknown `_meta` keys of a request.")
+        .fix("Ignore unknown keys of `_meta`.")
         .active(|ctx| Box::pin(unknown_meta(ctx))),
     Rule::server(
         "base.meta-keys",
@@ -26,29 +26,29 @@ pub(crate) const RULES: &[Rule] = &[
             "meta.key.name-format",
         ],
     )
-    .requirement("The keys of `_meta` are well formed: an optional prefix of labels with a slash, and a name.")
-    .fix("Name keys like `com.example/key`: letters, digits, and `-`, `_`, `.` only inside.")
+    .requirement("Keys of `_meta` have a valid name and an optional prefix of labels with a slash.")
+    .fix("Use keys like `com.example/key`: letters, digits, and `-`, `_`, `.` between them.")
     .passive(well_formed_keys),
     Rule::server(
         "base.meta-prefix",
         Area::Base,
         &["meta.key.reserved-prefix"],
     )
-    .requirement("No key of `_meta` has a prefix that is reserved for the protocol.")
-    .fix("Use a prefix that you own, such as the name of your domain turned around.")
+    .requirement("Custom `_meta` keys do not use reserved prefixes.")
+    .fix("Use a prefix of your own, such as a reversed domain name.")
     .passive(own_prefixes),
     Rule::server("base.trace-context", Area::Base, &["meta.trace.format"])
-        .requirement("`traceparent` in `_meta` is written as W3C Trace Context says.")
-        .fix("Write `traceparent` as `00-` and 32 digits, 16 digits and 2 digits, joined by `-`.")
+        .requirement("`traceparent` in `_meta` has the format of W3C Trace Context.")
+        .fix("Write `traceparent` as `00-`, 32 digits, 16 digits and 2 digits, joined by `-`.")
         .passive(trace_context),
     Rule::server("base.server-info", Area::Base, &["meta.result.server-info"])
-        .requirement("Every result says in its `_meta` who made it.")
-        .fix("Put `io.modelcontextprotocol/serverInfo` into the `_meta` of every result.")
+        .requirement("Every result has the server info in `_meta`.")
+        .fix("Set `_meta[\"io.modelcontextprotocol/serverInfo\"]` in every result.")
         .passive(server_info),
 ];
 
-/// The prefix of the protocol's own keys. What is under it may come from an extension that we do not know.
-const OFFICIAL: &str = "io.modelcontextprotocol";
+/// The prefix of the protocol's keys, which unknown extensions may use too.
+const PROTOCOL_PREFIX: &str = "io.modelcontextprotocol";
 
 async fn unknown_meta(ctx: &CheckContext) -> Outcome {
     let session = ctx.session().await?;
@@ -61,26 +61,26 @@ async fn unknown_meta(ctx: &CheckContext) -> Outcome {
 }
 
 fn well_formed_keys(_: &CheckContext, transcript: &Transcript) -> Outcome {
-    no_key(transcript, |key| !is_well_formed(key))
+    check_no_key(transcript, |key| !is_well_formed(key))
 }
 
 fn own_prefixes(ctx: &CheckContext, transcript: &Transcript) -> Outcome {
     let reserved = reserved_in(ctx.revision);
-    no_key(transcript, |key| {
+    check_no_key(transcript, |key| {
         let prefix = key.split_once('/').map(|(prefix, _)| prefix);
-        prefix.is_some_and(|prefix| prefix != OFFICIAL && reserved(prefix))
+        prefix.is_some_and(|prefix| prefix != PROTOCOL_PREFIX && reserved(prefix))
     })
 }
 
-/// Returns what tells whether a prefix is reserved in a revision.
+/// Returns the predicate for reserved prefixes of a revision.
 fn reserved_in(revision: Revision) -> fn(&str) -> bool {
     fn second_label(prefix: &str) -> bool {
-        prefix.split('.').nth(1).is_some_and(is_ours)
+        prefix.split('.').nth(1).is_some_and(is_reserved_label)
     }
     fn last_but_one(prefix: &str) -> bool {
-        prefix.rsplit('.').nth(1).is_some_and(is_ours)
+        prefix.rsplit('.').nth(1).is_some_and(is_reserved_label)
     }
-    fn is_ours(label: &str) -> bool {
+    fn is_reserved_label(label: &str) -> bool {
         ["modelcontextprotocol", "mcp"].contains(&label)
     }
     match revision {
@@ -127,20 +127,23 @@ fn server_info(_: &CheckContext, transcript: &Transcript) -> Outcome {
             .and_then(|meta| meta.get("io.modelcontextprotocol/serverInfo"));
         if info.is_none() {
             let entries = entry.response_to.into_iter().chain([number]);
-            return Err(NotPassed::violation("a result without it", entries));
+            return Err(NotPassed::violation(
+                "a result without the server info",
+                entries,
+            ));
         }
         evidence.push(number);
     }
     Evidence::from_entries(evidence.into_iter().take(3))
 }
 
-/// Makes sure that no key of any `_meta` is odd.
-fn no_key(transcript: &Transcript, odd: impl Fn(&str) -> bool) -> Outcome {
+/// Checks that no key of any `_meta` is forbidden.
+fn check_no_key(transcript: &Transcript, is_forbidden: impl Fn(&str) -> bool) -> Outcome {
     let mut evidence = Vec::new();
     for (number, meta) in metas(transcript) {
         let keys = meta.as_object().into_iter().flatten().map(|(key, _)| key);
         for key in keys {
-            if odd(key) {
+            if is_forbidden(key) {
                 return Err(NotPassed::violation(format!("the key `{key}`"), [number]));
             }
             evidence.push(number);
@@ -154,7 +157,7 @@ fn no_key(transcript: &Transcript, odd: impl Fn(&str) -> bool) -> Outcome {
     }
 }
 
-/// Returns every `_meta` that the server has sent.
+/// Returns every `_meta` of the server's messages.
 fn metas(transcript: &Transcript) -> Vec<(usize, Value)> {
     let mut found = Vec::new();
     for (number, entry) in transcript.all() {
@@ -175,7 +178,7 @@ fn collect(number: usize, value: &Value, found: &mut Vec<(usize, Value)>) {
             for (name, value) in fields {
                 match name.as_str() {
                     "_meta" if value.is_object() => found.push((number, value.clone())),
-                    // What is in there is not the protocol's.
+                    // The protocol does not define the content of these members.
                     "structuredContent" | "arguments" | "inputSchema" | "outputSchema"
                     | "experimental" | "extensions" | "data" | "requestedSchema" => {}
                     _ => collect(number, value, found),
@@ -186,7 +189,7 @@ fn collect(number: usize, value: &Value, found: &mut Vec<(usize, Value)>) {
     }
 }
 
-/// Says whether a key of `_meta` follows the rules for its prefix and its name.
+/// Returns whether the prefix and the name of a `_meta` key are valid.
 pub(super) fn is_well_formed(key: &str) -> bool {
     match key.split_once('/') {
         Some((prefix, name)) => prefix.split('.').all(is_label) && is_name(name),
@@ -210,21 +213,21 @@ fn is_name(name: &str) -> bool {
 }
 
 fn is_trace_parent(text: &str) -> bool {
-    let hex = |part: &str, len| {
+    let is_hex = |part: &str, len| {
         let digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
         part.len() == len && part.bytes().all(digit)
     };
-    let zero = |part: &str| part.bytes().all(|byte| byte == b'0');
+    let is_zero = |part: &str| part.bytes().all(|byte| byte == b'0');
     let parts: Vec<_> = text.split('-').collect();
     match parts.as_slice() {
         [version, trace, parent, flags, rest @ ..] => {
-            hex(version, 2)
+            is_hex(version, 2)
                 && *version != "ff"
-                && hex(trace, 32)
-                && !zero(trace)
-                && hex(parent, 16)
-                && !zero(parent)
-                && hex(flags, 2)
+                && is_hex(trace, 32)
+                && !is_zero(trace)
+                && is_hex(parent, 16)
+                && !is_zero(parent)
+                && is_hex(flags, 2)
                 && (rest.is_empty() || *version != "00")
         }
         _ => false,
@@ -236,7 +239,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_are_a_prefix_and_a_name() {
+    fn keys_have_an_optional_prefix_and_a_name() {
         for good in ["a", "", "a/", "a.b-c/d_e.f", "io.modelcontextprotocol/x"] {
             assert!(is_well_formed(good), "{good}");
         }
@@ -246,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prefix_is_reserved_by_its_second_label_or_formerly_by_its_last_but_one() {
+    fn reserved_label_is_the_second_or_in_2025_06_18_the_last_but_one() {
         let now = reserved_in(Revision::V2026_07_28);
         assert!(now("dev.mcp") && now("dev.mcp.tools") && !now("com.example.mcp"));
         let then = reserved_in(Revision::V2025_06_18);

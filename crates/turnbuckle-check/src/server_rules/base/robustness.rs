@@ -1,4 +1,4 @@
-//! Odd things that somebody may send: the server stays there.
+//! Robustness against unusual input.
 
 use serde_json::{Value, json};
 
@@ -14,77 +14,77 @@ use crate::{
 
 pub(crate) const RULES: &[Rule] = &[
     Rule::server("robustness.odd-json", Area::Robustness, &[])
-        .requirement("Odd JSON does no harm: deep nesting, names twice, numbers out of range, parameters of a wrong type.")
-        .fix("Limit depth and catch what the parser throws; answer with an error and go on.")
-        .active(|ctx| Box::pin(odd_json(ctx))),
+        .requirement("The server survives unusual JSON: deep nesting, duplicate names, numbers out of range, parameters of a wrong type.")
+        .fix("Limit the nesting depth and handle parser errors; return an error and continue.")
+        .active(|ctx| Box::pin(unusual_json(ctx))),
     Rule::server("robustness.long-text", Area::Robustness, &[])
-        .requirement("A long text does no harm.")
-        .fix("Accept messages up to a limit, refuse longer ones with an error, and go on.")
+        .requirement("The server survives a long string.")
+        .fix("Accept messages up to a limit, return an error for longer ones, and continue.")
         .active(|ctx| Box::pin(long_text(ctx))),
     Rule::server("robustness.odd-names", Area::Robustness, &[])
-        .requirement("A call of a tool with an odd name is answered.")
-        .fix("Look a name up as it is, and answer that there is no such tool.")
-        .active(|ctx| Box::pin(odd_names(ctx))),
+        .requirement("The server responds to a call of a tool with an unusual name.")
+        .fix("Look up the name unchanged, and return an error for an unknown tool.")
+        .active(|ctx| Box::pin(unusual_names(ctx))),
     Rule::server("robustness.goes-on", Area::Robustness, &[])
-        .requirement("After something that is no message the conversation goes on.")
-        .fix("Answer with an error, or pass over it, and read the next message.")
-        .active(|ctx| Box::pin(goes_on(ctx))),
+        .requirement("The server continues after input that is not a message.")
+        .fix("Return an error or ignore the input, and read the next message.")
+        .active(|ctx| Box::pin(continues(ctx))),
     Rule::server("robustness.odd-lines", Area::Robustness, &[])
-        .requirement("Odd lines do no harm: empty ones, ends with a carriage return, bytes that are no UTF-8.")
-        .fix("Pass over empty lines, accept `\\r\\n`, and answer other bytes with the error -32700.")
+        .requirement("The server survives unusual lines: empty lines, CRLF line endings, invalid UTF-8.")
+        .fix("Ignore empty lines, accept CRLF line endings, and return error -32700 for invalid UTF-8.")
         .transports(Transports::Ndjson)
-        .active(|ctx| Box::pin(odd_lines(ctx))),
+        .active(|ctx| Box::pin(unusual_lines(ctx))),
     Rule::server("robustness.stray-response", Area::Robustness, &[])
-        .requirement("A response that answers nothing is passed over.")
-        .fix("Drop responses whose id you do not know, and send nothing back.")
+        .requirement("The server ignores a response to an unknown request.")
+        .fix("Drop responses with an unknown id, and send nothing back.")
         .transports(Transports::Ndjson)
         .active(|ctx| Box::pin(stray_response(ctx))),
 ];
 
-/// The longest text that is sent: more than a pipe holds.
-const LONG: usize = 128 * 1024;
+/// The length of the longest text: more than a pipe buffers.
+const LONG_TEXT_LENGTH: usize = 128 * 1024;
 
-/// How deep the nesting is that is sent.
-const DEEP: usize = 1000;
+/// The nesting depth of the deepest value.
+const NESTING_DEPTH: usize = 1000;
 
-async fn odd_json(ctx: &CheckContext) -> Outcome {
-    let session = conversation(ctx).await?;
-    let whole = |name: &'static str, odd: &str| {
+async fn unusual_json(ctx: &CheckContext) -> Outcome {
+    let session = session_for_probes(ctx).await?;
+    let request_with = |name: &'static str, value: &str| {
         let method = session.request_builder.noop_method();
-        let params = json!({ "odd": "here" });
+        let params = json!({ "unusual": "here" });
         let request = session
             .request_builder
             .request(name, method, params)
             .to_string();
-        (name, request.replace(r#""here""#, odd))
+        (name, request.replace(r#""here""#, value))
     };
-    let nested = format!("{}{}", "[".repeat(DEEP), "]".repeat(DEEP));
-    let mut pokes = vec![
-        whole("deep nesting", &nested),
-        whole("a number out of range", "1e999"),
-        whole("a long integer", &"9".repeat(400)),
-        whole("a name twice", r#"{"a":1,"a":2}"#),
-        whole("half a character", r#""\ud800""#),
-        whole("a NUL in a string", r#""\u0000""#),
+    let nested = format!("{}{}", "[".repeat(NESTING_DEPTH), "]".repeat(NESTING_DEPTH));
+    let mut inputs = vec![
+        request_with("deep nesting", &nested),
+        request_with("a number out of range", "1e999"),
+        request_with("a long integer", &"9".repeat(400)),
+        request_with("a duplicate name", r#"{"a":1,"a":2}"#),
+        request_with("an unpaired surrogate", r#""\ud800""#),
+        request_with("a NUL in a string", r#""\u0000""#),
     ];
     for (name, params) in [
         ("a list of parameters", json!([1, 2])),
         ("a number for parameters", json!(5)),
-        ("a text for parameters", json!("text")),
+        ("a string for parameters", json!("text")),
     ] {
         let mut request = session
             .request_builder
             .request(name, "tools/list", json!({}));
         request["params"] = params;
-        pokes.push((name, request.to_string()));
+        inputs.push((name, request.to_string()));
     }
-    still_responds(ctx, session, &pokes).await
+    still_responds(ctx, session, &inputs).await
 }
 
 async fn long_text(ctx: &CheckContext) -> Outcome {
-    let session = conversation(ctx).await?;
-    let name = "a long text";
-    let params = json!({ "odd": "x".repeat(LONG) });
+    let session = session_for_probes(ctx).await?;
+    let name = "a long string";
+    let params = json!({ "unusual": "x".repeat(LONG_TEXT_LENGTH) });
     let request =
         session
             .request_builder
@@ -92,16 +92,16 @@ async fn long_text(ctx: &CheckContext) -> Outcome {
     still_responds(ctx, session, &[(name, request.to_string())]).await
 }
 
-async fn odd_names(ctx: &CheckContext) -> Outcome {
+async fn unusual_names(ctx: &CheckContext) -> Outcome {
     ctx.capability("/tools").await?;
-    let session = conversation(ctx).await?;
+    let session = session_for_probes(ctx).await?;
     let long = "n".repeat(10_000);
     let names = [
         "",
         "__proto__",
         "../../turnbuckle",
         "line\nbreak\u{0}\u{1b}[31m",
-        "\u{202e}turned \u{1f600}\u{0301}",
+        "\u{202e}reversed \u{1f600}\u{0301}",
         long.as_str(),
     ];
     let mut entries = Vec::new();
@@ -119,10 +119,13 @@ async fn odd_names(ctx: &CheckContext) -> Outcome {
     Evidence::from_entries(entries)
 }
 
-async fn goes_on(ctx: &CheckContext) -> Outcome {
-    let session = conversation(ctx).await?;
-    let pokes = [
-        ("what is no JSON", r#"{"jsonrpc": "2.0", "id": "#.to_owned()),
+async fn continues(ctx: &CheckContext) -> Outcome {
+    let session = session_for_probes(ctx).await?;
+    let inputs = [
+        (
+            "input that is not JSON",
+            r#"{"jsonrpc": "2.0", "id": "#.to_owned(),
+        ),
         ("a word", "hello".to_owned()),
         ("an empty object", "{}".to_owned()),
         ("an empty list", "[]".to_owned()),
@@ -132,21 +135,21 @@ async fn goes_on(ctx: &CheckContext) -> Outcome {
             r#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#.to_owned(),
         ),
     ];
-    still_responds(ctx, session, &pokes).await
+    still_responds(ctx, session, &inputs).await
 }
 
-async fn odd_lines(ctx: &CheckContext) -> Outcome {
+async fn unusual_lines(ctx: &CheckContext) -> Outcome {
     let session = ctx.scratch_session().await?;
-    let odd: [(&str, &[u8]); 3] = [
+    let lines: [(&str, &[u8]); 3] = [
         ("an empty line", b"\n"),
         ("a line of spaces", b"  \r\n"),
         (
-            "bytes that are no UTF-8",
+            "invalid UTF-8",
             b"{\"jsonrpc\":\"2.0\",\"method\":\"\xff\xfe\"}\n",
         ),
     ];
     let mut entries = Vec::new();
-    for (name, bytes) in odd {
+    for (name, bytes) in lines {
         let written = session.ndjson()?.write_bytes(bytes, true).await;
         let sent = written.map_err(|error| NotPassed::not_tested(error.to_string()))?;
         let response = session
@@ -172,23 +175,25 @@ async fn odd_lines(ctx: &CheckContext) -> Outcome {
 async fn stray_response(ctx: &CheckContext) -> Outcome {
     let session = ctx.session().await?;
     if !session.request_builder.has_handshake() {
-        return Err(NotPassed::not_applicable("clients send no responses"));
+        return Err(NotPassed::not_applicable(
+            "clients send no responses in this revision",
+        ));
     }
-    let stray = json!({ "jsonrpc": "2.0", "id": "never-asked", "result": {} });
-    let ids = [json!("never-asked")];
+    let stray = json!({ "jsonrpc": "2.0", "id": "never-sent", "result": {} });
+    let ids = [json!("never-sent")];
     let outcome = ProbeOutcome::send(ctx, session, &stray.to_string(), &ids).await?;
     match (outcome.replies.first(), &outcome.after) {
         (Some((number, _)), _) => Err(NotPassed::violation(
-            "an answer to a response",
+            "a response to a response",
             [outcome.sent, *number],
         )),
-        (None, Err(failure)) => Err(after("a response that answers nothing", failure.clone())),
+        (None, Err(failure)) => Err(after("a response to an unknown request", failure.clone())),
         (None, Ok(_)) => Evidence::from_entries(outcome.entries()),
     }
 }
 
-/// Returns the shared conversation where every request has a connection of its own; else one that may break.
-async fn conversation(ctx: &CheckContext) -> Result<&Session, NotPassed> {
+/// Returns the shared session on HTTP, where requests do not share a connection, or a session that may break.
+async fn session_for_probes(ctx: &CheckContext) -> Result<&Session, NotPassed> {
     let shared = ctx.session().await?;
     match shared.http() {
         Ok(_) => Ok(shared),
@@ -196,20 +201,20 @@ async fn conversation(ctx: &CheckContext) -> Result<&Session, NotPassed> {
     }
 }
 
-/// Says odd things, one after the other, and makes sure that the server answers afterwards.
+/// Sends the inputs one after the other, and checks that the server responds to a request after each.
 ///
-/// What has an id has its name for one.
+/// The id of an input is its name.
 async fn still_responds(
     ctx: &CheckContext,
     session: &Session,
-    pokes: &[(&str, String)],
+    inputs: &[(&str, String)],
 ) -> Outcome {
     let mut entries = Vec::new();
-    for (name, text) in pokes {
+    for (name, text) in inputs {
         let outcome = ProbeOutcome::send(ctx, session, text, &[json!(name)]).await;
         let outcome = outcome.map_err(|failure| after(name, failure))?;
         if let Some(status @ 500..) = outcome.status {
-            let observed = format!("the status {status} after {name}");
+            let observed = format!("HTTP status {status} after {name}");
             return Err(NotPassed::violation(observed, outcome.entries()));
         }
         match &outcome.after {

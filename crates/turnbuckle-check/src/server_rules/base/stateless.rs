@@ -1,4 +1,4 @@
-//! Requests that say by themselves all that there is to know.
+//! Stateless requests of 2026-07-28.
 
 use serde_json::Value;
 
@@ -18,40 +18,40 @@ pub(crate) const RULES: &[Rule] = &[
         Area::Lifecycle,
         &["versioning.discover.implement"],
     )
-    .requirement("`server/discover` is answered.")
-    .fix("Answer `server/discover` with your versions and capabilities.")
+    .requirement("The server responds to `server/discover`.")
+    .fix("Return the supported versions and the capabilities for `server/discover`.")
     .active(|ctx| Box::pin(discover(ctx))),
     Rule::server(
         "lifecycle.discover-names-version",
         Area::Lifecycle,
         &["versioning.discover.result"],
     )
-    .requirement("`server/discover` names the version in which it is answered.")
-    .fix("List every version that you serve in `supportedVersions`.")
+    .requirement("The result of `server/discover` lists the version of the request.")
+    .fix("List every supported version in `supportedVersions`.")
     .active(|ctx| Box::pin(discover_names_version(ctx))),
     Rule::server(
         "lifecycle.unsupported-version",
         Area::Lifecycle,
         &["versioning.unsupported.error"],
     )
-    .requirement("A request in a version that the server does not support gets the error -32022.")
-    .fix("Answer with the error -32022 when you do not serve the version that `_meta` names.")
+    .requirement("The server returns error -32022 for a request in an unsupported version.")
+    .fix("Return error -32022 if the version in `_meta` is not supported.")
     .active(|ctx| Box::pin(unsupported_version(ctx))),
     Rule::server(
         "lifecycle.unsupported-version-data",
         Area::Lifecycle,
         &["versioning.unsupported.data"],
     )
-    .requirement("The error -32022 says which versions are supported, and which was requested.")
-    .fix("Fill `data.supported` with your versions and `data.requested` with the one of the request.")
+    .requirement("Error -32022 has the supported versions and the requested version.")
+    .fix("Set `data.supported` to the supported versions and `data.requested` to the version of the request.")
     .active(|ctx| Box::pin(unsupported_version_data(ctx))),
     Rule::server(
         "lifecycle.unsupported-version-status",
         Area::Lifecycle,
         &["versioning.unsupported.http-400"],
     )
-    .requirement("The error -32022 comes with the status 400.")
-    .fix("Send the error -32022 with the status 400.")
+    .requirement("Error -32022 has HTTP status 400.")
+    .fix("Send error -32022 with HTTP status 400.")
     .transports(Transports::Http)
     .active(|ctx| Box::pin(unsupported_version_status(ctx))),
     Rule::server(
@@ -59,16 +59,16 @@ pub(crate) const RULES: &[Rule] = &[
         Area::Lifecycle,
         &["meta.request.missing-field-error"],
     )
-    .requirement("A request that does not say what the client can do gets the error -32602.")
-    .fix("Answer with the error -32602 when a required field of `_meta` is missing.")
+    .requirement("The server returns error -32602 for a request without the client capabilities.")
+    .fix("Return error -32602 if a required key of `_meta` is missing.")
     .active(|ctx| Box::pin(required_meta(ctx))),
     Rule::server(
         "lifecycle.required-meta-status",
         Area::Lifecycle,
         &["meta.request.missing-field-status"],
     )
-    .requirement("The refusal of a request that lacks a required field of `_meta` has the status 400.")
-    .fix("Send the error for a missing field of `_meta` with the status 400.")
+    .requirement("The error for a missing required key of `_meta` has HTTP status 400.")
+    .fix("Send the error for a missing key of `_meta` with HTTP status 400.")
     .transports(Transports::Http)
     .active(|ctx| Box::pin(required_meta_status(ctx))),
     Rule::server(
@@ -76,49 +76,49 @@ pub(crate) const RULES: &[Rule] = &[
         Area::Lifecycle,
         &["stateless.no-prior-context"],
     )
-    .requirement("What a request does not say is not taken from an earlier one.")
-    .fix("Take version, capabilities and identity from the `_meta` of the request alone.")
+    .requirement("The server does not take missing `_meta` keys from an earlier request.")
+    .fix("Read version, capabilities and client info from the `_meta` of each request only.")
     .transports(Transports::Ndjson)
-    .active(|ctx| Box::pin(nothing_remembered(ctx))),
+    .active(|ctx| Box::pin(no_stored_context(ctx))),
     Rule::server(
         "lifecycle.extension-names",
         Area::Lifecycle,
         &["versioning.extension.id-format"],
     )
-    .requirement("Extensions are declared by names with a prefix.")
-    .fix("Name extensions like `com.example/extension`.")
+    .requirement("The names of declared extensions have a prefix.")
+    .fix("Use extension names like `com.example/extension`.")
     .active(|ctx| Box::pin(extension_names(ctx))),
     Rule::server(
         "lifecycle.no-opening",
         Area::Lifecycle,
         &["stateless.no-prior-context"],
     )
-    .requirement("A request is answered though nothing was asked before it.")
-    .fix("Do not wait for `server/discover` or `initialize`: any request may be the first.")
-    .active(|ctx| Box::pin(no_opening(ctx))),
+    .requirement("The server responds to a request that no other request precedes.")
+    .fix("Do not require `server/discover` or `initialize`: any request may be the first.")
+    .active(|ctx| Box::pin(first_request(ctx))),
     Rule::server(
         "lifecycle.undeclared-refused",
         Area::Lifecycle,
         &["base.error.method-not-found"],
     )
-    .requirement("A list that belongs to a capability which is not declared gets the error -32601.")
-    .fix("Answer methods of capabilities that you do not declare with the error -32601, not with an empty list.")
+    .requirement("The server returns error -32601 for the list of a capability that it does not declare.")
+    .fix("Return error -32601 for methods of undeclared capabilities, not an empty list.")
     .warn_only()
-    .active(|ctx| Box::pin(undeclared_refused(ctx))),
+    .active(|ctx| Box::pin(undeclared_rejected(ctx))),
 ];
 
-const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
-const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
+const CAPABILITIES_KEY: &str = "io.modelcontextprotocol/clientCapabilities";
 
-/// What is listed, by the capability that it belongs to.
+/// The list methods, with their capabilities.
 const LISTS: [(&str, &str); 3] = [
     ("tools", "tools/list"),
     ("resources", "resources/list"),
     ("prompts", "prompts/list"),
 ];
 
-/// A version that nobody will ever speak.
-const UNKNOWN: &str = "1999-01-01";
+/// A version that does not exist.
+const UNKNOWN_VERSION: &str = "1999-01-01";
 
 async fn discover(ctx: &CheckContext) -> Outcome {
     let response = opening(ctx).await?;
@@ -130,7 +130,7 @@ async fn discover_names_version(ctx: &CheckContext) -> Outcome {
     let response = opening(ctx).await?;
     let result = response.result().map_err(NotPassed::as_not_tested)?;
     let Some(versions) = result["supportedVersions"].as_array() else {
-        return Err(NotPassed::not_tested("`supportedVersions` is no list"));
+        return Err(NotPassed::not_tested("`supportedVersions` is not an array"));
     };
     if versions
         .iter()
@@ -145,16 +145,18 @@ async fn discover_names_version(ctx: &CheckContext) -> Outcome {
 
 async fn opening(ctx: &CheckContext) -> Result<&ProbeResponse, NotPassed> {
     let session = ctx.session().await?;
-    let nothing = || NotPassed::not_tested("`server/discover` was not asked");
-    session.opening.as_ref().ok_or_else(nothing)
+    let not_sent = || NotPassed::not_tested("`server/discover` was not sent");
+    session.opening.as_ref().ok_or_else(not_sent)
 }
 
 async fn unsupported_version(ctx: &CheckContext) -> Outcome {
-    in_unknown_version(ctx).await?.expect_error(&[-32022])
+    request_in_unknown_version(ctx)
+        .await?
+        .expect_error(&[-32022])
 }
 
 async fn unsupported_version_data(ctx: &CheckContext) -> Outcome {
-    let response = in_unknown_version(ctx).await?;
+    let response = request_in_unknown_version(ctx).await?;
     response
         .expect_error(&[-32022])
         .map_err(NotPassed::as_not_tested)?;
@@ -165,31 +167,31 @@ async fn unsupported_version_data(ctx: &CheckContext) -> Outcome {
         return Err(response.violation(observed));
     }
     match &data["requested"] {
-        Value::String(requested) if requested == UNKNOWN => response.evidence(),
+        Value::String(requested) if requested == UNKNOWN_VERSION => response.evidence(),
         other => Err(response.violation(format!("`data.requested` is {other}"))),
     }
 }
 
 async fn unsupported_version_status(ctx: &CheckContext) -> Outcome {
-    let response = in_unknown_version(ctx).await?;
+    let response = request_in_unknown_version(ctx).await?;
     response
         .expect_error(&[-32022])
         .map_err(NotPassed::as_not_tested)?;
     has_status_400(&response)
 }
 
-/// Asks something harmless in a version that nobody speaks.
-async fn in_unknown_version(ctx: &CheckContext) -> Result<ProbeResponse, NotPassed> {
+/// Sends a request in a version that does not exist.
+async fn request_in_unknown_version(ctx: &CheckContext) -> Result<ProbeResponse, NotPassed> {
     let session = ctx.session().await?;
     let mut request = session.request_builder.request(
         "unknown-version",
         session.request_builder.noop_method(),
         Value::Null,
     );
-    request["params"]["_meta"][VERSION] = UNKNOWN.into();
+    request["params"]["_meta"][VERSION_KEY] = UNKNOWN_VERSION.into();
     let headers = session.request_builder.headers(&request, None);
     let headers = headers.into_iter().map(|(name, value)| match &*name {
-        "mcp-protocol-version" => (name, UNKNOWN.to_owned()),
+        "mcp-protocol-version" => (name, UNKNOWN_VERSION.to_owned()),
         _ => (name, value),
     });
     let id = request.get("id").cloned();
@@ -202,43 +204,46 @@ async fn in_unknown_version(ctx: &CheckContext) -> Result<ProbeResponse, NotPass
 
 async fn required_meta(ctx: &CheckContext) -> Outcome {
     let session = ctx.uninitialized_session().await?;
-    let response = without_capabilities(&session, "first").await?;
+    let response = request_without_capabilities(&session, "first").await?;
     response.expect_error(&[-32602])
 }
 
 async fn required_meta_status(ctx: &CheckContext) -> Outcome {
     let session = ctx.uninitialized_session().await?;
-    let response = without_capabilities(&session, "first").await?;
+    let response = request_without_capabilities(&session, "first").await?;
     response.error().map_err(NotPassed::as_not_tested)?;
     has_status_400(&response)
 }
 
-async fn nothing_remembered(ctx: &CheckContext) -> Outcome {
+async fn no_stored_context(ctx: &CheckContext) -> Outcome {
     let session = ctx.uninitialized_session().await?;
-    let first = without_capabilities(&session, "before").await?;
+    let first = request_without_capabilities(&session, "before").await?;
     first.error().map_err(NotPassed::as_not_tested)?;
-    let whole = session
+    let complete = session
         .request(session.request_builder.noop_method(), Value::Null)
         .await;
-    whole
+    complete
         .and_then(|response| response.result().map(drop))
         .map_err(NotPassed::as_not_tested)?;
-    let second = without_capabilities(&session, "after").await?;
+    let second = request_without_capabilities(&session, "after").await?;
     match second.error() {
         Ok(_) => Evidence::from_entries(first.entries().chain(second.entries())),
         Err(_) => Err(second.violation(
-            "what was refused before is answered after a request that says what the client can do",
+            "a request without client capabilities is accepted after a request with them",
         )),
     }
 }
 
-/// Asks something harmless, and does not say what the client can do.
-async fn without_capabilities(session: &Session, id: &str) -> Result<ProbeResponse, NotPassed> {
+/// Sends a request without client capabilities.
+async fn request_without_capabilities(
+    session: &Session,
+    id: &str,
+) -> Result<ProbeResponse, NotPassed> {
     let method = session.request_builder.noop_method();
     let mut request = session.request_builder.request(id, method, Value::Null);
     let meta = request["params"]["_meta"].as_object_mut();
-    meta.expect("requests without handshake have it")
-        .remove(CAPABILITIES);
+    meta.expect("requests of the modern era have `_meta`")
+        .remove(CAPABILITIES_KEY);
     let pending = session.send_message(request, true).await?;
     session.wait_response(pending).await
 }
@@ -246,8 +251,8 @@ async fn without_capabilities(session: &Session, id: &str) -> Result<ProbeRespon
 fn has_status_400(response: &ProbeResponse) -> Outcome {
     match response.status {
         Some(400) => response.evidence(),
-        Some(status) => Err(response.violation(format!("the status {status} instead of 400"))),
-        None => Err(NotPassed::not_tested("there is no status")),
+        Some(status) => Err(response.violation(format!("HTTP status {status} instead of 400"))),
+        None => Err(NotPassed::not_tested("the response lacks an HTTP status")),
     }
 }
 
@@ -256,20 +261,20 @@ async fn extension_names(ctx: &CheckContext) -> Outcome {
     let response = opening(ctx).await?;
     let Some(extensions) = extensions.as_object().filter(|all| !all.is_empty()) else {
         return Err(NotPassed::not_applicable(
-            "the server declares no extension",
+            "the server declares no extensions",
         ));
     };
     let mut names = extensions.keys();
     match names.find(|name| !name.contains('/') || !is_well_formed(name)) {
-        Some(name) => Err(response.violation(format!("the extension `{name}`"))),
+        Some(name) => Err(response.violation(format!("the extension name `{name}`"))),
         None => response.evidence(),
     }
 }
 
-async fn no_opening(ctx: &CheckContext) -> Outcome {
+async fn first_request(ctx: &CheckContext) -> Outcome {
     let capabilities = ctx.session().await?.capabilities();
-    let declared = |(capability, _): &&(&str, &str)| capabilities.get(capability).is_some();
-    let Some((_, method)) = LISTS.iter().find(declared) else {
+    let is_declared = |(capability, _): &&(&str, &str)| capabilities.get(capability).is_some();
+    let Some((_, method)) = LISTS.iter().find(is_declared) else {
         return Err(NotPassed::not_applicable("the server declares no lists"));
     };
     let session = ctx.uninitialized_session().await?;
@@ -277,17 +282,19 @@ async fn no_opening(ctx: &CheckContext) -> Outcome {
     if first.value.get("result").is_some() {
         return first.evidence();
     }
-    // Whether it is there at all is the business of others.
+    // Another rule checks that the list is available at all.
     let later = ctx.session().await?.request(method, Value::Null).await?;
     later.result().map_err(NotPassed::as_not_tested)?;
     Err(first.violation(format!("`{method}`: {}", first.describe())))
 }
 
-async fn undeclared_refused(ctx: &CheckContext) -> Outcome {
+async fn undeclared_rejected(ctx: &CheckContext) -> Outcome {
     let session = ctx.session().await?;
     let capabilities = session.capabilities();
     if session.request_builder.has_handshake() || !capabilities.is_object() {
-        return Err(NotPassed::not_applicable("only later revisions say so"));
+        return Err(NotPassed::not_applicable(
+            "this revision has no such requirement",
+        ));
     }
     let mut entries = Vec::new();
     for (capability, method) in LISTS {
@@ -297,7 +304,7 @@ async fn undeclared_refused(ctx: &CheckContext) -> Outcome {
         let response = session.request(method, Value::Null).await?;
         let result = response.value.get("result").and_then(Value::as_object);
         let has_entries = |list: &Value| list.as_array().is_some_and(|list| !list.is_empty());
-        // What is offered and not declared is the business of others.
+        // Another rule checks lists with items.
         if !result.is_some_and(|result| result.values().any(has_entries)) {
             response
                 .expect_error(&[-32601])

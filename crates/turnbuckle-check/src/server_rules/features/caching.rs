@@ -1,4 +1,4 @@
-//! What may be kept, for how long, and by whom.
+//! Caching members of results: `ttlMs` and `cacheScope`.
 
 use super::{lists::ALL, pagination::items_of};
 use crate::{
@@ -13,15 +13,15 @@ use crate::{
 pub(crate) const RULES: &[Rule] = &[
     Rule::server("caching.same-scope", Caching, &["caching.scope.same-pages"])
         .requirement("All pages of a list have the same `cacheScope`.")
-        .fix("Decide who may keep a list once for the whole list, not page by page.")
+        .fix("Set one `cacheScope` for the whole list, not one per page.")
         .active(|ctx| Box::pin(same_scope(ctx))),
     Rule::server(
         "caching.not-of-questions",
         Caching,
         &["caching.hints.not-interim"],
     )
-    .requirement("A result that asks for input says nothing about caching.")
-    .fix("Leave `ttlMs` and `cacheScope` out where `resultType` is `input_required`.")
+    .requirement("A result with `input_required` does not have caching members.")
+    .fix("Omit `ttlMs` and `cacheScope` if `resultType` is `input_required`.")
     .passive(not_input_required),
 ];
 
@@ -38,7 +38,7 @@ async fn same_scope(ctx: &CheckContext) -> Outcome {
         let Some(first) = scopes.next() else { continue };
         if let Some(other) = scopes.find(|scope| *scope != first) {
             let observed = format!(
-                "a page of `{}` is {first}, and another one is {other}",
+                "one page of `{}` has the scope {first}, another page {other}",
                 kind.method
             );
             return Err(NotPassed::violation(observed, list.entries()));
@@ -48,9 +48,7 @@ async fn same_scope(ctx: &CheckContext) -> Outcome {
         }
     }
     if evidence.is_empty() {
-        Err(NotPassed::not_applicable(
-            "no list comes in more than one page",
-        ))
+        Err(NotPassed::not_applicable("no list has more than one page"))
     } else {
         Evidence::from_entries(evidence)
     }
@@ -68,19 +66,19 @@ fn not_input_required(_: &CheckContext, transcript: &Transcript) -> Outcome {
         else {
             continue;
         };
-        let hint = ["ttlMs", "cacheScope"]
+        let member = ["ttlMs", "cacheScope"]
             .into_iter()
-            .find(|hint| message["result"].get(hint).is_some());
-        if let Some(hint) = hint {
+            .find(|member| message["result"].get(member).is_some());
+        if let Some(member) = member {
             return Err(NotPassed::violation(
-                format!("`{hint}` in a result that asks for input"),
+                format!("`{member}` in an `input_required` result"),
                 [number],
             ));
         }
         evidence.push(number);
     }
     if evidence.is_empty() {
-        Err(NotPassed::not_applicable("no result asked for input"))
+        Err(NotPassed::not_applicable("no result was `input_required`"))
     } else {
         Evidence::from_entries(evidence)
     }

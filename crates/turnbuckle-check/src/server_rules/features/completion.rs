@@ -1,4 +1,4 @@
-//! Completion of what a user types.
+//! Argument completion.
 
 use serde_json::{Value, json};
 use turnbuckle_protocol::{revision::Revision, uri_template::UriTemplate};
@@ -12,33 +12,33 @@ use crate::{
     session::{ProbeResponse, Session},
 };
 
-/// How many arguments are looked at to find one that can be completed.
-const TRIED: usize = 10;
+/// The maximum number of arguments that are tried to find one with completions.
+const MAX_ARGUMENTS_TRIED: usize = 10;
 
 pub(crate) const RULES: &[Rule] = &[
     Rule::server("completion.capability", Completion, &["completion.capability"])
         .requirement("A server that completes arguments declares the capability `completions`.")
-        .fix("Declare the capability `completions`, for clients ask for none without it.")
+        .fix("Declare the capability `completions`: without it, clients do not request completions.")
         .active(|ctx| Box::pin(capability(ctx))),
     Rule::server("completion.unsupported", Completion, &["completion.error.unsupported"])
-        .requirement("A server that completes nothing answers `completion/complete` with the error -32601.")
-        .fix("Answer with the error -32601, as for every method that is not there.")
+        .requirement("A server without completion returns error -32601 for `completion/complete`.")
+        .fix("Return error -32601, as for every unknown method.")
         .active(|ctx| Box::pin(unsupported(ctx))),
     Rule::server("completion.unknown-prompt", Completion, &["completion.error.bad-ref", "completion.server.validate"])
-        .requirement("Completion for a prompt that is not there is refused with the error -32602.")
-        .fix("Answer with the error -32602 when no prompt has the name.")
+        .requirement("The server returns error -32602 for a completion for an unknown prompt.")
+        .fix("Return error -32602 when the prompt is unknown.")
         .active(|ctx| Box::pin(unknown_prompt(ctx))),
     Rule::server("completion.missing-argument", Completion, &["completion.error.missing-args"])
-        .requirement("Completion without an argument to complete is refused with the error -32602.")
-        .fix("Answer with the error -32602 when `argument` is missing.")
+        .requirement("The server returns error -32602 for a completion without `argument`.")
+        .fix("Return error -32602 when `argument` is missing.")
         .active(|ctx| Box::pin(missing_argument(ctx))),
     Rule::server("completion.has-more", Completion, &["completion.has-more"])
-        .requirement("`total` and `hasMore` agree with the values that are there.")
-        .fix("Set `total` to the number of all matches, and `hasMore` if there are more than the values sent.")
+        .requirement("`total` and `hasMore` agree with the returned values.")
+        .fix("Set `total` to the number of all matches, and `hasMore` to true if there are more than the returned values.")
         .active(|ctx| Box::pin(has_more(ctx))),
     Rule::server("completion.typed-matters", Completion, &[])
-        .requirement("What is offered depends on what was typed.")
-        .fix("Offer only values that match the beginning that the user has typed.")
+        .requirement("The returned values depend on the text that the user typed.")
+        .fix("Return only values that match the typed text.")
         .active(|ctx| Box::pin(typed_matters(ctx))),
 ];
 
@@ -47,35 +47,37 @@ async fn capability(ctx: &CheckContext) -> Outcome {
     if session.capabilities().get("completions").is_some() {
         let opening = session.opening.as_ref();
         return opening.map_or_else(
-            || Err(NotPassed::not_tested("nothing was declared")),
+            || Err(NotPassed::not_tested("the server declared no capabilities")),
             ProbeResponse::evidence,
         );
     }
-    for (reference, name) in arguments(ctx).await?.into_iter().take(TRIED) {
+    for (reference, name) in arguments(ctx).await?.into_iter().take(MAX_ARGUMENTS_TRIED) {
         let response = complete(session, &reference, &name, "")
             .await
             .map_err(NotPassed::as_not_tested)?;
-        if offers_something(&response) {
+        if has_values(&response) {
             return Err(response.violation("completion works, but `completions` is not declared"));
         }
-        // Whoever knows the method may still complete another argument.
+        // A server that supports the method may still complete another argument.
         if response.value.get("result").is_none() {
             break;
         }
     }
-    Err(NotPassed::not_applicable("the server completes nothing"))
+    Err(NotPassed::not_applicable(
+        "the server does not support completion",
+    ))
 }
 
 async fn unsupported(ctx: &CheckContext) -> Outcome {
     let session = ctx.session().await?;
     if session.capabilities().get("completions").is_some() {
-        return Err(NotPassed::not_applicable("the server completes arguments"));
+        return Err(NotPassed::not_applicable("the server supports completion"));
     }
     let reference = json!({ "type": "ref/prompt", "name": "turnbuckle-no-such-prompt" });
     let response = complete(session, &reference, "argument", "").await?;
-    if offers_something(&response) {
+    if has_values(&response) {
         Err(NotPassed::not_tested(
-            "the server completes something all the same",
+            "the server returns completions without the capability",
         ))
     } else {
         response.expect_error(&[-32601])
@@ -115,10 +117,10 @@ async fn has_more(ctx: &CheckContext) -> Outcome {
     let observed = match (total, more) {
         (Some(total), _) if total < count => format!("{count} values, but a total of {total}"),
         (Some(total), Some(false)) if total > count => {
-            format!("{count} values of {total}, but there are no more")
+            format!("{count} of {total} values, but `hasMore` is false")
         }
         (Some(total), Some(true)) if total == count => {
-            format!("all {total} values, but there are more")
+            format!("all {total} values, but `hasMore` is true")
         }
         _ => return response.evidence(),
     };
@@ -143,7 +145,7 @@ async fn typed_matters(ctx: &CheckContext) -> Outcome {
     );
     if !after.is_empty() && before == after {
         Err(response.violation(format!(
-            "the same {} values for `{name}` whatever is typed",
+            "the same {} values for `{name}` with and without typed text",
             after.len()
         )))
     } else {
@@ -151,25 +153,29 @@ async fn typed_matters(ctx: &CheckContext) -> Outcome {
     }
 }
 
-/// Finds an argument for which something is offered, and returns the answer.
+/// Finds an argument with completions, and returns the response.
 async fn completed(ctx: &CheckContext) -> Result<(ProbeResponse, (Value, String)), NotPassed> {
     let session = ctx.session().await?;
-    for (reference, name) in completions(ctx).await?.into_iter().take(TRIED) {
+    for (reference, name) in completions(ctx)
+        .await?
+        .into_iter()
+        .take(MAX_ARGUMENTS_TRIED)
+    {
         let response = complete(session, &reference, &name, "")
             .await
             .map_err(NotPassed::as_not_tested)?;
-        if offers_something(&response) {
+        if has_values(&response) {
             return Ok((response, (reference, name)));
         }
     }
     Err(NotPassed::not_tested(
-        "nothing was offered for the arguments that were tried",
+        "the server returned no completions for the arguments that were tried",
     ))
 }
 
-/// Returns what can be completed, if the server completes anything.
+/// Returns the arguments that can be completed, if the server supports completion.
 async fn completions(ctx: &CheckContext) -> Result<Vec<(Value, String)>, NotPassed> {
-    // The first revisions have no word for it: whoever answers completes.
+    // The first revisions lack the capability: a server supports completion if it responds.
     if ctx.revision >= Revision::V2025_03_26 {
         ctx.capability("/completions").await?;
     }
@@ -181,13 +187,15 @@ async fn completions(ctx: &CheckContext) -> Result<Vec<(Value, String)>, NotPass
             .await
             .map_err(NotPassed::as_not_tested)?;
         if response.value["error"]["code"] == -32601 {
-            return Err(NotPassed::not_applicable("the server completes nothing"));
+            return Err(NotPassed::not_applicable(
+                "the server does not support completion",
+            ));
         }
     }
     Ok(arguments)
 }
 
-/// Returns what could be completed: arguments of prompts, variables of templates; at least one.
+/// Returns the prompt arguments and template variables of the server; at least one.
 async fn arguments(ctx: &CheckContext) -> Result<Vec<(Value, String)>, NotPassed> {
     let inventory = ctx.inventory().await?;
     let mut all = Vec::new();
@@ -213,13 +221,15 @@ async fn arguments(ctx: &CheckContext) -> Result<Vec<(Value, String)>, NotPassed
         );
     }
     if all.is_empty() {
-        Err(NotPassed::not_applicable("there is nothing to complete"))
+        Err(NotPassed::not_applicable(
+            "the server lists no prompt arguments and no template variables",
+        ))
     } else {
         Ok(all)
     }
 }
 
-fn offers_something(response: &ProbeResponse) -> bool {
+fn has_values(response: &ProbeResponse) -> bool {
     let values = response.value["result"]["completion"]["values"].as_array();
     values.is_some_and(|values| !values.is_empty())
 }

@@ -1,4 +1,4 @@
-//! What the lists of tools, resources and prompts have in common.
+//! Checks that the lists of tools, resources and prompts share.
 
 use std::collections::BTreeSet;
 
@@ -13,16 +13,16 @@ use crate::{
     session::{ProbeResponse, Session},
 };
 
-/// A list that a server may have.
+/// A kind of list.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ListKind {
-    /// The capability that says so.
+    /// The capability that the list belongs to.
     pub(super) capability: &'static str,
-    /// How it is asked for.
+    /// The method that returns the list.
     pub(super) method: &'static str,
-    /// Where the items are in a result.
+    /// The member of the result with the items.
     pub(super) field: &'static str,
-    /// What tells one item from another.
+    /// The member that identifies an item.
     pub(super) key: &'static str,
 }
 
@@ -54,46 +54,44 @@ pub(super) const PROMPTS: ListKind = ListKind {
     key: "name",
 };
 
-/// All of them.
+/// All kinds of lists.
 pub(super) const ALL: [ListKind; 4] = [TOOLS, RESOURCES, TEMPLATES, PROMPTS];
 
 impl ListKind {
-    /// Reads it.
+    /// Reads the list, all pages.
     pub(super) async fn read(self, session: &Session) -> Result<ListedItems, NotPassed> {
         let list = ListedItems::read(session, self.field, self.method).await;
         list.items()?;
         Ok(list)
     }
 
-    /// Returns what tells its items apart.
+    /// Returns the keys of the items.
     pub(super) fn keys(self, list: &ListedItems) -> impl Iterator<Item = &str> {
         list.iter().filter_map(move |item| item[self.key].as_str())
     }
 }
 
-/// Whoever declares it answers with it.
-pub(super) async fn is_answered(ctx: &CheckContext, kind: ListKind) -> Outcome {
+/// Checks that a server that declares the capability returns the list.
+pub(super) async fn check_returned(ctx: &CheckContext, kind: ListKind) -> Outcome {
     ctx.capability(&format!("/{}", kind.capability)).await?;
     let response = ctx.session().await?.request(kind.method, json!({})).await?;
     response.result()?;
     response.evidence()
 }
 
-/// Whoever has something on it declares it.
-pub(super) async fn is_declared(ctx: &CheckContext, kind: ListKind) -> Outcome {
+/// Checks that a server with items declares the capability.
+pub(super) async fn check_declared(ctx: &CheckContext, kind: ListKind) -> Outcome {
     let session = ctx.session().await?;
     let opening = session.opening.iter();
     let opening: Vec<_> = opening.flat_map(ProbeResponse::entries).collect();
     let capabilities = session.capabilities();
     if !capabilities.is_object() {
-        return Err(NotPassed::not_tested(
-            "the server does not say what it declares",
-        ));
+        return Err(NotPassed::not_tested("the server returned no capabilities"));
     }
     if capabilities.get(kind.capability).is_some() {
         return Evidence::from_entries(opening);
     }
-    // That an unknown method gets no answer is for another rule to say.
+    // Another rule checks the response to an unknown method.
     let response = session
         .request(kind.method, json!({}))
         .await
@@ -103,12 +101,12 @@ pub(super) async fn is_declared(ctx: &CheckContext, kind: ListKind) -> Outcome {
         .map_or(0, Vec::len);
     match count {
         0 => Err(NotPassed::not_applicable(format!(
-            "the server has no {}",
+            "the server lists no {}",
             kind.field
         ))),
         count => Err(NotPassed::violation(
             format!(
-                "`{}` gives {count} of them, but `{}` is not declared",
+                "`{}` returns {count} items, but `{}` is not declared",
                 kind.method, kind.capability
             ),
             opening.into_iter().chain(response.entries()),
@@ -116,31 +114,31 @@ pub(super) async fn is_declared(ctx: &CheckContext, kind: ListKind) -> Outcome {
     }
 }
 
-/// It is the same for every connection, whatever was asked before.
-pub(super) async fn is_same_for_all(ctx: &CheckContext, kind: ListKind) -> Outcome {
+/// Checks that the list is the same on every connection, independent of earlier requests.
+pub(super) async fn check_same_for_all(ctx: &CheckContext, kind: ListKind) -> Outcome {
     ctx.capability(&format!("/{}", kind.capability)).await?;
-    let used = ctx.session().await?;
-    let before = kind.read(used).await?;
-    let fresh = ctx.new_session().await?;
-    let anew = kind.read(&fresh).await?;
-    // A list may change over time: only what is there before and after, or neither, tells something.
-    let after = kind.read(used).await?;
-    let [before, new, later] =
-        [&before, &anew, &after].map(|list| kind.keys(list).collect::<BTreeSet<_>>());
-    let entries = anew.entries().chain(after.entries());
-    if before != later {
-        return Err(NotPassed::not_tested("the list changed meanwhile"));
+    let used_session = ctx.session().await?;
+    let before = kind.read(used_session).await?;
+    let new_session = ctx.new_session().await?;
+    let new = kind.read(&new_session).await?;
+    // A list may change over time: compare only if it was the same before and after.
+    let after = kind.read(used_session).await?;
+    let [keys_before, new_keys, keys_after] =
+        [&before, &new, &after].map(|list| kind.keys(list).collect::<BTreeSet<_>>());
+    let entries = new.entries().chain(after.entries());
+    if keys_before != keys_after {
+        return Err(NotPassed::not_tested("the list changed during the check"));
     }
-    let Some(odd) = before.symmetric_difference(&new).next() else {
+    let Some(difference) = keys_before.symmetric_difference(&new_keys).next() else {
         return Evidence::from_entries(entries);
     };
-    let place = if new.contains(odd) {
+    let connection = if new_keys.contains(difference) {
         "on a new connection only"
     } else {
         "on a connection with earlier requests only"
     };
     Err(NotPassed::violation(
-        format!("`{odd}` is listed {place}"),
+        format!("`{difference}` is listed {connection}"),
         entries,
     ))
 }

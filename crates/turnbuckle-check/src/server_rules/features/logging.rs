@@ -26,15 +26,15 @@ const LEVELS: [&str; 8] = [
 pub(crate) const RULES: &[Rule] = &[
     Rule::server("logging.declared", Area::Logging, &["logging.capability"])
         .requirement("A server that sends log messages declares the capability `logging`.")
-        .fix("Declare `logging` among the capabilities, or send no log messages.")
+        .fix("Declare the capability `logging`, or send no log messages.")
         .active(|ctx| Box::pin(declared(ctx))),
     Rule::server("logging.set-level", Area::Logging, &["logging.set-level.answer"])
-        .requirement("A server that declares `logging` lets its client choose a level by `logging/setLevel`.")
-        .fix("Answer `logging/setLevel` with an empty result for each of the eight levels.")
+        .requirement("A server that declares `logging` supports `logging/setLevel`.")
+        .fix("Return an empty result for `logging/setLevel` with each of the eight levels.")
         .active(|ctx| Box::pin(level_set(ctx))),
     Rule::server("logging.respects-level", Area::Logging, &["logging.set-level.respect"])
-        .requirement("No log message comes that is less severe than the level chosen.")
-        .fix("Compare the level of each message with the one that the client has set, and send those at or above it.")
+        .requirement("The server sends no log messages below the level that the client set.")
+        .fix("Compare the level of each message with the level that the client set, and send only messages at or above it.")
         .warn_only()
         .active(|ctx| Box::pin(respects_level(ctx))),
     Rule::server(
@@ -42,18 +42,18 @@ pub(crate) const RULES: &[Rule] = &[
         Area::Logging,
         &["logging.error.invalid-level", "logging.request.invalid-level"],
     )
-    .requirement("A level that is none of the eight is refused with the error -32602.")
-    .fix("Answer with the error -32602 when the level is unknown.")
+    .requirement("The server returns error -32602 for an unknown log level.")
+    .fix("Return error -32602 when the level is unknown.")
     .active(|ctx| Box::pin(unknown_level(ctx))),
     Rule::server("logging.only-when-asked", Area::Logging, &["logging.request.opt-in"])
-        .requirement("A request that asks for no log messages gets none.")
-        .fix("Send log messages only for requests that have `io.modelcontextprotocol/logLevel` in `_meta`.")
-        .active(|ctx| Box::pin(only_when_asked(ctx))),
+        .requirement("The server sends no log messages for a request without a log level.")
+        .fix("Send log messages only for requests with `io.modelcontextprotocol/logLevel` in `_meta`.")
+        .active(|ctx| Box::pin(only_when_requested(ctx))),
     Rule::server("logging.set-level-is-gone", Area::Logging, &["logging.set-level.removed"])
-        .requirement("There is no `logging/setLevel` any more: requests say what they want themselves.")
+        .requirement("The server returns error -32601 for `logging/setLevel`, which this revision removed.")
         .fix("Treat `logging/setLevel` as an unknown method in this revision.")
         .warn_only()
-        .active(|ctx| Box::pin(set_level_is_gone(ctx))),
+        .active(|ctx| Box::pin(set_level_removed(ctx))),
 ];
 
 /// The name of the notification.
@@ -65,13 +65,13 @@ async fn declared(ctx: &CheckContext) -> Outcome {
     let declares = ctx.capability("/logging").await;
     let Some(run) = logged.first() else {
         declares?;
-        return Err(tool_runs.none("logs anything"));
+        return Err(tool_runs.none("logs"));
     };
     let (at, _) = run.notifications(ctx, MESSAGE)[0];
     match declares {
         Ok(_) => Evidence::from_entries([at]),
         Err(_) => Err(NotPassed::violation(
-            "a log message of a server that does not declare `logging`",
+            "a log message, but `logging` is not declared",
             [at],
         )),
     }
@@ -91,16 +91,17 @@ async fn respects_level(ctx: &CheckContext) -> Outcome {
     let tool_runs = ctx.tool_runs().await?;
     let logged = tool_runs.that_sent(ctx, MESSAGE);
     if logged.is_empty() {
-        return Err(tool_runs.none("logs anything"));
+        return Err(tool_runs.none("logs"));
     }
-    // Of a tool that logs at several levels, one more can be heard than is missed.
-    let held_back = |run: &ToolRun| LEVELS.get(lowest_level(ctx, run)? + 1);
-    let told = logged
+    // Set the level just above the lowest level of the tool: its lowest messages must then be missing.
+    let next_level = |run: &ToolRun| LEVELS.get(lowest_level(ctx, run)? + 1);
+    let candidates = logged
         .into_iter()
-        .filter_map(|run| Some((run, held_back(run)?)));
-    let lowest = told.min_by_key(|(run, expected)| (rank(&(**expected).into()), run.duration));
+        .filter_map(|run| Some((run, next_level(run)?)));
+    let lowest =
+        candidates.min_by_key(|(run, expected)| (rank(&(**expected).into()), run.duration));
     let Some((run, &expected)) = lowest else {
-        return Err(tool_runs.none("logs anything that a level could hold back"));
+        return Err(tool_runs.none("logs below the highest level"));
     };
     let session = ctx.new_session().await?;
     let set = set_level(&session, expected)
@@ -117,11 +118,11 @@ async fn respects_level(ctx: &CheckContext) -> Outcome {
     for (at, message) in again.notifications(ctx, MESSAGE) {
         let level = &message["params"]["level"];
         if rank(level) < rank(&expected.into()) && rank(level).is_some() {
-            let observed = format!("a message of the level {level} after {expected:?} was set");
+            let observed = format!("a message with level {level} after {expected:?} was set");
             return Err(NotPassed::violation(observed, set.entries().chain([at])));
         }
     }
-    // Of a call that came to nothing, silence tells nothing.
+    // The absence of messages proves nothing if the call failed.
     again.response()?;
     Evidence::from_entries(set.entries().chain(again.entries()))
 }
@@ -149,32 +150,34 @@ async fn unknown_level(ctx: &CheckContext) -> Outcome {
         .expect_error(&[-32602])
 }
 
-async fn only_when_asked(ctx: &CheckContext) -> Outcome {
+async fn only_when_requested(ctx: &CheckContext) -> Outcome {
     let tool_runs = ctx.tool_runs().await?;
     let logged = tool_runs.that_sent(ctx, MESSAGE);
     let Some(run) = logged.into_iter().min_by_key(|run| run.duration) else {
         ctx.capability("/logging").await?;
-        return Err(tool_runs.none("logs anything"));
+        return Err(tool_runs.none("logs"));
     };
     let session = ctx.session().await?;
     let again = ToolRun::run(ctx, session, &run.call, json!({})).await;
     match again.notifications(ctx, MESSAGE).first() {
         Some((at, _)) => Err(NotPassed::violation(
-            "a log message for a request that asks for none",
+            "a log message for a request without a log level",
             again.entries().chain([*at]),
         )),
         None => Evidence::from_entries(again.entries()),
     }
 }
 
-async fn set_level_is_gone(ctx: &CheckContext) -> Outcome {
-    crate::server_rules::is_gone(ctx, "logging/setLevel", json!({ "level": "error" })).await
+async fn set_level_removed(ctx: &CheckContext) -> Outcome {
+    crate::server_rules::check_removed(ctx, "logging/setLevel", json!({ "level": "error" })).await
 }
 
-/// Returns the place of the least severe level of which a call has logged something.
+/// Returns the rank of the least severe level that a call logged.
 fn lowest_level(ctx: &CheckContext, run: &ToolRun) -> Option<usize> {
-    let heard = run.notifications(ctx, MESSAGE);
-    let levels = heard.iter().map(|(_, message)| &message["params"]["level"]);
+    let messages = run.notifications(ctx, MESSAGE);
+    let levels = messages
+        .iter()
+        .map(|(_, message)| &message["params"]["level"]);
     levels.filter_map(rank).min()
 }
 

@@ -1,4 +1,4 @@
-//! Lists in pages.
+//! Pagination of lists.
 
 use serde_json::{Value, json};
 
@@ -15,16 +15,16 @@ use crate::{
 
 pub(crate) const RULES: &[Rule] = &[
     Rule::server("pagination.goes-on", Pagination, &["pagination.operations"])
-        .requirement("The cursor of a page leads to the next one.")
-        .fix("Read `cursor` in the parameters of the list, and answer with what comes after it.")
-        .active(|ctx| Box::pin(goes_on(ctx))),
+        .requirement("The cursor of a page returns the next page.")
+        .fix("Read `cursor` in the parameters of the list, and return the items after it.")
+        .active(|ctx| Box::pin(next_page(ctx))),
     Rule::server(
         "pagination.stable-cursors",
         Pagination,
         &["pagination.server.stable"],
     )
-    .requirement("A cursor that is used twice gives the same page.")
-    .fix("Make a cursor say where the page begins, instead of remembering where the client is.")
+    .requirement("A cursor that is used twice returns the same page.")
+    .fix("Encode the position of the page in the cursor, instead of storing the client's position.")
     .active(|ctx| Box::pin(stable_cursors(ctx))),
     Rule::server(
         "pagination.invalid-cursor",
@@ -34,16 +34,16 @@ pub(crate) const RULES: &[Rule] = &[
             "pagination.server.invalid-graceful",
         ],
     )
-    .requirement("A cursor that the server never gave is refused with the error -32602.")
-    .fix("Answer with the error -32602 when a cursor cannot be read.")
+    .requirement("The server returns error -32602 for an unknown cursor.")
+    .fix("Return error -32602 when a cursor is invalid.")
     .active(|ctx| Box::pin(invalid_cursor(ctx))),
 ];
 
-async fn goes_on(ctx: &CheckContext) -> Outcome {
+async fn next_page(ctx: &CheckContext) -> Outcome {
     let mut evidence = Vec::new();
-    for (kind, list) in goes_on_to_more(ctx).await? {
+    for (kind, list) in lists_with_cursor(ctx).await? {
         if list.page_failure.is_some() {
-            // A list that has changed meanwhile may have made its cursors useless.
+            // A changed list may have invalidated its cursors.
             let again = kind.read(ctx.session().await?).await?;
             if let Some(NotPassed::Violation { observed, entries }) = again.page_failure {
                 let observed = format!("the next page of `{}`: {observed}", kind.method);
@@ -52,11 +52,11 @@ async fn goes_on(ctx: &CheckContext) -> Outcome {
         }
         let items = |page: &ProbeResponse| page.value["result"][kind.field].clone();
         let mut pairs = list.pages.windows(2);
-        let stuck =
+        let is_repeated =
             pairs.any(|pair| items(&pair[0]) == items(&pair[1]) && items(&pair[0]) != json!([]));
-        if stuck {
+        if is_repeated {
             let observed = format!(
-                "`{}` gives the same page again when asked for the next one",
+                "`{}` returns the same page for the cursor of the next one",
                 kind.method
             );
             return Err(NotPassed::violation(observed, list.entries()));
@@ -69,10 +69,10 @@ async fn goes_on(ctx: &CheckContext) -> Outcome {
 async fn stable_cursors(ctx: &CheckContext) -> Outcome {
     let session = ctx.session().await?;
     let mut evidence = Vec::new();
-    for (kind, list) in in_pages(ctx).await? {
+    for (kind, list) in lists_in_pages(ctx).await? {
         let page = &list.pages[0].value["result"];
         let params = json!({ "cursor": page["nextCursor"] });
-        let one = session
+        let first = session
             .request(kind.method, params.clone())
             .await
             .map_err(NotPassed::as_not_tested)?;
@@ -84,15 +84,16 @@ async fn stable_cursors(ctx: &CheckContext) -> Outcome {
             let items = result[kind.field].as_array()?;
             Some(items.iter().map(|item| item[kind.key].clone()).collect())
         };
-        let entries = one.entries().chain(other.entries());
-        let [first, again] = [&one, &other].map(|page| page.value.get("result").and_then(keys));
-        if first.is_none() {
+        let entries = first.entries().chain(other.entries());
+        let [first_keys, other_keys] =
+            [&first, &other].map(|page| page.value.get("result").and_then(keys));
+        if first_keys.is_none() {
             return Err(NotPassed::not_tested(
                 "the cursor of the first page is no longer accepted",
             ));
         }
-        if first != again {
-            let observed = format!("`{}` gives another page for the same cursor", kind.method);
+        if first_keys != other_keys {
+            let observed = format!("`{}` returns another page for the same cursor", kind.method);
             return Err(NotPassed::violation(observed, entries));
         }
         evidence.extend(entries);
@@ -103,7 +104,7 @@ async fn stable_cursors(ctx: &CheckContext) -> Outcome {
 async fn invalid_cursor(ctx: &CheckContext) -> Outcome {
     let session = ctx.session().await?;
     let mut evidence = Vec::new();
-    for (kind, _) in in_pages(ctx).await? {
+    for (kind, _) in lists_in_pages(ctx).await? {
         let params = json!({ "cursor": "turnbuckle-no-such-cursor" });
         let response = session.request(kind.method, params).await?;
         if let Err(NotPassed::Violation { observed, entries }) = response.expect_error(&[-32602]) {
@@ -117,36 +118,37 @@ async fn invalid_cursor(ctx: &CheckContext) -> Outcome {
     Evidence::from_entries(evidence)
 }
 
-/// Returns the lists of which more than one page was read.
-async fn in_pages(ctx: &CheckContext) -> Result<Vec<(ListKind, &ListedItems)>, NotPassed> {
-    such(ctx, |list| list.pages.len() > 1).await
+/// Returns the lists with more than one page.
+async fn lists_in_pages(ctx: &CheckContext) -> Result<Vec<(ListKind, &ListedItems)>, NotPassed> {
+    lists_where(ctx, |list| list.pages.len() > 1).await
 }
 
-/// Returns the lists of which there is more than one page.
-async fn goes_on_to_more(ctx: &CheckContext) -> Result<Vec<(ListKind, &ListedItems)>, NotPassed> {
-    such(ctx, |list| {
+/// Returns the lists with a cursor, even if the next page could not be read.
+async fn lists_with_cursor(ctx: &CheckContext) -> Result<Vec<(ListKind, &ListedItems)>, NotPassed> {
+    lists_where(ctx, |list| {
         list.pages.len() > 1 || list.page_failure.is_some()
     })
     .await
 }
 
-async fn such(
+async fn lists_where(
     ctx: &CheckContext,
-    which: fn(&ListedItems) -> bool,
+    selects: fn(&ListedItems) -> bool,
 ) -> Result<Vec<(ListKind, &ListedItems)>, NotPassed> {
     let inventory = ctx.inventory().await?;
     let lists = ALL.map(|kind| (kind, items_of(inventory, kind)));
-    let paged: Vec<_> = lists.into_iter().filter(|(_, list)| which(list)).collect();
+    let paged: Vec<_> = lists
+        .into_iter()
+        .filter(|(_, list)| selects(list))
+        .collect();
     if paged.is_empty() {
-        Err(NotPassed::not_applicable(
-            "no list comes in more than one page",
-        ))
+        Err(NotPassed::not_applicable("no list has more than one page"))
     } else {
         Ok(paged)
     }
 }
 
-/// Returns a list of what was discovered.
+/// Returns the items of a list of the inventory.
 pub(super) fn items_of(inventory: &ServerInventory, kind: ListKind) -> &ListedItems {
     match kind.method {
         "tools/list" => &inventory.tools,

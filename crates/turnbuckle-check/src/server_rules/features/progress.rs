@@ -1,4 +1,4 @@
-//! Progress of requests.
+//! Progress notifications.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -18,22 +18,22 @@ use crate::{
 /// The name of the notification.
 const PROGRESS: &str = "notifications/progress";
 
-/// A call that takes so long is worth a conversation of its own.
-const SLOW: Duration = Duration::from_secs(2);
+/// The duration from which two calls run concurrently, each in its session.
+const CONCURRENT_FROM: Duration = Duration::from_secs(2);
 
 pub(crate) const RULES: &[Rule] = &[
     Rule::server("progress.known-token", Area::Progress, &["progress.token.active"])
-        .requirement("Progress is reported under the token that the request has given, and only if it has given one.")
-        .fix("Repeat the value of `progressToken` as it came, with its type, and report nothing for requests without one.")
+        .requirement("The server reports progress only with a token that a request sent.")
+        .fix("Return the value of `progressToken` unchanged, with its type, and send no progress for requests without one.")
         .active(|ctx| Box::pin(known_token(ctx))),
     Rule::server("progress.increases", Area::Progress, &["progress.increase"])
-        .requirement("Each report of progress has a greater value than the one before.")
-        .fix("Leave out reports whose value does not exceed the last one.")
+        .requirement("Each progress notification has a greater value than the previous one.")
+        .fix("Skip notifications with a value that is not greater than the last one.")
         .active(|ctx| Box::pin(increases(ctx))),
     Rule::server("progress.ends-with-answer", Area::Progress, &["progress.stop"])
-        .requirement("No progress is reported for a request that has been answered.")
-        .fix("Stop reporting before the answer is sent.")
-        .active(|ctx| Box::pin(ends_with_answer(ctx))),
+        .requirement("The server sends no progress for a request after its response.")
+        .fix("Send no progress notifications after the response.")
+        .active(|ctx| Box::pin(ends_with_response(ctx))),
 ];
 
 async fn known_token(ctx: &CheckContext) -> Outcome {
@@ -43,46 +43,49 @@ async fn known_token(ctx: &CheckContext) -> Outcome {
     for message in &reports.all {
         let token = &message.value["params"]["progressToken"];
         if reports.request_of(message).is_none() {
-            let observed = format!("progress for the token {token}, which no request has given");
+            let observed = format!("progress for the token {token}, which no request sent");
             return Err(NotPassed::violation(observed, [message.at]));
         }
     }
-    // A number has to stay one, and silence is as it should be where nobody asks.
+    // A numeric token stays a number, and a request without a token gets no progress.
     let number = ctx.transcript.len() + 1_000;
-    let (numbered, silent) = both(ctx, reporting, number).await?;
-    for (at, message) in numbered.notifications(ctx, PROGRESS) {
+    let (with_number, without_token) = run_both(ctx, reporting, number).await?;
+    for (at, message) in with_number.notifications(ctx, PROGRESS) {
         let token = &message["params"]["progressToken"];
         if *token != json!(number) && is_token(token) {
             let observed = format!("progress for the token {token} instead of {number}");
             return Err(NotPassed::violation(
                 observed,
-                numbered.entries().chain([at]),
+                with_number.entries().chain([at]),
             ));
         }
     }
-    // A report of the call before may come late, which is for another rule to judge.
-    let late = |message: &Value| message["params"]["progressToken"] == json!(number);
-    let mut heard = silent.notifications(ctx, PROGRESS).into_iter();
-    match heard.find(|(_, message)| !late(message)) {
+    // Another rule checks late progress of the previous call.
+    let is_late = |message: &Value| message["params"]["progressToken"] == json!(number);
+    let mut received = without_token.notifications(ctx, PROGRESS).into_iter();
+    match received.find(|(_, message)| !is_late(message)) {
         Some((at, _)) => Err(NotPassed::violation(
-            "progress of a request that has given no token",
-            silent.entries().chain([at]),
+            "progress for a request without a token",
+            without_token.entries().chain([at]),
         )),
-        None => Evidence::from_entries(numbered.entries().chain(silent.entries())),
+        None => Evidence::from_entries(with_number.entries().chain(without_token.entries())),
     }
 }
 
-/// Makes a call with a number for a token, and one without a token; side by side if it is slow.
-async fn both(
+/// Makes a call with a numeric token and one without a token, concurrently if the call is slow.
+async fn run_both(
     ctx: &CheckContext,
     run: &ToolRun,
     number: usize,
 ) -> Result<(ToolRun, ToolRun), NotPassed> {
     let session = ctx.session().await?;
     let (call, token) = (&run.call, json!({ "progressToken": number }));
-    if run.duration < SLOW {
-        let numbered = ToolRun::run(ctx, session, call, token).await;
-        return Ok((numbered, ToolRun::run(ctx, session, call, json!({})).await));
+    if run.duration < CONCURRENT_FROM {
+        let with_number = ToolRun::run(ctx, session, call, token).await;
+        return Ok((
+            with_number,
+            ToolRun::run(ctx, session, call, json!({})).await,
+        ));
     }
     let other = ctx.new_session().await?;
     Ok(tokio::join!(
@@ -121,15 +124,15 @@ async fn increases(ctx: &CheckContext) -> Outcome {
     }
 }
 
-async fn ends_with_answer(ctx: &CheckContext) -> Outcome {
+async fn ends_with_response(ctx: &CheckContext) -> Outcome {
     let tool_runs = ctx.tool_runs().await?;
     reporting(ctx, tool_runs)?;
     tool_runs.session.listen(ctx.options.quiet_period).await;
-    none_is_late(&ctx.transcript)
+    check_none_is_late(&ctx.transcript)
 }
 
-/// Makes sure that no report comes after the answer, as far as that can be told.
-fn none_is_late(transcript: &Transcript) -> Outcome {
+/// Checks that no progress follows the response, as far as the order is known.
+fn check_none_is_late(transcript: &Transcript) -> Outcome {
     let mut evidence = Vec::new();
     let reports = ProgressReports::collect(transcript);
     let responses: Vec<_> = responses(transcript).collect();
@@ -143,16 +146,16 @@ fn none_is_late(transcript: &Transcript) -> Outcome {
         let Some(response) = response else {
             continue;
         };
-        // A call that became a task goes on under its token.
+        // The task of a call continues with its token.
         if response.value["result"].get("task").is_some() {
             continue;
         }
-        // Of two streams of HTTP, what is read first need not have been sent first.
+        // Two HTTP streams are read in any order.
         if message.entry.channel != response.entry.channel {
             continue;
         }
         if message.at > response.at {
-            let observed = "progress of a request that was answered before";
+            let observed = "progress for a request after its response";
             return Err(NotPassed::violation(observed, [response.at, message.at]));
         }
         evidence.extend([message.at, response.at]);
@@ -160,14 +163,14 @@ fn none_is_late(transcript: &Transcript) -> Outcome {
     Evidence::from_entries(evidence.into_iter().take(2))
 }
 
-/// Returns a call that reported progress.
+/// Returns the shortest call that reported progress.
 fn reporting<'a>(ctx: &CheckContext, tool_runs: &'a ToolRuns) -> Result<&'a ToolRun, NotPassed> {
     let reporting = tool_runs.that_sent(ctx, PROGRESS);
-    let swift = reporting.into_iter().min_by_key(|run| run.duration);
-    swift.ok_or_else(|| tool_runs.none("reports progress"))
+    let shortest = reporting.into_iter().min_by_key(|run| run.duration);
+    shortest.ok_or_else(|| tool_runs.none("reports progress"))
 }
 
-/// The reports whose shape is right, and the requests that gave a token.
+/// The well-formed progress notifications, and the requests with a token.
 struct ProgressReports {
     all: Vec<TranscriptMessage>,
     requests: Vec<TranscriptMessage>,
@@ -183,12 +186,13 @@ impl ProgressReports {
         Self { all, requests }
     }
 
-    /// Returns the request that has given the token of a report before.
-    fn request_of(&self, report: &TranscriptMessage) -> Option<&TranscriptMessage> {
-        let token = &report.value["params"]["progressToken"];
+    /// Returns the earlier request with the token of a notification.
+    fn request_of(&self, notification: &TranscriptMessage) -> Option<&TranscriptMessage> {
+        let token = &notification.value["params"]["progressToken"];
         let mut requests = self.requests.iter();
         requests.find(|request| {
-            request.at < report.at && request.value["params"]["_meta"]["progressToken"] == *token
+            request.at < notification.at
+                && request.value["params"]["_meta"]["progressToken"] == *token
         })
     }
 }
@@ -202,8 +206,8 @@ mod tests {
     use super::*;
     use crate::engine::transcript::TranscriptEntry;
 
-    /// A call, its answer, and then a report on this channel.
-    fn reported_after(channel: usize) -> Outcome {
+    /// Checks a call, its response, and then progress on this channel.
+    fn check_progress_on(channel: usize) -> Outcome {
         let transcript = Transcript::default();
         let call = json!({ "id": 1, "method": "tools/call", "params": { "_meta": { "progressToken": "a" } } });
         let sent = transcript.push(TranscriptEntry::sent(1, call.to_string()));
@@ -212,21 +216,21 @@ mod tests {
             ..TranscriptEntry::received(1, json!({ "id": 1, "result": {} }).to_string())
         });
         let params = json!({ "progressToken": "a", "progress": 1 });
-        let report = json!({ "method": PROGRESS, "params": params });
-        transcript.push(TranscriptEntry::received(channel, report.to_string()));
-        none_is_late(&transcript)
+        let notification = json!({ "method": PROGRESS, "params": params });
+        transcript.push(TranscriptEntry::received(channel, notification.to_string()));
+        check_none_is_late(&transcript)
     }
 
     #[test]
-    fn a_report_after_the_answer_is_late() {
+    fn progress_after_the_response_is_a_violation() {
         assert!(matches!(
-            reported_after(1),
+            check_progress_on(1),
             Err(NotPassed::Violation { .. })
         ));
     }
 
     #[test]
-    fn a_report_on_another_stream_may_have_been_sent_before() {
-        assert!(matches!(reported_after(2), Err(NotPassed::NotTested(_))));
+    fn progress_on_another_stream_may_have_been_sent_before_the_response() {
+        assert!(matches!(check_progress_on(2), Err(NotPassed::NotTested(_))));
     }
 }

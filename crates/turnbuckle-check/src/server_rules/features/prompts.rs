@@ -20,23 +20,23 @@ pub(crate) const RULES: &[Rule] = &[
         &["prompts.capability", "prompts.capability-modern"],
     )
     .requirement("A server that has prompts declares the capability `prompts`.")
-    .fix("Declare the capability `prompts`, for clients ask for no prompts without it.")
-    .active(|ctx| Box::pin(lists::is_declared(ctx, PROMPTS))),
+    .fix("Declare the capability `prompts`: without it, clients do not list prompts.")
+    .active(|ctx| Box::pin(lists::check_declared(ctx, PROMPTS))),
     Rule::server("prompts.list", Prompts, &["prompts.list.respond"])
-        .requirement("A server that declares `prompts` answers `prompts/list` with a result.")
-        .fix("Answer `prompts/list` with the prompts there are, which may be none.")
-        .active(|ctx| Box::pin(lists::is_answered(ctx, PROMPTS))),
+        .requirement("A server that declares `prompts` returns a result for `prompts/list`.")
+        .fix("Return the prompts for `prompts/list`, or an empty list.")
+        .active(|ctx| Box::pin(lists::check_returned(ctx, PROMPTS))),
     Rule::server(
         "prompts.list-same-for-all",
         Prompts,
         &["prompts.list.not-per-connection"],
     )
     .requirement("The list of prompts depends neither on the connection nor on earlier requests.")
-    .fix("Give every connection the same prompts; what is offered may depend on who is authorized.")
-    .active(|ctx| Box::pin(lists::is_same_for_all(ctx, PROMPTS))),
+    .fix("Return the same prompts on every connection; only authorization may change the list.")
+    .active(|ctx| Box::pin(lists::check_same_for_all(ctx, PROMPTS))),
     Rule::server("prompts.unknown", Prompts, &["prompts.error.unknown"])
-        .requirement("A prompt that is not there is reported with the error -32602.")
-        .fix("Answer with the error -32602 when no prompt has the name.")
+        .requirement("The server returns error -32602 for an unknown prompt.")
+        .fix("Return error -32602 when the prompt is unknown.")
         .active(|ctx| Box::pin(unknown(ctx))),
     Rule::server(
         "prompts.missing-arguments",
@@ -46,30 +46,28 @@ pub(crate) const RULES: &[Rule] = &[
             "prompts.server.validate-args",
         ],
     )
-    .requirement(
-        "A prompt without the arguments that it requires is refused with the error -32602.",
-    )
-    .fix("Check that all required arguments are there, and answer with the error -32602 if not.")
+    .requirement("The server returns error -32602 for a prompt without its required arguments.")
+    .fix("Check that all required arguments are present, and return error -32602 if not.")
     .active(|ctx| Box::pin(missing_arguments(ctx))),
     Rule::server(
         "prompts.media-types",
         Prompts,
         &["prompts.content.image", "prompts.content.audio"],
     )
-    .requirement("Images and recordings in prompts have a valid MIME type.")
-    .fix("Give the MIME type as type and subtype, for example `image/png`.")
+    .requirement("Images and audio in prompts have a valid MIME type.")
+    .fix("Set the MIME type to a type and a subtype, for example `image/png`.")
     .active(|ctx| Box::pin(media_types(ctx))),
     Rule::server(
         "prompts.embedded-type",
         Prompts,
         &["prompts.content.embedded"],
     )
-    .requirement("A resource that is embedded in a prompt has a MIME type.")
+    .requirement("An embedded resource in a prompt has a MIME type.")
     .fix("Add `mimeType` to the resource in the message.")
     .active(|ctx| Box::pin(embedded_type(ctx))),
     Rule::server("prompts.listed-can-be-used", Prompts, &[])
-        .requirement("A prompt that is listed can be used.")
-        .fix("List only what can be used, and report wrong arguments with the error -32602.")
+        .requirement("A listed prompt can be used.")
+        .fix("List only prompts that can be used, and return error -32602 for invalid arguments.")
         .active(|ctx| Box::pin(listed_can_be_used(ctx))),
 ];
 
@@ -82,11 +80,11 @@ async fn unknown(ctx: &CheckContext) -> Outcome {
 
 async fn missing_arguments(ctx: &CheckContext) -> Outcome {
     let prompts = ctx.inventory().await?.prompts.items()?;
-    let asking = prompts
+    let with_required = prompts
         .iter()
         .find(|prompt| required(prompt).next().is_some());
     let prompt =
-        asking.ok_or_else(|| NotPassed::not_applicable("no prompt requires an argument"))?;
+        with_required.ok_or_else(|| NotPassed::not_applicable("no prompt requires an argument"))?;
     let params = json!({ "name": prompt["name"], "arguments": {} });
     let response = ctx.session().await?.request("prompts/get", params).await?;
     if response
@@ -94,7 +92,9 @@ async fn missing_arguments(ctx: &CheckContext) -> Outcome {
         .get("result")
         .is_some_and(|it| !is_complete(it))
     {
-        return Err(NotPassed::not_tested("the server asks for what is missing"));
+        return Err(NotPassed::not_tested(
+            "the server requests the missing arguments",
+        ));
     }
     response.expect_error(&[-32602])
 }
@@ -125,10 +125,10 @@ async fn listed_can_be_used(ctx: &CheckContext) -> Outcome {
     for read in listed(ctx).await? {
         let response = read.response.as_ref().map_err(Clone::clone)?;
         match response.value["error"]["code"].as_i64() {
-            // What we make up need not be what the prompt wants, and no code is said for that.
+            // Generated arguments may be invalid for the prompt, and the specification defines no code for that.
             Some(_) if required(&read.listed).next().is_some() => {}
             Some(_) => {
-                let observed = format!("{} gives {}", read.listed["name"], response.describe());
+                let observed = format!("{} returns {}", read.listed["name"], response.describe());
                 return Err(response.violation(observed));
             }
             None => evidence.extend(response.entries()),
@@ -136,25 +136,25 @@ async fn listed_can_be_used(ctx: &CheckContext) -> Outcome {
     }
     if evidence.is_empty() {
         Err(NotPassed::not_tested(
-            "no prompt accepts the arguments that were made up",
+            "no prompt accepts the generated arguments",
         ))
     } else {
         Evidence::from_entries(evidence)
     }
 }
 
-/// Looks at the content of all messages that is of such a kind.
+/// Checks the content blocks of these kinds in all messages.
 async fn each_block(
     ctx: &CheckContext,
     kinds: &[&str],
-    wrong: impl Fn(&Value) -> Option<String> + Send,
+    find_violation: impl Fn(&Value) -> Option<String> + Send,
 ) -> Outcome {
     let mut evidence = Vec::new();
     for (read, response, block) in listed(ctx).await?.iter().flat_map(blocks) {
         if !kinds.iter().any(|kind| block["type"] == *kind) {
             continue;
         }
-        if let Some(observed) = wrong(block) {
+        if let Some(observed) = find_violation(block) {
             return Err(
                 response.violation(format!("{observed} in the prompt {}", read.listed["name"]))
             );
@@ -184,7 +184,7 @@ async fn listed(ctx: &CheckContext) -> Result<&[ReadSample], NotPassed> {
     }
 }
 
-/// Says whether a text is a type and a subtype, with or without parameters.
+/// Returns whether a text is a type and a subtype, with or without parameters.
 fn is_media_type(text: &str) -> bool {
     let token = |part: &str| {
         let allowed = |c: char| c.is_ascii_alphanumeric() || "!#$&-^_.+".contains(c);

@@ -16,84 +16,105 @@ use crate::{
     session::ProbeResponse,
 };
 
-/// The address of a resource that nobody has.
-const NOWHERE: &str = "turnbuckle-check://no-such-resource/0b5a";
+/// The URI of a resource that does not exist.
+const UNKNOWN_URI: &str = "turnbuckle-check://no-such-resource/0b5a";
 
-/// The error for a resource that is not there, before 2026-07-28.
-const OLDER: i64 = -32002;
+/// The error code for an unknown resource before 2026-07-28.
+const LEGACY_NOT_FOUND: i64 = -32002;
 
 pub(crate) const RULES: &[Rule] = &[
     Rule::server("resources.capability", Resources, &["resources.capability"])
         .requirement("A server that has resources declares the capability `resources`.")
-        .fix("Declare the capability `resources`, for clients ask for no resources without it.")
-        .active(|ctx| Box::pin(lists::is_declared(ctx, RESOURCES))),
-    Rule::server("resources.list", Resources, &["resources.list.respond", "resources.list.shape"])
-        .requirement("A server that declares `resources` answers `resources/list` with a result.")
-        .fix("Answer `resources/list` with the resources there are, which may be none.")
-        .active(|ctx| Box::pin(lists::is_answered(ctx, RESOURCES))),
-    Rule::server("resources.list-same-for-all", Resources, &["resources.list.not-per-connection"])
-        .requirement("The list of resources depends neither on the connection nor on earlier requests.")
-        .fix("Give every connection the same resources; what is offered may depend on who is authorized.")
-        .active(|ctx| Box::pin(lists::is_same_for_all(ctx, RESOURCES))),
+        .fix("Declare the capability `resources`: without it, clients do not list resources.")
+        .active(|ctx| Box::pin(lists::check_declared(ctx, RESOURCES))),
+    Rule::server(
+        "resources.list",
+        Resources,
+        &["resources.list.respond", "resources.list.shape"],
+    )
+    .requirement("A server that declares `resources` returns a result for `resources/list`.")
+    .fix("Return the resources for `resources/list`, or an empty list.")
+    .active(|ctx| Box::pin(lists::check_returned(ctx, RESOURCES))),
+    Rule::server(
+        "resources.list-same-for-all",
+        Resources,
+        &["resources.list.not-per-connection"],
+    )
+    .requirement("The list of resources depends neither on the connection nor on earlier requests.")
+    .fix("Return the same resources on every connection; only authorization may change the list.")
+    .active(|ctx| Box::pin(lists::check_same_for_all(ctx, RESOURCES))),
     Rule::server(
         "resources.not-found",
         Resources,
-        &["resources.error.not-found", "resources.error.not-found-legacy"],
+        &[
+            "resources.error.not-found",
+            "resources.error.not-found-legacy",
+        ],
     )
-    .requirement("A resource that is not there is reported with the error of the revision: -32602, and -32002 before 2026-07-28.")
-    .fix("Answer with the error -32602, or with -32002 where the client speaks an older revision.")
+    .requirement(
+        "The server returns error -32602 for an unknown resource, or -32002 before 2026-07-28.",
+    )
+    .fix("Return error -32602, or -32002 if the negotiated revision is older.")
     .active(|ctx| Box::pin(not_found(ctx))),
-    Rule::server("resources.not-found-never-empty", Resources, &["resources.error.not-found-empty"])
-        .requirement("A resource that is not there is not answered with empty contents.")
-        .fix("Answer with the error -32602 instead of a result without contents.")
-        .active(|ctx| Box::pin(not_found_never_empty(ctx))),
-    Rule::server("resources.addresses-validated", Resources, &["resources.security.validate-uri"])
-        .requirement("What is no URI is refused when it is to be read.")
-        .fix("Check that the address is one that the server knows before anything is read.")
-        .active(|ctx| Box::pin(addresses_validated(ctx))),
+    Rule::server(
+        "resources.not-found-never-empty",
+        Resources,
+        &["resources.error.not-found-empty"],
+    )
+    .requirement("The server does not return empty contents for an unknown resource.")
+    .fix("Return error -32602 instead of a result without contents.")
+    .active(|ctx| Box::pin(not_found_never_empty(ctx))),
+    Rule::server(
+        "resources.addresses-validated",
+        Resources,
+        &["resources.security.validate-uri"],
+    )
+    .requirement("The server returns an error for `resources/read` with an invalid URI.")
+    .fix("Validate the URI before reading anything.")
+    .active(|ctx| Box::pin(addresses_validated(ctx))),
     Rule::server("resources.listed-can-be-read", Resources, &[])
-        .requirement("What is listed can be read.")
-        .fix("List only what can be read, and say in the error what is missing.")
+        .requirement("A listed resource can be read.")
+        .fix("List only resources that can be read, and name the missing part in the error.")
         .active(|ctx| Box::pin(listed_can_be_read(ctx))),
     Rule::server("resources.listed-once", Resources, &[])
         .requirement("No resource is listed twice.")
-        .fix("Give each resource an address of its own, and list it once.")
+        .fix("Give each resource a unique URI, and list it once.")
         .active(|ctx| Box::pin(listed_once(ctx))),
     Rule::server("resources.type-as-listed", Resources, &[])
-        .requirement("A resource has the MIME type that the list says.")
-        .fix("Say the same MIME type in the list and in the contents.")
+        .requirement("The MIME type of a resource equals the listed one.")
+        .fix("Return the same MIME type in the list and in the contents.")
         .active(|ctx| Box::pin(type_as_listed(ctx))),
 ];
 
 async fn not_found(ctx: &CheckContext) -> Outcome {
-    let response = read(ctx, NOWHERE).await?;
+    let response = read(ctx, UNKNOWN_URI).await?;
     if is_empty(&response) {
-        return Err(NotPassed::not_tested(
-            "the server answers with empty contents",
-        ));
+        return Err(NotPassed::not_tested("the server returns empty contents"));
     }
     if let Some(result) = response.value.get("result") {
         if !is_complete(result) {
-            return Err(NotPassed::not_tested("the server asks something first"));
+            return Err(NotPassed::not_tested("the server requests input first"));
         }
-        if is_covered(ctx, NOWHERE).await? {
+        if matches_template(ctx, UNKNOWN_URI).await? {
             return Err(NotPassed::not_tested(
-                "a template of the server covers whatever address there is",
+                "a template of the server matches the unknown URI",
             ));
         }
     }
     if ctx.revision < Revision::MODERN {
-        return response.expect_error(&[OLDER]);
+        return response.expect_error(&[LEGACY_NOT_FOUND]);
     }
-    // That nobody may use the older code any more is a rule of its own.
+    // Another rule checks that the legacy code is not used.
     match response.value["error"]["code"].as_i64() {
-        Some(OLDER) => Err(NotPassed::not_tested("the error is one of older revisions")),
+        Some(LEGACY_NOT_FOUND) => Err(NotPassed::not_tested(
+            "the error belongs to older revisions",
+        )),
         _ => response.expect_error(&[-32602]),
     }
 }
 
-/// Says whether a template stands for this address, so that it may well be there.
-async fn is_covered(ctx: &CheckContext, uri: &str) -> Result<bool, NotPassed> {
+/// Returns whether a template matches this URI, so that the resource may exist.
+async fn matches_template(ctx: &CheckContext, uri: &str) -> Result<bool, NotPassed> {
     let templates = &ctx.inventory().await?.templates;
     let mut templates = TEMPLATES
         .keys(templates)
@@ -102,9 +123,11 @@ async fn is_covered(ctx: &CheckContext, uri: &str) -> Result<bool, NotPassed> {
 }
 
 async fn not_found_never_empty(ctx: &CheckContext) -> Outcome {
-    let response = read(ctx, NOWHERE).await.map_err(NotPassed::as_not_tested)?;
+    let response = read(ctx, UNKNOWN_URI)
+        .await
+        .map_err(NotPassed::as_not_tested)?;
     if is_empty(&response) {
-        Err(response.violation("empty contents for a resource that is not there"))
+        Err(response.violation("empty contents for an unknown resource"))
     } else {
         response.evidence()
     }
@@ -113,17 +136,17 @@ async fn not_found_never_empty(ctx: &CheckContext) -> Outcome {
 async fn addresses_validated(ctx: &CheckContext) -> Outcome {
     ctx.capability("/resources").await?;
     let session = ctx.session().await?;
-    let params = json!({ "uri": "this is no address" });
+    let params = json!({ "uri": "not a uri" });
     let message = session
         .request_builder
-        .request("no-address", "resources/read", params);
+        .request("invalid-uri", "resources/read", params);
     let pending = session.send_message(message, true).await?;
     let response = session
         .wait_response(pending)
         .await
         .map_err(NotPassed::as_not_tested)?;
     if contents(&response).is_some_and(|contents| !contents.is_empty()) {
-        Err(response.violation("contents for `this is no address`"))
+        Err(response.violation("contents for `not a uri`"))
     } else {
         response.evidence()
     }
@@ -134,11 +157,11 @@ async fn listed_can_be_read(ctx: &CheckContext) -> Outcome {
     for read in listed(ctx).await? {
         let response = read.response.as_ref().map_err(Clone::clone)?;
         if response.value.get("error").is_some() {
-            // A list may change at any time.
-            if is_gone(ctx, &read.listed["uri"]).await? {
+            // The list may have changed.
+            if is_no_longer_listed(ctx, &read.listed["uri"]).await? {
                 continue;
             }
-            let observed = format!("{} gives {}", read.listed["uri"], response.describe());
+            let observed = format!("{} returns {}", read.listed["uri"], response.describe());
             return Err(response.violation(observed));
         }
         evidence.extend(response.entries());
@@ -146,8 +169,8 @@ async fn listed_can_be_read(ctx: &CheckContext) -> Outcome {
     Evidence::from_entries(evidence)
 }
 
-/// Says whether a resource is no longer listed.
-async fn is_gone(ctx: &CheckContext, uri: &Value) -> Result<bool, NotPassed> {
+/// Returns whether a resource is no longer listed.
+async fn is_no_longer_listed(ctx: &CheckContext, uri: &Value) -> Result<bool, NotPassed> {
     let list = RESOURCES.read(ctx.session().await?).await?;
     Ok(list.iter().all(|listed| listed["uri"] != *uri))
 }
@@ -156,10 +179,10 @@ async fn listed_once(ctx: &CheckContext) -> Outcome {
     listed(ctx).await?;
     let list = &ctx.inventory().await?.resources;
     if !list.is_complete {
-        return Err(NotPassed::not_tested("the list did not come to an end"));
+        return Err(NotPassed::not_tested("the list was not read to its end"));
     }
-    let mut addresses = HashSet::new();
-    match RESOURCES.keys(list).find(|uri| !addresses.insert(*uri)) {
+    let mut uris = HashSet::new();
+    match RESOURCES.keys(list).find(|uri| !uris.insert(*uri)) {
         None => Evidence::from_entries(list.entries()),
         Some(uri) => Err(NotPassed::violation(
             format!("`{uri}` is listed twice"),
@@ -171,19 +194,20 @@ async fn listed_once(ctx: &CheckContext) -> Outcome {
 async fn type_as_listed(ctx: &CheckContext) -> Outcome {
     let mut evidence = Vec::new();
     for read in listed(ctx).await? {
-        let (Some((response, _)), Some(said)) = (read.result(), read.listed["mimeType"].as_str())
+        let (Some((response, _)), Some(listed_type)) =
+            (read.result(), read.listed["mimeType"].as_str())
         else {
             continue;
         };
-        // Other contents that come along may be of another type.
+        // Further contents may have another type.
         let own = contents(response)
             .into_iter()
             .flatten()
             .find(|part| part["uri"] == read.listed["uri"]);
         match own.and_then(|part| part["mimeType"].as_str()) {
-            Some(is) if essence(is) != essence(said) => {
+            Some(read_type) if essence(read_type) != essence(listed_type) => {
                 let observed = format!(
-                    "{} is listed as `{said}` and read as `{is}`",
+                    "{} is listed as `{listed_type}` and read as `{read_type}`",
                     read.listed["uri"]
                 );
                 return Err(response.violation(observed));
@@ -194,7 +218,7 @@ async fn type_as_listed(ctx: &CheckContext) -> Outcome {
     }
     if evidence.is_empty() {
         Err(NotPassed::not_applicable(
-            "no resource says its MIME type in the list and in its contents",
+            "no resource has a MIME type in the list and in its contents",
         ))
     } else {
         Evidence::from_entries(evidence)
@@ -224,7 +248,7 @@ fn is_empty(response: &ProbeResponse) -> bool {
     contents(response).is_some_and(Vec::is_empty)
 }
 
-/// A MIME type without its parameters.
+/// Returns a MIME type without its parameters.
 fn essence(kind: &str) -> String {
     let essence = kind.split(';').next().unwrap_or_default();
     essence.trim().to_ascii_lowercase()

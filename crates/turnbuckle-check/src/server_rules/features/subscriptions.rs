@@ -1,4 +1,4 @@
-//! Being told of changes.
+//! Subscriptions and change notifications.
 
 mod changed_lists;
 mod legacy;
@@ -6,7 +6,7 @@ mod modern;
 
 use crate::rule::{Area, Rule, Transports};
 
-/// What tells that something has changed, with what asks for it and what declares it.
+/// The list change notifications, with the filter member and the capability of each.
 const CHANGES: [(&str, &str, &str); 3] = [
     (
         "notifications/tools/list_changed",
@@ -25,10 +25,10 @@ const CHANGES: [(&str, &str, &str); 3] = [
     ),
 ];
 
-/// What tells that a resource has new content.
+/// The notification about new content of a resource.
 const UPDATED: &str = "notifications/resources/updated";
 
-/// What says that somebody listens from now on.
+/// The notification that starts a subscription.
 const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
 
 pub(crate) const RULES: &[Rule] = &[
@@ -37,15 +37,15 @@ pub(crate) const RULES: &[Rule] = &[
         Area::Subscriptions,
         &["resources.subscribe.legacy-methods"],
     )
-    .requirement("A server that declares `resources.subscribe` lets a resource be subscribed to, and unsubscribed from.")
-    .fix("Answer `resources/subscribe` and `resources/unsubscribe` with an empty result, or do not declare `resources.subscribe`.")
+    .requirement("A server that declares `resources.subscribe` supports `resources/subscribe` and `resources/unsubscribe`.")
+    .fix("Return an empty result for `resources/subscribe` and `resources/unsubscribe`, or do not declare `resources.subscribe`.")
     .active(|ctx| Box::pin(legacy::subscribe(ctx))),
     Rule::server(
         "subscriptions.only-subscribed",
         Area::Subscriptions,
         &["resources.subscribe.updated"],
     )
-    .requirement("New content is told of resources that are subscribed to, and of no others.")
+    .requirement("The server sends `notifications/resources/updated` for subscribed resources only.")
     .fix("Send `notifications/resources/updated` only between `resources/subscribe` and `resources/unsubscribe` for the URI.")
     .warn_only()
     .active(|ctx| Box::pin(legacy::only_subscribed(ctx))),
@@ -54,8 +54,8 @@ pub(crate) const RULES: &[Rule] = &[
         Area::Subscriptions,
         &["lifecycle.operation.capabilities-should", "lifecycle.operation.capabilities-must"],
     )
-    .requirement("A server that tells of changed lists declares `listChanged` for them.")
-    .fix("Declare `listChanged` with the capability whose list changes, or send no such notification.")
+    .requirement("A server that sends list change notifications declares `listChanged`.")
+    .fix("Declare `listChanged` for the capability, or send no such notification.")
     .active(|ctx| Box::pin(legacy::changes_declared(ctx))),
     Rule::server(
         "subscriptions.changes-told",
@@ -74,24 +74,24 @@ pub(crate) const RULES: &[Rule] = &[
         Area::Subscriptions,
         &["subscriptions.ack.first", "subscriptions.ack.nothing-before"],
     )
-    .requirement("Whoever listens hears first that it is acknowledged.")
-    .fix("Send `notifications/subscriptions/acknowledged` before anything else of the subscription.")
+    .requirement("The first message of a subscription is its acknowledgement.")
+    .fix("Send `notifications/subscriptions/acknowledged` before any other message of the subscription.")
     .active(|ctx| Box::pin(modern::acknowledged_first(ctx))),
     Rule::server(
         "subscriptions.acknowledges-less-or-equal",
         Area::Subscriptions,
         &["subscriptions.ack.subset"],
     )
-    .requirement("What is acknowledged was asked for.")
-    .fix("Repeat in the acknowledgement only the parts of the filter that will be served.")
+    .requirement("The acknowledgement contains only what the client requested.")
+    .fix("Include only those parts of the filter in the acknowledgement that the server supports.")
     .active(|ctx| Box::pin(modern::acknowledges_subset(ctx))),
     Rule::server(
         "subscriptions.tagged",
         Area::Subscriptions,
         &["subscriptions.id.tag", "subscriptions.id.value"],
     )
-    .requirement("All that is told to a listener bears the id of its request, a number as a number and a text as a text.")
-    .fix("Put the id of the request `subscriptions/listen` into `_meta` of every notification, with its type.")
+    .requirement("Every notification of a subscription has the id of the `subscriptions/listen` request, with its type.")
+    .fix("Put the id of the `subscriptions/listen` request into `_meta` of every notification, with its type.")
     .active(|ctx| Box::pin(modern::tagged(ctx))),
     Rule::server(
         "subscriptions.only-asked",
@@ -103,16 +103,16 @@ pub(crate) const RULES: &[Rule] = &[
             "logging.request.own-stream",
         ],
     )
-    .requirement("A listener hears what its filter asks for, and neither other changes nor progress nor log messages.")
-    .fix("Compare each change with the filter of each subscription, and keep all else on the stream of its own request.")
-    .active(|ctx| Box::pin(modern::only_asked(ctx))),
+    .requirement("The server sends only notifications that match the filter of a subscription, without progress or log messages.")
+    .fix("Compare each change with the filter of each subscription, and send all other messages on the stream of their request.")
+    .active(|ctx| Box::pin(modern::only_requested(ctx))),
     Rule::server(
         "subscriptions.stops",
         Area::Subscriptions,
         &["subscriptions.client-cancel.stop"],
     )
-    .requirement("A subscription that was cancelled tells no more.")
-    .fix("Forget the subscription when `notifications/cancelled` names its request.")
+    .requirement("The server sends no notifications for a cancelled subscription.")
+    .fix("Remove the subscription when `notifications/cancelled` references its request.")
     .transports(Transports::Ndjson)
     .active(|ctx| Box::pin(modern::stops(ctx))),
     Rule::server(
@@ -120,16 +120,16 @@ pub(crate) const RULES: &[Rule] = &[
         Area::Subscriptions,
         &["subscriptions.close.response-id"],
     )
-    .requirement("The result that ends a subscription bears its id.")
-    .fix("Put the id of the request into `_meta` of the result that ends it.")
+    .requirement("The result that ends a subscription has its id.")
+    .fix("Put the id of the request into `_meta` of the result that ends the subscription.")
     .passive(|ctx, _| modern::end_tagged(ctx)),
     Rule::server(
         "subscriptions.subscribe-is-gone",
         Area::Subscriptions,
         &["resources.subscribe.removed"],
     )
-    .requirement("There is no `resources/subscribe` and no `resources/unsubscribe` any more.")
-    .fix("Treat both as unknown methods in this revision; `subscriptions/listen` is there instead.")
+    .requirement("The server returns error -32601 for `resources/subscribe` and `resources/unsubscribe`, which this revision removed.")
+    .fix("Treat both as unknown methods in this revision, and support `subscriptions/listen`.")
     .warn_only()
-    .active(|ctx| Box::pin(modern::subscribe_is_gone(ctx))),
+    .active(|ctx| Box::pin(modern::subscribe_removed(ctx))),
 ];

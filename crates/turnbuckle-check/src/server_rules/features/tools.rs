@@ -9,49 +9,49 @@ mod schemas;
 use super::lists::{self, TOOLS};
 use crate::rule::{Area::Tools, Rule};
 
-/// The name of a tool that nobody has.
-const NOBODY: &str = "turnbuckle-no-such-tool";
+/// The name of a tool that does not exist.
+const UNKNOWN_TOOL: &str = "turnbuckle-no-such-tool";
 
 pub(crate) const RULES: &[Rule] = &[
     Rule::server("tools.capability", Tools, &["tools.capability"])
         .requirement("A server that has tools declares the capability `tools`.")
-        .fix("Declare the capability `tools`, for clients ask for no tools without it.")
-        .active(|ctx| Box::pin(lists::is_declared(ctx, TOOLS))),
+        .fix("Declare the capability `tools`: without it, clients do not list tools.")
+        .active(|ctx| Box::pin(lists::check_declared(ctx, TOOLS))),
     Rule::server("tools.list", Tools, &["tools.list.respond", "tools.list.shape"])
-        .requirement("A server that declares `tools` answers `tools/list` with a result.")
-        .fix("Answer `tools/list` with the tools there are, which may be none.")
-        .active(|ctx| Box::pin(lists::is_answered(ctx, TOOLS))),
+        .requirement("A server that declares `tools` returns a result for `tools/list`.")
+        .fix("Return the tools for `tools/list`, or an empty list.")
+        .active(|ctx| Box::pin(lists::check_returned(ctx, TOOLS))),
     Rule::server("tools.list-same-for-all", Tools, &["tools.list.not-per-connection"])
         .requirement("The list of tools depends neither on the connection nor on earlier requests.")
-        .fix("Give every connection the same tools; what is offered may depend on who is authorized.")
-        .active(|ctx| Box::pin(lists::is_same_for_all(ctx, TOOLS))),
+        .fix("Return the same tools on every connection; only authorization may change the list.")
+        .active(|ctx| Box::pin(lists::check_same_for_all(ctx, TOOLS))),
     Rule::server("tools.list-order", Tools, &["tools.list.deterministic"])
-        .requirement("The tools come in the same order each time.")
-        .fix("Keep the tools in an ordered collection, or sort them by name before they are listed.")
+        .requirement("`tools/list` returns the tools in the same order each time.")
+        .fix("Store the tools in an ordered collection, or sort them by name before listing them.")
         .active(|ctx| Box::pin(list::order(ctx))),
     Rule::server(
         "tools.names",
         Tools,
         &["tools.name.length", "tools.name.charset", "tools.name.no-special"],
     )
-    .requirement("Names of tools have 1 to 128 ASCII letters, digits, `_`, `-` and `.`.")
-    .fix("Rename the tool: some clients refuse other names, or change them.")
+    .requirement("Tool names consist of 1 to 128 ASCII letters, digits, `_`, `-` and `.`.")
+    .fix("Rename the tool: some clients reject or change other names.")
     .active(|ctx| Box::pin(list::names(ctx))),
     Rule::server("tools.names-unique", Tools, &["tools.name.unique"])
         .requirement("No two tools have the same name.")
-        .fix("Give each tool a name of its own.")
+        .fix("Give each tool a unique name.")
         .active(|ctx| Box::pin(list::unique(ctx))),
     Rule::server("tools.names-case", Tools, &["tools.name.case-sensitive"])
-        .requirement("Names of tools that differ in upper and lower case are different names.")
-        .fix("Compare the names of tools exactly.")
+        .requirement("Tool names are case-sensitive.")
+        .fix("Compare tool names exactly.")
         .active(|ctx| Box::pin(list::case(ctx))),
     Rule::server("tools.schemas-valid", Tools, &["tools.input-schema.object", "schema.valid"])
-        .requirement("The schemas of a tool are valid in the dialect that they name, which is 2020-12 if they name none.")
-        .fix("Correct the schema at the place that is named.")
+        .requirement("The schemas of a tool are valid in the dialect that they name, or in 2020-12 by default.")
+        .fix("Correct the schema at the reported location.")
         .active(|ctx| Box::pin(schemas::valid(ctx))),
     Rule::server("tools.schema-dialect", Tools, &["schema.dialect.recommended"])
         .requirement("The schemas of a tool are written in JSON Schema 2020-12.")
-        .fix("Generate the schemas in 2020-12, and leave `$schema` out or name that dialect.")
+        .fix("Generate the schemas in 2020-12, and omit `$schema` or set it to that dialect.")
         .active(|ctx| Box::pin(schemas::dialect(ctx))),
     Rule::server(
         "tools.header-marks",
@@ -66,52 +66,52 @@ pub(crate) const RULES: &[Rule] = &[
             "http.param.path.no-composition",
         ],
     )
-    .requirement("`x-mcp-header` marks properties of a primitive type, reached through `properties` alone, with distinct header names.")
-    .fix("Correct or remove the mark: clients drop tools with a mark that is not allowed.")
-    .active(|ctx| Box::pin(schemas::marks(ctx))),
+    .requirement("`x-mcp-header` annotates properties of a primitive type, reached through `properties` alone, with distinct header names.")
+    .fix("Correct or remove the annotation: clients drop tools with an invalid one.")
+    .active(|ctx| Box::pin(schemas::annotations(ctx))),
     Rule::server("tools.header-marks-no-secrets", Tools, &["http.param.sensitive"])
-        .requirement("No `x-mcp-header` marks a secret.")
-        .fix("Remove the mark: whoever passes requests on sees headers.")
+        .requirement("`x-mcp-header` does not annotate a secret.")
+        .fix("Remove the annotation: intermediaries see headers.")
         .active(|ctx| Box::pin(schemas::no_secrets(ctx))),
     Rule::server("tools.unknown-tool", Tools, &["tools.error.unknown-tool"])
-        .requirement("A call of a tool that is not there is answered with an error of JSON-RPC.")
-        .fix("Answer with the error -32602 when no tool has the name.")
+        .requirement("The server returns a JSON-RPC error for a call of an unknown tool.")
+        .fix("Return error -32602 when the tool is unknown.")
         .warn_only()
         .active(|ctx| Box::pin(errors::unknown(ctx))),
     Rule::server("tools.arguments-validated", Tools, &["tools.security.validate-inputs"])
-        .requirement("A call with an argument of the wrong type is refused.")
-        .fix("Check the arguments of every call against the input schema before the tool runs.")
+        .requirement("The server rejects a call with an argument of the wrong type.")
+        .fix("Validate the arguments of every call against the input schema before the tool runs.")
         .active(|ctx| Box::pin(errors::wrong_arguments(ctx))),
     Rule::server("tools.wrong-arguments-as-result", Tools, &["tools.error.input-validation"])
-        .requirement("What is wrong with arguments is said in a result with `isError`, which the model can read.")
-        .fix("Answer with a result that has `isError: true` and names the argument, instead of a JSON-RPC error.")
+        .requirement("The server reports invalid arguments in a result with `isError`, which the model can read.")
+        .fix("Return a result with `isError: true` that names the argument, instead of a JSON-RPC error.")
         .active(|ctx| Box::pin(errors::wrong_arguments_as_result(ctx))),
     Rule::server("tools.failure-as-result", Tools, &["tools.error.in-result"])
-        .requirement("A tool that fails says so in a result with `isError`, not as an error of JSON-RPC.")
-        .fix("Catch what goes wrong in a tool, and answer with `isError: true` and a text for the model.")
+        .requirement("The server reports the failure of a tool in a result with `isError`, not as a JSON-RPC error.")
+        .fix("Catch errors of the tool, and return `isError: true` with a text for the model.")
         .active(|ctx| Box::pin(errors::failure_as_result(ctx))),
     Rule::server("tools.output-fits", Tools, &["tools.output.conform"])
-        .requirement("A tool with an output schema returns structured content that fits it.")
-        .fix("Return `structuredContent` that fits the output schema, or declare the schema that it has.")
+        .requirement("A tool with an output schema returns structured content that matches it.")
+        .fix("Return `structuredContent` that matches the output schema, or correct the schema.")
         .active(|ctx| Box::pin(call::output_fits(ctx))),
     Rule::server("tools.output-as-text", Tools, &["tools.output.text-copy"])
-        .requirement("Structured content is there as text, too.")
-        .fix("Add a text block with the JSON of the structured content, for clients that read text only.")
+        .requirement("The result also has the structured content as text.")
+        .fix("Add a text block with the JSON of the structured content, for clients that read only text.")
         .active(|ctx| Box::pin(call::output_as_text(ctx))),
     Rule::server("tools.embedded-resources", Tools, &["tools.result.embedded-capability"])
-        .requirement("A server whose tools return resources declares the capability `resources`.")
+        .requirement("A server declares the capability `resources` if its tools return resources.")
         .fix("Declare the capability `resources`.")
         .active(|ctx| Box::pin(call::embedded(ctx))),
     Rule::server("tools.ui-address", Tools, &["ext-apps.uri"])
-        .requirement("The page of a tool has an address that begins with `ui://`.")
-        .fix("Name the page by a `ui://` address in `_meta.ui.resourceUri`.")
-        .active(|ctx| Box::pin(mcp_apps::address(ctx))),
+        .requirement("The UI resource of a tool has a `ui://` URI.")
+        .fix("Set `_meta.ui.resourceUri` to a `ui://` URI.")
+        .active(|ctx| Box::pin(mcp_apps::uri(ctx))),
     Rule::server("tools.ui-readable", Tools, &["ext-apps.exists"])
-        .requirement("The page that a tool names can be read.")
-        .fix("Answer `resources/read` for the address in `_meta.ui.resourceUri`.")
+        .requirement("The UI resource of a tool can be read.")
+        .fix("Support `resources/read` for the URI in `_meta.ui.resourceUri`.")
         .active(|ctx| Box::pin(mcp_apps::readable(ctx))),
     Rule::server("tools.ui-type", Tools, &["ext-apps.mime"])
-        .requirement("The page of a tool is of the type `text/html;profile=mcp-app`.")
-        .fix("Serve the page with the MIME type `text/html;profile=mcp-app`.")
-        .active(|ctx| Box::pin(mcp_apps::kind(ctx))),
+        .requirement("The UI resource of a tool has the MIME type `text/html;profile=mcp-app`.")
+        .fix("Return the UI resource with the MIME type `text/html;profile=mcp-app`.")
+        .active(|ctx| Box::pin(mcp_apps::mime_type(ctx))),
 ];

@@ -1,4 +1,4 @@
-//! Who is let in, and what those are told who are not.
+//! Authorization: challenges and resource metadata.
 
 use super::{
     host_origin::is_local,
@@ -18,8 +18,8 @@ pub(crate) const RULES: &[Rule] = &[
         Area::Authorization,
         &["auth.401.required", "auth.status-codes"],
     )
-    .requirement("Whoever shows no token is answered with 401.")
-    .fix("Answer a request without a token with 401; 403 is for tokens that do not suffice.")
+    .requirement("The server responds with 401 to a request without a token.")
+    .fix("Respond with 401 to a request without a token; 403 is for tokens with insufficient scope.")
     .transports(Transports::Http)
     .active(|ctx| Box::pin(missing(ctx))),
     Rule::server(
@@ -27,12 +27,12 @@ pub(crate) const RULES: &[Rule] = &[
         Area::Authorization,
         &["auth.401.invalid-token", "auth.token.validate"],
     )
-    .requirement("Whoever shows a token that is not valid is answered with 401.")
-    .fix("Verify every token, and answer with 401 if it is not valid.")
+    .requirement("The server responds with 401 to a request with an invalid token.")
+    .fix("Verify every token, and respond with 401 if it is invalid.")
     .transports(Transports::Http)
     .active(|ctx| Box::pin(invalid(ctx))),
     Rule::server("authorization.challenge", Area::Authorization, &["auth.token.error"])
-        .requirement("A refusal with 401 says in `WWW-Authenticate` which kind of token is wanted.")
+        .requirement("A 401 response has a `WWW-Authenticate` header with a scheme.")
         .fix("Send `WWW-Authenticate: Bearer …` with every 401.")
         .transports(Transports::Http)
         .active(|ctx| Box::pin(challenge(ctx))),
@@ -41,7 +41,7 @@ pub(crate) const RULES: &[Rule] = &[
         Area::Authorization,
         &["auth.www-authenticate.2025-06-18"],
     )
-    .requirement("`WWW-Authenticate` of a 401 says where the metadata of the server is.")
+    .requirement("`WWW-Authenticate` of a 401 has the URL of the resource metadata.")
     .fix("Add `resource_metadata=\"…\"` with the URL of the metadata to `WWW-Authenticate`.")
     .transports(Transports::Http)
     .active(|ctx| Box::pin(names_metadata(ctx))),
@@ -50,18 +50,18 @@ pub(crate) const RULES: &[Rule] = &[
         Area::Authorization,
         &["auth.www-authenticate.or-well-known"],
     )
-    .requirement("The metadata of the server is found: by `WWW-Authenticate`, or at its well-known place.")
+    .requirement("The resource metadata is available: through `WWW-Authenticate`, or at its well-known URL.")
     .fix("Serve the metadata at `/.well-known/oauth-protected-resource`, followed by the path of the endpoint.")
     .transports(Transports::Http)
-    .active(|ctx| Box::pin(announced(ctx))),
+    .active(|ctx| Box::pin(metadata_available(ctx))),
     Rule::server("authorization.metadata", Area::Authorization, &["auth.prm.server"])
-        .requirement("The metadata of the server is a JSON object that names the resource.")
-        .fix("Serve a JSON object with `resource` and `authorization_servers`, as RFC 9728 has it.")
+        .requirement("The resource metadata is a JSON object with `resource`.")
+        .fix("Serve a JSON object with `resource` and `authorization_servers`, as RFC 9728 defines.")
         .transports(Transports::Http)
         .active(|ctx| Box::pin(readable(ctx))),
     Rule::server("authorization.metadata-resource", Area::Authorization, &["auth.prm.server"])
-        .requirement("The resource that the metadata names is this server.")
-        .fix("Set `resource` to the URL of the endpoint, or to one above it.")
+        .requirement("`resource` of the metadata is the URL of this server.")
+        .fix("Set `resource` to the URL of the endpoint, or to a parent of it.")
         .transports(Transports::Http)
         .active(|ctx| Box::pin(resource(ctx))),
     Rule::server(
@@ -69,12 +69,12 @@ pub(crate) const RULES: &[Rule] = &[
         Area::Authorization,
         &["auth.prm.authorization-servers"],
     )
-    .requirement("The metadata names at least one authorization server.")
+    .requirement("The metadata lists at least one authorization server.")
     .fix("List the issuers of tokens in `authorization_servers`.")
     .transports(Transports::Http)
     .active(|ctx| Box::pin(servers(ctx))),
     Rule::server("authorization.challenge-scope", Area::Authorization, &["auth.scope.challenge"])
-        .requirement("`WWW-Authenticate` of a 401 says which scopes are needed.")
+        .requirement("`WWW-Authenticate` of a 401 has the required scopes.")
         .fix("Add `scope=\"…\"` to `WWW-Authenticate`.")
         .transports(Transports::Http)
         .active(|ctx| Box::pin(scope(ctx))),
@@ -83,8 +83,8 @@ pub(crate) const RULES: &[Rule] = &[
         Area::Authorization,
         &["auth.refresh.server-no-offline"],
     )
-    .requirement("`offline_access` is neither demanded nor offered: it is between client and authorization server.")
-    .fix("Leave `offline_access` out of challenges and of `scopes_supported`.")
+    .requirement("The server neither requires nor advertises `offline_access`, which concerns only client and authorization server.")
+    .fix("Remove `offline_access` from challenges and from `scopes_supported`.")
     .transports(Transports::Http)
     .active(|ctx| Box::pin(offline(ctx))),
     Rule::server(
@@ -92,22 +92,22 @@ pub(crate) const RULES: &[Rule] = &[
         Area::Authorization,
         &["auth.token.before-processing"],
     )
-    .requirement("Whoever shows no token learns nothing: not even which methods there are.")
-    .fix("Look for the token before the body is read.")
+    .requirement("The server checks the token before it processes the request.")
+    .fix("Check the token before reading the body.")
     .transports(Transports::Http)
-    .active(|ctx| Box::pin(before(ctx))),
+    .active(|ctx| Box::pin(checked_first(ctx))),
     Rule::server(
         "authorization.session-is-no-token",
         Area::Authorization,
         &["http.session.not-auth", "security.session.verify-requests"],
     )
-    .requirement("A session id does not stand for a token: every request shows its own.")
-    .fix("Verify the token of every request, in a session too.")
+    .requirement("The server does not accept a session id in place of a token.")
+    .fix("Verify the token of every request, also within a session.")
     .transports(Transports::Http)
     .active(|ctx| Box::pin(session(ctx))),
     Rule::server("authorization.required", Area::Authorization, &["http.authenticate"])
-        .requirement("A server that other machines reach answers nobody without credentials.")
-        .fix("Demand a token, as the authorization specification says, or let only this machine connect.")
+        .requirement("A server that other machines can reach requires credentials.")
+        .fix("Require a token, as the authorization specification defines, or bind to the loopback interface.")
         .transports(Transports::Http)
         .active(|ctx| Box::pin(required(ctx))),
 ];
@@ -116,97 +116,98 @@ async fn missing(ctx: &CheckContext) -> Outcome {
     let probe = ChallengeProbe::require_challenge(ctx, None).await?;
     match probe.status {
         401 => probe.evidence(),
-        status => Err(probe.violation(format!("the status {status}"))),
+        status => Err(probe.violation(format!("HTTP status {status}"))),
     }
 }
 
 async fn invalid(ctx: &CheckContext) -> Outcome {
     ChallengeProbe::require_challenge(ctx, None).await?;
-    let probe = ChallengeProbe::open(ctx, Some("Bearer turnbuckle-check-is-no-token")).await?;
+    let probe =
+        ChallengeProbe::send_opening(ctx, Some("Bearer turnbuckle-check-invalid-token")).await?;
     match probe.status {
         401 => probe.evidence(),
-        status => Err(probe.violation(format!("the status {status}"))),
+        status => Err(probe.violation(format!("HTTP status {status}"))),
     }
 }
 
 async fn challenge(ctx: &CheckContext) -> Outcome {
-    let probe = refused(ctx).await?;
+    let probe = require_401(ctx).await?;
     match probe.header() {
         None => Err(probe.violation("401 without `WWW-Authenticate`")),
         Some(_) if probe.bearer().is_some() => probe.evidence(),
-        Some(header) => Err(probe.violation(format!("`{header}` asks for no token"))),
+        Some(header) => Err(probe.violation(format!("`{header}` does not request a token"))),
     }
 }
 
 async fn names_metadata(ctx: &CheckContext) -> Outcome {
-    let probe = refused(ctx).await?;
+    let probe = require_401(ctx).await?;
     let Some(bearer) = probe.bearer() else {
-        return Err(NotPassed::not_tested("no challenge asks for a token"));
+        return Err(NotPassed::not_tested("no challenge requests a token"));
     };
     match bearer.parameter("resource_metadata") {
         Some(_) => probe.evidence(),
-        None => Err(probe.violation("the challenge has no `resource_metadata`")),
+        None => Err(probe.violation("the challenge lacks `resource_metadata`")),
     }
 }
 
-async fn announced(ctx: &CheckContext) -> Outcome {
-    let probe = refused(ctx).await?;
+async fn metadata_available(ctx: &CheckContext) -> Outcome {
+    let probe = require_401(ctx).await?;
     let named = probe.bearer();
     if named.is_some_and(|bearer| bearer.parameter("resource_metadata").is_some()) {
         return probe.evidence();
     }
     match super::unauthenticated::well_known(ctx).await? {
-        Some(found) => Evidence::from_entries(found.entries),
+        Some(metadata) => Evidence::from_entries(metadata.entries),
         None => Err(probe.violation(
-            "no challenge names the metadata, and there is none at the well-known places",
+            "no challenge has the URL of the metadata, and the well-known URLs lack it",
         )),
     }
 }
 
 async fn readable(ctx: &CheckContext) -> Outcome {
-    let found = metadata(ctx).await?;
-    if found.value["resource"].is_string() {
-        Evidence::from_entries(found.entries)
+    let metadata = metadata(ctx).await?;
+    if metadata.value["resource"].is_string() {
+        Evidence::from_entries(metadata.entries)
     } else {
         Err(NotPassed::violation(
-            "the metadata is no object that names a `resource`",
-            found.entries,
+            "the metadata is not an object with `resource`",
+            metadata.entries,
         ))
     }
 }
 
 async fn resource(ctx: &CheckContext) -> Outcome {
-    let found = metadata(ctx).await?;
-    let Some(resource) = found.value["resource"].as_str() else {
-        return Err(NotPassed::not_tested("the metadata names no resource"));
+    let metadata = metadata(ctx).await?;
+    let Some(resource) = metadata.value["resource"].as_str() else {
+        return Err(NotPassed::not_tested("the metadata lacks `resource`"));
     };
     let http_client = ctx.http_client()?;
     let (scheme, rest) = resource.split_once("://").unwrap_or_default();
     let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-    let same =
-        without_port(host, scheme).eq_ignore_ascii_case(without_port(http_client.host(), scheme));
-    if !same && is_local(ctx)? {
+    let is_same_host = without_default_port(host, scheme)
+        .eq_ignore_ascii_case(without_default_port(http_client.host(), scheme));
+    if !is_same_host && is_local(ctx)? {
         return Err(NotPassed::not_tested(
-            "the server is reached by another name than its own",
+            "the server is reached under a different name",
         ));
     }
-    let ours = http_client.path().split('?').next().unwrap_or_default();
+    let endpoint_path = http_client.path().split('?').next().unwrap_or_default();
     let path = path.trim_end_matches('/');
-    let above = ours
+    let is_parent = endpoint_path
         .strip_prefix(path)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
-    if above && same {
-        Evidence::from_entries(found.entries)
+    if is_parent && is_same_host {
+        Evidence::from_entries(metadata.entries)
     } else {
         Err(NotPassed::violation(
-            format!("the metadata is about `{resource}`"),
-            found.entries,
+            format!("the `resource` of the metadata is `{resource}`"),
+            metadata.entries,
         ))
     }
 }
 
-/// Leaves out a port that goes without saying.
-fn without_port<'a>(host: &'a str, scheme: &str) -> &'a str {
+/// Removes the default port of a scheme.
+fn without_default_port<'a>(host: &'a str, scheme: &str) -> &'a str {
     let port = match scheme {
         "https" => ":443",
         _ => ":80",
@@ -215,73 +216,75 @@ fn without_port<'a>(host: &'a str, scheme: &str) -> &'a str {
 }
 
 async fn servers(ctx: &CheckContext) -> Outcome {
-    let found = metadata(ctx).await?;
-    if !found.value["resource"].is_string() {
-        return Err(NotPassed::not_tested("the metadata is none"));
+    let metadata = metadata(ctx).await?;
+    if !metadata.value["resource"].is_string() {
+        return Err(NotPassed::not_tested("the metadata is invalid"));
     }
-    let servers = found.value["authorization_servers"].as_array();
-    let named = servers.is_some_and(|servers| {
-        let url =
+    let servers = metadata.value["authorization_servers"].as_array();
+    let lists_urls = servers.is_some_and(|servers| {
+        let is_url =
             |server: &serde_json::Value| server.as_str().is_some_and(|url| url.contains("://"));
-        !servers.is_empty() && servers.iter().all(url)
+        !servers.is_empty() && servers.iter().all(is_url)
     });
-    if named {
-        Evidence::from_entries(found.entries)
+    if lists_urls {
+        Evidence::from_entries(metadata.entries)
     } else {
         let observed = format!(
             "`authorization_servers` is {}",
-            found.value["authorization_servers"]
+            metadata.value["authorization_servers"]
         );
-        Err(NotPassed::violation(observed, found.entries))
+        Err(NotPassed::violation(observed, metadata.entries))
     }
 }
 
 async fn scope(ctx: &CheckContext) -> Outcome {
-    let probe = refused(ctx).await?;
+    let probe = require_401(ctx).await?;
     let Some(bearer) = probe.bearer() else {
-        return Err(NotPassed::not_tested("no challenge asks for a token"));
+        return Err(NotPassed::not_tested("no challenge requests a token"));
     };
     match bearer.parameter("scope") {
         Some(_) => probe.evidence(),
-        None => Err(probe.violation("the challenge has no `scope`")),
+        None => Err(probe.violation("the challenge lacks `scope`")),
     }
 }
 
 async fn offline(ctx: &CheckContext) -> Outcome {
-    let probe = refused(ctx).await?;
+    let probe = require_401(ctx).await?;
     let bearer = probe.bearer();
     let scope = bearer.as_ref().and_then(|bearer| bearer.parameter("scope"));
     if scope.is_some_and(|scope| scope.split(' ').any(|one| one == "offline_access")) {
-        return Err(probe.violation("the challenge asks for `offline_access`"));
+        return Err(probe.violation("the challenge requires `offline_access`"));
     }
-    let Ok(found) = metadata(ctx).await else {
+    let Ok(metadata) = metadata(ctx).await else {
         return probe.evidence();
     };
-    let offered = found.value["scopes_supported"].as_array();
-    if offered.is_some_and(|scopes| scopes.iter().any(|one| one == "offline_access")) {
+    let advertised = metadata.value["scopes_supported"].as_array();
+    if advertised.is_some_and(|scopes| scopes.iter().any(|one| one == "offline_access")) {
         Err(NotPassed::violation(
-            "the metadata offers `offline_access`",
-            found.entries,
+            "the metadata advertises `offline_access`",
+            metadata.entries,
         ))
     } else {
         probe.evidence()
     }
 }
 
-async fn before(ctx: &CheckContext) -> Outcome {
-    refused(ctx).await?;
-    let probe = ChallengeProbe::ask_for(ctx, "turnbuckle/no-such-method").await?;
+async fn checked_first(ctx: &CheckContext) -> Outcome {
+    require_401(ctx).await?;
+    let probe = ChallengeProbe::request_without_token(ctx, "turnbuckle/no-such-method").await?;
     match probe.status {
         401 => probe.evidence(),
-        status => Err(probe.violation(format!("the status {status} for an unknown method"))),
+        status => Err(probe.violation(format!("HTTP status {status} for an unknown method"))),
     }
 }
 
 async fn session(ctx: &CheckContext) -> Outcome {
-    let probe = refused(ctx).await?;
+    let probe = require_401(ctx).await?;
     let session = ctx.session().await?;
     if session.id.is_none() {
-        return Err(NotPassed::not_applicable("the server has no sessions"));
+        return Err(NotPassed::not_applicable(
+            "the server does not use sessions",
+        ));
     }
     let raw_request = session.noop_request()?.without("authorization");
     let response = session.send_raw(raw_request.deliberately_invalid()).await?;
@@ -296,41 +299,45 @@ async fn session(ctx: &CheckContext) -> Outcome {
 
 async fn required(ctx: &CheckContext) -> Outcome {
     if is_local(ctx)? {
-        return Err(NotPassed::not_applicable(
-            "only this machine reaches the server",
-        ));
+        return Err(NotPassed::not_applicable("the server is local"));
     }
     let probe = ChallengeProbe::without_credentials(ctx).await?;
     match probe.status {
         401 | 403 => probe.evidence(),
-        200..300 => Err(probe.violation("a conversation begins without credentials")),
+        200..300 => Err(probe.violation("the server accepts a request without credentials")),
         status => Err(NotPassed::not_tested(format!(
-            "the server refuses with the status {status}"
+            "the server responds with HTTP status {status}"
         ))),
     }
 }
 
-/// Comes without a token; makes sure that it is refused as it should be.
-async fn refused(ctx: &CheckContext) -> Result<ChallengeProbe, NotPassed> {
+/// Sends a request without a token, and requires the status 401.
+async fn require_401(ctx: &CheckContext) -> Result<ChallengeProbe, NotPassed> {
     let probe = ChallengeProbe::require_challenge(ctx, None).await?;
     match probe.status {
         401 => Ok(probe),
         status => Err(NotPassed::not_tested(format!(
-            "the server refuses with the status {status}"
+            "the server responds with HTTP status {status}"
         ))),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::without_port;
+    use super::without_default_port;
 
     #[test]
-    fn a_port_that_goes_without_saying_makes_no_difference() {
-        assert_eq!(without_port("example.com:443", "https"), "example.com");
-        assert_eq!(without_port("example.com:80", "http"), "example.com");
+    fn default_port_is_removed() {
         assert_eq!(
-            without_port("example.com:8443", "https"),
+            without_default_port("example.com:443", "https"),
+            "example.com"
+        );
+        assert_eq!(
+            without_default_port("example.com:80", "http"),
+            "example.com"
+        );
+        assert_eq!(
+            without_default_port("example.com:8443", "https"),
             "example.com:8443"
         );
     }

@@ -1,4 +1,4 @@
-//! Web pages and names that have no business here: `Origin` and `Host`.
+//! `Origin` and `Host` checks of a server.
 
 use std::net::{IpAddr, UdpSocket};
 
@@ -15,104 +15,110 @@ use crate::{
     wire::http::RawHttpClient,
 };
 
-/// A web page that no server knows, and its host.
-pub(super) const STRANGER: &str = "https://turnbuckle-check.invalid";
-const STRANGERS_HOST: &str = "turnbuckle-check.invalid";
+/// An origin that no server allows, and its host.
+pub(super) const UNKNOWN_ORIGIN: &str = "https://turnbuckle-check.invalid";
+const UNKNOWN_HOST: &str = "turnbuckle-check.invalid";
 
 pub(crate) const RULES: &[Rule] = &[
-    Rule::server("origins.stranger-refused", Area::Origins, &["http.origin.validate"])
-        .requirement("A request from a web page that the server does not know is refused.")
-        .fix("Compare `Origin`, if there is one, with a list of those that may; on a local server, with `localhost`.")
+    Rule::server(
+        "origins.stranger-refused", // quoted
+        Area::Origins,
+        &["http.origin.validate"],
+    )
+        .requirement("The server rejects a request with an unknown `Origin`.")
+        .fix("Compare `Origin`, if present, with a list of allowed origins; on a local server, with `localhost`.")
         .transports(Transports::Http)
-        .active(|ctx| Box::pin(refused(ctx))),
-    Rule::server("origins.stranger-403", Area::Origins, &["http.origin.403"])
-        .requirement("An `Origin` that is not welcome is answered with 403.")
-        .fix("Answer a request with an unknown `Origin` with 403.")
+        .active(|ctx| Box::pin(rejected(ctx))),
+    Rule::server(
+        "origins.stranger-403", // quoted
+        Area::Origins,
+        &["http.origin.403"],
+    )
+        .requirement("The server responds with 403 to an `Origin` that is not allowed.")
+        .fix("Respond with 403 to a request with an unknown `Origin`.")
         .transports(Transports::Http)
         .active(|ctx| Box::pin(forbidden(ctx))),
     Rule::server("origins.host-checked", Area::Origins, &[])
-        .requirement("A server on this machine answers only to names of this machine in `Host`.")
-        .fix("Compare `Host` with `localhost` and the address: a web page can lead any other name here.")
+        .requirement("A local server accepts only local names in `Host`.")
+        .fix("Compare `Host` with `localhost` and the address: DNS rebinding can point any other name to this server.")
         .transports(Transports::Http)
         .active(|ctx| Box::pin(host(ctx))),
     Rule::server("origins.loopback-only", Area::Origins, &["http.bind.localhost"])
-        .requirement("A server on this machine is reached at loopback addresses only.")
+        .requirement("A local server listens on loopback addresses only.")
         .fix("Bind to 127.0.0.1 or ::1 instead of 0.0.0.0 or ::.")
         .transports(Transports::Http)
         .active(|ctx| Box::pin(loopback_only(ctx))),
     Rule::server("origins.preflight", Area::Origins, &[])
-        .requirement("A preflight request of an unknown web page is not answered with its origin as allowed.")
-        .fix("Send `Access-Control-Allow-Origin` only for origins that are on your list.")
+        .requirement("The server does not allow an unknown origin in the response to a preflight request.")
+        .fix("Send `Access-Control-Allow-Origin` only for allowed origins.")
         .transports(Transports::Http)
         .active(|ctx| Box::pin(preflight(ctx))),
 ];
 
-async fn refused(ctx: &CheckContext) -> Outcome {
-    let response = stranger(ctx).await?;
+async fn rejected(ctx: &CheckContext) -> Outcome {
+    let response = request_from_unknown_origin(ctx).await?;
     match response.status {
         Some(400..) => response.evidence(),
         _ if !is_local(ctx)? => Err(NotPassed::not_tested(
-            "only its operator knows which web pages a public server is for",
+            "the allowed origins of a public server are unknown",
         )),
-        _ => Err(response.violation(format!("a request from {STRANGER} is answered"))),
+        _ => Err(response.violation(format!("a request from {UNKNOWN_ORIGIN} is accepted"))),
     }
 }
 
 async fn forbidden(ctx: &CheckContext) -> Outcome {
-    let response = stranger(ctx).await?;
+    let response = request_from_unknown_origin(ctx).await?;
     match response.status {
         Some(403) => response.evidence(),
-        Some(status @ 400..) => Err(response.violation(format!("the status {status}"))),
-        _ => Err(NotPassed::not_tested("the server does not refuse it")),
+        Some(status @ 400..) => Err(response.violation(format!("HTTP status {status}"))),
+        _ => Err(NotPassed::not_tested("the server accepts the request")),
     }
 }
 
-async fn stranger(ctx: &CheckContext) -> Result<ProbeResponse, NotPassed> {
+async fn request_from_unknown_origin(ctx: &CheckContext) -> Result<ProbeResponse, NotPassed> {
     let session = ctx.session().await?;
-    let raw_request = session.noop_request()?.header("origin", STRANGER);
+    let raw_request = session.noop_request()?.header("origin", UNKNOWN_ORIGIN);
     session.send_raw(raw_request.deliberately_invalid()).await
 }
 
 async fn host(ctx: &CheckContext) -> Outcome {
     if !is_local(ctx)? {
-        return Err(NotPassed::not_applicable(
-            "the server is not on this machine",
-        ));
+        return Err(NotPassed::not_applicable("the server is not local"));
     }
     let session = ctx.session().await?;
-    let raw_request = session.noop_request()?.header("host", STRANGERS_HOST);
+    let raw_request = session.noop_request()?.header("host", UNKNOWN_HOST);
     let response = session.send_raw(raw_request.deliberately_invalid()).await?;
     match response.status {
         Some(400..) => response.evidence(),
-        _ => Err(response.violation(format!("a request to `{STRANGERS_HOST}` is answered"))),
+        _ => Err(response.violation(format!("a request to `{UNKNOWN_HOST}` is accepted"))),
     }
 }
 
 async fn preflight(ctx: &CheckContext) -> Outcome {
     let raw_request = ctx.http_client()?.request("OPTIONS").without_credentials();
     let raw_request = raw_request
-        .header("origin", STRANGER)
+        .header("origin", UNKNOWN_ORIGIN)
         .header("access-control-request-method", "POST")
         .header("access-control-request-headers", "content-type");
-    let reply = raw_request
+    let response = raw_request
         .deliberately_invalid()
         .send()
         .await
         .map_err(NotPassed::as_not_tested)?;
-    let allowed = reply.all("access-control-allow-origin");
+    let allowed = response.all("access-control-allow-origin");
     match allowed.first().map(String::as_str) {
-        Some(origin @ (STRANGER | "*")) if is_local(ctx)? => {
-            let observed = format!("`Access-Control-Allow-Origin: {origin}` for {STRANGER}");
-            Err(NotPassed::violation(observed, reply.entries()))
+        Some(origin @ (UNKNOWN_ORIGIN | "*")) if is_local(ctx)? => {
+            let observed = format!("`Access-Control-Allow-Origin: {origin}` for {UNKNOWN_ORIGIN}");
+            Err(NotPassed::violation(observed, response.entries()))
         }
-        Some(STRANGER | "*") => Err(NotPassed::not_applicable(
-            "only its operator knows which web pages a public server is for",
+        Some(UNKNOWN_ORIGIN | "*") => Err(NotPassed::not_applicable(
+            "the allowed origins of a public server are unknown",
         )),
-        _ => Evidence::from_entries(reply.entries()),
+        _ => Evidence::from_entries(response.entries()),
     }
 }
 
-/// Says whether the server is on this machine.
+/// Returns whether the server is local.
 pub(super) fn is_local(ctx: &CheckContext) -> Result<bool, NotPassed> {
     let http_client = ctx.http_client()?;
     let host = http_client.host();
@@ -128,32 +134,30 @@ pub(super) fn is_local(ctx: &CheckContext) -> Result<bool, NotPassed> {
     )
 }
 
-/// Addresses for documentation (RFC 5737, RFC 3849): which of its own this machine would use to reach them is known without
-/// a packet being sent.
-const ELSEWHERE: [(&str, &str); 2] = [("0.0.0.0:0", "192.0.2.1:9"), ("[::]:0", "[2001:db8::1]:9")];
+/// Documentation addresses (RFC 5737, RFC 3849): connecting a UDP socket to them selects the local address without sending a packet.
+const REMOTE_ADDRESSES: [(&str, &str); 2] =
+    [("0.0.0.0:0", "192.0.2.1:9"), ("[::]:0", "[2001:db8::1]:9")];
 
 async fn loopback_only(ctx: &CheckContext) -> Outcome {
     if !is_local(ctx)? {
-        return Err(NotPassed::not_applicable(
-            "the server is not on this machine",
-        ));
+        return Err(NotPassed::not_applicable("the server is not local"));
     }
     let session = ctx.session().await?;
     let http_client = ctx.http_client()?;
     let Some(port) = http_client.port_on_network() else {
         return Err(NotPassed::not_applicable(
-            "the server is not reached by the network, or by TLS",
+            "the server is not reached over plain TCP",
         ));
     };
     let addresses = other_addresses();
     if addresses.is_empty() {
         return Err(NotPassed::not_tested(
-            "this machine has no address beside loopback",
+            "this machine only has loopback addresses",
         ));
     }
     for address in addresses {
-        if let Some(entries) = answers_at(ctx, &http_client, address, port).await {
-            let observed = format!("the server answers at {address}, too");
+        if let Some(entries) = probe_address(ctx, &http_client, address, port).await {
+            let observed = format!("the server also responds at {address}");
             return Err(NotPassed::violation(observed, entries));
         }
     }
@@ -161,19 +165,19 @@ async fn loopback_only(ctx: &CheckContext) -> Outcome {
     Evidence::from_entries(opening.flat_map(crate::session::ProbeResponse::entries))
 }
 
-/// Returns the addresses of this machine that are not loopback, as far as routes lead there.
+/// Returns the addresses of this machine other than loopback, as far as there are routes.
 fn other_addresses() -> Vec<IpAddr> {
-    let address = |(bind, elsewhere): (&str, &str)| {
+    let address = |(bind, remote): (&str, &str)| {
         let socket = UdpSocket::bind(bind).ok()?;
-        socket.connect(elsewhere).ok()?;
+        socket.connect(remote).ok()?;
         let address = socket.local_addr().ok()?.ip();
         (!address.is_loopback() && !address.is_unspecified()).then_some(address)
     };
-    ELSEWHERE.into_iter().filter_map(address).collect()
+    REMOTE_ADDRESSES.into_iter().filter_map(address).collect()
 }
 
-/// Asks at another address; whatever answers there by HTTP shows that the port is open. No credentials are sent.
-async fn answers_at(
+/// Sends a request without credentials to another address; any HTTP response shows that the port is open.
+async fn probe_address(
     ctx: &CheckContext,
     http_client: &RawHttpClient,
     address: IpAddr,
@@ -194,6 +198,6 @@ async fn answers_at(
         .request("POST")
         .headers(request_builder.headers(&message, None))
         .body(message.to_string());
-    let reply = raw_request.deliberately_invalid().send().await.ok()?;
-    Some(reply.entries())
+    let response = raw_request.deliberately_invalid().send().await.ok()?;
+    Some(response.entries())
 }

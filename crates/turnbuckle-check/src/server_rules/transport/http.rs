@@ -1,4 +1,4 @@
-//! Methods, status codes and headers of HTTP.
+//! HTTP methods, status codes and headers.
 
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -17,17 +17,17 @@ use crate::{
 
 pub(crate) const RULES: &[Rule] = &[
     Rule::server("http.answer-kind", Area::Http, &["http.post.request-content-type"])
-        .requirement("A request is answered with `application/json` or with `text/event-stream`.")
+        .requirement("The response to a request is `application/json` or `text/event-stream`.")
         .fix("Set `Content-Type: application/json` for one message, `text/event-stream` for a stream.")
         .transports(Transports::Http)
-        .passive(answer_kind),
+        .passive(response_type),
     Rule::server(
         "http.notification-202",
         Area::Http,
         &["http.post.202", "http.post.202-modern", "http.post.reject-status"],
     )
-    .requirement("What is no request is answered with 202 and nothing else, or with an error status.")
-    .fix("Answer notifications and responses that are accepted with 202 and an empty body.")
+    .requirement("The server responds to notifications and responses with 202 and an empty body, or with an error status.")
+    .fix("Respond to accepted notifications and responses with 202 and an empty body.")
     .transports(Transports::Http)
     .active(|ctx| Box::pin(notification(ctx))),
     Rule::server(
@@ -35,28 +35,28 @@ pub(crate) const RULES: &[Rule] = &[
         Area::Http,
         &["http.get.response", "http.endpoint.single-post-get"],
     )
-    .requirement("GET opens a stream of events, or is answered with 405.")
-    .fix("Answer GET on the endpoint with 405 if there is no stream for it.")
+    .requirement("The server responds to GET with an event stream or with 405.")
+    .fix("Respond to GET on the endpoint with 405 if the server does not open a stream.")
     .transports(Transports::Http)
     .active(|ctx| Box::pin(get(ctx))),
     Rule::server("http.unknown-method-404", Area::Http, &["http.unknown-method.404"])
-        .requirement("A method that is not there is answered with the status 404 beside its error.")
-        .fix("Answer -32601 with the status 404.")
+        .requirement("The server responds to an unknown method with HTTP status 404 and the error.")
+        .fix("Send error -32601 with HTTP status 404.")
         .transports(Transports::Http)
         .active(|ctx| Box::pin(unknown_method(ctx))),
     Rule::server("http.version-header-400", Area::Http, &["http.version-header.400"])
-        .requirement("A protocol version in the header that is none, or is not supported, is answered with 400.")
-        .fix("Compare `MCP-Protocol-Version` with the revisions that are served, and answer any other with 400.")
+        .requirement("The server responds with 400 to an invalid or unsupported `MCP-Protocol-Version`.")
+        .fix("Compare `MCP-Protocol-Version` with the supported revisions, and respond with 400 to any other.")
         .transports(Transports::Http)
-        .active(|ctx| Box::pin(version_refused(ctx))),
+        .active(|ctx| Box::pin(version_rejected(ctx))),
     Rule::server("http.version-header-default", Area::Http, &["http.version-header.default"])
-        .requirement("A request without `MCP-Protocol-Version` is answered all the same.")
-        .fix("Take a missing `MCP-Protocol-Version` for what was agreed upon, or for 2025-03-26.")
+        .requirement("The server accepts a request without `MCP-Protocol-Version`.")
+        .fix("Treat a missing `MCP-Protocol-Version` as the negotiated revision, or as 2025-03-26.")
         .transports(Transports::Http)
         .active(|ctx| Box::pin(version_missing(ctx))),
     Rule::server("http.modern-only-get", Area::Http, &["http.modern-only.get-delete"])
-        .requirement("GET and DELETE are answered with 405 where no revision with sessions is served.")
-        .fix("Answer GET and DELETE on the endpoint with 405.")
+        .requirement("A server without legacy revisions responds with 405 to GET and DELETE.")
+        .fix("Respond to GET and DELETE on the endpoint with 405.")
         .transports(Transports::Http)
         .active(|ctx| Box::pin(modern_get(ctx))),
     Rule::server(
@@ -64,37 +64,37 @@ pub(crate) const RULES: &[Rule] = &[
         Area::Http,
         &["http.modern-only.session-ignore", "http.modern-only.last-event-id"],
     )
-    .requirement("`Mcp-Session-Id` and `Last-Event-ID` are ignored where no revision with sessions is served.")
+    .requirement("A server without legacy revisions ignores `Mcp-Session-Id` and `Last-Event-ID`.")
     .fix("Neither read nor send `Mcp-Session-Id`, and do not read `Last-Event-ID`.")
     .transports(Transports::Http)
     .active(|ctx| Box::pin(modern_session(ctx))),
     Rule::server("http.accept-in-any-order", Area::Http, &[])
-        .requirement("`Accept` is read as HTTP has it: in any order, with parameters.")
-        .fix("Look for both kinds in the list that `Accept` is, rather than for one exact text.")
+        .requirement("The server parses `Accept` as HTTP defines it: in any order, with parameters.")
+        .fix("Look for both media types in the `Accept` list, instead of comparing the whole value.")
         .transports(Transports::Http)
         .active(|ctx| Box::pin(accept(ctx))),
     Rule::server("http.content-type-with-charset", Area::Http, &[])
-        .requirement("`Content-Type: application/json; charset=utf-8` is JSON too.")
-        .fix("Compare the kind of the content without its parameters.")
+        .requirement("The server accepts `Content-Type: application/json; charset=utf-8`.")
+        .fix("Compare the media type without its parameters.")
         .transports(Transports::Http)
         .active(|ctx| Box::pin(charset(ctx))),
     Rule::server("http.content-type-checked", Area::Http, &[])
-        .requirement("A body that does not say that it is JSON is refused.")
-        .fix("Answer with 415 unless `Content-Type` is `application/json`: web pages can send other kinds anywhere.")
+        .requirement("The server rejects a body with a `Content-Type` other than JSON.")
+        .fix("Respond with 415 unless `Content-Type` is `application/json`: web pages can send other types to any origin.")
         .transports(Transports::Http)
         .active(|ctx| Box::pin(content_type(ctx))),
 ];
 
-fn answer_kind(_: &CheckContext, transcript: &Transcript) -> Outcome {
+fn response_type(_: &CheckContext, transcript: &Transcript) -> Outcome {
     let mut evidence = Vec::new();
     for (number, entry) in transcript.all() {
-        let Some((sent, asked)) = responded(transcript, &entry) else {
+        let Some((sent, posted)) = posted_message(transcript, &entry) else {
             continue;
         };
         let Some(head) = entry.head.filter(|head| head.start_line == "200") else {
             continue;
         };
-        let is_request = asked.get("id").is_some() && asked.get("method").is_some();
+        let is_request = posted.get("id").is_some() && posted.get("method").is_some();
         if !is_request {
             continue;
         }
@@ -104,13 +104,13 @@ fn answer_kind(_: &CheckContext, transcript: &Transcript) -> Outcome {
             "application/json" | "text/event-stream" => evidence.extend([sent, number]),
             "" => {
                 return Err(NotPassed::violation(
-                    "an answer without `Content-Type`",
+                    "a response without `Content-Type`",
                     [sent, number],
                 ));
             }
             other => {
                 return Err(NotPassed::violation(
-                    format!("an answer of the kind `{other}`"),
+                    format!("a response with `Content-Type: {other}`"),
                     [sent, number],
                 ));
             }
@@ -127,66 +127,68 @@ async fn notification(ctx: &CheckContext) -> Outcome {
     session.notify("notifications/cancelled", params).await?;
     let mut evidence = Vec::new();
     for (number, entry) in ctx.transcript.all() {
-        let Some((sent, asked)) = responded(&ctx.transcript, &entry) else {
+        let Some((sent, posted)) = posted_message(&ctx.transcript, &entry) else {
             continue;
         };
         let Some(head) = &entry.head else { continue };
-        let is_request = asked.get("id").is_some() && asked.get("method").is_some();
-        if is_request || !asked.is_object() {
+        let is_request = posted.get("id").is_some() && posted.get("method").is_some();
+        if is_request || !posted.is_object() {
             continue;
         }
-        let observed = match asked["method"].as_str() {
+        let message = match posted["method"].as_str() {
             Some(method) => format!("`{method}`"),
             None => "a response".to_owned(),
         };
         match head.start_line.as_str() {
             "202" if entry.text.is_empty() => evidence.extend([sent, number]),
             "202" => {
-                let observed = format!("{observed} is answered with 202 and a body");
+                let observed = format!("202 with a body for {message}");
                 return Err(NotPassed::violation(observed, [sent, number]));
             }
             status if status.starts_with(['4', '5']) => {}
             status => {
-                let observed = format!("{observed} is answered with the status {status}");
+                let observed = format!("HTTP status {status} for {message}");
                 return Err(NotPassed::violation(observed, [sent, number]));
             }
         }
     }
     if evidence.is_empty() {
-        return Err(NotPassed::not_tested("the server accepts no notification"));
+        return Err(NotPassed::not_tested("the server accepts no notifications"));
     }
     evidence.truncate(2);
     Evidence::from_entries(evidence)
 }
 
 async fn get(ctx: &CheckContext) -> Outcome {
-    // A server may allow one stream for each session, and the shared one may have its own.
+    // A server may allow one stream per session, and the shared session may already have one.
     let session = ctx.new_session().await?;
     let response_timeout = ctx.options.response_timeout;
-    let opening = stream(&session)?.send_within(2 * response_timeout);
-    // A stream may have nothing to say, and nobody says when it has to begin.
-    let Ok(reply) = timeout(response_timeout, opening).await else {
+    let opening = get_stream_request(&session)?.send_within(2 * response_timeout);
+    // The specification sets no time limit for the response headers of a stream without events.
+    let Ok(response) = timeout(response_timeout, opening).await else {
         return Err(NotPassed::not_tested(format!(
-            "GET is not answered within {response_timeout:?}, before there is an event"
+            "no response to GET within {response_timeout:?}, before the first event"
         )));
     };
-    let reply = reply?;
-    match reply.status {
-        405 => Evidence::from_entries(reply.entries()),
-        200 if reply.is_stream() => Evidence::from_entries(reply.entries()),
+    let response = response?;
+    match response.status {
+        405 => Evidence::from_entries(response.entries()),
+        200 if response.is_stream() => Evidence::from_entries(response.entries()),
         200 => {
-            let observed = format!("200 with the kind `{}`", reply.content_type());
-            Err(NotPassed::violation(observed, reply.entries()))
+            let observed = format!("200 with `Content-Type: {}`", response.content_type());
+            Err(NotPassed::violation(observed, response.entries()))
         }
         status => Err(NotPassed::violation(
-            format!("the status {status}"),
-            reply.entries(),
+            format!("HTTP status {status}"),
+            response.entries(),
         )),
     }
 }
 
-/// Makes up a GET for the stream of a session.
-pub(super) fn stream(session: &Session) -> Result<crate::wire::http::RawHttpRequest, NotPassed> {
+/// Builds a GET for the stream of a session.
+pub(super) fn get_stream_request(
+    session: &Session,
+) -> Result<crate::wire::http::RawHttpRequest, NotPassed> {
     let headers = session
         .request_builder
         .headers(&Value::Null, session.id.as_deref());
@@ -207,12 +209,14 @@ async fn unknown_method(ctx: &CheckContext) -> Outcome {
         response.status,
     ) {
         (-32601, Some(404)) => response.evidence(),
-        (-32601, Some(status)) => Err(response.violation(format!("the status {status}"))),
-        (code, _) => Err(NotPassed::not_tested(format!("the error is {code}"))),
+        (-32601, Some(status)) => Err(response.violation(format!("HTTP status {status}"))),
+        (code, _) => Err(NotPassed::not_tested(format!(
+            "the server returned error {code}"
+        ))),
     }
 }
 
-async fn version_refused(ctx: &CheckContext) -> Outcome {
+async fn version_rejected(ctx: &CheckContext) -> Outcome {
     let session = ctx.session().await?;
     let mut evidence = Vec::new();
     for version in ["1900-01-01", "turnbuckle"] {
@@ -234,16 +238,18 @@ async fn version_missing(ctx: &CheckContext) -> Outcome {
     let response = session.send_raw(raw_request.deliberately_invalid()).await?;
     match response.value.get("result") {
         Some(_) => response.evidence(),
-        // Without the header 2025-03-26 is meant, and whoever does not serve that has to refuse it with 400.
-        None if response.status == Some(400) && !speaks(ctx, Revision::V2025_03_26).await => Err(
-            NotPassed::not_applicable("the server does not serve 2025-03-26, which is meant then"),
-        ),
+        // A missing header means 2025-03-26; a server that does not support it must respond with 400.
+        None if response.status == Some(400) && !supports(ctx, Revision::V2025_03_26).await => {
+            Err(NotPassed::not_applicable(
+                "the server does not support 2025-03-26, the default revision",
+            ))
+        }
         None => Err(response.violation(format!("{}: {}", status(&response), response.describe()))),
     }
 }
 
-/// Says whether the server agrees to speak a revision with a handshake.
-async fn speaks(ctx: &CheckContext, revision: Revision) -> bool {
+/// Returns whether the server negotiates a legacy revision.
+async fn supports(ctx: &CheckContext, revision: Revision) -> bool {
     let Ok(mut session) = ctx.session_in(revision).await else {
         return false;
     };
@@ -258,16 +264,16 @@ async fn modern_get(ctx: &CheckContext) -> Outcome {
     let mut evidence = Vec::new();
     for method in ["GET", "DELETE"] {
         let raw_request = session.http()?.request(method).deliberately_invalid();
-        let reply = raw_request
+        let response = raw_request
             .header("accept", "text/event-stream")
             .send()
             .await?;
-        if reply.status != 405 {
-            without_handshake(ctx).await?;
-            let observed = format!("{method} is answered with {}", reply.status);
-            return Err(NotPassed::violation(observed, reply.entries()));
+        if response.status != 405 {
+            require_no_handshake(ctx).await?;
+            let observed = format!("HTTP status {} for {method}", response.status);
+            return Err(NotPassed::violation(observed, response.entries()));
         }
-        evidence.extend(reply.entries());
+        evidence.extend(response.entries());
     }
     Evidence::from_entries(evidence)
 }
@@ -281,10 +287,10 @@ async fn modern_session(ctx: &CheckContext) -> Outcome {
         .header("last-event-id", "turnbuckle-none");
     let response = session.send_raw(raw_request.deliberately_invalid()).await?;
     if response.header("mcp-session-id").is_some() || response.value.get("result").is_none() {
-        without_handshake(ctx).await?;
+        require_no_handshake(ctx).await?;
     }
     if response.header("mcp-session-id").is_some() {
-        return Err(response.violation("the answer has a session id"));
+        return Err(response.violation("the response has a session id"));
     }
     match response.value.get("result") {
         Some(_) => response.evidence(),
@@ -299,7 +305,7 @@ async fn accept(ctx: &CheckContext) -> Outcome {
     let response = session
         .send_raw(raw_request.header("accept", kinds))
         .await?;
-    understood(&response, kinds)
+    check_accepted(&response, kinds)
 }
 
 async fn charset(ctx: &CheckContext) -> Outcome {
@@ -309,10 +315,10 @@ async fn charset(ctx: &CheckContext) -> Outcome {
     let response = session
         .send_raw(raw_request.header("content-type", kind))
         .await?;
-    understood(&response, kind)
+    check_accepted(&response, kind)
 }
 
-fn understood(response: &ProbeResponse, header: &str) -> Outcome {
+fn check_accepted(response: &ProbeResponse, header: &str) -> Outcome {
     match response.status {
         Some(200) => response.evidence(),
         _ => Err(response.violation(format!("{} for `{header}`", status(response)))),
@@ -329,53 +335,53 @@ async fn content_type(ctx: &CheckContext) -> Outcome {
     }
 }
 
-/// Returns the entry and the message that a response answers, if nothing was wrong with it on purpose.
-fn responded(transcript: &Transcript, entry: &TranscriptEntry) -> Option<(usize, Value)> {
+/// Returns the entry and the message of the POST of a response, unless it was deliberately invalid.
+fn posted_message(transcript: &Transcript, entry: &TranscriptEntry) -> Option<(usize, Value)> {
     entry.head.as_ref()?;
     let sent = entry.response_to?;
-    let asked = transcript.entry(sent);
-    let posted = asked.head.as_ref()?.start_line.starts_with("POST ");
-    if posted && !asked.deliberately_invalid {
-        Some((sent, asked.json()?))
+    let request = transcript.entry(sent);
+    let is_post = request.head.as_ref()?.start_line.starts_with("POST ");
+    if is_post && !request.deliberately_invalid {
+        Some((sent, request.json()?))
     } else {
         None
     }
 }
 
-/// Makes sure that the server has no revision with a handshake.
+/// Requires that the server lists no legacy revisions.
 fn require_modern_only(session: &Session) -> Result<(), NotPassed> {
     let opening = session.opening.as_ref();
     let versions =
         opening.and_then(|response| response.value["result"]["supportedVersions"].as_array());
     let mut versions = versions.into_iter().flatten().filter_map(Value::as_str);
-    let older = |version: &str| {
+    let is_legacy = |version: &str| {
         version
             .parse::<Revision>()
             .is_ok_and(|one| one < Revision::MODERN)
     };
-    if versions.any(older) {
+    if versions.any(is_legacy) {
         Err(NotPassed::not_applicable(
-            "the server serves revisions with sessions too",
+            "the server also supports legacy revisions",
         ))
     } else {
         Ok(())
     }
 }
 
-/// Makes sure that nobody can begin a session: a server may serve more than it lists.
-async fn without_handshake(ctx: &CheckContext) -> Result<(), NotPassed> {
+/// Requires that no session can be started: a server may support more revisions than it lists.
+async fn require_no_handshake(ctx: &CheckContext) -> Result<(), NotPassed> {
     match legacy(ctx).await {
         Ok(_) => Err(NotPassed::not_applicable(
-            "the server serves revisions with sessions too",
+            "the server also supports legacy revisions",
         )),
         Err(_) => Ok(()),
     }
 }
 
-/// Says the status in words.
+/// Describes the HTTP status.
 pub(super) fn status(response: &ProbeResponse) -> String {
     match response.status {
-        Some(status) => format!("the status {status}"),
-        None => "no status".to_owned(),
+        Some(status) => format!("HTTP status {status}"),
+        None => "no HTTP status".to_owned(),
     }
 }

@@ -1,6 +1,6 @@
 //! HTTP+SSE of 2024-11-05.
 
-use super::host_origin::{STRANGER, is_local};
+use super::host_origin::{UNKNOWN_ORIGIN, is_local};
 use crate::{
     engine::{
         check_context::CheckContext,
@@ -17,20 +17,24 @@ pub(crate) const RULES: &[Rule] = &[
         Area::Http,
         &["httpsse.endpoint-event", "httpsse.endpoints"],
     )
-    .requirement("The first event of the stream is `endpoint`, and says where messages are posted to.")
-    .fix("Send an event `endpoint` with the URI for messages before anything else.")
+    .requirement("The first event of the stream is `endpoint`, with the URI for messages.")
+    .fix("Send an `endpoint` event with the URI for messages before any other event.")
     .transports(Transports::HttpSse)
     .active(|ctx| Box::pin(endpoint_first(ctx))),
     Rule::server("http-sse.message-events", Area::Http, &["httpsse.message-event"])
-        .requirement("Every message of the server is an event `message`.")
-        .fix("Name the events `message`, or give them no name.")
+        .requirement("The server sends every message as a `message` event.")
+        .fix("Set the event type to `message`, or omit it.")
         .transports(Transports::HttpSse)
         .passive(|_, transcript| message_events(transcript)),
-    Rule::server("http-sse.stranger-refused", Area::Origins, &["http.origin.validate"])
-        .requirement("A stream for a web page that the server does not know is refused.")
-        .fix("Compare `Origin`, if there is one, with a list of those that may; on a local server, with `localhost`.")
+    Rule::server(
+        "http-sse.stranger-refused", // quoted
+        Area::Origins,
+        &["http.origin.validate"],
+    )
+        .requirement("The server rejects a stream request with an unknown `Origin`.")
+        .fix("Compare `Origin`, if present, with a list of allowed origins; on a local server, with `localhost`.")
         .transports(Transports::HttpSse)
-        .active(|ctx| Box::pin(stranger(ctx))),
+        .active(|ctx| Box::pin(unknown_origin(ctx))),
 ];
 
 async fn endpoint_first(ctx: &CheckContext) -> Outcome {
@@ -44,7 +48,7 @@ async fn endpoint_first(ctx: &CheckContext) -> Outcome {
     match &stream.endpoint_events[..] {
         [_] => Evidence::from_entries(entries()),
         _ => Err(NotPassed::violation(
-            "another event comes before `endpoint`",
+            "another event before `endpoint`",
             entries(),
         )),
     }
@@ -58,7 +62,7 @@ fn message_events(transcript: &Transcript) -> Outcome {
             continue;
         }
         if event.name != "message" {
-            let observed = format!("a message comes as the event `{}`", event.name);
+            let observed = format!("a message in an event of type `{}`", event.name);
             return Err(NotPassed::violation(observed, [at]));
         }
         evidence.push(at);
@@ -67,18 +71,18 @@ fn message_events(transcript: &Transcript) -> Outcome {
     Evidence::from_entries(evidence)
 }
 
-async fn stranger(ctx: &CheckContext) -> Outcome {
+async fn unknown_origin(ctx: &CheckContext) -> Outcome {
     let http_client = ctx.http_client()?;
-    let raw_request = http_sse::stream_request(&http_client).header("origin", STRANGER);
-    let reply = raw_request.deliberately_invalid().send().await?;
-    match reply.status {
-        400.. => Evidence::from_entries(reply.entries()),
+    let raw_request = http_sse::stream_request(&http_client).header("origin", UNKNOWN_ORIGIN);
+    let response = raw_request.deliberately_invalid().send().await?;
+    match response.status {
+        400.. => Evidence::from_entries(response.entries()),
         _ if !is_local(ctx)? => Err(NotPassed::not_tested(
-            "only its operator knows which web pages a public server is for",
+            "the allowed origins of a public server are unknown",
         )),
         _ => {
-            let observed = format!("a stream is opened for {STRANGER}");
-            Err(NotPassed::violation(observed, reply.entries()))
+            let observed = format!("a stream for {UNKNOWN_ORIGIN} is accepted");
+            Err(NotPassed::violation(observed, response.entries()))
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Sessions on HTTP.
+//! HTTP sessions.
 
 use crate::{
     engine::{
@@ -9,8 +9,8 @@ use crate::{
     session::{ProbeResponse, Session},
 };
 
-/// The fewest places in which two ids differ that nobody could have guessed.
-const DIFFERENT: usize = 6;
+/// The minimum number of different characters of two unpredictable ids.
+const MIN_DIFFERENT_CHARACTERS: usize = 6;
 
 pub(crate) const RULES: &[Rule] = &[
     Rule::server(
@@ -19,7 +19,7 @@ pub(crate) const RULES: &[Rule] = &[
         &["http.session.id-charset"],
     )
     .requirement("A session id consists of visible ASCII characters.")
-    .fix("Make session ids of letters, digits and hyphens, as a UUID is.")
+    .fix("Generate session ids of letters, digits and hyphens, such as a UUID.")
     .transports(Transports::Http)
     .active(|ctx| Box::pin(visible(ctx))),
     Rule::server(
@@ -27,8 +27,8 @@ pub(crate) const RULES: &[Rule] = &[
         Area::Sessions,
         &["security.session.random", "http.session.id-strength"],
     )
-    .requirement("Session ids are long and random: whoever knows some cannot guess another.")
-    .fix("Make session ids from a secure random source, at least 128 bits of it.")
+    .requirement("Session ids are long and random, and cannot be guessed from others.")
+    .fix("Generate session ids from at least 128 bits of a secure random source.")
     .transports(Transports::Http)
     .active(|ctx| Box::pin(unpredictable(ctx))),
     Rule::server(
@@ -36,8 +36,8 @@ pub(crate) const RULES: &[Rule] = &[
         Area::Sessions,
         &["http.session.missing-400"],
     )
-    .requirement("A request without the session id that it needs is answered with 400.")
-    .fix("Answer a request other than `initialize` without `Mcp-Session-Id` with 400.")
+    .requirement("The server responds with 400 to a request without a required session id.")
+    .fix("Respond with 400 to a request other than `initialize` without `Mcp-Session-Id`.")
     .transports(Transports::Http)
     .active(|ctx| Box::pin(missing(ctx))),
     Rule::server(
@@ -45,30 +45,30 @@ pub(crate) const RULES: &[Rule] = &[
         Area::Sessions,
         &["http.session.terminated-404"],
     )
-    .requirement("A request in a session that has ended is answered with 404.")
-    .fix("Answer a session id that is not known any more with 404, so that clients begin anew.")
+    .requirement("The server responds with 404 to a request in an ended session.")
+    .fix("Respond with 404 to an unknown session id, so that clients start a new session.")
     .transports(Transports::Http)
     .active(|ctx| Box::pin(ended(ctx))),
     Rule::server("sessions.delete", Area::Sessions, &[])
-        .requirement("DELETE ends a session, or is answered with 405.")
-        .fix("Answer DELETE with 405 if clients may not end sessions.")
+        .requirement("DELETE ends a session, or the server responds with 405.")
+        .fix("Respond to DELETE with 405 if clients may not end sessions.")
         .transports(Transports::Http)
         .active(|ctx| Box::pin(delete(ctx))),
 ];
 
 async fn visible(ctx: &CheckContext) -> Outcome {
-    let (id, opening) = given(ctx.session().await?)?;
+    let (id, opening) = session_id(ctx.session().await?)?;
     if id.bytes().all(|byte| (0x21..=0x7e).contains(&byte)) {
         opening.evidence()
     } else {
-        Err(opening.violation("the session id has other characters in it"))
+        Err(opening.violation("the session id has characters other than visible ASCII"))
     }
 }
 
 async fn unpredictable(ctx: &CheckContext) -> Outcome {
-    let (first, opening) = given(ctx.session().await?)?;
+    let (first, opening) = session_id(ctx.session().await?)?;
     let another = ctx.new_session().await?;
-    let (second, other) = given(&another)?;
+    let (second, other) = session_id(&another)?;
     let entries = || opening.entries().chain(other.entries());
     if first == second {
         return Err(NotPassed::violation(
@@ -79,8 +79,8 @@ async fn unpredictable(ctx: &CheckContext) -> Outcome {
     let pairs = first.bytes().zip(second.bytes());
     let longer = first.len().abs_diff(second.len());
     let differ = pairs.filter(|(one, other)| one != other).count() + longer;
-    if differ < DIFFERENT {
-        let observed = format!("the ids of two sessions differ in {differ} characters only");
+    if differ < MIN_DIFFERENT_CHARACTERS {
+        let observed = format!("the ids of two sessions differ in only {differ} characters");
         Err(NotPassed::violation(observed, entries()))
     } else {
         Evidence::from_entries(entries())
@@ -89,41 +89,43 @@ async fn unpredictable(ctx: &CheckContext) -> Outcome {
 
 async fn missing(ctx: &CheckContext) -> Outcome {
     let session = ctx.session().await?;
-    given(session)?;
+    session_id(session)?;
     let raw_request = session.noop_request()?.without("mcp-session-id");
     let response = session.send_raw(raw_request.deliberately_invalid()).await?;
     match response.status {
         Some(400) => response.evidence(),
-        Some(200) => Err(NotPassed::not_applicable("the server needs no session id")),
+        Some(200) => Err(NotPassed::not_applicable(
+            "the server does not require a session id",
+        )),
         _ => Err(response.violation(super::http::status(&response))),
     }
 }
 
 async fn ended(ctx: &CheckContext) -> Outcome {
     let session = ctx.new_session().await?;
-    given(&session)?;
-    let reply = end(&session).await?;
-    match reply.0 {
+    session_id(&session)?;
+    let response = delete_session(&session).await?;
+    match response.0 {
         405 => return Err(NotPassed::not_applicable("clients may not end sessions")),
         200..300 => {}
         status => {
-            let why = format!("DELETE is answered with the status {status}");
+            let why = format!("HTTP status {status} for DELETE");
             return Err(NotPassed::not_tested(why));
         }
     }
-    let response = session
+    let after = session
         .send_raw(session.noop_request()?.deliberately_invalid())
         .await?;
-    match response.status {
-        Some(404) => Evidence::from_entries(reply.1.into_iter().chain(response.entries())),
+    match after.status {
+        Some(404) => Evidence::from_entries(response.1.into_iter().chain(after.entries())),
         _ => {
             let observed = format!(
-                "{} after the session was ended",
-                super::http::status(&response)
+                "{} after the end of the session",
+                super::http::status(&after)
             );
             Err(NotPassed::violation(
                 observed,
-                reply.1.into_iter().chain(response.entries()),
+                response.1.into_iter().chain(after.entries()),
             ))
         }
     }
@@ -131,30 +133,32 @@ async fn ended(ctx: &CheckContext) -> Outcome {
 
 async fn delete(ctx: &CheckContext) -> Outcome {
     let session = ctx.new_session().await?;
-    given(&session)?;
-    match end(&session).await? {
+    session_id(&session)?;
+    match delete_session(&session).await? {
         (200..300 | 405, entries) => Evidence::from_entries(entries),
         (status, entries) => Err(NotPassed::violation(
-            format!("the status {status}"),
+            format!("HTTP status {status}"),
             entries,
         )),
     }
 }
 
-/// Ends a session; returns the status, and the entries that show it.
-async fn end(session: &Session) -> Result<(u16, [usize; 2]), NotPassed> {
+/// Ends a session; returns the status and the entries.
+async fn delete_session(session: &Session) -> Result<(u16, [usize; 2]), NotPassed> {
     let headers = session
         .request_builder
         .headers(&serde_json::Value::Null, session.id.as_deref());
     let raw_request = session.http()?.request("DELETE").headers(headers);
-    let reply = raw_request.without("content-type").send().await?;
-    Ok((reply.status, reply.entries()))
+    let response = raw_request.without("content-type").send().await?;
+    Ok((response.status, response.entries()))
 }
 
-/// Returns the id of a session, and the answer that gave it.
-fn given(session: &Session) -> Result<(&str, &ProbeResponse), NotPassed> {
+/// Returns the id of a session and the response with it.
+fn session_id(session: &Session) -> Result<(&str, &ProbeResponse), NotPassed> {
     match (&session.id, &session.opening) {
         (Some(id), Some(opening)) => Ok((id, opening)),
-        _ => Err(NotPassed::not_applicable("the server has no sessions")),
+        _ => Err(NotPassed::not_applicable(
+            "the server does not use sessions",
+        )),
     }
 }

@@ -1,4 +1,4 @@
-//! Lines: one message each, and nothing else.
+//! stdio: lines of messages, and the end of the process.
 
 use serde_json::Value;
 use tokio::time::timeout;
@@ -19,7 +19,7 @@ pub(crate) const RULES: &[Rule] = &[
         Area::Stdio,
         &["stdio.stdout.only-mcp"],
     )
-    .requirement("Nothing but messages comes on standard output.")
+    .requirement("The server writes only messages to standard output.")
     .fix("Write logs and banners to standard error; look for libraries that print.")
     .transports(Transports::Ndjson)
     .passive(only_messages),
@@ -28,13 +28,13 @@ pub(crate) const RULES: &[Rule] = &[
         Area::Stdio,
         &["stdio.framing.newline", "stdio.framing.no-embedded"],
     )
-    .requirement("A message is one line.")
-    .fix("Write each message as compact JSON without line breaks, and end it with one.")
+    .requirement("The server writes each message as one line.")
+    .fix("Write each message as compact JSON without line breaks, followed by one line break.")
     .transports(Transports::Ndjson)
     .passive(one_line),
     Rule::server("stdio.utf8", Area::Stdio, &["base.encoding.utf8"])
         .requirement("Messages are UTF-8.")
-        .fix("Write messages in UTF-8, whatever the encoding of the system is.")
+        .fix("Write messages in UTF-8, whatever the system's encoding is.")
         .transports(Transports::Ndjson)
         .passive(utf8),
     Rule::server(
@@ -42,41 +42,41 @@ pub(crate) const RULES: &[Rule] = &[
         Area::Stdio,
         &["stdio.shutdown.server-eof"],
     )
-    .requirement("The process ends when its input is closed.")
-    .fix("Leave when standard input ends, and let no timer or thread keep the process alive.")
+    .requirement("The process exits when its input is closed.")
+    .fix("Exit when standard input ends, and let no timer or thread keep the process alive.")
     .transports(Transports::Stdio)
-    .active(|ctx| Box::pin(ends_with_input(ctx))),
+    .active(|ctx| Box::pin(exits_at_end_of_input(ctx))),
     Rule::server("stdio.ends-on-request", Area::Stdio, &[])
-        .requirement("The process ends when it is asked to by SIGTERM.")
-        .fix("Leave on SIGTERM; otherwise clients have to kill the process.")
+        .requirement("The process exits on SIGTERM.")
+        .fix("Exit on SIGTERM; otherwise clients have to kill the process.")
         .transports(Transports::Stdio)
-        .active(|ctx| Box::pin(ends_on_request(ctx))),
+        .active(|ctx| Box::pin(exits_on_sigterm(ctx))),
     Rule::server("stdio.answers-before-leaving", Area::Stdio, &[])
-        .requirement("What was asked before the input was closed is still answered.")
-        .fix("Answer what was read, and flush, before you leave at the end of the input.")
+        .requirement("The server responds to requests that it received before its input was closed.")
+        .fix("Respond to all received requests and flush the output before exiting at the end of the input.")
         .transports(Transports::Ndjson)
-        .active(|ctx| Box::pin(answers_before_leaving(ctx))),
+        .active(|ctx| Box::pin(responds_before_exit(ctx))),
 ];
 
-/// How many lines are joined to see whether they make a message together.
-const JOINED: usize = 1000;
+/// The maximum number of lines that are joined to find a message split over lines.
+const MAX_JOINED_LINES: usize = 1000;
 
-/// How often that is tried in vain before nobody believes it any more.
-const TRIED: usize = 16;
+/// The maximum number of unsuccessful attempts to join lines.
+const MAX_ATTEMPTS: usize = 16;
 
 fn only_messages(_: &CheckContext, transcript: &Transcript) -> Outcome {
     let lines = received(transcript);
-    let broken = split_messages(&lines);
-    let stray = lines.iter().find(|(number, line)| {
+    let split = split_messages(&lines);
+    let other_line = lines.iter().find(|(number, line)| {
         let message = line
             .json()
             .is_some_and(|value| value.is_object() || value.is_array());
-        !message && !broken.iter().any(|part| part.contains(number))
+        !message && !split.iter().any(|part| part.contains(number))
     });
-    match stray {
+    match other_line {
         Some((number, line)) => {
             let shown: String = line.text.chars().take(80).collect();
-            let observed = format!("a line that is no message: {shown:?}");
+            let observed = format!("a line that is not a message: {shown:?}");
             Err(NotPassed::violation(observed, [*number]))
         }
         None => Evidence::from_entries(lines.iter().map(|(number, _)| *number).take(3)),
@@ -105,29 +105,29 @@ fn utf8(_: &CheckContext, transcript: &Transcript) -> Outcome {
     }
 }
 
-/// Returns the lines that were received.
+/// Returns the received lines.
 fn received(transcript: &Transcript) -> Vec<(usize, TranscriptEntry)> {
     let mut lines = transcript.all();
     lines.retain(|(_, entry)| entry.direction == Direction::Received && entry.head.is_none());
     lines
 }
 
-/// Returns the messages that came in more than one line, each as the numbers of its lines.
+/// Returns the messages that span more than one line, each as the numbers of its lines.
 fn split_messages(lines: &[(usize, TranscriptEntry)]) -> Vec<Vec<usize>> {
     let mut found: Vec<Vec<usize>> = Vec::new();
-    let mut tried = 0;
+    let mut attempts = 0;
     for (at, (_, first)) in lines.iter().enumerate() {
-        if tried - found.len() == TRIED {
+        if attempts - found.len() == MAX_ATTEMPTS {
             break;
         }
         if !first.text.trim_start().starts_with('{') || first.json().is_some() {
             continue;
         }
-        tried += 1;
+        attempts += 1;
         let same = |(_, line): &&(usize, TranscriptEntry)| line.channel == first.channel;
         let mut joined = String::new();
         let mut parts = Vec::new();
-        for (number, line) in lines[at..].iter().filter(same).take(JOINED) {
+        for (number, line) in lines[at..].iter().filter(same).take(MAX_JOINED_LINES) {
             joined.push_str(&line.text);
             joined.push('\n');
             parts.push(*number);
@@ -141,7 +141,7 @@ fn split_messages(lines: &[(usize, TranscriptEntry)]) -> Vec<Vec<usize>> {
     found
 }
 
-async fn ends_with_input(ctx: &CheckContext) -> Outcome {
+async fn exits_at_end_of_input(ctx: &CheckContext) -> Outcome {
     let session = ctx.new_session().await?;
     let line = session.ndjson()?;
     let process = line.process().ok_or_else(no_process)?;
@@ -150,15 +150,17 @@ async fn ends_with_input(ctx: &CheckContext) -> Outcome {
     match timeout(grace, process.wait()).await {
         Ok(_) => Evidence::from_entries(opened(&session)),
         Err(_) => {
-            let observed = format!("the process still runs {grace:?} after its input was closed");
+            let observed = format!("the process still runs {grace:?} after the end of its input");
             Err(NotPassed::violation(observed, opened(&session)))
         }
     }
 }
 
-async fn ends_on_request(ctx: &CheckContext) -> Outcome {
+async fn exits_on_sigterm(ctx: &CheckContext) -> Outcome {
     if !cfg!(unix) {
-        return Err(NotPassed::not_applicable("there are no signals here"));
+        return Err(NotPassed::not_applicable(
+            "this platform does not support SIGTERM",
+        ));
     }
     let session = ctx.new_session().await?;
     let process = session.ndjson()?.process().ok_or_else(no_process)?;
@@ -173,7 +175,7 @@ async fn ends_on_request(ctx: &CheckContext) -> Outcome {
     }
 }
 
-async fn answers_before_leaving(ctx: &CheckContext) -> Outcome {
+async fn responds_before_exit(ctx: &CheckContext) -> Outcome {
     let session = ctx.new_session().await?;
     let pending = session
         .send_request(session.request_builder.noop_method(), Value::Null)
@@ -183,10 +185,10 @@ async fn answers_before_leaving(ctx: &CheckContext) -> Outcome {
 }
 
 fn no_process() -> NotPassed {
-    NotPassed::not_applicable("the server is no process of ours")
+    NotPassed::not_applicable("the checker did not start the server")
 }
 
-/// Returns the entries of the beginning of a conversation.
+/// Returns the entries of the start of a session.
 fn opened(session: &Session) -> impl Iterator<Item = usize> {
     session.opening.iter().flat_map(ProbeResponse::entries)
 }
@@ -201,15 +203,15 @@ mod tests {
     }
 
     #[test]
-    fn a_message_in_two_lines_is_found() {
+    fn message_in_two_lines_is_found() {
         let split = split_messages(&lines(&["{}", "{\"a\":", "1}", "{"]));
 
         assert_eq!(split, [[1, 2]]);
     }
 
     #[test]
-    fn whoever_never_ends_a_message_is_not_looked_at_for_ever() {
-        let mut texts = vec!["{"; TRIED];
+    fn search_for_split_messages_is_bounded() {
+        let mut texts = vec!["{"; MAX_ATTEMPTS];
         texts.extend(["{\"a\":", "1}"]);
 
         assert!(split_messages(&lines(&texts)).is_empty());

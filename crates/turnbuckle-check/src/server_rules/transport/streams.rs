@@ -1,4 +1,4 @@
-//! Streams of events: what is on them, and what becomes of them.
+//! Event streams: their messages and their end.
 
 mod active;
 mod observed;
@@ -22,8 +22,8 @@ pub(crate) const RULES: &[Rule] = &[
         Area::Streams,
         &["http.sse.event-format"],
     )
-    .requirement("Messages come as events of the type `message`: others are passed over.")
-    .fix("Name the events `message`, or give them no name.")
+    .requirement("Messages have the event type `message`; clients ignore other types.")
+    .fix("Set the event type to `message`, or omit it.")
     .warn_only()
     .transports(Transports::Http)
     .passive(|_, transcript| message_events(transcript)),
@@ -32,32 +32,32 @@ pub(crate) const RULES: &[Rule] = &[
         Area::Streams,
         &["http.sse.modern-related", "http.sse.messages-related"],
     )
-    .requirement("What comes on the stream of a request belongs to that request.")
-    .fix("Send answers on the stream of their own request, and news of changes where somebody listens to them.")
+    .requirement("The messages on the stream of a request belong to that request.")
+    .fix("Send responses on the stream of their request, and change notifications on the streams of their subscribers.")
     .transports(Transports::Http)
     .passive(|_, transcript| own_messages(transcript)),
     Rule::server("streams.not-buffered", Area::Streams, &["http.sse.no-buffering-header"])
-        .requirement("A stream begins with `X-Accel-Buffering: no`, so that proxies hold nothing back.")
+        .requirement("A stream response has `X-Accel-Buffering: no`, so that proxies do not buffer it.")
         .fix("Send `X-Accel-Buffering: no` with every stream.")
         .transports(Transports::Http)
         .passive(|_, transcript| not_buffered(transcript)),
     Rule::server("streams.event-ids-unique", Area::Streams, &["http.resume.event-id-unique"])
-        .requirement("No two events of a session have the same id, on whatever streams they are.")
-        .fix("Put the stream into the id of an event, or count over all streams of a session.")
+        .requirement("Event ids are unique within a session, across all streams.")
+        .fix("Include the stream in the event id, or use one counter for all streams of a session.")
         .transports(Transports::Http)
         .passive(|_, transcript| event_ids(transcript)),
     Rule::server("streams.get-without-answers", Area::Streams, &["http.get.no-response"])
-        .requirement("No answer comes on a stream that GET has opened, unless it resumes another.")
-        .fix("Send answers on the stream of their request only.")
+        .requirement("A GET stream carries no responses, unless it resumes another stream.")
+        .fix("Send responses only on the stream of their request.")
         .transports(Transports::Http)
-        .passive(|_, transcript| get_without_answers(transcript)),
+        .passive(|_, transcript| get_without_responses(transcript)),
     Rule::server("streams.each-message-once", Area::Streams, &["http.streams.no-broadcast"])
         .requirement("Each message is sent on one stream only.")
-        .fix("Choose one of the open streams for a message instead of sending it on all of them.")
+        .fix("Select one of the open streams for a message instead of sending it on all of them.")
         .transports(Transports::Http)
         .passive(|_, transcript| each_once(transcript)),
     Rule::server("streams.primed", Area::Streams, &["http.sse.prime"])
-        .requirement("A stream begins with an event that has an id and no data, from which it can be resumed.")
+        .requirement("A stream starts with an event that has an id and no data, from which the client can resume.")
         .fix("Send `id: …` and an empty `data:` as the first event of a stream.")
         .transports(Transports::Http)
         .passive(|_, transcript| primed(transcript)),
@@ -66,34 +66,34 @@ pub(crate) const RULES: &[Rule] = &[
         Area::Streams,
         &["http.sse.response-eventually", "http.sse.no-early-close"],
     )
-    .requirement("The answer to a request comes on the stream that was opened for it.")
-    .fix("Close the stream of a request when its answer was sent, not before.")
+    .requirement("The server sends the response to a request on the stream of the request.")
+    .fix("Close the stream of a request after its response, not before.")
     .transports(Transports::Http)
-    .active(|ctx| Box::pin(active::answer_comes(ctx))),
+    .active(|ctx| Box::pin(active::response_arrives(ctx))),
     Rule::server(
         "streams.end-after-answer",
         Area::Streams,
         &["http.sse.close-after", "http.sse.modern-final-closes"],
     )
-    .requirement("The stream of a request ends after its answer.")
-    .fix("Close the stream of a request when its answer was sent.")
+    .requirement("The stream of a request ends after its response.")
+    .fix("Close the stream of a request after its response.")
     .transports(Transports::Http)
     .active(|ctx| Box::pin(active::ends(ctx))),
     Rule::server("streams.replay-own", Area::Streams, &["http.resume.same-stream"])
-        .requirement("A stream that is resumed brings its own messages, and none of another.")
-        .fix("Find the stream by the id of its event, and replay what followed on that one.")
+        .requirement("A resumed stream replays its messages, and none of other streams.")
+        .fix("Find the stream by the event id, and replay the later events of that stream.")
         .transports(Transports::Http)
         .active(|ctx| Box::pin(active::replays_own(ctx))),
     Rule::server("streams.survive-disconnection", Area::Streams, &["http.sse.disconnect-not-cancel"])
-        .requirement("A request goes on when its connection is lost: its answer comes when the stream is resumed.")
-        .fix("Do not cancel a request because its connection has ended.")
+        .requirement("A request continues when its connection is lost, and a resumed stream delivers its response.")
+        .fix("Do not cancel a request because its connection was closed.")
         .transports(Transports::Http)
         .active(|ctx| Box::pin(active::survives(ctx))),
 ];
 
 fn message_events(transcript: &Transcript) -> Outcome {
     let mut evidence = Vec::new();
-    for stream in some(transcript)? {
+    for stream in require_streams(transcript)? {
         for (at, message) in &stream.messages {
             let name = transcript.entry(*at).event.map(|event| event.name);
             match name.as_deref() {
@@ -101,7 +101,7 @@ fn message_events(transcript: &Transcript) -> Outcome {
                 _ if message.get("jsonrpc").is_none() => {}
                 name => {
                     let name = name.unwrap_or_default();
-                    let observed = format!("a message comes as the event `{name}`");
+                    let observed = format!("a message in an event of type `{name}`");
                     return Err(NotPassed::violation(observed, [stream.sent, *at]));
                 }
             }
@@ -113,23 +113,23 @@ fn message_events(transcript: &Transcript) -> Outcome {
 
 fn own_messages(transcript: &Transcript) -> Outcome {
     let mut evidence = Vec::new();
-    for stream in some(transcript)?
+    for stream in require_streams(transcript)?
         .iter()
-        .filter(|stream| stream.answers_request())
+        .filter(|stream| stream.is_of_request())
     {
         let method = stream.request["method"].as_str().unwrap_or_default();
         for (at, message) in &stream.messages {
             let name = message["method"].as_str().unwrap_or_default();
-            let changes =
+            let is_change =
                 name.ends_with("/list_changed") || name == "notifications/resources/updated";
-            if changes && stream.is_modern() && method != "subscriptions/listen" {
+            if is_change && stream.is_modern() && method != "subscriptions/listen" {
                 let observed = format!("`{name}` on the stream of `{method}`");
                 return Err(NotPassed::violation(observed, [stream.sent, *at]));
             }
-            let responses = message.get("method").is_none() && message.get("id").is_some();
-            if responses && !message["id"].is_null() && message["id"] != stream.request["id"] {
+            let is_response = message.get("method").is_none() && message.get("id").is_some();
+            if is_response && !message["id"].is_null() && message["id"] != stream.request["id"] {
                 let observed = format!(
-                    "an answer to {} on the stream of {}",
+                    "a response to {} on the stream of {}",
                     message["id"], stream.request["id"]
                 );
                 return Err(NotPassed::violation(observed, [stream.sent, *at]));
@@ -142,7 +142,7 @@ fn own_messages(transcript: &Transcript) -> Outcome {
 }
 
 fn not_buffered(transcript: &Transcript) -> Outcome {
-    let all = some(transcript)?;
+    let all = require_streams(transcript)?;
     for stream in &all {
         let value = stream.head.header("x-accel-buffering");
         if !value.is_some_and(|value| value.eq_ignore_ascii_case("no")) {
@@ -154,9 +154,9 @@ fn not_buffered(transcript: &Transcript) -> Outcome {
 }
 
 fn event_ids(transcript: &Transcript) -> Outcome {
-    let mut known: HashMap<(&str, &str), (usize, usize)> = HashMap::new();
-    let all = some(transcript)?;
-    // What is replayed has the id that it had, and without a session nobody knows who is the same client.
+    let mut ids: HashMap<(&str, &str), (usize, usize)> = HashMap::new();
+    let all = require_streams(transcript)?;
+    // A replayed event keeps its id, and without a session two streams may belong to two clients.
     let of_sessions = all
         .iter()
         .filter(|stream| !stream.resumes && stream.session.is_some());
@@ -165,46 +165,43 @@ fn event_ids(transcript: &Transcript) -> Outcome {
         let mut last = "";
         for (at, entry) in &stream.events {
             let id = entry.event.as_ref().map_or("", |event| &event.id);
-            // An event without an id of its own keeps the last one.
+            // An event without an id has the id of the previous one.
             if id.is_empty() || id == last {
                 continue;
             }
             last = id;
-            if let Some((_, other)) = known.insert((session, id), (stream.channel, *at)) {
+            if let Some((_, other)) = ids.insert((session, id), (stream.channel, *at)) {
                 let observed = format!("two events have the id `{id}`");
                 return Err(NotPassed::violation(observed, [other, *at]));
             }
         }
     }
-    if known.is_empty() {
-        Err(NotPassed::not_applicable("events have no ids"))
+    if ids.is_empty() {
+        Err(NotPassed::not_applicable("the events lack ids"))
     } else {
-        Evidence::from_entries(known.into_values().map(|(_, at)| at).take(2))
+        Evidence::from_entries(ids.into_values().map(|(_, at)| at).take(2))
     }
 }
 
-fn get_without_answers(transcript: &Transcript) -> Outcome {
+fn get_without_responses(transcript: &Transcript) -> Outcome {
     let all = streams(transcript);
     let mut opened = all
         .iter()
         .filter(|stream| stream.is_get && !stream.resumes)
         .peekable();
     if opened.peek().is_none() {
-        return Err(NotPassed::not_applicable("GET opens no stream"));
+        return Err(NotPassed::not_applicable("no GET opened a stream"));
     }
     let mut evidence = Vec::new();
     for stream in opened {
-        let responses =
+        let is_response =
             |message: &Value| message.get("method").is_none() && message.get("id").is_some();
         if let Some((at, message)) = stream
             .messages
             .iter()
-            .find(|(_, message)| responses(message))
+            .find(|(_, message)| is_response(message))
         {
-            let observed = format!(
-                "an answer to {} on a stream that GET has opened",
-                message["id"]
-            );
+            let observed = format!("a response to {} on a GET stream", message["id"]);
             return Err(NotPassed::violation(observed, [stream.sent, *at]));
         }
         evidence.extend(stream.entries());
@@ -213,8 +210,8 @@ fn get_without_answers(transcript: &Transcript) -> Outcome {
     Evidence::from_entries(evidence)
 }
 
-/// How many entries apart the copies of a message are at most.
-const NEAR: usize = 6;
+/// The maximum distance in the transcript between two copies of a message.
+const MAX_COPY_DISTANCE: usize = 6;
 
 fn each_once(transcript: &Transcript) -> Outcome {
     let all = streams(transcript);
@@ -224,31 +221,30 @@ fn each_once(transcript: &Transcript) -> Outcome {
         .collect();
     let mut evidence = Vec::new();
     for stream in all.iter().filter(|stream| stream.is_get) {
-        let beside = |other: &&&ObservedStream| {
+        let is_concurrent = |other: &&&ObservedStream| {
             other.session == stream.session && other.channel != stream.channel
         };
-        for other in all.iter().filter(beside) {
-            // Only what came while both were open could have come on both.
-            let both = stream.received.max(other.received);
+        for other in all.iter().filter(is_concurrent) {
+            // Only messages that arrive while both streams are open could arrive on both.
+            let both_open = stream.received.max(other.received);
             let mut messages = stream.messages.iter().chain(&other.messages);
-            if let Some((at, _)) = messages.find(|(at, _)| *at > both) {
+            if let Some((at, _)) = messages.find(|(at, _)| *at > both_open) {
                 evidence.extend([stream.sent, other.sent, *at]);
             }
             for (at, message) in &stream.messages {
-                let copy = other
-                    .messages
-                    .iter()
-                    .find(|(there, copy)| there.abs_diff(*at) <= NEAR && copy == message);
-                if let Some((there, _)) = copy {
+                let copy = other.messages.iter().find(|(copy_at, copy)| {
+                    copy_at.abs_diff(*at) <= MAX_COPY_DISTANCE && copy == message
+                });
+                if let Some((copy_at, _)) = copy {
                     let observed = "the same message on two streams";
-                    return Err(NotPassed::violation(observed, [*at, *there]));
+                    return Err(NotPassed::violation(observed, [*at, *copy_at]));
                 }
             }
         }
     }
     if evidence.is_empty() {
         Err(NotPassed::not_applicable(
-            "nothing was said while a session had two streams",
+            "no message arrived while a session had two streams",
         ))
     } else {
         Evidence::from_entries(evidence.into_iter().take(3))
@@ -257,21 +253,19 @@ fn each_once(transcript: &Transcript) -> Outcome {
 
 fn primed(transcript: &Transcript) -> Outcome {
     let all = streams(transcript);
-    let mut answering = all
+    let mut of_requests = all
         .iter()
-        .filter(|stream| stream.answers_request() && !stream.events.is_empty())
+        .filter(|stream| stream.is_of_request() && !stream.events.is_empty())
         .peekable();
-    if answering.peek().is_none() {
-        return Err(NotPassed::not_applicable(
-            "no request was answered with a stream",
-        ));
+    if of_requests.peek().is_none() {
+        return Err(NotPassed::not_applicable("no response was a stream"));
     }
     let mut evidence = Vec::new();
-    for stream in answering {
+    for stream in of_requests {
         let (at, first) = &stream.events[0];
         let id = first.event.as_ref().map_or("", |event| &event.id);
         if id.is_empty() || !first.text.is_empty() {
-            let observed = "a stream begins with a message";
+            let observed = "a stream starts with a message";
             return Err(NotPassed::violation(observed, [stream.sent, *at]));
         }
         evidence.extend([stream.sent, *at]);
@@ -280,21 +274,19 @@ fn primed(transcript: &Transcript) -> Outcome {
     Evidence::from_entries(evidence)
 }
 
-/// Returns all streams; there has to be one.
-fn some(transcript: &Transcript) -> Result<Vec<ObservedStream>, NotPassed> {
+/// Returns all streams; at least one.
+fn require_streams(transcript: &Transcript) -> Result<Vec<ObservedStream>, NotPassed> {
     let all = streams(transcript);
     if all.is_empty() {
-        Err(NotPassed::not_applicable(
-            "the server has answered nothing with a stream",
-        ))
+        Err(NotPassed::not_applicable("the server sent no stream"))
     } else {
         Ok(all)
     }
 }
 
-/// Says that the server has no streams of the kind that is wanted.
+/// Returns the reason that no response was a stream.
 fn no_stream() -> NotPassed {
-    NotPassed::not_applicable("no request was answered with a stream")
+    NotPassed::not_applicable("no response was a stream")
 }
 
 #[cfg(test)]
@@ -302,7 +294,7 @@ mod tests {
     use super::*;
     use crate::engine::transcript::{HttpHead, SseEventHead, TranscriptEntry};
 
-    /// Opens a stream of a session on the tape.
+    /// Adds a stream of a session to the transcript.
     fn open(transcript: &Transcript, channel: usize, method: &str) {
         let head = |line: &str, name: &str, value: &str| HttpHead {
             start_line: line.to_owned(),
@@ -319,7 +311,7 @@ mod tests {
         });
     }
 
-    fn say(transcript: &Transcript, channel: usize) {
+    fn add_message(transcript: &Transcript, channel: usize) {
         let event = SseEventHead {
             id: String::new(),
             name: "message".to_owned(),
@@ -334,17 +326,17 @@ mod tests {
     }
 
     #[test]
-    fn silence_on_two_streams_tells_nothing() {
+    fn two_streams_without_messages_are_not_evidence() {
         let transcript = Transcript::default();
         open(&transcript, 1, "POST");
-        say(&transcript, 1);
+        add_message(&transcript, 1);
         open(&transcript, 2, "GET");
         assert!(matches!(
             each_once(&transcript),
             Err(NotPassed::NotApplicable(_))
         ));
 
-        say(&transcript, 1);
+        add_message(&transcript, 1);
 
         assert!(each_once(&transcript).is_ok());
     }

@@ -1,4 +1,4 @@
-//! Coming to a server without a token, and reading what it says then.
+//! Requests without a valid token, and the server's challenge.
 
 use serde_json::Value;
 use turnbuckle_client::auth::Challenge;
@@ -12,21 +12,21 @@ use crate::{
     wire::http::{RawHttpRequest, RawHttpResponse},
 };
 
-/// What a server said to somebody without a token that is good.
+/// The response to a request without a valid token.
 pub(super) struct ChallengeProbe {
     pub(super) status: u16,
     pub(super) entries: [usize; 2],
     challenges: Vec<String>,
 }
 
-/// The metadata of a server.
+/// The protected resource metadata of a server.
 pub(super) struct ResourceMetadata {
     pub(super) value: Value,
     pub(super) entries: [usize; 2],
 }
 
 impl ChallengeProbe {
-    /// Comes without a token, or with this one; there has to be a door that is closed.
+    /// Sends a request without a token, or with this one; the server must require a token.
     pub(super) async fn require_challenge(
         ctx: &CheckContext,
         token: Option<&str>,
@@ -38,26 +38,29 @@ impl ChallengeProbe {
         if ctx
             .http_client()?
             .scheme()
-            .is_some_and(|own| !is_oauth(own))
+            .is_some_and(|scheme| !is_oauth(scheme))
         {
             return Err(other_scheme());
         }
-        let probe = Self::open(ctx, token).await?;
+        let probe = Self::send_opening(ctx, token).await?;
         match probe.status {
-            // Clients and servers may agree on a way of their own, of which this authorization says nothing.
-            401 if probe.has_another_way() => Err(other_scheme()),
+            // Clients and servers may use a custom scheme, which the specification does not cover.
+            401 if probe.has_other_scheme() => Err(other_scheme()),
             401 => Ok(probe),
             400 | 403 if with_token || !probe.challenges.is_empty() => Ok(probe),
             200..300 => Err(not_protected()),
             status => Err(NotPassed::not_tested(format!(
-                "the server refuses with the status {status}"
+                "the server responds with HTTP status {status}"
             ))),
         }
     }
 
-    /// Begins a conversation without a token, or with this one.
-    pub(super) async fn open(ctx: &CheckContext, token: Option<&str>) -> Result<Self, NotPassed> {
-        Self::say(ctx, &Self::opening(ctx), token).await
+    /// Sends the first request of a session without a token, or with this one.
+    pub(super) async fn send_opening(
+        ctx: &CheckContext,
+        token: Option<&str>,
+    ) -> Result<Self, NotPassed> {
+        Self::send_with_token(ctx, &Self::opening(ctx), token).await
     }
 
     fn opening(ctx: &CheckContext) -> Value {
@@ -69,20 +72,23 @@ impl ChallengeProbe {
         }
     }
 
-    /// Begins a conversation without anything that the user gave to go with requests.
+    /// Sends the first request of a session without the headers that the user configured.
     pub(super) async fn without_credentials(ctx: &CheckContext) -> Result<Self, NotPassed> {
         let message = Self::opening(ctx);
         let raw_request = ctx.http_client()?.request("POST").without_credentials();
         Self::send(ctx, &message, raw_request).await
     }
 
-    /// Asks for something without a token.
-    pub(super) async fn ask_for(ctx: &CheckContext, method: &str) -> Result<Self, NotPassed> {
+    /// Sends a request without a token.
+    pub(super) async fn request_without_token(
+        ctx: &CheckContext,
+        method: &str,
+    ) -> Result<Self, NotPassed> {
         let request_builder = RequestBuilder::new(ctx.revision);
-        Self::say(ctx, &request_builder.request(1, method, Value::Null), None).await
+        Self::send_with_token(ctx, &request_builder.request(1, method, Value::Null), None).await
     }
 
-    async fn say(
+    async fn send_with_token(
         ctx: &CheckContext,
         message: &Value,
         token: Option<&str>,
@@ -102,25 +108,25 @@ impl ChallengeProbe {
     ) -> Result<Self, NotPassed> {
         let request_builder = RequestBuilder::new(ctx.revision);
         let raw_request = raw_request.headers(request_builder.headers(message, None));
-        let mut reply = raw_request
+        let mut response = raw_request
             .body(message.to_string())
             .deliberately_invalid()
             .send()
             .await?;
-        reply.text(ctx.options.quiet_period).await;
+        response.text(ctx.options.quiet_period).await;
         Ok(Self {
-            status: reply.status,
-            entries: reply.entries(),
-            challenges: reply.all("www-authenticate"),
+            status: response.status,
+            entries: response.entries(),
+            challenges: response.all("www-authenticate"),
         })
     }
 
-    /// Returns what `WWW-Authenticate` says.
+    /// Returns the first `WWW-Authenticate` header.
     pub(super) fn header(&self) -> Option<&str> {
         self.challenges.first().map(String::as_str)
     }
 
-    /// Returns the challenge that asks for a token.
+    /// Returns the challenge that requests a token.
     pub(super) fn bearer(&self) -> Option<Challenge> {
         let all = self
             .challenges
@@ -130,8 +136,8 @@ impl ChallengeProbe {
         all.find(|one| one.is_scheme("bearer") || one.is_scheme("dpop"))
     }
 
-    /// Says whether all challenges ask for something else than a token.
-    fn has_another_way(&self) -> bool {
+    /// Returns whether all challenges request something other than a token.
+    fn has_other_scheme(&self) -> bool {
         let all = self.challenges.iter();
         let mut schemes = all
             .filter_map(|header| header.split_whitespace().next())
@@ -148,7 +154,7 @@ impl ChallengeProbe {
     }
 }
 
-/// Returns the metadata: from where the challenge says, or from the well-known places.
+/// Returns the metadata: from the URL of the challenge, or from the well-known URLs.
 pub(super) async fn metadata(ctx: &CheckContext) -> Result<ResourceMetadata, NotPassed> {
     let probe = ChallengeProbe::require_challenge(ctx, None).await?;
     let bearer = probe.bearer();
@@ -157,38 +163,39 @@ pub(super) async fn metadata(ctx: &CheckContext) -> Result<ResourceMetadata, Not
         .and_then(|bearer| bearer.parameter("resource_metadata"));
     let Some(url) = named else {
         let found = well_known(ctx).await?;
-        return found
-            .ok_or_else(|| NotPassed::not_tested("the server does not say where its metadata is"));
+        return found.ok_or_else(|| {
+            NotPassed::not_tested("the server does not publish the URL of its metadata")
+        });
     };
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-    // A server behind a proxy names itself as the world knows it: then the metadata may be here all the same.
-    let reply = get(ctx, path).await?;
-    let ours = host.eq_ignore_ascii_case(ctx.http_client()?.host());
-    match reply.status {
-        200 => Ok(read(ctx, reply).await),
-        _ if !ours => Err(NotPassed::not_tested(format!(
-            "the metadata is elsewhere, at `{url}`"
+    // A server behind a proxy uses its public name; the metadata may still be available here.
+    let response = get(ctx, path).await?;
+    let is_same_host = host.eq_ignore_ascii_case(ctx.http_client()?.host());
+    match response.status {
+        200 => Ok(read(ctx, response).await),
+        _ if !is_same_host => Err(NotPassed::not_tested(format!(
+            "the metadata is on another host, at `{url}`"
         ))),
         status => {
-            let observed = format!("the status {status} where the metadata should be");
-            Err(NotPassed::violation(observed, reply.entries()))
+            let observed = format!("HTTP status {status} for the metadata");
+            Err(NotPassed::violation(observed, response.entries()))
         }
     }
 }
 
-/// Returns the metadata from the well-known places, if it is there.
+/// Returns the metadata from the well-known URLs, if present.
 pub(super) async fn well_known(ctx: &CheckContext) -> Result<Option<ResourceMetadata>, NotPassed> {
     let http_client = ctx.http_client()?;
     let root = "/.well-known/oauth-protected-resource";
     let path = http_client.path().split('?').next().unwrap_or_default();
-    for place in [
+    for path in [
         format!("{root}{}", path.trim_end_matches('/')),
         root.to_owned(),
     ] {
-        let reply = get(ctx, &place).await?;
-        if reply.status == 200 {
-            return Ok(Some(read(ctx, reply).await));
+        let response = get(ctx, &path).await?;
+        if response.status == 200 {
+            return Ok(Some(read(ctx, response).await));
         }
     }
     Ok(None)
@@ -206,15 +213,15 @@ async fn get(ctx: &CheckContext, path: &str) -> Result<RawHttpResponse, NotPasse
     raw_request.deliberately_invalid().send().await
 }
 
-async fn read(ctx: &CheckContext, mut reply: RawHttpResponse) -> ResourceMetadata {
-    let text = reply.text(ctx.options.response_timeout).await;
+async fn read(ctx: &CheckContext, mut response: RawHttpResponse) -> ResourceMetadata {
+    let text = response.text(ctx.options.response_timeout).await;
     ResourceMetadata {
         value: serde_json::from_str(&text).unwrap_or_default(),
-        entries: reply.entries(),
+        entries: response.entries(),
     }
 }
 
-/// Says whether a scheme is one by which tokens are shown.
+/// Returns whether a scheme carries tokens.
 fn is_oauth(scheme: &str) -> bool {
     ["bearer", "dpop"]
         .iter()
@@ -222,9 +229,9 @@ fn is_oauth(scheme: &str) -> bool {
 }
 
 fn other_scheme() -> NotPassed {
-    NotPassed::not_applicable("the server has a way of its own to know who asks")
+    NotPassed::not_applicable("the server uses a custom authentication scheme")
 }
 
 fn not_protected() -> NotPassed {
-    NotPassed::not_applicable("the server wants no token")
+    NotPassed::not_applicable("the server does not require a token")
 }

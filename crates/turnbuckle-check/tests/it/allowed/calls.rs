@@ -1,4 +1,4 @@
-//! Which calls are made: none that nobody has allowed, and none that nobody waits for.
+//! Selection of tool calls.
 
 use std::{
     sync::{
@@ -19,16 +19,16 @@ use crate::mutant::Mutant;
 
 #[derive(Deserialize, JsonSchema)]
 struct Where {
-    /// What to erase.
+    /// The file to erase.
     path: String,
 }
 
-/// A server with a tool that writes, and takes down what it was called with.
-fn erasing(called: &Arc<Mutex<Vec<String>>>) -> Server {
+/// Returns a server with a tool that writes, and the recorded arguments of its calls.
+fn server_with_eraser(called: &Arc<Mutex<Vec<String>>>) -> Server {
     let called = Arc::clone(called);
     let erase = move |Where { path }: Where| {
         called.lock().unwrap().push(path);
-        async { Ok::<_, ToolError>("It is gone.") }
+        async { Ok::<_, ToolError>("Erased.") }
     };
     Server::new("eraser", "1.0").tool(Tool::new("erase", erase).description("Erases a file"))
 }
@@ -46,9 +46,9 @@ fn on_ndjson(server: Server) -> ServerTarget {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_writes_is_called_as_the_user_allows_and_not_otherwise() {
+async fn tools_that_write_are_called_only_with_allowed_arguments() {
     let called = Arc::default();
-    let target = on_ndjson(erasing(&called));
+    let target = on_ndjson(server_with_eraser(&called));
     let mut options = CheckOptions::default();
     options.revisions = vec![Revision::V2025_11_25];
     let report = check_server(&target, &options).await.unwrap();
@@ -66,28 +66,28 @@ async fn what_writes_is_called_as_the_user_allows_and_not_otherwise() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_takes_too_long_is_given_up() {
-    let heard = Arc::new(Mutex::new(Vec::<Value>::new()));
-    let taken_down = Arc::clone(&heard);
+async fn call_that_takes_too_long_is_cancelled() {
+    let received = Arc::new(Mutex::new(Vec::<Value>::new()));
+    let recorded = Arc::clone(&received);
     let mutant = Mutant::new("tools.output-fits", "never ends")
         .on_ndjson()
         .map_received(move |incoming| {
             let message = &mut incoming.message;
-            taken_down.lock().unwrap().push(message.clone());
+            recorded.lock().unwrap().push(message.clone());
             if message["params"]["name"] == "wait" {
                 *message = Value::Null;
             }
         });
     mutant.check().await;
 
-    let heard = heard.lock().unwrap();
-    let mut cancelled = heard
+    let received = received.lock().unwrap();
+    let mut cancelled = received
         .iter()
-        .filter(|message| message["params"]["reason"] == "It takes too long.");
+        .filter(|message| message["params"]["reason"] == "Timeout.");
     let id = cancelled
         .next()
         .map(|message| &message["params"]["requestId"]);
-    let call = heard
+    let call = received
         .iter()
         .find(|message| message["params"]["name"] == "wait");
     assert_eq!(id, call.map(|message| &message["id"]));
@@ -95,7 +95,7 @@ async fn a_call_that_takes_too_long_is_given_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_silence_of_a_call_without_an_answer_proves_nothing() {
+async fn missing_notifications_of_a_failed_call_are_not_tested() {
     for (rule, tool) in [
         ("logging.respects-level", "talk"),
         ("subscriptions.only-subscribed", "stir"),
@@ -119,7 +119,7 @@ async fn the_silence_of_a_call_without_an_answer_proves_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_done_before_it_is_cancelled_was_not_to_be_stopped() {
+async fn call_that_finishes_before_its_cancellation_is_not_tested() {
     let warm = Arc::new(AtomicBool::new(false));
     let greet = move || {
         let first = !warm.swap(true, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! The wire: handshakes, headers, codes, sessions and streams.
+//! Handshakes, headers, codes, sessions and streams.
 
 use std::{
     sync::{
@@ -18,7 +18,7 @@ use crate::{
     mutants::base::{error, is_response_to},
 };
 
-/// Makes sure that nothing fails, and that the rule of the variant finds nothing at all.
+/// Checks that nothing fails, and that the rule of the variant reports nothing.
 pub(super) async fn assert_allowed(variant: Mutant) {
     let report = variant.check().await;
     let bad: Vec<_> = report
@@ -33,16 +33,16 @@ pub(super) async fn assert_allowed(variant: Mutant) {
     assert!(bad.is_empty(), "{}: {}", variant.name, bad.join("\n"));
 }
 
-/// Counts how often something happened.
+/// Counts events.
 fn counter() -> impl Fn() -> usize + Send + Sync + 'static {
     let count = Arc::new(AtomicUsize::new(0));
     move || count.fetch_add(1, Ordering::Relaxed)
 }
 
 #[tokio::test(start_paused = true)]
-async fn headers_may_be_looked_at_before_the_body() {
-    let lacks_method = |asked: &Parts, outgoing_response: &mut OutgoingResponse| {
-        if asked.method == "POST" && !asked.headers.contains_key("mcp-method") {
+async fn headers_may_be_checked_before_the_body() {
+    let lacks_method = |request: &Parts, outgoing_response: &mut OutgoingResponse| {
+        if request.method == "POST" && !request.headers.contains_key("mcp-method") {
             outgoing_response.head.status = StatusCode::BAD_REQUEST;
             outgoing_response.body = Some(error(&Value::Null, -32020).to_string().into_bytes());
         }
@@ -51,10 +51,10 @@ async fn headers_may_be_looked_at_before_the_body() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_says_no_version_may_be_served_as_before() {
-    let variant = Mutant::new("base.legacy-codes", "wants a session").map_sent(|outgoing| {
-        let asked = outgoing.request.as_ref();
-        let modern = asked.is_none_or(|asked| asked["params"]["_meta"].is_object());
+async fn requests_without_a_version_may_be_processed_as_legacy() {
+    let variant = Mutant::new("base.legacy-codes", "requires a session").map_sent(|outgoing| {
+        let request = outgoing.request.as_ref();
+        let modern = request.is_none_or(|request| request["params"]["_meta"].is_object());
         if !modern && outgoing.message.get("error").is_some() {
             outgoing.message["error"]["code"] = (-32000).into();
         }
@@ -67,11 +67,11 @@ async fn what_says_no_version_may_be_served_as_before() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_has_room_for_one_session_refuses_no_version() {
-    let begun = counter();
+async fn limit_of_one_session_is_not_a_rejected_version() {
+    let session_count = counter();
     let variant =
         Mutant::new("lifecycle.unknown-version", "one session").map_received(move |incoming| {
-            if incoming.message["method"] == "initialize" && begun() > 0 {
+            if incoming.message["method"] == "initialize" && session_count() > 0 {
                 incoming.response = Some(error(&incoming.message["id"], -32600));
             }
         });
@@ -79,8 +79,8 @@ async fn whoever_has_room_for_one_session_refuses_no_version() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_process_may_stay_with_the_era_in_which_it_was_opened() {
-    let variant = Mutant::new("eras.handshake-after-modern", "one era for each process")
+async fn process_may_stay_in_one_era() {
+    let variant = Mutant::new("eras.handshake-after-modern", "one era per process")
         .on_ndjson()
         .map_received(|incoming| {
             if !incoming.earlier.is_empty() && incoming.message["method"] == "initialize" {
@@ -92,7 +92,7 @@ async fn a_process_may_stay_with_the_era_in_which_it_was_opened() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_may_be_long() {
+async fn long_messages_are_allowed() {
     let variant = Mutant::new("stdio.only-messages", "a list of five megabytes")
         .on_ndjson()
         .map_response_to("tools/list", |message| {
@@ -108,21 +108,24 @@ async fn a_message_may_be_long() {
         .collect();
     assert!(
         fine.contains(&(variant.violates, RuleStatus::Pass))
-            && !fine.iter().any(|(_, grade)| *grade == RuleStatus::Fail),
+            && !fine.iter().any(|(_, status)| *status == RuleStatus::Fail),
         "{fine:?}"
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_may_begin_with_its_first_event() {
+async fn stream_head_may_be_sent_with_the_first_event() {
     let late = Duration::from_secs(60);
-    assert_allowed(Mutant::new("http.get", "no head before an event").late("GET", late)).await;
+    assert_allowed(
+        Mutant::new("http.get", "sends the head with the first event").late("GET", late),
+    )
+    .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_on_http_may_have_to_wake_up_first() {
+async fn slow_first_http_response_is_allowed() {
     let late = Duration::from_secs(8);
-    let variant = Mutant::new("base.ping", "slow to wake up").late("initialize", late);
+    let variant = Mutant::new("base.ping", "slow first response").late("initialize", late);
 
     let report = variant.check().await;
 
@@ -130,7 +133,7 @@ async fn a_server_on_http_may_have_to_wake_up_first() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_the_header_a_version_is_meant_that_may_not_be_served() {
+async fn missing_version_header_may_be_rejected_without_2025_03_26() {
     let variant = Mutant::new("http.version-header-default", "2025-11-25 only")
         .map_sent(|outgoing| {
             if is_response_to(outgoing, "initialize") {
@@ -149,15 +152,15 @@ async fn without_the_header_a_version_is_meant_that_may_not_be_served() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_has_sessions_need_not_list_their_revisions() {
-    let variant = Mutant::new("http.modern-only-get", "lists the newest only")
+async fn legacy_revisions_need_not_be_listed() {
+    let variant = Mutant::new("http.modern-only-get", "lists the latest revision only")
         .map_response_to("server/discover", |message| {
             if message.get("result").is_some() {
                 message["result"]["supportedVersions"] = json!(["2026-07-28"]);
             }
         })
-        .response(|asked, outgoing_response| {
-            if asked.method != "POST" && outgoing_response.head.status == 405 {
+        .response(|request, outgoing_response| {
+            if request.method != "POST" && outgoing_response.head.status == 405 {
                 outgoing_response.head.status = StatusCode::BAD_REQUEST;
             }
         });
@@ -165,7 +168,7 @@ async fn whoever_has_sessions_need_not_list_their_revisions() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_lacks_an_argument_may_be_refused_for_that() {
+async fn prompt_with_missing_arguments_may_be_rejected() {
     let variant = Mutant::new("http.name-header-repeats-body", "arguments first")
         .map_sent(|outgoing| {
             if is_response_to(outgoing, "resources/list") {
@@ -191,11 +194,11 @@ async fn what_lacks_an_argument_may_be_refused_for_that() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_resumed_stream_may_be_closed_once_more() {
+async fn resumed_stream_may_be_interrupted_again() {
     let resumed = counter();
     let variant = Mutant::new("streams.survive-disconnection", "polls").response(
-        move |asked, outgoing_response| {
-            let resumes = asked.headers.contains_key("last-event-id");
+        move |request, outgoing_response| {
+            let resumes = request.headers.contains_key("last-event-id");
             if resumes && outgoing_response.head.status == 200 && resumed().is_multiple_of(2) {
                 outgoing_response.body = Some(Vec::new());
             }
@@ -205,9 +208,9 @@ async fn a_resumed_stream_may_be_closed_once_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_asks_may_be_known_in_another_way() {
-    let variant = Mutant::new("authorization.challenge", "asks for a password")
-        .guarded()
+async fn other_authentication_schemes_are_not_checked() {
+    let variant = Mutant::new("authorization.challenge", "requires a password")
+        .protected()
         .response(|_, outgoing_response| {
             if outgoing_response.head.status == 401 {
                 let basic = HeaderValue::from_static("Basic realm=\"here\"");
@@ -221,7 +224,7 @@ async fn who_asks_may_be_known_in_another_way() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_version_is_looked_for_in_every_revision_with_a_handshake() {
+async fn server_with_one_legacy_revision_is_checked() {
     let only = Mutant::new("lifecycle.newest-offered", "one version only")
         .in_revision(Revision::V2024_11_05)
         .map_sent(|outgoing| {
@@ -233,7 +236,7 @@ async fn a_version_is_looked_for_in_every_revision_with_a_handshake() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_may_have_notifications_of_its_own() {
+async fn custom_notifications_are_allowed() {
     let variant = Mutant::new("lifecycle.version-kept", "a notification of no revision")
         .on_ndjson()
         .map_sent(|outgoing| {
@@ -248,8 +251,8 @@ async fn a_server_may_have_notifications_of_its_own() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_may_say_which_methods_web_pages_use() {
-    let variant = Mutant::new("origins.preflight", "one web page is welcome").response(
+async fn cors_headers_are_allowed() {
+    let variant = Mutant::new("origins.preflight", "allows one origin").response(
         |head, outgoing_response| {
             if head.method == http::Method::OPTIONS {
                 let headers = &mut outgoing_response.head.headers;

@@ -1,4 +1,4 @@
-//! Messages of JSON-RPC that are not quite right.
+//! JSON-RPC mutants.
 
 use serde_json::{Value, json};
 use turnbuckle_protocol::revision::Revision;
@@ -9,13 +9,13 @@ const LEGACY: Revision = Revision::V2025_11_25;
 
 pub(super) fn mutants() -> Vec<Mutant> {
     vec![
-        Mutant::new("client.base.params-object", "parameters without names")
+        Mutant::new("client.base.params-object", "positional parameters")
             .in_revision(Revision::V2025_11_25)
-            .asks("ping", |message| {
+            .requests_input("ping", |message| {
                 message["params"] = json!([]);
             }),
         Mutant::new("client.base.json-rpc", "an older version of JSON-RPC")
-            .asks("tools/list", |message| message["jsonrpc"] = "1.0".into()),
+            .requests_input("tools/list", |message| message["jsonrpc"] = "1.0".into()),
         Mutant::new("client.base.id-type", "ids with a fraction")
             .map_sent(|outgoing| {
                 if outgoing.is_request() {
@@ -25,7 +25,7 @@ pub(super) fn mutants() -> Vec<Mutant> {
             })
             .map_received(|message| {
                 if let Some(id) = message.get("id").and_then(Value::as_f64) {
-                    #[expect(clippy::cast_possible_truncation, reason = "it was an integer before")]
+                    #[expect(clippy::cast_possible_truncation, reason = "an id of 1.0")]
                     let id = (id - 0.5) as i64;
                     message["id"] = id.into();
                 }
@@ -38,7 +38,7 @@ pub(super) fn mutants() -> Vec<Mutant> {
                     outgoing.after.push(outgoing.message.clone());
                 }
             }),
-        Mutant::new("client.base.id-unique", "the same id twice at a time")
+        Mutant::new("client.base.id-unique", "the same id twice in flight")
             .on_ndjson()
             .map_sent(|outgoing| {
                 if outgoing.message["params"]["name"] == "slow" {
@@ -50,7 +50,7 @@ pub(super) fn mutants() -> Vec<Mutant> {
             "a notification with an id",
         )
         .on_ndjson()
-        .asks("notifications/cancelled", |message| {
+        .requests_input("notifications/cancelled", |message| {
             message["id"] = 12_345.into();
         }),
         Mutant::new("client.base.no-batch", "a batch of one").map_sent(|outgoing| {
@@ -58,7 +58,7 @@ pub(super) fn mutants() -> Vec<Mutant> {
                 outgoing.text = Some(json!([outgoing.message]).to_string());
             }
         }),
-        Mutant::new("client.base.batch-received", "deaf for batches").map_received(|message| {
+        Mutant::new("client.base.batch-received", "ignores batches").map_received(|message| {
             if message.is_array() {
                 *message = json!({ "jsonrpc": "2.0", "method": "notifications/nothing" });
             }
@@ -70,7 +70,7 @@ pub(super) fn mutants() -> Vec<Mutant> {
                     outgoing.message["id"] = outgoing.message["id"].to_string().into();
                 }
             }),
-        Mutant::new("client.base.one-of", "an error beside a result")
+        Mutant::new("client.base.one-of", "a result and an error")
             .in_revision(LEGACY)
             .map_sent(|outgoing| {
                 if outgoing.message.get("result").is_some() {
@@ -84,15 +84,18 @@ pub(super) fn mutants() -> Vec<Mutant> {
             }),
         Mutant::new(
             "client.base.unknown-method",
-            "an internal error for what is unknown",
+            "an internal error for an unknown method",
         )
         .in_revision(LEGACY)
         .map_response_to("ask-unknown", |message| {
             message["error"]["code"] = (-32603).into();
         }),
-        Mutant::new("client.base.unknown-method", "silence for what is unknown")
-            .in_revision(LEGACY)
-            .map_response_to("ask-unknown", |message| *message = Value::Null),
+        Mutant::new(
+            "client.base.unknown-method",
+            "no response to an unknown method",
+        )
+        .in_revision(LEGACY)
+        .map_response_to("ask-unknown", |message| *message = Value::Null),
         Mutant::new("client.base.no-reply", "an error for a notification")
             .in_revision(LEGACY)
             .map_sent(|outgoing| {
@@ -103,30 +106,31 @@ pub(super) fn mutants() -> Vec<Mutant> {
                         .push(json!({ "jsonrpc": "2.0", "id": null, "error": error }));
                 }
             }),
-        Mutant::new("client.base.no-responses", "an answer that nobody wants").map_sent(
-            |outgoing| {
-                if outgoing.method() == "tools/list" {
-                    outgoing
-                        .before
-                        .push(json!({ "jsonrpc": "2.0", "id": 1, "result": {} }));
-                }
-            },
-        ),
+        Mutant::new("client.base.no-responses", "an unrequested response").map_sent(|outgoing| {
+            if outgoing.method() == "tools/list" {
+                outgoing
+                    .before
+                    .push(json!({ "jsonrpc": "2.0", "id": 1, "result": {} }));
+            }
+        }),
         Mutant::new("client.meta.protocol-version", "no revision")
             .on_ndjson()
-            .asks("tools/list", |message| {
+            .requests_input("tools/list", |message| {
                 drop_meta(message, "protocolVersion");
             }),
-        Mutant::new("client.meta.client-capabilities", "no capabilities").asks(
+        Mutant::new("client.meta.client-capabilities", "no capabilities").requests_input(
             "tools/list",
             |message| {
                 drop_meta(message, "clientCapabilities");
             },
         ),
-        Mutant::new("client.meta.client-info", "nobody").asks("tools/list", |message| {
-            drop_meta(message, "clientInfo");
-        }),
-        Mutant::new("client.meta.keys", "a prefix that begins with a digit").asks(
+        Mutant::new("client.meta.client-info", "no client info").requests_input(
+            "tools/list",
+            |message| {
+                drop_meta(message, "clientInfo");
+            },
+        ),
+        Mutant::new("client.meta.keys", "a prefix that starts with a digit").requests_input(
             "tools/list",
             |message| {
                 message["params"]["_meta"]["1st.example/key"] = true.into();
@@ -134,9 +138,9 @@ pub(super) fn mutants() -> Vec<Mutant> {
         ),
         Mutant::new(
             "client.meta.reserved",
-            "a key of one's own under the protocol's name",
+            "a custom key with a reserved prefix",
         )
-        .asks("tools/list", |message| {
+        .requests_input("tools/list", |message| {
             message["params"]["_meta"]["io.modelcontextprotocol/mine"] = true.into();
         }),
     ]
@@ -149,6 +153,6 @@ fn drop_meta(message: &mut Value, name: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_trips_its_rule() {
-    super::assert_each_trips_its_rule(mutants()).await;
+async fn each_mutant_fails_its_rule() {
+    super::assert_each_fails_its_rule(mutants()).await;
 }

@@ -1,4 +1,4 @@
-//! Lists and calls that are not quite right.
+//! Mutants of lists and calls.
 
 use serde_json::{Value, json};
 
@@ -6,12 +6,12 @@ use super::mutant::Mutant;
 
 pub(super) fn mutants() -> Vec<Mutant> {
     vec![
-        Mutant::new("client.pages.opaque", "a cursor that is decoded").map_sent(|outgoing| {
+        Mutant::new("client.pages.opaque", "a decoded cursor").map_sent(|outgoing| {
             if let Some(Value::String(cursor)) = outgoing.message.pointer_mut("/params/cursor") {
                 *cursor = cursor.replace("%20", " ");
             }
         }),
-        Mutant::new("client.pages.followed", "one page is enough").map_received(|message| {
+        Mutant::new("client.pages.followed", "reads one page only").map_received(|message| {
             forget_cursor(message, |_| true);
         }),
         Mutant::new("client.pages.end", "null for a cursor")
@@ -25,22 +25,25 @@ pub(super) fn mutants() -> Vec<Mutant> {
                     outgoing.before.push(more);
                 }
             }),
-        Mutant::new("client.pages.empty-cursor", "an empty cursor is none").map_received(
+        Mutant::new("client.pages.empty-cursor", "ignores an empty cursor").map_received(
             |message| {
                 forget_cursor(message, str::is_empty);
             },
         ),
-        Mutant::new("client.cancellation.own-request", "somebody else's request")
-            .on_ndjson()
-            .asks("notifications/cancelled", |message| {
-                message["params"]["requestId"] = 12_345.into();
-            }),
+        Mutant::new(
+            "client.cancellation.own-request",
+            "cancels another client's request",
+        )
+        .on_ndjson()
+        .requests_input("notifications/cancelled", |message| {
+            message["params"]["requestId"] = 12_345.into();
+        }),
         Mutant::new("client.progress.token-type", "a token with a fraction").map_sent(|outgoing| {
             if let Some(token) = outgoing.message.pointer_mut("/params/_meta/progressToken") {
                 *token = json!(0.5);
             }
         }),
-        Mutant::new("client.progress.token-unique", "one token for all")
+        Mutant::new("client.progress.token-unique", "one token for all requests")
             .on_ndjson()
             .map_sent(|outgoing| {
                 if outgoing.message["params"]["name"] == "slow" {
@@ -51,13 +54,15 @@ pub(super) fn mutants() -> Vec<Mutant> {
                     outgoing.after.push(twin);
                 }
             }),
-        Mutant::new("client.tasks.required", "it cannot wait").map_sent(|outgoing| {
-            let params = outgoing.message.get_mut("params");
-            if let Some(params) = params.and_then(Value::as_object_mut) {
-                params.remove("task");
-            }
-        }),
-        Mutant::new("client.tasks.not-allowed", "everything is a task").map_sent(|outgoing| {
+        Mutant::new("client.tasks.required", "a plain call of a task-only tool").map_sent(
+            |outgoing| {
+                let params = outgoing.message.get_mut("params");
+                if let Some(params) = params.and_then(Value::as_object_mut) {
+                    params.remove("task");
+                }
+            },
+        ),
+        Mutant::new("client.tasks.not-allowed", "all calls are tasks").map_sent(|outgoing| {
             if outgoing.message["params"]["name"] == "hello" {
                 outgoing.message["params"]["task"] = json!({ "ttl": 1000 });
             }
@@ -76,6 +81,6 @@ fn forget_cursor(message: &mut Value, which: impl Fn(&str) -> bool) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_trips_its_rule() {
-    super::assert_each_trips_its_rule(mutants()).await;
+async fn each_mutant_fails_its_rule() {
+    super::assert_each_fails_its_rule(mutants()).await;
 }

@@ -1,4 +1,4 @@
-//! Our own client, as a program would use it that is curious: nothing is wrong with it.
+//! The good client: our own client with all features, which passes all rules.
 
 use std::{io, sync::Arc, time::Duration};
 
@@ -20,22 +20,22 @@ use turnbuckle_protocol::types::{
 
 use super::user::{Connect, TestUser};
 
-/// Runs it on a line.
-pub(crate) async fn through_lines(stream: DuplexStream) {
+/// Runs the client on ndjson.
+pub(crate) async fn run_on_ndjson(stream: DuplexStream) {
     let (reader, writer) = tokio::io::split(stream);
     run(NdjsonClient::new(reader, writer).into()).await;
 }
 
-/// Runs it on HTTP, by connections that somebody makes.
-pub(crate) async fn through_http<F>(url: &str, address: impl Fn() -> F + Send + Sync + 'static)
+/// Runs the client on HTTP, with connections from a callback.
+pub(crate) async fn run_on_http<F>(url: &str, address: impl Fn() -> F + Send + Sync + 'static)
 where
     F: Future<Output = io::Result<DuplexStream>> + Send + 'static,
 {
     let address: Connect = Arc::new(move || Box::pin(address()));
-    let person = TestUser(address.clone());
-    let oauth = OAuth::new(url, Arc::new(person.clone()))
+    let user = TestUser(address.clone());
+    let oauth = OAuth::new(url, Arc::new(user.clone()))
         .client_name("good")
-        .user_agent(person);
+        .user_agent(user);
     let http = HttpTarget::new(url)
         .connector(move || address())
         .authorization(oauth);
@@ -43,12 +43,12 @@ where
 }
 
 pub(crate) async fn on_ndjson(address: MockServerAddress) {
-    through_lines(address.connect().await.unwrap()).await;
+    run_on_ndjson(address.connect().await.unwrap()).await;
 }
 
 pub(crate) async fn on_http(address: MockServerAddress) {
     let url = address.url().to_owned();
-    through_http(&url, move || {
+    run_on_http(&url, move || {
         let address = address.clone();
         async move { address.connect().await }
     })
@@ -70,7 +70,7 @@ fn builder() -> ClientBuilder {
         .on_url_elicitation(|_: UrlElicitationRequest| async { ElicitationAction::Decline })
 }
 
-/// Does what can be done with a server. What a server refuses is no reason to stop: some do so on purpose.
+/// Uses all features of a server. Errors are ignored: some scenarios return them on purpose.
 async fn run(server: Target) {
     let Ok(client) = builder().connect(server).await else {
         return;
@@ -126,13 +126,13 @@ async fn call(client: &Client, tool: &str) {
     }
 }
 
-/// Says what was found, without all that shows it.
-pub(crate) fn brief(verdict: &RuleOutcome) -> String {
-    match verdict {
-        RuleOutcome::Passed(_) => "kept".to_owned(),
+/// Formats an outcome with the texts of its evidence.
+pub(crate) fn brief(outcome: &RuleOutcome) -> String {
+    match outcome {
+        RuleOutcome::Passed(_) => "passed".to_owned(),
         RuleOutcome::Violated { observed, evidence } => {
             let texts: Vec<_> = evidence.iter().map(|shown| shown.text.as_str()).collect();
-            format!("broken: {observed}\n    {}", texts.join("\n    "))
+            format!("violated: {observed}\n    {}", texts.join("\n    "))
         }
         RuleOutcome::NotApplicable(why) | RuleOutcome::NotTested(why) => why.clone(),
     }
@@ -165,7 +165,7 @@ fn assert_good(report: &Report) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn everything_is_right_on_lines() {
+async fn passes_all_rules_on_ndjson() {
     let target = ClientTarget::on_ndjson("good", on_ndjson);
     assert_good(
         &check_client(&target, &CheckOptions::default())
@@ -175,7 +175,7 @@ async fn everything_is_right_on_lines() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn everything_is_right_on_http() {
+async fn passes_all_rules_on_http() {
     let target = ClientTarget::on_http("good", on_http);
     assert_good(
         &check_client(&target, &CheckOptions::default())

@@ -1,4 +1,4 @@
-//! Requests of HTTP that are not quite right.
+//! HTTP mutants.
 
 use http::{HeaderValue, Method};
 use serde_json::Value;
@@ -19,13 +19,15 @@ pub(super) fn mutants() -> Vec<Mutant> {
             }),
         Mutant::new("client.http.accept-both", "only JSON is accepted")
             .requests(|outgoing_request| posts(outgoing_request, "accept", "application/json")),
-        Mutant::new("client.http.content-type", "the body is some text")
+        Mutant::new("client.http.content-type", "a plain text body")
             .requests(|outgoing_request| posts(outgoing_request, "content-type", "text/plain")),
-        Mutant::new("client.http.get-accept", "anything but events").requests(|outgoing_request| {
-            if outgoing_request.request.method() == "GET" {
-                set(outgoing_request, "accept", "application/json");
-            }
-        }),
+        Mutant::new("client.http.get-accept", "does not accept events").requests(
+            |outgoing_request| {
+                if outgoing_request.request.method() == "GET" {
+                    set(outgoing_request, "accept", "application/json");
+                }
+            },
+        ),
         Mutant::new("client.http.version-header", "no version").without("mcp-protocol-version"),
         Mutant::new("client.http.version-header-negotiated", "another version").requests(
             |outgoing_request| {
@@ -72,7 +74,7 @@ pub(super) fn mutants() -> Vec<Mutant> {
         ),
         Mutant::new("client.http.param-headers", "no headers for arguments")
             .without("mcp-param-days"),
-        Mutant::new("client.http.param-headers-encoded", "a space is lost").requests(
+        Mutant::new("client.http.param-headers-encoded", "trims a space").requests(
             |outgoing_request| {
                 if is(
                     outgoing_request,
@@ -83,7 +85,7 @@ pub(super) fn mutants() -> Vec<Mutant> {
                 }
             },
         ),
-        Mutant::new("client.http.param-headers-absent", "null as a text").requests(
+        Mutant::new("client.http.param-headers-absent", "null as a string").requests(
             |outgoing_request| {
                 if outgoing_request
                     .request
@@ -94,36 +96,42 @@ pub(super) fn mutants() -> Vec<Mutant> {
                 }
             },
         ),
-        Mutant::new("client.http.bad-marks-rejected", "whatever the marks are").map_received(
-            |message| {
-                let Some(Value::Array(tools)) = message.pointer_mut("/result/tools") else {
-                    return;
-                };
-                for tool in tools
-                    .iter_mut()
-                    .filter(|tool| tool["name"] == "mislabelled")
-                {
-                    tool["inputSchema"]["properties"] = serde_json::json!({});
+        Mutant::new(
+            "client.http.bad-marks-rejected",
+            "ignores invalid annotations",
+        )
+        .map_received(|message| {
+            let Some(Value::Array(tools)) = message.pointer_mut("/result/tools") else {
+                return;
+            };
+            for tool in tools
+                .iter_mut()
+                .filter(|tool| tool["name"] == "mislabelled")
+            {
+                tool["inputSchema"]["properties"] = serde_json::json!({});
+            }
+        }),
+        Mutant::new("client.sessions.id-sent", "no session").without("mcp-session-id"),
+        Mutant::new("client.sessions.restarted", "starts no new session").requests(
+            |outgoing_request| {
+                let body: Value =
+                    serde_json::from_slice(outgoing_request.request.body()).unwrap_or_default();
+                if body["method"] == "initialize" {
+                    outgoing_request.state.count += 1;
+                    if outgoing_request.state.count > 1 {
+                        outgoing_request.response = Some(500);
+                    }
                 }
             },
         ),
-        Mutant::new("client.sessions.id-sent", "no session").without("mcp-session-id"),
-        Mutant::new("client.sessions.restarted", "no other session").requests(|outgoing_request| {
-            let body: Value =
-                serde_json::from_slice(outgoing_request.request.body()).unwrap_or_default();
-            if body["method"] == "initialize" {
-                outgoing_request.memory.count += 1;
-                if outgoing_request.memory.count > 1 {
-                    outgoing_request.response = Some(500);
+        Mutant::new("client.sessions.deleted", "disconnects without DELETE").requests(
+            |outgoing_request| {
+                if outgoing_request.request.method() == "DELETE" {
+                    outgoing_request.response = Some(405);
                 }
-            }
-        }),
-        Mutant::new("client.sessions.deleted", "it just goes").requests(|outgoing_request| {
-            if outgoing_request.request.method() == "DELETE" {
-                outgoing_request.response = Some(405);
-            }
-        }),
-        Mutant::new("client.streams.read", "blind for streams").responses(|head| {
+            },
+        ),
+        Mutant::new("client.streams.read", "ignores streams").responses(|head| {
             let kind = head.headers.get("content-type");
             if kind.is_some_and(|kind| kind == "text/event-stream") {
                 let plain = HeaderValue::from_static("text/plain");
@@ -137,14 +145,18 @@ pub(super) fn mutants() -> Vec<Mutant> {
                 line.to_owned()
             }
         }),
-        Mutant::new("client.streams.fresh-id", "the id of what was lost").map_sent(|outgoing| {
+        Mutant::new(
+            "client.streams.fresh-id",
+            "reuses the id of the lost request",
+        )
+        .map_sent(|outgoing| {
             let first_page = outgoing.message["params"].get("cursor").is_none();
             if outgoing.method() == "tools/list" && first_page {
                 let own = outgoing.message["id"].clone();
-                outgoing.message["id"] = outgoing.memory.message.get_or_insert(own).clone();
+                outgoing.message["id"] = outgoing.state.message.get_or_insert(own).clone();
             }
         }),
-        Mutant::new("client.streams.resumed", "it never comes back").requests(|outgoing_request| {
+        Mutant::new("client.streams.resumed", "never reconnects").requests(|outgoing_request| {
             if outgoing_request
                 .request
                 .headers()
@@ -153,26 +165,30 @@ pub(super) fn mutants() -> Vec<Mutant> {
                 outgoing_request.response = Some(405);
             }
         }),
-        Mutant::new("client.streams.not-resumed", "it goes on").requests(|outgoing_request| {
-            let body: Value =
-                serde_json::from_slice(outgoing_request.request.body()).unwrap_or_default();
-            if body["method"] == "tools/list" {
-                set(outgoing_request, "last-event-id", "7");
-            }
-        }),
-        Mutant::new("client.streams.http-sse-fallback", "it only looks").requests(
+        Mutant::new("client.streams.not-resumed", "resumes the stream").requests(
             |outgoing_request| {
-                if outgoing_request.request.uri().path() == "/messages" {
-                    outgoing_request.response = Some(404);
+                let body: Value =
+                    serde_json::from_slice(outgoing_request.request.body()).unwrap_or_default();
+                if body["method"] == "tools/list" {
+                    set(outgoing_request, "last-event-id", "7");
                 }
             },
         ),
+        Mutant::new(
+            "client.streams.http-sse-fallback",
+            "opens the stream without a POST",
+        )
+        .requests(|outgoing_request| {
+            if outgoing_request.request.uri().path() == "/messages" {
+                outgoing_request.response = Some(404);
+            }
+        }),
         Mutant::new("client.streams.endpoint", "without the query").requests(|outgoing_request| {
             if outgoing_request.request.uri().path() == "/messages" {
                 *outgoing_request.request.uri_mut() = "/messages".parse().unwrap();
             }
         }),
-        Mutant::new("client.stdio.only-messages", "a word to the log").map_sent(|outgoing| {
+        Mutant::new("client.stdio.only-messages", "a log line").map_sent(|outgoing| {
             if outgoing.method() == "tools/list" {
                 outgoing.text = Some(format!("listing tools\n{}", outgoing.message));
             }
@@ -197,6 +213,6 @@ fn is(outgoing_request: &OutgoingRequest<'_>, name: &str, value: &str) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_trips_its_rule() {
-    super::assert_each_trips_its_rule(mutants()).await;
+async fn each_mutant_fails_its_rule() {
+    super::assert_each_fails_its_rule(mutants()).await;
 }

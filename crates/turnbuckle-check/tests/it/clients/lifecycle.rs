@@ -1,4 +1,4 @@
-//! Sessions that begin not quite rightly, and eras that are found out wrongly.
+//! Lifecycle mutants.
 
 use serde_json::{Value, json};
 
@@ -18,17 +18,20 @@ pub(super) fn mutants() -> Vec<Mutant> {
                     .push(json!({ "jsonrpc": "2.0", "id": "early", "method": "tools/list" }));
             }
         }),
-        Mutant::new("client.lifecycle.introduces-itself", "nobody").asks("initialize", |message| {
-            message["params"]["clientInfo"] = Value::Null;
-        }),
+        Mutant::new("client.lifecycle.introduces-itself", "no client info").requests_input(
+            "initialize",
+            |message| {
+                message["params"]["clientInfo"] = Value::Null;
+            },
+        ),
         Mutant::new(
             "client.lifecycle.initialized",
-            "the handshake is never ended",
+            "no `notifications/initialized`",
         )
-        .asks("notifications/initialized", |message| {
+        .requests_input("notifications/initialized", |message| {
             *message = Value::Null;
         }),
-        Mutant::new("client.lifecycle.waits", "a request that does not wait")
+        Mutant::new("client.lifecycle.waits", "a request before the response")
             .on_ndjson()
             .map_sent(|outgoing| {
                 if outgoing.method() == "initialize" {
@@ -39,12 +42,12 @@ pub(super) fn mutants() -> Vec<Mutant> {
             }),
         Mutant::new(
             "client.lifecycle.initialize-not-cancelled",
-            "the handshake is cancelled",
+            "cancels `initialize`",
         )
         .map_sent(|outgoing| match outgoing.method() {
-            "initialize" => outgoing.memory.message = Some(outgoing.message["id"].clone()),
+            "initialize" => outgoing.state.message = Some(outgoing.message["id"].clone()),
             "notifications/initialized" => {
-                let params = json!({ "requestId": outgoing.memory.message });
+                let params = json!({ "requestId": outgoing.state.message });
                 outgoing.after.push(json!({
                     "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params,
                 }));
@@ -53,32 +56,35 @@ pub(super) fn mutants() -> Vec<Mutant> {
         }),
         Mutant::new(
             "client.lifecycle.leaves-unknown-version",
-            "whatever the server says",
+            "continues with any version",
         )
         .map_received(|message| {
             if message["result"]["protocolVersion"] == "1999-12-31" {
                 message["result"]["protocolVersion"] = "2025-11-25".into();
             }
         }),
-        Mutant::new("client.lifecycle.capabilities", "lists of what nobody has")
-            .in_revision(turnbuckle_protocol::revision::Revision::V2025_11_25)
-            .map_received(|message| {
-                if let Some(capabilities) = message.pointer_mut("/result/capabilities") {
-                    capabilities["resources"] = json!({});
-                }
-            }),
+        Mutant::new(
+            "client.lifecycle.capabilities",
+            "lists without the capability",
+        )
+        .in_revision(turnbuckle_protocol::revision::Revision::V2025_11_25)
+        .map_received(|message| {
+            if let Some(capabilities) = message.pointer_mut("/result/capabilities") {
+                capabilities["resources"] = json!({});
+            }
+        }),
         Mutant::new(
             "client.lifecycle.offers-a-revision",
-            "the version of something else",
+            "a version that is not a revision",
         )
-        .asks("initialize", |message| {
+        .requests_input("initialize", |message| {
             message["params"]["protocolVersion"] = "1.0".into();
         }),
         Mutant::new(
             "client.lifecycle.newest-offered",
-            "an old revision, though it speaks newer ones",
+            "an old revision although it supports newer ones",
         )
-        .asks("initialize", |message| {
+        .requests_input("initialize", |message| {
             message["params"]["protocolVersion"] = "2024-11-05".into();
         }),
         Mutant::new(
@@ -95,19 +101,17 @@ pub(super) fn mutants() -> Vec<Mutant> {
                     .push(json!({ "jsonrpc": "2.0", "method": method, "params": params }));
             }
         }),
-        Mutant::new(
-            "client.lifecycle.no-shutdown-message",
-            "a request to shut down",
-        )
-        .map_sent(|outgoing| {
-            if outgoing.method() == "tools/list" {
-                outgoing.memory.count += 1;
-                let id = format!("bye-{}", outgoing.memory.count);
-                outgoing
-                    .before
-                    .push(json!({ "jsonrpc": "2.0", "id": id, "method": "shutdown" }));
-            }
-        }),
+        Mutant::new("client.lifecycle.no-shutdown-message", "a shutdown request").map_sent(
+            |outgoing| {
+                if outgoing.method() == "tools/list" {
+                    outgoing.state.count += 1;
+                    let id = format!("bye-{}", outgoing.state.count);
+                    outgoing
+                        .before
+                        .push(json!({ "jsonrpc": "2.0", "id": id, "method": "shutdown" }));
+                }
+            },
+        ),
         Mutant::new(
             "client.eras.stays-modern-on-lines",
             "a handshake after -32022",
@@ -118,20 +122,27 @@ pub(super) fn mutants() -> Vec<Mutant> {
             "a handshake after -32022",
         )
         .map_received(forget_code),
-        Mutant::new("client.eras.any-code-on-lines", "one code alone").map_received(one_code_alone),
-        Mutant::new("client.eras.falls-back-on-http", "one code alone")
-            .map_received(one_code_alone),
+        Mutant::new(
+            "client.eras.any-code-on-lines",
+            "falls back after one code only",
+        )
+        .map_received(one_code_alone),
+        Mutant::new(
+            "client.eras.falls-back-on-http",
+            "falls back after one code only",
+        )
+        .map_received(one_code_alone),
     ]
 }
 
-/// A client that takes every error for one of older servers.
+/// Treats every error as an error of a legacy server.
 fn forget_code(message: &mut Value) {
     if message["error"]["code"] == -32022 {
         message["error"]["code"] = (-32601).into();
     }
 }
 
-/// A client that takes other codes for those of newer servers.
+/// Treats other codes as errors of a modern server.
 fn one_code_alone(message: &mut Value) {
     if message["error"]["code"] == -32000 {
         message["error"]["code"] = (-32021).into();
@@ -139,6 +150,6 @@ fn one_code_alone(message: &mut Value) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_trips_its_rule() {
-    super::assert_each_trips_its_rule(mutants()).await;
+async fn each_mutant_fails_its_rule() {
+    super::assert_each_fails_its_rule(mutants()).await;
 }

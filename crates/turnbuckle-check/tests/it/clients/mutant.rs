@@ -1,4 +1,4 @@
-//! Our client with one small thing wrong: a layer between it and the stage that changes what passes.
+//! Client mutants: our client behind a layer that changes its messages.
 
 mod http;
 mod ndjson;
@@ -11,63 +11,63 @@ use turnbuckle_check::{
 };
 use turnbuckle_protocol::revision::Revision;
 
-/// A client with one small thing wrong.
+/// A client with one violation.
 #[derive(Clone)]
 pub(crate) struct Mutant {
-    /// The rule that notices, and no other does.
+    /// The only rule that fails.
     pub(crate) violates: &'static str,
-    /// What is wrong.
+    /// A description of the violation.
     pub(crate) name: &'static str,
     on_ndjson: bool,
     revision: Option<Revision>,
     change: Change,
 }
 
-type Says = Arc<dyn Fn(&mut OutgoingMessage<'_>) + Send + Sync>;
-type Hears = Arc<dyn Fn(&mut Value) + Send + Sync>;
-type Requests = Arc<dyn Fn(&mut OutgoingRequest<'_>) + Send + Sync>;
-type Responses = Arc<dyn Fn(&mut ::http::response::Parts) + Send + Sync>;
-type Reads = Arc<dyn Fn(&str) -> String + Send + Sync>;
+type MessageChange = Arc<dyn Fn(&mut OutgoingMessage<'_>) + Send + Sync>;
+type ValueChange = Arc<dyn Fn(&mut Value) + Send + Sync>;
+type RequestChange = Arc<dyn Fn(&mut OutgoingRequest<'_>) + Send + Sync>;
+type ResponseHeadChange = Arc<dyn Fn(&mut ::http::response::Parts) + Send + Sync>;
+type LineChange = Arc<dyn Fn(&str) -> String + Send + Sync>;
 
-/// What a mutant changes.
+/// The changes of a mutant.
 #[derive(Clone, Default)]
 struct Change {
-    map_sent: Option<Says>,
-    map_received: Option<Hears>,
-    request: Option<Requests>,
-    response: Option<Responses>,
-    lines: Option<Reads>,
+    map_sent: Option<MessageChange>,
+    map_received: Option<ValueChange>,
+    request: Option<RequestChange>,
+    response: Option<ResponseHeadChange>,
+    lines: Option<LineChange>,
 }
 
-/// A message that the client is about to send.
+/// An outgoing message of the client.
 pub(crate) struct OutgoingMessage<'a> {
-    /// The message; nothing is sent if it is null.
+    /// The message; dropped if null.
     pub(crate) message: Value,
-    /// What is sent before it.
+    /// Messages to send before it.
     pub(crate) before: Vec<Value>,
-    /// What is sent after it.
+    /// Messages to send after it.
     pub(crate) after: Vec<Value>,
-    /// What is sent in its place, if it is no message of JSON.
+    /// The text to send instead, if it is not JSON.
     pub(crate) text: Option<String>,
-    /// What this run of the client has come to.
-    pub(crate) memory: &'a mut Memory,
+    /// The state of the client run.
+    pub(crate) state: &'a mut RunState,
 }
 
-/// A request of HTTP that the client is about to send.
+/// An outgoing HTTP request of the client.
 pub(crate) struct OutgoingRequest<'a> {
-    /// The request; its body was changed before.
+    /// The request, with its changed body.
     pub(crate) request: ::http::Request<Vec<u8>>,
-    /// What is answered in the server's place.
+    /// The response to send instead of the server's.
     pub(crate) response: Option<u16>,
-    /// What is asked for before it.
+    /// A request to send before it.
     pub(crate) before: Option<(::http::Method, &'static str)>,
-    /// What this run of the client has come to.
-    pub(crate) memory: &'a mut Memory,
+    /// The state of the client run.
+    pub(crate) state: &'a mut RunState,
 }
 
-/// What a run of the client has come to, as far as its mutant cares.
+/// The state of a client run that a mutant needs.
 #[derive(Default)]
-pub(crate) struct Memory {
+pub(crate) struct RunState {
     /// A number.
     pub(crate) count: usize,
     /// A message.
@@ -80,14 +80,14 @@ impl OutgoingMessage<'_> {
         self.message["method"].as_str().unwrap_or_default()
     }
 
-    /// Says whether it is a request.
+    /// Returns whether the message is a request.
     pub(crate) fn is_request(&self) -> bool {
         self.message.get("id").is_some() && self.message.get("method").is_some()
     }
 }
 
 impl Mutant {
-    /// Begins a mutant that trips a rule.
+    /// Starts a mutant that violates a rule.
     pub(crate) fn new(violates: &'static str, name: &'static str) -> Self {
         Self {
             violates,
@@ -98,19 +98,19 @@ impl Mutant {
         }
     }
 
-    /// Is looked at on lines.
+    /// Checks the mutant on ndjson.
     pub(crate) fn on_ndjson(mut self) -> Self {
         self.on_ndjson = true;
         self
     }
 
-    /// Is looked at in this revision.
+    /// Checks the mutant in this revision.
     pub(crate) fn in_revision(mut self, revision: Revision) -> Self {
         self.revision = Some(revision);
         self
     }
 
-    /// Changes what the client says.
+    /// Changes messages of the client.
     pub(crate) fn map_sent(
         mut self,
         change: impl Fn(&mut OutgoingMessage<'_>) + Send + Sync + 'static,
@@ -120,7 +120,7 @@ impl Mutant {
     }
 
     /// Changes the requests for one method.
-    pub(crate) fn asks(
+    pub(crate) fn requests_input(
         self,
         method: &'static str,
         change: impl Fn(&mut Value) + Send + Sync + 'static,
@@ -132,7 +132,7 @@ impl Mutant {
         })
     }
 
-    /// Changes the answers to one question of the server's: by its id.
+    /// Changes responses to the server request with this id.
     pub(crate) fn map_response_to(
         self,
         id: &'static str,
@@ -145,7 +145,7 @@ impl Mutant {
         })
     }
 
-    /// Changes what the client hears.
+    /// Changes messages to the client.
     pub(crate) fn map_received(
         mut self,
         change: impl Fn(&mut Value) + Send + Sync + 'static,
@@ -154,7 +154,7 @@ impl Mutant {
         self
     }
 
-    /// Changes requests of HTTP.
+    /// Changes HTTP requests.
     pub(crate) fn requests(
         mut self,
         change: impl Fn(&mut OutgoingRequest<'_>) + Send + Sync + 'static,
@@ -163,7 +163,7 @@ impl Mutant {
         self
     }
 
-    /// Changes the heads of responses of HTTP.
+    /// Changes the heads of HTTP responses.
     pub(crate) fn responses(
         mut self,
         change: impl Fn(&mut ::http::response::Parts) + Send + Sync + 'static,
@@ -172,29 +172,33 @@ impl Mutant {
         self
     }
 
-    /// Changes lines of streams, whatever they bring.
+    /// Changes the lines of streams.
     pub(crate) fn lines(mut self, change: impl Fn(&str) -> String + Send + Sync + 'static) -> Self {
         self.change.lines = Some(Arc::new(change));
         self
     }
 
-    /// Leaves a header out.
+    /// Removes a header.
     pub(crate) fn without(self, header: &'static str) -> Self {
         self.requests(move |outgoing_request| {
             outgoing_request.request.headers_mut().remove(header);
         })
     }
 
-    /// Checks it.
+    /// Runs the check.
     pub(crate) async fn check(&self) -> Report {
         let rule = catalog::find(self.violates);
-        let rule = rule.unwrap_or_else(|| panic!("there is no rule `{}`", self.violates));
+        let rule = rule.unwrap_or_else(|| panic!("unknown rule `{}`", self.violates));
         let mut options = CheckOptions::default();
         let newest = Revision::ALL
             .into_iter()
             .rev()
             .find(|&revision| rule.applies_in(revision));
-        options.revisions = vec![self.revision.or(newest).expect("a rule binds somewhere")];
+        options.revisions = vec![
+            self.revision
+                .or(newest)
+                .expect("every rule applies in some revision"),
+        ];
         let lines =
             self.on_ndjson || matches!(rule.transports, Transports::Ndjson | Transports::Stdio);
         check_client(&self.target(lines), &options).await.unwrap()
@@ -213,8 +217,8 @@ impl Mutant {
 }
 
 impl Change {
-    /// Applies what is wrong to a message on its way to the server; returns the texts that are sent.
-    fn apply_to_sent(&self, message: Value, memory: &mut Memory) -> Vec<String> {
+    /// Changes an outgoing message; returns the texts to send.
+    fn apply_to_sent(&self, message: Value, state: &mut RunState) -> Vec<String> {
         let Some(map_sent) = &self.map_sent else {
             return vec![message.to_string()];
         };
@@ -223,7 +227,7 @@ impl Change {
             before: Vec::new(),
             after: Vec::new(),
             text: None,
-            memory,
+            state,
         };
         map_sent(&mut outgoing);
         let message = match outgoing.message {
@@ -239,7 +243,7 @@ impl Change {
             .collect()
     }
 
-    /// Applies what is wrong to a message on its way to the client.
+    /// Changes an incoming message.
     fn apply_to_received(&self, text: &str) -> String {
         let (Some(map_received), Ok(mut message)) =
             (&self.map_received, serde_json::from_str(text))

@@ -1,4 +1,4 @@
-//! Answers to what servers ask that are not quite right.
+//! Mutants of responses to server requests.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -20,15 +20,17 @@ pub(super) fn mutants() -> Vec<Mutant> {
             .map_response_to("ask-roots", |message| {
                 message["result"]["roots"][0]["uri"] = "https://example.com/".into();
             }),
-        Mutant::new("client.roots.files", "a root on the web, in a later round").map_sent(
-            |outgoing| {
-                let place = "/params/inputResponses/ask-roots/roots/0/uri";
-                if let Some(root) = outgoing.message.pointer_mut(place) {
-                    *root = "https://example.com/".into();
-                }
-            },
-        ),
-        Mutant::new("client.roots.no-list-changed", "it tells of its roots")
+        Mutant::new(
+            "client.roots.files",
+            "a root on the web, in an input response",
+        )
+        .map_sent(|outgoing| {
+            let place = "/params/inputResponses/ask-roots/roots/0/uri";
+            if let Some(root) = outgoing.message.pointer_mut(place) {
+                *root = "https://example.com/".into();
+            }
+        }),
+        Mutant::new("client.roots.no-list-changed", "notifies of changed roots")
             .on_ndjson()
             .map_sent(|outgoing| {
                 if outgoing.method() == "tools/list" {
@@ -38,26 +40,26 @@ pub(super) fn mutants() -> Vec<Mutant> {
                         .push(json!({ "jsonrpc": "2.0", "method": method }));
                 }
             }),
-        Mutant::new("client.sampling.result", "a message of no model")
+        Mutant::new("client.sampling.result", "no model in the result")
             .in_revision(LEGACY)
             .map_response_to("ask-model", |message| {
                 message["result"]["model"] = Value::Null;
             }),
-        Mutant::new("client.sampling.no-tools", "tools that nobody declared")
+        Mutant::new("client.sampling.no-tools", "undeclared tools")
             .in_revision(LEGACY)
             .map_response_to("ask-tools", |message| {
                 let content = json!({ "type": "text", "text": "Hello." });
                 let result = json!({ "role": "assistant", "model": "parrot", "content": content });
                 *message = json!({ "jsonrpc": "2.0", "id": "ask-tools", "result": result });
             }),
-        Mutant::new("client.sampling.declared", "a model that nobody declared").asks(
+        Mutant::new("client.sampling.declared", "undeclared sampling").requests_input(
             "initialize",
             |message| {
                 let capabilities = message["params"]["capabilities"].as_object_mut();
                 capabilities.unwrap().remove("sampling");
             },
         ),
-        Mutant::new("client.elicitation.action", "an action of its own")
+        Mutant::new("client.elicitation.action", "an unknown action")
             .in_revision(LEGACY)
             .map_response_to("ask-form", |message| {
                 message["result"]["action"] = "reject".into();
@@ -72,18 +74,21 @@ pub(super) fn mutants() -> Vec<Mutant> {
             .map_response_to("ask-form", |message| {
                 message["result"]["content"]["name"] = 7.into();
             }),
-        Mutant::new("client.elicitation.form-by-default", "no mode, no form")
-            .in_revision(LEGACY)
-            .map_response_to("ask-form", |message| refuse(message, "ask-form")),
         Mutant::new(
-            "client.elicitation.undeclared-mode",
-            "a visit that nobody declared",
+            "client.elicitation.form-by-default",
+            "rejects a missing mode",
         )
         .in_revision(LEGACY)
-        .asks("initialize", |message| {
+        .map_response_to("ask-form", |message| reject(message, "ask-form")),
+        Mutant::new(
+            "client.elicitation.undeclared-mode",
+            "undeclared URL elicitation",
+        )
+        .in_revision(LEGACY)
+        .requests_input("initialize", |message| {
             message["params"]["capabilities"]["elicitation"] = json!({ "form": {} });
         }),
-        Mutant::new("client.elicitation.no-prefetch", "a look at the page first").requests(
+        Mutant::new("client.elicitation.no-prefetch", "fetches the URL first").requests(
             |outgoing_request| {
                 let body: Value =
                     serde_json::from_slice(outgoing_request.request.body()).unwrap_or_default();
@@ -92,42 +97,46 @@ pub(super) fn mutants() -> Vec<Mutant> {
                 }
             },
         ),
-        Mutant::new("client.rounds.state", "a state that is trimmed").map_sent(|outgoing| {
+        Mutant::new("client.rounds.state", "trims the state").map_sent(|outgoing| {
             if let Some(Value::String(state)) = outgoing.message.pointer_mut("/params/requestState")
             {
                 *state = state.trim().to_owned();
             }
         }),
-        Mutant::new("client.rounds.no-state", "the state of an earlier round").map_sent(
+        Mutant::new(
+            "client.rounds.no-state",
+            "the state of an earlier round trip",
+        )
+        .map_sent(|outgoing| {
+            let Some(params) = answers(outgoing) else {
+                return;
+            };
+            match params.get("requestState").cloned() {
+                Some(state) => outgoing.state.message = Some(state),
+                None => {
+                    outgoing.message["params"]["requestState"] =
+                        outgoing.state.message.clone().into();
+                }
+            }
+        }),
+        Mutant::new("client.rounds.new-id", "the id of the first round trip").map_sent(
             |outgoing| {
-                let Some(params) = answers(outgoing) else {
-                    return;
-                };
-                match params.get("requestState").cloned() {
-                    Some(state) => outgoing.memory.message = Some(state),
-                    None => {
-                        outgoing.message["params"]["requestState"] =
-                            outgoing.memory.message.clone().into();
+                if outgoing.method() == "tools/call" {
+                    let first = outgoing.message["params"].get("inputResponses").is_none();
+                    if first {
+                        outgoing.state.message = Some(outgoing.message["id"].clone())
+                    } else {
+                        outgoing.message["id"] = outgoing.state.message.clone().into()
                     }
                 }
             },
         ),
-        Mutant::new("client.rounds.new-id", "the id of the first round").map_sent(|outgoing| {
-            if outgoing.method() == "tools/call" {
-                let first = outgoing.message["params"].get("inputResponses").is_none();
-                if first {
-                    outgoing.memory.message = Some(outgoing.message["id"].clone())
-                } else {
-                    outgoing.message["id"] = outgoing.memory.message.clone().into()
-                }
-            }
-        }),
         Mutant::new("client.rounds.same-params", "other arguments").map_sent(|outgoing| {
             if answers(outgoing).is_some() {
                 outgoing.message["params"]["arguments"] = json!({ "city": "Ulm" });
             }
         }),
-        Mutant::new("client.rounds.answers", "answers in envelopes").map_sent(|outgoing| {
+        Mutant::new("client.rounds.answers", "input responses in envelopes").map_sent(|outgoing| {
             if let Some(answer) = outgoing
                 .message
                 .pointer_mut("/params/inputResponses/ask-model")
@@ -135,7 +144,7 @@ pub(super) fn mutants() -> Vec<Mutant> {
                 *answer = json!({ "result": answer });
             }
         }),
-        Mutant::new("client.rounds.scope", "a state for everybody").map_sent(|outgoing| {
+        Mutant::new("client.rounds.scope", "the state in all requests").map_sent(|outgoing| {
             if outgoing.method() == "prompts/get" {
                 outgoing.message["params"]["requestState"] = "x".into();
             }
@@ -143,7 +152,7 @@ pub(super) fn mutants() -> Vec<Mutant> {
     ]
 }
 
-fn refuse(message: &mut Value, id: &str) {
+fn reject(message: &mut Value, id: &str) {
     let error = json!({ "code": -32602, "message": "which mode?" });
     *message = json!({ "jsonrpc": "2.0", "id": id, "error": error });
 }
@@ -154,6 +163,6 @@ fn answers<'a>(outgoing: &'a OutgoingMessage<'_>) -> Option<&'a Value> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_trips_its_rule() {
-    super::assert_each_trips_its_rule(mutants()).await;
+async fn each_mutant_fails_its_rule() {
+    super::assert_each_fails_its_rule(mutants()).await;
 }

@@ -1,4 +1,4 @@
-//! Clients that are not ours: raw lines, for what our own would never say.
+//! Raw ndjson clients, for behavior that our client does not have.
 
 use serde_json::{Value, json};
 use tokio::io::{
@@ -10,7 +10,7 @@ use turnbuckle_check::{
 };
 use turnbuckle_protocol::revision::Revision;
 
-/// A connection on which each line is what we say it is.
+/// A raw connection.
 struct RawConnection {
     lines: Lines<BufReader<ReadHalf<DuplexStream>>>,
     writer: WriteHalf<DuplexStream>,
@@ -23,7 +23,7 @@ impl RawConnection {
         Self { lines, writer }
     }
 
-    /// Says something; returns whether anybody listens.
+    /// Sends a line; returns whether the peer reads it.
     async fn send(&mut self, message: &Value) -> bool {
         self.raw(format!("{message}\n").as_bytes()).await
     }
@@ -45,7 +45,7 @@ impl RawConnection {
     }
 
     async fn initialize(&mut self) {
-        let us = json!({ "name": "odd", "version": "1" });
+        let us = json!({ "name": "unusual", "version": "1" });
         let hello =
             json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": us });
         self.request(1, "initialize", &hello).await;
@@ -66,21 +66,21 @@ where
     let mut options = CheckOptions::default();
     options.revisions = vec![Revision::V2025_11_25];
     options.only = only.iter().map(|&rule| rule.to_owned()).collect();
-    let target = ClientTarget::on_ndjson("odd", run);
+    let target = ClientTarget::on_ndjson("unusual", run);
     check_client(&target, &options).await.unwrap()
 }
 
-fn graded(report: &Report, grade: RuleStatus) -> Vec<(&'static str, RuleOutcome)> {
+fn results_with(report: &Report, status: RuleStatus) -> Vec<(&'static str, RuleOutcome)> {
     let results = report.results().map(|(_, result)| result);
     results
-        .filter(|result| result.status() == grade)
+        .filter(|result| result.status() == status)
         .map(|result| (result.rule.id, result.outcome.clone()))
         .collect()
 }
 
-// The clock runs: a client that never stops would stop it.
+// The clock is not paused: a client that never stops would block it.
 #[tokio::test]
-async fn a_client_that_never_stops_is_stopped() {
+async fn endless_client_is_stopped() {
     let report = check(&["client.base.json-rpc"], |address| async move {
         let mut talk = RawConnection::open(&address).await;
         talk.initialize().await;
@@ -99,7 +99,7 @@ async fn a_client_that_never_stops_is_stopped() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_line_that_is_not_utf8_is_no_message() {
+async fn line_with_invalid_utf8_is_a_violation() {
     let report = check(&["client.stdio"], |address| async move {
         let mut talk = RawConnection::open(&address).await;
         talk.initialize().await;
@@ -110,13 +110,13 @@ async fn a_line_that_is_not_utf8_is_no_message() {
     })
     .await;
 
-    let failed = graded(&report, RuleStatus::Fail);
+    let failed = results_with(&report, RuleStatus::Fail);
     assert_eq!(failed.len(), 1, "{failed:?}");
     assert_eq!(failed[0].0, "client.stdio.only-messages");
 }
 
-/// The rules that could mix two processes up.
-const BESIDE: &[&str] = &[
+/// The rules that could confuse two processes.
+const SEPARATE_PROCESS_RULES: &[&str] = &[
     "client.base.id-unique",
     "client.lifecycle.initialized",
     "client.lifecycle.initialize-not-cancelled",
@@ -124,12 +124,12 @@ const BESIDE: &[&str] = &[
 ];
 
 #[tokio::test(start_paused = true)]
-async fn what_is_said_to_one_process_is_not_said_to_another() {
-    let report = check(BESIDE, |address| async move {
+async fn messages_of_two_processes_are_separate() {
+    let report = check(SEPARATE_PROCESS_RULES, |address| async move {
         let (mut newer, mut older) = (RawConnection::open(&address).await, RawConnection::open(&address).await);
         newer.request(1, "server/discover", &json!({})).await;
         older.initialize().await;
-        let given_up = json!({ "requestId": 1, "reason": "there is another way" });
+        let given_up = json!({ "requestId": 1, "reason": "there is another connection" });
         newer
             .send(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": given_up }))
             .await;
@@ -138,5 +138,5 @@ async fn what_is_said_to_one_process_is_not_said_to_another() {
     })
     .await;
 
-    assert_eq!(report.count(RuleStatus::Pass), BESIDE.len());
+    assert_eq!(report.count(RuleStatus::Pass), SEPARATE_PROCESS_RULES.len());
 }

@@ -1,4 +1,4 @@
-//! Who logs in for the good client, and fetches what that takes: by the same connections as the client.
+//! The user of the good client, who logs in over the same connections as the client.
 
 use std::{io, pin::Pin, sync::Arc};
 
@@ -15,11 +15,11 @@ use turnbuckle_auth::{
 };
 use turnbuckle_client::auth::BoxFuture;
 
-/// Makes connections.
+/// Opens connections.
 pub(crate) type Connect = Arc<dyn Fn() -> Connecting + Send + Sync>;
 type Connecting = Pin<Box<dyn Future<Output = io::Result<DuplexStream>> + Send>>;
 
-/// Somebody who agrees to everything.
+/// A user who consents to everything.
 #[derive(Clone)]
 pub(crate) struct TestUser(pub(crate) Connect);
 
@@ -91,7 +91,7 @@ impl UserAgent for TestUser {
             let location = response.headers().get("location");
             let location = location.and_then(|location| location.to_str().ok());
             location.map(str::to_owned).ok_or_else(|| {
-                AuthorizationError::new(AuthorizationStep::Authorization, "nothing came back")
+                AuthorizationError::new(AuthorizationStep::Authorization, "no redirect")
             })
         })
     }

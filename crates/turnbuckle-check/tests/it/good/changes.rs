@@ -1,4 +1,4 @@
-//! Tools that report progress, log, take long, or tell of changes.
+//! Tools that report progress, log, take long, or send change notifications.
 
 use std::time::Duration;
 
@@ -7,14 +7,14 @@ use turnbuckle_protocol::types::LogLevel;
 use turnbuckle_server::{Context, Server, Tool, ToolError};
 
 pub(crate) fn register(server: Server) -> Server {
-    let reading = |tool: Tool, description: &str| tool.description(description).read_only();
+    let read_only = |tool: Tool, description: &str| tool.description(description).read_only();
     server
-        .tool(reading(Tool::new("count", count), "Counts to three"))
-        .tool(reading(Tool::new("talk", talk), "Logs at three levels"))
-        .tool(reading(Tool::new("wait", wait), "Takes a while"))
-        .tool(reading(
+        .tool(read_only(Tool::new("count", count), "Counts to three"))
+        .tool(read_only(Tool::new("talk", talk), "Logs at three levels"))
+        .tool(read_only(Tool::new("wait", wait), "Takes a while"))
+        .tool(read_only(
             Tool::new("stir", stir),
-            "Tells whoever listens to look again",
+            "Sends change notifications",
         ))
 }
 
@@ -30,13 +30,13 @@ async fn talk(cx: Context) -> Result<&'static str, ToolError> {
     cx.log(LogLevel::Debug, "a detail").await;
     cx.log(LogLevel::Info, "a fact").await;
     cx.log(LogLevel::Error, "a fault").await;
-    Ok("Enough was said.")
+    Ok("Logged.")
 }
 
 async fn wait(cx: Context) -> Result<&'static str, ToolError> {
     cx.progress(1, 2).await;
     sleep(Duration::from_millis(400)).await;
-    Ok("It was worth it.")
+    Ok("Done.")
 }
 
 async fn stir(cx: Context) -> Result<&'static str, ToolError> {
@@ -44,5 +44,5 @@ async fn stir(cx: Context) -> Result<&'static str, ToolError> {
     cx.prompts_changed();
     cx.resources_changed();
     cx.resource_updated("good://greeting");
-    Ok("Everybody was told.")
+    Ok("Notified.")
 }

@@ -1,52 +1,61 @@
-//! Tools that ask the client: its user, its model, its roots.
+//! Tools with client requests: elicitation, sampling and roots.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use turnbuckle_server::{Context, Elicitation, Form, SamplingBuilder, Server, Tool, ToolError};
 
 pub(crate) fn register(server: Server) -> Server {
-    let asking = |tool: Tool, description: &str| tool.description(description).read_only();
+    let read_only = |tool: Tool, description: &str| tool.description(description).read_only();
     server
-        .tool(asking(Tool::new("ask_user", ask_user), "Asks for a name"))
-        .tool(asking(
-            Tool::new("ask_page", ask_page),
-            "Asks to visit a page",
+        .tool(read_only(
+            Tool::new("ask_user", ask_user),
+            "Requests a name",
         ))
-        .tool(asking(Tool::new("ask_model", ask_model), "Asks the model"))
-        .tool(asking(Tool::new("ask_roots", ask_roots), "Asks for roots"))
-        .tool(asking(
+        .tool(read_only(
+            Tool::new("ask_page", ask_page),
+            "Requests a URL elicitation",
+        ))
+        .tool(read_only(
+            Tool::new("ask_model", ask_model),
+            "Requests sampling",
+        ))
+        .tool(read_only(
+            Tool::new("ask_roots", ask_roots),
+            "Requests roots",
+        ))
+        .tool(read_only(
             Tool::new("ask_twice", ask_twice),
-            "Asks for roots, and then the model",
+            "Requests roots, then sampling",
         ))
 }
 
 #[derive(Deserialize, JsonSchema)]
 struct Name {
-    /// What people call you.
+    /// Your name.
     name: String,
 }
 
 async fn ask_user(cx: Context) -> Result<String, ToolError> {
-    let answer = cx
+    let response = cx
         .elicit("name", Name::elicit("What is your name?"))
         .await?;
-    Ok(match answer.accepted() {
+    Ok(match response.accepted() {
         Some(Name { name }) => format!("Hello, {name}!"),
-        None => "Hello, whoever you are!".to_owned(),
+        None => "Hello!".to_owned(),
     })
 }
 
 async fn ask_page(cx: Context) -> Result<&'static str, ToolError> {
-    let page = Elicitation::url("Please look at this page.", "https://example.com/page");
+    let page = Elicitation::url("Please open this page.", "https://example.com/page");
     cx.elicit("page", page).await?;
-    Ok("The user was asked.")
+    Ok("The user responded.")
 }
 
 async fn ask_model(cx: Context) -> Result<String, ToolError> {
-    let answer = cx
+    let response = cx
         .sample("greeting", SamplingBuilder::text("Say hello."))
         .await?;
-    Ok(answer.text())
+    Ok(response.text())
 }
 
 async fn ask_roots(cx: Context) -> Result<String, ToolError> {
@@ -56,7 +65,9 @@ async fn ask_roots(cx: Context) -> Result<String, ToolError> {
 
 async fn ask_twice(cx: Context) -> Result<String, ToolError> {
     let roots = cx.roots("roots").await?;
-    let question = format!("What would you do with {} roots?", roots.len());
-    let answer = cx.sample("plan", SamplingBuilder::text(question)).await?;
-    Ok(answer.text())
+    let input_request = format!("What would you do with {} roots?", roots.len());
+    let response = cx
+        .sample("plan", SamplingBuilder::text(input_request))
+        .await?;
+    Ok(response.text())
 }

@@ -34,7 +34,7 @@ async fn greeting() -> Result<&'static str, RequestError> {
 struct Review {
     /// The language of the text.
     language: String,
-    /// What matters.
+    /// The focus of the review.
     focus: Option<String>,
 }
 
@@ -43,7 +43,7 @@ async fn review(Review { language, focus }: Review) -> Result<String, RequestErr
     Ok(format!("Review {focus} in this {language} text."))
 }
 
-/// More than one answer has room for.
+/// Returns more values than fit into one result.
 fn languages() -> Vec<String> {
     (1..=120)
         .map(|number| format!("dialect {number}"))

@@ -1,4 +1,4 @@
-//! The same server behind a guard.
+//! The good server with authorization.
 
 use std::sync::Arc;
 
@@ -16,12 +16,12 @@ use turnbuckle_server::http;
 
 use super::{URL, assert_good, http_via, server};
 
-/// What those show whom the guard knows.
-pub(crate) const KNOWN: &str = "Bearer a-long-and-random-text";
+/// The valid credentials.
+pub(crate) const CREDENTIALS: &str = "Bearer a-long-and-random-text";
 
-/// A guard who knows one token.
-pub(crate) fn guard() -> ResourceServer {
-    let token = KNOWN.trim_start_matches("Bearer ");
+/// Returns an authenticator that accepts one token.
+pub(crate) fn authenticator() -> ResourceServer {
+    let token = CREDENTIALS.trim_start_matches("Bearer ");
     let mut checker = Principal::new("local", "checker");
     checker.scopes = ["mcp".to_owned()].into();
     ResourceServer::new(URL, Arc::new(Offline))
@@ -31,49 +31,53 @@ pub(crate) fn guard() -> ResourceServer {
         .static_token(Secret::new(token), checker)
 }
 
-/// A target that is reached within this process, with these credentials.
-pub(crate) fn through(connector: http::MemoryConnector, credentials: &str) -> ServerTarget {
+/// Returns an in-process target with these credentials.
+pub(crate) fn target_via(connector: http::MemoryConnector, credentials: &str) -> ServerTarget {
     let headers = match credentials {
         "" => vec![],
-        shown => vec![("authorization".to_owned(), shown.to_owned())],
+        credentials => vec![("authorization".to_owned(), credentials.to_owned())],
     };
     ServerTarget::http(URL, http_via(URL, connector), headers)
 }
 
-/// Nobody can be asked.
+/// Fetches nothing.
 struct Offline;
 
 impl Fetch for Offline {
     fn fetch(&self, _: FetchRequest) -> BoxFuture<'_, Result<FetchResponse, FetchError>> {
-        Box::pin(async { Err(FetchError::Unreachable("nobody is there".into())) })
+        Box::pin(async { Err(FetchError::Unreachable("offline".into())) })
     }
 }
 
 async fn check(credentials: &str) -> Result<Report, CheckError> {
     let (connector, listener) = http::memory();
-    let guarded = http::Http::new(server()).authenticator(guard());
-    tokio::spawn(guarded.serve(listener));
-    check_server(&through(connector, credentials), &CheckOptions::default()).await
+    let protected = http::Http::new(server()).authenticator(authenticator());
+    tokio::spawn(protected.serve(listener));
+    check_server(
+        &target_via(connector, credentials),
+        &CheckOptions::default(),
+    )
+    .await
 }
 
 #[tokio::test(start_paused = true)]
-async fn everything_is_right_behind_a_guard() {
-    let report = check(KNOWN).await.expect("the guard knows us");
+async fn passes_all_rules_with_authorization() {
+    let report = check(CREDENTIALS).await.expect("the token is valid");
 
     assert_good(&report);
-    let guarded = |id: &str| {
+    let protected = |id: &str| {
         report
             .results()
             .any(|(_, result)| result.rule.id == id && result.status() == RuleStatus::Pass)
     };
-    assert!(guarded("authorization.missing-401"));
-    assert!(guarded("authorization.session-is-no-token"));
+    assert!(protected("authorization.missing-401"));
+    assert!(protected("authorization.session-is-no-token"));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_guard_can_be_judged_from_outside() {
+async fn authorization_is_checked_without_a_token() {
     let Err(CheckError::Unauthorized { status, report }) = check("").await else {
-        panic!("the guard does not know us");
+        panic!("the token is invalid");
     };
 
     assert_eq!(status, 401);

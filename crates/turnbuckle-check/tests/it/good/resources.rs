@@ -15,7 +15,7 @@ pub(crate) fn register(server: Server) -> Server {
         )
         .resource(
             Resource::bytes("good://dot", "dot", "image/png", vec![0; 3])
-                .description("A picture that is none"),
+                .description("An invalid image"),
         )
         .resource(
             Resource::text(
@@ -28,7 +28,7 @@ pub(crate) fn register(server: Server) -> Server {
         )
         .resource(
             Resource::text("good://last", "last", "{}")
-                .description("What is on the last page of the list")
+                .description("The resource on the last page")
                 .mime_type("application/json"),
         );
     ["days", "months", "years", "eras"]
@@ -44,9 +44,9 @@ struct Which {
 fn about(name: &'static str) -> ResourceTemplate {
     let template = format!("good://{name}/{{which}}");
     ResourceTemplate::new(template, name, async move |which: Which, _: Context| {
-        Ok::<_, RequestError>(format!("What is known of {}.", which.which))
+        Ok::<_, RequestError>(format!("About {}.", which.which))
     })
-    .description("What is known of one of them")
+    .description("Describes one item")
     .mime_type("text/plain")
     .complete("which", ["first", "second", "last"])
 }

@@ -1,4 +1,4 @@
-//! Tools whose calls become tasks.
+//! Tools with task support.
 
 use std::time::Duration;
 
@@ -12,28 +12,28 @@ pub(crate) fn register(server: Server) -> Server {
     let task = |tool: Tool, support, description: &str| {
         tool.description(description).read_only().task(support)
     };
-    let may = TaskSupport::Optional;
+    let optional = TaskSupport::Optional;
     server
-        .tool(task(Tool::new("work", work), may, "Works for a while"))
+        .tool(task(Tool::new("work", work), optional, "Works for a while"))
         .tool(task(
             Tool::new("work_hard", work),
             TaskSupport::Required,
-            "Works, as a task or not at all",
+            "Runs as a task only",
         ))
         .tool(task(
             Tool::new("work_in_vain", fail),
-            may,
-            "Works, and comes to nothing",
+            optional,
+            "Fails with a tool error",
         ))
         .tool(task(
-            Tool::new("work_badly", refuse),
-            may,
-            "Ends with an error of the protocol, if it is a task",
+            Tool::new("work_badly", reject),
+            optional,
+            "Fails with a JSON-RPC error, if it is a task",
         ))
         .tool(task(
             Tool::new("work_together", confirm),
-            may,
-            "Asks the user in the middle of its work",
+            optional,
+            "Requests input from the user while it runs",
         ))
 }
 
@@ -41,32 +41,33 @@ async fn work(cx: Context) -> Result<&'static str, ToolError> {
     cx.progress_message(1, Some(2.0), "begun").await;
     sleep(Duration::from_millis(300)).await;
     cx.progress_message(2, Some(2.0), "done").await;
-    Ok("The work is done.")
+    Ok("Done.")
 }
 
 async fn fail() -> Result<&'static str, ToolError> {
     sleep(Duration::from_millis(50)).await;
-    Err(ToolError::new("It comes to nothing, as always."))
+    Err(ToolError::new("It always fails."))
 }
 
-async fn refuse(cx: Context) -> Result<&'static str, ToolError> {
+async fn reject(cx: Context) -> Result<&'static str, ToolError> {
     if cx.is_task() {
-        Err(ToolError::protocol(RpcError::internal(
-            "this always ends badly",
-        )))
+        Err(ToolError::protocol(RpcError::internal("this always fails")))
     } else {
-        Ok("This ends well.")
+        Ok("Done.")
     }
 }
 
 #[derive(Deserialize, JsonSchema)]
 struct Confirmation {
-    /// Whether to go on.
-    go_on: bool,
+    /// Set to continue.
+    confirmed: bool,
 }
 
 async fn confirm(cx: Context) -> Result<String, ToolError> {
-    let answer = cx.elicit("go_on", Confirmation::elicit("Shall I go on?"));
-    let go_on = answer.await?.accepted().is_some_and(|answer| answer.go_on);
-    Ok(format!("The user wants it: {go_on}"))
+    let response = cx.elicit("confirmed", Confirmation::elicit("Continue?"));
+    let confirmed = response
+        .await?
+        .accepted()
+        .is_some_and(|response| response.confirmed);
+    Ok(format!("Confirmed: {confirmed}"))
 }

@@ -9,7 +9,7 @@ use turnbuckle_protocol::{
 };
 use turnbuckle_server::{Server, Tool, ToolError, ToolResult};
 
-/// The smallest pictures and recordings that are none: nobody looks at them.
+/// Placeholder data for images and audio.
 pub(super) const BASE64: &str = "AAAA";
 
 pub(crate) fn register(server: Server) -> Server {
@@ -35,7 +35,7 @@ pub(crate) fn register(server: Server) -> Server {
         .tool(
             Tool::new("forecast", forecast)
                 .title("Forecast")
-                .description("Tells the weather of the next days")
+                .description("Returns a weather forecast")
                 .read_only(),
         )
         .tool(
@@ -63,7 +63,7 @@ struct Two {
 
 #[derive(Serialize, JsonSchema)]
 struct Sum {
-    /// Both together.
+    /// The sum.
     sum: f64,
 }
 
@@ -85,19 +85,19 @@ async fn show() -> Result<ToolResult, ToolError> {
 
 #[derive(Deserialize, JsonSchema)]
 struct Where {
-    /// The region to look at.
+    /// The region.
     #[schemars(extend("x-mcp-header" = "Region"))]
     region: String,
-    /// The days to look at.
+    /// The day.
     #[schemars(length(min = 1))]
     days: Vec<Day>,
-    /// How the temperature is given.
+    /// The unit of the temperature.
     unit: Option<Unit>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 struct Day {
-    /// How many days from now.
+    /// The number of days from now.
     ahead: u8,
 }
 
@@ -127,5 +127,5 @@ async fn panel() -> Result<&'static str, ToolError> {
 }
 
 async fn forget() -> Result<&'static str, ToolError> {
-    Ok("Everything is forgotten.")
+    Ok("Erased.")
 }

@@ -1,4 +1,4 @@
-//! A layer between the checker and a server on HTTP.
+//! The layer between the checker and an HTTP server.
 
 use std::{
     convert::Infallible,
@@ -28,16 +28,16 @@ use super::{Change, OutgoingResponse};
 use crate::good;
 
 pub(super) fn target(server: Server, change: Change) -> ServerTarget {
-    good::through(serve(Http::new(server), change))
+    good::target_via(serve(Http::new(server), change))
 }
 
 pub(super) fn sse_target(server: Server, change: Change) -> ServerTarget {
-    good::through_sse(serve(Http::new(server).http_sse(HttpSse::new()), change))
+    good::sse_target_via(serve(Http::new(server).http_sse(HttpSse::new()), change))
 }
 
-pub(super) fn guarded_target(server: Server, change: Change) -> ServerTarget {
-    let http = Http::new(server).authenticator(good::protected::guard());
-    good::protected::through(serve(http, change), good::protected::KNOWN)
+pub(super) fn protected_target(server: Server, change: Change) -> ServerTarget {
+    let http = Http::new(server).authenticator(good::protected::authenticator());
+    good::protected::target_via(serve(http, change), good::protected::CREDENTIALS)
 }
 
 fn serve(http: Http, change: Change) -> MemoryConnector {
@@ -49,43 +49,45 @@ fn serve(http: Http, change: Change) -> MemoryConnector {
                 return;
             };
             let (service, change) = (service.clone(), change.clone());
-            let answering = service_fn(move |request| {
+            let service_function = service_fn(move |request| {
                 let (service, change) = (service.clone(), change.clone());
-                async move { Ok::<_, Infallible>(answer(service, change, request).await) }
+                async move { Ok::<_, Infallible>(handle(service, change, request).await) }
             });
-            tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), answering));
+            tokio::spawn(
+                http1::Builder::new().serve_connection(TokioIo::new(stream), service_function),
+            );
         }
     });
     connector
 }
 
-async fn answer(
+async fn handle(
     mut service: HttpService,
     change: Change,
     request: Request<Incoming>,
-) -> Response<Changed> {
+) -> Response<ChangedBody> {
     let (parts, body) = request.into_parts();
-    let asked_head = parts.clone();
+    let request_head = parts.clone();
     let mut body = body
         .collect()
         .await
         .map(|body| body.to_bytes().to_vec())
         .unwrap_or_default();
-    let asked: Option<Value> = serde_json::from_slice(&body).ok();
+    let request_message: Option<Value> = serde_json::from_slice(&body).ok();
     if let Some((method, by)) = change.late {
-        let meant = asked
+        let is_delayed = request_message
             .as_ref()
-            .is_some_and(|asked| asked["method"] == method);
-        if meant || parts.method == method {
+            .is_some_and(|request_message| request_message["method"] == method);
+        if is_delayed || parts.method == method {
             tokio::time::sleep(by).await;
         }
     }
-    if let Some(message) = asked.clone() {
+    if let Some(message) = request_message.clone() {
         let incoming = change.apply_to_received(message, &[]);
-        if let Some(answer) = incoming.response {
-            return json(answer.to_string());
+        if let Some(handle) = incoming.response {
+            return json(handle.to_string());
         }
-        if asked.as_ref() != Some(&incoming.message) {
+        if request_message.as_ref() != Some(&incoming.message) {
             body = incoming.message.to_string().into_bytes();
         }
     }
@@ -102,10 +104,10 @@ async fn answer(
         .and_then(|kind| kind.to_str().ok());
     if kind.is_some_and(|kind| kind.starts_with("text/event-stream")) {
         let mut outgoing_response = OutgoingResponse { head, body: None };
-        respond(&change, &asked_head, &mut outgoing_response);
+        respond(&change, &request_head, &mut outgoing_response);
         let body = match outgoing_response.body {
-            Some(body) => Changed::whole(body),
-            None => Changed::stream(body, change, asked_head, asked),
+            Some(body) => ChangedBody::whole(body),
+            None => ChangedBody::stream(body, change, request_head, request_message),
         };
         return Response::from_parts(outgoing_response.head, body);
     }
@@ -117,45 +119,55 @@ async fn answer(
     if let Ok(message) = serde_json::from_slice::<Value>(&body)
         && message.get("jsonrpc").is_some()
     {
-        body = change.apply_to_sent(message, asked).join("\n").into_bytes();
+        body = change
+            .apply_to_sent(message, request_message)
+            .join("\n")
+            .into_bytes();
     }
     let mut outgoing_response = OutgoingResponse {
         head,
         body: Some(body),
     };
     outgoing_response.head.headers.remove("content-length");
-    respond(&change, &asked_head, &mut outgoing_response);
-    let body = Changed::whole(outgoing_response.body.unwrap_or_default());
+    respond(&change, &request_head, &mut outgoing_response);
+    let body = ChangedBody::whole(outgoing_response.body.unwrap_or_default());
     Response::from_parts(outgoing_response.head, body)
 }
 
-fn respond(change: &Change, asked: &Parts, outgoing_response: &mut OutgoingResponse) {
+fn respond(change: &Change, request_message: &Parts, outgoing_response: &mut OutgoingResponse) {
     if let Some(alter) = &change.response {
-        alter(asked, outgoing_response);
+        alter(request_message, outgoing_response);
     }
 }
 
-fn json(body: String) -> Response<Changed> {
-    let mut response = Response::new(Changed::whole(body.into_bytes()));
+fn json(body: String) -> Response<ChangedBody> {
+    let mut response = Response::new(ChangedBody::whole(body.into_bytes()));
     let kind = http::HeaderValue::from_static("application/json");
     response.headers_mut().insert("content-type", kind);
     response
 }
 
 /// A body of changed messages.
-struct Changed(mpsc::Receiver<Bytes>);
+struct ChangedBody(mpsc::Receiver<Bytes>);
 
-impl Changed {
+impl ChangedBody {
     fn whole(body: Vec<u8>) -> Self {
         let (sender, receiver) = mpsc::channel(1);
         if !body.is_empty() {
-            sender.try_send(body.into()).expect("there is room for one");
+            sender
+                .try_send(body.into())
+                .expect("the channel holds one chunk");
         }
         Self(receiver)
     }
 
-    /// Changes each event on its way; lets go of the server's body when nobody reads any more.
-    fn stream(mut body: ResponseBody, change: Change, head: Parts, asked: Option<Value>) -> Self {
+    /// Changes each event in transit; drops the server's body when the receiver is closed.
+    fn stream(
+        mut body: ResponseBody,
+        change: Change,
+        head: Parts,
+        request_message: Option<Value>,
+    ) -> Self {
         let (sender, receiver) = mpsc::channel(1);
         tokio::spawn(async move {
             let mut copies = change.copied.as_ref().map(|(_, copies)| copies.subscribe());
@@ -185,12 +197,12 @@ impl Changed {
                 let mut any = false;
                 while let Ok(Some(event)) = decoder.next(&mut rest) {
                     any = true;
-                    let text = encode(&event, &change, &head, asked.as_ref());
+                    let text = encode(&event, &change, &head, request_message.as_ref());
                     if sender.send(text.into()).await.is_err() {
                         return;
                     }
                 }
-                // A comment, or the beginning of an event: keep what only says that somebody is there.
+                // Forward comments, which keep the connection alive.
                 if !any && data.starts_with(b":") && sender.send(data).await.is_err() {
                     return;
                 }
@@ -204,7 +216,12 @@ async fn copy(copies: &mut Option<broadcast::Receiver<String>>) -> Option<String
     copies.as_mut()?.recv().await.ok()
 }
 
-fn encode(event: &ParsedEvent, change: &Change, head: &Parts, asked: Option<&Value>) -> String {
+fn encode(
+    event: &ParsedEvent,
+    change: &Change,
+    head: &Parts,
+    request_message: Option<&Value>,
+) -> String {
     let mut lines = String::new();
     if !event.last_event_id.is_empty() {
         lines = format!("id: {}\n", event.last_event_id);
@@ -215,8 +232,8 @@ fn encode(event: &ParsedEvent, change: &Change, head: &Parts, asked: Option<&Val
     let message = serde_json::from_str::<Value>(&event.data);
     let texts = match &message {
         Ok(message) => {
-            let asked = asked.filter(|_| message.get("method").is_none());
-            change.apply_to_sent(message.clone(), asked.cloned())
+            let request_message = request_message.filter(|_| message.get("method").is_none());
+            change.apply_to_sent(message.clone(), request_message.cloned())
         }
         Err(_) => vec![event.data.clone()],
     };
@@ -234,7 +251,7 @@ fn encode(event: &ParsedEvent, change: &Change, head: &Parts, asked: Option<&Val
     events
 }
 
-impl hyper::body::Body for Changed {
+impl hyper::body::Body for ChangedBody {
     type Data = Bytes;
     type Error = Infallible;
 

@@ -1,4 +1,4 @@
-//! A layer between the checker and a server on lines.
+//! The layer between the checker and an ndjson server.
 
 use std::{
     collections::HashMap,
@@ -13,9 +13,9 @@ use tokio::{
 use turnbuckle_check::ServerTarget;
 use turnbuckle_server::{Server, ndjson::NdjsonServer};
 
-use super::{Change, NO_UTF8};
+use super::{Change, INVALID_UTF8};
 
-/// How many bytes a direction holds.
+/// The buffer size of each direction.
 const BUFFER: usize = 256 * 1024;
 
 pub(super) fn target(server: fn() -> Server, change: Change) -> ServerTarget {
@@ -29,9 +29,10 @@ pub(super) fn target(server: fn() -> Server, change: Change) -> ServerTarget {
             let (from_checker, to_checker) = split(middle);
             let (from_server, mut to_server) = split(other_middle);
             let to_checker = Arc::new(AsyncMutex::new(to_checker));
-            let asked = Arc::new(Mutex::new(HashMap::<String, Value>::new()));
+            let requests = Arc::new(Mutex::new(HashMap::<String, Value>::new()));
 
-            let (known, back, changing) = (asked.clone(), to_checker.clone(), change.clone());
+            let (sent_requests, responses, incoming_change) =
+                (requests.clone(), to_checker.clone(), change.clone());
             tokio::spawn(async move {
                 let mut lines = BufReader::new(from_checker).lines();
                 let mut earlier = Vec::new();
@@ -41,15 +42,15 @@ pub(super) fn target(server: fn() -> Server, change: Change) -> ServerTarget {
                         continue;
                     };
                     if let (Some(id), Some(_)) = (message.get("id"), message.get("method")) {
-                        known
+                        sent_requests
                             .lock()
                             .unwrap()
                             .insert(id.to_string(), message.clone());
                     }
-                    let incoming = changing.apply_to_received(message.clone(), &earlier);
+                    let incoming = incoming_change.apply_to_received(message.clone(), &earlier);
                     earlier.push(message);
-                    if let Some(answer) = incoming.response {
-                        write(&mut *back.lock().await, &answer.to_string()).await;
+                    if let Some(response) = incoming.response {
+                        write(&mut *responses.lock().await, &response.to_string()).await;
                     }
                     if !incoming.message.is_null() {
                         write(&mut to_server, &incoming.message.to_string()).await;
@@ -61,15 +62,15 @@ pub(super) fn target(server: fn() -> Server, change: Change) -> ServerTarget {
                 let mut lines = BufReader::new(from_server).lines();
                 while let Ok(Some(line)) = lines.next_line().await {
                     let message: Value = serde_json::from_str(&line).unwrap();
-                    let asked = match message.get("method") {
+                    let requests = match message.get("method") {
                         Some(_) => None,
-                        None => asked
+                        None => requests
                             .lock()
                             .unwrap()
                             .get(&message["id"].to_string())
                             .cloned(),
                     };
-                    for text in change.apply_to_sent(message, asked) {
+                    for text in change.apply_to_sent(message, requests) {
                         write(&mut *to_checker.lock().await, &text).await;
                     }
                 }
@@ -82,7 +83,7 @@ pub(super) fn target(server: fn() -> Server, change: Change) -> ServerTarget {
 
 async fn write(writer: &mut (impl AsyncWrite + Unpin), line: &str) {
     let mut bytes = Vec::new();
-    for (at, part) in line.split(NO_UTF8).enumerate() {
+    for (at, part) in line.split(INVALID_UTF8).enumerate() {
         bytes.extend_from_slice(if at == 0 { b"" } else { b"\xff" });
         bytes.extend_from_slice(part.as_bytes());
     }

@@ -1,4 +1,4 @@
-//! Messages of JSON-RPC that are not quite right.
+//! JSON-RPC mutants.
 
 use serde_json::{Value, json};
 use turnbuckle_check::report::RuleStatus;
@@ -16,24 +16,24 @@ pub(super) fn mutants() -> Vec<Mutant> {
 
 fn ids() -> Vec<Mutant> {
     vec![
-        Mutant::new("base.same-id", "ids of digits become numbers").map_sent(|outgoing| {
+        Mutant::new("base.same-id", "numeric string ids become numbers").map_sent(|outgoing| {
             if outgoing.message["id"] == "1" {
                 outgoing.message["id"] = 1.into();
             }
         }),
-        Mutant::new("base.same-id", "large ids lose their last digits")
+        Mutant::new("base.same-id", "large ids are rounded")
             .on_ndjson()
             .map_sent(|outgoing| {
                 if outgoing.message["id"] == 9_007_199_254_740_991_i64 {
                     outgoing.message["id"] = 9_007_199_254_740_000_i64.into();
                 }
             }),
-        Mutant::new("base.error-same-id", "errors have no id").map_sent(|outgoing| {
+        Mutant::new("base.error-same-id", "errors without an id").map_sent(|outgoing| {
             if outgoing.message["error"]["code"] == -32601 {
                 remove(&mut outgoing.message, "id");
             }
         }),
-        Mutant::new("base.many-at-once", "forgets the seventh of many")
+        Mutant::new("base.many-at-once", "drops the seventh concurrent request")
             .on_ndjson()
             .map_received(|incoming| {
                 let id = incoming.message["id"].as_i64().unwrap_or_default();
@@ -45,7 +45,7 @@ fn ids() -> Vec<Mutant> {
                     incoming.message = Value::Null;
                 }
             }),
-        Mutant::new("base.answered-once", "lists of tools come twice")
+        Mutant::new("base.answered-once", "two responses to `tools/list`")
             .on_ndjson()
             .map_sent(|outgoing| {
                 if is_response_to(outgoing, "tools/list") {
@@ -59,7 +59,7 @@ fn messages() -> Vec<Mutant> {
     vec![
         Mutant::new(
             "base.notifications-unanswered",
-            "an error for a notification that nobody knows",
+            "an error for an unknown notification",
         )
         .on_ndjson()
         .map_received(|incoming| {
@@ -70,7 +70,7 @@ fn messages() -> Vec<Mutant> {
         }),
         Mutant::new(
             "base.notifications-unanswered",
-            "an error with an id for a notification that has none",
+            "an error with an invented id for a notification",
         )
         .on_ndjson()
         .map_received(|incoming| {
@@ -79,23 +79,23 @@ fn messages() -> Vec<Mutant> {
                 incoming.response = Some(error(&json!("none"), -32601));
             }
         }),
-        Mutant::new("base.ping", "`ping` is unknown").map_sent(|outgoing| {
+        Mutant::new("base.ping", "`ping` returns an error").map_sent(|outgoing| {
             if is_response_to(outgoing, "ping") {
                 outgoing.message = error(&outgoing.message["id"], -32601);
             }
         }),
-        Mutant::new("base.ping-is-gone", "`ping` is still there").map_sent(|outgoing| {
+        Mutant::new("base.ping-is-gone", "`ping` returns a result").map_sent(|outgoing| {
             if is_response_to(outgoing, "ping") && outgoing.message["id"].is_i64() {
                 let (id, result) = (&outgoing.message["id"], json!({ "resultType": "complete" }));
                 outgoing.message = json!({ "jsonrpc": "2.0", "id": id, "result": result });
             }
         }),
-        Mutant::new("base.batch", "batches are refused").map_received(|incoming| {
+        Mutant::new("base.batch", "rejects batches").map_received(|incoming| {
             if incoming.message.is_array() {
                 incoming.response = Some(error(&Value::Null, -32600));
             }
         }),
-        Mutant::new("base.new-ids", "all its requests have the same id")
+        Mutant::new("base.new-ids", "all server requests have the same id")
             .on_ndjson()
             .map_sent(|outgoing| {
                 if is_response_to(outgoing, "ping") {
@@ -103,7 +103,7 @@ fn messages() -> Vec<Mutant> {
                     outgoing.before.push(request);
                 }
             }),
-        Mutant::new("base.notifications-without-id", "notifications have an id")
+        Mutant::new("base.notifications-without-id", "notifications with an id")
             .on_ndjson()
             .in_revision(Revision::V2025_11_25)
             .map_sent(|outgoing| {
@@ -117,11 +117,11 @@ fn messages() -> Vec<Mutant> {
 }
 
 fn errors() -> Vec<Mutant> {
-    let odd_tool = |outgoing: &mut OutgoingMessage, code: i64| {
+    let invalid_tool = |outgoing: &mut OutgoingMessage, code: i64| {
         let name = outgoing
             .request
             .as_ref()
-            .map(|asked| &asked["params"]["name"]);
+            .map(|request| &request["params"]["name"]);
         if name.is_some_and(|name| name == "__proto__") {
             outgoing.message = error(&outgoing.message["id"], code);
         }
@@ -136,55 +136,49 @@ fn errors() -> Vec<Mutant> {
                 outgoing.message["error"]["code"] = (-32603).into();
             }
         }),
-        Mutant::new("base.parse-error", "an invalid request instead of no JSON").map_sent(
-            |outgoing| {
-                if outgoing.message["error"]["code"] == -32700 {
-                    outgoing.message["error"]["code"] = (-32600).into();
-                }
-            },
-        ),
-        Mutant::new("base.parse-error-answered", "silence for what is no JSON")
+        Mutant::new("base.parse-error", "error -32600 for invalid JSON").map_sent(|outgoing| {
+            if outgoing.message["error"]["code"] == -32700 {
+                outgoing.message["error"]["code"] = (-32600).into();
+            }
+        }),
+        Mutant::new("base.parse-error-answered", "no response to invalid JSON")
             .on_ndjson()
             .map_sent(|outgoing| {
                 if outgoing.message["error"]["code"] == -32700 {
                     outgoing.message = Value::Null;
                 }
             }),
-        Mutant::new(
-            "base.invalid-request",
-            "a method that is a number is unknown",
-        )
-        .map_sent(|outgoing| {
-            if outgoing.message["error"]["code"] == -32600 && outgoing.message["id"] == "no-method"
-            {
-                outgoing.message["error"]["code"] = (-32601).into();
-            }
-        }),
+        Mutant::new("base.invalid-request", "error -32601 for a numeric method").map_sent(
+            |outgoing| {
+                if outgoing.message["error"]["code"] == -32600
+                    && outgoing.message["id"] == "no-method"
+                {
+                    outgoing.message["error"]["code"] = (-32601).into();
+                }
+            },
+        ),
         Mutant::new(
             "base.invalid-params",
-            "a call without a name is an internal error",
+            "an internal error for a call without a name",
         )
         .map_sent(|outgoing| {
-            let params = outgoing.request.as_ref().map(|asked| &asked["params"]);
+            let params = outgoing.request.as_ref().map(|request| &request["params"]);
             let nameless = params.is_some_and(|params| params["name"].is_null());
             if nameless && is_response_to(outgoing, "tools/call") {
                 outgoing.message = error(&outgoing.message["id"], -32603);
             }
         }),
-        Mutant::new(
-            "base.reserved-codes",
-            "a code that the specification may use",
-        )
-        .map_sent(move |outgoing| odd_tool(outgoing, -32050)),
-        Mutant::new("base.retired-codes", "a code that was retired")
-            .map_sent(move |outgoing| odd_tool(outgoing, -32042)),
-        Mutant::new("base.legacy-codes", "a code of former times")
-            .map_sent(move |outgoing| odd_tool(outgoing, -32001)),
-        Mutant::new("base.own-codes", "a code that JSON-RPC may use")
-            .map_sent(move |outgoing| odd_tool(outgoing, -32150)),
-        Mutant::new("base.code-meanings", "no such tool in this version")
-            .map_sent(move |outgoing| odd_tool(outgoing, -32022)),
-        Mutant::new("base.short-errors", "tells a story").map_sent(|outgoing| {
+        Mutant::new("base.reserved-codes", "a reserved code")
+            .map_sent(move |outgoing| invalid_tool(outgoing, -32050)),
+        Mutant::new("base.retired-codes", "a retired code")
+            .map_sent(move |outgoing| invalid_tool(outgoing, -32042)),
+        Mutant::new("base.legacy-codes", "a legacy code")
+            .map_sent(move |outgoing| invalid_tool(outgoing, -32001)),
+        Mutant::new("base.own-codes", "a code that JSON-RPC reserves")
+            .map_sent(move |outgoing| invalid_tool(outgoing, -32150)),
+        Mutant::new("base.code-meanings", "error -32022 for an unknown tool")
+            .map_sent(move |outgoing| invalid_tool(outgoing, -32022)),
+        Mutant::new("base.short-errors", "a long error message").map_sent(|outgoing| {
             if outgoing.message["error"]["code"] == -32601 {
                 outgoing.message["error"]["message"] = "No.\nNot here.\n".into();
             }
@@ -201,24 +195,32 @@ fn meta() -> Vec<Mutant> {
     vec![
         with(
             "base.meta-keys",
-            "a key that begins with a line",
+            "a key that starts with an underscore",
             "_private",
         ),
-        with("base.meta-prefix", "a key of the protocol's", "dev.mcp/key"),
         with(
             "base.meta-prefix",
-            "a key of the protocol's of then",
+            "a key with a reserved prefix",
+            "dev.mcp/key",
+        ),
+        with(
+            "base.meta-prefix",
+            "a key with a prefix that 2025-06-18 reserves",
             "mcp.dev/key",
         )
         .in_revision(Revision::V2025_06_18),
-        with("base.trace-context", "a trace that is none", "traceparent"),
-        Mutant::new("base.server-info", "nobody made the list of tools").map_response_to(
+        with(
+            "base.trace-context",
+            "an invalid `traceparent`",
+            "traceparent",
+        ),
+        Mutant::new("base.server-info", "no server info in `tools/list`").map_response_to(
             "tools/list",
             |message| {
                 remove(&mut message["result"], "_meta");
             },
         ),
-        Mutant::new("base.foreign-meta", "unknown keys are an error").map_received(|incoming| {
+        Mutant::new("base.foreign-meta", "an error for unknown keys").map_received(|incoming| {
             if incoming.message["params"]["_meta"]["com.example/turnbuckle"].is_object() {
                 incoming.response = Some(error(&incoming.message["id"], -32602));
             }
@@ -226,13 +228,13 @@ fn meta() -> Vec<Mutant> {
     ]
 }
 
-/// Says whether a message answers this method.
+/// Returns whether a message responds to this method.
 pub(crate) fn is_response_to(outgoing: &OutgoingMessage, method: &str) -> bool {
-    let asked = outgoing.request.as_ref();
-    asked.is_some_and(|asked| asked["method"] == method)
+    let request = outgoing.request.as_ref();
+    request.is_some_and(|request| request["method"] == method)
 }
 
-/// An error that answers this id; without an id if that is null.
+/// Returns an error for this id; without an id if it is null.
 pub(crate) fn error(id: &Value, code: i64) -> Value {
     let mut error = json!({ "jsonrpc": "2.0", "error": { "code": code, "message": "No." } });
     if !id.is_null() {
@@ -241,7 +243,7 @@ pub(crate) fn error(id: &Value, code: i64) -> Value {
     error
 }
 
-/// Takes a field away.
+/// Removes a member.
 pub(super) fn remove(value: &mut Value, field: &str) {
     if let Some(fields) = value.as_object_mut() {
         fields.remove(field);
@@ -249,44 +251,47 @@ pub(super) fn remove(value: &mut Value, field: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_with_ids_trips_its_rule() {
-    super::assert_each_trips_its_rule(ids()).await;
+async fn each_id_mutant_fails_its_rule() {
+    super::assert_each_fails_its_rule(ids()).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_with_messages_trips_its_rule() {
-    super::assert_each_trips_its_rule(messages()).await;
+async fn each_message_mutant_fails_its_rule() {
+    super::assert_each_fails_its_rule(messages()).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_with_errors_trips_its_rule() {
-    super::assert_each_trips_its_rule(errors()).await;
+async fn each_error_mutant_fails_its_rule() {
+    super::assert_each_fails_its_rule(errors()).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_with_meta_trips_its_rule() {
-    super::assert_each_trips_its_rule(meta()).await;
+async fn each_meta_mutant_fails_its_rule() {
+    super::assert_each_fails_its_rule(meta()).await;
 }
 
-/// An array that is answered by a stream, one event for each answer, is as good as one that is answered by an array.
+/// A batch may get its responses as separate stream events instead of an array.
 #[tokio::test(start_paused = true)]
-async fn answers_of_a_batch_may_come_one_by_one() {
-    let server = Mutant::new("base.batch", "one by one").response(|_, outgoing_response| {
-        let body = outgoing_response.body.as_deref().unwrap_or_default();
-        let Ok(Value::Array(answers)) = serde_json::from_slice(body) else {
-            return;
-        };
-        let events = answers.iter().map(|answer| format!("data: {answer}\n\n"));
-        outgoing_response.body = Some(events.collect::<String>().into_bytes());
-        let kind = http::HeaderValue::from_static("text/event-stream");
-        outgoing_response.head.headers.insert("content-type", kind);
-    });
+async fn responses_to_a_batch_may_arrive_separately() {
+    let server =
+        Mutant::new("base.batch", "separate responses").response(|_, outgoing_response| {
+            let body = outgoing_response.body.as_deref().unwrap_or_default();
+            let Ok(Value::Array(answers)) = serde_json::from_slice(body) else {
+                return;
+            };
+            let events = answers
+                .iter()
+                .map(|response| format!("data: {response}\n\n"));
+            outgoing_response.body = Some(events.collect::<String>().into_bytes());
+            let kind = http::HeaderValue::from_static("text/event-stream");
+            outgoing_response.head.headers.insert("content-type", kind);
+        });
 
     let report = server.check().await;
 
     let mut batches = report
         .results()
         .filter(|(_, result)| result.rule.id == "base.batch");
-    let (_, result) = batches.next().expect("the rule binds in this revision");
+    let (_, result) = batches.next().expect("the rule applies in this revision");
     assert_eq!(result.status(), RuleStatus::Pass, "{result:#?}");
 }

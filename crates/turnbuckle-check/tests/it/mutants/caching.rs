@@ -1,4 +1,4 @@
-//! Caching: not quite right.
+//! Caching mutants.
 
 use turnbuckle_server::{Context, Server, Tool, ToolError};
 
@@ -6,7 +6,7 @@ use crate::{good, mutant::Mutant};
 
 pub(super) fn mutants() -> Vec<Mutant> {
     vec![
-        Mutant::new("caching.same-scope", "a last page that everybody may keep").map_response_to(
+        Mutant::new("caching.same-scope", "a public last page").map_response_to(
             "tools/list",
             |message| {
                 let last = message["result"].get("nextCursor").is_none();
@@ -20,17 +20,20 @@ pub(super) fn mutants() -> Vec<Mutant> {
                 }
             },
         ),
-        Mutant::new("caching.not-of-questions", "a question that may be kept")
-            .server(requests_input)
-            .map_sent(|outgoing| {
-                if outgoing.message["result"]["resultType"] == "input_required" {
-                    outgoing.message["result"]["ttlMs"] = 0.into();
-                }
-            }),
+        Mutant::new(
+            "caching.not-of-questions",
+            "a cacheable `input_required` result",
+        )
+        .server(requests_input)
+        .map_sent(|outgoing| {
+            if outgoing.message["result"]["resultType"] == "input_required" {
+                outgoing.message["result"]["ttlMs"] = 0.into();
+            }
+        }),
     ]
 }
 
-/// A server with a tool that asks.
+/// Returns a server with a tool that sends an input request.
 fn requests_input() -> Server {
     let roots = async |cx: Context| {
         let roots = cx.roots("roots").await?;
@@ -41,6 +44,6 @@ fn requests_input() -> Server {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_trips_its_rule() {
-    super::assert_each_trips_its_rule(mutants()).await;
+async fn each_mutant_fails_its_rule() {
+    super::assert_each_fails_its_rule(mutants()).await;
 }

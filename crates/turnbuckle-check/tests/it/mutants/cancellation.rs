@@ -1,4 +1,4 @@
-//! Requests that nobody wants answered any more: not quite right.
+//! Cancellation mutants.
 
 use std::sync::{
     Mutex,
@@ -14,35 +14,35 @@ use crate::mutant::{IncomingMessage, Mutant};
 
 pub(super) fn mutants() -> Vec<Mutant> {
     vec![
-        Mutant::new("cancellation.no-answer", "never stops what was begun")
+        Mutant::new("cancellation.no-answer", "ignores cancellations")
             .on_ndjson()
             .map_received(|incoming| {
                 let message = &incoming.message;
-                // A text is the id of who listens, which is another matter.
+                // String ids belong to subscriptions.
                 let number = message["params"]["requestId"].is_number();
                 if message["method"] == "notifications/cancelled" && number {
                     incoming.message = json!(null);
                 }
             }),
-        Mutant::new("cancellation.strays-ignored", "answers a stray cancellation")
+        Mutant::new("cancellation.strays-ignored", "responds to an unknown cancellation")
             .on_ndjson()
             .map_received(|incoming| {
-                if incoming.message["params"]["requestId"] == "check-never-asked" {
+                if incoming.message["params"]["requestId"] == "check-never-sent" {
                     let error = json!({ "code": -32602, "message": "no such request" });
                     incoming.response = Some(json!({ "jsonrpc": "2.0", "error": error, "id": 9999 }));
                 }
             }),
-        Mutant::new("cancellation.survived", "is never the same after a cancellation")
+        Mutant::new("cancellation.survived", "drops the request after a cancellation")
             .in_revision(Revision::V2025_11_25)
             .on_ndjson()
-            .map_received(forgets_the_next()),
-        Mutant::new("cancellation.own-requests", "cancels what the client has asked")
+            .map_received(drops_the_next()),
+        Mutant::new("cancellation.own-requests", "cancels a client's request")
             .in_revision(Revision::V2025_11_25)
             .on_ndjson()
             .map_sent(|outgoing| {
-                let asked = outgoing.request.as_ref();
-                if let Some(asked) = asked.filter(|asked| asked["params"]["name"] == "talk") {
-                    let params = json!({ "requestId": asked["id"] });
+                let request = outgoing.request.as_ref();
+                if let Some(request) = request.filter(|request| request["params"]["name"] == "talk") {
+                    let params = json!({ "requestId": request["id"] });
                     let cancelled = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params });
                     outgoing.before.push(cancelled);
                 }
@@ -50,18 +50,18 @@ pub(super) fn mutants() -> Vec<Mutant> {
     ]
 }
 
-/// Loses the request that follows a cancelled one.
-fn forgets_the_next() -> impl Fn(&mut IncomingMessage) + Send + Sync {
-    let (last, loses) = (Mutex::new(Value::Null), AtomicBool::new(false));
+/// Drops the request after a cancelled one.
+fn drops_the_next() -> impl Fn(&mut IncomingMessage) + Send + Sync {
+    let (last, drops_next) = (Mutex::new(Value::Null), AtomicBool::new(false));
     move |incoming| {
         let message = &mut incoming.message;
         if message["method"] == "notifications/cancelled" {
-            let crosses = message["params"]["requestId"] == *last.lock().unwrap();
-            loses.store(crosses, Ordering::Relaxed);
+            let is_last = message["params"]["requestId"] == *last.lock().unwrap();
+            drops_next.store(is_last, Ordering::Relaxed);
         }
         if message["method"] == "ping" {
             *last.lock().unwrap() = message["id"].clone();
-            if loses.swap(false, Ordering::Relaxed) {
+            if drops_next.swap(false, Ordering::Relaxed) {
                 *message = Value::Null;
             }
         }
@@ -69,12 +69,12 @@ fn forgets_the_next() -> impl Fn(&mut IncomingMessage) + Send + Sync {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_trips_its_rule() {
-    super::assert_each_trips_its_rule(mutants()).await;
+async fn each_mutant_fails_its_rule() {
+    super::assert_each_fails_its_rule(mutants()).await;
 }
 
-/// Answers everything in the same way, and is gone with the first cancellation.
-async fn die_of_a_cancellation(wire: DuplexStream) {
+/// Returns the same result for every request, and exits at the first cancellation.
+async fn exit_on_cancellation(wire: DuplexStream) {
     let (reader, mut writer) = tokio::io::split(wire);
     let mut lines = BufReader::new(reader).lines();
     while let Ok(Some(line)) = lines.next_line().await {
@@ -86,17 +86,17 @@ async fn die_of_a_cancellation(wire: DuplexStream) {
             "resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {},
             "ttlMs": 0, "cacheScope": "private",
         });
-        let answer = json!({ "jsonrpc": "2.0", "id": message["id"], "result": result });
-        let line = format!("{answer}\n");
+        let response = json!({ "jsonrpc": "2.0", "id": message["id"], "result": result });
+        let line = format!("{response}\n");
         writer.write_all(line.as_bytes()).await.unwrap();
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_is_gone_before_it_can_be_asked_again_has_not_survived() {
+async fn exit_on_cancellation_is_a_violation() {
     let target = ServerTarget::streams("fragile", || async {
         let (near, far) = tokio::io::duplex(64 * 1024);
-        tokio::spawn(die_of_a_cancellation(far));
+        tokio::spawn(exit_on_cancellation(far));
         Ok(tokio::io::split(near))
     });
     let mut options = CheckOptions::default();

@@ -1,4 +1,4 @@
-//! Completion: not quite right.
+//! Completion mutants.
 
 use serde_json::json;
 
@@ -8,32 +8,32 @@ use crate::mutant::Mutant;
 pub(super) fn mutants() -> Vec<Mutant> {
     let complete = "completion/complete";
     vec![
-        Mutant::new("completion.capability", "completion that nobody declares")
+        Mutant::new("completion.capability", "undeclared completion")
             .map_sent(undeclared("completions")),
         Mutant::new(
             "completion.unsupported",
-            "an internal error where nothing is completed",
+            "an internal error without completion support",
         )
         .map_sent(move |outgoing| {
             undeclared("completions")(outgoing);
             if outgoing
                 .request
                 .as_ref()
-                .is_some_and(|asked| asked["method"] == complete)
+                .is_some_and(|request| request["method"] == complete)
             {
                 failing(&mut outgoing.message);
             }
         }),
         Mutant::new(
             "completion.unsupported",
-            "no values at all where nothing is completed",
+            "an empty result without completion support",
         )
         .map_sent(move |outgoing| {
             undeclared("completions")(outgoing);
             if outgoing
                 .request
                 .as_ref()
-                .is_some_and(|asked| asked["method"] == complete)
+                .is_some_and(|request| request["method"] == complete)
             {
                 let id = outgoing.message["id"].clone();
                 outgoing.message = json!({ "jsonrpc": "2.0", "id": id, "result": {
@@ -43,14 +43,14 @@ pub(super) fn mutants() -> Vec<Mutant> {
         }),
         Mutant::new(
             "completion.unknown-prompt",
-            "no values for a prompt that is not there",
+            "an empty result for an unknown prompt",
         )
         .map_sent(move |outgoing| {
-            let asked = outgoing
+            let request = outgoing
                 .request
                 .as_ref()
-                .map(|asked| &asked["params"]["ref"]["name"]);
-            if asked.is_some_and(|name| *name == "turnbuckle-no-such-prompt") {
+                .map(|request| &request["params"]["ref"]["name"]);
+            if request.is_some_and(|name| *name == "turnbuckle-no-such-prompt") {
                 let id = outgoing.message["id"].clone();
                 outgoing.message = json!({ "jsonrpc": "2.0", "id": id, "result": {
                     "completion": { "values": [] }, "resultType": "complete",
@@ -62,14 +62,14 @@ pub(super) fn mutants() -> Vec<Mutant> {
             "an internal error without an argument",
         )
         .map_sent(move |outgoing| {
-            let missing = outgoing.request.as_ref().is_some_and(|asked| {
-                asked["method"] == complete && asked["params"].get("argument").is_none()
+            let missing = outgoing.request.as_ref().is_some_and(|request| {
+                request["method"] == complete && request["params"].get("argument").is_none()
             });
             if missing {
                 failing(&mut outgoing.message);
             }
         }),
-        Mutant::new("completion.has-more", "a part that is said to be all").map_response_to(
+        Mutant::new("completion.has-more", "`hasMore` is false for a part").map_response_to(
             complete,
             |message| {
                 if let Some(completion) = object_in(message, "/result/completion") {
@@ -78,21 +78,19 @@ pub(super) fn mutants() -> Vec<Mutant> {
                 }
             },
         ),
-        Mutant::new(
-            "completion.typed-matters",
-            "the same values whatever is typed",
-        )
-        .map_received(move |incoming| {
-            if incoming.message["method"] == complete
-                && incoming.message["params"]["argument"].is_object()
-            {
-                incoming.message["params"]["argument"]["value"] = "".into();
-            }
-        }),
+        Mutant::new("completion.typed-matters", "ignores the typed text").map_received(
+            move |incoming| {
+                if incoming.message["method"] == complete
+                    && incoming.message["params"]["argument"].is_object()
+                {
+                    incoming.message["params"]["argument"]["value"] = "".into();
+                }
+            },
+        ),
     ]
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_trips_its_rule() {
-    super::assert_each_trips_its_rule(mutants()).await;
+async fn each_mutant_fails_its_rule() {
+    super::assert_each_fails_its_rule(mutants()).await;
 }

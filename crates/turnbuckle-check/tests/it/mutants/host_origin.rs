@@ -1,4 +1,4 @@
-//! Web pages and names that have no business here: let in.
+//! `Origin` and `Host` mutants.
 
 use http::{HeaderValue, Method, StatusCode};
 
@@ -6,21 +6,27 @@ use crate::{good, mutant::Mutant};
 
 pub(super) fn mutants() -> Vec<Mutant> {
     vec![
-        Mutant::new("origins.stranger-refused", "any web page is welcome").request(|request| {
+        Mutant::new(
+            "origins.stranger-refused", // quoted
+            "accepts any origin",
+        )
+        .request(|request| {
             request.headers_mut().remove("origin");
         }),
-        Mutant::new("origins.stranger-403", "400 for a web page").response(
-            |_, outgoing_response| {
-                if outgoing_response.head.status == 403 {
-                    outgoing_response.head.status = StatusCode::BAD_REQUEST;
-                }
-            },
-        ),
-        Mutant::new("origins.host-checked", "any name will do").request(|request| {
+        Mutant::new(
+            "origins.stranger-403", // quoted
+            "400 for an unknown origin",
+        )
+        .response(|_, outgoing_response| {
+            if outgoing_response.head.status == 403 {
+                outgoing_response.head.status = StatusCode::BAD_REQUEST;
+            }
+        }),
+        Mutant::new("origins.host-checked", "accepts any name").request(|request| {
             let host = good::URL.trim_start_matches("http://");
             super::http::set(request, "host", host.trim_end_matches("/mcp"));
         }),
-        Mutant::new("origins.preflight", "any web page may ask").response(
+        Mutant::new("origins.preflight", "allows any origin in a preflight").response(
             |head, outgoing_response| {
                 if head.method == Method::OPTIONS {
                     let any = HeaderValue::from_static("*");
@@ -35,6 +41,6 @@ pub(super) fn mutants() -> Vec<Mutant> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_trips_its_rule() {
-    super::assert_each_trips_its_rule(mutants()).await;
+async fn each_mutant_fails_its_rule() {
+    super::assert_each_fails_its_rule(mutants()).await;
 }

@@ -1,4 +1,4 @@
-//! Methods, status codes and headers of HTTP: not quite right.
+//! HTTP mutants.
 
 use http::{HeaderValue, Request, StatusCode};
 use serde_json::{Value, json};
@@ -11,25 +11,23 @@ const VERSION: &str = "mcp-protocol-version";
 
 pub(super) fn mutants() -> Vec<Mutant> {
     vec![
-        Mutant::new("http.answer-kind", "answers are plain text").response(
-            |_, outgoing_response| {
-                let kind = outgoing_response.head.headers.get_mut("content-type");
-                if let Some(kind) = kind.filter(|kind| *kind == "application/json") {
-                    *kind = HeaderValue::from_static("text/plain");
-                }
-            },
-        ),
+        Mutant::new("http.answer-kind", "plain text responses").response(|_, outgoing_response| {
+            let kind = outgoing_response.head.headers.get_mut("content-type");
+            if let Some(kind) = kind.filter(|kind| *kind == "application/json") {
+                *kind = HeaderValue::from_static("text/plain");
+            }
+        }),
         Mutant::new("http.notification-202", "200 for notifications")
             .response(|_, outgoing_response| replace(&mut outgoing_response.head.status, 202, 200)),
-        Mutant::new("http.get", "204 for GET").response(|asked, outgoing_response| {
-            if asked.method == "GET" && outgoing_response.head.status == 200 {
+        Mutant::new("http.get", "204 for GET").response(|request, outgoing_response| {
+            if request.method == "GET" && outgoing_response.head.status == 200 {
                 outgoing_response.head.status = StatusCode::NO_CONTENT;
                 outgoing_response.body = Some(Vec::new());
             }
         }),
         Mutant::new("http.unknown-method-404", "200 for unknown methods")
             .response(|_, outgoing_response| replace(&mut outgoing_response.head.status, 404, 200)),
-        Mutant::new("http.version-header-400", "any version will do").request(|request| {
+        Mutant::new("http.version-header-400", "accepts any version").request(|request| {
             let version = request.headers().get(VERSION);
             let known = |value: &HeaderValue| {
                 value
@@ -40,24 +38,27 @@ pub(super) fn mutants() -> Vec<Mutant> {
                 request.headers_mut().remove(VERSION);
             }
         }),
-        Mutant::new("http.version-header-default", "no version will not do").request(|request| {
-            if !request.headers().contains_key(VERSION) && method(request) == "ping" {
-                set(request, VERSION, "none");
-            }
-        }),
+        Mutant::new("http.version-header-default", "requires the version header").request(
+            |request| {
+                if !request.headers().contains_key(VERSION) && method(request) == "ping" {
+                    set(request, VERSION, "none");
+                }
+            },
+        ),
         Mutant::new("http.modern-only-get", "404 for GET and DELETE")
             .map_sent(modern_only)
             .response(|_, outgoing_response| replace(&mut outgoing_response.head.status, 405, 404)),
+        Mutant::new("http.modern-only-session", "a session id in the modern era")
+            .map_sent(modern_only)
+            .response(|_, outgoing_response| {
+                let id = HeaderValue::from_static("one");
+                outgoing_response.head.headers.insert("mcp-session-id", id);
+            }),
         Mutant::new(
-            "http.modern-only-session",
-            "a session id where there is none",
+            "http.accept-in-any-order",
+            "accepts one exact `Accept` only",
         )
-        .map_sent(modern_only)
-        .response(|_, outgoing_response| {
-            let id = HeaderValue::from_static("one");
-            outgoing_response.head.headers.insert("mcp-session-id", id);
-        }),
-        Mutant::new("http.accept-in-any-order", "one text for `Accept`").request(|request| {
+        .request(|request| {
             if request
                 .headers()
                 .get("accept")
@@ -68,7 +69,7 @@ pub(super) fn mutants() -> Vec<Mutant> {
         }),
         Mutant::new(
             "http.content-type-with-charset",
-            "one text for `Content-Type`",
+            "accepts one exact `Content-Type` only",
         )
         .request(|request| {
             if request
@@ -79,12 +80,12 @@ pub(super) fn mutants() -> Vec<Mutant> {
                 set(request, "content-type", "text/plain");
             }
         }),
-        Mutant::new("http.content-type-checked", "all bodies are JSON")
+        Mutant::new("http.content-type-checked", "ignores `Content-Type`")
             .request(|request| set(request, "content-type", "application/json")),
     ]
 }
 
-/// Has no revision with a handshake.
+/// Rejects the handshake.
 fn modern_only(outgoing: &mut OutgoingMessage) {
     if is_response_to(outgoing, "server/discover") {
         outgoing.message["result"]["supportedVersions"] = json!(["2026-07-28"]);
@@ -94,8 +95,8 @@ fn modern_only(outgoing: &mut OutgoingMessage) {
     }
 }
 
-fn replace(status: &mut StatusCode, wrong: u16, right: u16) {
-    if *status == wrong {
+fn replace(status: &mut StatusCode, failures: u16, right: u16) {
+    if *status == failures {
         *status = StatusCode::from_u16(right).unwrap();
     }
 }
@@ -113,6 +114,6 @@ pub(super) fn method(request: &Request<Vec<u8>>) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_trips_its_rule() {
-    super::assert_each_trips_its_rule(mutants()).await;
+async fn each_mutant_fails_its_rule() {
+    super::assert_each_fails_its_rule(mutants()).await;
 }

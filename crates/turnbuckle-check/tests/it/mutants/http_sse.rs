@@ -1,4 +1,4 @@
-//! HTTP+SSE of 2024-11-05: not quite right.
+//! HTTP+SSE mutants.
 
 use turnbuckle_protocol::revision::Revision;
 
@@ -6,17 +6,21 @@ use crate::mutant::Mutant;
 
 pub(super) fn mutants() -> Vec<Mutant> {
     let mutants = vec![
-        Mutant::new("http-sse.endpoint-first", "says hello first").events(|_, events| {
+        Mutant::new("http-sse.endpoint-first", "another event first").events(|_, events| {
             if events.starts_with("event: endpoint") {
                 events.insert_str(0, "event: hello\ndata: hello\n\n");
             }
         }),
-        Mutant::new("http-sse.message-events", "names its events otherwise").events(|_, events| {
+        Mutant::new("http-sse.message-events", "another event type").events(|_, events| {
             if events.starts_with("data: ") {
                 events.insert_str(0, "event: mcp\n");
             }
         }),
-        Mutant::new("http-sse.stranger-refused", "any web page is welcome").request(|request| {
+        Mutant::new(
+            "http-sse.stranger-refused", // quoted
+            "accepts any origin",
+        )
+        .request(|request| {
             request.headers_mut().remove("origin");
         }),
     ];
@@ -25,6 +29,6 @@ pub(super) fn mutants() -> Vec<Mutant> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_trips_its_rule() {
-    super::assert_each_trips_its_rule(mutants()).await;
+async fn each_mutant_fails_its_rule() {
+    super::assert_each_fails_its_rule(mutants()).await;
 }

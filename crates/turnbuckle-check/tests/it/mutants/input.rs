@@ -1,4 +1,4 @@
-//! What a server asks its client: the user, the model, the roots: not quite right.
+//! Mutants of client requests: elicitation, sampling and roots.
 
 use serde_json::{Value, json};
 use turnbuckle_protocol::revision::Revision;
@@ -6,15 +6,15 @@ use turnbuckle_protocol::revision::Revision;
 use crate::mutant::{Mutant, OutgoingMessage, unique_id};
 
 pub(super) fn mutants() -> Vec<Mutant> {
-    [declared(), rounds(), elicitation(), sampling()]
+    [capabilities(), round_trips(), elicitation(), sampling()]
         .into_iter()
         .flatten()
         .collect()
 }
 
-fn declared() -> Vec<Mutant> {
+fn capabilities() -> Vec<Mutant> {
     vec![
-        Mutant::new("input.only-declared", "asks whoever is there").map_response_to(
+        Mutant::new("input.only-declared", "ignores the client capabilities").map_response_to(
             "tools/call",
             |message| {
                 if message["error"]["code"] == -32021 {
@@ -23,19 +23,16 @@ fn declared() -> Vec<Mutant> {
                 }
             },
         ),
-        Mutant::new(
-            "input.only-declared",
-            "asks for roots by a request of its own",
-        )
-        .on_ndjson()
-        .in_revision(Revision::V2025_06_18)
-        .map_sent(|outgoing| {
-            if outgoing.message["result"]["isError"] == true {
-                let request =
-                    json!({ "jsonrpc": "2.0", "id": unique_id(), "method": "roots/list" });
-                outgoing.before.push(request);
-            }
-        }),
+        Mutant::new("input.only-declared", "requests roots outside of a call")
+            .on_ndjson()
+            .in_revision(Revision::V2025_06_18)
+            .map_sent(|outgoing| {
+                if outgoing.message["result"]["isError"] == true {
+                    let request =
+                        json!({ "jsonrpc": "2.0", "id": unique_id(), "method": "roots/list" });
+                    outgoing.before.push(request);
+                }
+            }),
         Mutant::new("input.missing-capability", "an internal error").map_response_to(
             "tools/call",
             |message| {
@@ -44,19 +41,16 @@ fn declared() -> Vec<Mutant> {
                 }
             },
         ),
-        Mutant::new("input.missing-capability", "does not say what is missing").map_sent(
-            |outgoing| {
-                let required = outgoing
-                    .message
-                    .pointer_mut("/error/data/requiredCapabilities");
-                if let Some(required) =
-                    required.filter(|required| required.get("extensions").is_none())
-                {
-                    *required = json!({});
-                }
-            },
-        ),
-        Mutant::new("input.missing-capability-status", "answers with 200").response(
+        Mutant::new("input.missing-capability", "no `requiredCapabilities`").map_sent(|outgoing| {
+            let required = outgoing
+                .message
+                .pointer_mut("/error/data/requiredCapabilities");
+            if let Some(required) = required.filter(|required| required.get("extensions").is_none())
+            {
+                *required = json!({});
+            }
+        }),
+        Mutant::new("input.missing-capability-status", "HTTP status 200").response(
             |_, outgoing_response| {
                 let body = outgoing_response.body.as_deref().unwrap_or_default();
                 if String::from_utf8_lossy(body).contains("-32021") {
@@ -67,9 +61,9 @@ fn declared() -> Vec<Mutant> {
     ]
 }
 
-fn rounds() -> Vec<Mutant> {
+fn round_trips() -> Vec<Mutant> {
     vec![
-        Mutant::new("input.only-where-allowed", "asks before it lists").map_response_to(
+        Mutant::new("input.only-where-allowed", "`input_required` for a list").map_response_to(
             "prompts/list",
             |message| {
                 *message = requests_input(
@@ -78,59 +72,60 @@ fn rounds() -> Vec<Mutant> {
                 );
             },
         ),
-        Mutant::new("input.asks-for-something", "neither questions nor a state").map_response_to(
-            "tools/call",
-            |message| {
-                if message["result"]["resultType"] == "input_required" {
-                    message["result"] = json!({ "resultType": "input_required" });
-                }
-            },
-        ),
         Mutant::new(
-            "input.asks-again",
-            "an error for who comes back with nothing",
+            "input.asks-for-something",
+            "neither input requests nor a state",
         )
-        .map_sent(|outgoing| {
-            if brings(outgoing).is_some_and(|responses| *responses == json!({})) {
-                refuse(&mut outgoing.message);
+        .map_response_to("tools/call", |message| {
+            if message["result"]["resultType"] == "input_required" {
+                message["result"] = json!({ "resultType": "input_required" });
             }
         }),
-        Mutant::new("input.ignores-surplus", "an error for one answer too many").map_sent(
+        Mutant::new("input.asks-again", "an error for a retry without responses").map_sent(
             |outgoing| {
-                if brings(outgoing)
-                    .is_some_and(|responses| responses.get("check_nobody_asked").is_some())
-                {
-                    refuse(&mut outgoing.message);
+                if input_responses(outgoing).is_some_and(|responses| *responses == json!({})) {
+                    reject(&mut outgoing.message);
                 }
             },
         ),
-        Mutant::new("input.malformed-answers", "takes any answer").map_sent(|outgoing| {
-            if brings(outgoing).is_some_and(Value::is_string) {
-                outgoing.message = done(&outgoing.message["id"]);
-            }
-        }),
-        Mutant::new("input.tampered-state", "believes what it is told").map_sent(|outgoing| {
-            let asked = outgoing
+        Mutant::new("input.ignores-surplus", "an error for a surplus response").map_sent(
+            |outgoing| {
+                if input_responses(outgoing)
+                    .is_some_and(|responses| responses.get("check_not_requested").is_some())
+                {
+                    reject(&mut outgoing.message);
+                }
+            },
+        ),
+        Mutant::new("input.malformed-answers", "accepts malformed responses").map_sent(
+            |outgoing| {
+                if input_responses(outgoing).is_some_and(Value::is_string) {
+                    outgoing.message = success(&outgoing.message["id"]);
+                }
+            },
+        ),
+        Mutant::new("input.tampered-state", "accepts a modified state").map_sent(|outgoing| {
+            let request = outgoing
                 .request
                 .as_ref()
-                .map(|asked| &asked["params"]["requestState"]);
-            let state = asked.and_then(Value::as_str).unwrap_or_default();
+                .map(|request| &request["params"]["requestState"]);
+            let state = request.and_then(Value::as_str).unwrap_or_default();
             if outgoing.message.get("error").is_some() && state.len() > 40 {
-                outgoing.message = done(&outgoing.message["id"]);
+                outgoing.message = success(&outgoing.message["id"]);
             }
         }),
         Mutant::new(
             "input.state-of-another-request",
-            "does not care whose state it is",
+            "accepts the state of another request",
         )
         .map_sent(|outgoing| {
-            let asked = outgoing.request.as_ref().map(|asked| &asked["params"]);
-            let other = asked.is_some_and(|asked| {
-                let state = asked["requestState"].as_str();
-                asked["name"] != "ask_user" && state.is_some_and(|it| !it.starts_with("check-"))
+            let request = outgoing.request.as_ref().map(|request| &request["params"]);
+            let other = request.is_some_and(|request| {
+                let state = request["requestState"].as_str();
+                request["name"] != "ask_user" && state.is_some_and(|it| !it.starts_with("check-"))
             });
             if other && outgoing.message.get("error").is_some() {
-                outgoing.message = done(&outgoing.message["id"]);
+                outgoing.message = success(&outgoing.message["id"]);
             }
         }),
     ]
@@ -138,38 +133,38 @@ fn rounds() -> Vec<Mutant> {
 
 fn elicitation() -> Vec<Mutant> {
     vec![
-        Mutant::new("elicitation.flat-form", "a form within a form").map_sent(|outgoing| {
-            change_question(outgoing, "requestedSchema", |schema| {
+        Mutant::new("elicitation.flat-form", "a nested form").map_sent(|outgoing| {
+            change_input_request(outgoing, "requestedSchema", |schema| {
                 schema["properties"]["name"] = json!({ "type": "object", "properties": {} });
             });
         }),
-        Mutant::new("elicitation.flat-form", "a text or nothing").map_sent(|outgoing| {
-            change_question(outgoing, "requestedSchema", |schema| {
+        Mutant::new("elicitation.flat-form", "a nullable string").map_sent(|outgoing| {
+            change_input_request(outgoing, "requestedSchema", |schema| {
                 let either = json!([{ "type": "string" }, { "type": "null" }]);
                 schema["properties"]["name"] = json!({ "anyOf": either });
             });
         }),
-        Mutant::new("elicitation.valid-url", "no URL at all").map_sent(|outgoing| {
-            change_question(outgoing, "url", |url| *url = "the page".into());
+        Mutant::new("elicitation.valid-url", "an invalid URL").map_sent(|outgoing| {
+            change_input_request(outgoing, "url", |url| *url = "the page".into());
         }),
-        Mutant::new("elicitation.https", "in the open").map_sent(|outgoing| {
-            change_question(outgoing, "url", |url| *url = "http://example.com/page".into());
+        Mutant::new("elicitation.https", "a plain HTTP URL").map_sent(|outgoing| {
+            change_input_request(outgoing, "url", |url| *url = "http://example.com/page".into());
         }),
-        Mutant::new("elicitation.complete-known", "completes what nobody has asked")
+        Mutant::new("elicitation.complete-known", "completes an unknown elicitation")
             .on_ndjson()
             .map_sent(|outgoing| {
                 if matches_name(outgoing, "talk") {
                     outgoing.before.push(complete());
                 }
             }),
-        Mutant::new("elicitation.complete-is-gone", "tells that the user is done")
+        Mutant::new("elicitation.complete-is-gone", "sends a completion notification")
             .on_ndjson()
             .map_sent(|outgoing| {
                 if matches_name(outgoing, "talk") {
                     outgoing.before.push(complete());
                 }
             }),
-        Mutant::new("elicitation.required-error", "lists no pages").map_sent(|outgoing| {
+        Mutant::new("elicitation.required-error", "no elicitations in error -32042").map_sent(|outgoing| {
             if matches_name(outgoing, "talk") {
                 let error = json!({ "code": -32042, "message": "visit a page", "data": { "elicitations": [] } });
                 outgoing.message = json!({ "jsonrpc": "2.0", "id": outgoing.message["id"], "error": error });
@@ -180,36 +175,34 @@ fn elicitation() -> Vec<Mutant> {
 
 fn sampling() -> Vec<Mutant> {
     vec![
-        Mutant::new(
-            "sampling.tool-results",
-            "a tool was used, and nothing came of it",
-        )
-        .map_sent(|outgoing| {
-            change_question(outgoing, "messages", |messages| {
+        Mutant::new("sampling.tool-results", "a tool use without a result").map_sent(|outgoing| {
+            change_input_request(outgoing, "messages", |messages| {
                 let uses = json!({ "type": "tool_use", "id": "1", "name": "look", "input": {} });
                 *messages = json!([{ "role": "assistant", "content": uses }]);
             });
         }),
-        Mutant::new("sampling.context", "wants to know everything").map_sent(|outgoing| {
-            each_question(outgoing, |params| {
-                if params.get("messages").is_some() {
-                    params["includeContext"] = "allServers".into();
-                }
-            });
-        }),
+        Mutant::new("sampling.context", "requests the context of all servers").map_sent(
+            |outgoing| {
+                each_input_request(outgoing, |params| {
+                    if params.get("messages").is_some() {
+                        params["includeContext"] = "allServers".into();
+                    }
+                });
+            },
+        ),
     ]
 }
 
-/// Changes a field of each question that has it.
-fn change_question(outgoing: &mut OutgoingMessage, field: &str, change: impl Fn(&mut Value)) {
-    each_question(outgoing, |params| {
+/// Changes a member of each input request that has it.
+fn change_input_request(outgoing: &mut OutgoingMessage, field: &str, change: impl Fn(&mut Value)) {
+    each_input_request(outgoing, |params| {
         if let Some(value) = params.get_mut(field) {
             change(value);
         }
     });
 }
 
-fn each_question(outgoing: &mut OutgoingMessage, change: impl Fn(&mut Value)) {
+fn each_input_request(outgoing: &mut OutgoingMessage, change: impl Fn(&mut Value)) {
     let requests = outgoing.message.pointer_mut("/result/inputRequests");
     let requests = requests.and_then(Value::as_object_mut).into_iter();
     for request in requests.flat_map(|requests| requests.values_mut()) {
@@ -219,21 +212,21 @@ fn each_question(outgoing: &mut OutgoingMessage, change: impl Fn(&mut Value)) {
     }
 }
 
-/// Returns the answers that a call has brought.
-fn brings(outgoing: &OutgoingMessage) -> Option<&Value> {
-    let asked = outgoing.request.as_ref()?;
-    let called = asked["method"] == "tools/call";
-    asked["params"].get("inputResponses").filter(|_| called)
+/// Returns the input responses of a call.
+fn input_responses(outgoing: &OutgoingMessage) -> Option<&Value> {
+    let request = outgoing.request.as_ref()?;
+    let called = request["method"] == "tools/call";
+    request["params"].get("inputResponses").filter(|_| called)
 }
 
-/// Says whether a message answers a call of this tool.
+/// Returns whether a message responds to a call of this tool.
 fn matches_name(outgoing: &OutgoingMessage, tool: &str) -> bool {
-    let asked = outgoing.request.as_ref();
-    asked.is_some_and(|asked| asked["params"]["name"] == tool)
+    let request = outgoing.request.as_ref();
+    request.is_some_and(|request| request["params"]["name"] == tool)
 }
 
 fn complete() -> Value {
-    let params = json!({ "elicitationId": "nobody-asked" });
+    let params = json!({ "elicitationId": "not-requested" });
     json!({ "jsonrpc": "2.0", "method": "notifications/elicitation/complete", "params": params })
 }
 
@@ -242,32 +235,32 @@ fn requests_input(id: &Value, requests: &Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "result": result })
 }
 
-fn done(id: &Value) -> Value {
+fn success(id: &Value) -> Value {
     let result = json!({ "resultType": "complete", "content": [] });
     json!({ "jsonrpc": "2.0", "id": id, "result": result })
 }
 
-fn refuse(message: &mut Value) {
-    let error = json!({ "code": -32602, "message": "not like this" });
+fn reject(message: &mut Value) {
+    let error = json!({ "code": -32602, "message": "rejected" });
     *message = json!({ "jsonrpc": "2.0", "id": message["id"], "error": error });
 }
 
 #[tokio::test(start_paused = true)]
-async fn declared_each_trips_its_rule() {
-    super::assert_each_trips_its_rule(declared()).await;
+async fn each_capability_mutant_fails_its_rule() {
+    super::assert_each_fails_its_rule(capabilities()).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn rounds_each_trips_its_rule() {
-    super::assert_each_trips_its_rule(rounds()).await;
+async fn each_round_trip_mutant_fails_its_rule() {
+    super::assert_each_fails_its_rule(round_trips()).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn elicitation_each_trips_its_rule() {
-    super::assert_each_trips_its_rule(elicitation()).await;
+async fn each_elicitation_mutant_fails_its_rule() {
+    super::assert_each_fails_its_rule(elicitation()).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn sampling_each_trips_its_rule() {
-    super::assert_each_trips_its_rule(sampling()).await;
+async fn each_sampling_mutant_fails_its_rule() {
+    super::assert_each_fails_its_rule(sampling()).await;
 }

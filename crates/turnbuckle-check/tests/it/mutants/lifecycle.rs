@@ -1,4 +1,4 @@
-//! Beginnings that are not quite right.
+//! Lifecycle mutants.
 
 use serde_json::json;
 use turnbuckle_protocol::revision::Revision;
@@ -12,7 +12,7 @@ pub(super) fn mutants() -> Vec<Mutant> {
     let mut all = handshakes();
     all.extend(capabilities());
     all.extend(versions());
-    all.extend(metas());
+    all.extend(required_meta());
     all
 }
 
@@ -42,71 +42,86 @@ fn handshakes() -> Vec<Mutant> {
                 outgoing.message = error(&outgoing.message["id"], -32602);
             }
         }),
-        Mutant::new("lifecycle.unknown-version", "agrees to everything").map_sent(|outgoing| {
+        Mutant::new("lifecycle.unknown-version", "accepts any version").map_sent(|outgoing| {
             if extension_mutants(outgoing, "1999-01-01") {
                 outgoing.message["result"]["protocolVersion"] = "1999-01-01".into();
             }
         }),
-        Mutant::new("lifecycle.offer-kept", "offers what it does not keep")
+        Mutant::new("lifecycle.offer-kept", "proposes a version that it rejects")
             .in_revision(Revision::V2025_06_18)
             .map_sent(|outgoing| {
                 if extension_mutants(outgoing, "2025-11-25") {
                     outgoing.message["result"]["protocolVersion"] = "2025-06-18".into();
                 }
             }),
-        Mutant::new("lifecycle.newest-offered", "offers an old version").map_sent(|outgoing| {
+        Mutant::new("lifecycle.newest-offered", "proposes an old version").map_sent(|outgoing| {
             if extension_mutants(outgoing, "1999-01-01") {
                 outgoing.message["result"]["protocolVersion"] = "2025-06-18".into();
             }
         }),
-        Mutant::new("lifecycle.newest-offered", "offers less than it has")
-            .in_revision(Revision::V2025_06_18)
-            .map_sent(|outgoing| {
-                if extension_mutants(outgoing, "1999-01-01")
-                    || extension_mutants(outgoing, "2025-11-25")
-                {
-                    outgoing.message["result"]["protocolVersion"] = "2024-11-05".into();
-                }
-            }),
-        Mutant::new("lifecycle.waits-for-initialized", "asks for roots at once")
-            .on_ndjson()
-            .map_sent(|outgoing| {
-                if is_response_to(outgoing, "initialize") {
-                    let id = format!("mine-{}", outgoing.message["id"]);
-                    let request = json!({ "jsonrpc": "2.0", "id": id, "method": "roots/list" });
-                    outgoing.before.push(request);
-                }
-            }),
-        Mutant::new("lifecycle.ping-before-initialize", "no `ping` at first")
-            .on_ndjson()
-            .in_revision(Revision::V2025_11_25)
-            .map_received(|incoming| {
-                if incoming.earlier.is_empty() && incoming.message["method"] == "ping" {
-                    incoming.response = Some(error(&incoming.message["id"], -32600));
-                    incoming.message = json!(null);
-                }
-            }),
-        Mutant::new("lifecycle.initialize-first", "lists tools for everyone")
-            .on_ndjson()
-            .in_revision(Revision::V2025_11_25)
-            .map_received(|incoming| {
-                if incoming.earlier.is_empty() && incoming.message["method"] == "tools/list" {
-                    let id = &incoming.message["id"];
-                    let answer = json!({ "jsonrpc": "2.0", "id": id, "result": { "tools": [] } });
-                    incoming.response = Some(answer);
-                    incoming.message = json!(null);
-                }
-            }),
-        Mutant::new("lifecycle.second-initialize", "silence for the second one")
-            .on_ndjson()
-            .in_revision(Revision::V2025_11_25)
-            .map_received(|incoming| {
-                let first = incoming.earlier.first();
-                let again = first.is_some_and(|first| first["method"] == "initialize");
-                if again && incoming.message["method"] == "initialize" {
-                    incoming.message = json!(null);
-                }
-            }),
+        Mutant::new(
+            "lifecycle.newest-offered",
+            "proposes an older version than it supports",
+        )
+        .in_revision(Revision::V2025_06_18)
+        .map_sent(|outgoing| {
+            if extension_mutants(outgoing, "1999-01-01")
+                || extension_mutants(outgoing, "2025-11-25")
+            {
+                outgoing.message["result"]["protocolVersion"] = "2024-11-05".into();
+            }
+        }),
+        Mutant::new(
+            "lifecycle.waits-for-initialized",
+            "requests roots before `notifications/initialized`",
+        )
+        .on_ndjson()
+        .map_sent(|outgoing| {
+            if is_response_to(outgoing, "initialize") {
+                let id = format!("mine-{}", outgoing.message["id"]);
+                let request = json!({ "jsonrpc": "2.0", "id": id, "method": "roots/list" });
+                outgoing.before.push(request);
+            }
+        }),
+        Mutant::new(
+            "lifecycle.ping-before-initialize",
+            "rejects `ping` before the handshake",
+        )
+        .on_ndjson()
+        .in_revision(Revision::V2025_11_25)
+        .map_received(|incoming| {
+            if incoming.earlier.is_empty() && incoming.message["method"] == "ping" {
+                incoming.response = Some(error(&incoming.message["id"], -32600));
+                incoming.message = json!(null);
+            }
+        }),
+        Mutant::new(
+            "lifecycle.initialize-first",
+            "lists tools before the handshake",
+        )
+        .on_ndjson()
+        .in_revision(Revision::V2025_11_25)
+        .map_received(|incoming| {
+            if incoming.earlier.is_empty() && incoming.message["method"] == "tools/list" {
+                let id = &incoming.message["id"];
+                let response = json!({ "jsonrpc": "2.0", "id": id, "result": { "tools": [] } });
+                incoming.response = Some(response);
+                incoming.message = json!(null);
+            }
+        }),
+        Mutant::new(
+            "lifecycle.second-initialize",
+            "no response to a second `initialize`",
+        )
+        .on_ndjson()
+        .in_revision(Revision::V2025_11_25)
+        .map_received(|incoming| {
+            let first = incoming.earlier.first();
+            let again = first.is_some_and(|first| first["method"] == "initialize");
+            if again && incoming.message["method"] == "initialize" {
+                incoming.message = json!(null);
+            }
+        }),
     ]
 }
 
@@ -120,7 +135,7 @@ fn capabilities() -> Vec<Mutant> {
         ),
         Mutant::new(
             "lifecycle.undeclared-refused",
-            "an empty list of what is not declared",
+            "an empty list without the capability",
         )
         .map_sent(|outgoing| {
             if is_response_to(outgoing, "server/discover") {
@@ -130,7 +145,7 @@ fn capabilities() -> Vec<Mutant> {
                 outgoing.message["result"]["prompts"] = json!([]);
             }
         }),
-        Mutant::new("lifecycle.no-opening", "wants to be asked who it is first")
+        Mutant::new("lifecycle.no-opening", "requires `server/discover` first")
             .on_ndjson()
             .map_received(|incoming| {
                 if incoming.earlier.is_empty() && incoming.message["method"] == "tools/list" {
@@ -144,7 +159,7 @@ fn capabilities() -> Vec<Mutant> {
 fn versions() -> Vec<Mutant> {
     let refusal = |message: &serde_json::Value| message["error"]["code"] == -32022;
     vec![
-        Mutant::new("lifecycle.discover", "nobody says who is there").map_sent(|outgoing| {
+        Mutant::new("lifecycle.discover", "no `server/discover`").map_sent(|outgoing| {
             if is_response_to(outgoing, "server/discover")
                 && outgoing.message.get("result").is_some()
             {
@@ -153,7 +168,7 @@ fn versions() -> Vec<Mutant> {
         }),
         Mutant::new(
             "lifecycle.discover-names-version",
-            "names older versions only",
+            "lists older versions only",
         )
         .map_response_to("server/discover", |message| {
             if message.get("result").is_some() {
@@ -162,7 +177,7 @@ fn versions() -> Vec<Mutant> {
         }),
         Mutant::new(
             "lifecycle.unsupported-version",
-            "an unknown version is a wrong parameter",
+            "error -32602 for an unknown version",
         )
         .map_sent(move |outgoing| {
             if refusal(&outgoing.message) {
@@ -171,7 +186,7 @@ fn versions() -> Vec<Mutant> {
         }),
         Mutant::new(
             "lifecycle.unsupported-version-data",
-            "does not name the versions",
+            "no supported versions in the error",
         )
         .map_sent(move |outgoing| {
             if refusal(&outgoing.message) {
@@ -180,17 +195,17 @@ fn versions() -> Vec<Mutant> {
         }),
         Mutant::new(
             "lifecycle.unsupported-version-status",
-            "refuses with the status 200",
+            "HTTP status 200 for an error",
         )
         .response(|_, outgoing_response| as_ok(outgoing_response, "-32022")),
     ]
 }
 
-fn metas() -> Vec<Mutant> {
+fn required_meta() -> Vec<Mutant> {
     vec![
         Mutant::new(
             "lifecycle.required-meta",
-            "a missing field is an internal error",
+            "an internal error for missing `_meta`",
         )
         .map_sent(|outgoing| {
             if lacks_capabilities(outgoing) {
@@ -199,30 +214,30 @@ fn metas() -> Vec<Mutant> {
         }),
         Mutant::new(
             "lifecycle.required-meta-status",
-            "refuses with the status 200",
+            "HTTP status 200 for an error",
         )
         .response(|_, outgoing_response| as_ok(outgoing_response, "clientCapabilities")),
         Mutant::new(
             "lifecycle.nothing-remembered",
-            "remembers what the client can do",
+            "stores the client capabilities",
         )
         .on_ndjson()
         .map_received(|incoming| {
             let said = |message: &serde_json::Value| {
                 message["params"]["_meta"].get(CAPABILITIES).is_some()
             };
-            let asks = incoming.message["params"]["_meta"].is_object();
-            if asks && !said(&incoming.message) && incoming.earlier.iter().any(said) {
+            let requests_input = incoming.message["params"]["_meta"].is_object();
+            if requests_input && !said(&incoming.message) && incoming.earlier.iter().any(said) {
                 incoming.message["params"]["_meta"][CAPABILITIES] = json!({});
             }
         }),
     ]
 }
 
-/// Says whether a message answers `initialize` with this version.
+/// Returns whether a message responds to `initialize` with this version.
 fn extension_mutants(outgoing: &OutgoingMessage, version: &str) -> bool {
     let request = outgoing.request.as_ref();
-    let offers = request.map(|asked| &asked["params"]["protocolVersion"]);
+    let offers = request.map(|request| &request["params"]["protocolVersion"]);
     is_response_to(outgoing, "initialize") && offers.is_some_and(|offers| offers == version)
 }
 
@@ -242,21 +257,21 @@ fn as_ok(outgoing_response: &mut crate::mutant::OutgoingResponse, mark: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_with_a_handshake_trips_its_rule() {
-    super::assert_each_trips_its_rule(handshakes()).await;
+async fn each_handshake_mutant_fails_its_rule() {
+    super::assert_each_fails_its_rule(handshakes()).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_with_capabilities_trips_its_rule() {
-    super::assert_each_trips_its_rule(capabilities()).await;
+async fn each_capability_mutant_fails_its_rule() {
+    super::assert_each_fails_its_rule(capabilities()).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_with_versions_trips_its_rule() {
-    super::assert_each_trips_its_rule(versions()).await;
+async fn each_version_mutant_fails_its_rule() {
+    super::assert_each_fails_its_rule(versions()).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_with_metas_trips_its_rule() {
-    super::assert_each_trips_its_rule(metas()).await;
+async fn each_required_meta_mutant_fails_its_rule() {
+    super::assert_each_fails_its_rule(required_meta()).await;
 }

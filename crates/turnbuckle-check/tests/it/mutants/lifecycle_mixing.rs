@@ -1,4 +1,4 @@
-//! Old and new clients at one server: not quite right.
+//! Mutants that mix the eras.
 
 use serde_json::Value;
 use turnbuckle_protocol::revision::Revision;
@@ -10,7 +10,7 @@ pub(super) fn mutants() -> Vec<Mutant> {
     vec![
         Mutant::new(
             "eras.handshake-after-modern",
-            "silence for a late handshake",
+            "no response to a late handshake",
         )
         .on_ndjson()
         .map_received(|incoming| {
@@ -20,14 +20,14 @@ pub(super) fn mutants() -> Vec<Mutant> {
         }),
         Mutant::new(
             "eras.initialize-names-versions",
-            "no handshake, and no hint",
+            "no handshake and no versions in the error",
         )
         .map_sent(|outgoing| {
             if is_response_to(outgoing, "initialize") {
                 outgoing.message = error(&outgoing.message["id"], -32601);
             }
         }),
-        Mutant::new("eras.probe", "silence for what comes before the handshake")
+        Mutant::new("eras.probe", "no response before the handshake")
             .on_ndjson()
             .in_revision(Revision::V2025_11_25)
             .map_received(|incoming| {
@@ -39,6 +39,6 @@ pub(super) fn mutants() -> Vec<Mutant> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_trips_its_rule() {
-    super::assert_each_trips_its_rule(mutants()).await;
+async fn each_mutant_fails_its_rule() {
+    super::assert_each_fails_its_rule(mutants()).await;
 }

@@ -1,4 +1,4 @@
-//! Headers that repeat what the body says: not looked at, in one way or another.
+//! Mutants that do not check MCP headers.
 
 use http::Request;
 use serde_json::Value;
@@ -11,7 +11,7 @@ pub(super) fn mutants() -> Vec<Mutant> {
     vec![
         Mutant::new(
             "http.version-header-repeats-body",
-            "a version of another date will do",
+            "ignores `MCP-Protocol-Version`",
         )
         .request(|request| {
             if body(request)["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"]
@@ -20,60 +20,54 @@ pub(super) fn mutants() -> Vec<Mutant> {
                 set(request, "mcp-protocol-version", "2026-07-28");
             }
         }),
-        Mutant::new(
-            "http.method-header-repeats-body",
-            "any known method will do",
-        )
-        .request(|request| {
+        Mutant::new("http.method-header-repeats-body", "ignores `Mcp-Method`").request(|request| {
             if header(request, "mcp-method").as_deref() == Some("tools/list") {
-                mend_method(request);
-            }
-        }),
-        Mutant::new("http.method-header-case", "methods without regard to case").request(
-            |request| {
-                let sent = header(request, "mcp-method");
-                if sent.is_some_and(|sent| sent.eq_ignore_ascii_case(&method(request))) {
-                    mend_method(request);
-                }
-            },
-        ),
-        Mutant::new("http.name-header-repeats-body", "any name will do").request(|request| {
-            if header(request, "mcp-name").is_some_and(|name| name.ends_with("-not")) {
-                mend_name(request);
-            }
-        }),
-        Mutant::new("http.headers-required", "no method will do").request(|request| {
-            if header(request, "mcp-method").is_none() {
-                mend_method(request);
-            }
-        }),
-        Mutant::new("http.headers-required", "no name will do").request(|request| {
-            if header(request, "mcp-name").is_none() {
-                mend_name(request);
+                fix_method(request);
             }
         }),
         Mutant::new(
-            "http.name-header-decoded",
-            "names are compared as they come",
+            "http.method-header-case",
+            "ignores the case of `Mcp-Method`",
         )
         .request(|request| {
+            let sent = header(request, "mcp-method");
+            if sent.is_some_and(|sent| sent.eq_ignore_ascii_case(&method(request))) {
+                fix_method(request);
+            }
+        }),
+        Mutant::new("http.name-header-repeats-body", "accepts any name").request(|request| {
+            if header(request, "mcp-name").is_some_and(|name| name.ends_with("-not")) {
+                fix_name(request);
+            }
+        }),
+        Mutant::new("http.headers-required", "accepts a missing `Mcp-Method`").request(|request| {
+            if header(request, "mcp-method").is_none() {
+                fix_method(request);
+            }
+        }),
+        Mutant::new("http.headers-required", "accepts a missing `Mcp-Name`").request(|request| {
+            if header(request, "mcp-name").is_none() {
+                fix_name(request);
+            }
+        }),
+        Mutant::new("http.name-header-decoded", "compares encoded names").request(|request| {
             if header(request, "mcp-name").is_some_and(|name| name.starts_with("=?base64?")) {
                 set(request, "mcp-name", "another");
             }
         }),
-        Mutant::new(
-            "http.name-header-bad-base64",
-            "what is no Base64 is not looked at",
-        )
-        .request(|request| {
+        Mutant::new("http.name-header-bad-base64", "accepts invalid Base64").request(|request| {
             let sent = header(request, "mcp-name");
             if sent.is_some_and(|name| headers::decode(&name).is_err()) {
-                mend_name(request);
+                fix_name(request);
             }
         }),
-        Mutant::new("http.name-header-taken-literally", "marks in any case").request(|request| {
+        Mutant::new(
+            "http.name-header-taken-literally",
+            "ignores the case of `=?base64?`",
+        )
+        .request(|request| {
             if header(request, "mcp-name").is_some_and(|name| name.starts_with("=?BASE64?")) {
-                mend_name(request);
+                fix_name(request);
             }
         }),
     ]
@@ -88,14 +82,14 @@ fn header(request: &Request<Vec<u8>>, name: &str) -> Option<String> {
     value.to_str().ok().map(str::to_owned)
 }
 
-fn mend_method(request: &mut Request<Vec<u8>>) {
+fn fix_method(request: &mut Request<Vec<u8>>) {
     let method = method(request);
     if !method.is_empty() {
         set(request, "mcp-method", &method);
     }
 }
 
-fn mend_name(request: &mut Request<Vec<u8>>) {
+fn fix_name(request: &mut Request<Vec<u8>>) {
     let params = &body(request)["params"];
     let name = params["uri"].as_str().or(params["name"].as_str());
     if let Some(name) = name {
@@ -104,6 +98,6 @@ fn mend_name(request: &mut Request<Vec<u8>>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_trips_its_rule() {
-    super::assert_each_trips_its_rule(mutants()).await;
+async fn each_mutant_fails_its_rule() {
+    super::assert_each_fails_its_rule(mutants()).await;
 }

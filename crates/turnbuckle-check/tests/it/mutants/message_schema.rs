@@ -1,4 +1,4 @@
-//! Messages of the wrong shape.
+//! Mutants with messages that do not match the schema.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -9,7 +9,14 @@ use turnbuckle_server::{Prompt, RequestError, Server};
 use crate::{good, mutant::Mutant};
 
 pub(super) fn mutants() -> Vec<Mutant> {
-    [envelopes(), results(), lists(), contents(), unasked()].concat()
+    [
+        envelopes(),
+        results(),
+        lists(),
+        contents(),
+        server_messages(),
+    ]
+    .concat()
 }
 
 fn envelopes() -> Vec<Mutant> {
@@ -33,14 +40,14 @@ fn envelopes() -> Vec<Mutant> {
                 );
             },
         ),
-        Mutant::new("shapes.envelope", "a batch after there were batches")
+        Mutant::new("shapes.envelope", "a batch in a revision without batches")
             .on_ndjson()
             .in_revision(Revision::V2025_06_18)
             .map_sent(|outgoing| {
                 if is_answer(&outgoing.request, "tools/list") {
-                    let news =
+                    let server_messages =
                         json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" });
-                    outgoing.before.push(json!([news]));
+                    outgoing.before.push(json!([server_messages]));
                 }
             }),
         Mutant::new("shapes.envelope", "neither a result nor an error")
@@ -66,7 +73,7 @@ fn envelopes() -> Vec<Mutant> {
     ]
 }
 
-/// What every result of a kind has.
+/// Returns mutants of result members.
 fn results() -> Vec<Mutant> {
     let modern = Revision::V2026_07_28;
     vec![
@@ -108,7 +115,7 @@ fn results() -> Vec<Mutant> {
         Mutant::new("shapes.result-type", "no type").map_response_to("tools/list", |message| {
             remove(message, "/result", "resultType");
         }),
-        Mutant::new("shapes.result-type", "a type that nobody knows").map_response_to(
+        Mutant::new("shapes.result-type", "an unknown type").map_response_to(
             "prompts/list",
             |message| {
                 set(message, "/result", "resultType", "done".into());
@@ -128,7 +135,7 @@ fn results() -> Vec<Mutant> {
                 set(message, "/result", "ttlMs", (-1).into());
             },
         ),
-        Mutant::new("shapes.caching", "a scope that nobody knows").map_response_to(
+        Mutant::new("shapes.caching", "an unknown scope").map_response_to(
             "resources/read",
             |message| {
                 set(message, "/result", "cacheScope", "shared".into());
@@ -147,7 +154,7 @@ fn results() -> Vec<Mutant> {
         Mutant::new("shapes.empty-results", "a pong").map_response_to("ping", |message| {
             set_result(message, "pong".into());
         }),
-        Mutant::new("shapes.empty-results", "null instead of nothing")
+        Mutant::new("shapes.empty-results", "null instead of an omitted member")
             .in_revision(Revision::V2024_11_05)
             .map_response_to("ping", |message| set_result(message, Value::Null)),
     ]
@@ -189,7 +196,7 @@ fn lists() -> Vec<Mutant> {
         .map_response_to("resources/read", |message| {
             remove(message, "/result/contents/0", "text");
         }),
-        Mutant::new("shapes.resources", "binary contents that are no base64")
+        Mutant::new("shapes.resources", "binary contents in invalid Base64")
             .in_revision(Revision::V2025_03_26)
             .map_response_to("resources/read", |message| {
                 remove(message, "/result/contents/0", "text");
@@ -206,7 +213,7 @@ fn lists() -> Vec<Mutant> {
                 );
             },
         ),
-        Mutant::new("shapes.prompts", "a message of the system").map_response_to(
+        Mutant::new("shapes.prompts", "a message with the role `system`").map_response_to(
             "prompts/get",
             |message| {
                 set(message, "/result/messages/0", "role", "system".into());
@@ -220,7 +227,7 @@ fn contents() -> Vec<Mutant> {
         Mutant::new("shapes.tool-result", "no content").map_response_to("tools/call", |message| {
             remove(message, "/result", "content");
         }),
-        Mutant::new("shapes.tool-result", "`isError` is a word").map_response_to(
+        Mutant::new("shapes.tool-result", "`isError` is a string").map_response_to(
             "tools/call",
             |message| {
                 if message["result"].get("isError").is_none() {
@@ -235,18 +242,15 @@ fn contents() -> Vec<Mutant> {
                     set(message, "/result", "structuredContent", json!([]));
                 }
             }),
-        Mutant::new("shapes.content", "a type that nobody knows").map_response_to(
-            "tools/call",
-            |message| {
-                set(message, "/result/content/0", "type", "markdown".into());
-            },
-        ),
-        Mutant::new("shapes.content", "audio before there was any")
+        Mutant::new("shapes.content", "an unknown type").map_response_to("tools/call", |message| {
+            set(message, "/result/content/0", "type", "markdown".into());
+        }),
+        Mutant::new("shapes.content", "audio in a revision without it")
             .in_revision(Revision::V2024_11_05)
             .map_response_to("tools/call", |message| {
                 set(message, "/result/content/0", "type", "audio".into());
             }),
-        Mutant::new("shapes.content", "an image that is no base64")
+        Mutant::new("shapes.content", "an image in invalid Base64")
             .in_revision(Revision::V2025_06_18)
             .map_response_to("prompts/get", |message| {
                 let image =
@@ -267,8 +271,8 @@ fn contents() -> Vec<Mutant> {
     ]
 }
 
-/// What the server says without being asked.
-fn unasked() -> Vec<Mutant> {
+/// Returns mutants of unrequested messages.
+fn server_messages() -> Vec<Mutant> {
     let before = |violates, name, said: fn() -> Value| {
         Mutant::new(violates, name)
             .on_ndjson()
@@ -323,7 +327,7 @@ fn unasked() -> Vec<Mutant> {
             }
         }),
         Mutant::new("shapes.completion", "values that are objects")
-            .server(completing)
+            .server(server_with_completion)
             .map_response_to("completion/complete", |message| {
                 set(
                     message,
@@ -337,25 +341,25 @@ fn unasked() -> Vec<Mutant> {
 
 #[derive(Deserialize, JsonSchema)]
 struct Trip {
-    /// Where to.
+    /// The destination.
     city: String,
 }
 
-/// The good server, with completions.
-fn completing() -> Server {
+/// Returns the good server with completions.
+fn server_with_completion() -> Server {
     let trip = Prompt::new("trip", async |Trip { city }: Trip| {
         Ok::<_, RequestError>(format!("Plan a trip to {city}."))
     });
     good::server().prompt(trip.complete("city", ["Oslo", "Rome"]))
 }
 
-fn is_answer(asked: &Option<Value>, method: &str) -> bool {
-    asked
+fn is_answer(request: &Option<Value>, method: &str) -> bool {
+    request
         .as_ref()
-        .is_some_and(|asked| asked["method"] == method)
+        .is_some_and(|request| request["method"] == method)
 }
 
-/// Takes a member away from an object, if it is there.
+/// Removes a member of an object, if present.
 fn remove(message: &mut Value, object: &str, member: &str) {
     let object = match object {
         "/" => Some(message),
@@ -366,7 +370,7 @@ fn remove(message: &mut Value, object: &str, member: &str) {
     }
 }
 
-/// Sets a member of an object, if the object is there.
+/// Sets a member of an object, if the object is present.
 fn set(message: &mut Value, object: &str, member: &str, value: Value) {
     let object = match object {
         "/" => Some(message),
@@ -377,7 +381,7 @@ fn set(message: &mut Value, object: &str, member: &str, value: Value) {
     }
 }
 
-/// Puts another result into its place.
+/// Replaces the result.
 fn set_result(message: &mut Value, value: Value) {
     if let Some(result) = message.get_mut("result") {
         *result = value;
@@ -385,26 +389,26 @@ fn set_result(message: &mut Value, value: Value) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_of_the_envelopes_trips_its_rule() {
-    super::assert_each_trips_its_rule(envelopes()).await;
+async fn each_envelope_mutant_fails_its_rule() {
+    super::assert_each_fails_its_rule(envelopes()).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_of_the_results_trips_its_rule() {
-    super::assert_each_trips_its_rule(results()).await;
+async fn each_result_mutant_fails_its_rule() {
+    super::assert_each_fails_its_rule(results()).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_of_the_lists_trips_its_rule() {
-    super::assert_each_trips_its_rule(lists()).await;
+async fn each_list_mutant_fails_its_rule() {
+    super::assert_each_fails_its_rule(lists()).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_of_the_contents_trips_its_rule() {
-    super::assert_each_trips_its_rule(contents()).await;
+async fn each_content_mutant_fails_its_rule() {
+    super::assert_each_fails_its_rule(contents()).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_of_the_unasked_messages_trips_its_rule() {
-    super::assert_each_trips_its_rule(unasked()).await;
+async fn each_server_message_mutant_fails_its_rule() {
+    super::assert_each_fails_its_rule(server_messages()).await;
 }

@@ -1,4 +1,4 @@
-//! Pagination: not quite right.
+//! Pagination mutants.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -8,42 +8,39 @@ use crate::mutant::Mutant;
 pub(super) fn mutants() -> Vec<Mutant> {
     let calls = AtomicUsize::new(0);
     vec![
-        Mutant::new("pagination.goes-on", "the first page again and again").map_received(
-            |incoming| {
-                if let Some(params) = object_in(&mut incoming.message, "/params") {
-                    params.remove("cursor");
-                }
-            },
-        ),
-        Mutant::new("pagination.goes-on", "a cursor that leads to an error").map_sent(|outgoing| {
-            let asked = outgoing.request.as_ref();
-            let next = asked.is_some_and(|asked| {
-                asked["method"] == "tools/list" && asked["params"]["cursor"].is_string()
+        Mutant::new("pagination.goes-on", "always the first page").map_received(|incoming| {
+            if let Some(params) = object_in(&mut incoming.message, "/params") {
+                params.remove("cursor");
+            }
+        }),
+        Mutant::new("pagination.goes-on", "an error for a valid cursor").map_sent(|outgoing| {
+            let request = outgoing.request.as_ref();
+            let next = request.is_some_and(|request| {
+                request["method"] == "tools/list" && request["params"]["cursor"].is_string()
             });
             if next {
                 failing(&mut outgoing.message);
             }
         }),
-        Mutant::new(
-            "pagination.stable-cursors",
-            "a cursor that gives another page each time",
-        )
-        .map_response_to("tools/list", move |message| {
-            let odd = calls.fetch_add(1, Ordering::Relaxed) % 2 == 1;
-            if let (true, Some(tools)) = (odd, list_in(message, "/result/tools")) {
-                tools.reverse();
-            }
-        }),
+        Mutant::new("pagination.stable-cursors", "another page each time").map_response_to(
+            "tools/list",
+            move |message| {
+                let odd = calls.fetch_add(1, Ordering::Relaxed) % 2 == 1;
+                if let (true, Some(tools)) = (odd, list_in(message, "/result/tools")) {
+                    tools.reverse();
+                }
+            },
+        ),
         Mutant::new(
             "pagination.invalid-cursor",
-            "an internal error for a wrong cursor",
+            "an internal error for an invalid cursor",
         )
         .map_sent(|outgoing| {
-            let asked = outgoing
+            let request = outgoing
                 .request
                 .as_ref()
-                .map(|asked| &asked["params"]["cursor"]);
-            if asked.is_some_and(|cursor| *cursor == "turnbuckle-no-such-cursor") {
+                .map(|request| &request["params"]["cursor"]);
+            if request.is_some_and(|cursor| *cursor == "turnbuckle-no-such-cursor") {
                 failing(&mut outgoing.message);
             }
         }),
@@ -51,6 +48,6 @@ pub(super) fn mutants() -> Vec<Mutant> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_trips_its_rule() {
-    super::assert_each_trips_its_rule(mutants()).await;
+async fn each_mutant_fails_its_rule() {
+    super::assert_each_fails_its_rule(mutants()).await;
 }

@@ -1,4 +1,4 @@
-//! Prompts: not quite right.
+//! Prompt mutants.
 
 use serde_json::{Value, json};
 use turnbuckle_protocol::revision::Revision;
@@ -8,21 +8,21 @@ use crate::mutant::{Mutant, OutgoingMessage};
 
 pub(super) fn mutants() -> Vec<Mutant> {
     vec![
-        Mutant::new("prompts.capability", "prompts that nobody declares").map_sent(undeclared("prompts")),
-        Mutant::new("prompts.capability", "prompts that nobody declares in the handshake")
+        Mutant::new("prompts.capability", "undeclared prompts").map_sent(undeclared("prompts")),
+        Mutant::new("prompts.capability", "undeclared prompts in the handshake")
             .in_revision(Revision::V2025_03_26)
             .map_sent(undeclared("prompts")),
         Mutant::new("prompts.list", "an error instead of the list of prompts")
             .map_response_to("prompts/list", failing),
-        Mutant::new("prompts.list-same-for-all", "prompts that are gone on new connections")
+        Mutant::new("prompts.list-same-for-all", "no prompts on new connections")
             .on_ndjson()
             .map_sent(early_pages_are_empty("prompts/list", "prompts")),
-        Mutant::new("prompts.unknown", "an internal error for a prompt that is not there").map_sent(|outgoing| {
+        Mutant::new("prompts.unknown", "an internal error for an unknown prompt").map_sent(|outgoing| {
             if gets(outgoing, "turnbuckle-no-such-prompt") {
                 failing(&mut outgoing.message);
             }
         }),
-        Mutant::new("prompts.missing-arguments", "messages without what they need").map_sent(|outgoing| {
+        Mutant::new("prompts.missing-arguments", "accepts missing arguments").map_sent(|outgoing| {
             if gets(outgoing, "review") && outgoing.message["error"]["code"] == -32602 {
                 let id = outgoing.message["id"].clone();
                 let hello = json!({ "role": "user", "content": { "type": "text", "text": "Review undefined." } });
@@ -45,7 +45,7 @@ pub(super) fn mutants() -> Vec<Mutant> {
                 }
             });
         }),
-        Mutant::new("prompts.listed-can-be-used", "a prompt that cannot be used").map_sent(|outgoing| {
+        Mutant::new("prompts.listed-can-be-used", "a listed prompt that fails").map_sent(|outgoing| {
             if gets(outgoing, "greet") {
                 failing(&mut outgoing.message);
             }
@@ -54,7 +54,8 @@ pub(super) fn mutants() -> Vec<Mutant> {
 }
 
 fn gets(outgoing: &OutgoingMessage, name: &str) -> bool {
-    let gets = |asked: &Value| asked["method"] == "prompts/get" && asked["params"]["name"] == name;
+    let gets =
+        |request: &Value| request["method"] == "prompts/get" && request["params"]["name"] == name;
     outgoing.request.as_ref().is_some_and(gets)
 }
 
@@ -66,6 +67,6 @@ fn each_content(message: &mut Value, mut change: impl FnMut(&mut Value)) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_trips_its_rule() {
-    super::assert_each_trips_its_rule(mutants()).await;
+async fn each_mutant_fails_its_rule() {
+    super::assert_each_fails_its_rule(mutants()).await;
 }

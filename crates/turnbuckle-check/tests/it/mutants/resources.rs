@@ -1,4 +1,4 @@
-//! Resources: not quite right.
+//! Resource mutants.
 
 use serde_json::json;
 use turnbuckle_protocol::revision::Revision;
@@ -8,7 +8,7 @@ use crate::mutant::{Mutant, OutgoingMessage};
 
 pub(super) fn mutants() -> Vec<Mutant> {
     vec![
-        Mutant::new("resources.capability", "resources that nobody declares")
+        Mutant::new("resources.capability", "undeclared resources")
             .map_sent(undeclared("resources")),
         Mutant::new(
             "resources.list",
@@ -17,7 +17,7 @@ pub(super) fn mutants() -> Vec<Mutant> {
         .map_response_to("resources/list", failing),
         Mutant::new(
             "resources.list-same-for-all",
-            "resources that are gone on new connections",
+            "no resources on new connections",
         )
         .on_ndjson()
         .map_sent(early_pages_are_empty("resources/list", "resources")),
@@ -26,7 +26,7 @@ pub(super) fn mutants() -> Vec<Mutant> {
                 outgoing.message["error"]["code"] = (-32603).into();
             }
         }),
-        Mutant::new("resources.not-found", "the code of newer revisions")
+        Mutant::new("resources.not-found", "the code of later revisions")
             .in_revision(Revision::V2025_06_18)
             .map_sent(|outgoing| {
                 if reads(outgoing, "turnbuckle-check://") {
@@ -35,7 +35,7 @@ pub(super) fn mutants() -> Vec<Mutant> {
             }),
         Mutant::new(
             "resources.not-found-never-empty",
-            "nothing for what is not there",
+            "empty contents for an unknown resource",
         )
         .map_sent(|outgoing| {
             if reads(outgoing, "turnbuckle-check://") {
@@ -44,10 +44,10 @@ pub(super) fn mutants() -> Vec<Mutant> {
         }),
         Mutant::new(
             "resources.addresses-validated",
-            "a text for whatever is asked for",
+            "contents for an invalid URI",
         )
         .map_sent(|outgoing| {
-            if reads(outgoing, "this is no address") {
+            if reads(outgoing, "not a uri") {
                 contents(
                     outgoing,
                     &json!([{ "uri": "good://greeting", "text": "Hello." }]),
@@ -56,14 +56,14 @@ pub(super) fn mutants() -> Vec<Mutant> {
         }),
         Mutant::new(
             "resources.listed-can-be-read",
-            "a resource that cannot be read",
+            "a listed resource that fails",
         )
         .map_sent(|outgoing| {
             if reads(outgoing, "good://last") {
                 failing(&mut outgoing.message);
             }
         }),
-        Mutant::new("resources.listed-once", "a resource that is listed twice").map_response_to(
+        Mutant::new("resources.listed-once", "a resource listed twice").map_response_to(
             "resources/list",
             |message| {
                 if let Some(resources) = list_in(message, "/result/resources") {
@@ -71,24 +71,22 @@ pub(super) fn mutants() -> Vec<Mutant> {
                 }
             },
         ),
-        Mutant::new(
-            "resources.type-as-listed",
-            "another type than the list says",
-        )
-        .map_sent(|outgoing| {
-            if reads(outgoing, "good://greeting")
-                && let Some(part) = object_in(&mut outgoing.message, "/result/contents/0")
-            {
-                part.insert("mimeType".into(), "text/markdown".into());
-            }
-        }),
+        Mutant::new("resources.type-as-listed", "another MIME type than listed").map_sent(
+            |outgoing| {
+                if reads(outgoing, "good://greeting")
+                    && let Some(part) = object_in(&mut outgoing.message, "/result/contents/0")
+                {
+                    part.insert("mimeType".into(), "text/markdown".into());
+                }
+            },
+        ),
     ]
 }
 
 fn reads(outgoing: &OutgoingMessage, address: &str) -> bool {
-    outgoing.request.as_ref().is_some_and(|asked| {
-        let uri = asked["params"]["uri"].as_str();
-        asked["method"] == "resources/read" && uri.is_some_and(|uri| uri.starts_with(address))
+    outgoing.request.as_ref().is_some_and(|request| {
+        let uri = request["params"]["uri"].as_str();
+        request["method"] == "resources/read" && uri.is_some_and(|uri| uri.starts_with(address))
     })
 }
 
@@ -100,6 +98,6 @@ fn contents(outgoing: &mut OutgoingMessage, contents: &serde_json::Value) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_trips_its_rule() {
-    super::assert_each_trips_its_rule(mutants()).await;
+async fn each_mutant_fails_its_rule() {
+    super::assert_each_fails_its_rule(mutants()).await;
 }

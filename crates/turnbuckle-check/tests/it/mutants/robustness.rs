@@ -1,4 +1,4 @@
-//! Servers that odd input harms.
+//! Robustness mutants.
 
 use serde_json::{Map, Value};
 
@@ -6,16 +6,13 @@ use crate::mutant::{IncomingMessage, Mutant};
 
 pub(super) fn mutants() -> Vec<Mutant> {
     vec![
-        Mutant::new(
-            "robustness.odd-json",
-            "silent after a name that comes twice",
-        )
-        .on_ndjson()
-        .map_received(|incoming| silent_after(incoming, "a name twice")),
-        Mutant::new("robustness.long-text", "silent after a long text")
+        Mutant::new("robustness.odd-json", "silent after a duplicate name")
             .on_ndjson()
-            .map_received(|incoming| silent_after(incoming, "a long text")),
-        Mutant::new("robustness.odd-names", "no answer for no name")
+            .map_received(|incoming| silent_after(incoming, "a duplicate name")),
+        Mutant::new("robustness.long-text", "silent after a long string")
+            .on_ndjson()
+            .map_received(|incoming| silent_after(incoming, "a long string")),
+        Mutant::new("robustness.odd-names", "no response to an empty name")
             .on_ndjson()
             .map_received(|incoming| {
                 if incoming.message["params"]["name"] == "" {
@@ -34,14 +31,14 @@ pub(super) fn mutants() -> Vec<Mutant> {
             .on_ndjson()
             .in_revision(turnbuckle_protocol::revision::Revision::V2025_11_25)
             .map_received(|incoming| {
-                if incoming.message["id"] == "never-asked" {
+                if incoming.message["id"] == "never-sent" {
                     incoming.response = Some(super::base::error(&Value::Null, -32600));
                 }
             }),
     ]
 }
 
-/// Hears nothing any more once this id was heard.
+/// Ignores all messages after this id.
 fn silent_after(incoming: &mut IncomingMessage, id: &str) {
     if incoming.earlier.iter().any(|message| message["id"] == id) {
         incoming.message = Value::Null;
@@ -49,6 +46,6 @@ fn silent_after(incoming: &mut IncomingMessage, id: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_trips_its_rule() {
-    super::assert_each_trips_its_rule(mutants()).await;
+async fn each_mutant_fails_its_rule() {
+    super::assert_each_fails_its_rule(mutants()).await;
 }

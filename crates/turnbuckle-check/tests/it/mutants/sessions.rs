@@ -1,4 +1,4 @@
-//! Sessions on HTTP: not quite right.
+//! HTTP session mutants.
 
 use std::sync::{Arc, Mutex};
 
@@ -17,35 +17,35 @@ pub(super) fn mutants() -> Vec<Mutant> {
             |_, id| format!("the session {id}"),
         ),
         renamed(
-            Mutant::new("sessions.id-unpredictable", "ids that are counted"),
+            Mutant::new("sessions.id-unpredictable", "sequential ids"),
             |number, _| format!("session-{number}"),
         ),
         Mutant::new("sessions.missing-400", "404 without an id").response(
-            |asked, outgoing_response| {
-                let missing = !asked.headers.contains_key(ID);
+            |request, outgoing_response| {
+                let missing = !request.headers.contains_key(ID);
                 if missing && outgoing_response.head.status == 400 {
                     outgoing_response.head.status = StatusCode::NOT_FOUND;
                 }
             },
         ),
         Mutant::new("sessions.ended-404", "400 for a session that has ended").response(
-            |asked, outgoing_response| {
-                if asked.headers.contains_key(ID) && outgoing_response.head.status == 404 {
+            |request, outgoing_response| {
+                if request.headers.contains_key(ID) && outgoing_response.head.status == 404 {
                     outgoing_response.head.status = StatusCode::BAD_REQUEST;
                 }
             },
         ),
         Mutant::new("sessions.delete", "501 for DELETE")
             .in_revision(Revision::V2025_11_25)
-            .response(|asked, outgoing_response| {
-                if asked.method == "DELETE" {
+            .response(|request, outgoing_response| {
+                if request.method == "DELETE" {
                     outgoing_response.head.status = StatusCode::NOT_IMPLEMENTED;
                 }
             }),
     ]
 }
 
-/// Gives sessions other ids than the server does.
+/// Replaces the server's session ids.
 fn renamed(mutant: Mutant, name: fn(usize, &str) -> String) -> Mutant {
     let given: Arc<Mutex<Vec<(String, String)>>> = Arc::default();
     let known = given.clone();
@@ -71,6 +71,6 @@ fn renamed(mutant: Mutant, name: fn(usize, &str) -> String) -> Mutant {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_trips_its_rule() {
-    super::assert_each_trips_its_rule(mutants()).await;
+async fn each_mutant_fails_its_rule() {
+    super::assert_each_fails_its_rule(mutants()).await;
 }

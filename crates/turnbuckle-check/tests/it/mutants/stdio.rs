@@ -1,9 +1,9 @@
-//! Lines that are not quite right.
+//! stdio mutants.
 
 use serde_json::json;
 
 use super::base::is_response_to;
-use crate::mutant::{Mutant, NO_UTF8};
+use crate::mutant::{INVALID_UTF8, Mutant};
 
 pub(super) fn mutants() -> Vec<Mutant> {
     vec![
@@ -28,13 +28,14 @@ pub(super) fn mutants() -> Vec<Mutant> {
             .map_sent(|outgoing| {
                 if is_response_to(outgoing, "tools/list") {
                     let tools = outgoing.message.to_string();
-                    outgoing.text = Some(tools.replace("Adds two", &format!("Adds {NO_UTF8}wei")));
+                    outgoing.text =
+                        Some(tools.replace("Adds two", &format!("Adds {INVALID_UTF8}wei")));
                 }
             }),
     ]
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_trips_its_rule() {
-    super::assert_each_trips_its_rule(mutants()).await;
+async fn each_mutant_fails_its_rule() {
+    super::assert_each_fails_its_rule(mutants()).await;
 }

@@ -1,4 +1,4 @@
-//! Streams of events: not quite right.
+//! Event stream mutants.
 
 use std::sync::{Arc, Mutex};
 
@@ -12,14 +12,14 @@ const LAST: &str = "last-event-id";
 
 pub(super) fn mutants() -> Vec<Mutant> {
     vec![
-        Mutant::new("streams.message-events", "names its events otherwise").events(|_, events| {
+        Mutant::new("streams.message-events", "another event type").events(|_, events| {
             if events.contains("\"jsonrpc\"") {
                 events.insert_str(0, "event: mcp\n");
             }
         }),
         Mutant::new(
             "streams.own-messages-only",
-            "tells of changes where nobody listens",
+            "change notifications on a request stream",
         )
         .map_sent(|outgoing| {
             if is_progress(outgoing) {
@@ -29,48 +29,48 @@ pub(super) fn mutants() -> Vec<Mutant> {
                     .push(json!({ "jsonrpc": "2.0", "method": method }));
             }
         }),
-        Mutant::new("streams.not-buffered", "does not speak to proxies").response(
+        Mutant::new("streams.not-buffered", "no `X-Accel-Buffering`").response(
             |_, outgoing_response| {
                 outgoing_response.head.headers.remove("x-accel-buffering");
             },
         ),
-        Mutant::new(
-            "streams.event-ids-unique",
-            "counts the events of each stream",
-        )
-        .events(|asked, events| {
-            if !asked.headers.contains_key(LAST) && events.starts_with("id: ") {
-                let rest = events.find('\n').unwrap();
-                events.replace_range(..rest, "id: first");
-            }
-        }),
-        Mutant::new("streams.get-without-answers", "answers again elsewhere").events(
-            |asked, events| {
-                if asked.method == "GET" && !asked.headers.contains_key(LAST) {
-                    events.push_str("data: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n\n");
+        Mutant::new("streams.event-ids-unique", "event ids count per stream").events(
+            |request, events| {
+                if !request.headers.contains_key(LAST) && events.starts_with("id: ") {
+                    let rest = events.find('\n').unwrap();
+                    events.replace_range(..rest, "id: first");
                 }
             },
         ),
+        Mutant::new(
+            "streams.get-without-answers",
+            "repeats responses on the GET stream",
+        )
+        .events(|request, events| {
+            if request.method == "GET" && !request.headers.contains_key(LAST) {
+                events.push_str("data: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n\n");
+            }
+        }),
         Mutant::new("streams.each-message-once", "logs on all streams")
             .copies("notifications/message"),
-        Mutant::new("streams.primed", "begins with a message").events(|_, events| {
+        Mutant::new("streams.primed", "starts with a message").events(|_, events| {
             if events.ends_with("data: \n\n") {
                 events.clear();
             }
         }),
         Mutant::new("streams.answer-comes", "closes early")
             .in_revision(Revision::V2025_06_18)
-            .events(|asked, events| {
-                if asked.method == "POST" && !events.contains("\"method\"") {
+            .events(|request, events| {
+                if request.method == "POST" && !events.contains("\"method\"") {
                     events.clear();
                 }
                 *events = without_ids(events);
             }),
         Mutant::new("streams.end-after-answer", "never ends a stream").lingers(),
         replays_another(),
-        Mutant::new("streams.survive-disconnection", "forgets who has gone").response(
-            |asked, outgoing_response| {
-                if asked.headers.contains_key(LAST) && outgoing_response.head.status == 200 {
+        Mutant::new("streams.survive-disconnection", "cancels on disconnect").response(
+            |request, outgoing_response| {
+                if request.headers.contains_key(LAST) && outgoing_response.head.status == 200 {
                     outgoing_response.body = Some(Vec::new());
                 }
             },
@@ -78,7 +78,7 @@ pub(super) fn mutants() -> Vec<Mutant> {
     ]
 }
 
-/// Answers the last call on whatever stream is resumed.
+/// Sends the last response on any resumed stream.
 fn replays_another() -> Mutant {
     let called: Arc<Mutex<Value>> = Arc::default();
     let known = called.clone();
@@ -89,14 +89,14 @@ fn replays_another() -> Mutant {
                 *known.lock().unwrap() = message["id"].clone();
             }
         })
-        .response(move |asked, outgoing_response| {
-            if asked.headers.contains_key(LAST) {
+        .response(move |request, outgoing_response| {
+            if request.headers.contains_key(LAST) {
                 outgoing_response.head.status = http::StatusCode::OK;
                 let kind = HeaderValue::from_static("text/event-stream");
                 outgoing_response.head.headers.insert("content-type", kind);
                 let id = called.lock().unwrap().clone();
-                let answer = json!({ "jsonrpc": "2.0", "id": id, "result": { "content": [] } });
-                outgoing_response.body = Some(format!("data: {answer}\n\n").into_bytes());
+                let response = json!({ "jsonrpc": "2.0", "id": id, "result": { "content": [] } });
+                outgoing_response.body = Some(format!("data: {response}\n\n").into_bytes());
             }
         })
 }
@@ -111,6 +111,6 @@ fn without_ids(events: &str) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_trips_its_rule() {
-    super::assert_each_trips_its_rule(mutants()).await;
+async fn each_mutant_fails_its_rule() {
+    super::assert_each_fails_its_rule(mutants()).await;
 }

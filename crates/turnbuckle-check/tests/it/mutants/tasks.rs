@@ -1,4 +1,4 @@
-//! Calls that become tasks: not quite right.
+//! Task mutants.
 
 use std::sync::{Arc, Mutex};
 
@@ -7,7 +7,7 @@ use turnbuckle_protocol::revision::Revision;
 
 use crate::mutant::{Mutant, OutgoingMessage};
 
-/// The key under which a message says to which task it belongs.
+/// The `_meta` key of the related task.
 const RELATED: &str = "io.modelcontextprotocol/related-task";
 
 /// The name of the extension.
@@ -16,57 +16,57 @@ const EXTENSION: &str = "io.modelcontextprotocol/tasks";
 pub(super) fn mutants() -> Vec<Mutant> {
     [
         is_response_to(),
-        asked_messages(),
-        asked_methods(),
+        legacy_messages(),
+        legacy_methods(),
         extension_mutants(),
-        offered_methods(),
+        extension_methods(),
     ]
     .into_iter()
     .flatten()
     .collect()
 }
 
-/// How tasks of 2025-11-25 begin and end.
+/// Returns mutants of creation and results in 2025-11-25.
 fn is_response_to() -> Vec<Mutant> {
     vec![
-        Mutant::new("tasks.created", "does the work at once").map_sent(|outgoing| {
+        Mutant::new("tasks.created", "returns the result instead of a task").map_sent(|outgoing| {
             if outgoing.message["result"]["task"].is_object() {
                 outgoing.message["result"] = json!({ "content": [] });
             }
         }),
-        Mutant::new("tasks.begins-working", "is done before it begins").map_sent(|outgoing| {
+        Mutant::new("tasks.begins-working", "starts with `completed`").map_sent(|outgoing| {
             if let Some(status) = outgoing.message.pointer_mut("/result/task/status") {
                 *status = "completed".into();
             }
         }),
-        Mutant::new("tasks.valid-steps", "comes back to life").map_sent(reappears()),
-        Mutant::new("tasks.ids-differ", "one id for all").map_sent(one_for_all()),
+        Mutant::new("tasks.valid-steps", "a finished task works again")
+            .map_sent(unfinished_again()),
+        Mutant::new("tasks.ids-differ", "one id for all tasks").map_sent(same_id_for_all()),
         numbered(),
-        Mutant::new("tasks.only-as-task", "works without a task after all").map_sent(|outgoing| {
-            let asked = outgoing.request.as_ref().map(|asked| &asked["params"]);
-            if asked.is_some_and(|asked| asked["name"] == "work_hard" && asked["task"].is_null()) {
-                outgoing.message = done(&outgoing.message["id"]);
+        Mutant::new("tasks.only-as-task", "accepts a plain call").map_sent(|outgoing| {
+            let request = outgoing.request.as_ref().map(|request| &request["params"]);
+            if request
+                .is_some_and(|request| request["name"] == "work_hard" && request["task"].is_null())
+            {
+                outgoing.message = success(&outgoing.message["id"]);
             }
         }),
-        Mutant::new("tasks.never-as-task", "takes no notice").map_sent(|outgoing| {
-            let asked = outgoing
+        Mutant::new("tasks.never-as-task", "ignores `task`").map_sent(|outgoing| {
+            let request = outgoing
                 .request
                 .as_ref()
-                .map(|asked| &asked["params"]["task"]);
-            let as_task = asked.is_some_and(|task| !task.is_null());
+                .map(|request| &request["params"]["task"]);
+            let as_task = request.is_some_and(|task| !task.is_null());
             if as_task && outgoing.message.get("error").is_some() {
-                outgoing.message = done(&outgoing.message["id"]);
+                outgoing.message = success(&outgoing.message["id"]);
             }
         }),
-        Mutant::new(
-            "tasks.undeclared-ignored",
-            "makes tasks and does not say so",
-        )
-        .map_response_to("initialize", |message| {
-            remove(message, "/result/capabilities", "tasks");
-        })
-        .in_revision(Revision::V2025_11_25),
-        Mutant::new("tasks.result", "says how the task is doing instead").map_response_to(
+        Mutant::new("tasks.undeclared-ignored", "creates undeclared tasks")
+            .map_response_to("initialize", |message| {
+                remove(message, "/result/capabilities", "tasks");
+            })
+            .in_revision(Revision::V2025_11_25),
+        Mutant::new("tasks.result", "returns the task instead of the result").map_response_to(
             "tasks/result",
             |message| {
                 if let Some(result) = message.get_mut("result") {
@@ -74,40 +74,44 @@ fn is_response_to() -> Vec<Mutant> {
                 }
             },
         ),
-        Mutant::new("tasks.result-waits", "answers before it is done").map_response_to(
+        Mutant::new("tasks.result-waits", "responds before the end").map_response_to(
             "tasks/get",
             |message| {
-                turn(message, "completed", "working");
+                replace_status(message, "completed", "working");
             },
         ),
-        Mutant::new("tasks.failed-with-tool", "calls it a success").map_sent(calls_it_a_success()),
-        Mutant::new("tasks.failure-explained", "fails without a word")
+        Mutant::new("tasks.failed-with-tool", "`completed` for a failed tool")
+            .map_sent(completed_after_failure()),
+        Mutant::new("tasks.failure-explained", "fails without a message")
             .map_response_to("tasks/get", |message| {
                 remove(message, "/result", "statusMessage");
             })
             .in_revision(Revision::V2025_11_25),
-        Mutant::new("tasks.extension-is-for-later", "makes tasks of everything")
-            .map_sent(makes_tasks()),
+        Mutant::new(
+            "tasks.extension-is-for-later",
+            "creates tasks for all calls",
+        )
+        .map_sent(task_for_every_call()),
     ]
 }
 
-/// What is said about tasks of 2025-11-25.
-fn asked_messages() -> Vec<Mutant> {
+/// Returns mutants of related messages in 2025-11-25.
+fn legacy_messages() -> Vec<Mutant> {
     vec![
-        Mutant::new("tasks.result-related", "does not say of what").map_response_to(
+        Mutant::new("tasks.result-related", "no related task").map_response_to(
             "tasks/result",
             |message| {
                 remove(message, "/result/_meta", RELATED);
             },
         ),
-        Mutant::new("tasks.messages-related", "asks and does not say for what").map_sent(
+        Mutant::new("tasks.messages-related", "requests without a related task").map_sent(
             |outgoing| {
                 if outgoing.message["method"] == "elicitation/create" {
                     remove(&mut outgoing.message, "/params", "_meta");
                 }
             },
         ),
-        Mutant::new("tasks.methods-unrelated", "says everything twice").map_response_to(
+        Mutant::new("tasks.methods-unrelated", "repeats the task id in `_meta`").map_response_to(
             "tasks/get",
             |message| {
                 if let Some(result) = message.get_mut("result") {
@@ -124,10 +128,10 @@ fn asked_messages() -> Vec<Mutant> {
                 incoming.message["params"]["taskId"] = related["taskId"].clone();
             }
         }),
-        Mutant::new("tasks.progress-ends", "goes on and on")
+        Mutant::new("tasks.progress-ends", "progress after the end")
             .on_ndjson()
-            .map_sent(goes_on()),
-        Mutant::new("tasks.get-is-no-stream", "a stream for one answer").response(
+            .map_sent(progress_after_result()),
+        Mutant::new("tasks.get-is-no-stream", "a stream for `tasks/get`").response(
             |_, outgoing_response| {
                 let body = String::from_utf8(outgoing_response.body.clone().unwrap_or_default())
                     .unwrap_or_default();
@@ -144,15 +148,15 @@ fn asked_messages() -> Vec<Mutant> {
     ]
 }
 
-/// Lists and cancellations of 2025-11-25.
-fn asked_methods() -> Vec<Mutant> {
+/// Returns mutants of lists and cancellation in 2025-11-25.
+fn legacy_methods() -> Vec<Mutant> {
     vec![
         Mutant::new("tasks.list", "lists nothing").map_response_to("tasks/list", |message| {
             if message.get("result").is_some() {
                 message["result"]["tasks"] = json!([]);
             }
         }),
-        Mutant::new("tasks.list-cursor", "takes any cursor").map_response_to(
+        Mutant::new("tasks.list-cursor", "accepts any cursor").map_response_to(
             "tasks/list",
             |message| {
                 if message.get("error").is_some() {
@@ -161,87 +165,84 @@ fn asked_methods() -> Vec<Mutant> {
                 }
             },
         ),
-        Mutant::new("tasks.unknown-id", "has another word for it").map_sent(|outgoing| {
-            let asked = outgoing
+        Mutant::new("tasks.unknown-id", "another error code").map_sent(|outgoing| {
+            let request = outgoing
                 .request
                 .as_ref()
-                .map(|asked| &asked["params"]["taskId"]);
-            if asked.is_some_and(|id| id == "check-no-such-task") && is(outgoing, "tasks/get") {
+                .map(|request| &request["params"]["taskId"]);
+            if request.is_some_and(|id| id == "check-no-such-task") && is(outgoing, "tasks/get") {
                 outgoing.message["error"]["code"] = (-32603).into();
             }
         }),
-        Mutant::new("tasks.unknown-id-elsewhere", "acknowledges whatever it is").map_sent(
-            |outgoing| {
-                let asked = outgoing
-                    .request
-                    .as_ref()
-                    .map(|asked| &asked["params"]["taskId"]);
-                if asked.is_some_and(|id| id == "check-no-such-task")
-                    && is(outgoing, "tasks/cancel")
-                {
-                    let result = json!({ "resultType": "complete" });
-                    outgoing.message =
-                        json!({ "jsonrpc": "2.0", "id": outgoing.message["id"], "result": result });
-                }
-            },
-        ),
-        Mutant::new("tasks.cancel-when-over", "an internal error").map_sent(|outgoing| {
-            let asked = outgoing
+        Mutant::new("tasks.unknown-id-elsewhere", "accepts any task id").map_sent(|outgoing| {
+            let request = outgoing
                 .request
                 .as_ref()
-                .map(|asked| &asked["params"]["taskId"]);
-            let known =
-                asked.is_some_and(|id| id != "check-no-such-task") && is(outgoing, "tasks/cancel");
+                .map(|request| &request["params"]["taskId"]);
+            if request.is_some_and(|id| id == "check-no-such-task") && is(outgoing, "tasks/cancel")
+            {
+                let result = json!({ "resultType": "complete" });
+                outgoing.message =
+                    json!({ "jsonrpc": "2.0", "id": outgoing.message["id"], "result": result });
+            }
+        }),
+        Mutant::new("tasks.cancel-when-over", "an internal error").map_sent(|outgoing| {
+            let request = outgoing
+                .request
+                .as_ref()
+                .map(|request| &request["params"]["taskId"]);
+            let known = request.is_some_and(|id| id != "check-no-such-task")
+                && is(outgoing, "tasks/cancel");
             if let (Some(code), true) = (outgoing.message.pointer_mut("/error/code"), known) {
                 *code = (-32603).into();
             }
         }),
-        Mutant::new("tasks.cancel", "is still at work").map_response_to(
+        Mutant::new("tasks.cancel", "still `working` after the cancellation").map_response_to(
             "tasks/cancel",
             |message| {
-                turn(message, "cancelled", "working");
+                replace_status(message, "cancelled", "working");
             },
         ),
     ]
 }
 
-/// Tasks of the extension.
+/// Returns mutants of tasks of the extension.
 fn extension_mutants() -> Vec<Mutant> {
     vec![
-        Mutant::new("tasks.undeclared-extension", "believes the parameter").map_sent(|outgoing| {
-            let asked = outgoing.request.as_ref().map(|asked| &asked["params"]["task"]);
-            if asked.is_some_and(|task| !task.is_null()) {
+        Mutant::new("tasks.undeclared-extension", "creates a task for the parameter `task`").map_sent(|outgoing| {
+            let request = outgoing.request.as_ref().map(|request| &request["params"]["task"]);
+            if request.is_some_and(|task| !task.is_null()) {
                 outgoing.message = task(&outgoing.message["id"]);
             }
         }),
-        Mutant::new("tasks.needs-extension", "does not say what it needs").map_sent(|outgoing| {
+        Mutant::new("tasks.needs-extension", "no `requiredCapabilities`").map_sent(|outgoing| {
             let called = is_call_of(outgoing.request.as_ref(), "work_hard");
             let required = outgoing.message.pointer_mut("/error/data/requiredCapabilities");
             if let (Some(required), true) = (required, called) {
                 *required = json!({ "roots": {} });
             }
         }),
-        Mutant::new("tasks.found-at-once", "has not heard of it yet").map_sent(not_at_first()),
-        Mutant::new("tasks.outcome", "calls it a failure").map_response_to("tasks/get", |message| {
+        Mutant::new("tasks.found-at-once", "the first `tasks/get` fails").map_sent(missing_at_first()),
+        Mutant::new("tasks.outcome", "`failed` for a tool error").map_response_to("tasks/get", |message| {
             let failed = message.pointer("/result/result/isError") == Some(&Value::Bool(true));
             if let Some(task) = message.get_mut("result").filter(|_| failed) {
                 task["status"] = "failed".into();
-                task["statusMessage"] = "it comes to nothing".into();
-                task["error"] = json!({ "code": -32603, "message": "it comes to nothing" });
+                task["statusMessage"] = "it fails".into();
+                task["error"] = json!({ "code": -32603, "message": "it fails" });
             }
             if failed {
                 remove(message, "/result", "result");
             }
         }),
-        Mutant::new("tasks.questions", "waits and does not say for what").map_response_to("tasks/get", |message| {
+        Mutant::new("tasks.questions", "waits without input requests").map_response_to("tasks/get", |message| {
             if message["result"]["status"] == "input_required" {
                 message["result"]["inputRequests"] = json!({});
             }
         }),
-        Mutant::new("tasks.no-progress", "reports what it is doing").on_ndjson().map_sent(|outgoing| {
+        Mutant::new("tasks.no-progress", "reports progress").on_ndjson().map_sent(|outgoing| {
             if outgoing.message["result"]["resultType"] == "task" {
-                let asked = outgoing.request.clone().unwrap_or_default();
-                let token = &asked["params"]["_meta"]["progressToken"];
+                let request = outgoing.request.clone().unwrap_or_default();
+                let token = &request["params"]["_meta"]["progressToken"];
                 let params = json!({ "progressToken": token, "progress": 1 });
                 outgoing.after.push(json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params }));
             }
@@ -249,10 +250,10 @@ fn extension_mutants() -> Vec<Mutant> {
     ]
 }
 
-/// Methods of the extension.
-fn offered_methods() -> Vec<Mutant> {
+/// Returns mutants of methods of the extension.
+fn extension_methods() -> Vec<Mutant> {
     vec![
-        Mutant::new("tasks.result-types", "calls everything a task").map_response_to(
+        Mutant::new("tasks.result-types", "`resultType` `task` everywhere").map_response_to(
             "tasks/cancel",
             |message| {
                 if message.get("result").is_some() {
@@ -260,7 +261,7 @@ fn offered_methods() -> Vec<Mutant> {
                 }
             },
         ),
-        Mutant::new("tasks.acknowledged", "says more than that").map_response_to(
+        Mutant::new("tasks.acknowledged", "a result that is not empty").map_response_to(
             "tasks/cancel",
             |message| {
                 if message.get("result").is_some() {
@@ -268,31 +269,31 @@ fn offered_methods() -> Vec<Mutant> {
                 }
             },
         ),
-        Mutant::new("tasks.surplus-answers", "an error for one answer too many").map_sent(
+        Mutant::new("tasks.surplus-answers", "an error for a surplus response").map_sent(
             |outgoing| {
-                let asked = outgoing.request.clone().unwrap_or_default();
-                if asked["params"]["inputResponses"]
-                    .get("check_nobody_asked")
+                let request = outgoing.request.clone().unwrap_or_default();
+                if request["params"]["inputResponses"]
+                    .get("check_not_requested")
                     .is_some()
                     && is(outgoing, "tasks/update")
                 {
-                    let error = json!({ "code": -32602, "message": "nobody asked" });
+                    let error = json!({ "code": -32602, "message": "not requested" });
                     outgoing.message =
                         json!({ "jsonrpc": "2.0", "id": outgoing.message["id"], "error": error });
                 }
             },
         ),
-        Mutant::new("tasks.methods-undeclared", "tells everybody").map_sent(|outgoing| {
+        Mutant::new("tasks.methods-undeclared", "ignores the capabilities").map_sent(|outgoing| {
             if outgoing.message["error"]["code"] == -32021 && is(outgoing, "tasks/get") {
                 outgoing.message["error"]["code"] = (-32602).into();
             }
         }),
-        Mutant::new("tasks.listen-undeclared", "lets everybody listen").map_sent(|outgoing| {
+        Mutant::new("tasks.listen-undeclared", "accepts all listeners").map_sent(|outgoing| {
             if outgoing.message["error"]["code"] == -32021 && is(outgoing, "subscriptions/listen") {
                 outgoing.message["error"]["code"] = (-32602).into();
             }
         }),
-        Mutant::new("tasks.methods-are-gone", "still has results").map_response_to(
+        Mutant::new("tasks.methods-are-gone", "still supports `tasks/result`").map_response_to(
             "tasks/list",
             |message| {
                 let result = json!({ "resultType": "complete", "tasks": [] });
@@ -308,8 +309,8 @@ fn offered_methods() -> Vec<Mutant> {
     ]
 }
 
-/// A task that is over is at work again when it is asked for the third time.
-fn reappears() -> impl Fn(&mut OutgoingMessage) + Send + Sync {
+/// A finished task is `working` again at the third `tasks/get`.
+fn unfinished_again() -> impl Fn(&mut OutgoingMessage) + Send + Sync {
     let over = Mutex::new(Vec::<Value>::new());
     move |outgoing| {
         let task = &outgoing.message["result"];
@@ -325,44 +326,44 @@ fn reappears() -> impl Fn(&mut OutgoingMessage) + Send + Sync {
 }
 
 /// Completes the tasks of a tool that always fails.
-fn calls_it_a_success() -> impl Fn(&mut OutgoingMessage) + Send + Sync {
+fn completed_after_failure() -> impl Fn(&mut OutgoingMessage) + Send + Sync {
     let ids = Mutex::new(Vec::<String>::new());
     move |outgoing| {
         let mut ids = ids.lock().unwrap();
         if is_call_of(outgoing.request.as_ref(), "work_in_vain") {
-            remember(&mut ids, &outgoing.message);
+            store_id(&mut ids, &outgoing.message);
         }
         let id = outgoing
             .message
             .pointer("/result/taskId")
             .and_then(Value::as_str);
         if id.is_some_and(|id| ids.iter().any(|known| known == id)) {
-            turn(&mut outgoing.message, "failed", "completed");
+            replace_status(&mut outgoing.message, "failed", "completed");
         }
     }
 }
 
 /// Gives every task the id of the first.
-fn one_for_all() -> impl Fn(&mut OutgoingMessage) + Send + Sync {
+fn same_id_for_all() -> impl Fn(&mut OutgoingMessage) + Send + Sync {
     let ids = Mutex::new(Vec::<String>::new());
     move |outgoing| {
         let mut ids = ids.lock().unwrap();
-        remember(&mut ids, &outgoing.message);
+        store_id(&mut ids, &outgoing.message);
         for id in ids.iter().skip(1) {
             replace(&mut outgoing.message, id, &ids[0]);
         }
     }
 }
 
-/// Counts its tasks: the ids on the wire are small numbers.
+/// Replaces task ids on the wire with small numbers.
 pub(crate) fn numbered() -> Mutant {
     let ids = Arc::new(Mutex::new(Vec::<String>::new()));
     let known = ids.clone();
-    Mutant::new("tasks.ids-unguessable", "counts its tasks")
+    Mutant::new("tasks.ids-unguessable", "sequential task ids")
         .in_revision(Revision::V2025_11_25)
         .map_sent(move |outgoing| {
             let mut ids = ids.lock().unwrap();
-            remember(&mut ids, &outgoing.message);
+            store_id(&mut ids, &outgoing.message);
             for (number, id) in ids.iter().enumerate() {
                 replace(&mut outgoing.message, id, &format!("task-{number}"));
             }
@@ -374,15 +375,15 @@ pub(crate) fn numbered() -> Mutant {
         })
 }
 
-/// Remembers the id of a new task.
-fn remember(ids: &mut Vec<String>, message: &Value) {
+/// Stores the id of a new task.
+fn store_id(ids: &mut Vec<String>, message: &Value) {
     let id = message
         .pointer("/result/task/taskId")
         .and_then(Value::as_str);
     ids.extend(id.map(str::to_owned));
 }
 
-/// Replaces a text wherever it stands alone.
+/// Replaces a string value everywhere.
 fn replace(value: &mut Value, from: &str, to: &str) {
     match value {
         Value::String(text) if text == from => to.clone_into(text),
@@ -394,18 +395,18 @@ fn replace(value: &mut Value, from: &str, to: &str) {
     }
 }
 
-/// Makes a task of a plain call by a client that knows the extension.
-fn makes_tasks() -> impl Fn(&mut OutgoingMessage) + Send + Sync {
-    let knows = Mutex::new(false);
+/// Creates a task for a plain call of a client with the extension.
+fn task_for_every_call() -> impl Fn(&mut OutgoingMessage) + Send + Sync {
+    let has_extension = Mutex::new(false);
     move |outgoing| {
-        let asked = outgoing.request.clone().unwrap_or_default();
-        if asked["method"] == "initialize" {
-            let extensions = &asked["params"]["capabilities"]["extensions"];
-            *knows.lock().unwrap() = extensions.get(EXTENSION).is_some();
+        let request = outgoing.request.clone().unwrap_or_default();
+        if request["method"] == "initialize" {
+            let extensions = &request["params"]["capabilities"]["extensions"];
+            *has_extension.lock().unwrap() = extensions.get(EXTENSION).is_some();
         }
-        if *knows.lock().unwrap()
-            && asked["method"] == "tools/call"
-            && asked["params"]["task"].is_null()
+        if *has_extension.lock().unwrap()
+            && request["method"] == "tools/call"
+            && request["params"]["task"].is_null()
         {
             let task = json!({
                 "taskId": "made-of-everything", "status": "working", "ttl": null,
@@ -418,8 +419,8 @@ fn makes_tasks() -> impl Fn(&mut OutgoingMessage) + Send + Sync {
     }
 }
 
-/// Reports progress of each task after its result.
-fn goes_on() -> impl Fn(&mut OutgoingMessage) + Send + Sync {
+/// Sends progress for each task after its result.
+fn progress_after_result() -> impl Fn(&mut OutgoingMessage) + Send + Sync {
     let last = Mutex::new(Value::Null);
     move |outgoing| {
         if outgoing.message["method"] == "notifications/progress" {
@@ -439,14 +440,14 @@ fn goes_on() -> impl Fn(&mut OutgoingMessage) + Send + Sync {
     }
 }
 
-/// Knows no task when it is asked for the first time.
-fn not_at_first() -> impl Fn(&mut OutgoingMessage) + Send + Sync {
+/// Rejects the first `tasks/get` of each task.
+fn missing_at_first() -> impl Fn(&mut OutgoingMessage) + Send + Sync {
     let known = Mutex::new(Vec::<Value>::new());
     move |outgoing| {
         let id = outgoing
             .request
             .as_ref()
-            .map(|asked| asked["params"]["taskId"].clone());
+            .map(|request| request["params"]["taskId"].clone());
         let (Some(id), true) = (id, is(outgoing, "tasks/get")) else {
             return;
         };
@@ -460,17 +461,17 @@ fn not_at_first() -> impl Fn(&mut OutgoingMessage) + Send + Sync {
     }
 }
 
-/// Says whether a message answers this method.
+/// Returns whether a message responds to this method.
 fn is(outgoing: &OutgoingMessage, method: &str) -> bool {
-    let asked = outgoing.request.as_ref();
-    asked.is_some_and(|asked| asked["method"] == method)
+    let request = outgoing.request.as_ref();
+    request.is_some_and(|request| request["method"] == method)
 }
 
-fn is_call_of(asked: Option<&Value>, tool: &str) -> bool {
-    asked.is_some_and(|asked| asked["params"]["name"] == tool)
+fn is_call_of(request: Option<&Value>, tool: &str) -> bool {
+    request.is_some_and(|request| request["params"]["name"] == tool)
 }
 
-fn done(id: &Value) -> Value {
+fn success(id: &Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "result": { "content": [] } })
 }
 
@@ -482,15 +483,15 @@ fn task(id: &Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "result": result })
 }
 
-/// Turns one status into another.
-fn turn(message: &mut Value, from: &str, to: &str) {
+/// Replaces a status.
+fn replace_status(message: &mut Value, from: &str, to: &str) {
     let status = message.pointer_mut("/result/status");
     if let Some(status) = status.filter(|status| **status == from) {
         *status = to.into();
     }
 }
 
-/// Takes a field away.
+/// Removes a member.
 fn remove(message: &mut Value, from: &str, field: &str) {
     if let Some(object) = message.pointer_mut(from).and_then(Value::as_object_mut) {
         object.remove(field);
@@ -498,26 +499,26 @@ fn remove(message: &mut Value, from: &str, field: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn asked_each_trips_its_rule() {
-    super::assert_each_trips_its_rule(is_response_to()).await;
+async fn each_legacy_mutant_fails_its_rule() {
+    super::assert_each_fails_its_rule(is_response_to()).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn asked_messages_each_trips_its_rule() {
-    super::assert_each_trips_its_rule(asked_messages()).await;
+async fn each_legacy_message_mutant_fails_its_rule() {
+    super::assert_each_fails_its_rule(legacy_messages()).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn asked_methods_each_trips_its_rule() {
-    super::assert_each_trips_its_rule(asked_methods()).await;
+async fn each_legacy_method_mutant_fails_its_rule() {
+    super::assert_each_fails_its_rule(legacy_methods()).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn offered_each_trips_its_rule() {
-    super::assert_each_trips_its_rule(extension_mutants()).await;
+async fn each_extension_mutant_fails_its_rule() {
+    super::assert_each_fails_its_rule(extension_mutants()).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn offered_methods_each_trips_its_rule() {
-    super::assert_each_trips_its_rule(offered_methods()).await;
+async fn each_extension_method_mutant_fails_its_rule() {
+    super::assert_each_fails_its_rule(extension_methods()).await;
 }

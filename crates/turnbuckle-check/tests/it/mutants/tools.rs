@@ -1,4 +1,4 @@
-//! Tools: not quite right.
+//! Tool mutants.
 
 use serde_json::{Map, Value, json};
 use turnbuckle_protocol::{
@@ -19,19 +19,16 @@ pub(super) fn mutants() -> Vec<Mutant> {
 
 fn lists() -> Vec<Mutant> {
     vec![
-        Mutant::new("tools.capability", "tools that nobody declares").map_sent(undeclared("tools")),
-        Mutant::new(
-            "tools.capability",
-            "tools that nobody declares in the handshake",
-        )
-        .on_ndjson()
-        .in_revision(Revision::V2024_11_05)
-        .map_sent(undeclared("tools")),
+        Mutant::new("tools.capability", "undeclared tools").map_sent(undeclared("tools")),
+        Mutant::new("tools.capability", "undeclared tools in the handshake")
+            .on_ndjson()
+            .in_revision(Revision::V2024_11_05)
+            .map_sent(undeclared("tools")),
         Mutant::new("tools.list", "an error instead of the list of tools")
             .map_response_to("tools/list", failing),
         Mutant::new(
             "tools.list-same-for-all",
-            "a tool that is gone on new connections",
+            "a tool is missing on new connections",
         )
         .on_ndjson()
         .map_sent(early_pages_are_empty("tools/list", "tools")),
@@ -47,13 +44,13 @@ fn lists() -> Vec<Mutant> {
                 each_tool(message, |tool| rename(tool, "forget", "forget it"));
             },
         ),
-        Mutant::new("tools.names-unique", "two tools of one name").map_response_to(
+        Mutant::new("tools.names-unique", "two tools with one name").map_response_to(
             "tools/list",
             |message| {
                 each_tool(message, |tool| rename(tool, "forget", "panel"));
             },
         ),
-        Mutant::new("tools.names-case", "names that are compared without case")
+        Mutant::new("tools.names-case", "ignores the case of names")
             .map_received(|incoming| {
                 if incoming.message["method"] == "tools/call"
                     && let Some(name) = incoming.message["params"]["name"].as_str()
@@ -66,7 +63,7 @@ fn lists() -> Vec<Mutant> {
 }
 
 fn schemas() -> Vec<Mutant> {
-    let marked = |name, mark: fn(&mut Value)| {
+    let with_param_header = |name, mark: fn(&mut Value)| {
         Mutant::new("tools.header-marks", name)
             .on_ndjson()
             .map_response_to("tools/list", move |message| {
@@ -78,14 +75,14 @@ fn schemas() -> Vec<Mutant> {
             })
     };
     vec![
-        Mutant::new("tools.schemas-valid", "a type that is none").map_response_to("tools/list", |message| {
+        Mutant::new("tools.schemas-valid", "an invalid type").map_response_to("tools/list", |message| {
             each_tool(message, |tool| {
                 if tool["name"] == "add" {
                     tool["inputSchema"]["properties"]["a"]["type"] = "float".into();
                 }
             });
         }),
-        Mutant::new("tools.schemas-valid", "an output schema that is none").map_response_to("tools/list", |message| {
+        Mutant::new("tools.schemas-valid", "an invalid output schema").map_response_to("tools/list", |message| {
             each_tool(message, |tool| {
                 if tool["name"] == "add" {
                     tool["outputSchema"]["required"] = "sum".into();
@@ -97,15 +94,15 @@ fn schemas() -> Vec<Mutant> {
                 tool["inputSchema"]["$schema"] = "http://json-schema.org/draft-07/schema#".into();
             });
         }),
-        marked("an empty mark", |properties| properties["region"]["x-mcp-header"] = "".into()),
-        marked("a mark that is no token", |properties| {
+        with_param_header("an empty header name", |properties| properties["region"]["x-mcp-header"] = "".into()),
+        with_param_header("a header name that is not a token", |properties| {
             properties["region"]["x-mcp-header"] = "The Region".into();
         }),
-        marked("a mark that is there twice", |properties| {
+        with_param_header("a duplicate header name", |properties| {
             properties["language"] = json!({ "type": "string", "description": "A language.", "x-mcp-header": "REGION" });
         }),
-        marked("a mark of a list", |properties| properties["days"]["x-mcp-header"] = "Days".into()),
-        marked("a mark inside a list", |properties| {
+        with_param_header("a header for an array", |properties| properties["days"]["x-mcp-header"] = "Days".into()),
+        with_param_header("a header inside an array", |properties| {
             properties["days"]["items"] = json!({
                 "type": "object",
                 "properties": { "ahead": { "type": "integer", "x-mcp-header": "Ahead" } },
@@ -125,16 +122,16 @@ fn schemas() -> Vec<Mutant> {
 
 fn calls() -> Vec<Mutant> {
     vec![
-        Mutant::new("tools.unknown-tool", "a result for a tool that is not there").map_sent(|outgoing| {
+        Mutant::new("tools.unknown-tool", "a result for an unknown tool").map_sent(|outgoing| {
             if calls_tool(outgoing, "turnbuckle-no-such-tool") {
                 let text = json!({ "type": "text", "text": "Unknown tool." });
-                answer(outgoing, &json!({ "content": [text], "isError": true, "resultType": "complete" }));
+                response(outgoing, &json!({ "content": [text], "isError": true, "resultType": "complete" }));
             }
         }),
         Mutant::new("tools.arguments-validated", "anything goes").map_sent(|outgoing| {
             if outgoing.message["result"]["isError"] == true {
                 let text = json!({ "type": "text", "text": "{\"sum\":2}" });
-                answer(
+                response(
                     outgoing,
                     &json!({ "content": [text], "structuredContent": { "sum": 2 }, "resultType": "complete" }),
                 );
@@ -153,31 +150,31 @@ fn calls() -> Vec<Mutant> {
                 failing(&mut outgoing.message);
             }
         }),
-        Mutant::new("tools.output-fits", "a sum that is a text").map_sent(|outgoing| {
+        Mutant::new("tools.output-fits", "a sum as a string").map_sent(|outgoing| {
             if calls_tool(outgoing, "add") && outgoing.message["result"]["structuredContent"].is_object() {
                 outgoing.message["result"]["structuredContent"]["sum"] = "two".into();
                 outgoing.message["result"]["content"][0]["text"] = "{\"sum\":\"two\"}".into();
             }
         }),
-        Mutant::new("tools.output-fits", "no structured content although it is promised").map_sent(|outgoing| {
+        Mutant::new("tools.output-fits", "no structured content despite an output schema").map_sent(|outgoing| {
             if calls_tool(outgoing, "add")
                 && let Some(result) = object_in(&mut outgoing.message, "/result")
             {
                 result.remove("structuredContent");
             }
         }),
-        Mutant::new("tools.output-as-text", "structured content that text does not tell").map_sent(|outgoing| {
+        Mutant::new("tools.output-as-text", "structured content without text").map_sent(|outgoing| {
             if calls_tool(outgoing, "add") && outgoing.message["result"]["structuredContent"].is_object() {
                 outgoing.message["result"]["content"] = json!([]);
             }
         }),
-        Mutant::new("tools.embedded-resources", "a resource where there are none").server(embedding),
+        Mutant::new("tools.embedded-resources", "a resource without the capability").server(server_with_embedded_resource),
     ]
 }
 
 fn pages() -> Vec<Mutant> {
     vec![
-        Mutant::new("tools.ui-address", "a page on the web").map_response_to(
+        Mutant::new("tools.ui-address", "a UI resource on the web").map_response_to(
             "tools/list",
             |message| {
                 each_tool(message, |tool| {
@@ -187,7 +184,7 @@ fn pages() -> Vec<Mutant> {
                 });
             },
         ),
-        Mutant::new("tools.ui-readable", "a page that is not there").map_response_to(
+        Mutant::new("tools.ui-readable", "a missing UI resource").map_response_to(
             "tools/list",
             |message| {
                 each_tool(message, |tool| {
@@ -197,7 +194,7 @@ fn pages() -> Vec<Mutant> {
                 });
             },
         ),
-        Mutant::new("tools.ui-type", "a page of plain HTML").map_response_to(
+        Mutant::new("tools.ui-type", "a UI resource of plain HTML").map_response_to(
             "resources/read",
             |message| {
                 let part = message.pointer_mut("/result/contents/0");
@@ -209,8 +206,8 @@ fn pages() -> Vec<Mutant> {
     ]
 }
 
-/// A server that returns a resource and has none.
-fn embedding() -> Server {
+/// Returns a server that returns a resource and declares none.
+fn server_with_embedded_resource() -> Server {
     let show = async || {
         let inside = TextResourceContents::new("good://inside", "Inside.");
         Ok::<_, ToolError>(ToolResult::from(ContentBlock::resource(inside)))
@@ -219,7 +216,7 @@ fn embedding() -> Server {
     Server::new("embedding", "1.0").tool(tool.read_only())
 }
 
-/// Takes a capability away.
+/// Removes a capability.
 pub(super) fn undeclared(capability: &'static str) -> impl Fn(&mut OutgoingMessage) + Send + Sync {
     move |outgoing| {
         if let Some(capabilities) = object_in(&mut outgoing.message, "/result/capabilities") {
@@ -228,17 +225,17 @@ pub(super) fn undeclared(capability: &'static str) -> impl Fn(&mut OutgoingMessa
     }
 }
 
-/// Makes pages empty that are asked for early on a connection.
+/// Returns empty pages for early requests of a connection.
 pub(super) fn early_pages_are_empty(
     method: &'static str,
     field: &'static str,
 ) -> impl Fn(&mut OutgoingMessage) + Send + Sync {
     move |outgoing| {
-        let asked = outgoing
+        let request = outgoing
             .request
             .as_ref()
-            .is_some_and(|asked| asked["method"] == method);
-        if asked
+            .is_some_and(|request| request["method"] == method);
+        if request
             && number(outgoing).is_some_and(|id| id <= 2)
             && outgoing.message["result"][field].is_array()
         {
@@ -247,12 +244,12 @@ pub(super) fn early_pages_are_empty(
     }
 }
 
-/// Returns a list inside a message; asking for it in this way adds nothing where there is none.
+/// Returns an array inside a message, without adding it.
 pub(super) fn list_in<'a>(message: &'a mut Value, place: &str) -> Option<&'a mut Vec<Value>> {
     message.pointer_mut(place)?.as_array_mut()
 }
 
-/// Returns an object inside a message, in the same way.
+/// Returns an object inside a message, without adding it.
 pub(super) fn object_in<'a>(
     message: &'a mut Value,
     place: &str,
@@ -260,14 +257,14 @@ pub(super) fn object_in<'a>(
     message.pointer_mut(place)?.as_object_mut()
 }
 
-/// Turns an answer into an internal error.
+/// Replaces a response with an internal error.
 pub(super) fn failing(message: &mut Value) {
     let id = message["id"].clone();
     *message =
         json!({ "jsonrpc": "2.0", "id": id, "error": { "code": -32603, "message": "Oops" } });
 }
 
-fn answer(outgoing: &mut OutgoingMessage, result: &Value) {
+fn response(outgoing: &mut OutgoingMessage, result: &Value) {
     let id = outgoing.message["id"].clone();
     outgoing.message = json!({ "jsonrpc": "2.0", "id": id, "result": result });
 }
@@ -277,7 +274,8 @@ fn number(outgoing: &OutgoingMessage) -> Option<i64> {
 }
 
 fn calls_tool(outgoing: &OutgoingMessage, name: &str) -> bool {
-    let calls = |asked: &Value| asked["method"] == "tools/call" && asked["params"]["name"] == name;
+    let calls =
+        |request: &Value| request["method"] == "tools/call" && request["params"]["name"] == name;
     outgoing.request.as_ref().is_some_and(calls)
 }
 
@@ -293,6 +291,6 @@ pub(super) fn rename(tool: &mut Value, from: &str, to: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_trips_its_rule() {
-    super::assert_each_trips_its_rule(mutants()).await;
+async fn each_mutant_fails_its_rule() {
+    super::assert_each_fails_its_rule(mutants()).await;
 }

@@ -10,7 +10,7 @@ use turnbuckle_check::{
 
 use super::{
     CheckCommand,
-    report::{ReportFormat, grade_style},
+    report::{ReportFormat, status_style},
 };
 use crate::{
     context::CommandContext,
@@ -22,11 +22,11 @@ impl CheckCommand {
     /// Prints the selected rules.
     pub(super) fn list(&self, context: &CommandContext) -> Result {
         let options = self.rule_selection();
-        let binds = |rule: &&Rule| options.revisions.iter().any(|&date| rule.applies_in(date));
+        let applies = |rule: &&Rule| options.revisions.iter().any(|&date| rule.applies_in(date));
         let rules: Vec<_> = catalog::all()
             .filter(|rule| options.selects(rule))
             .filter(|rule| !self.client || rule.role == Role::Client)
-            .filter(binds)
+            .filter(applies)
             .collect();
         let text = match self.format(context) {
             ReportFormat::Terminal => rules_text(&rules, &options, context.width()),
@@ -64,16 +64,19 @@ fn rules_text(rules: &[&Rule], options: &CheckOptions, width: usize) -> String {
 
 fn rule_entry(rule: &Rule, options: &CheckOptions, width: usize) -> String {
     let id = style::styled(style::NAME, rule.id);
-    let says = wrap::indented(rule.requirement, 4, width);
+    let requirement = wrap::indented(rule.requirement, 4, width);
     let levels = wrap::indented(&levels(rule, options), 4, width);
     let mut text = format!(
-        "  {id}\n{says}{}",
+        "  {id}\n{requirement}{}",
         style::styled(style::DIM, levels.trim_end())
     );
     text.push('\n');
     if !rule.requirement_ids.is_empty() {
-        let rows = wrap::indented(&rule.requirement_ids.join(", "), 4, width);
-        text += &format!("{}\n", style::styled(style::DIM, rows.trim_end()));
+        let requirement_ids = wrap::indented(&rule.requirement_ids.join(", "), 4, width);
+        text += &format!(
+            "{}\n",
+            style::styled(style::DIM, requirement_ids.trim_end())
+        );
     }
     text
 }
@@ -160,8 +163,8 @@ fn line_entry(
     let symbol = match report.map(|report| line.status(report)) {
         None => String::new(),
         Some(None) => "· ".to_owned(),
-        Some(Some(grade)) => {
-            let symbol = style::styled(grade_style(grade), grade.sign());
+        Some(Some(status)) => {
+            let symbol = style::styled(status_style(status), status.sign());
             format!("{symbol} ")
         }
     };
@@ -194,15 +197,15 @@ fn summary(lines: &[ChecklistLine], role: Option<Role>, report: Option<&Report>)
             lines.len() - checked
         );
     };
-    let count = |grade: Option<RuleStatus>| {
-        let same = |line: &&ChecklistLine| line.status(report) == grade;
+    let count = |status: Option<RuleStatus>| {
+        let same = |line: &&ChecklistLine| line.status(report) == status;
         lines.iter().filter(same).count()
     };
     let mut parts: Vec<_> = RuleStatus::ALL
         .into_iter()
-        .map(|grade| (grade, count(Some(grade))))
+        .map(|status| (status, count(Some(status))))
         .filter(|(_, count)| *count > 0)
-        .map(|(grade, count)| format!("{} {count} {}", grade.sign(), grade.as_str()))
+        .map(|(status, count)| format!("{} {count} {}", status.sign(), status.as_str()))
         .collect();
     parts.push(format!("· {} not checked", count(None)));
     format!(

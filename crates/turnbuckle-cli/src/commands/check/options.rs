@@ -41,9 +41,9 @@ impl CheckCommand {
             (Role::Server, "servers")
         };
         let options = self.rule_selection();
-        let binds = |rule: &Rule| options.revisions.iter().any(|&date| rule.applies_in(date));
+        let applies = |rule: &Rule| options.revisions.iter().any(|&date| rule.applies_in(date));
         let mut rules = catalog::all().filter(|rule| self.list || rule.role == role);
-        if rules.any(|rule| options.selects(rule) && binds(rule)) {
+        if rules.any(|rule| options.selects(rule) && applies(rule)) {
             return Ok(());
         }
         let message = format!("no rule for {role_name} is selected");
@@ -162,7 +162,7 @@ fn parse_calls(words: &[String]) -> Result<Vec<RequestedCall>> {
                 return Err(CliError::failed(message).hint("put TARGET before --call"));
             }
             _ if is_object || word.contains('=') => {
-                let message = format!("`{word}` has no tool before it");
+                let message = format!("missing tool name before `{word}`");
                 return Err(CliError::failed(message).hint("use --call TOOL ARGS"));
             }
             _ => calls.push(RequestedCall {
@@ -280,7 +280,7 @@ mod tests {
         hint: put TARGET before --call
         ");
         insta::assert_snapshot!(failure(&["city=Oslo"]), @r"
-        error: `city=Oslo` has no tool before it
+        error: missing tool name before `city=Oslo`
 
         hint: use --call TOOL ARGS
         ");

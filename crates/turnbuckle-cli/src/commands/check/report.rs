@@ -26,7 +26,7 @@ const LABEL_WIDTH: usize = 10;
 /// Returns the whole report, with styles.
 pub(super) fn render(report: &Report, view: &ReportOptions, width: usize) -> String {
     let mut text = matrix(report);
-    text += &not_spoken(report, width);
+    text += &unsupported_revisions(report, width);
     for finding in view.findings(report) {
         text += &match finding.level {
             RequirementLevel::Advice => short_finding(&finding, width),
@@ -35,10 +35,10 @@ pub(super) fn render(report: &Report, view: &ReportOptions, width: usize) -> Str
             }
         };
     }
-    for grade in [RuleStatus::NotTested, RuleStatus::NotApplicable] {
-        text += &unresolved(report, grade, width);
+    for status in [RuleStatus::NotTested, RuleStatus::NotApplicable] {
+        text += &unresolved(report, status, width);
     }
-    text += &excluded(report, width);
+    text += &skipped(report, width);
     text += &summary(report);
     text
 }
@@ -80,15 +80,15 @@ fn matrix(report: &Report) -> String {
 }
 
 fn cell(counts: &StatusCounts) -> String {
-    let part = |(grade, count): (RuleStatus, usize)| {
-        style::styled(grade_style(grade), &format!("{}{count}", grade.sign()))
+    let part = |(status, count): (RuleStatus, usize)| {
+        style::styled(status_style(status), &format!("{}{count}", status.sign()))
     };
     let parts: Vec<_> = counts.summary().into_iter().map(part).collect();
     parts.join(" ")
 }
 
-pub(super) fn grade_style(grade: RuleStatus) -> Style {
-    match grade {
+pub(super) fn status_style(status: RuleStatus) -> Style {
+    match status {
         RuleStatus::Pass => style::TYPE,
         RuleStatus::Fail => style::ERROR,
         RuleStatus::Warn => style::WARNING,
@@ -97,7 +97,7 @@ pub(super) fn grade_style(grade: RuleStatus) -> Style {
     }
 }
 
-fn not_spoken(report: &Report, width: usize) -> String {
+fn unsupported_revisions(report: &Report, width: usize) -> String {
     let mut text = String::new();
     for run in &report.runs {
         if let Some(why) = &run.unsupported {
@@ -138,13 +138,13 @@ fn short_finding(finding: &RuleFinding<'_>, width: usize) -> String {
 }
 
 fn head(finding: &RuleFinding<'_>, width: usize) -> String {
-    let grade = finding.status();
+    let status = finding.status();
     let known = if finding.in_baseline {
         " (in baseline)"
     } else {
         ""
     };
-    let sign = style::styled(grade_style(grade), grade.sign());
+    let sign = style::styled(status_style(status), status.sign());
     let id = style::styled(style::NAME, finding.rule.id);
     let rule_text = wrap::indented(finding.rule.requirement, 2, width);
     format!("\n{sign} {id}{known}\n{rule_text}")
@@ -157,13 +157,16 @@ fn row(label: &str, value: &str, width: usize) -> String {
 }
 
 fn revisions_text(finding: &RuleFinding<'_>, report: &Report) -> String {
-    let spoken = report.runs.iter().filter(|run| run.unsupported.is_none());
-    let all = spoken.count();
-    let places = &finding.locations;
-    if all > 1 && places.len() == all {
+    let supported = report.runs.iter().filter(|run| run.unsupported.is_none());
+    let all = supported.count();
+    let locations = &finding.locations;
+    if all > 1 && locations.len() == all {
         return "all supported revisions".to_owned();
     }
-    let revisions: Vec<_> = places.iter().map(|place| place.revision.as_str()).collect();
+    let revisions: Vec<_> = locations
+        .iter()
+        .map(|location| location.revision.as_str())
+        .collect();
     revisions.join(", ")
 }
 
@@ -193,13 +196,13 @@ fn exchange(shown: &EvidenceExcerpt, first: bool, width: usize) -> String {
 }
 
 /// Returns the rules that were not tested or not applicable, with the reasons.
-fn unresolved(report: &Report, grade: RuleStatus, width: usize) -> String {
-    let reasons = report.reasons_for(grade);
+fn unresolved(report: &Report, status: RuleStatus, width: usize) -> String {
+    let reasons = report.reasons_for(status);
     if reasons.is_empty() {
         return String::new();
     }
-    let sign = style::styled(grade_style(grade), grade.sign());
-    let name = style::styled(style::NAME, grade.as_str());
+    let sign = style::styled(status_style(status), status.sign());
+    let name = style::styled(style::NAME, status.as_str());
     let mut text = format!("\n{sign} {name}\n");
     for reason in reasons {
         let line = format!(
@@ -212,31 +215,31 @@ fn unresolved(report: &Report, grade: RuleStatus, width: usize) -> String {
     text
 }
 
-fn excluded(report: &Report, width: usize) -> String {
+fn skipped(report: &Report, width: usize) -> String {
     if report.skipped.is_empty() {
         return String::new();
     }
-    let mut text = format!("\n  {}\n", style::styled(style::NAME, "excluded"));
-    for what in &report.skipped {
-        text += &wrap::indented(&sanitize::line(what), 2, width);
+    let mut text = format!("\n  {}\n", style::styled(style::NAME, "skipped"));
+    for step in &report.skipped {
+        text += &wrap::indented(&sanitize::line(step), 2, width);
     }
     text
 }
 
 fn summary(report: &Report) -> String {
-    let count = |grade: RuleStatus| {
+    let count = |status: RuleStatus| {
         let text = format!(
             "{} {} {}",
-            grade.sign(),
-            report.count(grade),
-            grade.as_str()
+            status.sign(),
+            report.count(status),
+            status.as_str()
         );
-        style::styled(grade_style(grade), &text)
+        style::styled(status_style(status), &text)
     };
-    let seen = RuleStatus::ALL
+    let present = RuleStatus::ALL
         .into_iter()
-        .filter(|&grade| report.count(grade) > 0);
-    let counts: Vec<_> = seen.map(count).collect();
+        .filter(|&status| report.count(status) > 0);
+    let counts: Vec<_> = present.map(count).collect();
     let target = sanitize::line(&report.target);
     let seconds = report.duration.as_secs_f64();
     format!("\n{target}: {} in {seconds:.1} s\n", counts.join(", "))

@@ -1,4 +1,4 @@
-//! Goes through all that was said, and looks at every message of the server's.
+//! Scans the transcript, and validates every message of the server.
 
 use std::collections::HashMap;
 
@@ -15,57 +15,57 @@ use crate::{
     session::request_builder::RequestBuilder,
 };
 
-/// How many flaws of a topic are kept.
-const KEPT: usize = 100;
+/// The maximum number of violations per topic.
+const MAX_VIOLATIONS: usize = 100;
 
-/// A request that was sent, and which answers are its own.
+/// A sent request.
 #[derive(Clone)]
 struct SentRequest {
     entry: usize,
     method: String,
-    /// The revision in which it is answered, if that can be told.
+    /// The revision of the response, if known.
     revision: Option<Revision>,
 }
 
-/// What is known while the tape is gone through.
+/// The state of a scan.
 struct MessageScan {
     revision: Revision,
     has_handshake: bool,
     findings: SchemaFindings,
-    /// Requests by channel and id.
-    asked: HashMap<(usize, String), SentRequest>,
-    /// What was agreed on by a handshake, on channels and in sessions.
-    agreed: HashMap<String, Revision>,
-    /// The channels of entries that others answer.
+    /// The sent requests, by channel and id.
+    requests: HashMap<(usize, String), SentRequest>,
+    /// The negotiated revisions, by session or channel.
+    negotiated: HashMap<String, Revision>,
+    /// The channel of each entry so far.
     channels: Vec<usize>,
 }
 
-/// Looks at every message of the server's.
-pub(super) fn listen(ctx: &CheckContext, transcript: &Transcript) -> SchemaFindings {
-    let mut hearing = MessageScan {
+/// Validates every message of the server.
+pub(super) fn scan(ctx: &CheckContext, transcript: &Transcript) -> SchemaFindings {
+    let mut scan = MessageScan {
         revision: ctx.revision,
         has_handshake: RequestBuilder::new(ctx.revision).has_handshake(),
         findings: SchemaFindings::default(),
-        asked: HashMap::new(),
-        agreed: HashMap::new(),
+        requests: HashMap::new(),
+        negotiated: HashMap::new(),
         channels: Vec::new(),
     };
     for (number, entry) in transcript.all() {
-        hearing.channels.push(entry.channel);
+        scan.channels.push(entry.channel);
         let Some(value) = entry.json() else { continue };
         match entry.direction {
-            Direction::Sent => hearing.sent(number, &entry, &value),
-            Direction::Received if is_of_json_rpc(&entry, &value) => {
-                hearing.received(number, &entry, &value);
+            Direction::Sent => scan.sent(number, &entry, &value),
+            Direction::Received if is_json_rpc(&entry, &value) => {
+                scan.received(number, &entry, &value);
             }
             Direction::Received => {}
         }
     }
-    hearing.findings
+    scan.findings
 }
 
-/// Says whether what was received means to be a message: bodies of HTTP may be anything else.
-fn is_of_json_rpc(entry: &TranscriptEntry, value: &Value) -> bool {
+/// Returns whether a received value is meant as a message: an HTTP body may be anything.
+fn is_json_rpc(entry: &TranscriptEntry, value: &Value) -> bool {
     match (&entry.head, &entry.event) {
         (Some(head), None) => {
             let first = value.get(0).unwrap_or(value);
@@ -77,7 +77,7 @@ fn is_of_json_rpc(entry: &TranscriptEntry, value: &Value) -> bool {
     }
 }
 
-/// Says whether it is what servers answer to a GET: the metadata of a resource, a page of health.
+/// Returns whether the value is a document of another endpoint, such as resource metadata or a health status.
 fn is_document(value: &Value) -> bool {
     let members = ["jsonrpc", "id", "result", "error", "method"];
     value.is_object() && members.iter().all(|name| value.get(name).is_none())
@@ -91,33 +91,34 @@ impl MessageScan {
         };
         for message in all {
             if let (Some(method), Some(id)) = (message["method"].as_str(), message.get("id")) {
-                let asked = SentRequest {
+                let request = SentRequest {
                     entry: number,
                     method: method.to_owned(),
                     revision: self.revision_of(entry, message),
                 };
-                self.asked.insert((entry.channel, id.to_string()), asked);
+                self.requests
+                    .insert((entry.channel, id.to_string()), request);
             }
         }
     }
 
-    /// Returns the revision in which a request is answered, if that can be told.
+    /// Returns the revision of the response to a request, if known.
     ///
-    /// Rules mix the eras on purpose: in a visit of one revision there may be messages of another.
+    /// Rules mix the eras on purpose: the check of one revision may send messages of another.
     fn revision_of(&self, entry: &TranscriptEntry, message: &Value) -> Option<Revision> {
         let key = "io.modelcontextprotocol/protocolVersion";
         if let Some(version) = message["params"]["_meta"][key].as_str() {
             return version.parse().ok();
         }
-        let agreed = self.agreed.get(&place(entry)).copied();
-        agreed.or_else(|| self.has_handshake.then_some(self.revision))
+        let negotiated = self.negotiated.get(&session_key(entry)).copied();
+        negotiated.or_else(|| self.has_handshake.then_some(self.revision))
     }
 
     fn received(&mut self, number: usize, entry: &TranscriptEntry, value: &Value) {
         for message in message_schema::messages(self.revision, value) {
             let (kind, violations) = message_schema::envelope(message);
-            self.see(SchemaTopic::Envelope, number);
-            self.find(SchemaTopic::Envelope, violations, &[number]);
+            self.add_evidence(SchemaTopic::Envelope, number);
+            self.add_violations(SchemaTopic::Envelope, violations, &[number]);
             if let Some(kind) = kind {
                 self.message(number, entry, kind, message);
             }
@@ -131,22 +132,25 @@ impl MessageScan {
         kind: MessageKind,
         message: &Value,
     ) {
-        let asked = match kind {
-            MessageKind::Result | MessageKind::Error => self.client_request(entry, message),
+        let request = match kind {
+            MessageKind::Result | MessageKind::Error => self.request_for(entry, message),
             MessageKind::Request | MessageKind::Notification => None,
         };
-        let own = message["method"].as_str();
-        let method = asked.as_ref().map(|asked| asked.method.as_str()).or(own);
+        let own_method = message["method"].as_str();
+        let method = request
+            .as_ref()
+            .map(|request| request.method.as_str())
+            .or(own_method);
         if let (MessageKind::Result, Some("initialize")) = (kind, method) {
-            self.agree(entry, message);
+            self.store_negotiated(entry, message);
         }
-        let agreed = self.agreed.get(&place(entry)).copied();
-        let revision = match &asked {
-            Some(asked) if asked.method == "initialize" => agreed.or(asked.revision),
-            Some(asked) => asked.revision,
-            None => agreed.or(Some(self.revision)),
+        let negotiated = self.negotiated.get(&session_key(entry)).copied();
+        let revision = match &request {
+            Some(request) if request.method == "initialize" => negotiated.or(request.revision),
+            Some(request) => request.revision,
+            None => negotiated.or(Some(self.revision)),
         };
-        // Errors look the same whatever was asked, if anything was.
+        // Errors have the same schema for all requests.
         let topic =
             SchemaTopic::for_message(kind, method.or((kind == MessageKind::Error).then_some("")));
         let (Some(topic), Some(revision)) = (topic, revision) else {
@@ -162,49 +166,56 @@ impl MessageScan {
             (MessageKind::Result, None) => return,
         };
         violations.retain(|violation| {
-            !SchemaTopic::is_judged_elsewhere(&violation.path, method, message)
+            !SchemaTopic::is_covered_by_other_rule(&violation.path, method, message)
         });
-        let entries: Vec<_> = asked
+        let entries: Vec<_> = request
             .iter()
-            .map(|asked| asked.entry)
+            .map(|request| request.entry)
             .chain([number])
             .collect();
         for topic in topics_in(topic, message) {
-            self.see(topic, number);
+            self.add_evidence(topic, number);
         }
-        self.find(topic, violations, &entries);
+        self.add_violations(topic, violations, &entries);
     }
 
-    /// Returns the request that a message answers.
-    fn client_request(&self, entry: &TranscriptEntry, message: &Value) -> Option<SentRequest> {
+    /// Returns the request of a response.
+    fn request_for(&self, entry: &TranscriptEntry, message: &Value) -> Option<SentRequest> {
         let id = message.get("id")?.to_string();
-        let of_answered = entry.response_to.and_then(|sent| self.channels.get(sent));
-        let channels = of_answered.into_iter().chain([&entry.channel]);
-        let mut found = channels.filter_map(|&channel| self.asked.get(&(channel, id.clone())));
+        let request_channel = entry.response_to.and_then(|sent| self.channels.get(sent));
+        let channels = request_channel.into_iter().chain([&entry.channel]);
+        let mut found = channels.filter_map(|&channel| self.requests.get(&(channel, id.clone())));
         found.next().cloned()
     }
 
-    /// Remembers what a handshake has agreed on.
-    fn agree(&mut self, entry: &TranscriptEntry, message: &Value) {
+    /// Stores the negotiated revision of a handshake.
+    fn store_negotiated(&mut self, entry: &TranscriptEntry, message: &Value) {
         let version = message["result"]["protocolVersion"].as_str();
         let Some(revision) = version.and_then(|version| version.parse().ok()) else {
             return;
         };
-        self.agreed.insert(place(entry), revision);
+        self.negotiated.insert(session_key(entry), revision);
     }
 
-    fn see(&mut self, topic: SchemaTopic, entry: usize) {
+    fn add_evidence(&mut self, topic: SchemaTopic, entry: usize) {
         self.findings.evidence.entry(topic).or_default().push(entry);
     }
 
-    fn find(&mut self, topic: SchemaTopic, violations: Vec<SchemaViolation>, entries: &[usize]) {
+    fn add_violations(
+        &mut self,
+        topic: SchemaTopic,
+        violations: Vec<SchemaViolation>,
+        entries: &[usize],
+    ) {
         for violation in violations {
             let found = self
                 .findings
                 .violations
-                .entry(topic.of_place(&violation.path))
+                .entry(topic.for_path(&violation.path))
                 .or_default();
-            if found.len() < KEPT && !found.iter().any(|other| other.violation == violation) {
+            if found.len() < MAX_VIOLATIONS
+                && !found.iter().any(|other| other.violation == violation)
+            {
                 let entries = entries.to_vec();
                 found.push(SchemaFinding { violation, entries });
             }
@@ -212,8 +223,8 @@ impl MessageScan {
     }
 }
 
-/// Returns where a handshake counts: in its session on HTTP, on its connection elsewhere.
-fn place(entry: &TranscriptEntry) -> String {
+/// Returns the key of a session: its id on HTTP, its channel on other transports.
+fn session_key(entry: &TranscriptEntry) -> String {
     let session = entry
         .head
         .as_ref()
@@ -224,7 +235,7 @@ fn place(entry: &TranscriptEntry) -> String {
     }
 }
 
-/// Returns all topics of which there is something in a message.
+/// Returns all topics of a message.
 fn topics_in(topic: SchemaTopic, message: &Value) -> Vec<SchemaTopic> {
     let mut topics = vec![topic];
     let Some(result) = message.get("result") else {
@@ -232,7 +243,7 @@ fn topics_in(topic: SchemaTopic, message: &Value) -> Vec<SchemaTopic> {
     };
     topics.push(SchemaTopic::Meta);
     let has = |name: &str| result.get(name).is_some();
-    let some = [
+    let topic_flags = [
         (has("resultType"), SchemaTopic::ResultType),
         (has("ttlMs") && has("cacheScope"), SchemaTopic::Caching),
         (has("content") || has("messages"), SchemaTopic::Content),
@@ -246,7 +257,9 @@ fn topics_in(topic: SchemaTopic, message: &Value) -> Vec<SchemaTopic> {
             SchemaTopic::ServerInfo,
         ),
     ];
-    let there = some.into_iter().filter(|(there, _)| *there);
-    topics.extend(there.map(|(_, topic)| topic));
+    let present = topic_flags
+        .into_iter()
+        .filter(|(is_present, _)| *is_present);
+    topics.extend(present.map(|(_, topic)| topic));
     topics
 }

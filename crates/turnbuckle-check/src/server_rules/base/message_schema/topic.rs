@@ -1,10 +1,10 @@
-//! Which rule a flaw belongs to.
+//! Assigns schema violations to rules.
 
 use serde_json::Value;
 
 use crate::message_schema::MessageKind;
 
-/// What a rule about shapes looks at.
+/// The subject of a rule about message schemas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum SchemaTopic {
     Envelope,
@@ -28,7 +28,7 @@ pub(super) enum SchemaTopic {
 }
 
 impl SchemaTopic {
-    /// Returns what a message as a whole is about; nothing if nobody knows its method.
+    /// Returns the topic of a message; `None` for an unknown method.
     pub(super) fn for_message(kind: MessageKind, method: Option<&str>) -> Option<Self> {
         Some(match (kind, method?) {
             (MessageKind::Request, _) => Self::Requests,
@@ -56,8 +56,8 @@ impl SchemaTopic {
         })
     }
 
-    /// Returns what a place in a message is about, if that is something of its own.
-    pub(super) fn of_place(self, path: &str) -> Self {
+    /// Returns the topic of a path in a message, if it differs from the topic of the message.
+    pub(super) fn for_path(self, path: &str) -> Self {
         let in_task = path.starts_with("result.task.") || path == "result.task";
         match path {
             "result.resultType" => Self::ResultType,
@@ -75,13 +75,19 @@ impl SchemaTopic {
         }
     }
 
-    /// Says whether another rule looks at this place in an answer to this method: one that knows what is meant there.
-    pub(super) fn is_judged_elsewhere(path: &str, method: Option<&str>, message: &Value) -> bool {
-        let of_task = method.is_some_and(|method| method.starts_with("tasks/"));
+    /// Returns whether a more specific rule checks this path in a response to this method.
+    pub(super) fn is_covered_by_other_rule(
+        path: &str,
+        method: Option<&str>,
+        message: &Value,
+    ) -> bool {
+        let is_task_method = method.is_some_and(|method| method.starts_with("tasks/"));
         match path {
             // `tasks.result-types`, and `input.only-where-allowed`.
-            "result.resultType" => of_task || message["result"]["resultType"] == "input_required",
-            // The rules that provoke the errors in question.
+            "result.resultType" => {
+                is_task_method || message["result"]["resultType"] == "input_required"
+            }
+            // The rules that cause the errors.
             _ if path.starts_with("error.data") => true,
             // `input.asks-for-something`.
             _ if path.starts_with("result.inputRequests.") && path.ends_with(".method") => true,
@@ -90,19 +96,19 @@ impl SchemaTopic {
         }
     }
 
-    /// Names the messages that it is about.
+    /// Returns a noun for the messages of the topic.
     pub(super) fn noun(self) -> &'static str {
         match self {
             Self::Envelope => "message",
             Self::Errors => "error",
             Self::Initialize => "result of `initialize`",
             Self::Discover => "result of `server/discover`",
-            Self::ServerInfo => "information about itself",
-            Self::ResultType => "result that has a type",
-            Self::Caching => "result that may be cached",
+            Self::ServerInfo => "server info",
+            Self::ResultType => "result with `resultType`",
+            Self::Caching => "cacheable result",
             Self::Meta => "result",
             Self::ToolList => "list of tools",
-            Self::ToolResult => "result of a tool",
+            Self::ToolResult => "tool result",
             Self::Content => "content",
             Self::Resources => "resources",
             Self::Prompts => "prompts",

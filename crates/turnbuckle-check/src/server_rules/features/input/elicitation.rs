@@ -1,4 +1,4 @@
-//! Questions to the user.
+//! Elicitation requests.
 
 use serde_json::Value;
 
@@ -11,11 +11,11 @@ use crate::engine::{
     },
 };
 
-/// The notification that the user is done with a page.
+/// The notification that a URL elicitation is complete.
 const COMPLETE: &str = "notifications/elicitation/complete";
 
 pub(super) async fn flat_form(ctx: &CheckContext) -> Outcome {
-    let forms = elicitations(ctx, "asks the user to fill in a form", |it| {
+    let forms = elicitations(ctx, "sends a form elicitation", |it| {
         it.get("requestedSchema").is_some()
     })
     .await?;
@@ -25,7 +25,7 @@ pub(super) async fn flat_form(ctx: &CheckContext) -> Outcome {
             continue;
         };
         for (name, property) in properties {
-            if let Some(observed) = beyond_flat(property) {
+            if let Some(observed) = nesting_violation(property) {
                 return Err(NotPassed::violation(
                     format!("`{name}` {observed}"),
                     [form.at],
@@ -37,35 +37,35 @@ pub(super) async fn flat_form(ctx: &CheckContext) -> Outcome {
 }
 
 pub(super) async fn valid_url(ctx: &CheckContext) -> Outcome {
-    let pages = pages(ctx).await?;
-    for page in &pages {
+    let url_elicitations = url_elicitations(ctx).await?;
+    for page in &url_elicitations {
         let url = page.params["url"].as_str().unwrap_or_default();
         if !is_url(url) {
             return Err(NotPassed::violation(
-                format!("{url:?} is no URL"),
+                format!("{url:?} is not a URL"),
                 [page.at],
             ));
         }
     }
-    Evidence::from_entries(pages.iter().map(|page| page.at).take(3))
+    Evidence::from_entries(url_elicitations.iter().map(|page| page.at).take(3))
 }
 
 pub(super) async fn https(ctx: &CheckContext) -> Outcome {
-    let pages = pages(ctx).await?;
-    for page in &pages {
+    let url_elicitations = url_elicitations(ctx).await?;
+    for page in &url_elicitations {
         let url = page.params["url"].as_str().unwrap_or_default();
-        if let Some(rest) = url.strip_prefix("http://").filter(|rest| !is_near(rest)) {
+        if let Some(rest) = url.strip_prefix("http://").filter(|rest| !is_local(rest)) {
             return Err(NotPassed::violation(format!("http://{rest}"), [page.at]));
         }
     }
-    Evidence::from_entries(pages.iter().map(|page| page.at).take(3))
+    Evidence::from_entries(url_elicitations.iter().map(|page| page.at).take(3))
 }
 
 pub(super) fn complete_known(ctx: &CheckContext) -> Outcome {
     let complete = received(&ctx.transcript, COMPLETE);
     if complete.is_empty() {
         return Err(NotPassed::not_applicable(
-            "the server told of no elicitation that is complete",
+            "the server sent no completion notification",
         ));
     }
     let elicitations = client_requests(&ctx.transcript).into_iter();
@@ -75,47 +75,52 @@ pub(super) fn complete_known(ctx: &CheckContext) -> Outcome {
             client_request.params["elicitationId"].clone(),
         )
     });
-    // An error may ask for pages to be visited before the request comes again.
+    // Error -32042 also lists elicitations.
     let required = required_errors(ctx).into_iter().flat_map(|error| {
-        let pages = listed(&error).to_vec();
-        let ids = pages.into_iter().map(|page| page["elicitationId"].clone());
+        let listed = listed(&error).to_vec();
+        let ids = listed.into_iter().map(|page| page["elicitationId"].clone());
         ids.map(move |id| (error.at, id))
     });
-    let known: Vec<_> = elicitations.chain(required).collect();
+    let requested: Vec<_> = elicitations.chain(required).collect();
     for message in &complete {
         let id = &message.value["params"]["elicitationId"];
-        let is_known = |(at, known): &(usize, Value)| *at < message.at && known == id;
-        if id.is_string() && !known.iter().any(is_known) {
-            let observed = format!("the elicitation {id} is complete, and nobody has asked for it");
+        let matches = |(at, requested): &(usize, Value)| *at < message.at && requested == id;
+        if id.is_string() && !requested.iter().any(matches) {
+            let observed =
+                format!("a completion of the elicitation {id}, which the server did not request");
             return Err(NotPassed::violation(observed, [message.at]));
         }
     }
     Evidence::from_entries(complete.iter().map(|message| message.at).take(3))
 }
 
-pub(super) fn complete_is_gone(ctx: &CheckContext) -> Outcome {
+pub(super) fn complete_removed(ctx: &CheckContext) -> Outcome {
     let elicitations = client_requests(&ctx.transcript);
     if let Some(message) = received(&ctx.transcript, COMPLETE).first() {
         return Err(NotPassed::violation(format!("`{COMPLETE}`"), [message.at]));
     }
-    let pages = elicitations
+    let url_elicitations = elicitations
         .iter()
         .filter(|client_request| client_request.params["mode"] == "url");
-    match pages.map(|page| page.at).collect::<Vec<_>>() {
-        pages if pages.is_empty() => Err(NotPassed::not_applicable("no page was to be visited")),
-        pages => Evidence::from_entries(pages.into_iter().take(3)),
+    match url_elicitations.map(|page| page.at).collect::<Vec<_>>() {
+        url_elicitations if url_elicitations.is_empty() => Err(NotPassed::not_applicable(
+            "the server sent no URL elicitation",
+        )),
+        url_elicitations => Evidence::from_entries(url_elicitations.into_iter().take(3)),
     }
 }
 
 pub(super) fn required_error(ctx: &CheckContext) -> Outcome {
     let errors = required_errors(ctx);
     if errors.is_empty() {
-        return Err(NotPassed::not_applicable("the error -32042 was not seen"));
+        return Err(NotPassed::not_applicable(
+            "the server did not return error -32042",
+        ));
     }
     for error in &errors {
         let listed = listed(error);
-        let whole = |it: &Value| it["mode"] == "url" && it["elicitationId"].is_string();
-        if listed.is_empty() || !listed.iter().all(whole) {
+        let is_valid = |it: &Value| it["mode"] == "url" && it["elicitationId"].is_string();
+        if listed.is_empty() || !listed.iter().all(is_valid) {
             let observed = format!("`data` is {}", error.value["error"]["data"]);
             return Err(NotPassed::violation(observed, [error.at]));
         }
@@ -123,44 +128,44 @@ pub(super) fn required_error(ctx: &CheckContext) -> Outcome {
     Evidence::from_entries(errors.iter().map(|error| error.at).take(3))
 }
 
-/// Returns the errors that ask for pages to be visited first.
+/// Returns the errors that require URL elicitations.
 fn required_errors(ctx: &CheckContext) -> Vec<TranscriptMessage> {
     messages(&ctx.transcript, Direction::Received)
         .filter(|message| message.value["error"]["code"] == -32042)
         .collect()
 }
 
-/// Returns the elicitations that such an error lists.
+/// Returns the elicitations of an error.
 fn listed(error: &TranscriptMessage) -> &[Value] {
     let listed = error.value["error"]["data"]["elicitations"].as_array();
     listed.map(Vec::as_slice).unwrap_or_default()
 }
 
-async fn pages(ctx: &CheckContext) -> Result<Vec<ObservedClientRequest>, NotPassed> {
-    elicitations(ctx, "asks the user to visit a page", |params| {
+async fn url_elicitations(ctx: &CheckContext) -> Result<Vec<ObservedClientRequest>, NotPassed> {
+    elicitations(ctx, "sends a URL elicitation", |params| {
         params["mode"] == "url" && params["url"].is_string()
     })
     .await
 }
 
-/// Returns the elicitations of a kind.
+/// Returns the selected elicitations.
 async fn elicitations(
     ctx: &CheckContext,
-    observed: &str,
-    which: fn(&Value) -> bool,
+    activity: &str,
+    selects: fn(&Value) -> bool,
 ) -> Result<Vec<ObservedClientRequest>, NotPassed> {
     let tool_runs = ctx.tool_runs().await?;
     let mut elicitations = client_requests(&ctx.transcript);
-    elicitations.retain(|it| it.method == "elicitation/create" && which(&it.params));
+    elicitations.retain(|it| it.method == "elicitation/create" && selects(&it.params));
     if elicitations.is_empty() {
-        Err(tool_runs.none(observed))
+        Err(tool_runs.none(activity))
     } else {
         Ok(elicitations)
     }
 }
 
-/// Says what a property has that a flat form has not.
-fn beyond_flat(property: &Value) -> Option<String> {
+/// Returns the violation of a property that is not allowed in a flat form.
+fn nesting_violation(property: &Value) -> Option<String> {
     let nesting = ["properties", "$ref", "allOf", "additionalProperties"];
     if let Some(keyword) = nesting
         .iter()
@@ -168,26 +173,26 @@ fn beyond_flat(property: &Value) -> Option<String> {
     {
         return Some(format!("has `{keyword}`"));
     }
-    let plain = ["string", "number", "integer", "boolean", "array"];
+    let allowed = ["string", "number", "integer", "boolean", "array"];
     match property.get("type") {
-        None => return Some("has no type".to_owned()),
-        Some(kind) if !plain.iter().any(|it| kind == it) => {
+        None => return Some("lacks a type".to_owned()),
+        Some(kind) if !allowed.iter().any(|it| kind == it) => {
             return Some(format!("has the type {kind}"));
         }
         Some(_) => {}
     }
     let items = &property["items"];
-    let chosen = ["enum", "anyOf", "oneOf"]
+    let is_enumeration = ["enum", "anyOf", "oneOf"]
         .iter()
         .any(|keyword| items.get(*keyword).is_some());
-    if property["type"] == "array" && !chosen {
-        Some("is a list of anything".to_owned())
+    if property["type"] == "array" && !is_enumeration {
+        Some("is an array without an enumeration".to_owned())
     } else {
         None
     }
 }
 
-/// Says whether a text is an absolute URL.
+/// Returns whether a text is an absolute URL.
 fn is_url(text: &str) -> bool {
     let Some((scheme, rest)) = text.split_once(':') else {
         return false;
@@ -201,10 +206,10 @@ fn is_url(text: &str) -> bool {
     scheme && printable && !rest.trim_start_matches('/').is_empty()
 }
 
-/// Says whether a URL without its scheme is on this machine, where https is not expected.
-fn is_near(rest: &str) -> bool {
+/// Returns whether a URL without its scheme is local, where https is not expected.
+fn is_local(rest: &str) -> bool {
     let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
     ["localhost", "127.", "[::1]"]
         .iter()
-        .any(|near| host.starts_with(near))
+        .any(|local| host.starts_with(local))
 }

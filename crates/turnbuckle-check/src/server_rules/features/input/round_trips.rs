@@ -1,4 +1,4 @@
-//! Requests that come back with answers.
+//! Round trips: `input_required` results and retried requests.
 
 use serde_json::{Value, json};
 
@@ -15,8 +15,8 @@ use crate::{
 };
 
 pub(super) fn only_where_allowed(ctx: &CheckContext) -> Outcome {
-    let runs_with_requests = runs_with_requests(ctx)?;
-    for message in &runs_with_requests {
+    let input_required_results = input_required_results(ctx)?;
+    for message in &input_required_results {
         let request = message
             .entry
             .response_to
@@ -25,24 +25,29 @@ pub(super) fn only_where_allowed(ctx: &CheckContext) -> Outcome {
         let method = request["method"].as_str();
         let allowed = ["tools/call", "prompts/get", "resources/read"];
         if let Some(method) = method.filter(|method| !allowed.contains(method)) {
-            let observed = format!("`{method}` is answered with `input_required`");
+            let observed = format!("`{method}` returned `input_required`");
             return Err(NotPassed::violation(
                 observed,
                 message.entry.response_to.into_iter().chain([message.at]),
             ));
         }
     }
-    Evidence::from_entries(runs_with_requests.iter().map(|message| message.at).take(3))
+    Evidence::from_entries(
+        input_required_results
+            .iter()
+            .map(|message| message.at)
+            .take(3),
+    )
 }
 
-pub(super) fn asks_for_something(ctx: &CheckContext) -> Outcome {
-    let runs_with_requests = runs_with_requests(ctx)?;
-    for message in &runs_with_requests {
+pub(super) fn has_input_requests_or_state(ctx: &CheckContext) -> Outcome {
+    let input_required_results = input_required_results(ctx)?;
+    for message in &input_required_results {
         let result = &message.value["result"];
         let requests = result["inputRequests"].as_object();
         if result.get("inputRequests").is_none() && result.get("requestState").is_none() {
             return Err(NotPassed::violation(
-                "neither questions nor a state",
+                "neither `inputRequests` nor `requestState`",
                 [message.at],
             ));
         }
@@ -52,16 +57,21 @@ pub(super) fn asks_for_something(ctx: &CheckContext) -> Outcome {
             };
             if capability_for(method).is_none() {
                 return Err(NotPassed::violation(
-                    format!("`{method}` is asked for"),
+                    format!("an input request with the method `{method}`"),
                     [message.at],
                 ));
             }
         }
     }
-    Evidence::from_entries(runs_with_requests.iter().map(|message| message.at).take(3))
+    Evidence::from_entries(
+        input_required_results
+            .iter()
+            .map(|message| message.at)
+            .take(3),
+    )
 }
 
-pub(super) async fn asks_again(ctx: &CheckContext) -> Outcome {
+pub(super) async fn requests_again(ctx: &CheckContext) -> Outcome {
     let (run, mut params) = first_retry(ctx).await?;
     params["inputResponses"] = json!({});
     let response = retry(ctx, run, params, false).await?;
@@ -71,13 +81,13 @@ pub(super) async fn asks_again(ctx: &CheckContext) -> Outcome {
 
 pub(super) async fn ignores_surplus(ctx: &CheckContext) -> Outcome {
     let (run, mut params) = first_retry(ctx).await?;
-    params["inputResponses"]["check_nobody_asked"] = json!({ "action": "decline" });
+    params["inputResponses"]["check_not_requested"] = json!({ "action": "decline" });
     let response = retry(ctx, run, params, false).await?;
     response.result()?;
     response.evidence()
 }
 
-pub(super) async fn malformed_answers(ctx: &CheckContext) -> Outcome {
+pub(super) async fn malformed_responses(ctx: &CheckContext) -> Outcome {
     let (run, mut params) = first_retry(ctx).await?;
     params["inputResponses"] = "yes".into();
     let response = retry(ctx, run, params, true).await?;
@@ -85,28 +95,28 @@ pub(super) async fn malformed_answers(ctx: &CheckContext) -> Outcome {
     response.evidence()
 }
 
-/// Returns a trial that asks something, and the parameters of its second round.
+/// Returns a run with input requests, and the parameters of its first retry.
 pub(super) async fn first_retry(ctx: &CheckContext) -> Result<(&ToolRun, Value), NotPassed> {
     let tool_runs = ctx.tool_runs().await?;
     let mut retries = tool_runs
         .runs
         .iter()
         .filter_map(|run| Some((run, run.first_retry()?)));
-    // Whoever asks for nothing but patience has no answers to get wrong.
+    // A result with only a `requestState` has no effect on `inputResponses`.
     let found = retries.find(|(_, params)| params.get("inputResponses").is_some());
-    found.ok_or_else(|| tool_runs.none("asks the client anything"))
+    found.ok_or_else(|| tool_runs.none("sends input requests"))
 }
 
-/// Comes back once; `deliberately_invalid` if what is brought is wrong on purpose.
+/// Retries the call once; `deliberately_invalid` marks parameters that are wrong on purpose.
 pub(super) async fn retry(
     ctx: &CheckContext,
     run: &ToolRun,
     mut params: Value,
     deliberately_invalid: bool,
 ) -> Result<ProbeResponse, NotPassed> {
-    // The same parameters may be brought several times, each time by a request of its own.
-    if let Some(own) = params.pointer_mut("/_meta/progressToken") {
-        *own = next_progress_token();
+    // The same parameters may be sent in several requests, each with its token.
+    if let Some(token) = params.pointer_mut("/_meta/progressToken") {
+        *token = next_progress_token();
     }
     let session = &ctx.tool_runs().await?.session;
     let response = call_tool(session, &run.call, params).await?;
@@ -117,38 +127,38 @@ pub(super) async fn retry(
     Ok(response)
 }
 
-/// Returns all answers that ask for input.
-fn runs_with_requests(ctx: &CheckContext) -> Result<Vec<TranscriptMessage>, NotPassed> {
-    let runs_with_requests: Vec<_> = messages(&ctx.transcript, Direction::Received)
+/// Returns all `input_required` results.
+fn input_required_results(ctx: &CheckContext) -> Result<Vec<TranscriptMessage>, NotPassed> {
+    let input_required_results: Vec<_> = messages(&ctx.transcript, Direction::Received)
         .filter(|message| message.value["result"]["resultType"] == "input_required")
         .collect();
-    if runs_with_requests.is_empty() {
+    if input_required_results.is_empty() {
         Err(NotPassed::not_tested(
-            "nothing was answered with `input_required`",
+            "no request returned `input_required`",
         ))
     } else {
-        Ok(runs_with_requests)
+        Ok(input_required_results)
     }
 }
 
-/// A state that no server has given.
-const GARBAGE: &str = "check-made-up-state";
+/// A state that no server issued.
+const INVENTED_STATE: &str = "check-invented-state";
 
-pub(super) async fn tampered(ctx: &CheckContext) -> Outcome {
+pub(super) async fn tampered_state(ctx: &CheckContext) -> Outcome {
     let (run, params) = first_retry(ctx).await?;
     let Some(state) = params["requestState"].as_str().map(str::to_owned) else {
         return Err(NotPassed::not_applicable(
-            "the server leaves no state with its client",
+            "the server sends no `requestState`",
         ));
     };
-    let refused = refused(ctx, run, &params).await?;
-    let mut evidence: Vec<_> = refused.entries().collect();
-    for changed in changes(&state) {
+    let rejection = reject_invented_state(ctx, run, &params).await?;
+    let mut evidence: Vec<_> = rejection.entries().collect();
+    for changed in with_changed_character(&state) {
         let mut params = params.clone();
         params["requestState"] = changed.into();
         let response = retry(ctx, run, params, true).await?;
-        if is_done(&response) {
-            let observed = "a state of which one character was changed is accepted";
+        if is_success(&response) {
+            let observed = "a state with one changed character is accepted";
             return Err(response.violation(observed));
         }
         evidence.extend(response.entries());
@@ -156,12 +166,12 @@ pub(super) async fn tampered(ctx: &CheckContext) -> Outcome {
     Evidence::from_entries(evidence)
 }
 
-pub(super) async fn of_another_request(ctx: &CheckContext) -> Outcome {
+pub(super) async fn state_of_another_request(ctx: &CheckContext) -> Outcome {
     let tool_runs = ctx.tool_runs().await?;
     let (run, params) = first_retry(ctx).await?;
     if params["requestState"].is_null() {
         return Err(NotPassed::not_applicable(
-            "the server leaves no state with its client",
+            "the server sends no `requestState`",
         ));
     }
     let others = tool_runs
@@ -169,13 +179,13 @@ pub(super) async fn of_another_request(ctx: &CheckContext) -> Outcome {
         .iter()
         .filter(|other| other.call.name != run.call.name);
     let mut others = others.filter_map(|other| Some((other, other.first_retry()?)));
-    let Some((other, mut theirs)) = others.next() else {
-        return Err(tool_runs.none("asks the client anything beside the one that does"));
+    let Some((other, mut other_params)) = others.next() else {
+        return Err(tool_runs.none("sends input requests other than the first one"));
     };
-    refused(ctx, other, &theirs).await?;
-    theirs["requestState"] = params["requestState"].clone();
-    let response = retry(ctx, other, theirs, true).await?;
-    if is_done(&response) {
+    reject_invented_state(ctx, other, &other_params).await?;
+    other_params["requestState"] = params["requestState"].clone();
+    let response = retry(ctx, other, other_params, true).await?;
+    if is_success(&response) {
         Err(response.violation(format!(
             "the state of a call of `{}` is accepted for `{}`",
             run.call.name, other.call.name
@@ -185,38 +195,36 @@ pub(super) async fn of_another_request(ctx: &CheckContext) -> Outcome {
     }
 }
 
-/// Comes back with a state that is none, and returns how that is refused.
+/// Retries with an invented state, and returns the rejection.
 ///
-/// Where anything will do, the state decides nothing, and nothing needs to be protected.
-async fn refused(
+/// If the server accepts any state, the state has no effect and needs no protection.
+async fn reject_invented_state(
     ctx: &CheckContext,
     run: &ToolRun,
     params: &Value,
 ) -> Result<ProbeResponse, NotPassed> {
-    let mut made_up = params.clone();
-    made_up["requestState"] = GARBAGE.into();
-    let response = retry(ctx, run, made_up, true).await?;
-    if is_done(&response) {
-        Err(NotPassed::not_tested(
-            "the state decides nothing: any other does as well",
-        ))
+    let mut invented = params.clone();
+    invented["requestState"] = INVENTED_STATE.into();
+    let response = retry(ctx, run, invented, true).await?;
+    if is_success(&response) {
+        Err(NotPassed::not_tested("the server accepts any state"))
     } else {
         Ok(response)
     }
 }
 
-/// Says whether a call was done as if nothing were wrong.
-fn is_done(response: &ProbeResponse) -> bool {
+/// Returns whether a call succeeded.
+fn is_success(response: &ProbeResponse) -> bool {
     let result = &response.value["result"];
     result.is_object()
         && result["resultType"] != "input_required"
         && result["isError"] != Value::Bool(true)
 }
 
-/// Returns the state with one character changed, at several places; the ends may be padding.
+/// Returns copies of the state with one changed character each, away from the ends, which may be padding.
 ///
-/// Never only from lower to upper case: where those are digits, they are the same ones.
-fn changes(state: &str) -> Vec<String> {
+/// Does not change only the case: hexadecimal digits are the same in both cases.
+fn with_changed_character(state: &str) -> Vec<String> {
     let characters: Vec<char> = state.chars().collect();
     let locations = [1, 2, 3].map(|quarter| characters.len() * quarter / 4);
     let changed = |at: usize| {
@@ -239,9 +247,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_changed_state_differs_whatever_case_counts_for() {
+    fn changed_state_differs_even_without_regard_to_case() {
         for state in ["aaaaaaaa", "AAAAAAAA", "00000000", "d41d8cd9", "ZzZzZzZz"] {
-            let changed = changes(state);
+            let changed = with_changed_character(state);
             assert_eq!(changed.len(), 3);
             for changed in changed {
                 assert!(!changed.eq_ignore_ascii_case(state), "{state} {changed}");

@@ -1,4 +1,4 @@
-//! Lists that change while the server is checked: is the client told?
+//! Notifications about lists that change during the check.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -16,15 +16,15 @@ use crate::{
     probe::ListedItems,
 };
 
-/// A list: its member in the result, its method, what identifies an entry, its notification and its capability.
+/// A list: its member in the result, its method, the key of an item, its notification and its capability.
 struct ListSpec {
     member: &'static str,
     method: &'static str,
     key: &'static str,
     notification: &'static str,
     capability: &'static str,
-    /// The requirement that asks for the notification; it does not stand in every revision.
-    row: &'static str,
+    /// The requirement of the notification, which is not part of every revision.
+    requirement: &'static str,
 }
 
 const LISTS: [ListSpec; 3] = [
@@ -34,7 +34,7 @@ const LISTS: [ListSpec; 3] = [
         key: "name",
         notification: "notifications/tools/list_changed",
         capability: "/tools/listChanged",
-        row: "tools.list-changed.send",
+        requirement: "tools.list-changed.send",
     },
     ListSpec {
         member: "prompts",
@@ -42,7 +42,7 @@ const LISTS: [ListSpec; 3] = [
         key: "name",
         notification: "notifications/prompts/list_changed",
         capability: "/prompts/listChanged",
-        row: "prompts.list-changed.send",
+        requirement: "prompts.list-changed.send",
     },
     ListSpec {
         member: "resources",
@@ -50,53 +50,52 @@ const LISTS: [ListSpec; 3] = [
         key: "uri",
         notification: "notifications/resources/list_changed",
         capability: "/resources/listChanged",
-        row: "resources.list-changed.send",
+        requirement: "resources.list-changed.send",
     },
 ];
 
-/// How many times longer than for an answer a notification is waited for: a server may collect changes for a while.
-const LONGER: u32 = 6;
+/// Multiplies the response timeout for notifications: a server may collect changes for a while.
+const TIMEOUT_FACTOR: u32 = 6;
 
-/// How long to listen before looking again whether a notification came.
-const STEP: Duration = Duration::from_millis(50);
+/// The time between two looks at the transcript.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Compares each list before and after the tools were called; a list that differs has to have been announced.
+/// Compares each list before and after the tool runs; a changed list requires a notification.
 pub(super) async fn notified(ctx: &CheckContext) -> Outcome {
-    let mut announced_lists = Vec::new();
-    for listed in LISTS.iter().filter(|listed| binds(listed, ctx)) {
-        if ctx.capability(listed.capability).await.is_ok() {
-            announced_lists.push(listed);
+    let mut declared_lists = Vec::new();
+    for list in LISTS.iter().filter(|list| applies(list, ctx)) {
+        if ctx.capability(list.capability).await.is_ok() {
+            declared_lists.push(list);
         }
     }
-    if announced_lists.is_empty() {
+    if declared_lists.is_empty() {
         return Err(NotPassed::not_applicable(
             "the server declares no `listChanged`",
         ));
     }
     let inventory = ctx.inventory().await?;
-    // The conversation of the trials listens for changes from before the first call on.
+    // The session of the tool runs listens for changes before the first call.
     let tool_runs = ctx.tool_runs().await?;
     let mut evidence = Vec::new();
-    for listed in announced_lists {
-        let before = match listed.member {
+    for list in declared_lists {
+        let before = match list.member {
             "tools" => &inventory.tools,
             "prompts" => &inventory.prompts,
             _ => &inventory.resources,
         };
-        let after = ListedItems::read(&tool_runs.session, listed.member, listed.method).await;
+        let after = ListedItems::read(&tool_runs.session, list.member, list.method).await;
         // A list that was not read to its end cannot be compared.
-        if !before.is_complete || !after.is_complete || keys(before, listed) == keys(&after, listed)
-        {
+        if !before.is_complete || !after.is_complete || keys(before, list) == keys(&after, list) {
             continue;
         }
-        match announced(ctx, listed).await {
+        match wait_for_notification(ctx, list).await {
             Some(at) => evidence.extend(after.entries().chain([at])),
             None => {
                 let observed = format!(
-                    "`{}` changed, and no `{}` came within {:?}",
-                    listed.method,
-                    listed.notification,
-                    ctx.options.response_timeout * LONGER
+                    "`{}` changed, but no `{}` arrived within {:?}",
+                    list.method,
+                    list.notification,
+                    ctx.options.response_timeout * TIMEOUT_FACTOR
                 );
                 return Err(NotPassed::violation(
                     observed,
@@ -107,35 +106,35 @@ pub(super) async fn notified(ctx: &CheckContext) -> Outcome {
     }
     if evidence.is_empty() {
         Err(NotPassed::not_applicable(
-            "no list whose changes are announced changed during the check",
+            "no list with `listChanged` changed during the check",
         ))
     } else {
         Evidence::from_entries(evidence)
     }
 }
 
-fn binds(listed: &ListSpec, ctx: &CheckContext) -> bool {
-    // The requirements have no rows for 2024-10-07; the next revision stands for it.
+fn applies(list: &ListSpec, ctx: &CheckContext) -> bool {
+    // The requirements table does not list 2024-10-07; the next revision replaces it.
     let date = ctx.revision.max(Revision::V2024_11_05).as_str();
-    table::find(listed.row).is_some_and(|row| row.revisions.contains(&date))
+    table::find(list.requirement).is_some_and(|row| row.revisions.contains(&date))
 }
 
-fn keys(list: &ListedItems, listed: &ListSpec) -> BTreeSet<String> {
-    let key = |item: &Value| item[listed.key].as_str().map(str::to_owned);
-    list.iter().filter_map(key).collect()
+fn keys(items: &ListedItems, list: &ListSpec) -> BTreeSet<String> {
+    let key = |item: &Value| item[list.key].as_str().map(str::to_owned);
+    items.iter().filter_map(key).collect()
 }
 
-/// Waits for the notification much longer than for an answer; returns its entry.
-async fn announced(ctx: &CheckContext, listed: &ListSpec) -> Option<usize> {
+/// Waits for the notification much longer than for a response; returns its entry.
+async fn wait_for_notification(ctx: &CheckContext, list: &ListSpec) -> Option<usize> {
     let tool_runs = ctx.tool_runs().await.ok()?;
-    let until = Instant::now() + ctx.options.response_timeout * LONGER;
+    let until = Instant::now() + ctx.options.response_timeout * TIMEOUT_FACTOR;
     loop {
-        if let Some(message) = received(&ctx.transcript, listed.notification).first() {
+        if let Some(message) = received(&ctx.transcript, list.notification).first() {
             return Some(message.at);
         }
         if Instant::now() >= until {
             return None;
         }
-        tool_runs.session.listen(STEP).await;
+        tool_runs.session.listen(POLL_INTERVAL).await;
     }
 }

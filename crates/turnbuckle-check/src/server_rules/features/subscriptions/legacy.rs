@@ -1,4 +1,4 @@
-//! Subscriptions to single resources, and lists that change for everybody.
+//! Subscriptions before 2026-07-28: single resources, and list changes for all clients.
 
 use serde_json::json;
 
@@ -11,32 +11,32 @@ use crate::{
     probe::tool_runs::ToolRun,
 };
 
-/// How many resources are looked at to find one that can be subscribed to.
-const TRIED: usize = 5;
+/// The maximum number of resources that are tried to find one with subscriptions.
+const MAX_RESOURCES_TRIED: usize = 5;
 
 pub(super) async fn subscribe(ctx: &CheckContext) -> Outcome {
     ctx.capability("/resources/subscribe").await?;
     let resources = &ctx.inventory().await?.resources;
     let uris = resources.iter().filter_map(|it| it["uri"].as_str());
     let session = ctx.new_session().await?;
-    let mut refused = NotPassed::not_tested("the server lists no resources");
-    // Nothing says that every resource can be subscribed to.
-    for uri in uris.take(TRIED) {
-        let ask = |method| session.request(method, json!({ "uri": uri }));
-        let subscribed = ask("resources/subscribe")
+    let mut failure = NotPassed::not_tested("the server lists no resources");
+    // A server need not support subscriptions to every resource.
+    for uri in uris.take(MAX_RESOURCES_TRIED) {
+        let request = |method| session.request(method, json!({ "uri": uri }));
+        let subscribed = request("resources/subscribe")
             .await
             .map_err(NotPassed::as_not_tested)?;
         if let Err(why) = subscribed.result() {
-            refused = why;
+            failure = why;
             continue;
         }
-        let ended = ask("resources/unsubscribe")
+        let ended = request("resources/unsubscribe")
             .await
             .map_err(NotPassed::as_not_tested)?;
         ended.result()?;
         return Evidence::from_entries(subscribed.entries().chain(ended.entries()));
     }
-    Err(refused)
+    Err(failure)
 }
 
 pub(super) async fn only_subscribed(ctx: &CheckContext) -> Outcome {
@@ -54,19 +54,21 @@ pub(super) async fn only_subscribed(ctx: &CheckContext) -> Outcome {
     for run in &tool_runs.runs {
         for (at, uri) in updates(ctx, run) {
             if !is_within(&uri, &uris) {
-                let observed = format!("news of {uri}, which nobody has subscribed to");
+                let observed = format!("an update of {uri} without a subscription");
                 return Err(NotPassed::violation(observed, [at]));
             }
         }
     }
-    let relevant_headers = tool_runs.that_sent(ctx, UPDATED);
-    let Some(relevant_headers) = relevant_headers.first() else {
-        return Err(tool_runs.none("tells of new content of a resource that is subscribed to"));
+    let runs_with_updates = tool_runs.that_sent(ctx, UPDATED);
+    let Some(run) = runs_with_updates.first() else {
+        return Err(tool_runs.none("causes an update of a subscribed resource"));
     };
-    let told = updates(ctx, relevant_headers);
-    let unsubscribed = uris
-        .iter()
-        .filter(|uri| told.iter().any(|(_, told)| is_within(told, &[uri])));
+    let updated = updates(ctx, run);
+    let unsubscribed = uris.iter().filter(|uri| {
+        updated
+            .iter()
+            .any(|(_, updated)| is_within(updated, &[uri]))
+    });
     let unsubscribed: Vec<_> = unsubscribed.copied().collect();
     for uri in &unsubscribed {
         let params = json!({ "uri": uri });
@@ -77,7 +79,7 @@ pub(super) async fn only_subscribed(ctx: &CheckContext) -> Outcome {
             .map_err(NotPassed::as_not_tested)?;
         response.result().map_err(NotPassed::as_not_tested)?;
     }
-    let mut again = ToolRun::run(ctx, &tool_runs.session, &relevant_headers.call, json!({})).await;
+    let mut again = ToolRun::run(ctx, &tool_runs.session, &run.call, json!({})).await;
     tool_runs.session.listen(ctx.options.quiet_period).await;
     again.span.end = ctx.transcript.len();
     match updates(ctx, &again)
@@ -85,13 +87,13 @@ pub(super) async fn only_subscribed(ctx: &CheckContext) -> Outcome {
         .find(|(_, uri)| is_within(uri, &unsubscribed))
     {
         Some((at, uri)) => {
-            let observed = format!("news of {uri} after it was unsubscribed from");
+            let observed = format!("an update of {uri} after `resources/unsubscribe`");
             Err(NotPassed::violation(observed, again.entries().chain([*at])))
         }
         None => {
-            // Of a call that came to nothing, silence tells nothing.
+            // The absence of notifications proves nothing if the call failed.
             again.response()?;
-            Evidence::from_entries(told.iter().map(|(at, _)| *at).chain(again.entries()))
+            Evidence::from_entries(updated.iter().map(|(at, _)| *at).chain(again.entries()))
         }
     }
 }
@@ -104,7 +106,7 @@ pub(super) async fn changes_declared(ctx: &CheckContext) -> Outcome {
             let at = run.notifications(ctx, method)[0].0;
             if ctx.capability(pointer).await.is_err() {
                 let name = pointer.trim_start_matches('/').replace('/', ".");
-                let observed = format!("`{method}` of a server that does not declare `{name}`");
+                let observed = format!("`{method}`, but `{name}` is not declared");
                 return Err(NotPassed::violation(observed, [at]));
             }
             evidence.push(at);
@@ -116,23 +118,23 @@ pub(super) async fn changes_declared(ctx: &CheckContext) -> Outcome {
             declared |= ctx.capability(pointer).await.is_ok();
         }
         return Err(if declared {
-            tool_runs.none("tells of a list that has changed")
+            tool_runs.none("changes a list")
         } else {
-            NotPassed::not_applicable("the server tells of no changes, and declares none")
+            NotPassed::not_applicable("the server neither declares nor sends list changes")
         });
     }
     Evidence::from_entries(evidence)
 }
 
-/// Returns the resources of which new content was told.
+/// Returns the URIs of the updates that a run received.
 fn updates(ctx: &CheckContext, run: &ToolRun) -> Vec<(usize, String)> {
-    let heard = run.notifications(ctx, UPDATED).into_iter();
-    heard
+    let updates = run.notifications(ctx, UPDATED).into_iter();
+    updates
         .filter_map(|(at, message)| Some((at, message["params"]["uri"].as_str()?.to_owned())))
         .collect()
 }
 
-/// Says whether a URI is one of these, or below one.
+/// Returns whether a URI is one of these, or below one.
 fn is_within(uri: &str, uris: &[&str]) -> bool {
     uris.iter().any(|parent| uri.starts_with(parent))
 }

@@ -1,4 +1,4 @@
-//! Requests that stay open to hear of changes.
+//! Subscriptions since 2026-07-28: `subscriptions/listen`.
 
 use serde_json::{Value, json};
 
@@ -15,23 +15,22 @@ use crate::{
 
 pub(super) async fn acknowledged_first(ctx: &CheckContext) -> Outcome {
     let mut evidence = Vec::new();
-    for listening in listening(ctx.tool_runs().await?)? {
-        let stream = listening.stream(ctx);
+    for subscription in subscriptions(ctx.tool_runs().await?)? {
+        let stream = subscription.stream(ctx);
         let Some(first) = stream.first() else {
-            let astray = acknowledgements(ctx).len();
-            return Err(match astray {
-                0 => NotPassed::violation("no acknowledgement", listening.sent(ctx)),
-                _ => NotPassed::not_tested("the acknowledgement bears another id"),
+            return Err(match acknowledgements(ctx).len() {
+                0 => NotPassed::violation("no acknowledgement", subscription.sent(ctx)),
+                _ => NotPassed::not_tested("the acknowledgement has another id"),
             });
         };
         if first.value["method"] != ACKNOWLEDGED {
             let observed = match first.value.get("error") {
-                Some(error) => format!("the error {} instead of an acknowledgement", error["code"]),
+                Some(error) => format!("error {} instead of an acknowledgement", error["code"]),
                 None => format!("{} before the acknowledgement", name(first)),
             };
             return Err(NotPassed::violation(
                 observed,
-                listening.sent(ctx).into_iter().chain([first.at]),
+                subscription.sent(ctx).into_iter().chain([first.at]),
             ));
         }
         evidence.push(first.at);
@@ -41,25 +40,26 @@ pub(super) async fn acknowledged_first(ctx: &CheckContext) -> Outcome {
 
 pub(super) async fn acknowledges_subset(ctx: &CheckContext) -> Outcome {
     let mut evidence = Vec::new();
-    for listening in listening(ctx.tool_runs().await?)? {
-        let stream = listening.stream(ctx);
+    for subscription in subscriptions(ctx.tool_runs().await?)? {
+        let stream = subscription.stream(ctx);
         let acknowledgement = stream.iter().find(|it| it.value["method"] == ACKNOWLEDGED);
         let Some(acknowledgement) = acknowledgement else {
-            return Err(NotPassed::not_tested("there is no acknowledgement"));
+            return Err(NotPassed::not_tested("the server sent no acknowledgement"));
         };
-        let Some(promised) = acknowledgement.value["params"]["notifications"].as_object() else {
+        let Some(acknowledged) = acknowledgement.value["params"]["notifications"].as_object()
+        else {
             return Err(NotPassed::not_tested(
-                "the acknowledgement does not say of what",
+                "the acknowledgement lacks `notifications`",
             ));
         };
-        for (kind, value) in promised {
-            if !is_part(value, &listening.filter[kind]) {
+        for (kind, value) in acknowledged {
+            if !is_part(value, &subscription.filter[kind]) {
                 let observed =
-                    format!("`{kind}` is acknowledged as {value}, which was not asked for");
+                    format!("`{kind}` is acknowledged as {value}, which was not requested");
                 return Err(NotPassed::violation(observed, [acknowledgement.at]));
             }
         }
-        evidence.extend(listening.sent(ctx));
+        evidence.extend(subscription.sent(ctx));
         evidence.push(acknowledgement.at);
     }
     Evidence::from_entries(evidence)
@@ -67,30 +67,31 @@ pub(super) async fn acknowledges_subset(ctx: &CheckContext) -> Outcome {
 
 pub(super) async fn tagged(ctx: &CheckContext) -> Outcome {
     let tool_runs = ctx.tool_runs().await?;
-    let listening = listening(tool_runs)?;
-    let of_streams: Vec<_> = if tool_runs.session.http().is_ok() {
-        listening
+    let subscriptions = subscriptions(tool_runs)?;
+    let notifications: Vec<_> = if tool_runs.session.http().is_ok() {
+        subscriptions
             .iter()
             .flat_map(|it| with_id(&it.id, it.stream(ctx)))
             .collect()
     } else {
-        // On a line only the id tells to whom a change is told.
-        let told = messages(&ctx.transcript, Direction::Received).filter(|it| is_change(&it.value));
-        told.map(|message| (Value::Null, message)).collect()
+        // On ndjson, only the id assigns a change to a subscription.
+        let changes =
+            messages(&ctx.transcript, Direction::Received).filter(|it| is_change(&it.value));
+        changes.map(|message| (Value::Null, message)).collect()
     };
     let ids = sent_ids(ctx);
     let mut evidence = Vec::new();
-    for (id, message) in of_streams {
+    for (id, message) in notifications {
         let tag = &message.value["params"]["_meta"][SUBSCRIPTION_ID_KEY];
-        let right = match &id {
+        let is_valid = match &id {
             Value::Null => ids.contains(tag),
             id => tag == id,
         };
-        if !right {
+        if !is_valid {
             let observed = match tag {
                 Value::Null => format!("{} without the id of the subscription", name(&message)),
                 tag => format!(
-                    "{} with the id {tag}, which is that of no such request",
+                    "{} with the id {tag}, which is not the id of a subscription",
                     name(&message)
                 ),
             };
@@ -101,17 +102,17 @@ pub(super) async fn tagged(ctx: &CheckContext) -> Outcome {
     Evidence::from_entries(evidence.into_iter().take(3))
 }
 
-pub(super) async fn only_asked(ctx: &CheckContext) -> Outcome {
+pub(super) async fn only_requested(ctx: &CheckContext) -> Outcome {
     let tool_runs = ctx.tool_runs().await?;
     let mut changes = Vec::new();
-    for listening in listening(tool_runs)? {
-        for message in listening.stream(ctx) {
+    for subscription in subscriptions(tool_runs)? {
+        for message in subscription.stream(ctx) {
             let method = message.value["method"].as_str().unwrap_or(ACKNOWLEDGED);
-            if !lets_through(&listening.filter, method, &message.value) {
-                let observed = format!("`{method}` for the filter {}", listening.filter);
+            if !allows(&subscription.filter, method, &message.value) {
+                let observed = format!("`{method}` for the filter {}", subscription.filter);
                 return Err(NotPassed::violation(
                     observed,
-                    listening.sent(ctx).into_iter().chain([message.at]),
+                    subscription.sent(ctx).into_iter().chain([message.at]),
                 ));
             }
             if method != ACKNOWLEDGED {
@@ -120,7 +121,7 @@ pub(super) async fn only_asked(ctx: &CheckContext) -> Outcome {
         }
     }
     if changes.is_empty() {
-        Err(tool_runs.none("tells of a change"))
+        Err(tool_runs.none("causes a change notification"))
     } else {
         Evidence::from_entries(changes)
     }
@@ -128,39 +129,39 @@ pub(super) async fn only_asked(ctx: &CheckContext) -> Outcome {
 
 pub(super) async fn stops(ctx: &CheckContext) -> Outcome {
     let tool_runs = ctx.tool_runs().await?;
-    let filter = listening(tool_runs)?[0].filter.clone();
-    let relevant_headers = tool_runs.runs.iter().find(|run| {
-        let told = CHANGES
+    let filter = subscriptions(tool_runs)?[0].filter.clone();
+    let run = tool_runs.runs.iter().find(|run| {
+        let changed = CHANGES
             .iter()
             .any(|(method, ..)| !run.notifications(ctx, method).is_empty());
-        told || !run.notifications(ctx, UPDATED).is_empty()
+        changed || !run.notifications(ctx, UPDATED).is_empty()
     });
-    let Some(relevant_headers) = relevant_headers else {
-        return Err(tool_runs.none("tells of a change"));
+    let Some(run) = run else {
+        return Err(tool_runs.none("causes a change notification"));
     };
     let session = ctx.new_session().await?;
     let id = json!("check-stops");
-    let listening = ListenRequest::open(ctx, &session, id.clone(), filter).await?;
+    let subscription = ListenRequest::open(ctx, &session, id.clone(), filter).await?;
     session
         .notify("notifications/cancelled", json!({ "requestId": id }))
         .await?;
-    // A request that is answered shows that the cancellation was read.
+    // The response to a later request shows that the server read the cancellation.
     session
         .request("server/discover", json!({}))
         .await
         .map_err(NotPassed::as_not_tested)?;
-    let before = listening.stream(ctx).len();
-    let again = ToolRun::run(ctx, &session, &relevant_headers.call, json!({})).await;
+    let before = subscription.stream(ctx).len();
+    let again = ToolRun::run(ctx, &session, &run.call, json!({})).await;
     session.listen(ctx.options.quiet_period).await;
-    match listening.stream(ctx).get(before) {
+    match subscription.stream(ctx).get(before) {
         Some(message) if message.value.get("method").is_some() => {
             let observed = format!("{} after the subscription was cancelled", name(message));
             Err(NotPassed::violation(observed, [message.at]))
         }
         _ => {
-            // Of a call that came to nothing, silence tells nothing.
+            // The absence of notifications proves nothing if the call failed.
             again.response()?;
-            Evidence::from_entries(listening.sent(ctx).into_iter().chain(again.entries()))
+            Evidence::from_entries(subscription.sent(ctx).into_iter().chain(again.entries()))
         }
     }
 }
@@ -171,20 +172,20 @@ pub(super) fn end_tagged(ctx: &CheckContext) -> Outcome {
     let mut evidence = Vec::new();
     for request in requests {
         let id = &request.value["id"];
-        let responses = |it: &TranscriptMessage| {
+        let is_response = |it: &TranscriptMessage| {
             it.entry.channel == request.entry.channel
                 && it.value["id"] == *id
                 && it.value.get("method").is_none()
         };
         let response = response_to(&ctx.transcript, request.at)
-            .or_else(|| messages(&ctx.transcript, Direction::Received).find(responses));
+            .or_else(|| messages(&ctx.transcript, Direction::Received).find(is_response));
         let Some(response) = response.filter(|response| response.value.get("result").is_some())
         else {
             continue;
         };
         let tag = &response.value["result"]["_meta"][SUBSCRIPTION_ID_KEY];
         if tag != id {
-            let observed = format!("a result that ends the subscription {id} and names {tag}");
+            let observed = format!("a result that ends the subscription {id} with the id {tag}");
             return Err(NotPassed::violation(observed, [request.at, response.at]));
         }
         evidence.push(response.at);
@@ -198,22 +199,24 @@ pub(super) fn end_tagged(ctx: &CheckContext) -> Outcome {
     }
 }
 
-pub(super) async fn subscribe_is_gone(ctx: &CheckContext) -> Outcome {
+pub(super) async fn subscribe_removed(ctx: &CheckContext) -> Outcome {
     let resources = &ctx.inventory().await?.resources;
     let uri = resources
         .iter()
         .find_map(|it| it["uri"].as_str())
-        .unwrap_or("check://nothing");
+        .unwrap_or("check://no-such-resource");
     let subscribe =
-        crate::server_rules::is_gone(ctx, "resources/subscribe", json!({ "uri": uri })).await?;
+        crate::server_rules::check_removed(ctx, "resources/subscribe", json!({ "uri": uri }))
+            .await?;
     let mut evidence =
-        crate::server_rules::is_gone(ctx, "resources/unsubscribe", json!({ "uri": uri })).await?;
+        crate::server_rules::check_removed(ctx, "resources/unsubscribe", json!({ "uri": uri }))
+            .await?;
     evidence.entries.extend(subscribe.entries);
     Ok(evidence)
 }
 
-/// Returns the requests that listen.
-fn listening(tool_runs: &ToolRuns) -> Result<Vec<&ListenRequest>, NotPassed> {
+/// Returns the open subscriptions.
+fn subscriptions(tool_runs: &ToolRuns) -> Result<Vec<&ListenRequest>, NotPassed> {
     let all: Vec<_> = tool_runs
         .changes
         .everything
@@ -222,7 +225,7 @@ fn listening(tool_runs: &ToolRuns) -> Result<Vec<&ListenRequest>, NotPassed> {
         .collect();
     if all.is_empty() {
         Err(NotPassed::not_applicable(
-            "the server declares nothing that it would tell of",
+            "the server declares no change notifications",
         ))
     } else {
         Ok(all)
@@ -239,7 +242,7 @@ fn with_id(
     notifications.map(move |message| (id.clone(), message))
 }
 
-/// Says whether a message is one that only a listener gets.
+/// Returns whether a message is a notification for subscribers.
 fn is_change(message: &Value) -> bool {
     let method = message["method"].as_str().unwrap_or_default();
     if message.get("id").is_some() {
@@ -262,30 +265,30 @@ fn acknowledgements(ctx: &CheckContext) -> Vec<TranscriptMessage> {
     received(&ctx.transcript, ACKNOWLEDGED)
 }
 
-/// Says whether what is promised is no more than what was asked for.
-fn is_part(promised: &Value, asked: &Value) -> bool {
-    match promised {
+/// Returns whether the acknowledged part is at most the requested one.
+fn is_part(acknowledged: &Value, requested: &Value) -> bool {
+    match acknowledged {
         Value::Null | Value::Bool(false) => true,
         Value::Array(items) => {
-            let asked = asked.as_array().map(Vec::as_slice).unwrap_or_default();
-            items.iter().all(|item| asked.contains(item))
+            let requested = requested.as_array().map(Vec::as_slice).unwrap_or_default();
+            items.iter().all(|item| requested.contains(item))
         }
-        other => other == asked,
+        other => other == requested,
     }
 }
 
-/// Says whether a filter lets a message through.
-fn lets_through(filter: &Value, method: &str, message: &Value) -> bool {
+/// Returns whether a filter allows a message.
+fn allows(filter: &Value, method: &str, message: &Value) -> bool {
     if method == UPDATED {
         let uri = message["params"]["uri"].as_str().unwrap_or_default();
-        let asked = filter["resourceSubscriptions"].as_array();
-        let mut asked = asked.into_iter().flatten().filter_map(Value::as_str);
-        return asked.any(|asked| uri.starts_with(asked));
+        let uris = filter["resourceSubscriptions"].as_array();
+        let mut uris = uris.into_iter().flatten().filter_map(Value::as_str);
+        return uris.any(|parent| uri.starts_with(parent));
     }
     let kind = CHANGES.iter().find(|(change, ..)| *change == method);
     match kind {
         Some((_, kind, _)) => filter[kind] == true,
-        // That it is over, or that it ended, may always be said.
+        // The acknowledgement and the end are always allowed.
         None => method == ACKNOWLEDGED || method == "notifications/cancelled",
     }
 }
@@ -293,6 +296,6 @@ fn lets_through(filter: &Value, method: &str, message: &Value) -> bool {
 fn name(message: &TranscriptMessage) -> String {
     match message.value["method"].as_str() {
         Some(method) => format!("`{method}`"),
-        None => "an answer".to_owned(),
+        None => "a response".to_owned(),
     }
 }

@@ -1,4 +1,4 @@
-//! Tasks that a server makes of calls by itself.
+//! Tasks that the server creates with the extension of 2026-07-28.
 
 use std::collections::HashSet;
 
@@ -27,18 +27,20 @@ pub(super) async fn undeclared_extension(ctx: &CheckContext) -> Outcome {
         .iter()
         .flat_map(|run| run.responses.clone())
         .collect();
-    // Neither the parameter nor the capability of the revision before says anything here.
+    // The parameter and the capability of the previous revision have no effect here.
     let task_runs = ctx.task_runs().await?;
-    let mut old = ctx.uninitialized_session().await?;
-    old.request_builder.capabilities["tasks"] = json!({ "requests": { "tools": { "call": {} } } });
-    old.initialize_session()
+    let mut old_session = ctx.uninitialized_session().await?;
+    old_session.request_builder.capabilities["tasks"] =
+        json!({ "requests": { "tools": { "call": {} } } });
+    old_session
+        .initialize_session()
         .await
         .map_err(NotPassed::as_not_tested)?;
     if let Some(run) = task_runs.all.first() {
         let mut params = run.call.params();
         params["task"] = json!({ "ttl": 60_000 });
         responses.push(
-            call_tool(&old, &run.call, params)
+            call_tool(&old_session, &run.call, params)
                 .await
                 .map_err(NotPassed::as_not_tested)?,
         );
@@ -60,7 +62,7 @@ pub(super) async fn needs_extension(ctx: &CheckContext) -> Outcome {
     let task_runs = ctx.task_runs().await?;
     let tool_runs = ctx.tool_runs().await.ok();
     for run in task_runs.require_any()? {
-        // What was called before need not be called again.
+        // Reuse the response of an earlier plain call.
         let plain = tool_runs.and_then(|tool_runs| {
             let mut plain_runs = tool_runs.runs.iter();
             let plain_run = plain_runs.find(|plain| plain.call.name == run.call.name)?;
@@ -80,18 +82,18 @@ pub(super) async fn needs_extension(ctx: &CheckContext) -> Outcome {
         }
     }
     Err(NotPassed::not_applicable(
-        "every call that became a task can be done without",
+        "every call that became a task also works as a plain call",
     ))
 }
 
-pub(super) async fn found_at_once(ctx: &CheckContext) -> Outcome {
+pub(super) async fn found_immediately(ctx: &CheckContext) -> Outcome {
     let task_runs = ctx.task_runs().await?.require_any()?;
     for run in task_runs {
         let Some(get) = run.gets.first() else {
             continue;
         };
         if get.value.get("error").is_some() {
-            let observed = format!("{} for a task that was just made", get.describe());
+            let observed = format!("{} for a new task", get.describe());
             return Err(NotPassed::violation(
                 observed,
                 run.created.entries().chain(get.entries()),
@@ -106,7 +108,7 @@ pub(super) async fn outcome(ctx: &CheckContext) -> Outcome {
     let task_runs = ctx.task_runs().await?;
     let tool_runs = ctx.tool_runs().await?;
     for run in task_runs.require_any()? {
-        // What a plain call of the same tool brings tells what the task ought to.
+        // A plain call of the same tool shows the expected outcome of the task.
         let plain = tool_runs
             .runs
             .iter()
@@ -119,8 +121,7 @@ pub(super) async fn outcome(ctx: &CheckContext) -> Outcome {
         };
         let status = &end.value["result"]["status"];
         return if status == "failed" {
-            Err(end
-                .violation("the task of a tool that fails in a result has the status \"failed\""))
+            Err(end.violation("status \"failed\" for a task with a tool result"))
         } else {
             end.evidence()
         };
@@ -131,28 +132,33 @@ pub(super) async fn outcome(ctx: &CheckContext) -> Outcome {
 pub(super) async fn client_requests(ctx: &CheckContext) -> Outcome {
     let mut evidence = Vec::new();
     for run in ctx.task_runs().await?.require_any()? {
-        let mut responded = HashSet::new();
+        let mut requested = HashSet::new();
         for get in &run.gets {
             let task = &get.value["result"];
             if task["status"] != "input_required" {
                 continue;
             }
-            let asked = task["inputRequests"].as_object();
-            let Some(asked) = asked.filter(|asked| !asked.is_empty()) else {
-                return Err(get.violation("a task waits for input and does not say for what"));
+            let input_requests = task["inputRequests"].as_object();
+            let Some(input_requests) = input_requests.filter(|requests| !requests.is_empty())
+            else {
+                return Err(
+                    get.violation("a task with status \"input_required\" without input requests")
+                );
             };
-            for (key, request) in asked {
-                responded.insert((key.clone(), request.to_string()));
-                let same_key = responded.iter().filter(|(other, _)| other == key);
+            for (key, request) in input_requests {
+                requested.insert((key.clone(), request.to_string()));
+                let same_key = requested.iter().filter(|(other, _)| other == key);
                 if same_key.count() > 1 {
-                    return Err(get.violation(format!("the key {key:?} stands for two questions")));
+                    return Err(
+                        get.violation(format!("the key {key:?} has two different input requests"))
+                    );
                 }
             }
             evidence.extend(get.entries());
         }
     }
     if evidence.is_empty() {
-        Err(NotPassed::not_tested("no task asked anything"))
+        Err(NotPassed::not_tested("no task requested input"))
     } else {
         Evidence::from_entries(evidence.into_iter().take(2))
     }
@@ -171,7 +177,7 @@ pub(super) async fn no_progress(ctx: &CheckContext) -> Outcome {
             let method = &message.value["method"];
             let logged = method == "notifications/message";
             let reported = message.value["params"]["progressToken"] == run.token;
-            if logged || reported || related(&message.value) {
+            if logged || reported || is_task_related(&message.value) {
                 let observed = format!("{method} for a task");
                 return Err(NotPassed::violation(observed, [created, message.at]));
             }
@@ -185,6 +191,6 @@ pub(super) async fn no_progress(ctx: &CheckContext) -> Outcome {
     )
 }
 
-fn related(message: &Value) -> bool {
+fn is_task_related(message: &Value) -> bool {
     message.get("method").is_some() && message["params"]["_meta"].get(RELATED_TASK_KEY).is_some()
 }

@@ -1,4 +1,4 @@
-//! The methods of the extension.
+//! Methods of the tasks extension.
 
 use serde_json::{Value, json};
 use tokio::time::sleep;
@@ -43,18 +43,18 @@ pub(super) async fn acknowledged(ctx: &CheckContext) -> Outcome {
             .keys()
             .filter(|key| *key != "resultType" && *key != "_meta");
         if let Some(field) = fields.next() {
-            return Err(response.violation(format!("`{field}` in what should only acknowledge")));
+            return Err(response.violation(format!("`{field}` in a result that should be empty")));
         }
     }
     Evidence::from_entries(responses.iter().flat_map(ProbeResponse::entries).take(4))
 }
 
-pub(super) async fn surplus_answers(ctx: &CheckContext) -> Outcome {
+pub(super) async fn surplus_responses(ctx: &CheckContext) -> Outcome {
     let task_runs = ctx.task_runs().await?;
     let Some(run) = task_runs.require_any()?.first() else {
-        return Err(NotPassed::not_tested("there is no task"));
+        return Err(NotPassed::not_tested("no call became a task"));
     };
-    let responses = json!({ "check_nobody_asked": { "action": "decline" } });
+    let responses = json!({ "check_not_requested": { "action": "decline" } });
     let params = json!({ "taskId": run.id, "inputResponses": responses });
     let response = task_runs
         .session
@@ -68,7 +68,7 @@ pub(super) async fn surplus_answers(ctx: &CheckContext) -> Outcome {
 pub(super) async fn methods_undeclared(ctx: &CheckContext) -> Outcome {
     let session = ctx.session().await?;
     task_runs::require_tasks(session)?;
-    let id = known_or_not(ctx.task_runs().await?);
+    let id = any_task_id(ctx.task_runs().await?);
     let mut evidence = Vec::new();
     for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
         let mut params = json!({ "taskId": id });
@@ -87,7 +87,7 @@ pub(super) async fn methods_undeclared(ctx: &CheckContext) -> Outcome {
 pub(super) async fn listen_undeclared(ctx: &CheckContext) -> Outcome {
     let session = ctx.session().await?;
     task_runs::require_tasks(session)?;
-    let id = known_or_not(ctx.task_runs().await?);
+    let id = any_task_id(ctx.task_runs().await?);
     let params = json!({ "notifications": { "taskIds": [id] } });
     let pending = session.send_request("subscriptions/listen", params).await?;
     let sent = pending.sent;
@@ -97,7 +97,7 @@ pub(super) async fn listen_undeclared(ctx: &CheckContext) -> Outcome {
     {
         Ok(response) => response.expect_error(&[-32021]),
         Err(NotPassed::Violation { entries, .. }) => {
-            let observed = "the request to listen to a task is not refused";
+            let observed = "the server does not reject the subscription to a task";
             Err(NotPassed::violation(
                 observed,
                 sent.into_iter().chain(entries),
@@ -107,7 +107,7 @@ pub(super) async fn listen_undeclared(ctx: &CheckContext) -> Outcome {
     }
 }
 
-pub(super) async fn methods_are_gone(ctx: &CheckContext) -> Outcome {
+pub(super) async fn methods_removed(ctx: &CheckContext) -> Outcome {
     let session = &ctx.task_runs().await?.session;
     let mut evidence = Vec::new();
     for (method, params) in [
@@ -120,24 +120,25 @@ pub(super) async fn methods_are_gone(ctx: &CheckContext) -> Outcome {
             .map_err(NotPassed::as_not_tested)?;
         match response.value.get("result") {
             Some(_) => return Err(response.violation(format!("a result of `{method}`"))),
-            // Which error it has to be is for the rule about unknown methods to say.
+            // The rule about unknown methods checks the error code.
             None => evidence.extend(response.entries()),
         }
     }
     Evidence::from_entries(evidence)
 }
 
-pub(super) async fn capability_is_gone(ctx: &CheckContext) -> Outcome {
+pub(super) async fn capability_removed(ctx: &CheckContext) -> Outcome {
     let session = ctx.session().await?;
     let opening = session.opening.as_ref();
-    let opening = opening.ok_or_else(|| NotPassed::not_tested("nobody has said what there is"))?;
+    let opening = opening
+        .ok_or_else(|| NotPassed::not_tested("the server did not respond to `server/discover`"))?;
     match opening.value["result"]["capabilities"].get("tasks") {
         Some(_) => Err(opening.violation("the capability `tasks`")),
         None => opening.evidence(),
     }
 }
 
-/// Cancels a task, and returns what was acknowledged so far.
+/// Cancels a task, and returns all acknowledgements so far.
 async fn acknowledgements(
     ctx: &CheckContext,
     task_runs: &TaskRuns,
@@ -166,13 +167,13 @@ async fn acknowledgements(
     }
     responses.retain(|response| response.value.get("result").is_some());
     if responses.is_empty() {
-        Err(NotPassed::not_tested("nothing was acknowledged"))
+        Err(NotPassed::not_tested("the server acknowledged no request"))
     } else {
         Ok(responses)
     }
 }
 
-fn known_or_not(task_runs: &TaskRuns) -> Value {
+fn any_task_id(task_runs: &TaskRuns) -> Value {
     task_runs
         .all
         .first()

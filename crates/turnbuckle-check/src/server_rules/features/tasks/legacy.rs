@@ -1,4 +1,4 @@
-//! How tasks begin and end.
+//! Tasks that the client requests in 2025-11-25: creation and result.
 
 use std::collections::HashSet;
 
@@ -19,8 +19,8 @@ use crate::{
     wire::http::RawHttpClient,
 };
 
-/// The shortest id that may be random enough.
-const SHORTEST: usize = 12;
+/// The minimum length of an id that may be random enough.
+const MIN_ID_LENGTH: usize = 12;
 
 pub(super) async fn created(ctx: &CheckContext) -> Outcome {
     let task_runs = ctx.task_runs().await?;
@@ -49,7 +49,7 @@ pub(super) async fn begins_working(ctx: &CheckContext) -> Outcome {
         if status.is_string() && status != "working" {
             return Err(run
                 .created
-                .violation(format!("a new task has the status {status}")));
+                .violation(format!("a new task has status {status}")));
         }
     }
     task_runs[0].created.evidence()
@@ -73,7 +73,7 @@ pub(super) async fn valid_steps(ctx: &CheckContext) -> Outcome {
                 continue;
             };
             if is_terminal(&json!({ "status": before })) && before != after {
-                let observed = format!("a task goes from {before:?} to {after:?}");
+                let observed = format!("a task changes its status from {before:?} to {after:?}");
                 return Err(NotPassed::violation(observed, [*at, *later]));
             }
         }
@@ -89,7 +89,7 @@ pub(super) async fn ids_differ(ctx: &CheckContext) -> Outcome {
         if !ids.insert(&run.id) {
             return Err(run
                 .created
-                .violation(format!("the id {:?} is there twice", run.id)));
+                .violation(format!("two tasks have the id {:?}", run.id)));
         }
     }
     match ids.len() {
@@ -100,16 +100,16 @@ pub(super) async fn ids_differ(ctx: &CheckContext) -> Outcome {
 
 pub(super) async fn ids_unguessable(ctx: &CheckContext) -> Outcome {
     let task_runs = ctx.task_runs().await?.require_any()?;
-    // In the revision with a handshake, a task that is bound to who asked for it may have any id.
-    let is_known = |http_client: &RawHttpClient| http_client.has_header("authorization");
-    if ctx.revision < Revision::MODERN && ctx.http_client().as_ref().is_ok_and(is_known) {
+    // In 2025-11-25, a task that is bound to its requestor may have any id.
+    let is_authorized = |http_client: &RawHttpClient| http_client.has_header("authorization");
+    if ctx.revision < Revision::MODERN && ctx.http_client().as_ref().is_ok_and(is_authorized) {
         return Err(NotPassed::not_applicable(
-            "tasks can be bound to whom the server knows",
+            "the server can bind tasks to the authorized client",
         ));
     }
     for run in task_runs {
         let digits = run.id.chars().filter(char::is_ascii_digit).count();
-        if run.id.len() < SHORTEST || (digits == run.id.len() && digits < 3 * SHORTEST) {
+        if run.id.len() < MIN_ID_LENGTH || (digits == run.id.len() && digits < 3 * MIN_ID_LENGTH) {
             return Err(run
                 .created
                 .violation(format!("the id {:?} can be guessed", run.id)));
@@ -122,9 +122,7 @@ pub(super) async fn only_as_task(ctx: &CheckContext) -> Outcome {
     let task_runs = ctx.task_runs().await?;
     let calls = &ctx.inventory().await?.calls;
     let Some(call) = calls.iter().find(|call| call.only_as_task) else {
-        return Err(NotPassed::not_applicable(
-            "no tool that may be called asks for tasks",
-        ));
+        return Err(NotPassed::not_applicable("no safe tool requires tasks"));
     };
     let response = call_tool(&task_runs.session, call, call.params()).await?;
     response.expect_error(&[-32601])
@@ -135,11 +133,9 @@ pub(super) async fn never_as_task(ctx: &CheckContext) -> Outcome {
     let calls = &ctx.inventory().await?.calls;
     let plain = calls.iter().filter(|call| !supports_tasks(call));
     let Some(call) = quickest(ctx, plain).await else {
-        return Err(NotPassed::not_tested(
-            "all tools that may be called can become tasks",
-        ));
+        return Err(NotPassed::not_tested("all safe tools support tasks"));
     };
-    let response = begin(&task_runs.session, call).await?;
+    let response = start_task(&task_runs.session, call).await?;
     response.expect_error(&[-32601])
 }
 
@@ -147,24 +143,24 @@ pub(super) async fn undeclared_ignored(ctx: &CheckContext) -> Outcome {
     let session = ctx.session().await?;
     if task_runs::require_tasks(session).is_ok() {
         return Err(NotPassed::not_applicable(
-            "the server declares tasks for calls of tools",
+            "the server declares tasks for tool calls",
         ));
     }
     let calls = ctx.safe_calls().await?;
-    // One that says that it takes tasks would be the first to make one.
+    // A tool with task support is the most likely to create a task.
     let mut call = quickest(ctx, calls.iter().copied().filter(|it| supports_tasks(it))).await;
     if call.is_none() {
         call = quickest(ctx, calls.iter().copied()).await;
     }
     let Some(call) = call else {
-        return Err(NotPassed::not_tested("no tool may be called"));
+        return Err(NotPassed::not_tested("no tool is safe to call"));
     };
-    let response = begin(session, call).await?;
+    let response = start_task(session, call).await?;
     match task_id(&response) {
-        Some(_) => Err(response.violation("a task of a server that declares none")),
+        Some(_) => Err(response.violation("a task, but tasks are not declared")),
         None if response.value.get("result").is_some() => response.evidence(),
         None => Err(NotPassed::not_tested(format!(
-            "{} was seen",
+            "the server returned {}",
             response.describe()
         ))),
     }
@@ -177,11 +173,11 @@ pub(super) async fn result(ctx: &CheckContext) -> Outcome {
             continue;
         };
         let status = &end.value["result"]["status"];
-        let brought = response.value.get("result");
-        let whole = brought.is_none_or(|result| result.get("content").is_some());
-        if !whole || (brought.is_none() && status == "completed") {
+        let result = response.value.get("result");
+        let is_tool_result = result.is_none_or(|result| result.get("content").is_some());
+        if !is_tool_result || (result.is_none() && status == "completed") {
             let observed = format!(
-                "{} for a task with the status {status}",
+                "{} for a task with status {status}",
                 describe(response.value.get("result"))
             );
             return Err(response.violation(observed));
@@ -199,7 +195,7 @@ pub(super) async fn result_waits(ctx: &CheckContext) -> Outcome {
         };
         let status = &late.value["result"]["status"];
         if status == "working" || status == "input_required" {
-            let observed = format!("an answer while the task has the status {status}");
+            let observed = format!("a response while the task has status {status}");
             return Err(NotPassed::violation(
                 observed,
                 response.entries().chain(late.entries()),
@@ -211,7 +207,7 @@ pub(super) async fn result_waits(ctx: &CheckContext) -> Outcome {
     }
     if evidence.is_empty() {
         Err(NotPassed::not_tested(
-            "every task was over before anybody could wait for it",
+            "every task finished before its result was requested",
         ))
     } else {
         Evidence::from_entries(evidence.into_iter().take(2))
@@ -228,7 +224,7 @@ pub(super) async fn failed_with_tool(ctx: &CheckContext) -> Outcome {
             return if status == "failed" {
                 end.evidence()
             } else {
-                Err(end.violation(format!("the status is {status}, and the tool has failed")))
+                Err(end.violation(format!("status {status}, although the tool failed")))
             };
         }
     }
@@ -245,14 +241,14 @@ pub(super) async fn failure_explained(ctx: &CheckContext) -> Outcome {
             return if message.is_some_and(|message| !message.trim().is_empty()) {
                 failed.evidence()
             } else {
-                Err(failed.violation("a task has failed, and does not say why"))
+                Err(failed.violation("a failed task without a `statusMessage`"))
             };
         }
     }
-    Err(NotPassed::not_tested("no task has failed"))
+    Err(NotPassed::not_tested("no task failed"))
 }
 
-pub(super) async fn extension_is_for_later(ctx: &CheckContext) -> Outcome {
+pub(super) async fn extension_not_yet_defined(ctx: &CheckContext) -> Outcome {
     ctx.task_runs().await?;
     let mut session = ctx.uninitialized_session().await?;
     session.request_builder.capabilities["extensions"] = json!({ TASKS_EXTENSION: {} });
@@ -261,25 +257,27 @@ pub(super) async fn extension_is_for_later(ctx: &CheckContext) -> Outcome {
         .await
         .map_err(NotPassed::as_not_tested)?;
     let calls = ctx.safe_calls().await?;
-    let able = calls.into_iter().filter(|call| supports_tasks(call));
-    let Some(call) = quickest(ctx, able).await else {
-        return Err(NotPassed::not_tested("no tool can become a task or not"));
+    let with_task_support = calls.into_iter().filter(|call| supports_tasks(call));
+    let Some(call) = quickest(ctx, with_task_support).await else {
+        return Err(NotPassed::not_tested(
+            "no safe tool has optional task support",
+        ));
     };
     let response = call_tool(&session, call, call.params()).await?;
     match task_id(&response) {
-        Some(_) => Err(response.violation("a task that the call has not asked for")),
+        Some(_) => Err(response.violation("a task for a call without `task`")),
         None => response.evidence(),
     }
 }
 
-async fn begin(
+async fn start_task(
     session: &Session,
     call: &SafeCall,
 ) -> Result<crate::session::ProbeResponse, NotPassed> {
     task_runs::start_task(session, call, &next_progress_token()).await
 }
 
-/// Returns the call that took the least when it was tried; the first if none was.
+/// Returns the call with the shortest run, or the first if none ran.
 async fn quickest<'a>(
     ctx: &CheckContext,
     calls: impl Iterator<Item = &'a SafeCall>,
@@ -295,7 +293,7 @@ fn no_call(task_runs: &TaskRuns) -> NotPassed {
 
 fn describe(result: Option<&Value>) -> &'static str {
     match result {
-        Some(_) => "a result that is not that of the tool",
+        Some(_) => "a result that is not the tool's result",
         None => "an error",
     }
 }

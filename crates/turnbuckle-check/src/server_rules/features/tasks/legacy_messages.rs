@@ -1,4 +1,4 @@
-//! What is said about tasks, and what belongs to them.
+//! Tasks that the client requests in 2025-11-25: related messages, lists and cancellation.
 
 use std::collections::HashSet;
 
@@ -18,13 +18,13 @@ use crate::{
     },
 };
 
-/// How many pages of a list are read.
-const PAGES: usize = 50;
+/// The maximum number of pages that are read.
+const MAX_PAGES: usize = 50;
 
 pub(super) async fn result_related(ctx: &CheckContext) -> Outcome {
     let mut evidence = Vec::new();
     for run in ctx.task_runs().await?.require_any()? {
-        // An error has no place for it.
+        // An error lacks `_meta`.
         let response = run
             .result
             .as_ref()
@@ -32,7 +32,7 @@ pub(super) async fn result_related(ctx: &CheckContext) -> Outcome {
         let Some(response) = response else { continue };
         let named = &response.value["result"]["_meta"][RELATED_TASK_KEY]["taskId"];
         if *named != json!(run.id) {
-            return Err(response.violation(format!("`_meta` names the task {named}")));
+            return Err(response.violation(format!("`_meta` references the task {named}")));
         }
         evidence.extend(response.entries());
     }
@@ -44,28 +44,28 @@ pub(super) async fn messages_related(ctx: &CheckContext) -> Outcome {
     for run in ctx.task_runs().await?.require_any()? {
         for message in messages_within(&ctx.transcript, Direction::Received, run.span.clone()) {
             let params = &message.value["params"];
-            let here = run.created.sent;
-            if !here.is_none_or(|sent| is_same_session(&ctx.transcript, sent, message.at)) {
+            let sent = run.created.sent;
+            if !sent.is_none_or(|sent| is_same_session(&ctx.transcript, sent, message.at)) {
                 continue;
             }
-            // Roots are asked for when a conversation begins as well, for no task at all.
-            let asked = ["elicitation/create", "sampling/createMessage"]
+            // A server may also request roots at the start of a session, without a task.
+            let is_client_request = ["elicitation/create", "sampling/createMessage"]
                 .iter()
                 .any(|method| message.value["method"] == *method);
             let reported = params["progressToken"] == run.token;
-            if message.value.get("method").is_none() || !(asked || reported) {
+            if message.value.get("method").is_none() || !(is_client_request || reported) {
                 continue;
             }
             let named = &params["_meta"][RELATED_TASK_KEY]["taskId"];
             if *named != json!(run.id) {
-                let observed = format!("{} names the task {named}", message.value["method"]);
+                let observed = format!("{} references the task {named}", message.value["method"]);
                 return Err(NotPassed::violation(observed, [message.at]));
             }
             evidence.push(message.at);
         }
     }
     if evidence.is_empty() {
-        Err(NotPassed::not_tested("no task asked or reported anything"))
+        Err(NotPassed::not_tested("no task sent requests or progress"))
     } else {
         Evidence::from_entries(evidence.into_iter().take(3))
     }
@@ -75,7 +75,7 @@ pub(super) async fn methods_unrelated(ctx: &CheckContext) -> Outcome {
     let task_runs = ctx.task_runs().await?.require_any()?;
     for get in task_runs.iter().flat_map(|run| &run.gets) {
         if get.value["result"]["_meta"].get(RELATED_TASK_KEY).is_some() {
-            return Err(get.violation("`tasks/get` says twice which task it is about"));
+            return Err(get.violation("the result of `tasks/get` repeats the task id in `_meta`"));
         }
     }
     for message in received(&ctx.transcript, "notifications/tasks/status") {
@@ -83,7 +83,7 @@ pub(super) async fn methods_unrelated(ctx: &CheckContext) -> Outcome {
             .get(RELATED_TASK_KEY)
             .is_some()
         {
-            let observed = "a status notification says twice which task it is about";
+            let observed = "a status notification repeats the task id in `_meta`";
             return Err(NotPassed::violation(observed, [message.at]));
         }
     }
@@ -127,19 +127,19 @@ pub(super) async fn progress_ends(ctx: &CheckContext) -> Outcome {
                 .is_some_and(|it| is_progress(&it, run))
         };
         let reports: Vec<_> = run.span.clone().filter(progress).collect();
-        let over = run.result.as_ref().and_then(|response| response.received);
-        if let (Some(over), Some(&last)) = (over, reports.last()) {
-            // Of two streams of HTTP, what is read first need not have been sent first.
-            if ctx.transcript.entry(last).channel != ctx.transcript.entry(over).channel {
+        let finished = run.result.as_ref().and_then(|response| response.received);
+        if let (Some(finished), Some(&last)) = (finished, reports.last()) {
+            // Two HTTP streams are read in any order.
+            if ctx.transcript.entry(last).channel != ctx.transcript.entry(finished).channel {
                 continue;
             }
-            if last > over {
+            if last > finished {
                 return Err(NotPassed::violation(
-                    "progress of a task that is over",
-                    [over, last],
+                    "progress for a finished task",
+                    [finished, last],
                 ));
             }
-            evidence.extend([last, over]);
+            evidence.extend([last, finished]);
         }
     }
     if evidence.is_empty() {
@@ -155,7 +155,7 @@ pub(super) async fn get_is_no_stream(ctx: &CheckContext) -> Outcome {
     for get in &gets {
         let kind = get.header("content-type").unwrap_or_default();
         if kind.starts_with("text/event-stream") {
-            return Err(get.violation("`tasks/get` is answered with a stream"));
+            return Err(get.violation("the response to `tasks/get` is a stream"));
         }
     }
     Evidence::from_entries(gets.iter().flat_map(|get| get.entries()).take(2))
@@ -170,7 +170,7 @@ pub(super) async fn list(ctx: &CheckContext) -> Outcome {
         .map(|run| run.id.as_str())
         .collect();
     let (mut params, mut evidence) = (json!({}), Vec::new());
-    for _ in 0..PAGES {
+    for _ in 0..MAX_PAGES {
         let response = task_runs
             .session
             .request("tasks/list", params)
@@ -189,7 +189,7 @@ pub(super) async fn list(ctx: &CheckContext) -> Outcome {
             None => break,
         }
     }
-    // A task may be gone by now: then nobody can get it either.
+    // A task may have been removed since; then `tasks/get` does not return it either.
     for id in missing {
         let get = task_runs
             .session
@@ -197,7 +197,7 @@ pub(super) async fn list(ctx: &CheckContext) -> Outcome {
             .await
             .map_err(NotPassed::as_not_tested)?;
         if get.value.get("result").is_some() {
-            let observed = format!("the task {id:?} can be got and is not listed");
+            let observed = format!("the task {id:?} exists, but is not listed");
             return Err(NotPassed::violation(
                 observed,
                 evidence.into_iter().chain(get.entries()),
@@ -223,8 +223,8 @@ fn is_progress(message: &Value, run: &TaskRun) -> bool {
     message["method"] == "notifications/progress" && message["params"]["progressToken"] == run.token
 }
 
-/// An id that no server has given.
-const UNKNOWN: &str = "check-no-such-task";
+/// A task id that no server issued.
+const UNKNOWN_TASK: &str = "check-no-such-task";
 
 pub(super) async fn unknown_id(ctx: &CheckContext) -> Outcome {
     let task_runs = ctx.task_runs().await?;
@@ -235,14 +235,14 @@ pub(super) async fn unknown_id(ctx: &CheckContext) -> Outcome {
             methods.push("tasks/cancel");
         }
     }
-    refuses(task_runs, &methods).await
+    check_rejected(task_runs, &methods).await
 }
 
 pub(super) async fn unknown_id_elsewhere(ctx: &CheckContext) -> Outcome {
-    refuses(ctx.task_runs().await?, &["tasks/update", "tasks/cancel"]).await
+    check_rejected(ctx.task_runs().await?, &["tasks/update", "tasks/cancel"]).await
 }
 
-pub(super) async fn when_over(ctx: &CheckContext) -> Outcome {
+pub(super) async fn cancel_finished(ctx: &CheckContext) -> Outcome {
     let task_runs = ctx.task_runs().await?;
     ctx.capability("/tasks/cancel").await?;
     let Some(run) = task_runs
@@ -250,7 +250,7 @@ pub(super) async fn when_over(ctx: &CheckContext) -> Outcome {
         .iter()
         .find(|run| run.end().is_some())
     else {
-        return Err(NotPassed::not_tested("no task came to its end"));
+        return Err(NotPassed::not_tested("no task finished"));
     };
     let response = task_runs
         .session
@@ -263,20 +263,22 @@ pub(super) async fn when_over(ctx: &CheckContext) -> Outcome {
 pub(super) async fn cancel(ctx: &CheckContext) -> Outcome {
     let task_runs = ctx.task_runs().await?;
     ctx.capability("/tasks/cancel").await?;
-    let took_long = |run: &&TaskRun| {
+    let was_running = |run: &&TaskRun| {
         run.gets
             .first()
             .is_some_and(|get| !is_terminal(&get.value["result"]))
     };
-    let Some(run) = task_runs.require_any()?.iter().find(took_long) else {
+    let Some(run) = task_runs.require_any()?.iter().find(was_running) else {
         return Err(NotPassed::not_tested(
-            "every task was over before it could be cancelled",
+            "every task finished before it could be cancelled",
         ));
     };
     let created =
         task_runs::start_task(&task_runs.session, &run.call, &next_progress_token()).await?;
     let Some(id) = task_id(&created) else {
-        return Err(NotPassed::not_tested("the same call became no task again"));
+        return Err(NotPassed::not_tested(
+            "the second run of the call did not become a task",
+        ));
     };
     let response = task_runs
         .session
@@ -285,18 +287,18 @@ pub(super) async fn cancel(ctx: &CheckContext) -> Outcome {
         .map_err(NotPassed::as_not_tested)?;
     let Some(result) = response.value.get("result") else {
         return Err(NotPassed::not_tested(format!(
-            "{} was seen",
+            "the server returned {}",
             response.describe()
         )));
     };
     if result["status"].is_string() && result["status"] != "cancelled" {
         let observed = format!(
-            "the status is {} when the cancellation is answered",
+            "status {} in the response to the cancellation",
             result["status"]
         );
         return Err(response.violation(observed));
     }
-    // Let what was begun come to an end, if it was not stopped.
+    // Give work that was not stopped time to finish.
     sleep(ctx.options.quiet_period * 3).await;
     let later = task_runs
         .session
@@ -305,7 +307,7 @@ pub(super) async fn cancel(ctx: &CheckContext) -> Outcome {
         .map_err(NotPassed::as_not_tested)?;
     let status = &later.value["result"]["status"];
     if status.is_string() && status != "cancelled" {
-        let observed = format!("the status is {status} after the task was cancelled");
+        let observed = format!("status {status} after the cancellation");
         return Err(NotPassed::violation(
             observed,
             response.entries().chain(later.entries()),
@@ -314,10 +316,10 @@ pub(super) async fn cancel(ctx: &CheckContext) -> Outcome {
     Evidence::from_entries(response.entries().chain(later.entries()))
 }
 
-async fn refuses(task_runs: &TaskRuns, methods: &[&str]) -> Outcome {
+async fn check_rejected(task_runs: &TaskRuns, methods: &[&str]) -> Outcome {
     let mut evidence = Vec::new();
     for method in methods {
-        let mut params = json!({ "taskId": UNKNOWN });
+        let mut params = json!({ "taskId": UNKNOWN_TASK });
         if *method == "tasks/update" {
             params["inputResponses"] = json!({});
         }

@@ -1,4 +1,4 @@
-//! What calls of tools give.
+//! Results of tool calls.
 
 use serde_json::{Map, Value};
 use turnbuckle_schema::SchemaValidator;
@@ -13,7 +13,7 @@ use crate::{
 };
 
 pub(super) async fn output_fits(ctx: &CheckContext) -> Outcome {
-    let tried = &ctx.tool_runs().await?.runs;
+    let runs = &ctx.tool_runs().await?.runs;
     if !ctx
         .tools()
         .await?
@@ -23,8 +23,8 @@ pub(super) async fn output_fits(ctx: &CheckContext) -> Outcome {
         return Err(NotPassed::not_applicable("no tool has an output schema"));
     }
     let mut evidence = Vec::new();
-    for (call, response, result) in successes(tried) {
-        let Some(validator) = promise(&call.tool) else {
+    for (call, response, result) in successes(runs) {
+        let Some(validator) = output_validator(&call.tool) else {
             continue;
         };
         let Some(content) = result.get("structuredContent") else {
@@ -35,7 +35,7 @@ pub(super) async fn output_fits(ctx: &CheckContext) -> Outcome {
             return Err(response.violation(observed));
         };
         if let Err(mismatch) = validator.check("structuredContent", content) {
-            return Err(response.violation(format!("of `{}`, {mismatch}", call.name)));
+            return Err(response.violation(format!("`{}`: {mismatch}", call.name)));
         }
         evidence.extend(response.entries());
     }
@@ -54,9 +54,9 @@ pub(super) async fn output_as_text(ctx: &CheckContext) -> Outcome {
         let Some(content) = result.get("structuredContent") else {
             continue;
         };
-        if !is_said_in(content, &texts(result)) {
+        if !is_in_text(content, &texts(result)) {
             let observed = format!(
-                "`{}` returns structured content, but no text block has it",
+                "`{}` returns structured content, but no text block contains it",
                 call.name
             );
             return Err(response.violation(observed));
@@ -77,8 +77,8 @@ pub(super) async fn embedded(ctx: &CheckContext) -> Outcome {
         let blocks = result["content"].as_array().into_iter().flatten();
         blocks.into_iter().any(|block| block["type"] == "resource")
     };
-    let tried = &ctx.tool_runs().await?.runs;
-    let found = successes(tried).find(|(_, _, result)| embeds(result));
+    let runs = &ctx.tool_runs().await?.runs;
+    let found = successes(runs).find(|(_, _, result)| embeds(result));
     let Some((call, response, _)) = found else {
         return Err(NotPassed::not_applicable("no call returned a resource"));
     };
@@ -91,9 +91,9 @@ pub(super) async fn embedded(ctx: &CheckContext) -> Outcome {
     }
 }
 
-/// Returns the calls that gave a result of a tool that did not fail.
-fn successes(tried: &[ToolRun]) -> impl Iterator<Item = (&SafeCall, &ProbeResponse, &Value)> {
-    tried.iter().filter_map(|run| {
+/// Returns the calls with a successful tool result.
+fn successes(runs: &[ToolRun]) -> impl Iterator<Item = (&SafeCall, &ProbeResponse, &Value)> {
+    runs.iter().filter_map(|run| {
         let response = run.response().ok()?;
         let result = response.value.get("result")?;
         (is_complete(result) && result["isError"] != true).then_some((&run.call, response, result))
@@ -105,20 +105,20 @@ fn texts(result: &Value) -> Vec<&str> {
     blocks.filter_map(|block| block["text"].as_str()).collect()
 }
 
-/// Says whether a text has what a structure says.
+/// Returns whether a text contains the structured content.
 ///
-/// Values that are no objects are often wrapped as `result`, and their text is that of the value itself.
-fn is_said_in(content: &Value, texts: &[&str]) -> bool {
-    let says = |value: &Value| {
+/// SDKs often wrap values other than objects as `result`, and write the value itself as text.
+fn is_in_text(content: &Value, texts: &[&str]) -> bool {
+    let contains = |value: &Value| {
         texts.iter().any(|text| {
             value.as_str() == Some(text)
-                || serde_json::from_str::<Value>(text).is_ok_and(|said| same(&said, value))
+                || serde_json::from_str::<Value>(text).is_ok_and(|parsed| same(&parsed, value))
         })
     };
     let wrapped = content.as_object().filter(|object| object.len() == 1);
     let wrapped = wrapped.and_then(|object| object.get("result"));
-    says(content)
-        || wrapped.is_some_and(|inner| says(inner) || (inner.is_array() && !texts.is_empty()))
+    contains(content)
+        || wrapped.is_some_and(|inner| contains(inner) || (inner.is_array() && !texts.is_empty()))
 }
 
 /// Compares as JSON does: `1` and `1.0` are the same number.
@@ -140,14 +140,14 @@ fn same(one: &Value, other: &Value) -> bool {
     }
 }
 
-/// What a tool promises of its structured content, if that is a schema.
-fn promise(tool: &Value) -> Option<SchemaValidator> {
+/// Returns the validator of a tool's output schema, if it has a valid one.
+fn output_validator(tool: &Value) -> Option<SchemaValidator> {
     let mut schema = tool["outputSchema"].as_object()?.clone();
     without_formats(&mut schema);
     SchemaValidator::lenient(&schema).ok()
 }
 
-/// Removes `format`, which says something and demands nothing, unless a dialect wants it.
+/// Removes `format`, which is only an annotation by default.
 fn without_formats(schema: &mut Map<String, Value>) {
     schema.retain(|key, value| key != "format" || !value.is_string());
     for value in schema.values_mut() {

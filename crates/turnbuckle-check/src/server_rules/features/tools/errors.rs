@@ -1,9 +1,9 @@
-//! Calls of tools that go wrong.
+//! Errors of tool calls.
 
 use serde_json::{Value, json};
 use turnbuckle_schema::SchemaValidator;
 
-use super::NOBODY;
+use super::UNKNOWN_TOOL;
 use crate::{
     engine::{
         check_context::CheckContext,
@@ -13,12 +13,12 @@ use crate::{
     session::ProbeResponse,
 };
 
-/// An internal error: what a tool does that nobody has caught.
-const INTERNAL: i64 = -32603;
+/// The code for internal errors, such as an uncaught exception of a tool.
+const INTERNAL_ERROR: i64 = -32603;
 
 pub(super) async fn unknown(ctx: &CheckContext) -> Outcome {
     ctx.capability("/tools").await?;
-    let params = json!({ "name": NOBODY, "arguments": {} });
+    let params = json!({ "name": UNKNOWN_TOOL, "arguments": {} });
     let response = ctx.session().await?.request("tools/call", params).await?;
     if response.value["result"]["isError"] == true {
         Err(response.violation("a result with `isError` instead of an error"))
@@ -29,30 +29,29 @@ pub(super) async fn unknown(ctx: &CheckContext) -> Outcome {
 }
 
 pub(super) async fn wrong_arguments(ctx: &CheckContext) -> Outcome {
-    let (call, response) = misuse(ctx).await?;
+    let (call, response) = call_with_wrong_argument(ctx).await?;
     match outcome(&response) {
-        ToolCallObservation::Success => Err(response.violation(format!(
-            "`{}` takes {} as if nothing were wrong",
-            call.name, call.arguments
-        ))),
+        ToolCallObservation::Success => {
+            Err(response.violation(format!("`{}` accepts {}", call.name, call.arguments)))
+        }
         ToolCallObservation::Failure | ToolCallObservation::Error(_) => response.evidence(),
-        ToolCallObservation::Other => Err(NotPassed::not_tested(
-            "the call was answered with a question",
-        )),
+        ToolCallObservation::Other => {
+            Err(NotPassed::not_tested("the call returned `input_required`"))
+        }
     }
 }
 
 pub(super) async fn wrong_arguments_as_result(ctx: &CheckContext) -> Outcome {
-    let (call, response) = misuse(ctx).await?;
+    let (call, response) = call_with_wrong_argument(ctx).await?;
     match outcome(&response) {
         ToolCallObservation::Failure => response.evidence(),
         ToolCallObservation::Error(code) => Err(response.violation(format!(
-            "`{}` answers {} with the error {code} instead of a result",
+            "`{}` returns error {code} instead of a result for {}",
             call.name, call.arguments
         ))),
-        ToolCallObservation::Success | ToolCallObservation::Other => {
-            Err(NotPassed::not_tested("the wrong argument was not refused"))
-        }
+        ToolCallObservation::Success | ToolCallObservation::Other => Err(NotPassed::not_tested(
+            "the server accepted the wrong argument",
+        )),
     }
 }
 
@@ -64,7 +63,7 @@ pub(super) async fn failure_as_result(ctx: &CheckContext) -> Outcome {
         };
         match outcome(response) {
             ToolCallObservation::Error(code)
-                if code == INTERNAL || !(-32_768..=-32_000).contains(&code) =>
+                if code == INTERNAL_ERROR || !(-32_768..=-32_000).contains(&code) =>
             {
                 let observed = format!("`{}` fails with {}", run.call.name, response.describe());
                 return Err(response.violation(observed));
@@ -76,15 +75,13 @@ pub(super) async fn failure_as_result(ctx: &CheckContext) -> Outcome {
         }
     }
     if evidence.is_empty() {
-        Err(NotPassed::not_tested(
-            "no call of a tool was answered with a result",
-        ))
+        Err(NotPassed::not_tested("no tool call returned a result"))
     } else {
         Evidence::from_entries(evidence)
     }
 }
 
-/// What came of a call.
+/// The kind of response to a tool call.
 enum ToolCallObservation {
     Success,
     Failure,
@@ -103,14 +100,15 @@ fn outcome(response: &ProbeResponse) -> ToolCallObservation {
 }
 
 /// Calls a tool with an argument of the wrong type.
-async fn misuse(ctx: &CheckContext) -> Result<(SafeCall, ProbeResponse), NotPassed> {
+async fn call_with_wrong_argument(
+    ctx: &CheckContext,
+) -> Result<(SafeCall, ProbeResponse), NotPassed> {
     let calls = ctx.safe_calls().await?;
-    // What writes is called with the arguments that the user has chosen, and with no others.
-    let mut free = calls.iter().filter(|call| call.allows_other_arguments);
-    let misused = free.find_map(|call| Some((*call, wrong(call)?)));
-    let (call, arguments) = misused.ok_or_else(|| {
-        NotPassed::not_tested("no tool that can be called has an argument with a type")
-    })?;
+    // A tool that writes is called only with the arguments that the user selected.
+    let mut variable = calls.iter().filter(|call| call.allows_other_arguments);
+    let found = variable.find_map(|call| Some((*call, wrong_arguments_for(call)?)));
+    let (call, arguments) =
+        found.ok_or_else(|| NotPassed::not_tested("no safe tool has an argument with a type"))?;
     let call = SafeCall {
         arguments,
         ..call.clone()
@@ -122,12 +120,12 @@ async fn misuse(ctx: &CheckContext) -> Result<(SafeCall, ProbeResponse), NotPass
     Ok((call, response))
 }
 
-/// Returns the arguments with one of them of a type that nobody could mistake for the right one.
-fn wrong(call: &SafeCall) -> Option<Value> {
+/// Returns the arguments with one value of an unmistakably wrong type.
+fn wrong_arguments_for(call: &SafeCall) -> Option<Value> {
     let schema = call.tool["inputSchema"].as_object()?;
     let validator = SchemaValidator::lenient(schema).ok()?;
     let properties = schema.get("properties")?.as_object()?;
-    // What is repeated in a header is refused because of the header.
+    // An argument with a param header is rejected because of the header.
     let mut plain = properties
         .iter()
         .filter(|(_, property)| property.get("x-mcp-header").is_none());

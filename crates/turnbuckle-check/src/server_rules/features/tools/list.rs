@@ -1,8 +1,8 @@
-//! The list of tools, and the names in it.
+//! The list of tools and their names.
 
 use std::collections::{BTreeSet, HashSet};
 
-use super::{NOBODY, TOOLS};
+use super::{TOOLS, UNKNOWN_TOOL};
 use crate::{
     engine::{
         check_context::CheckContext,
@@ -12,17 +12,19 @@ use crate::{
     session::ProbeResponse,
 };
 
-/// The longest name.
-const LONGEST: usize = 128;
+/// The maximum length of a tool name, in characters.
+const MAX_NAME_LENGTH: usize = 128;
 
 pub(super) async fn order(ctx: &CheckContext) -> Outcome {
     let first = ctx.tools().await?;
     if first.len() < 2 {
-        return Err(NotPassed::not_applicable("there is one tool only"));
+        return Err(NotPassed::not_applicable(
+            "the server lists fewer than two tools",
+        ));
     }
     let session = ctx.session().await?;
-    let (again, third) = (TOOLS.read(session).await?, TOOLS.read(session).await?);
-    let [names, others] = [&again, &third].map(|list| TOOLS.keys(list).collect::<Vec<_>>());
+    let (second, third) = (TOOLS.read(session).await?, TOOLS.read(session).await?);
+    let [names, others] = [&second, &third].map(|list| TOOLS.keys(list).collect::<Vec<_>>());
     let set = |names: &[&str]| {
         names
             .iter()
@@ -30,13 +32,13 @@ pub(super) async fn order(ctx: &CheckContext) -> Outcome {
             .collect::<BTreeSet<_>>()
     };
     if set(&names) != set(&others) {
-        return Err(NotPassed::not_tested("the list changed meanwhile"));
+        return Err(NotPassed::not_tested("the list changed during the check"));
     }
-    let entries = again.entries().chain(third.entries());
+    let entries = second.entries().chain(third.entries());
     match names.iter().zip(&others).find(|(one, other)| one != other) {
         None => Evidence::from_entries(entries),
         Some((one, other)) => Err(NotPassed::violation(
-            format!("`{one}` at a place where `{other}` was the next time"),
+            format!("`{one}` at the position of `{other}` in the next list"),
             entries,
         )),
     }
@@ -48,9 +50,9 @@ pub(super) async fn names(ctx: &CheckContext) -> Outcome {
     for name in TOOLS.keys(tools) {
         let length = name.chars().count();
         let observed = match name.chars().find(|&c| !allowed(c)) {
-            _ if length == 0 => "a tool whose name is empty".to_owned(),
-            _ if length > LONGEST => format!("a tool whose name has {length} characters"),
-            Some(odd) => format!("{odd:?} in the name of the tool `{name}`"),
+            _ if length == 0 => "a tool with an empty name".to_owned(),
+            _ if length > MAX_NAME_LENGTH => format!("a tool name with {length} characters"),
+            Some(invalid) => format!("{invalid:?} in the tool name `{name}`"),
             None => continue,
         };
         return Err(NotPassed::violation(observed, tools.entries()));
@@ -61,13 +63,13 @@ pub(super) async fn names(ctx: &CheckContext) -> Outcome {
 pub(super) async fn unique(ctx: &CheckContext) -> Outcome {
     let tools = ctx.tools().await?;
     if !tools.is_complete {
-        return Err(NotPassed::not_tested("the list did not come to an end"));
+        return Err(NotPassed::not_tested("the list was not read to its end"));
     }
     let mut names = HashSet::new();
     match TOOLS.keys(tools).find(|name| !names.insert(*name)) {
         None => Evidence::from_entries(tools.entries()),
         Some(name) => Err(NotPassed::violation(
-            format!("two tools are called `{name}`"),
+            format!("two tools have the name `{name}`"),
             tools.entries(),
         )),
     }
@@ -76,19 +78,18 @@ pub(super) async fn unique(ctx: &CheckContext) -> Outcome {
 pub(super) async fn case(ctx: &CheckContext) -> Outcome {
     let tools = ctx.tools().await?;
     let calls = ctx.safe_calls().await?;
-    let other = |name: &str| {
+    let other_case = |name: &str| {
         if name.chars().any(|c| c.is_ascii_lowercase()) {
             name.to_ascii_uppercase()
         } else {
             name.to_ascii_lowercase()
         }
     };
-    let free = |name: &str| TOOLS.keys(tools).all(|known| known != name);
-    let call = calls.iter().find(|call| free(&other(&call.name)));
-    let call =
-        call.ok_or_else(|| NotPassed::not_tested("no tool whose name has letters can be called"))?;
+    let is_unused = |name: &str| TOOLS.keys(tools).all(|listed| listed != name);
+    let call = calls.iter().find(|call| is_unused(&other_case(&call.name)));
+    let call = call.ok_or_else(|| NotPassed::not_tested("no safe tool has a name with letters"))?;
     let mut changed = (*call).clone();
-    changed.name = other(&call.name);
+    changed.name = other_case(&call.name);
     let session = ctx.session().await?;
     let response = changed
         .send(session)
@@ -97,21 +98,21 @@ pub(super) async fn case(ctx: &CheckContext) -> Outcome {
     if !is_success(&response) {
         return response.evidence();
     }
-    // Some say in a result like any other that there is no such tool.
-    changed.name = NOBODY.to_owned();
-    let nobody = changed
+    // Some servers return a successful result for an unknown tool.
+    changed.name = UNKNOWN_TOOL.to_owned();
+    let unknown = changed
         .send(session)
         .await
         .map_err(NotPassed::as_not_tested)?;
-    if is_success(&nobody) {
+    if is_success(&unknown) {
         Err(NotPassed::not_tested(
-            "a tool that is not there is called without an error",
+            "the server returns no error for an unknown tool",
         ))
     } else {
         Err(response.violation(format!(
-            "`{}` is called as `{}`",
+            "`{}` is also called by the name `{}`",
             call.name,
-            other(&call.name)
+            other_case(&call.name)
         )))
     }
 }

@@ -1,4 +1,4 @@
-//! Pages that tools bring with them, for clients that show them.
+//! UI resources of tools (MCP Apps).
 
 use serde_json::{Value, json};
 
@@ -10,21 +10,21 @@ use crate::{
     session::ProbeResponse,
 };
 
-/// How the addresses of pages begin.
+/// The URI scheme of UI resources.
 const SCHEME: &str = "ui://";
-/// How many pages are read.
-const PAGES: usize = 5;
+/// The maximum number of UI resources that are read.
+const MAX_READ: usize = 5;
 
-pub(super) async fn address(ctx: &CheckContext) -> Outcome {
+pub(super) async fn uri(ctx: &CheckContext) -> Outcome {
     let tools = ctx.tools().await?;
-    let addresses = addresses(tools)?;
-    match addresses
+    let resource_uris = resource_uris(tools)?;
+    match resource_uris
         .iter()
-        .find(|(_, address)| !address.starts_with(SCHEME))
+        .find(|(_, uri)| !uri.starts_with(SCHEME))
     {
         None => Evidence::from_entries(tools.entries()),
-        Some((tool, address)) => {
-            let observed = format!("the page of `{tool}` is at `{address}`");
+        Some((tool, uri)) => {
+            let observed = format!("the UI resource of `{tool}` has the URI `{uri}`");
             Err(NotPassed::violation(observed, tools.entries()))
         }
     }
@@ -32,10 +32,10 @@ pub(super) async fn address(ctx: &CheckContext) -> Outcome {
 
 pub(super) async fn readable(ctx: &CheckContext) -> Outcome {
     let mut evidence = Vec::new();
-    for (tool, response) in pages(ctx).await? {
+    for (tool, response) in read_resources(ctx).await? {
         if response.value.get("result").is_none() {
             return Err(response.violation(format!(
-                "the page of `{tool}` gives {}",
+                "the UI resource of `{tool}` returns {}",
                 response.describe()
             )));
         }
@@ -44,53 +44,55 @@ pub(super) async fn readable(ctx: &CheckContext) -> Outcome {
     Evidence::from_entries(evidence)
 }
 
-pub(super) async fn kind(ctx: &CheckContext) -> Outcome {
+pub(super) async fn mime_type(ctx: &CheckContext) -> Outcome {
     let mut evidence = Vec::new();
-    for (tool, response) in pages(ctx).await? {
+    for (tool, response) in read_resources(ctx).await? {
         let contents = &response.value["result"]["contents"];
         let Some(found) = contents.as_array().and_then(|contents| contents.first()) else {
             continue;
         };
-        let kind = found["mimeType"].as_str().unwrap_or_default();
-        let plain = kind.to_ascii_lowercase().replace(' ', "");
-        if plain != "text/html;profile=mcp-app" {
-            return Err(response.violation(format!("the page of `{tool}` is of the type `{kind}`")));
+        let mime_type = found["mimeType"].as_str().unwrap_or_default();
+        let normalized = mime_type.to_ascii_lowercase().replace(' ', "");
+        if normalized != "text/html;profile=mcp-app" {
+            return Err(response.violation(format!(
+                "the UI resource of `{tool}` has the MIME type `{mime_type}`"
+            )));
         }
         evidence.extend(response.entries());
     }
     Evidence::from_entries(evidence)
 }
 
-async fn pages(ctx: &CheckContext) -> Result<Vec<(&str, ProbeResponse)>, NotPassed> {
-    let addresses = addresses(ctx.tools().await?)?.into_iter();
+async fn read_resources(ctx: &CheckContext) -> Result<Vec<(&str, ProbeResponse)>, NotPassed> {
+    let resource_uris = resource_uris(ctx.tools().await?)?.into_iter();
     let session = ctx.session().await?;
-    let mut pages = Vec::new();
-    for (tool, address) in addresses
+    let mut read_resources = Vec::new();
+    for (tool, uri) in resource_uris
         .filter(|(_, it)| it.starts_with(SCHEME))
-        .take(PAGES)
+        .take(MAX_READ)
     {
         let response = session
-            .request("resources/read", json!({ "uri": address }))
+            .request("resources/read", json!({ "uri": uri }))
             .await;
-        pages.push((tool, response.map_err(NotPassed::as_not_tested)?));
+        read_resources.push((tool, response.map_err(NotPassed::as_not_tested)?));
     }
-    Ok(pages)
+    Ok(read_resources)
 }
 
-/// Returns the tools that name a page, each with its address.
-fn addresses(tools: &[Value]) -> Result<Vec<(&str, &str)>, NotPassed> {
-    let found: Vec<_> = tools.iter().filter_map(address_of).collect();
+/// Returns the names of tools with a UI resource, each with its URI.
+fn resource_uris(tools: &[Value]) -> Result<Vec<(&str, &str)>, NotPassed> {
+    let found: Vec<_> = tools.iter().filter_map(resource_uri).collect();
     if found.is_empty() {
-        Err(NotPassed::not_applicable("no tool has a page"))
+        Err(NotPassed::not_applicable("no tool has a UI resource"))
     } else {
         Ok(found)
     }
 }
 
-/// Returns a tool's name and the address of its page; the flat key is the older spelling.
-fn address_of(tool: &Value) -> Option<(&str, &str)> {
+/// Returns a tool's name and the URI of its UI resource; the flat key is the older form.
+fn resource_uri(tool: &Value) -> Option<(&str, &str)> {
     let meta = &tool["_meta"];
     let nested = meta["ui"]["resourceUri"].as_str();
-    let address = nested.or_else(|| meta["ui/resourceUri"].as_str());
-    Some((tool["name"].as_str()?, address?))
+    let uri = nested.or_else(|| meta["ui/resourceUri"].as_str());
+    Some((tool["name"].as_str()?, uri?))
 }

@@ -1,7 +1,9 @@
-//! The schemas of tools, and the marks in them.
+//! The schemas of tools and their `x-mcp-header` annotations.
 
 use serde_json::Value;
-use turnbuckle_protocol::codec::headers::{InvalidParamHeader, param_headers as find_marks};
+use turnbuckle_protocol::codec::headers::{
+    InvalidParamHeader, param_headers as find_param_headers,
+};
 use turnbuckle_schema::{SchemaError, SchemaValidator};
 
 use crate::engine::{
@@ -9,11 +11,11 @@ use crate::engine::{
     outcome::{Evidence, NotPassed, Outcome},
 };
 
-/// How a dialect is named that is not the newest.
-const OLDER: &[&str] = &["draft-03", "draft-04", "draft-06", "draft-07", "2019-09"];
+/// Parts of the names of dialects before 2020-12.
+const OLDER_DIALECTS: &[&str] = &["draft-03", "draft-04", "draft-06", "draft-07", "2019-09"];
 
-/// Words that tell a secret.
-const SECRETS: &[&str] = &[
+/// Words that indicate a secret.
+const SECRET_WORDS: &[&str] = &[
     "password",
     "passwd",
     "secret",
@@ -31,9 +33,9 @@ pub(super) async fn valid(ctx: &CheckContext) -> Outcome {
         let Some(schema) = schema.as_object() else {
             continue;
         };
-        // What takes too much work to check, or refers to something elsewhere, is not wrong for that.
+        // A schema that is too complex or has external references is not invalid for that.
         if let Err(SchemaError::Invalid { pointer, reason }) = SchemaValidator::lenient(schema) {
-            // Patterns may look ahead and back, as those of JavaScript do; what reads them here cannot.
+            // JavaScript patterns may use lookaround, which this validator does not support.
             if pointer.ends_with("/pattern") || reason.contains("\"regex\"") {
                 continue;
             }
@@ -46,20 +48,20 @@ pub(super) async fn valid(ctx: &CheckContext) -> Outcome {
 
 pub(super) async fn dialect(ctx: &CheckContext) -> Outcome {
     let tools = ctx.tools().await?;
-    let named = |schema: &Value| schema["$schema"].as_str().map(str::to_owned);
+    let dialect_of = |schema: &Value| schema["$schema"].as_str().map(str::to_owned);
     let older: Vec<_> = schemas(tools)
-        .filter_map(|(name, _, schema)| Some((name, named(schema)?)))
-        .filter(|(_, dialect)| OLDER.iter().any(|older| dialect.contains(older)))
+        .filter_map(|(name, _, schema)| Some((name, dialect_of(schema)?)))
+        .filter(|(_, dialect)| OLDER_DIALECTS.iter().any(|older| dialect.contains(older)))
         .collect();
     match older.as_slice() {
         [] => Evidence::from_entries(tools.entries()),
         [(name, dialect)] => {
-            let observed = format!("a schema of `{name}` is of the dialect {dialect}");
+            let observed = format!("a schema of `{name}` uses the dialect {dialect}");
             Err(NotPassed::violation(observed, tools.entries()))
         }
         [(name, dialect), more @ ..] => {
             let observed = format!(
-                "a schema of `{name}` is of the dialect {dialect}, and so are {} more",
+                "a schema of `{name}` uses the dialect {dialect}, and so do {} more",
                 more.len()
             );
             Err(NotPassed::violation(observed, tools.entries()))
@@ -67,33 +69,37 @@ pub(super) async fn dialect(ctx: &CheckContext) -> Outcome {
     }
 }
 
-pub(super) async fn marks(ctx: &CheckContext) -> Outcome {
+pub(super) async fn annotations(ctx: &CheckContext) -> Outcome {
     let tools = ctx.tools().await?;
     let mut any = false;
     for tool in tools {
-        match find_marks(&tool["inputSchema"]) {
-            // How many there may be is nobody's rule.
+        match find_param_headers(&tool["inputSchema"]) {
+            // The specification sets no limit on their number.
             Ok(_) | Err(InvalidParamHeader::TooMany) => {}
             Err(error) => {
                 let observed = format!("in the input schema of {}, {error}", tool["name"]);
                 return Err(NotPassed::violation(observed, tools.entries()));
             }
         }
-        any |= is_marked(tool);
+        any |= is_annotated(tool);
     }
-    marked(any)?;
+    require_annotations(any)?;
     Evidence::from_entries(tools.entries())
 }
 
 pub(super) async fn no_secrets(ctx: &CheckContext) -> Outcome {
     let tools = ctx.tools().await?;
-    marked(tools.iter().any(is_marked))?;
+    require_annotations(tools.iter().any(is_annotated))?;
     for tool in tools {
-        for mark in find_marks(&tool["inputSchema"]).unwrap_or_default() {
-            let name = mark.path.last().map(String::as_str).unwrap_or_default();
+        for param_header in find_param_headers(&tool["inputSchema"]).unwrap_or_default() {
+            let name = param_header
+                .path
+                .last()
+                .map(String::as_str)
+                .unwrap_or_default();
             let plain = name.to_ascii_lowercase().replace('-', "_");
-            if SECRETS.iter().any(|secret| plain.contains(secret)) {
-                let observed = format!("`{name}` of {} is repeated in a header", tool["name"]);
+            if SECRET_WORDS.iter().any(|secret| plain.contains(secret)) {
+                let observed = format!("`{name}` of {} is sent as a header", tool["name"]);
                 return Err(NotPassed::violation(observed, tools.entries()));
             }
         }
@@ -101,18 +107,18 @@ pub(super) async fn no_secrets(ctx: &CheckContext) -> Outcome {
     Evidence::from_entries(tools.entries())
 }
 
-fn marked(any: bool) -> Result<(), NotPassed> {
+fn require_annotations(any: bool) -> Result<(), NotPassed> {
     if any {
         Ok(())
     } else {
         Err(NotPassed::not_applicable(
-            "no tool has an argument marked with `x-mcp-header`",
+            "no tool has an argument with `x-mcp-header`",
         ))
     }
 }
 
-fn is_marked(tool: &Value) -> bool {
-    find_marks(&tool["inputSchema"]).is_ok_and(|marks| !marks.is_empty())
+fn is_annotated(tool: &Value) -> bool {
+    find_param_headers(&tool["inputSchema"]).is_ok_and(|annotations| !annotations.is_empty())
 }
 
 fn schemas(tools: &[Value]) -> impl Iterator<Item = (&str, &'static str, &Value)> {

@@ -1,4 +1,4 @@
-//! Streams that are opened to see what becomes of them.
+//! Active checks of event streams.
 
 use std::time::Duration;
 
@@ -11,23 +11,23 @@ use crate::{
         outcome::{Evidence, NotPassed, Outcome},
     },
     probe::tool_runs::{ToolRun, ToolRuns, next_progress_token},
-    server_rules::transport::http::stream,
+    server_rules::transport::http::get_stream_request,
     session::Session,
     wire::http::{RawHttpRequest, RawHttpResponse, StreamEvent},
 };
 
-/// How long a stream may take to end when all was said.
-const ENDING: Duration = Duration::from_secs(2);
+/// The maximum time from the last message of a stream to its end.
+const MAX_CLOSE_DELAY: Duration = Duration::from_secs(2);
 
-/// How often a stream is resumed, and how long to wait before if it does not say.
-const RESUMPTIONS: usize = 5;
-const PAUSE: Duration = Duration::from_millis(100);
+/// The maximum number of resumptions of a stream, and the default delay before each.
+const MAX_RESUMPTIONS: usize = 5;
+const DEFAULT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
-/// A call that takes so long is still worked on when its first event comes.
-const LONG: Duration = Duration::from_millis(100);
+/// The minimum duration of a call that is still in flight at its first event.
+const MIN_LONG_CALL: Duration = Duration::from_millis(100);
 
-/// Requests that are known to do nothing, by which streams are looked at first.
-const HARMLESS: &[&str] = &[
+/// Methods without side effects, preferred for checks of streams.
+const READ_ONLY_METHODS: &[&str] = &[
     "ping",
     "server/discover",
     "tools/list",
@@ -35,51 +35,56 @@ const HARMLESS: &[&str] = &[
     "prompts/list",
 ];
 
-pub(super) async fn answer_comes(ctx: &CheckContext) -> Outcome {
+pub(super) async fn response_arrives(ctx: &CheckContext) -> Outcome {
     let session = ctx.new_session().await?;
-    let raw_request = streaming(ctx, &session).await?;
+    let raw_request = streaming_request(ctx, &session).await?;
     let response = session.send_raw(raw_request).await?;
-    match response.value.is_null() {
-        false => response.evidence(),
-        true => Err(response.violation("the stream ends without the answer")),
+    if response.value.is_null() {
+        Err(response.violation("the stream ends without the response"))
+    } else {
+        response.evidence()
     }
 }
 
 pub(super) async fn ends(ctx: &CheckContext) -> Outcome {
     let session = ctx.new_session().await?;
-    let raw_request = streaming(ctx, &session).await?;
+    let raw_request = streaming_request(ctx, &session).await?;
     let id = raw_request.id();
-    let mut reply = open(raw_request).await?;
-    let mut responded = None;
+    let mut response = open(raw_request).await?;
+    let mut responded_at = None;
     let mut until = Instant::now() + ctx.options.response_timeout;
     loop {
-        match (reply.event_until(until).await, responded) {
+        match (response.event_until(until).await, responded_at) {
             (StreamEvent::Message(at), None) => {
                 let message = ctx.transcript.entry(at).json().unwrap_or_default();
                 if message.get("method").is_none() && message.get("id") == id.as_ref() {
-                    responded = Some(at);
-                    until = Instant::now() + ENDING;
+                    responded_at = Some(at);
+                    until = Instant::now() + MAX_CLOSE_DELAY;
                 }
             }
             (StreamEvent::Message(at), Some(_)) if ctx.transcript.entry(at).text.is_empty() => {}
-            (StreamEvent::Message(at), Some(response)) => {
-                let observed = "another message after the answer";
-                return Err(NotPassed::violation(observed, [reply.sent, response, at]));
+            (StreamEvent::Message(at), Some(response_at)) => {
+                let observed = "another message after the response";
+                return Err(NotPassed::violation(
+                    observed,
+                    [response.sent, response_at, at],
+                ));
             }
-            (StreamEvent::End, Some(response)) => {
-                return Evidence::from_entries([reply.sent, response]);
+            (StreamEvent::End, Some(response_at)) => {
+                return Evidence::from_entries([response.sent, response_at]);
             }
-            (StreamEvent::Timeout, Some(response)) => {
-                let observed = format!("the stream is still open {ENDING:?} after the answer");
-                return Err(NotPassed::violation(observed, [reply.sent, response]));
+            (StreamEvent::Timeout, Some(response_at)) => {
+                let observed =
+                    format!("the stream is still open {MAX_CLOSE_DELAY:?} after the response");
+                return Err(NotPassed::violation(observed, [response.sent, response_at]));
             }
-            (StreamEvent::Interrupted(why), Some(response)) => {
-                let observed = format!("the stream breaks off: {why}");
-                return Err(NotPassed::violation(observed, [reply.sent, response]));
+            (StreamEvent::Interrupted(why), Some(response_at)) => {
+                let observed = format!("the stream is interrupted: {why}");
+                return Err(NotPassed::violation(observed, [response.sent, response_at]));
             }
             (StreamEvent::End | StreamEvent::Timeout | StreamEvent::Interrupted(_), None) => {
                 return Err(NotPassed::not_tested(
-                    "the answer did not come on the stream",
+                    "the response did not arrive on the stream",
                 ));
             }
         }
@@ -88,28 +93,28 @@ pub(super) async fn ends(ctx: &CheckContext) -> Outcome {
 
 pub(super) async fn replays_own(ctx: &CheckContext) -> Outcome {
     let session = ctx.new_session().await?;
-    let raw_request = streaming(ctx, &session).await?;
+    let raw_request = streaming_request(ctx, &session).await?;
     let id = raw_request.id();
     let first = read(ctx, open(raw_request).await?, ctx.options.response_timeout).await;
-    let other = streaming(ctx, &session).await?;
+    let other = streaming_request(ctx, &session).await?;
     let other_id = other.id();
     let second = read(ctx, open(other).await?, ctx.options.response_timeout).await;
     let last = first_id(ctx, &first)?;
     let Some(resumed) = resume(&session, &last).await? else {
         return Err(NotPassed::not_applicable(
-            "a stream that has ended is not resumed",
+            "the server does not resume an ended stream",
         ));
     };
     let entries = resumed.entries();
     let replayed = read(ctx, resumed, ctx.options.quiet_period).await;
     for &at in &replayed {
         let message = ctx.transcript.entry(at).json().unwrap_or_default();
-        let foreign = message.get("method").is_none()
+        let is_foreign = message.get("method").is_none()
             && message.get("id") == other_id.as_ref()
             && other_id != id;
-        if foreign {
+        if is_foreign {
             let observed = format!(
-                "the answer to {} on the stream of {}",
+                "the response to {} on the stream of {}",
                 message["id"],
                 id.unwrap_or_default()
             );
@@ -129,23 +134,27 @@ pub(super) async fn replays_own(ctx: &CheckContext) -> Outcome {
 
 pub(super) async fn survives(ctx: &CheckContext) -> Outcome {
     let session = ctx.new_session().await?;
-    let (raw_request, duration) = long(ctx, &session).await?;
+    let (raw_request, duration) = long_request(ctx, &session).await?;
     let id = raw_request.id();
-    let mut reply = open(raw_request).await?;
-    let StreamEvent::Message(first) = reply.event(ctx.options.response_timeout).await else {
-        return Err(NotPassed::not_tested("nothing comes before the answer"));
+    let mut response = open(raw_request).await?;
+    let StreamEvent::Message(first) = response.event(ctx.options.response_timeout).await else {
+        return Err(NotPassed::not_tested("no event precedes the response"));
     };
-    let sent = reply.sent;
+    let sent = response.sent;
     let last = first_id(ctx, &[first])?;
-    drop(reply);
-    let until = Instant::now() + duration * 2 + ENDING;
+    drop(response);
+    let until = Instant::now() + duration * 2 + MAX_CLOSE_DELAY;
     let mut evidence = vec![sent, first];
     let mut last = last;
-    // A server may close a connection again before the answer is there: then it is asked again, as before.
-    for again in 0..RESUMPTIONS {
+    // A server may close the connection again before the response; then the stream is resumed again.
+    for attempt in 0..MAX_RESUMPTIONS {
         let Some(mut resumed) = resume(&session, &last).await? else {
-            match again {
-                0 => return Err(NotPassed::not_applicable("streams are not resumed")),
+            match attempt {
+                0 => {
+                    return Err(NotPassed::not_applicable(
+                        "the server does not resume streams",
+                    ));
+                }
                 _ => break,
             }
         };
@@ -159,56 +168,62 @@ pub(super) async fn survives(ctx: &CheckContext) -> Outcome {
             let id = entry.event.map(|event| event.id);
             last = id.filter(|id| !id.is_empty()).unwrap_or(last);
         }
-        let pause = resumed.retry().unwrap_or(PAUSE).min(ENDING);
+        let pause = resumed
+            .retry()
+            .unwrap_or(DEFAULT_RETRY_DELAY)
+            .min(MAX_CLOSE_DELAY);
         if Instant::now() + pause >= until {
             break;
         }
         sleep(pause).await;
     }
-    let observed = "no answer comes after the connection was lost";
+    let observed = "no response after the connection was lost";
     Err(NotPassed::violation(observed, evidence))
 }
 
-/// Makes up a request that is known to be answered with a stream, and only reads.
-async fn streaming(ctx: &CheckContext, session: &Session) -> Result<RawHttpRequest, NotPassed> {
-    // What comes of calls is on the tape then; that none can be made is no trouble here.
+/// Builds a read-only request with a streamed response.
+async fn streaming_request(
+    ctx: &CheckContext,
+    session: &Session,
+) -> Result<RawHttpRequest, NotPassed> {
+    // The tool runs add streams to the transcript; without safe calls, other streams suffice.
     let quickest = match ctx.tool_runs().await {
         Ok(tool_runs) => quickest(ctx, tool_runs, Duration::ZERO),
         Err(_) => None,
     };
     let all = streams(&ctx.transcript);
-    let right = all
+    let valid = all
         .iter()
         .filter(|stream| !ctx.transcript.entry(stream.sent).deliberately_invalid);
-    let asked: Vec<_> = right.filter(|stream| stream.answers_request()).collect();
-    let named = |name: &&str| {
-        let found = asked
+    let of_requests: Vec<_> = valid.filter(|stream| stream.is_of_request()).collect();
+    let sent_for = |name: &&str| {
+        let found = of_requests
             .iter()
             .find(|stream| stream.request["method"] == **name);
         found.map(|stream| stream.sent)
     };
-    let harmless = HARMLESS.iter().find_map(named);
-    let sent = harmless.or(quickest.map(|(sent, _)| sent));
-    again(ctx, session, sent.ok_or_else(no_stream)?)
+    let read_only = READ_ONLY_METHODS.iter().find_map(sent_for);
+    let sent = read_only.or(quickest.map(|(sent, _)| sent));
+    repeat_request(ctx, session, sent.ok_or_else(no_stream)?)
 }
 
-/// Makes up the quickest call that is answered with a stream, and takes long enough to be in the middle of it.
-async fn long(
+/// Builds the shortest call with a streamed response that lasts long enough to interrupt it.
+async fn long_request(
     ctx: &CheckContext,
     session: &Session,
 ) -> Result<(RawHttpRequest, Duration), NotPassed> {
     let tool_runs = ctx.tool_runs().await?;
-    match quickest(ctx, tool_runs, LONG) {
-        Some((sent, duration)) => Ok((again(ctx, session, sent)?, duration)),
-        None => Err(tool_runs.none("takes long and is answered with a stream")),
+    match quickest(ctx, tool_runs, MIN_LONG_CALL) {
+        Some((sent, duration)) => Ok((repeat_request(ctx, session, sent)?, duration)),
+        None => Err(tool_runs.none("takes long and streams its response")),
     }
 }
 
-/// Finds the quickest call that takes so long at least, asks nothing, and is answered with a stream.
+/// Finds the shortest call of at least this duration with a streamed response and without client requests.
 fn quickest(
     ctx: &CheckContext,
     tool_runs: &ToolRuns,
-    least: Duration,
+    min_duration: Duration,
 ) -> Option<(usize, Duration)> {
     let all = streams(&ctx.transcript);
     let streamed = |run: &ToolRun| {
@@ -218,15 +233,20 @@ fn quickest(
         let stream = all
             .iter()
             .find(|stream| Some(stream.sent) == response.sent)?;
-        let asks = !run.client_requests(ctx).is_empty();
-        (run.duration >= least && !asks).then_some((stream.sent, run.duration))
+        let has_client_requests = !run.client_requests(ctx).is_empty();
+        (run.duration >= min_duration && !has_client_requests)
+            .then_some((stream.sent, run.duration))
     };
     let found = tool_runs.runs.iter().filter_map(streamed);
     found.min_by_key(|(_, duration)| *duration)
 }
 
-/// Makes up a request that was made before.
-fn again(ctx: &CheckContext, session: &Session, sent: usize) -> Result<RawHttpRequest, NotPassed> {
+/// Builds a copy of an earlier request.
+fn repeat_request(
+    ctx: &CheckContext,
+    session: &Session,
+    sent: usize,
+) -> Result<RawHttpRequest, NotPassed> {
     let entry = ctx.transcript.entry(sent);
     let mut message = entry.json().unwrap_or_default();
     let method = message["method"].as_str().unwrap_or_default().to_owned();
@@ -245,32 +265,37 @@ fn again(ctx: &CheckContext, session: &Session, sent: usize) -> Result<RawHttpRe
 }
 
 async fn open(raw_request: RawHttpRequest) -> Result<RawHttpResponse, NotPassed> {
-    let reply = raw_request.send().await?;
-    if reply.status == 200 && reply.is_stream() {
-        Ok(reply)
+    let response = raw_request.send().await?;
+    if response.status == 200 && response.is_stream() {
+        Ok(response)
     } else {
-        Err(NotPassed::not_tested("this time the answer is no stream"))
+        Err(NotPassed::not_tested(
+            "the response to the repeated request is not a stream",
+        ))
     }
 }
 
-/// Asks for what followed an event; `None` if that cannot be had.
+/// Requests the events after an event; returns `None` if the server does not resume the stream.
 ///
-/// That there is no response is nobody's fault: a stream with nothing to say may begin with its first event.
+/// A missing response is not a violation: a stream may send its headers with its first event.
 async fn resume(session: &Session, last: &str) -> Result<Option<RawHttpResponse>, NotPassed> {
-    let reply = stream(session)?.header("last-event-id", last).send().await;
-    let reply = reply.map_err(NotPassed::as_not_tested)?;
-    Ok(Some(reply).filter(|reply| reply.status == 200 && reply.is_stream()))
+    let response = get_stream_request(session)?
+        .header("last-event-id", last)
+        .send()
+        .await;
+    let response = response.map_err(NotPassed::as_not_tested)?;
+    Ok(Some(response).filter(|response| response.status == 200 && response.is_stream()))
 }
 
-/// Reads all events of a stream, until none comes for so long.
+/// Reads the events of a stream until none arrives for this time.
 async fn read(
     ctx: &CheckContext,
-    mut reply: RawHttpResponse,
+    mut response: RawHttpResponse,
     response_timeout: Duration,
 ) -> Vec<usize> {
     let until = Instant::now() + ctx.options.response_timeout;
     let mut events = Vec::new();
-    while let StreamEvent::Message(at) = reply
+    while let StreamEvent::Message(at) = response
         .event_until(until.min(Instant::now() + response_timeout))
         .await
     {
@@ -286,5 +311,5 @@ fn first_id(ctx: &CheckContext, events: &[usize]) -> Result<String, NotPassed> {
         .filter_map(|&at| ctx.transcript.entry(at).event);
     let mut ids = ids.map(|event| event.id).filter(|id| !id.is_empty());
     ids.next()
-        .ok_or_else(|| NotPassed::not_applicable("events have no ids to resume from"))
+        .ok_or_else(|| NotPassed::not_applicable("the events lack ids"))
 }

@@ -1,41 +1,41 @@
-//! The streams that a tape has on it.
+//! The event streams of a transcript.
 
 use serde_json::Value;
 
 use crate::engine::transcript::{Direction, HttpHead, Transcript, TranscriptEntry};
 
-/// A stream of events, and the request that opened it.
+/// An event stream and the request that opened it.
 pub(super) struct ObservedStream {
-    /// The number that all its entries have.
+    /// The channel of all its entries.
     pub(super) channel: usize,
     /// The entry of the request.
     pub(super) sent: usize,
     /// The entry of the response.
     pub(super) received: usize,
-    /// The message that was posted; null for GET.
+    /// The posted message; null for GET.
     pub(super) request: Value,
-    /// What the response said before its body.
+    /// The head of the response.
     pub(super) head: HttpHead,
-    /// The session that it belongs to.
+    /// The session id of the stream.
     pub(super) session: Option<String>,
-    /// Whether it was opened by GET.
+    /// Set if a GET opened the stream.
     pub(super) is_get: bool,
-    /// Whether it continues another.
+    /// Set if the stream resumes another.
     pub(super) resumes: bool,
-    /// Its events.
+    /// The events.
     pub(super) events: Vec<(usize, TranscriptEntry)>,
-    /// The messages in them.
+    /// The messages of the events.
     pub(super) messages: Vec<(usize, Value)>,
     version: Option<String>,
 }
 
 impl ObservedStream {
-    /// Says whether it was opened for the answer to one request.
-    pub(super) fn answers_request(&self) -> bool {
+    /// Returns whether the stream carries the response to a request.
+    pub(super) fn is_of_request(&self) -> bool {
         self.request.get("id").is_some() && self.request.get("method").is_some()
     }
 
-    /// Says whether the request is of a revision without sessions.
+    /// Returns whether the request belongs to the modern era.
     pub(super) fn is_modern(&self) -> bool {
         let meta = &self.request["params"]["_meta"];
         self.version.is_some() && !meta["io.modelcontextprotocol/protocolVersion"].is_null()
@@ -83,14 +83,14 @@ fn open(
     }
     let sent = entry.response_to?;
     let request = transcript.entry(sent);
-    let asked = request.head.as_ref()?;
-    let header = |name: &str| asked.header(name).map(str::to_owned);
+    let request_head = request.head.as_ref()?;
+    let header = |name: &str| request_head.header(name).map(str::to_owned);
     Some(ObservedStream {
         channel: entry.channel,
         sent,
         received,
         session: header("mcp-session-id"),
-        is_get: asked.start_line.starts_with("GET "),
+        is_get: request_head.start_line.starts_with("GET "),
         resumes: header("last-event-id").is_some(),
         version: header("mcp-protocol-version"),
         request: request.json().unwrap_or_default(),

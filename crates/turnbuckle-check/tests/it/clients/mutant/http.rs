@@ -1,4 +1,4 @@
-//! A layer between a client and the stage on HTTP.
+//! The layer between a client and the mock server on HTTP.
 
 use std::{
     io,
@@ -20,57 +20,59 @@ use hyper_util::rt::TokioIo;
 use tokio::{io::duplex, sync::mpsc};
 use turnbuckle_check::MockServerAddress;
 
-use super::{Change, Memory, OutgoingRequest};
+use super::{Change, OutgoingRequest, RunState};
 use crate::clients::good;
 
-/// How many bytes a direction holds.
+/// The buffer size of each direction.
 const BUFFER: usize = 256 * 1024;
 
 pub(super) async fn run(address: MockServerAddress, change: Change) {
-    let memory = Arc::new(Mutex::new(Memory::default()));
+    let state = Arc::new(Mutex::new(RunState::default()));
     let url = address.url().to_owned();
-    good::through_http(&url, move || {
-        let (address, change, memory) = (address.clone(), change.clone(), memory.clone());
+    good::run_on_http(&url, move || {
+        let (address, change, state) = (address.clone(), change.clone(), state.clone());
         async move {
             let (near, far) = duplex(BUFFER);
-            let answering = service_fn(move |request| {
-                let passing = pass(address.clone(), change.clone(), memory.clone(), request);
-                async move { passing.await.map_err(io::Error::other) }
+            let service_function = service_fn(move |request| {
+                let forwarded = forward(address.clone(), change.clone(), state.clone(), request);
+                async move { forwarded.await.map_err(io::Error::other) }
             });
-            tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(far), answering));
+            tokio::spawn(
+                http1::Builder::new().serve_connection(TokioIo::new(far), service_function),
+            );
             Ok(near)
         }
     })
     .await;
 }
 
-async fn pass(
+async fn forward(
     address: MockServerAddress,
     change: Change,
-    memory: Arc<Mutex<Memory>>,
+    state: Arc<Mutex<RunState>>,
     request: Request<Incoming>,
-) -> Result<Response<Passing>, Box<dyn std::error::Error + Send + Sync>> {
+) -> Result<Response<ChangedBody>, Box<dyn std::error::Error + Send + Sync>> {
     let (parts, body) = request.into_parts();
     let body = body.collect().await?.to_bytes().to_vec();
     let texts = match serde_json::from_slice(&body) {
-        Ok(message) => change.apply_to_sent(message, &mut memory.lock().unwrap()),
+        Ok(message) => change.apply_to_sent(message, &mut state.lock().unwrap()),
         Err(_) => vec![String::from_utf8(body)?],
     };
     let Some((own, others)) = texts.split_last() else {
         return Ok(status(202));
     };
-    // The answer to the last is the answer to the client.
+    // The client gets the response to the last request.
     for text in others {
         let request = Request::from_parts(parts.clone(), text.clone().into_bytes());
         send(&address, request).await?.collect().await?;
     }
     let request = Request::from_parts(parts, own.clone().into_bytes());
-    let (request, answer, before) = {
+    let (request, status_override, before) = {
         let mut outgoing_request = OutgoingRequest {
             request,
             response: None,
             before: None,
-            memory: &mut memory.lock().unwrap(),
+            state: &mut state.lock().unwrap(),
         };
         if let Some(alter) = &change.request {
             alter(&mut outgoing_request);
@@ -87,8 +89,8 @@ async fn pass(
         *request.uri_mut() = path.parse()?;
         send(&address, request).await?.collect().await?;
     }
-    if let Some(answer) = answer {
-        return Ok(status(answer));
+    if let Some(status_override) = status_override {
+        return Ok(status(status_override));
     }
     let response = send(&address, request).await?;
     let (mut head, body) = response.into_parts();
@@ -96,13 +98,13 @@ async fn pass(
     if let Some(alter) = &change.response {
         alter(&mut head);
     }
-    let passing = Passing::new(body, change);
-    Ok(Response::from_parts(head, passing))
+    let forwarded = ChangedBody::new(body, change);
+    Ok(Response::from_parts(head, forwarded))
 }
 
-fn status(status: u16) -> Response<Passing> {
+fn status(status: u16) -> Response<ChangedBody> {
     let (_, receiver) = mpsc::channel(1);
-    let mut response = Response::new(Passing(receiver));
+    let mut response = Response::new(ChangedBody(receiver));
     *response.status_mut() = StatusCode::from_u16(status).unwrap();
     response
 }
@@ -119,10 +121,10 @@ async fn send(
     Ok(sender.send_request(request).await?)
 }
 
-/// A body on its way to the client.
-struct Passing(mpsc::Receiver<io::Result<Bytes>>);
+/// A body in transit to the client.
+struct ChangedBody(mpsc::Receiver<io::Result<Bytes>>);
 
-impl Passing {
+impl ChangedBody {
     fn new(mut body: Incoming, change: Change) -> Self {
         let (sender, receiver) = mpsc::channel(1);
         tokio::spawn(async move {
@@ -145,7 +147,7 @@ impl Passing {
     }
 }
 
-/// The stage sends whole messages and whole events; each piece is changed on its own.
+/// The mock server sends whole messages and events, so each chunk is changed separately.
 fn changed(piece: &[u8], change: &Change) -> Bytes {
     let text = String::from_utf8_lossy(piece);
     let lines: Vec<_> = text
@@ -159,7 +161,7 @@ fn changed(piece: &[u8], change: &Change) -> Bytes {
     lines.join("\n").into()
 }
 
-impl hyper::body::Body for Passing {
+impl hyper::body::Body for ChangedBody {
     type Data = Bytes;
     type Error = io::Error;
 

@@ -1,17 +1,17 @@
-//! How shapes are written down.
+//! Tests of the `.shapes` notation.
 
 use serde_json::json;
 
 use crate::message_schema::{expression, schema_set, validator::MessageValidator};
 
-fn written(text: &'static str) -> Result<schema_set::SchemaSet, String> {
-    let mut sets = schema_set::write(&[("a", &[text])])?;
-    Ok(sets.remove("a").expect("there is one"))
+fn parse(text: &'static str) -> Result<schema_set::SchemaSet, String> {
+    let mut sets = schema_set::parse_all(&[("a", &[text])])?;
+    Ok(sets.remove("a").expect("the set exists"))
 }
 
-/// Says what is wrong with a value of the shape `It`.
+/// Returns the violations of a value of the shape `It`.
 fn violation_texts(text: &'static str, value: impl Into<serde_json::Value>) -> Vec<String> {
-    let schemas = written(text).expect("it is written well");
+    let schemas = parse(text).expect("the notation is valid");
     let message = json!({ "it": value.into() });
     let violations =
         MessageValidator::new(&schemas).member(&message, "it", true, schemas.shape("It"));
@@ -19,7 +19,7 @@ fn violation_texts(text: &'static str, value: impl Into<serde_json::Value>) -> V
 }
 
 #[test]
-fn fields_of_others_are_taken_over_and_replaced() {
+fn included_fields_can_be_replaced() {
     let text = "\
 Base
   a: string
@@ -47,11 +47,11 @@ It
 }
 
 #[test]
-fn a_later_file_adds_to_what_was_said_before() {
+fn later_file_extends_earlier_definitions() {
     let before = "client requests\n  a  It? -> It\n\nIt\n  a: string\n";
     let later = "like 1\n\nIt\n  ..It\n  b: string\n";
     let sets =
-        schema_set::write(&[("1", &[before]), ("2", &[later])]).expect("both are written well");
+        schema_set::parse_all(&[("1", &[before]), ("2", &[later])]).expect("both files are valid");
 
     let fields = |date: &str| {
         let fields = sets[date].shape("It").fields();
@@ -63,7 +63,7 @@ fn a_later_file_adds_to_what_was_said_before() {
 }
 
 #[test]
-fn long_lines_are_broken_before_their_signs() {
+fn definitions_may_continue_on_the_next_line() {
     let text = "It\n  = \"a\"\n  | \"b\"\n";
 
     assert_eq!(
@@ -100,7 +100,7 @@ fn numbers_have_bounds() {
 }
 
 #[test]
-fn base64_of_any_kind_is_base64() {
+fn all_base64_alphabets_are_accepted() {
     for right in ["", "aGk=", "aGk", "_-8=", "aGVs\r\nbG8="] {
         assert_eq!(
             violation_texts("It = base64", json!(right)),
@@ -118,32 +118,32 @@ fn base64_of_any_kind_is_base64() {
 }
 
 #[test]
-fn what_is_written_badly_is_told_with_its_line() {
+fn parse_errors_name_the_line() {
     for (text, why) in [
         ("It\n  a string\n", "a, line 2: a field needs a colon"),
-        ("It\n  a: text\n", "a, line 2: `text` is no shape"),
-        ("It = [string\n", "a, line 1: `]` is missing"),
-        ("It = string string\n", "a, line 1: `string` is too much"),
-        ("\n  a: string\n", "a, line 2: this belongs to nothing"),
+        ("It\n  a: text\n", "a, line 2: unknown shape `text`"),
+        ("It = [string\n", "a, line 1: expected `]`"),
+        ("It = string string\n", "a, line 1: unexpected `string`"),
+        ("\n  a: string\n", "a, line 2: unexpected indentation"),
         (
             "client requests\n  ping  It\n",
             "a, line 2: a request needs a result",
         ),
-        ("errors\n  x It\n", "a, line 2: `x` is no code"),
-        ("It = \"a\n", "a, line 1: a quotation mark is missing"),
-        ("It\n  a: Other\n", "a: there is no `Other`"),
-        ("It\n  ..Other\n", "a: there is no `Other`"),
+        ("errors\n  x It\n", "a, line 2: invalid code `x`"),
+        ("It = \"a\n", "a, line 1: expected a closing quotation mark"),
+        ("It\n  a: Other\n", "a: unknown shape `Other`"),
+        ("It\n  ..Other\n", "a: unknown shape `Other`"),
         (
             "It\n  ..Other\n\nOther\n  ..It\n",
-            "a: the fields of a shape include themselves",
+            "a: a shape includes itself",
         ),
-        ("like 0\n", "a: no 0"),
+        ("like 0\n", "a: unknown revision `0`"),
     ] {
         assert_eq!(
-            written(text).expect_err("it is not written well"),
+            parse(text).expect_err("the notation is invalid"),
             why,
             "{text}"
         );
     }
-    assert_eq!(expression::parse(""), Err("a shape is missing".to_owned()));
+    assert_eq!(expression::parse(""), Err("expected a shape".to_owned()));
 }
