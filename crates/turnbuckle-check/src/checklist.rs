@@ -56,7 +56,7 @@ impl ChecklistLine {
         let rows = table::all().iter();
         let requirements: Vec<_> = rows.filter(|row| row.checklist.contains(&id)).collect();
         let note = NOTES.iter().find(|note| note.line == id);
-        let judges = |rule: &&'static Rule| {
+        let covers = |rule: &&'static Rule| {
             rule.requirement_ids
                 .iter()
                 .any(|row| requirements.iter().any(|own| own.id == *row))
@@ -64,7 +64,7 @@ impl ChecklistLine {
         };
         Self {
             id,
-            rules: catalog::all().filter(judges).collect(),
+            rules: catalog::all().filter(covers).collect(),
             reason: note
                 .map(|note| note.reason)
                 .filter(|reason| !reason.is_empty()),
@@ -93,8 +93,10 @@ impl ChecklistLine {
     /// Returns the status of the line over all revisions: a violation outweighs a pass, and a pass
     /// outweighs rules that were not tested. `None` if the report has none of the rules.
     pub fn status(&self, report: &Report) -> Option<RuleStatus> {
-        let ours = |id: &str| self.rules.iter().any(|rule| rule.id == id);
-        let results = report.results().filter(|(_, result)| ours(result.rule.id));
+        let is_of_line = |id: &str| self.rules.iter().any(|rule| rule.id == id);
+        let results = report
+            .results()
+            .filter(|(_, result)| is_of_line(result.rule.id));
         results
             .map(|(_, result)| result.status())
             .min_by_key(|status| weight(*status))
@@ -138,11 +140,11 @@ mod tests {
         let lines = lines();
 
         assert_eq!(lines.len(), 133);
-        let bare = lines
+        let uncovered = lines
             .iter()
             .filter(|line| line.rules.is_empty() && line.reason.is_none());
-        let bare: Vec<_> = bare.map(|line| line.id).collect();
-        assert!(bare.is_empty(), "{bare:?}");
+        let uncovered: Vec<_> = uncovered.map(|line| line.id).collect();
+        assert!(uncovered.is_empty(), "{uncovered:?}");
     }
 
     #[test]
@@ -151,9 +153,9 @@ mod tests {
         let ids: Vec<_> = lines.iter().map(|line| line.id).collect();
 
         assert_eq!(ids.first(), Some(&"1/0"));
-        let place = |id: &str| ids.iter().position(|other| *other == id);
-        assert!(place("2.2/4") < place("2.2.1/1"));
-        assert!(place("2.2.5/9") < place("2.3/1"));
+        let position = |id: &str| ids.iter().position(|other| *other == id);
+        assert!(position("2.2/4") < position("2.2.1/1"));
+        assert!(position("2.2.5/9") < position("2.3/1"));
     }
 
     #[test]

@@ -88,7 +88,7 @@ pub(crate) async fn explain_no_revision(
     CheckError::NoSupportedRevision(revision_runs.iter().map(reason).collect())
 }
 
-/// Returns the HTTP status with which the server asked for authorization.
+/// Returns the HTTP status with which the server required authorization.
 pub(crate) fn unauthorized(transcript: &Transcript) -> Option<u16> {
     let entries = transcript.all().into_iter().map(|(_, entry)| entry);
     entries
@@ -116,9 +116,9 @@ async fn probe_reachable(target: &ServerTarget, response_timeout: Duration) -> R
     let limit = || format!("no response within {response_timeout:?}");
     match &target.transport {
         TargetTransport::Http(endpoint) => {
-            let dialed = timeout(response_timeout, endpoint.http.dial()).await;
-            let dialed = dialed.map_err(|_| limit())?;
-            dialed.map(drop).map_err(|error| match &error {
+            let connected = timeout(response_timeout, endpoint.http.dial()).await;
+            let connected = connected.map_err(|_| limit())?;
+            connected.map(drop).map_err(|error| match &error {
                 ConnectError::Unreachable(error) => chain(error),
                 error => chain(error),
             })
@@ -132,7 +132,7 @@ async fn probe_reachable(target: &ServerTarget, response_timeout: Duration) -> R
         TargetTransport::ServerCommand(prewarmer) => {
             let started = prewarmer.child.start().map_err(|error| chain(&error))?;
             match timeout(EXIT_GRACE, started.process.wait()).await {
-                Ok(died) => Err(died.to_string()),
+                Ok(exit) => Err(exit.to_string()),
                 Err(_) => Ok(()),
             }
         }

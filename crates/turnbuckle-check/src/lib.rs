@@ -17,7 +17,14 @@ pub mod baseline;
 pub mod catalog;
 pub mod checklist;
 mod client_rules;
-mod engine;
+/// Runs rules against a server and records what was exchanged.
+mod engine {
+    pub(crate) mod check_context;
+    pub(crate) mod outcome;
+    pub(crate) mod run;
+    pub(crate) mod transcript;
+    pub(crate) mod transcript_query;
+}
 mod error;
 mod message_schema;
 mod mock_server;

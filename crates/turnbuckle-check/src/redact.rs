@@ -35,10 +35,10 @@ const SECRET_FIELDS: &[&str] = &[
 /// Returns a header value for display. Challenges and `Mcp-*` headers are not secret.
 pub(crate) fn header(name: &str, value: &str) -> String {
     let name = name.to_ascii_lowercase();
-    let open = name.starts_with("mcp-") || name.ends_with("-authenticate");
+    let is_public = name.starts_with("mcp-") || name.ends_with("-authenticate");
     let parts = || name.split(['-', '_']);
     let is_secret =
-        !open && parts().any(|part| SECRET_WORDS.iter().any(|word| part.contains(word)));
+        !is_public && parts().any(|part| SECRET_WORDS.iter().any(|word| part.contains(word)));
     if is_secret || SECRET_HEADERS.contains(&name.as_str()) {
         REDACTED.to_owned()
     } else {
@@ -63,7 +63,7 @@ pub(crate) fn form(text: &str) -> String {
 /// Returns a path for display without its query, which may hold a key.
 pub(crate) fn path(path: &str) -> String {
     match path.split_once('?') {
-        Some((place, _)) => format!("{place}?{REDACTED}"),
+        Some((location, _)) => format!("{location}?{REDACTED}"),
         None => path.to_owned(),
     }
 }

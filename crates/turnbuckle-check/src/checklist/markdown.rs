@@ -43,11 +43,11 @@ pub fn rules_markdown(rules: &[&Rule], reports: &[Report]) -> String {
 
 /// Returns the checklist lines as Markdown: requirements, signs, and the rules or the reason why there are none.
 pub fn lines_markdown(lines: &[ChecklistLine], reports: &[Report]) -> String {
-    let judged = lines.iter().filter(|line| !line.rules.is_empty()).count();
+    let covered = lines.iter().filter(|line| !line.rules.is_empty()).count();
     let mut text = format!(
-        "## Checklist lines\n\n{} lines: {judged} with rules, {} with a reason why they cannot be observed.",
+        "## Checklist lines\n\n{} lines: {covered} with rules, {} with a reason why they cannot be observed.",
         lines.len(),
-        lines.len() - judged,
+        lines.len() - covered,
     );
     text += &match reports {
         [] => "\n\n".to_owned(),
@@ -94,13 +94,13 @@ pub fn lines_markdown(lines: &[ChecklistLine], reports: &[Report]) -> String {
 /// Returns the requirements that can be observed on the wire and are not covered by a rule, as Markdown.
 pub fn uncovered_requirements(rules: &[&Rule], role: Role) -> String {
     let rules = rules.iter().filter(|rule| rule.role == role);
-    let judged: HashSet<_> = rules
+    let covered: HashSet<_> = rules
         .flat_map(|rule| rule.requirement_ids)
         .copied()
         .collect();
     let open: Vec<_> = table::all()
         .iter()
-        .filter(|row| is_demanded(row, role) && !judged.contains(row.id))
+        .filter(|row| is_demanded(row, role) && !covered.contains(row.id))
         .collect();
     let demanded = table::all().iter().filter(|row| is_demanded(row, role));
     let demanded = demanded.count();

@@ -63,10 +63,10 @@ impl NotPassed {
     }
 
     /// Prefixes a violation with the item in which it was found.
-    pub(crate) fn at(self, place: &str) -> Self {
+    pub(crate) fn at(self, context: &str) -> Self {
         match self {
             Self::Violation { observed, entries } => Self::Violation {
-                observed: format!("{place}: {observed}"),
+                observed: format!("{context}: {observed}"),
                 entries,
             },
             other => other,

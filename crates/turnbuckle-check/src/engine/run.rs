@@ -75,7 +75,7 @@ async fn check(target: &ServerTarget, options: &CheckOptions) -> Result<Report, 
 /// The results of one revision.
 pub(crate) struct RevisionRun {
     pub(crate) run: RunReport,
-    /// The HTTP status with which the server asked for authorization.
+    /// The HTTP status with which the server required authorization.
     pub(crate) unauthorized: Option<u16>,
     /// The status and the location of a redirect.
     pub(crate) redirect: Option<(u16, String)>,
@@ -138,7 +138,7 @@ async fn run_revision(
         .into_iter()
         .partition(|rule| matches!(rule.check, Check::Passive(_)));
     for rule in active.into_iter().chain(passive) {
-        count.begin(options, revision, rule);
+        count.report_start(options, revision, rule);
         ctx.replace_ended_sessions().await;
         let outcome = evaluate(rule, &ctx).await;
         let outcome = RuleOutcome::from_outcome(outcome, &ctx.transcript);
@@ -200,12 +200,12 @@ async fn supports_revision(ctx: &CheckContext) -> Result<(), String> {
         return match opening.result() {
             Ok(_) => Ok(()),
             // `server/discover` may be missing although the revision is supported.
-            Err(_) if answers_lists(session).await => Ok(()),
+            Err(_) if responds_to_lists(session).await => Ok(()),
             Err(_) => Err(opening.describe()),
         };
     }
     match opening.value["result"]["protocolVersion"].as_str() {
-        Some(agreed) if agreed == ctx.revision.as_str() => Ok(()),
+        Some(negotiated) if negotiated == ctx.revision.as_str() => Ok(()),
         Some(other) => Err(format!("the server responds with {other}")),
         None => Err("the server responds without a revision".to_owned()),
     }
@@ -215,7 +215,7 @@ async fn supports_revision(ctx: &CheckContext) -> Result<(), String> {
 const MIN_RESPONSE_WAIT: Duration = Duration::from_millis(100);
 
 /// Returns whether a server without `server/discover` responds to lists like a stateless revision.
-async fn answers_lists(session: &Session) -> bool {
+async fn responds_to_lists(session: &Session) -> bool {
     let mut pending_responses = Vec::new();
     for method in ["tools/list", "resources/list", "prompts/list"] {
         pending_responses.extend(session.send_request(method, Value::Null).await);
@@ -250,7 +250,7 @@ impl ProgressCounter {
         }
     }
 
-    fn begin(&self, options: &CheckOptions, revision: Revision, rule: &'static Rule) {
+    fn report_start(&self, options: &CheckOptions, revision: Revision, rule: &'static Rule) {
         let done = self.done.fetch_add(1, Ordering::Relaxed);
         options.report_progress(CheckProgress {
             done,

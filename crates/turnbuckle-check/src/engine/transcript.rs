@@ -192,8 +192,9 @@ impl Transcript {
     pub(crate) fn all(&self) -> Vec<(usize, TranscriptEntry)> {
         let entries = self.entries();
         let numbered = entries.iter().enumerate();
-        let ours = numbered.filter(|(_, entry)| !entry.other_revision);
-        ours.map(|(number, entry)| (number, entry.clone()))
+        let of_revision = numbered.filter(|(_, entry)| !entry.other_revision);
+        of_revision
+            .map(|(number, entry)| (number, entry.clone()))
             .collect()
     }
 

@@ -64,14 +64,14 @@ pub(crate) fn response_to(transcript: &Transcript, sent: usize) -> Option<Transc
 ///
 /// Other sessions may receive unrelated server messages on other connections.
 pub(crate) fn is_same_session(transcript: &Transcript, sent: usize, at: usize) -> bool {
-    let (sent, heard) = (transcript.entry(sent), transcript.entry(at));
+    let (sent, received) = (transcript.entry(sent), transcript.entry(at));
     let Some(head) = sent.head else {
-        return heard.channel == sent.channel;
+        return received.channel == sent.channel;
     };
-    let asked = heard
+    let request_head = received
         .response_to
-        .and_then(|asked| transcript.entry(asked).head);
-    asked.is_none_or(|asked| asked.header(SESSION_HEADER) == head.header(SESSION_HEADER))
+        .and_then(|request| transcript.entry(request).head);
+    request_head.is_none_or(|request| request.header(SESSION_HEADER) == head.header(SESSION_HEADER))
 }
 
 /// A request of the server to its client.
@@ -101,7 +101,7 @@ pub(crate) fn client_requests_within(
         .flat_map(|message| {
             let by_request =
                 message.value.get("id").is_some() && message.value.get("method").is_some();
-            let asked: Vec<Value> = if by_request {
+            let requests: Vec<Value> = if by_request {
                 vec![message.value]
             } else {
                 let requests = message.value["result"]["inputRequests"].as_object();
@@ -111,15 +111,15 @@ pub(crate) fn client_requests_within(
                     .cloned()
                     .collect()
             };
-            let client_request = move |asked: Value| {
+            let client_request = move |request: Value| {
                 Some(ObservedClientRequest {
                     at: message.at,
                     by_request,
-                    method: asked["method"].as_str()?.to_owned(),
-                    params: asked["params"].clone(),
+                    method: request["method"].as_str()?.to_owned(),
+                    params: request["params"].clone(),
                 })
             };
-            asked.into_iter().filter_map(client_request)
+            requests.into_iter().filter_map(client_request)
         })
         .filter(|client_request| client_request.method != "ping")
         .collect()

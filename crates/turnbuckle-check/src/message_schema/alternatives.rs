@@ -13,13 +13,13 @@ impl MessageValidator<'_> {
     /// Validates a value against alternatives.
     pub(super) fn match_alternatives(&mut self, shapes: &[ValueShape], value: &Value) {
         let all = each(self.schemas, shapes);
-        let alike: Vec<_> = all
+        let same_type: Vec<_> = all
             .iter()
             .copied()
-            .filter(|shape| is_alike(self.schemas, shape, value))
+            .filter(|shape| has_same_type(self.schemas, shape, value))
             .collect();
-        match (alike.as_slice(), value) {
-            ([], _) => self.unlike(&ValueShape::One(shapes.to_vec()), value),
+        match (same_type.as_slice(), value) {
+            ([], _) => self.mismatch(&ValueShape::One(shapes.to_vec()), value),
             ([only], _) => self.validate(only, value),
             (several, Value::Object(object)) => self.match_objects(several, object, value),
             (several, _) => self.match_best(several, value),
@@ -37,19 +37,19 @@ impl MessageValidator<'_> {
         let Some(tag) = tag(schemas, shapes) else {
             return self.match_untagged(shapes, object, value);
         };
-        let said = object.get(tag);
-        let meant: Vec<_> = shapes
+        let actual = object.get(tag);
+        let intended: Vec<_> = shapes
             .iter()
             .copied()
-            .filter(|shape| match (field(schemas, shape, tag), said) {
-                (Some(field), Some(said)) => literals(schemas, &field.shape)
-                    .is_some_and(|literals| literals.iter().any(|literal| fits(literal, said))),
+            .filter(|shape| match (field(schemas, shape, tag), actual) {
+                (Some(field), Some(actual)) => literals(schemas, &field.shape)
+                    .is_some_and(|literals| literals.iter().any(|literal| fits(literal, actual))),
                 (Some(field), None) => !field.required,
                 (None, _) => false,
             })
             .collect();
-        if !meant.is_empty() {
-            return self.match_best(&meant, value);
+        if !intended.is_empty() {
+            return self.match_best(&intended, value);
         }
         let expected = shapes
             .iter()
@@ -62,8 +62,8 @@ impl MessageValidator<'_> {
                 all
             });
         let expected = ValueShape::One(expected);
-        match said {
-            Some(said) => self.at_field(tag, |validator| validator.unlike(&expected, said)),
+        match actual {
+            Some(actual) => self.at_field(tag, |validator| validator.mismatch(&expected, actual)),
             None => self.missing(tag, &expected, object),
         }
     }
@@ -77,7 +77,7 @@ impl MessageValidator<'_> {
     ) {
         let schemas = self.schemas;
         let own = |shape: &ValueShape| -> Vec<String> {
-            let fields = whole(schemas, shape).fields().filter(|it| it.required);
+            let fields = resolve(schemas, shape).fields().filter(|it| it.required);
             let everywhere = |name: &str| {
                 let mut shapes = shapes.iter();
                 shapes.all(|shape| field(schemas, shape, name).is_some_and(|field| field.required))
@@ -87,13 +87,13 @@ impl MessageValidator<'_> {
                 .map(|field| field.name.clone())
                 .collect()
         };
-        let meant: Vec<_> = shapes
+        let intended: Vec<_> = shapes
             .iter()
             .copied()
             .filter(|shape| own(shape).iter().any(|name| object.contains_key(name)))
             .collect();
-        if !meant.is_empty() {
-            return self.match_best(&meant, value);
+        if !intended.is_empty() {
+            return self.match_best(&intended, value);
         }
         let names: Vec<_> = shapes
             .iter()
@@ -130,7 +130,7 @@ impl MessageValidator<'_> {
             .iter()
             .all(|shape| matches!(shape, ValueShape::Literal(_)))
         {
-            self.unlike(&ValueShape::One(literals), value)
+            self.mismatch(&ValueShape::One(literals), value)
         } else {
             self.take(best.unwrap_or_default())
         }
@@ -141,7 +141,7 @@ impl MessageValidator<'_> {
 fn each<'a>(schemas: &'a SchemaSet, shapes: &'a [ValueShape]) -> Vec<&'a ValueShape> {
     let mut all = Vec::new();
     for shape in shapes {
-        match whole(schemas, shape) {
+        match resolve(schemas, shape) {
             ValueShape::One(shapes) => all.extend(each(schemas, shapes)),
             _ => all.push(shape),
         }
@@ -150,7 +150,7 @@ fn each<'a>(schemas: &'a SchemaSet, shapes: &'a [ValueShape]) -> Vec<&'a ValueSh
 }
 
 /// Resolves a name.
-pub(super) fn whole<'a>(schemas: &'a SchemaSet, shape: &'a ValueShape) -> &'a ValueShape {
+pub(super) fn resolve<'a>(schemas: &'a SchemaSet, shape: &'a ValueShape) -> &'a ValueShape {
     match shape {
         ValueShape::Named(name) => schemas.shape(name),
         other => other,
@@ -158,8 +158,8 @@ pub(super) fn whole<'a>(schemas: &'a SchemaSet, shape: &'a ValueShape) -> &'a Va
 }
 
 /// Returns whether a value has the JSON type of a shape.
-fn is_alike(schemas: &SchemaSet, shape: &ValueShape, value: &Value) -> bool {
-    match (whole(schemas, shape), value) {
+fn has_same_type(schemas: &SchemaSet, shape: &ValueShape, value: &Value) -> bool {
+    match (resolve(schemas, shape), value) {
         (ValueShape::Object(_) | ValueShape::Map(_) | ValueShape::All(_), Value::Object(_))
         | (ValueShape::List(..), Value::Array(_))
         | (ValueShape::Literal(_), Value::String(_)) => true,
@@ -170,7 +170,7 @@ fn is_alike(schemas: &SchemaSet, shape: &ValueShape, value: &Value) -> bool {
 /// Returns the name of the field that discriminates the objects by a constant.
 fn tag<'a>(schemas: &'a SchemaSet, shapes: &[&'a ValueShape]) -> Option<&'a str> {
     let (first, others) = shapes.split_first()?;
-    let mut fields = whole(schemas, first).fields();
+    let mut fields = resolve(schemas, first).fields();
     let is_tag = |name: &str| {
         let mut shapes = others.iter().chain([first]);
         shapes.all(|shape| {
@@ -184,14 +184,14 @@ fn tag<'a>(schemas: &'a SchemaSet, shapes: &[&'a ValueShape]) -> Option<&'a str>
 }
 
 fn field<'a>(schemas: &'a SchemaSet, shape: &'a ValueShape, name: &str) -> Option<&'a FieldShape> {
-    whole(schemas, shape)
+    resolve(schemas, shape)
         .fields()
         .find(|field| field.name == name)
 }
 
 /// Returns the constants of a shape, if it consists of constants.
 fn literals<'a>(schemas: &'a SchemaSet, shape: &'a ValueShape) -> Option<Vec<&'a ValueShape>> {
-    match whole(schemas, shape) {
+    match resolve(schemas, shape) {
         literal @ ValueShape::Literal(_) => Some(vec![literal]),
         ValueShape::One(shapes) => {
             let all = shapes.iter().map(|shape| literals(schemas, shape));

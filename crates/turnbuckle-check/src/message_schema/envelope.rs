@@ -44,7 +44,7 @@ pub(crate) fn envelope(message: &Value) -> (Option<MessageKind>, Vec<SchemaViola
                 "one message is expected, but it is an array (only 2025-03-26 has batches)";
             return (None, vec![violation("", observed)]);
         }
-        other => return (None, vec![unlike("", &OBJECT, other)]),
+        other => return (None, vec![mismatch("", &OBJECT, other)]),
     };
     let mut violations = Vec::new();
     expect(
@@ -119,7 +119,7 @@ fn expect(
             if alternatives
                 .iter()
                 .any(|shape| super::validator::fits(shape, value)) => {}
-        Some(value) => violations.push(unlike(name, shape, value)),
+        Some(value) => violations.push(mismatch(name, shape, value)),
         None => {
             let observed =
                 violation_text::missing(&schema_set::SchemaSet::default(), shape, name, message);
@@ -128,10 +128,10 @@ fn expect(
     }
 }
 
-fn unlike(path: &str, shape: &ValueShape, value: &Value) -> SchemaViolation {
+fn mismatch(path: &str, shape: &ValueShape, value: &Value) -> SchemaViolation {
     violation(
         path,
-        &violation_text::unlike(&schema_set::SchemaSet::default(), shape, value),
+        &violation_text::mismatch(&schema_set::SchemaSet::default(), shape, value),
     )
 }
 

@@ -43,7 +43,7 @@ const FILES: [(&str, &[&str]); 5] = [
     ),
 ];
 
-static BOOKS: LazyLock<HashMap<&str, SchemaSet>> =
+static SCHEMA_SETS: LazyLock<HashMap<&str, SchemaSet>> =
     LazyLock::new(|| parse_all(&FILES).expect("a test parses every file"));
 
 /// Returns the shapes of a revision.
@@ -53,7 +53,7 @@ pub(super) fn for_revision(revision: Revision) -> &'static SchemaSet {
         Revision::V2024_10_07 => Revision::V2024_11_05.as_str(),
         revision => revision.as_str(),
     };
-    &BOOKS[date]
+    &SCHEMA_SETS[date]
 }
 
 /// Builds the shapes of each revision.
@@ -126,11 +126,11 @@ impl SchemaSet {
 
     /// Resolves included fields and checks that all names exist.
     fn finish(self) -> Result<Self, String> {
-        let whole = |shape: &ValueShape| self.whole(shape, 0);
+        let resolve = |shape: &ValueShape| self.resolve(shape, 0);
         let params = |params: &ParamsShape| {
             Ok::<_, String>(ParamsShape {
                 required: params.required,
-                shape: whole(&params.shape)?,
+                shape: resolve(&params.shape)?,
             })
         };
         let mut finished = Self {
@@ -140,7 +140,7 @@ impl SchemaSet {
         for (name, method) in &self.requests {
             let method = MethodShape {
                 params: params(&method.params)?,
-                result: whole(&method.result)?,
+                result: resolve(&method.result)?,
             };
             finished.requests.insert(name.clone(), method);
         }
@@ -148,24 +148,24 @@ impl SchemaSet {
             finished.notifications.insert(name.clone(), params(given)?);
         }
         for (&code, shape) in &self.errors {
-            finished.errors.insert(code, whole(shape)?);
+            finished.errors.insert(code, resolve(shape)?);
         }
         for (name, shape) in &self.shapes {
-            finished.shapes.insert(name.clone(), whole(shape)?);
+            finished.shapes.insert(name.clone(), resolve(shape)?);
         }
         Ok(finished)
     }
 
-    fn whole(&self, shape: &ValueShape, depth: usize) -> Result<ValueShape, String> {
-        let whole = |shape: &ValueShape| self.whole(shape, depth + 1);
-        let each = |shapes: &[ValueShape]| shapes.iter().map(whole).collect::<Result<_, _>>();
+    fn resolve(&self, shape: &ValueShape, depth: usize) -> Result<ValueShape, String> {
+        let resolve = |shape: &ValueShape| self.resolve(shape, depth + 1);
+        let each = |shapes: &[ValueShape]| shapes.iter().map(resolve).collect::<Result<_, _>>();
         Ok(match shape {
             _ if depth > 32 => return Err("a shape includes itself".into()),
             ValueShape::Named(name) if !self.shapes.contains_key(name) => {
                 return Err(format!("unknown shape `{name}`"));
             }
-            ValueShape::List(item, most) => ValueShape::List(Box::new(whole(item)?), *most),
-            ValueShape::Map(value) => ValueShape::Map(Box::new(whole(value)?)),
+            ValueShape::List(item, most) => ValueShape::List(Box::new(resolve(item)?), *most),
+            ValueShape::Map(value) => ValueShape::Map(Box::new(resolve(value)?)),
             ValueShape::All(shapes) => ValueShape::All(each(shapes)?),
             ValueShape::One(shapes) => ValueShape::One(each(shapes)?),
             ValueShape::Object(members) => {
@@ -174,13 +174,13 @@ impl SchemaSet {
                     match member {
                         ObjectMember::Field(field) => {
                             let mut field = field.clone();
-                            field.shape = whole(&field.shape)?;
+                            field.shape = resolve(&field.shape)?;
                             put(&mut all, ObjectMember::Field(field));
                         }
                         ObjectMember::Fields(name) => {
                             let other = self.shapes.get(name);
                             let other = other.ok_or_else(|| format!("unknown shape `{name}`"))?;
-                            for field in whole(other)?.fields() {
+                            for field in resolve(other)?.fields() {
                                 put(&mut all, ObjectMember::Field(field.clone()));
                             }
                         }

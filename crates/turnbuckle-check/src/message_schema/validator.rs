@@ -90,7 +90,7 @@ impl<'a> MessageValidator<'a> {
                     self.field(object, field);
                 }
             }
-            _ if !fits(shape, value) => self.unlike(shape, value),
+            _ if !fits(shape, value) => self.mismatch(shape, value),
             _ => {}
         }
         self.depth -= 1;
@@ -105,8 +105,8 @@ impl<'a> MessageValidator<'a> {
     }
 
     /// Records an unexpected value.
-    pub(super) fn unlike(&mut self, shape: &ValueShape, value: &Value) {
-        self.violation(violation_text::unlike(self.schemas, shape, value));
+    pub(super) fn mismatch(&mut self, shape: &ValueShape, value: &Value) {
+        self.violation(violation_text::mismatch(self.schemas, shape, value));
     }
 
     /// Records a missing field.
@@ -208,11 +208,11 @@ pub(super) fn fits(shape: &ValueShape, value: &Value) -> bool {
         | (ValueShape::Boolean, Value::Bool(_)) => true,
         (ValueShape::Integer(least), Value::Number(number)) => {
             // `1.0` is also an integer.
-            let whole = number.is_i64()
+            let is_integer = number.is_i64()
                 || number.is_u64()
                 || number.as_f64().is_some_and(|number| number.fract() == 0.0);
             let negative = number.as_f64().is_some_and(|number| number < 0.0);
-            whole && !(least.is_some() && negative)
+            is_integer && !(least.is_some() && negative)
         }
         (ValueShape::Number(bounds), Value::Number(number)) => {
             let number = number.as_f64().unwrap_or_default();

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::{
-    alternatives::whole,
+    alternatives::resolve,
     expression::{StringFormat, ValueShape},
     schema_set::SchemaSet,
 };
@@ -12,7 +12,7 @@ use super::{
 const SHOWN: usize = 40;
 
 /// Describes an unexpected value.
-pub(super) fn unlike(schemas: &SchemaSet, shape: &ValueShape, value: &Value) -> String {
+pub(super) fn mismatch(schemas: &SchemaSet, shape: &ValueShape, value: &Value) -> String {
     format!(
         "{} is expected, but it is {}",
         expected(schemas, shape),
@@ -74,7 +74,7 @@ fn expected(schemas: &SchemaSet, shape: &ValueShape) -> String {
         ValueShape::Literal(literal) => format!("`{literal}`"),
         ValueShape::List(..) => "an array".to_owned(),
         ValueShape::Map(_) | ValueShape::Object(_) | ValueShape::All(_) => "an object".to_owned(),
-        ValueShape::Named(_) => expected(schemas, whole(schemas, shape)),
+        ValueShape::Named(_) => expected(schemas, resolve(schemas, shape)),
         ValueShape::One(shapes) => {
             let mut all: Vec<String> = Vec::new();
             for shape in shapes {

@@ -9,10 +9,10 @@ use super::server::{MockServer, ReceivedRequest};
 use crate::mock_server::{scenario::Scenario, target::TransportKind};
 
 /// The duration of the slow tool.
-const SLOW: Duration = Duration::from_millis(800);
+const SLOW_TOOL_DURATION: Duration = Duration::from_millis(800);
 
 /// The cursor of the second page; opaque.
-pub(crate) const SECOND: &str = "page/2 = \u{fc}&+%20";
+pub(crate) const SECOND_PAGE_CURSOR: &str = "page/2 = \u{fc}&+%20";
 
 /// Returns the result of a request, or an error code and message.
 pub(super) fn result(
@@ -20,11 +20,11 @@ pub(super) fn result(
     received: &ReceivedRequest<'_>,
 ) -> Result<Value, (i64, &'static str)> {
     let params = &received.message["params"];
-    let bare = mock.scenario == Scenario::ToolsOnly;
+    let only_tools = mock.scenario == Scenario::ToolsOnly;
     match received.method {
         "tools/list" => page(mock, params, "tools", &tools(mock)),
         "tools/call" => call(mock, params),
-        _ if bare => Err((-32601, "Method not found")),
+        _ if only_tools => Err((-32601, "Method not found")),
         "tasks/get" | "tasks/result" | "tasks/cancel" | "tasks/list" if mock.has_tasks() => {
             Ok(task_result(mock, received))
         }
@@ -43,7 +43,7 @@ pub(super) fn result(
 /// Returns the delay of a request.
 pub(super) fn pause(received: &ReceivedRequest<'_>) -> Option<Duration> {
     let slow = received.method == "tools/call" && received.message["params"]["name"] == "slow";
-    slow.then_some(SLOW)
+    slow.then_some(SLOW_TOOL_DURATION)
 }
 
 fn tools(mock: &MockServer) -> Vec<Value> {
@@ -91,11 +91,11 @@ fn weather(mock: &MockServer) -> Value {
 
 /// A tool with invalid param headers: two have the same name.
 fn mislabelled() -> Value {
-    let marked = json!({ "type": "string", "x-mcp-header": "Same" });
+    let with_param_headers = json!({ "type": "string", "x-mcp-header": "Same" });
     json!({
         "name": "mislabelled",
         "description": "Cannot be called",
-        "inputSchema": { "type": "object", "properties": { "a": marked, "b": marked } },
+        "inputSchema": { "type": "object", "properties": { "a": with_param_headers, "b": with_param_headers } },
     })
 }
 
@@ -103,10 +103,10 @@ fn call(mock: &MockServer, params: &Value) -> Result<Value, (i64, &'static str)>
     if mock.has_tasks() && params.get("task").is_some() {
         return Ok(created_task());
     }
-    let known = tools(mock)
+    let is_listed = tools(mock)
         .iter()
         .any(|tool| tool["name"] == params["name"]);
-    if known {
+    if is_listed {
         Ok(json!({ "content": [{ "type": "text", "text": "Hello." }] }))
     } else {
         Err((-32602, "no such tool"))
@@ -152,12 +152,12 @@ fn page(
     // An empty cursor is valid; 2026-07-28 is the first revision to state it.
     let third = if mock.has_handshake() { "3" } else { "" };
     let (from, to, next) = match params.get("cursor").and_then(Value::as_str) {
-        None => (0, 1, Some(SECOND)),
-        Some(SECOND) => (1, 2, Some(third)),
+        None => (0, 1, Some(SECOND_PAGE_CURSOR)),
+        Some(SECOND_PAGE_CURSOR) => (1, 2, Some(third)),
         Some(cursor) if cursor == third => (2, all.len(), None),
         Some(_) => return Err((-32602, "no such cursor")),
     };
-    let at = |place: usize| place.min(all.len());
+    let at = |index: usize| index.min(all.len());
     let mut result = json!({ field: all[at(from)..at(to.max(from))] });
     if let Some(next) = next {
         result["nextCursor"] = next.into();

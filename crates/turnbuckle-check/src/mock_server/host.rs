@@ -162,7 +162,7 @@ impl MockHost {
     /// Runs the steps of a reply on a connection.
     async fn run_steps(&self, steps: Vec<ScriptStep>, mut connection: MockConnection) {
         for step in steps {
-            let going = match step {
+            let is_open = match step {
                 ScriptStep::Send(message) if self.is_cancelled(&message) => true,
                 ScriptStep::Send(message) => connection.send(&message).await,
                 ScriptStep::SendAndWait(client_request) => {
@@ -180,19 +180,19 @@ impl MockHost {
                 }
                 ScriptStep::KeepOpen => return connection.keep_open().await,
             };
-            if !going {
+            if !is_open {
                 return;
             }
         }
     }
 
     async fn send_and_wait(&self, client_request: &Value, connection: &mut MockConnection) -> bool {
-        let (sender, responded) = oneshot::channel();
+        let (sender, response) = oneshot::channel();
         let id = client_request["id"].to_string();
         self.state().waiting.insert(id, sender);
-        let going = connection.send(client_request).await;
-        let _ = timeout(self.response_timeout, responded).await;
-        going
+        let is_open = connection.send(client_request).await;
+        let _ = timeout(self.response_timeout, response).await;
+        is_open
     }
 
     fn is_cancelled(&self, message: &Value) -> bool {

@@ -212,8 +212,8 @@ async fn run_command(
     options: &CheckOptions,
     response_timeout: Duration,
 ) -> (Arc<MockHost>, ScenarioEnd) {
-    let listening = TcpListener::bind(("127.0.0.1", 0)).await;
-    let bound = listening.and_then(|listener| Ok((listener.local_addr()?, listener)));
+    let listener_result = TcpListener::bind(("127.0.0.1", 0)).await;
+    let bound = listener_result.and_then(|listener| Ok((listener.local_addr()?, listener)));
     let (address, listener) = match bound {
         Ok(bound) => bound,
         Err(error) => {
@@ -252,7 +252,7 @@ async fn run_command(
         std::future::pending::<()>().await;
     };
     let end = tokio::select! {
-        died = process.wait() => ScenarioEnd::Exited(died),
+        exit = process.wait() => ScenarioEnd::Exited(exit),
         end = wait_until_idle(&host, options) => end,
         () = accepting_connections => ScenarioEnd::Finished,
     };
@@ -300,12 +300,12 @@ fn supports_revision(run: &ScenarioRun, options: &CheckOptions) -> Result<(), St
     }
     if run.entries.is_empty() {
         return Err(match &run.end {
-            ScenarioEnd::Exited(died) if died.stderr_tail.is_empty() => {
-                format!("the client never connected, and {}", died.exit)
+            ScenarioEnd::Exited(exit) if exit.stderr_tail.is_empty() => {
+                format!("the client never connected, and {}", exit.exit)
             }
-            ScenarioEnd::Exited(died) => format!(
+            ScenarioEnd::Exited(exit) => format!(
                 "the client never connected, and {}, after printing: {}",
-                died.exit, died.stderr_tail
+                exit.exit, exit.stderr_tail
             ),
             ScenarioEnd::TimedOut => format!(
                 "the client did not connect within {:?}",
@@ -320,8 +320,8 @@ fn supports_revision(run: &ScenarioRun, options: &CheckOptions) -> Result<(), St
     };
     let mut initializes = run.requests_for("initialize").peekable();
     let tried = initializes.peek().is_some();
-    let responded = initializes.find(|initialize| run.response_to(initialize).is_some());
-    match (modern, responded) {
+    let completed = initializes.find(|initialize| run.response_to(initialize).is_some());
+    match (modern, completed) {
         (true, _) if first.method() != Some("initialize") => Ok(()),
         (true, _) => Err("the client starts with a handshake".into()),
         (false, None) if tried => Err("the client did not complete a handshake".into()),
@@ -343,10 +343,10 @@ fn supports_revision(run: &ScenarioRun, options: &CheckOptions) -> Result<(), St
             if on {
                 Ok(())
             } else {
-                let offered = initialize.params()["protocolVersion"].as_str();
+                let proposed = initialize.params()["protocolVersion"].as_str();
                 Err(format!(
-                    "the client offers {} and stops when the server responds with {}",
-                    offered.unwrap_or("nothing"),
+                    "the client proposes {} and stops when the server responds with {}",
+                    proposed.unwrap_or("nothing"),
                     run.server_revision
                 ))
             }

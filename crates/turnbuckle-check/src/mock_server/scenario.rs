@@ -4,18 +4,18 @@ mod interrupted;
 mod notifications_first;
 pub(crate) mod requires_token;
 mod server_requests;
-mod unknown_revision;
 
+use serde_json::json;
 use turnbuckle_protocol::revision::Revision;
 
 pub(crate) use self::{
-    interrupted::PAUSE,
-    notifications_first::UNHEARD_OF,
-    server_requests::{FORM, MODEL, PING, ROOTS, TOOLS, UNDECLARED, UNKNOWN, VISIT},
+    interrupted::RETRY_DELAY,
+    notifications_first::UNKNOWN_NOTIFICATION,
+    server_requests::{FORM, PING, ROOTS, SAMPLING, TOOLS, UNDECLARED, UNKNOWN, URL_ELICITATION},
 };
 use super::{
     script::ScriptedReply,
-    server::{MockServer, NonRpcRequest, ReceivedRequest},
+    server::{MockServer, NonRpcRequest, ReceivedRequest, capabilities},
     target::TransportKind,
 };
 use crate::engine::transcript::HttpHead;
@@ -105,13 +105,13 @@ impl Scenario {
             Self::Default | Self::Pagination | Self::ToolsOnly | Self::HttpSseOnly => None,
             Self::NotificationsFirst => notifications_first::reply(mock, received),
             Self::ServerRequests => server_requests::reply(mock, received),
-            Self::UnknownRevision => unknown_revision::reply(mock, received),
+            Self::UnknownRevision => reply_with_unknown_revision(mock, received),
             Self::Batches => notifications_first::batch(mock, received),
-            Self::LostSession => interrupted::forget(received),
+            Self::LostSession => interrupted::lose_session(received),
             Self::InterruptedStream => interrupted::reply(mock, received),
             Self::RequiresToken => requires_token::reject(mock, received.head),
-            Self::LegacyOnly => unknown_revision::legacy_only(received, -32601),
-            Self::LegacyOnlyUnusualCode => unknown_revision::legacy_only(received, -32000),
+            Self::LegacyOnly => reject_modern(received, -32601),
+            Self::LegacyOnlyUnusualCode => reject_modern(received, -32000),
         }
     }
 
@@ -131,4 +131,54 @@ impl Scenario {
             _ => None,
         }
     }
+}
+
+/// A revision before the first.
+const REVISION_BEFORE_ALL: &str = "1999-12-31";
+
+/// A revision after the last.
+const REVISION_AFTER_ALL: &str = "2999-12-31";
+
+/// Responds with an unknown revision.
+fn reply_with_unknown_revision(
+    mock: &MockServer,
+    received: &ReceivedRequest<'_>,
+) -> Option<ScriptedReply> {
+    let request = received.message;
+    match (received.method, mock.has_handshake()) {
+        ("initialize", true) => Some(ScriptedReply::result(
+            request,
+            &json!({
+                "protocolVersion": REVISION_BEFORE_ALL,
+                "capabilities": capabilities(mock),
+                "serverInfo": { "name": "turnbuckle-check", "version": "0" },
+            }),
+        )),
+        (_, true) | ("initialize", false) => None,
+        (_, false) => {
+            let requested = &request["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"];
+            let message = json!({ "jsonrpc": "2.0", "id": request["id"], "error": {
+                "code": -32022,
+                "message": "Unsupported protocol version",
+                "data": { "supported": [REVISION_AFTER_ALL], "requested": requested },
+            } });
+            Some(ScriptedReply::message(message).with_status(400))
+        }
+    }
+}
+
+/// Rejects modern requests with an error code, like a legacy server.
+fn reject_modern(received: &ReceivedRequest<'_>, code: i64) -> Option<ScriptedReply> {
+    let is_legacy_method = ["initialize", "ping"].contains(&received.method);
+    let modern = received.message["params"]["_meta"]
+        .get("io.modelcontextprotocol/protocolVersion")
+        .is_some();
+    if is_legacy_method || !modern {
+        return None;
+    }
+    let status = match code {
+        -32601 => 200,
+        _ => 400,
+    };
+    Some(ScriptedReply::error(received.message, code, "Unknown request").with_status(status))
 }

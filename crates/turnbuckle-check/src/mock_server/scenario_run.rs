@@ -124,13 +124,13 @@ impl ScenarioRun {
 
     /// Returns the response to a request: its entry and the message.
     pub(crate) fn response_to(&self, request: &ClientMessage) -> Option<(usize, &Value)> {
-        let mut ours = self.server_messages.iter();
-        let found = ours.find(|ours| {
-            ours.response_to == Some(request.number)
-                && ours.value.get("method").is_none()
-                && ours.value.get("id") == request.id()
+        let mut messages = self.server_messages.iter();
+        let found = messages.find(|message| {
+            message.response_to == Some(request.number)
+                && message.value.get("method").is_none()
+                && message.value.get("id") == request.id()
         });
-        found.map(|ours| (ours.number, &ours.value))
+        found.map(|message| (message.number, &message.value))
     }
 
     /// Returns whether a request was rejected with an HTTP error, so that it was not processed.
@@ -163,11 +163,11 @@ impl ScenarioRun {
 
     /// Returns the entry of a server request.
     pub(crate) fn request_entry(&self, id: &Value) -> Option<usize> {
-        let mut ours = self.server_messages.iter();
-        let asks = |ours: &&ServerMessage| {
-            ours.value.get("method").is_some() && ours.value.get("id") == Some(id)
+        let mut messages = self.server_messages.iter();
+        let is_request = |message: &&ServerMessage| {
+            message.value.get("method").is_some() && message.value.get("id") == Some(id)
         };
-        ours.find(asks).map(|ours| ours.number)
+        messages.find(is_request).map(|message| message.number)
     }
 
     /// Returns the response of the client to a server request.
@@ -265,13 +265,13 @@ impl ClientMessage {
             channel: entry.channel,
         };
         // Other POSTs belong to authorization.
-        let elsewhere = entry.head.as_ref().is_some_and(|head| {
+        let is_other_path = entry.head.as_ref().is_some_and(|head| {
             let locations = ["POST /mcp", "POST /messages"];
             !locations
                 .iter()
-                .any(|place| head.start_line.starts_with(place))
+                .any(|path| head.start_line.starts_with(path))
         });
-        match entry.json().filter(|_| !elsewhere) {
+        match entry.json().filter(|_| !is_other_path) {
             Some(Value::Array(messages)) => messages.into_iter().map(client_message).collect(),
             Some(message @ Value::Object(_)) => vec![client_message(message)],
             _ => Vec::new(),
@@ -333,15 +333,15 @@ impl ClientMessage {
     }
 }
 
-/// Checks each message; `wrong` returns the violation, if any.
+/// Checks each message; `find_violation` returns the violation, if any.
 pub(crate) fn check_each<'a>(
     messages: impl IntoIterator<Item = &'a ClientMessage>,
     none: &str,
-    wrong: impl Fn(&ClientMessage) -> Option<String>,
+    find_violation: impl Fn(&ClientMessage) -> Option<String>,
 ) -> Outcome {
     let mut evidence = Vec::new();
     for message in messages {
-        if let Some(observed) = wrong(message) {
+        if let Some(observed) = find_violation(message) {
             return Err(NotPassed::violation(observed, [message.number]));
         }
         if evidence.len() < MAX_EVIDENCE {

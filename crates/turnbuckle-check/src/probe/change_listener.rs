@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// The maximum number of resources to subscribe to.
-const MAX_WATCHED: usize = 20;
+const MAX_SUBSCRIBED_RESOURCES: usize = 20;
 /// The first delay between two looks for a message.
 const FIRST_POLL_DELAY: Duration = Duration::from_millis(10);
 /// The request that stays open to receive changes.
@@ -55,8 +55,11 @@ impl ChangeListener {
     ) -> Result<Self, NotPassed> {
         let resources = &ctx.inventory().await?.resources;
         let uris = resources.iter().filter_map(|it| it["uri"].as_str());
-        let uris: Vec<_> = uris.take(MAX_WATCHED).map(str::to_owned).collect();
-        let mut news = Self::default();
+        let uris: Vec<_> = uris
+            .take(MAX_SUBSCRIBED_RESOURCES)
+            .map(str::to_owned)
+            .collect();
+        let mut listener = Self::default();
         if session.request_builder.has_handshake() {
             session.open_get_stream().await;
             if session.capabilities()["resources"]["subscribe"] == true {
@@ -64,19 +67,20 @@ impl ChangeListener {
                     let response = session
                         .request("resources/subscribe", json!({ "uri": uri }))
                         .await;
-                    news.subscribed.push((uri, response));
+                    listener.subscribed.push((uri, response));
                 }
             }
-            return Ok(news);
+            return Ok(listener);
         }
         if !advertises_changes(session) {
-            return Ok(news);
+            return Ok(listener);
         }
         let everything = all_changes(&uris);
-        news.everything =
+        listener.everything =
             Some(ListenRequest::open(ctx, session, "check-all".into(), everything).await?);
-        news.nothing = Some(ListenRequest::open(ctx, session, 987_654.into(), json!({})).await?);
-        Ok(news)
+        listener.nothing =
+            Some(ListenRequest::open(ctx, session, 987_654.into(), json!({})).await?);
+        Ok(listener)
     }
 }
 
@@ -110,7 +114,7 @@ impl ListenRequest {
     ) -> Result<Self, NotPassed> {
         let params = json!({ "notifications": filter });
         let message = session.request_builder.request(id.clone(), LISTEN, params);
-        let listening = Self {
+        let request = Self {
             from: ctx.transcript.len(),
             _pending: session.send_message(message, false).await?,
             filter,
@@ -120,11 +124,11 @@ impl ListenRequest {
             Instant::now() + ctx.options.response_timeout,
             FIRST_POLL_DELAY,
         );
-        while listening.stream(ctx).is_empty() && Instant::now() < until {
+        while request.stream(ctx).is_empty() && Instant::now() < until {
             session.listen(delay).await;
             delay *= 2;
         }
-        Ok(listening)
+        Ok(request)
     }
 
     /// Returns the entry of the request.

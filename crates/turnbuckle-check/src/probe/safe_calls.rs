@@ -39,17 +39,20 @@ impl SafeCall {
 
     /// Returns the `Mcp-Param-*` headers, for revisions and transports that have them.
     pub(crate) fn headers(&self) -> Vec<(String, String)> {
-        let marks = headers::param_headers(&self.tool["inputSchema"]).unwrap_or_default();
-        let repeat = |mark: headers::ParamHeader| {
-            let value = mark
+        let param_headers = headers::param_headers(&self.tool["inputSchema"]).unwrap_or_default();
+        let repeat = |param_header: headers::ParamHeader| {
+            let value = param_header
                 .path
                 .iter()
                 .try_fold(&self.arguments, |at, name| at.get(name))?;
             let text = value.to_string();
             let value = headers::encode_argument(&text).ok().flatten()?;
-            Some((format!("mcp-param-{}", mark.header), value.into_owned()))
+            Some((
+                format!("mcp-param-{}", param_header.header),
+                value.into_owned(),
+            ))
         };
-        marks.into_iter().filter_map(repeat).collect()
+        param_headers.into_iter().filter_map(repeat).collect()
     }
 
     /// Makes the call and waits for the response.
@@ -158,7 +161,7 @@ fn annotated_read_only(tools: &ListedItems) -> HashSet<String> {
 }
 
 fn list_names(names: &[&str]) -> String {
-    let shown: Vec<_> = names
+    let quoted_names: Vec<_> = names
         .iter()
         .take(MAX_NAMES)
         .map(|name| format!("`{name}`"))
@@ -168,7 +171,7 @@ fn list_names(names: &[&str]) -> String {
         more => format!(" and {more} more"),
     };
     match names.len() {
-        1 => format!("the tool {} was", shown[0]),
-        count => format!("{count} tools ({}{more}) were", shown.join(", ")),
+        1 => format!("the tool {} was", quoted_names[0]),
+        count => format!("{count} tools ({}{more}) were", quoted_names.join(", ")),
     }
 }

@@ -232,12 +232,12 @@ impl<'a> ArgumentGenerator<'a> {
 /// Returns a constant, default, example or enum value of the schema.
 fn preset_value(schema: &Map<String, Value>, trust: SchemaTrust) -> Option<&Value> {
     let first = |keyword| schema.get(keyword)?.as_array()?.first();
-    let said = || {
+    let listed_value = || {
         let default = schema.get("default").filter(|value| !value.is_null());
         default.or_else(|| first("examples"))
     };
     (schema.get("const"))
-        .or_else(|| (trust == SchemaTrust::All).then(said).flatten())
+        .or_else(|| (trust == SchemaTrust::All).then(listed_value).flatten())
         .or_else(|| first("enum"))
 }
 
@@ -352,9 +352,9 @@ fn text(schema: &Map<String, Value>) -> Result<String, String> {
 /// Returns the first sample string that matches.
 fn matching_text(validator: &SchemaValidator, pattern: &str) -> Result<String, String> {
     let mut texts = TEXTS.iter();
-    let fitting = texts.find(|text| validator.check("text", &json!(text)).is_ok());
-    let fitting = fitting.ok_or_else(|| format!("no sample string matches `{pattern}`"))?;
-    Ok((*fitting).to_owned())
+    let matching = texts.find(|text| validator.check("text", &json!(text)).is_ok());
+    let matching = matching.ok_or_else(|| format!("no sample string matches `{pattern}`"))?;
+    Ok((*matching).to_owned())
 }
 
 /// Returns the number nearest to one within the bounds.

@@ -65,11 +65,13 @@ impl TaskRuns {
             .initialize_session()
             .await
             .map_err(NotPassed::as_not_tested)?;
-        let asked = session.request_builder.has_handshake();
+        let is_legacy = session.request_builder.has_handshake();
         require_tasks(&session)?;
         session.open_get_stream().await;
         let calls = &ctx.inventory().await?.calls;
-        let calls = calls.iter().filter(|call| !asked || supports_tasks(call));
+        let calls = calls
+            .iter()
+            .filter(|call| !is_legacy || supports_tasks(call));
         let mut task_runs = Self {
             session,
             started: Vec::new(),
@@ -233,12 +235,12 @@ pub(crate) fn supports_tasks(call: &SafeCall) -> bool {
 /// Checks that the server advertises tasks.
 pub(crate) fn require_tasks(session: &Session) -> Result<(), NotPassed> {
     let capabilities = session.capabilities();
-    let offered = if session.request_builder.has_handshake() {
+    let declares_tasks = if session.request_builder.has_handshake() {
         capabilities.pointer("/tasks/requests/tools/call").is_some()
     } else {
         capabilities["extensions"].get(TASKS_EXTENSION).is_some()
     };
-    if offered {
+    if declares_tasks {
         Ok(())
     } else {
         Err(NotPassed::not_applicable(

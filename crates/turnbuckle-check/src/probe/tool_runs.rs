@@ -32,7 +32,7 @@ const SETTLE_TIME: Duration = Duration::from_millis(20);
 /// The maximum number of tools to call.
 const MAX_TOOLS: usize = 25;
 /// The number of missing responses after which no more tools are called.
-const MAX_UNANSWERED: usize = 2;
+const MAX_MISSING_RESPONSES: usize = 2;
 
 /// The `_meta` key of the log level, in the modern era.
 pub(crate) const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
@@ -59,16 +59,16 @@ impl ToolRuns {
         }
         let changes = ChangeListener::subscribe(ctx, &session).await?;
         let mut runs = Vec::new();
-        let mut silent = 0;
+        let mut missing_responses = 0;
         for call in calls.into_iter().take(MAX_TOOLS) {
-            if silent == MAX_UNANSWERED {
+            if missing_responses == MAX_MISSING_RESPONSES {
                 break;
             }
             let meta = json!({ "progressToken": next_progress_token(), LOG_LEVEL: "debug" });
             let mut run = ToolRun::run(ctx, &session, call, supported_meta(&session, meta)).await;
             session.listen(SETTLE_TIME).await;
             run.span.end = ctx.transcript.len();
-            silent += usize::from(run.failure.is_some());
+            missing_responses += usize::from(run.failure.is_some());
             runs.push(run);
         }
         Ok(Self {
@@ -86,8 +86,8 @@ impl ToolRuns {
 
     /// Returns the calls during which the server sent requests to its client.
     pub(crate) fn that_sent_client_requests(&self, ctx: &CheckContext) -> Vec<&ToolRun> {
-        let asked = |run: &&ToolRun| !run.client_requests(ctx).is_empty();
-        self.runs.iter().filter(asked).collect()
+        let has_client_requests = |run: &&ToolRun| !run.client_requests(ctx).is_empty();
+        self.runs.iter().filter(has_client_requests).collect()
     }
 
     /// Returns the duration of a call; the maximum if it got no response.
@@ -97,8 +97,8 @@ impl ToolRuns {
             tried.name == call.name && tried.arguments == call.arguments
         };
         let tried = self.runs.iter().find(same);
-        let responded = tried.filter(|run| run.failure.is_none());
-        responded.map_or(Duration::MAX, |run| run.duration)
+        let with_response = tried.filter(|run| run.failure.is_none());
+        with_response.map_or(Duration::MAX, |run| run.duration)
     }
 
     /// Reports that none of the called tools did something.
@@ -191,14 +191,14 @@ impl ToolRun {
         };
         let mut params = run.params.clone();
         for _ in 0..MAX_ROUND_TRIPS {
-            let asked = match begin(session, call, params.clone()).await {
+            let response = match start_call(session, call, params.clone()).await {
                 Ok(pending) => {
                     run.sent = run.sent.or(pending.sent);
                     response(session, pending).await
                 }
                 Err(failure) => Err(failure),
             };
-            match asked {
+            match response {
                 Ok(response) => run.responses.push(response),
                 Err(failure) => {
                     run.failure = Some(failure.as_not_tested());
@@ -284,11 +284,11 @@ pub(crate) async fn call_tool(
     call: &SafeCall,
     params: Value,
 ) -> Result<ProbeResponse, NotPassed> {
-    let pending = begin(session, call, params).await?;
+    let pending = start_call(session, call, params).await?;
     response(session, pending).await
 }
 
-async fn begin(
+async fn start_call(
     session: &Session,
     call: &SafeCall,
     params: Value,
@@ -368,8 +368,8 @@ mod tests {
             span: 0..ctx.transcript.len(),
         };
 
-        let asked: Vec<_> = run.client_requests(&ctx).iter().map(|one| one.at).collect();
+        let received: Vec<_> = run.client_requests(&ctx).iter().map(|one| one.at).collect();
 
-        assert_eq!(asked, [1]);
+        assert_eq!(received, [1]);
     }
 }

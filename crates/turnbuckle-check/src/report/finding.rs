@@ -89,11 +89,14 @@ impl<'a> RuleFinding<'a> {
             (self.observed, self.evidence) = (other.observed, other.evidence);
         }
         self.locations.extend(other.locations);
-        self.locations.sort_by_key(|place| place.revision);
+        self.locations.sort_by_key(|location| location.revision);
     }
 
     fn newest(&self) -> Option<Revision> {
-        self.locations.iter().map(|place| place.revision).max()
+        self.locations
+            .iter()
+            .map(|location| location.revision)
+            .max()
     }
 
     /// Returns the status.

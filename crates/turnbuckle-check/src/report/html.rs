@@ -103,12 +103,12 @@ fn cell(counts: &StatusCounts) -> String {
     let Some(worst) = counts.worst() else {
         return "<td></td>".to_owned();
     };
-    let told: Vec<_> = counts.summary();
-    let title: Vec<_> = told
+    let counted: Vec<_> = counts.summary();
+    let title: Vec<_> = counted
         .iter()
         .map(|(status, count)| format!("{count} {}", status.as_str()))
         .collect();
-    let parts: Vec<_> = told
+    let parts: Vec<_> = counted
         .iter()
         .map(|(status, count)| format!("<span>{}{count}</span>", status.sign()))
         .collect();
@@ -176,16 +176,16 @@ fn term(name: &str, value: &str) -> String {
     format!("<dt>{name}</dt><dd>{value}</dd>\n")
 }
 
-fn evidence(shown: &EvidenceExcerpt) -> String {
-    let (class, who) = if shown.from_peer {
-        ("theirs", "received")
+fn evidence(excerpt: &EvidenceExcerpt) -> String {
+    let (class, who) = if excerpt.from_peer {
+        ("received", "received")
     } else {
-        ("ours", "sent")
+        ("sent", "sent")
     };
     let mut text = format!("<figure class=\"{class}\">\n<figcaption>{who}</figcaption>\n<pre>");
-    if let Some(head) = &shown.start_line {
+    if let Some(head) = &excerpt.start_line {
         let _ = writeln!(text, "<b>{}</b>", escaped(&escape_line(head)));
-        for (name, value) in relevant_headers(shown) {
+        for (name, value) in relevant_headers(excerpt) {
             let _ = writeln!(
                 text,
                 "<i>{}:</i> {}",
@@ -193,11 +193,11 @@ fn evidence(shown: &EvidenceExcerpt) -> String {
                 escaped(&escape_line(value))
             );
         }
-        if !shown.text.is_empty() {
+        if !excerpt.text.is_empty() {
             text.push('\n');
         }
     }
-    text += &escaped(&pretty(shown, MAX_TEXT_CHARS));
+    text += &escaped(&pretty(excerpt, MAX_TEXT_CHARS));
     text + "</pre>\n</figure>\n"
 }
 
@@ -320,6 +320,6 @@ mod tests {
             quoted("a `<b>` \u{202e}"),
             "a <code>&lt;b&gt;</code> \\u{202e}"
         );
-        assert_eq!(quoted("an odd ` & '"), "an odd ` &amp; &#39;");
+        assert_eq!(quoted("an unpaired ` & '"), "an unpaired ` &amp; &#39;");
     }
 }

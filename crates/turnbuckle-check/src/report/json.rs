@@ -86,7 +86,7 @@ fn finding(finding: &RuleFinding<'_>) -> Value {
         "what": finding.observed,
         "cure": finding.rule.fix, // quoted
         "places": locations,
-        "exchange": finding.evidence.iter().map(shown).collect::<Vec<_>>(),
+        "exchange": finding.evidence.iter().map(evidence).collect::<Vec<_>>(),
     })
 }
 
@@ -122,13 +122,13 @@ fn result(result: &RuleResult) -> Value {
     document
 }
 
-fn shown(shown: &EvidenceExcerpt) -> Value {
-    let mut document = json!({ "from": if shown.from_peer { "them" } else { "us" } });
-    if let Some(line) = &shown.start_line {
+fn evidence(evidence: &EvidenceExcerpt) -> Value {
+    let mut document = json!({ "from": if evidence.from_peer { "them" } else { "us" } });
+    if let Some(line) = &evidence.start_line {
         document["line"] = line.as_str().into();
-        document["headers"] = json!(shown.headers);
+        document["headers"] = json!(evidence.headers);
     }
-    document["text"] = shown.excerpt(MAX_TEXT_CHARS).into();
+    document["text"] = evidence.excerpt(MAX_TEXT_CHARS).into();
     document
 }
 

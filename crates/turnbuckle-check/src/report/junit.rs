@@ -73,12 +73,12 @@ fn case(run: &RunReport, result: &RuleResult, options: &ReportOptions) -> String
             format!("      <failure message=\"{observed}\" type=\"{kind}\">{details}</failure>\n")
         }
         RuleOutcome::Violated { observed, evidence } => {
-            let told = format!(
+            let passed = format!(
                 "{}: {observed}\n{}",
                 result.status().as_str(),
                 details(run, result, evidence)
             );
-            format!("      <system-out>{}</system-out>\n", escaped(&told))
+            format!("      <system-out>{}</system-out>\n", escaped(&passed))
         }
         RuleOutcome::NotApplicable(why) => {
             skipped(&format!("{}: {why}", RuleStatus::NotApplicable.as_str()))
@@ -104,16 +104,16 @@ fn details(run: &RunReport, result: &RuleResult, evidence: &[EvidenceExcerpt]) -
             spec_link(row.source).unwrap_or_default()
         );
     }
-    for shown in evidence {
-        let sign = if shown.from_peer { '<' } else { '>' };
-        if let Some(line) = &shown.start_line {
+    for excerpt in evidence {
+        let sign = if excerpt.from_peer { '<' } else { '>' };
+        if let Some(line) = &excerpt.start_line {
             let _ = writeln!(text, "{sign} {line}");
         }
-        for (name, value) in relevant_headers(shown) {
+        for (name, value) in relevant_headers(excerpt) {
             let _ = writeln!(text, "{sign} {name}: {value}");
         }
-        if !shown.text.is_empty() {
-            let _ = writeln!(text, "{sign} {}", shown.excerpt(MAX_TEXT_CHARS));
+        if !excerpt.text.is_empty() {
+            let _ = writeln!(text, "{sign} {}", excerpt.excerpt(MAX_TEXT_CHARS));
         }
     }
     text

@@ -121,18 +121,22 @@ fn section(finding: &RuleFinding<'_>) -> String {
     text
 }
 
-fn evidence(shown: &EvidenceExcerpt) -> String {
+fn evidence(excerpt: &EvidenceExcerpt) -> String {
     let mut inside = String::new();
-    if let Some(head) = &shown.start_line {
+    if let Some(head) = &excerpt.start_line {
         let _ = writeln!(inside, "{}", escape_line(head));
-        for (name, value) in relevant_headers(shown) {
+        for (name, value) in relevant_headers(excerpt) {
             let _ = writeln!(inside, "{}", escape_line(&format!("{name}: {value}")));
         }
         inside.push('\n');
     }
-    inside += &pretty(shown, MAX_TEXT_CHARS);
+    inside += &pretty(excerpt, MAX_TEXT_CHARS);
     let fence = fence(&inside);
-    let who = if shown.from_peer { "Received" } else { "Sent" };
+    let who = if excerpt.from_peer {
+        "Received"
+    } else {
+        "Sent"
+    };
     format!("{who}:\n\n{fence}http\n{}\n{fence}\n\n", inside.trim_end())
 }
 
@@ -183,24 +187,24 @@ fn inline(text: &str) -> String {
 }
 
 fn literal(text: &str) -> String {
-    let mut shown = String::new();
+    let mut excerpt = String::new();
     for (at, letter) in text.char_indices() {
         let (before, after) = (&text[..at], &text[at + letter.len_utf8()..]);
         match letter {
             // Text that looks like an address would become a link.
-            ':' if after.starts_with("//") => shown += "\\:",
-            '.' if before.ends_with("www") || before.ends_with("WWW") => shown += "\\.",
-            '<' => shown += "&lt;",
-            '>' => shown += "&gt;",
-            '&' => shown += "&amp;",
+            ':' if after.starts_with("//") => excerpt += "\\:",
+            '.' if before.ends_with("www") || before.ends_with("WWW") => excerpt += "\\.",
+            '<' => excerpt += "&lt;",
+            '>' => excerpt += "&gt;",
+            '&' => excerpt += "&amp;",
             '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '#' | '~' | '!' | '@' => {
-                shown.push('\\');
-                shown.push(letter);
+                excerpt.push('\\');
+                excerpt.push(letter);
             }
-            _ => shown.push(letter),
+            _ => excerpt.push(letter),
         }
     }
-    shown
+    excerpt
 }
 
 /// Formats text as code, whatever backticks it contains.

@@ -63,13 +63,13 @@ impl StatusCounts {
             RuleStatus::NotTested,
         ];
         let counted = |status: RuleStatus| (status, self.count(status));
-        let mut told: Vec<_> = ORDER.into_iter().map(counted).collect();
-        told.retain(|(_, count)| *count > 0);
-        if told.is_empty() {
-            told.push(counted(RuleStatus::NotApplicable));
-            told.retain(|(_, count)| *count > 0);
+        let mut counts: Vec<_> = ORDER.into_iter().map(counted).collect();
+        counts.retain(|(_, count)| *count > 0);
+        if counts.is_empty() {
+            counts.push(counted(RuleStatus::NotApplicable));
+            counts.retain(|(_, count)| *count > 0);
         }
-        told
+        counts
     }
 
     /// Returns the most severe status.

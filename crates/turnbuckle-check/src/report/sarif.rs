@@ -65,12 +65,12 @@ fn result(finding: &RuleFinding<'_>, rules: &[&Rule], report: &Report) -> Value 
     let revisions: Vec<_> = finding
         .locations
         .iter()
-        .map(|place| place.revision.as_str())
+        .map(|location| location.revision.as_str())
         .collect();
     let transports: BTreeSet<_> = finding
         .locations
         .iter()
-        .map(|place| place.transport)
+        .map(|location| location.transport)
         .collect();
     let text = format!(
         "{} (in {}). {}",
@@ -96,7 +96,8 @@ fn result(finding: &RuleFinding<'_>, rules: &[&Rule], report: &Report) -> Value 
         "properties": { "revisions": revisions, "transports": transports },
     });
     if finding.in_baseline {
-        document["suppressions"] = json!([{ "kind": "external", "justification": "known" }]);
+        document["suppressions"] =
+            json!([{ "kind": "external", "justification": "in the baseline" }]);
     }
     document
 }

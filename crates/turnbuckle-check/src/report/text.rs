@@ -23,29 +23,29 @@ pub fn excerpt(text: &str, max_chars: usize) -> String {
     cut(text, max_chars, text.len())
 }
 
-/// Like [`excerpt`], for text that is already cut from `whole` bytes.
-pub(super) fn cut(text: &str, max_chars: usize, whole: usize) -> String {
+/// Like [`excerpt`], for text that is already cut from `total_bytes` bytes.
+pub(super) fn cut(text: &str, max_chars: usize, total_bytes: usize) -> String {
     match text.char_indices().nth(max_chars) {
-        Some((end, _)) => format!("{} … ({whole} bytes in all)", &text[..end]),
-        None if text.len() < whole => format!("{text} … ({whole} bytes in all)"),
+        Some((end, _)) => format!("{} … ({total_bytes} bytes in all)", &text[..end]),
+        None if text.len() < total_bytes => format!("{text} … ({total_bytes} bytes in all)"),
         None => text.to_owned(),
     }
 }
 
 /// Returns the headers worth showing.
-pub fn relevant_headers(shown: &EvidenceExcerpt) -> impl Iterator<Item = (&str, &str)> {
-    let headers = shown.headers.iter();
+pub fn relevant_headers(excerpt_of: &EvidenceExcerpt) -> impl Iterator<Item = (&str, &str)> {
+    let headers = excerpt_of.headers.iter();
     headers
         .map(|(name, value)| (name.as_str(), value.as_str()))
         .filter(|(name, _)| !IRRELEVANT_HEADERS.contains(name))
 }
 
 /// Returns a message, indented if it is JSON.
-pub(crate) fn pretty(shown: &EvidenceExcerpt, max_chars: usize) -> String {
-    let value = serde_json::from_str::<serde_json::Value>(&shown.text);
+pub(crate) fn pretty(excerpt_of: &EvidenceExcerpt, max_chars: usize) -> String {
+    let value = serde_json::from_str::<serde_json::Value>(&excerpt_of.text);
     match value.and_then(|value| serde_json::to_string_pretty(&value)) {
         Ok(pretty) => escape_block(&excerpt(&pretty, max_chars)),
-        Err(_) => escape_block(&shown.excerpt(max_chars)),
+        Err(_) => escape_block(&excerpt_of.excerpt(max_chars)),
     }
 }
 

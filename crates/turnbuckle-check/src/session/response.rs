@@ -174,7 +174,7 @@ impl PendingResponse {
             return false;
         }
         match (message.get("id"), &self.id) {
-            (Some(theirs), Some(ours)) if theirs == ours => true,
+            (Some(response_id), Some(request_id)) if response_id == request_id => true,
             (Some(Value::Null) | None, _) => own && message.get("error").is_some(),
             _ => false,
         }

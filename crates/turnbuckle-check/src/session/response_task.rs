@@ -192,14 +192,14 @@ impl ResponseReader {
 
     async fn events(&self, mut reply: RawHttpResponse) -> Result<StreamEnd, ReceiverClosed> {
         let mut last = String::new();
-        let mut responded = false;
+        let mut has_response = false;
         let why = loop {
             match reply.event(self.response_timeout).await {
                 StreamEvent::Message(number) => {
                     let entry = self.transcript.entry(number);
                     last = entry.event.as_ref().map_or(last, |event| event.id.clone());
                     let message = entry.json().unwrap_or_default();
-                    responded |= message.get("method").is_none() && message.get("id").is_some();
+                    has_response |= message.get("method").is_none() && message.get("id").is_some();
                     // An event without data only sets the id to resume from.
                     if !entry.text.is_empty() {
                         self.emit(WireEvent::Message(number))?;
@@ -209,7 +209,7 @@ impl ResponseReader {
                 StreamEvent::Interrupted(why) => break Some(why),
             }
         };
-        let resumes = self.on_loss == StreamLossPolicy::Resume && !responded && !last.is_empty();
+        let resumes = self.on_loss == StreamLossPolicy::Resume && !has_response && !last.is_empty();
         Ok(if resumes {
             StreamEnd::Interrupted(last, reply.retry().unwrap_or_default())
         } else {

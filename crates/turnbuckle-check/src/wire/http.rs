@@ -262,9 +262,9 @@ impl RawHttpRequest {
         let (channel, sent) = self.record();
         let pool = self.http_client.endpoint.pool.clone();
         let resumes = self.headers.iter().any(|(name, _)| name == "last-event-id");
-        let responded = timeout(response_timeout, self.exchange()).await;
-        let (response, connection) = match responded {
-            Ok(Ok(responded)) => responded,
+        let exchanged = timeout(response_timeout, self.exchange()).await;
+        let (response, connection) = match exchanged {
+            Ok(Ok(exchanged)) => exchanged,
             Ok(Err(why)) => {
                 return Err(NotPassed::violation(format!("no response: {why}"), [sent]));
             }

@@ -130,7 +130,7 @@ impl NdjsonConnection {
     pub(crate) async fn next(&self, response_timeout: Duration) -> Option<WireEvent> {
         let mut inbox = self.inbox.lock().await;
         match timeout(response_timeout, inbox.recv()).await {
-            Ok(Some(said)) => Some(said),
+            Ok(Some(event)) => Some(event),
             Ok(None) => Some(WireEvent::End(None)),
             Err(_) => None,
         }
@@ -193,7 +193,7 @@ async fn read(
             Ok(_) => None,
             Err(error) => Some(Some(error.to_string())),
         };
-        let said = match end {
+        let event = match end {
             Some(why) => WireEvent::End(why),
             None => {
                 first.record();
@@ -205,8 +205,8 @@ async fn read(
                 }))
             }
         };
-        let ended = matches!(said, WireEvent::End(_));
-        if sender.send(said).await.is_err() || ended {
+        let ended = matches!(event, WireEvent::End(_));
+        if sender.send(event).await.is_err() || ended {
             return;
         }
     }

@@ -10,13 +10,13 @@ use crate::{
     },
     mock_server::{
         Scenario,
-        scenario::{PING, UNHEARD_OF, UNKNOWN},
+        scenario::{PING, UNKNOWN, UNKNOWN_NOTIFICATION},
         scenario_run::{ClientMessage, ScenarioRun, ScenarioRuns, check_each},
     },
     rule::{Area, Rule},
 };
 
-const SILENT: &str = "the client sent no message";
+const NO_MESSAGES: &str = "the client sent no message";
 
 pub(crate) const RULES: &[Rule] = &[
     Rule::client(
@@ -159,7 +159,7 @@ fn json_rpc(runs: &ScenarioRuns) -> Outcome {
             return Err(NotPassed::violation("the body is not JSON", [number]));
         }
     }
-    check_each(runs.messages(), SILENT, |message| {
+    check_each(runs.messages(), NO_MESSAGES, |message| {
         let jsonrpc = &message.value["jsonrpc"];
         if jsonrpc != "2.0" {
             return Some(format!("`jsonrpc` is {jsonrpc}"));
@@ -171,18 +171,18 @@ fn json_rpc(runs: &ScenarioRuns) -> Outcome {
 }
 
 fn params_object(runs: &ScenarioRuns) -> Outcome {
-    let asking = runs.messages().filter(|message| message.method().is_some());
-    check_each(asking, SILENT, |message| {
+    let with_method = runs.messages().filter(|message| message.method().is_some());
+    check_each(with_method, NO_MESSAGES, |message| {
         let params = message.value.get("params")?;
         (!params.is_object()).then(|| format!("`params` is {params}"))
     })
 }
 
 fn id_type(runs: &ScenarioRuns) -> Outcome {
-    check_each(runs.requests(), SILENT, |message| {
+    check_each(runs.requests(), NO_MESSAGES, |message| {
         let id = message.id()?;
-        let right = id.is_string() || id.is_i64() || id.is_u64();
-        (!right).then(|| format!("the id is {id}"))
+        let is_valid = id.is_string() || id.is_i64() || id.is_u64();
+        (!is_valid).then(|| format!("the id is {id}"))
     })
 }
 
@@ -206,13 +206,13 @@ fn id_unique(runs: &ScenarioRuns) -> Outcome {
                 run.response_to(other)
                     .is_none_or(|(number, _)| number > message.number)
             };
-            let twin =
+            let duplicate =
                 same.find(|other| other.id() == message.id() && (!in_flight_only || open(other)));
-            if let Some(twin) = twin.filter(|_| message.id() != Some(&Value::Null)) {
+            if let Some(duplicate) = duplicate.filter(|_| message.id() != Some(&Value::Null)) {
                 let observed = format!("two requests have the id {}", message.value["id"]);
                 return Err(NotPassed::violation(
                     observed,
-                    [twin.number, message.number],
+                    [duplicate.number, message.number],
                 ));
             }
             if !run.is_http_rejected(message) {
@@ -383,11 +383,10 @@ fn no_reply(runs: &ScenarioRuns) -> Outcome {
         ));
     }
     let run = runs.get(Scenario::NotificationsFirst)?;
-    let told = run
-        .entries
-        .iter()
-        .find(|(_, entry)| entry.direction == Direction::Sent && entry.text.contains(UNHEARD_OF));
-    let Some((told, _)) = told else {
+    let notification = run.entries.iter().find(|(_, entry)| {
+        entry.direction == Direction::Sent && entry.text.contains(UNKNOWN_NOTIFICATION)
+    });
+    let Some((notified_at, _)) = notification else {
         return Err(NotPassed::not_tested(
             "the client made no request during which the server could send a notification",
         ));
@@ -395,21 +394,21 @@ fn no_reply(runs: &ScenarioRuns) -> Outcome {
     let replies = run
         .messages()
         .iter()
-        .filter(|message| message.number > *told);
+        .filter(|message| message.number > *notified_at);
     for message in replies {
         let responses = message.is_response() && message.id().is_none_or(Value::is_null);
         if responses {
             return Err(NotPassed::violation(
                 "the client responded to a notification",
-                [*told, message.number],
+                [*notified_at, message.number],
             ));
         }
     }
-    Evidence::from_entries([*told])
+    Evidence::from_entries([*notified_at])
 }
 
 fn no_responses(runs: &ScenarioRuns) -> Outcome {
-    check_each(runs.messages(), SILENT, |message| {
+    check_each(runs.messages(), NO_MESSAGES, |message| {
         message
             .is_response()
             .then(|| "the client sent a response".to_owned())

@@ -42,7 +42,7 @@ pub(crate) const RULES: &[Rule] = &[
     ])
     .requirement("The client disconnects if it does not support the revision that the server returns.")
     .fix("Compare the server's `protocolVersion` with the supported revisions, and disconnect if it is not among them.")
-    .scenarios(&[Scenario::UnknownRevision], leaves),
+    .scenarios(&[Scenario::UnknownRevision], disconnects),
     Rule::client("client.lifecycle.capabilities", Area::Lifecycle, &[
         "lifecycle.operation.capabilities-should",
         "lifecycle.operation.capabilities-must",
@@ -120,7 +120,7 @@ fn initialized(runs: &ScenarioRuns) -> Outcome {
         if run.scenario == Scenario::UnknownRevision {
             continue;
         }
-        let Some((responded, _)) = run.response_to(initialize) else {
+        let Some((responded_at, _)) = run.response_to(initialize) else {
             continue;
         };
         // A client may open several sessions concurrently.
@@ -136,7 +136,7 @@ fn initialized(runs: &ScenarioRuns) -> Outcome {
                 && named.is_none_or(|id| Some(id) == session)
         };
         let message = run.messages().iter().filter(same);
-        let mut after = message.filter(|message| message.number > responded);
+        let mut after = message.filter(|message| message.number > responded_at);
         let next = after.find(|message| {
             message.is_notification() || (message.is_request() && message.method() != Some("ping"))
         });
@@ -148,7 +148,7 @@ fn initialized(runs: &ScenarioRuns) -> Outcome {
                 let observed = format!("`{}` comes first", next.method().unwrap_or_default());
                 return Err(NotPassed::violation(
                     observed,
-                    [initialize.number, responded, next.number],
+                    [initialize.number, responded_at, next.number],
                 ));
             }
             None => {}
@@ -166,12 +166,12 @@ fn initialized(runs: &ScenarioRuns) -> Outcome {
 fn waits(runs: &ScenarioRuns) -> Outcome {
     let mut evidence = Vec::new();
     for (run, initialize) in handshakes(runs) {
-        let Some((responded, _)) = run.response_to(initialize) else {
+        let Some((responded_at, _)) = run.response_to(initialize) else {
             continue;
         };
         let early = run.messages().iter().find(|message| {
             message.number > initialize.number
-                && message.number < responded
+                && message.number < responded_at
                 && message.is_same_server(initialize)
                 && !matches!(message.method(), Some("ping") | None)
         });
@@ -182,10 +182,10 @@ fn waits(runs: &ScenarioRuns) -> Outcome {
             );
             return Err(NotPassed::violation(
                 observed,
-                [initialize.number, early.number, responded],
+                [initialize.number, early.number, responded_at],
             ));
         }
-        evidence.extend([initialize.number, responded]);
+        evidence.extend([initialize.number, responded_at]);
     }
     Evidence::from_entries(evidence.into_iter().take(4))
 }
@@ -211,34 +211,34 @@ fn not_cancelled(runs: &ScenarioRuns) -> Outcome {
     Evidence::from_entries(evidence.into_iter().take(3))
 }
 
-fn leaves(runs: &ScenarioRuns) -> Outcome {
+fn disconnects(runs: &ScenarioRuns) -> Outcome {
     let run = runs.get(Scenario::UnknownRevision)?;
     let mut initializes = run.requests_for("initialize");
-    let responded =
+    let responded_at =
         initializes.find_map(|initialize| Some((initialize, run.response_to(initialize)?.0)));
-    let Some((initialize, responded)) = responded else {
+    let Some((initialize, responded_at)) = responded_at else {
         return Err(NotPassed::not_tested(
             "the client did not wait for the response to `initialize`",
         ));
     };
-    let stays = run.messages().iter().find(|message| {
+    let later_message = run.messages().iter().find(|message| {
         let method = message.method();
-        let leaving = matches!(
+        let is_shutdown = matches!(
             method,
             Some("initialize" | "server/discover" | "notifications/cancelled")
         );
-        message.number > responded && method.is_some() && !leaving
+        message.number > responded_at && method.is_some() && !is_shutdown
     });
-    match stays {
-        None => Evidence::from_entries([initialize.number, responded]),
-        Some(stays) => {
+    match later_message {
+        None => Evidence::from_entries([initialize.number, responded_at]),
+        Some(later_message) => {
             let observed = format!(
                 "`{}` after an unknown revision",
-                stays.method().unwrap_or_default()
+                later_message.method().unwrap_or_default()
             );
             Err(NotPassed::violation(
                 observed,
-                [initialize.number, responded, stays.number],
+                [initialize.number, responded_at, later_message.number],
             ))
         }
     }
@@ -286,10 +286,10 @@ fn offers_a_revision(runs: &ScenarioRuns) -> Outcome {
     let initializes = handshakes(runs).map(|(_, message)| message);
     let initializes = initializes.filter(|message| message.params()["protocolVersion"].is_string());
     check_each(initializes, "the client sent no version", |message| {
-        let offered = message.params()["protocolVersion"].as_str()?;
-        let known = offered.parse::<Revision>().is_ok() || is_later_date(offered);
+        let proposed = message.params()["protocolVersion"].as_str()?;
+        let known = proposed.parse::<Revision>().is_ok() || is_later_date(proposed);
         (!known)
-            .then(|| format!("`initialize` has the version {offered:?}, which is not a revision"))
+            .then(|| format!("`initialize` has the version {proposed:?}, which is not a revision"))
     })
 }
 
@@ -306,29 +306,31 @@ fn is_later_date(version: &str) -> bool {
 fn newest_offered(runs: &ScenarioRuns) -> Outcome {
     let mut evidence = Vec::new();
     for (run, initialize) in handshakes(runs) {
-        let offered = initialize.params()["protocolVersion"].as_str();
-        let (Some(offered), Some((responded, response))) = (offered, run.response_to(initialize))
+        let proposed = initialize.params()["protocolVersion"].as_str();
+        let (Some(proposed), Some((responded_at, response))) =
+            (proposed, run.response_to(initialize))
         else {
             continue;
         };
-        let chosen = response["result"]["protocolVersion"].as_str();
-        let (Ok(offered), Some(Ok(chosen))) = (
-            offered.parse::<Revision>(),
-            chosen.map(str::parse::<Revision>),
+        let negotiated = response["result"]["protocolVersion"].as_str();
+        let (Ok(proposed), Some(Ok(negotiated))) = (
+            proposed.parse::<Revision>(),
+            negotiated.map(str::parse::<Revision>),
         ) else {
             continue;
         };
         let continues = run.messages().iter().find(|message| {
-            message.number > responded
+            message.number > responded_at
                 && message.is_same_server(initialize)
                 && message.method() == Some("notifications/initialized")
         });
         match continues {
-            Some(next) if offered < chosen => {
-                let observed = format!("the client sends {offered} and continues with {chosen}");
+            Some(next) if proposed < negotiated => {
+                let observed =
+                    format!("the client sends {proposed} and continues with {negotiated}");
                 return Err(NotPassed::violation(
                     observed,
-                    [initialize.number, responded, next.number],
+                    [initialize.number, responded_at, next.number],
                 ));
             }
             _ => evidence.push(initialize.number),
@@ -352,8 +354,8 @@ fn version_kept(runs: &ScenarioRuns) -> Outcome {
         "the client sent no method of the protocol",
         |message| {
             let method = message.method().and_then(Method::from_name)?;
-            let wrong = !method.is_in(runs.revision);
-            wrong.then(|| format!("`{}` is not a method of {}", method.name, runs.revision))
+            let is_violation = !method.is_in(runs.revision);
+            is_violation.then(|| format!("`{}` is not a method of {}", method.name, runs.revision))
         },
     )
 }
@@ -365,7 +367,7 @@ fn no_shutdown_message(runs: &ScenarioRuns) -> Outcome {
     check_each(runs.messages(), "the client sent no message", |message| {
         let method = message.method()?;
         let name = method.strip_prefix("notifications/").unwrap_or(method);
-        let wrong = SHUTDOWN.contains(&name);
-        wrong.then(|| format!("`{method}`"))
+        let is_violation = SHUTDOWN.contains(&name);
+        is_violation.then(|| format!("`{method}`"))
     })
 }

@@ -37,23 +37,23 @@ pub(crate) const RULES: &[Rule] = &[
 
 fn stays_modern(runs: &ScenarioRuns) -> Outcome {
     let run = runs.get(Scenario::UnknownRevision)?;
-    let refused = run
+    let rejected = run
         .requests()
         .find(|message| message.method() != Some("initialize"));
-    let Some(refused) = refused else {
+    let Some(rejected) = rejected else {
         return Err(NotPassed::not_tested(
             "the client sent no request of 2026-07-28",
         ));
     };
-    let response = run.response_to(refused).map(|(number, _)| number);
-    let shown = [Some(refused.number), response].into_iter().flatten();
+    let response = run.response_to(rejected).map(|(number, _)| number);
+    let entries = [Some(rejected.number), response].into_iter().flatten();
     match run.requests_for("initialize").next() {
-        None => Evidence::from_entries(shown),
+        None => Evidence::from_entries(entries),
         Some(initialize) => {
             let observed = "`initialize` after error -32022";
             Err(NotPassed::violation(
                 observed,
-                shown.chain([initialize.number]),
+                entries.chain([initialize.number]),
             ))
         }
     }
@@ -70,20 +70,22 @@ fn any_code(runs: &ScenarioRuns) -> Outcome {
             .map(|message| message.number)
     };
     match (falls_back(usual), falls_back(unusual)) {
-        (usually, Some(oddly)) => Evidence::from_entries(usually.into_iter().chain([oddly])),
+        (usually, Some(unusual_run)) => {
+            Evidence::from_entries(usually.into_iter().chain([unusual_run]))
+        }
         (None, None) => {
             let why = "the client does not fall back to a handshake";
             Err(NotPassed::not_applicable(why))
         }
         (Some(_), None) => {
-            let asked = unusual.requests().map(|message| message.number).take(1);
-            let responded = unusual
+            let requests = unusual.requests().map(|message| message.number).take(1);
+            let response = unusual
                 .requests()
                 .next()
                 .and_then(|message| unusual.response_to(message));
-            let shown: Vec<_> = asked.chain(responded.map(|(number, _)| number)).collect();
+            let entries: Vec<_> = requests.chain(response.map(|(number, _)| number)).collect();
             let observed = "no `initialize` after error -32000, but after -32601";
-            Err(NotPassed::violation(observed, shown))
+            Err(NotPassed::violation(observed, entries))
         }
     }
 }

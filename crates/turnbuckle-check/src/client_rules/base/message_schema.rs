@@ -20,7 +20,7 @@ fn messages(runs: &ScenarioRuns) -> Outcome {
     let mut evidence = Vec::new();
     for message in runs
         .messages()
-        .filter(|message| message.method().is_some() && !is_judged_elsewhere(message))
+        .filter(|message| message.method().is_some() && !is_covered_by_other_rule(message))
     {
         let violations = if message.is_request() {
             message_schema::request(runs.revision, &message.value)
@@ -28,10 +28,13 @@ fn messages(runs: &ScenarioRuns) -> Outcome {
             message_schema::notification(runs.revision, &message.value)
         };
         // `_meta` and cursors are covered by other rules.
-        let own = |path: &str| {
+        let is_other_rule = |path: &str| {
             path == "params" || path.starts_with("params._meta") || path == "params.cursor"
         };
-        if let Some(violation) = violations.iter().find(|violation| !own(&violation.path)) {
+        if let Some(violation) = violations
+            .iter()
+            .find(|violation| !is_other_rule(&violation.path))
+        {
             return Err(NotPassed::violation(
                 violation.to_string(),
                 [message.number],
@@ -43,9 +46,9 @@ fn messages(runs: &ScenarioRuns) -> Outcome {
 }
 
 /// Returns whether another rule covers the parameters of a message.
-fn is_judged_elsewhere(message: &ClientMessage) -> bool {
-    let responses = message.params().get("inputResponses").is_some();
-    responses
+fn is_covered_by_other_rule(message: &ClientMessage) -> bool {
+    let has_input_responses = message.params().get("inputResponses").is_some();
+    has_input_responses
         || matches!(
             message.method(),
             Some("initialize" | "notifications/cancelled")

@@ -64,8 +64,8 @@ fn client_capabilities(runs: &ScenarioRuns) -> Outcome {
 fn client_info(runs: &ScenarioRuns) -> Outcome {
     check_each(runs.requests(), NONE, |message| {
         let info = message.meta("clientInfo").unwrap_or(&Value::Null);
-        let whole = info["name"].is_string() && info["version"].is_string();
-        (!whole).then(|| format!("the client info is {info}"))
+        let is_valid = info["name"].is_string() && info["version"].is_string();
+        (!is_valid).then(|| format!("the client info is {info}"))
     })
 }
 

@@ -83,8 +83,8 @@ fn token_type(runs: &ScenarioRuns) -> Outcome {
     }
     check_each(with_token(runs), "", |message| {
         let token = token(message)?;
-        let right = token.is_string() || token.is_i64() || token.is_u64();
-        (!right).then(|| format!("the token is {token}"))
+        let is_valid = token.is_string() || token.is_i64() || token.is_u64();
+        (!is_valid).then(|| format!("the token is {token}"))
     })
 }
 
@@ -96,20 +96,20 @@ fn token_unique(runs: &ScenarioRuns) -> Outcome {
             .filter(|message| token(message).is_some())
             .collect();
         for (at, message) in requests.iter().enumerate() {
-            let twin = requests[..at].iter().find(|other| {
+            let duplicate = requests[..at].iter().find(|other| {
                 token(other) == token(message)
                     && other.id() != message.id()
                     && message.is_same_server(other)
                     && is_active(run, other, message.number)
             });
-            if let Some(twin) = twin {
+            if let Some(duplicate) = duplicate {
                 let observed = format!(
                     "two requests have the token {}",
                     message.params()["_meta"]["progressToken"]
                 );
                 return Err(NotPassed::violation(
                     observed,
-                    [twin.number, message.number],
+                    [duplicate.number, message.number],
                 ));
             }
             evidence.push(message.number);
@@ -130,7 +130,7 @@ fn is_active(run: &ScenarioRun, request: &ClientMessage, then: usize) -> bool {
             && message.params().get("requestId") == request.id()
     });
     match run.response_to(request) {
-        Some((responded, _)) => responded > then && !cancelled,
+        Some((responded_at, _)) => responded_at > then && !cancelled,
         // On HTTP it may have been cancelled by closing its stream.
         None => request.head.is_none() && !cancelled,
     }

@@ -42,13 +42,13 @@ pub(crate) const RULES: &[Rule] = &[
 struct RoundTrip<'a> {
     first: &'a ClientMessage,
     result: Value,
-    responded: usize,
-    again: &'a ClientMessage,
+    responded_at: usize,
+    retry: &'a ClientMessage,
 }
 
 impl RoundTrip<'_> {
     fn entries(&self) -> [usize; 3] {
-        [self.first.number, self.responded, self.again.number]
+        [self.first.number, self.responded_at, self.retry.number]
     }
 }
 
@@ -77,35 +77,35 @@ fn round_trip<'a>(
     calls: &[&'a ClientMessage],
     first: &'a ClientMessage,
 ) -> Option<RoundTrip<'a>> {
-    let (responded, message) = run.response_to(first)?;
+    let (responded_at, message) = run.response_to(first)?;
     let result = message["result"].clone();
     if result["resultType"] != "input_required" {
         return None;
     }
     let responses = |message: &&&ClientMessage| {
         let params = message.params();
-        message.number > responded
+        message.number > responded_at
             && params["name"] == first.params()["name"]
             && (params.get("inputResponses").is_some() || params.get("requestState").is_some())
     };
-    let again = calls.iter().find(responses)?;
+    let retry = calls.iter().find(responses)?;
     Some(RoundTrip {
         first,
         result,
-        responded,
-        again,
+        responded_at,
+        retry,
     })
 }
 
-/// Checks each round trip. `wrong` returns `None` if the rule does not apply to it, or the violation if there is one.
+/// Checks each round trip. `check` returns `None` if the rule does not apply to it, or the violation if there is one.
 fn each(
     runs: &ScenarioRuns,
     none: &str,
-    wrong: impl Fn(&RoundTrip<'_>) -> Option<Option<String>>,
+    check: impl Fn(&RoundTrip<'_>) -> Option<Option<String>>,
 ) -> Outcome {
     let mut evidence = Vec::new();
     for round_trip in round_trips(runs)? {
-        match wrong(&round_trip) {
+        match check(&round_trip) {
             Some(Some(observed)) => {
                 return Err(NotPassed::violation(observed, round_trip.entries()));
             }
@@ -123,7 +123,7 @@ fn each(
 fn state(runs: &ScenarioRuns) -> Outcome {
     each(runs, "no state was issued", |round_trip| {
         let given = round_trip.result.get("requestState")?;
-        let back = &round_trip.again.params()["requestState"];
+        let back = &round_trip.retry.params()["requestState"];
         Some((back != given).then(|| format!("the state {given} was returned as {back}")))
     })
 }
@@ -134,20 +134,20 @@ fn no_state(runs: &ScenarioRuns) -> Outcome {
         if round_trip.result.get("requestState").is_some() {
             return None;
         }
-        let back = round_trip.again.params().get("requestState");
+        let back = round_trip.retry.params().get("requestState");
         Some(back.map(|back| format!("the state {back} was not issued")))
     })
 }
 
 fn new_id(runs: &ScenarioRuns) -> Outcome {
     each(runs, "", |round_trip| {
-        let same = round_trip.first.id() == round_trip.again.id();
-        Some(same.then(|| format!("both requests have the id {}", round_trip.again.value["id"])))
+        let same = round_trip.first.id() == round_trip.retry.id();
+        Some(same.then(|| format!("both requests have the id {}", round_trip.retry.value["id"])))
     })
 }
 
 fn same_params(runs: &ScenarioRuns) -> Outcome {
-    let bare = |message: &ClientMessage| {
+    let original_params = |message: &ClientMessage| {
         let mut params = message.params().clone();
         if let Some(params) = params.as_object_mut() {
             for added in ["inputResponses", "requestState", "_meta"] {
@@ -157,8 +157,11 @@ fn same_params(runs: &ScenarioRuns) -> Outcome {
         params
     };
     each(runs, "", |round_trip| {
-        let (first, again) = (bare(round_trip.first), bare(round_trip.again));
-        Some((first != again).then(|| format!("{first} became {again}")))
+        let (first, retry) = (
+            original_params(round_trip.first),
+            original_params(round_trip.retry),
+        );
+        Some((first != retry).then(|| format!("{first} became {retry}")))
     })
 }
 
@@ -168,7 +171,7 @@ fn responses(runs: &ScenarioRuns) -> Outcome {
         "the client declares no capability for input requests",
         |round_trip| {
             let client_requests = round_trip.result.get("inputRequests")?.as_object()?;
-            let responses = &round_trip.again.params()["inputResponses"];
+            let responses = &round_trip.retry.params()["inputResponses"];
             for key in client_requests.keys() {
                 let response = &responses[key];
                 if !response.is_object() {
@@ -192,7 +195,7 @@ fn scope(runs: &ScenarioRuns) -> Outcome {
     let belongs = |message: &ClientMessage| {
         round_trips
             .iter()
-            .any(|round_trip| round_trip.again.number == message.number)
+            .any(|round_trip| round_trip.retry.number == message.number)
     };
     for message in runs.requests() {
         let params = message.params();
@@ -203,5 +206,5 @@ fn scope(runs: &ScenarioRuns) -> Outcome {
             return Err(NotPassed::violation(observed, [message.number]));
         }
     }
-    Evidence::from_entries(round_trips.iter().map(|round_trip| round_trip.again.number))
+    Evidence::from_entries(round_trips.iter().map(|round_trip| round_trip.retry.number))
 }

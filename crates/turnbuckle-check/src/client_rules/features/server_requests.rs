@@ -8,7 +8,7 @@ use crate::{
     engine::outcome::{Evidence, NotPassed, Outcome},
     mock_server::{
         Scenario,
-        scenario::{FORM, MODEL, PING, ROOTS, TOOLS, UNDECLARED, VISIT},
+        scenario::{FORM, PING, ROOTS, SAMPLING, TOOLS, UNDECLARED, URL_ELICITATION},
         scenario_run::{ClientMessage, ScenarioRun, ScenarioRuns, check_each},
     },
     rule::{Area, Rule, Transports},
@@ -158,7 +158,7 @@ fn ping(runs: &ScenarioRuns) -> Outcome {
     let client_request = run
         .request_entry(&id)
         .ok_or_else(|| NotPassed::not_tested(NEVER))?;
-    let stray = |message: &ClientMessage| {
+    let has_other_id = |message: &ClientMessage| {
         message.is_response()
             && message
                 .id()
@@ -176,7 +176,7 @@ fn ping(runs: &ScenarioRuns) -> Outcome {
             "the result is not empty",
             [client_request, reply.number],
         )),
-        None if run.messages().iter().any(stray) => Err(NotPassed::not_tested(
+        None if run.messages().iter().any(has_other_id) => Err(NotPassed::not_tested(
             "the client responded with another id",
         )),
         None => Err(NotPassed::violation("no response", [client_request])),
@@ -204,20 +204,20 @@ fn roots(runs: &ScenarioRuns) -> Outcome {
 
 fn no_list_changed(runs: &ScenarioRuns) -> Outcome {
     check_each(runs.messages(), "the client sent no message", |message| {
-        let told = message.method() == Some("notifications/roots/list_changed");
-        told.then(|| "`notifications/roots/list_changed`".to_owned())
+        let is_list_change = message.method() == Some("notifications/roots/list_changed");
+        is_list_change.then(|| "`notifications/roots/list_changed`".to_owned())
     })
 }
 
 fn sampled(runs: &ScenarioRuns) -> Outcome {
-    let reply_to = reply_to(runs, MODEL, "sampling")?.given()?;
+    let reply_to = reply_to(runs, SAMPLING, "sampling")?.given()?;
     let result = reply_to.result;
-    let right = ["user", "assistant"]
+    let is_valid = ["user", "assistant"]
         .iter()
         .any(|role| result["role"] == *role)
         && (result["content"].is_object() || result["content"].is_array())
         && result["model"].is_string();
-    if right {
+    if is_valid {
         reply_to.evidence()
     } else {
         let observed = format!("the message is {result}");
@@ -228,7 +228,7 @@ fn sampled(runs: &ScenarioRuns) -> Outcome {
 fn sampling_declared(runs: &ScenarioRuns) -> Outcome {
     let run = runs.get(Scenario::ServerRequests)?;
     let declared = declares(run, "sampling");
-    let id = json!(if declared { MODEL } else { UNDECLARED });
+    let id = json!(if declared { SAMPLING } else { UNDECLARED });
     let Some(client_request) = run.request_entry(&id) else {
         return Err(NotPassed::not_tested(NO_CALL));
     };
@@ -328,7 +328,7 @@ fn undeclared_mode(runs: &ScenarioRuns) -> Outcome {
             "the client declares url elicitation",
         ));
     }
-    let reply_to = reply_to(runs, VISIT, "elicitation")?;
+    let reply_to = reply_to(runs, URL_ELICITATION, "elicitation")?;
     if reply_to.error["code"] == -32602 {
         reply_to.evidence()
     } else {
@@ -343,11 +343,11 @@ fn no_prefetch(runs: &ScenarioRuns) -> Outcome {
             "the client does not declare url elicitation",
         ));
     }
-    let reply_to = reply_to(runs, VISIT, "elicitation")?;
+    let reply_to = reply_to(runs, URL_ELICITATION, "elicitation")?;
     let last = reply_to.entries.last().copied().unwrap_or_default();
-    let agreed = reply_to.result["action"] == "accept";
+    let is_accepted = reply_to.result["action"] == "accept";
     let fetched = run.http_requests().find(|(number, head, _)| {
-        head.start_line.ends_with(" /visit") && (!agreed || *number < last)
+        head.start_line.ends_with(" /visit") && (!is_accepted || *number < last)
     });
     match fetched {
         Some((number, ..)) => Err(NotPassed::violation("the URL was fetched", [number])),

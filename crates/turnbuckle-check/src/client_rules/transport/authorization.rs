@@ -107,7 +107,7 @@ fn steps(run: &ScenarioRun) -> impl Iterator<Item = AuthorizationStep<'_>> {
 }
 
 /// Returns the run and the first rejected request.
-fn refused(runs: &ScenarioRuns) -> Result<(&ScenarioRun, usize), NotPassed> {
+fn first_rejected(runs: &ScenarioRuns) -> Result<(&ScenarioRun, usize), NotPassed> {
     let run = runs.get(Scenario::RequiresToken)?;
     let first = steps(run)
         .next()
@@ -169,16 +169,18 @@ impl AuthorizationStep<'_> {
 }
 
 fn resource_metadata(runs: &ScenarioRuns) -> Outcome {
-    let (run, first) = refused(runs)?;
+    let (run, first) = first_rejected(runs)?;
     let other = steps(run).find(|step| step.line.contains("oauth-protected-resource"));
     let announced = steps(run).find(|step| step.line == format!("GET {RESOURCE}"));
     // Earlier revisions do not define the order.
     let ordered = runs.revision >= Revision::V2025_11_25;
     match (announced, other) {
-        (Some(right), Some(wrong)) if ordered && wrong.number < right.number => {
-            wrong.violation("the client tried another URL first")
+        (Some(challenge_url), Some(other_url))
+            if ordered && other_url.number < challenge_url.number =>
+        {
+            other_url.violation("the client tried another URL first")
         }
-        (Some(right), _) => Evidence::from_entries([first, right.number]),
+        (Some(challenge_url), _) => Evidence::from_entries([first, challenge_url.number]),
         (None, _) => {
             let observed = format!("`{RESOURCE}` of the challenge was not fetched");
             Err(NotPassed::violation(observed, [first]))
@@ -187,7 +189,7 @@ fn resource_metadata(runs: &ScenarioRuns) -> Outcome {
 }
 
 fn server_metadata(runs: &ScenarioRuns) -> Outcome {
-    let (run, _) = refused(runs)?;
+    let (run, _) = first_rejected(runs)?;
     let locations: &[&str] = match runs.revision {
         Revision::V2025_03_26 => &["/.well-known/oauth-authorization-server"],
         Revision::V2025_06_18 => &["/.well-known/oauth-authorization-server/as"],
@@ -197,43 +199,43 @@ fn server_metadata(runs: &ScenarioRuns) -> Outcome {
             "/as/.well-known/openid-configuration",
         ],
     };
-    let knows = runs.revision < Revision::V2025_06_18
+    let uses_authorization_server = runs.revision < Revision::V2025_06_18
         || steps(run).any(|step| step.line == format!("GET {RESOURCE}"));
-    if !knows {
+    if !uses_authorization_server {
         return Err(NotPassed::not_tested(
             "the client did not find the authorization server",
         ));
     }
-    let asked = steps(run).filter(|step| {
+    let metadata_requests = steps(run).filter(|step| {
         locations
             .iter()
             .any(|place| step.line == format!("GET {place}"))
     });
-    let mut asked: Vec<_> = asked.collect();
+    let mut metadata_requests: Vec<_> = metadata_requests.collect();
     // The client may fetch the metadata again later.
     let found = locations.last().map(|place| format!("GET {place}"));
-    let found = asked
+    let found = metadata_requests
         .iter()
         .position(|step| found.as_deref() == Some(step.line));
-    asked.truncate(found.map_or(asked.len(), |found| found + 1));
-    let mut order: Vec<_> = asked
+    metadata_requests.truncate(found.map_or(metadata_requests.len(), |found| found + 1));
+    let mut order: Vec<_> = metadata_requests
         .iter()
         .map(|step| step.line.trim_start_matches("GET "))
         .collect();
     order.dedup();
     if order == locations {
-        Evidence::from_entries(asked.iter().map(|step| step.number))
+        Evidence::from_entries(metadata_requests.iter().map(|step| step.number))
     } else {
         let observed = format!("fetched {order:?} instead of {locations:?}");
         Err(NotPassed::violation(
             observed,
-            asked.iter().map(|step| step.number),
+            metadata_requests.iter().map(|step| step.number),
         ))
     }
 }
 
 fn registers(runs: &ScenarioRuns) -> Outcome {
-    let (run, first) = refused(runs)?;
+    let (run, first) = first_rejected(runs)?;
     if let Ok(registration) = step(run, "POST", CLIENTS, "") {
         return Evidence::from_entries([first, registration.number]);
     }
@@ -249,7 +251,7 @@ fn registers(runs: &ScenarioRuns) -> Outcome {
 }
 
 fn application_type(runs: &ScenarioRuns) -> Outcome {
-    let (run, _) = refused(runs)?;
+    let (run, _) = first_rejected(runs)?;
     let registering = step(run, "POST", CLIENTS, "the client does not register")?;
     let client: Value = serde_json::from_str(registering.body).unwrap_or_default();
     if ["native", "web"]
@@ -266,7 +268,7 @@ fn application_type(runs: &ScenarioRuns) -> Outcome {
 }
 
 fn pkce(runs: &ScenarioRuns) -> Outcome {
-    let (run, _) = refused(runs)?;
+    let (run, _) = first_rejected(runs)?;
     let log_in = log_in(run)?;
     let Some(challenge) = log_in.value("code_challenge") else {
         return log_in.violation("`code_challenge` is missing");
@@ -287,7 +289,7 @@ fn pkce(runs: &ScenarioRuns) -> Outcome {
 }
 
 fn resource(runs: &ScenarioRuns) -> Outcome {
-    let (run, _) = refused(runs)?;
+    let (run, _) = first_rejected(runs)?;
     let log_in = log_in(run)?;
     let both = [log_in, exchange(run)?];
     for step in &both {
@@ -301,7 +303,7 @@ fn resource(runs: &ScenarioRuns) -> Outcome {
 }
 
 fn state(runs: &ScenarioRuns) -> Outcome {
-    let (run, _) = refused(runs)?;
+    let (run, _) = first_rejected(runs)?;
     let log_in = log_in(run)?;
     if log_in.value("state").is_some_and(|state| !state.is_empty()) {
         Evidence::from_entries([log_in.number])
@@ -311,7 +313,7 @@ fn state(runs: &ScenarioRuns) -> Outcome {
 }
 
 fn redirect(runs: &ScenarioRuns) -> Outcome {
-    let (run, _) = refused(runs)?;
+    let (run, _) = first_rejected(runs)?;
     let log_in = log_in(run)?;
     let back = log_in.value("redirect_uri").unwrap_or_default();
     let (scheme, rest) = back.split_once("://").unwrap_or_default();
@@ -332,15 +334,16 @@ fn redirect(runs: &ScenarioRuns) -> Outcome {
 }
 
 fn token_always(runs: &ScenarioRuns) -> Outcome {
-    let (run, _) = refused(runs)?;
-    let asked = exchange(run)?.number;
+    let (run, _) = first_rejected(runs)?;
+    let token_request = exchange(run)?.number;
     // Requests in flight during the token request cannot have the token.
-    let responses = |(_, entry): &&(usize, TranscriptEntry)| entry.response_to == Some(asked);
-    let given = run.entries.iter().find(responses);
-    let given = given.map_or(asked, |(number, _)| *number);
+    let is_response =
+        |(_, entry): &&(usize, TranscriptEntry)| entry.response_to == Some(token_request);
+    let issued_at = run.entries.iter().find(is_response);
+    let issued_at = issued_at.map_or(token_request, |(number, _)| *number);
     let mut evidence = Vec::new();
     let later = run.http_requests().filter(|(number, head, _)| {
-        *number > given
+        *number > issued_at
             && head
                 .start_line
                 .split('?')
@@ -351,7 +354,7 @@ fn token_always(runs: &ScenarioRuns) -> Outcome {
         let credentials = head.header("authorization");
         if credentials != Some(&format!("Bearer {TOKEN}")) {
             let observed = format!("`Authorization` is {}", credentials.unwrap_or("missing"));
-            return Err(NotPassed::violation(observed, [given, number]));
+            return Err(NotPassed::violation(observed, [issued_at, number]));
         }
         evidence.push(number);
     }
@@ -365,7 +368,7 @@ fn token_always(runs: &ScenarioRuns) -> Outcome {
 }
 
 fn token_not_in_query(runs: &ScenarioRuns) -> Outcome {
-    let (run, _) = refused(runs)?;
+    let (run, _) = first_rejected(runs)?;
     exchange(run)?;
     let step_with_token = steps(run).find(|step| query_of(step.line).contains(TOKEN));
     match step_with_token {

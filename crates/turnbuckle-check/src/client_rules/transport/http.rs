@@ -59,11 +59,11 @@ pub(crate) const RULES: &[Rule] = &[
 fn post(runs: &ScenarioRuns) -> Outcome {
     let mut evidence = Vec::new();
     for (number, head, entry) in runs.all().flat_map(ScenarioRun::http_requests) {
-        let brings_message = entry.json().is_some_and(|body| {
+        let has_message = entry.json().is_some_and(|body| {
             let first = body.get(0).unwrap_or(&body);
             first.get("jsonrpc").is_some()
         });
-        if !brings_message {
+        if !has_message {
             continue;
         }
         if !head.start_line.starts_with("POST ") {
@@ -93,7 +93,7 @@ fn accepts(value: Option<&str>, kind: &str) -> bool {
         .any(|mock| mock == kind || mock == "*/*" || mock == format!("{family}/*"))
 }
 
-fn shown(value: Option<&str>) -> String {
+fn quote_or_missing(value: Option<&str>) -> String {
     value.map_or_else(|| "missing".to_owned(), |value| format!("`{value}`"))
 }
 
@@ -108,8 +108,8 @@ fn accept_both(runs: &ScenarioRuns) -> Outcome {
     check_each(posted(runs), NONE, |message| {
         let accept = message.header("accept");
         let both = ["application/json", "text/event-stream"];
-        let right = both.into_iter().all(|kind| accepts(accept, kind));
-        (!right).then(|| format!("`Accept` is {}", shown(accept)))
+        let is_valid = both.into_iter().all(|kind| accepts(accept, kind));
+        (!is_valid).then(|| format!("`Accept` is {}", quote_or_missing(accept)))
     })
 }
 
@@ -121,8 +121,8 @@ fn content_type(runs: &ScenarioRuns) -> Outcome {
             .split(';')
             .next()
             .unwrap_or_default();
-        let right = plain.trim().eq_ignore_ascii_case("application/json");
-        (!right).then(|| format!("`Content-Type` is {}", shown(kind)))
+        let is_valid = plain.trim().eq_ignore_ascii_case("application/json");
+        (!is_valid).then(|| format!("`Content-Type` is {}", quote_or_missing(kind)))
     })
 }
 
@@ -134,7 +134,7 @@ fn get_accept(runs: &ScenarioRuns) -> Outcome {
     {
         let accept = head.header("accept");
         if !accepts(accept, "text/event-stream") {
-            let observed = format!("`Accept` is {}", shown(accept));
+            let observed = format!("`Accept` is {}", quote_or_missing(accept));
             return Err(NotPassed::violation(observed, [number]));
         }
         evidence.push(number);
@@ -154,14 +154,14 @@ fn after_handshakes(runs: &ScenarioRuns) -> Vec<(usize, Option<String>)> {
         .filter(|run| run.scenario != Scenario::UnknownRevision)
     {
         let initializes: Vec<_> = run.requests_for("initialize").collect();
-        let Some(responded) = initializes
+        let Some(response) = initializes
             .iter()
             .find_map(|initialize| run.response_to(initialize))
         else {
             continue;
         };
         let later = run.http_requests().filter(|(number, head, _)| {
-            *number > responded.0
+            *number > response.0
                 && ["POST /mcp", "GET /mcp", "DELETE /mcp"].contains(&head.start_line.as_str())
                 && !initializes
                     .iter()
@@ -194,10 +194,10 @@ fn version_negotiated(runs: &ScenarioRuns) -> Outcome {
         .into_iter()
         .filter_map(|(number, version)| Some((number, version?)))
         .collect();
-    let agreed = runs.revision.as_str();
-    match all.iter().find(|(_, version)| version != agreed) {
+    let negotiated = runs.revision.as_str();
+    match all.iter().find(|(_, version)| version != negotiated) {
         Some((number, version)) => {
-            let observed = format!("`MCP-Protocol-Version` is {version} instead of {agreed}");
+            let observed = format!("`MCP-Protocol-Version` is {version} instead of {negotiated}");
             Err(NotPassed::violation(observed, [*number]))
         }
         None => Evidence::from_entries(all.iter().map(|(number, _)| *number).take(3)),

@@ -55,7 +55,7 @@ pub(crate) const RULES: &[Rule] = &[
 ];
 
 /// The arguments of the tool `weather` with `x-mcp-header`, and their headers.
-const MARKED: [(&str, &str); 3] = [
+const PARAM_HEADERS: [(&str, &str); 3] = [
     ("city", "mcp-param-city"),
     ("days", "mcp-param-days"),
     ("exact", "mcp-param-exact"),
@@ -93,9 +93,9 @@ fn name(runs: &ScenarioRuns) -> Outcome {
     let none = "the client used no tool, prompt or resource";
     check_each(named(runs, true), none, |message| {
         let (header, body) = (message.header("mcp-name"), subject(message)?);
-        let right =
+        let is_valid =
             header.is_some_and(|header| headers::decode(header).is_ok_and(|name| name == body));
-        (!right).then(|| match header {
+        (!is_valid).then(|| match header {
             Some(header) => format!("`Mcp-Name` is `{header}`, but the body has `{body}`"),
             None => "`Mcp-Name` is missing".to_owned(),
         })
@@ -106,11 +106,11 @@ fn name_encoded(runs: &ScenarioRuns) -> Outcome {
     let none = "the client requested nothing with such a name; the mock server has such a prompt";
     check_each(named(runs, false), none, |message| {
         let (header, body) = (message.header("mcp-name"), subject(message)?);
-        let right = header.is_some_and(|header| {
+        let is_valid = header.is_some_and(|header| {
             header.starts_with("=?base64?")
                 && headers::decode(header).is_ok_and(|name| name == body)
         });
-        (!right).then(|| {
+        (!is_valid).then(|| {
             format!(
                 "`Mcp-Name` is `{}`, but the body has `{body}`",
                 header.unwrap_or_default()
@@ -120,11 +120,11 @@ fn name_encoded(runs: &ScenarioRuns) -> Outcome {
 }
 
 /// Returns each marked argument of a call, with its value as text and its header.
-fn marked(
+fn param_headers(
     message: &ClientMessage,
 ) -> impl Iterator<Item = (&'static str, Option<String>, Option<&str>)> {
     let arguments = &message.params()["arguments"];
-    MARKED.into_iter().map(|(argument, header)| {
+    PARAM_HEADERS.into_iter().map(|(argument, header)| {
         let value = match &arguments[argument] {
             Value::Null => None,
             Value::String(text) => Some(text.clone()),
@@ -147,8 +147,8 @@ fn weather(runs: &ScenarioRuns) -> impl Iterator<Item = &ClientMessage> {
         let listed = run.requests_for("tools/list").find_map(|list| {
             let (number, response) = run.response_to(list)?;
             let tools = response["result"]["tools"].as_array()?;
-            let shown = tools.iter().any(|tool| tool["name"] == "weather");
-            shown.then_some(number)
+            let has_weather = tools.iter().any(|tool| tool["name"] == "weather");
+            has_weather.then_some(number)
         });
         let calls = run.requests_for("tools/call");
         calls.filter(move |message| listed.is_some_and(|listed| message.number > listed))
@@ -161,16 +161,16 @@ const NOT_CALLED: &str = "the client did not call the tool `weather` with such a
 fn params(runs: &ScenarioRuns) -> Outcome {
     let plain = |value: &str| headers::encode(value) == value;
     let calls = weather(runs).filter(|message| {
-        marked(message).any(|(_, value, _)| value.is_some_and(|value| plain(&value)))
+        param_headers(message).any(|(_, value, _)| value.is_some_and(|value| plain(&value)))
     });
     check_each(calls, NOT_CALLED, |message| {
-        let wrong = marked(message).find(|(_, value, header)| {
+        let violation = param_headers(message).find(|(_, value, header)| {
             let Some(value) = value.as_ref().filter(|value| plain(value)) else {
                 return false;
             };
             !header.is_some_and(|header| headers::decode(header).is_ok_and(|given| given == *value))
         });
-        let (argument, value, header) = wrong?;
+        let (argument, value, header) = violation?;
         let header = header.map_or_else(|| "missing".to_owned(), |header| format!("`{header}`"));
         Some(format!(
             "`{argument}` is {}, but its header is {header}",
@@ -182,10 +182,10 @@ fn params(runs: &ScenarioRuns) -> Outcome {
 fn params_encoded(runs: &ScenarioRuns) -> Outcome {
     let unusual = |value: &str| headers::encode(value) != value;
     let calls = weather(runs).filter(|message| {
-        marked(message).any(|(_, value, _)| value.is_some_and(|value| unusual(&value)))
+        param_headers(message).any(|(_, value, _)| value.is_some_and(|value| unusual(&value)))
     });
     check_each(calls, NOT_CALLED, |message| {
-        let wrong = marked(message).find(|(_, value, header)| {
+        let violation = param_headers(message).find(|(_, value, header)| {
             let Some(value) = value.as_ref().filter(|value| unusual(value)) else {
                 return false;
             };
@@ -194,7 +194,7 @@ fn params_encoded(runs: &ScenarioRuns) -> Outcome {
                     && headers::decode(header).is_ok_and(|given| given == *value)
             })
         });
-        let (argument, value, header) = wrong?;
+        let (argument, value, header) = violation?;
         let (value, header) = (value.unwrap_or_default(), header.unwrap_or_default());
         Some(format!(
             "`{argument}` is `{value}`, but its header is `{header}`"
@@ -204,10 +204,11 @@ fn params_encoded(runs: &ScenarioRuns) -> Outcome {
 
 fn params_absent(runs: &ScenarioRuns) -> Outcome {
     let calls =
-        weather(runs).filter(|message| marked(message).any(|(_, value, _)| value.is_none()));
+        weather(runs).filter(|message| param_headers(message).any(|(_, value, _)| value.is_none()));
     check_each(calls, NOT_CALLED, |message| {
-        let wrong = marked(message).find(|(_, value, header)| value.is_none() && header.is_some());
-        let (argument, _, header) = wrong?;
+        let violation =
+            param_headers(message).find(|(_, value, header)| value.is_none() && header.is_some());
+        let (argument, _, header) = violation?;
         Some(format!(
             "`{argument}` is missing, but its header is `{}`",
             header.unwrap_or_default()
@@ -220,10 +221,10 @@ fn bad_marks(runs: &ScenarioRuns) -> Outcome {
         .requests()
         .filter(|message| message.method() == Some("tools/call"))
         .collect();
-    let wrong = calls
+    let violation = calls
         .iter()
         .find(|message| message.params()["name"] == "mislabelled");
-    if let Some(message) = wrong {
+    if let Some(message) = violation {
         return Err(NotPassed::violation(
             "the client called the tool `mislabelled`",
             [message.number],

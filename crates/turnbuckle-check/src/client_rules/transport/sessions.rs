@@ -31,7 +31,7 @@ fn id_sent(runs: &ScenarioRuns) -> Outcome {
     let mut evidence = Vec::new();
     for run in runs.all() {
         let initializes: Vec<_> = run.requests_for("initialize").collect();
-        let Some((responded, _)) = initializes
+        let Some((responded_at, _)) = initializes
             .iter()
             .find_map(|initialize| run.response_to(initialize))
         else {
@@ -42,25 +42,25 @@ fn id_sent(runs: &ScenarioRuns) -> Outcome {
         }
         for (number, head, _) in run
             .http_requests()
-            .filter(|(number, ..)| *number > responded)
+            .filter(|(number, ..)| *number > responded_at)
         {
-            let elsewhere = !head.start_line.ends_with(" /mcp");
+            let is_other_path = !head.start_line.ends_with(" /mcp");
             // Requests for a new session, and requests in flight at that time, lack the id.
-            let begins = initializes
+            let starts_session = initializes
                 .iter()
                 .any(|initialize| initialize.number == number);
-            if elsewhere || begins || run.is_version_probe(number) {
+            if is_other_path || starts_session || run.is_version_probe(number) {
                 continue;
             }
             match head.header("mcp-session-id") {
                 Some(id) if id.starts_with("turnbuckle-session-") => evidence.push(number),
                 Some(id) => {
                     let observed = format!("the session id is `{id}`");
-                    return Err(NotPassed::violation(observed, [responded, number]));
+                    return Err(NotPassed::violation(observed, [responded_at, number]));
                 }
                 None => {
                     let observed = "`Mcp-Session-Id` is missing";
-                    return Err(NotPassed::violation(observed, [responded, number]));
+                    return Err(NotPassed::violation(observed, [responded_at, number]));
                 }
             }
         }
@@ -70,33 +70,36 @@ fn id_sent(runs: &ScenarioRuns) -> Outcome {
 
 fn restarted(runs: &ScenarioRuns) -> Outcome {
     let run = runs.get(Scenario::LostSession)?;
-    let refused = run.http_requests().find(|(number, head, _)| {
+    let rejected = run.http_requests().find(|(number, head, _)| {
         head.header("mcp-session-id") == Some("turnbuckle-session-1")
             && run.entries.iter().any(|(_, entry)| {
-                let refuses = entry
+                let is_404 = entry
                     .head
                     .as_ref()
                     .is_some_and(|head| head.start_line == "404");
-                refuses && entry.response_to == Some(*number)
+                is_404 && entry.response_to == Some(*number)
             })
     });
-    let Some((refused, ..)) = refused else {
+    let Some((rejected, ..)) = rejected else {
         return Err(NotPassed::not_tested("the client used no session"));
     };
     let again = run
         .requests_for("initialize")
-        .find(|initialize| initialize.number > refused);
+        .find(|initialize| initialize.number > rejected);
     match again {
         Some(initialize) if initialize.header("mcp-session-id").is_none() => {
-            Evidence::from_entries([refused, initialize.number])
+            Evidence::from_entries([rejected, initialize.number])
         }
         Some(initialize) => {
             let observed = "the new `initialize` has the id of the lost session";
-            Err(NotPassed::violation(observed, [refused, initialize.number]))
+            Err(NotPassed::violation(
+                observed,
+                [rejected, initialize.number],
+            ))
         }
         None => Err(NotPassed::violation(
             "the client does not start a new session",
-            [refused],
+            [rejected],
         )),
     }
 }

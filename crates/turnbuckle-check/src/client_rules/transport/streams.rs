@@ -9,7 +9,7 @@ use crate::{
     },
     mock_server::{
         Scenario,
-        scenario::PAUSE,
+        scenario::RETRY_DELAY,
         scenario_run::{ClientMessage, ScenarioRun, ScenarioRuns},
     },
     rule::{Area, Rule, Transports},
@@ -142,10 +142,11 @@ fn retry(runs: &ScenarioRuns) -> Outcome {
         .chain(resuming(run).map(|(number, _)| number));
     // Allow for timer inaccuracy.
     let waited = back - cut;
-    if waited + PAUSE / 20 >= PAUSE {
+    if waited + RETRY_DELAY / 20 >= RETRY_DELAY {
         Evidence::from_entries(numbers.take(2))
     } else {
-        let observed = format!("the client reconnected after {waited:?} instead of {PAUSE:?}");
+        let observed =
+            format!("the client reconnected after {waited:?} instead of {RETRY_DELAY:?}");
         Err(NotPassed::violation(observed, numbers.take(2)))
     }
 }
@@ -165,7 +166,7 @@ fn not_resumed(runs: &ScenarioRuns) -> Outcome {
 fn reissued_id(runs: &ScenarioRuns) -> Outcome {
     let run = runs.get(Scenario::InterruptedStream)?;
     let lost = lost(run)?;
-    let bare = |message: &ClientMessage| {
+    let without_id = |message: &ClientMessage| {
         let mut message = message.value.clone();
         message["id"] = Value::Null;
         message["params"]["_meta"] = Value::Null;
@@ -173,7 +174,7 @@ fn reissued_id(runs: &ScenarioRuns) -> Outcome {
     };
     let again = run
         .requests()
-        .find(|message| message.number > lost.number && bare(message) == bare(lost));
+        .find(|message| message.number > lost.number && without_id(message) == without_id(lost));
     match again {
         None => Err(NotPassed::not_tested(
             "the client did not repeat the request",

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde_json::{Map, Value, json};
 
 use crate::message_schema::{
-    alternatives::whole,
+    alternatives::resolve,
     expression::{StringFormat, ValueShape},
     schema_set::SchemaSet,
 };
@@ -135,7 +135,7 @@ impl SampleGenerator<'_> {
             ValueShape::Literal(literal) => json!(literal),
             ValueShape::List(item, _) => json!([self.make(item)]),
             ValueShape::Map(value) => json!({ "key": self.make(value) }),
-            ValueShape::Named(_) => self.make(whole(self.schemas, shape)),
+            ValueShape::Named(_) => self.make(resolve(self.schemas, shape)),
             ValueShape::One(shapes) => self.make(&shapes[self.choice % shapes.len()]),
             ValueShape::All(shapes) => {
                 let mut all = Map::new();

@@ -44,13 +44,13 @@ pub(super) async fn serve(
     host: Arc<MockHost>,
     stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
 ) {
-    let answering = service_fn(move |request| {
+    let service = service_fn(move |request| {
         let host = host.clone();
         async move { Ok::<_, Infallible>(response(host, request).await) }
     });
     // A client may disconnect at any time.
     let _ = http1::Builder::new()
-        .serve_connection(TokioIo::new(stream), answering)
+        .serve_connection(TokioIo::new(stream), service)
         .await;
 }
 
@@ -125,7 +125,7 @@ pub(super) async fn respond(
     };
     let mut headers = reply.headers;
     headers.extend(kind.map(|kind| ("content-type".to_owned(), kind.to_owned())));
-    let (chunks, response) = begin(host, request, reply.status, headers, &text);
+    let (chunks, response) = start_response(host, request, reply.status, headers, &text);
     match reply.body_kind {
         BodyKind::Empty | BodyKind::Json => {
             let _ = chunks.try_send(Ok(text.into()));
@@ -144,7 +144,7 @@ pub(super) async fn respond(
 }
 
 /// Starts a response; its body is sent through the returned sender.
-pub(super) fn begin(
+pub(super) fn start_response(
     host: &MockHost,
     request: &ReceivedHttpRequest,
     status: u16,

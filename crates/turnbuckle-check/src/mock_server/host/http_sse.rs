@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{
     MockHost,
     connection::{BodyChunks, MockConnection},
-    http::{ChunkedBody, ReceivedHttpRequest, begin, respond},
+    http::{ChunkedBody, ReceivedHttpRequest, respond, start_response},
 };
 use crate::{
     engine::transcript::{SseEventHead, TranscriptEntry},
@@ -46,7 +46,7 @@ pub(super) async fn response(
 
 async fn open(host: &Arc<MockHost>, request: &ReceivedHttpRequest) -> Response<ChunkedBody> {
     let headers = vec![("content-type".to_owned(), "text/event-stream".to_owned())];
-    let (chunks, response) = begin(host, request, 200, headers, "");
+    let (chunks, response) = start_response(host, request, 200, headers, "");
     host.transcript.push(TranscriptEntry {
         event: Some(SseEventHead {
             id: String::new(),

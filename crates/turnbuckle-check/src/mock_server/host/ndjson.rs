@@ -32,13 +32,13 @@ pub(super) async fn serve(
         if !matches!(bounded.read_until(b'\n', &mut bytes).await, Ok(1..)) {
             return;
         }
-        let went_on = continues;
+        let was_continued = continues;
         continues = bytes.len() as u64 == MAX_BODY_BYTES && !bytes.ends_with(b"\n");
         let text = String::from_utf8_lossy(&bytes);
         let text = text.strip_suffix('\n').unwrap_or(&text);
         let Some(number) = host.record(TranscriptEntry {
             invalid_utf8: std::str::from_utf8(&bytes).is_err(),
-            truncated: continues || went_on,
+            truncated: continues || was_continued,
             ..TranscriptEntry::received(channel, text)
         }) else {
             return;

@@ -11,16 +11,16 @@ use crate::{
 };
 
 /// The `retry` delay.
-pub(crate) const PAUSE: Duration = Duration::from_millis(700);
+pub(crate) const RETRY_DELAY: Duration = Duration::from_millis(700);
 
 /// The time to deliver events before the interruption.
-const ARRIVING: Duration = Duration::from_millis(50);
+const DELIVERY_TIME: Duration = Duration::from_millis(50);
 
 /// The prefix of event ids.
-const IDS: &str = "turnbuckle-event";
+const EVENT_ID_PREFIX: &str = "turnbuckle-event";
 
 /// Rejects the first session with 404.
-pub(super) fn forget(received: &ReceivedRequest<'_>) -> Option<ScriptedReply> {
+pub(super) fn lose_session(received: &ReceivedRequest<'_>) -> Option<ScriptedReply> {
     let session = received
         .head
         .and_then(|head: &HttpHead| head.header("mcp-session-id"));
@@ -42,9 +42,9 @@ pub(super) fn reply(mock: &MockServer, received: &ReceivedRequest<'_>) -> Option
     }
     mock.defer_response(mock.default_response(received));
     let steps = [
-        ScriptStep::StartEventIds(IDS),
-        ScriptStep::Retry(PAUSE),
-        ScriptStep::Wait(ARRIVING),
+        ScriptStep::StartEventIds(EVENT_ID_PREFIX),
+        ScriptStep::Retry(RETRY_DELAY),
+        ScriptStep::Wait(DELIVERY_TIME),
         ScriptStep::Interrupt,
     ];
     Some(ScriptedReply::steps(steps).streamed())

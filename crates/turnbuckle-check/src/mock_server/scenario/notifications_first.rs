@@ -9,7 +9,7 @@ use crate::mock_server::{
 };
 
 /// An unknown notification.
-pub(crate) const UNHEARD_OF: &str = "notifications/turnbuckle/unheard-of";
+pub(crate) const UNKNOWN_NOTIFICATION: &str = "notifications/turnbuckle/unknown";
 
 pub(super) fn reply(mock: &MockServer, received: &ReceivedRequest<'_>) -> Option<ScriptedReply> {
     let before_all = ["initialize", "server/discover", "subscriptions/listen"];
@@ -67,7 +67,7 @@ fn notifications(mock: &MockServer, request: &Value) -> Vec<Value> {
         ));
     }
     if mock.has_handshake() {
-        notifications.push(notification(UNHEARD_OF, &json!({})));
+        notifications.push(notification(UNKNOWN_NOTIFICATION, &json!({})));
     }
     notifications
 }

@@ -13,10 +13,10 @@ use crate::mock_server::{
 pub(crate) const PING: i64 = 7_001;
 pub(crate) const UNKNOWN: &str = "ask-unknown";
 pub(crate) const ROOTS: &str = "ask-roots";
-pub(crate) const MODEL: &str = "ask-model";
+pub(crate) const SAMPLING: &str = "ask-model";
 pub(crate) const TOOLS: &str = "ask-tools";
 pub(crate) const FORM: &str = "ask-form";
-pub(crate) const VISIT: &str = "ask-visit";
+pub(crate) const URL_ELICITATION: &str = "ask-visit";
 /// A sampling request to a client that does not declare `sampling`.
 pub(crate) const UNDECLARED: &str = "ask-undeclared";
 
@@ -44,7 +44,7 @@ pub(super) fn reply(mock: &MockServer, received: &ReceivedRequest<'_>) -> Option
 /// Sends general requests with the first request, and input requests with the first tool call.
 fn by_requests(mock: &MockServer, received: &ReceivedRequest<'_>) -> Option<ScriptedReply> {
     let mut client_requests = Vec::new();
-    if mock.is_first_time("asked") {
+    if mock.is_first_time("client requests") {
         client_requests.push(client_request(&json!(PING), "ping", &json!({})));
         client_requests.push(client_request(
             &json!(UNKNOWN),
@@ -76,7 +76,7 @@ fn by_results(mock: &MockServer, received: &ReceivedRequest<'_>) -> Option<Scrip
         return None;
     }
     let params = &received.message["params"];
-    let responded = params.get("inputResponses").is_some() || params.get("requestState").is_some();
+    let is_retry = params.get("inputResponses").is_some() || params.get("requestState").is_some();
     let mut result = json!({ "resultType": "input_required" });
     if mock.is_first_time("first round trip") {
         let client_requests = inputs(mock).map(|(key, method, params)| {
@@ -90,8 +90,7 @@ fn by_results(mock: &MockServer, received: &ReceivedRequest<'_>) -> Option<Scrip
             result["inputRequests"] = client_requests.into();
         }
         result["requestState"] = STATE.into();
-    } else if responded && mock.declared("/elicitation") && mock.is_first_time("second round trip")
-    {
+    } else if is_retry && mock.declared("/elicitation") && mock.is_first_time("second round trip") {
         result["inputRequests"] = json!({ "once-more": {
             "method": "elicitation/create", "params": form(),
         } });
@@ -109,7 +108,7 @@ fn inputs(mock: &MockServer) -> impl Iterator<Item = (&'static str, &'static str
         inputs.push((ROOTS, "roots/list", json!({})));
     }
     if mock.declared("/sampling") {
-        inputs.push((MODEL, "sampling/createMessage", sampling()));
+        inputs.push((SAMPLING, "sampling/createMessage", sampling()));
     }
     // A client that does not declare sampling must reject this.
     if !modern && !mock.declared("/sampling") {
@@ -126,7 +125,7 @@ fn inputs(mock: &MockServer) -> impl Iterator<Item = (&'static str, &'static str
         let revision_runs =
             mock.revision == Revision::V2025_11_25 || modern && mock.declared("/elicitation/url");
         if revision_runs && mock.transport_kind == TransportKind::Http {
-            inputs.push((VISIT, "elicitation/create", ctx(mock)));
+            inputs.push((URL_ELICITATION, "elicitation/create", ctx(mock)));
         }
     }
     inputs.into_iter()
