@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Tries what each prepared peer is measured with, and prints what works.
+"""Tests each prepared peer with the requests of the benchmarks, and prints the results.
 
-check.py [NAME…]     only those whose name contains one of the words
+check.py [NAME…]     only those with one of the words in their name
 
-A cell is `ok` or `-`. Exits 1 if something does not work that `peers.py` does not name, or if all works that it names.
+A cell is `ok` or `-`. Exits 1 if something fails that `peers.py` does not list, or if everything works that it lists.
 """
 import json
 import resource
@@ -27,7 +27,7 @@ def add(server):
 
 
 def list_tools(server):
-    listed = server.ask("tools/list", {})["tools"]
+    listed = server.request("tools/list", {})["tools"]
     extra = [tool for tool in listed if tool["name"].startswith("tool-")]
     expect(len(listed), 102)
     expect(len(extra), 98)
@@ -39,43 +39,43 @@ def list_tools(server):
 
 def steps(server):
     expect(call(server, "steps", {"progressToken": "check"})["content"][0]["text"], "done")
-    # On stdio some answer first.
-    server.wait(lambda _: len(progress(server)) == 3, "not every step was told of", DELIVERY)
+    # On stdio some send the response first.
+    server.wait(lambda _: len(progress(server)) == 3, "not every progress notification arrived", DELIVERY)
     expect(progress(server), [(1, 3), (2, 3), (3, 3)])
 
 
 def progress(server):
     return [(message["params"]["progress"], message["params"]["total"])
-            for message in server.heard("notifications/progress")]
+            for message in server.received("notifications/progress")]
 
 
 def announce(server):
-    told(server, [server])
+    check_delivery(server, [server])
 
 
 def crowd(server):
-    told(server, [server.another() for _ in range(1000)])
+    check_delivery(server, [server.another() for _ in range(1000)])
 
 
-def told(server, listeners):
+def check_delivery(server, listeners):
     for listener in listeners:
         listener.listen()
-    # Many servers say that one is a listener before one is.
+    # Many servers acknowledge a subscription before it is active.
     time.sleep(0.5)
     expect(text(server, "announce"), "told")
     changed = lambda message: message.get("method") == "notifications/tools/list_changed"
     for listener in listeners:
-        listener.wait(changed, "not every listener was told", DELIVERY)
+        listener.wait(changed, "not every listener was notified", DELIVERY)
 
 
-# A server is started for each, so that none is disturbed by what another left.
+# A server is started for each, so that no check affects another.
 CHECKS = {"echo": (echo, []), "add": (add, []), "list": (list_tools, ["--tools", "100", "--more"]),
           "steps": (steps, ["--more"]), "announce": (announce, ["--more"]), "crowd": (crowd, ["--more"])}
 WAYS = [(place, era) for place in ("http", "stdio") for era in ("modern", "legacy")]
 
 
 def call(server, name, meta=None, **arguments):
-    result = server.ask("tools/call", {"name": name, "arguments": arguments}, **(meta or {}))
+    result = server.request("tools/call", {"name": name, "arguments": arguments}, **(meta or {}))
     if result.get("isError"):
         raise Refused(json.dumps(result))
     return result
@@ -94,7 +94,7 @@ def outcome(command, place, era, check, arguments):
     """Returns why it does not work, or None."""
     try:
         with (Http if place == "http" else Stdio)([*command, *arguments], era) as server:
-            server.greet()
+            server.handshake()
             check(server)
     except (Refused, OSError, KeyError, IndexError) as error:
         return f"{type(error).__name__}: {error}"

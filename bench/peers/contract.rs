@@ -1,4 +1,4 @@
-//! What every measured server is asked for, whichever library it stands on: its command line, and what its tools take.
+//! The contract of every measured server, whatever its library: its command line, and the arguments of its tools.
 //!
 //! Each server includes this file as a module. As a package it would count among the crates that a peer needs.
 
@@ -9,24 +9,24 @@ use std::{error::Error, net::SocketAddr};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What can go wrong in a program that is only measured.
+/// An error of a program that is only measured.
 pub type Failure = Box<dyn Error + Send + Sync>;
 
 /// The command line `--listen ADDRESS | --stdio [--tools N] [--more]`, and the switches of one peer.
 pub struct Contract {
-    /// Where to serve.
-    pub place: Place,
-    /// How many tools there are beside `echo` and `add`, not counting those of `more`.
+    /// The transport to serve.
+    pub place: ServeOn,
+    /// The number of tools in addition to `echo` and `add`, not counting those of `more`.
     pub extra: usize,
-    /// Whether `steps` and `announce` are there too.
+    /// Whether to add `steps` and `announce`.
     pub more: bool,
-    /// Which of the peer's own switches were given.
+    /// The given switches of this peer.
     pub switches: Vec<String>,
 }
 
-/// Where a server serves.
+/// The transport of a server.
 #[derive(Clone, Copy)]
-pub enum Place {
+pub enum ServeOn {
     /// Streamable HTTP; port 0 is any that is free.
     Http(SocketAddr),
     /// Standard input and output.
@@ -42,8 +42,8 @@ impl Contract {
         while let Some(argument) = arguments.next() {
             let mut value = || arguments.next().ok_or("an option lacks its value");
             match &*argument {
-                "--listen" => place = Some(Place::Http(value()?.parse()?)),
-                "--stdio" => place = Some(Place::Stdio),
+                "--listen" => place = Some(ServeOn::Http(value()?.parse()?)),
+                "--stdio" => place = Some(ServeOn::Stdio),
                 "--tools" => extra = value()?.parse::<usize>()?.saturating_sub(2),
                 "--more" => more = true,
                 other if switches.contains(&other) => given.push(argument),
@@ -59,7 +59,7 @@ impl Contract {
     }
 }
 
-/// Returns the names and descriptions of so many further tools.
+/// Returns the names and descriptions of this many further tools.
 pub fn extra_tools(count: usize) -> impl Iterator<Item = (String, String)> {
     (0..count).map(|number| {
         let description =
@@ -68,38 +68,38 @@ pub fn extra_tools(count: usize) -> impl Iterator<Item = (String, String)> {
     })
 }
 
-/// What `echo` does.
+/// The description of `echo`.
 pub const ECHO: &str = "Says the message back";
 
-/// What `add` does.
+/// The description of `add`.
 pub const ADD: &str = "Adds two numbers";
 
-/// What each of the further tools answers.
+/// The result of each of the further tools.
 pub const FOUND: &str = "found nothing";
 
-/// What `steps` does.
+/// The description of `steps`.
 pub const STEPS: &str = "Reports three steps, then is done";
 
-/// What `steps` answers.
+/// The result of `steps`.
 pub const DONE: &str = "done";
 
-/// What `announce` does.
+/// The description of `announce`.
 pub const ANNOUNCE: &str = "Tells everyone who listens that the tools changed";
 
-/// What `announce` answers.
+/// The result of `announce`.
 pub const TOLD: &str = "told";
 
-/// How many steps `steps` takes.
+/// The number of progress notifications of `steps`.
 pub const STEP_COUNT: u8 = 3;
 
-// What `echo` takes. Like those below it has no documentation, which would be part of the schema.
+// The arguments of `echo`. These types lack documentation, which would be part of the schema.
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 pub struct Echo {
     /// What to say back.
     pub message: String,
 }
 
-// What `add` takes.
+// The arguments of `add`.
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 pub struct Add {
     /// The first number.
@@ -108,14 +108,14 @@ pub struct Add {
     pub b: f64,
 }
 
-// What `add` returns.
+// The result of `add`.
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 pub struct Sum {
     /// Both numbers together.
     pub sum: f64,
 }
 
-// What each of the further tools takes.
+// The arguments of each of the further tools.
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 pub struct Order {
     /// What is to be looked for.

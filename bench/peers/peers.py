@@ -1,4 +1,4 @@
-"""The libraries that ours is measured beside: their versions, the forms of their servers, and what each cannot do."""
+"""The libraries that ours is compared with: their versions, the forms of their servers, and their missing features."""
 import pathlib
 import sys
 

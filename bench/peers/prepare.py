@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Builds and installs the peers, and writes how each is started into `bench-peers/peers.json` of the build folder.
 
-prepare.py [NAME…]     only those whose name contains one of the words; what is known of the others stays
+prepare.py [NAME…]     only those with one of the words in their name; entries of the others stay
 
     {"rmcp": {"http": [WORD…], "stdio": [WORD…], "lacks": {WHAT: REASON, …}}, "rmcp-client": {"client": [WORD…]}, …}
 
-To the words of `http` comes `--listen ADDRESS`. A peer that could not be had is `{"missing": REASON}`.
+`--listen ADDRESS` is appended to the words of `http`. A peer that could not be installed is `{"missing": REASON}`.
 """
 import json
 import os
@@ -19,7 +19,7 @@ from packages import install, run
 
 NODE = peers.TARGET / "tools" / "node"
 NODE_VERSION = 24
-BOOK = peers.BUILT / "peers.json"
+PEERS_FILE = peers.BUILT / "peers.json"
 PROGRAMS = peers.SERVERS | peers.CLIENTS
 
 
@@ -28,21 +28,21 @@ def main(words):
                 if not words or any(word in name for word in words)}
     need_node(programs.values())
     missing = install(program.package for program in programs.values())
-    book = read() | {name: entry(name, program, missing.get(program.package)) for name, program in programs.items()}
-    BOOK.parent.mkdir(parents=True, exist_ok=True)
-    BOOK.write_text(json.dumps({name: book[name] for name in PROGRAMS if name in book}, indent=1) + "\n")
+    entries = read() | {name: entry(name, program, missing.get(program.package)) for name, program in programs.items()}
+    PEERS_FILE.parent.mkdir(parents=True, exist_ok=True)
+    PEERS_FILE.write_text(json.dumps({name: entries[name] for name in PROGRAMS if name in entries}, indent=1) + "\n")
     for name in programs:
-        print(f"{name}: {book[name].get('missing', 'ready')}")
+        print(f"{name}: {entries[name].get('missing', 'ready')}")
     return 1 if missing else 0
 
 
 def read():
-    """Returns what is known of each peer."""
-    return json.loads(BOOK.read_text()) if BOOK.exists() else {}
+    """Returns the stored entries of the peers."""
+    return json.loads(PEERS_FILE.read_text()) if PEERS_FILE.exists() else {}
 
 
 def need_node(programs):
-    """Puts a node in front of the path that is new enough, as `./test` does."""
+    """Puts a recent node at the front of the path, as `./test` does."""
     if all(program.package is not peers.TYPESCRIPT for program in programs) or node_version() >= 22:
         return
     if not NODE.exists():
@@ -50,7 +50,7 @@ def need_node(programs):
             run("npm", "install", "--no-save", "--no-audit", "--no-fund", "--loglevel=error", "--prefix", NODE,
                 f"node@{NODE_VERSION}")
         except (OSError, subprocess.CalledProcessError):
-            return  # The package says what it wanted.
+            return  # Installing the package reports the error.
     os.environ["PATH"] = f"{NODE / 'node_modules' / '.bin'}{os.pathsep}{os.environ['PATH']}"
 
 

@@ -1,6 +1,6 @@
-"""A conversation with a measured server, with nothing but the standard library.
+"""A client of a measured server, with only the standard library.
 
-`Http` and `Stdio` start a server and talk to it in one era; both can `ask`, `listen` and say what was `heard`.
+`Http` and `Stdio` start a server and use one era; both can `request`, `listen` and return what was `received`.
 """
 import http.client
 import itertools
@@ -9,9 +9,9 @@ import re
 import subprocess
 import threading
 
-# How long an answer may take; where processors are busy, a cold start of an interpreter takes long.
-PATIENCE = 60
-# How long it takes at most until a listener has what it was told of.
+# The longest time until a response, in seconds; on a busy machine a cold start of an interpreter takes long.
+RESPONSE_TIMEOUT = 60
+# The longest time until a listener has received a notification, in seconds.
 DELIVERY = 5
 META = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -22,10 +22,10 @@ HANDSHAKE = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": 
 
 
 class Refused(Exception):
-    """What a server answered instead of a result, or that it did not answer."""
+    """A server returned an error or no response."""
 
 
-class Conversation:
+class Connection:
     def __init__(self, command, era):
         self.command, self.era, self.ids, self.messages = command, era, itertools.count(1), []
         self.arrived = threading.Condition()
@@ -38,55 +38,55 @@ class Conversation:
         self.process.kill()
         self.process.wait()
 
-    def greet(self):
+    def handshake(self):
         """Makes the handshake, if the era has one."""
         if self.era == "legacy":
-            self.ask("initialize", HANDSHAKE)
+            self.request("initialize", HANDSHAKE)
             self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
 
-    def ask(self, method, params, **meta):
-        """Returns the result; what else arrives is in `messages`."""
-        identity = self.send(self.request(method, params, meta))
-        answer = self.wait(lambda message: message.get("id") == identity, f"no answer to {method}")
-        if "result" not in answer:
-            raise Refused(answer["error"]["message"])
-        return answer["result"]
+    def request(self, method, params, **meta):
+        """Returns the result; other messages are added to `messages`."""
+        identity = self.send(self.request_message(method, params, meta))
+        response = self.wait(lambda message: message.get("id") == identity, f"no response to {method}")
+        if "result" not in response:
+            raise Refused(response["error"]["message"])
+        return response["result"]
 
-    def request(self, method, params, meta):
+    def request_message(self, method, params, meta):
         if self.era == "modern":
             meta = META | meta
         params = params | ({"_meta": meta} if meta else {})
         return {"jsonrpc": "2.0", "id": next(self.ids), "method": method, "params": params}
 
-    def heard(self, method):
+    def received(self, method):
         return [message for message in self.messages if message.get("method") == method]
 
-    def hear(self, message):
+    def receive(self, message):
         with self.arrived:
             self.messages.append(message)
             self.arrived.notify_all()
 
-    def wait(self, wanted, otherwise, patience=PATIENCE):
-        found = lambda: next(filter(wanted, self.messages), None)
+    def wait(self, matches, otherwise, timeout=RESPONSE_TIMEOUT):
+        found = lambda: next(filter(matches, self.messages), None)
         with self.arrived:
-            if not self.arrived.wait_for(found, patience):
+            if not self.arrived.wait_for(found, timeout):
                 raise Refused(otherwise)
             return found()
 
     def listen(self):
-        """Begins to listen to changes."""
+        """Subscribes to changes."""
         if self.era == "modern":
             self.listen_modern()
         else:
             self.listen_legacy()
 
     def listen_modern(self):
-        self.send(self.request("subscriptions/listen", {"notifications": {"toolsListChanged": True}}, {}))
+        self.send(self.request_message("subscriptions/listen", {"notifications": {"toolsListChanged": True}}, {}))
         acknowledged = lambda message: message.get("method") == "notifications/subscriptions/acknowledged"
         self.wait(acknowledged, "subscriptions/listen was not acknowledged")
 
 
-class Stdio(Conversation):
+class Stdio(Connection):
     def start(self):
         self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=subprocess.DEVNULL)
@@ -94,7 +94,7 @@ class Stdio(Conversation):
 
     def read(self):
         for line in self.process.stdout:
-            self.hear(json.loads(line))
+            self.receive(json.loads(line))
 
     def send(self, message):
         self.process.stdin.write(json.dumps(message).encode() + b"\n")
@@ -102,10 +102,10 @@ class Stdio(Conversation):
         return message.get("id")
 
     def listen_legacy(self):
-        """Whoever made the handshake listens."""
+        """A stdio client receives changes without a subscription."""
 
 
-class Http(Conversation):
+class Http(Connection):
     session = None
 
     def start(self):
@@ -119,10 +119,10 @@ class Http(Conversation):
         threading.Thread(target=self.process.stderr.read, daemon=True).start()
 
     def another(self):
-        """Begins a second conversation with the same server."""
+        """Opens a second connection to the same server."""
         other = Http(self.command, self.era)
         other.address, other.path = self.address, self.path
-        other.greet()
+        other.handshake()
         return other
 
     def send(self, message):
@@ -137,12 +137,12 @@ class Http(Conversation):
         self.exchange("GET")
 
     def exchange(self, verb, message=None):
-        connection = http.client.HTTPConnection(self.address, timeout=PATIENCE)
+        connection = http.client.HTTPConnection(self.address, timeout=RESPONSE_TIMEOUT)
         connection.request(verb, self.path, message and json.dumps(message), self.headers(message))
         answer = connection.getresponse()
         if answer.status >= 300:
             raise Refused(f"{answer.status} {answer.read().decode()[:200]}")
-        # A stream may stay open as long as the server lives.
+        # A stream may stay open as long as the server runs.
         threading.Thread(target=self.read, args=(answer,), daemon=True).start()
         return answer
 
@@ -163,8 +163,8 @@ class Http(Conversation):
             if (answer.headers["content-type"] or "").startswith("text/event-stream"):
                 for line in answer:
                     if line.startswith(b"data:") and line[5:].strip():
-                        self.hear(json.loads(line[5:]))
+                        self.receive(json.loads(line[5:]))
             elif text := answer.read():
-                self.hear(json.loads(text))
+                self.receive(json.loads(text))
         except (OSError, ValueError, http.client.HTTPException):
-            pass  # The server was killed, or has nothing more to say.
+            pass  # The server was killed, or closed the connection.

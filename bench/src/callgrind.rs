@@ -1,7 +1,7 @@
 //! Runs a server under callgrind and counts what its requests did.
 //!
 //! Each figure is the difference between two whole runs, one with N requests and one with 2 N, divided by
-//! N. Start, warm-up and shutdown are the same in both and cancel out, and nothing has to be switched
+//! N. Start, warm-up and shutdown are the same in both and cancel out, so callgrind need not be switched
 //! on or off inside a running process.
 
 mod calling;
@@ -21,45 +21,45 @@ use crate::{
     work::{Prepared, Transport, Work},
 };
 
-/// What one request costs a server.
+/// The cost of one request to a server.
 #[derive(Clone, Debug)]
 pub struct Cost {
     /// Instructions in user space.
     pub instructions: f64,
-    /// Calls of `malloc`, `calloc`, `realloc` and their aligned kin.
+    /// Calls of `malloc`, `calloc`, `realloc` and their aligned variants.
     pub allocations: f64,
     /// Calls of the C library's functions that write to a descriptor.
     pub writes: f64,
-    /// Tasks that tokio was given; `None` where they have no symbols to be counted by.
+    /// Tasks spawned on tokio; `None` for a program without symbols.
     pub spawns: Option<f64>,
-    /// One whole answer, to see whether two servers say the same.
-    pub answer: String,
+    /// One whole response, to compare the bytes of two servers.
+    pub response: String,
 }
 
 impl Cost {
-    /// What one of `count` requests cost by which the second run had more than the first.
-    fn between(once: Profile, twice: Profile, count: u64, answer: String) -> Cost {
+    /// Returns the cost of one of the `count` requests that the second run had more than the first.
+    fn between(once: Profile, twice: Profile, count: u64, response: String) -> Cost {
         let each = |twice: u64, once: u64| (twice as f64 - once as f64) / count as f64;
         Cost {
             instructions: each(twice.instructions, once.instructions),
             allocations: each(twice.allocations, once.allocations),
             writes: each(twice.writes, once.writes),
             spawns: Some(each(twice.spawns, once.spawns)),
-            answer,
+            response,
         }
     }
 }
 
-/// The tool, found and ready to be used.
+/// Runs commands under valgrind's callgrind.
 #[derive(Debug)]
 pub struct Callgrind {
-    /// One processor, so that a runtime starts one worker and wakes no other; `None` where that cannot be had.
+    /// One processor, so that a runtime starts one worker and wakes no other; `None` if pinning does not work.
     processor: Option<usize>,
     keep: Option<PathBuf>,
 }
 
 impl Callgrind {
-    /// Looks for valgrind; profiles are left in the folder `keep`, if there is one.
+    /// Looks for valgrind; profiles are kept in the folder `keep`, if there is one.
     pub fn new(keep: Option<PathBuf>) -> Result<Callgrind, Failure> {
         if !works(Command::new("valgrind").arg("--version")) {
             return Err("`valgrind` is needed and was not found".into());
@@ -74,7 +74,7 @@ impl Callgrind {
         .on(0))
     }
 
-    /// The same on another processor, if there is one: counts do not depend on who runs beside.
+    /// Returns the same on another processor, if there is one: counts do not depend on other processes.
     #[must_use]
     pub fn on(&self, processor: usize) -> Callgrind {
         let pinned = ["-c", &processor.to_string(), "true"];
@@ -85,7 +85,7 @@ impl Callgrind {
         }
     }
 
-    /// Measures one request of a kind on the server that a command starts; `name` is for files and errors.
+    /// Measures one request on the server that a command starts; `name` is for files and errors.
     pub fn per_request(
         &self,
         work: Work,
@@ -93,17 +93,17 @@ impl Callgrind {
         server: &Command,
         name: &str,
     ) -> Result<Cost, Failure> {
-        // As many as are counted, but not so many that a costly request takes minutes; the same in both runs.
+        // As many as are counted, but not so many that an expensive request takes minutes; the same in both runs.
         let warm_up = requests.min(100);
         let run = |requests| {
             self.profile(work, warm_up + requests, server, name)
                 .map_err(|error| format!("{name}: {error}"))
         };
         let (once, _) = run(requests)?;
-        let (twice, answer) = run(2 * requests)?;
-        // Every connection is a task, so a count of none means that tasks cannot be seen.
+        let (twice, response) = run(2 * requests)?;
+        // Every connection is a task, so a count of zero means that tasks are not visible.
         let sees_tasks = work.transport == Transport::Stdio || once.spawns > 0;
-        let cost = Cost::between(once, twice, requests, answer);
+        let cost = Cost::between(once, twice, requests, response);
         Ok(Cost {
             spawns: cost.spawns.filter(|_| sees_tasks),
             ..cost
@@ -120,11 +120,11 @@ impl Callgrind {
         let file = self.file(&format!("{name}.{requests}.callgrind"));
         let mut command = self.around(server, &file);
         let prepared = Prepared::new(work);
-        let answer = match work.transport {
+        let response = match work.transport {
             Transport::Http => over_http(&mut command, work, &prepared, requests)?,
             Transport::Stdio => over_stdio(&mut command, work, &prepared, requests)?,
         };
-        Ok((self.read(&file)?, answer))
+        Ok((self.read(&file)?, response))
     }
 
     fn read(&self, file: &Path) -> Result<Profile, Failure> {
@@ -135,7 +135,7 @@ impl Callgrind {
         Profile::parse(&String::from_utf8_lossy(&profile))
     }
 
-    /// The command that runs a server under callgrind.
+    /// Returns the command that runs a server under callgrind.
     fn around(&self, server: &Command, file: &Path) -> Command {
         let mut command = match self.processor {
             Some(processor) => {
@@ -175,9 +175,9 @@ fn over_http(
 ) -> Result<String, Failure> {
     let process = ServerProcess::start(command)?;
     let wire = Wire::Http(Http::connect(process.address(), process.path())?);
-    let answer = drive(wire, work, prepared, requests)?;
+    let response = drive(wire, work, prepared, requests)?;
     process.terminate()?;
-    Ok(answer)
+    Ok(response)
 }
 
 fn over_stdio(
@@ -191,16 +191,16 @@ fn over_stdio(
         .stdout(Stdio::piped())
         .spawn()?;
     let pipes = child.stdin.take().zip(child.stdout.take());
-    let (input, output) = pipes.expect("both pipes were asked for");
+    let (input, output) = pipes.expect("both pipes were requested");
     let wire = Wire::Stdio(Pipes::new(input, output));
     match drive(wire, work, prepared, requests) {
-        // The end of its input is the end of a stdio server.
-        Ok(answer) => child.wait().map(|_| answer).map_err(Failure::from),
+        // A stdio server exits at the end of its input.
+        Ok(response) => child.wait().map(|_| response).map_err(Failure::from),
         Err(error) => terminate(&mut child).and(Err(error)),
     }
 }
 
-/// Asks one time after another, checks each answer, and returns the last.
+/// Sends the requests one after another, checks each response, and returns the last.
 fn drive(
     mut wire: Wire,
     work: Work,
@@ -208,13 +208,13 @@ fn drive(
     requests: u64,
 ) -> Result<String, Failure> {
     wire.open(work.era)?;
-    let mut answer = String::new();
+    let mut response = String::new();
     for turn in 0..requests {
-        // Ids of one length, and the last one the same in every run.
+        // Ids of one length; the last one is the same in every run.
         let id = 1_000_000 - requests + turn;
-        let received = wire.ask(prepared, &prepared.body(id))?;
+        let received = wire.request(prepared, &prepared.body(id))?;
         prepared.check(id, &received)?;
-        answer = received.answer;
+        response = received.response;
     }
-    Ok(answer)
+    Ok(response)
 }

@@ -1,10 +1,10 @@
-//! What every client that is measured does: take its plan from the command line, call, and say what that cost.
+//! The common part of every measured client: reads the plan from the command line and reports the cost of the calls.
 //!
 //! ```text
 //! PROGRAM --url URL | --stdio COMMAND   [--era modern|legacy] [--calls N] [--at-once K] [--message BYTES]
 //! ```
 //!
-//! It prints one line, `{"calls":N,"seconds":S,"cpu_seconds":C}`: what the calls took, without connecting and the handshake.
+//! It prints one line, `{"calls":N,"seconds":S,"cpu_seconds":C}`: the time of the calls, without connecting and the handshake.
 
 use std::time::{Duration, Instant};
 
@@ -16,22 +16,22 @@ use crate::{
     options::Options,
 };
 
-/// What a client is asked to do.
+/// The calls that a client makes.
 #[derive(Debug)]
 pub struct Plan {
-    /// Whom to call.
+    /// The server to call.
     pub server: Server,
-    /// In which of the two ways.
+    /// The era of the calls.
     pub era: Era,
-    /// How often, in all.
+    /// The number of calls in all.
     pub calls: u64,
-    /// How many callers there are; each waits for its answer before it calls again.
+    /// The number of callers; each waits for its response before it calls again.
     pub at_once: u64,
-    /// What is to be echoed.
+    /// The message to echo.
     pub message: String,
 }
 
-/// Where the server of a client is.
+/// The server of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Server {
     /// At a URL.
@@ -55,7 +55,7 @@ impl Plan {
         let era = match options.value::<String>("--era")?.as_deref() {
             None | Some("modern") => Era::Modern,
             Some("legacy") => Era::Legacy,
-            Some(other) => return Err(format!("there is no era `{other}`").into()),
+            Some(other) => return Err(format!("unknown era `{other}`").into()),
         };
         let calls = options.value("--calls")?.unwrap_or(1_000);
         let at_once = options.value("--at-once")?.unwrap_or(1);
@@ -77,25 +77,25 @@ impl Plan {
     }
 }
 
-/// Measures from when it is made.
+/// Measures wall-clock and CPU time from its creation.
 #[derive(Debug)]
 pub struct Stopwatch {
-    begun: Instant,
+    started: Instant,
     cpu: Duration,
 }
 
 impl Stopwatch {
-    /// Begins to measure.
+    /// Starts measuring.
     pub fn start() -> Result<Stopwatch, Failure> {
         Ok(Stopwatch {
             cpu: process_time()?,
-            begun: Instant::now(),
+            started: Instant::now(),
         })
     }
 
-    /// Says what `calls` calls took since then, in the line that a client prints.
+    /// Returns the line that a client prints: the cost of `calls` calls since then.
     pub fn report(&self, calls: u64) -> Result<String, Failure> {
-        let time = self.begun.elapsed();
+        let time = self.started.elapsed();
         let cpu = process_time()?.saturating_sub(self.cpu);
         Ok(json!({
             "calls": calls,
@@ -106,9 +106,9 @@ impl Stopwatch {
     }
 }
 
-/// Returns how long the threads of this process have run, in their own code and in the kernel.
+/// Returns the CPU time of the threads of this process, in user space and in the kernel.
 ///
-/// Finer than the ticks of the process as a whole, and it works under valgrind, where asking for a clock does not.
+/// Finer than the ticks of the process as a whole, and it works under valgrind, where reading a CPU clock does not.
 fn process_time() -> Result<Duration, Failure> {
     let mut nanoseconds = 0;
     for thread in std::fs::read_dir("/proc/self/task")? {
@@ -119,7 +119,7 @@ fn process_time() -> Result<Duration, Failure> {
     Ok(Duration::from_nanos(nanoseconds))
 }
 
-/// Returns the text of that many bytes that all benches send.
+/// Returns the text of that many bytes that all benchmarks send.
 fn decoded(size: usize) -> Result<String, Failure> {
     Ok(serde_json::from_str(&format!(
         "\"{}\"",
@@ -151,10 +151,10 @@ mod tests {
     }
 
     #[test]
-    fn time_that_passes_is_told_in_one_line() {
-        let said = Stopwatch::start().unwrap().report(7).unwrap();
+    fn report_is_one_json_line() {
+        let line = Stopwatch::start().unwrap().report(7).unwrap();
 
-        assert!(said.starts_with(r#"{"calls":7,"#), "{said}");
-        assert!(said.contains("\"seconds\":") && said.contains("\"cpu_seconds\":"));
+        assert!(line.starts_with(r#"{"calls":7,"#), "{line}");
+        assert!(line.contains("\"seconds\":") && line.contains("\"cpu_seconds\":"));
     }
 }

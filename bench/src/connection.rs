@@ -23,13 +23,13 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Connects from this machine's own address.
+    /// Connects from the default local address.
     pub async fn open(address: SocketAddr) -> Result<Connection, Failure> {
-        // No address of its own is asked for: a port may then serve again although another server once had it.
+        // The socket is not bound first: a port can then be used again although another server once had it.
         Connection::over(TcpStream::connect(address).await?, address)
     }
 
-    /// Connects to a server that answers at this path.
+    /// Connects to a server with this path.
     pub async fn open_at(address: SocketAddr, path: &str) -> Result<Connection, Failure> {
         let mut connection = Connection::open(address).await?;
         path.clone_into(&mut connection.path);
@@ -59,20 +59,20 @@ impl Connection {
         self
     }
 
-    /// Calls a tool and returns the JSON-RPC answer.
+    /// Calls a tool and returns the JSON-RPC response.
     pub async fn call(&mut self, call: &Call<'_>) -> Result<String, Failure> {
         self.send_call(call).await?;
-        self.answer().await
+        self.response_text().await
     }
 
-    /// Sends a call and does not wait for its answer.
+    /// Sends a call and does not wait for its response.
     pub async fn send_call(&mut self, call: &Call<'_>) -> Result<(), Failure> {
         self.send(&call.headers(), &call.body()).await
     }
 
-    /// Waits for the answer to what was sent.
-    pub async fn answer(&mut self) -> Result<String, Failure> {
-        Ok(self.response().await?.answer().to_owned())
+    /// Waits for the response to the last request.
+    pub async fn response_text(&mut self) -> Result<String, Failure> {
+        Ok(self.response().await?.response_text().to_owned())
     }
 
     /// Sends a message and waits for the response to it.
@@ -85,12 +85,12 @@ impl Connection {
         self.response().await
     }
 
-    /// Returns the name of the server, as requests say it.
+    /// Returns the host of the server, for the header `Host`.
     pub fn host(&self) -> &str {
         &self.host
     }
 
-    /// Returns the socket, for who reads it in another way.
+    /// Returns the socket, for a caller that reads it in another way.
     pub fn into_stream(self) -> TcpStream {
         self.stream
     }
@@ -107,7 +107,7 @@ impl Connection {
             if let Some(response) = Response::take(&mut self.received)? {
                 return match response.status {
                     200 | 202 => Ok(response),
-                    status => Err(format!("status {status}: {}", response.answer()).into()),
+                    status => Err(format!("status {status}: {}", response.response_text()).into()),
                 };
             }
             if self.stream.read_buf(&mut self.received).await? == 0 {
@@ -131,7 +131,7 @@ pub struct Call<'a> {
 }
 
 impl Call<'_> {
-    /// Returns the headers it needs.
+    /// Returns the headers that it needs.
     pub fn headers(&self) -> Headers<'_> {
         message::call_headers(self.era(), self.tool, self.session)
     }
@@ -149,14 +149,14 @@ impl Call<'_> {
     }
 }
 
-/// Returns the text of an answer, if the answer has this id and says it succeeded.
-pub fn text_of(answer: &str, id: u64) -> Result<String, Failure> {
-    let value: serde_json::Value = serde_json::from_str(answer).unwrap_or_default();
+/// Returns the text of a response, if the response has this id and is a success.
+pub fn text_of(response: &str, id: u64) -> Result<String, Failure> {
+    let value: serde_json::Value = serde_json::from_str(response).unwrap_or_default();
     let result = &value["result"];
     let text = result["content"][0]["text"].as_str();
     match text {
         Some(text) if value["id"] == id && result["isError"] != true => Ok(text.to_owned()),
-        _ => Err(format!("wrong answer to call {id}: {answer:.300}").into()),
+        _ => Err(format!("wrong response to call {id}: {response:.300}").into()),
     }
 }
 
@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_counts_only_with_its_id_and_without_an_error() {
+    fn a_response_counts_only_with_its_id_and_without_an_error() {
         let right = r#"{"id":7,"result":{"content":[{"type":"text","text":"a"}]}}"#;
         let failed = r#"{"id":7,"result":{"isError":true,"content":[{"type":"text","text":"a"}]}}"#;
 

@@ -1,4 +1,4 @@
-//! Goals that two programs judge by: `instructions` on every change, `compare` in a run for the page.
+//! Targets that two programs use: `instructions` on every change, `compare` in a run for the page.
 
-/// How many times what the limit takes a call may cost the client: in instructions, and in time of the processor.
+/// The most that a call may cost the client, as a multiple of the limit: in instructions, and in CPU time.
 pub const CLIENT_TIMES: f64 = 1.4;

@@ -1,15 +1,15 @@
-//! What the benches share: the messages they send, the answers they read, the server they start.
+//! Shared by the benchmarks: the messages they send, the responses they read, the server they start.
 //!
-//! Nothing here uses Turnbuckle. The drivers see a server as any client does: a process, a pipe, a socket.
+//! Nothing here uses Turnbuckle. The drivers use a server as any client does: a process, a pipe, a socket.
 
 pub mod callgrind;
 pub mod client;
 pub mod connection;
+pub mod cores;
 pub mod descriptors;
 pub mod goals;
 pub mod message;
 pub mod options;
-pub mod place;
 pub mod process;
 pub mod response;
 pub mod sessions;
@@ -17,5 +17,5 @@ pub mod streams;
 pub mod wire;
 pub mod work;
 
-/// Why a bench could not be carried out.
+/// The reason why a benchmark could not run.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;

@@ -1,8 +1,8 @@
-//! The messages a bench sends, as text.
+//! The messages that a benchmark sends, as text.
 //!
-//! They are written by hand so that every server is sent the same bytes.
+//! They are written by hand so that every server receives the same bytes.
 
-/// Which of the two ways of living a call uses.
+/// The era of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Era {
     /// A handshake, then calls that belong to its session.
@@ -14,10 +14,10 @@ pub enum Era {
 /// The first message of a legacy connection.
 pub const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"0.0.0"}}}"#;
 
-/// The second message of a legacy connection; it has no answer.
+/// The second message of a legacy connection, a notification.
 pub const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 
-/// A legacy request that asks only whether its session is alive.
+/// A legacy request that only tests whether its session exists.
 pub const PING: &str = r#"{"jsonrpc":"2.0","id":0,"method":"ping"}"#;
 
 const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"bench","version":"0.0.0"},"io.modelcontextprotocol/clientCapabilities":{}}"#;
@@ -31,7 +31,7 @@ pub fn list(era: Era, id: u64) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/list"{params}}}"#)
 }
 
-/// Returns the body of a `tools/call` whose sender wants to hear of progress; the token is the id.
+/// Returns the body of a `tools/call` with a progress token, which is the id.
 pub fn call_with_progress(era: Era, id: u64, tool: &str, arguments: &str) -> String {
     let token = format!(r#""_meta":{{"progressToken":{id}"#);
     let meta = match era {
@@ -59,7 +59,7 @@ fn with_meta(id: u64, tool: &str, arguments: &str, meta: &str) -> String {
     )
 }
 
-/// Returns the `name: value` pairs that MCP wants on a `tools/list` over HTTP.
+/// Returns the `name: value` pairs that MCP requires on a `tools/list` over HTTP.
 pub fn list_headers(era: Era, session: Option<&str>) -> Headers<'_> {
     match era {
         Era::Legacy => session_headers(session),
@@ -70,7 +70,7 @@ pub fn list_headers(era: Era, session: Option<&str>) -> Headers<'_> {
     }
 }
 
-/// Returns the `name: value` pairs that MCP wants on a `tools/call` over HTTP.
+/// Returns the `name: value` pairs that MCP requires on a `tools/call` over HTTP.
 pub fn call_headers<'a>(era: Era, tool: &'a str, session: Option<&'a str>) -> Headers<'a> {
     match era {
         Era::Legacy => session_headers(session),
@@ -96,7 +96,7 @@ pub fn listen(id: u64) -> String {
     )
 }
 
-/// Returns the `name: value` pairs that MCP wants on a `subscriptions/listen` over HTTP.
+/// Returns the `name: value` pairs that MCP requires on a `subscriptions/listen` over HTTP.
 pub fn listen_headers() -> Headers<'static> {
     vec![
         ("mcp-protocol-version", "2026-07-28"),
@@ -104,15 +104,15 @@ pub fn listen_headers() -> Headers<'static> {
     ]
 }
 
-/// Headers of one request, beyond those that every POST has.
+/// Headers of one request, in addition to those of every POST.
 pub type Headers<'a> = Vec<(&'a str, &'a str)>;
 
-/// Returns a whole HTTP/1.1 POST to `/mcp`, so that it leaves in one write.
+/// Returns a whole HTTP/1.1 POST to `/mcp`, so that it is sent in one write.
 pub fn post(host: &str, headers: &Headers<'_>, body: &str) -> Vec<u8> {
     post_to("/mcp", host, headers, body)
 }
 
-/// Returns a whole HTTP/1.1 POST, so that it leaves in one write.
+/// Returns a whole HTTP/1.1 POST, so that it is sent in one write.
 pub fn post_to(path: &str, host: &str, headers: &Headers<'_>, body: &str) -> Vec<u8> {
     let mut request = format!(
         "POST {path} HTTP/1.1\r\nhost: {host}\r\naccept: application/json, text/event-stream\r\ncontent-type: application/json\r\n"
@@ -142,7 +142,7 @@ pub fn get(path: &str, host: &str, headers: &Headers<'_>) -> Vec<u8> {
 
 /// Returns JSON string content that decodes to `size` bytes, with an escaped newline about every 90.
 ///
-/// Real text has escapes, and an escape is what makes a reader copy instead of borrow.
+/// Real text has escapes, and an escape makes a reader copy instead of borrow.
 pub fn text(size: usize) -> String {
     let sentence = "the quick brown fox jumps over the lazy dog, ";
     let mut text = String::with_capacity(size + size / 64);
@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_has_the_size_asked_for() {
+    fn text_has_the_requested_size() {
         for size in [0, 50, 90, 91, 65_536] {
             let decoded: String = serde_json::from_str(&format!("\"{}\"", text(size))).unwrap();
 

@@ -1,10 +1,10 @@
-//! Command lines of the shape `--name value` and `--switch`, which is all the benches need.
+//! Command lines of the form `--name value` and `--switch`, which is all the benchmarks need.
 
 use std::str::FromStr;
 
 use crate::Failure;
 
-/// The arguments of a command, taken one by one; what is left at the end is an error.
+/// The arguments of a command, taken one by one; a remaining argument is an error.
 #[derive(Debug)]
 pub struct Options {
     arguments: Vec<String>,
@@ -22,13 +22,13 @@ impl Options {
         Options { arguments }
     }
 
-    /// Takes the first argument if it is not an option: the verb.
+    /// Takes the first argument, the verb, if it is not an option.
     pub fn verb(&mut self) -> Option<String> {
         let first = self.arguments.first()?;
         (!first.starts_with("--")).then(|| self.arguments.remove(0))
     }
 
-    /// Takes a switch and says whether it was there.
+    /// Takes a switch and returns whether it was present.
     pub fn switch(&mut self, name: &str) -> bool {
         let position = self.arguments.iter().position(|argument| argument == name);
         position.map(|at| self.arguments.remove(at)).is_some()
@@ -52,7 +52,7 @@ impl Options {
         }
     }
 
-    /// Refuses what nobody took.
+    /// Returns an error if an argument was not taken.
     pub fn finish(self) -> Result<(), Failure> {
         match self.arguments.first() {
             None => Ok(()),
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_a_missing_value_a_bad_value_and_a_leftover() {
+    fn rejects_a_missing_value_a_bad_value_and_a_leftover() {
         assert!(Options::new(["--calls"]).value::<u32>("--calls").is_err());
         assert!(
             Options::new(["--calls", "x"])

@@ -1,4 +1,4 @@
-//! A server as a child process: where it listens, how much memory it has, how it ends.
+//! A server as a child process: its address, its memory, its end.
 
 use std::{
     io::{BufRead, BufReader},
@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::Failure;
 
-/// A running server that said on stderr where it listens; it is killed when this is dropped.
+/// A running server that printed its address on stderr; it is killed when this is dropped.
 #[derive(Debug)]
 pub struct ServerProcess {
     child: Child,
@@ -30,11 +30,11 @@ impl ServerProcess {
         let mut child = command
             .spawn()
             .map_err(|error| format!("cannot start {command:?}: {error}"))?;
-        let mut stderr = BufReader::new(child.stderr.take().expect("stderr was asked for"));
-        let mut said = String::new();
-        while stderr.read_line(&mut said)? > 0 {
-            if let Some((address, path)) = said.lines().next_back().and_then(listening) {
-                // A full pipe would block the server, so whatever else it says goes to our stderr.
+        let mut stderr = BufReader::new(child.stderr.take().expect("stderr was requested"));
+        let mut output = String::new();
+        while stderr.read_line(&mut output)? > 0 {
+            if let Some((address, path)) = output.lines().next_back().and_then(listening) {
+                // A full pipe would block the server, so everything else it prints goes to our stderr.
                 std::thread::spawn(move || std::io::copy(&mut stderr, &mut std::io::stderr()));
                 return Ok(ServerProcess {
                     child,
@@ -44,30 +44,30 @@ impl ServerProcess {
             }
         }
         let status = child.wait()?;
-        Err(format!("{command:?} ended with {status} before it listened: {said}").into())
+        Err(format!("{command:?} ended with {status} before it listened: {output}").into())
     }
 
-    /// Returns the address it said it listens on.
+    /// Returns the address that it printed.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Returns the path it said it answers at, with its slash.
+    /// Returns the path that it printed, with its slash.
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// Reads how much time of the processor its threads have used, to the nanosecond; those that have ended not.
+    /// Reads the CPU time of its threads, in nanoseconds; threads that have ended are not counted.
     pub fn cpu(&self) -> Result<Duration, Failure> {
         cpu_time(self.child.id())
     }
 
-    /// Reads how much memory it holds now, and held at most.
+    /// Reads its current and peak memory.
     pub fn memory(&self) -> Result<Memory, Failure> {
-        Memory::of(self.child.id())
+        Memory::read(self.child.id())
     }
 
-    /// Asks it to end and waits until it has.
+    /// Terminates it and waits until it has exited.
     pub fn terminate(mut self) -> Result<(), Failure> {
         terminate(&mut self.child)
     }
@@ -87,7 +87,7 @@ pub fn terminate(child: &mut Child) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Reads how much time of the processor the threads of a process have used; what has ended is not counted.
+/// Reads the CPU time of the threads of a process; threads that have ended are not counted.
 pub fn cpu_time(process: u32) -> Result<Duration, Failure> {
     let mut nanoseconds = 0;
     for thread in std::fs::read_dir(format!("/proc/{process}/task"))? {
@@ -98,10 +98,10 @@ pub fn cpu_time(process: u32) -> Result<Duration, Failure> {
     Ok(Duration::from_nanos(nanoseconds))
 }
 
-/// Reads how much time of the processor the children of this process have used, those that were waited for.
+/// Reads the CPU time of those children of this process that were waited for.
 pub fn children_cpu_time() -> Result<Duration, Failure> {
     let stat = std::fs::read_to_string("/proc/self/stat")?;
-    let ticks = ticks_of_children(&stat).ok_or("this process has no times")?;
+    let ticks = ticks_of_children(&stat).ok_or("/proc/self/stat lacks the times of children")?;
     Ok(Duration::from_secs(ticks) / u32::try_from(rustix::param::clock_ticks_per_second())?)
 }
 
@@ -116,15 +116,15 @@ fn ticks_of_children(stat: &str) -> Option<u64> {
 /// Resident memory of a process, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Memory {
-    /// What it holds now.
+    /// The current size.
     pub now: u64,
-    /// The most it ever held.
+    /// The peak size.
     pub peak: u64,
 }
 
 impl Memory {
-    /// Reads what a process holds.
-    pub fn of(process: u32) -> Result<Memory, Failure> {
+    /// Reads the memory of a process.
+    pub fn read(process: u32) -> Result<Memory, Failure> {
         Memory::parse(&std::fs::read_to_string(format!("/proc/{process}/status"))?)
     }
 
@@ -142,7 +142,7 @@ impl Memory {
 }
 
 /// Returns the path of a binary that was built together with this one.
-pub fn beside_this_program(name: &str) -> Result<PathBuf, Failure> {
+pub fn sibling_program(name: &str) -> Result<PathBuf, Failure> {
     let path = std::env::current_exe()?.with_file_name(name);
     if path.is_file() {
         return Ok(path);

@@ -1,6 +1,6 @@
 //! Reads HTTP/1.1 responses from a buffer, and the JSON-RPC message out of a response.
 //!
-//! Knows no socket: a driver appends what it received and asks whether a response is complete.
+//! Does no I/O: a driver appends the bytes it received and tests whether a response is complete.
 
 use crate::Failure;
 
@@ -42,12 +42,12 @@ impl Response {
         header(&self.head, name)
     }
 
-    /// Returns the JSON-RPC answer: the body itself, or the last event of a stream.
-    pub fn answer(&self) -> &str {
-        answer(&self.body, self.header("content-type").unwrap_or_default())
+    /// Returns the JSON-RPC response: the body itself, or the last event of a stream.
+    pub fn response_text(&self) -> &str {
+        response_text(&self.body, self.header("content-type").unwrap_or_default())
     }
 
-    /// Counts the notifications that come before the answer.
+    /// Counts the notifications before the response.
     pub fn notifications(&self) -> usize {
         let body = std::str::from_utf8(&self.body).unwrap_or_default();
         let data = body.lines().filter_map(|line| line.strip_prefix("data:"));
@@ -56,8 +56,8 @@ impl Response {
     }
 }
 
-/// Returns the JSON-RPC answer in a body: the body itself, or the last event with data of a stream.
-pub fn answer<'a>(body: &'a [u8], content_type: &str) -> &'a str {
+/// Returns the JSON-RPC response in a body: the body itself, or the last event with data of a stream.
+pub fn response_text<'a>(body: &'a [u8], content_type: &str) -> &'a str {
     let body = std::str::from_utf8(body).unwrap_or_default();
     if !content_type.starts_with("text/event-stream") {
         return body;
@@ -74,7 +74,7 @@ fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
     })
 }
 
-/// Returns the joined chunks and how many bytes they took, or `None` while the last one is missing.
+/// Returns the joined chunks and their length on the wire, or `None` while the last one is missing.
 fn chunked(mut rest: &[u8]) -> Result<Option<(Vec<u8>, usize)>, Failure> {
     let (whole, mut body) = (rest.len(), Vec::new());
     loop {
@@ -93,10 +93,10 @@ fn chunked(mut rest: &[u8]) -> Result<Option<(Vec<u8>, usize)>, Failure> {
     }
 }
 
-fn find(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
+fn find(bytes: &[u8], pattern: &[u8]) -> Option<usize> {
     bytes
-        .windows(wanted.len())
-        .position(|window| window == wanted)
+        .windows(pattern.len())
+        .position(|window| window == pattern)
 }
 
 #[cfg(test)]
@@ -123,7 +123,7 @@ mod tests {
 
             let response = Response::take(&mut buffer).unwrap().unwrap();
 
-            assert_eq!((response.status, response.answer()), (200, "{}"));
+            assert_eq!((response.status, response.response_text()), (200, "{}"));
             assert_eq!(buffer, b"HTTP");
         }
     }

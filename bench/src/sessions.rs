@@ -1,4 +1,4 @@
-//! Legacy sessions, many of them.
+//! Opens and checks many legacy sessions.
 
 use std::{net::SocketAddr, sync::Arc};
 
@@ -10,7 +10,7 @@ use crate::{
     message::{self, Headers},
 };
 
-/// Connections that open or check sessions side by side.
+/// Connections that open or check sessions concurrently.
 const WORKERS: usize = 16;
 
 /// Opens `count` sessions and returns their ids; no connection stays open.
@@ -50,7 +50,7 @@ async fn open_share(
     Ok(sessions)
 }
 
-/// Calls `echo` so many times, in one session after the other.
+/// Calls `echo` this many times, in one session after the other.
 pub async fn call(
     address: SocketAddr,
     sessions: &Arc<[String]>,
@@ -79,7 +79,7 @@ pub async fn call(
     Ok(())
 }
 
-/// Pings every session and returns what went wrong: each must still be there.
+/// Pings every session and returns what went wrong: each must still exist.
 pub async fn check(address: SocketAddr, sessions: Arc<[String]>) -> Vec<String> {
     let mut workers = JoinSet::new();
     for worker in 0..WORKERS {
@@ -88,9 +88,9 @@ pub async fn check(address: SocketAddr, sessions: Arc<[String]>) -> Vec<String> 
             let mut connection = Connection::open(address).await?;
             for id in sessions.iter().skip(worker).step_by(WORKERS) {
                 let headers = message::session_headers(Some(id));
-                let answer = connection.exchange(&headers, message::PING).await?;
-                if !answer.answer().contains("\"result\"") {
-                    return Err(format!("session {id} answers {}", answer.answer()).into());
+                let response = connection.exchange(&headers, message::PING).await?;
+                if !response.response_text().contains("\"result\"") {
+                    return Err(format!("session {id}: {}", response.response_text()).into());
                 }
             }
             Ok::<_, Failure>(())

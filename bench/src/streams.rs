@@ -1,4 +1,4 @@
-//! Streams that stay open, each on a connection of its own, and what is told on all of them.
+//! Streams that stay open, each on a separate connection, and a change that is announced on all of them.
 
 use std::{
     net::SocketAddr,
@@ -20,17 +20,17 @@ use crate::{
     message,
 };
 
-/// What every listener is told.
+/// The notification that every listener receives.
 const CHANGED: &[u8] = b"notifications/tools/list_changed";
-/// How long everyone may take to hear of a change.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// The longest time until every listener has received a change.
+const ANNOUNCE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Which streams are opened.
+/// The kind of stream to open.
 #[derive(Clone, Debug)]
 pub enum Kind {
     /// One GET stream in each of these sessions.
     General(Arc<[String]>),
-    /// So many `subscriptions/listen`.
+    /// This many `subscriptions/listen`.
     Listen(usize),
 }
 
@@ -39,9 +39,9 @@ pub enum Kind {
 pub struct Streams {
     readers: JoinSet<Result<(), Failure>>,
     count: usize,
-    told: watch::Receiver<usize>,
+    received: watch::Receiver<usize>,
     announcer: Connection,
-    /// The session that announces, where the streams are those of sessions.
+    /// The session that announces, if the streams belong to sessions.
     session: Option<String>,
     announced: u64,
 }
@@ -49,7 +49,7 @@ pub struct Streams {
 impl Streams {
     /// Opens them one after the other, and waits until each is open.
     pub async fn open(address: SocketAddr, path: &str, kind: &Kind) -> Result<Streams, Failure> {
-        let (sender, told) = watch::channel(0);
+        let (sender, received) = watch::channel(0);
         let (count, session) = match kind {
             Kind::General(sessions) => (sessions.len(), sessions.first().cloned()),
             Kind::Listen(count) => (*count, None),
@@ -62,21 +62,21 @@ impl Streams {
         Ok(Streams {
             readers,
             count,
-            told,
+            received,
             announcer: Connection::open_at(address, path).await?,
             session,
             announced: 0,
         })
     }
 
-    /// How many there are.
+    /// Returns the number of streams.
     pub fn count(&self) -> usize {
         self.count
     }
 
-    /// Has the server tell them all that its tools changed; returns how long it took until the last one knew.
+    /// Makes the server announce a change of its tools; returns the time until the last stream has received it.
     pub async fn announce(&mut self) -> Result<Duration, Failure> {
-        let expected = *self.told.borrow() + self.count;
+        let expected = *self.received.borrow() + self.count;
         let call = Call {
             id: 1_000_000 + self.announced,
             tool: "announce",
@@ -85,15 +85,15 @@ impl Streams {
         };
         self.announced += 1;
         let started = Instant::now();
-        let answer = self.announcer.call(&call).await?;
-        let all_told = self.told.wait_for(|told| *told >= expected);
-        match timeout(PATIENCE, all_told).await {
-            Ok(told) => drop(told?),
+        let response = self.announcer.call(&call).await?;
+        let all_received = self.received.wait_for(|received| *received >= expected);
+        match timeout(ANNOUNCE_TIMEOUT, all_received).await {
+            Ok(received) => drop(received?),
             Err(_) => return Err("not everyone who listens was told".into()),
         }
         let took = started.elapsed();
-        if text_of(&answer, call.id)? != "told" {
-            return Err(format!("wrong answer: {answer:.300}").into());
+        if text_of(&response, call.id)? != "told" {
+            return Err(format!("wrong response: {response:.300}").into());
         }
         match self.readers.try_join_next() {
             Some(ended) => Err(ended?.err().unwrap_or("a stream ended".into())),
@@ -102,7 +102,7 @@ impl Streams {
     }
 }
 
-/// One stream that is open.
+/// One open stream.
 struct Stream {
     stream: TcpStream,
     received: Vec<u8>,
@@ -139,11 +139,11 @@ impl Stream {
         Ok(stream)
     }
 
-    /// Counts what is told until the stream ends.
-    async fn read(mut self, told: watch::Sender<usize>) -> Result<(), Failure> {
+    /// Counts announcements until the stream ends.
+    async fn read(mut self, received: watch::Sender<usize>) -> Result<(), Failure> {
         loop {
             while self.takes(CHANGED) {
-                told.send_modify(|told| *told += 1);
+                received.send_modify(|received| *received += 1);
             }
             self.receive().await?;
         }
@@ -153,11 +153,11 @@ impl Stream {
         if self.stream.read_buf(&mut self.received).await? > 0 {
             return Ok(());
         }
-        let said = String::from_utf8_lossy(&self.received);
-        Err(format!("a stream ended with {said:.300}").into())
+        let text = String::from_utf8_lossy(&self.received);
+        Err(format!("a stream ended with {text:.300}").into())
     }
 
-    /// Drops everything up to the end of `sign`, if it is there.
+    /// Drops everything up to the end of `sign`, if the buffer contains it.
     fn takes(&mut self, sign: &[u8]) -> bool {
         let position = self.received.windows(sign.len()).position(|at| at == sign);
         if let Some(position) = position {

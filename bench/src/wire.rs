@@ -14,31 +14,31 @@ use crate::{
     work::Prepared,
 };
 
-/// A way to send a message and wait for its answer.
+/// A connection that sends a message and waits for its response.
 #[derive(Debug)]
 pub enum Wire {
-    /// A connection.
+    /// An HTTP connection.
     Http(Http),
     /// Two pipes.
     Stdio(Pipes),
 }
 
-/// What came back for one request.
+/// The messages received for one request.
 #[derive(Debug)]
 pub struct Received {
-    /// The JSON-RPC answer.
-    pub answer: String,
-    /// How many notifications came before it.
+    /// The JSON-RPC response.
+    pub response: String,
+    /// The number of notifications before it.
     pub notifications: usize,
 }
 
 impl Wire {
-    /// Does what the era wants before the first call.
+    /// Sends the messages that the era requires before the first call.
     pub fn open(&mut self, era: Era) -> Result<(), Failure> {
         match (era, self) {
             (Era::Modern, _) => Ok(()),
             (Era::Legacy, Wire::Stdio(pipes)) => {
-                pipes.ask(message::INITIALIZE)?;
+                pipes.request(message::INITIALIZE)?;
                 pipes.send(message::INITIALIZED)
             }
             (Era::Legacy, Wire::Http(http)) => {
@@ -54,15 +54,15 @@ impl Wire {
         }
     }
 
-    /// Sends a request and waits for its answer.
-    pub fn ask(&mut self, prepared: &Prepared, body: &str) -> Result<Received, Failure> {
+    /// Sends a request and waits for its response.
+    pub fn request(&mut self, prepared: &Prepared, body: &str) -> Result<Received, Failure> {
         match self {
-            Wire::Stdio(pipes) => pipes.ask(body),
+            Wire::Stdio(pipes) => pipes.request(body),
             Wire::Http(http) => {
                 let session = http.session.clone();
                 let response = http.exchange(&prepared.headers(session.as_deref()), body)?;
                 Ok(Received {
-                    answer: response.answer().to_owned(),
+                    response: response.response_text().to_owned(),
                     notifications: response.notifications(),
                 })
             }
@@ -81,7 +81,7 @@ pub struct Http {
 }
 
 impl Http {
-    /// Connects, without any request yet.
+    /// Connects, without sending a request.
     pub fn connect(address: SocketAddr, path: &str) -> Result<Http, Failure> {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
@@ -103,7 +103,7 @@ impl Http {
             if let Some(response) = Response::take(&mut self.received)? {
                 return match response.status {
                     200 | 202 => Ok(response),
-                    status => Err(format!("status {status}: {}", response.answer()).into()),
+                    status => Err(format!("status {status}: {}", response.response_text()).into()),
                 };
             }
             let length = self.stream.read(&mut chunk)?;
@@ -123,7 +123,7 @@ pub struct Pipes {
 }
 
 impl Pipes {
-    /// Takes what the child reads and what it writes.
+    /// Uses the child's standard input and output.
     pub fn new(input: ChildStdin, output: ChildStdout) -> Pipes {
         Pipes {
             input,
@@ -135,14 +135,14 @@ impl Pipes {
         Ok(self.input.write_all(format!("{message}\n").as_bytes())?)
     }
 
-    fn ask(&mut self, request: &str) -> Result<Received, Failure> {
+    fn request(&mut self, request: &str) -> Result<Received, Failure> {
         self.send(request)?;
         let mut notifications = 0;
         loop {
             let line = self.line()?;
             if line.contains(r#""id":"#) {
                 return Ok(Received {
-                    answer: line,
+                    response: line,
                     notifications,
                 });
             }

@@ -1,4 +1,4 @@
-//! What is asked of a server, again and again, to see what one time costs.
+//! The request that is sent to a server repeatedly, to measure the cost of one.
 
 use crate::{
     Failure,
@@ -6,18 +6,18 @@ use crate::{
     wire::Received,
 };
 
-/// One kind of request, and how it is sent.
+/// A kind of request, and how it is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Work {
-    /// What carries it.
+    /// The transport.
     pub transport: Transport,
-    /// Which of the two ways of living it uses.
+    /// The era of the request.
     pub era: Era,
-    /// What is asked.
-    pub ask: Ask,
+    /// The request.
+    pub request: RequestKind,
 }
 
-/// What carries messages.
+/// The transport of the messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
     /// One keep-alive connection.
@@ -26,26 +26,26 @@ pub enum Transport {
     Stdio,
 }
 
-/// What is asked.
+/// The request to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ask {
+pub enum RequestKind {
     /// A call of `echo` with a message of this many bytes.
     Echo(usize),
-    /// A call of `add`, whose result has structured content.
+    /// A call of `add`, which has a structured result.
     Add,
-    /// A call of `steps` by someone who wants to hear of them.
+    /// A call of `steps` with a progress token.
     Steps,
-    /// The list of tools, which has this many.
+    /// `tools/list` of a server with this many tools.
     List(usize),
 }
 
-impl Ask {
-    /// The arguments that a server program needs to be able to answer.
+impl RequestKind {
+    /// Returns the arguments that a server program needs to support this request.
     pub fn arguments(self) -> Vec<String> {
         match self {
-            Ask::Echo(_) | Ask::Add => Vec::new(),
-            Ask::Steps => vec!["--more".to_owned()],
-            Ask::List(tools) => vec!["--tools".to_owned(), tools.to_string()],
+            RequestKind::Echo(_) | RequestKind::Add => Vec::new(),
+            RequestKind::Steps => vec!["--more".to_owned()],
+            RequestKind::List(tools) => vec!["--tools".to_owned(), tools.to_string()],
         }
     }
 }
@@ -55,24 +55,24 @@ impl Ask {
 pub struct Prepared {
     work: Work,
     arguments: String,
-    /// What every answer has in it.
-    said: String,
+    /// A text that every response contains.
+    expected_text: String,
 }
 
 impl Prepared {
-    /// Writes down what does not change from one request to the next.
+    /// Prepares the parts that are the same in every request.
     pub fn new(work: Work) -> Prepared {
-        let (arguments, said) = match work.ask {
-            Ask::Echo(size) => {
+        let (arguments, expected_text) = match work.request {
+            RequestKind::Echo(size) => {
                 let text = message::text(size);
                 (format!(r#"{{"message":"{text}"}}"#), text)
             }
-            Ask::Add => (
+            RequestKind::Add => (
                 r#"{"a":1,"b":2}"#.to_owned(),
                 r#""structuredContent""#.into(),
             ),
-            Ask::Steps => (String::new(), r#""done""#.to_owned()),
-            Ask::List(tools) => match tools.checked_sub(3) {
+            RequestKind::Steps => (String::new(), r#""done""#.to_owned()),
+            RequestKind::List(tools) => match tools.checked_sub(3) {
                 Some(last) => (String::new(), format!(r#""tool-{last:03}""#)),
                 None => (String::new(), r#""echo""#.to_owned()),
             },
@@ -80,7 +80,7 @@ impl Prepared {
         Prepared {
             work,
             arguments,
-            said,
+            expected_text,
         }
     }
 
@@ -94,7 +94,7 @@ impl Prepared {
         }
     }
 
-    /// Returns the `name: value` pairs that MCP wants on it over HTTP.
+    /// Returns the `name: value` pairs that MCP requires on it over HTTP.
     pub fn headers<'a>(&'a self, session: Option<&'a str>) -> Headers<'a> {
         match self.tool() {
             None => message::list_headers(self.work.era, session),
@@ -102,25 +102,27 @@ impl Prepared {
         }
     }
 
-    /// Checks what came back for the request with this id.
+    /// Checks the response to the request with this id.
     pub fn check(&self, id: u64, received: &Received) -> Result<(), Failure> {
-        let answer = &received.answer;
-        if !(answer.contains(&self.said) && answer.contains(&id.to_string())) {
-            return Err(format!("wrong answer to request {id}: {answer:.300}").into());
+        let response = &received.response;
+        if !(response.contains(&self.expected_text) && response.contains(&id.to_string())) {
+            return Err(format!("wrong response to request {id}: {response:.300}").into());
         }
-        match (self.work.ask, received.notifications) {
-            (Ask::Steps, 3) => Ok(()),
-            (Ask::Steps, other) => Err(format!("{other} steps were reported, not 3").into()),
+        match (self.work.request, received.notifications) {
+            (RequestKind::Steps, 3) => Ok(()),
+            (RequestKind::Steps, other) => {
+                Err(format!("{other} steps were reported, not 3").into())
+            }
             _ => Ok(()),
         }
     }
 
     fn tool(&self) -> Option<&'static str> {
-        match self.work.ask {
-            Ask::Echo(_) => Some("echo"),
-            Ask::Add => Some("add"),
-            Ask::Steps => Some("steps"),
-            Ask::List(_) => None,
+        match self.work.request {
+            RequestKind::Echo(_) => Some("echo"),
+            RequestKind::Add => Some("add"),
+            RequestKind::Steps => Some("steps"),
+            RequestKind::List(_) => None,
         }
     }
 }
@@ -129,25 +131,30 @@ impl Prepared {
 mod tests {
     use super::*;
 
-    fn prepared(ask: Ask) -> Prepared {
+    fn prepared(request: RequestKind) -> Prepared {
         Prepared::new(Work {
             transport: Transport::Http,
             era: Era::Modern,
-            ask,
+            request,
         })
     }
 
-    fn received(answer: &str, notifications: usize) -> Received {
+    fn received(response: &str, notifications: usize) -> Received {
         Received {
-            answer: answer.to_owned(),
+            response: response.to_owned(),
             notifications,
         }
     }
 
     #[test]
     fn every_request_is_one_json_object_with_its_id() {
-        for ask in [Ask::Echo(50), Ask::Add, Ask::Steps, Ask::List(100)] {
-            let body = prepared(ask).body(70);
+        for request in [
+            RequestKind::Echo(50),
+            RequestKind::Add,
+            RequestKind::Steps,
+            RequestKind::List(100),
+        ] {
+            let body = prepared(request).body(70);
 
             let value: serde_json::Value = serde_json::from_str(&body).unwrap();
             assert_eq!(value["id"], 70, "{body}");
@@ -155,8 +162,8 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_to_another_request_or_without_its_steps_is_wrong() {
-        let steps = prepared(Ask::Steps);
+    fn a_response_to_another_request_or_without_its_steps_is_wrong() {
+        let steps = prepared(RequestKind::Steps);
 
         assert!(
             steps
@@ -177,8 +184,8 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_whole_only_with_its_last_tool() {
-        let list = prepared(Ask::List(100));
+    fn a_list_is_complete_only_with_its_last_tool() {
+        let list = prepared(RequestKind::List(100));
 
         assert!(list.check(7, &received(r#"7 "tool-097""#, 0)).is_ok());
         assert!(list.check(7, &received(r#"7 "tool-096""#, 0)).is_err());

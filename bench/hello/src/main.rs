@@ -1,6 +1,6 @@
 //! A first server: one tool, on stdio or on HTTP.
 //!
-//! Built on its own, as a user builds it: its figures are those of a program that only has what it needs.
+//! Built on its own, as a user builds it: its figures are those of a program with only the necessary dependencies.
 
 use std::{env, error::Error};
 

@@ -12,7 +12,7 @@ from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
 from pydantic import BaseModel, Field
 
-# Those to tell of a change; the package does not know its sessions.
+# The subscribers of changes; the package does not store its sessions.
 sessions = []
 
 
@@ -64,7 +64,7 @@ def measured(tools, more):
     server.add_tool(echo, description="Says the message back")
     server.add_tool(add, description="Adds two numbers")
     for number in range(tools - 2):
-        # No other library describes the output of a tool that answers with text.
+        # No other library describes the output of a tool that returns text.
         server.add_tool(find, f"tool-{number:03}", structured_output=False,
                         description=f"Looks for something at place {number:03}, and says what it found")
     if more:
@@ -74,7 +74,7 @@ def measured(tools, more):
 
 
 def on_http(server, host, port):
-    """What `server.run("streamable-http")` does, on a port that may be any."""
+    """The same as `server.run("streamable-http")`, on any port."""
     listener = socket.create_server((host, int(port)))
     print(f"listening on http://{host}:{listener.getsockname()[1]}/mcp", file=sys.stderr, flush=True)
     config = uvicorn.Config(server.streamable_http_app(), log_level="warning")

@@ -2,7 +2,7 @@
 //
 //   server.mjs --listen ADDRESS | --stdio [--tools N] [--more]
 //
-// On HTTP the package lives one way per handler, so requests of the newest revision go to its stateless handler, and all
+// On HTTP the package has one handler per era, so requests of the newest revision go to its stateless handler, and all
 // others to the transport of their session.
 import { randomUUID } from 'node:crypto';
 import { createServer } from 'node:http';
@@ -41,7 +41,7 @@ const announce = { description: 'Tells everyone who listens that the tools chang
 
 const say = text => ({ content: [{ type: 'text', text }] });
 
-// Whom `announce` tells; on HTTP more than the server that was asked.
+// The servers that `announce` notifies; on HTTP more than the one that received the call.
 let tell = server => server.sendToolListChanged();
 
 function measured() {

@@ -1,7 +1,7 @@
-//! `echo-server` once more, in a build that checks arguments and results against the schemas of the tools.
+//! `echo-server` in a build that validates arguments and results against the schemas of the tools.
 //!
-//! Reading the arguments of `echo` already checks all that their schema says, so no validator runs for them. Here the message
-//! has a length, which only a validator looks at.
+//! Deserializing the arguments of `echo` already checks everything in their schema, so no validator runs for them. Here the
+//! message has a length limit, which only a validator checks.
 
 #[expect(
     dead_code,

@@ -1,4 +1,4 @@
-//! The client that is measured: our own, as a program would use it, with everything as it comes.
+//! The measured client: ours, as a program would use it, with the defaults.
 #![expect(clippy::print_stdout, reason = "a command prints what it measured")]
 
 use std::sync::Arc;
@@ -30,7 +30,7 @@ async fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-/// What `echo` takes: a type, as the bare client has one too.
+/// The arguments of `echo`: a type, as in the bare client.
 #[derive(Serialize)]
 struct Echo<'a> {
     message: &'a str,
@@ -55,9 +55,9 @@ async fn connect(plan: &Plan) -> Result<Client, Failure> {
 async fn call(client: Client, calls: u64, message: Arc<str>) -> Result<(), Failure> {
     for _ in 0..calls {
         let arguments = Echo { message: &message };
-        let said = client.call_tool("echo", arguments).await?.text();
-        if said != *message {
-            return Err(format!("wrong answer: {said:.300}").into());
+        let text = client.call_tool("echo", arguments).await?.text();
+        if text != *message {
+            return Err(format!("wrong response: {text:.300}").into());
         }
     }
     Ok(())

@@ -1,7 +1,7 @@
-//! The server that is measured: two small tools, everything else as it comes but for one limit.
+//! The measured server: two small tools, with the defaults except for one limit.
 //!
-//! Uses only the public API, with every default check on; validation against schemas is no default. `--tools N` fills the list up to N tools, `--more` adds those
-//! that do more than answer.
+//! Uses only the public API, with every default check on; schema validation is not a default. `--tools N` fills the list up to
+//! N tools, `--more` adds those that do more than return a result.
 #![expect(clippy::print_stderr, reason = "a command says where it listens")]
 
 use schemars::JsonSchema;
@@ -10,7 +10,7 @@ use tokio::net::TcpListener;
 use turnbuckle::{Context, Server, Tool, ToolError, http::Http};
 use turnbuckle_bench::{Failure, options::Options};
 
-/// The one limit that is raised: there may be 10,000 who listen, and somebody else who calls.
+/// The one raised limit: 10,000 clients may listen, and another calls.
 const IN_FLIGHT: usize = 10_100;
 
 #[derive(Deserialize, JsonSchema)]
@@ -39,7 +39,7 @@ async fn add(args: Add) -> Result<Sum, ToolError> {
     })
 }
 
-// What the tools take that are there only to be listed. No documentation: it would be part of the schema.
+// The arguments of the tools that are only listed. No documentation: it would be part of the schema.
 #[derive(Deserialize, JsonSchema)]
 #[expect(dead_code, reason = "its schema is all that counts")]
 struct Order {
@@ -51,7 +51,7 @@ struct Order {
     place: String,
 }
 
-/// Reports three steps, then is done.
+/// Reports progress three times, then returns.
 async fn steps(cx: Context) -> Result<String, ToolError> {
     for step in 1..=3 {
         cx.progress(step, 3).await;
@@ -59,19 +59,19 @@ async fn steps(cx: Context) -> Result<String, ToolError> {
     Ok("done".to_owned())
 }
 
-/// Tells everyone who listens that the tools changed.
+/// Notifies all listeners that the tools changed.
 async fn announce(cx: Context) -> Result<String, ToolError> {
     cx.tools_changed();
     Ok("told".to_owned())
 }
 
-/// A server with `tools` tools, and with those that do more than answer.
+/// Creates a server with `tools` tools, and with those that do more than return a result.
 fn server(tools: usize, more: bool) -> Server {
     let echo = Tool::new("echo", async |args: Echo| Ok::<_, ToolError>(args.message));
     filled(echo, tools, more)
 }
 
-/// A server with this tool `echo`, filled up with others.
+/// Creates a server with this tool `echo` and more tools up to the total.
 pub(crate) fn filled(echo: Tool, tools: usize, more: bool) -> Server {
     let add = Tool::new("add", add);
     let mut server =
@@ -101,7 +101,7 @@ fn main() -> Result<(), Failure> {
     serve(server)
 }
 
-/// Serves as the command line says.
+/// Serves as the command line requests.
 #[tokio::main]
 pub(crate) async fn serve(server: impl Fn(usize, bool) -> Server) -> Result<(), Failure> {
     let mut options = Options::from_process();

@@ -1,6 +1,6 @@
-//! The server that holds: tools that wait, tools that block, and one that answers at once.
+//! The server with slow tools: tools that wait, tools that block, and one that returns at once.
 //!
-//! Uses only the public API; the limits that protect a server from this much are raised.
+//! Uses only the public API; the limits that protect a server from this load are raised.
 #![expect(clippy::print_stderr, reason = "a command says where it listens")]
 
 use std::{
@@ -33,7 +33,7 @@ struct Echo {
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct Nothing {}
+struct NoArgs {}
 
 async fn wait(args: Slow) -> Result<String, ToolError> {
     let _running = Running::new();
@@ -50,11 +50,11 @@ async fn echo(args: Echo) -> Result<String, ToolError> {
     Ok(args.message)
 }
 
-async fn held(_: Nothing) -> Result<String, ToolError> {
+async fn running_calls(_: NoArgs) -> Result<String, ToolError> {
     Ok(RUNNING.load(Ordering::Relaxed).to_string())
 }
 
-/// How many `wait` calls are running; a cancelled one is not.
+/// The number of `wait` calls that are running; a cancelled one is not counted.
 static RUNNING: AtomicUsize = AtomicUsize::new(0);
 
 struct Running;
@@ -79,7 +79,7 @@ fn server() -> Server {
         .tool(Tool::new("wait", wait).description("Waits without a thread"))
         .tool(Tool::blocking("block", block).description("Blocks a thread"))
         .tool(Tool::new("echo", echo).description("Says the message back"))
-        .tool(Tool::new("held", held).description("Counts the calls that wait"))
+        .tool(Tool::new("held", running_calls).description("Counts the calls that wait"))
         .store(Store::memory_with(limits))
 }
 

@@ -1,4 +1,4 @@
-//! The other side: what a call costs the client that makes it.
+//! Measures what a call costs the client.
 
 use std::{path::Path, process::Command};
 
@@ -6,7 +6,7 @@ use super::{Callgrind, Cost, Profile};
 use crate::{Failure, message::Era, process::ServerProcess};
 
 impl Callgrind {
-    /// Measures one call of a client, one after another, to the server that a command starts.
+    /// Measures one sequential call of a client to the server that a command starts.
     pub fn per_call(
         &self,
         era: Era,
@@ -27,14 +27,14 @@ impl Callgrind {
             let file = self.file(&format!("{name}.{calls}.callgrind"));
             let output = self.around(&command, &file).output()?;
             if !output.status.success() {
-                let said = String::from_utf8_lossy(&output.stderr);
-                return Err(format!("{name}: ended with {}: {said}", output.status).into());
+                let stderr = String::from_utf8_lossy(&output.stderr);
+                return Err(format!("{name}: ended with {}: {stderr}", output.status).into());
             }
             self.read(&file)
         };
         let (once, twice) = (run(calls)?, run(2 * calls)?);
         server.terminate()?;
-        // Every call was checked by the client itself.
+        // The client itself checked every call.
         Ok(Cost::between(once, twice, calls, String::new()))
     }
 }

@@ -1,4 +1,4 @@
-//! What callgrind wrote about one whole run.
+//! The output of callgrind for one whole run.
 
 use std::collections::HashMap;
 
@@ -9,11 +9,11 @@ use crate::Failure;
 pub struct Profile {
     /// Instructions in user space.
     pub instructions: u64,
-    /// Calls of `malloc`, `calloc`, `realloc` and their aligned kin.
+    /// Calls of `malloc`, `calloc`, `realloc` and their aligned variants.
     pub allocations: u64,
     /// Calls of the C library's functions that write to a descriptor.
     pub writes: u64,
-    /// Tasks that tokio was given.
+    /// Tasks spawned on tokio.
     pub spawns: u64,
 }
 
@@ -31,7 +31,7 @@ impl Profile {
             {
                 let (id, name) = name.split_once(' ').unwrap_or((name, ""));
                 if !name.is_empty() {
-                    kinds.insert(id, Kind::of(name));
+                    kinds.insert(id, Kind::for_function(name));
                 }
                 if line.starts_with('c') {
                     callee = id;
@@ -64,7 +64,7 @@ enum Kind {
 }
 
 impl Kind {
-    fn of(function: &str) -> Kind {
+    fn for_function(function: &str) -> Kind {
         match function {
             "malloc" | "calloc" | "realloc" | "posix_memalign" | "aligned_alloc" | "memalign" => {
                 Kind::Allocation

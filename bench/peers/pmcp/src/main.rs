@@ -1,4 +1,4 @@
-//! The measured server on pmcp, as its documentation shows it for requests that run side by side.
+//! The measured server on pmcp, as its documentation shows it for concurrent requests.
 //!
 //! ```console
 //! $ turnbuckle-bench-pmcp --listen ADDRESS | --stdio [--tools N] [--more]
@@ -11,8 +11,8 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use axum::Router;
 use contract::{
-    ADD, ANNOUNCE, Add, Contract, DONE, ECHO, Echo, FOUND, Failure, Order, Place, STEP_COUNT,
-    STEPS, Sum, TOLD, extra_tools,
+    ADD, ANNOUNCE, Add, Contract, DONE, ECHO, Echo, FOUND, Failure, Order, STEP_COUNT, STEPS,
+    ServeOn, Sum, TOLD, extra_tools,
 };
 use pmcp::{
     Server, ServerBuilder, ServerCapabilities, TypedToolWithOutput,
@@ -32,13 +32,13 @@ async fn main() -> Result<(), Failure> {
     let itself = Itself::default();
     let server = server(&contract, &itself)?;
     match contract.place {
-        Place::Stdio => server.run_stdio().await?,
-        Place::Http(address) => {
+        ServeOn::Stdio => server.run_stdio().await?,
+        ServeOn::Http(address) => {
             let server = Arc::new(server);
             itself.get_or_init(|| Arc::downgrade(&server));
             let listener = TcpListener::bind(address).await?;
             eprintln!("listening on http://{}/mcp", listener.local_addr()?);
-            // It serves `/`; every other server is asked at `/mcp`.
+            // It serves `/`; every other server serves `/mcp`.
             let app = Router::new().nest("/mcp", concurrent_router(server));
             axum::serve(listener, app).await?;
         }
@@ -46,7 +46,7 @@ async fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-/// The server, for its own tools: only it can notify, and a tool is not given it.
+/// The server, for its own tools: only it can notify, and a tool does not receive it.
 type Itself = Arc<OnceLock<Weak<Server>>>;
 
 fn server(contract: &Contract, itself: &Itself) -> pmcp::Result<Server> {
@@ -54,7 +54,7 @@ fn server(contract: &Contract, itself: &Itself) -> pmcp::Result<Server> {
         .name("echo")
         .version("0.1.0")
         .capabilities(capabilities(contract))
-        // Without this it refuses the newest revision.
+        // Without this it rejects the newest revision.
         .with_supported_protocol_versions(
             [LATEST_PROTOCOL_VERSION, PROTOCOL_VERSION_2026_07_28]
                 .map(|version| ProtocolVersion(version.to_owned())),
@@ -94,7 +94,7 @@ fn with_basics(server: ServerBuilder) -> ServerBuilder {
 
 fn with_more(server: ServerBuilder, itself: Itself) -> ServerBuilder {
     server
-        .tool_with_result_and_description("steps", STEPS, |Nothing {}, extra| {
+        .tool_with_result_and_description("steps", STEPS, |NoArgs {}, extra| {
             Box::pin(async move {
                 for step in 1..=STEP_COUNT {
                     let total = Some(STEP_COUNT.into());
@@ -103,7 +103,7 @@ fn with_more(server: ServerBuilder, itself: Itself) -> ServerBuilder {
                 Ok(text(DONE))
             })
         })
-        .tool_with_result_and_description("announce", ANNOUNCE, move |Nothing {}, _| {
+        .tool_with_result_and_description("announce", ANNOUNCE, move |NoArgs {}, _| {
             let server = itself.get().and_then(Weak::upgrade);
             Box::pin(async move {
                 if let Some(server) = server {
@@ -116,7 +116,7 @@ fn with_more(server: ServerBuilder, itself: Itself) -> ServerBuilder {
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct Nothing {}
+struct NoArgs {}
 
 fn text(text: impl Into<String>) -> CallToolResult {
     CallToolResult::new(vec![Content::text(text.into())])

@@ -1,10 +1,10 @@
-//! The measured client on rmcp, with everything as it comes.
+//! The measured client on rmcp, with the defaults.
 //!
 //! ```console
 //! $ turnbuckle-bench-rmcp-client --url URL | --stdio COMMAND [--era modern|legacy] [--calls N] [--at-once K] [--message BYTES]
 //! ```
 //!
-//! It prints `{"calls":N,"seconds":S,"cpu_seconds":C}`: what the calls took, without connecting and the handshake.
+//! It prints `{"calls":N,"seconds":S,"cpu_seconds":C}`: the time of the calls, without connecting and the handshake.
 
 mod plan;
 
@@ -65,7 +65,7 @@ async fn connect(plan: &Plan) -> Result<RunningService<RoleClient, ClientConfig>
     }
 }
 
-/// Opens the conversation in the way of the era.
+/// Opens the connection as the era requires.
 async fn begin<T, E, A>(
     era: Era,
     transport: T,
@@ -99,7 +99,7 @@ async fn call(client: Peer<RoleClient>, calls: u64, message: Arc<str>) -> Result
     Ok(())
 }
 
-/// Returns how long this process has worked, in its own code and in the kernel.
+/// Returns the CPU time of this process, in user space and in the kernel.
 fn process_time() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     let part = |number: i64| u64::try_from(number).unwrap_or_default();

@@ -1,25 +1,25 @@
-//! What a measured client is asked to do.
+//! The command line of a measured client.
 
 use std::error::Error;
 
-/// What can go wrong in a program that is only measured.
+/// An error of a program that is only measured.
 pub type Failure = Box<dyn Error + Send + Sync>;
 
-/// The command line, read.
+/// The parsed command line.
 pub struct Plan {
-    /// Whom to call.
+    /// The server to call.
     pub server: Server,
-    /// In which of the two ways.
+    /// The era of the calls.
     pub era: Era,
-    /// How often, in all.
+    /// The number of calls in all.
     pub calls: u64,
-    /// How many callers there are; each waits for its answer before it calls again.
+    /// The number of callers; each waits for its response before it calls again.
     pub at_once: u64,
-    /// What is to be echoed.
+    /// The message to echo.
     pub message: String,
 }
 
-/// Where the server is.
+/// The address of the server.
 pub enum Server {
     /// At a URL.
     Url(String),
@@ -27,7 +27,7 @@ pub enum Server {
     Child(String),
 }
 
-/// Which of the two ways of living a call uses.
+/// The era of a call.
 #[derive(Clone, Copy)]
 pub enum Era {
     /// A handshake, then calls that belong to its session.
@@ -71,7 +71,7 @@ impl Plan {
     }
 }
 
-/// Returns the text of that many bytes that every measured client sends: a newline ends each 91.
+/// Returns the text of that many bytes that every measured client sends: a newline after every 90 bytes.
 fn text(bytes: usize) -> String {
     let sentence = b"the quick brown fox jumps over the lazy dog, ";
     let letter = |position: usize| match position % 91 {

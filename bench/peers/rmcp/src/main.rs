@@ -4,8 +4,8 @@
 //! $ turnbuckle-bench-rmcp --listen ADDRESS | --stdio [--tools N] [--more] [--nodelay] [--tuned]
 //! ```
 //!
-//! Without a switch it is what rmcp's documentation shows. `--nodelay` only sets TCP_NODELAY, which the documentation
-//! does not mention and without which every answer on a kept connection waits for a delayed acknowledgement. `--tuned` is
+//! Without a switch it is the server of rmcp's documentation. `--nodelay` only sets TCP_NODELAY, which the documentation
+//! does not mention and without which every response on a keep-alive connection waits for a delayed acknowledgement. `--tuned` is
 //! the best that we know: TCP_NODELAY, JSON instead of a stream of one event, and one router for all requests.
 
 #[path = "../../contract.rs"]
@@ -15,8 +15,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::{Router, serve::ListenerExt};
 use contract::{
-    ADD, ANNOUNCE, Add, Contract, DONE, ECHO, Echo, FOUND, Failure, Order, Place, STEP_COUNT,
-    STEPS, Sum, TOLD, extra_tools,
+    ADD, ANNOUNCE, Add, Contract, DONE, ECHO, Echo, FOUND, Failure, Order, STEP_COUNT, STEPS,
+    ServeOn, Sum, TOLD, extra_tools,
 };
 use rmcp::{
     ErrorData, Json, Peer, RoleServer, ServerHandler, ServiceExt,
@@ -46,10 +46,10 @@ async fn main() -> Result<(), Failure> {
     let tuned = contract.switches.iter().any(|switch| switch == "--tuned");
     let server = Measured::new(&contract, tuned);
     match contract.place {
-        Place::Stdio => {
+        ServeOn::Stdio => {
             server.serve(stdio()).await?.waiting().await?;
         }
-        Place::Http(address) => {
+        ServeOn::Http(address) => {
             let listener = TcpListener::bind(address).await?;
             eprintln!("listening on http://{}/mcp", listener.local_addr()?);
             let app = app(server, tuned);
@@ -75,13 +75,13 @@ fn app(server: Measured, tuned: bool) -> Router {
 struct Measured {
     /// Names and descriptions of the further tools.
     extra: Arc<[(&'static str, &'static str)]>,
-    /// Those to tell of a change, if there is a tool for that.
+    /// The subscribers of changes, if there is a tool that announces them.
     listeners: Option<Arc<Listeners>>,
     /// The router of the tuned form.
     router: Option<Arc<ToolRouter<Measured>>>,
 }
 
-/// rmcp leaves it to the server to remember whom it may tell something.
+/// rmcp leaves it to the server to store its subscribers.
 struct Listeners {
     /// Streams of `subscriptions/listen`.
     streams: broadcast::Sender<()>,
@@ -98,7 +98,7 @@ impl Measured {
             })
         });
         let mut server = Measured {
-            // For as long as the program runs, as in one that has them written down.
+            // Leaked for the life of the program, like literals.
             extra: extra_tools(contract.extra)
                 .map(|(name, description)| (&*name.leak(), &*description.leak()))
                 .collect(),
@@ -109,7 +109,7 @@ impl Measured {
         server
     }
 
-    /// Makes a router for each request, as `#[tool_router(server_handler)]` does, unless one is kept.
+    /// Creates a router for each request, as `#[tool_router(server_handler)]` does, unless one is stored.
     fn router(&self) -> Arc<ToolRouter<Measured>> {
         if let Some(router) = &self.router {
             return Arc::clone(router);
@@ -167,7 +167,7 @@ impl Measured {
     #[tool(description = ANNOUNCE)]
     async fn announce(&self) -> String {
         if let Some(listeners) = &self.listeners {
-            // An error says that nobody listens.
+            // An error means that no listener is left.
             let _ = listeners.streams.send(());
             for session in listeners.sessions() {
                 let _ = session.notify_tool_list_changed().await;

@@ -8,8 +8,8 @@
 mod contract;
 
 use contract::{
-    ADD, ANNOUNCE, Add, Contract, DONE, ECHO, Echo, FOUND, Failure, Order, Place, STEP_COUNT,
-    STEPS, Sum, TOLD, extra_tools,
+    ADD, ANNOUNCE, Add, Contract, DONE, ECHO, Echo, FOUND, Failure, Order, STEP_COUNT, STEPS,
+    ServeOn, Sum, TOLD, extra_tools,
 };
 use tokio::net::TcpListener;
 use tower_mcp::{
@@ -23,8 +23,8 @@ use tower_mcp::{
 async fn main() -> Result<(), Failure> {
     let contract = Contract::from_process(&[])?;
     match contract.place {
-        Place::Stdio => StdioTransport::new(server(&contract, None)).run().await?,
-        Place::Http(address) => {
+        ServeOn::Stdio => StdioTransport::new(server(&contract, None)).run().await?,
+        ServeOn::Http(address) => {
             let (tell, told) = notification_channel(64);
             let server = server(&contract, Some(tell));
             let transport = if contract.more {

@@ -13,7 +13,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use contract::{Contract, DONE, Failure, Place, STEP_COUNT, Sum, TOLD};
+use contract::{Contract, DONE, Failure, STEP_COUNT, ServeOn, Sum, TOLD};
 use tokio::net::TcpListener;
 use turbomcp::{
     LegacySessionAdapter, ServerNotifier,
@@ -50,9 +50,9 @@ async fn serve<S: McpServerCore>(
     let service = server.build();
     notifier.get_or_init(|| service.notifier());
     match contract.place {
-        Place::Stdio => serve_stdio(LegacySessionAdapter::new(service)).await?,
-        Place::Http(address) => {
-            // What `serve_http` does; it does not say which port it got.
+        ServeOn::Stdio => serve_stdio(LegacySessionAdapter::new(service)).await?,
+        ServeOn::Http(address) => {
+            // The same as `serve_http`, which does not report its port.
             let terminator = Arc::new(service.session_terminator());
             let config = HttpConfig::new().with_session_terminator(terminator);
             let app = router(service, config);
@@ -82,7 +82,7 @@ impl Basics {
     }
 }
 
-/// There once the service is built, which is after its tools.
+/// Set once the service is built, which is after its tools.
 type Notifier = Arc<OnceLock<ServerNotifier>>;
 
 /// The same with `steps` and `announce`.

@@ -1,6 +1,6 @@
-//! A server with more tools than one wants to write down.
+//! A server with many generated tools.
 //!
-//! They are listed as `#[server]` lists its own: each is described once, and cloned for every answer.
+//! They are listed as `#[server]` lists its own: each is described once, and cloned for every response.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use turbomcp::{neutral, prelude::*};
 
 use crate::contract::{FOUND, Order, extra_tools};
 
-/// A server and so many tools more.
+/// A server with this many more tools.
 #[derive(Clone)]
 pub struct Wide<S> {
     server: S,

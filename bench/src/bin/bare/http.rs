@@ -20,7 +20,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 use turnbuckle_bench::Failure;
 
-use crate::answer::{Answer, answer, is_initialize};
+use crate::respond::{Reply, is_initialize, respond as reply_to};
 
 /// Serves every connection until the process ends.
 pub(crate) async fn serve(listen: SocketAddr) -> Result<(), Failure> {
@@ -35,7 +35,7 @@ pub(crate) async fn serve(listen: SocketAddr) -> Result<(), Failure> {
     }
 }
 
-/// One piece of known length, or events.
+/// One chunk of known length, or events.
 pub(crate) type Sent = Either<Full<Bytes>, Events>;
 
 async fn respond(request: Request<Incoming>) -> Result<Response<Sent>, Infallible> {
@@ -46,11 +46,11 @@ async fn respond(request: Request<Incoming>) -> Result<Response<Sent>, Infallibl
     Ok(answered(&body.to_bytes(), has_session))
 }
 
-/// Answers one message.
+/// Responds to one message.
 pub(crate) fn answered(body: &[u8], has_session: bool) -> Response<Sent> {
-    let bytes = match answer(body) {
-        Some(Answer::One(bytes)) => bytes,
-        Some(Answer::Steps(steps)) => return events(steps.write("data: ", "\n\n")),
+    let bytes = match reply_to(body) {
+        Some(Reply::One(bytes)) => bytes,
+        Some(Reply::Steps(steps)) => return events(steps.write("data: ", "\n\n")),
         None => return status(StatusCode::ACCEPTED).map(Either::Left),
     };
     let mut response = Response::new(Either::Left(Full::from(bytes)));
@@ -58,7 +58,7 @@ pub(crate) fn answered(body: &[u8], has_session: bool) -> Response<Sent> {
         .headers_mut()
         .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     if !has_session && is_initialize(body) {
-        // Nothing is remembered; the id is there so that calls carry the header a session call has.
+        // Nothing is stored; the id exists so that calls carry the header of a session call.
         let id = HeaderValue::from_static("0123456789abcdef0123456789abcdef");
         response.headers_mut().insert("mcp-session-id", id);
     }
@@ -73,7 +73,7 @@ fn events(events: Vec<u8>) -> Response<Sent> {
     response
 }
 
-/// Events that are there at once. Their length is not said: of a stream nobody knows it.
+/// Events that are ready at once. Their length is not sent, since the length of a stream is unknown.
 pub(crate) struct Events(Option<Bytes>);
 
 impl Body for Events {

@@ -1,16 +1,16 @@
-//! The limit of a list: the same bytes, written once, around the id of the request.
+//! The limit of a list: the same prepared bytes around the id of the request.
 
 use std::sync::OnceLock;
 
 use serde_json::value::RawValue;
 
-/// Says how many tools there are; before the first request.
+/// Sets the number of tools, before the first request.
 pub(crate) fn set(tools: usize) {
     let _ = LISTS.set(Lists::new(tools));
 }
 
-/// Returns the answer to `tools/list`.
-pub(crate) fn answer(id: &RawValue, modern: bool) -> Vec<u8> {
+/// Returns the response to `tools/list`.
+pub(crate) fn respond(id: &RawValue, modern: bool) -> Vec<u8> {
     let lists = LISTS.get_or_init(|| Lists::new(2));
     let result = if modern { &lists.modern } else { &lists.legacy };
     [START, id.get(), result].concat().into_bytes()
@@ -20,7 +20,7 @@ const START: &str = r#"{"jsonrpc":"2.0","id":"#;
 
 static LISTS: OnceLock<Lists> = OnceLock::new();
 
-/// What follows the id.
+/// Returns the bytes after the id.
 struct Lists {
     legacy: String,
     modern: String,
@@ -58,14 +58,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_has_as_many_tools_as_were_asked_for() {
+    fn a_list_has_the_requested_number_of_tools() {
         for count in [1, 2, 3, 100] {
             let lists = Lists::new(count);
 
             for result in [lists.legacy, lists.modern] {
-                let answer = format!("{START}7{result}");
-                let answer: serde_json::Value = serde_json::from_str(&answer).unwrap();
-                assert_eq!(answer["result"]["tools"].as_array().unwrap().len(), count);
+                let response = format!("{START}7{result}");
+                let response: serde_json::Value = serde_json::from_str(&response).unwrap();
+                assert_eq!(response["result"]["tools"].as_array().unwrap().len(), count);
             }
         }
     }

@@ -1,13 +1,12 @@
-//! The limit: the least that a program which answers the same bytes has to do.
+//! The limit: the least that a program must do to send the same bytes.
 //!
-//! No MCP library, no checks. One parse into a borrowed struct, one write. `http` and `stdio` are what
-//! a call is measured against, `http --more` what open streams are measured against; `slow` is what holding many calls
-//! is measured against.
+//! No MCP library, no checks. One parse into a borrowed struct, one write. `http` and `stdio` are the reference
+//! for calls, `http --more` is the reference for open streams, and `slow` is the reference for many calls in flight.
 #![expect(clippy::print_stderr, reason = "a command says where it listens")]
 
-mod answer;
 mod http;
 mod list;
+mod respond;
 mod slow;
 mod stdio;
 mod steps;
@@ -34,7 +33,7 @@ fn run(mut options: Options) -> Result<(), Failure> {
     let listen = options.value("--listen")?;
     let listen = listen.unwrap_or(SocketAddr::from(([127, 0, 0, 1], 0)));
     list::set(options.value("--tools")?.unwrap_or(2));
-    // It can always do all it can.
+    // The bare server always has all of its tools.
     options.switch("--more");
     options.finish()?;
     match verb.as_str() {

@@ -1,6 +1,6 @@
-//! The limit of holding: hyper with the three slow tools, and only a timer behind each held call.
+//! The limit of calls in flight: hyper with the three slow tools, and only a timer for each call.
 //!
-//! Its memory is what a connection costs before any MCP is in it.
+//! Its memory is the cost of a connection without MCP.
 
 use std::{
     convert::Infallible,
@@ -37,7 +37,7 @@ pub(crate) async fn serve(listen: SocketAddr) -> Result<(), Failure> {
 }
 
 async fn connection(stream: TcpStream) -> Result<(), Failure> {
-    // `PRI` opens HTTP/2 and `POST` a request of HTTP/1.1: the second letter tells them apart.
+    // `PRI` opens HTTP/2 and `POST` a request of HTTP/1.1: the second letter distinguishes them.
     let mut start = [0; 2];
     while stream.peek(&mut start).await? == 1 {
         tokio::task::yield_now().await;
@@ -69,11 +69,11 @@ async fn respond(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, In
         }
         _ => json!({}),
     };
-    let answer = json!({"jsonrpc": "2.0", "id": id, "result": result}).to_string();
+    let body = json!({"jsonrpc": "2.0", "id": id, "result": result}).to_string();
     let response = Response::builder().header(CONTENT_TYPE, "application/json");
     let response = response
         .header("mcp-session-id", session())
-        .body(Full::from(answer));
+        .body(Full::from(body));
     Ok(response.unwrap_or_else(|_| status(StatusCode::INTERNAL_SERVER_ERROR)))
 }
 
@@ -97,10 +97,10 @@ async fn call(params: &Value) -> String {
     }
 }
 
-/// How many `wait` calls are running.
+/// The number of `wait` calls that are running.
 static HELD: AtomicUsize = AtomicUsize::new(0);
 
-/// Returns a session id that was not given before; nothing is remembered.
+/// Returns a new session id; nothing is stored.
 fn session() -> String {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     format!("{:032x}", NEXT.fetch_add(1, Ordering::Relaxed))

@@ -1,11 +1,11 @@
-//! The limit of a call that reports three steps: four messages, written one after the other into one buffer.
+//! The limit of a call that reports progress three times: four messages, written one after the other into one buffer.
 
 use std::io::Write;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// A call of `steps` that is to be answered.
+/// A call of `steps` that needs a response.
 pub(crate) struct Steps<'a> {
     id: &'a RawValue,
     token: &'a RawValue,
@@ -21,7 +21,7 @@ struct Meta<'a> {
 }
 
 impl<'a> Steps<'a> {
-    /// Reads what `_meta` says.
+    /// Reads `_meta`.
     pub(crate) fn parse(id: &'a RawValue, meta: &'a str) -> Option<Steps<'a>> {
         let Meta { token, version } = serde_json::from_str(meta).ok()?;
         Some(Steps {
@@ -31,7 +31,7 @@ impl<'a> Steps<'a> {
         })
     }
 
-    /// Writes everything, each message between `before` and `after`.
+    /// Writes all messages, each between `before` and `after`.
     pub(crate) fn write(&self, before: &str, after: &str) -> Vec<u8> {
         let mut out = Vec::with_capacity(1024);
         let (id, token) = (self.id.get(), self.token.get());

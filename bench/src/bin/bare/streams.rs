@@ -1,7 +1,7 @@
-//! The limit of streams: hyper, one channel per open stream, and what is told goes to each as it is.
+//! The limit of streams: hyper, one channel per open stream; a change is sent to each unmodified.
 //!
-//! GET opens a stream, `subscriptions/listen` one with an acknowledgement. `announce` tells them all that the tools changed.
-//! Everything else is answered as without streams.
+//! GET opens a stream, `subscriptions/listen` one with an acknowledgement. `announce` notifies all of them that the tools changed.
+//! Everything else is handled as without streams.
 
 use std::{
     convert::Infallible,
@@ -45,9 +45,9 @@ pub(crate) async fn serve(listen: SocketAddr) -> Result<(), Failure> {
     }
 }
 
-type Answer = Response<Either<Events, http::Sent>>;
+type Reply = Response<Either<Events, http::Sent>>;
 
-async fn respond(request: Request<Incoming>, streams: Streams) -> Result<Answer, Infallible> {
+async fn respond(request: Request<Incoming>, streams: Streams) -> Result<Reply, Infallible> {
     if request.method() == Method::GET {
         let events = streams.open(Stream::General, ": open\n\n".into());
         return Ok(event_stream(events));
@@ -59,8 +59,8 @@ async fn respond(request: Request<Incoming>, streams: Streams) -> Result<Answer,
             .map(Either::Right));
     };
     let body = body.to_bytes();
-    let spoken: Spoken<'_> = serde_json::from_slice(&body).unwrap_or_default();
-    Ok(match (spoken.method, spoken.params.name, spoken.id) {
+    let request: RequestHead<'_> = serde_json::from_slice(&body).unwrap_or_default();
+    Ok(match (request.method, request.params.name, request.id) {
         ("subscriptions/listen", _, Some(id)) => {
             let stream = Stream::Listen(id.get().into());
             let acknowledgement = acknowledgement(id.get());
@@ -68,14 +68,14 @@ async fn respond(request: Request<Incoming>, streams: Streams) -> Result<Answer,
         }
         (_, name, _) => {
             if name == "announce" {
-                streams.tell();
+                streams.notify_all();
             }
             http::answered(&body, has_session).map(Either::Right)
         }
     })
 }
 
-fn event_stream(events: Events) -> Answer {
+fn event_stream(events: Events) -> Reply {
     let mut response = Response::new(Either::Left(events));
     response
         .headers_mut()
@@ -83,9 +83,9 @@ fn event_stream(events: Events) -> Answer {
     response
 }
 
-/// As much of a message as tells what is to be done.
+/// The members of a message that determine what to do.
 #[derive(Default, Deserialize)]
-struct Spoken<'a> {
+struct RequestHead<'a> {
     #[serde(borrow)]
     id: Option<&'a RawValue>,
     method: &'a str,
@@ -99,7 +99,7 @@ struct Params<'a> {
     name: &'a str,
 }
 
-/// Everybody who listens.
+/// All listeners.
 #[derive(Clone, Default)]
 struct Streams(Arc<Mutex<Vec<Listener>>>);
 
@@ -111,7 +111,7 @@ struct Listener {
 enum Stream {
     /// The stream of a session.
     General,
-    /// A subscription, with its id as it came.
+    /// A subscription, with its id as received.
     Listen(Box<str>),
 }
 
@@ -123,8 +123,8 @@ impl Streams {
         Events(receiver)
     }
 
-    /// Tells everyone that the tools changed, and forgets who is gone.
-    fn tell(&self) {
+    /// Notifies every listener that the tools changed, and drops those that are gone.
+    fn notify_all(&self) {
         self.lock().retain(|listener| {
             let event = match &listener.stream {
                 Stream::General => Bytes::from_static(TOOLS_CHANGED),
@@ -139,7 +139,7 @@ impl Streams {
     }
 }
 
-/// What comes over a channel, as a body.
+/// The messages of a channel, as a body.
 struct Events(UnboundedReceiver<Bytes>);
 
 impl Body for Events {
@@ -172,13 +172,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everyone_who_listens_is_told_with_the_id_of_its_subscription() {
+    fn every_listener_is_notified_with_its_subscription_id() {
         let streams = Streams::default();
         let mut general = streams.open(Stream::General, Bytes::new());
         let mut listening = streams.open(Stream::Listen("7".into()), acknowledgement("7"));
         drop(streams.open(Stream::General, Bytes::new()));
 
-        streams.tell();
+        streams.notify_all();
 
         let last = |events: &mut Events| {
             let _first = events.0.try_recv().unwrap();

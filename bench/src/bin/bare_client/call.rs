@@ -1,4 +1,4 @@
-//! The bytes of a call, and the text in the bytes of its answer.
+//! The bytes of a call, and the text in the bytes of its response.
 
 use std::{borrow::Cow, sync::LazyLock};
 
@@ -24,14 +24,14 @@ pub(crate) fn write(era: Era, id: u64, message: &str) -> Result<Vec<u8>, Failure
     })?)
 }
 
-/// Reads the id and the text of an answer.
+/// Reads the id and the text of a response.
 pub(crate) fn read(bytes: &[u8]) -> Result<(u64, Cow<'_, str>), Failure> {
     let response: Response<'_> = serde_json::from_slice(bytes)?;
     let [content] = response.result.content;
     Ok((response.id, content.text))
 }
 
-/// What every modern request says about its sender; it never changes, so it is written once.
+/// The description of the client in every modern request; it never changes, so it is written once.
 static META: LazyLock<Box<RawValue>> = LazyLock::new(|| {
     let meta = r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"bench","version":"0.0.0"},"io.modelcontextprotocol/clientCapabilities":{}}"#;
     RawValue::from_string(meta.to_owned()).expect("the text above is JSON")
@@ -96,10 +96,10 @@ mod tests {
     }
 
     #[test]
-    fn the_text_is_found_in_an_answer() {
-        let answer = r#"{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"a\nb"}],"resultType":"complete"}}"#;
+    fn the_text_is_found_in_a_response() {
+        let response = r#"{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"a\nb"}],"resultType":"complete"}}"#;
 
-        let (id, text) = read(answer.as_bytes()).unwrap();
+        let (id, text) = read(response.as_bytes()).unwrap();
 
         assert_eq!((id, &*text), (7, "a\nb"));
         assert!(read(br#"{"jsonrpc":"2.0","id":7,"error":{}}"#).is_err());

@@ -1,4 +1,4 @@
-//! The HTTP limit: every caller has a connection of its own that stays open, and hyper does the rest.
+//! The HTTP limit: every caller has its own keep-alive connection, and hyper does the rest.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use turnbuckle_bench::{
 
 use crate::call;
 
-/// Calls as planned, and says what it took.
+/// Makes the planned calls, and returns their cost.
 #[tokio::main]
 pub(crate) async fn run(plan: &Plan, url: &str) -> Result<String, Failure> {
     let server = Arc::new(Server::new(plan, url).await?);
@@ -44,7 +44,7 @@ pub(crate) async fn run(plan: &Plan, url: &str) -> Result<String, Failure> {
 
 type Connection = SendRequest<Full<Bytes>>;
 
-/// Whom to call, and all that is the same in every call.
+/// The server to call, and the parts that are the same in every call.
 struct Server {
     uri: Uri,
     host: HeaderValue,
@@ -94,7 +94,7 @@ impl Server {
             let body = response.into_body().collect().await?.to_bytes();
             let (named, text) = call::read(&body)?;
             if named != id || *text != self.message {
-                return Err(format!("wrong answer to call {id}: {text:.300}").into());
+                return Err(format!("wrong response to call {id}: {text:.300}").into());
             }
         }
         Ok(())
@@ -109,7 +109,7 @@ impl Server {
         let mut request = Request::post(self.uri.path()).body(Full::new(body.into()))?;
         let all = request.headers_mut();
         all.insert(HOST, self.host.clone());
-        all.insert(ACCEPT, EITHER);
+        all.insert(ACCEPT, JSON_OR_SSE);
         all.insert(CONTENT_TYPE, JSON);
         for (name, value) in headers {
             all.insert(name.clone(), value.clone());
@@ -122,7 +122,7 @@ impl Server {
         }
     }
 
-    /// What MCP wants on every call.
+    /// The headers that MCP requires on every call.
     fn headers(&self) -> Vec<(HeaderName, HeaderValue)> {
         match self.era {
             Era::Legacy => {
@@ -142,7 +142,7 @@ impl Server {
     }
 }
 
-const EITHER: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
+const JSON_OR_SSE: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");

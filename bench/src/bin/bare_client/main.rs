@@ -1,6 +1,6 @@
-//! The limit of a client: the least that a program which makes the same calls has to do.
+//! The limit of a client: the least that a program must do to make the same calls.
 //!
-//! No MCP library, no checks but whether the answer is right. One write from a borrowed struct, one parse into another.
+//! No MCP library, no checks except whether the response is right. One write from a borrowed struct, one parse into another.
 #![expect(clippy::print_stdout, reason = "a command prints what it measured")]
 
 mod call;
@@ -14,10 +14,10 @@ use turnbuckle_bench::{
 
 fn main() -> Result<(), Failure> {
     let plan = Plan::from_process()?;
-    let said = match &plan.server {
+    let report = match &plan.server {
         Server::Url(url) => http::run(&plan, url)?,
         Server::Child(command) => pipes::run(&plan, command)?,
     };
-    println!("{said}");
+    println!("{report}");
     Ok(())
 }

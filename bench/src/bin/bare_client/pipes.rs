@@ -13,7 +13,7 @@ use turnbuckle_bench::{
 
 use crate::call;
 
-/// Calls as planned, and says what it took.
+/// Makes the planned calls, and returns their cost.
 pub(crate) fn run(plan: &Plan, command: &[String]) -> Result<String, Failure> {
     let (program, arguments) = command.split_first().ok_or("no command")?;
     let mut child = Command::new(program)
@@ -22,7 +22,7 @@ pub(crate) fn run(plan: &Plan, command: &[String]) -> Result<String, Failure> {
         .stdout(Stdio::piped())
         .spawn()?;
     let pipes = child.stdin.take().zip(child.stdout.take());
-    let (mut input, output) = pipes.expect("both pipes were asked for");
+    let (mut input, output) = pipes.expect("both pipes were requested");
     let mut output = BufReader::with_capacity(64 * 1024, output);
     if plan.era == Era::Legacy {
         writeln!(input, "{}", message::INITIALIZE)?;
@@ -31,19 +31,19 @@ pub(crate) fn run(plan: &Plan, command: &[String]) -> Result<String, Failure> {
     }
     let time = Stopwatch::start()?;
     calls(plan, &mut input, &mut output)?;
-    let said = time.report(plan.calls)?;
+    let report = time.report(plan.calls)?;
     drop(input);
     child.wait()?;
-    Ok(said)
+    Ok(report)
 }
 
-/// Keeps as many calls open as there should be at once; each answer makes room for the next call.
+/// Keeps the planned number of calls in flight; each response makes room for the next call.
 fn calls(plan: &Plan, input: &mut impl Write, output: &mut impl BufRead) -> Result<(), Failure> {
     let (mut sent, mut line) = (0, Vec::new());
     for answered in 0..plan.calls {
         while sent < plan.calls && sent < answered + plan.at_once {
             let mut call = call::write(plan.era, sent, &plan.message)?;
-            // The newline goes along, so that there is one write.
+            // The newline is part of the buffer, so that there is one write.
             call.push(b'\n');
             input.write_all(&call)?;
             sent += 1;
@@ -54,7 +54,7 @@ fn calls(plan: &Plan, input: &mut impl Write, output: &mut impl BufRead) -> Resu
         }
         let (_, text) = call::read(&line)?;
         if text != plan.message {
-            return Err(format!("wrong answer: {text:.300}").into());
+            return Err(format!("wrong response: {text:.300}").into());
         }
     }
     Ok(())

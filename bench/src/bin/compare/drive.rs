@@ -1,4 +1,4 @@
-//! Sends the same request again and again over some connections, each as soon as its answer is there.
+//! Sends the same request repeatedly over some connections, each as soon as its response has arrived.
 
 use std::{
     net::SocketAddr,
@@ -12,25 +12,25 @@ use tokio::{
 };
 use turnbuckle_bench::{Failure, response::Response};
 
-/// What was answered in the time of a drive.
+/// The responses received during a drive.
 #[derive(Debug, Default)]
-pub(crate) struct Driven {
+pub(crate) struct DriveResult {
     pub(crate) answered: u64,
-    /// How long each answer took, in microseconds, sorted.
+    /// The latency of each response, in microseconds, sorted.
     latencies: Vec<f64>,
 }
 
-impl Driven {
-    /// What took so many microseconds each.
-    pub(crate) fn of(mut latencies: Vec<f64>) -> Driven {
+impl DriveResult {
+    /// Creates it from latencies in microseconds.
+    pub(crate) fn from_latencies(mut latencies: Vec<f64>) -> DriveResult {
         latencies.sort_by(f64::total_cmp);
-        Driven {
+        DriveResult {
             answered: latencies.len() as u64,
             latencies,
         }
     }
 
-    /// Returns the latency that this share of the answers stays below.
+    /// Returns the latency at this quantile.
     pub(crate) fn latency(&self, share: f64) -> f64 {
         let at = (self.latencies.len() as f64 * share) as usize;
         let last = self.latencies.len().saturating_sub(1);
@@ -50,7 +50,7 @@ pub(crate) struct Lane {
 }
 
 impl Lane {
-    /// Connects, sends the request once and looks at the answer.
+    /// Connects, sends the request once and checks the response.
     pub(crate) async fn open(
         address: SocketAddr,
         request: Vec<u8>,
@@ -65,9 +65,9 @@ impl Lane {
         };
         lane.exchange().await?;
         let response = Response::take(&mut lane.received)?.ok_or("half a response")?;
-        match response.answer() {
-            answer if response.status == 200 && is_right(answer) => Ok(lane),
-            answer => Err(format!("wrong answer ({}): {answer:.300}", response.status).into()),
+        match response.response_text() {
+            text if response.status == 200 && is_right(text) => Ok(lane),
+            text => Err(format!("wrong response ({}): {text:.300}", response.status).into()),
         }
     }
 
@@ -80,7 +80,7 @@ impl Lane {
             if self.stream.read_buf(&mut self.received).await? == 0 {
                 return Err("the server closed the connection".into());
             }
-            end = end.or_else(|| End::of(&self.received));
+            end = end.or_else(|| End::parse(&self.received));
             if end.is_some_and(|end| end.is_reached(&self.received)) {
                 break;
             }
@@ -104,7 +104,7 @@ impl Lane {
     }
 }
 
-/// Where a response ends. There is never a second one behind it, for nothing is sent before it is complete.
+/// The end of a response. There is never a second one behind it, since nothing is sent before it is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     /// At this length.
@@ -114,8 +114,8 @@ enum End {
 }
 
 impl End {
-    /// Looks into the head; `None` while it is not complete.
-    fn of(received: &[u8]) -> Option<End> {
+    /// Reads the head; `None` while it is not complete.
+    fn parse(received: &[u8]) -> Option<End> {
         let head = memchr::memmem::find(received, b"\r\n\r\n")?;
         for line in received[..head].split(|byte| *byte == b'\n') {
             let Some(colon) = line.iter().position(|byte| *byte == b':') else {
@@ -138,11 +138,11 @@ impl End {
     }
 }
 
-/// Drives all lanes at once for a time, and gives them back.
+/// Drives all connections at once for a time, and returns them.
 pub(crate) async fn drive(
     lanes: Vec<Lane>,
     time: Duration,
-) -> Result<(Vec<Lane>, Driven), Failure> {
+) -> Result<(Vec<Lane>, DriveResult), Failure> {
     let until = Instant::now() + time;
     let mut running = JoinSet::new();
     for lane in lanes {
@@ -154,7 +154,7 @@ pub(crate) async fn drive(
         lanes.push(lane);
         all.extend(latencies);
     }
-    Ok((lanes, Driven::of(all)))
+    Ok((lanes, DriveResult::from_latencies(all)))
 }
 
 #[cfg(test)]
@@ -166,19 +166,19 @@ mod tests {
         let counted = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nab";
         let chunked = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n";
 
-        assert_eq!(End::of(b"HTTP/1.1 200 OK\r\ncontent-"), None);
-        let end = End::of(counted).unwrap();
+        assert_eq!(End::parse(b"HTTP/1.1 200 OK\r\ncontent-"), None);
+        let end = End::parse(counted).unwrap();
         assert!(end.is_reached(counted) && !end.is_reached(&counted[..counted.len() - 1]));
-        let end = End::of(chunked).unwrap();
+        let end = End::parse(chunked).unwrap();
         assert!(end.is_reached(chunked) && !end.is_reached(&chunked[..chunked.len() - 1]));
     }
 
     #[test]
-    fn latency_is_taken_from_the_sorted_answers() {
-        let driven = Driven::of((0..100).rev().map(f64::from).collect());
+    fn latency_is_taken_from_the_sorted_responses() {
+        let driven = DriveResult::from_latencies((0..100).rev().map(f64::from).collect());
 
         assert_eq!(driven.latency(0.5), 50.0);
         assert_eq!(driven.latency(0.99), 99.0);
-        assert!(Driven::default().latency(0.5).is_nan());
+        assert!(DriveResult::default().latency(0.5).is_nan());
     }
 }

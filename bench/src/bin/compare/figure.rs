@@ -1,86 +1,86 @@
-//! What can be measured: a figure is asked for one round on one peer at a time.
+//! A measurable quantity, measured in one round on one peer at a time.
 
 use serde::{Deserialize, Serialize};
-use turnbuckle_bench::{Failure, place::Places};
+use turnbuckle_bench::{Failure, cores::Cores};
 
 use crate::peer::{Ability, Peer};
 
-/// One thing that is measured on every peer.
+/// One quantity that is measured on every peer.
 pub(crate) trait Figure {
-    /// Which table it belongs to: `http`, `stdio`, `streams`, …
+    /// The table it belongs to: `http`, `stdio`, `streams`, …
     fn group(&self) -> &'static str;
 
-    /// What exactly, in a few words: `modern 50 B, 32 connections`.
+    /// The case, in a few words: `modern 50 B, 32 connections`.
     fn case(&self) -> String;
 
-    /// What ours is to reach beside the limit.
+    /// The target of ours relative to the limit.
     fn goal(&self) -> Option<Goal> {
         None
     }
 
-    /// What a peer must be able to do to be measured.
+    /// The abilities that a peer needs to be measured.
     fn needs(&self) -> &'static [Ability] {
         &[]
     }
 
-    /// Says why a peer is not measured although it could be.
+    /// Returns the reason why a peer is not measured although it could be.
     fn leaves_out(&self, _: &Peer) -> Option<&'static str> {
         None
     }
 
-    /// How often it is measured; the median counts.
+    /// The number of rounds; the median counts.
     fn rounds(&self) -> usize {
         3
     }
 
-    /// How often it is measured on peers: a narrow goal asks for more turns of the two that it compares.
+    /// The number of rounds on peers: a narrow target needs more rounds of the two programs that it compares.
     fn rounds_of_peers(&self) -> usize {
         self.rounds()
     }
 
-    /// Measures once. `None`: this peer has no such form.
-    fn round(&self, peer: &Peer, places: Places) -> Result<Option<Sample>, Failure>;
+    /// Measures once. `None`: this peer does not have such a program.
+    fn round(&self, peer: &Peer, places: Cores) -> Result<Option<Sample>, Failure>;
 }
 
-/// What one round has shown.
+/// The values of one round.
 pub(crate) type Sample = Vec<(Metric, f64)>;
 
 /// A column of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Metric {
-    /// Requests answered per second.
+    /// Requests per second.
     PerSecond,
-    /// Time of the server's processor per request, in microseconds.
+    /// CPU time of the server per request, in microseconds.
     Cpu,
-    /// Latency that half of the requests stay below, in microseconds.
+    /// Median latency, in microseconds.
     P50,
-    /// Latency that 99 of 100 requests stay below, in microseconds.
+    /// Latency at the 99th percentile, in microseconds.
     P99,
     /// User-space instructions per request.
     Instructions,
     /// Allocations per request.
     Allocations,
-    /// Calls of `write` and its kin per request.
+    /// Calls of `write` and its variants per request.
     Writes,
-    /// Tasks that the runtime was given, per request.
+    /// Tasks spawned on the runtime per request.
     Tasks,
     /// Memory for each of them, in bytes.
     Bytes,
-    /// Time on the wall, in milliseconds.
+    /// Wall-clock time, in milliseconds.
     Milliseconds,
-    /// Time on the wall, in seconds.
+    /// Wall-clock time, in seconds.
     Seconds,
     /// Memory or size as a whole, in megabytes.
     Megabytes,
     /// Packages in a build.
     Crates,
-    /// Time of the processor as a whole, in seconds.
+    /// Total CPU time, in seconds.
     CpuSeconds,
 }
 
 impl Metric {
-    /// The head of its column.
+    /// Returns the head of its column.
     pub(crate) fn head(self) -> &'static str {
         match self {
             Metric::PerSecond => "per second",
@@ -101,22 +101,22 @@ impl Metric {
     }
 }
 
-/// What ours is to reach.
+/// The target of ours.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Goal {
     pub(crate) metric: Metric,
     pub(crate) reach: Reach,
 }
 
-/// How a goal is put.
+/// The form of a target.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Reach {
-    /// At most so many times what the limit takes.
+    /// At most this multiple of the limit.
     Times(f64),
-    /// At least this share of what the limit does.
+    /// At least this share of the limit.
     Share(f64),
-    /// At most this, whatever the limit takes.
+    /// At most this, whatever the limit has.
     AtMost(f64),
 }
 
@@ -136,7 +136,7 @@ impl Goal {
         Goal { metric, reach }
     }
 
-    /// Whether ours has reached it; `None` where the limit was not measured.
+    /// Returns whether ours has reached it; `None` if the limit was not measured.
     pub(crate) fn is_reached(self, ours: f64, limit: Option<f64>) -> Option<bool> {
         Some(match self.reach {
             Reach::Times(times) => ours <= limit? * times,

@@ -1,9 +1,9 @@
-//! What the figures were measured on.
+//! The machine of the measurements.
 
-use turnbuckle_bench::place::Places;
+use turnbuckle_bench::cores::Cores;
 
 /// Returns the processor, its cores, the memory and the system, in a line.
-pub(crate) fn describe(places: Places) -> String {
+pub(crate) fn describe(places: Cores) -> String {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let cores = if places.are_apart() {

@@ -1,4 +1,4 @@
-//! Turnbuckle beside the limit and beside every peer, in one run.
+//! Compares Turnbuckle with the limit and with every peer, in one run.
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -11,19 +11,19 @@ mod figure;
 mod figures;
 mod hello;
 mod machine;
+mod measure;
 mod page;
 mod peer;
 mod pipe;
 mod report;
 mod results;
-mod rounds;
 
 use std::{
     path::{Path, PathBuf},
     process::ExitCode,
 };
 
-use turnbuckle_bench::{Failure, options::Options, place::Places};
+use turnbuckle_bench::{Failure, cores::Cores, options::Options};
 
 use crate::{figure::Figure, peer::Peer, results::Results};
 
@@ -32,10 +32,10 @@ usage: compare [--only TEXT] [--skip TEXT] [--peers NAME,…] [--rounds N] [--js
        compare page [--from FILE] [--into PAGE]
 
 Measures every figure on the limit, on ours and on the peers that bench/peers/prepare.py has built, and prints tables.
-  --only TEXT     only figures whose group and case contain it
-  --skip TEXT     not those whose group and case contain it
-  --peers A,B     only these, beside the limit and ours
-  --rounds N      how often each is measured, for a look; values that are kept take the turns that their figure declares
+  --only TEXT     only figures with it in their group or case
+  --skip TEXT     not those with it in their group or case
+  --peers A,B     only these, the limit and ours
+  --rounds N      how often each is measured, for a preview; stored values take the rounds that their figure declares
   --json FILE     keep all values; figures of FILE that are not measured again stay
   --weight        also clean release builds, which take minutes for each
   --list          print what would be measured
@@ -53,7 +53,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Returns whether every goal was reached.
+/// Returns whether every target was reached.
 fn run(mut options: Options) -> Result<bool, Failure> {
     if options.switch("--help") {
         println!("{USAGE}");
@@ -100,8 +100,8 @@ fn compare(mut options: Options) -> Result<bool, Failure> {
     if figures.is_empty() {
         return Err(format!("no figure is called `{only}`").into());
     }
-    let peers = invited(names.as_deref())?;
-    let places = Places::take()?;
+    let peers = selected_peers(names.as_deref())?;
+    let places = Cores::take()?;
     let mut results = match &json {
         Some(path) if path.exists() => Results::read(path)?,
         _ => Results::default(),
@@ -110,11 +110,11 @@ fn compare(mut options: Options) -> Result<bool, Failure> {
     let mut reached = true;
     for figure in figures {
         eprintln!("{} · {} …", figure.group(), figure.case());
-        let case = rounds::measure(&*figure, &peers, places, rounds)?;
+        let case = measure::measure(&*figure, &peers, places, rounds)?;
         println!("{}", report::terminal(&case));
         reached &= case.is_reached() != Some(false);
         results.put(case);
-        // Kept after each figure: a run takes an hour, and what it has shown is not lost when it is stopped.
+        // Stored after each figure: a run takes an hour, and its results are not lost when it is stopped.
         if let Some(path) = &json {
             results.write(path)?;
         }
@@ -122,7 +122,7 @@ fn compare(mut options: Options) -> Result<bool, Failure> {
     Ok(reached)
 }
 
-/// Refuses more turns for a figure that is kept, so that none is added after a result was seen.
+/// Rejects more rounds for a stored figure, so that none is added after a result was seen.
 fn ensure_declared_turns(rounds: Option<usize>, json: Option<&Path>) -> Result<(), Failure> {
     match (rounds, json) {
         (Some(_), Some(_)) => {
@@ -144,8 +144,8 @@ fn chosen(
     figures
 }
 
-fn invited(names: Option<&str>) -> Result<Vec<Peer>, Failure> {
-    let mut peers = peer::everybody()?;
+fn selected_peers(names: Option<&str>) -> Result<Vec<Peer>, Failure> {
+    let mut peers = peer::all()?;
     if peers.iter().all(|peer| peer.role != peer::Role::Peer) {
         eprintln!("no peers: bench/peers/prepare.py builds them");
     }
@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_that_are_kept_take_the_turns_that_they_declare() {
+    fn stored_figures_take_the_declared_rounds() {
         let file = Path::new("results.json");
 
         assert!(ensure_declared_turns(None, Some(file)).is_ok());

@@ -1,4 +1,4 @@
-//! Puts the tables into a page, between two marks, so that no figure of it is typed by hand.
+//! Writes the tables into a page, between two marks, so that no figure is typed by hand.
 
 use std::{collections::BTreeSet, fmt::Write as _, path::Path};
 
@@ -47,7 +47,7 @@ fn figures(results: &Results) -> String {
     text
 }
 
-/// The groups in the order in which they first came, each with its cases.
+/// Returns the groups in the order of their first case, each with its cases.
 fn by_group(results: &Results) -> Vec<(&str, Vec<&Case>)> {
     let mut groups: Vec<(&str, Vec<&Case>)> = Vec::new();
     for case in &results.cases {
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_shows_the_results_that_are_kept() {
+    fn the_page_shows_the_stored_results() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let results = Results::read(&root.join("results.json")).unwrap();
         let page = std::fs::read_to_string(root.join("../docs/speed.md")).unwrap();

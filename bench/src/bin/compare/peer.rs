@@ -1,4 +1,4 @@
-//! Who is measured: the limit, ours, and the servers that `bench/peers` has prepared.
+//! The measured programs: the limit, ours, and the servers that `bench/peers` has prepared.
 
 use std::{
     collections::BTreeMap,
@@ -7,21 +7,21 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
-use turnbuckle_bench::{Failure, process::beside_this_program};
+use turnbuckle_bench::{Failure, process::sibling_program};
 
-/// What somebody is in a comparison.
+/// The role of a program in a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Role {
-    /// The least it could cost.
+    /// The lowest possible cost.
     Limit,
     /// Turnbuckle.
     Ours,
-    /// Somebody else's.
+    /// Another library.
     Peer,
 }
 
-/// What not every peer can do.
+/// Something that not every peer can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ability {
     /// Calls of 2026-07-28, without a session.
@@ -30,7 +30,7 @@ pub(crate) enum Ability {
     Legacy,
     /// `--tools N`.
     Tools,
-    /// `--more`: the tool `steps`, which tells of progress.
+    /// `--more`: the tool `steps`, which reports progress.
     Steps,
     /// `--more`: the tool `announce`, and `subscriptions/listen`.
     Announce,
@@ -52,7 +52,7 @@ impl Ability {
     }
 }
 
-/// Somebody who is measured.
+/// A measured program.
 #[derive(Clone, Debug)]
 pub(crate) struct Peer {
     pub(crate) name: String,
@@ -60,20 +60,20 @@ pub(crate) struct Peer {
     http: Option<Vec<PathBuf>>,
     stdio: Option<Vec<PathBuf>>,
     client: Option<Vec<PathBuf>>,
-    /// Reasons, by words that say what for: `http legacy steps`.
+    /// Reasons, by the words of the case: `http legacy steps`.
     lacks: BTreeMap<String, String>,
     missing: Option<String>,
 }
 
 impl Peer {
-    /// Returns the command of its HTTP server on a free port; `None`: it has none.
+    /// Returns the command of its HTTP server on a free port, if it has one.
     pub(crate) fn http(&self, more: &[&str]) -> Option<Command> {
         let mut command = command(self.http.as_deref()?)?;
         command.args(["--listen", "127.0.0.1:0"]).args(more);
         Some(command)
     }
 
-    /// Returns the command of its HTTP server with the tool `announce`; `None`: it has none.
+    /// Returns the command of its HTTP server with the tool `announce`, if it has one.
     pub(crate) fn streams(&self) -> Option<Command> {
         match self.role {
             Role::Limit => {
@@ -86,14 +86,14 @@ impl Peer {
         }
     }
 
-    /// Returns the command of its stdio server; `None`: it has none.
+    /// Returns the command of its stdio server, if it has one.
     pub(crate) fn stdio(&self, more: &[&str]) -> Option<Command> {
         let mut command = command(self.stdio.as_deref()?)?;
         command.args(more);
         Some(command)
     }
 
-    /// Returns the program of its stdio server, if it is one file that the machine runs; a script has none.
+    /// Returns the program of its stdio server, if it is one executable file; a script is not.
     pub(crate) fn program(&self) -> Option<&Path> {
         match self.stdio.as_deref()? {
             [_, arguments @ ..] if arguments.iter().any(|argument| argument.is_file()) => None,
@@ -102,14 +102,14 @@ impl Peer {
         }
     }
 
-    /// Returns the command of its client; `None`: it has none.
+    /// Returns the command of its client, if it has one.
     pub(crate) fn client(&self, more: &[&str]) -> Option<Command> {
         let mut command = command(self.client.as_deref()?)?;
         command.args(more);
         Some(command)
     }
 
-    /// Whether it is of the kind that this group measures: a client, or a server.
+    /// Returns whether it is of the kind that this group measures: a client, or a server.
     pub(crate) fn takes_part_in(&self, group: &str) -> bool {
         match group {
             "client" => self.client.is_some(),
@@ -117,7 +117,7 @@ impl Peer {
         }
     }
 
-    /// Says why it cannot be measured in this group, where this is needed.
+    /// Returns why it cannot be measured in this group, if it lacks one of `needs`.
     pub(crate) fn lacks(&self, group: &str, needs: &[Ability]) -> Option<&str> {
         let place = match group {
             "stdio" | "start" => "stdio",
@@ -140,19 +140,16 @@ fn command(words: &[PathBuf]) -> Option<Command> {
     Some(command)
 }
 
-/// Finds everybody; peers that were never prepared are simply not there, and that is said.
-pub(crate) fn everybody() -> Result<Vec<Peer>, Failure> {
-    let (bare, ours) = (
-        beside_this_program("bare")?,
-        beside_this_program("echo-server")?,
-    );
+/// Finds all programs; peers that were not prepared are left out with a note.
+pub(crate) fn all() -> Result<Vec<Peer>, Failure> {
+    let (bare, ours) = (sibling_program("bare")?, sibling_program("echo-server")?);
     let own = |role, name: &str, http: Vec<PathBuf>, stdio: Vec<PathBuf>, client: &str| {
         Ok::<_, Failure>(Peer {
             name: name.to_owned(),
             role,
             http: Some(http),
             stdio: Some(stdio),
-            client: Some(vec![beside_this_program(client)?]),
+            client: Some(vec![sibling_program(client)?]),
             lacks: BTreeMap::new(),
             missing: None,
         })
@@ -177,7 +174,7 @@ pub(crate) fn everybody() -> Result<Vec<Peer>, Failure> {
     Ok(peers)
 }
 
-/// What `bench/peers/prepare.py` has written.
+/// The file that `bench/peers/prepare.py` writes.
 fn prepared() -> Result<Vec<Peer>, Failure> {
     // compare is `target/release/compare`, and the peers are in `target/bench-peers`.
     let program = std::env::current_exe()?;

@@ -1,4 +1,4 @@
-//! A server at the other end of two pipes: lines go in, lines come out, and reading and writing wait.
+//! A server connected by two pipes; reading and writing block.
 
 use std::{
     collections::HashSet,
@@ -9,30 +9,30 @@ use std::{
 
 use turnbuckle_bench::{
     Failure,
+    cores::Cores,
     message::{self, Era},
-    place::Places,
     process::{Memory, cpu_time},
 };
 
-use crate::drive::Driven;
+use crate::drive::DriveResult;
 
-/// How much is read at once.
+/// The number of bytes of one read.
 const CHUNK: usize = 64 * 1024;
 
-/// A stdio server that is running; it is killed when this is dropped.
+/// A running stdio server; it is killed when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Pipe {
     child: Child,
     input: ChildStdin,
     output: ChildStdout,
-    /// What was read and not taken yet.
+    /// Bytes that were read and not consumed yet.
     received: Vec<u8>,
     chunk: Box<[u8]>,
 }
 
 impl Pipe {
-    /// Starts a server; nothing is said yet.
-    pub(crate) fn open(command: &mut Command, places: Places) -> Result<Pipe, Failure> {
+    /// Starts a server without sending anything.
+    pub(crate) fn open(command: &mut Command, places: Cores) -> Result<Pipe, Failure> {
         command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -41,15 +41,15 @@ impl Pipe {
         let (input, output) = (child.stdin.take(), child.stdout.take());
         Ok(Pipe {
             child,
-            input: input.expect("stdin was asked for"),
-            output: output.expect("stdout was asked for"),
+            input: input.expect("stdin was requested"),
+            output: output.expect("stdout was requested"),
             received: Vec::with_capacity(CHUNK),
             chunk: vec![0; CHUNK].into(),
         })
     }
 
-    /// Says hello, where the era has that.
-    pub(crate) fn shake_hands(&mut self, era: Era) -> Result<(), Failure> {
+    /// Sends the handshake, if the era has one.
+    pub(crate) fn handshake(&mut self, era: Era) -> Result<(), Failure> {
         match era {
             Era::Modern => Ok(()),
             Era::Legacy => {
@@ -59,14 +59,14 @@ impl Pipe {
         }
     }
 
-    /// Sends the first message of a session, and waits for its answer.
+    /// Sends the first message of a session, and waits for its response.
     pub(crate) fn initialize(&mut self) -> Result<(), Failure> {
         self.send(format!("{}\n", message::INITIALIZE).as_bytes())?;
-        let answer = self.line()?;
-        let value: serde_json::Value = serde_json::from_slice(&answer).unwrap_or_default();
+        let response = self.line()?;
+        let value: serde_json::Value = serde_json::from_slice(&response).unwrap_or_default();
         match value["result"]["protocolVersion"].as_str() {
             Some(_) => Ok(()),
-            None => Err(wrong(&answer)),
+            None => Err(wrong(&response)),
         }
     }
 
@@ -75,7 +75,7 @@ impl Pipe {
         Ok(self.input.write_all(bytes)?)
     }
 
-    /// Waits for the next line, and returns it without its end.
+    /// Waits for the next line, and returns it without its line end.
     pub(crate) fn line(&mut self) -> Result<Vec<u8>, Failure> {
         loop {
             if let Some(end) = memchr::memchr(b'\n', &self.received) {
@@ -87,14 +87,14 @@ impl Pipe {
         }
     }
 
-    /// Reads how much time of the processor the server has used.
+    /// Reads the CPU time of the server.
     pub(crate) fn cpu(&self) -> Result<Duration, Failure> {
         cpu_time(self.child.id())
     }
 
-    /// Reads how much memory the server holds.
+    /// Reads the memory of the server.
     pub(crate) fn memory(&self) -> Result<Memory, Failure> {
-        Memory::of(self.child.id())
+        Memory::read(self.child.id())
     }
 
     fn receive(&mut self) -> Result<(), Failure> {
@@ -115,10 +115,10 @@ impl Drop for Pipe {
     }
 }
 
-/// Calls of `echo`, so many unanswered at a time.
+/// Calls of `echo` with a fixed number in flight.
 #[derive(Debug)]
 pub(crate) struct Calls {
-    /// A call before and after its id.
+    /// A call, before and after its id.
     around_id: (String, String),
     text: String,
     next: u64,
@@ -127,7 +127,7 @@ pub(crate) struct Calls {
 }
 
 impl Calls {
-    /// Calls with a message of so many bytes.
+    /// Prepares calls with a message of this many bytes.
     pub(crate) fn new(era: Era, bytes: usize) -> Calls {
         let text = message::text(bytes);
         let call = message::call(era, 0, "echo", &format!(r#"{{"message":"{text}"}}"#));
@@ -141,15 +141,15 @@ impl Calls {
         }
     }
 
-    /// Keeps `in_flight` calls unanswered for a time. In the end none is open.
+    /// Keeps `in_flight` calls in flight for a time. At the end none is left.
     ///
-    /// The latency of an answer is the time of the turn that it came in; that is its own if it was alone.
+    /// The latency of a response is the time of the read in which it arrived; with one call in flight that is its own.
     pub(crate) fn run(
         &mut self,
         pipe: &mut Pipe,
         in_flight: usize,
         time: Duration,
-    ) -> Result<Driven, Failure> {
+    ) -> Result<DriveResult, Failure> {
         let mut latencies = Vec::with_capacity(1 << 16);
         let mut now = Instant::now();
         let until = now + time;
@@ -158,12 +158,12 @@ impl Calls {
                 self.send(pipe, in_flight - self.open.len())?;
             }
             if self.open.is_empty() {
-                return Ok(Driven::of(latencies));
+                return Ok(DriveResult::from_latencies(latencies));
             }
-            let answers = self.take_answers(pipe)?;
+            let responses = self.read_responses(pipe)?;
             let turn = now.elapsed();
             now += turn;
-            latencies.extend(std::iter::repeat_n(turn.as_secs_f64() * 1e6, answers));
+            latencies.extend(std::iter::repeat_n(turn.as_secs_f64() * 1e6, responses));
         }
     }
 
@@ -179,24 +179,24 @@ impl Calls {
         pipe.send(&self.to_send)
     }
 
-    /// Reads once, and looks at every answer that is complete.
-    fn take_answers(&mut self, pipe: &mut Pipe) -> Result<usize, Failure> {
+    /// Reads once, and checks every complete response.
+    fn read_responses(&mut self, pipe: &mut Pipe) -> Result<usize, Failure> {
         pipe.receive()?;
-        let (mut from, mut answers) = (0, 0);
+        let (mut from, mut responses) = (0, 0);
         while let Some(length) = memchr::memchr(b'\n', &pipe.received[from..]) {
             let line = &pipe.received[from..from + length];
             let is_right = memchr::memmem::find(line, self.text.as_bytes()).is_some();
             if !id(line).is_some_and(|id| is_right && self.open.remove(&id)) {
                 return Err(wrong(line));
             }
-            (from, answers) = (from + length + 1, answers + 1);
+            (from, responses) = (from + length + 1, responses + 1);
         }
         pipe.received.drain(..from);
-        Ok(answers)
+        Ok(responses)
     }
 }
 
-/// The id of an answer.
+/// Returns the id of a response.
 fn id(line: &[u8]) -> Option<u64> {
     const NAME: &[u8] = br#""id":"#;
     let digits = line[memchr::memmem::find(line, NAME)? + NAME.len()..].trim_ascii_start();
@@ -204,22 +204,22 @@ fn id(line: &[u8]) -> Option<u64> {
     std::str::from_utf8(&digits[..end]).ok()?.parse().ok()
 }
 
-fn wrong(answer: &[u8]) -> Failure {
-    format!("wrong answer: {:.300}", String::from_utf8_lossy(answer)).into()
+fn wrong(response: &[u8]) -> Failure {
+    format!("wrong response: {:.300}", String::from_utf8_lossy(response)).into()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Answers every call as if it were its own answer.
-    fn parrot() -> Pipe {
-        Pipe::open(&mut Command::new("cat"), Places::take().unwrap()).unwrap()
+    /// Sends every call back as its own response.
+    fn echo_process() -> Pipe {
+        Pipe::open(&mut Command::new("cat"), Cores::take().unwrap()).unwrap()
     }
 
     #[test]
-    fn every_call_is_answered_before_a_run_ends() {
-        let (mut pipe, mut calls) = (parrot(), Calls::new(Era::Modern, 50));
+    fn every_call_has_a_response_before_a_run_ends() {
+        let (mut pipe, mut calls) = (echo_process(), Calls::new(Era::Modern, 50));
 
         let driven = calls.run(&mut pipe, 64, Duration::from_millis(20));
 
@@ -230,18 +230,18 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_nobody_waits_for_is_wrong() {
-        let (mut pipe, mut calls) = (parrot(), Calls::new(Era::Legacy, 50));
+    fn unexpected_response_is_an_error() {
+        let (mut pipe, mut calls) = (echo_process(), Calls::new(Era::Legacy, 50));
         calls.send(&mut pipe, 1).unwrap();
         calls.open.clear();
 
-        let error = calls.take_answers(&mut pipe).unwrap_err();
+        let error = calls.read_responses(&mut pipe).unwrap_err();
 
-        assert!(error.to_string().starts_with("wrong answer"), "{error}");
+        assert!(error.to_string().starts_with("wrong response"), "{error}");
     }
 
     #[test]
-    fn finds_the_id_of_an_answer() {
+    fn finds_the_id_of_a_response() {
         assert_eq!(id(br#"{"jsonrpc":"2.0","id":17,"result":{}}"#), Some(17));
         assert_eq!(id(br#"{"result":{}, "id": 3}"#), Some(3));
         assert_eq!(id(br#"{"id":"a"}"#), None);

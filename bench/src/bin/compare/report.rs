@@ -61,7 +61,7 @@ pub(crate) fn markdown(case: &Case) -> String {
     text
 }
 
-/// Says how often it was measured.
+/// Returns a text about the number of rounds.
 fn turns(case: &Case) -> String {
     let turns = |wanted: fn(Role) -> bool| {
         let rows = case.rows.iter().filter(|row| wanted(row.role));
@@ -78,7 +78,7 @@ fn turns(case: &Case) -> String {
     }
 }
 
-/// Returns cases that differ in one number as a single table: a line for each, a column for everybody.
+/// Returns cases that differ in one number as a single table: a line for each case, a column for each peer.
 pub(crate) fn curves(cases: &[&Case]) -> String {
     let mut peers: Vec<&str> = Vec::new();
     for row in cases.iter().flat_map(|case| &case.rows) {
@@ -109,7 +109,7 @@ pub(crate) fn curves(cases: &[&Case]) -> String {
     text
 }
 
-/// The head, then a line for everybody.
+/// Returns the head, then a line for each peer.
 fn cells(case: &Case) -> Vec<Vec<String>> {
     let first = case.rows.first();
     let metrics: Vec<_> = first.iter().flat_map(|row| &row.values).collect();
@@ -129,7 +129,7 @@ fn cells(case: &Case) -> Vec<Vec<String>> {
         .collect()
 }
 
-/// The metric that is shown beside the limit: the goal's, or else the first that says what something costs.
+/// Returns the metric that is compared with the limit: that of the target, or else the first that is a cost.
 fn compared(case: &Case) -> Option<Metric> {
     let goal = case.goal.map(|goal| goal.metric);
     let values = &case.rows.first()?.values;
@@ -160,7 +160,7 @@ fn verdict(case: &Case) -> Option<String> {
     Some(format!("Goal: {}, {goal}: {reached}.", metric.head()))
 }
 
-/// Three figures that count, or whole numbers with their thousands apart.
+/// Formats three significant digits, or a whole number with thousands separators.
 fn number(value: Option<f64>) -> String {
     let Some(value) = value else {
         return "–".to_owned();
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_has_ratios_reasons_and_a_verdict() {
+    fn a_table_has_ratios_reasons_and_a_result() {
         let text = markdown(&case());
 
         assert!(
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_says_how_many_turns_there_were() {
+    fn a_table_shows_the_number_of_rounds() {
         let mut case = case();
         case.rows[1].values[0].1 = vec![1.0; 15];
         assert_eq!(turns(&case), "Turns: 15.");

@@ -1,4 +1,4 @@
-//! All that was measured, in the form in which it is kept.
+//! All measurements, in the form in which they are stored.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -14,23 +14,23 @@ use crate::{
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Results {
-    /// What they were measured on.
+    /// The machine that they were measured on.
     pub(crate) machine: String,
     pub(crate) cases: Vec<Case>,
 }
 
-/// One figure on everybody.
+/// One figure on every peer.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Case {
     pub(crate) group: String,
     pub(crate) case: String,
-    /// When, in UTC.
+    /// The time of the measurement, in UTC.
     pub(crate) measured: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) goal: Option<Goal>,
     pub(crate) rows: Vec<Row>,
-    /// Who has no row, and why.
+    /// The peers without a row, and why.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) absent: BTreeMap<String, String>,
 }
@@ -54,12 +54,12 @@ impl Row {
 }
 
 impl Case {
-    /// Returns the row of whoever has this role.
+    /// Returns the row with this role.
     pub(crate) fn row_of(&self, role: Role) -> Option<&Row> {
         self.rows.iter().find(|row| row.role == role)
     }
 
-    /// Whether ours has reached the goal; `None` where there is none, or nothing to compare with.
+    /// Returns whether ours has reached the target; `None` without a target, or without a value to compare with.
     pub(crate) fn is_reached(&self) -> Option<bool> {
         let goal = self.goal?;
         let median = |role| self.row_of(role)?.median(goal.metric);
@@ -81,7 +81,7 @@ impl Results {
         std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()).into())
     }
 
-    /// Puts in what was measured anew, in place of the same case of before.
+    /// Inserts a measured case, replacing the earlier one of the same name.
     pub(crate) fn put(&mut self, case: Case) {
         let same = |old: &&mut Case| (&old.group, &old.case) == (&case.group, &case.case);
         match self.cases.iter_mut().find(same) {
@@ -91,7 +91,7 @@ impl Results {
     }
 }
 
-/// Returns the middle of some values; of an even number of them, the mean of the two in the middle.
+/// Returns the median of some values; of an even number of them, the mean of the two in the middle.
 pub(crate) fn median(values: &[f64]) -> Option<f64> {
     let mut values = values.to_vec();
     values.sort_by(f64::total_cmp);

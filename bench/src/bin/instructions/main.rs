@@ -1,6 +1,6 @@
-//! Prints what one request costs in user-space instructions, beside the least it could cost.
+//! Prints the cost of one request in user-space instructions, compared with the lowest possible cost.
 //!
-//! Runs `echo-server` and `bare`, which lie beside this program, under callgrind. Counted
+//! Runs `echo-server` and `bare`, which are in the folder of this program, under callgrind. Counted
 //! instructions do not depend on the load of the machine, so a budget on them can be a test.
 #![expect(
     clippy::print_stdout,
@@ -22,7 +22,7 @@ use turnbuckle_bench::{
     Failure,
     callgrind::{Callgrind, Cost},
     options::Options,
-    process::beside_this_program,
+    process::sibling_program,
     work::Transport,
 };
 
@@ -34,7 +34,7 @@ use crate::{
 const USAGE: &str = "\
 usage: instructions [--only NAME] [--requests N] [--keep DIR] [--json | --records] [--check]
 
-  --only NAME   run the scenarios whose name contains NAME
+  --only NAME   run only scenarios with NAME in their name
   --requests N  count N requests instead of the scenario's own number
   --keep DIR    leave the profiles there, for callgrind_annotate
   --json        print one JSON object
@@ -52,7 +52,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Returns whether the answer is yes: every budget is kept, or nobody asked.
+/// Returns whether every budget is kept; true without `--check`.
 fn run(mut options: Options) -> Result<bool, Failure> {
     if options.switch("--help") {
         println!("{USAGE}");
@@ -74,15 +74,15 @@ fn run(mut options: Options) -> Result<bool, Failure> {
     }
     let bench = Bench {
         callgrind: Callgrind::new(keep)?,
-        bare: beside_this_program("bare")?,
+        bare: sibling_program("bare")?,
         requests,
     };
     let mut report = Report::default();
     for scenario in chosen {
-        let product = match beside_this_program(scenario.server) {
+        let product = match sibling_program(scenario.server) {
             Ok(path) => Some(path),
             Err(error) if check && scenario.budget.has_record => return Err(error),
-            // Built with other features, and judged by nobody.
+            // Built with other features; it does not have a budget.
             Err(_) if check => continue,
             Err(error) => {
                 eprintln!("only the limit is measured: {error}");
@@ -101,7 +101,7 @@ fn run(mut options: Options) -> Result<bool, Failure> {
     Ok(!check || report.within_budget())
 }
 
-/// What all scenarios are measured with.
+/// The programs and options that all scenarios share.
 struct Bench {
     callgrind: Callgrind,
     bare: PathBuf,
@@ -109,7 +109,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// Measures a scenario on both servers, at the same time.
+    /// Measures a scenario on both servers, concurrently.
     fn row(&self, scenario: &'static Scenario, product: Option<&Path>) -> Result<Row, Failure> {
         let elsewhere = self.callgrind.on(1);
         let (limit, product) = thread::scope(|scope| {
@@ -143,7 +143,7 @@ impl Bench {
         })
     }
 
-    /// Measures a client that calls the limit of servers.
+    /// Measures a client that calls the bare server.
     fn cost_of_client(
         &self,
         callgrind: &Callgrind,
@@ -154,7 +154,7 @@ impl Bench {
         server.args(["http", "--listen", "127.0.0.1:0"]);
         let calls = self.requests.unwrap_or(scenario.requests);
         let name = format!("{}.{client}", scenario.name);
-        let client = beside_this_program(client)?;
+        let client = sibling_program(client)?;
         callgrind.per_call(scenario.work.era, calls, &client, &mut server, &name)
     }
 
@@ -166,7 +166,7 @@ impl Bench {
         first: &[&str],
     ) -> Result<Cost, Failure> {
         let mut command = Command::new(program);
-        command.args(first).args(scenario.work.ask.arguments());
+        command.args(first).args(scenario.work.request.arguments());
         let requests = self.requests.unwrap_or(scenario.requests);
         let program = program.file_name().unwrap_or_default().to_string_lossy();
         let name = format!("{}.{program}", scenario.name);

@@ -1,11 +1,11 @@
-//! The ratios that were reached before, so that what makes a request dearer is noticed while it still fits its budget.
+//! The ratios that were reached before, so that a more expensive request is noticed while it is still within its budget.
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
 /// How far above its record a ratio may be: compilers and dependencies change, too.
 pub(crate) const ROOM: f64 = 1.10;
 
-/// The same where the budget is not reached yet: no more than callgrind itself varies.
+/// The same for a budget that is not reached yet: no more than callgrind itself varies.
 pub(crate) const ROOM_OF_MISSED: f64 = 1.02;
 
 /// Returns the recorded ratio of a scenario.
@@ -17,7 +17,7 @@ pub(crate) fn record(scenario: &str) -> Option<f64> {
     RECORDS.get(scenario).copied()
 }
 
-/// Writes ratios as the file of records has them.
+/// Formats ratios as in the file of records.
 pub(crate) fn write(ratios: impl IntoIterator<Item = (&'static str, f64)>) -> String {
     let rows: Vec<_> = ratios
         .into_iter()
@@ -37,7 +37,7 @@ mod tests {
             let record = record(scenario.name).expect(scenario.name);
 
             let budget = scenario.budget.times.unwrap_or(f64::INFINITY);
-            // A budget that was reached meanwhile is not called missed any more.
+            // A budget that has been reached since must not be marked as missed.
             assert_eq!(
                 record > budget,
                 scenario.budget.is_missed,
@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_can_be_read() {
+    fn written_results_can_be_read() {
         let written = write([("a", 1.25), ("b", 0.9)]);
 
         let read: BTreeMap<String, f64> = serde_json::from_str(&written).unwrap();

@@ -1,4 +1,4 @@
-//! The figures side by side, for people and for programs.
+//! The figures of both programs, as a table and as JSON.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use crate::{
     scenario::Scenario,
 };
 
-/// All that was measured.
+/// All measurements of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
     pub(crate) rows: Vec<Row>,
@@ -22,7 +22,7 @@ pub(crate) struct Row {
     pub(crate) scenario: &'static Scenario,
     pub(crate) limit: Cost,
     pub(crate) product: Option<Cost>,
-    /// What the ratio was before.
+    /// The recorded ratio.
     pub(crate) record: Option<f64>,
 }
 
@@ -31,7 +31,7 @@ impl Row {
         Some(self.product.as_ref()?.instructions / self.limit.instructions)
     }
 
-    /// What costs more than it may.
+    /// Returns the costs that exceed the budget.
     fn excesses(&self) -> Vec<String> {
         let (Some(product), Some(ratio)) = (&self.product, self.ratio()) else {
             return Vec::new();
@@ -62,7 +62,7 @@ impl Row {
                 budget.allocations,
             ),
             ("writes", shown(product.writes), budget.writes),
-            // What cannot be seen is not within any budget.
+            // A count that is not visible is within no budget.
             (
                 "tasks",
                 product.spawns.map_or(f64::INFINITY, shown),
@@ -76,11 +76,11 @@ impl Row {
         excess.collect()
     }
 
-    /// Whether both servers said the same bytes; a ratio means little where they did not.
-    fn same_answer(&self) -> bool {
+    /// Returns whether both servers sent the same bytes; a ratio means little if they did not.
+    fn same_response(&self) -> bool {
         self.product
             .as_ref()
-            .is_none_or(|product| product.answer == self.limit.answer)
+            .is_none_or(|product| product.response == self.limit.response)
     }
 }
 
@@ -102,7 +102,7 @@ impl Row {
             "budget": self.scenario.budget.times,
             "record": self.record,
             "excesses": self.excesses(),
-            "sameAnswer": self.same_answer(),
+            "sameAnswer": self.same_response(),
         })
     }
 
@@ -135,24 +135,24 @@ impl Row {
             let word = if ratio > times {
                 "not reached"
             } else {
-                "reached now: say so in scenario.rs"
+                "reached now: update scenario.rs"
             };
             let _ = writeln!(table, "  the budget of {times:.3} is {word}");
         }
         for excess in self.excesses() {
             let _ = writeln!(table, "  over {excess}");
         }
-        if let Some(product) = self.product.as_ref().filter(|_| !self.same_answer()) {
+        if let Some(product) = self.product.as_ref().filter(|_| !self.same_response()) {
             let _ = writeln!(
                 table,
-                "  the answers differ:\n    {:.300}\n    {:.300}",
-                self.limit.answer, product.answer
+                "  the responses differ:\n    {:.300}\n    {:.300}",
+                self.limit.response, product.response
             );
         }
     }
 }
 
-/// A count as it is shown: what happens once in many requests is none of a request's.
+/// Formats a count; an event that occurs once in many requests is not counted.
 fn shown(count: f64) -> f64 {
     (count * 10.0).round() / 10.0
 }
@@ -162,7 +162,7 @@ impl Report {
         self.rows.iter().all(|row| row.excesses().is_empty())
     }
 
-    /// What was reached, to be kept as `records.json`.
+    /// Returns the reached ratios, for `records.json`.
     pub(crate) fn records(&self) -> String {
         let compared = self
             .rows
@@ -201,17 +201,17 @@ mod tests {
     use super::*;
     use crate::scenario::SCENARIOS;
 
-    fn cost(instructions: f64, answer: &str) -> Cost {
+    fn cost(instructions: f64, response: &str) -> Cost {
         Cost {
             instructions,
             allocations: 30.0,
             writes: 1.0,
             spawns: Some(0.0),
-            answer: answer.to_owned(),
+            response: response.to_owned(),
         }
     }
 
-    /// `http-modern-50`, where everything is judged.
+    /// `http-modern-50`, which has a budget for everything.
     fn report(product: Option<Cost>, record: Option<f64>) -> Report {
         Report {
             rows: vec![Row {
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_budget_that_is_missed_is_said_and_its_record_is_the_gate() {
+    fn missed_budget_is_reported_and_checked_against_its_record() {
         let scenario = SCENARIOS.iter().find(|one| one.budget.is_missed);
         // Every budget may be reached one day.
         let Some(scenario) = scenario else { return };
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn one_allocation_write_or_task_too_many_is_over_budget_and_so_is_what_cannot_be_seen() {
+    fn one_allocation_write_or_task_too_many_is_over_budget_and_so_is_an_unknown_count() {
         type Change = fn(&mut Cost);
         let more: [Change; 4] = [
             |cost| cost.spawns = None,
@@ -275,8 +275,8 @@ mod tests {
     }
 
     #[test]
-    fn the_table_shows_answers_that_differ() {
-        let table = |answer| report(Some(cost(100.0, answer)), None).table();
+    fn the_table_shows_responses_that_differ() {
+        let table = |response| report(Some(cost(100.0, response)), None).table();
 
         assert!(!table("a").contains("differ"));
         assert!(table("b").contains("differ"));

@@ -1,10 +1,10 @@
-//! What is measured, and how much more than the limit it may cost.
+//! The measured requests, and the budget of each relative to the limit.
 
 use turnbuckle_bench::{
     goals::CLIENT_TIMES,
     message::Era::{self, Legacy, Modern},
     work::{
-        Ask,
+        RequestKind,
         Transport::{self, Http, Stdio},
         Work,
     },
@@ -18,33 +18,33 @@ pub(crate) struct Scenario {
     /// How many to count; fewer where one costs more, since valgrind is some 50 times slower than the machine.
     pub(crate) requests: u64,
     pub(crate) budget: Budget,
-    /// The program that is measured.
+    /// The measured program.
     pub(crate) server: &'static str,
-    /// The program that does no more than it has to, where that is not `bare`: it calls, and is measured as it does.
+    /// The program with the lowest possible cost, if it is not `bare`: it calls, and is measured while it does.
     pub(crate) bare_client: Option<&'static str>,
 }
 
-/// The most that a request may cost; more is a failure of `--check`.
+/// The highest allowed cost of a request; more is a failure of `--check`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Budget {
-    /// How many times the instructions of the limit.
+    /// The instructions, as a multiple of the limit.
     pub(crate) times: Option<f64>,
-    /// How many allocations.
+    /// The number of allocations.
     pub(crate) allocations: Option<f64>,
-    /// How many writes to a descriptor.
+    /// The number of writes to a descriptor.
     pub(crate) writes: Option<f64>,
-    /// How many tasks spawned.
+    /// The number of spawned tasks.
     pub(crate) spawns: Option<f64>,
-    /// Whether it is compared with what was recorded.
+    /// Whether it is compared with its record.
     pub(crate) has_record: bool,
-    /// Whether `times` is not reached yet: then it is said, and what was recorded is the gate.
+    /// Whether `times` is not reached yet: the report notes it, and only the record is checked.
     pub(crate) is_missed: bool,
     /// How far apart runs of the same program are: a ratio may exceed its limits by this factor.
     pub(crate) spread: f64,
 }
 
 impl Budget {
-    /// No more than was recorded.
+    /// A budget that allows no more than the record.
     const RECORD: Budget = Budget {
         times: None,
         allocations: None,
@@ -55,7 +55,7 @@ impl Budget {
         spread: 1.0,
     };
 
-    /// Whatever it costs.
+    /// A budget without limits.
     const NONE: Budget = Budget {
         has_record: false,
         ..Budget::RECORD
@@ -68,7 +68,7 @@ impl Budget {
         }
     }
 
-    /// Says that `times` is not reached yet.
+    /// Marks `times` as not reached yet.
     const fn missed(self) -> Budget {
         Budget {
             is_missed: true,
@@ -76,7 +76,7 @@ impl Budget {
         }
     }
 
-    /// Allows for how far runs of one client are apart: 2 % were seen. Its background work, such as opening the stream of a
+    /// Allows for how far runs of one client are apart: 2 % were measured. Its background work, such as opening the stream of a
     /// session, falls into the counted requests or not.
     const fn of_client(self) -> Budget {
         Budget {
@@ -86,10 +86,10 @@ impl Budget {
     }
 }
 
-/// What a server does that is written with our library, unless said otherwise.
+/// The server that is written with our library, the default.
 const ECHO_SERVER: &str = "echo-server";
 
-/// The same server, with arguments and results checked against the schemas.
+/// The same server, with arguments and results validated against the schemas.
 const CHECKED_SERVER: &str = "checked-server";
 
 /// A client that is written with our library.
@@ -97,7 +97,7 @@ const ECHO_CLIENT: &str = "echo-client";
 
 const fn scenario(
     name: &'static str,
-    (transport, era, ask): (Transport, Era, Ask),
+    (transport, era, request): (Transport, Era, RequestKind),
     requests: u64,
     budget: Budget,
 ) -> Scenario {
@@ -106,7 +106,7 @@ const fn scenario(
         work: Work {
             transport,
             era,
-            ask,
+            request,
         },
         requests,
         budget,
@@ -115,19 +115,19 @@ const fn scenario(
     }
 }
 
-/// A call of `echo` with 50 bytes, as it costs the client.
+/// A call of `echo` with 50 bytes, measured at the client.
 const fn call(name: &'static str, era: Era, budget: Budget) -> Scenario {
     Scenario {
         server: ECHO_CLIENT,
         bare_client: Some("bare-client"),
-        ..scenario(name, (Http, era, Ask::Echo(50)), 300, budget)
+        ..scenario(name, (Http, era, RequestKind::Echo(50)), 300, budget)
     }
 }
 
 pub(crate) const SCENARIOS: [Scenario; 13] = [
     scenario(
         "http-modern-50",
-        (Http, Modern, Ask::Echo(50)),
+        (Http, Modern, RequestKind::Echo(50)),
         500,
         Budget {
             allocations: Some(30.0),
@@ -138,19 +138,19 @@ pub(crate) const SCENARIOS: [Scenario; 13] = [
     ),
     scenario(
         "http-legacy-50",
-        (Http, Legacy, Ask::Echo(50)),
+        (Http, Legacy, RequestKind::Echo(50)),
         500,
         Budget::times(1.6),
     ),
     scenario(
         "http-modern-add",
-        (Http, Modern, Ask::Add),
+        (Http, Modern, RequestKind::Add),
         500,
         Budget::RECORD,
     ),
     scenario(
         "http-modern-64k",
-        (Http, Modern, Ask::Echo(65_536)),
+        (Http, Modern, RequestKind::Echo(65_536)),
         50,
         Budget::times(1.05),
     ),
@@ -158,44 +158,44 @@ pub(crate) const SCENARIOS: [Scenario; 13] = [
         server: CHECKED_SERVER,
         ..scenario(
             "http-modern-64k-checked",
-            (Http, Modern, Ask::Echo(65_536)),
+            (Http, Modern, RequestKind::Echo(65_536)),
             50,
             Budget::NONE,
         )
     },
     scenario(
         "http-modern-list",
-        (Http, Modern, Ask::List(100)),
+        (Http, Modern, RequestKind::List(100)),
         200,
         Budget::times(1.2),
     ),
     scenario(
         "http-legacy-list",
-        (Http, Legacy, Ask::List(100)),
+        (Http, Legacy, RequestKind::List(100)),
         200,
         Budget::times(1.2),
     ),
     scenario(
         "http-modern-steps",
-        (Http, Modern, Ask::Steps),
+        (Http, Modern, RequestKind::Steps),
         300,
         Budget::RECORD,
     ),
     scenario(
         "http-legacy-steps",
-        (Http, Legacy, Ask::Steps),
+        (Http, Legacy, RequestKind::Steps),
         300,
         Budget::RECORD,
     ),
     scenario(
         "stdio-legacy-50",
-        (Stdio, Legacy, Ask::Echo(50)),
+        (Stdio, Legacy, RequestKind::Echo(50)),
         1000,
         Budget::times(1.4),
     ),
     scenario(
         "stdio-modern-50",
-        (Stdio, Modern, Ask::Echo(50)),
+        (Stdio, Modern, RequestKind::Echo(50)),
         1000,
         Budget::times(1.4),
     ),

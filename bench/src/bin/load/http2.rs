@@ -11,9 +11,9 @@ use hyper::{
 };
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::net::TcpStream;
-use turnbuckle_bench::{Failure, connection::Call, response::answer};
+use turnbuckle_bench::{Failure, connection::Call, response::response_text};
 
-/// Calls per connection: at least this many is what HTTP/2 recommends every server to allow.
+/// Calls per connection: HTTP/2 recommends that every server allows at least this many.
 pub(crate) const STREAMS: usize = 100;
 
 /// One connection for up to [`STREAMS`] calls at once.
@@ -32,7 +32,7 @@ impl Shared {
         Ok(Shared { send, address })
     }
 
-    /// Sends a call; the future it returns waits for the JSON-RPC answer.
+    /// Sends a call; the returned future waits for the JSON-RPC response.
     pub(crate) async fn send_call(
         &mut self,
         call: &Call<'_>,
@@ -52,7 +52,7 @@ impl Shared {
             let content_type = response.headers().get(CONTENT_TYPE).cloned();
             let content_type = content_type.as_ref().and_then(|value| value.to_str().ok());
             let body = response.into_body().collect().await?.to_bytes();
-            Ok(answer(&body, content_type.unwrap_or_default()).to_owned())
+            Ok(response_text(&body, content_type.unwrap_or_default()).to_owned())
         })
     }
 }

@@ -1,28 +1,28 @@
-//! Holds very many slow calls and idle sessions on one server process, and checks every answer.
+//! Holds very many slow calls and idle sessions open on one server process, and checks every response.
 //!
-//! Latency and rates are printed, never judged: they belong to the machine. What is judged is that
-//! each answer is there and belongs to its call, that calls which wait or block hold up no other, that
-//! all were held at once, and how much memory the server took.
+//! Latencies and rates are printed and not checked: they depend on the machine. The checks are that every
+//! response arrives and belongs to its call, that calls which wait or block delay no other, that all were
+//! in flight at once, and that the server stays below its memory limit.
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
     reason = "a command prints"
 )]
 
-mod held;
 mod http2;
 mod plan;
 mod probe;
 mod report;
+mod slow_calls;
 
 use std::{process::ExitCode, time::Instant};
 
 use turnbuckle_bench::{Failure, options::Options, process::ServerProcess, sessions};
 
 use crate::{
-    held::Held,
     plan::Plan,
     report::{Report, bytes_each},
+    slow_calls::SlowCalls,
 };
 
 fn main() -> ExitCode {
@@ -47,7 +47,7 @@ fn measure(plan: &Plan) -> Result<Report, Failure> {
         .build()?;
     let server = ServerProcess::start(&mut plan.command())?;
     let mut report = Report::new(plan);
-    // From here on the server has been asked, and whatever fails is its answer.
+    // From here on a failure is a result of the server, not of the setup.
     if let Err(error) = runtime.block_on(run(plan, &server, &mut report)) {
         report.fault(error.to_string());
     }
@@ -62,7 +62,7 @@ fn measure(plan: &Plan) -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// Goes through the phases; each adds its figures and its faults to the report.
+/// Runs the phases; each adds its figures and its failures to the report.
 async fn run(plan: &Plan, server: &ServerProcess, report: &mut Report) -> Result<(), Failure> {
     let address = server.address();
     probe::echo(address, 100).await?;
@@ -86,18 +86,18 @@ async fn run(plan: &Plan, server: &ServerProcess, report: &mut Report) -> Result
         plan.calls, plan.multiplexed
     );
     let started = Instant::now();
-    let held = Held::open(address, plan, sessions.clone());
+    let held = SlowCalls::open(address, plan, sessions.clone());
     held.all_sent().await?;
     report.figure("seconds to open the calls", started.elapsed().as_secs_f64());
     probe::wait_until_held(address, plan.calls, &held, report).await?;
     let full = server.memory()?;
     report.figure("bytes per held call", bytes_each(idle, full, plan.calls));
 
-    eprintln!("calling beside them …");
-    probe::beside_held(address, &held, report).await?;
-    probe::beside_blocking(address, plan.blocking, report).await?;
+    eprintln!("calling while they are in flight …");
+    probe::during_slow_calls(address, &held, report).await?;
+    probe::during_blocking_calls(address, plan.blocking, report).await?;
     if held.over() > 0 {
-        report.fault("some calls were over before the probes beside them: raise --hold");
+        report.fault("some calls ended before the concurrent probes: raise --hold");
     }
 
     eprintln!("waiting for the calls to end …");

@@ -1,22 +1,22 @@
-//! What one run is asked to do.
+//! The options of one run.
 
 use std::{path::PathBuf, process::Command, time::Duration};
 
-use turnbuckle_bench::{Failure, descriptors, options::Options, process::beside_this_program};
+use turnbuckle_bench::{Failure, descriptors, options::Options, process::sibling_program};
 
 pub(crate) const USAGE: &str = "\
 usage: load [--server PATH] [--arguments WORDS] [--calls N] [--sessions N] [--blocking N]
             [--hold SECONDS] [--memory MIB] [--http2 N] [--json]
 
-  --server PATH      the server to start (slow-server beside this program)
+  --server PATH      the server to start (slow-server in the folder of this program)
   --arguments WORDS  its arguments (`--listen 127.0.0.1:0`)
   --calls N          calls held open at once (20000)
   --sessions N       idle sessions (10000)
-  --blocking N       calls that block a thread, beside the held ones (16)
+  --blocking N       calls that block a thread, in addition to the slow ones (16)
   --hold SECONDS     how long after the first call the held ones end (30)
   --memory MIB       the most memory the server may take (1024)
   --http2 N          how many of the calls share HTTP/2 connections (those for which
-                     there is no descriptor)";
+                     the process lacks a descriptor)";
 
 #[derive(Debug)]
 pub(crate) struct Plan {
@@ -26,9 +26,9 @@ pub(crate) struct Plan {
     pub(crate) sessions: usize,
     pub(crate) blocking: usize,
     pub(crate) hold: Duration,
-    /// The most bytes the server may ever hold.
+    /// The highest allowed memory of the server, in bytes.
     pub(crate) memory: u64,
-    /// How many of the calls share HTTP/2 connections.
+    /// The number of calls that share HTTP/2 connections.
     pub(crate) multiplexed: usize,
     pub(crate) json: bool,
 }
@@ -40,7 +40,7 @@ impl Plan {
         let fitting = descriptors::raise(calls)?;
         let server = match options.value("--server")? {
             Some(path) => path,
-            None => beside_this_program("slow-server")?,
+            None => sibling_program("slow-server")?,
         };
         let arguments = options.value::<String>("--arguments")?;
         let arguments = arguments.unwrap_or_else(|| "--listen 127.0.0.1:0".to_owned());

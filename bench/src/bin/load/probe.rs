@@ -1,4 +1,4 @@
-//! Short calls beside the slow ones.
+//! Short calls while slow ones are in flight.
 
 use std::{
     net::SocketAddr,
@@ -11,13 +11,13 @@ use turnbuckle_bench::{
     connection::{Call, Connection, text_of},
 };
 
-use crate::{held::Held, report::Report};
+use crate::{report::Report, slow_calls::SlowCalls};
 
 const PROBES: usize = 200;
-/// How long a blocking call blocks: far longer than all probes beside it take.
+/// The duration of a blocking call: far longer than all concurrent probes take.
 const BLOCKS: Duration = Duration::from_secs(4);
 
-/// Calls `echo` again and again on one connection and returns how long each took.
+/// Calls `echo` repeatedly on one connection and returns the time of each call.
 pub(crate) async fn echo(address: SocketAddr, times: usize) -> Result<Vec<Duration>, Failure> {
     let mut connection = Connection::open(address).await?;
     let mut latencies = Vec::with_capacity(times);
@@ -31,21 +31,21 @@ pub(crate) async fn echo(address: SocketAddr, times: usize) -> Result<Vec<Durati
             session: None,
         };
         let started = Instant::now();
-        let answer = connection.call(&call).await?;
+        let response = connection.call(&call).await?;
         latencies.push(started.elapsed());
-        if text_of(&answer, call.id)? != message {
-            return Err(format!("wrong echo: {answer:.300}").into());
+        if text_of(&response, call.id)? != message {
+            return Err(format!("wrong echo: {response:.300}").into());
         }
     }
     latencies.sort();
     Ok(latencies)
 }
 
-/// Asks the server until it says that all calls are running.
+/// Polls the server until it reports that all calls are running.
 pub(crate) async fn wait_until_held(
     address: SocketAddr,
     calls: usize,
-    held: &Held,
+    held: &SlowCalls,
     report: &mut Report,
 ) -> Result<(), Failure> {
     let mut connection = Connection::open(address).await?;
@@ -70,22 +70,22 @@ pub(crate) async fn wait_until_held(
     Ok(())
 }
 
-/// Calls `echo` while every held call is open.
-pub(crate) async fn beside_held(
+/// Calls `echo` while every slow call is in flight.
+pub(crate) async fn during_slow_calls(
     address: SocketAddr,
-    held: &Held,
+    held: &SlowCalls,
     report: &mut Report,
 ) -> Result<(), Failure> {
     let latencies = echo(address, PROBES).await?;
     if held.over() > 0 {
         report.fault("`echo` was not answered before the held calls ended");
     }
-    report.latencies("echo beside the held calls", &latencies);
+    report.latencies("echo during the slow calls", &latencies);
     Ok(())
 }
 
-/// Calls `echo` while threads are blocked: all its answers must come before the first of theirs.
-pub(crate) async fn beside_blocking(
+/// Calls `echo` while threads are blocked: all its responses must arrive before the first of theirs.
+pub(crate) async fn during_blocking_calls(
     address: SocketAddr,
     count: usize,
     report: &mut Report,
@@ -104,18 +104,18 @@ pub(crate) async fn beside_blocking(
             })
             .await?;
         blocking.spawn(async move {
-            text_of(&connection.answer().await?, id).map(|text| (index, text))
+            text_of(&connection.response_text().await?, id).map(|text| (index, text))
         });
     }
     let latencies = echo(address, PROBES).await?;
     if blocking.try_join_next().is_some() {
         report.fault("`echo` was not answered before the blocking calls ended");
     }
-    report.latencies("echo beside blocking calls", &latencies);
-    while let Some(answer) = blocking.join_next().await {
-        let (index, text) = answer??;
+    report.latencies("echo during blocking calls", &latencies);
+    while let Some(response) = blocking.join_next().await {
+        let (index, text) = response??;
         if text != format!("block-{index}") {
-            report.fault(format!("blocking call {index} got the answer {text}"));
+            report.fault(format!("blocking call {index} got the response {text}"));
         }
     }
     Ok(())

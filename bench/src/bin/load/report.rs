@@ -1,4 +1,4 @@
-//! What was seen, and what was wrong.
+//! The figures and failures of a run.
 
 use std::{fmt::Write as _, time::Duration};
 
@@ -10,7 +10,7 @@ use crate::plan::Plan;
 #[derive(Debug)]
 pub(crate) struct Report {
     figures: Vec<(String, f64)>,
-    /// Everything that makes the answer "no".
+    /// Everything that makes the run fail.
     pub(crate) faults: Vec<String>,
     most_memory: u64,
     peak: usize,
@@ -39,13 +39,13 @@ impl Report {
         self.faults.push(what.into());
     }
 
-    /// Notes how many calls the server says are running.
+    /// Records how many calls the server reports as running.
     pub(crate) fn peak(&mut self, running: usize) {
         self.peak = self.peak.max(running);
         self.figures[0].1 = self.peak as f64;
     }
 
-    /// Notes latencies, which are sorted, in milliseconds.
+    /// Records latencies, which are sorted, in milliseconds.
     pub(crate) fn latencies(&mut self, what: &str, latencies: &[Duration]) {
         let last = latencies.len() - 1;
         for (name, at) in [("p50", last / 2), ("p99", last * 99 / 100), ("max", last)] {
@@ -56,7 +56,7 @@ impl Report {
         }
     }
 
-    /// Notes the server's memory and judges its peak.
+    /// Records the server's memory and checks its peak.
     pub(crate) fn memory(&mut self, before: Memory, after: Memory) {
         for (name, bytes) in [
             ("at the start", before.now),
@@ -97,14 +97,14 @@ impl Report {
         }
         table
             + if self.faults.is_empty() {
-                "every answer was right"
+                "every response was right"
             } else {
-                "the answer is no"
+                "failed"
             }
     }
 }
 
-/// Returns what each of `count` things added to the server's memory.
+/// Returns the memory that each of `count` things added to the server.
 pub(crate) fn bytes_each(before: Memory, after: Memory, count: usize) -> f64 {
     after.now.saturating_sub(before.now) as f64 / count.max(1) as f64
 }

@@ -1,16 +1,16 @@
-//! What a call costs a client: one after another and many at once, in both eras, over HTTP and on stdio.
+//! The cost of a call at the client: sequential and concurrent, in both eras, over HTTP and on stdio.
 //!
-//! Here it is the client that is measured. All of them call the same server, the limit.
+//! Here the client is measured. All clients call the same server, the limit.
 
 use std::process::{Command, Output};
 
 use serde::Deserialize;
 use turnbuckle_bench::{
     Failure,
+    cores::Cores,
     goals::CLIENT_TIMES,
     message::Era,
-    place::Places,
-    process::{ServerProcess, beside_this_program},
+    process::{ServerProcess, sibling_program},
 };
 
 use crate::{
@@ -18,9 +18,9 @@ use crate::{
     peer::{Ability, Peer},
 };
 
-/// How long a round should last, about: so many calls of the limit.
+/// The approximate duration of a round, as a number of calls of the limit.
 const SEQUENTIAL: u64 = 20_000;
-const AT_ONCE: u64 = 100_000;
+const CONCURRENT_CALLS: u64 = 100_000;
 
 pub(crate) fn figures() -> Vec<Box<dyn Figure>> {
     let mut figures: Vec<Box<dyn Figure>> = Vec::new();
@@ -45,7 +45,7 @@ struct Calls {
     at_once: u64,
 }
 
-/// Who is called.
+/// The server that is called.
 #[derive(Clone, Copy)]
 enum Server {
     Http,
@@ -72,7 +72,7 @@ impl Figure for Calls {
     fn goal(&self) -> Option<Goal> {
         match self.server {
             Server::Http => Some(Goal::times(Metric::Cpu, CLIENT_TIMES)),
-            // A blocking client waits on its own thread, and nothing else can: it is shown, not aimed at.
+            // A blocking client blocks its thread, so nothing else can run: it is shown and is not the target.
             Server::Stdio => None,
         }
     }
@@ -88,8 +88,8 @@ impl Figure for Calls {
         7
     }
 
-    fn round(&self, peer: &Peer, places: Places) -> Result<Option<Sample>, Failure> {
-        let bare = beside_this_program("bare")?;
+    fn round(&self, peer: &Peer, places: Cores) -> Result<Option<Sample>, Failure> {
+        let bare = sibling_program("bare")?;
         match self.server {
             Server::Http => {
                 let mut command = Command::new(bare);
@@ -116,29 +116,29 @@ impl Calls {
         };
         let calls = match self.at_once {
             1 => SEQUENTIAL,
-            _ => AT_ONCE,
+            _ => CONCURRENT_CALLS,
         };
         let (calls, at_once) = (calls.to_string(), self.at_once.to_string());
         command.args(["--era", era(self.era), "--message", "50"]);
         command.args(["--calls", &calls, "--at-once", &at_once]);
-        let said = said(&mut command)?;
-        let calls = said.calls as f64;
+        let client_report = client_report(&mut command)?;
+        let calls = client_report.calls as f64;
         Ok(Some(vec![
-            (Metric::PerSecond, calls / said.seconds),
-            (Metric::Cpu, said.cpu_seconds * 1e6 / calls),
+            (Metric::PerSecond, calls / client_report.seconds),
+            (Metric::Cpu, client_report.cpu_seconds * 1e6 / calls),
         ]))
     }
 }
 
-/// What a client prints.
+/// The output of a client.
 #[derive(Deserialize)]
-struct Said {
+struct ClientReport {
     calls: u64,
     seconds: f64,
     cpu_seconds: f64,
 }
 
-fn said(command: &mut Command) -> Result<Said, Failure> {
+fn client_report(command: &mut Command) -> Result<ClientReport, Failure> {
     let Output { status, stdout, .. } = command.stderr(std::process::Stdio::inherit()).output()?;
     match status.success() {
         true => Ok(serde_json::from_slice(&stdout)?),

@@ -1,8 +1,8 @@
-//! What grows with a crowd: the cost of a call where many sessions are open, and of a delivery where many listen.
+//! The cost of a call with many open sessions, and of a delivery with many listeners.
 //!
-//! Only the limit and ours: a peer's cost is in the tables of streams.
+//! Only the limit and ours: the cost of a peer is in the tables of streams.
 
-use turnbuckle_bench::{Failure, place::Places, process::ServerProcess, sessions};
+use turnbuckle_bench::{Failure, cores::Cores, process::ServerProcess, sessions};
 
 use super::streams::{Of, announced, served};
 use crate::{
@@ -30,7 +30,7 @@ pub(crate) fn figures() -> Vec<Box<dyn Figure>> {
 #[derive(Clone, Copy, Debug)]
 struct Crowd {
     size: usize,
-    /// Whose streams are told of a change; without it, calls are made in sessions.
+    /// The streams that receive a change; `None`: calls are made in sessions.
     of: Option<Of>,
 }
 
@@ -55,7 +55,7 @@ impl Figure for Crowd {
         }
     }
 
-    fn round(&self, peer: &Peer, places: Places) -> Result<Option<Sample>, Failure> {
+    fn round(&self, peer: &Peer, places: Cores) -> Result<Option<Sample>, Failure> {
         if peer.role == Role::Peer {
             return Ok(None);
         }
@@ -72,7 +72,7 @@ impl Figure for Crowd {
     }
 }
 
-/// Returns what a call costs where so many sessions are open, all of which call in turn.
+/// Returns the cost of a call with this many open sessions, all of which call in turn.
 async fn call(server: &ServerProcess, size: usize) -> Result<f64, Failure> {
     let sessions = sessions::open(server.address(), server.path(), size).await?;
     sessions::call(server.address(), &sessions, CALLS / 10).await?;

@@ -1,12 +1,12 @@
-//! Requests over HTTP: how many a second, what each costs, how long each takes.
+//! Requests over HTTP: the rate, the cost of each, the latency.
 
 use std::time::{Duration, Instant};
 
 use turnbuckle_bench::{
     Failure,
     connection::Connection,
+    cores::Cores,
     message::{self, Era},
-    place::Places,
     process::ServerProcess,
 };
 
@@ -56,13 +56,13 @@ struct Http {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Request {
-    /// `echo` with a message of so many bytes.
+    /// `echo` with a message of this many bytes.
     Echo(usize),
-    /// `add`, which answers structured.
+    /// `add`, which has a structured result.
     Add,
     /// `tools/list` of a hundred tools.
     List,
-    /// A call that tells of its progress three times.
+    /// A call that reports progress three times.
     Steps,
 }
 
@@ -120,7 +120,7 @@ impl Figure for Http {
         3
     }
 
-    fn round(&self, peer: &Peer, places: Places) -> Result<Option<Sample>, Failure> {
+    fn round(&self, peer: &Peer, places: Cores) -> Result<Option<Sample>, Failure> {
         let Some(mut command) = peer.http(self.request.switches()) else {
             return Ok(None);
         };
@@ -156,7 +156,7 @@ impl Http {
         ])
     }
 
-    /// Opens a connection, and a session if the era has them: one of its own for each.
+    /// Opens a connection, with its own session if the era has them.
     async fn lane(&self, server: &ServerProcess, id: u64) -> Result<Lane, Failure> {
         let session = match self.era {
             Era::Modern => None,
@@ -186,8 +186,8 @@ impl Http {
         };
         let host = server.address().to_string();
         let request = message::post_to(server.path(), &host, &headers, &body);
-        Lane::open(server.address(), request, |answer| {
-            self.request.is_answered_by(answer)
+        Lane::open(server.address(), request, |response| {
+            self.request.accepts_response(response)
         })
         .await
     }
@@ -202,9 +202,9 @@ impl Request {
         }
     }
 
-    fn is_answered_by(self, answer: &str) -> bool {
-        let answer: serde_json::Value = serde_json::from_str(answer).unwrap_or_default();
-        let result = &answer["result"];
+    fn accepts_response(self, response: &str) -> bool {
+        let response: serde_json::Value = serde_json::from_str(response).unwrap_or_default();
+        let result = &response["result"];
         let text = result["content"][0]["text"].as_str().unwrap_or_default();
         match self {
             Request::Echo(bytes) => text.len() == bytes,
@@ -217,7 +217,7 @@ impl Request {
     }
 }
 
-/// Shakes hands on a connection of its own; a server may do without an id.
+/// Opens a session on a separate connection; a server may omit the session id.
 async fn open_session(server: &ServerProcess) -> Result<Option<String>, Failure> {
     let connection = Connection::open(server.address()).await?;
     let mut connection = connection.at(server.path());

@@ -1,13 +1,13 @@
-//! What one request costs in instructions and allocations: counted, so that it does not depend on the machine's load.
+//! The cost of one request in instructions and allocations: counted, so that it does not depend on the load of the machine.
 
 use std::process::Command;
 
 use turnbuckle_bench::{
     Failure,
     callgrind::Callgrind,
+    cores::Cores,
     message::Era,
-    place::Places,
-    work::{Ask, Transport, Work},
+    work::{RequestKind, Transport, Work},
 };
 
 use crate::{
@@ -20,13 +20,13 @@ use crate::{
 pub(crate) fn figures() -> Vec<Box<dyn Figure>> {
     use Transport::{Http, Stdio};
     let times = |times| Some(Goal::times(Metric::Instructions, times));
-    let counted = |transport, era, ask, requests, goal| Counted {
+    let counted = |transport, era, request, requests, goal| Counted {
         group: "instructions",
-        case: case(transport, era, ask),
+        case: case(transport, era, request),
         work: Work {
             transport,
             era,
-            ask,
+            request,
         },
         tools: None,
         checked: false,
@@ -35,18 +35,18 @@ pub(crate) fn figures() -> Vec<Box<dyn Figure>> {
     };
     let (modern, legacy) = (Era::Modern, Era::Legacy);
     let mut figures = vec![
-        counted(Http, modern, Ask::Echo(50), 300, times(1.3)),
-        counted(Http, legacy, Ask::Echo(50), 300, times(1.6)),
-        counted(Http, modern, Ask::Echo(65_536), 30, times(1.05)),
-        counted(Http, modern, Ask::Add, 300, None),
-        counted(Http, modern, Ask::List(100), 60, times(1.2)),
-        counted(Http, legacy, Ask::List(100), 60, times(1.2)),
-        counted(Http, modern, Ask::Steps, 200, None),
-        counted(Http, legacy, Ask::Steps, 200, None),
-        counted(Stdio, modern, Ask::Echo(50), 500, times(1.4)),
-        counted(Stdio, legacy, Ask::Echo(50), 500, times(1.4)),
+        counted(Http, modern, RequestKind::Echo(50), 300, times(1.3)),
+        counted(Http, legacy, RequestKind::Echo(50), 300, times(1.6)),
+        counted(Http, modern, RequestKind::Echo(65_536), 30, times(1.05)),
+        counted(Http, modern, RequestKind::Add, 300, None),
+        counted(Http, modern, RequestKind::List(100), 60, times(1.2)),
+        counted(Http, legacy, RequestKind::List(100), 60, times(1.2)),
+        counted(Http, modern, RequestKind::Steps, 200, None),
+        counted(Http, legacy, RequestKind::Steps, 200, None),
+        counted(Stdio, modern, RequestKind::Echo(50), 500, times(1.4)),
+        counted(Stdio, legacy, RequestKind::Echo(50), 500, times(1.4)),
     ];
-    let unchecked = counted(Http, modern, Ask::Echo(65_536), 30, None);
+    let unchecked = counted(Http, modern, RequestKind::Echo(65_536), 30, None);
     figures.push(Counted {
         case: format!("{}, checked against its schema", unchecked.case),
         checked: true,
@@ -55,7 +55,7 @@ pub(crate) fn figures() -> Vec<Box<dyn Figure>> {
     figures.into_iter().map(Counted::boxed).collect()
 }
 
-fn case(transport: Transport, era: Era, ask: Ask) -> String {
+fn case(transport: Transport, era: Era, request: RequestKind) -> String {
     let transport = match transport {
         Transport::Http => "HTTP",
         Transport::Stdio => "stdio",
@@ -64,16 +64,16 @@ fn case(transport: Transport, era: Era, ask: Ask) -> String {
         Era::Modern => "modern",
         Era::Legacy => "session",
     };
-    let ask = match ask {
-        Ask::Echo(bytes) => format!("echo {}", size(bytes)),
-        Ask::Add => "add".to_owned(),
-        Ask::Steps => "three steps of progress".to_owned(),
-        Ask::List(tools) => format!("tools/list of {tools}"),
+    let request = match request {
+        RequestKind::Echo(bytes) => format!("echo {}", size(bytes)),
+        RequestKind::Add => "add".to_owned(),
+        RequestKind::Steps => "three steps of progress".to_owned(),
+        RequestKind::List(tools) => format!("tools/list of {tools}"),
     };
-    format!("{transport} {era} {ask}")
+    format!("{transport} {era} {request}")
 }
 
-/// Bytes for people.
+/// Formats a number of bytes.
 pub(super) fn size(bytes: usize) -> String {
     match bytes {
         0..1024 => format!("{bytes} B"),
@@ -87,9 +87,9 @@ pub(super) struct Counted {
     pub(super) group: &'static str,
     pub(super) case: String,
     pub(super) work: Work,
-    /// How many tools the server has, where that is not said by what is asked.
+    /// The number of tools of the server, if the request does not determine it.
     pub(super) tools: Option<usize>,
-    /// Whether ours checks arguments and results against the schemas of its tools, which is a feature.
+    /// Whether ours validates arguments and results against the schemas of its tools, which is a feature.
     pub(super) checked: bool,
     pub(super) requests: u64,
     pub(super) goal: Option<Goal>,
@@ -101,7 +101,7 @@ impl Counted {
     }
 
     fn command(&self, peer: &Peer) -> Result<Option<Command>, Failure> {
-        let mut more = self.work.ask.arguments();
+        let mut more = self.work.request.arguments();
         more.extend(self.tools.map(|_| "--tools".to_owned()));
         more.extend(self.tools.map(|tools| tools.to_string()));
         let more: Vec<_> = more.iter().map(String::as_str).collect();
@@ -135,10 +135,10 @@ impl Figure for Counted {
     }
 
     fn needs(&self) -> &'static [Ability] {
-        let has_tools = self.tools.is_some() || matches!(self.work.ask, Ask::List(_));
-        match (self.work.era, self.work.ask) {
-            (Era::Modern, Ask::Steps) => &[Ability::Modern, Ability::Steps],
-            (Era::Legacy, Ask::Steps) => &[Ability::Legacy, Ability::Steps],
+        let has_tools = self.tools.is_some() || matches!(self.work.request, RequestKind::List(_));
+        match (self.work.era, self.work.request) {
+            (Era::Modern, RequestKind::Steps) => &[Ability::Modern, Ability::Steps],
+            (Era::Legacy, RequestKind::Steps) => &[Ability::Legacy, Ability::Steps],
             (Era::Modern, _) if has_tools => &[Ability::Modern, Ability::Tools],
             (Era::Legacy, _) if has_tools => &[Ability::Legacy, Ability::Tools],
             (Era::Modern, _) => &[Ability::Modern],
@@ -157,7 +157,7 @@ impl Figure for Counted {
         let program = std::path::Path::new(command.get_program()).file_name()?;
         let program = program.to_string_lossy();
         let is_interpreter = program == "node" || program.starts_with("python");
-        is_interpreter.then_some("runs in an interpreter, whose instructions are not counted")
+        is_interpreter.then_some("instructions of an interpreter are not counted")
     }
 
     /// Counts are the same each time.
@@ -165,7 +165,7 @@ impl Figure for Counted {
         1
     }
 
-    fn round(&self, peer: &Peer, _: Places) -> Result<Option<Sample>, Failure> {
+    fn round(&self, peer: &Peer, _: Cores) -> Result<Option<Sample>, Failure> {
         let Some(command) = self.command(peer)? else {
             return Ok(None);
         };

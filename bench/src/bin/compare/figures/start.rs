@@ -1,4 +1,4 @@
-//! What a program costs before it has done anything: its start, its memory, its size.
+//! The cost of a program before its first call: its start, its memory, its size.
 //!
 //! Ours is `bench/hello`, the first server of a user; the peers' servers are of the same kind.
 
@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use turnbuckle_bench::{Failure, place::Places};
+use turnbuckle_bench::{Failure, cores::Cores};
 
 use crate::{
     figure::{Figure, Goal, Metric, Sample},
@@ -18,7 +18,7 @@ use crate::{
     pipe::Pipe,
 };
 
-/// How long a server does nothing before its memory is read.
+/// How long a server is idle before its memory is read.
 const IDLE: Duration = Duration::from_millis(200);
 const MEGABYTE: f64 = 1e6;
 
@@ -27,7 +27,7 @@ pub(crate) fn figures() -> Vec<Box<dyn Figure>> {
     vec![Box::new(FirstAnswer), Box::new(Idle), Box::new(Size)]
 }
 
-/// The time from starting a process until it has answered `initialize`.
+/// The time from starting a process until it has responded to `initialize`.
 struct FirstAnswer;
 
 impl Figure for FirstAnswer {
@@ -47,7 +47,7 @@ impl Figure for FirstAnswer {
         25
     }
 
-    fn round(&self, peer: &Peer, places: Places) -> Result<Option<Sample>, Failure> {
+    fn round(&self, peer: &Peer, places: Cores) -> Result<Option<Sample>, Failure> {
         let Some(mut command) = program(peer)? else {
             return Ok(None);
         };
@@ -59,7 +59,7 @@ impl Figure for FirstAnswer {
     }
 }
 
-/// What a process holds after its first answer, when nothing more is asked of it.
+/// The memory of a process after its first response, while it is idle.
 struct Idle;
 
 impl Figure for Idle {
@@ -75,7 +75,7 @@ impl Figure for Idle {
         Some(Goal::at_most(Metric::Megabytes, 5.0))
     }
 
-    fn round(&self, peer: &Peer, places: Places) -> Result<Option<Sample>, Failure> {
+    fn round(&self, peer: &Peer, places: Cores) -> Result<Option<Sample>, Failure> {
         let Some(mut command) = program(peer)? else {
             return Ok(None);
         };
@@ -87,7 +87,7 @@ impl Figure for Idle {
     }
 }
 
-/// The program as a file, without the names of its functions.
+/// The size of the program file, without symbols.
 struct Size;
 
 impl Figure for Size {
@@ -107,7 +107,7 @@ impl Figure for Size {
         1
     }
 
-    fn round(&self, peer: &Peer, _: Places) -> Result<Option<Sample>, Failure> {
+    fn round(&self, peer: &Peer, _: Cores) -> Result<Option<Sample>, Failure> {
         let program = match peer.role {
             Role::Ours => Some(hello::program()?),
             Role::Limit | Role::Peer => peer.program().map(Path::to_owned),
@@ -120,7 +120,7 @@ impl Figure for Size {
     }
 }
 
-/// The stdio server that is started: of ours the smallest there is.
+/// Returns the stdio server to start: of ours the smallest.
 fn program(peer: &Peer) -> Result<Option<Command>, Failure> {
     match peer.role {
         Role::Ours => {

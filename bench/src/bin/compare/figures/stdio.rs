@@ -1,8 +1,8 @@
-//! Calls over pipes: one after the other, and many before the first answer.
+//! Calls over pipes: sequential, and with many in flight.
 
 use std::time::{Duration, Instant};
 
-use turnbuckle_bench::{Failure, message::Era, place::Places};
+use turnbuckle_bench::{Failure, cores::Cores, message::Era};
 
 use crate::{
     figure::{Figure, Goal, Metric, Sample},
@@ -25,7 +25,7 @@ pub(crate) fn figures() -> Vec<Box<dyn Figure>> {
     figures
 }
 
-/// `echo`, so many calls at a time.
+/// `echo`, with this many calls in flight.
 #[derive(Clone, Copy, Debug)]
 struct Echo {
     era: Era,
@@ -59,12 +59,12 @@ impl Figure for Echo {
         }
     }
 
-    fn round(&self, peer: &Peer, places: Places) -> Result<Option<Sample>, Failure> {
+    fn round(&self, peer: &Peer, places: Cores) -> Result<Option<Sample>, Failure> {
         let Some(mut command) = peer.stdio(&[]) else {
             return Ok(None);
         };
         let mut pipe = Pipe::open(&mut command, places)?;
-        pipe.shake_hands(self.era)?;
+        pipe.handshake(self.era)?;
         let mut calls = Calls::new(self.era, BYTES);
         calls.run(&mut pipe, self.in_flight, WARM_UP)?;
         let (cpu, began) = (pipe.cpu()?, Instant::now());
@@ -75,7 +75,7 @@ impl Figure for Echo {
             (Metric::PerSecond, answered / seconds),
             (Metric::Cpu, cpu.as_secs_f64() * 1e6 / answered),
         ];
-        // With many in flight an answer waits for those before it: its latency is the rate once more.
+        // With many in flight a response waits for those before it: its latency only repeats the rate.
         if self.in_flight == 1 {
             sample.push((Metric::P50, driven.latency(0.5)));
             sample.push((Metric::P99, driven.latency(0.99)));

@@ -1,10 +1,11 @@
-//! Sessions that rest, streams that stay open, and one change that is told on all of them.
+//! Idle sessions, open streams, and one change that is announced on all of them.
 
 use std::time::Duration;
 
 use turnbuckle_bench::{
-    Failure, descriptors,
-    place::Places,
+    Failure,
+    cores::Cores,
+    descriptors,
     process::{Memory, ServerProcess},
     sessions,
     streams::{Kind, Streams},
@@ -16,43 +17,43 @@ use crate::{
 };
 
 const SESSIONS: usize = 10_000;
-/// Of them, those that are opened before anything is measured.
+/// The number of those that are opened before anything is measured.
 const FIRST: usize = 32;
 const STREAMS: usize = 1_000;
 const ANNOUNCEMENTS: usize = 20;
-/// How long a server may still be busy after the last listener has been told.
+/// How long a server may still be busy after the last listener has received a change.
 const REST: Duration = Duration::from_millis(5);
 
 /// Returns every figure of this group.
 pub(crate) fn figures() -> Vec<Box<dyn Figure>> {
-    let held = |what, streams| Box::new(Held { what, streams }) as Box<dyn Figure>;
+    let held = |what, streams| Box::new(HeldState { what, streams }) as Box<dyn Figure>;
     vec![
-        held(What::Idle, Of::Sessions),
-        held(What::Open, Of::Sessions),
-        held(What::Open, Of::Listeners),
-        held(What::Told, Of::Sessions),
-        held(What::Told, Of::Listeners),
+        held(Quantity::Idle, Of::Sessions),
+        held(Quantity::Open, Of::Sessions),
+        held(Quantity::Open, Of::Listeners),
+        held(Quantity::Announced, Of::Sessions),
+        held(Quantity::Announced, Of::Listeners),
     ]
 }
 
-/// Something that a server holds for many clients at once.
+/// State that a server holds for many clients at once.
 #[derive(Clone, Copy, Debug)]
-struct Held {
-    what: What,
+struct HeldState {
+    what: Quantity,
     streams: Of,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum What {
-    /// Sessions without a stream: what each holds, and what it costs to open one.
+enum Quantity {
+    /// Sessions without a stream: the memory of each, and the cost of opening one.
     Idle,
-    /// Open streams: what each holds.
+    /// Open streams: the memory of each.
     Open,
-    /// Open streams, and a change: how long until the last has it, what each delivery costs.
-    Told,
+    /// Open streams, and a change: the time until the last has it, the cost of each delivery.
+    Announced,
 }
 
-/// Whose streams they are.
+/// The owner of the streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Of {
     /// GET streams of legacy sessions.
@@ -61,20 +62,20 @@ pub(crate) enum Of {
     Listeners,
 }
 
-impl Figure for Held {
+impl Figure for HeldState {
     fn group(&self) -> &'static str {
         "streams"
     }
 
     fn case(&self) -> String {
         match (self.what, self.streams) {
-            (What::Idle, _) => format!("{SESSIONS} idle sessions"),
-            (What::Open, Of::Sessions) => format!("{STREAMS} sessions with an open GET stream"),
-            (What::Open, Of::Listeners) => format!("{STREAMS} subscriptions/listen"),
-            (What::Told, Of::Sessions) => {
+            (Quantity::Idle, _) => format!("{SESSIONS} idle sessions"),
+            (Quantity::Open, Of::Sessions) => format!("{STREAMS} sessions with an open GET stream"),
+            (Quantity::Open, Of::Listeners) => format!("{STREAMS} subscriptions/listen"),
+            (Quantity::Announced, Of::Sessions) => {
                 format!("one tools/list_changed to {STREAMS} GET streams of sessions")
             }
-            (What::Told, Of::Listeners) => {
+            (Quantity::Announced, Of::Listeners) => {
                 format!("one tools/list_changed to {STREAMS} subscriptions/listen")
             }
         }
@@ -82,16 +83,16 @@ impl Figure for Held {
 
     fn goal(&self) -> Option<Goal> {
         match (self.what, self.streams) {
-            (What::Idle, _) => Some(Goal::at_most(Metric::Bytes, 1024.0)),
-            (What::Open, Of::Sessions) => Some(Goal::at_most(Metric::Bytes, 16.0 * 1024.0)),
-            (What::Open, Of::Listeners) => None,
-            (What::Told, _) => Some(Goal::times(Metric::Cpu, 1.15)),
+            (Quantity::Idle, _) => Some(Goal::at_most(Metric::Bytes, 1024.0)),
+            (Quantity::Open, Of::Sessions) => Some(Goal::at_most(Metric::Bytes, 16.0 * 1024.0)),
+            (Quantity::Open, Of::Listeners) => None,
+            (Quantity::Announced, _) => Some(Goal::times(Metric::Cpu, 1.15)),
         }
     }
 
     fn needs(&self) -> &'static [Ability] {
         match (self.what, self.streams) {
-            (What::Idle, _) => &[Ability::Legacy],
+            (Quantity::Idle, _) => &[Ability::Legacy],
             (_, Of::Sessions) => &[Ability::Legacy, Ability::AnnounceInSessions],
             (_, Of::Listeners) => &[Ability::Modern, Ability::Announce],
         }
@@ -99,8 +100,8 @@ impl Figure for Held {
 
     fn rounds(&self) -> usize {
         match self.what {
-            What::Told => 25,
-            What::Idle | What::Open => self.rounds_of_peers(),
+            Quantity::Announced => 25,
+            Quantity::Idle | Quantity::Open => self.rounds_of_peers(),
         }
     }
 
@@ -108,23 +109,23 @@ impl Figure for Held {
         3
     }
 
-    fn round(&self, peer: &Peer, places: Places) -> Result<Option<Sample>, Failure> {
-        if self.what == What::Idle && peer.role == Role::Limit {
-            // It remembers nothing, so it has no sessions.
+    fn round(&self, peer: &Peer, places: Cores) -> Result<Option<Sample>, Failure> {
+        if self.what == Quantity::Idle && peer.role == Role::Limit {
+            // It keeps no state, so it does not support sessions.
             return Ok(None);
         }
         served(peer, places, STREAMS, async |server| match self.what {
-            What::Idle => idle(server).await,
-            What::Open => open(server, self.streams).await,
-            What::Told => told(server, self.streams).await,
+            Quantity::Idle => idle(server).await,
+            Quantity::Open => open(server, self.streams).await,
+            Quantity::Announced => delivery_sample(server, self.streams).await,
         })
     }
 }
 
-/// Starts a server with room for so many connections, and measures something on it.
+/// Starts a server with room for this many connections, and measures something on it.
 pub(crate) fn served(
     peer: &Peer,
-    places: Places,
+    places: Cores,
     connections: usize,
     measure: impl AsyncFnOnce(&ServerProcess) -> Result<Sample, Failure>,
 ) -> Result<Option<Sample>, Failure> {
@@ -143,9 +144,9 @@ pub(crate) fn served(
 }
 
 async fn idle(server: &ServerProcess) -> Result<Sample, Failure> {
-    // Ours has room for 10,000, and some are there already.
+    // Ours has room for 10,000, and some are already open.
     let count = SESSIONS - FIRST;
-    let (before, cpu) = (settled(server).await?, server.cpu()?);
+    let (before, cpu) = (idle_memory(server).await?, server.cpu()?);
     sessions::open(server.address(), server.path(), count).await?;
     let cpu = (server.cpu()? - cpu).as_secs_f64();
     let bytes = bytes_each(before, server.memory()?, count);
@@ -156,15 +157,15 @@ async fn idle(server: &ServerProcess) -> Result<Sample, Failure> {
 }
 
 async fn open(server: &ServerProcess, of: Of) -> Result<Sample, Failure> {
-    let before = settled(server).await?;
+    let before = idle_memory(server).await?;
     let streams = of.open(server, STREAMS).await?;
     let after = server.memory()?;
     let bytes = bytes_each(before, after, streams.count());
     Ok(vec![(Metric::Bytes, bytes)])
 }
 
-async fn told(server: &ServerProcess, of: Of) -> Result<Sample, Failure> {
-    settled(server).await?;
+async fn delivery_sample(server: &ServerProcess, of: Of) -> Result<Sample, Failure> {
+    idle_memory(server).await?;
     let mut streams = of.open(server, STREAMS).await?;
     let (milliseconds, cpu) = announced(server, &mut streams, ANNOUNCEMENTS).await?;
     Ok(vec![
@@ -174,7 +175,7 @@ async fn told(server: &ServerProcess, of: Of) -> Result<Sample, Failure> {
 }
 
 impl Of {
-    /// Opens so many streams.
+    /// Opens this many streams.
     pub(crate) async fn open(
         self,
         server: &ServerProcess,
@@ -189,14 +190,14 @@ impl Of {
     }
 }
 
-/// Announces some times; returns milliseconds until the last has been told and microseconds of the server's processor
-/// for each delivery, both of the median announcement.
+/// Announces some times; returns milliseconds until the last stream has received it and microseconds of the server's CPU
+/// time for each delivery, both of the median announcement.
 pub(crate) async fn announced(
     server: &ServerProcess,
     streams: &mut Streams,
     times: usize,
 ) -> Result<(f64, f64), Failure> {
-    // Whatever a server makes for the first announcement is made.
+    // Everything that a server creates for the first announcement exists.
     streams.announce().await?;
     let (mut milliseconds, mut costs) = (Vec::new(), Vec::new());
     for _ in 0..times {
@@ -215,9 +216,9 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// Has a server make what it makes once, and returns its memory after that.
-async fn settled(server: &ServerProcess) -> Result<Memory, Failure> {
-    // A peer without sessions says so where they are needed.
+/// Makes a server create everything that it creates once, and returns its memory after that.
+async fn idle_memory(server: &ServerProcess) -> Result<Memory, Failure> {
+    // A peer without sessions returns an error where they are needed.
     let _ = sessions::open(server.address(), server.path(), FIRST).await;
     server.memory()
 }

@@ -1,6 +1,6 @@
-//! What a server costs before it runs: how many packages, and how long their clean build keeps the processor busy.
+//! The build cost of a server: the number of packages, and the CPU time of a clean build.
 //!
-//! Ours is `bench/hello`; a Rust peer is the package that `bench/peers` has of it.
+//! Ours is `bench/hello`; a Rust peer is its package in `bench/peers`.
 
 use std::{
     collections::BTreeSet,
@@ -9,24 +9,24 @@ use std::{
     time::Instant,
 };
 
-use turnbuckle_bench::{Failure, place::Places, process::children_cpu_time};
+use turnbuckle_bench::{Failure, cores::Cores, process::children_cpu_time};
 
 use crate::{
     figure::{Figure, Goal, Metric, Sample},
     peer::{Peer, Role},
 };
 
-/// Returns what is quick to find out.
+/// Returns the figures that are quick to measure.
 pub(crate) fn figures() -> Vec<Box<dyn Figure>> {
     vec![Box::new(Packages)]
 }
 
-/// Returns what takes minutes for each peer.
+/// Returns the figures that take minutes for each peer.
 pub(crate) fn builds() -> Vec<Box<dyn Figure>> {
     vec![Box::new(Build)]
 }
 
-/// How many packages are compiled for a server.
+/// The number of packages that are compiled for a server.
 struct Packages;
 
 impl Figure for Packages {
@@ -46,7 +46,7 @@ impl Figure for Packages {
         1
     }
 
-    fn round(&self, peer: &Peer, _: Places) -> Result<Option<Sample>, Failure> {
+    fn round(&self, peer: &Peer, _: Cores) -> Result<Option<Sample>, Failure> {
         let Some(manifest) = manifest(peer) else {
             return Ok(None);
         };
@@ -64,7 +64,7 @@ impl Figure for Packages {
     }
 }
 
-/// A release build from nothing but sources.
+/// A clean release build.
 struct Build;
 
 impl Figure for Build {
@@ -80,7 +80,7 @@ impl Figure for Build {
         1
     }
 
-    fn round(&self, peer: &Peer, places: Places) -> Result<Option<Sample>, Failure> {
+    fn round(&self, peer: &Peer, places: Cores) -> Result<Option<Sample>, Failure> {
         let Some(manifest) = manifest(peer) else {
             return Ok(None);
         };
@@ -101,7 +101,7 @@ impl Figure for Build {
     }
 }
 
-/// The package of somebody's server, if it is one for cargo.
+/// Returns the cargo package of a server, if it has one.
 fn manifest(peer: &Peer) -> Option<PathBuf> {
     let manifest = match peer.role {
         Role::Limit => return None,
@@ -115,7 +115,7 @@ fn bench() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Counts the packages of a tree that names each as often as it is needed.
+/// Counts the packages of a tree that lists each as often as it is needed.
 fn packages(tree: &str) -> usize {
     let lines = tree.lines().filter(|line| !line.is_empty());
     let names = lines.map(|line| line.trim_end_matches(" (*)"));
@@ -128,7 +128,7 @@ fn cargo(words: &[&str], manifest: &Path, target: Option<&Path>) -> Result<(), F
     if let Some(target) = target {
         command.arg("--target-dir").arg(target);
     }
-    // What cargo does by default, whatever the profile that the others are measured with.
+    // The default profile of cargo, whichever profile the others are measured with.
     command
         .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16")
         .env("CARGO_PROFILE_RELEASE_LTO", "false");

@@ -1,8 +1,8 @@
-//! Measures one figure on everybody, in turn and again, so that a change of the machine's mood meets all alike.
+//! Measures one figure on every peer in turn, repeatedly, so that a change of the machine affects all alike.
 
 use std::{collections::BTreeMap, time::SystemTime};
 
-use turnbuckle_bench::{Failure, place::Places};
+use turnbuckle_bench::{Failure, cores::Cores};
 
 use crate::{
     figure::{Figure, Sample},
@@ -10,11 +10,11 @@ use crate::{
     results::{Case, Row},
 };
 
-/// Measures a figure; `rounds` is how often, if not as often as the figure itself wants.
+/// Measures a figure; `rounds` overrides the number of rounds that the figure declares.
 pub(crate) fn measure(
     figure: &dyn Figure,
     peers: &[Peer],
-    places: Places,
+    places: Cores,
     rounds: Option<usize>,
 ) -> Result<Case, Failure> {
     let takes_part = |peer: &&Peer| peer.takes_part_in(figure.group());
@@ -52,11 +52,11 @@ pub(crate) fn measure(
     })
 }
 
-/// Measures once, or says why this peer has no row. Only what fails in ours or the limit is a failure of the bench.
+/// Measures once, or returns why this peer is left out. Only an error of ours or of the limit fails the benchmark.
 fn round(
     figure: &dyn Figure,
     peer: &Peer,
-    places: Places,
+    places: Cores,
 ) -> Result<Result<Sample, String>, Failure> {
     let lacks = peer.lacks(figure.group(), figure.needs());
     if let Some(reason) = lacks.or_else(|| figure.leaves_out(peer)) {
@@ -64,7 +64,7 @@ fn round(
     }
     match figure.round(peer, places) {
         Ok(Some(sample)) => Ok(Ok(sample)),
-        // What is missing of ours was not built; only others may have nothing to measure.
+        // A missing program of ours was not built; only peers may have nothing to measure.
         Ok(None) if peer.role == Role::Ours => {
             Err(format!("{} was not measured", peer.name).into())
         }

@@ -1,4 +1,4 @@
-//! Where processes run: servers on one core, the driver on another, so that neither takes from the other.
+//! Pins processes: servers to one core, the driver to another, so that neither slows the other.
 
 use std::process::{Child, Command};
 
@@ -6,28 +6,28 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::Failure;
 
-/// The cores that a bench uses.
+/// The cores that a benchmark uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Places {
+pub struct Cores {
     /// `None` on a machine with a single core: nothing is pinned there.
     pair: Option<(usize, usize)>,
 }
 
-impl Places {
+impl Cores {
     /// Takes the first two cores that this process may use, and moves this thread to the second.
     ///
-    /// Call it before a runtime is made: threads inherit their place.
-    pub fn take() -> Result<Places, Failure> {
+    /// Call it before a runtime is created: threads inherit their affinity.
+    pub fn take() -> Result<Cores, Failure> {
         let allowed = sched_getaffinity(None)?;
         let mut cores = (0..CpuSet::MAX_CPU).filter(|core| allowed.is_set(*core));
         let pair = cores.next().zip(cores.next());
         if let Some((_, driver)) = pair {
             sched_setaffinity(None, &only(driver))?;
         }
-        Ok(Places { pair })
+        Ok(Cores { pair })
     }
 
-    /// Whether the server and the driver have a core each.
+    /// Returns whether the server and the driver have a core each.
     pub fn are_apart(self) -> bool {
         self.pair.is_some()
     }
@@ -41,7 +41,7 @@ impl Places {
         })
     }
 
-    /// Runs `work` while this thread, and what it starts, may use both cores.
+    /// Runs `work` while this thread, and every child it starts, may use both cores.
     pub fn on_both_cores<T>(self, work: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
         let Some((server, driver)) = self.pair else {
             return work();
@@ -80,8 +80,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_child_runs_beside_its_driver() {
-        let places = Places::take().unwrap();
+    fn a_child_runs_on_another_core_than_its_driver() {
+        let places = Cores::take().unwrap();
         let show = "grep Cpus_allowed_list /proc/self/status";
         let mut command = Command::new("sh");
         command

@@ -1,4 +1,4 @@
-//! From the bytes of a request to the bytes of its answer, by the shortest way serde offers.
+//! From the bytes of a request to the bytes of its response, by the shortest path that serde offers.
 
 use std::{borrow::Cow, sync::LazyLock};
 
@@ -7,23 +7,23 @@ use serde_json::value::RawValue;
 
 use crate::{list, steps::Steps};
 
-/// What is said about one message.
-pub(crate) enum Answer<'a> {
-    /// The answer, whole.
+/// The response to one message.
+pub(crate) enum Reply<'a> {
+    /// The whole response.
     One(Vec<u8>),
-    /// Something before the answer.
+    /// Notifications, then the response.
     Steps(Steps<'a>),
 }
 
-/// Returns the answer to one message; `None` for a notification.
-pub(crate) fn answer(message: &[u8]) -> Option<Answer<'_>> {
+/// Returns the response to one message; `None` for a notification.
+pub(crate) fn respond(message: &[u8]) -> Option<Reply<'_>> {
     let request: Request<'_> = serde_json::from_slice(message).ok()?;
     let id = request.id?;
     if request.method == "tools/call" {
         return call(id, request.params?.get());
     }
     if request.method == "tools/list" {
-        return Some(Answer::One(list::answer(id, request.params.is_some())));
+        return Some(Reply::One(list::respond(id, request.params.is_some())));
     }
     let outcome = match &*request.method {
         "initialize" => INITIALIZE,
@@ -31,11 +31,11 @@ pub(crate) fn answer(message: &[u8]) -> Option<Answer<'_>> {
         "ping" => r#""result":{}"#,
         _ => r#""error":{"code":-32601,"message":"method not found"}"#,
     };
-    let answer = format!(r#"{{"jsonrpc":"2.0","id":{},{outcome}}}"#, id.get());
-    Some(Answer::One(answer.into_bytes()))
+    let response = format!(r#"{{"jsonrpc":"2.0","id":{},{outcome}}}"#, id.get());
+    Some(Reply::One(response.into_bytes()))
 }
 
-/// Whether a message opens a session; asked only where the answer may need a session id.
+/// Returns whether a message opens a session; called only if the response may need a session id.
 pub(crate) fn is_initialize(message: &[u8]) -> bool {
     serde_json::from_slice::<Request<'_>>(message)
         .is_ok_and(|request| request.method == "initialize")
@@ -106,7 +106,7 @@ struct Sum {
     sum: f64,
 }
 
-fn call<'a>(id: &'a RawValue, params: &'a str) -> Option<Answer<'a>> {
+fn call<'a>(id: &'a RawValue, params: &'a str) -> Option<Reply<'a>> {
     let call: Call<'_> = serde_json::from_str(params).ok()?;
     let arguments = call.arguments?.get();
     let (text, structured_content) = match &*call.name {
@@ -120,7 +120,7 @@ fn call<'a>(id: &'a RawValue, params: &'a str) -> Option<Answer<'a>> {
             (serde_json::to_string(&sum).ok()?.into(), Some(sum))
         }
         "announce" => ("told".into(), None),
-        "steps" => return Some(Answer::Steps(Steps::parse(id, call.meta?.get())?)),
+        "steps" => return Some(Reply::Steps(Steps::parse(id, call.meta?.get())?)),
         _ => return None,
     };
     let modern = call.meta.is_some_and(|meta| is_modern(meta.get()));
@@ -138,17 +138,17 @@ fn call<'a>(id: &'a RawValue, params: &'a str) -> Option<Answer<'a>> {
         id,
         result,
     };
-    Some(Answer::One(serde_json::to_vec(&response).ok()?))
+    Some(Reply::One(serde_json::to_vec(&response).ok()?))
 }
 
-/// Whether `_meta` says its revision, as only modern requests do; most of them say it first.
+/// Returns whether `_meta` contains a revision, as only in modern requests; most of them have it first.
 fn is_modern(meta: &str) -> bool {
     const VERSION: &str = r#""io.modelcontextprotocol/protocolVersion""#;
     meta.get(1..)
         .is_some_and(|members| members.starts_with(VERSION) || members.contains(VERSION))
 }
 
-/// What every modern result says about its server; it never changes, so it is written once.
+/// The description of the server in every modern result; it never changes, so it is written once.
 static SERVER_META: LazyLock<Box<RawValue>> = LazyLock::new(|| {
     let meta = r#"{"io.modelcontextprotocol/serverInfo":{"name":"echo","version":"0.1.0"}}"#;
     RawValue::from_string(meta.to_owned()).expect("the text above is JSON")
@@ -161,14 +161,14 @@ mod tests {
     use super::*;
 
     fn text(message: &str) -> String {
-        let Some(Answer::One(answer)) = answer(message.as_bytes()) else {
-            panic!("no answer of one piece");
+        let Some(Reply::One(response)) = respond(message.as_bytes()) else {
+            panic!("not a single response");
         };
-        String::from_utf8(answer).unwrap()
+        String::from_utf8(response).unwrap()
     }
 
     #[test]
-    fn echo_answers_in_the_form_of_its_era() {
+    fn echo_responds_in_the_form_of_its_era() {
         let legacy = message::call(Era::Legacy, 7, "echo", r#"{"message":"a\nb"}"#);
         let modern = message::call(Era::Modern, 7, "echo", r#"{"message":"a\nb"}"#);
 
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_progress_token_makes_no_call_modern() {
+    fn a_progress_token_does_not_make_a_call_modern() {
         let call = |meta: &str| {
             format!(
                 r#"{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{{"_meta":{{{meta}}},"name":"echo","arguments":{{"message":"hi"}}}}}}"#
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn add_answers_structured_and_as_text() {
+    fn add_returns_structured_content_and_text() {
         let body = message::call(Era::Legacy, 7, "add", r#"{"a":1,"b":2}"#);
 
         assert_eq!(
@@ -209,8 +209,8 @@ mod tests {
     }
 
     #[test]
-    fn a_notification_has_no_answer() {
-        assert!(answer(message::INITIALIZED.as_bytes()).is_none());
+    fn a_notification_gets_no_response() {
+        assert!(respond(message::INITIALIZED.as_bytes()).is_none());
         assert!(is_initialize(message::INITIALIZE.as_bytes()));
     }
 }

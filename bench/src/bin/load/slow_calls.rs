@@ -1,4 +1,4 @@
-//! The calls that are all open at once, and end at one moment.
+//! The calls that are all in flight at once, and end at the same moment.
 
 use std::{
     collections::BTreeMap,
@@ -26,34 +26,34 @@ use crate::{
     report::Report,
 };
 
-/// How many connections are being opened at a time; more would only fill the listener's queue.
+/// The number of connections that are opened concurrently; more would only fill the listener's queue.
 const OPENING: usize = 128;
-/// Source addresses to connect from, 127.0.0.1 and its neighbours.
+/// The number of source addresses to connect from, starting at 127.0.0.1.
 const SOURCES: usize = 4;
-/// How long after their moment answers may still come in.
-const GRACE: Duration = Duration::from_secs(120);
+/// The longest delay of a response after its due time.
+const RESPONSE_DEADLINE: Duration = Duration::from_secs(120);
 
-/// Calls of `wait`, half of them modern, half in the sessions given.
+/// Calls of `wait`, half of them modern, half in the given sessions.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct SlowCalls {
     calls: JoinSet<Result<(), Failure>>,
     count: usize,
-    /// When the server will answer them all.
+    /// The time at which the server responds to all of them.
     moment: Instant,
     sent: watch::Receiver<usize>,
     tally: Arc<Tally>,
 }
 
-/// How many calls are over.
+/// The number of finished calls.
 #[derive(Debug, Default)]
 struct Tally {
     answered: AtomicUsize,
     failed: AtomicUsize,
 }
 
-/// What every call needs to know.
+/// The state that all calls share.
 #[derive(Debug)]
-struct Shelf {
+struct SharedState {
     address: SocketAddr,
     sessions: Arc<[String]>,
     moment: Instant,
@@ -62,13 +62,13 @@ struct Shelf {
     tally: Arc<Tally>,
 }
 
-impl Held {
-    /// Begins to open the calls of `plan`.
-    pub(crate) fn open(address: SocketAddr, plan: &Plan, sessions: Arc<[String]>) -> Held {
+impl SlowCalls {
+    /// Starts to open the calls of `plan`.
+    pub(crate) fn open(address: SocketAddr, plan: &Plan, sessions: Arc<[String]>) -> SlowCalls {
         let (sender, sent) = watch::channel(0);
         let moment = Instant::now() + plan.hold;
         let tally = Arc::new(Tally::default());
-        let shelf = Arc::new(Shelf {
+        let state = Arc::new(SharedState {
             address,
             sessions,
             moment,
@@ -79,19 +79,19 @@ impl Held {
         let mut calls = JoinSet::new();
         let own = plan.calls - plan.multiplexed;
         for index in 0..own {
-            calls.spawn(noting_failure(
-                shelf.clone(),
-                on_its_own(shelf.clone(), index),
+            calls.spawn(record_failure(
+                state.clone(),
+                on_its_own(state.clone(), index),
             ));
         }
         for first in (own..plan.calls).step_by(STREAMS) {
             let indices = first..plan.calls.min(first + STREAMS);
-            calls.spawn(noting_failure(
-                shelf.clone(),
-                together(shelf.clone(), indices.collect()),
+            calls.spawn(record_failure(
+                state.clone(),
+                together(state.clone(), indices.collect()),
             ));
         }
-        Held {
+        SlowCalls {
             calls,
             count: plan.calls,
             moment,
@@ -100,7 +100,7 @@ impl Held {
         }
     }
 
-    /// Waits until every call is on the wire, or one is over too early.
+    /// Waits until every call is sent, or one ends too early.
     pub(crate) async fn all_sent(&self) -> Result<(), Failure> {
         let mut sent = self.sent.clone();
         let all_or_over = sent.wait_for(|sent| *sent == self.count || self.over() > 0);
@@ -110,7 +110,7 @@ impl Held {
         }
     }
 
-    /// How many calls are over, well or badly.
+    /// Returns the number of finished calls, failed ones included.
     pub(crate) fn over(&self) -> usize {
         self.answered() + self.tally.failed.load(Ordering::Relaxed)
     }
@@ -119,10 +119,12 @@ impl Held {
         self.tally.answered.load(Ordering::Relaxed)
     }
 
-    /// Waits for every answer and reports those that are wrong or missing.
+    /// Waits for every response and reports those that are wrong or missing.
     pub(crate) async fn finish(mut self, report: &mut Report) {
         let mut faults = BTreeMap::<String, usize>::new();
-        while let Ok(Some(call)) = timeout_at(self.moment + GRACE, self.calls.join_next()).await {
+        while let Ok(Some(call)) =
+            timeout_at(self.moment + RESPONSE_DEADLINE, self.calls.join_next()).await
+        {
             if let Err(error) = call.unwrap_or_else(|error| Err(error.into())) {
                 *faults.entry(error.to_string()).or_default() += 1;
             }
@@ -136,7 +138,7 @@ impl Held {
         let missing = self.count - self.answered();
         if missing > 0 {
             report.fault(format!(
-                "{missing} of {} held calls got no right answer",
+                "{missing} of {} held calls did not get the right response",
                 self.count
             ));
         }
@@ -147,45 +149,45 @@ impl Held {
     }
 }
 
-async fn noting_failure(
-    shelf: Arc<Shelf>,
+async fn record_failure(
+    state: Arc<SharedState>,
     call: impl Future<Output = Result<(), Failure>>,
 ) -> Result<(), Failure> {
     let outcome = call.await;
     if outcome.is_err() {
-        shelf.tally.failed.fetch_add(1, Ordering::Relaxed);
-        shelf.sent.send_modify(|_| {});
+        state.tally.failed.fetch_add(1, Ordering::Relaxed);
+        state.sent.send_modify(|_| {});
     }
     outcome
 }
 
-async fn on_its_own(shelf: Arc<Shelf>, index: usize) -> Result<(), Failure> {
-    let opening = shelf.opening.acquire().await?;
+async fn on_its_own(state: Arc<SharedState>, index: usize) -> Result<(), Failure> {
+    let opening = state.opening.acquire().await?;
     let source = Ipv4Addr::new(127, 0, 0, 1 + (index % SOURCES) as u8);
-    let mut connection = Connection::open_from(source, shelf.address).await?;
-    connection.send_call(&shelf.call(index)).await?;
+    let mut connection = Connection::open_from(source, state.address).await?;
+    connection.send_call(&state.call(index)).await?;
     drop(opening);
-    shelf.sent.send_modify(|sent| *sent += 1);
-    shelf.check(index, &connection.answer().await?)
+    state.sent.send_modify(|sent| *sent += 1);
+    state.check(index, &connection.response_text().await?)
 }
 
-async fn together(shelf: Arc<Shelf>, indices: Vec<usize>) -> Result<(), Failure> {
-    let mut connection = Shared::open(shelf.address).await?;
-    let mut answers = JoinSet::new();
+async fn together(state: Arc<SharedState>, indices: Vec<usize>) -> Result<(), Failure> {
+    let mut connection = Shared::open(state.address).await?;
+    let mut responses = JoinSet::new();
     for index in indices {
-        let answer = connection.send_call(&shelf.call(index)).await?;
-        shelf.sent.send_modify(|sent| *sent += 1);
-        let shelf = shelf.clone();
-        answers.spawn(async move { shelf.check(index, &answer.await?) });
+        let response = connection.send_call(&state.call(index)).await?;
+        state.sent.send_modify(|sent| *sent += 1);
+        let state = state.clone();
+        responses.spawn(async move { state.check(index, &response.await?) });
     }
     let mut outcome = Ok(());
-    while let Some(answer) = answers.join_next().await {
-        outcome = outcome.and(answer?);
+    while let Some(response) = responses.join_next().await {
+        outcome = outcome.and(response?);
     }
     outcome
 }
 
-impl Shelf {
+impl SharedState {
     fn call(&self, index: usize) -> Call<'_> {
         let left = self
             .moment
@@ -202,16 +204,18 @@ impl Shelf {
         }
     }
 
-    fn check(&self, index: usize, answer: &str) -> Result<(), Failure> {
-        if text_of(answer, index as u64)? != tag(index) {
-            return Err(format!("call {index} got the answer of another: {answer:.300}").into());
+    fn check(&self, index: usize, response: &str) -> Result<(), Failure> {
+        if text_of(response, index as u64)? != tag(index) {
+            return Err(
+                format!("call {index} got the response of another: {response:.300}").into(),
+            );
         }
         self.tally.answered.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
 }
 
-/// What a call must get back; nobody else's is the same.
+/// Returns the text that a call must get back; it is unique.
 fn tag(index: usize) -> String {
     format!("held-{index:x}-{:x}", index.wrapping_mul(0x9e37_79b9))
 }
