@@ -1,4 +1,4 @@
-"""Servers that want a token: our client and our server with those of other projects, at an authorization server of a third.
+"""Servers that require a token: our client and our server with those of other projects, and an authorization server of a third.
 
 A case says how the authorization server is set up (`auth/as.mjs` has the switches), how the client is known to it, and what
 is tried. Afterwards the journal of the authorization server says what was really asked of it.
@@ -41,7 +41,7 @@ class Ours:
 
 
 class Together:
-    """Packages that are needed at one time."""
+    """Packages that are needed together."""
 
     def __init__(self, *packages):
         self.packages = packages
@@ -61,7 +61,7 @@ CLIENTS = {
     "typescript 2.4.0": Program(THEIR_CLIENT, "client.mjs"),
     "python 2.3.0": Program(PYTHON, "client.py"),
     "python 1.30.0": Program(PYTHON_1, "client.py"),
-    "stranger": Ours(HERE / "auth" / "stranger.py"),
+    "raw client": Ours(HERE / "auth" / "stranger.py"),  # quoted
 }
 SERVERS = {
     "turnbuckle": Ours("turnbuckle-interop-auth-server"),
@@ -70,7 +70,7 @@ SERVERS = {
     "python 1.30.0": Program(PYTHON_1, "server.py"),
 }
 PAIRS = [("turnbuckle", "turnbuckle"), ("turnbuckle", "typescript 2.4.0"), ("typescript 2.4.0", "turnbuckle")]
-# What the Python package can do of it, in the revision that each version of it speaks.
+# The cases that the Python package supports, in the revision of each version.
 PYTHONS = [("python 2.3.0", "2026-07-28"), ("python 1.30.0", "2025-11-25")]
 PYTHON_CLIENTS = [
     "metadata of RFC 8414", "path, metadata of OpenID", "path, metadata behind it", "known client",
@@ -80,7 +80,7 @@ PYTHON_SERVERS = [
     "metadata of RFC 8414", "path, metadata of OpenID", "known client", "expiry", "expiry, two processes",
     "stolen refresh token", "denial", "another device", "client credentials, secret", "client credentials, key",
 ]
-# Theirs with theirs says whether it is the rig that is at fault; only when asked for.
+# Their client with their server shows whether the test setup is at fault; only on request.
 CONTROL = ("typescript 2.4.0", "typescript 2.4.0")
 
 CODE, REFRESH, MACHINE = "authorization_code", "refresh_token", "client_credentials"
@@ -88,8 +88,8 @@ DEVICE = "urn:ietf:params:oauth:grant-type:device_code"
 
 
 class Case:
-    """`grants` are what tokens are got for, in this order; `errors` what the authorization server may say besides; `lacks`
-    says which peers cannot do it, and why."""
+    """`grants` are the grants used, in this order; `errors` the errors that the authorization server may return as well; `lacks`
+    has the peers that do not support it, and why."""
 
     def __init__(self, name, switches, checks, grants, client="dynamic", *, dpop=False, registrations=1, errors=(),
                  lacks=(), revisions=("2026-07-28",)):
@@ -104,7 +104,7 @@ NO_PROOFS = {("server", "typescript 2.4.0"): "this package verifies no proofs of
 SILENT = {("client", "python 1.30.0"): "the connection of this package ends before it can say why"}
 NO_DEVICE = {("client", "typescript 2.4.0"): "this package knows no login on another device"}
 HASTY = {("client", "typescript 2.4.0"): "this package refreshes for each call, by a token that is good for one of them"}
-ALONE = {("client", "typescript 2.4.0"): "this package has no store that processes could share"}
+ALONE = {("client", "typescript 2.4.0"): "this package lacks a store that processes could share"}
 BY_SCOPE = {("client", "typescript 2.4.0"): "this package registers for what it needs first, and may not ask for more"}
 UNENCODED = {("client", "typescript 2.4.0"): "this package sends a secret without the encoding of RFC 6749, 2.3.1"}
 CASES = [
@@ -146,16 +146,16 @@ CASES = [
 ]
 
 
-# Tokens are got from the authorization server and shown to the server, in all the ways they should not be.
+# Tokens from the authorization server are sent to the server in every invalid form.
 REFUSALS = "no_token metadata bad_token query_token foreign_token small_scope two_tokens good_token expired_token"
 STRANGE = [
-    Case("strangers", {"ttl": 3}, REFUSALS, []),
-    Case("strangers, introspection", {"ttl": 3, "tokens": "opaque"}, REFUSALS, []),
+    Case("invalid tokens", {"ttl": 3}, REFUSALS, []),
+    Case("invalid tokens, introspection", {"ttl": 3, "tokens": "opaque"}, REFUSALS, []),
 ]
 
 
 class Login(Row):
-    """A case with one client, one server, and an authorization server of their own."""
+    """A case with one client, one server, and one authorization server."""
 
     first = last = []
     package = PACKAGES
@@ -172,7 +172,7 @@ class Login(Row):
         self.journal = log.with_suffix(".as")
         with Listening(PROVIDER.command("as.mjs", switches), self.journal) as provider:
             issuer = f"http://127.0.0.1:{provider.port}{provider.path or ''}"
-            # The server is told its address as others see it, before it has one.
+            # The server gets its public address before it listens.
             tap = Tap(0, log)
             self.url = f"http://127.0.0.1:{tap.port}/mcp"
             command = SERVERS[self.server].command(json.dumps(self.wishes(issuer)))
@@ -181,13 +181,13 @@ class Login(Row):
                 self.judge(transport, CLIENTS[self.client].command(json.dumps(self.task(issuer, key))))
 
     def wishes(self, issuer):
-        """What the server is to want."""
+        """The requirements of the server."""
         switches = self.case.switches
         return {"issuer": issuer, "resource": self.url, "tokens": switches.get("tokens", "jwt"), "dpop": self.case.dpop,
                 "nonce": switches.get("nonce", False)}
 
     def task(self, issuer, key):
-        """What the client is to know and to do."""
+        """The configuration of the client."""
         case = self.case
         return {
             "url": self.url, "revision": self.revision, "issuer": issuer, "client": case.client, "dpop": case.dpop,
@@ -208,14 +208,14 @@ class Login(Row):
             yield "remembered", self.remembered(by_route("introspection"), by_route("token"))
 
     def registered(self, lines):
-        """No more often than needed, and as a program of the user."""
-        # Only 2026-07-28 wants the kind to be told.
+        """Registers no more often than needed, and as a native application."""
+        # Only 2026-07-28 requires the application type.
         kind = {} if self.client == "python 1.30.0" else {"application_type": "native"}
         good = [line["status"] == 201 and kind.items() <= line["said"].items() for line in lines]
         return verdict(good == [True] * self.case.registrations, lines)
 
     def asked(self, lines):
-        """Every login is bound to who asks, and says for which server the token is to be."""
+        """Every login uses PKCE, and names the server that the token is for."""
         wanted = 1 if self.case.switches.get("deny") else self.case.grants.count(CODE)
         for line in lines:
             said = line["said"]
@@ -225,33 +225,33 @@ class Login(Row):
         return verdict(len(lines) == wanted, lines)
 
     def granted(self, lines):
-        """Tokens are got for what they should be got for, each time for this server."""
+        """Tokens are obtained with the expected grants, each for this server."""
         good = [line for line in lines if line["status"] == 200]
         grants = [line["said"]["grant_type"] for line in good]
-        # Whoever refreshes ahead of time does so more often.
+        # A client that refreshes ahead of time does so more often.
         grants = [grant for i, grant in enumerate(grants) if grant == CODE or grants[i - 1:i] != [grant]]
         aimed = all(line["said"].get("resource") == self.url for line in good)
         proven = all(line["proof"] == self.case.dpop for line in good)
         return verdict(grants == self.case.grants and aimed and proven, lines)
 
     def untroubled(self, journal):
-        """Nothing is refused but what has to be."""
+        """Only expected requests are rejected."""
         errors = {line["error"] for line in journal if "error" in line}
         return verdict(errors <= self.case.errors, sorted(errors))
 
     def no_secrets(self, log):
-        """A token travels in a header and nowhere else."""
+        """A token is sent in a header and nowhere else."""
         said = log.read_text(errors="replace")
         return verdict(not re.search(r"^> \[\d+\] \w+ \S*(access_token|eyJ)", said, re.MULTILINE), "a token in a URL")
 
 
     def remembered(self, introspections, tokens):
-        """What a token is worth is asked once while it is good and once when it has ended, not for each request."""
+        """A token is introspected once while it is valid and once after it has expired, not for each request."""
         return verdict(0 < len(introspections) <= 2 * len(tokens), introspections)
 
 
-class Strangers(Login):
-    """Somebody who knows HTTP and what a token is, and no package at all, at our server."""
+class InvalidTokens(Login):
+    """A client without an MCP package that sends invalid tokens to our server."""
 
     def afterwards(self, transport, log):
         return ()
@@ -262,7 +262,7 @@ def verdict(ok, seen):
 
 
 def rows(words):
-    """One row for each case, revision and pair; theirs with theirs only if `control` is asked for."""
+    """One row for each case, revision and pair; their client with their server only with `control`."""
     pairs = PAIRS + ([CONTROL] if "control" in words else [])
     for case in CASES:
         for revision, (client, server) in itertools.product(case.revisions, pairs):
@@ -274,13 +274,13 @@ def rows(words):
             if case.name in PYTHON_CLIENTS and ("client", peer) not in case.lacks:
                 yield Login(case, revision, peer, "turnbuckle")
     for case in STRANGE:
-        yield Strangers(case, "any", "stranger", "turnbuckle")
+        yield InvalidTokens(case, "any", "raw client", "turnbuckle")
         if "control" in words:
-            yield Strangers(case, "any", "stranger", CONTROL[1])
+            yield InvalidTokens(case, "any", "raw client", CONTROL[1])
 
 
 def print_cases(rows):
-    """A line for each case and revision, a column for each pair, four of them beside each other."""
+    """A line for each case and revision, a column for each pair, four of them."""
     pairs = list(dict.fromkeys((row.client, row.server) for row in rows))
     for columns in (pairs[i:i + 4] for i in range(0, len(pairs), 4)):
         print_table([row for row in rows if (row.client, row.server) in columns], columns)

@@ -29,7 +29,7 @@ known = KNOWN[kind]
 
 @functools.cache
 def ask(command, *words, patience="10s"):
-    """What it printed, what it said beside that, and how it ended."""
+    """The standard output, the standard error, and the exit code."""
     line = [program, "--json", "--era", era, "--timeout", patience, command]
     line += [*words, "--", *target] if transport == "stdio" else [target[0], *words]
     done = subprocess.run(line, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30)
@@ -63,7 +63,7 @@ def structured():
 
 
 def missing_argument():
-    """The answer is no: in a result or in an error, and never more than that."""
+    """The call fails, in a result or in an error, with exit code 1."""
     result, error, code = ask("call", known["needy"])
     equal(code, 1)
     assert result.get("isError") or "error" in result, result
@@ -105,13 +105,13 @@ def completion():
 
 
 def elicitation():
-    """Without a terminal there is nobody to ask, and the server is told so."""
+    """Without a terminal the elicitation is declined."""
     result, error, code = ask("call", known["ask"])
     assert "no terminal" in error and "cancel" in json.dumps(result), f"ended with {code}: {result} {error}"
 
 
 def timeout():
-    """A call that takes too long ends with an error; what the server was told is seen afterwards."""
+    """A call that takes too long ends with an error; the cancellation is checked afterwards."""
     _, error, code = ask("call", "wait", "seconds:=60", patience="5s")
     equal(code, 2)
     assert "got no answer within 5s" in error, error

@@ -1,4 +1,4 @@
-"""Clients of other projects against our server: which, in which versions, and what each cannot do."""
+"""Clients of other projects against our server: their versions, and the features that each lacks."""
 import re
 import subprocess
 import sys
@@ -20,9 +20,9 @@ CHECKS = """
     subscription together ping
 """.split()
 DECLARED = {"undeclared": "this client can be asked everything"}
-MODERN = DECLARED | {"ping": "2026-07-28 has no ping"}
-UNASKED = dict.fromkeys(["elicitation", "declined", "url_elicitation"], "2024-11-05 has no elicitation")
-# Each check of the Inspector is a process of its own that connects, asks once and ends.
+MODERN = DECLARED | {"ping": "2026-07-28 lacks ping"}
+NO_ELICITATION = dict.fromkeys(["elicitation", "declined", "url_elicitation"], "2024-11-05 lacks elicitation")
+# Each check of the Inspector is a separate process that connects, sends one request and exits.
 INSPECTED = """
     version server_info tools resources templates prompts text structured missing_argument read_text missing_resource
     prompt undeclared
@@ -41,7 +41,7 @@ RMCP = Program(Cargo("rmcp"), "turnbuckle-interop-rmcp")
 
 
 class Inspector:
-    """The Inspector is a program, so a script of ours types its command lines."""
+    """The Inspector is a program, so a script of ours runs its command lines."""
 
     package = Npm("@modelcontextprotocol/inspector@2.12.0")
 
@@ -69,13 +69,13 @@ class Client(Row):
 
 
 ROWS = [
-    Client("typescript 1.0.4", "2024-11-05", EARLY, SDK_EARLY, UNASKED),
+    Client("typescript 1.0.4", "2024-11-05", EARLY, SDK_EARLY, NO_ELICITATION),
     Client("typescript 1.32.2", "2025-11-25", TRANSPORTS, SDK_1, DECLARED),
     Client("typescript 2.4.0", "2025-11-25", BOTH, SDK_2, DECLARED),
     Client("typescript 2.4.0", "2026-07-28", BOTH, SDK_2, MODERN),
-    Client("python 1.2.1", "2024-11-05", EARLY, MCP_EARLY, UNASKED | {
+    Client("python 1.2.1", "2024-11-05", EARLY, MCP_EARLY, NO_ELICITATION | {
         "sampling": "this client never declares it",
-        "cancellation": "this client has no word for it",
+        "cancellation": "this client lacks an option for it",
     }),
     Client("python 1.30.0", "2025-11-25", TRANSPORTS, MCP_1, DECLARED),
     Client("python 2.3.0", "2025-11-25", BOTH, MCP_2, DECLARED),

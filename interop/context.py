@@ -1,4 +1,4 @@
-"""Clients of other projects against `turnbuckle serve`: what an agent does with it, from end to end.
+"""Clients of other projects against `turnbuckle serve`: a typical session of an agent, from end to end.
 
 The first text block of an answer is for people; the JSON of the structured content is in the second.
 """

@@ -11,13 +11,13 @@ import tempfile
 
 program, era, name, revision, wanted, transport, *target = sys.argv[1:]
 TOOLS = ["add", "card", "connect", "count_words", "find", "places", "remind", "sign", "summarize", "tidy"]
-# What it remembers of its user must not come from the machine that runs this, nor stay there.
+# Its settings must not come from the machine that runs this, nor stay there.
 home = tempfile.TemporaryDirectory()
 
 
 @functools.cache
 def ask(method, *options):
-    """What it printed as the result, the message of what it printed as the error, and how it ended."""
+    """The printed result, the message of the printed error, and the exit code."""
     command = ["node", program, "--cli", "--format", "json", "--quiet", "--protocol-era", era, *target]
     command += ["--transport", transport, "--method", method, *options]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30,
@@ -98,7 +98,7 @@ def prompt():
 
 
 def undeclared():
-    """A question that this client cannot be asked ends the call, and nothing is sent to it."""
+    """A client request that this client does not support ends the call, and nothing is sent to it."""
     result, error, code = call("sign")
     assert code != 0 and "elicitation" in json.dumps([result, error]), f"ended with {code}: {result} {error}"
 

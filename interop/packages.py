@@ -1,4 +1,4 @@
-"""The packages of other projects: where they come from, and how a program of ours runs on them.
+"""The packages of other projects: their sources, and how a program of ours runs on them.
 
 They are installed from their registries into the build folder, each in a folder of its own; a second run only looks at
 the stamps. A package knows how to install itself, and gives the command line of a script that uses it.
@@ -28,7 +28,7 @@ class Npm:
         install_once(self.folder, self.packages, lambda: run(
             "npm", "install", "--no-save", "--no-audit", "--no-fund", "--loglevel=error", "--prefix", self.folder,
             *self.packages))
-        # Node looks for packages beside the file that wants them.
+        # Node looks for packages in the folder of the importing file.
         for file in self.scripts.glob("*.[cm]js"):
             shutil.copy(file, self.folder)
 
@@ -52,7 +52,7 @@ class Pip:
 
 
 class Cargo:
-    """A package of ours that uses one of crates.io and has a lock file of its own."""
+    """A package of ours that uses one of crates.io and has a separate lock file."""
 
     def __init__(self, folder, profile="dev", target=TARGET):
         self.manifest, self.profile, self.target = HERE / folder / "Cargo.toml", profile, target
@@ -76,7 +76,7 @@ class Program:
 
 
 def install(packages):
-    """Installs each once; says which could not be had, and why."""
+    """Installs each once; returns those that could not be installed, and why."""
     missing = {}
     for package in dict.fromkeys(packages):
         try:

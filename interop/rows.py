@@ -1,7 +1,7 @@
-"""A row of the matrix: one peer, tried on each transport it has. Runs the drivers and judges what they report.
+"""A row of the matrix: one peer, tried on each transport it has. Runs the drivers and evaluates their reports.
 
-A driver prints a JSON line per check. What a peer cannot do is written beside it with the reason; a check that is
-neither made nor excused is a failure.
+A driver prints a JSON line per check. A feature that a peer lacks is listed with the reason; a check that is
+neither made nor listed is a failure.
 """
 import json
 import os
@@ -19,9 +19,9 @@ PATIENCE = 120
 
 
 class Row:
-    """`checks` are those of its kind; `lacks` says which of them are not made, and why."""
+    """`checks` are those of its kind; `lacks` has the ones that are skipped, and why."""
 
-    # What a driver reports before and after its checks.
+    # The rows that a driver reports before and after its checks.
     first, last = ["connect"], ["close"]
 
     def __init__(self, name, revision, transports, checks, lacks):
@@ -36,11 +36,11 @@ class Row:
         return f"{self.name} {self.revision} {transport}"
 
     def tapped(self, transport, command):
-        """The command line that runs a server on stdio and writes down what is said."""
+        """The command line that runs a server on stdio and logs its messages."""
         return [sys.executable, HERE / "tap.py", self.log(transport), *command]
 
     def judge(self, transport, command):
-        """Runs a driver; keeps how many checks passed, and a line for each that did not."""
+        """Runs a driver; records how many checks passed, and a line for each that did not."""
         log, wanted = self.log(transport), [*self.first, *self.wanted, *self.last]
         found = {line["check"]: line for line in lines_of(command, log.with_suffix(".err"))}
         for check, line in self.afterwards(transport, log):
@@ -55,7 +55,7 @@ class Row:
         print(f"{self.title(transport)}: {len(wanted) - len(bad)} of {len(wanted)}", flush=True)
 
     def afterwards(self, transport, log):
-        """What can only be seen when it is over."""
+        """Checks that need the end of the run."""
         if transport == "stdio":
             yield "exit", how_it_ended(log)
 
@@ -75,7 +75,7 @@ def lines_of(command, errors):
 
 
 def how_it_ended(log, expected=None):
-    """A server ends with 0, when its input does or when it is told to; a client may start more than one."""
+    """A server exits with 0, at the end of its input or on a signal; a client may start more than one."""
     for _ in range(50):
         said = log.read_text(errors="replace") if log.exists() else ""
         events = "; ".join(re.findall(r"^= (.*)$", said, re.MULTILINE))
@@ -109,5 +109,5 @@ def print_matrix(heading, rows, reasons=()):
         print(f"  {reason}")
 
 
-# Reasons that say nothing about the peer of a row.
+# Reasons that do not depend on the peer of a row.
 UNSAID = {"this client can be asked everything"}

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs clients of other projects against our server, and our client against servers of other projects.
 
-run.py [WORD…]     all peers, or those whose name contains one of the words
+run.py [WORD…]     all peers, or those with one of the words in their name
 """
 import concurrent.futures
 import sys
@@ -13,7 +13,7 @@ import servers
 from packages import install, run
 from rows import LOGS, print_matrix
 
-# Most of a run is waiting for what must not happen, so more than one fits on a core.
+# Most of a run is waiting, so more than one fits on a core.
 AT_ONCE = 4
 
 

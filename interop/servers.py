@@ -1,4 +1,4 @@
-"""Servers of other projects for our client: which, in which versions, and what each cannot do."""
+"""Servers of other projects for our client: their versions, and the features that each lacks."""
 import os
 import re
 import shutil
@@ -21,7 +21,7 @@ CHECKS = """
     progress logging read_text read_template missing_resource prompt completion elicitation declined url_elicitation
     sampling roots cancellation timeout subscription together ping nothing_odd
 """.split()
-ASKED = """
+CLIENT_REQUESTS = """
     version server_info tools text structured missing_argument unknown_tool resources read_text missing_resource prompts
     prompt completion elicitation timeout ping
 """.split()
@@ -29,8 +29,8 @@ TOOLS_ONLY = dict.fromkeys(
     """resources templates prompts progress logging read_text read_template missing_resource prompt completion
     elicitation declined url_elicitation sampling roots cancellation timeout subscription together""".split(),
     "this server has only tools, and quick ones")
-NO_TOOL_ERROR = {"tool_error": "tried with servers whose tools can fail"}
-UNTOLD = dict.fromkeys(["logging", "subscription"], "this package declares neither before 2026-07-28")
+NO_TOOL_ERROR = {"tool_error": "tested with servers that have failing tools"}
+NO_NOTIFICATIONS = dict.fromkeys(["logging", "subscription"], "this package declares neither before 2026-07-28")
 DEADLY = dict.fromkeys(["cancellation", "timeout"], "this server dies of notifications/cancelled")
 UNKNOWN = dict.fromkeys(["structured", "elicitation", "declined", "url_elicitation"], "2024-11-05 does not have it")
 STATELESS = dict.fromkeys(["elicitation", "declined", "url_elicitation", "sampling", "roots", "subscription"],
@@ -48,7 +48,7 @@ RMCP = Program(Cargo("rmcp"), "turnbuckle-interop-rmcp-server")
 
 
 class Everything:
-    """The reference server; its words for the transports are its own."""
+    """The reference server, with its own names of the transports."""
 
     package, path = SERVERS, {"http": "/mcp", "sse": "/sse"}
 
@@ -91,7 +91,7 @@ def fresh_folder(name):
 
 
 class Server(Row):
-    """`kind` says what our client knows about it, `era` what our client is told to speak."""
+    """`kind` selects the checks, `era` is the option of our client."""
 
     checks = CHECKS
 
@@ -121,9 +121,9 @@ class Server(Row):
 
 
 class ByCommandLine(Server):
-    """The same servers, asked by the command line: a process and a connection for each check."""
+    """The same servers, called by the command line: a process and a connection for each check."""
 
-    checks, last = ASKED, []
+    checks, last = CLIENT_REQUESTS, []
 
     def __init__(self, name, *others):
         super().__init__(f"{name}, by command line", *others)
@@ -140,7 +140,7 @@ class ByCommandLine(Server):
 
 
 class Refused(Server):
-    """Our client is told to speak an era that the server does not."""
+    """Our client uses an era that the server does not support."""
 
     checks, first, last = ["refused"], [], []
 
@@ -149,7 +149,7 @@ class Refused(Server):
 
 
 class Fragile(Server):
-    """A server that dies of the first question of 2026-07-28, and is started again."""
+    """A server that exits on the first request of 2026-07-28, and is started again."""
 
     def afterwards(self, transport, log):
         if transport == "stdio":
@@ -157,7 +157,7 @@ class Fragile(Server):
 
 
 def farewell(log):
-    """Every session that our client lived in is ended by it."""
+    """Our client deletes every session that it opened."""
     requests, _ = said_on_http(log)
     used = {request.session for request in requests if request.session}
     ended = {request.session for request in requests if request.session and request.method == "DELETE"}
@@ -179,7 +179,7 @@ def session_id(log):
 
 
 class Request:
-    """One request on HTTP, as a log has it."""
+    """One HTTP request of a log."""
 
     def __init__(self, text):
         self.text = text
@@ -194,7 +194,7 @@ class Request:
 
     @property
     def begins(self):
-        """Says whether it belongs to no session: a handshake, or a request of 2026-07-28."""
+        """Returns whether it is outside of a session: a handshake, or a request of 2026-07-28."""
         return re.search(r'"method":\s*"initialize"', self.text) or self.header("mcp-protocol-version") == "2026-07-28"
 
     def header(self, name):
@@ -204,7 +204,7 @@ class Request:
 
 
 def said_on_http(log):
-    """Returns the requests of a log in their order, and whether the server gave out a session id."""
+    """Returns the requests of a log in their order, and whether the server assigned a session id."""
     requests, latest, has_sessions = [], {}, False
     for part in re.split(r"^(?=[<>] \[\d+\] )", log.read_text(errors="replace"), flags=re.MULTILINE):
         found = re.match(r"([<>]) \[(\d+)\] (.*)", part, re.DOTALL)
@@ -217,13 +217,13 @@ def said_on_http(log):
             requests.append(Request(text))
             latest[connection] = requests[-1]
         elif connection in latest:
-            # The body may come in a piece of its own.
+            # The body may arrive in a separate chunk.
             latest[connection].text += text
     return requests, has_sessions
 
 
 class Listening:
-    """A server that says where it listens, and is ended when it is no longer needed."""
+    """A server that prints its address, and is stopped when it is no longer needed."""
 
     def __init__(self, command, log):
         self.command, self.log = [str(part) for part in command], log
@@ -276,10 +276,10 @@ ROWS = [
            NO_TOOL_ERROR | UNKNOWN),
     Server("python 2.3.0", "workbench", "auto", "2026-07-28", BOTH, PYTHON, NO_TOOL_ERROR),
     Server("python 2.3.0", "workbench", "legacy", "2025-11-25", ALL, PYTHON,
-           NO_TOOL_ERROR | UNTOLD),
-    Server("python 1.30.0", "workbench", "auto", "2025-11-25", ALL, PYTHON_1, NO_TOOL_ERROR | UNTOLD),
+           NO_TOOL_ERROR | NO_NOTIFICATIONS),
+    Server("python 1.30.0", "workbench", "auto", "2025-11-25", ALL, PYTHON_1, NO_TOOL_ERROR | NO_NOTIFICATIONS),
     Fragile("python 1.2.1", "workbench", "auto", "2024-11-05", ("stdio", "sse"), PYTHON_EARLY,
-            NO_TOOL_ERROR | UNTOLD | UNKNOWN | DEADLY | {"completion": "this package leaves it out",
+            NO_TOOL_ERROR | NO_NOTIFICATIONS | UNKNOWN | DEADLY | {"completion": "this package leaves it out",
             "together": "this server answers one after the other"}),
     Server("rmcp 3.8.0", "workbench", "auto", "2026-07-28", BOTH, RMCP, NO_TOOL_ERROR),
     Server("rmcp 3.8.0", "workbench", "legacy", "2025-11-25", BOTH, RMCP, NO_TOOL_ERROR),

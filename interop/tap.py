@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Stands between a client and a server, and writes down what they say.
+"""A proxy between a client and a server that logs their messages.
 
 tap.py LOG COMMAND…
 
@@ -16,7 +16,7 @@ import threading
 
 
 def between_pipes(log, command):
-    """Passes lines and signals on, until the server has ended; the log says how it did."""
+    """Forwards lines and signals until the server has exited; logs its exit status."""
     log = open(log, "ab", buffering=0)
     server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
@@ -61,7 +61,7 @@ def between_pipes(log, command):
 
 
 class Tap:
-    """A port that leads to another one."""
+    """A port that forwards to another one."""
 
     def __init__(self, port, log):
         self.target, self.log, self.count = port, log, 0
@@ -87,7 +87,7 @@ class Tap:
             self.note(mark.replace(mark[:1], b"=", 1) + mark[:1] + b" ended")
             sink.shutdown(socket.SHUT_WR)
         except OSError:
-            # Whoever is gone without a word is gone for the other side too.
+            # A connection that is reset on one side is closed on the other.
             for end in (source, sink):
                 try:
                     end.shutdown(socket.SHUT_RDWR)

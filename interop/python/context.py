@@ -12,8 +12,8 @@ import sys
 FAMILIES = ("checkpoint_", "remediation_", "skill_", "collection_", "debug_", "index_", "repository_", "status")
 
 
-class Nobody:
-    """The context server asks its client nothing."""
+class NoHandlers:
+    """The context server sends no client requests."""
 
     def __init__(self):
         self.logged = self.updated = asyncio.Queue()
@@ -28,7 +28,7 @@ class Nobody:
 
 
 class Checks:
-    """A method for each check, in the order of a day's work."""
+    """A method for each check, in the order of a typical session."""
 
     def __init__(self, session):
         self.session = session
@@ -155,7 +155,7 @@ async def main():
     stage = "connect"
     try:
         async with contextlib.AsyncExitStack() as stack:
-            session = await stack.enter_async_context(sdk.connect(transport, target, revision, Nobody()))
+            session = await stack.enter_async_context(sdk.connect(transport, target, revision, NoHandlers()))
             report("connect", session.version == revision, session.version)
             checks = Checks(session)
             for name in wanted.split(","):

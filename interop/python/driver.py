@@ -2,7 +2,7 @@
 
 driver.py SDK CLIENT REVISION CHECK,… stdio COMMAND… | http URL | sse URL
 
-SDK names the module beside this file that knows how to speak through one package: each gives the same few calls, and
+SDK names the module in this folder that adapts one package: each provides the same few calls, and
 answers with plain dictionaries in the words of the wire. What is expected of the server is said here, once.
 """
 import asyncio
@@ -20,7 +20,7 @@ ABOUT = "Notes, kept in memory."
 
 
 class Answers:
-    """What the client says when the server asks, and what it was told on the way."""
+    """The client's handlers of server requests, and the notifications that it received."""
 
     def __init__(self):
         self.questions = []
@@ -183,7 +183,7 @@ class Checks:
         equal(text(await self.session.call("places", {})), "file:///srv/interop")
 
     async def undeclared(self):
-        """A question that this client cannot be asked ends the call, and nothing is sent to it."""
+        """A client request that this client does not support ends the call, and nothing is sent to it."""
         result = await self.session.call("summarize", {})
         equal(result["isError"], True)
 

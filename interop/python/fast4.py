@@ -1,4 +1,4 @@
-"""The package `fastmcp` 4, whose client wraps the one of `mcp` 2 and has names of its own."""
+"""The package `fastmcp` 4, which wraps the client of `mcp` 2 under other names."""
 import contextlib
 
 import mcp2

@@ -1,4 +1,4 @@
-"""Lets servers that choose their port beforehand listen on a free one, and say which."""
+"""Makes servers that choose a fixed port listen on a free one, and print it."""
 import socket
 import sys
 

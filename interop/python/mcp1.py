@@ -1,4 +1,4 @@
-"""The package `mcp` 1.x, whose session grew over time; what an early one cannot do by itself is done with its types."""
+"""The package `mcp` 1.x, with a session that grew over time; features that an early version lacks are built from its types."""
 import asyncio
 import contextlib
 import importlib.metadata
@@ -60,7 +60,7 @@ def callbacks(answers):
 
 
 async def listen_early(session, answers):
-    """Early sessions stop reading until somebody takes what they have read."""
+    """Early sessions stop reading until a caller takes what they have read."""
     async for message in session.incoming_messages:
         if hasattr(message, "respond"):
             await message.respond(types.ClientResult(types.ListRootsResult(roots=answers.roots())))
@@ -81,7 +81,7 @@ def noticed(message, answers):
 
 
 class Session:
-    # Early sessions put a cursor beside the parameters, where no server looks for it.
+    # Early sessions put a cursor outside of the parameters, where no server looks for it.
     pages = not EARLY
 
     def __init__(self, session, initialized, answers):
@@ -130,7 +130,7 @@ class Session:
         return await self.call(name, arguments)
 
     async def cancelled_call(self, name, arguments, after):
-        # This session leaves it to its user to tell the server.
+        # This session leaves the notification to its user.
         request = self.session._request_id
         call = asyncio.ensure_future(self.call(name, arguments))
         await asyncio.sleep(after)

@@ -1,4 +1,4 @@
-"""The package `mcp` 2.x: one client for both ways of living."""
+"""The package `mcp` 2.x: one client for both eras."""
 import contextlib
 import warnings
 
@@ -95,7 +95,7 @@ class Session:
     @contextlib.asynccontextmanager
     async def subscribed(self, uri):
         if self.modern:
-            # The message handler hears of the update too, as it does after the older request.
+            # The message handler receives the update too, as after the older request.
             async with listen(self.client.session, resource_subscriptions=[uri]) as subscription:
                 assert uri in (subscription.honored.resource_subscriptions or []), subscription.honored
                 yield

@@ -1,4 +1,4 @@
-"""A workbench on the package `mcp` 2.x, for our client to try.
+"""A test server on the package `mcp` 2.x, for our client.
 
 server.py stdio|http|sse
 """

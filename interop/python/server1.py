@@ -1,4 +1,4 @@
-"""A workbench on the package `mcp` 1.x, for our client to try; what a version lacks is not on it.
+"""A test server on the package `mcp` 1.x, for our client, without the features that a version lacks.
 
 server1.py stdio|http|sse
 """

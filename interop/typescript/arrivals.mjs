@@ -1,13 +1,13 @@
-// Looks at the messages of a TypeScript client as they arrive. Each is handed on at once: nothing is delayed or reordered.
+// Records the messages of a TypeScript client as they arrive. Each is forwarded at once: nothing is delayed or reordered.
 //
-// Both packages have a defect: when they read the answer to a request they forget who waits for its progress, and they hand
-// progress on only a little later. So progress that arrives in one piece with the answer is read, and never reported. Which
-// messages come in one piece is up to the operating system, so a check cannot demand that the client reports all of it.
-// `progressOf` demands that the server sent it, and that only progress which came together with the answer is missing.
+// Both packages have a defect: when they read the response to a request they drop its progress handler, and they deliver
+// progress only a little later. So progress that arrives in one chunk with the response is read, and never reported. The
+// operating system decides which messages arrive in one chunk, so a check cannot require that the client reports all of it.
+// `progressOf` requires that the server sent it, and that only progress which arrived together with the response is missing.
 const arrived = [];
 let turn = 0;
 
-// Notes each message of a transport with the turn of the event loop in which it arrived.
+// Records each message of a transport with the event-loop turn in which it arrived.
 export function observed(wire, look = () => {}) {
     let inner;
     const pass = (message, extra) => {

@@ -19,7 +19,7 @@ writeFileSync(`${project}/server.js`, 'export function acceptLoop() {\n}\n');
 
 let client, saved, debugged;
 
-// In the order of a day's work.
+// In the order of a typical session.
 const checks = {
     tools: async () => {
         for (const tool of (await client.listTools()).tools) {

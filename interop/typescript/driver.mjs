@@ -2,8 +2,8 @@
 //
 //   driver.mjs SDK CLIENT REVISION CHECK,… stdio COMMAND… | http URL | sse URL
 //
-// SDK names the module beside this file that knows what one package calls things. What is expected of the server is
-// said here, once.
+// SDK names the module in this folder that adapts one package. The expected behavior of the server is
+// defined here, once.
 import { randomUUID } from 'node:crypto';
 import { deepStrictEqual } from 'node:assert';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -20,7 +20,7 @@ const sdk = await import(`./${sdkName}.mjs`);
 const modern = revision >= '2026-07-28';
 const mark = randomUUID();
 
-// What the client says when the server asks, and what it was told on the way.
+// The client's handlers of server requests, and the notifications that it received.
 const questions = [];
 let declines = false;
 const logged = [];
@@ -187,7 +187,7 @@ const checks = client => ({
 
     roots: async () => equal(text(await call('places')), 'file:///srv/interop'),
 
-    // A question that this client cannot be asked ends the call, and nothing is sent to it.
+    // A client request that this client does not support ends the call, and nothing is sent to it.
     undeclared: async () => equal((await call('sign')).isError, true),
 
     // The tool would leave a note after the time; it must not, once its call is cancelled.

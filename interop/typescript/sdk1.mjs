@@ -22,7 +22,7 @@ export async function connect(transport, target, revision, answers, notices) {
     }
     for (const [method, notice] of Object.entries(notices)) client.setNotificationHandler(schemas[method], notice);
     const wire = await open(transport, target);
-    // The early client does not tell the version that it agreed on, so we look at the answer to its first request.
+    // The early client does not expose the negotiated version, so it is read from the response to its first request.
     await client.connect(observed(wire, message => (negotiated ??= message.result?.protocolVersion)));
     return client;
 }
@@ -31,7 +31,7 @@ async function open(transport, [first, ...rest]) {
     if (transport === 'stdio') return new StdioClientTransport({ command: first, args: rest });
     if (transport === 'sse') {
         const { SSEClientTransport } = await import('@modelcontextprotocol/sdk/client/sse.js');
-        // The early client takes it from its surroundings, as browsers have it.
+        // The early client uses the global, which browsers have.
         if (early) globalThis.EventSource ??= (await import('eventsource')).default;
         return new SSEClientTransport(new URL(first));
     }
@@ -39,7 +39,7 @@ async function open(transport, [first, ...rest]) {
     return new StreamableHTTPClientTransport(new URL(first));
 }
 
-// The code of a resource that is not there, as this client tells it.
+// The code of a missing resource, as this client reports it.
 export const missing = -32002;
 
 let negotiated;

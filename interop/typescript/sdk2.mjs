@@ -1,4 +1,4 @@
-// The package @modelcontextprotocol/client 2.x: one client for both ways of living.
+// The package @modelcontextprotocol/client 2.x: one client for both eras.
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { observed } from './arrivals.mjs';
@@ -21,7 +21,7 @@ export async function connect(transport, [first, ...rest], revision, answers, no
     return client;
 }
 
-// The older code for a resource that is not there is told as the newer one.
+// The older code for a missing resource is reported as the newer one.
 export const missing = -32602;
 
 export const version = client => client.getNegotiatedProtocolVersion();

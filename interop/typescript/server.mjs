@@ -1,8 +1,8 @@
-// A workbench on the package @modelcontextprotocol/server 2.x, for our client to try.
+// A test server on the package @modelcontextprotocol/server 2.x, for our client.
 //
 //   server.mjs dual|modern|legacy stdio|http
 //
-// `dual` lives both ways, `modern` refuses the handshake, `legacy` knows nothing else and keeps sessions on HTTP.
+// `dual` supports both eras, `modern` rejects the handshake, `legacy` supports only the handshake, with sessions on HTTP.
 import { randomUUID } from 'node:crypto';
 import { createServer } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -15,7 +15,7 @@ const [mode, transport] = process.argv.slice(2);
 const GREETING = 'workbench://greeting';
 const TONES = ['warm', 'wary', 'plain'];
 
-// What outlives a request: on HTTP each may have a server of its own.
+// State shared by requests: on HTTP each may have its own server.
 let givenUp = 0;
 let changed = server => server.server.sendResourceUpdated({ uri: GREETING });
 
@@ -37,7 +37,7 @@ function workbench() {
     server.registerPrompt('greet', { argsSchema: z.object({ name: z.string(), tone }) }, ({ name, tone }) => ({
         messages: [{ role: 'user', content: { type: 'text', text: `Greet ${name} in a ${tone} tone.` } }],
     }));
-    // The older way to be told; the newer one never reaches a server of one's own.
+    // The older form of subscription; the newer one never reaches such a server.
     server.server.setRequestHandler('resources/subscribe', () => ({}));
     server.server.setRequestHandler('resources/unsubscribe', () => ({}));
     return server;
@@ -72,7 +72,7 @@ function withTools(server) {
     });
 }
 
-// Answers of the client, whichever way they come; the package turns these into requests for older clients.
+// Input responses of the client in either form; the package turns these into requests for older clients.
 function withQuestions(server) {
     const who = z.object({ name: z.string(), formal: z.boolean().default(true) });
     server.registerTool('ask', {}, ({ mcpReq }) => {

@@ -1,8 +1,8 @@
-// A workbench on the package @modelcontextprotocol/sdk 1.0, which knows only 2024-11-05, for our client to try.
+// A test server on the package @modelcontextprotocol/sdk 1.0, which supports only 2024-11-05, for our client.
 //
 //   server1.mjs stdio|sse
 //
-// It has no helpers yet, so each method is written out; the tools come in two pages.
+// It lacks helpers, so each method is written out; the tools are listed in two pages.
 import { createServer } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Server } from '@modelcontextprotocol/sdk/server/index.js';
@@ -68,7 +68,7 @@ function workbench() {
     const handlers = {
         ListTools: ({ cursor }) => PAGES[cursor ?? 'first'],
         CallTool: async (params, signal) => {
-            if (!Object.hasOwn(known, params.name)) throw new types.McpError(-32602, `there is no tool ${params.name}`);
+            if (!Object.hasOwn(known, params.name)) throw new types.McpError(-32602, `unknown tool ${params.name}`);
             const text = await known[params.name](params.arguments ?? {}, params._meta ?? {}, signal);
             return { content: [{ type: 'text', text }] };
         },
@@ -97,7 +97,7 @@ function workbench() {
 
 async function onStdio() {
     await workbench().connect(new StdioServerTransport());
-    // This package does not notice that nobody is there any more.
+    // This package does not notice that the client has closed the connection.
     process.stdin.on('end', () => process.exit(0));
 }
 

@@ -1,4 +1,4 @@
-//! What is expected of a server, check by check.
+//! The expected behavior of a server, check by check.
 
 mod everything;
 mod reference;
@@ -15,16 +15,16 @@ use turnbuckle_protocol::types::{
     CompleteParams, CompletionReference, LogLevel, ReadResourceResult,
 };
 
-use crate::answers::Answers;
+use crate::handlers::ClientHandlers;
 
 pub(crate) type Outcome = Result<(), Box<dyn Error>>;
 
-/// Which server it is.
+/// The kind of server.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Kind {
     /// Ours, on a package of another project.
     Workbench,
-    /// The reference server that has everything.
+    /// The reference server with all features.
     Everything,
     /// The reference server for files.
     Filesystem,
@@ -34,11 +34,11 @@ pub(crate) enum Kind {
     Time,
 }
 
-/// What can be known about a server beforehand.
-struct Known {
+/// Facts about a server that the checks use.
+struct ServerFacts {
     name: &'static str,
     tools: &'static [&'static str],
-    /// A tool that cannot do without arguments.
+    /// A tool with required arguments.
     needs_arguments: &'static str,
 }
 
@@ -50,14 +50,14 @@ impl Kind {
             "filesystem" => Self::Filesystem,
             "memory" => Self::Memory,
             "time" => Self::Time,
-            _ => panic!("nothing is known about `{name}`"),
+            _ => panic!("unknown server `{name}`"),
         }
     }
 
-    fn known(self) -> &'static Known {
+    fn facts(self) -> &'static ServerFacts {
         match self {
-            Self::Workbench => &workbench::KNOWN,
-            Self::Everything => &everything::KNOWN,
+            Self::Workbench => &workbench::FACTS,
+            Self::Everything => &everything::FACTS,
             Self::Filesystem => &reference::FILESYSTEM,
             Self::Memory => &reference::MEMORY,
             Self::Time => &reference::TIME,
@@ -69,7 +69,7 @@ pub(crate) struct Checks {
     pub(crate) client: Client,
     pub(crate) kind: Kind,
     pub(crate) revision: String,
-    pub(crate) answers: Answers,
+    pub(crate) handlers: ClientHandlers,
     pub(crate) roots: Roots,
 }
 
@@ -82,8 +82,8 @@ impl Checks {
             "missing_argument" => self.missing_argument().await,
             "unknown_tool" => refused(self.call("no_such_tool", json!({})).await),
             "ping" => Ok(self.client.ping().await?),
-            // Asked last, of all that was said before.
-            "nothing_odd" => equal(self.answers.oddities(), Vec::<String>::new()),
+            // Last, about all messages before.
+            "nothing_odd" => equal(self.handlers.anomalies(), Vec::<String>::new()),
             _ => match self.kind {
                 Kind::Workbench => workbench::run(self, check).await,
                 Kind::Everything => everything::run(self, check).await,
@@ -104,21 +104,21 @@ impl Checks {
     fn server_info(&self) -> Outcome {
         let server = self.client.server();
         let name = server.info.as_ref().map(|info| info.name.as_str());
-        equal(name, Some(self.kind.known().name))
+        equal(name, Some(self.kind.facts().name))
     }
 
     async fn tools(&self) -> Outcome {
         let tools = self.client.tools().all().await?;
         let found: BTreeSet<_> = tools.iter().map(|tool| tool.name.as_str()).collect();
-        let missing = self.kind.known().tools.iter();
+        let missing = self.kind.facts().tools.iter();
         let missing: Vec<_> = missing.filter(|name| !found.contains(**name)).collect();
         equal(missing, Vec::new())
     }
 
-    /// The server says no, in a result or in an error.
+    /// The server fails, in a result or in an error.
     async fn missing_argument(&self) -> Outcome {
         refused(
-            self.call(self.kind.known().needs_arguments, json!({}))
+            self.call(self.kind.facts().needs_arguments, json!({}))
                 .await,
         )
     }
@@ -137,15 +137,15 @@ impl Checks {
         Ok(result.text())
     }
 
-    /// Calls a tool that asks a question to which the answer is no.
+    /// Calls a tool with a client request that is declined.
     async fn said_when_declined(&self, tool: &str) -> Result<String, Box<dyn Error>> {
-        self.answers.decline(true);
+        self.handlers.decline(true);
         let said = self.said(tool, json!({})).await;
-        self.answers.decline(false);
+        self.handlers.decline(false);
         said
     }
 
-    /// Asks how an argument of a prompt could go on.
+    /// Completes an argument of a prompt.
     async fn completions(
         &self,
         prompt: &str,
@@ -157,45 +157,45 @@ impl Checks {
         Ok(self.client.complete(params).await?.values)
     }
 
-    /// Asks for log messages, if that is not said with each request.
+    /// Enables log messages, if the level is not sent with each request.
     async fn log_from_info_on(&self) -> Outcome {
         if self.client.server().era == Era::Legacy {
             self.client.set_log_level(LogLevel::Info).await?;
         }
-        self.answers.take_logs();
+        self.handlers.take_logs();
         Ok(())
     }
 
-    /// Waits until a log message holds this text.
+    /// Waits for a log message with this text.
     async fn logs(&self, part: &str) -> Outcome {
-        let mut heard = Vec::new();
+        let mut received = Vec::new();
         for _ in 0..100 {
-            heard.extend(self.answers.take_logs());
-            if heard.iter().any(|data| data.to_string().contains(part)) {
+            received.extend(self.handlers.take_logs());
+            if received.iter().any(|data| data.to_string().contains(part)) {
                 return Ok(());
             }
             sleep(Duration::from_millis(50)).await;
         }
-        Err(format!("nothing like {part:?} in {heard:?}").into())
+        Err(format!("nothing like {part:?} in {received:?}").into())
     }
 }
 
-/// Waits until a resource is said to have changed.
+/// Waits for a notification that a resource changed.
 async fn update(changes: &mut Subscription, uri: &str) -> Outcome {
-    let heard = async {
-        while let Some(heard) = changes.next().await {
-            match heard? {
+    let received = async {
+        while let Some(received) = changes.next().await {
+            match received? {
                 SubscriptionEvent::Change(Change::Resource { uri: changed }) => {
                     return equal(&*changed, uri);
                 }
                 SubscriptionEvent::Acknowledged(_) | SubscriptionEvent::Change(_) => {}
-                other => return Err(format!("heard {other:?}").into()),
+                other => return Err(format!("received {other:?}").into()),
             }
         }
-        Err("nothing more is heard".into())
+        Err("the stream ended".into())
     };
-    let heard = timeout(Duration::from_secs(5), heard).await;
-    heard.unwrap_or_else(|_| Err("nothing was heard within 5 s".into()))
+    let received = timeout(Duration::from_secs(5), received).await;
+    received.unwrap_or_else(|_| Err("nothing was received within 5 s".into()))
 }
 
 fn refused(outcome: Result<ToolOutput, CallError>) -> Outcome {
@@ -233,5 +233,5 @@ fn holds(whole: &str, part: &str) -> Outcome {
 }
 
 fn unknown(check: &str) -> Outcome {
-    Err(format!("there is no check `{check}` for this server").into())
+    Err(format!("unknown check `{check}` for this server").into())
 }

@@ -2,13 +2,13 @@
 //!
 //! `turnbuckle-interop-client SERVER ERA REVISION CHECK,… stdio COMMAND… | http URL | sse URL`
 //!
-//! SERVER says which checks there are: `workbench`, `everything`, `filesystem`, `memory` or `time`. ERA is what the
-//! client is told: `auto`, `modern` or `legacy`. The only check `refused` is that there is no connection.
+//! SERVER selects the checks: `workbench`, `everything`, `filesystem`, `memory` or `time`. ERA is the option of the
+//! client: `auto`, `modern` or `legacy`. The only check `refused` requires that connecting fails.
 #![expect(clippy::print_stdout, reason = "what it prints is its report")]
 
-mod answers;
 mod checks;
 mod connect;
+mod handlers;
 
 use std::{env, error::Error, process, time::Duration};
 
@@ -17,13 +17,13 @@ use tokio::time::timeout;
 use turnbuckle_client::{Client, ConnectError, Roots, stdio::ExitReason};
 
 use crate::{
-    answers::Answers,
     checks::{Checks, Kind, Outcome},
+    handlers::ClientHandlers,
 };
 
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// Ending takes no longer than a server that ends at the end of its input.
+/// The longest time until a server exits after the end of its input.
 const CLOSING: Duration = Duration::from_millis(1900);
 
 #[tokio::main(flavor = "current_thread")]
@@ -32,8 +32,8 @@ async fn main() {
     let [kind, era, revision, wanted, transport, target @ ..] = &arguments[..] else {
         panic!("SERVER ERA REVISION CHECK,… TRANSPORT TARGET…");
     };
-    let (answers, roots) = (Answers::default(), roots());
-    let client = connect::connect(era, transport, target, &answers, &roots);
+    let (handlers, roots) = (ClientHandlers::default(), roots());
+    let client = connect::connect(era, transport, target, &handlers, &roots);
     let client = timeout(PATIENCE, client).await;
     let client = client.unwrap_or_else(|_| Err("no end".into()));
     if wanted == "refused" {
@@ -48,7 +48,7 @@ async fn main() {
         client: client.clone(),
         kind: Kind::named(kind),
         revision: revision.clone(),
-        answers,
+        handlers,
         roots,
     };
     for check in wanted.split(',') {
@@ -59,7 +59,7 @@ async fn main() {
     process::exit(0);
 }
 
-/// A client that was told to speak another era than the server does says what the server speaks.
+/// The error of a client with another era than the server's names the revisions of the server.
 fn no_common_revision(client: Result<Client, Box<dyn Error>>) -> Outcome {
     let error = client.err().ok_or("it was connected")?;
     match error.downcast_ref() {
@@ -68,7 +68,7 @@ fn no_common_revision(client: Result<Client, Box<dyn Error>>) -> Outcome {
     }
 }
 
-/// Once it is closed, a child process is gone, and went by itself.
+/// After the client is closed, the child process has exited by itself.
 async fn close(client: &Client) -> Outcome {
     let process = client.process();
     let closed = timeout(CLOSING, client.close()).await;
@@ -79,7 +79,7 @@ async fn close(client: &Client) -> Outcome {
     }
 }
 
-/// The folder that we are in.
+/// The current folder.
 fn roots() -> Roots {
     let folder = env::current_dir().expect("we are somewhere");
     Roots::new([format!("file://{}", folder.display())]).expect("its path is plain")
@@ -94,7 +94,7 @@ fn report(check: &str, outcome: &Outcome) {
     );
 }
 
-/// An error with all that led to it.
+/// An error with all its sources.
 fn story(error: &dyn Error) -> String {
     let mut story = error.to_string();
     let mut cause = error.source();

@@ -1,4 +1,4 @@
-//! What is expected of the server, check by check.
+//! The expected behavior of the server, check by check.
 
 mod debug;
 
@@ -16,14 +16,14 @@ use rmcp::{
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use crate::answers::{Answers, plain};
+use crate::handlers::{ClientHandlers, to_json};
 
 pub type Outcome = Result<(), Box<dyn Error>>;
 
 const ABOUT: &str = "Notes, kept in memory.";
 
 pub struct Checks {
-    pub client: RunningService<RoleClient, Answers>,
+    pub client: RunningService<RoleClient, ClientHandlers>,
     pub revision: String,
     pub mark: String,
 }
@@ -88,12 +88,12 @@ impl Checks {
     fn info(&self) -> Value {
         self.client
             .peer_info()
-            .map(|info| plain(&*info))
+            .map(|info| to_json(&*info))
             .unwrap_or_default()
     }
 
     async fn tools(&self) -> Outcome {
-        let tools = plain(self.client.list_all_tools().await?);
+        let tools = to_json(self.client.list_all_tools().await?);
         let expected = [
             "add",
             "find",
@@ -113,7 +113,7 @@ impl Checks {
     }
 
     async fn resources(&self) -> Outcome {
-        let resources = plain(self.client.list_all_resources().await?);
+        let resources = to_json(self.client.list_all_resources().await?);
         let expected = ["notes://about", "notes://all", "notes://pixel"];
         equal(
             set(&resources, "uri"),
@@ -122,12 +122,12 @@ impl Checks {
     }
 
     async fn templates(&self) -> Outcome {
-        let templates = plain(self.client.list_all_resource_templates().await?);
+        let templates = to_json(self.client.list_all_resource_templates().await?);
         equal(templates[0]["uriTemplate"].clone(), "notes://note/{number}")
     }
 
     async fn prompts(&self) -> Outcome {
-        let prompts = plain(self.client.list_all_prompts().await?);
+        let prompts = to_json(self.client.list_all_prompts().await?);
         equal(set(&prompts, "name"), BTreeSet::from(["review".to_owned()]))
     }
 
@@ -147,11 +147,11 @@ impl Checks {
                 json!({ "text": format!("structured {}", self.mark) }),
             )
             .await?;
-        let told: Value = serde_json::from_str(&text(&result))?;
-        equal(result["structuredContent"].clone(), told.clone())?;
+        let value: Value = serde_json::from_str(&text(&result))?;
+        equal(result["structuredContent"].clone(), value.clone())?;
         equal(
-            told["uri"].clone(),
-            format!("notes://note/{}", told["count"]),
+            value["uri"].clone(),
+            format!("notes://note/{}", value["count"]),
         )
     }
 
@@ -169,9 +169,9 @@ impl Checks {
     }
 
     async fn progress(&self) -> Outcome {
-        self.answers().take("progress");
+        self.handlers().take("progress");
         self.call("tidy", json!({})).await?;
-        let steps = self.answers().take("progress");
+        let steps = self.handlers().take("progress");
         let steps: Vec<_> = steps
             .iter()
             .map(|step| json!([step["progress"], step["total"]]))
@@ -183,7 +183,7 @@ impl Checks {
     }
 
     async fn logging(&self) -> Outcome {
-        self.answers().take("message");
+        self.handlers().take("message");
         let mut params = params("tidy", json!({}));
         if self.modern() {
             let mut meta = RequestMetaObject::default();
@@ -258,15 +258,15 @@ impl Checks {
     async fn elicitation(&self) -> Outcome {
         equal(text(&self.call("sign", json!({})).await?), "Signed by Ada.")?;
         equal(
-            self.answers().question()["message"].clone(),
+            self.handlers().last_request()["message"].clone(),
             "Who signs this note?",
         )
     }
 
     async fn declined(&self) -> Outcome {
-        self.answers().decline(true);
+        self.handlers().decline(true);
         let result = self.call("sign", json!({})).await;
-        self.answers().decline(false);
+        self.handlers().decline(false);
         equal(text(&result?), "The user did not want to sign.")
     }
 
@@ -276,7 +276,7 @@ impl Checks {
             "The user went to the page.",
         )?;
         equal(
-            self.answers().question()["url"].clone(),
+            self.handlers().last_request()["url"].clone(),
             "https://example.com/login",
         )
     }
@@ -338,11 +338,11 @@ impl Checks {
                 .build();
             let mut subscription = self.client.listen(filter).await?;
             self.call("add", note).await?;
-            let update = plain(subscription.next().await?);
+            let update = to_json(subscription.next().await?);
             equal(update["params"]["uri"].clone(), uri)?;
             return Ok(subscription.cancel().await?);
         }
-        self.answers().take("updated");
+        self.handlers().take("updated");
         self.client
             .subscribe(SubscribeRequestParams::new(uri))
             .await?;
@@ -385,14 +385,14 @@ impl Checks {
         Ok(())
     }
 
-    fn answers(&self) -> &Answers {
+    fn handlers(&self) -> &ClientHandlers {
         self.client.service()
     }
 
     async fn first(&self, kind: &str) -> Result<Value, Box<dyn Error>> {
         for _ in 0..100 {
-            if let Some(notice) = self.answers().take(kind).into_iter().next() {
-                return Ok(notice);
+            if let Some(notification) = self.handlers().take(kind).into_iter().next() {
+                return Ok(notification);
             }
             sleep(Duration::from_millis(50)).await;
         }
@@ -403,20 +403,20 @@ impl Checks {
         self.client
             .call_tool(params(name, arguments))
             .await
-            .map(plain)
+            .map(to_json)
     }
 
     async fn read(&self, uri: &str) -> Result<Value, ServiceError> {
         self.client
             .read_resource(ReadResourceRequestParams::new(uri))
             .await
-            .map(plain)
+            .map(to_json)
     }
 
     async fn get_prompt(&self, name: &str, arguments: Value) -> Result<Value, ServiceError> {
         let mut params = GetPromptRequestParams::new(name);
         params.arguments = arguments.as_object().cloned();
-        self.client.get_prompt(params).await.map(plain)
+        self.client.get_prompt(params).await.map(to_json)
     }
 }
 

@@ -3,8 +3,8 @@
 //! `turnbuckle-interop-rmcp CLIENT REVISION CHECK,… stdio COMMAND… | http URL`
 #![allow(deprecated, reason = "what the newest revision drops is still tried")]
 
-mod answers;
 mod checks;
+mod handlers;
 
 use std::{error::Error, process, time::Duration};
 
@@ -21,8 +21,8 @@ use tokio::{
 };
 
 use crate::{
-    answers::Answers,
     checks::{Checks, Outcome},
+    handlers::ClientHandlers,
 };
 
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -73,7 +73,7 @@ async fn connect(
     revision: &str,
     transport: &str,
     target: &[String],
-) -> Result<RunningService<RoleClient, Answers>, Box<dyn Error>> {
+) -> Result<RunningService<RoleClient, ClientHandlers>, Box<dyn Error>> {
     let lifecycle = if revision >= "2026-07-28" {
         ClientLifecycleMode::Auto {
             preferred_versions: vec![ProtocolVersion::V_2026_07_28],
@@ -83,20 +83,20 @@ async fn connect(
         ClientLifecycleMode::Initialize
     };
     let (first, rest) = target.split_first().ok_or("no command and no URL")?;
-    let answers = Answers::default();
+    let handlers = ClientHandlers::default();
     Ok(if transport == "stdio" {
         let mut command = Command::new(first);
         command.args(rest);
-        answers
+        handlers
             .serve_with_lifecycle(TokioChildProcess::new(command)?, lifecycle)
             .await?
     } else {
         let transport = StreamableHttpClientTransport::from_uri(&**first);
-        answers.serve_with_lifecycle(transport, lifecycle).await?
+        handlers.serve_with_lifecycle(transport, lifecycle).await?
     })
 }
 
-async fn close(client: RunningService<RoleClient, Answers>) -> Outcome {
+async fn close(client: RunningService<RoleClient, ClientHandlers>) -> Outcome {
     let started = Instant::now();
     client.cancel().await?;
     let taken = started.elapsed();

@@ -1,10 +1,10 @@
-//! A workbench on rmcp, for our client to try.
+//! A test server on rmcp, for our client.
 //!
 //! ```console
 //! $ turnbuckle-interop-rmcp-server stdio|http
 //! ```
 
-// What the newest revision deprecates is what older clients are tried with.
+// Older clients are tested with features that the newest revision deprecates.
 #![allow(deprecated)]
 
 use std::{
@@ -56,17 +56,17 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A clone is the same workbench: on HTTP each request may get one.
+/// A clone shares the same state: on HTTP each request may get one.
 #[derive(Clone, Default)]
 struct Workbench {
     given_up: Arc<AtomicUsize>,
     touched: Arc<watch::Sender<()>>,
 }
 
-/// What a question came to.
+/// The outcome of a client request.
 enum Answered {
     Yet(Value),
-    /// The client is to ask, and to call again.
+    /// The client must send the input and call again.
     Not(CallToolResponse),
 }
 
@@ -101,7 +101,7 @@ impl Workbench {
 
     async fn touch(&self, context: &RequestContext<RoleServer>) -> Result<String, ErrorData> {
         if modern(context) {
-            // The package acknowledges a listener before it is one.
+            // The package acknowledges a subscription before it is active.
             while self.touched.receiver_count() == 0 {
                 sleep(Duration::from_millis(10)).await;
             }
@@ -129,8 +129,8 @@ impl Workbench {
         Ok("logged".to_owned())
     }
 
-    /// Asks in the way of the request's era.
-    async fn question(
+    /// Sends a client request in the form of the request's era.
+    async fn client_request(
         &self,
         method: &str,
         params: Value,
@@ -138,17 +138,17 @@ impl Workbench {
         context: &RequestContext<RoleServer>,
     ) -> Result<Answered, ErrorData> {
         if modern(context) {
-            let answers = request.input_responses.as_ref();
-            return Ok(match answers.and_then(|answers| answers.get(method)) {
+            let handlers = request.input_responses.as_ref();
+            return Ok(match handlers.and_then(|handlers| handlers.get(method)) {
                 Some(answer) => Answered::Yet(answer.clone()),
                 None => Answered::Not(required(method, params).into()),
             });
         }
         let peer = &context.peer;
         let answer = match method {
-            "elicitation/create" => peer.create_elicitation(typed(params)).await.map(plain),
-            "sampling/createMessage" => peer.create_message(typed(params)).await.map(plain),
-            _ => peer.list_roots().await.map(plain),
+            "elicitation/create" => peer.create_elicitation(typed(params)).await.map(to_json),
+            "sampling/createMessage" => peer.create_message(typed(params)).await.map(to_json),
+            _ => peer.list_roots().await.map(to_json),
         };
         answer.map(Answered::Yet).map_err(broken)
     }
@@ -195,7 +195,7 @@ impl ServerHandler for Workbench {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let arguments = plain(&request.arguments);
+        let arguments = to_json(&request.arguments);
         let answer = match &*request.name {
             "echo" => argument(&arguments, "text")?,
             "add" => {
@@ -212,13 +212,16 @@ impl ServerHandler for Workbench {
             "log" => self.log(&context).await?,
             "ask" | "visit" | "summarize" | "places" => {
                 let (method, params) = asked_by(&request.name);
-                match self.question(method, params, &request, &context).await? {
-                    Answered::Yet(answer) => told(&request.name, &answer),
+                match self
+                    .client_request(method, params, &request, &context)
+                    .await?
+                {
+                    Answered::Yet(answer) => describe_response(&request.name, &answer),
                     Answered::Not(response) => return Ok(response),
                 }
             }
             name => {
-                let message = format!("there is no tool {name}");
+                let message = format!("unknown tool {name}");
                 return Err(ErrorData::invalid_params(message, None));
             }
         };
@@ -282,7 +285,7 @@ impl ServerHandler for Workbench {
         request: GetPromptRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        let arguments = plain(&request.arguments);
+        let arguments = to_json(&request.arguments);
         let (name, tone): (String, String) =
             (argument(&arguments, "name")?, argument(&arguments, "tone")?);
         let text = format!("Greet {name} in a {tone} tone.");
@@ -324,8 +327,8 @@ impl ServerHandler for Workbench {
         loop {
             tokio::select! {
                 _ = touched.changed() => {
-                    let told = context.sink().notify_resource_updated(GREETING).await;
-                    told.map_err(broken)?;
+                    let notified = context.sink().notify_resource_updated(GREETING).await;
+                    notified.map_err(broken)?;
                 }
                 () = context.cancelled() => return Ok(()),
             }
@@ -355,7 +358,7 @@ fn modern(context: &RequestContext<RoleServer>) -> bool {
         .is_some_and(|version| version.as_str() >= "2026-07-28")
 }
 
-/// What a tool wants to know, and of whom.
+/// A client request of a tool.
 fn asked_by(tool: &str) -> (&'static str, Value) {
     let text = json!({ "type": "text", "text": "Sum up." });
     let properties =
@@ -384,7 +387,7 @@ fn required(method: &str, params: Value) -> InputRequiredResult {
     InputRequiredResult::new(Some(questions), Some("asked".to_owned()))
 }
 
-fn told(tool: &str, answer: &Value) -> String {
+fn describe_response(tool: &str, answer: &Value) -> String {
     let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     match tool {
         "ask" if answer["action"] == "accept" => {
@@ -422,7 +425,7 @@ fn broken(error: impl Error) -> ErrorData {
     ErrorData::internal_error(error.to_string(), None)
 }
 
-fn plain(value: impl Serialize) -> Value {
+fn to_json(value: impl Serialize) -> Value {
     serde_json::to_value(value).expect("the types of the wire are JSON")
 }
 

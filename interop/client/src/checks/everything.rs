@@ -1,4 +1,4 @@
-//! The reference server that has everything. It knows only the handshake.
+//! The reference server with all features. It supports only the legacy era.
 
 use std::{
     sync::{Arc, Mutex},
@@ -10,9 +10,9 @@ use tokio::time::sleep;
 use turnbuckle_client::{Call, CallError, ToolOutput};
 use turnbuckle_protocol::types::SubscriptionFilter;
 
-use super::{Checks, Known, Outcome, equal, holds, not_there, unknown, update};
+use super::{Checks, Outcome, ServerFacts, equal, holds, not_there, unknown, update};
 
-pub(super) const KNOWN: Known = Known {
+pub(super) const FACTS: ServerFacts = ServerFacts {
     name: "mcp-servers/everything",
     tools: &[
         "echo",
@@ -86,14 +86,14 @@ async fn structured(checks: &Checks) -> Outcome {
 
 async fn progress(checks: &Checks) -> Outcome {
     let steps = Arc::new(Mutex::new(Vec::new()));
-    let heard = Arc::clone(&steps);
+    let received = Arc::clone(&steps);
     let call = long_running(checks, 0.3);
     call.on_progress(move |step| {
-        let mut steps = heard.lock().expect("nobody panics while holding it");
+        let mut steps = received.lock().expect("no thread panics while holding it");
         steps.push(step.progress);
     })
     .await?;
-    let steps = steps.lock().expect("nobody panics while holding it");
+    let steps = steps.lock().expect("no thread panics while holding it");
     equal(&*steps, &vec![1.0, 2.0, 3.0])
 }
 
@@ -125,7 +125,7 @@ async fn prompt(checks: &Checks) -> Outcome {
     )
 }
 
-/// Thirteen kinds of fields, of which all but one are left to their default.
+/// Thirteen kinds of fields; all but one get their default.
 async fn elicitation(checks: &Checks) -> Outcome {
     let said = checks
         .said("trigger-elicitation-request", json!({}))
@@ -144,17 +144,17 @@ async fn url_elicitation(checks: &Checks) -> Outcome {
     let url = "https://example.com/login";
     let said = checks.said("trigger-url-elicitation", json!({ "url": url }));
     holds(&said.await?, "User completed the URL elicitation flow")?;
-    equal(&*checks.answers.take_question(), url)
+    equal(&*checks.handlers.take_request(), url)
 }
 
 async fn sampling(checks: &Checks) -> Outcome {
     let arguments = json!({ "prompt": "Sum up." });
     let said = checks.said("trigger-sampling-request", arguments).await?;
     holds(&said, "all is well")?;
-    holds(&checks.answers.take_question(), "Sum up.")
+    holds(&checks.handlers.take_request(), "Sum up.")
 }
 
-/// This server goes on with what is cancelled; the connection must not mind.
+/// This server continues a cancelled call; the connection must still work.
 async fn timed_out(checks: &Checks) -> Outcome {
     let call = long_running(checks, 1.0);
     match call.timeout(Duration::from_millis(200)).await {
@@ -195,7 +195,7 @@ async fn subscription(checks: &Checks) -> Outcome {
 
 async fn logging(checks: &Checks) -> Outcome {
     checks.log_from_info_on().await?;
-    // It says so whenever somebody subscribes.
+    // It sends this on every subscription.
     checks
         .client
         .subscribe("demo://resource/dynamic/text/1")

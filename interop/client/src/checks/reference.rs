@@ -5,9 +5,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use super::{Checks, Known, Outcome, equal, holds, refused, unknown};
+use super::{Checks, Outcome, ServerFacts, equal, holds, refused, unknown};
 
-pub(super) const FILESYSTEM: Known = Known {
+pub(super) const FILESYSTEM: ServerFacts = ServerFacts {
     name: "secure-filesystem-server",
     tools: &[
         "read_text_file",
@@ -18,13 +18,13 @@ pub(super) const FILESYSTEM: Known = Known {
     needs_arguments: "read_text_file",
 };
 
-pub(super) const MEMORY: Known = Known {
+pub(super) const MEMORY: ServerFacts = ServerFacts {
     name: "memory-server",
     tools: &["create_entities", "read_graph", "search_nodes"],
     needs_arguments: "create_entities",
 };
 
-pub(super) const TIME: Known = Known {
+pub(super) const TIME: ServerFacts = ServerFacts {
     name: "mcp-time",
     tools: &["get_current_time", "convert_time"],
     needs_arguments: "get_current_time",
@@ -56,14 +56,14 @@ pub(super) async fn filesystem(checks: &Checks, check: &str) -> Outcome {
     }
 }
 
-/// A file that the server may write, once it has seen our root.
+/// A file that the server may write, once it has listed our roots.
 async fn note(checks: &Checks) -> Result<String, Box<dyn std::error::Error>> {
     let folder = std::env::current_dir()?.display().to_string();
     allowed(checks, &folder).await?;
     Ok(format!("{folder}/note.txt"))
 }
 
-/// This server works in the roots that it is shown, and looks again when they change.
+/// This server works in the roots of its client, and lists them again when they change.
 async fn roots(checks: &Checks) -> Outcome {
     let folder = std::env::current_dir()?.join("more");
     std::fs::create_dir_all(&folder)?;
@@ -105,8 +105,8 @@ pub(super) async fn memory(checks: &Checks, check: &str) -> Outcome {
 pub(super) async fn time(checks: &Checks, check: &str) -> Outcome {
     match check {
         "text" => {
-            let told = checks.said("get_current_time", json!({ "timezone": "Etc/UTC" }));
-            holds(&told.await?, "Etc/UTC")
+            let text = checks.said("get_current_time", json!({ "timezone": "Etc/UTC" }));
+            holds(&text.await?, "Etc/UTC")
         }
         "tool_error" => {
             let outcome = checks.call("get_current_time", json!({ "timezone": "Nowhere/At_All" }));

@@ -1,4 +1,4 @@
-//! A workbench of ours: the same tools on every package.
+//! Our test server: the same tools on every package.
 
 use std::{
     sync::{Arc, Mutex},
@@ -10,9 +10,9 @@ use tokio::time::{sleep, timeout};
 use turnbuckle_client::CallError;
 use turnbuckle_protocol::types::SubscriptionFilter;
 
-use super::{Checks, Known, Outcome, equal, holds, not_there, unknown, update};
+use super::{Checks, Outcome, ServerFacts, equal, holds, not_there, unknown, update};
 
-pub(super) const KNOWN: Known = Known {
+pub(super) const FACTS: ServerFacts = ServerFacts {
     name: "workbench",
     tools: &[
         "echo",
@@ -91,14 +91,14 @@ async fn structured(checks: &Checks) -> Outcome {
 
 async fn progress(checks: &Checks) -> Outcome {
     let steps = Arc::new(Mutex::new(Vec::new()));
-    let heard = Arc::clone(&steps);
+    let received = Arc::clone(&steps);
     let call = checks.client.call_tool("count", json!({ "to": 3 }));
     call.on_progress(move |step| {
-        let mut steps = heard.lock().expect("nobody panics while holding it");
+        let mut steps = received.lock().expect("no thread panics while holding it");
         steps.push((step.progress, step.total));
     })
     .await?;
-    let steps = steps.lock().expect("nobody panics while holding it");
+    let steps = steps.lock().expect("no thread panics while holding it");
     let three = Some(3.0);
     equal(&*steps, &vec![(1.0, three), (2.0, three), (3.0, three)])
 }
@@ -131,14 +131,14 @@ async fn completion(checks: &Checks) -> Outcome {
 async fn elicitation(checks: &Checks) -> Outcome {
     let said = checks.said("ask", json!({})).await?;
     equal(&*said, "Good day, Ada.")?;
-    equal(&*checks.answers.take_question(), "Who is there?")
+    equal(&*checks.handlers.take_request(), "Who is there?")
 }
 
 async fn url_elicitation(checks: &Checks) -> Outcome {
     let said = checks.said("visit", json!({})).await?;
     equal(&*said, "The answer was accept.")?;
     equal(
-        &*checks.answers.take_question(),
+        &*checks.handlers.take_request(),
         "https://example.com/login",
     )
 }
@@ -146,10 +146,10 @@ async fn url_elicitation(checks: &Checks) -> Outcome {
 async fn sampling(checks: &Checks) -> Outcome {
     let said = checks.said("summarize", json!({})).await?;
     equal(&*said, "all is well")?;
-    holds(&checks.answers.take_question(), "Sum up.")
+    holds(&checks.handlers.take_request(), "Sum up.")
 }
 
-/// A call that is dropped is given up by the server too.
+/// The server cancels a call that the client drops.
 async fn cancellation(checks: &Checks) -> Outcome {
     let before = given_up(checks).await?;
     let call = checks.client.call_tool("wait", json!({ "seconds": 10 }));

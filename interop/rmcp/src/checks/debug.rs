@@ -26,7 +26,7 @@ impl Checks {
 
     async fn listed(&self) -> Result<Vec<Value>, Box<dyn std::error::Error>> {
         let listed = self.done("debug_list_sessions", json!({})).await?;
-        let open = listed["sessions"].as_array().ok_or("there is no list")?;
+        let open = listed["sessions"].as_array().ok_or("the list is missing")?;
         Ok(open.clone())
     }
 
@@ -62,7 +62,7 @@ impl Checks {
         equal(self.listed().await?.len(), 0)
     }
 
-    /// Calls a tool that has to succeed; returns what it says as JSON.
+    /// Calls a tool that must succeed; returns its result as JSON.
     async fn done(
         &self,
         tool: &'static str,

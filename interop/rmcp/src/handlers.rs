@@ -1,4 +1,4 @@
-//! What the client says when the server asks, and what it was told on the way.
+//! The client's handlers of server requests, and the notifications that it received.
 
 use std::sync::{
     Arc, Mutex,
@@ -17,18 +17,18 @@ use rmcp::{
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
-/// A clone hears and remembers the same.
+/// A clone shares the same state.
 #[derive(Clone, Default)]
-pub struct Answers {
-    questions: Arc<Mutex<Vec<Value>>>,
+pub struct ClientHandlers {
+    requests: Arc<Mutex<Vec<Value>>>,
     declines: Arc<AtomicBool>,
-    notices: Arc<Mutex<Vec<(&'static str, Value)>>>,
+    notifications: Arc<Mutex<Vec<(&'static str, Value)>>>,
 }
 
-impl Answers {
-    /// The last thing that the server asked.
-    pub fn question(&self) -> Value {
-        self.questions
+impl ClientHandlers {
+    /// The last request of the server.
+    pub fn last_request(&self) -> Value {
+        self.requests
             .lock()
             .unwrap()
             .last()
@@ -36,39 +36,45 @@ impl Answers {
             .unwrap_or_default()
     }
 
-    /// Says no from now on, or no longer.
+    /// Sets whether requests are declined from now on.
     pub fn decline(&self, declines: bool) {
         self.declines.store(declines, Ordering::Relaxed);
     }
 
-    /// Takes all notices of a kind that have come.
+    /// Takes all received notifications of a kind.
     pub fn take(&self, kind: &str) -> Vec<Value> {
-        let mut notices = self.notices.lock().unwrap();
-        let (taken, rest) = notices.drain(..).partition(|(of, _)| *of == kind);
-        *notices = rest;
+        let mut notifications = self.notifications.lock().unwrap();
+        let (taken, rest) = notifications.drain(..).partition(|(of, _)| *of == kind);
+        *notifications = rest;
         let taken: Vec<(&str, Value)> = taken;
-        taken.into_iter().map(|(_, notice)| notice).collect()
+        taken
+            .into_iter()
+            .map(|(_, notification)| notification)
+            .collect()
     }
 
-    fn asked(&self, question: impl Serialize) -> Value {
-        let question = plain(question);
-        self.questions.lock().unwrap().push(question.clone());
-        question
+    fn record_request(&self, request: impl Serialize) -> Value {
+        let request = to_json(request);
+        self.requests.lock().unwrap().push(request.clone());
+        request
     }
 
-    fn told(&self, kind: &'static str, notice: impl Serialize) {
-        self.notices.lock().unwrap().push((kind, plain(notice)));
+    fn record_notification(&self, kind: &'static str, notification: impl Serialize) {
+        self.notifications
+            .lock()
+            .unwrap()
+            .push((kind, to_json(notification)));
     }
 }
 
-impl ClientHandler for Answers {
+impl ClientHandler for ClientHandlers {
     async fn create_elicitation(
         &self,
         request: ElicitRequestParams,
         _: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, ErrorData> {
-        let question = self.asked(request);
-        Ok(typed(match question["mode"].as_str() {
+        let request = self.record_request(request);
+        Ok(typed(match request["mode"].as_str() {
             _ if self.declines.load(Ordering::Relaxed) => json!({ "action": "decline" }),
             Some("url") => json!({ "action": "accept" }),
             _ => json!({ "action": "accept", "content": { "name": "Ada", "dated": true } }),
@@ -80,7 +86,7 @@ impl ClientHandler for Answers {
         request: CreateMessageRequestParams,
         _: RequestContext<RoleClient>,
     ) -> Result<CreateMessageResult, ErrorData> {
-        self.asked(request);
+        self.record_request(request);
         let content = json!({ "type": "text", "text": "all is well" });
         Ok(typed(
             json!({ "role": "assistant", "model": "none", "content": content }),
@@ -98,26 +104,26 @@ impl ClientHandler for Answers {
 
     async fn on_progress(
         &self,
-        notice: ProgressNotificationParam,
+        notification: ProgressNotificationParam,
         _: NotificationContext<RoleClient>,
     ) {
-        self.told("progress", notice);
+        self.record_notification("progress", notification);
     }
 
     async fn on_logging_message(
         &self,
-        notice: LoggingMessageNotificationParam,
+        notification: LoggingMessageNotificationParam,
         _: NotificationContext<RoleClient>,
     ) {
-        self.told("message", notice);
+        self.record_notification("message", notification);
     }
 
     async fn on_resource_updated(
         &self,
-        notice: ResourceUpdatedNotificationParam,
+        notification: ResourceUpdatedNotificationParam,
         _: NotificationContext<RoleClient>,
     ) {
-        self.told("updated", notice);
+        self.record_notification("updated", notification);
     }
 
     fn get_info(&self) -> ClientConfig {
@@ -131,8 +137,8 @@ impl ClientHandler for Answers {
     }
 }
 
-/// What a value is on the wire.
-pub fn plain(value: impl Serialize) -> Value {
+/// Returns a value as JSON.
+pub fn to_json(value: impl Serialize) -> Value {
     serde_json::to_value(value).expect("the types of the wire are JSON")
 }
 
