@@ -6,10 +6,10 @@ mutants.py CLAIMS BUILD [--all | --only TEXT]
 CLAIMS is the folder that `TURNBUCKLE_CLAIMS` named in the last run of the unit tests, BUILD the build folder. The edits are the
 entries of spec/mutants.toml. Each is applied to a copy of the tracked files in BUILD/mutants, which has a build folder of its own.
 Then the tests that claim the row run: those of the edited package, or of every package if it has none. At least one
-must fail. An edit whose text does not occur exactly once, that does not compile, or whose row no test claims is an error.
+must fail. An edit is an error if its text does not occur exactly once, if it does not compile, or if no test claims its row.
 
 By default a sample runs: it starts at an entry chosen by the commit hash, and ends when the budget of TURNBUCKLE_MUTANT_SECONDS
-(240 by default) is used up. --all runs every entry; --only those whose row or file contains TEXT.
+(240 by default) is used up. --all runs every entry; --only those with TEXT in their row or file.
 Prints a line per entry and last the figure. Exits 0 if every entry that ran was caught, 1 otherwise, 2 if nothing could run.
 """
 import collections, os, pathlib, shutil, subprocess, sys, time, tomllib

@@ -1,7 +1,7 @@
-//! Tools that ask the client: its user, its model, its roots.
+//! Tools that send client requests: elicitation, sampling, roots.
 //!
-//! None of them knows how the question travels. The suite runs the first group with clients that can be sent a
-//! request, the second with clients that come back with the answer.
+//! None of them depends on how the request is sent. The suite runs the first group with clients that accept
+//! requests, the second with clients that retry with the responses.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -127,7 +127,7 @@ async fn choices(cx: Context) -> Result<String, ToolError> {
     let plain = ["option1", "option2", "option3"];
     let titled =
         ["1", "2", "3"].map(|n| EnumOption::titled(format!("value{n}"), format!("Option {n}")));
-    // Titles in `enumNames` are how an earlier revision spelled them; new code would not ask for it.
+    // Titles in `enumNames` are the form of an earlier revision; new code would not use it.
     let names: SingleSelectSchema = serde_json::from_value(json!({
         "type": "string",
         "enum": ["opt1", "opt2", "opt3"],
@@ -171,7 +171,7 @@ async fn ask_name(cx: Context) -> Result<String, ToolError> {
         .await?;
     Ok(match answer.accepted() {
         Some(Name { name }) => format!("Hello, {name}!"),
-        None => "Hello, whoever you are!".to_owned(),
+        None => "Hello!".to_owned(),
     })
 }
 
@@ -209,9 +209,7 @@ async fn ask_all(cx: Context) -> Result<String, ToolError> {
         ),
         cx.roots("client_roots"),
     )?;
-    let name = name
-        .accepted()
-        .map_or("stranger".to_owned(), |answer| answer.name);
+    let name = name.accepted().map_or("user".to_owned(), |form| form.name);
     Ok(format!(
         "{}, {name}! You have {} roots.",
         greeting.text(),

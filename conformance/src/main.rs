@@ -1,8 +1,8 @@
 //! The server that the official conformance suite is run against.
 //!
 //! `conformance-server --listen 127.0.0.1:8001` serves the tools, resources, prompts and skills that the suite's scenarios
-//! look for, to clients of every revision at one URL. It uses nothing but the public API, with all checks on, and the
-//! names and texts that the suite's own servers use. `judge.py` runs the suite and says how it went.
+//! use, to clients of every revision at one URL. It uses only the public API, with all checks on, and the
+//! names and texts that the suite's own servers use. `run_suite.py` runs the suite and evaluates the result.
 
 mod input;
 mod prompts;
@@ -41,10 +41,10 @@ fn server() -> Server {
     skills::offer(server)
 }
 
-/// What the command line says.
+/// The command line.
 struct Options {
     listen: String,
-    /// Known to every process that serves the same clients, so that each can continue what another began.
+    /// Shared by all processes that serve the same clients, so that each can continue a call of another.
     state_key: Option<String>,
 }
 
@@ -68,7 +68,7 @@ const USAGE: &str = "usage: conformance-server --listen ADDRESS [--state-key SEC
 
 #[expect(
     clippy::print_stdout,
-    reason = "whoever started us waits for this line"
+    reason = "the parent process waits for this line"
 )]
 fn announce(listener: &TcpListener) -> std::io::Result<()> {
     println!("listening on http://{}/mcp", listener.local_addr()?);

@@ -1,4 +1,4 @@
-//! Prompts: plain, with arguments, with a resource, with a picture, with a question of their own.
+//! Prompts: plain, with arguments, with a resource, with an image, with a client request.
 
 use schemars::JsonSchema;
 use serde::Deserialize;

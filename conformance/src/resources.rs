@@ -7,7 +7,7 @@ use turnbuckle::{Context, RequestError, Resource, ResourceTemplate, Server};
 
 use crate::samples::PNG;
 
-/// Offers these resources. A scenario reads the first of them.
+/// Registers these resources. A scenario reads the first of them.
 pub(crate) fn offer(server: Server) -> Server {
     let pixel = BASE64_STANDARD.decode(PNG).expect("the sample is Base64");
     server

@@ -1,7 +1,7 @@
-//! The smallest picture and the smallest recording, in Base64.
+//! The smallest image and the smallest audio file, in Base64.
 
 /// A PNG of one pixel.
 pub(crate) const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8/5+hHgAHggJ/PchI7wAAAABJRU5ErkJggg==";
 
-/// A WAV without a sound.
+/// An empty WAV.
 pub(crate) const WAV: &str = "UklGRiQAAABXQVZFZm10IBAAAAABAAEARKwAAIhYAQACABAAZGF0YQAAAAA=";

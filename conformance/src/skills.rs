@@ -1,8 +1,8 @@
-//! Skills: the folder beside this one, as it stands.
+//! Skills: the folder `skills` of this package.
 
 use turnbuckle::{Server, Skills};
 
-/// Offers these skills. Scenarios look into the first of them, which has a folder inside.
+/// Registers these skills. Scenarios read the first of them, which contains a folder.
 pub(crate) fn offer(server: Server) -> Server {
     server.skills(Skills::from_folder(concat!(
         env!("CARGO_MANIFEST_DIR"),

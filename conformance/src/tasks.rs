@@ -1,4 +1,4 @@
-//! Tools whose calls become tasks.
+//! Tools with calls that become tasks.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ pub(crate) fn offer(server: Server) -> Server {
         .tool(Tool::new("greet", greet).description("Greets at once"))
         .tool(
             Tool::new("slow_compute", slow_compute)
-                .description("Takes as many seconds as it is told")
+                .description("Takes the given number of seconds")
                 .task(TaskSupport::Optional),
         )
         .tool(
@@ -48,8 +48,8 @@ struct Name {
     name: String,
 }
 
-async fn greet(whom: Name) -> Result<String, ToolError> {
-    Ok(format!("Hello, {}!", whom.name))
+async fn greet(person: Name) -> Result<String, ToolError> {
+    Ok(format!("Hello, {}!", person.name))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -104,7 +104,7 @@ async fn multi_input(cx: Context) -> Result<String, ToolError> {
         cx.elicit("first", Name::elicit("The first name?")),
         cx.elicit("second", Name::elicit("The second name?")),
     )?;
-    let name = |answer: Option<Name>| answer.map_or("nobody".to_owned(), |it| it.name);
+    let name = |answer: Option<Name>| answer.map_or("user".to_owned(), |it| it.name);
     Ok(format!(
         "{} and {}",
         name(first.accepted()),
@@ -118,6 +118,6 @@ async fn ask_then_work(cx: Context) -> Result<String, ToolError> {
         .await?;
     cx.into_task().await?;
     tokio::time::sleep(Duration::from_millis(100)).await;
-    let name = name.accepted().map_or("nobody".to_owned(), |it| it.name);
+    let name = name.accepted().map_or("user".to_owned(), |it| it.name);
     Ok(format!("Worked for {name}"))
 }

@@ -1,4 +1,4 @@
-//! Tools that answer by themselves: every kind of content, progress, log messages, changes.
+//! Tools without client requests: every kind of content, progress, log messages, changes.
 
 use std::time::Duration;
 
@@ -13,10 +13,10 @@ use turnbuckle::{
 
 use crate::samples::{PNG, WAV};
 
-/// The time between two notifications of one call, so that they can be seen to arrive one by one.
+/// The time between two notifications of one call, so that they arrive one by one.
 const MOMENT: Duration = Duration::from_millis(50);
 
-/// Offers these tools. The first is called without arguments by a scenario that takes the first it finds.
+/// Registers these tools. A scenario calls the first of the list without arguments.
 pub(crate) fn offer(server: Server) -> Server {
     server
         .tool(Tool::new("test_simple_text", simple_text).description("Returns text"))

@@ -1,7 +1,7 @@
 //! Pagination of a list that changes between pages, and forged cursors.
 //!
-//! Every line is a step: `+name` adds a tool, `-name` removes one, `>` asks for the next page, `=` begins again, `!text`
-//! asks with any cursor (`@cursor@` is the last one), `?text` asks another list with it.
+//! Every line is a step: `+name` adds a tool, `-name` removes one, `>` requests the next page, `=` starts again, `!text`
+//! requests a page with any cursor (`@cursor@` is the last one), `?text` requests another list with it.
 #![no_main]
 
 use std::collections::HashSet;
@@ -9,10 +9,9 @@ use std::collections::HashSet;
 use libfuzzer_sys::fuzz_target;
 use serde_json::{Value, json};
 use turnbuckle_fuzz::{
-    bounded,
+    bounded, full_server,
     line_peer::{LinePeer, modern},
     marks::Marks,
-    offer,
 };
 use turnbuckle_server::{Server, Tool, ToolError};
 
@@ -21,7 +20,7 @@ const PAGE: usize = 3;
 fuzz_target!(|input: &str| bounded::run(walk(input)));
 
 async fn walk(input: &str) {
-    let mut reader = Reader::new(offer::server().page_size(PAGE));
+    let mut reader = Reader::new(full_server::server().page_size(PAGE));
     for step in input.lines().take(64) {
         let Some(kind) = step.chars().next() else {
             continue;
@@ -30,20 +29,20 @@ async fn walk(input: &str) {
         match kind {
             '+' => reader.add(text),
             '-' => reader.remove(text),
-            '>' => reader.turn().await,
+            '>' => reader.next_page().await,
             '=' => reader.begin(),
-            '!' => reader.ask_any(text).await,
-            '?' => reader.ask_another_list(text).await,
+            '!' => reader.request_any(text).await,
+            '?' => reader.request_another_list(text).await,
             _ => {}
         }
     }
     while reader.cursor.is_some() {
-        reader.turn().await;
+        reader.next_page().await;
     }
     reader.peer.finish().await;
 }
 
-/// Someone who reads a list page by page, and knows what must be on it.
+/// Reads a list page by page, and checks its items.
 struct Reader {
     server: Server,
     peer: LinePeer,
@@ -65,7 +64,7 @@ impl Reader {
             peer: LinePeer::new(server.clone()),
             server,
             marks: Marks::default(),
-            listed: offer::TOOLS.map(str::to_owned).into(),
+            listed: full_server::TOOLS.map(str::to_owned).into(),
             constant: HashSet::new(),
             seen: Vec::new(),
             cursor: None,
@@ -105,8 +104,8 @@ impl Reader {
         self.lost |= self.seen.last().is_some_and(|last| last == name);
     }
 
-    /// Asks for the next page; behind the last one, for the first.
-    async fn turn(&mut self) {
+    /// Requests the next page; after the last one, the first.
+    async fn next_page(&mut self) {
         let params = match self.cursor.take() {
             Some(cursor) => json!({ "cursor": cursor }),
             None => {
@@ -131,7 +130,7 @@ impl Reader {
         }
     }
 
-    async fn ask_any(&mut self, text: &str) {
+    async fn request_any(&mut self, text: &str) {
         let text = String::from_utf8(self.marks.fill(text.as_bytes())).expect("text stays text");
         let is_given = self.given.contains(&text);
         let answer = self.list(json!({ "cursor": text })).await;
@@ -142,17 +141,17 @@ impl Reader {
         }
     }
 
-    async fn ask_another_list(&mut self, text: &str) {
+    async fn request_another_list(&mut self, text: &str) {
         let text = String::from_utf8(self.marks.fill(text.as_bytes())).expect("text stays text");
         for method in ["prompts/list", "resources/list", "resources/templates/list"] {
             let params = modern(json!({ "cursor": text }));
-            let answer = self.peer.ask(method, params).await;
+            let answer = self.peer.request(method, params).await;
             assert_eq!(answer["error"]["code"], -32602, "{answer}");
         }
     }
 
     async fn list(&mut self, params: Value) -> Value {
-        let answer = self.peer.ask("tools/list", modern(params)).await;
+        let answer = self.peer.request("tools/list", modern(params)).await;
         self.marks.note_message(&answer);
         if let Some(cursor) = answer["result"]["nextCursor"].as_str() {
             self.given.insert(cursor.to_owned());

@@ -1,8 +1,8 @@
-//! Whatever bytes come over HTTP connections: the server answers or closes, and goes on serving others.
+//! Any bytes on HTTP connections: the server responds or closes, and keeps serving others.
 //!
-//! The input is written as it is, except for lines of its own: `%% connect` goes on with another connection and leaves
+//! The input is written unchanged, except for command lines: `%% connect` continues with another connection and leaves
 //! the one before open, `%% close` closes first, `%% wait` lets a second pass, `%% hour` an hour. `@length@` in a head
-//! is the length of what follows it up to the next such line.
+//! is the length of the text up to the next such line.
 #![no_main]
 
 use std::time::Duration;
@@ -13,7 +13,7 @@ use tokio::{
     sync::oneshot,
     time::{sleep, timeout},
 };
-use turnbuckle_fuzz::{bounded, marks::Marks, offer, response::Responses};
+use turnbuckle_fuzz::{bounded, full_server, marks::Marks, response::Responses};
 use turnbuckle_server::http::{self, Connector, Http, HttpSse};
 
 /// Paused time advances only when every task is idle; then no more output follows.
@@ -24,12 +24,12 @@ fuzz_target!(|input: &[u8]| bounded::run(serve(input)));
 async fn serve(input: &[u8]) {
     let (connector, listener) = http::memory();
     let (stop, stopped) = oneshot::channel::<()>();
-    let http = Http::new(offer::server()).http_sse(HttpSse::new());
+    let http = Http::new(full_server::server()).http_sse(HttpSse::new());
     let serving = tokio::spawn(http.serve_until(listener, async { drop(stopped.await) }));
 
     let mut client = Client::new(connector).await;
     for segment in segments(input) {
-        client.play(segment).await;
+        client.run(segment).await;
     }
     client.expect_health().await;
 
@@ -62,7 +62,7 @@ impl Client {
         self.connections.push((connection, Responses::default()));
     }
 
-    async fn play(&mut self, segment: Segment<'_>) {
+    async fn run(&mut self, segment: Segment<'_>) {
         match segment {
             Segment::Bytes(bytes) => self.write(bytes).await,
             Segment::Connect => self.connect().await,
@@ -79,11 +79,11 @@ impl Client {
         let bytes = with_length(&self.marks.fill(bytes));
         let (connection, responses) = self.connections.last_mut().expect("one is always open");
         responses.bodies_unknown |= bytes.windows(4).any(|word| word == b"HEAD");
-        // Fails where the server has closed, and takes longer where it does not read: both are its right.
+        // Fails if the server has closed, and takes longer if it does not read: both are allowed.
         let _ = timeout(QUIET, connection.write_all(&bytes)).await;
     }
 
-    /// Reads what has come on every connection.
+    /// Reads the received bytes of every connection.
     async fn read(&mut self) {
         let mut chunk = [0; 16 * 1024];
         for (connection, responses) in &mut self.connections {
@@ -93,7 +93,7 @@ impl Client {
         }
     }
 
-    /// Sees that a new client is served, whatever the others have done.
+    /// Checks that a new client is served, whatever the others have sent.
     async fn expect_health(&mut self) {
         self.connect().await;
         let (connection, _) = self.connections.last_mut().expect("just opened");
@@ -141,7 +141,7 @@ fn command(line: &[u8]) -> Option<Segment<'static>> {
     }
 }
 
-/// Writes the length of what follows the blank line in place of the mark.
+/// Replaces the mark with the length of the text after the blank line.
 fn with_length(bytes: &[u8]) -> Vec<u8> {
     let mark = b"@length@";
     let Some(at) = bytes.windows(mark.len()).position(|word| word == mark) else {

@@ -1,18 +1,18 @@
-//! A whole session of lines: every line that comes back is a message, and the session ends when its input does.
+//! A whole ndjson session: every line of the server is a message, and the session ends when its input does.
 //!
-//! A line `%% wait` lets half a minute pass. The rest is sent as it is, each line for itself, with its marks filled in.
+//! A line `%% wait` waits half a minute. The rest is sent line by line, with its marks replaced.
 #![no_main]
 
 use std::time::Duration;
 
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
-use turnbuckle_fuzz::{bounded, line_peer::LinePeer, marks::Marks, offer};
+use turnbuckle_fuzz::{bounded, full_server, line_peer::LinePeer, marks::Marks};
 
 fuzz_target!(|input: &[u8]| bounded::run(session(input)));
 
 async fn session(input: &[u8]) {
-    let mut peer = LinePeer::new(offer::server());
+    let mut peer = LinePeer::new(full_server::server());
     let mut marks = Marks::default();
     let mut answers = 0;
     let mut requests = 0;
@@ -20,7 +20,7 @@ async fn session(input: &[u8]) {
         let messages = if line.trim_ascii_end() == b"%% wait" {
             peer.messages(Duration::from_secs(30)).await
         } else {
-            // Every object could be a request, and what cannot be read is answered once.
+            // Every object could be a request, and a line that cannot be parsed gets one response.
             requests += 1 + line.iter().filter(|byte| **byte == b'{').count();
             peer.send(&marks.fill(line)).await
         };
@@ -33,7 +33,7 @@ async fn session(input: &[u8]) {
     );
 }
 
-/// Notes what messages hold, and counts the answers among them.
+/// Records the values in messages, and counts the responses among them.
 fn note(messages: &[Value], marks: &mut Marks) -> usize {
     let entries = messages.iter().flat_map(|message| match message {
         Value::Array(entries) => entries.as_slice(),

@@ -1,8 +1,8 @@
-//! Lines are the same however the input is cut.
+//! Lines are the same however the input is split.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use turnbuckle_protocol::codec::lines::{Line, Lines};
+use turnbuckle_protocol::codec::ndjson::{DecodedLine, LineDecoder};
 
 fuzz_target!(|bytes: &[u8]| {
     let whole = read(bytes.chunks(bytes.len().max(1)));
@@ -12,7 +12,7 @@ fuzz_target!(|bytes: &[u8]| {
 });
 
 fn read<'a>(chunks: impl Iterator<Item = &'a [u8]>) -> Vec<Option<Vec<u8>>> {
-    let mut lines = Lines::new(32);
+    let mut lines = LineDecoder::new(32);
     let mut all = Vec::new();
     for mut chunk in chunks {
         while let Some(line) = lines.next(&mut chunk) {
@@ -23,9 +23,9 @@ fn read<'a>(chunks: impl Iterator<Item = &'a [u8]>) -> Vec<Option<Vec<u8>>> {
     all
 }
 
-fn owned(line: Line<'_>) -> Option<Vec<u8>> {
+fn owned(line: DecodedLine<'_>) -> Option<Vec<u8>> {
     match line {
-        Line::Message(line) => Some(line.to_vec()),
-        Line::TooLong | Line::LspHeader => None,
+        DecodedLine::Message(line) => Some(line.to_vec()),
+        DecodedLine::TooLong | DecodedLine::LspHeader => None,
     }
 }

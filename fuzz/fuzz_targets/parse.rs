@@ -1,4 +1,4 @@
-//! Any bytes are a message, or get an error; whether they are JSON is what serde_json says too.
+//! Any bytes are a message or an error; serde_json agrees on whether they are JSON.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -14,13 +14,13 @@ fuzz_target!(|bytes: &[u8]| {
         assert_eq!(code != -32700, is_json);
     }
     match parsed {
-        Ok(Incoming::One(message)) => look(&message),
-        Ok(Incoming::Batch(entries)) => entries.iter().flatten().for_each(look),
+        Ok(Incoming::One(message)) => read_message(&message),
+        Ok(Incoming::Batch(entries)) => entries.iter().flatten().for_each(read_message),
         Err(malformed) => assert!(matches!(malformed.error.code, -32700 | -32600 | -32602)),
     }
 });
 
-/// The verdict of serde_json; `None` if it fails for another reason than the grammar.
+/// Returns whether serde_json accepts the bytes; `None` if it fails for another reason than the grammar.
 fn is_json(bytes: &[u8]) -> Option<bool> {
     match serde_json::from_slice::<Value>(bytes) {
         Ok(_) => Some(true),
@@ -32,15 +32,15 @@ fn is_json(bytes: &[u8]) -> Option<bool> {
     }
 }
 
-fn look(message: &Message<'_>) {
+fn read_message(message: &Message<'_>) {
     match message {
-        Message::Request(request) => look_at_params(&request.params),
-        Message::Notification(notification) => look_at_params(&notification.params),
-        Message::Response(_) | Message::Complaint(_) => {}
+        Message::Request(request) => read_params(&request.params),
+        Message::Notification(notification) => read_params(&notification.params),
+        Message::Response(_) | Message::ErrorWithoutId(_) => {}
     }
 }
 
-fn look_at_params(params: &Params<'_>) {
+fn read_params(params: &Params<'_>) {
     for (name, value) in params
         .object()
         .into_iter()

@@ -1,6 +1,6 @@
-//! Calls that go on with any state and any answers: state that was not given out for this very call opens nothing.
+//! Calls that continue with any state and any responses: state that was not sealed for this very call is rejected.
 //!
-//! Three lines are a round: the name of a tool and its arguments, `requestState`, `inputResponses`, all as JSON with
+//! Three lines are a round trip: the name of a tool and its arguments, `requestState`, `inputResponses`, all as JSON with
 //! marks. An empty line leaves its member out.
 #![no_main]
 
@@ -9,19 +9,18 @@ use std::collections::HashMap;
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
 use turnbuckle_fuzz::{
-    bounded,
+    bounded, full_server,
     line_peer::{LinePeer, modern},
     marks::Marks,
-    offer,
 };
 
-fuzz_target!(|input: &str| bounded::run(play(input)));
+fuzz_target!(|input: &str| bounded::run(run(input)));
 
 /// A tool with its arguments, as they were written.
 type Call = (String, String);
 
-async fn play(input: &str) {
-    let mut peer = LinePeer::new(offer::server());
+async fn run(input: &str) {
+    let mut peer = LinePeer::new(full_server::server());
     let mut marks = Marks::default();
     let mut given: HashMap<String, Call> = HashMap::new();
     let mut lines = input.lines();
@@ -38,7 +37,7 @@ async fn play(input: &str) {
         let call = (tool.to_owned(), arguments.to_owned());
         for message in &messages {
             if let Ok(Value::String(state)) = serde_json::from_str(&state) {
-                judge(given.get(&state), &call, message);
+                check_response(given.get(&state), &call, message);
             }
             if let Some(state) = message["result"]["requestState"].as_str() {
                 given.insert(state.to_owned(), call.clone());
@@ -64,7 +63,7 @@ fn round(tool: &str, arguments: &str, state: &str, responses: &str) -> String {
     request.replace('\n', " ") + "\n"
 }
 
-fn judge(given_for: Option<&Call>, call: &Call, message: &Value) {
+fn check_response(given_for: Option<&Call>, call: &Call, message: &Value) {
     let Some(given_for) = given_for else {
         assert!(
             message.get("result").is_none(),
@@ -79,7 +78,10 @@ fn judge(given_for: Option<&Call>, call: &Call, message: &Value) {
         );
     }
     if given_for == call {
-        let said = message["error"]["message"].as_str().unwrap_or_default();
-        assert!(!said.contains("gave out"), "own state refused: {message}");
+        let text = message["error"]["message"].as_str().unwrap_or_default();
+        assert!(
+            !text.contains("is not valid for this call"),
+            "own state rejected: {message}"
+        );
     }
 }

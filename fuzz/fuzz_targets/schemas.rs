@@ -5,7 +5,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
-use turnbuckle_schema::Validator;
+use turnbuckle_schema::SchemaValidator;
 
 fuzz_target!(|input: &str| {
     let mut lines = input.lines();
@@ -15,8 +15,8 @@ fuzz_target!(|input: &str| {
     let Some(Value::Object(schema)) = schema else {
         return;
     };
-    let strict = Validator::new(&schema);
-    let Ok(lenient) = Validator::lenient(&schema) else {
+    let strict = SchemaValidator::new(&schema);
+    let Ok(lenient) = SchemaValidator::lenient(&schema) else {
         assert!(strict.is_err(), "lenient validation accepts more");
         return;
     };

@@ -1,10 +1,12 @@
-//! A stream reads the same however it is cut, within its limits; what is written is read again.
+//! A stream is decoded the same however it is split, within its limits; an encoded event is decoded again.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use turnbuckle_protocol::codec::sse::{Decoder, Event, Limits, Received, TooLarge};
+use turnbuckle_protocol::codec::sse::{
+    EventTooLarge, ParsedEvent, SseDecoder, SseEvent, SseLimits,
+};
 
-const LIMITS: Limits = Limits {
+const LIMITS: SseLimits = SseLimits {
     line: 64,
     event: 96,
 };
@@ -15,15 +17,15 @@ fuzz_target!(|bytes: &[u8]| {
     assert_eq!(read(LIMITS, bytes.chunks(1)), whole);
     assert_eq!(read(LIMITS, bytes.chunks(bytes.len() % 31 + 1)), whole);
     if let Ok(text) = std::str::from_utf8(bytes) {
-        comes_back(text);
+        assert_round_trip(text);
     }
 });
 
 fn read<'a>(
-    limits: Limits,
+    limits: SseLimits,
     chunks: impl Iterator<Item = &'a [u8]>,
-) -> Vec<Result<Received, TooLarge>> {
-    let mut decoder = Decoder::new(limits);
+) -> Vec<Result<ParsedEvent, EventTooLarge>> {
+    let mut decoder = SseDecoder::new(limits);
     let mut events = Vec::new();
     for mut chunk in chunks {
         while let Some(event) = decoder.next(&mut chunk).transpose() {
@@ -34,14 +36,14 @@ fn read<'a>(
 }
 
 /// An event carries any text, up to the kind of its line ends.
-fn comes_back(text: &str) {
+fn assert_round_trip(text: &str) {
     let mut written = Vec::new();
-    let event = Event::message(text.as_bytes())
+    let event = SseEvent::message(text.as_bytes())
         .with_id(text)
         .with_name(text);
     event.write(&mut written);
 
-    let events = read(Limits::default(), written.chunks(written.len()));
+    let events = read(SseLimits::default(), written.chunks(written.len()));
 
     let [Ok(event)] = &events[..] else {
         panic!("one event was written, and read was {events:?}");

@@ -1,7 +1,7 @@
 //! Only a token that the issuer signed for this server is accepted.
 //!
 //! The first line is `Authorization`, the second `DPoP`; an empty one is left out. The third and the fourth are the header and
-//! the claims of a token that the issuer signs, whatever they say. Marks: `@state@` is a good token, `@head@`, `@body@` and
+//! the claims of a token that the issuer signs, whatever they are. Marks: `@state@` is a good token, `@head@`, `@body@` and
 //! `@seal@` are its parts; `@own@` is the token of the last two lines; `@bound@` is a token that is bound to a key, and
 //! `@proof@` a proof for it.
 #![no_main]
@@ -15,14 +15,14 @@ use libfuzzer_sys::fuzz_target;
 use serde_json::{Map, Value, json};
 use turnbuckle_auth::{
     Secret,
-    dpop::Prover,
-    fetch::{Fetch, FetchError, Request, Response},
+    dpop::DpopProver,
+    fetch::{Fetch, FetchError, FetchRequest, FetchResponse},
     is_same_resource,
-    jwt::{Algorithm, Jwk, SigningKey},
-    server::{Issuer, ResourceServer},
+    jwt::{Jwk, SignatureAlgorithm, SigningKey},
+    server::{ResourceServer, TrustedIssuer},
 };
 use turnbuckle_fuzz::{bounded, marks::Marks};
-use turnbuckle_protocol::guard::{BoxFuture, Guard, Visit};
+use turnbuckle_protocol::authenticator::{AuthRequest, Authenticator, BoxFuture};
 
 const RESOURCE: &str = "https://api.example/mcp";
 const ISSUER: &str = "https://auth.example";
@@ -30,16 +30,16 @@ const ISSUER: &str = "https://auth.example";
 // Signatures of this kind are not random: an input does the same each time.
 static KEY: LazyLock<SigningKey> = LazyLock::new(|| {
     let pem = include_str!("../../crates/turnbuckle-auth/src/jwt/keys_for_tests/ed25519.pem");
-    SigningKey::from_pem(pem, Algorithm::EdDsa).expect("it is a key")
+    SigningKey::from_pem(pem, SignatureAlgorithm::EdDsa).expect("it is a key")
 });
-static PROVER: LazyLock<Prover> = LazyLock::new(|| {
+static PROVER: LazyLock<DpopProver> = LazyLock::new(|| {
     let pem = include_str!("../../crates/turnbuckle-auth/src/jwt/keys_for_tests/p256.pem");
-    Prover::new(SigningKey::from_pem(pem, Algorithm::Es256).expect("it is a key"))
+    DpopProver::new(SigningKey::from_pem(pem, SignatureAlgorithm::Es256).expect("it is a key"))
 });
 
-fuzz_target!(|input: &str| bounded::run(play(input)));
+fuzz_target!(|input: &str| bounded::run(run(input)));
 
-async fn play(input: &str) {
+async fn run(input: &str) {
     let mut lines = input.lines();
     let [authorization, dpop, header, claims] = [(); 4].map(|()| lines.next().unwrap_or_default());
     let good = sign(&Map::new(), &good_claims());
@@ -54,8 +54,8 @@ async fn play(input: &str) {
 
     let mut marks = Marks::default();
     let mut parts = good.split('.');
-    for (name, said) in ["head", "body", "seal"].into_iter().zip(&mut parts) {
-        marks.note(name, said);
+    for (name, part) in ["head", "body", "seal"].into_iter().zip(&mut parts) {
+        marks.note(name, part);
     }
     marks.note("state", &good);
     marks.note("bound", &bound);
@@ -68,8 +68,8 @@ async fn play(input: &str) {
 
     let one = |header| Vec::from_iter(Some(header).filter(|header: &&str| !header.is_empty()));
     let (headers, proofs) = (one(&*authorization), one(&*dpop));
-    let visit = Visit::new("POST", "/mcp", &headers, &proofs);
-    match server().admit(visit).await {
+    let request = AuthRequest::new("POST", "/mcp", &headers, &proofs);
+    match server().authenticate(request).await {
         Ok(_) => {
             let (scheme, token) = authorization
                 .trim()
@@ -80,20 +80,20 @@ async fn play(input: &str) {
                 assert!(dpop == proof || own.is_some(), "without a proof: {dpop}");
                 assert!(token == bound || own.is_some_and(|own| own.token == token));
             } else {
-                let is_own = own.is_some_and(|own| own.token == token && own.may_be_let_in());
+                let is_own = own.is_some_and(|own| own.token == token && own.may_be_accepted());
                 assert!(token == good || is_own, "accepted: {authorization}");
             }
         }
-        Err(refusal) => {
-            assert!(matches!(refusal.status, 400 | 401), "{refusal:?}");
+        Err(rejection) => {
+            assert!(matches!(rejection.status, 400 | 401), "{rejection:?}");
             let is_proven = authorization == format!("DPoP {bound}") && dpop == proof;
             let is_good = authorization == format!("Bearer {good}");
-            assert!(!is_good && !is_proven, "kept out: {refusal:?}");
+            assert!(!is_good && !is_proven, "rejected: {rejection:?}");
         }
     }
 }
 
-/// A token that the issuer signed without a look.
+/// A token that the issuer signed without any check.
 struct Own {
     header: Map<String, Value>,
     claims: Map<String, Value>,
@@ -112,8 +112,8 @@ impl Own {
         })
     }
 
-    /// The least that must be true of it.
-    fn may_be_let_in(&self) -> bool {
+    /// Returns whether the token meets the minimal conditions of a valid one.
+    fn may_be_accepted(&self) -> bool {
         let text = |name: &str| self.claims.get(name).and_then(Value::as_str);
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let now = now.expect("it is later than 1970").as_secs_f64();
@@ -149,7 +149,7 @@ fn good_claims() -> Map<String, Value> {
 
 fn server() -> ResourceServer {
     let key = Jwk::parse(&KEY.public_jwk()).expect("it is a key");
-    let issuer = Issuer::jwt(ISSUER).jwks([key].into_iter().collect());
+    let issuer = TrustedIssuer::jwt(ISSUER).jwks([key].into_iter().collect());
     let server = ResourceServer::new(RESOURCE, Arc::new(Offline)).expect("it is a URL");
     server.issuer(issuer)
 }
@@ -157,7 +157,7 @@ fn server() -> ResourceServer {
 struct Offline;
 
 impl Fetch for Offline {
-    fn fetch(&self, request: Request) -> BoxFuture<'_, Result<Response, FetchError>> {
-        panic!("nothing is to be fetched: {request:?}");
+    fn fetch(&self, request: FetchRequest) -> BoxFuture<'_, Result<FetchResponse, FetchError>> {
+        panic!("unexpected fetch: {request:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! Any template is parsed or refused, any URI matches or does not, and what was expanded is found again.
+//! Any template is parsed or rejected, any URI matches or does not, and an expanded value is matched again.
 //!
 //! The first line is a template, the second a URI, every further one a value.
 #![no_main]
@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use libfuzzer_sys::fuzz_target;
-use turnbuckle_protocol::uri_template::{UriTemplate, Variables};
+use turnbuckle_protocol::uri_template::{TemplateVariables, UriTemplate};
 
 /// The length of the URI that bounds the matching time.
 const LONG: usize = 64 * 1024;
@@ -33,13 +33,13 @@ fuzz_target!(|input: &str| {
         }
     }
     let _ = template.matches(&stretched(uri));
-    comes_back(&template);
+    assert_round_trip(&template);
 });
 
-/// Expands with texts and lists, which must give what a URI may hold.
+/// Expands with texts and lists, which must give valid URI characters.
 fn expand(template: &UriTemplate, values: &[&str]) -> String {
     let mut values = values.iter();
-    let mut variables = Variables::new();
+    let mut variables = TemplateVariables::new();
     for name in template.variables() {
         match values.next() {
             Some(value) if value.contains('|') => {
@@ -64,8 +64,8 @@ fn stretched(uri: &str) -> String {
     uri.replacen(middle, &middle.repeat(times), 1)
 }
 
-/// A value of a character that the template does not have is never taken for something else.
-fn comes_back(template: &UriTemplate) {
+/// A value of a character that the template lacks always matches its variable.
+fn assert_round_trip(template: &UriTemplate) {
     let source = template.as_str();
     let free = ('a'..='z').find(|letter| !source.contains(*letter));
     let Some(value) = free.map(String::from).filter(|_| !has_name_twice(template)) else {

@@ -1,4 +1,4 @@
-//! Running what must come to an end.
+//! Runs a future that must end.
 
 use std::{
     sync::atomic::{AtomicUsize, Ordering},
@@ -7,7 +7,7 @@ use std::{
 
 use tokio::{runtime::Builder, time::timeout};
 
-/// Longer than every timeout of the server, one after the other.
+/// Longer than the sum of the server's timeouts.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The number of times the paused clock may advance.

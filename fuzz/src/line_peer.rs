@@ -1,4 +1,4 @@
-//! The other end of a connection that carries one message per line.
+//! A client of an ndjson connection.
 
 use std::{io, time::Duration};
 
@@ -8,7 +8,7 @@ use tokio::{
     task::JoinHandle,
     time::timeout,
 };
-use turnbuckle_server::{Server, lines::serve_lines};
+use turnbuckle_server::{Server, ndjson};
 
 /// The buffer size of each direction.
 const BUFFER: usize = 64 * 1024;
@@ -16,7 +16,7 @@ const BUFFER: usize = 64 * 1024;
 /// Paused time advances only when every task is idle; then no more output follows.
 const QUIET: Duration = Duration::from_millis(1);
 
-/// A peer that sends any bytes, and gets nothing but messages.
+/// A client that sends any bytes, and checks that it receives only messages.
 pub struct LinePeer {
     stream: DuplexStream,
     received: Vec<u8>,
@@ -24,25 +24,25 @@ pub struct LinePeer {
 }
 
 impl LinePeer {
-    /// Joins a peer to a server.
+    /// Connects a client to a server.
     pub fn new(server: Server) -> Self {
         let (stream, far) = tokio::io::duplex(BUFFER);
         let (reader, writer) = tokio::io::split(far);
         Self {
             stream,
             received: Vec::new(),
-            serving: tokio::spawn(serve_lines(reader, writer, server)),
+            serving: tokio::spawn(ndjson::serve(reader, writer, server)),
         }
     }
 
-    /// Sends bytes and returns all messages that come without waiting.
+    /// Sends bytes and returns all messages that arrive without waiting.
     pub async fn send(&mut self, bytes: &[u8]) -> Vec<Value> {
         // Fails once the server has stopped reading, which it may.
         let _ = timeout(QUIET, self.stream.write_all(bytes)).await;
         self.messages(QUIET).await
     }
 
-    /// Returns all messages that come until nothing comes for a while.
+    /// Returns all messages until none arrives for a while.
     pub async fn messages(&mut self, while_: Duration) -> Vec<Value> {
         let mut chunk = [0; 16 * 1024];
         let mut messages = Vec::new();
@@ -53,8 +53,8 @@ impl LinePeer {
         messages
     }
 
-    /// Sends a modern request as its own line and returns its answer.
-    pub async fn ask(&mut self, method: &str, params: Value) -> Value {
+    /// Sends a modern request as a line and returns its response.
+    pub async fn request(&mut self, method: &str, params: Value) -> Value {
         let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
         let mut answers = self.send(format!("{message}\n").as_bytes()).await;
         let answer = answers.pop().expect("a request is answered");
@@ -62,7 +62,7 @@ impl LinePeer {
         answer
     }
 
-    /// Ends the input and returns what still comes until the server ends the connection.
+    /// Ends the input and returns the messages until the server closes the connection.
     pub async fn finish(mut self) -> Vec<Value> {
         let _ = self.stream.shutdown().await;
         let mut rest = Vec::new();
@@ -91,7 +91,7 @@ impl LinePeer {
     }
 }
 
-/// Parameters with what a modern request says about itself.
+/// Adds the `_meta` of a modern request.
 pub fn modern(mut params: Value) -> Value {
     params["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -100,7 +100,7 @@ pub fn modern(mut params: Value) -> Value {
     params
 }
 
-/// Reads what a server wrote, which is a message or an array of them.
+/// Parses a line of the server: a message or an array of them.
 pub fn message(line: &[u8]) -> Value {
     let message: Value = match serde_json::from_slice(line) {
         Ok(message) => message,

@@ -1,4 +1,4 @@
-//! Words in an input that stand for what the server said.
+//! Words in an input that stand for values sent by the server.
 
 use std::collections::HashMap;
 
@@ -11,16 +11,16 @@ use serde_json::Value;
 /// request, as JSON), `@session@`, `@event@` and `@messages@` (of the last response on HTTP).
 #[derive(Default)]
 pub struct Marks {
-    said: HashMap<&'static str, String>,
+    values: HashMap<&'static str, String>,
 }
 
 impl Marks {
-    /// Notes what the server said.
-    pub fn note(&mut self, name: &'static str, said: &str) {
-        self.said.insert(name, said.to_owned());
+    /// Records a value sent by the server.
+    pub fn note(&mut self, name: &'static str, value: &str) {
+        self.values.insert(name, value.to_owned());
     }
 
-    /// Notes what a message of the server holds.
+    /// Records the values in a message of the server.
     pub fn note_message(&mut self, message: &Value) {
         let result = &message["result"];
         if let Some(state) = result["requestState"].as_str() {
@@ -34,7 +34,7 @@ impl Marks {
         }
     }
 
-    /// Replaces every mark that stands for something; all other text stays as it is.
+    /// Replaces every mark that has a value; all other text is unchanged.
     pub fn fill(&self, text: &[u8]) -> Vec<u8> {
         let mut filled = Vec::with_capacity(text.len());
         let mut rest = text;
@@ -44,8 +44,8 @@ impl Marks {
             let end = after.iter().take(16).position(|byte| *byte == b'@');
             let meant = end.and_then(|end| Some((self.meaning(&after[..end])?, end)));
             rest = match meant {
-                Some((said, end)) => {
-                    filled.extend_from_slice(said.as_bytes());
+                Some((values, end)) => {
+                    filled.extend_from_slice(values.as_bytes());
                     &after[end + 1..]
                 }
                 None => {
@@ -61,9 +61,9 @@ impl Marks {
     fn meaning(&self, mark: &[u8]) -> Option<String> {
         let mark = std::str::from_utf8(mark).ok()?;
         let Some((change, place)) = mark.split_once('.') else {
-            return self.said.get(mark).cloned();
+            return self.values.get(mark).cloned();
         };
-        let mut state = self.said.get("state")?.clone();
+        let mut state = self.values.get("state")?.clone();
         let place = place.parse::<usize>().ok()? % state.len().max(1);
         match change {
             "cut" => state.truncate(place),

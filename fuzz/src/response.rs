@@ -1,7 +1,7 @@
-//! Reading HTTP/1 responses, and judging them.
+//! Parses and checks HTTP/1 responses.
 
 use serde_json::Value;
-use turnbuckle_protocol::codec::sse::{Decoder, Limits};
+use turnbuckle_protocol::codec::sse::{SseDecoder, SseLimits};
 
 use crate::{line_peer::message, marks::Marks};
 
@@ -14,7 +14,7 @@ pub struct Responses {
 }
 
 impl Responses {
-    /// Takes bytes as they come, checks every response that is complete, and notes what was said.
+    /// Appends received bytes, checks every complete response, and records its values.
     pub fn push(&mut self, bytes: &[u8], marks: &mut Marks) {
         self.bytes.extend_from_slice(bytes);
         let start = &self.bytes[..self.bytes.len().min(7)];
@@ -39,7 +39,7 @@ impl Responses {
     }
 }
 
-/// One response, as far as it has come.
+/// One response, possibly incomplete.
 struct Response {
     status: u16,
     headers: Vec<(String, String)>,
@@ -134,7 +134,7 @@ impl Response {
     }
 
     fn check_events(&self, marks: &mut Marks) {
-        let mut decoder = Decoder::new(Limits::default());
+        let mut decoder = SseDecoder::new(SseLimits::default());
         let mut rest = &self.body[..];
         while let Some(event) = decoder.next(&mut rest).expect("events keep to the limits") {
             if !event.last_event_id.is_empty() {

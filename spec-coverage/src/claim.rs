@@ -72,7 +72,7 @@ pub fn ran_in(revision: &str) {
 /// Records the revision that a message on the wire is evidence of, if any.
 ///
 /// A result of `initialize` is evidence of its legacy revision. A result of `server/discover` that supports the newest revision, or
-/// a request whose `_meta` names it, is evidence of the newest. A version that a client proposes in `initialize` or tries with
+/// a request with it in `_meta`, is evidence of the newest. A version that a client proposes in `initialize` or tries with
 /// `server/discover` is not evidence.
 pub fn saw_message(text: &str) {
     if let Some(revision) = message_revision(text) {

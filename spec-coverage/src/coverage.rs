@@ -71,7 +71,7 @@ impl<'a> Coverage<'a> {
         }
     }
 
-    /// Returns the requirements that are not proven, in the order of the table, and the sides and revisions whose proof is missing.
+    /// Returns the requirements that are not proven, in the order of the table, and the sides and revisions without a proof.
     pub fn missing(
         &self,
     ) -> impl Iterator<Item = (&'a Requirement, Vec<(Side, Vec<&'static str>)>)> {
@@ -117,7 +117,7 @@ impl<'a> Coverage<'a> {
         &self.failing
     }
 
-    /// Returns the claims of tests whose package is not in the table of [`side`]; they do not count.
+    /// Returns the claims of tests with a package that is not in the table of [`side`]; they do not count.
     pub fn unknown(&self) -> &[(String, TestName)] {
         &self.unknown
     }

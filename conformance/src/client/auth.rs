@@ -1,4 +1,4 @@
-//! Scenarios in which the server wants a token.
+//! Scenarios in which the server requires a token.
 
 use std::{error::Error, sync::Arc};
 
@@ -16,7 +16,7 @@ use turnbuckle_client::{
 
 use crate::{Task, login::Login};
 
-/// Where the suite says that our metadata document is; nobody fetches it.
+/// The URL of our metadata document in the suite; it is never fetched.
 const DOCUMENT: &str = "https://conformance-test.local/client-metadata.json";
 
 pub(crate) async fn run(task: &Task) -> Result<(), Box<dyn Error>> {
@@ -28,7 +28,7 @@ pub(crate) async fn run(task: &Task) -> Result<(), Box<dyn Error>> {
         | "iss-wrong-issuer"
         | "iss-unexpected"
         | "iss-normalized"
-        | "scope-retry-limit" => refuse(task, oauth).await,
+        | "scope-retry-limit" => expect_rejection(task, oauth).await,
         "authorization-server-migration" => {
             let client = use_tool(task, oauth).await?;
             client.call_tool("test-tool", json!({})).await?;
@@ -42,7 +42,7 @@ pub(crate) async fn run(task: &Task) -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// Somebody who logs in by following a link.
+/// A client with a user who logs in by following a link.
 fn oauth(task: &Task) -> Result<OAuth, Box<dyn Error>> {
     let fetcher = HttpFetcher::for_server(&task.url)?;
     Ok(OAuth::new(&task.url, Arc::new(fetcher))
@@ -51,10 +51,10 @@ fn oauth(task: &Task) -> Result<OAuth, Box<dyn Error>> {
         .user_agent(Login))
 }
 
-/// What the suite lets us know beforehand, and so how the token is got.
+/// The credentials that the suite provides, by scenario; they determine the grant.
 #[derive(Deserialize)]
 #[serde(tag = "name")]
-enum Known {
+enum ProvidedCredentials {
     #[serde(rename = "auth/pre-registration")]
     Registered {
         client_id: String,
@@ -90,19 +90,19 @@ fn grant(task: &Task, oauth: OAuth) -> Result<OAuth, Box<dyn Error>> {
     if task.context.is_null() {
         return Ok(oauth);
     }
-    Ok(match Known::deserialize(&task.context)? {
-        Known::Registered {
+    Ok(match ProvidedCredentials::deserialize(&task.context)? {
+        ProvidedCredentials::Registered {
             client_id,
             client_secret,
         } => oauth.client_id(client_id).client_secret(client_secret),
-        Known::Password {
+        ProvidedCredentials::Password {
             client_id,
             client_secret,
         } => oauth
             .client_id(client_id)
             .client_secret(client_secret)
             .grant(GrantType::ClientCredentials),
-        Known::Key {
+        ProvidedCredentials::Key {
             client_id,
             private_key_pem,
             signing_algorithm,
@@ -113,7 +113,7 @@ fn grant(task: &Task, oauth: OAuth) -> Result<OAuth, Box<dyn Error>> {
                 .client_id(client_id)
                 .grant(GrantType::ClientCredentialsJwt(key))
         }
-        Known::Enterprise {
+        ProvidedCredentials::Enterprise {
             client_id,
             client_secret,
             idp_client_id,
@@ -128,7 +128,7 @@ fn grant(task: &Task, oauth: OAuth) -> Result<OAuth, Box<dyn Error>> {
                 idp_client_secret: None,
                 id_token: idp_id_token,
             }),
-        Known::Workload {
+        ProvidedCredentials::Workload {
             client_id,
             valid_jwt,
         } => oauth
@@ -139,7 +139,7 @@ fn grant(task: &Task, oauth: OAuth) -> Result<OAuth, Box<dyn Error>> {
     })
 }
 
-/// Lists, and calls the tool that there is.
+/// Lists the tools, and calls the only one.
 async fn use_tool(task: &Task, oauth: OAuth) -> Result<Client, Box<dyn Error>> {
     let http = HttpTarget::new(&task.url).authorization(oauth);
     let client = task.client().connect(http).await?;
@@ -148,8 +148,8 @@ async fn use_tool(task: &Task, oauth: OAuth) -> Result<Client, Box<dyn Error>> {
     Ok(client)
 }
 
-/// Nobody is let in, and it is authorization that says why.
-async fn refuse(task: &Task, oauth: OAuth) -> Result<(), Box<dyn Error>> {
+/// Connecting fails with an authorization error.
+async fn expect_rejection(task: &Task, oauth: OAuth) -> Result<(), Box<dyn Error>> {
     let Err(error) = use_tool(task, oauth).await else {
         return Err("the token was used".into());
     };

@@ -8,7 +8,7 @@ use turnbuckle_protocol::types::CreateMessageResult;
 
 use crate::Task;
 
-/// The handshake is all there is to see.
+/// Connects and closes: the scenario checks the handshake.
 pub(crate) async fn connect(task: &Task) -> Result<(), Box<dyn Error>> {
     let client = task.connect().await?;
     client.tools().all().await?;
@@ -26,8 +26,8 @@ pub(crate) async fn add_numbers(task: &Task) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The answer comes on a second stream, after the first has ended without it.
-pub(crate) async fn wait_for_a_stream_that_breaks(task: &Task) -> Result<(), Box<dyn Error>> {
+/// The response arrives on a second stream, after the first has ended without it.
+pub(crate) async fn resume_broken_stream(task: &Task) -> Result<(), Box<dyn Error>> {
     let client = task.connect().await?;
     client.tools().all().await?;
     client.call_tool("test_reconnection", json!({})).await?;
@@ -35,30 +35,30 @@ pub(crate) async fn wait_for_a_stream_that_breaks(task: &Task) -> Result<(), Box
     Ok(())
 }
 
-/// Every request says who asks and what the client can do, also the one that is asked again.
-pub(crate) async fn say_who_asks(task: &Task) -> Result<(), Box<dyn Error>> {
+/// Every request carries the client's identity and capabilities, also a repeated one.
+pub(crate) async fn send_client_identity(task: &Task) -> Result<(), Box<dyn Error>> {
     let client = task
         .client()
         .roots(Roots::new(["file:///tmp"])?)
         .on_form_elicitation(|form| async move { form.decline() })
         .on_sampling(|_| async { Ok(CreateMessageResult::new("none", "")) });
-    let client = task.connect_as(client).await?;
+    let client = task.connect_with(client).await?;
     client.tools().all().await?;
     client.call_tool("any", json!({})).await?;
     client.close().await;
     Ok(())
 }
 
-/// A schema that refers to the network is passed on, and nothing is fetched.
-pub(crate) async fn list_without_looking_things_up(task: &Task) -> Result<(), Box<dyn Error>> {
+/// A schema with a reference to the network is returned, and nothing is fetched.
+pub(crate) async fn list_without_fetching(task: &Task) -> Result<(), Box<dyn Error>> {
     let client = task.connect().await?;
     client.tools().all().await?;
     client.close().await;
     Ok(())
 }
 
-/// The schema of one tool is the argument of another, as it came.
-pub(crate) async fn hand_back_a_schema(task: &Task) -> Result<(), Box<dyn Error>> {
+/// Sends the schema of one tool as the argument of another, unchanged.
+pub(crate) async fn return_schema(task: &Task) -> Result<(), Box<dyn Error>> {
     let client = task.connect().await?;
     let tools = client.tools().all().await?;
     let tool = tools

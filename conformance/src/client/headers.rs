@@ -1,4 +1,4 @@
-//! Scenarios about the headers that repeat what a request says.
+//! Scenarios about the headers that repeat parts of a request.
 
 use std::error::Error;
 
@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use crate::Task;
 
-/// Lists, calls, reads and gets all that the server offers.
-pub(crate) async fn ask_for_everything(task: &Task) -> Result<(), Box<dyn Error>> {
+/// Lists, calls, reads and gets everything of the server.
+pub(crate) async fn use_every_feature(task: &Task) -> Result<(), Box<dyn Error>> {
     let client = task.connect().await?;
     for tool in client.tools().all().await? {
         client.call_tool(tool.name, json!({})).await?;
@@ -24,31 +24,31 @@ pub(crate) async fn ask_for_everything(task: &Task) -> Result<(), Box<dyn Error>
 }
 
 #[derive(Deserialize)]
-struct Wanted {
+struct CallPlan {
     #[serde(rename = "toolCalls")]
-    calls: Vec<WantedCall>,
+    calls: Vec<PlannedCall>,
 }
 
 #[derive(Deserialize)]
-struct WantedCall {
+struct PlannedCall {
     name: String,
     arguments: Value,
 }
 
-/// Makes the calls that the context lists; the schemas of the tools say what to mirror.
-pub(crate) async fn mirror_arguments(task: &Task) -> Result<(), Box<dyn Error>> {
-    let wanted = Wanted::deserialize(&task.context)?;
+/// Makes the calls that the context lists; the schemas of the tools name the param headers.
+pub(crate) async fn send_param_headers(task: &Task) -> Result<(), Box<dyn Error>> {
+    let plan = CallPlan::deserialize(&task.context)?;
     let client = task.connect().await?;
     client.tools().all().await?;
-    for call in wanted.calls {
+    for call in plan.calls {
         client.call_tool(call.name, call.arguments).await?;
     }
     client.close().await;
     Ok(())
 }
 
-/// Calls whatever is left of the list.
-pub(crate) async fn leave_bad_tools_alone(task: &Task) -> Result<(), Box<dyn Error>> {
+/// Calls every tool that the client lists.
+pub(crate) async fn skip_invalid_tools(task: &Task) -> Result<(), Box<dyn Error>> {
     let client = task.connect().await?;
     for tool in client.tools().all().await? {
         client

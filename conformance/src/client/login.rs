@@ -1,4 +1,4 @@
-//! The user, who follows the link and comes back at once.
+//! The user, who follows the link and returns at once.
 
 use std::error::Error;
 
@@ -12,7 +12,7 @@ use turnbuckle_auth::{
 };
 use turnbuckle_protocol::authenticator::BoxFuture;
 
-/// A browser that looks where it would be sent next, and does not go there.
+/// A browser that reads the redirect target, and does not follow it.
 pub(crate) struct Login;
 
 impl UserAgent for Login {
@@ -27,21 +27,23 @@ impl UserAgent for Login {
         let failure = |error: Box<dyn Error + Send + Sync>| {
             AuthorizationError::new(AuthorizationStep::Authorization, error.to_string())
         };
-        Box::pin(async move { next_place(url).await.map_err(failure) })
+        Box::pin(async move { redirect_target(url).await.map_err(failure) })
     }
 
     fn show_device_code<'a>(
         &'a self,
         _: &'a DeviceCode,
     ) -> BoxFuture<'a, Result<(), AuthorizationError>> {
-        let failure =
-            AuthorizationError::new(AuthorizationStep::DeviceCode, "nobody types codes here");
+        let failure = AuthorizationError::new(
+            AuthorizationStep::DeviceCode,
+            "device codes are not supported",
+        );
         Box::pin(async { Err(failure) })
     }
 }
 
-/// Asks for a page of the suite, and returns where it redirects to.
-async fn next_place(url: &str) -> Result<String, Box<dyn Error + Send + Sync>> {
+/// Fetches a page of the suite, and returns its redirect target.
+async fn redirect_target(url: &str) -> Result<String, Box<dyn Error + Send + Sync>> {
     let (host, path) = url
         .strip_prefix("http://")
         .and_then(|rest| rest.split_at_checked(rest.find('/')?))

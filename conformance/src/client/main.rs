@@ -1,14 +1,13 @@
 //! The client that the official conformance suite runs, once per scenario.
 //!
-//! `conformance-client URL`: the suite names the scenario and what else there is to know in the environment. It names the
-//! revision of its server too, but that we find out. Uses nothing but the public API. `judge.py` runs the suite and says
-//! how it went.
+//! `conformance-client URL`: the environment names the scenario and its context. It names the revision of the server too,
+//! but the client detects it. Uses only the public API. `run_suite.py` runs the suite and evaluates the result.
 
 mod auth;
 mod calls;
+mod client_requests;
 mod headers;
 mod login;
-mod questions;
 mod skills;
 
 use std::{error::Error, process::ExitCode};
@@ -32,25 +31,25 @@ async fn run() -> Result<(), Box<dyn Error>> {
     match &*task.scenario {
         "initialize" => calls::connect(&task).await,
         "tools_call" => calls::add_numbers(&task).await,
-        "sse-retry" => calls::wait_for_a_stream_that_breaks(&task).await,
-        "request-metadata" => calls::say_who_asks(&task).await,
-        "json-schema-ref-no-deref" => calls::list_without_looking_things_up(&task).await,
-        "json-schema-2020-12-preservation" => calls::hand_back_a_schema(&task).await,
-        "http-standard-headers" => headers::ask_for_everything(&task).await,
-        "http-custom-headers" => headers::mirror_arguments(&task).await,
-        "http-invalid-tool-headers" => headers::leave_bad_tools_alone(&task).await,
-        "elicitation-sep1034-client-defaults" => questions::accept_defaults(&task).await,
-        "sep-2322-client-request-state" => questions::go_several_rounds(&task).await,
+        "sse-retry" => calls::resume_broken_stream(&task).await,
+        "request-metadata" => calls::send_client_identity(&task).await,
+        "json-schema-ref-no-deref" => calls::list_without_fetching(&task).await,
+        "json-schema-2020-12-preservation" => calls::return_schema(&task).await,
+        "http-standard-headers" => headers::use_every_feature(&task).await,
+        "http-custom-headers" => headers::send_param_headers(&task).await,
+        "http-invalid-tool-headers" => headers::skip_invalid_tools(&task).await,
+        "elicitation-sep1034-client-defaults" => client_requests::accept_defaults(&task).await,
+        "sep-2322-client-request-state" => client_requests::complete_round_trips(&task).await,
         "sep-2640-client-no-prefetch" => skills::list(&task).await,
         "sep-2640-client-verify-digest"
         | "sep-2640-client-verify-size"
-        | "sep-2640-client-verify-frontmatter" => skills::refuse_a_changed_one(&task).await,
+        | "sep-2640-client-verify-frontmatter" => skills::reject_changed_skill(&task).await,
         scenario if scenario.starts_with("auth/") => auth::run(&task).await,
-        other => Err(format!("there is no scenario `{other}` here").into()),
+        other => Err(format!("unknown scenario `{other}`").into()),
     }
 }
 
-/// What the suite wants done.
+/// The scenario to run.
 struct Task {
     url: String,
     scenario: String,
@@ -70,22 +69,22 @@ impl Task {
         })
     }
 
-    /// Describes the client that every scenario starts from; it finds out what the server speaks.
+    /// Returns the client builder that every scenario starts from; the client detects the server's revision.
     fn client(&self) -> ClientBuilder {
         Client::builder("turnbuckle-conformance", env!("CARGO_PKG_VERSION")).on_traffic(show)
     }
 
-    /// Connects with nothing special.
+    /// Connects with the default builder.
     async fn connect(&self) -> Result<Client, Box<dyn Error>> {
-        self.connect_as(self.client()).await
+        self.connect_with(self.client()).await
     }
 
-    async fn connect_as(&self, client: ClientBuilder) -> Result<Client, Box<dyn Error>> {
+    async fn connect_with(&self, client: ClientBuilder) -> Result<Client, Box<dyn Error>> {
         Ok(client.connect(HttpTarget::new(&self.url)).await?)
     }
 }
 
-/// The suite keeps what is printed beside its verdict.
+/// Prints a message; the suite stores the output with its result.
 #[expect(clippy::print_stderr, reason = "a program may")]
 fn show(traffic: TracedMessage<'_>) {
     eprintln!("{:?}: {}", traffic.direction, traffic.message);

@@ -14,8 +14,8 @@ pub(crate) async fn list(task: &Task) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Reads every skill and its files. Those whose instructions are not what the list says are left alone.
-pub(crate) async fn refuse_a_changed_one(task: &Task) -> Result<(), Box<dyn Error>> {
+/// Reads every skill and its files. Skips a skill if its instructions differ from the list.
+pub(crate) async fn reject_changed_skill(task: &Task) -> Result<(), Box<dyn Error>> {
     let client = task.connect().await?;
     for entry in client.skills().all().await? {
         let skill = match client.read_skill(&entry).await {

@@ -1,4 +1,4 @@
-//! What only whole processes can show.
+//! Tests with whole processes.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

@@ -1,4 +1,4 @@
-//! A call that goes on in another process than the one that began it.
+//! A call that continues in another process than the one that started it.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -32,7 +32,7 @@ impl Process {
         Self { child, address }
     }
 
-    /// Calls the tool with what the client sends along in this round.
+    /// Calls the tool with the members that the client adds in this round trip.
     fn call(&self, id: u32, round: &Value) -> Value {
         let mut params = json!({
             "name": TOOL,
@@ -75,13 +75,13 @@ impl Drop for Process {
     }
 }
 
-/// The retry that answers everything that `asked` asks.
-fn answer_all(asked: &Value) -> Value {
-    let result = &asked["result"];
-    assert_eq!(result["resultType"], "input_required", "{asked}");
-    let questions = result["inputRequests"].as_object().unwrap();
+/// Returns the retry that responds to all input requests of a response.
+fn respond_to_all(required: &Value) -> Value {
+    let result = &required["result"];
+    assert_eq!(result["resultType"], "input_required", "{required}");
+    let requests = result["inputRequests"].as_object().unwrap();
     let accept = json!({ "action": "accept", "content": { "name": "Ada", "color": "red" } });
-    let responses: serde_json::Map<_, _> = questions
+    let responses: serde_json::Map<_, _> = requests
         .keys()
         .map(|key| (key.clone(), accept.clone()))
         .collect();
@@ -89,29 +89,29 @@ fn answer_all(asked: &Value) -> Value {
 }
 
 #[test]
-fn a_call_goes_on_in_another_process_after_the_first_one_died() {
+fn a_call_continues_in_another_process_after_the_first_one_exited() {
     req!("mrtr.state.integrity", "mrtr.server.repeat");
     let secret = "a secret of both processes";
     let first = Process::start(secret);
     let second = Process::start(secret);
 
-    let asked = first.call(1, &json!({}));
-    let asked_again = second.call(2, &answer_all(&asked));
+    let required = first.call(1, &json!({}));
+    let required_again = second.call(2, &respond_to_all(&required));
     drop(first);
-    let done = second.call(3, &answer_all(&asked_again));
+    let done = second.call(3, &respond_to_all(&required_again));
 
     assert_eq!(done["result"]["resultType"], "complete", "{done}");
     assert!(done["result"]["content"][0]["text"].is_string());
 }
 
 #[test]
-fn a_process_with_another_key_does_not_go_on() {
+fn a_process_with_another_key_rejects_the_state() {
     req!("mrtr.state.reject");
     let first = Process::start("a secret of the first");
-    let stranger = Process::start("a secret of its own");
+    let other = Process::start("a secret of its own");
 
-    let asked = first.call(1, &json!({}));
-    let refused = stranger.call(2, &answer_all(&asked));
+    let required = first.call(1, &json!({}));
+    let refused = other.call(2, &respond_to_all(&required));
 
     assert_eq!(refused["error"]["code"], -32602, "{refused}");
 }

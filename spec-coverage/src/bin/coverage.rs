@@ -2,7 +2,7 @@
 //!
 //! `coverage CLAIMS JUNIT [--missing | --json]`: the folder that `TURNBUCKLE_CLAIMS` named during the
 //! run, and the report that nextest wrote. Exits 0 with the figures, 1 if a mandatory requirement is
-//! neither proven nor listed (see `gate`), 2 if the input cannot be read.
+//! neither proven nor listed (see `coverage_gate`), 2 if the input cannot be read.
 
 use std::{
     env, fs,
@@ -14,7 +14,7 @@ use std::{
 use turnbuckle_spec_coverage::{
     claim,
     coverage::Coverage,
-    gate::{self, CoverageGate},
+    coverage_gate::{self, CoverageGate},
     report,
     side::Side,
     table,
@@ -74,13 +74,13 @@ fn print_figures(coverage: &Coverage<'_>) -> io::Result<ExitCode> {
     for (id, test) in coverage.unknown() {
         writeln!(
             out,
-            "VIOLATION: {id} is claimed by {} {}, whose package is not listed (spec-coverage/src/side.rs)",
+            "VIOLATION: {id} is claimed by {} {}, and its package is not listed (spec-coverage/src/side.rs)",
             test.binary, test.test
         )?;
     }
     let mut failed = !coverage.unknown().is_empty();
     for side in Side::ALL {
-        let gate = CoverageGate::evaluate(coverage, side, gate::exemptions());
+        let gate = CoverageGate::evaluate(coverage, side, coverage_gate::exemptions());
         write!(out, "{gate}")?;
         failed |= !gate.violations().is_empty();
     }

@@ -1,4 +1,4 @@
-//! A server with one of everything that a peer can reach.
+//! A server with one of each feature.
 
 use std::{cell::RefCell, time::Duration};
 
@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use turnbuckle_protocol::types::LogLevel;
 use turnbuckle_server::{
-    Completing, Context, Elicitation, Form, Output, Prompt, RequestError, Resource,
-    ResourceTemplate, Sampling, Server, Tool, ToolError, Variables,
+    CompletionRequest, Context, Elicitation, Form, Prompt, RequestError, Resource,
+    ResourceTemplate, SamplingBuilder, Server, Tool, ToolError, ToolResult, Variables,
 };
 use turnbuckle_store::Store;
 
@@ -17,7 +17,7 @@ pub const TOOLS: [&str; 9] = [
     "echo", "measure", "raw", "steps", "nap", "change", "sign", "visit", "hoard",
 ];
 
-/// A server that no input before has touched.
+/// Returns a fresh server.
 pub fn server() -> Server {
     thread_local!(static BUILT: RefCell<Server> = RefCell::new(build()));
     BUILT.with_borrow(Server::clone).store(Store::memory())
@@ -29,7 +29,7 @@ fn build() -> Server {
         .state_keys(["what no peer should know"])
         .page_size(3)
         .lenient(true);
-    resources_and_prompts(asking_tools(plain_tools(server)))
+    resources_and_prompts(tools_with_input(tools_without_input(server)))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -67,7 +67,7 @@ struct Steps {
     steps: u8,
 }
 
-fn plain_tools(server: Server) -> Server {
+fn tools_without_input(server: Server) -> Server {
     let raw = json!({ "type": "object", "properties": { "n": { "type": "integer" } } });
     server
         .tool(Tool::new("echo", async |echo: Echo| {
@@ -88,7 +88,7 @@ fn plain_tools(server: Server) -> Server {
             })
         }))
         .tool(Tool::raw("raw", raw, async |arguments: Value, _| {
-            Ok::<_, ToolError>(Output::structured(json!({ "got": arguments })))
+            Ok::<_, ToolError>(ToolResult::structured(json!({ "got": arguments })))
         }))
         .tool(Tool::new("steps", async |steps: Steps, cx: Context| {
             for step in 1..=steps.steps.min(20) {
@@ -126,23 +126,23 @@ struct Signature {
     age: Option<u8>,
 }
 
-fn asking_tools(server: Server) -> Server {
+fn tools_with_input(server: Server) -> Server {
     server
         .tool(Tool::new("sign", async |paper: Paper, cx: Context| {
-            let asked = Signature::ask("Who signs?");
-            let Some(signature) = cx.elicit("name", asked).await?.accepted() else {
+            let elicitation = Signature::elicit("Who signs?");
+            let Some(signature) = cx.elicit("name", elicitation).await?.accepted() else {
                 return Ok("not signed".to_owned());
             };
             let draft = cx
                 .once("draft", async || Ok::<_, ToolError>(paper.title.clone()))
                 .await?;
-            let said = cx.sample("polish", Sampling::text(&draft)).await?;
+            let message = cx.sample("polish", SamplingBuilder::text(&draft)).await?;
             let roots = cx.roots("roots").await?;
             Ok::<_, ToolError>(format!(
                 "{draft} by {} ({:?}), {} in {} roots",
                 signature.name,
                 signature.age,
-                said.model,
+                message.model,
                 roots.len()
             ))
         }))
@@ -153,18 +153,18 @@ fn asking_tools(server: Server) -> Server {
             Ok::<_, ToolError>(format!("{visited} {roots}"))
         }))
         .tool(Tool::new("hoard", async |paper: Paper, cx: Context| {
-            // More than may travel with the client.
+            // Larger than the limit of a `requestState`.
             let hoard = cx
                 .once("hoard", async || Ok::<_, ToolError>("x".repeat(70_000)))
                 .await?;
-            cx.elicit("name", Signature::ask("Name of the signer?"))
+            cx.elicit("name", Signature::elicit("Name of the signer?"))
                 .await?;
             Ok::<_, ToolError>(format!("{} {}", paper.title, hoard.len()))
         }))
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct Greeting {
+struct GreetArgs {
     name: String,
     tone: Option<String>,
 }
@@ -172,7 +172,7 @@ struct Greeting {
 fn resources_and_prompts(server: Server) -> Server {
     let any =
         async |variables: Variables, _: Context| Ok::<_, RequestError>(format!("{variables:?}"));
-    let complete = async |typed: Completing, _: Context| {
+    let complete = async |typed: CompletionRequest, _: Context| {
         Ok::<_, RequestError>(vec![format!("{}!", typed.value)])
     };
     server
@@ -190,7 +190,7 @@ fn resources_and_prompts(server: Server) -> Server {
         )
         .template(ResourceTemplate::new("tree:{/id*}{#part}", "tree", any))
         .prompt(
-            Prompt::new("greet", async |greeting: Greeting| {
+            Prompt::new("greet", async |greeting: GreetArgs| {
                 let tone = greeting.tone.unwrap_or_default();
                 Ok::<_, RequestError>(format!("Greet {} {tone}", greeting.name))
             })
@@ -198,7 +198,7 @@ fn resources_and_prompts(server: Server) -> Server {
             .complete("tone", ["warm", "cold"]),
         )
         .prompt(Prompt::new("ask", async |cx: Context| {
-            let signature = cx.elicit("name", Signature::ask("Who?")).await?;
+            let signature = cx.elicit("name", Signature::elicit("Who?")).await?;
             let name = signature.accepted().map(|signature| signature.name);
             Ok::<_, RequestError>(name.unwrap_or_default())
         }))

@@ -35,7 +35,7 @@ pub fn exemptions() -> &'static [Exemption] {
     &LISTED
 }
 
-/// Prefix of the reason of a requirement whose proof needs foreign data. Such a requirement may be listed even if it is proven.
+/// Prefix of the reason of a requirement that needs foreign data for its proof. Such a requirement may be listed even if it is proven.
 const DEPENDS_ON_DATA: &str = "proven only where";
 
 /// The result of the gate of one side.

@@ -1,4 +1,4 @@
-//! Scenarios in which the server asks before it answers.
+//! Scenarios with client requests.
 
 use std::error::Error;
 
@@ -6,12 +6,12 @@ use serde_json::json;
 
 use crate::Task;
 
-/// Accepts a form without having typed anything.
+/// Accepts a form with its defaults.
 pub(crate) async fn accept_defaults(task: &Task) -> Result<(), Box<dyn Error>> {
     let client = task
         .client()
         .on_form_elicitation(|form| async move { form.accept_defaults() });
-    let client = task.connect_as(client).await?;
+    let client = task.connect_with(client).await?;
     client.tools().all().await?;
     client
         .call_tool("test_client_elicitation_defaults", json!({}))
@@ -20,12 +20,12 @@ pub(crate) async fn accept_defaults(task: &Task) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Calls four tools, of which two ask first; what one wanted to know is not told to another.
-pub(crate) async fn go_several_rounds(task: &Task) -> Result<(), Box<dyn Error>> {
+/// Calls four tools; two of them require input, and the state of one is not sent to another.
+pub(crate) async fn complete_round_trips(task: &Task) -> Result<(), Box<dyn Error>> {
     let client = task
         .client()
         .on_form_elicitation(|form| async move { form.accept(json!({ "confirmed": true })) });
-    let client = task.connect_as(client).await?;
+    let client = task.connect_with(client).await?;
     client.tools().all().await?;
     for tool in [
         "test_mrtr_echo_state",
