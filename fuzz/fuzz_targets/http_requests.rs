@@ -14,7 +14,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 use turnbuckle_fuzz::{bounded, full_server, marks::Marks, response::Responses};
-use turnbuckle_server::http::{self, Connector, Http, HttpSse};
+use turnbuckle_server::http::{self, Http, HttpSse, MemoryConnector};
 
 /// Paused time advances only when every task is idle; then no more output follows.
 const QUIET: Duration = Duration::from_millis(1);
@@ -40,13 +40,13 @@ async fn serve(input: &[u8]) {
 }
 
 struct Client {
-    connector: Connector,
+    connector: MemoryConnector,
     connections: Vec<(DuplexStream, Responses)>,
     marks: Marks,
 }
 
 impl Client {
-    async fn new(connector: Connector) -> Self {
+    async fn new(connector: MemoryConnector) -> Self {
         let mut client = Self {
             connector,
             connections: Vec::new(),
