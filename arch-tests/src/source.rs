@@ -76,14 +76,19 @@ fn collect(folder: &Path, extensions: &[&str], paths: &mut Vec<PathBuf>) {
     for path in entries(folder) {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let extension = path.extension().unwrap_or_default();
-        let is_skipped =
-            name.starts_with('.') || name.starts_with("target") || name == "node_modules";
-        if path.is_dir() && !is_skipped {
+        if path.is_dir() && !is_skipped(&path, &name) {
             collect(&path, extensions, paths);
-        } else if path.is_file() && extensions.iter().any(|wanted| extension == *wanted) {
+        } else if path.is_file() && extensions.iter().any(|known| extension == *known) {
             paths.push(path);
         }
     }
+}
+
+/// Returns whether a folder is not source: build output, packages of npm and Python, hidden folders without files of ours.
+fn is_skipped(path: &Path, name: &str) -> bool {
+    const OURS: [&str; 3] = [".cargo", ".config", ".github"];
+    let is_build_output = path.join("CACHEDIR.TAG").exists();
+    (name.starts_with('.') && !OURS.contains(&name)) || is_build_output || name == "node_modules"
 }
 
 fn entries(folder: &Path) -> Vec<PathBuf> {

@@ -4,7 +4,7 @@
 //! N. Start, warm-up and shutdown are the same in both and cancel out, so callgrind need not be switched
 //! on or off inside a running process.
 
-mod calling;
+mod client_cost;
 mod profile;
 
 use std::{

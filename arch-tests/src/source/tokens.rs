@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_and_signs_are_told_apart() {
+    fn words_and_signs_are_distinct_tokens() {
         let code = "use std::env;\n  a_1!(é == 'b)";
 
         let texts: Vec<_> = tokens(code).iter().map(|token| token.text).collect();

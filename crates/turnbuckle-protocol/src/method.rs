@@ -178,7 +178,7 @@ impl Method {
     }
 
     /// Added in 2026-07-28.
-    const fn only_modern(self) -> Self {
+    const fn modern_only(self) -> Self {
         Self {
             legacy: None,
             first: V2026_07_28,
@@ -245,9 +245,9 @@ methods! {
     /// Checks that the peer is alive.
     PING = Method::request("ping", Both).only_legacy();
     /// Requests the capabilities and implementation info of a server.
-    SERVER_DISCOVER = Method::request("server/discover", ToServer).only_modern();
+    SERVER_DISCOVER = Method::request("server/discover", ToServer).modern_only();
     /// Requests change notifications.
-    SUBSCRIPTIONS_LISTEN = Method::request("subscriptions/listen", ToServer).only_modern();
+    SUBSCRIPTIONS_LISTEN = Method::request("subscriptions/listen", ToServer).modern_only();
 
     /// Lists tools.
     TOOLS_LIST = Method::request("tools/list", ToServer).paginated().requires(RequiredCapability::Tools);
@@ -324,7 +324,7 @@ methods! {
         .named_by("taskId");
     /// Sends input responses to a task.
     TASKS_UPDATE = Method::request("tasks/update", ToServer)
-        .only_modern()
+        .modern_only()
         .requires(RequiredCapability::Tasks)
         .named_by("taskId");
     /// Waits for the result of a task.
@@ -368,8 +368,8 @@ methods! {
         .only_legacy()
         .since(V2025_11_25);
     /// A task changed.
-    TASKS_CHANGED = Method::notification("notifications/tasks", ToClient).only_modern();
+    TASKS_CHANGED = Method::notification("notifications/tasks", ToClient).modern_only();
     /// Acknowledges a `subscriptions/listen` request.
     SUBSCRIPTIONS_ACKNOWLEDGED =
-        Method::notification("notifications/subscriptions/acknowledged", ToClient).only_modern();
+        Method::notification("notifications/subscriptions/acknowledged", ToClient).modern_only();
 }

@@ -20,7 +20,7 @@ fn strings_are_blank() {
 }
 
 #[test]
-fn a_character_is_no_lifetime() {
+fn a_character_is_not_a_lifetime() {
     assert_eq!(code(r"f('a', '\'', '{', '\u{7f}', x)"), "f( , , , , x)");
     assert_eq!(
         code("fn f<'a>(x: &'a str) -> Cow<'_, str>"),
@@ -29,7 +29,7 @@ fn a_character_is_no_lifetime() {
 }
 
 #[test]
-fn a_name_that_ends_in_r_begins_no_raw_string() {
+fn a_name_that_ends_in_r_does_not_begin_a_raw_string() {
     assert_eq!(code(r#"for"x" y"#), "for y");
 }
 

@@ -116,9 +116,10 @@ impl Server {
         }
         connection.ready().await?;
         let response = connection.send_request(request).await?;
-        match response.status().is_success() {
-            true => Ok(response),
-            false => Err(format!("status {}", response.status()).into()),
+        if response.status().is_success() {
+            Ok(response)
+        } else {
+            Err(format!("status {}", response.status()).into())
         }
     }
 

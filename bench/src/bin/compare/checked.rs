@@ -31,8 +31,9 @@ fn build() -> Result<PathBuf, Failure> {
         .arg(target)
         .stdout(Stdio::null())
         .status()?;
-    match status.success() {
-        true => Ok(target.join("release/checked-server")),
-        false => Err(format!("checked-server: cargo build: {status}").into()),
+    if status.success() {
+        Ok(target.join("release/checked-server"))
+    } else {
+        Err(format!("checked-server: cargo build: {status}").into())
     }
 }

@@ -105,13 +105,13 @@ impl Metric {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Goal {
     pub(crate) metric: Metric,
-    pub(crate) reach: Reach,
+    pub(crate) reach: GoalBound,
 }
 
 /// The form of a target.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Reach {
+pub(crate) enum GoalBound {
     /// At most this multiple of the limit.
     Times(f64),
     /// At least this share of the limit.
@@ -122,26 +122,26 @@ pub(crate) enum Reach {
 
 impl Goal {
     pub(crate) const fn times(metric: Metric, times: f64) -> Goal {
-        let reach = Reach::Times(times);
+        let reach = GoalBound::Times(times);
         Goal { metric, reach }
     }
 
     pub(crate) const fn share(metric: Metric, share: f64) -> Goal {
-        let reach = Reach::Share(share);
+        let reach = GoalBound::Share(share);
         Goal { metric, reach }
     }
 
     pub(crate) const fn at_most(metric: Metric, most: f64) -> Goal {
-        let reach = Reach::AtMost(most);
+        let reach = GoalBound::AtMost(most);
         Goal { metric, reach }
     }
 
     /// Returns whether ours has reached it; `None` if the limit was not measured.
     pub(crate) fn is_reached(self, ours: f64, limit: Option<f64>) -> Option<bool> {
         Some(match self.reach {
-            Reach::Times(times) => ours <= limit? * times,
-            Reach::Share(share) => ours >= limit? * share,
-            Reach::AtMost(most) => ours <= most,
+            GoalBound::Times(times) => ours <= limit? * times,
+            GoalBound::Share(share) => ours >= limit? * share,
+            GoalBound::AtMost(most) => ours <= most,
         })
     }
 }

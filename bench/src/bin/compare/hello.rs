@@ -33,8 +33,9 @@ fn build() -> Result<PathBuf, Failure> {
         .env("CARGO_PROFILE_RELEASE_LTO", "thin")
         .stdout(Stdio::null())
         .status()?;
-    match status.success() {
-        true => Ok(target.join("release/hello")),
-        false => Err(format!("cargo build: {status}").into()),
+    if status.success() {
+        Ok(target.join("release/hello"))
+    } else {
+        Err(format!("cargo build: {status}").into())
     }
 }

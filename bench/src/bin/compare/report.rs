@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::{
-    figure::{Goal, Metric, Reach},
+    figure::{Goal, GoalBound, Metric},
     peer::Role,
     results::{Case, Row},
 };
@@ -148,9 +148,9 @@ fn times(case: &Case, row: &Row, metric: Metric) -> String {
 fn verdict(case: &Case) -> Option<String> {
     let Goal { metric, reach } = case.goal?;
     let goal = match reach {
-        Reach::Times(times) => format!("at most {times} × the limit"),
-        Reach::Share(share) => format!("at least {:.0} % of the limit", share * 100.0),
-        Reach::AtMost(most) => format!("at most {}", number(Some(most))),
+        GoalBound::Times(times) => format!("at most {times} × the limit"),
+        GoalBound::Share(share) => format!("at least {:.0} % of the limit", share * 100.0),
+        GoalBound::AtMost(most) => format!("at most {}", number(Some(most))),
     };
     let reached = match case.is_reached() {
         Some(true) => "reached",

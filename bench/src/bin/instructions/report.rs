@@ -38,9 +38,10 @@ impl Row {
         };
         let budget = &self.scenario.budget;
         let record = self.record.filter(|_| budget.has_record);
-        let room = match budget.is_missed {
-            true => ROOM_OF_MISSED,
-            false => ROOM,
+        let room = if budget.is_missed {
+            ROOM_OF_MISSED
+        } else {
+            ROOM
         };
         let limits = [
             (

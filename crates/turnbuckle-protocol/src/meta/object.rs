@@ -259,7 +259,7 @@ mod tests {
 
     use super::*;
 
-    fn of(text: &str) -> serde_json::Result<LazyObject> {
+    fn parse(text: &str) -> serde_json::Result<LazyObject> {
         serde_json::from_str(text)
     }
 
@@ -268,7 +268,7 @@ mod tests {
         let text = r#"{"a":[1,-2,3.5,1e300,18446744073709551615,true,null,[],[[]],{}],"b":{"c\"\n\u0000":"é\ud83d\ude00"},"":""}"#;
         let expected: Map<String, Value> = serde_json::from_str(text).unwrap();
 
-        let from_text = of(text).unwrap();
+        let from_text = parse(text).unwrap();
         let from_value: LazyObject =
             serde_json::from_value(Value::Object(expected.clone())).unwrap();
 
@@ -280,7 +280,7 @@ mod tests {
 
     #[test]
     fn the_last_of_two_equal_names_counts() {
-        let object = of(r#"{"a":1,"b":2,"a":3}"#).unwrap();
+        let object = parse(r#"{"a":1,"b":2,"a":3}"#).unwrap();
 
         assert_eq!(Value::from(object.into_inner()), json!({ "a": 3, "b": 2 }));
     }
@@ -295,7 +295,7 @@ mod tests {
             r#"{"a":"\ud800"}"#,
             r#"{"a":}"#,
         ] {
-            assert!(of(text).is_err(), "{text}");
+            assert!(parse(text).is_err(), "{text}");
         }
     }
 
@@ -305,12 +305,12 @@ mod tests {
             let text = format!(r#"{{"a":{}1{}}}"#, "[".repeat(depth), "]".repeat(depth));
             let expected = serde_json::from_str::<Map<String, Value>>(&text);
 
-            match (of(&text), expected) {
+            match (parse(&text), expected) {
                 (Ok(object), Ok(expected)) => assert_eq!(*object.get(), expected),
                 (object, expected) => assert_eq!(object.is_ok(), expected.is_ok(), "{depth}"),
             }
         }
-        assert!(of(&format!(r#"{{"a":{}"#, "[".repeat(100_000))).is_err());
+        assert!(parse(&format!(r#"{{"a":{}"#, "[".repeat(100_000))).is_err());
     }
 
     #[test]
@@ -322,7 +322,7 @@ mod tests {
         assert!(LazyObject::deserialize(numbered).is_err());
         for token in ["RawValue", "Number"] {
             let text = format!(r#"{{"keep":1,"a":{{"$serde_json::private::{token}":"nope"}}}}"#);
-            assert!(of(&text).is_err(), "{token}");
+            assert!(parse(&text).is_err(), "{token}");
         }
     }
 
@@ -336,7 +336,7 @@ mod tests {
 
     #[test]
     fn it_is_equal_before_and_after_access() {
-        let object = of(r#"{"a":1}"#).unwrap();
+        let object = parse(r#"{"a":1}"#).unwrap();
 
         let before = format!("{object:?}");
         object.get();
@@ -350,9 +350,9 @@ mod tests {
 
     #[test]
     fn emptiness_is_known_without_parsing() {
-        assert!(of("{}").unwrap().is_empty());
-        assert!(of(" { } ").unwrap().is_empty());
-        assert!(!of(r#"{"a":{}}"#).unwrap().is_empty());
+        assert!(parse("{}").unwrap().is_empty());
+        assert!(parse(" { } ").unwrap().is_empty());
+        assert!(!parse(r#"{"a":{}}"#).unwrap().is_empty());
         assert!(LazyObject::from(Map::new()).is_empty());
     }
 }

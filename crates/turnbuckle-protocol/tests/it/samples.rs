@@ -217,7 +217,7 @@ fn results() -> Vec<Sample> {
 fn object(value: Value) -> JsonObject {
     match value {
         Value::Object(object) => object,
-        other => panic!("{other} is no object"),
+        other => panic!("{other} is not an object"),
     }
 }
 

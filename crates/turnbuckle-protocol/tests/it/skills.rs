@@ -88,7 +88,7 @@ fn lists_and_entries_have_cursors_and_cache_hints() {
 }
 
 #[test]
-fn a_folder_lists_what_is_directly_in_it() {
+fn a_folder_lists_its_direct_entries() {
     round_trip(
         &ReadDirectoryParams::new("skill://tea").cursor("c"),
         &json!({ "uri": "skill://tea", "cursor": "c" }),

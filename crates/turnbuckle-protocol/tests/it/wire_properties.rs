@@ -205,7 +205,7 @@ proptest! {
     }
 
     #[test]
-    fn strings_are_what_serde_json_reads(text in any::<String>()) {
+    fn strings_are_read_as_by_serde_json(text in any::<String>()) {
         let escaped: String = text.encode_utf16().map(|unit| format!("\\u{unit:04x}")).collect();
         let json = format!(r#"{{"plain":{},"escaped":"{escaped}"}}"#, Value::from(text.as_str()));
         let params = Params::from_json(&json).unwrap();
@@ -258,7 +258,7 @@ proptest! {
     }
 
     #[test]
-    fn any_header_gets_an_answer(header in any::<String>(), argument in any::<String>()) {
+    fn any_header_is_parsed_or_rejected(header in any::<String>(), argument in any::<String>()) {
         let _ = (decode(&header), parse_accept(&header), parse_content_type(&header));
         let _ = (check_argument(Some(&header), Some(&argument)), encode_argument(&argument));
     }

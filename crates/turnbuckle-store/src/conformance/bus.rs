@@ -21,7 +21,7 @@ fn updated(number: usize) -> ServerChange {
     }
 }
 
-async fn hear(subscription: &mut BusSubscription) -> ServerChange {
+async fn receive(subscription: &mut BusSubscription) -> ServerChange {
     let timeout = Duration::from_secs(10);
     let started = Instant::now();
     let heard = tokio::time::timeout(timeout, subscription.next()).await;
@@ -49,8 +49,8 @@ async fn every_subscriber_receives_every_change_in_order(
     }
 
     for change in &changes {
-        assert_eq!(hear(&mut one).await, *change);
-        assert_eq!(hear(&mut two).await, *change);
+        assert_eq!(receive(&mut one).await, *change);
+        assert_eq!(receive(&mut two).await, *change);
     }
 }
 
@@ -61,14 +61,14 @@ async fn a_subscriber_receives_no_earlier_changes(make: &impl AsyncFn(StoreLimit
     let mut late = bus.subscribe();
     bus.publish(ServerChange::PromptsChanged);
 
-    assert_eq!(hear(&mut late).await, ServerChange::PromptsChanged);
+    assert_eq!(receive(&mut late).await, ServerChange::PromptsChanged);
 }
 
 async fn a_change_wakes_a_waiting_subscriber(make: &impl AsyncFn(StoreLimits) -> Store) {
     let bus = make(StoreLimits::default()).await.bus;
     let mut subscription = bus.subscribe();
 
-    let waiting = tokio::spawn(async move { hear(&mut subscription).await });
+    let waiting = tokio::spawn(async move { receive(&mut subscription).await });
     super::ticks(1).await;
     assert!(!waiting.is_finished());
     bus.publish(updated(1));
@@ -84,7 +84,7 @@ async fn dropping_the_future_loses_nothing(make: &impl AsyncFn(StoreLimits) -> S
         let gave_up = tokio::time::timeout(super::TICK, subscription.next()).await;
         assert!(gave_up.is_err());
         bus.publish(updated(number));
-        assert_eq!(hear(&mut subscription).await, updated(number));
+        assert_eq!(receive(&mut subscription).await, updated(number));
     }
 }
 
@@ -101,7 +101,7 @@ async fn a_slow_subscriber_gets_the_number_of_missed_changes(
     }
     super::ticks(1).await;
     let missed = slow.next().await.unwrap_err().missed;
-    let next = hear(&mut slow).await;
+    let next = receive(&mut slow).await;
 
     assert!(missed > 0);
     assert_eq!(next, updated(usize::try_from(missed).unwrap()));
@@ -119,8 +119,12 @@ async fn ten_thousand_subscribers_are_served(make: &impl AsyncFn(StoreLimits) ->
     let mut listeners = JoinSet::new();
     for _ in 0..10_000 {
         let mut subscription = bus.subscribe();
-        listeners
-            .spawn(async move { (hear(&mut subscription).await, hear(&mut subscription).await) });
+        listeners.spawn(async move {
+            (
+                receive(&mut subscription).await,
+                receive(&mut subscription).await,
+            )
+        });
     }
     tokio::task::yield_now().await;
 

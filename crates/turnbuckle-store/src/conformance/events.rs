@@ -32,10 +32,10 @@ struct Log {
 
 impl Log {
     async fn new(events: &Arc<dyn EventStore>) -> Self {
-        Self::of(events, SessionId::generate().unwrap()).await
+        Self::for_session(events, SessionId::generate().unwrap()).await
     }
 
-    async fn of(events: &Arc<dyn EventStore>, session: SessionId) -> Self {
+    async fn for_session(events: &Arc<dyn EventStore>, session: SessionId) -> Self {
         Self {
             events: Arc::clone(events),
             session,
@@ -100,7 +100,7 @@ async fn one_event_goes_to_many_streams(make: &impl AsyncFn(StoreLimits) -> Stor
     for _ in 0..100 {
         let log = Log::new(&events).await;
         // Two of the streams belong to the same session.
-        logs.push(Log::of(&events, log.session).await);
+        logs.push(Log::for_session(&events, log.session).await);
         logs.push(log);
     }
     let mut before = Vec::new();
@@ -147,7 +147,7 @@ async fn a_priming_event_is_resumed_after_but_never_replayed(
 async fn a_stream_replays_only_its_own_events(make: &impl AsyncFn(StoreLimits) -> Store) {
     let events = make(StoreLimits::default()).await.events;
     let one = Log::new(&events).await;
-    let two = Log::of(&events, one.session).await;
+    let two = Log::for_session(&events, one.session).await;
     let start = one.append("").await;
     for text in ["a", "b"] {
         one.append(text).await;
@@ -290,7 +290,7 @@ async fn finished_streams_make_room_and_open_ones_do_not(
     limits.events.max_streams = 2;
     let events = make(limits).await.events;
     let open = Log::new(&events).await;
-    let finished = Log::of(&events, open.session).await;
+    let finished = Log::for_session(&events, open.session).await;
     let open_id = open.append("a").await;
     let finished_id = finished.append("a").await;
     let elsewhere = Log::new(&events).await;

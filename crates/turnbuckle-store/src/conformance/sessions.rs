@@ -286,12 +286,12 @@ async fn subscriptions_are_limited(make: &impl AsyncFn(StoreLimits) -> Store) {
     );
 }
 
-fn of(owner: &SessionOwner) -> SessionRecord {
+fn record_of(owner: &SessionOwner) -> SessionRecord {
     record().owned_by(owner.clone())
 }
 
 async fn create(sessions: &Arc<dyn SessionStore>, owner: &SessionOwner) -> SessionId {
-    sessions.create(of(owner)).await.unwrap()
+    sessions.create(record_of(owner)).await.unwrap()
 }
 
 async fn evict(sessions: &Arc<dyn SessionStore>, owner: &SessionOwner) -> Option<SessionId> {
@@ -303,7 +303,7 @@ async fn evict_unless(
     owner: &SessionOwner,
     in_use: &(dyn Fn(&SessionId) -> bool + Send + Sync),
 ) -> Option<SessionId> {
-    let record = of(owner);
+    let record = record_of(owner);
     let needed = RequiredSpace::Session(&record);
     sessions.evict(needed, in_use).await.unwrap()
 }
@@ -317,7 +317,7 @@ async fn the_sessions_of_an_owner_are_limited(make: &impl AsyncFn(StoreLimits) -
     let first = create(&sessions, &ann).await;
     create(&sessions, &ann).await;
 
-    let refused = sessions.create(of(&ann)).await;
+    let refused = sessions.create(record_of(&ann)).await;
 
     assert!(matches!(refused, Err(StoreError::TooMany { limit: 2, .. })));
     assert!(sessions.remove(&first).await.unwrap());
@@ -326,7 +326,7 @@ async fn the_sessions_of_an_owner_are_limited(make: &impl AsyncFn(StoreLimits) -
     for _ in 0..18 {
         create(&sessions, &proxy).await;
     }
-    let refused = sessions.create(of(&proxy)).await;
+    let refused = sessions.create(record_of(&proxy)).await;
     assert!(matches!(refused, Err(StoreError::Full { .. })));
     assert_eq!(sessions.len().await.unwrap(), 20);
     assert!(evict(&sessions, &proxy).await.is_some());
@@ -386,7 +386,7 @@ async fn a_full_store_evicts_from_the_largest_owner(make: &impl AsyncFn(StoreLim
     let newcomer = SessionOwner::caller("dee");
 
     for _ in 0..3 {
-        let refused = sessions.create(of(&newcomer)).await;
+        let refused = sessions.create(record_of(&newcomer)).await;
         assert!(matches!(refused, Err(StoreError::Full { .. })));
         let ended = evict(&sessions, &newcomer).await.unwrap();
         assert_ne!(ended, small);

@@ -26,7 +26,7 @@ pub async fn tasks(make: impl AsyncFn(StoreLimits) -> Store) {
     bytes_are_limited(&make).await;
 }
 
-fn of(owner: &str, ttl: Duration) -> NewTask {
+fn new_task(owner: &str, ttl: Duration) -> NewTask {
     NewTask {
         owner: owner.into(),
         shared: false,
@@ -35,7 +35,7 @@ fn of(owner: &str, ttl: Duration) -> NewTask {
     }
 }
 
-fn ask(key: &str) -> TaskUpdate {
+fn input_request(key: &str) -> TaskUpdate {
     TaskUpdate::AddInputRequest {
         key: key.to_owned(),
         request: "{}".into(),
@@ -58,7 +58,7 @@ fn end(status: TaskStatus, bytes: usize) -> TaskUpdate {
 }
 
 async fn begin(tasks: &dyn TaskStore, owner: &str) -> TaskId {
-    tasks.create(of(owner, LONG)).await.unwrap().id
+    tasks.create(new_task(owner, LONG)).await.unwrap().id
 }
 
 async fn status(tasks: &dyn TaskStore, id: &TaskId) -> TaskStatus {
@@ -67,7 +67,7 @@ async fn status(tasks: &dyn TaskStore, id: &TaskId) -> TaskStatus {
 
 async fn a_task_is_found_until_it_expires(make: &impl AsyncFn(StoreLimits) -> Store) {
     let tasks = make(StoreLimits::default()).await.tasks;
-    let created = tasks.create(of("ada", TICK * 2)).await.unwrap();
+    let created = tasks.create(new_task("ada", TICK * 2)).await.unwrap();
 
     let found = tasks.load(&created.id).await.unwrap().unwrap();
     assert_eq!(found, created);
@@ -78,7 +78,10 @@ async fn a_task_is_found_until_it_expires(make: &impl AsyncFn(StoreLimits) -> St
     ticks(3).await;
 
     assert_eq!(tasks.load(&created.id).await.unwrap(), None);
-    assert_eq!(tasks.update(&created.id, ask("k")).await.unwrap(), None);
+    assert_eq!(
+        tasks.update(&created.id, input_request("k")).await.unwrap(),
+        None
+    );
     assert!(tasks.list("ada", None, 10).await.unwrap().is_empty());
     tasks.sweep().await.unwrap();
 }
@@ -87,8 +90,16 @@ async fn an_input_request_is_open_until_its_response(make: &impl AsyncFn(StoreLi
     let tasks = make(StoreLimits::default()).await.tasks;
     let id = begin(&*tasks, "ada").await;
 
-    tasks.update(&id, ask("a")).await.unwrap().unwrap();
-    let both = tasks.update(&id, ask("b")).await.unwrap().unwrap();
+    tasks
+        .update(&id, input_request("a"))
+        .await
+        .unwrap()
+        .unwrap();
+    let both = tasks
+        .update(&id, input_request("b"))
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!(both.status, TaskStatus::InputRequired);
     assert_eq!(both.input_requests.len(), 2);
 
@@ -110,18 +121,26 @@ async fn a_key_is_used_once(make: &impl AsyncFn(StoreLimits) -> Store) {
     let tasks = make(StoreLimits::default()).await.tasks;
     let id = begin(&*tasks, "ada").await;
 
-    tasks.update(&id, ask("a")).await.unwrap().unwrap();
-    assert_eq!(tasks.update(&id, ask("a")).await.unwrap(), None);
+    tasks
+        .update(&id, input_request("a"))
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(tasks.update(&id, input_request("a")).await.unwrap(), None);
     tasks.update(&id, answer("a", "1")).await.unwrap().unwrap();
 
-    assert_eq!(tasks.update(&id, ask("a")).await.unwrap(), None);
+    assert_eq!(tasks.update(&id, input_request("a")).await.unwrap(), None);
     assert_eq!(status(&*tasks, &id).await, TaskStatus::Working);
 }
 
 async fn an_input_request_can_be_withdrawn(make: &impl AsyncFn(StoreLimits) -> Store) {
     let tasks = make(StoreLimits::default()).await.tasks;
     let id = begin(&*tasks, "ada").await;
-    tasks.update(&id, ask("a")).await.unwrap().unwrap();
+    tasks
+        .update(&id, input_request("a"))
+        .await
+        .unwrap()
+        .unwrap();
 
     let key = "a".to_owned();
     let change = TaskUpdate::WithdrawInputRequest { key };
@@ -139,11 +158,15 @@ async fn an_ended_task_never_changes(make: &impl AsyncFn(StoreLimits) -> Store) 
         TaskStatus::Cancelled,
     ] {
         let id = begin(&*tasks, "ada").await;
-        tasks.update(&id, ask("a")).await.unwrap().unwrap();
+        tasks
+            .update(&id, input_request("a"))
+            .await
+            .unwrap()
+            .unwrap();
         tasks.update(&id, end(last, 1)).await.unwrap().unwrap();
 
         for change in [
-            ask("b"),
+            input_request("b"),
             answer("a", "1"),
             TaskUpdate::SetMessage("late".to_owned()),
             end(TaskStatus::Completed, 2),
@@ -160,7 +183,7 @@ async fn tasks_are_listed_by_owner(make: &impl AsyncFn(StoreLimits) -> Store) {
     let tasks = make(StoreLimits::default()).await.tasks;
     let mut ada = Vec::new();
     for _ in 0..5 {
-        ada.push(tasks.create(of("ada", LONG)).await.unwrap().number);
+        ada.push(tasks.create(new_task("ada", LONG)).await.unwrap().number);
         begin(&*tasks, "bob").await;
     }
     let listed = async |after, limit| {
@@ -183,11 +206,11 @@ async fn tasks_are_limited(make: &impl AsyncFn(StoreLimits) -> Store) {
     let tasks = make(limits).await.tasks;
     begin(&*tasks, "ada").await;
 
-    let error = tasks.create(of("ada", LONG)).await.unwrap_err();
+    let error = tasks.create(new_task("ada", LONG)).await.unwrap_err();
     assert!(matches!(error, StoreError::TooMany { limit: 1, .. }));
     let many = NewTask {
         shared: true,
-        ..of("anyone", LONG)
+        ..new_task("anyone", LONG)
     };
     tasks.create(many.clone()).await.unwrap();
     tasks.create(many.clone()).await.unwrap();
@@ -214,10 +237,10 @@ async fn finished_tasks_make_room(make: &impl AsyncFn(StoreLimits) -> Store) {
     assert!(tasks.load(&old).await.unwrap().is_some());
     let many = NewTask {
         shared: true,
-        ..of("anyone", LONG)
+        ..new_task("anyone", LONG)
     };
     let shared = tasks.create(many).await.unwrap().id;
-    let error = tasks.create(of("bob", LONG)).await.unwrap_err();
+    let error = tasks.create(new_task("bob", LONG)).await.unwrap_err();
     assert!(matches!(error, StoreError::Full { .. }));
 
     // Finished tasks of shared owners are removed for any owner.
@@ -230,14 +253,18 @@ async fn finished_tasks_make_room(make: &impl AsyncFn(StoreLimits) -> Store) {
     assert_eq!(tasks.load(&shared).await.unwrap(), None);
     // Tasks of other owners are never removed.
     tasks.update(&third, completed).await.unwrap().unwrap();
-    let error = tasks.create(of("bob", LONG)).await.unwrap_err();
+    let error = tasks.create(new_task("bob", LONG)).await.unwrap_err();
     assert!(matches!(error, StoreError::Full { .. }));
 }
 
 async fn a_discarded_response_is_not_stored(make: &impl AsyncFn(StoreLimits) -> Store) {
     let tasks = make(StoreLimits::default()).await.tasks;
     let id = begin(&*tasks, "ada").await;
-    tasks.update(&id, ask("a")).await.unwrap().unwrap();
+    tasks
+        .update(&id, input_request("a"))
+        .await
+        .unwrap()
+        .unwrap();
     let told = tasks.update(&id, answer("a", "12345")).await.unwrap();
 
     let key = "a".to_owned();
@@ -249,14 +276,14 @@ async fn a_discarded_response_is_not_stored(make: &impl AsyncFn(StoreLimits) -> 
     let (told, heard) = (told.unwrap(), heard.unwrap());
     assert_eq!(heard.content_bytes(), told.content_bytes() - 5);
     assert!(heard.changes > told.changes);
-    assert_eq!(tasks.update(&id, ask("a")).await.unwrap(), None);
+    assert_eq!(tasks.update(&id, input_request("a")).await.unwrap(), None);
 }
 
 async fn expired_tasks_make_room(make: &impl AsyncFn(StoreLimits) -> Store) {
     let mut limits = StoreLimits::default();
     limits.tasks.max_tasks = 1;
     let tasks = make(limits).await.tasks;
-    tasks.create(of("ada", TICK)).await.unwrap();
+    tasks.create(new_task("ada", TICK)).await.unwrap();
 
     ticks(2).await;
 

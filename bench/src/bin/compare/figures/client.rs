@@ -140,9 +140,10 @@ struct ClientReport {
 
 fn client_report(command: &mut Command) -> Result<ClientReport, Failure> {
     let Output { status, stdout, .. } = command.stderr(std::process::Stdio::inherit()).output()?;
-    match status.success() {
-        true => Ok(serde_json::from_slice(&stdout)?),
-        false => Err(format!("{command:?} ended with {status}").into()),
+    if status.success() {
+        Ok(serde_json::from_slice(&stdout)?)
+    } else {
+        Err(format!("{command:?} ended with {status}").into())
     }
 }
 

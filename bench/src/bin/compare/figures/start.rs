@@ -141,8 +141,9 @@ fn stripped_size(program: &Path) -> Result<u64, Failure> {
         .status()?;
     let size = std::fs::metadata(&copy).map(|file| file.len());
     let _ = std::fs::remove_file(&copy);
-    match status.success() {
-        true => Ok(size?),
-        false => Err(format!("cannot strip {}", program.display()).into()),
+    if status.success() {
+        Ok(size?)
+    } else {
+        Err(format!("cannot strip {}", program.display()).into())
     }
 }

@@ -5,38 +5,38 @@ use super::*;
 const LIMIT: usize = 40;
 
 #[derive(Debug, PartialEq)]
-enum Seen {
+enum OwnedLine {
     Message(String),
     TooLong,
     LspHeader,
 }
 
-fn seen(line: DecodedLine<'_>) -> Seen {
+fn owned(line: DecodedLine<'_>) -> OwnedLine {
     match line {
-        DecodedLine::Message(line) => Seen::Message(String::from_utf8(line.to_vec()).unwrap()),
-        DecodedLine::TooLong => Seen::TooLong,
-        DecodedLine::LspHeader => Seen::LspHeader,
+        DecodedLine::Message(line) => OwnedLine::Message(String::from_utf8(line.to_vec()).unwrap()),
+        DecodedLine::TooLong => OwnedLine::TooLong,
+        DecodedLine::LspHeader => OwnedLine::LspHeader,
     }
 }
 
-fn read(chunks: &[&[u8]]) -> Vec<Seen> {
+fn read(chunks: &[&[u8]]) -> Vec<OwnedLine> {
     let mut lines = LineDecoder::new(LIMIT);
     let mut all = Vec::new();
     for chunk in chunks {
         let mut chunk = *chunk;
         while let Some(line) = lines.next(&mut chunk) {
-            all.push(seen(line));
+            all.push(owned(line));
         }
         assert!(chunk.is_empty());
         assert!(lines.buffer.len() <= LIMIT + 1);
     }
-    all.extend(lines.finish().map(seen));
+    all.extend(lines.finish().map(owned));
     assert_eq!(lines.finish(), None);
     all
 }
 
 /// Decodes the input whole, byte by byte, and split in two at every position; all results must be equal.
-fn read_with_all_splits(input: &[u8]) -> Vec<Seen> {
+fn read_with_all_splits(input: &[u8]) -> Vec<OwnedLine> {
     let whole = read(&[input]);
     let bytes: Vec<&[u8]> = input.chunks(1).collect();
     assert_eq!(read(&bytes), whole, "byte by byte");
@@ -47,8 +47,8 @@ fn read_with_all_splits(input: &[u8]) -> Vec<Seen> {
     whole
 }
 
-fn message(text: &str) -> Seen {
-    Seen::Message(text.to_owned())
+fn message(text: &str) -> OwnedLine {
+    OwnedLine::Message(text.to_owned())
 }
 
 #[test]
@@ -92,15 +92,21 @@ fn a_line_at_the_limit_passes_and_one_beyond_is_reported_once() {
             vec![message(&exact), message("1")],
         ),
         (exact.clone(), vec![message(&exact)]),
-        (format!("{exact}x\n1\n"), vec![Seen::TooLong, message("1")]),
+        (
+            format!("{exact}x\n1\n"),
+            vec![OwnedLine::TooLong, message("1")],
+        ),
         (
             format!("{exact}x\r\n1\n"),
-            vec![Seen::TooLong, message("1")],
+            vec![OwnedLine::TooLong, message("1")],
         ),
-        (format!("{exact}\r\r\n1"), vec![Seen::TooLong, message("1")]),
+        (
+            format!("{exact}\r\r\n1"),
+            vec![OwnedLine::TooLong, message("1")],
+        ),
         (
             format!("1\n{}", "x".repeat(500)),
-            vec![message("1"), Seen::TooLong],
+            vec![message("1"), OwnedLine::TooLong],
         ),
     ] {
         assert_eq!(
@@ -151,9 +157,9 @@ fn the_framing_of_language_servers_is_recognized() {
     assert_eq!(
         lines,
         [
-            Seen::LspHeader,
+            OwnedLine::LspHeader,
             message("{}"),
-            Seen::LspHeader,
+            OwnedLine::LspHeader,
             message(" Content-Length: 1")
         ]
     );

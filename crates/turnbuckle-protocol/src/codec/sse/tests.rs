@@ -124,7 +124,7 @@ fn data_is_decoded_as_in_the_standard() {
         ),
         ("null character", "data:\0\n\n\n\n", &["\0"]),
         ("multi-byte text", "data:ok…😀\n\n", &["ok…😀"]),
-        ("blank lines are no events", "\n\r\r\n\n", &[]),
+        ("blank lines are not events", "\n\r\r\n\n", &[]),
         (
             "an event without data",
             "event:x\nid:1\n\ndata:y\n\n",

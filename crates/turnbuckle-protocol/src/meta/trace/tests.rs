@@ -113,7 +113,7 @@ fn a_context_is_written_as_it_was_read() {
 
 proptest::proptest! {
     #[test]
-    fn no_text_panics_and_what_is_kept_is_bounded(
+    fn no_text_panics_and_stored_data_is_bounded(
         parent in "(00|cc)-[0-9a-f]{30,33}-[0-9a-fé]{16}-0[01].{0,40}",
         state in ".{0,600}",
         baggage in ".{0,40}",

@@ -110,7 +110,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_parsed_or_refused(source in "[{}a-c+#./;?&*:,0-9%é]{0,40}") {
+    fn any_text_is_parsed_or_rejected(source in "[{}a-c+#./;?&*:,0-9%é]{0,40}") {
         if let Ok(template) = UriTemplate::parse(&source) {
             prop_assert_eq!(template.as_str(), source);
             template.matches("a/b?c=1");

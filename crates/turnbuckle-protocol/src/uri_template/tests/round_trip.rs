@@ -66,7 +66,7 @@ proptest! {
     }
 
     #[test]
-    fn reserved_text_comes_back_up_to_the_end(path in "[a-z/.,?#&;é ]{1,20}") {
+    fn reserved_text_is_matched_up_to_the_end(path in "[a-z/.,?#&;é ]{1,20}") {
         for source in ["f:{+path}", "f:{+path}.txt", "f:/{+path}/raw", "{#path}"] {
             let template = template(source);
             let uri = template.expand(&TemplateVariables::from([("path", path.as_str())]));
