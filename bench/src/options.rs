@@ -84,6 +84,6 @@ mod tests {
                 .value::<u32>("--calls")
                 .is_err()
         );
-        assert!(Options::new(["--colour"]).finish().is_err());
+        assert!(Options::new(["--color"]).finish().is_err());
     }
 }

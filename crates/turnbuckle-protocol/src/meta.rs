@@ -67,8 +67,8 @@ impl Meta {
     /// use turnbuckle_protocol::meta::Meta;
     ///
     /// let mut meta = Meta::new();
-    /// assert!(meta.insert("example.com/colour", "red").is_ok());
-    /// assert!(meta.insert("io.modelcontextprotocol/colour", "red").is_err());
+    /// assert!(meta.insert("example.com/color", "red").is_ok());
+    /// assert!(meta.insert("io.modelcontextprotocol/color", "red").is_err());
     /// ```
     pub fn insert(
         &mut self,

@@ -466,7 +466,7 @@ fn an_older_dialect_is_used_if_the_schema_names_it() {
 #[test]
 fn formats_of_rust_types_are_ignored() {
     let schema =
-        json!({ "properties": { "a": { "format": "int64" }, "b": { "format": "colour" } } });
+        json!({ "properties": { "a": { "format": "int64" }, "b": { "format": "color" } } });
 
     assert_eq!(check(&validator(schema), r#"{"a":1,"b":"x"}"#), Ok(()));
 }

@@ -4,7 +4,7 @@ use serde_json::json;
 use turnbuckle_protocol::{
     Meta, RequestId,
     meta::{MetaKeyError, RequestMeta, keys},
-    types::LogLevel,
+    types::{LogLevel, tasks::legacy::RelatedTask},
 };
 use turnbuckle_spec_coverage::req;
 
@@ -12,12 +12,12 @@ use turnbuckle_spec_coverage::req;
 fn keys_of_applications_are_accepted() {
     req!("meta.key.name-interior", in: ["2025-06-18", "2025-11-25", "2026-07-28"]);
     for key in [
-        "colour",
+        "color",
         "a",
         "a-b_c.d",
         "0",
-        "example.com/colour",
-        "com.example.mcp/colour",
+        "example.com/color",
+        "com.example.mcp/color",
         "a/b",
         "x-y.z9/name",
         "com.example/",
@@ -187,4 +187,19 @@ fn an_id_that_value_cannot_represent_is_omitted() {
     meta.set_subscription_id(&id);
 
     assert!(meta.is_empty());
+}
+
+#[test]
+fn values_that_are_set_are_returned() {
+    let task = RelatedTask::new("t-1");
+    let mut meta = Meta::new();
+
+    meta.set_related_task(&task);
+    meta.set_subscription_id(&RequestId::from(7));
+    meta.set_trace_context("00-a-b-01", Some("vendor=1"));
+
+    assert_eq!(meta.related_task(), Some(task));
+    assert_eq!(meta.subscription_id(), Some(RequestId::from(7)));
+    assert_eq!(meta.traceparent(), Some("00-a-b-01"));
+    assert_eq!(meta.tracestate(), Some("vendor=1"));
 }

@@ -297,12 +297,12 @@ fn only_missing_capabilities_are_returned() {
 
 #[test]
 fn a_single_response_to_a_multi_select_becomes_a_list() {
-    let mut answers = json!({ "tags": "a", "sizes": ["s"], "colour": "red", "name": "Ada" });
+    let mut answers = json!({ "tags": "a", "sizes": ["s"], "color": "red", "name": "Ada" });
 
     crate::samples::form().wrap_single_choices(answers.as_object_mut().unwrap());
 
     assert_eq!(
         answers,
-        json!({ "tags": ["a"], "sizes": ["s"], "colour": "red", "name": "Ada" })
+        json!({ "tags": ["a"], "sizes": ["s"], "color": "red", "name": "Ada" })
     );
 }

@@ -196,7 +196,7 @@ fn modern_keys_leave_meta_and_others_stay() {
     let meta = downgraded(params, V2025_11_25).meta;
 
     let keys: Vec<_> = meta.iter().map(|(key, _)| key).collect();
-    assert_eq!(keys, ["example.com/colour", "progressToken", "traceparent"]);
+    assert_eq!(keys, ["example.com/color", "progressToken", "traceparent"]);
 }
 
 #[test]

@@ -247,7 +247,7 @@ fn result_meta() -> Meta {
 
 fn nested_meta() -> Meta {
     let mut meta = Meta::new();
-    meta.insert("example.com/colour", "red").unwrap();
+    meta.insert("example.com/color", "red").unwrap();
     meta
 }
 
@@ -570,7 +570,7 @@ pub(crate) fn form() -> ElicitSchema {
                 .default(true),
         )
         .required(
-            "colour",
+            "color",
             SingleSelectSchema::new(["red", "blue"])
                 .title("Colour")
                 .default("red"),
