@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn without_token_and_nonce_neither_is_named_and_no_proof_is_like_another() {
+    fn token_and_nonce_are_optional_and_each_proof_is_unique() {
         let prover = DpopProver::new(SigningKey::generate().unwrap());
         let proof = || {
             prover

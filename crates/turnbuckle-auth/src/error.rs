@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_line_says_the_step_and_the_reason_and_the_rest_can_be_asked_for() {
+    fn the_message_has_step_and_reason_and_the_rest_has_accessors() {
         let request = crate::fetch::FetchRequest::get("https://a.example/token?code=sesame");
         let failure =
             AuthorizationError::new(AuthorizationStep::Token, "the code was already used")

@@ -17,6 +17,8 @@
 //! adds `server::ResourceServer`, which verifies access tokens. Both enable `jwt`, which adds the modules `jwt` (keys
 //! and signatures) and `dpop` (proofs of possession).
 
+#[cfg(any(feature = "client", feature = "server"))]
+mod basic_auth;
 mod challenge;
 #[cfg(feature = "client")]
 pub mod client;
@@ -25,15 +27,12 @@ mod credential_provider;
 pub mod dpop;
 mod error;
 pub mod fetch;
-#[cfg(any(feature = "client", feature = "server"))]
-mod form_urlencoded;
 #[cfg(feature = "jwt")]
 pub mod jwt;
 mod metadata;
 mod pkce;
-mod raw_url;
+mod resource_id;
 mod scope;
-mod secret;
 #[cfg(feature = "server")]
 pub mod server;
 pub mod well_known;
@@ -45,6 +44,6 @@ pub use credential_provider::{
 pub use error::{AuthorizationError, AuthorizationStep};
 pub use metadata::{AuthorizationServer, InvalidMetadata, ProtectedResource};
 pub use pkce::Pkce;
-pub use raw_url::is_same_resource;
+pub use resource_id::is_same_resource;
 pub use scope::{InvalidScope, Scopes};
-pub use secret::Secret;
+pub use turnbuckle_text::Secret;

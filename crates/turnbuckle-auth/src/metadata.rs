@@ -211,7 +211,7 @@ impl fmt::Display for InvalidMetadata {
                 write!(f, "the metadata describes another resource: {found:?}")
             }
             InvalidMetadata::NoAuthorizationServer => {
-                f.write_str("the metadata has no authorization server")
+                f.write_str("the metadata does not name an authorization server")
             }
             InvalidMetadata::IssuerMismatch { found } => {
                 write!(f, "the metadata belongs to another issuer: {found:?}")

@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_challenge_is_the_hash_that_the_standard_shows() {
+    fn the_challenge_is_that_of_rfc_7636() {
         // Example of RFC 7636, appendix B.
         let pkce = Pkce::from_verifier("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk".into());
 
@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn each_is_another_of_allowed_length_and_not_printed() {
+    fn each_verifier_is_random_of_allowed_length_and_not_printed() {
         let (one, other) = (Pkce::random().unwrap(), Pkce::random().unwrap());
         let verifier = one.verifier().expose();
 

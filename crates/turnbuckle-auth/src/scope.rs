@@ -57,6 +57,13 @@ impl Scopes {
     }
 }
 
+/// Returns the value of the `scope` parameter; `None` without scopes.
+#[cfg(feature = "client")]
+pub(crate) fn scope_value(scopes: Option<&Scopes>) -> Option<String> {
+    let scopes = scopes.filter(|scopes| !scopes.is_empty())?;
+    Some(scopes.to_string())
+}
+
 impl FromStr for Scopes {
     type Err = InvalidScope;
 
@@ -125,14 +132,14 @@ mod tests {
     }
 
     #[test]
-    fn order_repetition_and_spaces_mean_nothing() {
+    fn order_repetition_and_spaces_are_ignored() {
         assert_eq!(scopes("b a"), scopes(" a  b a "));
         assert_eq!(scopes("b a").to_string(), "a b");
         assert!(scopes("").is_empty());
     }
 
     #[test]
-    fn more_covers_less() {
+    fn a_superset_covers_a_subset() {
         assert!(scopes("a b c").covers(&scopes("c a")));
         assert!(scopes("a").covers(&scopes("")));
         assert!(!scopes("a").covers(&scopes("a b")));
@@ -143,12 +150,12 @@ mod tests {
     }
 
     #[test]
-    fn a_union_has_what_was_granted_and_what_is_needed() {
+    fn a_union_has_the_scopes_of_both() {
         assert_eq!(scopes("a b").union(&scopes("b c")), scopes("a b c"));
     }
 
     #[test]
-    fn what_would_break_a_header_is_no_scope() {
+    fn characters_invalid_in_a_header_are_rejected() {
         for text in ["a\"b", "a\\b", "a\nb", "ä", "a\tb", "\u{7f}"] {
             assert_eq!(text.parse::<Scopes>(), Err(InvalidScope), "{text:?}");
         }

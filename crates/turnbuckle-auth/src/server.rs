@@ -1,6 +1,6 @@
 //! The resource server: verifies access tokens.
 //!
-//! [`ResourceServer`] is the [`Guard`](turnbuckle_protocol::guard::Guard) of an MCP server that accepts tokens of
+//! [`ResourceServer`] is the [`Authenticator`](turnbuckle_protocol::authenticator::Authenticator) of an MCP server that accepts tokens of
 //! authorization servers. It neither issues nor forwards tokens.
 
 mod authenticate;
@@ -25,10 +25,9 @@ pub use issuer::TrustedIssuer;
 use metadata_documents::MetadataSettings;
 use token_cache::TokenCache;
 use turnbuckle_protocol::Principal;
+use turnbuckle_text::url::HttpUrl;
 
-use crate::{
-    Scopes, Secret, dpop::ProofVerifier, fetch::Fetch, jwt::SignatureAlgorithm, raw_url::RawUrl,
-};
+use crate::{Scopes, Secret, dpop::ProofVerifier, fetch::Fetch, jwt::SignatureAlgorithm};
 
 /// Authenticates requests by access tokens issued for this server.
 ///
@@ -40,7 +39,7 @@ use crate::{
 /// # use turnbuckle_auth::{Secret, fetch::*};
 /// # struct Offline;
 /// # impl Fetch for Offline {
-/// #     fn fetch(&self, _: FetchRequest) -> turnbuckle_protocol::guard::BoxFuture<'_, Result<FetchResponse, FetchError>> {
+/// #     fn fetch(&self, _: FetchRequest) -> turnbuckle_protocol::authenticator::BoxFuture<'_, Result<FetchResponse, FetchError>> {
 /// #         Box::pin(async { Err(FetchError::Unreachable("offline".into())) })
 /// #     }
 /// # }
@@ -103,7 +102,7 @@ impl ResourceServer {
         fetch: Arc<dyn Fetch>,
     ) -> Result<Self, InvalidResourceUrl> {
         let resource = resource.into();
-        if RawUrl::parse(&resource).is_none() {
+        if HttpUrl::parse(&resource).is_err() {
             return Err(InvalidResourceUrl(resource));
         }
         Ok(Self {

@@ -1,6 +1,6 @@
 //! Well-known URLs of metadata documents.
 
-use crate::raw_url::RawUrl;
+use turnbuckle_text::url::HttpUrl;
 
 /// Returns the URLs where the metadata of a protected resource may be: below its path, then at the root of its origin.
 ///
@@ -18,11 +18,11 @@ use crate::raw_url::RawUrl;
 /// );
 /// ```
 pub fn protected_resource(resource: &str) -> Vec<String> {
-    let Some(raw_url) = RawUrl::parse(resource) else {
+    let Ok(url) = HttpUrl::parse(resource) else {
         return Vec::new();
     };
-    let root = format!("{}/.well-known/oauth-protected-resource", raw_url.origin);
-    let below = format!("{}{}", raw_url.path_below_root(), raw_url.query);
+    let root = format!("{}/.well-known/oauth-protected-resource", url.origin);
+    let below = format!("{}{}", url.path_without_root(), url.query);
     match below.as_str() {
         "" => vec![root],
         below => vec![format!("{root}{below}"), root],
@@ -36,11 +36,14 @@ pub fn protected_resource(resource: &str) -> Vec<String> {
 pub fn authorization_server(issuer: &str) -> Vec<String> {
     const OAUTH: &str = "/.well-known/oauth-authorization-server";
     const OPENID: &str = "/.well-known/openid-configuration";
-    let Some(raw_url) = RawUrl::parse(issuer).filter(|raw_url| raw_url.query.is_empty()) else {
+    let Some(url) = HttpUrl::parse(issuer)
+        .ok()
+        .filter(|url| url.query.is_empty())
+    else {
         return Vec::new();
     };
-    let origin = raw_url.origin;
-    match raw_url.path_below_root().trim_end_matches('/') {
+    let origin = url.origin;
+    match url.path_without_root().trim_end_matches('/') {
         "" => vec![format!("{origin}{OAUTH}"), format!("{origin}{OPENID}")],
         path => vec![
             format!("{origin}{OAUTH}{path}"),
@@ -55,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_issuer_with_a_path_has_three_places_and_one_without_has_two() {
+    fn an_issuer_with_a_path_has_three_urls_and_one_without_has_two() {
         assert_eq!(
             authorization_server("https://a.example/tenant1/"),
             [
@@ -76,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_resource_at_the_root_has_one_place() {
+    fn a_resource_at_the_root_has_one_url() {
         let root = ["https://a.example:8443/.well-known/oauth-protected-resource"];
 
         assert_eq!(protected_resource("https://a.example:8443/"), root);
@@ -84,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_fetched_is_nowhere() {
+    fn an_unfetchable_url_has_no_well_known_urls() {
         for url in [
             "file:///etc/passwd",
             "https://user@a.example",

@@ -39,7 +39,7 @@ impl CommandContext {
     /// Writes a list to stdout. An empty list is reported on stderr.
     pub(crate) fn print_list(&self, kind: &str, text: &str) -> Result {
         if text.is_empty() {
-            self.ui.print(&format!("the server has no {kind}\n"));
+            self.ui.print(&format!("the server lists no {kind}\n"));
         }
         self.print(text)
     }

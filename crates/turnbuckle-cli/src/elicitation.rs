@@ -89,7 +89,7 @@ impl TerminalElicitation {
     fn report_cancelled(&self, message: &str) {
         let summary = sanitize::first_line(message);
         self.ui.print(&warning(&format!(
-            "`{}` requests input (“{summary}”), but there is no terminal; the request is cancelled",
+            "`{}` requests input (“{summary}”), which needs a terminal; the request is cancelled",
             self.server
         )));
     }

@@ -85,7 +85,7 @@ impl CliError {
         let hint = hint();
         let nothing = || Box::new(json!({ "error": { "message": self.message } }));
         let document = self.document.get_or_insert_with(nothing);
-        document["error"]["cure"] = hint.clone().into();
+        document["error"]["hint"] = hint.clone().into();
         self.hint(hint)
     }
 
@@ -161,13 +161,13 @@ impl From<&auth::AuthorizationError> for CliError {
                 "message": failure.to_string(),
                 "step": step_id(failure.step()),
                 "request": failure.request(),
-                "answer": failure.response(),
+                "response": failure.response(),
                 "cause": failure.reason(),
-                "cure": failure.hint(),
+                "hint": failure.hint(),
             }
         }));
         match failure.hint() {
-            Some(cure) => error.hint(cure),
+            Some(hint) => error.hint(hint),
             None => error,
         }
     }
@@ -324,7 +324,7 @@ mod tests {
     use crate::output::style;
 
     #[test]
-    fn a_failure_says_what_happened_and_how_to_go_on() {
+    fn an_error_has_a_message_and_a_hint() {
         let failure = CliError::rejected("`forecast` failed: `days` must be between 1 and 7")
             .hint("show its arguments with `turnbuckle tools weather forecast`");
 
@@ -365,9 +365,9 @@ mod tests {
     }
 
     #[test]
-    fn the_step_the_request_the_answer_the_cause_and_the_cure_are_said() {
+    fn an_authorization_error_has_step_request_response_and_hint() {
         insta::assert_snapshot!(style::strip(&refused().render()), @r"
-        error: authorization failed while getting a token: the code was used before
+        error: authorization failed while requesting a token: the code was used before
 
           request  GET https://a.example/token
           response 400 invalid_grant\u{1b}[2J
@@ -378,30 +378,30 @@ mod tests {
     }
 
     #[test]
-    fn programs_are_told_the_same() {
+    fn the_json_document_has_the_same_fields() {
         let document = refused().as_document().cloned().unwrap();
 
         insta::assert_snapshot!(serde_json::to_string_pretty(&document).unwrap(), @r#"
     {
       "error": {
-        "message": "authorization failed while getting a token: the code was used before",
+        "message": "authorization failed while requesting a token: the code was used before",
         "step": "token",
         "request": "GET https://a.example/token",
-        "answer": "400 invalid_grant\u001b[2J",
+        "response": "400 invalid_grant\u001b[2J",
         "cause": "the code was used before",
-        "cure": "log in again"
+        "hint": "log in again"
       }
     }
     "#);
     }
 
     #[test]
-    fn what_is_not_known_is_left_out() {
+    fn absent_fields_are_left_out() {
         let failure = auth::AuthorizationError::new(AuthorizationStep::Store, "the disk is full");
 
         let failure = CliError::from(failure);
 
-        insta::assert_snapshot!(style::strip(&failure.render()), @"error: authorization failed while keeping the token: the disk is full");
+        insta::assert_snapshot!(style::strip(&failure.render()), @"error: authorization failed while storing the token: the disk is full");
         assert_eq!(failure.exit_code(), ExitCode::from(2));
     }
 }

@@ -132,7 +132,7 @@ mod without_keyring {
         use super::*;
 
         #[tokio::test]
-        async fn sealing_without_keyring_support_fails_and_changes_nothing() {
+        async fn encryption_without_keyring_support_fails_and_changes_nothing() {
             let folder = tempfile::tempdir().unwrap();
             let store = FileStore::new(folder.path().join("logins")).keyring(SystemKeyring::new());
 
@@ -147,7 +147,7 @@ mod without_keyring {
         }
 
         #[tokio::test]
-        async fn a_file_sealed_by_another_build_is_not_opened_or_changed() {
+        async fn a_file_encrypted_by_another_build_is_not_read_or_changed() {
             let folder = tempfile::tempdir().unwrap();
             let store = FileStore::new(folder.path()).keyring(SystemKeyring::new());
             let sealed = r#"{"version":2,"sealed":"c2VzYW1l"}"#;

@@ -10,6 +10,8 @@ mod trust_prompt;
 
 use std::{collections::VecDeque, path::PathBuf};
 
+use turnbuckle_text::shell;
+
 use crate::error::{CliError, Result};
 
 /// The server that a command uses.
@@ -41,17 +43,15 @@ impl CliTarget {
         let separator = if words.is_empty() { "" } else { " " };
         match self {
             Self::Command(program) => {
-                let program: Vec<_> = program
-                    .iter()
-                    .map(|word| trust::shell_quote(word))
-                    .collect();
+                let program: Vec<_> = program.iter().map(|word| shell::quote(word)).collect();
                 format!(
                     "turnbuckle {command}{separator}{words} -- {}",
                     program.join(" ")
                 )
             }
             other => {
-                let target = trust::shell_quote(&other.label());
+                let label = other.label();
+                let target = shell::quote(&label);
                 format!("turnbuckle {command} {target}{separator}{words}")
             }
         }
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn hints_speak_to_the_same_server() {
+    fn hints_name_the_same_server() {
         let named = CliTarget::Named("weather".into());
         let program = CliTarget::Command(vec!["npx".into(), "my server".into()]);
 

@@ -363,7 +363,7 @@ fn unknown_key(key: &str, schema: &JsonObject) -> ToolArgError {
     ToolArgError::Unknown {
         key: key.to_owned(),
         known: if known.is_empty() {
-            "the tool has no arguments".to_owned()
+            "the tool takes no arguments".to_owned()
         } else {
             format!("expected one of {}", known.join(", "))
         },

@@ -30,13 +30,14 @@ mod stream;
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 pub(crate) use auth::SharedAuthenticator;
+use auth::WebOrigin;
 pub use auth::{AuthLayer, AuthService};
-use auth::{HostPort, WebOrigin};
 pub use body::ResponseBody;
 pub use connection::{Listener, MemoryConnector, MemoryListener, memory};
 use endpoint::Endpoint;
 pub use endpoint::HttpService;
 pub use http_sse::HttpSse;
+use turnbuckle_text::url::HostPort;
 
 use crate::Server;
 

@@ -12,7 +12,7 @@ const COMPONENT: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'_')
     .remove(b'~');
 
-/// [`COMPONENT`] without the sub-delimiters, which a host and a path segment may both contain.
+/// [`COMPONENT`] without the sub-delimiters, which a path segment may contain.
 const SEGMENT: &AsciiSet = &COMPONENT
     .remove(b'!')
     .remove(b'$')
@@ -63,7 +63,9 @@ pub fn has_valid_escapes(text: &str) -> bool {
 }
 
 /// An encoded query or form body, built pair by pair.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+///
+/// It does not implement `Debug`, because a body may contain tokens and passwords.
+#[derive(Clone, Default)]
 pub struct Form(String);
 
 impl Form {

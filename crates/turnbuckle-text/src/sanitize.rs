@@ -66,6 +66,8 @@ fn is_invisible(character: char) -> bool {
             | '\u{ffa0}'
             | '\u{fff0}'..='\u{fffc}'
             | '\u{fffe}'..='\u{ffff}'
+            | '\u{1bca0}'..='\u{1bca3}'
+            | '\u{1d173}'..='\u{1d17a}'
             | '\u{e0000}'..='\u{e0fff}'
     )
 }
@@ -115,14 +117,55 @@ mod tests {
         );
     }
 
+    /// The ranges of the tables that the command line, the checker and the client used before there was one table.
     #[test]
-    fn every_table_that_was_merged_is_covered() {
-        let of_cli = "\u{ad}\u{34f}\u{61c}\u{115f}\u{180e}\u{200b}\u{2028}\u{2060}\u{3164}\u{fe00}\u{feff}\u{ffa0}\u{fff9}\u{e0001}";
-        let of_checker =
-            "\u{ad}\u{61c}\u{200f}\u{202e}\u{206f}\u{feff}\u{fffc}\u{fffe}\u{ffff}\u{e0fff}";
-        let of_client = "\u{200b}\u{200f}\u{202a}\u{202e}\u{2060}\u{2069}\u{feff}\u{7f}\u{85}";
+    fn the_table_contains_each_earlier_table() {
+        let cli: &[_] = &[
+            '\u{ad}'..='\u{ad}',
+            '\u{34f}'..='\u{34f}',
+            '\u{61c}'..='\u{61c}',
+            '\u{115f}'..='\u{1160}',
+            '\u{17b4}'..='\u{17b5}',
+            '\u{180b}'..='\u{180f}',
+            '\u{200b}'..='\u{200f}',
+            '\u{2028}'..='\u{202e}',
+            '\u{2060}'..='\u{206f}',
+            '\u{3164}'..='\u{3164}',
+            '\u{fe00}'..='\u{fe0d}',
+            '\u{feff}'..='\u{feff}',
+            '\u{ffa0}'..='\u{ffa0}',
+            '\u{fff0}'..='\u{fffb}',
+            '\u{e0000}'..='\u{e0fff}',
+        ];
+        let checker: &[_] = &[
+            '\u{ad}'..='\u{ad}',
+            '\u{61c}'..='\u{61c}',
+            '\u{200b}'..='\u{200f}',
+            '\u{2028}'..='\u{202e}',
+            '\u{2060}'..='\u{206f}',
+            '\u{feff}'..='\u{feff}',
+            '\u{fff0}'..='\u{fffc}',
+            '\u{fffe}'..='\u{ffff}',
+            '\u{e0000}'..='\u{e0fff}',
+        ];
+        let client: &[_] = &[
+            '\u{200b}'..='\u{200f}',
+            '\u{202a}'..='\u{202e}',
+            '\u{2060}'..='\u{2069}',
+            '\u{feff}'..='\u{feff}',
+        ];
+        let control: &[_] = &['\0'..='\u{1f}', '\u{7f}'..='\u{9f}'];
+        for range in [cli, checker, client, control].concat() {
+            for character in range {
+                assert!(is_unsafe(character), "{}", character.escape_unicode());
+            }
+        }
+    }
 
-        for character in [of_cli, of_checker, of_client].concat().chars() {
+    /// The authorization client had a list of allowed characters, so it escaped these, too.
+    #[test]
+    fn invisible_format_characters_of_other_blocks_are_unsafe() {
+        for character in "\u{1bca0}\u{1bca3}\u{1d173}\u{1d17a}".chars() {
             assert!(is_unsafe(character), "{}", character.escape_unicode());
         }
     }

@@ -1,4 +1,4 @@
-//! A text that is used and never shown.
+//! A text that prints as `***`.
 
 use std::{fmt, hint::black_box};
 
@@ -22,7 +22,7 @@ impl Secret {
     /// Compares two secrets in a time that does not depend on where they differ.
     ///
     /// The length of the longer one can still be observed.
-    pub fn is_same(&self, other: &Self) -> bool {
+    pub fn constant_time_eq(&self, other: &Self) -> bool {
         let (one, other) = (self.0.as_bytes(), other.0.as_bytes());
         let longest = one.len().max(other.len());
         let byte = |text: &[u8], at: usize| text.get(at).copied().unwrap_or_default();
@@ -79,8 +79,8 @@ mod tests {
     }
 
     #[test]
-    fn only_equal_texts_are_the_same() {
-        let same = |one: &str, other: &str| Secret::new(one).is_same(&Secret::new(other));
+    fn only_equal_texts_compare_equal() {
+        let same = |one: &str, other: &str| Secret::new(one).constant_time_eq(&Secret::new(other));
 
         assert!(same("sesame", "sesame") && same("", ""));
         for (one, other) in [("a", "b"), ("a", "aa"), ("a", "a\0"), ("", "\0"), ("a", "")] {

@@ -85,14 +85,15 @@ impl fmt::Display for HostPort {
     }
 }
 
-/// A trailing dot is rejected: it is another spelling of the same name, and clients do not send it.
+/// A trailing dot is rejected: it is another spelling of the same name, and clients do not send it. So is a leading `-`, because a program
+/// could read it as an option.
 fn parse_name_or_v4(text: &str) -> Result<Host, ParseUrlError> {
     if let Ok(address) = text.parse() {
         return Ok(Host::Ip(IpAddr::V4(address)));
     }
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     let is_label = |label: &str| !label.is_empty() && label.bytes().all(is_allowed);
-    if text.split('.').all(is_label) {
+    if !text.starts_with('-') && text.split('.').all(is_label) {
         Ok(Host::Name(text.to_ascii_lowercase()))
     } else {
         Err(ParseUrlError::Host)
@@ -130,6 +131,12 @@ impl HttpScheme {
             Self::Http => 80,
             Self::Https => 443,
         }
+    }
+
+    /// Splits a URL after `http://` or `https://`, in any case.
+    pub fn split(url: &str) -> Result<(Self, &str), ParseUrlError> {
+        let (scheme, rest) = url.split_once("://").ok_or(ParseUrlError::Scheme)?;
+        Ok((scheme.parse()?, rest))
     }
 }
 
@@ -171,7 +178,7 @@ impl<'a> HttpUrl<'a> {
         if !url.bytes().all(is_allowed) {
             return Err(ParseUrlError::Character);
         }
-        let (scheme, rest) = parse_scheme(url)?;
+        let (scheme, rest) = HttpScheme::split(url)?;
         if url.contains('#') {
             return Err(ParseUrlError::Fragment);
         }
@@ -196,15 +203,23 @@ impl<'a> HttpUrl<'a> {
         self.scheme == HttpScheme::Https || self.authority.host.is_loopback()
     }
 
+    /// Returns the port, or the default port of the scheme.
+    pub fn port(&self) -> u16 {
+        let port = self.authority.port;
+        port.unwrap_or_else(|| self.scheme.default_port())
+    }
+
+    /// Returns whether scheme, host and port are the same.
+    pub fn is_same_origin(&self, other: &HttpUrl<'_>) -> bool {
+        self.scheme == other.scheme
+            && self.authority.host == other.authority.host
+            && self.port() == other.port()
+    }
+
     /// Returns the path, or an empty text for `/`.
     pub fn path_without_root(&self) -> &'a str {
         if self.path == "/" { "" } else { self.path }
     }
-}
-
-fn parse_scheme(url: &str) -> Result<(HttpScheme, &str), ParseUrlError> {
-    let (scheme, rest) = url.split_once("://").ok_or(ParseUrlError::Scheme)?;
-    Ok((scheme.parse()?, rest))
 }
 
 /// The reason why a text is not a URL or host.
@@ -277,6 +292,8 @@ mod tests {
             "[localhost]",
             "::1",
             "lo\u{e9}",
+            "-oProxyCommand",
+            "a..example",
         ] {
             assert!(text.parse::<HostPort>().is_err(), "{text:?}");
         }
@@ -359,6 +376,27 @@ mod tests {
             ("https://a.example/\"<x>", Character),
         ] {
             assert_eq!(HttpUrl::parse(url), Err(error), "{url:?}");
+        }
+    }
+
+    #[test]
+    fn one_origin_has_several_spellings() {
+        let is_same_origin = |one, other| {
+            let (one, other) = (HttpUrl::parse(one).unwrap(), HttpUrl::parse(other).unwrap());
+            one.is_same_origin(&other)
+        };
+
+        assert!(is_same_origin(
+            "https://a.example/x",
+            "HTTPS://A.example:443/y?z"
+        ));
+        assert!(is_same_origin("http://[::1]:80", "http://[0:0::1]/"));
+        for other in [
+            "http://a.example",
+            "https://b.example",
+            "https://a.example:80",
+        ] {
+            assert!(!is_same_origin("https://a.example", other), "{other}");
         }
     }
 

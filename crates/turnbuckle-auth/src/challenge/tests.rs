@@ -6,13 +6,13 @@ fn parse(header: &str) -> Vec<Challenge> {
     Challenge::parse(header).unwrap_or_else(|error| panic!("{header}: {error}"))
 }
 
-/// Schemes and parameters, in a form that is easy to compare.
+/// Returns schemes and parameters as text.
 fn shown(header: &str) -> Vec<String> {
     parse(header).iter().map(Challenge::to_string).collect()
 }
 
 #[test]
-fn reads_the_challenge_of_a_protected_server() {
+fn a_bearer_challenge_is_parsed() {
     let challenges = parse(
         r#"Bearer error="invalid_token", error_description="it has expired", resource_metadata="https://a.example/.well-known/oauth-protected-resource/mcp", scope="a b""#,
     );
@@ -31,7 +31,7 @@ fn reads_the_challenge_of_a_protected_server() {
 }
 
 #[test]
-fn tells_several_challenges_apart() {
+fn several_challenges_in_one_header_are_separated() {
     assert_eq!(
         shown(r#"Negotiate, Basic realm="a, b=c", charset=UTF-8, DPoP algs="ES256 EdDSA",Bearer"#),
         [
@@ -44,7 +44,7 @@ fn tells_several_challenges_apart() {
 }
 
 #[test]
-fn credentials_in_place_of_parameters_are_skipped() {
+fn token68_credentials_are_skipped() {
     assert_eq!(
         shown("Negotiate YII+/abc==, Bearer scope=a"),
         ["Negotiate", r#"Bearer scope="a""#]
@@ -53,7 +53,7 @@ fn credentials_in_place_of_parameters_are_skipped() {
 }
 
 #[test]
-fn what_servers_write_though_they_should_not_is_read() {
+fn common_syntax_errors_are_accepted() {
     let url = "https://a.example/x?y=z";
 
     let unquoted = parse(&format!("Bearer resource_metadata={url} , scope=a"));
@@ -67,14 +67,14 @@ fn what_servers_write_though_they_should_not_is_read() {
 }
 
 #[test]
-fn the_first_of_two_counts() {
+fn the_first_of_duplicate_parameters_is_used() {
     let twice = parse(r#"Bearer scope="a", Scope="b""#);
 
     assert_eq!(twice[0].parameter("scope"), Some("a"));
 }
 
 #[test]
-fn escapes_within_quotes_are_taken_away() {
+fn escapes_within_quotes_are_removed() {
     let escaped = parse(r#"Bearer error_description="say \"please\", then \\""#);
 
     let said = escaped[0].parameter("error_description");
@@ -82,7 +82,7 @@ fn escapes_within_quotes_are_taken_away() {
 }
 
 #[test]
-fn nonsense_is_an_error_and_says_where() {
+fn a_syntax_error_has_its_position() {
     for (header, at) in [
         (r#"="a""#, 0),
         (r#"scope="a""#, 9),
@@ -99,14 +99,14 @@ fn nonsense_is_an_error_and_says_where() {
 }
 
 #[test]
-fn a_header_without_end_is_not_read() {
+fn an_oversized_header_is_rejected() {
     let header = "Bearer ".repeat(Challenge::MAX_HEADER_BYTES);
 
     assert_eq!(Challenge::parse(&header), Err(InvalidChallenge::TooLong));
 }
 
 #[test]
-fn what_is_written_can_stand_in_a_header() {
+fn a_written_challenge_is_a_valid_header() {
     let challenge = Challenge::bearer().error("invalid_token", "it is \"old\",\r\nSet-Cookie: ä");
 
     assert_eq!(
@@ -116,7 +116,7 @@ fn what_is_written_can_stand_in_a_header() {
 }
 
 #[test]
-fn no_scopes_say_nothing() {
+fn empty_scopes_are_not_written() {
     let challenge = Challenge::dpop().scope(&Scopes::default());
 
     assert_eq!(challenge.to_string(), "DPoP");
@@ -124,7 +124,7 @@ fn no_scopes_say_nothing() {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read_again(
+    fn a_written_challenge_is_parsed_to_itself(
         parameters in prop::collection::vec(("[a-z_]{1,12}", "[\\t -~]{0,40}"), 0..6),
     ) {
         let written = parameters.iter().fold(Challenge::bearer(), |challenge, (name, value)| challenge.with_parameter(name, value));
@@ -133,7 +133,7 @@ proptest! {
     }
 
     #[test]
-    fn nothing_makes_it_panic(header in any::<String>()) {
+    fn any_header_is_parsed_without_panic(header in any::<String>()) {
         let _ = Challenge::parse(&header);
     }
 }

@@ -6,11 +6,12 @@ mod tests;
 use std::fmt;
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use turnbuckle_text::percent::{Form, encode_component, form_pairs};
 
 use super::{oauth_error, registration::ClientRegistration, safe_url};
 use crate::{
     AuthorizationError, AuthorizationServer, AuthorizationStep, Pkce, Scopes, Secret,
-    form_urlencoded::{self, UrlEncodedForm},
+    scope::scope_value,
 };
 
 /// A started login: the URL for the user, and the values that its response is checked against.
@@ -63,7 +64,7 @@ impl AuthorizationRequest {
         };
         let pkce = Pkce::random().map_err(no_randomness)?;
         let state = random_state().map_err(no_randomness)?;
-        let query = UrlEncodedForm::default()
+        let query = Form::default()
             .with("response_type", "code")
             .with("client_id", &client.id)
             .with("redirect_uri", redirect_uri)
@@ -71,7 +72,7 @@ impl AuthorizationRequest {
             .with("code_challenge", &pkce.challenge())
             .with("code_challenge_method", "S256")
             .with("resource", resource)
-            .with_optional("scope", form_urlencoded::scope_value(scopes).as_deref())
+            .with_optional("scope", scope_value(scopes).as_deref())
             .with_optional("dpop_jkt", dpop_jkt)
             .with_optional("prompt", prompt(scopes));
         Ok(Self {
@@ -130,7 +131,7 @@ pub(super) fn endpoint(server: &AuthorizationServer) -> Result<&str, Authorizati
     })?;
     let Some(endpoint) = server.authorization_endpoint.as_deref() else {
         return Err(failure(format!(
-            "`{issuer}` has no authorization endpoint, so users cannot log in there"
+            "`{issuer}` lacks an authorization endpoint, so users cannot log in there"
         ))
         .with_hint("use another grant, such as client credentials"));
     };
@@ -166,7 +167,7 @@ fn with_query(endpoint: &str, query: &str) -> String {
     let is_special = |letter| matches!(letter, '$' | '\'' | '(' | ')' | ';' | '!' | '*');
     let pieces = endpoint.split_inclusive(is_special).map(|piece| {
         let plain = piece.trim_end_matches(is_special);
-        format!("{plain}{}", form_urlencoded::encode(&piece[plain.len()..]))
+        format!("{plain}{}", encode_component(&piece[plain.len()..]))
     });
     pieces.chain([joint.to_owned(), query.to_owned()]).collect()
 }
@@ -187,7 +188,7 @@ fn has_reserved_parameter(endpoint: &str) -> bool {
         "response_mode",
     ];
     let (_, query) = endpoint.split_once('?').unwrap_or_default();
-    form_urlencoded::pairs(query).any(|(name, _)| RESERVED.contains(&name.as_str()))
+    form_pairs(query).any(|(name, _)| RESERVED.contains(&name.as_str()))
 }
 
 const CALLBACK: AuthorizationStep = AuthorizationStep::Callback;
@@ -239,7 +240,7 @@ impl AuthorizationResponse {
         };
         let (query, _) = query.split_once('#').unwrap_or((query, ""));
         let mut response = AuthorizationResponse::default();
-        for (name, value) in form_urlencoded::pairs(query) {
+        for (name, value) in form_pairs(query) {
             let is_second = match name.as_str() {
                 "state" => response.state.replace(Secret::new(value)).is_some(),
                 "iss" => response.iss.replace(value).is_some(),
@@ -293,7 +294,7 @@ fn check_issuer(
 }
 
 fn login_rejected(error: &str, description: Option<&str>) -> AuthorizationError {
-    let (reason, cure) = match error {
+    let (reason, hint) = match error {
         "access_denied" => ("access was denied", "log in again and allow it"),
         "invalid_scope" => (
             "the authorization server does not support the requested scopes",
@@ -325,7 +326,7 @@ fn login_rejected(error: &str, description: Option<&str>) -> AuthorizationError 
     };
     let failure = AuthorizationError::new(CALLBACK, reason)
         .with_response(error_response)
-        .with_hint(cure);
+        .with_hint(hint);
     if oauth_error::is_error_code(error) {
         failure.with_error_code(error)
     } else {

@@ -12,8 +12,9 @@ use tokio::{
     task::JoinSet,
     time,
 };
+use turnbuckle_text::{percent::form_pairs, url::HttpUrl};
 
-use crate::{Secret, form_urlencoded, raw_url::RawUrl};
+use crate::Secret;
 
 /// Maximum size of a request head, in bytes.
 const MAX_HEAD_BYTES: usize = 16 * 1024;
@@ -131,7 +132,7 @@ impl ExpectedCallback {
             return (CallbackPage::MethodNotAllowed, None);
         }
         let values = |name: &str| {
-            let of_name = form_urlencoded::pairs(query).filter(move |(own, _)| own == name);
+            let of_name = form_pairs(query).filter(move |(own, _)| own == name);
             of_name.map(|(_, value)| value).collect::<Vec<_>>()
         };
         match &values("state")[..] {
@@ -148,8 +149,8 @@ impl ExpectedCallback {
     }
 
     fn path(&self) -> &str {
-        let raw_url = RawUrl::parse(&self.redirect_uri);
-        match raw_url.map_or("", |raw_url| raw_url.path) {
+        let url = HttpUrl::parse(&self.redirect_uri);
+        match url.map_or("", |url| url.path) {
             "" => "/",
             path => path,
         }

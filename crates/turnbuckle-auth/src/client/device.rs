@@ -6,6 +6,7 @@ mod tests;
 use std::time::Duration;
 
 use serde::Deserialize;
+use turnbuckle_text::percent::Form;
 
 use super::{
     safe_url,
@@ -17,7 +18,7 @@ use super::{
 use crate::{
     AuthorizationError, AuthorizationStep, Scopes, Secret,
     fetch::{Fetch, FetchResponse},
-    form_urlencoded::{self, UrlEncodedForm},
+    scope::scope_value,
 };
 
 const STEP: AuthorizationStep = AuthorizationStep::DeviceCode;
@@ -62,9 +63,9 @@ pub async fn request_code(
         )
         .with_hint("log in with a browser on this machine"));
     };
-    let form = UrlEncodedForm::default()
+    let form = Form::default()
         .with("resource", resource)
-        .with_optional("scope", form_urlencoded::scope_value(scopes).as_deref());
+        .with_optional("scope", scope_value(scopes).as_deref());
     let post = TokenPost {
         url,
         what: "device authorization endpoint",
@@ -120,7 +121,7 @@ async fn poll_once(
     code: &DeviceCode,
     binding: Option<&mut DpopBinding<'_>>,
 ) -> Result<Tokens, AuthorizationError> {
-    let form = UrlEncodedForm::default()
+    let form = Form::default()
         .with("grant_type", "urn:ietf:params:oauth:grant-type:device_code")
         .with("device_code", code.code.expose());
     let request = TokenRequest {
@@ -166,7 +167,7 @@ fn read_device_code(
     let is_code =
         |code: &str| code.len() <= MAX_USER_CODE_CHARS && !code.chars().any(char::is_control);
     if parsed.user_code.is_empty() || !is_code(&parsed.user_code) {
-        return Err(invalid("has no usable user code"));
+        return Err(invalid("lacks a usable user code"));
     }
     let pages = [
         Some(&parsed.verification_uri),

@@ -10,6 +10,8 @@ mod tests;
 
 use std::borrow::Cow;
 
+use turnbuckle_text::url::HttpUrl;
+
 use super::{
     oauth_error::{self, OAuthErrorResponse, RequestDescription},
     safe_url,
@@ -18,9 +20,7 @@ use crate::{
     AuthorizationError, AuthorizationServer, AuthorizationStep, Challenge, InvalidMetadata,
     ProtectedResource, Scopes,
     fetch::{Fetch, FetchRequest, FetchResponse},
-    is_same_resource,
-    raw_url::RawUrl,
-    well_known,
+    is_same_resource, well_known,
 };
 
 /// The authorization server of an MCP server, and what to request there.
@@ -107,16 +107,16 @@ fn requires_dpop(challenges: &[Challenge]) -> bool {
 
 /// Returns the resource identifier of a server without metadata.
 fn canonical(server_url: &str) -> String {
-    let Some(raw_url) = RawUrl::parse(server_url) else {
+    let Ok(url) = HttpUrl::parse(server_url) else {
         return server_url.to_owned();
     };
-    let origin = raw_url.origin.to_ascii_lowercase();
-    format!("{origin}{}{}", raw_url.path_below_root(), raw_url.query)
+    let origin = url.origin.to_ascii_lowercase();
+    format!("{origin}{}{}", url.path_without_root(), url.query)
 }
 
 /// Returns the origin of a URL that has been validated.
 fn origin(url: &str) -> &str {
-    RawUrl::parse(url).map_or(url, |raw_url| raw_url.origin)
+    HttpUrl::parse(url).map_or(url, |url| url.origin)
 }
 
 /// Fetches metadata documents.
@@ -205,7 +205,7 @@ fn document_error(
     step: AuthorizationStep,
     response: &FetchResponse,
 ) -> AuthorizationError {
-    let (reason, cure) = match response.status {
+    let (reason, hint) = match response.status {
         500.. => (
             "the server failed while its metadata was fetched",
             "try again later",
@@ -218,7 +218,7 @@ fn document_error(
     OAuthErrorResponse::new(response, &[])
         .add_to(AuthorizationError::new(step, reason))
         .with_request(FetchRequest::get(url))
-        .with_hint(cure)
+        .with_hint(hint)
 }
 
 const RESOURCE_STEP: AuthorizationStep = AuthorizationStep::ResourceMetadata;
@@ -270,7 +270,7 @@ fn read_resource_metadata(
         ));
     }
     if metadata.authorization_servers.is_empty() {
-        let reason = "the metadata of the server has no authorization server";
+        let reason = "the metadata of the server does not name an authorization server";
         return Err(document.rejected(RESOURCE_STEP, reason));
     }
     Ok(metadata)
@@ -281,7 +281,7 @@ fn read_resource_metadata(
 /// RFC 9728 requires the exact URL. The document at the root of an origin describes the origin, however, and the MCP
 /// specification allows that as the identifier of a server. Other origins and sibling paths never match.
 fn covers_server(resource: &str, server_url: &str) -> bool {
-    let Some(RawUrl { origin, path, .. }) = RawUrl::parse(server_url) else {
+    let Ok(HttpUrl { origin, path, .. }) = HttpUrl::parse(server_url) else {
         return false;
     };
     let above = path.match_indices('/').map(|(at, _)| &path[..at]);
@@ -369,14 +369,15 @@ async fn issuer_metadata(
 ///
 /// Some server libraries normalize URLs, such as `mcp` 1.x for Python, and add the slash to `https://a.example`.
 fn issuer_as_published<'a>(document: &MetadataDocument, issuer: &'a str) -> Cow<'a, str> {
-    let Some(raw_url) =
-        RawUrl::parse(issuer).filter(|raw_url| raw_url.path_below_root().is_empty())
+    let Some(url) = HttpUrl::parse(issuer)
+        .ok()
+        .filter(|url| url.path_without_root().is_empty())
     else {
         return issuer.into();
     };
-    let other: Cow<'a, str> = match raw_url.path {
+    let other: Cow<'a, str> = match url.path {
         "" => format!("{issuer}/").into(),
-        _ => raw_url.origin.into(),
+        _ => url.origin.into(),
     };
     match AuthorizationServer::parse(&document.body, &other) {
         Ok(_) => other,
@@ -400,7 +401,7 @@ fn read_server_metadata(
         document.rejected(SERVER_STEP, reason)
     })?;
     if server.token_endpoint.is_none() {
-        return Err(document.rejected(SERVER_STEP, format!("`{issuer}` has no token endpoint")));
+        return Err(document.rejected(SERVER_STEP, format!("`{issuer}` lacks a token endpoint")));
     }
     check_endpoints(&server).map_err(|failure| document.attach_request(failure))?;
     Ok(server)

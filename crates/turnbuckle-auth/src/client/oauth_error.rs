@@ -3,11 +3,11 @@
 use std::fmt;
 
 use serde_json::Value;
+use turnbuckle_text::{percent::form_pairs, sanitize::escape_line};
 
 use crate::{
     AuthorizationError, AuthorizationStep, Secret,
     fetch::{Fetch, FetchError, FetchRequest, FetchResponse},
-    form_urlencoded,
 };
 
 /// Maximum number of characters of foreign text that are shown.
@@ -68,23 +68,12 @@ pub(super) async fn send_request(
     answer.map_err(|error| fetch_error(step, &error).with_request(description))
 }
 
-/// Makes foreign text safe for a terminal line: escapes invisible characters and truncates.
+/// Makes text of a server safe for one line of a terminal: escapes unsafe characters and truncates.
 pub(super) fn sanitize(text: &str) -> String {
-    let is_visible =
-        |letter: char| letter == ' ' || letter.is_ascii_graphic() || letter.is_alphanumeric();
-    let mut sanitized = String::new();
-    for (at, letter) in text.chars().enumerate() {
-        if at == MAX_TEXT_CHARS {
-            sanitized.push('…');
-            break;
-        }
-        if is_visible(letter) {
-            sanitized.push(letter);
-        } else {
-            sanitized.extend(letter.escape_default());
-        }
+    match text.char_indices().nth(MAX_TEXT_CHARS) {
+        Some((end, _)) => escape_line(&text[..end]) + "…",
+        None => escape_line(text),
     }
-    sanitized
 }
 
 /// Returns whether the text looks like an OAuth error code.
@@ -129,8 +118,7 @@ fn parse_error(body: &str) -> (Option<String>, Option<String>) {
         }
         Ok(_) => (None, None),
         Err(_) => {
-            let field =
-                |wanted: &str| form_urlencoded::pairs(body).find(|(name, _)| name == wanted);
+            let field = |wanted: &str| form_pairs(body).find(|(name, _)| name == wanted);
             let value = |wanted: &str| field(wanted).map(|(_, value)| value);
             (value("error"), value("error_description"))
         }
@@ -166,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_is_told_in_whatever_form_it_is_named() {
+    fn an_error_is_read_from_json_and_forms() {
         let code = Some("invalid_grant".to_owned());
         let text = "400 invalid_grant: too late".to_owned();
         for body in [
@@ -186,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_names_no_error_is_told_as_far_as_it_goes() {
+    fn a_response_without_error_code_is_described() {
         for (body, text) in [
             ("", "502"),
             ("  \n", "502"),
@@ -205,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_move_the_cursor_or_fill_the_screen_is_not_shown() {
+    fn control_characters_are_escaped_and_long_text_is_truncated() {
         assert_eq!(
             sanitize("a\u{1b}[2J\n\u{202e}b ä"),
             r"a\u{1b}[2J\n\u{202e}b ä"
@@ -217,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sent_in_confidence_is_not_told_even_where_it_would_be_cut() {
+    fn secrets_are_redacted_before_truncation() {
         let secret = Secret::new("s".repeat(200));
         let body = format!(
             r#"{{"error":"x","error_description":"{}{}"}}"#,

@@ -5,6 +5,7 @@ mod tests;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use turnbuckle_text::url::HttpUrl;
 
 use super::{
     oauth_error::{self, OAuthErrorResponse},
@@ -13,7 +14,6 @@ use super::{
 use crate::{
     AuthorizationError, AuthorizationServer, AuthorizationStep, Scopes, Secret,
     fetch::{Fetch, FetchRequest, FetchResponse},
-    raw_url::RawUrl,
 };
 
 /// A client as registered with one authorization server; it must not be used with another.
@@ -261,7 +261,7 @@ fn read_registration(
         .client_secret
         .filter(|secret| !secret.expose().is_empty());
     if !is_usable(&parsed.client_id) || !secret.as_ref().is_none_or(|one| is_usable(one.expose())) {
-        return Err(invalid("has no usable client id or secret"));
+        return Err(invalid("lacks a usable client id or secret"));
     }
     let method = match parsed.token_endpoint_auth_method.as_deref() {
         None => ClientAuthentication::default_for(server, secret.is_some()),
@@ -297,7 +297,7 @@ fn is_usable(text: &str) -> bool {
 
 fn registration_rejected(response: &FetchResponse) -> AuthorizationError {
     let error_response = OAuthErrorResponse::new(response, &[]);
-    let (reason, cure) = match error_response.code.as_deref() {
+    let (reason, hint) = match error_response.code.as_deref() {
         Some("invalid_redirect_uri") => (
             "the authorization server does not allow redirect URIs on this machine",
             "get a client id from its operator, with a redirect URI that is allowed",
@@ -321,7 +321,7 @@ fn registration_rejected(response: &FetchResponse) -> AuthorizationError {
     };
     error_response
         .add_to(AuthorizationError::new(STEP, reason))
-        .with_hint(cure)
+        .with_hint(hint)
 }
 
 /// Client metadata: sent in a registration, or served as the document at the URL that is the client id.
@@ -436,9 +436,9 @@ pub(super) fn is_metadata_document_url(url: &str) -> bool {
     let is_https = url
         .get(..8)
         .is_some_and(|start| start.eq_ignore_ascii_case("https://"));
-    let has_path = RawUrl::parse(url).is_some_and(|raw_url| {
-        let mut segments = raw_url.path.split('/');
-        !raw_url.path_below_root().is_empty()
+    let has_path = HttpUrl::parse(url).is_ok_and(|url| {
+        let mut segments = url.path.split('/');
+        !url.path_without_root().is_empty()
             && segments.all(|segment| !matches!(segment, "." | ".."))
     });
     is_https && has_path

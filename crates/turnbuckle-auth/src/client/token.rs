@@ -12,12 +12,13 @@ use request::TokenRequest;
 pub use request::{DpopBinding, TokenEndpoint};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use turnbuckle_text::percent::Form;
 
 use super::{authorization::AuthorizationCode, oauth_error::OAuthErrorResponse};
 use crate::{
     AuthorizationError, AuthorizationStep, Scopes, Secret,
     fetch::{Fetch, FetchResponse},
-    form_urlencoded::{self, UrlEncodedForm},
+    scope::scope_value,
 };
 
 /// The tokens of a response.
@@ -70,7 +71,7 @@ pub async fn exchange_code(
             AuthorizationError::new(AuthorizationStep::Token, reason).with_hint("log in again")
         );
     }
-    let form = UrlEncodedForm::default()
+    let form = Form::default()
         .with("grant_type", "authorization_code")
         .with("code", code.code.expose())
         .with("redirect_uri", &code.redirect_uri)
@@ -97,7 +98,7 @@ pub async fn refresh(
     scopes: Option<&Scopes>,
     binding: Option<&mut DpopBinding<'_>>,
 ) -> Result<Tokens, AuthorizationError> {
-    let form = UrlEncodedForm::default()
+    let form = Form::default()
         .with("grant_type", "refresh_token")
         .with("refresh_token", refresh.expose());
     let request = TokenRequest {
@@ -124,9 +125,9 @@ pub async fn client_credentials(
 ) -> Result<Tokens, AuthorizationError> {
     let request = TokenRequest {
         step: AuthorizationStep::Token,
-        form: UrlEncodedForm::default()
+        form: Form::default()
             .with("grant_type", "client_credentials")
-            .with_optional("scope", form_urlencoded::scope_value(scopes).as_deref()),
+            .with_optional("scope", scope_value(scopes).as_deref()),
         secrets: Vec::new(),
         resource,
         scopes,
@@ -143,10 +144,10 @@ pub async fn jwt_bearer(
     scopes: Option<&Scopes>,
     binding: Option<&mut DpopBinding<'_>>,
 ) -> Result<Tokens, AuthorizationError> {
-    let form = UrlEncodedForm::default()
+    let form = Form::default()
         .with("grant_type", "urn:ietf:params:oauth:grant-type:jwt-bearer")
         .with("assertion", assertion.expose())
-        .with_optional("scope", form_urlencoded::scope_value(scopes).as_deref());
+        .with_optional("scope", scope_value(scopes).as_deref());
     let request = TokenRequest {
         step: AuthorizationStep::Token,
         form,
@@ -200,7 +201,7 @@ fn read_tokens(
     let token_kind = token_kind(parsed.token_type.as_deref(), accepted).map_err(invalid)?;
     let access = parsed.access_token.filter(is_token);
     let Some(access) = access else {
-        return Err(invalid("has no usable token"));
+        return Err(invalid("lacks a usable token"));
     };
     let granted = parsed.scope.and_then(|scope| scope.parse::<Scopes>().ok());
     Ok(Tokens {
@@ -256,7 +257,7 @@ pub(super) fn token_error(
     secrets: &[&Secret],
 ) -> AuthorizationError {
     let error_response = OAuthErrorResponse::new(response, secrets);
-    let (reason, cure) = match error_response.code.as_deref() {
+    let (reason, hint) = match error_response.code.as_deref() {
         Some("invalid_grant") if step == AuthorizationStep::Refresh => (
             "the refresh token has expired or was revoked",
             "log in again",
@@ -307,7 +308,7 @@ pub(super) fn token_error(
     };
     error_response
         .add_to(AuthorizationError::new(step, reason))
-        .with_hint(cure)
+        .with_hint(hint)
 }
 
 /// Returns the kind of the token, or the reason why it cannot be used.

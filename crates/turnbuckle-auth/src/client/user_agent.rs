@@ -12,12 +12,16 @@ use std::{
 
 use tokio::{net::TcpListener, time};
 use turnbuckle_protocol::authenticator::BoxFuture;
+use turnbuckle_text::{
+    percent::form_pairs,
+    url::{HttpScheme, HttpUrl},
+};
 
 use super::{
     callback_server::{self, ExpectedCallback},
     device::DeviceCode,
 };
-use crate::{AuthorizationError, AuthorizationStep, Secret, form_urlencoded, raw_url::RawUrl};
+use crate::{AuthorizationError, AuthorizationStep, Secret};
 
 /// Lets the user log in, in a browser or on another device.
 ///
@@ -186,9 +190,9 @@ impl LoopbackUserAgent {
 
     /// Returns the listener of a login, and the redirect to expect. Both follow from the URL of the login.
     fn expected_callback(&self, url: &str) -> Option<(TcpListener, ExpectedCallback)> {
-        let raw_url = RawUrl::parse(url)?;
-        let query = raw_url.query.strip_prefix('?')?;
-        let value = |name: &str| form_urlencoded::pairs(query).find(|(own, _)| own == name);
+        let url = HttpUrl::parse(url).ok()?;
+        let query = url.query.strip_prefix('?')?;
+        let value = |name: &str| form_pairs(query).find(|(own, _)| own == name);
         let (_, redirect_uri) = value("redirect_uri")?;
         let (_, state) = value("state")?;
         let listener = self.take_listener(&redirect_uri)?;
@@ -263,12 +267,12 @@ fn is_default_redirect_uri(uri: &str) -> bool {
 }
 
 fn port_of(uri: &str) -> Result<u16, AuthorizationError> {
-    let port = RawUrl::parse(uri).and_then(|raw_url| {
-        let origin = raw_url.origin.to_ascii_lowercase();
-        let hosts = ["http://127.0.0.1:", "http://localhost:"];
-        let port = hosts.iter().find_map(|host| origin.strip_prefix(host))?;
-        port.parse().ok().filter(|port| *port != 0)
-    });
+    let is_ours = |url: &HttpUrl<'_>| {
+        let host = url.authority.host.to_string();
+        url.scheme == HttpScheme::Http && matches!(&*host, "127.0.0.1" | "localhost")
+    };
+    let url = HttpUrl::parse(uri).ok().filter(is_ours);
+    let port = url.and_then(|url| url.authority.port.filter(|port| *port != 0));
     port.ok_or_else(|| {
         AuthorizationError::new(
             AuthorizationStep::Authorization,

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_is_refused_until_the_period_is_over() {
+    fn a_full_replay_cache_rejects_until_the_period_ends() {
         let cache = ReplayCache::new(60, 10, 10);
         for at in 0..10 {
             assert_eq!(cache.insert("key", &at.to_string(), 1000), ReplayCheck::New);
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn one_key_leaves_room_for_others() {
+    fn one_key_cannot_fill_the_replay_cache() {
         let cache = ReplayCache::new(60, 10, 3);
         for id in ["a", "b", "c"] {
             assert_eq!(cache.insert("greedy", id, 1000), ReplayCheck::New);
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_set_back_forgets_nothing() {
+    fn a_clock_set_back_keeps_entries() {
         let cache = ReplayCache::new(60, 10, 10);
         cache.insert("key", "a", 1000);
 

@@ -85,7 +85,7 @@ pub enum InvalidProof {
     #[error("the proof is for another token")]
     Token,
     /// The `jti` is missing or too long.
-    #[error("the proof has no valid `jti`")]
+    #[error("the proof lacks a valid `jti`")]
     Id,
     /// The nonce is missing, expired or not issued here; the rejection carries a new one.
     #[error("the proof requires a nonce")]
@@ -267,7 +267,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_nonce_is_good_for_a_while_and_only_where_it_came_from() {
+    fn a_nonce_expires_and_is_valid_only_for_its_issuer() {
         let (nonce_issuer, others) = (NonceIssuer::new().unwrap(), NonceIssuer::new().unwrap());
         let nonce = nonce_issuer.issue(1000);
 

@@ -306,7 +306,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_the_one_that_the_standard_shows() {
+    fn the_thumbprint_is_that_of_rfc_7638() {
         // Examples of RFC 7638, section 3.1, and RFC 8037, appendix A.3.
         let rsa = serde_json::json!({
             "kid": "2011-04-29", "alg": "RS256", "e": "AQAB", "kty": "RSA",

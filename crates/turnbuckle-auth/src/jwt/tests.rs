@@ -29,7 +29,7 @@ fn claims(token: &str, key: &Jwk) -> Option<Map<String, Value>> {
 }
 
 #[test]
-fn what_a_key_signs_its_public_half_verifies_and_no_other_does() {
+fn a_signature_is_verified_by_its_public_key_only() {
     let all = SignatureAlgorithm::ALL.map(|algorithm| {
         let key = key(algorithm);
         let token = key.sign(Map::new(), &json!({ "by": algorithm.as_str() }));
@@ -51,7 +51,7 @@ fn what_a_key_signs_its_public_half_verifies_and_no_other_does() {
 }
 
 #[test]
-fn a_signature_of_others_is_verified() {
+fn the_signatures_of_the_rfc_examples_are_verified() {
     // The examples of RFC 7515, appendix A.3, and of RFC 8037, appendix A.4.
     let ecdsa = json!({
         "kty": "EC", "crv": "P-256",
@@ -76,7 +76,7 @@ fn a_signature_of_others_is_verified() {
 }
 
 #[test]
-fn a_key_is_kept_as_a_secret_and_is_the_same_again() {
+fn a_signing_key_survives_serialization() {
     for algorithm in SignatureAlgorithm::ALL {
         let key = key(algorithm);
 
@@ -93,7 +93,7 @@ fn a_key_is_kept_as_a_secret_and_is_the_same_again() {
 }
 
 #[test]
-fn what_is_no_key_or_a_weak_one_signs_nothing() {
+fn invalid_and_weak_signing_keys_are_rejected() {
     let refused = |pem: &str, algorithm| SigningKey::from_pem(pem, algorithm).unwrap_err();
 
     for pem in [
@@ -128,7 +128,7 @@ fn what_is_no_key_or_a_weak_one_signs_nothing() {
 }
 
 #[test]
-fn keys_that_are_weak_private_broken_or_for_something_else_verify_nothing() {
+fn weak_private_broken_and_misused_jwks_are_rejected() {
     let good = Value::from(key(SignatureAlgorithm::Es256).public_jwk());
     let rsa = Value::from(key(SignatureAlgorithm::Rs256).public_jwk());
     let with = |jwk: &Value, name: &str, value: Value| {
@@ -174,7 +174,7 @@ fn keys_that_are_weak_private_broken_or_for_something_else_verify_nothing() {
 }
 
 #[test]
-fn a_set_leaves_out_what_it_cannot_use_and_is_bounded() {
+fn a_jwk_set_skips_unusable_keys_and_is_bounded() {
     let mut good = key(SignatureAlgorithm::Es256).public_jwk();
     good.insert("kid".into(), "one".into());
     let set = json!({ "keys": [{ "kty": "oct", "k": "AAAA" }, {}, good] });
@@ -208,7 +208,7 @@ fn a_set_leaves_out_what_it_cannot_use_and_is_bounded() {
 }
 
 #[test]
-fn what_is_not_signed_is_no_token() {
+fn malformed_and_unsigned_jwts_are_rejected() {
     let part = |json: Value| encode(json.to_string());
     let token = |header: Value| format!("{}.{}.AAAA", part(header), part(json!({})));
 
@@ -254,7 +254,7 @@ fn what_is_not_signed_is_no_token() {
 
 proptest! {
     #[test]
-    fn no_text_is_too_odd_to_be_looked_at(text in "\\PC{0,200}", parts in prop::collection::vec("[ -~]{0,60}", 0..6)) {
+    fn any_text_is_parsed_without_panic(text in "\\PC{0,200}", parts in prop::collection::vec("[ -~]{0,60}", 0..6)) {
         let encoded: Vec<_> = parts.iter().map(encode).collect();
         for text in [text, parts.join("."), encoded.join(".")] {
             let _ = UnverifiedJwt::parse(&text);
@@ -264,7 +264,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_encoded_is_decoded_and_nothing_else_means_the_same(bytes: Vec<u8>, text in "[A-Za-z0-9_-]{0,40}") {
+    fn base64url_has_one_encoding_per_value(bytes: Vec<u8>, text in "[A-Za-z0-9_-]{0,40}") {
         prop_assert_eq!(decode(&encode(&bytes)), Some(bytes));
         if let Some(bytes) = decode(&text) {
             prop_assert_eq!(encode(bytes), text);
@@ -273,14 +273,14 @@ proptest! {
 }
 
 #[test]
-fn every_name_is_read_as_it_is_written() {
+fn algorithm_names_are_parsed_to_themselves() {
     for algorithm in SignatureAlgorithm::ALL {
         assert_eq!(algorithm.to_string().parse(), Ok(algorithm));
     }
 }
 
 #[test]
-fn what_needs_no_private_key_is_no_algorithm() {
+fn none_and_hmac_are_not_algorithms() {
     for name in [
         "none", "None", "NONE", "", "HS256", "HS384", "HS512", "rs256", "RS256 ", "A128KW",
     ] {

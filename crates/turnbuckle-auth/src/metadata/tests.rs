@@ -7,7 +7,7 @@ fn resource(json: &str) -> Result<ProtectedResource, InvalidMetadata> {
 }
 
 #[test]
-fn a_resource_is_read_with_what_it_has_and_without_what_it_has_not() {
+fn optional_members_of_resource_metadata_may_be_absent() {
     let json = r#"{"resource":"https://A.example/mcp/","authorization_servers":["https://as.example"],"x":1}"#;
 
     let metadata = resource(json).unwrap();
@@ -17,7 +17,7 @@ fn a_resource_is_read_with_what_it_has_and_without_what_it_has_not() {
 }
 
 #[test]
-fn metadata_about_another_resource_is_refused() {
+fn metadata_of_another_resource_is_rejected() {
     for other in [
         "https://b.example/mcp",
         "https://a.example",
@@ -35,14 +35,14 @@ fn metadata_about_another_resource_is_refused() {
 }
 
 #[test]
-fn metadata_that_names_nobody_is_refused() {
+fn metadata_without_authorization_servers_is_rejected() {
     let json = format!(r#"{{"resource":"{SERVER}"}}"#);
 
     assert_eq!(resource(&json), Err(InvalidMetadata::NoAuthorizationServer));
 }
 
 #[test]
-fn metadata_of_the_wrong_shape_is_refused() {
+fn metadata_of_the_wrong_type_is_rejected() {
     for json in ["", "[]", "{}", r#"{"resource":1}"#, "<html>"] {
         assert!(
             matches!(resource(json), Err(InvalidMetadata::InvalidJson(_))),
@@ -74,7 +74,7 @@ fn an_issuer_is_compared_byte_for_byte() {
 }
 
 #[test]
-fn silence_about_pkce_is_no() {
+fn missing_pkce_methods_mean_no_support() {
     let with = |methods: &[&str]| AuthorizationServer {
         code_challenge_methods_supported: methods.iter().copied().map(Into::into).collect(),
         ..AuthorizationServer::default()
@@ -86,7 +86,7 @@ fn silence_about_pkce_is_no() {
 }
 
 #[test]
-fn what_is_written_says_only_what_is_known() {
+fn absent_members_are_not_written() {
     let metadata = ProtectedResource::new(SERVER, ["https://as.example"]);
 
     assert_eq!(

@@ -7,6 +7,7 @@ use turnbuckle_protocol::{
     Principal,
     authenticator::{AuthRejection, AuthRequest, Authenticator, BoxFuture, MetadataDocument},
 };
+use turnbuckle_text::url::HttpUrl;
 
 use super::{
     DpopPolicy, ResourceServer, TrustedIssuer,
@@ -19,7 +20,6 @@ use crate::{
     Secret,
     dpop::ExpectedProof,
     jwt::{InvalidJwt, UnverifiedJwt},
-    raw_url::RawUrl,
 };
 
 impl Authenticator for ResourceServer {
@@ -90,7 +90,7 @@ impl ResourceServer {
         credentials: AuthorizationHeader<'_>,
         request: AuthRequest<'_>,
     ) -> Result<(), AuthRejection> {
-        let origin = RawUrl::parse(&self.resource).map_or("", |raw_url| raw_url.origin);
+        let origin = HttpUrl::parse(&self.resource).map_or("", |url| url.origin);
         // Behind a proxy that rewrites paths, clients know only the URL of the resource.
         let here = format!("{origin}{}", request.path);
         let expected = ExpectedProof {

@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_be_read_in_two_ways_is_malformed() {
+    fn ambiguous_headers_are_malformed() {
         for headers in [
             &["Bearer a", "Bearer a"][..],
             &["Bearer a", "Basic b"],
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn another_scheme_is_as_good_as_none() {
+    fn another_scheme_is_a_missing_token() {
         for headers in [&[][..], &["Basic YTpi"], &["Bearerx a"], &["Negotiate"]] {
             assert!(
                 AuthorizationHeader::parse(headers) == Ok(None),

@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_implied_implies_more_and_a_circle_ends() {
+    fn implied_scopes_are_transitive_and_cycles_end() {
         let mut hierarchy = ScopeHierarchy::default();
         hierarchy.add("admin".into(), ["write"]);
         hierarchy.add("write".into(), ["read"]);

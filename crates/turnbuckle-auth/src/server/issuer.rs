@@ -4,6 +4,7 @@ use std::{fmt, sync::Arc};
 
 use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
+use turnbuckle_text::percent::{FORM_CONTENT_TYPE, Form};
 
 use super::{
     Clock,
@@ -12,8 +13,8 @@ use super::{
 };
 use crate::{
     Secret,
+    basic_auth::basic_auth_header,
     fetch::{Fetch, FetchRequest},
-    form_urlencoded::{UrlEncodedForm, basic_auth_header},
     jwt::{Jwks, SignatureAlgorithm, UnverifiedJwt},
 };
 
@@ -222,15 +223,11 @@ impl IntrospectionClient {
         issuer: &str,
         fetch: &dyn Fetch,
     ) -> Result<Map<String, Value>, VerifyError> {
-        let form = UrlEncodedForm::default()
+        let form = Form::default()
             .with("token", token)
             .with("token_type_hint", "access_token");
-        let request = FetchRequest::post(
-            &self.endpoint,
-            UrlEncodedForm::CONTENT_TYPE,
-            form.into_string(),
-        )
-        .header("authorization", self.authorization.expose());
+        let request = FetchRequest::post(&self.endpoint, FORM_CONTENT_TYPE, form.into_string())
+            .header("authorization", self.authorization.expose());
         let response = {
             let _permit = self.permits.acquire().await;
             fetch.fetch(request).await

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use turnbuckle_protocol::authenticator::{BoxFuture, MetadataDocument};
+use turnbuckle_text::url::HttpUrl;
 
 use super::{
     DpopPolicy, ResourceServer,
     cached_document::{CachedDocument, fetch_issuer_metadata},
     rejection::without_offline_access,
 };
-use crate::{ProtectedResource, raw_url::RawUrl, well_known};
+use crate::{ProtectedResource, well_known};
 
 const RESOURCE_METADATA_PATH: &str = "/.well-known/oauth-protected-resource";
 const SERVER_METADATA_PATH: &str = "/.well-known/oauth-authorization-server";
@@ -64,7 +65,7 @@ impl ResourceServer {
     /// Returns whether clients look for the metadata at this path: below the well-known path, at the root, or below the
     /// endpoint.
     fn is_metadata_path(&self, path: &str) -> bool {
-        let own = RawUrl::parse(&self.resource).map_or("", |raw_url| raw_url.path);
+        let own = HttpUrl::parse(&self.resource).map_or("", |url| url.path);
         let own = own.trim_end_matches('/');
         let path = path.trim_end_matches('/');
         match path.strip_prefix(RESOURCE_METADATA_PATH) {

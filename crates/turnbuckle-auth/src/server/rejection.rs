@@ -132,11 +132,11 @@ pub(super) enum TokenError {
     WrongAudience,
     #[error("the token has expired")]
     Expired,
-    #[error("the token has no expiry time")]
+    #[error("the token lacks an expiry time")]
     NoExpiry,
     #[error("the token is not valid yet")]
     NotYetValid,
-    #[error("the token has no subject")]
+    #[error("the token lacks a subject")]
     NoSubject,
     #[error("the binding of the token is not supported")]
     UnsupportedBinding,

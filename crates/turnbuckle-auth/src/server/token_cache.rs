@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_entry_is_there_until_its_time_is_over() {
+    fn an_entry_is_cached_until_it_expires() {
         let cache = TokenCache::new(10);
         cache.insert(digest("a"), 100, 1);
 
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_is_forgotten() {
+    fn a_full_cache_drops_older_entries() {
         let cache = TokenCache::new(10);
         for at in 0..1000 {
             cache.insert(digest(&at.to_string()), 100, at);

@@ -8,7 +8,7 @@ fn parse(words: &[&str]) -> Result<Cli, String> {
 }
 
 #[test]
-fn the_definition_is_sound() {
+fn the_command_line_definition_is_valid() {
     Cli::command().debug_assert();
 }
 
@@ -58,7 +58,7 @@ fn options_may_stand_anywhere_before_the_program() {
 }
 
 #[test]
-fn help_says_what_a_target_is() {
+fn help_describes_targets() {
     insta::assert_snapshot!(parse(&["--help"]).unwrap_err(), @r"
     Call MCP servers from a terminal
 

@@ -93,7 +93,7 @@ fn pluralize(number: u64, thing: &str) -> String {
 pub(super) fn data_dir(named: Option<PathBuf>, environment: &Environment) -> Result<PathBuf> {
     let default = || Some(environment.data_dir()?.join("turnbuckle"));
     named.or_else(default).ok_or_else(|| {
-        CliError::failed("there is no data directory").hint("set one with --data DIR")
+        CliError::failed("the data directory is unknown").hint("set one with --data DIR")
     })
 }
 
@@ -116,7 +116,7 @@ impl StatsCommand {
             context.ui.print(&format!("{}\n", sanitize::line(damaged)));
         }
         if stats.databases.is_empty() {
-            context.ui.print("there is no data yet\n");
+            context.ui.print("no data yet\n");
             return Ok(());
         }
         let head = [

@@ -21,7 +21,7 @@ use crate::{context::CommandContext, error::Result, signals::ShutdownSignals};
 ///
 /// Listens on http://127.0.0.1:8321/mcp by default, and prints how to configure agents. Data stays on this machine,
 /// one file per project. The address is printed to stdout, everything else to stderr: warnings, and every request
-/// with --verbose.
+/// with --verbose. The variable RUST_LOG selects other log lines, for example RUST_LOG=turnbuckle_server=trace.
 ///
 /// Settings can also be in a file: turnbuckle/serve.toml in the configuration directory, or the file of --config.
 /// Keys: listen, data, half-life, roots, quota, deadline, index-deadline, http-sse, a table `[embeddings]` with url,
@@ -136,6 +136,9 @@ mod unix_socket {
         _settings: &ServeSettings,
         _context: &CommandContext,
     ) -> Result {
-        Err(CliError::failed("this system has no Unix sockets").hint("--listen 127.0.0.1:8321"))
+        Err(
+            CliError::failed("this system does not support Unix sockets")
+                .hint("--listen 127.0.0.1:8321"),
+        )
     }
 }

@@ -1,6 +1,7 @@
 //! `turnbuckle servers`.
 
 use serde_json::{Value, json};
+use turnbuckle_text::shell;
 
 use crate::{
     context::CommandContext,
@@ -143,7 +144,7 @@ fn connection_text(entry: &ServerEntry) -> String {
         ServerEntry::Command(command) => {
             let words = std::iter::once(&command.program).chain(&command.arguments);
             words
-                .map(|word| trust::shell_quote(word))
+                .map(|word| shell::quote(word))
                 .collect::<Vec<_>>()
                 .join(" ")
         }

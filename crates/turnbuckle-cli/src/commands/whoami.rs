@@ -35,7 +35,7 @@ impl WhoamiCommand {
             return match (context.options.json, summaries.is_empty()) {
                 (true, _) => context.print_json(&json!({ "logins": documents })),
                 (false, true) => {
-                    context.ui.print("you have no logins\n");
+                    context.ui.print("not logged in to any server\n");
                     Ok(())
                 }
                 (false, false) => {

@@ -13,6 +13,7 @@ use turnbuckle_protocol::types::{
         StringFormat, StringSchema,
     },
 };
+use turnbuckle_text::formats;
 
 use crate::output::{sanitize, style};
 
@@ -323,10 +324,10 @@ fn parse_text(field: &StringSchema, text: &str) -> Result<Value, String> {
         return Err(format!("enter at most {max} characters"));
     }
     let fits = match field.format {
-        Some(StringFormat::Email) => is_email(text),
-        Some(StringFormat::Uri) => is_uri(text),
-        Some(StringFormat::Date) => is_date(text),
-        Some(StringFormat::DateTime) => is_date_time(text),
+        Some(StringFormat::Email) => formats::is_email(text),
+        Some(StringFormat::Uri) => formats::is_uri(text),
+        Some(StringFormat::Date) => formats::is_date(text),
+        Some(StringFormat::DateTime) => formats::is_date_time(text),
         _ => true,
     };
     if fits {
@@ -412,72 +413,6 @@ fn number(value: f64) -> Option<Value> {
     } else {
         Number::from_f64(value).map(Value::Number)
     }
-}
-
-fn is_email(text: &str) -> bool {
-    let Some((name, host)) = text.rsplit_once('@') else {
-        return false;
-    };
-    let spaced = text.contains(char::is_whitespace);
-    !name.is_empty() && host.split('.').all(|part| !part.is_empty()) && !spaced
-}
-
-fn is_uri(text: &str) -> bool {
-    let Some((scheme, rest)) = text.split_once(':') else {
-        return false;
-    };
-    let is_scheme_char = |ch: char| ch.is_ascii_alphanumeric() || "+-.".contains(ch);
-    let named = scheme.starts_with(|first: char| first.is_ascii_alphabetic());
-    named
-        && scheme.chars().all(is_scheme_char)
-        && !rest.is_empty()
-        && !text.contains(char::is_whitespace)
-}
-
-fn is_date(text: &str) -> bool {
-    let parts: Vec<_> = text.split('-').collect();
-    let [year, month, day] = parts[..] else {
-        return false;
-    };
-    let (Some(year), Some(month), Some(day)) = (digits(year, 4), digits(month, 2), digits(day, 2))
-    else {
-        return false;
-    };
-    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    let days = match month {
-        2 if leap => 29,
-        2 => 28,
-        4 | 6 | 9 | 11 => 30,
-        1..=12 => 31,
-        _ => 0,
-    };
-    (1..=days).contains(&day)
-}
-
-/// Returns whether text is an RFC 3339 date-time with offset.
-fn is_date_time(text: &str) -> bool {
-    let Some((date, rest)) = text.split_once(['T', 't']) else {
-        return false;
-    };
-    let Some(at) = rest.find(['Z', 'z', '+', '-']) else {
-        return false;
-    };
-    let (time, zone) = rest.split_at(at);
-    let (time, fraction) = time.split_once('.').unwrap_or((time, "0"));
-    let exact = !fraction.is_empty() && fraction.bytes().all(|digit| digit.is_ascii_digit());
-    let zone = zone.eq_ignore_ascii_case("z") || is_time(&zone[1..], &[23, 59]);
-    is_date(date) && is_time(time, &[23, 59, 60]) && exact && zone
-}
-
-fn is_time(text: &str, max: &[u32]) -> bool {
-    let parts: Vec<_> = text.split(':').collect();
-    let fits = |(part, max): (&&str, &u32)| digits(part, 2).is_some_and(|value| value <= *max);
-    parts.len() == max.len() && parts.iter().zip(max).all(fits)
-}
-
-fn digits(text: &str, count: usize) -> Option<u32> {
-    let all = text.len() == count && text.bytes().all(|digit| digit.is_ascii_digit());
-    all.then(|| text.parse().ok()).flatten()
 }
 
 #[cfg(test)]

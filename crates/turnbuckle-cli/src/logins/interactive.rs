@@ -2,7 +2,7 @@
 //!
 //! A login URL is checked and shown with its host before a browser opens it.
 
-use std::{io, net::IpAddr};
+use std::io;
 
 use tokio::io::AsyncBufReadExt as _;
 use turnbuckle_auth::{
@@ -10,6 +10,7 @@ use turnbuckle_auth::{
     client::{LoopbackUserAgent, UserAgent, device::DeviceCode},
 };
 use turnbuckle_protocol::authenticator::BoxFuture;
+use turnbuckle_text::url::HttpUrl;
 
 use crate::{
     commands::LoginOptions,
@@ -125,7 +126,7 @@ fn unsafe_url() -> io::Error {
 /// Returns the full URL and its host, so that the user can see where the password would go.
 fn login_message(page: &LoginUrl<'_>) -> String {
     let host = style::styled(style::NAME, &sanitize::line(page.host));
-    let warning = if page.has_punycode() {
+    let warning = if page.has_punycode {
         "Warning: the host has characters that can look like others.\n"
     } else {
         ""
@@ -166,45 +167,22 @@ pub(super) struct LoginUrl<'a> {
     pub(super) url: &'a str,
     /// The host with its port.
     pub(super) host: &'a str,
+    /// True if the host has characters that can look like others.
+    pub(super) has_punycode: bool,
 }
 
 impl<'a> LoginUrl<'a> {
-    /// Accepts `https` URLs, and `http` on loopback, without user information and with visible ASCII only.
+    /// Accepts `https` URLs, and `http` on loopback.
     pub(super) fn parse(url: &'a str) -> Option<Self> {
-        let (scheme, rest) = url.split_once("://")?;
-        let host = rest.split(['/', '?', '#', '\\']).next()?;
-        let is_printable = url.bytes().all(|byte| byte.is_ascii_graphic());
-        let has_plain_host = !host.is_empty() && !host.contains('@') && !url.contains('\\');
-        let is_safe = match () {
-            () if scheme.eq_ignore_ascii_case("https") => true,
-            () if scheme.eq_ignore_ascii_case("http") => is_loopback(host),
-            () => false,
-        };
-        (is_printable && has_plain_host && is_safe).then_some(Self { url, host })
-    }
-
-    /// Returns whether the host has characters that can look like others.
-    pub(super) fn has_punycode(&self) -> bool {
-        let mut labels = self.host.split('.');
-        labels.any(|label| {
-            label
-                .get(..4)
-                .is_some_and(|begin| begin.eq_ignore_ascii_case("xn--"))
+        let parsed = HttpUrl::parse(url)
+            .ok()
+            .filter(HttpUrl::is_https_or_loopback)?;
+        let (_, host) = parsed.origin.split_once("://")?;
+        Some(Self {
+            url,
+            host,
+            has_punycode: parsed.authority.host.is_internationalized(),
         })
-    }
-}
-
-fn is_loopback(host: &str) -> bool {
-    let name = match host.rsplit_once(':') {
-        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
-        _ => host,
-    };
-    let bare = name
-        .strip_prefix('[')
-        .and_then(|name| name.strip_suffix(']'));
-    match bare.unwrap_or(name).parse::<IpAddr>() {
-        Ok(address) => address.is_loopback(),
-        Err(_) => name.eq_ignore_ascii_case("localhost"),
     }
 }
 
@@ -221,7 +199,12 @@ mod tests {
             ("http://[::1]:8080/", "[::1]:8080"),
             ("http://localhost/", "localhost"),
         ] {
-            assert_eq!(LoginUrl::parse(url), Some(LoginUrl { url, host }));
+            let expected = LoginUrl {
+                url,
+                host,
+                has_punycode: false,
+            };
+            assert_eq!(LoginUrl::parse(url), Some(expected));
         }
     }
 
@@ -250,7 +233,7 @@ mod tests {
 
     #[test]
     fn punycode_hosts_are_detected() {
-        let has_punycode = |url| LoginUrl::parse(url).unwrap().has_punycode();
+        let has_punycode = |url| LoginUrl::parse(url).unwrap().has_punycode;
 
         assert!(has_punycode("https://auth.XN--mnchen-3ya.example/"));
         assert!(!has_punycode("https://auth.example/xn--"));

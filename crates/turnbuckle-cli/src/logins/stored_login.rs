@@ -12,8 +12,9 @@ use turnbuckle_auth::{
 };
 use turnbuckle_client::http::{HttpFetcher, HttpTarget};
 use turnbuckle_protocol::authenticator::BoxFuture;
-
 #[cfg(feature = "keyring")]
+use turnbuckle_text::shell;
+
 use super::keyring::SystemKeyring;
 #[cfg(not(feature = "keyring"))]
 use super::without_keyring::SystemKeyring;
@@ -23,7 +24,7 @@ use crate::{
     error::{CliError, Result},
     logins::LoginSummary,
     state_files,
-    target::{CliTarget, config_files::HttpEntry, resolve, trust::shell_quote},
+    target::{CliTarget, config_files::HttpEntry, resolve},
 };
 
 /// Returns an HTTP client that uses the login for a server, if there is one.
@@ -216,7 +217,7 @@ impl StoredCredentials {
             Some(scope) => format!("the login lacks the scope `{scope}`"),
             None => "the login has expired and cannot be refreshed".to_owned(),
         };
-        let option = scope.map(|scope| format!("--scope {}", shell_quote(scope)));
+        let option = scope.map(|scope| format!("--scope {}", shell::quote(scope)));
         let login = self
             .target
             .command_line("login", &option.unwrap_or_default());
@@ -293,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn the_token_about_the_user_counts_more_than_the_one_for_the_server() {
+    fn id_token_claims_precede_access_token_claims() {
         let about = token(r#"{"sub": "1", "email": "ada@example.com"}"#);
         let access = token(r#"{"sub": "2", "preferred_username": "ada"}"#);
 

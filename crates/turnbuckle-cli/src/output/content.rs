@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn structured_content_is_shown_in_place_of_its_own_text() {
+    fn structured_content_replaces_its_text() {
         let parsed = CallToolResult::structured(json!({"high": 21}));
         let both = CallToolResult::text("It will be warm.").structured_content(json!({"high": 21}));
 

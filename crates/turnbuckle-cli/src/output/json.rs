@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_acts_on_a_terminal_is_escaped_and_the_value_stays() {
+    fn control_characters_are_escaped_and_the_value_stays() {
         let value = json!({"text": "a\n\u{1b}[31m\u{9b}\u{7f}\u{202e}\u{e0041}é"});
 
         let text = line(&value);

@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_are_aligned_by_what_is_seen() {
+    fn columns_are_aligned_by_display_width() {
         let mut table = TextTable::new(&["name", "description"]);
         table.row(["oslo".to_owned(), "the capital".to_owned()]);
         table.row(["東京都".to_owned(), "another one".to_owned()]);
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_name_gets_what_narrow_columns_leave() {
+    fn a_long_name_gets_the_space_of_narrow_columns() {
         let mut table = TextTable::new(&["resource", "type", "description"]);
         table.row([
             "demo://static/document/architecture.md".to_owned(),

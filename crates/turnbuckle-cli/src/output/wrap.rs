@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_stay_whole_where_they_fit() {
+    fn words_that_fit_stay_whole() {
         assert_eq!(lines("one two three", 7), ["one two", "three"]);
         assert_eq!(lines("a\n\nb", 7), ["a", "", "b"]);
         assert_eq!(lines("", 7), [""]);
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn wide_letters_take_two_columns() {
+    fn wide_characters_take_two_columns() {
         assert_eq!(lines("東京都", 4), ["東京", "都"]);
         assert_eq!(width("東京"), 4);
         assert_eq!(width(&style::styled(style::NAME, "ab")), 2);

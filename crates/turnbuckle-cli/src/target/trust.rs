@@ -89,7 +89,7 @@ fn no_terminal_error(prompt: &TrustPrompt) -> CliError {
     let warning = warning.map(|text| format!("warning: {text}\n\n"));
     let warning = warning.unwrap_or_default();
     CliError::failed(format!(
-        "{rows}{warning}this server is defined by a project and needs approval, but there is no terminal"
+        "{rows}{warning}this server is defined by a project and needs approval, which needs a terminal"
     ))
     .hint("check the definition, then use `--yes`, or approve it once at a terminal")
 }
@@ -120,16 +120,6 @@ fn confirm(
             "n" | "no" => return Ok(false),
             _ => {}
         }
-    }
-}
-
-/// Quotes a word for a shell, so that one word cannot look like two.
-pub(crate) fn shell_quote(word: &str) -> String {
-    let harmless = |ch: char| ch.is_alphanumeric() || "-_./:=@%+,".contains(ch);
-    if !word.is_empty() && word.chars().all(harmless) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
     }
 }
 

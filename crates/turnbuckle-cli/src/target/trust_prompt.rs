@@ -5,7 +5,8 @@
 
 use std::{fs, path::Path};
 
-use super::trust::shell_quote;
+use turnbuckle_text::shell;
+
 use crate::{
     output::{sanitize, wrap},
     target::config_files::{CommandEntry, ConfiguredServer, ServerEntry},
@@ -96,7 +97,7 @@ fn summary(server: &ConfiguredServer, resolved: &ServerEntry, view: PromptView) 
 
 fn command_line(command: &CommandEntry) -> String {
     let words = std::iter::once(&command.program).chain(&command.arguments);
-    let words: Vec<_> = words.map(|word| shell_quote(word)).collect();
+    let words: Vec<_> = words.map(|word| shell::quote(word)).collect();
     words.join(" ")
 }
 
@@ -180,7 +181,7 @@ impl PromptRows {
                 if shows_all || is_risky(name) {
                     assignment(name, value.expose())
                 } else {
-                    format!("{}=***", shell_quote(name))
+                    format!("{}=***", shell::quote(name))
                 }
             });
             self.list("", pairs);
@@ -189,7 +190,7 @@ impl PromptRows {
 }
 
 fn assignment(name: &str, value: &str) -> String {
-    format!("{}={}", shell_quote(name), shell_quote(value))
+    format!("{}={}", shell::quote(name), shell::quote(value))
 }
 
 /// Returns whether a file belongs to the project. The values in other files are the user's own.
@@ -241,7 +242,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn variables_that_decide_which_code_runs_are_known() {
+    fn variables_that_select_code_are_detected() {
         for name in [
             "PATH",
             "Path",

@@ -67,7 +67,7 @@ fn values_are_typed_by_the_schema() {
 }
 
 #[test]
-fn a_repeated_key_makes_a_list_in_which_commas_are_letters() {
+fn a_repeated_key_makes_a_list_with_commas_kept() {
     assert_eq!(
         read(&["tags=a,b", "tags=c"]).unwrap(),
         json!({"tags": ["a,b", "c"]})
@@ -82,7 +82,7 @@ fn a_repeated_key_makes_a_list_in_which_commas_are_letters() {
 }
 
 #[test]
-fn json_is_taken_as_it_is() {
+fn json_is_passed_unchanged() {
     assert_eq!(
         read(&["days:=\"three\"", "free:=[1,{}]"]).unwrap(),
         json!({"days": "three", "free": [1, {}]})
@@ -189,7 +189,7 @@ fn a_list_can_be_long() {
 }
 
 #[test]
-fn a_schema_that_unfolds_without_end_is_not_followed() {
+fn an_endlessly_recursive_schema_is_not_followed() {
     let part = |at: usize| {
         let parts =
             (0..60).map(|step| json!({"$ref": format!("#/properties/p{}", (at + step) % 60)}));

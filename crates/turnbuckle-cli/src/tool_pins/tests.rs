@@ -36,7 +36,7 @@ fn files(home: &TestHome) -> Vec<std::path::PathBuf> {
 }
 
 #[test]
-fn a_change_is_told_once_and_stays_one_until_the_user_agrees() {
+fn a_change_is_reported_once_until_the_user_approves() {
     let home = TestHome::new();
     let pin_file = pin_file(&home);
     let (first, second) = (tool("pay", "one"), tool("pay", "two").title("Pay"));
@@ -52,7 +52,7 @@ fn a_change_is_told_once_and_stays_one_until_the_user_agrees() {
 }
 
 #[test]
-fn what_changes_back_is_what_it_was() {
+fn a_reverted_change_is_approved() {
     let home = TestHome::new();
     let pin_file = pin_file(&home);
     let (first, second) = (tool("pay", "one"), tool("pay", "two"));
@@ -65,7 +65,7 @@ fn what_changes_back_is_what_it_was() {
 }
 
 #[test]
-fn what_two_commands_learn_at_a_time_is_kept_whole() {
+fn concurrent_commands_keep_each_others_pins() {
     let home = TestHome::new();
     let (one, other) = (pin_file(&home), pin_file(&home));
 
@@ -85,7 +85,7 @@ fn what_two_commands_learn_at_a_time_is_kept_whole() {
 
 #[cfg(unix)]
 #[test]
-fn only_the_user_can_read_what_tools_are_known() {
+fn the_pin_file_is_private() {
     use std::os::unix::fs::PermissionsExt;
     let home = TestHome::new();
     see(&pin_file(&home), &tool("pay", "one"));
@@ -96,7 +96,7 @@ fn only_the_user_can_read_what_tools_are_known() {
 }
 
 #[test]
-fn a_broken_memory_of_tools_is_begun_anew() {
+fn a_damaged_pin_file_is_replaced() {
     let home = TestHome::new();
     let pin_file = pin_file(&home);
     see(&pin_file, &tool("pay", "one"));
@@ -113,7 +113,7 @@ fn a_broken_memory_of_tools_is_begun_anew() {
 }
 
 #[test]
-fn no_flood_makes_a_known_tool_forgotten() {
+fn many_new_tools_do_not_evict_a_pinned_tool() {
     let mut known = PinnedTools::default();
     known.observe(&tool("pay", "one"));
     for number in 0..3_000 {
@@ -127,7 +127,7 @@ fn no_flood_makes_a_known_tool_forgotten() {
 }
 
 #[test]
-fn a_name_without_end_is_not_written_down() {
+fn an_oversized_name_is_not_stored() {
     let mut known = PinnedTools::default();
     let long = "x".repeat(1 << 20);
 
@@ -138,7 +138,7 @@ fn a_name_without_end_is_not_written_down() {
 }
 
 #[test]
-fn the_server_that_was_used_longest_ago_is_forgotten() {
+fn the_least_recently_used_server_is_evicted() {
     let home = TestHome::new();
     let folder = home.path().join("state");
     let pin_file = |name: &str| PinFile::new(Some(folder.clone()), name);
@@ -163,7 +163,7 @@ fn the_server_that_was_used_longest_ago_is_forgotten() {
 }
 
 #[test]
-fn without_a_folder_nothing_is_remembered_and_nothing_fails() {
+fn without_a_state_folder_nothing_is_stored_and_nothing_fails() {
     let pin_file = PinFile::new(None, "server");
 
     assert_eq!(see(&pin_file, &tool("pay", "one")), None);
@@ -171,7 +171,7 @@ fn without_a_folder_nothing_is_remembered_and_nothing_fails() {
 }
 
 #[test]
-fn a_server_is_who_the_user_says_it_is() {
+fn servers_are_identified_by_their_target() {
     let home = TestHome::new();
     home.write(".mcp.json", r#"{"mcpServers": {"a": {"command": "a"}}}"#);
     home.write("b.json", r#"{"mcpServers": {"a": {"command": "a"}}}"#);
@@ -218,7 +218,7 @@ fn a_server_is_who_the_user_says_it_is() {
 }
 
 #[test]
-fn many_changes_are_told_in_few_lines() {
+fn many_changes_are_summarized() {
     let changed: Vec<_> = (0..12)
         .map(|number| ToolChange {
             tool: format!("tool{number}\u{1b}[2J"),

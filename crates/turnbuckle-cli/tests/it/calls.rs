@@ -73,7 +73,7 @@ fn an_error_of_the_server_is_exit_code_1() {
 
     insta::assert_snapshot!(sandbox.run(&["call", "SOCKET", "forecast", "city=Atlantis"]), @r"
     --- stderr
-    error: `forecast` failed: there is no station in Atlantis
+    error: `forecast` failed: no station in Atlantis
 
     hint: show its arguments with `turnbuckle tools SOCKET forecast`
     --- exit 1
@@ -83,7 +83,7 @@ fn an_error_of_the_server_is_exit_code_1() {
       "content": [
         {
           "type": "text",
-          "text": "there is no station in Atlantis"
+          "text": "no station in Atlantis"
         }
       ],
       "isError": true,
@@ -96,7 +96,7 @@ fn an_error_of_the_server_is_exit_code_1() {
       }
     }
     --- stderr
-    error: `forecast` failed: there is no station in Atlantis
+    error: `forecast` failed: no station in Atlantis
 
     hint: show its arguments with `turnbuckle tools SOCKET forecast`
     --- exit 1
@@ -119,11 +119,11 @@ fn an_error_of_the_server_is_exit_code_1() {
     {
       "error": {
         "code": -32602,
-        "message": "there is no tool `rain`"
+        "message": "unknown tool `rain`"
       }
     }
     --- stderr
-    error: `tools/call` was refused: there is no tool `rain` (-32602)
+    error: `tools/call` returned an error: unknown tool `rain` (-32602)
 
     hint: list the tools with `turnbuckle tools SOCKET`
     --- exit 1
@@ -169,7 +169,7 @@ fn log_messages_go_to_stderr_and_the_bar_only_to_terminals() {
 }
 
 #[test]
-fn a_single_picture_goes_to_a_pipe_or_file_as_its_bytes() {
+fn a_single_image_is_written_as_bytes() {
     let sandbox = Sandbox::new();
 
     let piped = sandbox
@@ -237,16 +237,16 @@ fn an_elicitation_without_a_terminal_is_cancelled_with_a_warning() {
 
     insta::assert_snapshot!(sandbox.run(&["call", "SOCKET", "rename"]), @r"
     --- stderr
-    warning: `SOCKET` requests input (“How shall it be called?”), but there is no terminal; the request is cancelled
-    error: `rename` failed: nobody answered
+    warning: `SOCKET` requests input (“How shall it be called?”), which needs a terminal; the request is cancelled
+    error: `rename` failed: the user did not respond
 
     hint: show its arguments with `turnbuckle tools SOCKET rename`
     --- exit 1
     ");
     insta::assert_snapshot!(sandbox.run(&["call", "SOCKET", "rename", "--era", "legacy"]), @r"
     --- stderr
-    warning: `SOCKET` requests input (“How shall it be called?”), but there is no terminal; the request is cancelled
-    error: `rename` failed: nobody answered
+    warning: `SOCKET` requests input (“How shall it be called?”), which needs a terminal; the request is cancelled
+    error: `rename` failed: the user did not respond
 
     hint: show its arguments with `turnbuckle tools SOCKET rename`
     --- exit 1
@@ -289,7 +289,7 @@ fn a_resource_is_read_as_its_bytes() {
     "#);
     insta::assert_snapshot!(sandbox.run(&["read", "SOCKET", "weather://city/Atlantis"]), @r"
     --- stderr
-    error: `resources/read` was refused: resource not found (-32602)
+    error: `resources/read` returned an error: resource not found (-32602)
 
     hint: list the resources with `turnbuckle resources SOCKET`
     --- exit 1
@@ -306,7 +306,7 @@ fn a_prompt_is_filled_in() {
     ");
     insta::assert_snapshot!(sandbox.run(&["prompt", "SOCKET", "pack"]), @r"
     --- stderr
-    error: `prompts/get` was refused: invalid arguments: `arguments`: missing field `city` (-32602)
+    error: `prompts/get` returned an error: invalid arguments: `arguments`: missing field `city` (-32602)
 
     hint: show its arguments with `turnbuckle prompts SOCKET`
     --- exit 1

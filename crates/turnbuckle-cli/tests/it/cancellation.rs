@@ -68,7 +68,7 @@ fn a_call_that_takes_too_long_is_cancelled_before_the_session_ends() {
     ];
     let seen = sandbox.run(&words);
 
-    assert!(seen.contains("got no answer within 300ms"), "{seen}");
+    assert!(seen.contains("got no response within 300ms"), "{seen}");
     assert_cancelled_in_session(&fake);
 }
 

@@ -281,12 +281,12 @@ fn a_server_that_cannot_be_checked_is_exit_code_2() {
     ");
     insta::assert_snapshot!(run(&sandbox, &["--", "/no/such/program"]), @r"
     --- stderr
-    error: the server cannot be reached: there is no program `/no/such/program`
+    error: the server cannot be reached: program `/no/such/program` not found
     --- exit 2
     ");
     insta::assert_snapshot!(run(&sandbox, &["--", "sh", "-c", "echo no barometer >&2; exit 3"]), @r"
     --- stderr
-    error: the server cannot be reached: the server's process exited with code 3, after it said:
+    error: the server cannot be reached: the server process exited with code 3; last lines of stderr:
     no barometer
     --- exit 2
     ");
@@ -506,7 +506,7 @@ fn the_checklist_shows_every_line_with_its_rules_or_a_reason() {
 }
 
 #[test]
-fn the_checklist_of_a_server_has_a_verdict_per_line() {
+fn the_checklist_of_a_server_has_an_outcome_per_line() {
     let sandbox = Sandbox::new();
     let target = faulty_server(&sandbox);
     let rules = ["--only", "base", "--revision", "2025-11-25", "--checklist"];

@@ -89,7 +89,7 @@ fn a_project_command_needs_approval() {
       program   /bin/sh
       in        ~
 
-    this server is defined by a project and needs approval, but there is no terminal
+    this server is defined by a project and needs approval, which needs a terminal
 
     hint: check the definition, then use `--yes`, or approve it once at a terminal
     --- exit 2
@@ -134,7 +134,7 @@ fn is_untouched(listener: &TcpListener) -> bool {
 }
 
 #[test]
-fn a_project_gets_nothing_that_is_meant_for_a_server_of_the_user() {
+fn a_project_server_gets_no_credentials_of_a_user_server() {
     for file in [
         ".mcp.json",
         ".vscode/mcp.json",
@@ -197,7 +197,7 @@ fn a_url_of_a_project_gets_no_token_and_no_arguments_before_it_is_approved() {
 
               URL       URL
 
-            this server is defined by a project and needs approval, but there is no terminal
+            this server is defined by a project and needs approval, which needs a terminal
 
             hint: check the definition, then use `--yes`, or approve it once at a terminal
             --- exit 2
@@ -208,7 +208,7 @@ fn a_url_of_a_project_gets_no_token_and_no_arguments_before_it_is_approved() {
 }
 
 #[test]
-fn a_configured_program_gets_a_short_list_of_variables_unless_all_are_asked_for() {
+fn a_configured_program_gets_few_variables_unless_all_are_requested() {
     let sandbox = Sandbox::new();
     sandbox.write(
         ".codex/config.toml",

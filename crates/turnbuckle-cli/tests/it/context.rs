@@ -53,7 +53,7 @@ fn stats_show_the_data_of_each_project() {
     assert_eq!(count(&sandbox, &[]), 3);
 
     let empty = sandbox.run(&["context", "stats", "--data", "nowhere"]);
-    assert!(empty.contains("there is no data yet"), "{empty}");
+    assert!(empty.contains("no data yet"), "{empty}");
 }
 
 #[test]

@@ -175,7 +175,7 @@ fn acknowledged_saves_survive_a_kill_at_any_moment() {
 }
 
 #[test]
-fn two_servers_save_at_once_into_one_file() {
+fn two_servers_save_concurrently_into_one_file() {
     let project = TestProject::new();
     let mut servers = [project.server(), project.server()];
     for number in 0..50 {
@@ -229,7 +229,7 @@ fn indexed_rounds(file: &Path) -> BTreeMap<String, usize> {
 }
 
 #[test]
-fn a_server_that_is_killed_while_it_indexes_leaves_the_old_index_or_the_new_one() {
+fn a_kill_while_indexing_leaves_the_old_or_the_new_index() {
     const FILES: usize = 300;
     let project = TestProject::new();
     let write = |round: usize| {
@@ -289,7 +289,7 @@ fn a_server_that_is_killed_while_it_indexes_leaves_the_old_index_or_the_new_one(
 }
 
 #[test]
-fn two_servers_index_at_once_while_others_save() {
+fn concurrent_indexing_and_saving_lose_nothing() {
     let project = TestProject::new();
     for file in 0..200 {
         let text = format!("pub fn round_1() {{\n    // file {file}\n}}\n");
@@ -304,7 +304,7 @@ fn two_servers_index_at_once_while_others_save() {
             .unwrap();
     }
     for number in 0..20 {
-        let content = format!("saved meanwhile, number {number}");
+        let content = format!("saved in between, number {number}");
         let result = servers[2].call("checkpoint_save", &project.checkpoint(&content));
         assert_ne!(result["isError"], true, "{result}");
     }

@@ -13,9 +13,9 @@ fn an_unreachable_server_is_exit_code_2() {
     error: the server cannot be reached: reading or writing failed: No such file or directory (os error 2)
     --- exit 2
     ");
-    insta::assert_snapshot!(sandbox.run(&["info", "nobody"]), @r"
+    insta::assert_snapshot!(sandbox.run(&["info", "unknown"]), @r"
     --- stderr
-    error: no server `nobody` is configured
+    error: no server `unknown` is configured
 
     hint: list configured servers with `turnbuckle servers`, or start a program with `-- PROGRAM`
     --- exit 2
@@ -29,7 +29,7 @@ fn an_unreachable_server_is_exit_code_2() {
     ");
     insta::assert_snapshot!(sandbox.run(&["info", "--", "/no/such/program"]), @r"
     --- stderr
-    error: there is no program `/no/such/program`
+    error: program `/no/such/program` not found
     --- exit 2
     ");
 }
@@ -40,7 +40,7 @@ fn a_timeout_is_exit_code_2() {
 
     insta::assert_snapshot!(sandbox.run(&["call", "SOCKET", "sleep", "--timeout", "300ms"]), @r"
     --- stderr
-    error: `tools/call` got no answer within 300ms
+    error: `tools/call` got no response within 300ms
 
     hint: increase `--timeout`
     --- exit 2

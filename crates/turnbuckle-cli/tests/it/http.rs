@@ -104,7 +104,7 @@ fn a_url_without_an_endpoint_has_a_hint() {
 }
 
 #[test]
-fn a_call_whose_response_is_lost_has_an_unknown_effect() {
+fn a_call_with_a_lost_response_has_an_unknown_effect() {
     let sandbox = Sandbox::new();
     let fake = FakeHttp::start(|seen| match seen.rpc() {
         "tools/call" => FakeResponse::Events(": started\n\n"),

@@ -38,7 +38,7 @@ fn logins_text(sandbox: &Sandbox) -> String {
 }
 
 #[test]
-fn without_a_keyring_nothing_is_sealed_and_no_login_starts() {
+fn without_a_keyring_nothing_is_encrypted_and_no_login_starts() {
     let sandbox = Sandbox::new();
     let auth_server = AuthServer::new(&sandbox);
     let url = auth_server.url();
@@ -61,7 +61,7 @@ fn without_a_keyring_nothing_is_sealed_and_no_login_starts() {
 }
 
 #[test]
-fn a_login_is_sealed_and_used_and_becomes_plain_again() {
+fn a_login_is_encrypted_used_and_decrypted_again() {
     if !has_keyring() {
         eprintln!("not run: dbus-run-session or gnome-keyring-daemon is not installed");
         return;

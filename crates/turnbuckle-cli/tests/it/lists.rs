@@ -266,6 +266,6 @@ fn an_empty_list_is_reported() {
 
     insta::assert_snapshot!(sandbox.run(&["prompts", "--", "sh", "-c", BARE]), @r"
     --- stderr
-    the server has no prompts
+    the server lists no prompts
     ");
 }

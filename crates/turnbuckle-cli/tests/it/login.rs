@@ -32,7 +32,7 @@ impl PendingLogin {
         let page = loop {
             let before = stderr_text.len();
             if stderr.read_line(&mut stderr_text).unwrap() == 0 {
-                panic!("there is no page:\n{stderr_text}");
+                panic!("no login page:\n{stderr_text}");
             }
             if let Some(page) = stderr_text[before..].strip_prefix("  http") {
                 break format!("http{}", page.trim_end());
@@ -189,7 +189,7 @@ fn login_use_and_logout() {
 }
 
 #[test]
-fn logins_are_for_the_user_alone_and_tokens_are_never_shown() {
+fn logins_are_private_and_tokens_are_never_shown() {
     let sandbox = Sandbox::new();
     let auth_server = AuthServer::new(&sandbox);
     let url = auth_server.url();
@@ -240,7 +240,7 @@ fn a_token_about_to_expire_is_refreshed_before_it_is_sent() {
 }
 
 #[test]
-fn two_commands_at_one_time_need_one_new_token() {
+fn concurrent_commands_refresh_once() {
     let sandbox = Sandbox::new();
     let auth_server = AuthServer::new(&sandbox);
     let url = auth_server.url();
@@ -286,9 +286,9 @@ fn an_expired_login_asks_to_log_in_again() {
         "message": "authorization failed while using the token: the login has expired and cannot be refreshed",
         "step": "use",
         "request": "POST http://HOST/mcp",
-        "answer": "401",
+        "response": "401",
         "cause": "the login has expired and cannot be refreshed",
-        "cure": "log in again with `turnbuckle login http://HOST/mcp`"
+        "hint": "log in again with `turnbuckle login http://HOST/mcp`"
       }
     }
     --- stderr
@@ -321,14 +321,18 @@ fn a_denied_login_is_not_stored() {
       http://HOST/authorize?…
 
     Open it in a browser on this machine; press Ctrl-C to cancel.
-    error: authorization failed while hearing how the login went: access was denied
+    error: authorization failed while waiting for the login to finish: access was denied
 
       response access_denied: Ada said no
 
     hint: log in again and allow it
     --- exit 1
     ");
-    assert!(sandbox.run(&["whoami"]).contains("you have no logins"));
+    assert!(
+        sandbox
+            .run(&["whoami"])
+            .contains("not logged in to any server")
+    );
 }
 
 #[test]
@@ -340,11 +344,11 @@ fn metadata_with_another_issuer_is_rejected() {
 
     insta::assert_snapshot!(run(&sandbox, &auth_server, &["login", &url]), @r"
     --- stderr
-    error: authorization failed while reading the metadata of the authorization server: the metadata of the authorization server `http://HOST` is of another one, `https://accounts.example`
+    error: authorization failed while reading the metadata of the authorization server: the metadata of the authorization server `http://HOST` belongs to another one, `https://accounts.example`
 
       request  GET http://HOST/.well-known/oauth-authorization-server
 
-    hint: nothing of it is used; whoever runs the server must correct it
+    hint: the document was not used; ask the operator of the server to correct it
     --- exit 2
     ");
     insta::assert_snapshot!(run(&sandbox, &auth_server, &["login", &url, "--json"]), @r#"
@@ -353,17 +357,17 @@ fn metadata_with_another_issuer_is_rejected() {
         "message": "authorization failed while reading the metadata of the authorization server: the metadata of the authorization server `http://HOST` is of another one, `https://accounts.example`",
         "step": "server-metadata",
         "request": "GET http://HOST/.well-known/oauth-authorization-server",
-        "answer": null,
+        "response": null,
         "cause": "the metadata of the authorization server `http://HOST` is of another one, `https://accounts.example`",
-        "cure": "nothing of it is used; whoever runs the server must correct it"
+        "hint": "the document was not used; ask the operator of the server to correct it"
       }
     }
     --- stderr
-    error: authorization failed while reading the metadata of the authorization server: the metadata of the authorization server `http://HOST` is of another one, `https://accounts.example`
+    error: authorization failed while reading the metadata of the authorization server: the metadata of the authorization server `http://HOST` belongs to another one, `https://accounts.example`
 
       request  GET http://HOST/.well-known/oauth-authorization-server
 
-    hint: nothing of it is used; whoever runs the server must correct it
+    hint: the document was not used; ask the operator of the server to correct it
     --- exit 2
     "#);
     assert_eq!(auth_server.count("POST /register"), 0);
@@ -416,7 +420,7 @@ fn the_device_flow_is_used_without_a_browser() {
 }
 
 #[test]
-fn a_browser_is_opened_with_the_address_as_one_word() {
+fn a_browser_is_opened_with_the_url_as_one_argument() {
     let sandbox = Sandbox::new();
     let auth_server = AuthServer::new(&sandbox);
     // The names of the opener on Linux and macOS.
@@ -455,7 +459,7 @@ fn a_browser_is_opened_with_the_address_as_one_word() {
 }
 
 #[test]
-fn without_a_browser_the_address_is_still_there() {
+fn without_a_browser_the_url_is_printed() {
     let sandbox = Sandbox::new();
     let auth_server = AuthServer::new(&sandbox);
     let mut command = sandbox.command(&["login", &auth_server.url()]);
@@ -491,7 +495,7 @@ fn a_client_id_with_secret_is_used_instead_of_registration() {
 
     insta::assert_snapshot!(run(&sandbox, &auth_server, &["login", &url]), @r"
     --- stderr
-    error: authorization failed while registering with the authorization server: `http://HOST` does not know this client, and does not let it register itself
+    error: authorization failed while registering with the authorization server: `http://HOST` does not know this client and does not support dynamic registration
 
     hint: get a client id from the operator of the authorization server, and pass it with --client-id ID
     --- exit 2
@@ -510,7 +514,7 @@ fn a_client_id_with_secret_is_used_instead_of_registration() {
         ["Basic bWU6c2VzYW1lJTNBJTIwb3Blbg=="]
     );
     assert_eq!(auth_server.count("POST /register"), 0);
-    let other = sandbox.run(&["ping", &url, "--client-id", "somebody else"]);
+    let other = sandbox.run(&["ping", &url, "--client-id", "another-client"]);
     assert!(other.contains("HTTP status 401"), "{other}");
 }
 
@@ -528,8 +532,8 @@ fn the_client_credentials_grant_needs_no_user() {
     assert!(seen.ends_with("You are logged in.\n"), "{seen}");
     assert_eq!(auth_server.count("GET /authorize"), 0);
     assert!(sandbox.run(&["ping", &url]).starts_with("response in"));
-    let nobody = sandbox.run(&["login", &url, "--as-client"]);
-    assert!(nobody.contains("--client-id <ID>"), "{nobody}");
+    let without_id = sandbox.run(&["login", &url, "--as-client"]);
+    assert!(without_id.contains("--client-id <ID>"), "{without_id}");
 }
 
 #[test]
@@ -551,9 +555,9 @@ fn a_fixed_redirect_uri_is_used() {
     let elsewhere = ["login", &url, "--redirect-uri", "https://evil.example/"];
     insta::assert_snapshot!(run(&sandbox, &auth_server, &elsewhere), @r#"
     --- stderr
-    error: authorization failed while sending you to log in: "https://evil.example/" is no place on this machine that a browser could come back to
+    error: authorization failed while opening the login page: "https://evil.example/" is not a valid loopback redirect URI
 
-    hint: use a redirect URI as `http://127.0.0.1:8976/callback`
+    hint: use a redirect URI such as `http://127.0.0.1:8976/callback`
     --- exit 2
     "#);
 }
@@ -599,12 +603,16 @@ fn a_login_that_the_server_rejects_is_not_stored() {
       http://HOST/authorize?…
 
     Open it in a browser on this machine; press Ctrl-C to cancel.
-    error: authorization failed while using the token: the server refuses the token that `http://HOST` has just given for it
+    error: authorization failed while using the token: the server rejects the token that `http://HOST` has just issued
 
-    hint: whoever runs the server must see that it takes tokens of this issuer, with its own URL as their audience
+    hint: ask the operator of the server to accept tokens of this issuer with the URL of the server as audience
     --- exit 2
     ");
-    assert!(sandbox.run(&["whoami"]).contains("you have no logins"));
+    assert!(
+        sandbox
+            .run(&["whoami"])
+            .contains("not logged in to any server")
+    );
 }
 
 #[test]

@@ -222,7 +222,7 @@ fn a_stale_socket_is_replaced_and_another_file_is_not() {
 }
 
 #[test]
-fn on_stdio_it_ends_with_its_input_and_prints_nothing_of_its_own() {
+fn serving_stdio_ends_with_its_input_and_prints_nothing_else() {
     let sandbox = Sandbox::new();
     let output = sandbox.command(&["serve", "--stdio"]).output().unwrap();
     assert!(output.status.success());
@@ -237,14 +237,14 @@ fn verbose_shows_every_request_on_stderr() {
 
     let stderr = server.stop();
     assert!(
-        stderr.contains("answered method=\"tools/call\" target=\"debug_log_status\""),
+        stderr.contains("operation finished method=\"tools/call\" target=\"debug_log_status\""),
         "{stderr}"
     );
 }
 
 #[cfg(target_os = "linux")]
 #[test]
-fn the_limit_of_open_files_is_raised_as_far_as_it_goes() {
+fn the_open_file_limit_is_raised_to_the_hard_limit() {
     let sandbox = Sandbox::new();
     let server = ServeProcess::with_ulimit(&sandbox, "ulimit -Sn 100 && ulimit -Hn 300");
 
@@ -258,7 +258,7 @@ fn the_limit_of_open_files_is_raised_as_far_as_it_goes() {
 }
 
 #[test]
-fn idle_connections_take_no_descriptor_that_others_need() {
+fn idle_connections_do_not_exhaust_descriptors() {
     let sandbox = Sandbox::new();
     let server = ServeProcess::with_ulimit(&sandbox, "ulimit -n 96");
     let url = server.address.replace("/mcp", "/healthz");

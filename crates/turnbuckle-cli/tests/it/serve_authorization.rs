@@ -168,8 +168,8 @@ fn contradictory_options_are_reported() {
     hint: for example --audience https://memory.example.com/mcp, the URL that clients use
     --- exit 2
     ");
-    let nobody = sandbox.run(&["serve", "--audience", "https://memory.example/mcp"]);
-    insta::assert_snapshot!(nobody, @r"
+    let without_tokens = sandbox.run(&["serve", "--audience", "https://memory.example/mcp"]);
+    insta::assert_snapshot!(without_tokens, @r"
     --- stderr
     error: no token would be accepted
 

@@ -67,7 +67,7 @@ fn a_program_behind_dashes_is_the_server() {
     "#);
     insta::assert_snapshot!(run(&sandbox, "weather", &["call", "forecast", "city=Atlantis", "--era", "legacy"]), @r"
     --- stderr
-    error: `forecast` failed: there is no station in Atlantis
+    error: `forecast` failed: no station in Atlantis
 
     hint: show its arguments with `turnbuckle tools forecast -- PROGRAM --exact stdio_programs::act_as_server --nocapture`
     --- exit 1
@@ -75,12 +75,12 @@ fn a_program_behind_dashes_is_the_server() {
 }
 
 #[test]
-fn a_program_that_dies_is_quoted_and_not_obeyed() {
+fn stderr_of_a_crashed_program_is_quoted_and_sanitized() {
     let sandbox = Sandbox::new();
 
     insta::assert_snapshot!(run(&sandbox, "crash", &["info"]), @r"
     --- stderr
-    error: the server cannot be reached: the server's process exited with code 3, after it said:
+    error: the server cannot be reached: the server process exited with code 3; last lines of stderr:
     no barometer found\u{1b}[2J
 
     hint: run again with `--verbose` for details
@@ -89,7 +89,7 @@ fn a_program_that_dies_is_quoted_and_not_obeyed() {
 }
 
 #[test]
-fn what_a_program_says_on_stderr_is_shown_with_the_traffic() {
+fn stderr_of_a_program_is_shown_with_the_traffic() {
     let sandbox = Sandbox::new();
 
     let seen = run(&sandbox, "crash", &["info", "--verbose"]);

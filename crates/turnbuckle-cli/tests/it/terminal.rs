@@ -136,7 +136,10 @@ fn a_form_is_declined_or_cancelled() {
             .ends_with("It keeps its name.\n--- exit 0\n")
     );
     let cancelled = cancelled.end(&sandbox);
-    assert!(cancelled.contains("nobody answered"), "{cancelled}");
+    assert!(
+        cancelled.contains("the user did not respond"),
+        "{cancelled}"
+    );
 }
 
 #[test]
@@ -172,7 +175,7 @@ fn a_project_command_is_confirmed_once() {
       in        ~
 
     Use it? [y/n] y
-    error: the server cannot be reached: the server's process exited with code 7
+    error: the server cannot be reached: the server process exited with code 7
 
     hint: run again with `--verbose` for details
     --- exit 2
@@ -181,7 +184,7 @@ fn a_project_command_is_confirmed_once() {
 }
 
 #[test]
-fn nothing_of_a_peer_acts_on_the_terminal() {
+fn text_of_peers_is_escaped_on_a_terminal() {
     let sandbox = Sandbox::new();
 
     let shown = TerminalSession::new(&sandbox, &["call", "SOCKET", "shout"]);
@@ -193,7 +196,7 @@ fn nothing_of_a_peer_acts_on_the_terminal() {
 }
 
 #[test]
-fn a_terminal_is_shown_the_size_of_a_picture() {
+fn a_terminal_shows_the_size_of_an_image() {
     let sandbox = Sandbox::new();
 
     let shown = TerminalSession::new(&sandbox, &["read", "SOCKET", "weather://sky"]);

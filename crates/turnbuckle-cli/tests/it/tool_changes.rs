@@ -212,7 +212,7 @@ fn a_server_without_a_list_cannot_avoid_the_confirmation() {
 
     insta::assert_snapshot!(bank.run(&["call", "unix:bank", "pay"]), @r"
     --- stderr
-    error: `tools/list` was refused: not here (-32601)
+    error: `tools/list` returned an error: not here (-32601)
     --- exit 1
     ");
     assert_eq!(bank.payments(), 0);

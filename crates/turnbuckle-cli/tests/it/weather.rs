@@ -54,7 +54,7 @@ async fn forecast(args: Value) -> Result<Value, ToolError> {
     let days = args["days"].as_i64().unwrap_or(3);
     let city = args["city"].as_str().unwrap_or_default();
     if city == "Atlantis" {
-        return Err(ToolError::new("there is no station in Atlantis"));
+        return Err(ToolError::new("no station in Atlantis"));
     }
     Ok(json!({"summary": format!("Sun over {city} for {days} days"), "high": 21.5}))
 }
@@ -93,7 +93,7 @@ async fn rename(cx: Context) -> Result<String, ToolError> {
     {
         ElicitationOutcome::Accepted(Name { name }) => Ok(format!("It is {name} now.")),
         ElicitationOutcome::Declined => Ok("It keeps its name.".to_owned()),
-        ElicitationOutcome::Cancelled => Err(ToolError::new("nobody answered")),
+        ElicitationOutcome::Cancelled => Err(ToolError::new("the user did not respond")),
     }
 }
 

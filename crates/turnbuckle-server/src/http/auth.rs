@@ -11,7 +11,7 @@ use std::sync::Arc;
 use ::http::{Method, Response, request::Parts};
 use authenticator::DOCUMENT_METHODS;
 pub(crate) use authenticator::SharedAuthenticator;
-pub(super) use host_origin::{HostOriginCheck, HostPort, WebOrigin};
+pub(super) use host_origin::{HostOriginCheck, WebOrigin};
 pub use layer::{AuthLayer, AuthService};
 use turnbuckle_protocol::authenticator::Authenticator;
 

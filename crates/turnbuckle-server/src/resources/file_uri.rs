@@ -1,44 +1,18 @@
 //! Path checks for `file:` URIs.
 
+use turnbuckle_text::percent;
+
 /// Returns whether the path of a `file:` URI contains `..` or `//`. Joining such a path would lead to a file outside of
 /// the template.
 ///
-/// Percent escapes are decoded first, as for the handler. Symbolic links are not checked here.
+/// Percent escapes are decoded first, as for the handler; an invalid escape is kept, and matches no template. Symbolic links are not checked here.
 pub(super) fn escapes_root(uri: &str) -> bool {
     let Some(path) = uri.strip_prefix("file:") else {
         return false;
     };
-    let path = percent_decode(path.strip_prefix("//").unwrap_or(path));
+    let path = percent::decode(path.strip_prefix("//").unwrap_or(path));
     let is_forbidden = |part: &[u8]| part == b".." || part.contains(&0) || part.contains(&b'\\');
     path.windows(2).any(|pair| pair == b"//") || path.split(|&byte| byte == b'/').any(is_forbidden)
-}
-
-/// Decodes percent escapes. An invalid escape is kept, and matches no template.
-fn percent_decode(text: &str) -> Vec<u8> {
-    let mut rest = text.as_bytes();
-    let mut out = Vec::with_capacity(rest.len());
-    while let Some((&byte, after)) = rest.split_first() {
-        let escaped = match rest {
-            [b'%', high, low, ..] => hex(*high).zip(hex(*low)),
-            _ => None,
-        };
-        match escaped {
-            Some((high, low)) => {
-                out.push(high << 4 | low);
-                rest = &rest[3..];
-            }
-            None => {
-                out.push(byte);
-                rest = after;
-            }
-        }
-    }
-    out
-}
-
-fn hex(digit: u8) -> Option<u8> {
-    let value = char::from(digit).to_digit(16)?;
-    u8::try_from(value).ok()
 }
 
 #[cfg(test)]
@@ -46,7 +20,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_plain_path_goes_where_it_says() {
+    fn a_plain_path_stays_below_the_root() {
         for uri in [
             "file:///docs/a.txt",
             "file:///docs/a..b/..c/d../.hidden/",
@@ -59,7 +33,7 @@ mod tests {
     }
 
     #[test]
-    fn however_it_is_written_a_way_out_is_seen() {
+    fn a_path_out_of_the_root_is_found_in_every_spelling() {
         for uri in [
             "file:///docs/../etc/passwd",
             "file:///docs/..",

@@ -2,7 +2,7 @@
 //!
 //! URIs are never converted to paths: a requested URI is looked up among the published ones.
 
-use std::fmt::Write;
+use turnbuckle_text::percent::encode_segment;
 
 /// The prefix of all skill URIs.
 pub(super) const SCHEME: &str = "skill://";
@@ -14,7 +14,7 @@ pub(super) fn from_names<'a>(names: impl IntoIterator<Item = &'a str>) -> String
         if at > 0 {
             uri.push('/');
         }
-        encode(name, &mut uri);
+        uri.push_str(&encode_segment(name));
     }
     uri
 }
@@ -24,7 +24,7 @@ pub(super) fn join(folder: &str, path: &str) -> String {
     let mut uri = folder.to_owned();
     for name in path.split('/') {
         uri.push('/');
-        encode(name, &mut uri);
+        uri.push_str(&encode_segment(name));
     }
     uri
 }
@@ -41,17 +41,6 @@ pub(super) fn is_name(name: &str) -> bool {
         && !name
             .chars()
             .any(|char| char.is_control() || char == '/' || char == '\\')
-}
-
-fn encode(name: &str, uri: &mut String) {
-    for byte in name.bytes() {
-        // Unreserved characters and sub-delims of RFC 3986, which are allowed in host names and path segments.
-        if byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=".contains(&byte) {
-            uri.push(char::from(byte));
-        } else {
-            write!(uri, "%{byte:02X}").expect("writing to a string cannot fail");
-        }
-    }
 }
 
 #[cfg(test)]

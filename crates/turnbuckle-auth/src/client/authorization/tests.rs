@@ -19,14 +19,14 @@ fn login() -> AuthorizationRequest {
     login_at(&server(&json!({}))).unwrap()
 }
 
-/// What comes back, with the right state.
+/// Returns a response with the right state.
 fn back(login: &AuthorizationRequest, rest: &str) -> String {
     let state = parameter(login.url(), "state").unwrap();
     format!("{CALLBACK}?state={state}&{rest}")
 }
 
 #[test]
-fn a_login_says_who_asks_for_what_and_how_the_answer_is_tied_to_it() {
+fn an_authorization_request_has_all_parameters() {
     req!("auth.pkce.required");
     req!("auth.pkce.s256");
     req!("auth.resource.implement");
@@ -68,7 +68,7 @@ fn a_login_says_who_asks_for_what_and_how_the_answer_is_tied_to_it() {
 }
 
 #[test]
-fn what_is_not_asked_for_is_not_said() {
+fn absent_options_are_left_out_of_the_request() {
     req!("auth.scope.order");
     let login = login();
 
@@ -84,7 +84,7 @@ fn what_is_not_asked_for_is_not_said() {
 }
 
 #[test]
-fn each_login_has_secrets_of_its_own_that_cannot_be_guessed_or_seen() {
+fn each_login_has_random_unprinted_secrets() {
     let (one, other) = (login(), login());
 
     for name in ["state", "code_challenge"] {
@@ -96,23 +96,23 @@ fn each_login_has_secrets_of_its_own_that_cannot_be_guessed_or_seen() {
 }
 
 #[test]
-fn a_server_without_pkce_is_not_logged_in_at() {
+fn a_server_without_pkce_is_rejected() {
     req!("auth.pkce.verify");
     req!("auth.pkce.refuse");
     for methods in [json!(null), json!([]), json!(["plain"]), json!(["s256"])] {
         let server = server(&json!({ "code_challenge_methods_supported": methods }));
 
-        let failure = login_at(&server).unwrap_err();
+        let error = login_at(&server).unwrap_err();
 
-        assert_eq!(failure.step(), AuthorizationStep::Authorization);
-        assert!(failure.reason().contains("PKCE"), "{failure}");
-        assert!(failure.hint().is_some());
+        assert_eq!(error.step(), AuthorizationStep::Authorization);
+        assert!(error.reason().contains("PKCE"), "{error}");
+        assert!(error.hint().is_some());
     }
 }
 
 #[test]
-fn no_browser_is_sent_to_a_place_that_is_none() {
-    // CVE-2025-6514: what a server names here was handed to a shell.
+fn an_unsafe_authorization_endpoint_is_rejected() {
+    // CVE-2025-6514: the URL of a server was passed to a shell.
     for url in [
         "file:///etc/passwd",
         "javascript:alert(document.cookie)",
@@ -140,20 +140,17 @@ fn no_browser_is_sent_to_a_place_that_is_none() {
     ] {
         let server = server(&json!({ "authorization_endpoint": url }));
 
-        let failure = login_at(&server).unwrap_err();
+        let error = login_at(&server).unwrap_err();
 
-        assert!(
-            failure.reason().contains("authorization endpoint"),
-            "{failure}"
-        );
-        assert!(!failure.reason().contains(char::is_control), "{failure}");
+        assert!(error.reason().contains("authorization endpoint"), "{error}");
+        assert!(!error.reason().contains(char::is_control), "{error}");
     }
     let none = server(&json!({ "authorization_endpoint": null }));
     assert!(login_at(&none).unwrap_err().hint().is_some());
 }
 
 #[test]
-fn what_a_shell_could_read_is_escaped_in_what_a_browser_gets() {
+fn shell_characters_are_escaped_in_the_login_url() {
     let endpoint = "https://as.example/a$(calc);'b'!*/authorize?x=$y";
     let login = login_at(&server(&json!({ "authorization_endpoint": endpoint }))).unwrap();
 
@@ -167,7 +164,7 @@ fn what_a_shell_could_read_is_escaped_in_what_a_browser_gets() {
 }
 
 #[test]
-fn an_endpoint_keeps_its_own_query_but_does_not_speak_for_us() {
+fn an_endpoint_query_stays_unless_it_has_reserved_parameters() {
     let url = |endpoint: &str| {
         let login = login_at(&server(&json!({ "authorization_endpoint": endpoint })));
         login.map(|login| login.url().to_owned())
@@ -198,7 +195,7 @@ fn an_endpoint_keeps_its_own_query_but_does_not_speak_for_us() {
 }
 
 #[test]
-fn logins_return_to_this_machine_or_by_https() {
+fn redirect_uris_are_loopback_or_https() {
     req!("auth.redirect.localhost-or-https");
     let server = server(&json!({}));
     let client = ClientRegistration::preregistered(&server, "x", None);
@@ -224,7 +221,7 @@ fn logins_return_to_this_machine_or_by_https() {
 }
 
 #[test]
-fn an_answer_may_be_a_url_a_path_or_a_query() {
+fn a_response_may_be_a_url_a_path_or_a_query() {
     let login = login();
     let state = parameter(login.url(), "state").unwrap();
     let query = format!("code=a%2Fb+c?&state={state}&iss=https%3A%2F%2Fas.example&more=x");
@@ -245,7 +242,7 @@ fn an_answer_may_be_a_url_a_path_or_a_query() {
 }
 
 #[test]
-fn an_answer_to_another_login_is_not_used() {
+fn a_response_with_another_state_is_rejected() {
     req!("auth.redirect.state");
     let login = login();
     let state = parameter(login.url(), "state").unwrap();
@@ -263,16 +260,16 @@ fn an_answer_to_another_login_is_not_used() {
         "error=access_denied&error_description=Call+0800-EVIL&state=other".to_owned(),
         String::new(),
     ] {
-        let failure = login.parse_response(&answer).unwrap_err();
+        let error = login.parse_response(&answer).unwrap_err();
 
-        assert_eq!(failure.step(), AuthorizationStep::Callback);
-        let told = format!("{failure:?}");
+        assert_eq!(error.step(), AuthorizationStep::Callback);
+        let told = format!("{error:?}");
         assert!(!told.contains(&state) && !told.contains("EVIL"), "{told}");
     }
 }
 
 #[test]
-fn an_answer_that_says_something_twice_is_not_used() {
+fn a_response_with_duplicate_parameters_is_rejected() {
     let login = login();
     for twice in [
         "code=a&code=b&iss=https://as.example",
@@ -287,7 +284,7 @@ fn an_answer_that_says_something_twice_is_not_used() {
 }
 
 #[test]
-fn an_answer_from_another_server_is_not_used() {
+fn a_response_of_another_issuer_is_rejected() {
     req!("auth.iss.record");
     req!("auth.iss.validate");
     req!("auth.iss.no-normalize");
@@ -305,14 +302,14 @@ fn an_answer_from_another_server_is_not_used() {
             "https://%2561s.example",
             "",
         ] {
-            let failure = login
+            let error = login
                 .parse_response(&back(&login, &format!("code=x&iss={iss}")))
                 .unwrap_err();
             assert!(
-                failure.reason().contains("names the issuer"),
-                "{iss}: {failure}"
+                error.reason().contains("names the issuer"),
+                "{iss}: {error}"
             );
-            assert_eq!(failure.step(), AuthorizationStep::Callback);
+            assert_eq!(error.step(), AuthorizationStep::Callback);
         }
         assert!(
             login
@@ -327,51 +324,51 @@ fn an_answer_from_another_server_is_not_used() {
 }
 
 #[test]
-fn an_error_from_another_server_is_not_told() {
+fn an_error_of_another_issuer_is_not_reported() {
     req!("auth.iss.error-response");
     let login = login();
     for iss in ["", "&iss=https://evil.example"] {
         let rest = format!("error=access_denied&error_description=Call+0800-EVIL{iss}");
 
-        let failure = login.parse_response(&back(&login, &rest)).unwrap_err();
+        let error = login.parse_response(&back(&login, &rest)).unwrap_err();
 
-        assert_eq!(failure.error_code(), None);
-        let told = format!("{failure:?}");
+        assert_eq!(error.error_code(), None);
+        let told = format!("{error:?}");
         assert!(!told.contains("EVIL") && !told.contains("denied"), "{told}");
     }
 }
 
 #[test]
-fn an_error_is_told_with_what_to_do() {
+fn an_error_response_has_a_hint() {
     let login = login();
-    let tell = |rest: &str| {
+    let response_error = |rest: &str| {
         let rest = format!("{rest}&iss=https://as.example");
         login.parse_response(&back(&login, &rest)).unwrap_err()
     };
 
-    let denied = tell("error=access_denied&error_description=no+way%1b[2J");
+    let denied = response_error("error=access_denied&error_description=no+way%1b[2J");
     assert_eq!(denied.error_code(), Some("access_denied"));
     assert_eq!(denied.reason(), "access was denied");
     assert_eq!(denied.response(), Some(r"access_denied: no way\u{1b}[2J"));
     assert_eq!(denied.hint(), Some("log in again and allow it"));
-    for error in [
+    for code in [
         "invalid_scope",
         "invalid_target",
         "server_error",
         "unauthorized_client",
         "x",
     ] {
-        let failure = tell(&format!("error={error}&code=sesame"));
-        assert_eq!(failure.error_code(), Some(error));
-        assert!(failure.hint().is_some());
-        assert!(!format!("{failure:?}").contains("sesame"));
+        let error = response_error(&format!("error={code}&code=sesame"));
+        assert_eq!(error.error_code(), Some(code));
+        assert!(error.hint().is_some());
+        assert!(!format!("{error:?}").contains("sesame"));
     }
-    let odd = tell("error=what%0Aever");
+    let odd = response_error("error=what%0Aever");
     assert_eq!(odd.error_code(), None);
 }
 
 #[test]
-fn an_answer_without_code_and_error_or_without_end_is_a_failure() {
+fn a_response_without_code_and_error_or_too_long_is_an_error() {
     let login = login();
     for rest in ["iss=https://as.example", "code=&iss=https://as.example"] {
         assert!(login.parse_response(&back(&login, rest)).is_err(), "{rest}");
@@ -381,7 +378,7 @@ fn an_answer_without_code_and_error_or_without_end_is_a_failure() {
 }
 
 #[test]
-fn offline_access_is_asked_for_only_where_it_is_known() {
+fn offline_access_is_requested_only_if_supported() {
     req!("auth.refresh.offline");
     let knows = server(&json!({ "scopes_supported": ["a", "offline_access"] }));
     let does_not = server(&json!({ "scopes_supported": ["a"] }));

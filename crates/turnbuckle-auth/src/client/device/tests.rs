@@ -6,7 +6,7 @@ use crate::{
     AuthorizationServer,
     client::{
         registration::ClientRegistration,
-        tests::fake_http::{Heard, SERVER, Web, json_response, metadata, with},
+        tests::fake_http::{FakeHttp, RecordedRequest, SERVER, json_response, metadata, with},
     },
     fetch::FetchError,
 };
@@ -30,7 +30,7 @@ fn code(changes: &Value) -> Value {
     with(code, changes)
 }
 
-async fn code_for(web: &Web) -> Result<DeviceCode, AuthorizationError> {
+async fn code_for(web: &FakeHttp) -> Result<DeviceCode, AuthorizationError> {
     let server = server();
     let client = ClientRegistration::preregistered(&server, "the client", None);
     let scopes = "a".parse().unwrap();
@@ -43,17 +43,17 @@ async fn code_for(web: &Web) -> Result<DeviceCode, AuthorizationError> {
     .await
 }
 
-/// Polls a server that answers so, one after the other; the last is repeated.
+/// Polls a server that sends these responses in order; the last is repeated.
 async fn polled(
     answers: &'static [&'static str],
 ) -> (Result<Tokens, AuthorizationError>, Vec<u64>) {
     let start = Instant::now();
     let asked = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
     let times = asked.clone();
-    let web = Web::usual()
+    let web = FakeHttp::usual()
         .post(DEVICE, 200, &code(&json!({})))
-        .rule(move |heard| {
-            if heard.url != TOKEN {
+        .rule(move |request| {
+            if request.url != TOKEN {
                 return None;
             }
             let mut times = times.lock().unwrap();
@@ -72,27 +72,27 @@ async fn polled(
     let client = ClientRegistration::preregistered(&server, "the client", None);
     let code = code_for(&web).await.unwrap();
     let tokens = poll(&web, &TokenEndpoint::new(&server, &client), &code, None).await;
-    if let Some(last) = web.heard().last().filter(|heard| heard.url == TOKEN) {
+    if let Some(last) = web.requests().last().filter(|request| request.url == TOKEN) {
         check_question(last);
     }
     let asked = asked.lock().unwrap().clone();
     (tokens, asked)
 }
 
-fn check_question(heard: &Heard) {
+fn check_question(request: &RecordedRequest) {
     for (name, value) in [
         ("grant_type", "urn:ietf:params:oauth:grant-type:device_code"),
         ("device_code", "the-device-code"),
         ("client_id", "the client"),
         ("resource", SERVER),
     ] {
-        assert_eq!(heard.field(name).as_deref(), Some(value), "{name}");
+        assert_eq!(request.field(name).as_deref(), Some(value), "{name}");
     }
 }
 
 #[tokio::test]
-async fn a_login_elsewhere_begins_with_a_code_to_type() {
-    let web = Web::usual().post(DEVICE, 200, &code(&json!({})));
+async fn a_device_login_starts_with_a_user_code() {
+    let web = FakeHttp::usual().post(DEVICE, 200, &code(&json!({})));
 
     let code = code_for(&web).await.unwrap();
 
@@ -100,7 +100,7 @@ async fn a_login_elsewhere_begins_with_a_code_to_type() {
     assert_eq!(code.verification_uri, "https://as.example/activate");
     assert_eq!(code.expires_in, Duration::from_secs(60));
     assert!(!format!("{code:?}").contains("the-device-code"));
-    let asked = web.posted(DEVICE);
+    let asked = web.last_post(DEVICE);
     for (name, value) in [
         ("client_id", "the client"),
         ("resource", SERVER),
@@ -111,7 +111,7 @@ async fn a_login_elsewhere_begins_with_a_code_to_type() {
 }
 
 #[tokio::test]
-async fn a_code_that_nobody_could_or_should_type_is_refused() {
+async fn an_unusable_user_code_is_rejected() {
     for wrong in [
         json!({ "user_code": "" }),
         json!({ "user_code": "a\u{1b}[2J" }),
@@ -122,18 +122,18 @@ async fn a_code_that_nobody_could_or_should_type_is_refused() {
         json!({ "verification_uri": "http://as.example/activate" }),
         json!({ "verification_uri_complete": "file:///etc/passwd" }),
     ] {
-        let web = Web::usual().post(DEVICE, 200, &code(&wrong));
+        let web = FakeHttp::usual().post(DEVICE, 200, &code(&wrong));
 
-        let failure = code_for(&web).await.unwrap_err();
+        let error = code_for(&web).await.unwrap_err();
 
-        assert_eq!(failure.step(), AuthorizationStep::DeviceCode);
+        assert_eq!(error.step(), AuthorizationStep::DeviceCode);
         assert_eq!(
-            failure.request(),
+            error.request(),
             Some("POST https://as.example/device"),
             "{wrong}"
         );
     }
-    let web = Web::usual().post(DEVICE, 400, &json!({ "error": "invalid_scope" }));
+    let web = FakeHttp::usual().post(DEVICE, 400, &json!({ "error": "invalid_scope" }));
     assert_eq!(
         code_for(&web).await.unwrap_err().error_code(),
         Some("invalid_scope")
@@ -141,24 +141,24 @@ async fn a_code_that_nobody_could_or_should_type_is_refused() {
 }
 
 #[tokio::test]
-async fn a_server_without_such_logins_is_not_asked() {
+async fn a_server_without_device_endpoint_gets_no_request() {
     let server = AuthorizationServer {
         device_authorization_endpoint: None,
         ..server()
     };
     let client = ClientRegistration::preregistered(&server, "x", None);
-    let web = Web::usual();
+    let web = FakeHttp::usual();
 
-    let failure = request_code(&web, &TokenEndpoint::new(&server, &client), SERVER, None)
+    let error = request_code(&web, &TokenEndpoint::new(&server, &client), SERVER, None)
         .await
         .unwrap_err();
 
-    assert!(failure.hint().unwrap().contains("browser"));
-    assert!(web.heard().is_empty());
+    assert!(error.hint().unwrap().contains("browser"));
+    assert!(web.requests().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_server_is_asked_at_its_pace_until_the_person_is_done() {
+async fn polling_follows_the_interval_until_the_login_is_done() {
     let (tokens, asked) = polled(&["authorization_pending", "authorization_pending", ""]).await;
 
     let tokens = tokens.unwrap();
@@ -168,7 +168,7 @@ async fn the_server_is_asked_at_its_pace_until_the_person_is_done() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_wants_to_be_asked_less_often_is() {
+async fn slow_down_increases_the_polling_interval() {
     let (tokens, asked) = polled(&["slow_down", "authorization_pending", "slow_down", ""]).await;
 
     tokens.unwrap();
@@ -176,17 +176,17 @@ async fn a_server_that_wants_to_be_asked_less_often_is() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn waiting_ends_with_the_code_even_if_the_server_goes_on() {
+async fn polling_ends_when_the_code_expires() {
     let (tokens, asked) = polled(&["authorization_pending"]).await;
 
-    let failure = tokens.unwrap_err();
-    assert_eq!(failure.error_code(), Some("expired_token"));
-    assert_eq!(failure.step(), AuthorizationStep::DeviceCode);
+    let error = tokens.unwrap_err();
+    assert_eq!(error.error_code(), Some("expired_token"));
+    assert_eq!(error.step(), AuthorizationStep::DeviceCode);
     assert_eq!(asked.len(), 12);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_ends_the_waiting() {
+async fn a_rejection_ends_polling() {
     for error in [
         "access_denied",
         "expired_token",
@@ -204,7 +204,7 @@ async fn a_refusal_ends_the_waiting() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_broken_connection_ends_nothing_but_slows_down() {
+async fn a_network_error_slows_polling_down() {
     let (tokens, asked) = polled(&["broken", "authorization_pending", ""]).await;
     tokens.unwrap();
     assert_eq!(asked, [5, 15, 25]);

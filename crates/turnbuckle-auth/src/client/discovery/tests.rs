@@ -3,7 +3,7 @@ use turnbuckle_spec_coverage::req;
 
 use super::*;
 use crate::{
-    client::tests::fake_http::{ISSUER, SERVER, Web, metadata, with},
+    client::tests::fake_http::{FakeHttp, ISSUER, SERVER, metadata, with},
     fetch::{FetchError, FetchResponse},
 };
 
@@ -13,11 +13,11 @@ const AS_METADATA: &str = "https://as.example/.well-known/oauth-authorization-se
 const AS_OPENID: &str = "https://as.example/.well-known/openid-configuration";
 const ORIGIN_METADATA: &str = "https://mcp.example/.well-known/oauth-authorization-server";
 
-async fn find(web: &Web) -> Result<DiscoveryResult, AuthorizationError> {
+async fn find(web: &FakeHttp) -> Result<DiscoveryResult, AuthorizationError> {
     discover(web, SERVER, &[Challenge::bearer()], "2026-07-28").await
 }
 
-async fn announced(web: &Web, url: &str) -> Result<DiscoveryResult, AuthorizationError> {
+async fn announced(web: &FakeHttp, url: &str) -> Result<DiscoveryResult, AuthorizationError> {
     let challenges = [Challenge::bearer().resource_metadata(url)];
     discover(web, SERVER, &challenges, "2026-07-28").await
 }
@@ -27,15 +27,14 @@ fn resource(issuers: &[&str]) -> Value {
 }
 
 #[tokio::test]
-async fn what_the_refusal_announces_is_asked_and_nothing_else() {
+async fn only_the_announced_metadata_url_is_fetched() {
     req!("auth.prm.client");
     req!("auth.www-authenticate.parse");
     req!("auth.prm.client-order");
-    let raw_url = "https://mcp.example/custom/metadata.json";
-    let web = Web::usual().get(raw_url, &resource(&[ISSUER]));
-    let header = format!(
-        "Basic realm=\"x\", BEARER error=\"invalid_token\", Resource_Metadata=\"{raw_url}\""
-    );
+    let url = "https://mcp.example/custom/metadata.json";
+    let web = FakeHttp::usual().get(url, &resource(&[ISSUER]));
+    let header =
+        format!("Basic realm=\"x\", BEARER error=\"invalid_token\", Resource_Metadata=\"{url}\"");
     let challenges = Challenge::parse(&header).unwrap();
 
     let found = discover(&web, SERVER, &challenges, "2026-07-28")
@@ -44,17 +43,17 @@ async fn what_the_refusal_announces_is_asked_and_nothing_else() {
 
     assert_eq!(found.server.issuer, ISSUER);
     assert_eq!(found.method, DiscoveryMethod::ResourceMetadata);
-    assert_eq!(web.urls(), [raw_url, AS_METADATA]);
+    assert_eq!(web.urls(), [url, AS_METADATA]);
 }
 
 #[tokio::test]
-async fn without_an_announcement_it_is_below_the_path_or_at_the_root() {
+async fn without_an_announced_url_the_well_known_paths_are_tried() {
     req!("auth.prm.client-order");
-    let web = Web::usual();
+    let web = FakeHttp::usual();
     find(&web).await.unwrap();
     assert_eq!(web.urls(), [BELOW, AS_METADATA]);
 
-    let web = Web::usual().status(BELOW, 404).get(
+    let web = FakeHttp::usual().status(BELOW, 404).get(
         ROOT,
         &with(
             resource(&[ISSUER]),
@@ -65,30 +64,30 @@ async fn without_an_announcement_it_is_below_the_path_or_at_the_root() {
     assert_eq!(web.urls(), [BELOW, ROOT, AS_METADATA]);
     assert_eq!(
         found.resource, "https://mcp.example",
-        "byte for byte, and no slash behind it"
+        "exactly as written, without a trailing slash"
     );
 }
 
 #[tokio::test]
-async fn every_question_says_the_protocol_version() {
+async fn every_request_has_the_protocol_version() {
     req!("auth.metadata.2025-03-26.version-header");
-    let web = Web::default();
+    let web = FakeHttp::default();
 
     find(&web).await.unwrap();
 
-    assert_eq!(web.heard().len(), 3);
-    for heard in web.heard() {
+    assert_eq!(web.requests().len(), 3);
+    for request in web.requests() {
         assert_eq!(
-            heard.header("mcp-protocol-version"),
+            request.header("mcp-protocol-version"),
             Some("2026-07-28"),
             "{}",
-            heard.url
+            request.url
         );
     }
 }
 
 #[tokio::test]
-async fn metadata_about_another_server_is_refused_before_anybody_else_is_asked() {
+async fn metadata_of_another_resource_is_rejected_before_other_requests() {
     req!("auth.resource.identify");
     for other in [
         "https://evil.example/mcp",
@@ -104,16 +103,16 @@ async fn metadata_about_another_server_is_refused_before_anybody_else_is_asked()
         "",
     ] {
         let evil = with(resource(&[ISSUER]), &json!({ "resource": other }));
-        let web = Web::usual()
+        let web = FakeHttp::usual()
             .get(BELOW, &evil)
             .get(ROOT, &resource(&[ISSUER]));
 
-        let failure = find(&web).await.unwrap_err();
+        let error = find(&web).await.unwrap_err();
 
-        assert_eq!(failure.step(), AuthorizationStep::ResourceMetadata);
+        assert_eq!(error.step(), AuthorizationStep::ResourceMetadata);
         assert!(
-            failure.reason().contains("describes another server"),
-            "{failure}"
+            error.reason().contains("describes another server"),
+            "{error}"
         );
         assert_eq!(web.urls(), [BELOW], "{other}");
         assert!(announced(&web, BELOW).await.is_err(), "{other}");
@@ -121,30 +120,30 @@ async fn metadata_about_another_server_is_refused_before_anybody_else_is_asked()
 }
 
 #[tokio::test]
-async fn a_server_may_be_named_by_where_it_lies_in_its_origin() {
-    let url = "https://mcp.example/tenant/a/mcp";
-    let raw_url = "https://mcp.example/.well-known/oauth-protected-resource/tenant/a/mcp";
+async fn a_resource_may_be_a_parent_path_of_the_server() {
+    let server_url = "https://mcp.example/tenant/a/mcp";
+    let url = "https://mcp.example/.well-known/oauth-protected-resource/tenant/a/mcp";
     for named in [
-        url,
+        server_url,
         "https://MCP.example:443/tenant/a/mcp/",
         "https://mcp.example/tenant/a",
         "https://mcp.example/tenant/",
         "https://mcp.example",
         "https://mcp.example/",
     ] {
-        let web = Web::usual().get(
-            raw_url,
+        let web = FakeHttp::usual().get(
+            url,
             &with(resource(&[ISSUER]), &json!({ "resource": named })),
         );
 
-        let found = discover(&web, url, &[], "2026-07-28").await.unwrap();
+        let found = discover(&web, server_url, &[], "2026-07-28").await.unwrap();
 
         assert_eq!(found.resource, named);
     }
 }
 
 #[tokio::test]
-async fn metadata_that_is_there_and_wrong_is_no_reason_to_look_elsewhere() {
+async fn invalid_metadata_ends_discovery() {
     for wrong in [
         json!({}),
         json!([]),
@@ -157,7 +156,7 @@ async fn metadata_that_is_there_and_wrong_is_no_reason_to_look_elsewhere() {
         json!({ "resource": SERVER, "authorization_servers": ["https://as.example\u{0}"] }),
         json!({ "resource": SERVER, "authorization_servers": ["https://as.example?x"] }),
     ] {
-        let web = Web::usual().get(BELOW, &wrong);
+        let web = FakeHttp::usual().get(BELOW, &wrong);
 
         assert!(find(&web).await.is_err(), "{wrong}");
 
@@ -166,18 +165,18 @@ async fn metadata_that_is_there_and_wrong_is_no_reason_to_look_elsewhere() {
 }
 
 #[tokio::test]
-async fn trouble_is_not_absence() {
+async fn a_server_error_is_not_treated_as_missing_metadata() {
     for status in [301, 302, 500, 503] {
-        let web = Web::usual()
+        let web = FakeHttp::usual()
             .status(BELOW, status)
             .get(ROOT, &resource(&[ISSUER]));
-        let failure = find(&web).await.unwrap_err();
-        assert_eq!(failure.request(), Some(&*format!("GET {BELOW}")));
-        assert!(failure.response().unwrap().starts_with(&status.to_string()));
-        assert!(failure.hint().is_some());
+        let error = find(&web).await.unwrap_err();
+        assert_eq!(error.request(), Some(&*format!("GET {BELOW}")));
+        assert!(error.response().unwrap().starts_with(&status.to_string()));
+        assert!(error.hint().is_some());
         assert_eq!(web.urls(), [BELOW], "{status}");
 
-        let web = Web::usual().status(AS_METADATA, status);
+        let web = FakeHttp::usual().status(AS_METADATA, status);
         assert_eq!(
             find(&web).await.unwrap_err().step(),
             AuthorizationStep::ServerMetadata,
@@ -185,26 +184,26 @@ async fn trouble_is_not_absence() {
         );
     }
     let broken = |_: &_| Some(Err(FetchError::Unreachable("connection refused".into())));
-    let web = Web::usual().rule(broken);
-    let failure = find(&web).await.unwrap_err();
-    assert!(failure.reason().contains("connection refused"));
+    let web = FakeHttp::usual().rule(broken);
+    let error = find(&web).await.unwrap_err();
+    assert!(error.reason().contains("connection refused"));
     assert_eq!(web.urls(), [BELOW]);
 }
 
 #[tokio::test]
-async fn an_announced_document_that_is_not_there_is_a_failure() {
-    let raw_url = "https://mcp.example/custom";
-    let web = Web::usual();
+async fn a_missing_announced_document_is_an_error() {
+    let url = "https://mcp.example/custom";
+    let web = FakeHttp::usual();
 
-    let failure = announced(&web, raw_url).await.unwrap_err();
+    let error = announced(&web, url).await.unwrap_err();
 
-    assert_eq!(failure.response(), Some("404 without an error code"));
-    assert_eq!(web.urls(), [raw_url]);
+    assert_eq!(error.response(), Some("404 without an error code"));
+    assert_eq!(web.urls(), [url]);
 }
 
 #[tokio::test]
-async fn an_announcement_leads_to_no_unsafe_place() {
-    for raw_url in [
+async fn an_unsafe_announced_url_is_rejected() {
+    for url in [
         "http://mcp.example/x",
         "http://169.254.169.254/latest/meta-data",
         "file:///etc/passwd",
@@ -213,25 +212,26 @@ async fn an_announcement_leads_to_no_unsafe_place() {
         "/relative",
         "",
     ] {
-        let web = Web::usual();
+        let web = FakeHttp::usual();
 
-        let failure = announced(&web, raw_url).await.unwrap_err();
+        let error = announced(&web, url).await.unwrap_err();
 
-        assert!(failure.hint().is_some());
-        assert!(web.heard().is_empty(), "{raw_url}");
+        assert!(error.hint().is_some());
+        assert!(web.requests().is_empty(), "{url}");
     }
 }
 
 #[tokio::test]
-async fn a_page_for_people_is_no_metadata() {
-    let page = |heard: &crate::client::tests::fake_http::Heard| {
+async fn an_html_page_is_not_metadata() {
+    let page = |request: &crate::client::tests::fake_http::RecordedRequest| {
         let headers = vec![(
             "content-type".to_owned(),
             "text/html; charset=utf-8".to_owned(),
         )];
-        (heard.url == BELOW).then(|| Ok(FetchResponse::new(200, headers, "<title>Welcome</title>")))
+        (request.url == BELOW)
+            .then(|| Ok(FetchResponse::new(200, headers, "<title>Welcome</title>")))
     };
-    let web = Web::usual().rule(page).get(ROOT, &resource(&[ISSUER]));
+    let web = FakeHttp::usual().rule(page).get(ROOT, &resource(&[ISSUER]));
 
     assert_eq!(
         find(&web).await.unwrap().method,
@@ -240,23 +240,23 @@ async fn a_page_for_people_is_no_metadata() {
 }
 
 #[tokio::test]
-async fn an_issuer_without_a_path_has_its_metadata_in_two_places() {
+async fn an_issuer_without_a_path_has_two_metadata_urls() {
     req!("auth.asm.order-root");
     req!("auth.asm.client-both");
     req!("auth.asm.client-2025-06-18");
-    let web = Web::usual()
+    let web = FakeHttp::usual()
         .status(AS_METADATA, 404)
         .get(AS_OPENID, &metadata());
     assert_eq!(find(&web).await.unwrap().server.issuer, ISSUER);
     assert_eq!(web.urls(), [BELOW, AS_METADATA, AS_OPENID]);
 
-    let web = Web::usual();
+    let web = FakeHttp::usual();
     find(&web).await.unwrap();
-    assert_eq!(web.urls(), [BELOW, AS_METADATA], "no more than needed");
+    assert_eq!(web.urls(), [BELOW, AS_METADATA], "no further requests");
 }
 
 #[tokio::test]
-async fn an_issuer_with_a_path_has_its_metadata_in_three_places_and_never_at_the_root() {
+async fn an_issuer_with_a_path_has_three_metadata_urls_and_none_at_the_root() {
     req!("auth.asm.order-path");
     let issuer = "https://as.example/tenant1";
     let places = [
@@ -264,20 +264,20 @@ async fn an_issuer_with_a_path_has_its_metadata_in_three_places_and_never_at_the
         "https://as.example/.well-known/openid-configuration/tenant1",
         "https://as.example/tenant1/.well-known/openid-configuration",
     ];
-    for (at, raw_url) in places.iter().enumerate() {
-        let web = Web::usual()
+    for (at, url) in places.iter().enumerate() {
+        let web = FakeHttp::usual()
             .get(BELOW, &resource(&[issuer]))
-            .get(raw_url, &with(metadata(), &json!({ "issuer": issuer })));
+            .get(url, &with(metadata(), &json!({ "issuer": issuer })));
 
         assert_eq!(find(&web).await.unwrap().server.issuer, issuer);
 
         assert_eq!(web.urls()[1..], places[..=at]);
     }
-    let web = Web::usual().get(BELOW, &resource(&[issuer]));
-    let failure = find(&web).await.unwrap_err();
-    assert_eq!(failure.step(), AuthorizationStep::ServerMetadata);
+    let web = FakeHttp::usual().get(BELOW, &resource(&[issuer]));
+    let error = find(&web).await.unwrap_err();
+    assert_eq!(error.step(), AuthorizationStep::ServerMetadata);
     assert_eq!(
-        failure.request(),
+        error.request(),
         Some(&*format!("GET {}", places.join(", ")))
     );
     assert_eq!(web.urls()[1..], places);
@@ -297,28 +297,25 @@ async fn metadata_of_another_issuer_is_not_used() {
         "",
     ] {
         let poisoned = with(metadata(), &json!({ "issuer": issuer }));
-        let web = Web::usual()
+        let web = FakeHttp::usual()
             .get(AS_METADATA, &poisoned)
             .get(AS_OPENID, &metadata());
 
-        let failure = find(&web).await.unwrap_err();
+        let error = find(&web).await.unwrap_err();
 
-        assert!(
-            failure.reason().contains("belongs to another one"),
-            "{failure}"
-        );
+        assert!(error.reason().contains("belongs to another one"), "{error}");
         assert_eq!(web.urls(), [BELOW, AS_METADATA], "{issuer}");
     }
 }
 
 #[tokio::test]
-async fn an_issuer_without_a_path_may_have_a_slash_behind_it_and_is_what_its_document_says() {
+async fn an_issuer_without_a_path_is_spelled_as_in_its_document() {
     for (named, said) in [
         ("https://as.example/", "https://as.example/"),
         ("https://as.example/", "https://as.example"),
         ("https://as.example", "https://as.example/"),
     ] {
-        let web = Web::usual()
+        let web = FakeHttp::usual()
             .get(BELOW, &resource(&[named]))
             .get(AS_METADATA, &with(metadata(), &json!({ "issuer": said })));
 
@@ -327,22 +324,22 @@ async fn an_issuer_without_a_path_may_have_a_slash_behind_it_and_is_what_its_doc
 }
 
 #[tokio::test]
-async fn an_issuer_with_a_path_is_compared_as_the_resource_wrote_it() {
-    let raw_url = "https://as.example/.well-known/oauth-authorization-server/tenant1";
+async fn an_issuer_with_a_path_is_compared_exactly() {
+    let url = "https://as.example/.well-known/oauth-authorization-server/tenant1";
     for (named, said) in [
         ("https://as.example/tenant1/", "https://as.example/tenant1"),
         ("https://as.example/tenant1", "https://as.example/tenant1/"),
     ] {
-        let web = Web::usual()
+        let web = FakeHttp::usual()
             .get(BELOW, &resource(&[named]))
-            .get(raw_url, &with(metadata(), &json!({ "issuer": said })));
+            .get(url, &with(metadata(), &json!({ "issuer": said })));
 
         assert!(find(&web).await.is_err(), "{named} is not {said}");
     }
 }
 
 #[tokio::test]
-async fn metadata_that_leads_to_an_unsafe_place_is_not_used() {
+async fn metadata_with_an_unsafe_endpoint_is_rejected() {
     req!("auth.tls.communication");
     for endpoint in [
         "authorization_endpoint",
@@ -357,59 +354,57 @@ async fn metadata_that_leads_to_an_unsafe_place_is_not_used() {
             "--flag",
             "https://a\nb/",
         ] {
-            let web = Web::usual().get(AS_METADATA, &with(metadata(), &json!({ endpoint: url })));
+            let web =
+                FakeHttp::usual().get(AS_METADATA, &with(metadata(), &json!({ endpoint: url })));
 
-            let failure = find(&web).await.unwrap_err();
+            let error = find(&web).await.unwrap_err();
 
-            assert_eq!(failure.step(), AuthorizationStep::ServerMetadata);
+            assert_eq!(error.step(), AuthorizationStep::ServerMetadata);
             assert_eq!(
-                failure.request(),
+                error.request(),
                 Some(&*format!("GET {AS_METADATA}")),
                 "{endpoint} {url}"
             );
         }
     }
-    let web = Web::usual().get(
+    let web = FakeHttp::usual().get(
         AS_METADATA,
         &with(metadata(), &json!({ "token_endpoint": null })),
     );
-    assert!(
-        find(&web).await.is_err(),
-        "without a token endpoint it is of no use"
-    );
+    assert!(find(&web).await.is_err(), "a token endpoint is required");
 }
 
 #[tokio::test]
-async fn endpoints_may_lie_in_other_origins_and_on_this_machine() {
+async fn endpoints_may_be_in_other_origins_or_on_loopback() {
     let elsewhere = json!({
         "authorization_endpoint": "https://login.example/authorize",
         "token_endpoint": "http://127.0.0.1:8080/token",
     });
-    let web = Web::usual().get(AS_METADATA, &with(metadata(), &elsewhere));
+    let web = FakeHttp::usual().get(AS_METADATA, &with(metadata(), &elsewhere));
 
     find(&web).await.unwrap();
 }
 
 #[tokio::test]
-async fn of_several_authorization_servers_the_first_that_has_metadata_is_taken() {
-    let web = Web::usual().get(BELOW, &resource(&["https://gone.example", ISSUER]));
+async fn the_first_authorization_server_with_metadata_is_used() {
+    let web = FakeHttp::usual().get(BELOW, &resource(&["https://gone.example", ISSUER]));
     assert_eq!(find(&web).await.unwrap().server.issuer, ISSUER);
 
     let many: Vec<_> = (0..100)
         .map(|at| format!("https://as{at}.example"))
         .collect();
     let many: Vec<_> = many.iter().map(String::as_str).collect();
-    let web = Web::usual().get(BELOW, &resource(&many));
+    let web = FakeHttp::usual().get(BELOW, &resource(&many));
     assert!(find(&web).await.is_err());
     assert_eq!(
         web.urls().len(),
         1 + 4 * 2,
-        "not all of a long list are asked"
+        "only the first issuers are tried"
     );
 }
 
 #[tokio::test]
-async fn a_server_without_metadata_gives_tokens_itself() {
+async fn a_server_without_resource_metadata_is_its_own_authorization_server() {
     req!("auth.metadata.2025-03-26.client");
     req!("auth.metadata.2025-03-26.base-url");
     let own = json!({
@@ -418,7 +413,7 @@ async fn a_server_without_metadata_gives_tokens_itself() {
         "token_endpoint": "https://mcp.example/oauth/token",
     });
     for issuer in ["https://mcp.example", "https://mcp.example/"] {
-        let web = Web::default().get(
+        let web = FakeHttp::default().get(
             ORIGIN_METADATA,
             &with(own.clone(), &json!({ "issuer": issuer })),
         );
@@ -430,17 +425,17 @@ async fn a_server_without_metadata_gives_tokens_itself() {
         assert_eq!(found.server.issuer, issuer);
         assert_eq!(web.urls(), [BELOW, ROOT, ORIGIN_METADATA]);
     }
-    let web = Web::default().get(ORIGIN_METADATA, &metadata());
+    let web = FakeHttp::default().get(ORIGIN_METADATA, &metadata());
     assert!(
         find(&web).await.is_err(),
-        "also here an issuer speaks for itself only"
+        "the issuer must match its document"
     );
 }
 
 #[tokio::test]
-async fn a_server_without_any_metadata_has_its_endpoints_where_2025_03_26_has_them() {
+async fn a_server_without_any_metadata_has_the_default_endpoints_of_2025_03_26() {
     req!("auth.metadata.2025-03-26.fallback");
-    let found = find(&Web::default()).await.unwrap();
+    let found = find(&FakeHttp::default()).await.unwrap();
 
     let server = found.server;
     assert_eq!(found.method, DiscoveryMethod::DefaultEndpoints);
@@ -459,12 +454,12 @@ async fn a_server_without_any_metadata_has_its_endpoints_where_2025_03_26_has_th
     assert_eq!(
         server.check_pkce(),
         Ok(()),
-        "it is required of everyone there"
+        "PKCE is required by 2025-03-26"
     );
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_name_itself_is_named_in_the_usual_way() {
+async fn a_server_without_metadata_gets_its_canonical_resource_id() {
     req!("auth.resource.canonical");
     req!("auth.resource.specific");
     for (url, named) in [
@@ -473,14 +468,14 @@ async fn a_server_that_does_not_name_itself_is_named_in_the_usual_way() {
         ("https://mcp.example:8443", "https://mcp.example:8443"),
         ("https://mcp.example/a/?b=C", "https://mcp.example/a/?b=C"),
     ] {
-        let found = discover(&Web::default(), url, &[], "2026-07-28").await;
+        let found = discover(&FakeHttp::default(), url, &[], "2026-07-28").await;
 
         assert_eq!(found.unwrap().resource, named);
     }
 }
 
 #[tokio::test]
-async fn what_is_null_in_metadata_is_not_there() {
+async fn null_members_of_metadata_are_absent() {
     let nulls = json!({ "scopes_supported": null, "dpop_bound_access_tokens_required": null, "resource_name": null });
     let more = json!({ "scopes_supported": null, "grant_types_supported": null, "client_id_metadata_document_supported": null, "jwks_uri": null });
     let document = |mut document: Value, nulls: &Value| {
@@ -488,7 +483,7 @@ async fn what_is_null_in_metadata_is_not_there() {
         fields.extend(nulls.as_object().unwrap().clone());
         document
     };
-    let web = Web::usual()
+    let web = FakeHttp::usual()
         .get(BELOW, &document(resource(&[ISSUER]), &nulls))
         .get(AS_METADATA, &document(metadata(), &more));
 
@@ -499,8 +494,8 @@ async fn what_is_null_in_metadata_is_not_there() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_safe_itself_is_not_asked() {
-    let web = Web::usual();
+async fn an_unsafe_server_url_gets_no_request() {
+    let web = FakeHttp::usual();
 
     assert!(
         discover(&web, "http://mcp.example/mcp", &[], "2026-07-28")
@@ -508,30 +503,30 @@ async fn a_server_that_is_not_safe_itself_is_not_asked() {
             .is_err()
     );
 
-    assert!(web.heard().is_empty());
+    assert!(web.requests().is_empty());
     let local = discover(&web, "http://localhost:8080/mcp", &[], "2026-07-28").await;
     assert_eq!(local.unwrap().method, DiscoveryMethod::DefaultEndpoints);
 }
 
 #[tokio::test]
-async fn scopes_are_those_that_can_be_ones() {
+async fn invalid_scope_names_are_skipped() {
     let names = json!({ "scopes_supported": ["files:read", "a b", "\"", "ä"] });
-    let web = Web::usual().get(BELOW, &with(resource(&[ISSUER]), &names));
+    let web = FakeHttp::usual().get(BELOW, &with(resource(&[ISSUER]), &names));
     let found = find(&web).await.unwrap();
     assert_eq!(found.scopes.unwrap().to_string(), "a b files:read");
 
-    assert_eq!(find(&Web::usual()).await.unwrap().scopes, None);
+    assert_eq!(find(&FakeHttp::usual()).await.unwrap().scopes, None);
 }
 
 #[tokio::test]
-async fn a_key_is_needed_where_the_server_says_so() {
+async fn dpop_is_required_if_the_metadata_requires_it() {
     let dpop = [Challenge::dpop()];
     let both = [Challenge::dpop(), Challenge::bearer()];
     let required = json!({ "dpop_bound_access_tokens_required": true });
-    let strict = Web::usual().get(BELOW, &with(resource(&[ISSUER]), &required));
-    let web = Web::usual();
+    let strict = FakeHttp::usual().get(BELOW, &with(resource(&[ISSUER]), &required));
+    let web = FakeHttp::usual();
 
-    let needs = async |web: &Web, challenges: &[Challenge]| {
+    let needs = async |web: &FakeHttp, challenges: &[Challenge]| {
         let found = discover(web, SERVER, challenges, "2026-07-28").await;
         found.unwrap().dpop_required
     };

@@ -214,7 +214,7 @@ impl StoreDirectory {
 
     fn unreadable(&self, error: StoreReadError) -> AuthorizationError {
         match error {
-            StoreReadError::Damaged(raw_url) => self.damaged(&raw_url),
+            StoreReadError::Damaged(url) => self.damaged(&url),
             StoreReadError::Newer => self.newer(),
         }
     }

@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sealed_is_opened_by_its_key_and_its_version_alone() {
+    fn encrypted_text_needs_its_key_and_version() {
         let sealed = key(1).encrypt(2, b"sesame").unwrap();
 
         assert_eq!(key(1).decrypt(2, &sealed).as_deref(), Some(&b"sesame"[..]));
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn no_changed_and_no_shorter_text_is_opened() {
+    fn changed_or_truncated_text_is_not_decrypted() {
         let sealed = STANDARD
             .decode(key(1).encrypt(2, b"sesame").unwrap())
             .unwrap();
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_sealed_the_same_way_twice() {
+    fn each_encryption_differs() {
         let [one, other] = [(); 2].map(|()| key(1).encrypt(2, b"sesame").unwrap());
 
         assert_ne!(one, other);

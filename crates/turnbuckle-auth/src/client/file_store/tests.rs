@@ -36,7 +36,7 @@ fn access(login: Option<StoredLogin>) -> Option<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_kept_is_there_for_the_next_and_what_is_forgotten_is_gone() {
+async fn saved_logins_are_loaded_and_removed_ones_are_gone() {
     let folder = tempfile::tempdir().unwrap();
     let one = store(&folder);
     assert_eq!(access(one.login(SERVER).await.unwrap()), None);
@@ -81,7 +81,7 @@ async fn what_is_kept_is_there_for_the_next_and_what_is_forgotten_is_gone() {
 
 #[cfg(unix)]
 #[tokio::test(start_paused = true)]
-async fn only_the_owner_can_read_and_what_is_open_to_others_is_closed() {
+async fn files_are_private_and_open_permissions_are_corrected() {
     use std::os::unix::fs::PermissionsExt as _;
     req!("auth.token.storage");
     req!("auth.token.storage-2025-03-26");
@@ -110,24 +110,24 @@ async fn only_the_owner_can_read_and_what_is_open_to_others_is_closed() {
 
 #[cfg(unix)]
 #[tokio::test(start_paused = true)]
-async fn a_folder_that_users_share_is_not_used_and_not_closed() {
+async fn a_shared_folder_is_rejected_and_unchanged() {
     use std::os::unix::fs::PermissionsExt as _;
     let folder = tempfile::tempdir().unwrap();
     let shared = folder.path().join("tmp");
     fs::create_dir(&shared).unwrap();
     fs::set_permissions(&shared, fs::Permissions::from_mode(0o1777)).unwrap();
 
-    let failure = FileStore::new(&shared).save(&login(SERVER, "token")).await;
+    let error = FileStore::new(&shared).save(&login(SERVER, "token")).await;
 
-    let failure = failure.unwrap_err();
-    assert_eq!(failure.step(), AuthorizationStep::Store);
-    assert!(failure.hint().unwrap().contains("belongs to you"));
+    let error = error.unwrap_err();
+    assert_eq!(error.step(), AuthorizationStep::Store);
+    assert!(error.hint().unwrap().contains("belongs to you"));
     let mode = fs::metadata(&shared).unwrap().permissions().mode();
     assert_eq!(mode & 0o7777, 0o1777);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_file_that_cannot_be_understood_is_told_and_never_written_over() {
+async fn an_unreadable_file_is_an_error_and_is_not_overwritten() {
     let folder = tempfile::tempdir().unwrap();
     let store = store(&folder);
     store.save(&login(SERVER, "sesame")).await.unwrap();
@@ -151,18 +151,18 @@ async fn a_file_that_cannot_be_understood_is_told_and_never_written_over() {
             store.delete(SERVER).await.map(drop).unwrap_err(),
         ];
 
-        for failure in failures {
-            assert_eq!(failure.step(), AuthorizationStep::Store);
-            assert!(failure.reason().contains(said), "{failure}");
-            assert!(failure.hint().unwrap().contains("nothing was changed"));
-            assert!(!format!("{failure:?}").contains("sesame"), "{failure:?}");
+        for error in failures {
+            assert_eq!(error.step(), AuthorizationStep::Store);
+            assert!(error.reason().contains(said), "{error}");
+            assert!(error.hint().unwrap().contains("nothing was changed"));
+            assert!(!format!("{error:?}").contains("sesame"), "{error:?}");
         }
         assert_eq!(fs::read(store.path()).unwrap(), damaged);
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_crash_in_the_middle_of_writing_leaves_what_was_there() {
+async fn a_crash_while_writing_keeps_the_old_file() {
     let folder = tempfile::tempdir().unwrap();
     let store = store(&folder);
     store.save(&login(SERVER, "old")).await.unwrap();
@@ -182,19 +182,19 @@ async fn a_crash_in_the_middle_of_writing_leaves_what_was_there() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_nothing_can_be_kept_the_failure_says_so() {
+async fn an_unwritable_folder_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("file"), "").unwrap();
 
     let store = FileStore::new(folder.path().join("file").join("logins"));
 
-    let failure = store.save(&login(SERVER, "token")).await.unwrap_err();
-    assert_eq!(failure.step(), AuthorizationStep::Store);
-    assert!(failure.hint().is_some());
+    let error = store.save(&login(SERVER, "token")).await.unwrap_err();
+    assert_eq!(error.step(), AuthorizationStep::Store);
+    assert!(error.hint().is_some());
 }
 
 #[test]
-fn many_who_write_at_once_lose_nothing_and_nobody_reads_a_half() {
+fn concurrent_writers_lose_nothing_and_readers_see_whole_files() {
     let folder = tempfile::tempdir().unwrap();
     let block_on = |future: BoxFuture<'_, Result<(), AuthorizationError>>| {
         let mut runtime = tokio::runtime::Builder::new_current_thread();
@@ -214,7 +214,7 @@ fn many_who_write_at_once_lose_nothing_and_nobody_reads_a_half() {
                 let store = store(&folder);
                 let found = store.directory.read().map(|kept| kept.logins.len());
                 let found = found.expect("what is read is whole");
-                assert!(found >= max_bytes, "what was kept is gone");
+                assert!(found >= max_bytes, "a saved login is gone");
                 max_bytes = found;
             }
         });
@@ -238,13 +238,13 @@ fn many_who_write_at_once_lose_nothing_and_nobody_reads_a_half() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lock_keeps_others_out_until_it_is_dropped() {
+async fn a_lock_is_exclusive_until_dropped() {
     let folder = tempfile::tempdir().unwrap();
     let [one, other] = [(); 2].map(|()| store(&folder));
     let held = one.lock(SERVER).await.unwrap();
 
     let elsewhere = other.lock("https://other.example").await;
-    assert!(elsewhere.is_ok(), "another server is another lock");
+    assert!(elsewhere.is_ok(), "each server has its own lock");
     other.save(&login(SERVER, "token")).await.unwrap();
     let waiting = tokio::spawn({
         let other = other.clone();
@@ -257,14 +257,14 @@ async fn a_lock_keeps_others_out_until_it_is_dropped() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_waits_too_long_is_told_what_for() {
+async fn a_lock_timeout_names_the_lock() {
     let folder = tempfile::tempdir().unwrap();
     let store = store(&folder);
     let _held = store.lock(SERVER).await.unwrap();
 
-    let failure = store.lock(SERVER).await.unwrap_err();
+    let error = store.lock(SERVER).await.unwrap_err();
 
-    assert_eq!(failure.step(), AuthorizationStep::Store);
-    assert!(failure.reason().contains("600s"), "{failure}");
-    assert!(failure.hint().unwrap().contains("other program"));
+    assert_eq!(error.step(), AuthorizationStep::Store);
+    assert!(error.reason().contains("600s"), "{error}");
+    assert!(error.hint().unwrap().contains("other program"));
 }

@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_server_wants_comes_before_what_it_offers() {
+    fn challenged_scopes_precede_advertised_scopes() {
         req!("auth.scope.order");
         req!("auth.scope.least");
         let (challenged, advertised) = (scopes("a"), scopes("a b offline_access"));
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_configured_or_asked_for_before_is_asked_for_in_any_case() {
+    fn configured_and_earlier_scopes_are_always_requested() {
         req!("auth.scope.keep");
         let [challenged, advertised, configured, previous] = ["w", "o", "c", "b"].map(scopes);
         let server = AuthorizationServer::default();
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn offline_access_is_for_the_authorization_server_to_offer() {
+    fn offline_access_of_the_resource_server_is_ignored() {
         req!("auth.refresh.offline");
         let challenged =
             challenge_scopes(&[Challenge::bearer().scope(&scopes("a offline_access"))]);
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_challenge_of_another_scheme_or_with_no_scope_in_it_wants_nothing() {
+    fn a_challenge_of_another_scheme_or_without_scope_adds_no_scopes() {
         let read = |header: &str| challenge_scopes(&Challenge::parse(header).unwrap());
 
         let header = r#"Basic scope="x", Bearer scope="a""#;

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use turnbuckle_text::url::HttpUrl;
+
 use crate::{
     AuthorizationError, AuthorizationStep, Scopes, Secret,
     client::{
@@ -9,9 +11,7 @@ use crate::{
         user_agent::UserAgent,
     },
     fetch::Fetch,
-    is_same_resource,
     jwt::SigningKey,
-    raw_url::RawUrl,
 };
 
 /// Policy for binding tokens to a key, which makes stolen tokens useless (RFC 9449).
@@ -68,7 +68,7 @@ impl OAuthSettings {
         if self.is_same_origin(url) {
             return Ok(());
         }
-        let to = RawUrl::parse(url).map_or("another origin", |raw_url| raw_url.origin);
+        let to = HttpUrl::parse(url).map_or("another origin", |url| url.origin);
         let reason = format!(
             "the token is for `{}`, but the request goes to `{to}`",
             self.server_url
@@ -78,8 +78,8 @@ impl OAuthSettings {
     }
 
     pub(super) fn is_same_origin(&self, url: &str) -> bool {
-        match (RawUrl::parse(&self.server_url), RawUrl::parse(url)) {
-            (Some(ours), Some(other)) => is_same_resource(ours.origin, other.origin),
+        match (HttpUrl::parse(&self.server_url), HttpUrl::parse(url)) {
+            (Ok(ours), Ok(other)) => ours.is_same_origin(&other),
             _ => false,
         }
     }
@@ -166,14 +166,14 @@ mod tests {
     use super::*;
     use crate::{
         CredentialProvider,
-        client::{OAuth, tests::fake_http::Web},
+        client::{OAuth, tests::fake_http::FakeHttp},
     };
 
     #[test]
-    fn what_an_extension_brought_is_declared_by_its_name() {
+    fn extensions_are_declared_by_name() {
         req!("ext-cc.identifier", "ext-ema.identifier");
         let declared = |grant| {
-            let fetch = Arc::new(Web::default());
+            let fetch = Arc::new(FakeHttp::default());
             let client = OAuth::new("https://a.example/mcp", fetch).grant(grant);
             CredentialProvider::extensions(&client)
         };

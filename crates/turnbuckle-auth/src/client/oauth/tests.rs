@@ -1,4 +1,4 @@
-//! A client, a server that refuses, an authorization server that rotates, and a person who logs in.
+//! A client, an MCP server that requires tokens, an authorization server that rotates refresh tokens, and a user.
 
 mod clients;
 mod login;
@@ -24,37 +24,37 @@ use crate::{
     UnsignedRequest,
     client::{
         device::DeviceCode,
-        tests::fake_http::{ISSUER, SERVER, Web, json_response, parameter},
+        tests::fake_http::{FakeHttp, ISSUER, SERVER, json_response, parameter},
         user_agent::UserAgent,
     },
 };
 
-/// An authorization server: each token is another one, and each refresh token is good for one time.
+/// An authorization server that issues a new token each time; a refresh token can be used once.
 #[derive(Clone, Default)]
-struct Issuer(Arc<Mutex<Given>>);
+struct Issuer(Arc<Mutex<IssuedTokens>>);
 
 #[derive(Default)]
-struct Given {
+struct IssuedTokens {
     count: usize,
     access: Option<String>,
     refresh: Option<String>,
 }
 
 impl Issuer {
-    /// Gives tokens at the usual raw_url.
-    fn tokens(&self, web: Web) -> Web {
+    /// Issues tokens at the token endpoint.
+    fn tokens(&self, web: FakeHttp) -> FakeHttp {
         let this = self.clone();
-        web.rule(move |heard| {
-            (heard.url == format!("{ISSUER}/token")).then(|| Ok(this.answer(heard)))
+        web.rule(move |request| {
+            (request.url == format!("{ISSUER}/token")).then(|| Ok(this.answer(request)))
         })
     }
 
     fn answer(
         &self,
-        heard: &crate::client::tests::fake_http::Heard,
+        request: &crate::client::tests::fake_http::RecordedRequest,
     ) -> crate::fetch::FetchResponse {
         let mut given = self.0.lock().unwrap();
-        let shown = heard.field("refresh_token");
+        let shown = request.field("refresh_token");
         if shown.is_some() && shown != given.refresh {
             return json_response(400, r#"{"error":"invalid_grant"}"#);
         }
@@ -71,23 +71,23 @@ impl Issuer {
         json_response(200, &body.to_string())
     }
 
-    /// How many tokens were given.
+    /// Returns the number of issued tokens.
     fn count(&self) -> usize {
         self.0.lock().unwrap().count
     }
 
-    /// Lets no token in any more that was given until now.
+    /// Revokes all access tokens.
     fn end_access(&self) {
         self.0.lock().unwrap().access = None;
     }
 
-    /// Takes no refresh token any more.
+    /// Revokes all refresh tokens.
     fn end_refresh(&self) {
         self.0.lock().unwrap().refresh = None;
     }
 
-    /// Judges as the server does that trusts this issuer.
-    fn judge(&self, sent: &Sent) -> Judgement {
+    /// Authenticates a request like a server that trusts this issuer.
+    fn authenticate(&self, sent: &SentCredentials) -> AuthDecision {
         let given = self.0.lock().unwrap();
         let access = given.access.as_ref().map(|token| format!("Bearer {token}"));
         if sent.authorization.is_some() && sent.authorization == access {
@@ -98,56 +98,56 @@ impl Issuer {
     }
 }
 
-type Says = dyn Fn(&str) -> Result<String, AuthorizationError> + Send + Sync;
+type RespondFn = dyn Fn(&str) -> Result<String, AuthorizationError> + Send + Sync;
 
-/// A person who logs in at once, and what they saw.
+/// A user who logs in at once, and the URLs and codes shown to them.
 #[derive(Clone)]
-struct Person {
-    seen: Arc<Mutex<Vec<String>>>,
-    says: Arc<Says>,
+struct FakeUser {
+    shown: Arc<Mutex<Vec<String>>>,
+    respond: Arc<RespondFn>,
     port: Arc<AtomicUsize>,
-    /// How long they look at the page.
-    hesitates: Duration,
+    /// The time until the login completes.
+    delay: Duration,
 }
 
-impl Person {
-    fn willing() -> Person {
-        Person::saying(|url| {
+impl FakeUser {
+    fn willing() -> FakeUser {
+        FakeUser::responding(|url| {
             let state = parameter(url, "state").unwrap();
             Ok(format!("code=code&state={state}&iss={ISSUER}"))
         })
     }
 
-    fn denying() -> Person {
-        Person::saying(|url| {
+    fn denying() -> FakeUser {
+        FakeUser::responding(|url| {
             let state = parameter(url, "state").unwrap();
             Ok(format!("error=access_denied&state={state}&iss={ISSUER}"))
         })
     }
 
-    fn saying(
-        says: impl Fn(&str) -> Result<String, AuthorizationError> + Send + Sync + 'static,
-    ) -> Person {
-        Person {
-            seen: Arc::default(),
-            says: Arc::new(says),
+    fn responding(
+        respond: impl Fn(&str) -> Result<String, AuthorizationError> + Send + Sync + 'static,
+    ) -> FakeUser {
+        FakeUser {
+            shown: Arc::default(),
+            respond: Arc::new(respond),
             port: Arc::new(AtomicUsize::new(7001)),
-            hesitates: Duration::ZERO,
+            delay: Duration::ZERO,
         }
     }
 
-    fn seen(&self) -> Vec<String> {
-        self.seen.lock().unwrap().clone()
+    fn shown(&self) -> Vec<String> {
+        self.shown.lock().unwrap().clone()
     }
 
-    /// What was asked for at the last login.
-    fn asked(&self) -> Option<Scopes> {
-        let url = self.seen().pop().unwrap();
+    /// Returns the scopes requested at the last login.
+    fn requested_scopes(&self) -> Option<Scopes> {
+        let url = self.shown().pop().unwrap();
         parameter(&url, "scope").map(|scope| scope.parse().unwrap())
     }
 }
 
-impl UserAgent for Person {
+impl UserAgent for FakeUser {
     fn redirect_uri<'a>(
         &'a self,
         _: Option<&'a str>,
@@ -158,12 +158,12 @@ impl UserAgent for Person {
     }
 
     fn open_url<'a>(&'a self, url: &'a str) -> BoxFuture<'a, Result<String, AuthorizationError>> {
-        self.seen.lock().unwrap().push(url.to_owned());
+        self.shown.lock().unwrap().push(url.to_owned());
         Box::pin(async move {
-            // Others go on while a person is at it.
-            tokio::time::sleep(self.hesitates).await;
+            // Other tasks run while the user logs in.
+            tokio::time::sleep(self.delay).await;
             tokio::task::yield_now().await;
-            (self.says)(url)
+            (self.respond)(url)
         })
     }
 
@@ -171,33 +171,33 @@ impl UserAgent for Person {
         &'a self,
         code: &'a DeviceCode,
     ) -> BoxFuture<'a, Result<(), AuthorizationError>> {
-        self.seen.lock().unwrap().push(code.user_code.clone());
+        self.shown.lock().unwrap().push(code.user_code.clone());
         Box::pin(async { Ok(()) })
     }
 }
 
-/// What a server hears.
+/// The credentials that a server receives.
 #[derive(Clone, Debug)]
-struct Sent {
+struct SentCredentials {
     authorization: Option<String>,
     dpop: Option<String>,
 }
 
-/// Whether a request is let in; else the status and the challenge.
-type Judgement = Result<(), (u16, String)>;
+/// The decision of a server: accepted, or the status and challenge of the rejection.
+type AuthDecision = Result<(), (u16, String)>;
 
-/// How a call ended: let in, or with a status.
+/// The end of a call.
 #[derive(Debug, PartialEq, Eq)]
-enum Ended {
-    In,
-    Refused(u16),
+enum CallEnd {
+    Accepted,
+    Rejected(u16),
 }
 
-/// Sends a request as the client on HTTP does: again and again as long as it is told to.
+/// Sends a request like the HTTP client: again as long as the provider returns `Retry`.
 async fn call(
     oauth: &OAuth,
-    judge: impl Fn(&Sent) -> Judgement,
-) -> Result<Ended, AuthorizationError> {
+    authenticate: impl Fn(&SentCredentials) -> AuthDecision,
+) -> Result<CallEnd, AuthorizationError> {
     let request = UnsignedRequest::new("POST", SERVER);
     for attempts in 1.. {
         let credentials = oauth.credentials(request).await?;
@@ -206,28 +206,28 @@ async fn call(
             let found = headers.find(|(own, _)| *own == name);
             found.map(|(_, value)| value.expose().to_owned())
         };
-        let sent = Sent {
+        let sent = SentCredentials {
             authorization: header("authorization"),
             dpop: header("dpop"),
         };
-        // Others are answered in the meantime.
+        // Other requests run in between.
         tokio::task::yield_now().await;
-        let Err((status, challenge)) = judge(&sent) else {
-            return Ok(Ended::In);
+        let Err((status, challenge)) = authenticate(&sent) else {
+            return Ok(CallEnd::Accepted);
         };
         let challenges = Challenge::parse(&challenge).unwrap();
         let generation = credentials.generation;
         let refused = UnauthorizedResponse::new(request, status, &challenges, generation, attempts);
         if oauth.on_unauthorized(refused).await? == RetryDecision::GiveUp {
-            return Ok(Ended::Refused(status));
+            return Ok(CallEnd::Rejected(status));
         }
     }
     unreachable!("attempts are limited")
 }
 
-/// A client of the usual server, with a person.
-fn client(web: &Web, person: &Person) -> OAuth {
-    OAuth::new(SERVER, Arc::new(web.clone())).user_agent(person.clone())
+/// Returns a client of the default server, with a user.
+fn client(web: &FakeHttp, user: &FakeUser) -> OAuth {
+    OAuth::new(SERVER, Arc::new(web.clone())).user_agent(user.clone())
 }
 
 fn scopes(text: &str) -> Scopes {

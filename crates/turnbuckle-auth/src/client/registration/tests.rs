@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 use turnbuckle_spec_coverage::req;
 
 use super::*;
-use crate::client::tests::fake_http::{Web, metadata, with};
+use crate::client::tests::fake_http::{FakeHttp, metadata, with};
 
 const CALLBACK: &str = "http://127.0.0.1:9999/callback";
 const REGISTER: &str = "https://as.example/register";
@@ -16,12 +16,12 @@ fn client_metadata() -> ClientMetadata {
 }
 
 async fn answered(status: u16, answer: &Value) -> Result<ClientRegistration, AuthorizationError> {
-    let web = Web::usual().post(REGISTER, status, answer);
+    let web = FakeHttp::usual().post(REGISTER, status, answer);
     register(&web, &server(&json!({})), &client_metadata()).await
 }
 
 #[tokio::test]
-async fn a_client_says_what_it_is_when_it_registers() {
+async fn a_registration_request_describes_the_client() {
     req!("auth.dcr.2025-03-26");
     req!("auth.dcr.2025-06-18");
     req!("auth.dcr.may");
@@ -29,7 +29,7 @@ async fn a_client_says_what_it_is_when_it_registers() {
     req!("auth.dcr.native");
     req!("auth.refresh.grant-type");
     req!("auth.redirect.registered");
-    let web = Web::usual();
+    let web = FakeHttp::usual();
     let client_metadata = ClientMetadata {
         scopes: Some("b a".parse().unwrap()),
         software_id: Some("software".into()),
@@ -45,7 +45,7 @@ async fn a_client_says_what_it_is_when_it_registers() {
     assert_eq!(client.id, "registered");
     assert_eq!(client.source, RegistrationSource::Dynamic);
     assert_eq!(client.redirect_uri.as_deref(), Some(CALLBACK));
-    let said = web.posted(REGISTER);
+    let said = web.last_post(REGISTER);
     assert_eq!(said.header("content-type"), Some("application/json"));
     let said: Value = serde_json::from_str(&said.body).unwrap();
     assert_eq!(
@@ -66,9 +66,9 @@ async fn a_client_says_what_it_is_when_it_registers() {
 }
 
 #[tokio::test]
-async fn a_site_is_no_native_program_and_a_device_has_no_code() {
+async fn application_type_and_grants_follow_the_redirect_uris() {
     req!("auth.dcr.web");
-    let web = Web::usual();
+    let web = FakeHttp::usual();
     let client_metadata = ClientMetadata {
         application_type: ApplicationType::Web,
         grant_types: vec!["urn:ietf:params:oauth:grant-type:device_code".into()],
@@ -79,14 +79,14 @@ async fn a_site_is_no_native_program_and_a_device_has_no_code() {
         .await
         .unwrap();
 
-    let said: Value = serde_json::from_str(&web.posted(REGISTER).body).unwrap();
+    let said: Value = serde_json::from_str(&web.last_post(REGISTER).body).unwrap();
     assert_eq!(said["application_type"], "web");
     assert_eq!(said["response_types"], json!([]));
     assert_eq!(client.redirect_uri, None);
 }
 
 #[tokio::test]
-async fn a_client_asks_for_the_way_to_show_itself_that_the_server_has() {
+async fn a_supported_authentication_method_is_registered() {
     for (methods, asked) in [
         (json!(["client_secret_basic"]), "client_secret_basic"),
         (json!(["client_secret_post"]), "client_secret_post"),
@@ -98,20 +98,21 @@ async fn a_client_asks_for_the_way_to_show_itself_that_the_server_has() {
         (json!(null), "none"),
         (json!(["tls_client_auth"]), "none"),
     ] {
-        let web = Web::usual();
+        let web = FakeHttp::usual();
         let server = server(&json!({ "token_endpoint_auth_methods_supported": methods }));
 
         register(&web, &server, &client_metadata()).await.unwrap();
 
-        let said: Value = serde_json::from_str(&web.posted(REGISTER).body).unwrap();
+        let said: Value = serde_json::from_str(&web.last_post(REGISTER).body).unwrap();
         assert_eq!(said["token_endpoint_auth_method"], asked, "{methods}");
     }
 }
 
 #[tokio::test]
-async fn a_client_shows_itself_as_the_answer_says_or_else_as_the_server_can_see() {
+async fn the_authentication_method_comes_from_the_response_or_the_metadata() {
     let method = async |methods: Value, answer: Value| {
-        let web = Web::usual().post(REGISTER, 201, &with(json!({ "client_id": "x" }), &answer));
+        let web =
+            FakeHttp::usual().post(REGISTER, 201, &with(json!({ "client_id": "x" }), &answer));
         let server = server(&json!({ "token_endpoint_auth_methods_supported": methods }));
         register(&web, &server, &client_metadata())
             .await
@@ -150,7 +151,7 @@ async fn a_client_shows_itself_as_the_answer_says_or_else_as_the_server_can_see(
 }
 
 #[tokio::test]
-async fn a_secret_ends_when_the_answer_says() {
+async fn a_client_secret_expires_as_the_response_says() {
     let expires = async |at: Value| {
         let answer =
             json!({ "client_id": "x", "client_secret": "sesame", "client_secret_expires_at": at });
@@ -165,7 +166,7 @@ async fn a_secret_ends_when_the_answer_says() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_of_no_use_is_a_failure_that_does_not_tell_the_secret() {
+async fn an_unusable_registration_response_is_an_error_without_the_secret() {
     for answer in [
         json!({}),
         json!([]),
@@ -178,20 +179,20 @@ async fn an_answer_that_is_of_no_use_is_a_failure_that_does_not_tell_the_secret(
         json!({ "client_id": "x", "token_endpoint_auth_method": "client_secret_basic" }),
         json!({ "client_id": "x", "client_secret": "sesame", "token_endpoint_auth_method": "tls_client_auth" }),
     ] {
-        let failure = answered(201, &answer).await.unwrap_err();
+        let error = answered(201, &answer).await.unwrap_err();
 
-        assert_eq!(failure.step(), AuthorizationStep::Registration);
-        assert_eq!(failure.request(), Some("POST https://as.example/register"));
-        assert!(failure.hint().is_some());
-        assert!(!format!("{failure:?}").contains("sesame"), "{failure:?}");
+        assert_eq!(error.step(), AuthorizationStep::Registration);
+        assert_eq!(error.request(), Some("POST https://as.example/register"));
+        assert!(error.hint().is_some());
+        assert!(!format!("{error:?}").contains("sesame"), "{error:?}");
     }
 }
 
 #[tokio::test]
-async fn a_refusal_is_told_with_what_to_do() {
+async fn a_rejected_registration_has_a_hint() {
     req!("auth.dcr.failure");
     req!("auth.dcr.failure-surface");
-    for (status, error, told) in [
+    for (status, code, reason) in [
         (400, "invalid_redirect_uri", "redirect URIs on this machine"),
         (400, "invalid_client_metadata", "client metadata"),
         (
@@ -203,23 +204,23 @@ async fn a_refusal_is_told_with_what_to_do() {
         (403, "access_denied", "open registration"),
         (500, "server_error", "did not register the client"),
     ] {
-        let answer = json!({ "error": error, "error_description": "because" });
+        let answer = json!({ "error": code, "error_description": "because" });
 
-        let failure = answered(status, &answer).await.unwrap_err();
+        let error = answered(status, &answer).await.unwrap_err();
 
-        assert!(failure.reason().contains(told), "{failure}");
-        assert_eq!(failure.error_code(), Some(error));
+        assert!(error.reason().contains(reason), "{error}");
+        assert_eq!(error.error_code(), Some(code));
         assert_eq!(
-            failure.response(),
-            Some(&*format!("{status} {error}: because"))
+            error.response(),
+            Some(&*format!("{status} {code}: because"))
         );
-        assert!(failure.hint().unwrap().contains("client id"));
+        assert!(error.hint().unwrap().contains("client id"));
     }
 }
 
 #[tokio::test]
-async fn nobody_registers_at_an_unsafe_place_or_to_return_to_one() {
-    let web = Web::usual();
+async fn unsafe_registration_endpoints_and_redirect_uris_are_rejected() {
+    let web = FakeHttp::usual();
     for url in ["http://as.example/register", "file:///x", "javascript:x"] {
         let server = server(&json!({ "registration_endpoint": url }));
         assert!(
@@ -228,15 +229,15 @@ async fn nobody_registers_at_an_unsafe_place_or_to_return_to_one() {
         );
     }
     let none = server(&json!({ "registration_endpoint": null }));
-    let failure = register(&web, &none, &client_metadata()).await.unwrap_err();
-    assert!(failure.hint().unwrap().contains("client id"));
+    let error = register(&web, &none, &client_metadata()).await.unwrap_err();
+    assert!(error.hint().unwrap().contains("client id"));
     let evil = ClientMetadata::new("Test", ["http://evil.example/callback"]);
     assert!(register(&web, &server(&json!({})), &evil).await.is_err());
-    assert!(web.heard().is_empty());
+    assert!(web.requests().is_empty());
 }
 
 #[test]
-fn what_was_agreed_upon_comes_first_then_the_document_then_registration() {
+fn preregistration_precedes_the_metadata_document_and_registration() {
     req!("auth.registration.obtain");
     req!("auth.registration.order");
     req!("auth.cimd.support");
@@ -292,7 +293,7 @@ fn what_was_agreed_upon_comes_first_then_the_document_then_registration() {
 }
 
 #[test]
-fn an_agreed_secret_is_shown_as_the_server_wants() {
+fn a_preregistered_secret_uses_a_supported_method() {
     let method = |methods: Value, secret: Option<&str>| {
         let server = server(&json!({ "token_endpoint_auth_methods_supported": methods }));
         ClientRegistration::preregistered(&server, "x", secret.map(Secret::new)).method
@@ -314,7 +315,7 @@ fn an_agreed_secret_is_shown_as_the_server_wants() {
 }
 
 #[test]
-fn what_is_kept_can_be_read_again() {
+fn a_registration_survives_serialization() {
     let client = ClientRegistration {
         expires: Some(5),
         redirect_uri: Some(CALLBACK.into()),
@@ -333,7 +334,7 @@ fn what_is_kept_can_be_read_again() {
 }
 
 #[test]
-fn a_document_about_a_client_says_where_it_is_itself() {
+fn a_metadata_document_contains_its_own_url() {
     req!("auth.cimd.follow");
     req!("auth.cimd.https");
     req!("auth.cimd.url");

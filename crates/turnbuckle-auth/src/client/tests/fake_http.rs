@@ -1,37 +1,36 @@
-//! Servers that play a script.
+//! Scripted HTTP responses.
 
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use turnbuckle_protocol::authenticator::BoxFuture;
+use turnbuckle_text::percent::form_pairs;
 
-use crate::{
-    fetch::{Fetch, FetchError, FetchMethod, FetchRequest, FetchResponse},
-    form_urlencoded,
-};
+use crate::fetch::{Fetch, FetchError, FetchMethod, FetchRequest, FetchResponse};
 
 /// The MCP server of most tests.
 pub(in crate::client) const SERVER: &str = "https://mcp.example/mcp";
 /// The authorization server of most tests.
 pub(in crate::client) const ISSUER: &str = "https://as.example";
 
-type Play = dyn Fn(&Heard) -> Option<Result<FetchResponse, FetchError>> + Send + Sync;
+type ResponseRule =
+    dyn Fn(&RecordedRequest) -> Option<Result<FetchResponse, FetchError>> + Send + Sync;
 
-/// A web in which each raw_url answers as it was error_response; elsewhere nobody has anything (404). Remembers what it was asked.
+/// HTTP without a network: responds by rules, else with 404, and records requests.
 ///
-/// Later rules come before earlier ones, so that a test can change what [`Web::usual`] does.
+/// Later rules precede earlier ones, so that a test can change the rules of [`FakeHttp::usual`].
 #[derive(Clone, Default)]
-pub(in crate::client) struct Web(Arc<Mutex<Played>>);
+pub(in crate::client) struct FakeHttp(Arc<Mutex<FakeHttpState>>);
 
 #[derive(Default)]
-struct Played {
-    rules: Vec<Arc<Play>>,
-    heard: Vec<Heard>,
+struct FakeHttpState {
+    rules: Vec<Arc<ResponseRule>>,
+    request: Vec<RecordedRequest>,
 }
 
-/// A request, as a server hears it.
+/// A received request.
 #[derive(Clone, Debug)]
-pub(in crate::client) struct Heard {
+pub(in crate::client) struct RecordedRequest {
     /// `GET` or `POST`.
     pub(in crate::client) method: FetchMethod,
     /// The URL.
@@ -42,10 +41,10 @@ pub(in crate::client) struct Heard {
     pub(in crate::client) body: String,
 }
 
-impl Web {
-    /// An MCP server and an authorization server that do everything right.
-    pub(in crate::client) fn usual() -> Web {
-        Web::default()
+impl FakeHttp {
+    /// Returns an MCP server and an authorization server without errors.
+    pub(in crate::client) fn usual() -> FakeHttp {
+        FakeHttp::default()
             .get(
                 "https://mcp.example/.well-known/oauth-protected-resource/mcp",
                 &json!({ "resource": SERVER, "authorization_servers": [ISSUER] }),
@@ -66,62 +65,68 @@ impl Web {
             )
     }
 
-    /// Has a document somewhere.
-    pub(in crate::client) fn get(self, url: &str, document: &Value) -> Web {
-        self.answer(FetchMethod::Get, url, 200, document)
+    /// Responds to GET with a document.
+    pub(in crate::client) fn get(self, url: &str, document: &Value) -> FakeHttp {
+        self.respond(FetchMethod::Get, url, 200, document)
     }
 
-    /// Answers what is posted somewhere.
-    pub(in crate::client) fn post(self, url: &str, status: u16, answer: &Value) -> Web {
-        self.answer(FetchMethod::Post, url, status, answer)
+    /// Responds to POST.
+    pub(in crate::client) fn post(self, url: &str, status: u16, answer: &Value) -> FakeHttp {
+        self.respond(FetchMethod::Post, url, status, answer)
     }
 
-    /// Answers with a status and nothing else.
-    pub(in crate::client) fn status(self, url: &str, status: u16) -> Web {
+    /// Responds with a status and no body.
+    pub(in crate::client) fn status(self, url: &str, status: u16) -> FakeHttp {
         let url = url.to_owned();
-        self.rule(move |heard| {
-            (heard.url == url).then(|| Ok(FetchResponse::new(status, Vec::new(), "")))
+        self.rule(move |request| {
+            (request.url == url).then(|| Ok(FetchResponse::new(status, Vec::new(), "")))
         })
     }
 
-    /// Answers as a function does; `None` leaves it to earlier rules.
+    /// Responds as a function says; `None` continues with earlier rules.
     pub(in crate::client) fn rule(
         self,
-        rule: impl Fn(&Heard) -> Option<Result<FetchResponse, FetchError>> + Send + Sync + 'static,
-    ) -> Web {
+        rule: impl Fn(&RecordedRequest) -> Option<Result<FetchResponse, FetchError>>
+        + Send
+        + Sync
+        + 'static,
+    ) -> FakeHttp {
         self.0.lock().unwrap().rules.push(Arc::new(rule));
         self
     }
 
-    /// Returns all that was asked.
-    pub(in crate::client) fn heard(&self) -> Vec<Heard> {
-        self.0.lock().unwrap().heard.clone()
+    /// Returns all requests.
+    pub(in crate::client) fn requests(&self) -> Vec<RecordedRequest> {
+        self.0.lock().unwrap().request.clone()
     }
 
-    /// Returns which URLs were asked, in order.
+    /// Returns the URLs of all requests, in order.
     pub(in crate::client) fn urls(&self) -> Vec<String> {
-        self.heard().into_iter().map(|heard| heard.url).collect()
+        self.requests()
+            .into_iter()
+            .map(|request| request.url)
+            .collect()
     }
 
-    /// Returns what was posted there last.
-    pub(in crate::client) fn posted(&self, url: &str) -> Heard {
-        let mut heard = self.heard();
-        heard.retain(|heard| heard.method == FetchMethod::Post && heard.url == url);
-        heard
+    /// Returns the last POST to a URL.
+    pub(in crate::client) fn last_post(&self, url: &str) -> RecordedRequest {
+        let mut request = self.requests();
+        request.retain(|request| request.method == FetchMethod::Post && request.url == url);
+        request
             .pop()
             .unwrap_or_else(|| panic!("nothing was posted to {url}"))
     }
 
-    fn answer(self, method: FetchMethod, url: &str, status: u16, answer: &Value) -> Web {
+    fn respond(self, method: FetchMethod, url: &str, status: u16, answer: &Value) -> FakeHttp {
         let (url, body) = (url.to_owned(), answer.to_string());
-        self.rule(move |heard| {
-            let is_meant = heard.method == method && heard.url == url;
+        self.rule(move |request| {
+            let is_meant = request.method == method && request.url == url;
             is_meant.then(|| Ok(json_response(status, &body)))
         })
     }
 }
 
-impl Heard {
+impl RecordedRequest {
     /// Returns the value of a header.
     pub(in crate::client) fn header(&self, name: &str) -> Option<&str> {
         let mut headers = self.headers.iter();
@@ -129,16 +134,16 @@ impl Heard {
         Some(&found.1)
     }
 
-    /// Returns the only value of a field of the form that was posted.
+    /// Returns the only value of a form field.
     pub(in crate::client) fn field(&self, name: &str) -> Option<String> {
         only(&self.body, name)
     }
 }
 
-impl Fetch for Web {
+impl Fetch for FakeHttp {
     fn fetch(&self, request: FetchRequest) -> BoxFuture<'_, Result<FetchResponse, FetchError>> {
         let headers = request.headers.iter();
-        let heard = Heard {
+        let request = RecordedRequest {
             method: request.method,
             url: request.url,
             headers: headers
@@ -148,11 +153,11 @@ impl Fetch for Web {
         };
         let rules = {
             let mut played = self.0.lock().unwrap();
-            played.heard.push(heard.clone());
+            played.request.push(request.clone());
             played.rules.clone()
         };
         Box::pin(async move {
-            let answer = rules.iter().rev().find_map(|rule| rule(&heard));
+            let answer = rules.iter().rev().find_map(|rule| rule(&request));
             answer.unwrap_or_else(|| Ok(json_response(404, "{}")))
         })
     }
@@ -172,7 +177,7 @@ pub(in crate::client) fn metadata() -> Value {
     })
 }
 
-/// Changes fields of a document; `null` takes one away.
+/// Changes members of a document; `null` removes one.
 pub(in crate::client) fn with(mut document: Value, changes: &Value) -> Value {
     let fields = document.as_object_mut().unwrap();
     for (name, value) in changes.as_object().unwrap() {
@@ -184,7 +189,7 @@ pub(in crate::client) fn with(mut document: Value, changes: &Value) -> Value {
     document
 }
 
-/// Makes an answer of JSON.
+/// Returns a JSON response.
 pub(in crate::client) fn json_response(status: u16, body: &str) -> FetchResponse {
     let headers = vec![("content-type".to_owned(), "application/json".to_owned())];
     FetchResponse::new(status, headers, body)
@@ -196,8 +201,8 @@ pub(in crate::client) fn parameter(url: &str, name: &str) -> Option<String> {
 }
 
 fn only(pairs: &str, name: &str) -> Option<String> {
-    let mut found = form_urlencoded::pairs(pairs).filter(|(own, _)| own == name);
+    let mut found = form_pairs(pairs).filter(|(own, _)| own == name);
     let value = found.next().map(|(_, value)| value);
-    assert!(found.next().is_none(), "`{name}` is there twice");
+    assert!(found.next().is_none(), "`{name}` occurs twice");
     value
 }

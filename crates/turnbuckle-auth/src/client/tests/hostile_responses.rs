@@ -1,9 +1,9 @@
-//! Whatever servers answer: nothing breaks, nothing unsafe is used, and what is told stays short.
+//! Random responses: no panic, no unsafe URL is used, and errors stay short.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::fake_http::{ISSUER, SERVER, Web, metadata};
+use super::fake_http::{FakeHttp, ISSUER, SERVER, metadata};
 use crate::{
     AuthorizationError, AuthorizationServer, AuthorizationStep, Scopes, Secret,
     client::{
@@ -16,7 +16,7 @@ use crate::{
     fetch::FetchResponse,
 };
 
-/// Names that mean something to us.
+/// Member names that the client reads.
 const NAMES: [&str; 20] = [
     "resource",
     "authorization_servers",
@@ -40,7 +40,7 @@ const NAMES: [&str; 20] = [
     "verification_uri",
 ];
 
-/// Values that mean something to us, and some that nobody has thought of.
+/// Values that the client understands, and unexpected ones.
 fn values() -> impl Strategy<Value = Value> {
     let known = prop::sample::select(vec![
         json!(SERVER),
@@ -63,7 +63,7 @@ fn values() -> impl Strategy<Value = Value> {
     prop_oneof![3 => known, 1 => ".{0,400}".prop_map(Value::from)]
 }
 
-/// An answer: an object with names and values that mean something, or any bytes.
+/// A response: an object of known names and values, or random bytes.
 fn answers() -> impl Strategy<Value = FetchResponse> {
     let name = prop::sample::select(NAMES.to_vec());
     let object = prop::collection::hash_map(name, values(), 0..12);
@@ -78,10 +78,10 @@ fn answers() -> impl Strategy<Value = FetchResponse> {
     })
 }
 
-/// A web that gives these answers in turn, to whatever is asked.
-fn playing(answers: Vec<FetchResponse>) -> Web {
+/// HTTP that sends these responses in order, to any request.
+fn playing(answers: Vec<FetchResponse>) -> FakeHttp {
     let at = std::sync::atomic::AtomicUsize::new(0);
-    Web::default().rule(move |_| {
+    FakeHttp::default().rule(move |_| {
         let at = at.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         Some(Ok(answers[at % answers.len()].clone()))
     })
@@ -93,8 +93,8 @@ fn finished<T>(future: impl Future<Output = T>) -> T {
     runtime.block_on(future)
 }
 
-fn check(failure: &AuthorizationError) {
-    let told = format!("{failure} {failure:?}");
+fn check(error: &AuthorizationError) {
+    let told = format!("{error} {error:?}");
     assert!(
         told.len() < 20_000 && !told.contains(char::is_control),
         "{told}"
@@ -104,16 +104,16 @@ fn check(failure: &AuthorizationError) {
 
 proptest! {
     #[test]
-    fn discovery_ends_with_safe_places_of_the_server_that_was_asked(
+    fn discovery_yields_only_safe_urls_of_the_requested_server(
         answers in prop::collection::vec(answers(), 1..6),
     ) {
         let web = playing(answers);
 
         let found = finished(discovery::discover(&web, SERVER, &[], "2026-07-28"));
 
-        prop_assert!(web.heard().len() <= 16);
+        prop_assert!(web.requests().len() <= 16);
         match found {
-            Err(failure) => check(&failure),
+            Err(error) => check(&error),
             Ok(found) => {
                 prop_assert!(["https://mcp.example", SERVER].contains(&found.resource.trim_end_matches('/')));
                 let server = found.server;
@@ -126,7 +126,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_is_answered_to_a_client_ends_with_something_of_use_or_a_failure(
+    fn any_response_yields_a_result_or_an_error(
         answers in prop::collection::vec(answers(), 1..6),
     ) {
         let server: AuthorizationServer = serde_json::from_value(metadata()).unwrap();
@@ -137,24 +137,24 @@ proptest! {
         let web = playing(answers);
 
         match finished(register(&web, &server, &client_metadata)) {
-            Err(failure) => check(&failure),
+            Err(error) => check(&error),
             Ok(client) => prop_assert!(!client.id.is_empty()),
         }
         match finished(token::client_credentials(&web, &endpoint, SERVER, Some(&scopes), None)) {
-            Err(failure) => check(&failure),
+            Err(error) => check(&error),
             Ok(tokens) => prop_assert!(!tokens.access.expose().is_empty() && tokens.scopes.is_some()),
         }
         let login = async {
             let code = device::request_code(&web, &endpoint, SERVER, None).await?;
             device::poll(&web, &endpoint, &code, None).await
         };
-        if let Err(failure) = finished(login) {
-            check(&failure);
+        if let Err(error) = finished(login) {
+            check(&error);
         }
     }
 
     #[test]
-    fn nothing_but_its_own_answer_ends_a_login(
+    fn only_the_matching_response_completes_a_login(
         answer in ".{0,200}",
         code in "(code|state|iss|error|error_description)=[a-z:/.%0-9A-F]{0,40}",
     ) {

@@ -1,11 +1,11 @@
 //! Identity assertions of an enterprise identity provider for the authorization server of an MCP server (ID-JAG).
 
+use turnbuckle_text::percent::Form;
+
 use super::{TokenEndpoint, invalid_response, is_token, parse_token_response, request::TokenPost};
 use crate::{
     AuthorizationError, AuthorizationServer, AuthorizationStep, Scopes, Secret,
-    client::registration::ClientRegistration,
-    fetch::Fetch,
-    form_urlencoded::{self, UrlEncodedForm},
+    client::registration::ClientRegistration, fetch::Fetch, scope::scope_value,
 };
 
 const STEP: AuthorizationStep = AuthorizationStep::Assertion;
@@ -48,12 +48,12 @@ pub async fn request_id_jag(
     resource: &str,
     scopes: Option<&Scopes>,
 ) -> Result<Secret, AuthorizationError> {
-    let form = UrlEncodedForm::default()
+    let form = Form::default()
         .with("grant_type", TOKEN_EXCHANGE)
         .with("requested_token_type", ID_JAG)
         .with("audience", issuer)
         .with("resource", resource)
-        .with_optional("scope", form_urlencoded::scope_value(scopes).as_deref())
+        .with_optional("scope", scope_value(scopes).as_deref())
         .with("subject_token", id_token.expose())
         .with("subject_token_type", ID_TOKEN);
     let server = AuthorizationServer::default();
@@ -73,7 +73,7 @@ pub async fn request_id_jag(
         let grant = answer.access_token.filter(is_token);
         grant
             .filter(|_| is_grant)
-            .ok_or_else(|| invalid_response(&response, STEP, "has no identity assertion"))
+            .ok_or_else(|| invalid_response(&response, STEP, "lacks an identity assertion"))
     });
     grant.map_err(|failure| failure.with_request(post.description()))
 }

@@ -3,10 +3,12 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Map, json};
+use turnbuckle_text::percent::{FORM_CONTENT_TYPE, Form};
 
 use super::{AcceptedTokenKinds, Tokens, read_tokens};
 use crate::{
     AuthorizationError, AuthorizationServer, AuthorizationStep, Scopes, Secret,
+    basic_auth::basic_auth_header,
     client::{
         oauth_error::{self, OAuthErrorResponse, RequestDescription},
         registration::{ClientAuthentication, ClientRegistration},
@@ -14,7 +16,6 @@ use crate::{
     },
     dpop::DpopProver,
     fetch::{Fetch, FetchMethod, FetchRequest, FetchResponse},
-    form_urlencoded::{UrlEncodedForm, basic_auth_header},
     jwt::{SigningError, SigningKey, encode},
 };
 
@@ -46,7 +47,7 @@ pub struct DpopBinding<'a> {
 pub(in crate::client) struct TokenRequest<'a> {
     pub(in crate::client) step: AuthorizationStep,
     /// The parameters of the grant.
-    pub(in crate::client) form: UrlEncodedForm,
+    pub(in crate::client) form: Form,
     /// Secrets of the request, which are redacted from errors.
     pub(in crate::client) secrets: Vec<&'a Secret>,
     pub(in crate::client) resource: &'a str,
@@ -99,7 +100,7 @@ impl TokenRequest<'_> {
         binding: Option<&mut DpopBinding<'_>>,
     ) -> Result<Tokens, AuthorizationError> {
         let Some(url) = endpoint.server.token_endpoint.as_deref() else {
-            let reason = format!("`{}` has no token endpoint", endpoint.server.issuer);
+            let reason = format!("`{}` lacks a token endpoint", endpoint.server.issuer);
             return Err(AuthorizationError::new(self.step, reason));
         };
         let post = TokenPost {
@@ -128,7 +129,7 @@ pub(in crate::client) struct TokenPost<'a> {
     /// Name of the endpoint, for errors.
     pub(in crate::client) what: &'a str,
     pub(in crate::client) step: AuthorizationStep,
-    pub(in crate::client) form: UrlEncodedForm,
+    pub(in crate::client) form: Form,
     pub(in crate::client) endpoint: &'a TokenEndpoint<'a>,
 }
 
@@ -185,11 +186,10 @@ impl TokenPost<'_> {
     fn request(&self) -> Result<FetchRequest, AuthorizationError> {
         let shown = authenticate(self.form.clone(), self.endpoint);
         let (form, header) = shown.map_err(|error| match error.hint() {
-            Some(cure) => self.fail(error.to_string()).with_hint(cure),
+            Some(hint) => self.fail(error.to_string()).with_hint(hint),
             None => self.fail(error.to_string()),
         })?;
-        let request =
-            FetchRequest::post(self.url, UrlEncodedForm::CONTENT_TYPE, form.into_string());
+        let request = FetchRequest::post(self.url, FORM_CONTENT_TYPE, form.into_string());
         Ok(match header {
             Some(value) => request.header("authorization", value.expose()),
             None => request,
@@ -220,9 +220,9 @@ const ASSERTION_LIFETIME_SECONDS: u64 = 60;
 /// Reason why a client cannot authenticate.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ClientAuthError {
-    #[error("the client has no secret, but the authorization server requires one")]
+    #[error("the client lacks a secret, but the authorization server requires one")]
     NoSecret,
-    #[error("the client has no key, but the authorization server requires a signature")]
+    #[error("the client lacks a key, but the authorization server requires a signature")]
     NoKey,
     #[error("the client assertion could not be signed: {0}")]
     Signing(#[from] SigningError),
@@ -230,12 +230,12 @@ pub(super) enum ClientAuthError {
 
 /// Adds the client authentication: to the form, or as the returned `Authorization` header.
 pub(super) fn authenticate(
-    form: UrlEncodedForm,
+    form: Form,
     endpoint: &TokenEndpoint<'_>,
-) -> Result<(UrlEncodedForm, Option<Secret>), ClientAuthError> {
+) -> Result<(Form, Option<Secret>), ClientAuthError> {
     let client = endpoint.client;
     let secret = client.secret.as_ref().ok_or(ClientAuthError::NoSecret);
-    let with_client_id = |form: UrlEncodedForm| form.with("client_id", &client.id);
+    let with_client_id = |form: Form| form.with("client_id", &client.id);
     Ok(match client.method {
         ClientAuthentication::None => (with_client_id(form), None),
         ClientAuthentication::Basic => (form, Some(basic_auth_header(&client.id, secret?))),

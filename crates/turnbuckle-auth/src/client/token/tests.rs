@@ -1,4 +1,4 @@
-//! The grants; `answers` has what may come back, `bound` tokens with a key, `enterprise` the grant of an identity provider.
+//! The grants. `responses` tests token responses, `bound` DPoP, `identity_assertion` the grant of an identity provider.
 
 mod bound;
 mod identity_assertion;
@@ -15,7 +15,7 @@ use crate::{
         authorization::AuthorizationRequest,
         discovery::discover,
         registration::{ClientAuthentication, ClientMetadata, ClientRegistration, register},
-        tests::fake_http::{Heard, SERVER, Web, metadata, parameter, with},
+        tests::fake_http::{FakeHttp, RecordedRequest, SERVER, metadata, parameter, with},
     },
     jwt::SigningKey,
 };
@@ -35,7 +35,7 @@ fn confidential() -> ClientRegistration {
     ClientRegistration::preregistered(&server(), "the client", Some(Secret::new("s:e%s+a me")))
 }
 
-/// The code of a login that went well.
+/// Returns the code of a successful login.
 fn code(server: &AuthorizationServer, client: &ClientRegistration) -> AuthorizationCode {
     let login = AuthorizationRequest::new(server, client, CALLBACK, SERVER, None, None).unwrap();
     let state = parameter(login.url(), "state").unwrap();
@@ -43,7 +43,7 @@ fn code(server: &AuthorizationServer, client: &ClientRegistration) -> Authorizat
     login.parse_response(&back).unwrap()
 }
 
-/// Reads the claims of a JWT, without a look at its signature.
+/// Reads the claims of a JWT without checking its signature.
 fn claims(jwt: &str) -> Value {
     use base64::engine::general_purpose::URL_SAFE_NO_PAD;
     let payload = jwt.split('.').nth(1).unwrap();
@@ -51,12 +51,12 @@ fn claims(jwt: &str) -> Value {
 }
 
 #[tokio::test]
-async fn from_a_refusal_to_tokens() {
+async fn a_challenge_leads_to_tokens() {
     req!("auth.oauth21.2025-03-26");
     req!("auth.resource.both-requests");
     req!("auth.resource.canonical");
     req!("auth.pkce.required");
-    let web = Web::usual();
+    let web = FakeHttp::usual();
     let challenges = [Challenge::bearer()];
 
     let found = discover(&web, SERVER, &challenges, "2026-07-28")
@@ -82,7 +82,7 @@ async fn from_a_refusal_to_tokens() {
     assert_eq!(tokens.access.expose(), "access");
     assert_eq!(tokens.refresh.unwrap().expose(), "refresh");
     assert_eq!(parameter(login.url(), "resource").as_deref(), Some(SERVER));
-    let asked = web.posted(TOKEN);
+    let asked = web.last_post(TOKEN);
     assert_eq!(
         asked.header("content-type"),
         Some("application/x-www-form-urlencoded")
@@ -113,25 +113,25 @@ fn challenge_of(verifier: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_code_is_shown_only_to_whom_the_login_was_begun_with() {
+async fn a_code_is_sent_only_to_the_issuer_of_the_login() {
     req!("auth.as.no-cross-credentials");
-    let web = Web::usual();
+    let web = FakeHttp::usual();
     let code = code(&server(), &public());
     let other = AuthorizationServer {
         issuer: "https://evil.example".into(),
         ..server()
     };
 
-    let failure = exchange_code(&web, &TokenEndpoint::new(&other, &public()), &code, None).await;
+    let error = exchange_code(&web, &TokenEndpoint::new(&other, &public()), &code, None).await;
 
-    assert_eq!(failure.unwrap_err().step(), AuthorizationStep::Token);
-    assert!(web.heard().is_empty());
+    assert_eq!(error.unwrap_err().step(), AuthorizationStep::Token);
+    assert!(web.requests().is_empty());
 }
 
 #[tokio::test]
 async fn nothing_is_sent_to_an_unsafe_token_endpoint() {
     req!("auth.tls.communication");
-    let web = Web::usual();
+    let web = FakeHttp::usual();
     for url in [
         "http://as.example/token",
         "http://10.0.0.1/token",
@@ -162,11 +162,11 @@ async fn nothing_is_sent_to_an_unsafe_token_endpoint() {
             .await
             .is_err()
     );
-    assert!(web.heard().is_empty());
+    assert!(web.requests().is_empty());
 }
 
 #[tokio::test]
-async fn a_refresh_names_the_resource_and_keeps_what_is_not_replaced() {
+async fn a_refresh_names_the_resource_and_keeps_an_unreplaced_refresh_token() {
     req!("auth.resource.always");
     req!("auth.refresh.no-assumption");
     let (server, client) = (server(), public());
@@ -174,9 +174,9 @@ async fn a_refresh_names_the_resource_and_keeps_what_is_not_replaced() {
     let scopes = "a b".parse().unwrap();
     let old = Secret::new("old");
     let refreshed = async |answer: Value| {
-        let web = Web::usual().post(TOKEN, 200, &answer);
+        let web = FakeHttp::usual().post(TOKEN, 200, &answer);
         let tokens = refresh(&web, &endpoint, &old, SERVER, Some(&scopes), None).await;
-        (web.posted(TOKEN), tokens.unwrap())
+        (web.last_post(TOKEN), tokens.unwrap())
     };
 
     let (asked, tokens) = refreshed(json!({ "access_token": "a", "token_type": "bearer" })).await;
@@ -184,7 +184,7 @@ async fn a_refresh_names_the_resource_and_keeps_what_is_not_replaced() {
     assert_eq!(asked.field("grant_type").as_deref(), Some("refresh_token"));
     assert_eq!(asked.field("refresh_token").as_deref(), Some("old"));
     assert_eq!(asked.field("resource").as_deref(), Some(SERVER));
-    assert_eq!(asked.field("scope"), None, "as much as before");
+    assert_eq!(asked.field("scope"), None, "the scopes stay the same");
     assert_eq!(tokens.refresh.unwrap().expose(), "old");
     assert_eq!(tokens.scopes.as_ref(), Some(&scopes));
     let rotated = json!({ "access_token": "a", "token_type": "bearer", "refresh_token": "new" });
@@ -192,35 +192,35 @@ async fn a_refresh_names_the_resource_and_keeps_what_is_not_replaced() {
 }
 
 #[tokio::test]
-async fn a_refresh_token_that_ended_is_told_apart() {
-    let web = Web::usual().post(TOKEN, 400, &json!({ "error": "invalid_grant" }));
+async fn an_expired_refresh_token_has_its_own_error_code() {
+    let web = FakeHttp::usual().post(TOKEN, 400, &json!({ "error": "invalid_grant" }));
     let (server, client) = (server(), public());
 
     let endpoint = TokenEndpoint::new(&server, &client);
-    let failure = refresh(&web, &endpoint, &Secret::new("old"), SERVER, None, None)
+    let error = refresh(&web, &endpoint, &Secret::new("old"), SERVER, None, None)
         .await
         .unwrap_err();
 
-    assert_eq!(failure.step(), AuthorizationStep::Refresh);
-    assert_eq!(failure.error_code(), Some("invalid_grant"));
-    assert_eq!(failure.hint(), Some("log in again"));
+    assert_eq!(error.step(), AuthorizationStep::Refresh);
+    assert_eq!(error.error_code(), Some("invalid_grant"));
+    assert_eq!(error.hint(), Some("log in again"));
 }
 
 async fn credentials(
     client: &ClientRegistration,
     key: Option<&SigningKey>,
-) -> Result<Heard, AuthorizationError> {
-    let web = Web::usual();
+) -> Result<RecordedRequest, AuthorizationError> {
+    let web = FakeHttp::usual();
     let server = server();
     let mut endpoint = TokenEndpoint::new(&server, client);
     endpoint.key = key;
     let scopes = "b a".parse().unwrap();
     client_credentials(&web, &endpoint, SERVER, Some(&scopes), None).await?;
-    Ok(web.posted(TOKEN))
+    Ok(web.last_post(TOKEN))
 }
 
 #[tokio::test]
-async fn a_secret_goes_into_the_header_as_in_a_form() {
+async fn a_secret_is_form_encoded_in_the_basic_header() {
     req!("ext-cc.grant");
     req!("ext-cc.authenticate");
     let asked = credentials(&confidential(), None).await.unwrap();
@@ -244,7 +244,7 @@ async fn a_secret_goes_into_the_header_as_in_a_form() {
 }
 
 #[tokio::test]
-async fn a_secret_goes_into_the_form_where_the_server_wants_it_there() {
+async fn client_secret_post_sends_the_secret_in_the_form() {
     let client = ClientRegistration {
         method: ClientAuthentication::Post,
         ..confidential()
@@ -258,7 +258,7 @@ async fn a_secret_goes_into_the_form_where_the_server_wants_it_there() {
 }
 
 #[tokio::test]
-async fn a_client_without_a_secret_only_says_its_id() {
+async fn a_public_client_sends_only_its_id() {
     let asked = credentials(&public(), None).await.unwrap();
 
     assert_eq!(asked.field("client_id").as_deref(), Some("the client"));
@@ -267,7 +267,7 @@ async fn a_client_without_a_secret_only_says_its_id() {
 }
 
 #[tokio::test]
-async fn a_client_with_a_key_signs_for_the_issuer_and_never_the_same_twice() {
+async fn each_client_assertion_is_unique_and_for_the_issuer() {
     req!("ext-cc.jwt-preferred");
     req!("ext-cc.authenticate");
     req!("auth.cimd.private-key-jwt");
@@ -299,23 +299,23 @@ async fn a_client_with_a_key_signs_for_the_issuer_and_never_the_same_twice() {
 }
 
 #[tokio::test]
-async fn a_client_that_lacks_what_it_must_show_is_told_so_before_anything_is_sent() {
+async fn missing_client_credentials_are_an_error_before_any_request() {
     let without_secret = ClientRegistration {
         secret: None,
         ..confidential()
     };
     for client in [without_secret, ClientRegistration::with_key("x")] {
-        let failure = credentials(&client, None).await.unwrap_err();
+        let error = credentials(&client, None).await.unwrap_err();
 
-        assert_eq!(failure.step(), AuthorizationStep::Token);
-        assert_eq!(failure.request(), Some("POST https://as.example/token"));
-        assert!(failure.hint().unwrap().contains("configure"), "{failure:?}");
+        assert_eq!(error.step(), AuthorizationStep::Token);
+        assert_eq!(error.request(), Some("POST https://as.example/token"));
+        assert!(error.hint().unwrap().contains("configure"), "{error:?}");
     }
 }
 
 #[tokio::test]
-async fn a_workload_shows_what_others_assert_about_it() {
-    let web = Web::usual();
+async fn a_workload_sends_its_assertion() {
+    let web = FakeHttp::usual();
     let (server, client) = (server(), public());
 
     let endpoint = TokenEndpoint::new(&server, &client);
@@ -324,7 +324,7 @@ async fn a_workload_shows_what_others_assert_about_it() {
         .await
         .unwrap();
 
-    let asked = web.posted(TOKEN);
+    let asked = web.last_post(TOKEN);
     for (name, value) in [
         ("grant_type", "urn:ietf:params:oauth:grant-type:jwt-bearer"),
         ("assertion", "a.b.c"),
@@ -334,5 +334,5 @@ async fn a_workload_shows_what_others_assert_about_it() {
         assert_eq!(asked.field(name).as_deref(), Some(value), "{name}");
     }
     assert_eq!(asked.field("scope"), None);
-    assert_eq!(web.heard().len(), 1);
+    assert_eq!(web.requests().len(), 1);
 }

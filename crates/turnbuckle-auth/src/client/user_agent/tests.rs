@@ -4,6 +4,7 @@ use tokio::{
     net::TcpStream,
 };
 use turnbuckle_spec_coverage::req;
+use turnbuckle_text::percent::Form;
 
 use super::*;
 
@@ -14,7 +15,7 @@ fn expected() -> ExpectedCallback {
     }
 }
 
-/// Sends bytes to a listener, and returns what it answered and what it made of them.
+/// Sends bytes to the callback server; returns its response and the callback URL.
 async fn said(request: &[u8]) -> (String, Option<String>) {
     let (mut browser, stream) = duplex(64 * 1024);
     let talk = async {
@@ -34,7 +35,7 @@ fn get(target: &str) -> Vec<u8> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_answer_to_the_login_is_heard_and_the_browser_is_told_that_it_is_over() {
+async fn a_matching_callback_completes_the_login() {
     let (answer, found) = said(&get("/callback?code=c%2Fd&state=right&iss=https%3A%2F%2Fa")).await;
 
     let expected = "http://127.0.0.1:7001/callback?code=c%2Fd&state=right&iss=https%3A%2F%2Fa";
@@ -55,7 +56,7 @@ async fn the_answer_to_the_login_is_heard_and_the_browser_is_told_that_it_is_ove
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_denial_is_heard_and_nothing_of_it_is_shown() {
+async fn a_denial_is_returned_and_not_shown_in_the_page() {
     req!("auth.iss.error-response");
     let target = "/callback?error=%3Cscript%3E&error_description=%3Cb%3Eevil&state=right";
 
@@ -71,7 +72,7 @@ async fn a_denial_is_heard_and_nothing_of_it_is_shown() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn strangers_are_turned_away() {
+async fn other_requests_to_the_callback_server_are_rejected() {
     req!("auth.redirect.state");
     let long = format!("/callback?state=right&code={}", "x".repeat(20_000));
     let post = b"POST /callback?code=c&state=right HTTP/1.1\r\n\r\n".to_vec();
@@ -120,7 +121,7 @@ async fn strangers_are_turned_away() {
 
 proptest! {
     #[test]
-    fn whatever_is_sent_only_the_right_state_is_heard(request in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn random_requests_do_not_complete_a_login(request in prop::collection::vec(any::<u8>(), 0..200)) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
 
         let (_, found) = runtime.block_on(said(&request));
@@ -129,9 +130,9 @@ proptest! {
     }
 }
 
-/// Where a login begins, for a listener at this URI.
+/// Returns a login URL with this redirect URI.
 fn login_url(redirect_uri: &str) -> String {
-    let query = form_urlencoded::UrlEncodedForm::default()
+    let query = Form::default()
         .with("client_id", "client")
         .with("redirect_uri", redirect_uri)
         .with("state", "right");
@@ -139,20 +140,20 @@ fn login_url(redirect_uri: &str) -> String {
 }
 
 async fn browse(redirect_uri: &str, query: &str) -> String {
-    let raw_url = RawUrl::parse(redirect_uri).unwrap();
-    let address = raw_url.origin.strip_prefix("http://").unwrap();
+    let url = HttpUrl::parse(redirect_uri).unwrap();
+    let address = url.origin.strip_prefix("http://").unwrap();
     let mut stream = TcpStream::connect(address).await.unwrap();
-    let target = format!("{}?{query}", raw_url.path);
+    let target = format!("{}?{query}", url.path);
     stream.write_all(&get(&target)).await.unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.unwrap();
     answer
 }
 
-// With ports, since these tests are about them; so time is not paused.
+// These tests use real ports, so time is not paused.
 
 #[tokio::test]
-async fn a_browser_comes_back_to_the_port_once_whoever_else_is_there() {
+async fn other_connections_do_not_disturb_the_callback() {
     req!("auth.redirect.localhost-or-https");
     let opened = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&opened);
@@ -165,9 +166,9 @@ async fn a_browser_comes_back_to_the_port_once_whoever_else_is_there() {
     let url = login_url(&uri);
 
     let browser = async {
-        // As browsers do: a connection that is never used, and one for an icon.
-        let raw_url = RawUrl::parse(&uri).unwrap().origin;
-        let _unused = TcpStream::connect(raw_url.strip_prefix("http://").unwrap())
+        // Like a browser: an unused connection, and a request for an icon.
+        let url = HttpUrl::parse(&uri).unwrap().origin;
+        let _unused = TcpStream::connect(url.strip_prefix("http://").unwrap())
             .await
             .unwrap();
         assert!(browse(&uri, "code=evil&state=wrong").await.contains("400"));
@@ -187,15 +188,15 @@ async fn a_browser_comes_back_to_the_port_once_whoever_else_is_there() {
 }
 
 #[tokio::test]
-async fn the_port_of_the_registration_is_used_again_if_it_is_free() {
+async fn the_registered_port_is_reused_if_it_is_free() {
     let new = || LoopbackUserAgent::new(|_| Ok(()));
     let first = new();
     let uri = first.redirect_uri(None).await.unwrap();
-    // It is our own that has it, from a login that was given up.
+    // The port is still used by our own login that was dropped.
     assert_eq!(first.redirect_uri(Some(&uri)).await.unwrap(), uri);
 
     let other = new().redirect_uri(Some(&uri)).await.unwrap();
-    assert_ne!(other, uri, "it is taken");
+    assert_ne!(other, uri, "the port is in use");
     drop(first);
     assert_eq!(new().redirect_uri(Some(&uri)).await.unwrap(), uri);
     for foreign in [
@@ -211,14 +212,14 @@ async fn the_port_of_the_registration_is_used_again_if_it_is_free() {
 }
 
 #[tokio::test]
-async fn a_fixed_uri_is_used_as_it_is_or_not_at_all() {
+async fn a_configured_redirect_uri_is_used_exactly_or_is_an_error() {
     let taken = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = taken.local_addr().unwrap().port();
     let uri = format!("http://localhost:{port}/oauth/back");
     let loopback = LoopbackUserAgent::new(|_| Ok(())).with_redirect_uri(&uri);
 
-    let failure = loopback.redirect_uri(None).await.unwrap_err();
-    assert_eq!(failure.step(), AuthorizationStep::Authorization);
+    let error = loopback.redirect_uri(None).await.unwrap_err();
+    assert_eq!(error.step(), AuthorizationStep::Authorization);
     drop(taken);
     assert_eq!(loopback.redirect_uri(None).await.unwrap(), uri);
 
@@ -229,9 +230,9 @@ async fn a_fixed_uri_is_used_as_it_is_or_not_at_all() {
         "x",
     ] {
         let loopback = LoopbackUserAgent::new(|_| Ok(())).with_redirect_uri(uri);
-        let failure = loopback.redirect_uri(None).await;
+        let error = loopback.redirect_uri(None).await;
         assert_eq!(
-            failure.unwrap_err().step(),
+            error.unwrap_err().step(),
             AuthorizationStep::Authorization,
             "{uri}"
         );
@@ -239,23 +240,23 @@ async fn a_fixed_uri_is_used_as_it_is_or_not_at_all() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn somebody_who_does_not_come_back_is_not_awaited_for_ever() {
+async fn a_login_without_callback_times_out() {
     let loopback = LoopbackUserAgent::new(|_| Ok(()));
     let uri = loopback.redirect_uri(None).await.unwrap();
 
-    let failure = loopback.open_url(&login_url(&uri)).await.unwrap_err();
+    let error = loopback.open_url(&login_url(&uri)).await.unwrap_err();
 
-    assert_eq!(failure.step(), AuthorizationStep::Callback);
-    assert!(failure.reason().contains("300s"), "{failure}");
+    assert_eq!(error.step(), AuthorizationStep::Callback);
+    assert!(error.reason().contains("300s"), "{error}");
 }
 
 #[tokio::test]
-async fn a_browser_that_cannot_be_opened_is_told_of() {
+async fn a_browser_that_cannot_be_opened_is_an_error() {
     let loopback = LoopbackUserAgent::new(|_| Err(io::Error::other("no display")));
     let uri = loopback.redirect_uri(None).await.unwrap();
 
-    let failure = loopback.open_url(&login_url(&uri)).await.unwrap_err();
+    let error = loopback.open_url(&login_url(&uri)).await.unwrap_err();
 
-    assert!(failure.reason().contains("no display"), "{failure}");
-    assert!(failure.hint().is_some());
+    assert!(error.reason().contains("no display"), "{error}");
+    assert!(error.hint().is_some());
 }

@@ -1,32 +1,36 @@
-//! Every way of getting in without a token for this server, tried; and what is heard instead.
+//! Attacks with invalid or foreign tokens, and their rejections.
 
 use serde_json::{Value, json};
 use turnbuckle_protocol::authenticator::{AuthRequest, Authenticator as _};
 use turnbuckle_spec_coverage::req;
 
-use super::fixture::{ISSUER, RESOURCE, World, bearer, challenge, send};
+use super::fixture::{AuthFixture, ISSUER, RESOURCE, bearer, challenge, send};
 use crate::{
     jwt::{UnverifiedJwt, encode},
     server::ResourceServer,
 };
 
-/// Tries each token, and expects 401 `invalid_token` for this reason.
-pub(super) async fn all_fail(server: &ResourceServer, reason: &str, tokens: Vec<String>) {
+/// Sends each token, and expects 401 `invalid_token` with this reason.
+pub(super) async fn assert_all_rejected(
+    server: &ResourceServer,
+    reason: &str,
+    tokens: Vec<String>,
+) {
     for token in tokens {
         let shown = &token[..token.len().min(400)];
-        let refusal = bearer(server, &token).await.expect_err(shown);
+        let rejection = bearer(server, &token).await.expect_err(shown);
 
-        let challenge = challenge(&refusal);
-        let heard = challenge.parameter("error_description").unwrap_or_default();
-        assert_eq!(refusal.status, 401, "{shown}");
+        let challenge = challenge(&rejection);
+        let reason_text = challenge.parameter("error_description").unwrap_or_default();
+        assert_eq!(rejection.status, 401, "{shown}");
         assert_eq!(
             challenge.parameter("error"),
             Some("invalid_token"),
             "{shown}"
         );
         assert!(
-            heard.contains(reason),
-            "{heard:?} is not {reason:?}: {shown}"
+            reason_text.contains(reason),
+            "{reason_text:?} is not {reason:?}: {shown}"
         );
         assert!(
             challenge.parameter("resource_metadata").is_some(),
@@ -36,15 +40,15 @@ pub(super) async fn all_fail(server: &ResourceServer, reason: &str, tokens: Vec<
 }
 
 #[tokio::test]
-async fn a_token_for_somebody_else_is_of_no_use_here() {
+async fn a_token_for_another_audience_is_rejected() {
     req!(
         "auth.token.audience",
         "auth.token.own-resources",
         "auth.401.invalid-token",
         "auth.token.error"
     );
-    let world = World::new();
-    let server = world.server().audience("api://mcp");
+    let fixture = AuthFixture::new();
+    let server = fixture.server().audience("api://mcp");
     let elsewhere = [
         json!("https://other.example/mcp"),
         json!("https://api.example"),
@@ -71,8 +75,8 @@ async fn a_token_for_somebody_else_is_of_no_use_here() {
         json!(null),
     ];
 
-    let tokens = elsewhere.map(|aud| world.token(json!({ "aud": aud })));
-    all_fail(&server, "another audience", tokens.into()).await;
+    let tokens = elsewhere.map(|aud| fixture.token(json!({ "aud": aud })));
+    assert_all_rejected(&server, "another audience", tokens.into()).await;
 
     for aud in [
         json!(["x", RESOURCE]),
@@ -80,16 +84,16 @@ async fn a_token_for_somebody_else_is_of_no_use_here() {
         json!("api://mcp"),
     ] {
         req!("auth.resource.case");
-        bearer(&server, &world.token(json!({ "aud": aud })))
+        bearer(&server, &fixture.token(json!({ "aud": aud })))
             .await
             .unwrap();
     }
 }
 
 #[tokio::test]
-async fn a_token_of_an_issuer_that_is_not_trusted_is_refused_and_nobody_is_asked() {
+async fn a_token_of_an_untrusted_issuer_is_rejected_without_a_request() {
     req!("auth.token.no-transit");
-    let world = World::new();
+    let fixture = AuthFixture::new();
     let issuers = [
         json!("https://evil.example"),
         json!("https://auth.example/"),
@@ -101,31 +105,31 @@ async fn a_token_of_an_issuer_that_is_not_trusted_is_refused_and_nobody_is_asked
         json!(1),
     ];
 
-    let tokens = issuers.map(|iss| world.token(json!({ "iss": iss })));
-    all_fail(&world.server(), "another issuer", tokens.into()).await;
+    let tokens = issuers.map(|iss| fixture.token(json!({ "iss": iss })));
+    assert_all_rejected(&fixture.server(), "another issuer", tokens.into()).await;
 
-    assert_eq!(world.network.total(), 0);
+    assert_eq!(fixture.network.total_requests(), 0);
 }
 
 #[tokio::test]
-async fn a_token_that_is_over_or_not_yet_valid_is_refused() {
+async fn an_expired_or_not_yet_valid_token_is_rejected() {
     req!(
         "auth.401.invalid-token",
         "auth.token.expiry",
         "auth.token.validate"
     );
-    let world = World::new();
-    let server = world.server();
-    let now = world.now();
+    let fixture = AuthFixture::new();
+    let server = fixture.server();
+    let now = fixture.now();
     let with = |name: &str, values: &[Value]| {
         values
             .iter()
-            .map(|value| world.token(json!({ name: value })))
+            .map(|value| fixture.token(json!({ name: value })))
             .collect()
     };
 
     let over = [json!(now - 60), json!(now - 61), json!(0), json!(1.5)];
-    all_fail(&server, "has expired", with("exp", &over)).await;
+    assert_all_rejected(&server, "has expired", with("exp", &over)).await;
     let endless = [
         json!(null),
         json!("never"),
@@ -133,7 +137,7 @@ async fn a_token_that_is_over_or_not_yet_valid_is_refused() {
         json!(-1),
         json!([now + 600]),
     ];
-    all_fail(&server, "no expiry time", with("exp", &endless)).await;
+    assert_all_rejected(&server, "expiry time", with("exp", &endless)).await;
     let early = [
         json!(now + 61),
         json!(u64::MAX),
@@ -141,7 +145,7 @@ async fn a_token_that_is_over_or_not_yet_valid_is_refused() {
         json!(-5),
         json!(1e300),
     ];
-    all_fail(&server, "not valid yet", with("nbf", &early)).await;
+    assert_all_rejected(&server, "not valid yet", with("nbf", &early)).await;
 
     for changes in [
         json!({ "exp": now - 59 }),
@@ -149,34 +153,34 @@ async fn a_token_that_is_over_or_not_yet_valid_is_refused() {
         json!({ "exp": u64::MAX }),
         json!({ "exp": 1e300 }),
     ] {
-        bearer(&server, &world.token(changes)).await.unwrap();
+        bearer(&server, &fixture.token(changes)).await.unwrap();
     }
 }
 
 #[tokio::test]
-async fn a_token_that_was_let_in_is_let_in_no_longer_than_it_lives() {
+async fn a_cached_token_is_rejected_after_it_expires() {
     req!("auth.token.expiry");
-    let world = World::new();
-    let server = world.server().leeway(std::time::Duration::ZERO);
-    let token = world.token(json!({ "exp": world.now() + 100 }));
+    let fixture = AuthFixture::new();
+    let server = fixture.server().leeway(std::time::Duration::ZERO);
+    let token = fixture.token(json!({ "exp": fixture.now() + 100 }));
 
     bearer(&server, &token).await.unwrap();
-    world.advance(99);
+    fixture.advance(99);
     bearer(&server, &token).await.unwrap();
-    world.advance(1);
-    all_fail(&server, "has expired", vec![token]).await;
+    fixture.advance(1);
+    assert_all_rejected(&server, "has expired", vec![token]).await;
 }
 
 #[tokio::test]
-async fn a_token_that_says_neither_whose_nor_how_bound_it_is_is_refused() {
-    let world = World::new();
-    let server = world.server();
+async fn a_token_without_subject_or_with_an_unknown_binding_is_rejected() {
+    let fixture = AuthFixture::new();
+    let server = fixture.server();
 
-    let nobody = json!({ "sub": null, "client_id": null });
+    let without_subject = json!({ "sub": null, "client_id": null });
     let empty = json!({ "sub": "" });
     let number = json!({ "sub": 1, "client_id": 2 });
-    let tokens = [nobody, empty, number].map(|changes| world.token(changes));
-    all_fail(&server, "no subject", tokens.into()).await;
+    let tokens = [without_subject, empty, number].map(|changes| fixture.token(changes));
+    assert_all_rejected(&server, "subject", tokens.into()).await;
 
     let bindings = [
         json!({ "x5t#S256": "abc" }),
@@ -185,8 +189,8 @@ async fn a_token_that_says_neither_whose_nor_how_bound_it_is_is_refused() {
         json!({ "jkt": 1 }),
         json!({ "jkt": "a", "x5t#S256": "b" }),
     ];
-    let tokens = bindings.map(|cnf| world.token(json!({ "cnf": cnf })));
-    all_fail(
+    let tokens = bindings.map(|cnf| fixture.token(json!({ "cnf": cnf })));
+    assert_all_rejected(
         &server,
         "binding of the token is not supported",
         tokens.into(),
@@ -195,30 +199,30 @@ async fn a_token_that_says_neither_whose_nor_how_bound_it_is_is_refused() {
 }
 
 #[tokio::test]
-async fn what_is_too_long_too_deep_or_no_token_at_all_is_refused() {
-    let world = World::new();
-    let server = world.server();
+async fn oversized_deeply_nested_and_malformed_tokens_are_rejected() {
+    let fixture = AuthFixture::new();
+    let server = fixture.server();
     let deep = encode("[".repeat(5_000));
-    let long = world.token(json!({ "x": "a".repeat(UnverifiedJwt::MAX_BYTES) }));
+    let long = fixture.token(json!({ "x": "a".repeat(UnverifiedJwt::MAX_BYTES) }));
 
-    all_fail(&server, "too long", vec![long, "a".repeat(1 << 20)]).await;
+    assert_all_rejected(&server, "too long", vec![long, "a".repeat(1 << 20)]).await;
     let texts = ["a", "a.b.c", "..", "a.b.c.d.e", "e30.e30.e30", "-._~+/="].map(str::to_owned);
-    all_fail(&server, "not a signed JWT", texts.into()).await;
-    all_fail(
+    assert_all_rejected(&server, "not a signed JWT", texts.into()).await;
+    assert_all_rejected(
         &server,
         "not a signed JWT",
         vec![format!("{deep}.{deep}.AA")],
     )
     .await;
-    assert_eq!(world.network.total(), 0);
+    assert_eq!(fixture.network.total_requests(), 0);
 }
 
 #[tokio::test]
-async fn what_can_be_read_in_two_ways_is_malformed() {
+async fn ambiguous_authorization_headers_are_malformed() {
     req!("auth.status-codes");
-    let world = World::new();
-    let server = world.server();
-    let good = format!("Bearer {}", world.token(json!({})));
+    let fixture = AuthFixture::new();
+    let server = fixture.server();
+    let good = format!("Bearer {}", fixture.token(json!({})));
     let comma = format!("{good}, {good}");
     let space = format!("{good} x");
     for headers in [
@@ -234,11 +238,11 @@ async fn what_can_be_read_in_two_ways_is_malformed() {
         &["DPoP"],
         &["Bearer a\u{0}b"],
     ] {
-        let refusal = send(&server, headers).await.expect_err("it is malformed");
+        let rejection = send(&server, headers).await.expect_err("it is malformed");
 
-        assert_eq!(refusal.status, 400, "{headers:?}");
+        assert_eq!(rejection.status, 400, "{headers:?}");
         assert_eq!(
-            challenge(&refusal).parameter("error"),
+            challenge(&rejection).parameter("error"),
             Some("invalid_request")
         );
     }
@@ -246,10 +250,10 @@ async fn what_can_be_read_in_two_ways_is_malformed() {
 }
 
 #[tokio::test]
-async fn a_token_anywhere_else_than_in_its_header_is_not_looked_at() {
-    let world = World::new();
-    let server = world.server();
-    let token = world.token(json!({}));
+async fn a_token_outside_the_authorization_header_is_ignored() {
+    let fixture = AuthFixture::new();
+    let server = fixture.server();
+    let token = fixture.token(json!({}));
     let path = format!("/mcp?access_token={token}");
 
     let in_url = server
@@ -264,27 +268,27 @@ async fn a_token_anywhere_else_than_in_its_header_is_not_looked_at() {
         .await
         .unwrap_err();
 
-    for refusal in [in_url, in_proof, basic_auth_header] {
+    for rejection in [in_url, in_proof, basic_auth_header] {
         assert_eq!(
-            (refusal.status, challenge(&refusal).parameter("error")),
+            (rejection.status, challenge(&rejection).parameter("error")),
             (401, None)
         );
     }
 }
 
 #[tokio::test]
-async fn a_refusal_repeats_nothing_of_the_token() {
-    let world = World::new();
-    let server = world.server();
+async fn a_rejection_does_not_quote_the_token() {
+    let fixture = AuthFixture::new();
+    let server = fixture.server();
     for token in [
-        world.token(json!({ "aud": "x" })),
+        fixture.token(json!({ "aud": "x" })),
         "opaque-and-secret".to_owned(),
     ] {
-        let refusal = bearer(&server, &token).await.unwrap_err();
+        let rejection = bearer(&server, &token).await.unwrap_err();
 
-        let heard = format!("{refusal:?}");
+        let reason_text = format!("{rejection:?}");
         for part in token.split('.') {
-            assert!(!heard.contains(part), "{heard}");
+            assert!(!reason_text.contains(part), "{reason_text}");
         }
         assert!(!format!("{server:?}").contains(&token));
     }

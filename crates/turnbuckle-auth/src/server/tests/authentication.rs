@@ -1,17 +1,17 @@
-//! Who is let in, and what others hear.
+//! Accepted tokens, and challenges for requests without one.
 
 use serde_json::json;
 use turnbuckle_protocol::{Principal, authenticator::Authenticator as _};
 use turnbuckle_spec_coverage::req;
 
-use super::fixture::{ISSUER, World, bearer, challenge, send};
+use super::fixture::{AuthFixture, ISSUER, bearer, challenge, send};
 use crate::Secret;
 
 #[tokio::test]
-async fn a_token_of_the_issuer_for_this_server_says_who_is_asking() {
-    let world = World::new();
+async fn a_valid_token_yields_its_principal() {
+    let fixture = AuthFixture::new();
 
-    let caller = bearer(&world.server(), &world.token(json!({})))
+    let caller = bearer(&fixture.server(), &fixture.token(json!({})))
         .await
         .unwrap();
 
@@ -19,13 +19,13 @@ async fn a_token_of_the_issuer_for_this_server_says_who_is_asking() {
     assert_eq!(caller.subject, "alice");
     assert_eq!(caller.client.as_deref(), Some("editor"));
     assert_eq!(Vec::from_iter(&caller.scopes), ["files:read", "mcp"]);
-    assert_eq!(caller.claims["exp"], world.now() + 600);
+    assert_eq!(caller.claims["exp"], fixture.now() + 600);
 }
 
 #[tokio::test]
-async fn issuers_write_callers_and_scopes_in_their_own_ways() {
-    let world = World::new();
-    let server = world.server();
+async fn subjects_and_scopes_are_read_in_the_spellings_of_several_issuers() {
+    let fixture = AuthFixture::new();
+    let server = fixture.server();
     for (changes, subject, client, scopes) in [
         (
             json!({ "sub": null }),
@@ -59,7 +59,7 @@ async fn issuers_write_callers_and_scopes_in_their_own_ways() {
         ),
         (json!({ "scope": null }), "alice", Some("editor"), ""),
     ] {
-        let caller = bearer(&server, &world.token(changes)).await.unwrap();
+        let caller = bearer(&server, &fixture.token(changes)).await.unwrap();
 
         assert_eq!(
             (&*caller.subject, caller.client.as_deref()),
@@ -73,35 +73,39 @@ async fn issuers_write_callers_and_scopes_in_their_own_ways() {
 }
 
 #[tokio::test]
-async fn without_a_token_everybody_hears_where_one_is_to_be_had() {
+async fn a_request_without_a_token_gets_the_metadata_url() {
     req!(
         "auth.401.required",
         "auth.www-authenticate.2025-06-18",
         "auth.www-authenticate.or-well-known",
         "auth.scope.challenge",
     );
-    let world = World::new();
-    let server = world.server().require_scopes("mcp".parse().unwrap());
+    let fixture = AuthFixture::new();
+    let server = fixture.server().require_scopes("mcp".parse().unwrap());
 
     for headers in [&[][..], &["Basic YTpi"]] {
-        let refusal = send(&server, headers).await.unwrap_err();
+        let rejection = send(&server, headers).await.unwrap_err();
 
-        assert_eq!(refusal.status, 401);
-        let challenge = challenge(&refusal);
+        assert_eq!(rejection.status, 401);
+        let challenge = challenge(&rejection);
         assert!(challenge.is_scheme("Bearer"));
         assert_eq!(
             challenge.parameter("resource_metadata"),
             Some("https://api.example/.well-known/oauth-protected-resource/mcp")
         );
         assert_eq!(challenge.parameter("scope"), Some("mcp"));
-        assert_eq!(challenge.parameter("error"), None, "nothing was wrong yet");
+        assert_eq!(
+            challenge.parameter("error"),
+            None,
+            "a missing token is not an error"
+        );
     }
 }
 
 #[tokio::test]
-async fn a_known_token_is_who_it_was_said_to_be_and_nothing_like_it_is() {
-    let world = World::new();
-    let server = world
+async fn only_exact_static_tokens_are_accepted() {
+    let fixture = AuthFixture::new();
+    let server = fixture
         .empty_server()
         .static_token(Secret::new("first-token"), Principal::new("local", "one"))
         .static_token(Secret::new("second-token"), Principal::new("local", "two"));
@@ -118,14 +122,14 @@ async fn a_known_token_is_who_it_was_said_to_be_and_nothing_like_it_is() {
         "first-token=",
         "x",
     ] {
-        let refusal = bearer(&server, token).await.unwrap_err();
-        assert_eq!(refusal.status, 401, "{token}");
-        let challenge = challenge(&refusal);
+        let rejection = bearer(&server, token).await.unwrap_err();
+        assert_eq!(rejection.status, 401, "{token}");
+        let challenge = challenge(&rejection);
         assert_eq!(challenge.parameter("error"), Some("invalid_token"));
         assert_eq!(
             challenge.parameter("resource_metadata"),
             None,
-            "nobody issues tokens"
+            "there is no issuer to name"
         );
     }
     assert!(

@@ -1,4 +1,4 @@
-//! Tokens that are bound to a key, and proofs of having it.
+//! DPoP-bound tokens and proofs.
 
 use serde_json::{Value, json};
 use turnbuckle_protocol::{
@@ -6,7 +6,7 @@ use turnbuckle_protocol::{
     authenticator::{AuthRejection, AuthRequest, Authenticator as _},
 };
 
-use super::fixture::{RESOURCE, World, bearer, challenge, merge};
+use super::fixture::{AuthFixture, RESOURCE, bearer, challenge, merge};
 use crate::{
     Secret,
     dpop::DpopProver,
@@ -18,26 +18,26 @@ type Admitted = Result<std::sync::Arc<Principal>, AuthRejection>;
 
 /// A client with a key, and a token that is bound to it.
 struct Client {
-    world: World,
+    fixture: AuthFixture,
     prover: DpopProver,
     token: String,
 }
 
 impl Client {
     fn new() -> Self {
-        let (world, prover) = (
-            World::new(),
+        let (fixture, prover) = (
+            AuthFixture::new(),
             DpopProver::new(SigningKey::generate().unwrap()),
         );
-        let token = world.token(json!({ "cnf": { "jkt": prover.thumbprint() } }));
+        let token = fixture.token(json!({ "cnf": { "jkt": prover.thumbprint() } }));
         Self {
-            world,
+            fixture,
             prover,
             token,
         }
     }
 
-    /// A proof as it should be.
+    /// Returns a valid proof.
     fn proof(&self) -> String {
         self.proof_with_nonce(None)
     }
@@ -49,7 +49,7 @@ impl Client {
             .unwrap()
     }
 
-    /// A proof with something changed; what is null is left out.
+    /// Returns a proof with changed members; null removes one.
     fn proof_with(&self, header: Value, changes: Value) -> String {
         let part = |at| {
             let proof = self.proof();
@@ -70,24 +70,27 @@ impl Client {
     }
 }
 
-fn assert_refused(admitted: Admitted, error: &str, reason: &str) {
-    let refusal = admitted.expect_err(reason);
-    let challenge = challenge(&refusal);
-    let heard = challenge.parameter("error_description").unwrap_or_default();
+fn assert_rejected(admitted: Admitted, error: &str, reason: &str) {
+    let rejection = admitted.expect_err(reason);
+    let challenge = challenge(&rejection);
+    let reason_text = challenge.parameter("error_description").unwrap_or_default();
     assert_eq!(
-        (refusal.status, challenge.parameter("error")),
+        (rejection.status, challenge.parameter("error")),
         (401, Some(error)),
-        "{heard}"
+        "{reason_text}"
     );
-    assert!(heard.contains(reason), "{heard:?} is not {reason:?}");
+    assert!(
+        reason_text.contains(reason),
+        "{reason_text:?} is not {reason:?}"
+    );
     assert!(challenge.is_scheme("DPoP"));
     assert!(challenge.parameter("algs").unwrap().contains("ES256"));
 }
 
 #[tokio::test]
-async fn who_has_the_key_is_let_in() {
+async fn a_valid_proof_is_accepted() {
     let client = Client::new();
-    let server = client.world.server();
+    let server = client.fixture.server();
 
     for _ in 0..3 {
         let caller = client.send(&server, &[&client.proof()]).await.unwrap();
@@ -101,32 +104,32 @@ async fn who_has_the_key_is_let_in() {
 }
 
 #[tokio::test]
-async fn a_stolen_token_is_of_no_use_without_the_key() {
+async fn a_bound_token_without_a_proof_of_its_key_is_rejected() {
     let client = Client::new();
-    let server = client.world.server();
+    let server = client.fixture.server();
     let thief = DpopProver::new(SigningKey::generate().unwrap());
     let token = Secret::new(&client.token);
     let own = thief.proof("POST", RESOURCE, Some(&token), None).unwrap();
 
-    assert_refused(
+    assert_rejected(
         bearer(&server, &client.token).await,
         "invalid_token",
         "DPoP scheme",
     );
     let header = format!("Bearer {}", client.token);
-    assert_refused(
+    assert_rejected(
         server
             .authenticate(AuthRequest::new("POST", "/mcp", &[&header], &[&own]))
             .await,
         "invalid_token",
         "DPoP scheme",
     );
-    assert_refused(
+    assert_rejected(
         client.send(&server, &[]).await,
         "invalid_dpop_proof",
         "exactly one",
     );
-    assert_refused(
+    assert_rejected(
         client.send(&server, &[&own]).await,
         "invalid_token",
         "another key",
@@ -137,7 +140,7 @@ async fn a_stolen_token_is_of_no_use_without_the_key() {
         let (signed, _) = proof.rsplit_once('.').unwrap();
         format!("{signed}.{}", own.rsplit('.').next().unwrap())
     };
-    assert_refused(
+    assert_rejected(
         client.send(&server, &[&forged]).await,
         "invalid_dpop_proof",
         "not signed",
@@ -145,27 +148,27 @@ async fn a_stolen_token_is_of_no_use_without_the_key() {
 }
 
 #[tokio::test]
-async fn a_proof_is_good_for_one_request_only() {
+async fn a_replayed_proof_is_rejected() {
     let client = Client::new();
-    let server = client.world.server();
+    let server = client.fixture.server();
     let proof = client.proof();
     client.send(&server, &[&proof]).await.unwrap();
 
     for _ in 0..3 {
-        assert_refused(
+        assert_rejected(
             client.send(&server, &[&proof]).await,
             "invalid_dpop_proof",
             "already used",
         );
     }
     let (one, two) = (client.proof(), client.proof());
-    assert_refused(
+    assert_rejected(
         client.send(&server, &[&one, &two]).await,
         "invalid_dpop_proof",
         "exactly one",
     );
-    client.world.advance(61);
-    assert_refused(
+    client.fixture.advance(61);
+    assert_rejected(
         client.send(&server, &[&proof]).await,
         "invalid_dpop_proof",
         "too old or in the future",
@@ -173,10 +176,10 @@ async fn a_proof_is_good_for_one_request_only() {
 }
 
 #[tokio::test]
-async fn a_proof_for_something_else_proves_nothing() {
+async fn a_proof_with_wrong_claims_is_rejected() {
     let client = Client::new();
-    let server = client.world.server();
-    let now = client.world.now();
+    let server = client.fixture.server();
+    let now = client.fixture.now();
     let private = {
         let mut jwk = client.prover.key().public_jwk();
         jwk.insert("d".into(), json!(encode([1; 32])));
@@ -246,14 +249,14 @@ async fn a_proof_for_something_else_proves_nothing() {
         (json!({ "crit": ["x"] }), json!({}), "extension"),
     ] {
         let proof = client.proof_with(header, claims);
-        assert_refused(
+        assert_rejected(
             client.send(&server, &[&proof]).await,
             "invalid_dpop_proof",
             reason,
         );
     }
     for proof in ["", "a.b.c", "\u{0}"] {
-        assert_refused(
+        assert_rejected(
             client.send(&server, &[proof]).await,
             "invalid_dpop_proof",
             "invalid proof",
@@ -265,7 +268,7 @@ async fn a_proof_for_something_else_proves_nothing() {
         encode(none.to_string()),
         client.proof().split('.').nth(1).unwrap()
     );
-    assert_refused(
+    assert_rejected(
         client.send(&server, &[&none]).await,
         "invalid_dpop_proof",
         "invalid proof",
@@ -282,26 +285,26 @@ async fn a_proof_for_something_else_proves_nothing() {
 }
 
 #[tokio::test]
-async fn a_proof_needs_the_nonce_that_this_server_gave_out() {
+async fn a_proof_needs_a_nonce_of_this_server() {
     let client = Client::new();
-    let server = client.world.server().require_dpop_nonce().unwrap();
-    let elsewhere = client.world.server().require_dpop_nonce().unwrap();
+    let server = client.fixture.server().require_dpop_nonce().unwrap();
+    let elsewhere = client.fixture.server().require_dpop_nonce().unwrap();
 
-    let refusal = client.send(&server, &[&client.proof()]).await.unwrap_err();
-    let nonce = refusal.nonce.clone().unwrap();
-    assert_refused(Err(refusal), "use_dpop_nonce", "nonce");
+    let rejection = client.send(&server, &[&client.proof()]).await.unwrap_err();
+    let nonce = rejection.nonce.clone().unwrap();
+    assert_rejected(Err(rejection), "use_dpop_nonce", "nonce");
     for wrong in [
         client.proof_with_nonce(Some("mine")),
         client.proof_with_nonce(Some("")),
     ] {
-        assert_refused(
+        assert_rejected(
             client.send(&server, &[&wrong]).await,
             "use_dpop_nonce",
             "nonce",
         );
     }
     let foreign = client.proof_with_nonce(Some(&nonce));
-    assert_refused(
+    assert_rejected(
         client.send(&elsewhere, &[&foreign]).await,
         "use_dpop_nonce",
         "nonce",
@@ -313,10 +316,10 @@ async fn a_proof_needs_the_nonce_that_this_server_gave_out() {
             .await
             .unwrap();
     }
-    client.world.advance(300);
-    let late = json!({ "iat": client.world.now(), "nonce": nonce });
+    client.fixture.advance(300);
+    let late = json!({ "iat": client.fixture.now(), "nonce": nonce });
     let late = client.proof_with(json!({}), late);
-    assert_refused(
+    assert_rejected(
         client.send(&server, &[&late]).await,
         "use_dpop_nonce",
         "nonce",
@@ -324,19 +327,19 @@ async fn a_proof_needs_the_nonce_that_this_server_gave_out() {
 }
 
 #[tokio::test]
-async fn a_token_that_is_not_bound_goes_with_no_proof() {
+async fn an_unbound_token_with_a_proof_is_rejected() {
     let mut client = Client::new();
-    client.token = client.world.token(json!({}));
+    client.token = client.fixture.token(json!({}));
     let server = client
-        .world
+        .fixture
         .server()
         .static_token(Secret::new("known"), Principal::new("a", "b"));
 
-    let refusal = client.send(&server, &[&client.proof()]).await.unwrap_err();
-    assert!(refusal.message.contains("not bound"), "{refusal:?}");
+    let rejection = client.send(&server, &[&client.proof()]).await.unwrap_err();
+    assert!(rejection.message.contains("not bound"), "{rejection:?}");
     assert!(
-        challenge(&refusal).is_scheme("Bearer"),
-        "that is how it would go"
+        challenge(&rejection).is_scheme("Bearer"),
+        "the token alone is accepted"
     );
     client.token = "known".to_owned();
     assert_eq!(
@@ -350,12 +353,12 @@ async fn a_token_that_is_not_bound_goes_with_no_proof() {
 }
 
 #[tokio::test]
-async fn a_server_may_want_every_token_bound_or_none() {
+async fn dpop_can_be_required_or_disabled() {
     let client = Client::new();
-    let plain = client.world.token(json!({}));
+    let plain = client.fixture.token(json!({}));
 
-    let strict = client.world.server().dpop(DpopPolicy::Require);
-    assert_refused(
+    let strict = client.fixture.server().dpop(DpopPolicy::Require);
+    assert_rejected(
         bearer(&strict, &plain).await,
         "invalid_token",
         "must be bound",
@@ -367,16 +370,16 @@ async fn a_server_may_want_every_token_bound_or_none() {
     assert!(challenge(&nothing).is_scheme("DPoP"));
     client.send(&strict, &[&client.proof()]).await.unwrap();
 
-    let simple = client.world.server().dpop(DpopPolicy::Reject);
+    let simple = client.fixture.server().dpop(DpopPolicy::Reject);
     bearer(&simple, &plain).await.unwrap();
-    let refusal = client.send(&simple, &[&client.proof()]).await.unwrap_err();
+    let rejection = client.send(&simple, &[&client.proof()]).await.unwrap_err();
     assert_eq!(
-        (refusal.status, challenge(&refusal).is_scheme("Bearer")),
+        (rejection.status, challenge(&rejection).is_scheme("Bearer")),
         (401, true)
     );
-    let refusal = bearer(&simple, &client.token).await.unwrap_err();
+    let rejection = bearer(&simple, &client.token).await.unwrap_err();
     assert_eq!(
-        (refusal.status, challenge(&refusal).is_scheme("Bearer")),
+        (rejection.status, challenge(&rejection).is_scheme("Bearer")),
         (401, true)
     );
 }

@@ -1,10 +1,10 @@
-//! What everybody may read.
+//! Public metadata documents.
 
 use serde_json::{Value, json};
 use turnbuckle_protocol::authenticator::Authenticator as _;
 use turnbuckle_spec_coverage::req;
 
-use super::fixture::{ISSUER, METADATA, RESOURCE, World};
+use super::fixture::{AuthFixture, ISSUER, METADATA, RESOURCE};
 use crate::server::{DpopPolicy, InvalidResourceUrl, ResourceServer};
 
 async fn read(server: &ResourceServer, path: &str) -> Option<(u16, Value)> {
@@ -16,14 +16,14 @@ async fn read(server: &ResourceServer, path: &str) -> Option<(u16, Value)> {
 }
 
 #[tokio::test]
-async fn the_metadata_says_who_issues_tokens_wherever_clients_look() {
+async fn resource_metadata_is_served_at_each_well_known_path() {
     req!(
         "auth.prm.server",
         "auth.prm.authorization-servers",
         "auth.www-authenticate.or-well-known"
     );
-    let world = World::new();
-    let server = world
+    let fixture = AuthFixture::new();
+    let server = fixture
         .server()
         .advertise_scopes("files:read".parse().unwrap())
         .name("Files")
@@ -56,9 +56,9 @@ async fn the_metadata_says_who_issues_tokens_wherever_clients_look() {
 }
 
 #[tokio::test]
-async fn nothing_else_is_a_document() {
-    let world = World::new();
-    let server = world.server();
+async fn other_paths_are_not_served() {
+    let fixture = AuthFixture::new();
+    let server = fixture.server();
     for path in [
         "",
         "/",
@@ -77,17 +77,17 @@ async fn nothing_else_is_a_document() {
 }
 
 #[tokio::test]
-async fn the_metadata_of_the_issuer_is_passed_on_as_it_is() {
+async fn issuer_metadata_is_republished_unchanged() {
     req!(
         "auth.metadata.2025-03-26.server",
         "auth.third-party.allowed"
     );
-    let world = World::new();
-    let server = world.server().republish_issuer_metadata();
+    let fixture = AuthFixture::new();
+    let server = fixture.server().republish_issuer_metadata();
     let original = format!(r#"{{ "issuer": "{ISSUER}",  "x-own": [1.0] }}"#);
-    world
+    fixture
         .network
-        .answer_bytes(METADATA, 200, original.clone().into());
+        .respond_bytes(METADATA, 200, original.clone().into());
 
     for _ in 0..3 {
         let document = server
@@ -97,16 +97,16 @@ async fn the_metadata_of_the_issuer_is_passed_on_as_it_is() {
         assert_eq!(document.status, 200);
         assert_eq!(document.body, original.as_bytes());
     }
-    assert_eq!(world.network.asked(METADATA), 1);
+    assert_eq!(fixture.network.request_count(METADATA), 1);
 }
 
 #[tokio::test]
-async fn metadata_that_is_not_the_issuers_own_is_not_passed_on() {
-    let world = World::new();
-    let server = world.server().republish_issuer_metadata();
+async fn metadata_of_another_issuer_is_not_republished() {
+    let fixture = AuthFixture::new();
+    let server = fixture.server().republish_issuer_metadata();
     let foreign =
         json!({ "issuer": "https://evil.example", "token_endpoint": "https://evil.example" });
-    world.network.answer(METADATA, 200, &foreign);
+    fixture.network.respond(METADATA, 200, &foreign);
 
     for _ in 0..100 {
         let found = read(&server, "/.well-known/oauth-authorization-server").await;
@@ -115,11 +115,11 @@ async fn metadata_that_is_not_the_issuers_own_is_not_passed_on() {
             Some((503, json!({ "error": "temporarily_unavailable" })))
         );
     }
-    assert_eq!(world.network.asked(METADATA), 1);
+    assert_eq!(fixture.network.request_count(METADATA), 1);
 }
 
 #[test]
-fn what_is_no_url_is_no_resource() {
+fn an_invalid_resource_url_is_an_error() {
     for resource in [
         "",
         "mcp",
@@ -127,8 +127,8 @@ fn what_is_no_url_is_no_resource() {
         "https://a.example/#x",
         "https://user@a.example",
     ] {
-        let world = World::new();
-        let refused = ResourceServer::new(resource, world.network).map(|_| ());
+        let fixture = AuthFixture::new();
+        let refused = ResourceServer::new(resource, fixture.network).map(|_| ());
         assert_eq!(refused, Err(InvalidResourceUrl(resource.to_owned())));
     }
 }

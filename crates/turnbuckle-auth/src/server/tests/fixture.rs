@@ -1,4 +1,4 @@
-//! An issuer, a network in memory, and a clock that is set by hand.
+//! An issuer, a network in memory, and a manual clock.
 
 use std::{
     collections::HashMap,
@@ -27,43 +27,43 @@ pub(super) const ISSUER: &str = "https://auth.example";
 pub(super) const JWKS: &str = "https://auth.example/jwks";
 pub(super) const METADATA: &str = "https://auth.example/.well-known/oauth-authorization-server";
 
-/// What there is besides the server that is tested.
+/// The environment of a resource server.
 #[derive(Clone)]
-pub(super) struct World {
+pub(super) struct AuthFixture {
     pub(super) key: SigningKey,
-    pub(super) network: Arc<Network>,
+    pub(super) network: Arc<FakeNetwork>,
     now: Arc<AtomicU64>,
 }
 
-/// Answers by URL, and remembers what it was asked.
+/// Responds by URL, and records requests.
 #[derive(Default)]
-pub(super) struct Network {
-    answers: Mutex<HashMap<String, (u16, Vec<u8>)>>,
-    asked: Mutex<Vec<FetchRequest>>,
+pub(super) struct FakeNetwork {
+    responses: Mutex<HashMap<String, (u16, Vec<u8>)>>,
+    requests: Mutex<Vec<FetchRequest>>,
 }
 
-impl World {
-    /// An issuer with one key, which is published.
+impl AuthFixture {
+    /// Creates an issuer with one published key.
     pub(super) fn new() -> Self {
         let pem = include_str!("../../jwt/keys_for_tests/rsa2048.pem");
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-        let world = Self {
+        let fixture = Self {
             key: SigningKey::from_pem(pem, SignatureAlgorithm::Rs256).unwrap(),
             network: Arc::default(),
             now: Arc::new(AtomicU64::new(now.as_secs())),
         };
-        world.publish_metadata();
-        world.publish(&[("one", &world.key)]);
-        world
+        fixture.publish_metadata();
+        fixture.publish(&[("one", &fixture.key)]);
+        fixture
     }
 
-    /// Has the issuer say where its keys are.
+    /// Publishes the issuer metadata.
     pub(super) fn publish_metadata(&self) {
         let metadata = json!({ "issuer": ISSUER, "jwks_uri": JWKS });
-        self.network.answer(METADATA, 200, &metadata);
+        self.network.respond(METADATA, 200, &metadata);
     }
 
-    /// Has the issuer publish these keys and no others.
+    /// Publishes exactly these keys.
     pub(super) fn publish(&self, keys: &[(&str, &SigningKey)]) {
         let keys: Vec<_> = keys
             .iter()
@@ -73,15 +73,15 @@ impl World {
                 jwk
             })
             .collect();
-        self.network.answer(JWKS, 200, &json!({ "keys": keys }));
+        self.network.respond(JWKS, 200, &json!({ "keys": keys }));
     }
 
-    /// A server that trusts the issuer.
+    /// Returns a server that trusts the issuer.
     pub(super) fn server(&self) -> ResourceServer {
         self.empty_server().issuer(TrustedIssuer::jwt(ISSUER))
     }
 
-    /// A server that trusts nobody.
+    /// Returns a server without trusted issuers.
     pub(super) fn empty_server(&self) -> ResourceServer {
         let (network, now) = (Arc::clone(&self.network), Arc::clone(&self.now));
         ResourceServer::new(RESOURCE, network)
@@ -97,7 +97,7 @@ impl World {
         self.now.fetch_add(seconds, Ordering::SeqCst);
     }
 
-    /// The claims of a token that is good for ten minutes.
+    /// Returns the claims of a token that is valid for ten minutes.
     pub(super) fn claims(&self) -> Map<String, Value> {
         let claims = json!({
             "iss": ISSUER, "aud": RESOURCE, "sub": "alice", "client_id": "editor",
@@ -106,18 +106,18 @@ impl World {
         claims.as_object().unwrap().clone()
     }
 
-    /// A token with some claims changed; what is null is left out.
+    /// Returns a token with changed claims; null removes one.
     pub(super) fn token(&self, changes: Value) -> String {
         self.token_with(json!({}), changes)
     }
 
-    /// A token with some of its header and some claims changed.
+    /// Returns a token with changed header members and claims.
     pub(super) fn token_with(&self, header: Value, changes: Value) -> String {
-        self.by(&self.key, header, changes)
+        self.sign_token(&self.key, header, changes)
     }
 
-    /// A token as the issuer writes it, signed by whatever key.
-    pub(super) fn by(&self, key: &SigningKey, header: Value, changes: Value) -> String {
+    /// Returns a token of the issuer, signed with any key.
+    pub(super) fn sign_token(&self, key: &SigningKey, header: Value, changes: Value) -> String {
         let mut all = json!({ "typ": "at+jwt", "kid": "one" });
         merge(all.as_object_mut().unwrap(), header);
         let mut claims = self.claims();
@@ -128,7 +128,7 @@ impl World {
 
 pub(super) fn merge(into: &mut Map<String, Value>, changes: Value) {
     let Value::Object(changes) = changes else {
-        panic!("{changes} is no object");
+        panic!("{changes} is not an object");
     };
     for (name, value) in changes {
         match value {
@@ -138,49 +138,49 @@ pub(super) fn merge(into: &mut Map<String, Value>, changes: Value) {
     }
 }
 
-impl Network {
-    pub(super) fn answer(&self, url: &str, status: u16, body: &Value) {
-        self.answer_bytes(url, status, body.to_string().into_bytes());
+impl FakeNetwork {
+    pub(super) fn respond(&self, url: &str, status: u16, body: &Value) {
+        self.respond_bytes(url, status, body.to_string().into_bytes());
     }
 
-    pub(super) fn answer_bytes(&self, url: &str, status: u16, body: Vec<u8>) {
-        self.answers
+    pub(super) fn respond_bytes(&self, url: &str, status: u16, body: Vec<u8>) {
+        self.responses
             .lock()
             .unwrap()
             .insert(url.to_owned(), (status, body));
     }
 
-    pub(super) fn vanish(&self, url: &str) {
-        self.answers.lock().unwrap().remove(url);
+    pub(super) fn remove(&self, url: &str) {
+        self.responses.lock().unwrap().remove(url);
     }
 
-    /// How often this URL was asked.
-    pub(super) fn asked(&self, url: &str) -> usize {
-        let asked = self.asked.lock().unwrap();
+    /// Returns the number of requests to this URL.
+    pub(super) fn request_count(&self, url: &str) -> usize {
+        let asked = self.requests.lock().unwrap();
         asked.iter().filter(|request| request.url == url).count()
     }
 
-    /// How often anything was asked.
-    pub(super) fn total(&self) -> usize {
-        self.asked.lock().unwrap().len()
+    /// Returns the number of all requests.
+    pub(super) fn total_requests(&self) -> usize {
+        self.requests.lock().unwrap().len()
     }
 
-    pub(super) fn last(&self) -> FetchRequest {
-        self.asked.lock().unwrap().last().cloned().unwrap()
+    pub(super) fn last_request(&self) -> FetchRequest {
+        self.requests.lock().unwrap().last().cloned().unwrap()
     }
 }
 
-impl Fetch for Network {
+impl Fetch for FakeNetwork {
     fn fetch(&self, request: FetchRequest) -> BoxFuture<'_, Result<FetchResponse, FetchError>> {
         Box::pin(async move {
             let url = request.url.clone();
-            self.asked.lock().unwrap().push(request);
-            // As slow as a network: everybody else gets a turn.
+            self.requests.lock().unwrap().push(request);
+            // Like a network, lets other tasks run.
             tokio::task::yield_now().await;
-            let answers = self.answers.lock().unwrap();
+            let answers = self.responses.lock().unwrap();
             match answers.get(&url) {
                 Some((status, body)) => Ok(FetchResponse::new(*status, Vec::new(), body.clone())),
-                None => Err(FetchError::Unreachable("nobody there".into())),
+                None => Err(FetchError::Unreachable("no such host".into())),
             }
         })
     }
@@ -196,7 +196,7 @@ pub(super) async fn send(
         .await
 }
 
-/// Sends a token in the usual way.
+/// Sends a token in the `Authorization` header.
 pub(super) async fn bearer(
     server: &ResourceServer,
     token: &str,
@@ -204,10 +204,10 @@ pub(super) async fn bearer(
     send(server, &[&format!("Bearer {token}")]).await
 }
 
-/// The only challenge of a refusal.
-pub(super) fn challenge(refusal: &AuthRejection) -> Challenge {
-    let [header] = &refusal.challenges[..] else {
-        panic!("one challenge is expected: {refusal:?}");
+/// Returns the only challenge of a rejection.
+pub(super) fn challenge(rejection: &AuthRejection) -> Challenge {
+    let [header] = &rejection.challenges[..] else {
+        panic!("one challenge is expected: {rejection:?}");
     };
     Challenge::parse(header).unwrap().remove(0)
 }

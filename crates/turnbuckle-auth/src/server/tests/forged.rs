@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use turnbuckle_spec_coverage::req;
 
 use super::{
-    attacks::all_fail,
-    fixture::{JWKS, METADATA, World, bearer},
+    attacks::assert_all_rejected,
+    fixture::{AuthFixture, JWKS, METADATA, bearer},
 };
 use crate::{
     jwt::{Jwks, SignatureAlgorithm, SigningKey, decode, encode},
@@ -14,19 +14,19 @@ use crate::{
 };
 
 #[tokio::test]
-async fn a_trusted_issuer_cannot_speak_for_another() {
-    let (world, other) = (World::new(), SigningKey::generate().unwrap());
+async fn a_trusted_issuer_cannot_issue_tokens_of_another() {
+    let (fixture, other) = (AuthFixture::new(), SigningKey::generate().unwrap());
     let mut jwk = other.public_jwk();
     jwk.insert("kid".into(), "one".into());
     let keys = json!({ "keys": [jwk] }).to_string();
     let second =
         TrustedIssuer::jwt("https://second.example").jwks(Jwks::parse(keys.as_bytes()).unwrap());
-    let server = world.server().issuer(second);
-    let forged = world.by(&other, json!({}), json!({}));
+    let server = fixture.server().issuer(second);
+    let forged = fixture.sign_token(&other, json!({}), json!({}));
 
-    all_fail(&server, "not signed by its issuer", vec![forged]).await;
+    assert_all_rejected(&server, "not signed by its issuer", vec![forged]).await;
 
-    let own = world.by(
+    let own = fixture.sign_token(
         &other,
         json!({}),
         json!({ "iss": "https://second.example" }),
@@ -38,16 +38,16 @@ async fn a_trusted_issuer_cannot_speak_for_another() {
 }
 
 #[tokio::test]
-async fn what_is_not_signed_or_signed_by_a_secret_that_everybody_knows_is_refused() {
+async fn unsigned_tokens_and_hmac_with_the_public_key_are_rejected() {
     req!("auth.token.validate");
-    let world = World::new();
-    let server = world.server();
-    let claims = encode(Value::from(world.claims()).to_string());
+    let fixture = AuthFixture::new();
+    let server = fixture.server();
+    let claims = encode(Value::from(fixture.claims()).to_string());
     let unsigned = |alg: &str, signature: &str| {
         let header = encode(json!({ "alg": alg, "kid": "one" }).to_string());
         format!("{header}.{claims}.{signature}")
     };
-    let good = world.token(json!({}));
+    let good = fixture.token(json!({}));
     let signature = good.rsplit('.').next().unwrap();
     let mut tokens: Vec<_> = [
         "none", "None", "NONE", "nOnE", "", "RS256 ", "rs256", "HS256",
@@ -61,8 +61,8 @@ async fn what_is_not_signed_or_signed_by_a_secret_that_everybody_knows_is_refuse
         ]
     })
     .collect();
-    // The public key as the secret of HS256, in the forms in which people have it.
-    let jwk = world.key.public_jwk();
+    // The public key as the secret of HS256, in its common encodings.
+    let jwk = fixture.key.public_jwk();
     for secret in [
         decode(jwk["n"].as_str().unwrap()).unwrap(),
         Value::from(jwk).to_string().into_bytes(),
@@ -78,7 +78,7 @@ async fn what_is_not_signed_or_signed_by_a_secret_that_everybody_knows_is_refuse
             ));
         }
     }
-    all_fail(&server, "", tokens).await;
+    assert_all_rejected(&server, "", tokens).await;
 
     let tokens = [
         "RS256", "RS384", "RS512", "PS256", "ES256", "ES384", "EdDSA",
@@ -90,7 +90,7 @@ async fn what_is_not_signed_or_signed_by_a_secret_that_everybody_knows_is_refuse
             unsigned(alg, &encode([0; 256])),
         ]
     });
-    all_fail(
+    assert_all_rejected(
         &server,
         "not signed by its issuer",
         tokens.into_iter().flatten().collect(),
@@ -100,27 +100,27 @@ async fn what_is_not_signed_or_signed_by_a_secret_that_everybody_knows_is_refuse
 }
 
 #[tokio::test]
-async fn a_signature_of_zeros_is_none() {
-    let world = World::new();
+async fn a_signature_of_zeros_is_rejected() {
+    let fixture = AuthFixture::new();
     let key = SigningKey::generate().unwrap();
-    world.publish(&[("one", &key)]);
-    let server = world.server();
-    let good = world.by(&key, json!({}), json!({}));
+    fixture.publish(&[("one", &key)]);
+    let server = fixture.server();
+    let good = fixture.sign_token(&key, json!({}), json!({}));
     let (signed, _) = good.rsplit_once('.').unwrap();
 
     let forged = [encode([0; 64]), encode([255; 64]), encode([0; 0])]
         .map(|signature| format!("{signed}.{signature}"));
 
-    all_fail(&server, "not signed by its issuer", forged.into()).await;
+    assert_all_rejected(&server, "not signed by its issuer", forged.into()).await;
     bearer(&server, &good).await.unwrap();
 }
 
 #[tokio::test]
-async fn a_token_that_was_changed_anywhere_is_refused() {
-    let world = World::new();
-    let server = world.server();
-    let good = world.token(json!({}));
-    let other = world.token(json!({ "sub": "bob", "scope": "admin" }));
+async fn a_token_changed_at_any_position_is_rejected() {
+    let fixture = AuthFixture::new();
+    let server = fixture.server();
+    let good = fixture.token(json!({}));
+    let other = fixture.token(json!({ "sub": "bob", "scope": "admin" }));
     let part = |token: &str, at: usize| token.split('.').nth(at).unwrap().to_owned();
     let mut tokens = vec![
         format!("{}.{}.{}", part(&good, 0), part(&other, 1), part(&good, 2)),
@@ -132,23 +132,23 @@ async fn a_token_that_was_changed_anywhere_is_refused() {
         good.to_ascii_lowercase(),
         good.rsplit_once('.').unwrap().0.to_owned(),
     ];
-    // Every letter, once.
+    // Each character, once.
     tokens.extend((0..good.len()).map(|at| {
         let letter = if &good[at..=at] == "A" { "B" } else { "A" };
         format!("{}{letter}{}", &good[..at], &good[at + 1..])
     }));
 
-    all_fail(&server, "", tokens).await;
+    assert_all_rejected(&server, "", tokens).await;
     bearer(&server, &good).await.unwrap();
 }
 
 #[tokio::test]
-async fn a_header_cannot_bring_its_own_key() {
-    let (world, own) = (World::new(), SigningKey::generate().unwrap());
+async fn a_key_in_the_token_header_is_ignored() {
+    let (fixture, own) = (AuthFixture::new(), SigningKey::generate().unwrap());
     let mut jwk = own.public_jwk();
     jwk.insert("kid".into(), "one".into());
     let url = "https://evil.example/keys";
-    world.network.answer(url, 200, &json!({ "keys": [jwk] }));
+    fixture.network.respond(url, 200, &json!({ "keys": [jwk] }));
     let headers = [
         json!({ "jwk": jwk }),
         json!({ "jku": url }),
@@ -162,17 +162,19 @@ async fn a_header_cannot_bring_its_own_key() {
         json!({}),
     ];
 
-    let tokens = headers.map(|header| world.by(&own, header, json!({})));
-    all_fail(&world.server(), "not signed by its issuer", tokens.into()).await;
+    let tokens = headers.map(|header| fixture.sign_token(&own, header, json!({})));
+    assert_all_rejected(&fixture.server(), "not signed by its issuer", tokens.into()).await;
 
-    assert_eq!(world.network.asked(url), 0);
-    assert!(world.network.asked(JWKS) <= 1 && world.network.asked(METADATA) <= 1);
+    assert_eq!(fixture.network.request_count(url), 0);
+    assert!(
+        fixture.network.request_count(JWKS) <= 1 && fixture.network.request_count(METADATA) <= 1
+    );
 }
 
 #[tokio::test]
-async fn a_signed_text_of_another_kind_is_no_access_token() {
-    let world = World::new();
-    let server = world.server();
+async fn a_jwt_of_another_type_is_rejected() {
+    let fixture = AuthFixture::new();
+    let server = fixture.server();
     let kinds = [
         "dpop+jwt",
         "logout+jwt",
@@ -183,14 +185,14 @@ async fn a_signed_text_of_another_kind_is_no_access_token() {
         "",
     ];
 
-    let tokens = kinds.map(|typ| world.token_with(json!({ "typ": typ }), json!({})));
-    all_fail(&server, "not an access token", tokens.into()).await;
+    let tokens = kinds.map(|typ| fixture.token_with(json!({ "typ": typ }), json!({})));
+    assert_all_rejected(&server, "not an access token", tokens.into()).await;
     let odd = [
         json!({ "crit": ["b64"], "b64": false }),
         json!({ "crit": [] }),
     ];
-    let tokens = odd.map(|header| world.token_with(header, json!({})));
-    all_fail(&server, "extension", tokens.into()).await;
+    let tokens = odd.map(|header| fixture.token_with(header, json!({})));
+    assert_all_rejected(&server, "extension", tokens.into()).await;
 
     for typ in [
         json!(null),
@@ -198,15 +200,15 @@ async fn a_signed_text_of_another_kind_is_no_access_token() {
         json!("AT+JWT"),
         json!("application/at+jwt"),
     ] {
-        let token = world.token_with(json!({ "typ": typ }), json!({}));
+        let token = fixture.token_with(json!({ "typ": typ }), json!({}));
         bearer(&server, &token).await.unwrap();
     }
 }
 
 #[tokio::test]
-async fn algorithms_that_were_not_chosen_are_refused() {
-    let world = World::new();
-    let server = world.server().algorithms([SignatureAlgorithm::Es256]);
+async fn disabled_algorithms_are_rejected() {
+    let fixture = AuthFixture::new();
+    let server = fixture.server().algorithms([SignatureAlgorithm::Es256]);
 
-    all_fail(&server, "not accepted", vec![world.token(json!({}))]).await;
+    assert_all_rejected(&server, "not accepted", vec![fixture.token(json!({}))]).await;
 }

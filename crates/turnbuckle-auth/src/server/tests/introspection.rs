@@ -1,8 +1,8 @@
-//! Tokens that only their issuer can read.
+//! Opaque tokens, which the issuer introspects.
 
 use serde_json::{Value, json};
 
-use super::fixture::{ISSUER, RESOURCE, World, bearer, challenge, merge};
+use super::fixture::{AuthFixture, ISSUER, RESOURCE, bearer, challenge, merge};
 use crate::{
     Secret,
     fetch::FetchMethod,
@@ -11,37 +11,37 @@ use crate::{
 
 const ENDPOINT: &str = "https://auth.example/introspect";
 
-fn server(world: &World) -> ResourceServer {
+fn server(fixture: &AuthFixture) -> ResourceServer {
     let password = Secret::new("p:ss w\u{f6}rd");
     let issuer = TrustedIssuer::introspection(ISSUER, ENDPOINT, "mcp server", &password);
-    world.empty_server().issuer(issuer)
+    fixture.empty_server().issuer(issuer)
 }
 
-/// Has the issuer say this about every token.
-fn answer(world: &World, changes: Value) {
-    let mut claims = world.claims();
+/// Sets the introspection response for every token.
+fn answer(fixture: &AuthFixture, changes: Value) {
+    let mut claims = fixture.claims();
     claims.insert("active".into(), json!(true));
     merge(&mut claims, changes);
-    world.network.answer(ENDPOINT, 200, &claims.into());
+    fixture.network.respond(ENDPOINT, 200, &claims.into());
 }
 
 async fn status(server: &ResourceServer, token: &str) -> u16 {
     match bearer(server, token).await {
         Ok(_) => 200,
-        Err(refusal) => refusal.status,
+        Err(rejection) => rejection.status,
     }
 }
 
 #[tokio::test]
-async fn the_issuer_says_whose_token_it_is() {
-    let world = World::new();
-    answer(&world, json!({}));
+async fn introspection_returns_the_principal() {
+    let fixture = AuthFixture::new();
+    answer(&fixture, json!({}));
 
-    let caller = bearer(&server(&world), "opaque+/=").await.unwrap();
+    let caller = bearer(&server(&fixture), "opaque+/=").await.unwrap();
 
     assert_eq!((&*caller.issuer, &*caller.subject), (ISSUER, "alice"));
     assert!(caller.scopes.contains("files:read"));
-    let request = world.network.last();
+    let request = fixture.network.last_request();
     assert_eq!(request.method, FetchMethod::Post);
     assert_eq!(
         request.body,
@@ -65,7 +65,7 @@ async fn the_issuer_says_whose_token_it_is() {
 }
 
 #[tokio::test]
-async fn a_token_that_is_not_active_or_not_for_us_is_refused() {
+async fn an_inactive_or_foreign_token_is_rejected() {
     for (changes, reason) in [
         (json!({ "active": false }), "not active"),
         (json!({ "active": "true" }), "not active"),
@@ -77,66 +77,66 @@ async fn a_token_that_is_not_active_or_not_for_us_is_refused() {
         (json!({ "aud": null }), "another audience"),
         (json!({ "iss": "https://evil.example" }), "another issuer"),
         (json!({ "exp": 1 }), "has expired"),
-        (json!({ "exp": null }), "no expiry time"),
-        (json!({ "sub": null, "client_id": null }), "no subject"),
+        (json!({ "exp": null }), "expiry time"),
+        (json!({ "sub": null, "client_id": null }), "subject"),
         (json!({ "cnf": { "jkt": "abc" } }), "DPoP"),
     ] {
-        let world = World::new();
-        answer(&world, changes.clone());
+        let fixture = AuthFixture::new();
+        answer(&fixture, changes.clone());
 
-        let refusal = bearer(&server(&world), "opaque")
+        let rejection = bearer(&server(&fixture), "opaque")
             .await
             .expect_err("refused");
 
-        let challenge = challenge(&refusal);
-        let heard = challenge.parameter("error_description").unwrap();
-        assert!(heard.contains(reason), "{heard}: {changes}");
-        assert_eq!(refusal.status, 401);
+        let challenge = challenge(&rejection);
+        let reason_text = challenge.parameter("error_description").unwrap();
+        assert!(reason_text.contains(reason), "{reason_text}: {changes}");
+        assert_eq!(rejection.status, 401);
     }
 }
 
 #[tokio::test]
-async fn an_answer_counts_for_a_minute_and_never_longer_than_the_token() {
-    let world = World::new();
-    let server = server(&world);
-    answer(&world, json!({}));
+async fn an_introspection_result_is_cached_for_a_minute_at_most_until_expiry() {
+    let fixture = AuthFixture::new();
+    let server = server(&fixture);
+    answer(&fixture, json!({}));
     for _ in 0..10 {
         assert_eq!(status(&server, "opaque").await, 200);
     }
-    assert_eq!(world.network.asked(ENDPOINT), 1);
-    answer(&world, json!({ "active": false }));
+    assert_eq!(fixture.network.request_count(ENDPOINT), 1);
+    answer(&fixture, json!({ "active": false }));
 
-    world.advance(59);
+    fixture.advance(59);
     assert_eq!(status(&server, "opaque").await, 200);
-    world.advance(1);
+    fixture.advance(1);
     assert_eq!(status(&server, "opaque").await, 401, "it was revoked");
 
-    answer(&world, json!({ "exp": world.now() + 5 }));
+    answer(&fixture, json!({ "exp": fixture.now() + 5 }));
     assert_eq!(status(&server, "short").await, 200);
-    answer(&world, json!({ "active": false }));
-    world.advance(5);
+    answer(&fixture, json!({ "active": false }));
+    fixture.advance(5);
     assert_eq!(status(&server, "short").await, 401);
 }
 
 #[tokio::test]
-async fn a_no_counts_for_a_short_while() {
-    let world = World::new();
-    let server = server(&world);
-    answer(&world, json!({ "active": false }));
+async fn a_negative_introspection_result_is_cached_briefly() {
+    let fixture = AuthFixture::new();
+    let server = server(&fixture);
+    answer(&fixture, json!({ "active": false }));
     for _ in 0..10 {
         assert_eq!(status(&server, "opaque").await, 401);
     }
-    assert_eq!(world.network.asked(ENDPOINT), 1);
+    assert_eq!(fixture.network.request_count(ENDPOINT), 1);
 
-    answer(&world, json!({}));
-    world.advance(10);
+    answer(&fixture, json!({}));
+    fixture.advance(10);
     assert_eq!(status(&server, "opaque").await, 200);
 }
 
 #[tokio::test]
-async fn nobody_is_let_in_while_the_issuer_does_not_answer() {
-    let world = World::new();
-    let server = server(&world);
+async fn an_unavailable_issuer_is_answered_with_503() {
+    let fixture = AuthFixture::new();
+    let server = server(&fixture);
 
     assert_eq!(status(&server, "opaque").await, 503);
     for (code, body) in [
@@ -146,59 +146,60 @@ async fn nobody_is_let_in_while_the_issuer_does_not_answer() {
         (200, "[]"),
         (302, r#"{"active":true}"#),
     ] {
-        world.network.answer_bytes(ENDPOINT, code, body.into());
+        fixture.network.respond_bytes(ENDPOINT, code, body.into());
         assert_eq!(status(&server, "opaque").await, 503, "{code} {body}");
     }
-    answer(&world, json!({}));
+    answer(&fixture, json!({}));
     assert_eq!(
         status(&server, "opaque").await,
         200,
-        "and it is asked again at once"
+        "an error is not cached"
     );
 }
 
 #[tokio::test]
-async fn the_issuer_is_shown_no_token_of_another() {
-    let world = World::new();
-    let server = server(&world);
-    answer(&world, json!({}));
+async fn a_token_of_another_issuer_is_not_sent_to_introspection() {
+    let fixture = AuthFixture::new();
+    let server = server(&fixture);
+    answer(&fixture, json!({}));
 
     assert_eq!(
         status(
             &server,
-            &world.token(json!({ "iss": "https://bank.example" }))
+            &fixture.token(json!({ "iss": "https://bank.example" }))
         )
         .await,
         401
     );
-    assert_eq!(world.network.asked(ENDPOINT), 0);
+    assert_eq!(fixture.network.request_count(ENDPOINT), 0);
     assert_eq!(
-        status(&server, &world.token(json!({}))).await,
+        status(&server, &fixture.token(json!({}))).await,
         200,
-        "its own it may see"
+        "it introspects its own tokens"
     );
-    assert_eq!(world.network.asked(ENDPOINT), 1);
+    assert_eq!(fixture.network.request_count(ENDPOINT), 1);
 }
 
 #[tokio::test]
-async fn a_second_issuer_is_asked_about_what_the_first_does_not_know() {
-    let world = World::new();
+async fn a_second_issuer_introspects_tokens_unknown_to_the_first() {
+    let fixture = AuthFixture::new();
     let second = "https://second.example/introspect";
     let issuer =
         TrustedIssuer::introspection("https://second.example", second, "a", &Secret::new("b"));
-    let server = server(&world).issuer(issuer);
-    let claims = json!({ "active": true, "aud": RESOURCE, "sub": "bob", "exp": world.now() + 60 });
-    world.network.answer(second, 200, &claims);
+    let server = server(&fixture).issuer(issuer);
+    let claims =
+        json!({ "active": true, "aud": RESOURCE, "sub": "bob", "exp": fixture.now() + 60 });
+    fixture.network.respond(second, 200, &claims);
 
-    answer(&world, json!({ "active": false }));
+    answer(&fixture, json!({ "active": false }));
     assert_eq!(
         bearer(&server, "one").await.unwrap().issuer,
         "https://second.example"
     );
 
-    world.network.vanish(ENDPOINT);
-    world
+    fixture.network.remove(ENDPOINT);
+    fixture
         .network
-        .answer(second, 200, &json!({ "active": false }));
+        .respond(second, 200, &json!({ "active": false }));
     assert_eq!(status(&server, "two").await, 503, "the first might know it");
 }

@@ -1,4 +1,4 @@
-//! What a caller may do.
+//! Scopes of callers.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use serde_json::json;
 use turnbuckle_protocol::{Principal, authenticator::Authenticator as _};
 use turnbuckle_spec_coverage::req;
 
-use super::fixture::{World, bearer, challenge};
+use super::fixture::{AuthFixture, bearer, challenge};
 use crate::Secret;
 
 fn set(names: &[&str]) -> BTreeSet<String> {
@@ -14,20 +14,24 @@ fn set(names: &[&str]) -> BTreeSet<String> {
 }
 
 #[tokio::test]
-async fn a_token_without_what_everything_needs_is_refused_with_all_of_it() {
+async fn a_token_without_required_scopes_is_rejected_with_all_of_them() {
     req!(
         "auth.status-codes",
         "auth.scope.403",
         "auth.scope.403-include",
         "auth.scope.403-single"
     );
-    let world = World::new();
-    let server = world.server().require_scopes("mcp admin".parse().unwrap());
+    let fixture = AuthFixture::new();
+    let server = fixture
+        .server()
+        .require_scopes("mcp admin".parse().unwrap());
 
-    let refusal = bearer(&server, &world.token(json!({}))).await.unwrap_err();
+    let rejection = bearer(&server, &fixture.token(json!({})))
+        .await
+        .unwrap_err();
 
-    assert_eq!(refusal.status, 403);
-    let challenge = challenge(&refusal);
+    assert_eq!(rejection.status, 403);
+    let challenge = challenge(&rejection);
     assert!(challenge.is_scheme("Bearer"));
     assert_eq!(challenge.parameter("error"), Some("insufficient_scope"));
     assert_eq!(challenge.parameter("scope"), Some("admin mcp"));
@@ -38,67 +42,69 @@ async fn a_token_without_what_everything_needs_is_refused_with_all_of_it() {
 }
 
 #[tokio::test]
-async fn an_operation_that_needs_more_names_all_that_is_needed() {
+async fn an_insufficient_scope_challenge_names_all_needed_scopes() {
     req!(
         "auth.scope.403",
         "auth.scope.403-include",
         "auth.scope.403-single",
         "auth.scope.challenge-free"
     );
-    let world = World::new();
-    let server = world.server().require_scopes("mcp".parse().unwrap());
-    let caller = bearer(&server, &world.token(json!({}))).await.unwrap();
+    let fixture = AuthFixture::new();
+    let server = fixture.server().require_scopes("mcp".parse().unwrap());
+    let caller = bearer(&server, &fixture.token(json!({}))).await.unwrap();
 
-    let refusal = server.insufficient_scope(&caller, &set(&["files:write", "files:read"]));
+    let rejection = server.insufficient_scope(&caller, &set(&["files:write", "files:read"]));
 
-    assert_eq!(refusal.status, 403);
+    assert_eq!(rejection.status, 403);
     assert_eq!(
-        challenge(&refusal).parameter("scope"),
+        challenge(&rejection).parameter("scope"),
         Some("files:read files:write mcp")
     );
     assert_eq!(
-        challenge(&refusal).parameter("error"),
+        challenge(&rejection).parameter("error"),
         Some("insufficient_scope")
     );
 }
 
 #[tokio::test]
-async fn a_broader_scope_is_as_good_as_what_it_implies() {
+async fn a_scope_grants_the_scopes_it_implies() {
     req!("auth.scope.hierarchy");
-    let world = World::new();
+    let fixture = AuthFixture::new();
     let mut known = Principal::new("local", "root");
     known.scopes = set(&["admin"]);
-    let server = world
+    let server = fixture
         .server()
         .static_token(Secret::new("known"), known)
         .require_scopes("files:read".parse().unwrap())
         .scope_implies("admin", ["files:write"])
         .scope_implies("files:write", ["files:read"]);
 
-    let broad = bearer(&server, &world.token(json!({ "scope": "admin" })))
+    let broad = bearer(&server, &fixture.token(json!({ "scope": "admin" })))
         .await
         .unwrap();
     let known = bearer(&server, "known").await.unwrap();
-    let narrow = bearer(&server, &world.token(json!({ "scope": "files" })))
+    let narrow = bearer(&server, &fixture.token(json!({ "scope": "files" })))
         .await
         .unwrap_err();
 
     for caller in [broad, known] {
         assert_eq!(caller.scopes, set(&["admin", "files:read", "files:write"]));
     }
-    assert_eq!(narrow.status, 403, "a name is no prefix");
+    assert_eq!(narrow.status, 403, "a scope does not match by prefix");
 }
 
 #[tokio::test]
-async fn refresh_tokens_are_no_business_of_this_server() {
+async fn offline_access_is_never_advertised_or_required() {
     req!("auth.refresh.server-no-offline");
-    let world = World::new();
-    let server = world
+    let fixture = AuthFixture::new();
+    let server = fixture
         .server()
         .require_scopes("mcp offline_access".parse().unwrap())
         .advertise_scopes("files offline_access".parse().unwrap());
 
-    let caller = bearer(&server, &world.token(json!({}))).await.unwrap_err();
+    let caller = bearer(&server, &fixture.token(json!({})))
+        .await
+        .unwrap_err();
     let lacking =
         server.insufficient_scope(&Principal::new("a", "b"), &set(&["offline_access", "x"]));
     let document = server

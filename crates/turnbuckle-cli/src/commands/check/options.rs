@@ -9,6 +9,7 @@ use turnbuckle_check::{
 use turnbuckle_client as client;
 use turnbuckle_client::Client;
 use turnbuckle_protocol::{revision::Revision, types::JsonObject};
+use turnbuckle_text::shell;
 
 use super::CheckCommand;
 use crate::{
@@ -20,7 +21,6 @@ use crate::{
     target::{
         CliTarget,
         resolve::{self, ResolvedTarget},
-        trust,
     },
     tool_args,
 };
@@ -189,7 +189,7 @@ pub(super) async fn check_target(
 ) -> Result<(check::ServerTarget, bool)> {
     let label = match target {
         CliTarget::Command(args) => {
-            let args: Vec<_> = args.iter().map(|word| trust::shell_quote(word)).collect();
+            let args: Vec<_> = args.iter().map(|word| shell::quote(word)).collect();
             args.join(" ")
         }
         other => other.label(),

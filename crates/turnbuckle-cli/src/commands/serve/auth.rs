@@ -11,6 +11,7 @@ use serde::Deserialize;
 use turnbuckle_auth::Secret;
 use turnbuckle_protocol::Principal;
 use turnbuckle_server::http::Http;
+use turnbuckle_text::url::HttpUrl;
 
 use crate::{
     environment::Environment,
@@ -122,7 +123,8 @@ impl ServeAuth {
         let Some(issuer) = &self.issuer else {
             return Ok(());
         };
-        if !is_trusted_url(issuer) {
+        let is_trusted = HttpUrl::parse(issuer).is_ok_and(|issuer| issuer.is_https_or_loopback());
+        if !is_trusted {
             return Err(CliError::failed(format!(
                 "invalid issuer `{issuer}`: expected an https URL"
             )));
@@ -137,23 +139,9 @@ impl ServeAuth {
     }
 
     /// Returns the host of the audience, if it is set.
-    pub(super) fn host(&self) -> Option<&str> {
-        let (_, place) = self.audience.as_deref()?.split_once("://")?;
-        place.split(['/', '?', '#']).next()
-    }
-}
-
-/// Returns whether the connection to the issuer cannot be tampered with: HTTPS or loopback.
-fn is_trusted_url(url: &str) -> bool {
-    let (scheme, place) = url.split_once("://").unwrap_or_default();
-    let authority = place.split('/').next().unwrap_or_default();
-    let (host, port) = authority.rsplit_once(':').unwrap_or((authority, ""));
-    let is_loopback = matches!(host, "localhost" | "127.0.0.1" | "[::1]") || authority == "[::1]";
-    let is_port = port.bytes().all(|byte| byte.is_ascii_digit());
-    match scheme {
-        "https" => !authority.is_empty(),
-        "http" => is_loopback && (is_port || authority == "[::1]"),
-        _ => false,
+    pub(super) fn host(&self) -> Option<String> {
+        let audience = HttpUrl::parse(self.audience.as_deref()?).ok()?;
+        Some(audience.authority.to_string())
     }
 }
 
@@ -323,6 +311,7 @@ mod tests {
             "https://auth.example/tenant",
             "http://localhost:9000",
             "http://127.0.0.1",
+            "http://127.0.0.2:9000",
             "http://[::1]",
             "http://[::1]:9000/a",
         ] {
@@ -348,7 +337,7 @@ mod tests {
 
     #[test]
     fn the_host_is_taken_from_the_audience() {
-        let host = |url| authorization(None, Some(url)).host().map(str::to_owned);
+        let host = |url| authorization(None, Some(url)).host();
         assert_eq!(
             host("https://memory.example/mcp").unwrap(),
             "memory.example"
@@ -361,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_a_token_and_perhaps_a_name_and_scopes() {
+    fn a_line_is_a_token_with_optional_name_and_scopes() {
         let text = "# agents\n\n0123456789abcdef\n0123456789abcdeg ada\n  0123456789abcdeh bo read write\n";
 
         let tokens = parse_tokens(text).unwrap();
@@ -374,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_tokens_are_named_by_their_line_alone() {
+    fn invalid_tokens_are_reported_by_line_only() {
         for (text, problem) in [
             ("secret ada", "line 1 is too short"),
             ("\n0123456789abcdef,ada", "line 2 has invalid characters"),

@@ -9,6 +9,7 @@ use std::{
 };
 
 use serde::{Deserialize, Deserializer, de::Error as _};
+use turnbuckle_text::url::HostPort;
 
 use super::{
     ServeCommand,
@@ -205,14 +206,14 @@ impl ServeSettings {
         let roots: Vec<_> = serve.roots.into_iter().map(here).collect();
         let data = serve.data.map(here).or(config.data);
         let mut hosts: Vec<_> = serve.hosts.into_iter().chain(config.allow_hosts).collect();
-        if let Some(wrong) = hosts.iter().find(|host| !is_host(host)) {
+        if let Some(wrong) = hosts.iter().find(|host| host.parse::<HostPort>().is_err()) {
             return Err(CliError::failed(format!(
-                "invalid host `{wrong}`: expected a name or IPv4 address with an optional port"
+                "invalid host `{wrong}`: expected a name or IP address with an optional port"
             )));
         }
         // The host in the audience is allowed, too.
         let named = authorization.as_ref().and_then(ServeAuth::host);
-        hosts.extend(named.filter(|host| is_host(host)).map(str::to_owned));
+        hosts.extend(named);
         Ok(Self {
             address,
             data: context::data_dir(data, environment)?,
@@ -252,15 +253,6 @@ fn tokens_on_unix_socket() -> CliError {
 fn http_sse_on_unix_socket() -> CliError {
     CliError::failed("--http-sse needs HTTP, not a Unix socket")
         .hint("use --listen 127.0.0.1:8321 for HTTP")
-}
-
-/// Returns whether text is a host name or IPv4 address, with an optional port.
-fn is_host(text: &str) -> bool {
-    let (name, port) = text.split_once(':').unwrap_or((text, "1"));
-    let ch = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
-    let is_label = |label: &str| !label.is_empty() && label.bytes().all(ch);
-    let is_port = port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok();
-    name.split('.').all(is_label) && is_port
 }
 
 /// The address that the server listens on.

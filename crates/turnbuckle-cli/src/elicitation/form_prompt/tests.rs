@@ -54,7 +54,7 @@ fn answer(form: &ElicitFormParams, typed: &str) -> (ElicitResult, String) {
 }
 
 #[test]
-fn a_form_is_asked_field_by_field() {
+fn a_form_is_prompted_field_by_field() {
     let (result, shown) = answer(&trip(), "O\nOslo\n9\n\n2\n1,2\n1\ny\nyes\n");
 
     assert_eq!(result.action, ElicitAction::Accept);
@@ -113,7 +113,7 @@ fn a_form_can_be_edited_before_it_is_sent() {
 }
 
 #[test]
-fn no_is_not_the_same_as_gone() {
+fn decline_and_cancel_differ() {
     let form = ElicitFormParams::new(
         "Who?",
         ElicitSchema::new().required("name", StringSchema::new()),
@@ -161,7 +161,7 @@ fn numbers_are_checked() {
 }
 
 #[test]
-fn a_default_that_does_not_fit_is_not_offered() {
+fn an_invalid_default_is_not_used() {
     let default = |field: PrimitiveSchema| valid_default(&field);
 
     let number = NumberSchema::integer().minimum(1.0);

@@ -56,12 +56,12 @@ fn a_locked_or_missing_keyring_is_an_error() {
     );
     assert!(locked.hint().unwrap().contains("unlock the keyring"));
 
-    let nobody = fails_with(Error::PlatformFailure("no such bus".into()));
+    let unavailable = fails_with(Error::PlatformFailure("no such bus".into()));
     assert!(
-        nobody.reason().ends_with("keyring: no such bus"),
-        "{nobody}"
+        unavailable.reason().ends_with("keyring: no such bus"),
+        "{unavailable}"
     );
-    assert!(nobody.hint().unwrap().contains("session"));
+    assert!(unavailable.hint().unwrap().contains("session"));
 
     let open = Box::new(|| Err(Error::NoDefaultStore));
     let failure = SystemKeyring { open }.load_key().unwrap_err();
@@ -69,7 +69,7 @@ fn a_locked_or_missing_keyring_is_an_error() {
 }
 
 #[tokio::test]
-async fn it_seals_stored_logins() {
+async fn the_keyring_encrypts_stored_logins() {
     let folder = tempfile::tempdir().unwrap();
     let (keyring, entry) = in_memory();
     let store = FileStore::new(folder.path().join("logins")).keyring(keyring);

@@ -20,7 +20,7 @@ fn before_its_end(seconds: u64) -> SystemTime {
 }
 
 #[test]
-fn a_login_says_who_and_for_what_and_how_long() {
+fn a_summary_has_user_scopes_and_expiry() {
     insta::assert_snapshot!(style::strip(&ada().render(before_its_end(3599), 100)), @r"
     server   https://api.example/mcp
     issuer   https://auth.example
@@ -33,7 +33,7 @@ fn a_login_says_who_and_for_what_and_how_long() {
 }
 
 #[test]
-fn what_is_not_known_is_left_out() {
+fn absent_fields_are_left_out() {
     let summary = LoginSummary {
         server: "https://api.example/mcp".to_owned(),
         issuer: "https://auth.example".to_owned(),
@@ -53,7 +53,7 @@ fn what_is_not_known_is_left_out() {
 }
 
 #[test]
-fn an_end_that_is_past_says_what_comes_next() {
+fn an_expired_login_shows_what_happens_next() {
     let mut summary = ada();
     let past = before_its_end(0);
 
@@ -88,7 +88,7 @@ fn many_logins_are_a_table() {
 }
 
 #[test]
-fn programs_get_everything_that_is_known() {
+fn json_has_every_field() {
     insta::assert_snapshot!(serde_json::to_string_pretty(&ada().document()).unwrap(), @r#"
     {
       "server": "https://api.example/mcp",

@@ -46,7 +46,7 @@ fn a_tool_reads_like_a_function() {
 }
 
 #[test]
-fn each_kind_of_schema_has_its_words() {
+fn each_schema_type_has_its_text() {
     insta::assert_snapshot!(
         shown(json!({"properties": {
             "a": {"enum": ["x", "y", 3]},
@@ -66,7 +66,7 @@ fn each_kind_of_schema_has_its_words() {
 }
 
 #[test]
-fn references_are_followed_only_at_home() {
+fn only_local_references_are_followed() {
     insta::assert_snapshot!(
         shown(json!({
             "properties": {
@@ -87,7 +87,7 @@ fn references_are_followed_only_at_home() {
 }
 
 #[test]
-fn a_schema_that_unfolds_without_end_stays_short() {
+fn an_endlessly_recursive_schema_stays_short() {
     let wide: serde_json::Map<_, _> = (0..1000)
         .map(|at| (format!("p{at}"), json!({"$ref": "#/$defs/Wide"})))
         .collect();

@@ -80,7 +80,7 @@ fn resolved(
 }
 
 #[test]
-fn every_known_file_is_read_and_the_users_own_come_first() {
+fn user_files_are_read_before_project_files() {
     let home = TestHome::new();
     let entry = r#"{"a": {"command": "x"}}"#;
     let wrapped = format!(r#"{{"mcpServers": {entry}}}"#);
@@ -176,7 +176,7 @@ fn a_project_never_replaces_a_server_of_the_user() {
 }
 
 #[test]
-fn a_name_with_a_source_in_it_means_the_server_of_the_user() {
+fn a_name_with_a_source_selects_the_server_of_the_user() {
     let home = TestHome::new();
     home.write("work/.git/HEAD", "");
     home.write(
@@ -337,7 +337,7 @@ fn a_program_is_the_file_that_the_child_would_run() {
 }
 
 #[test]
-fn variables_that_codex_passes_on_are_passed_on() {
+fn variables_listed_for_codex_are_forwarded() {
     let home = TestHome::new();
     home.write(
         ".codex/config.toml",
@@ -432,7 +432,7 @@ fn malformed_entries_are_reported_and_the_rest_is_used() {
 }
 
 #[test]
-fn editors_files_may_have_comments() {
+fn files_of_editors_may_have_comments() {
     let home = TestHome::new();
     home.write(
         ".vscode/mcp.json",
@@ -578,7 +578,7 @@ fn secrets_do_not_show_in_debug_output() {
 }
 
 #[test]
-fn network_and_device_paths_of_a_project_are_refused_on_windows() {
+fn network_and_device_paths_of_a_project_are_rejected_on_windows() {
     let members = [
         r#""command": "x", "envFile": "\\\\evil\\share\\.env""#,
         r#""command": "x", "envFile": "//evil/share/.env""#,
@@ -603,7 +603,7 @@ fn network_and_device_paths_of_a_project_are_refused_on_windows() {
 }
 
 #[test]
-fn an_env_file_below_the_project_is_read_wherever_the_project_is() {
+fn an_env_file_below_the_project_is_read() {
     let home = TestHome::new();
     home.write(
         ".vscode/mcp.json",

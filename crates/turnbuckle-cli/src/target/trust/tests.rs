@@ -8,7 +8,7 @@ const DEFINITION: &str = r#"{"mcpServers": {"weather": {
     "command": "npx", "args": ["-y", "weather server\u001b[2J"], "env": {"KEY": "hunter2", "REGION": "${REGION:-eu}"}
 }}}"#;
 
-/// Checks with typed input; `None` means that there is no terminal.
+/// Checks with typed input; `None` means without a terminal.
 fn check(home: &TestHome, typed: Option<&str>) -> (Result, String) {
     check_in(home, &environment(home), typed)
 }
@@ -49,7 +49,7 @@ fn project(definition: &str) -> TestHome {
 }
 
 #[test]
-fn a_command_of_a_project_is_shown_and_asked_for_once() {
+fn a_project_command_is_shown_and_confirmed_once() {
     let home = project(DEFINITION);
 
     let (result, shown) = check(&home, Some("perhaps\nyes\n"));
@@ -86,7 +86,7 @@ fn neither_no_nor_end_of_input_is_stored() {
 }
 
 #[test]
-fn a_changed_definition_is_asked_for_again() {
+fn a_changed_definition_needs_confirmation_again() {
     let home = project(DEFINITION);
     check(&home, Some("y\n")).0.unwrap();
 
@@ -118,14 +118,14 @@ fn without_a_terminal_the_server_is_rejected_with_a_hint() {
                 REGION='${REGION:-eu}'
       reads     REGION
 
-    this server is defined by a project and needs approval, but there is no terminal
+    this server is defined by a project and needs approval, which needs a terminal
 
     hint: check the definition, then use `--yes`, or approve it once at a terminal
     ");
 }
 
 #[test]
-fn a_url_is_asked_for_with_the_file_that_it_comes_from() {
+fn a_url_is_confirmed_with_its_configuration_file() {
     let plain =
         project(r#"{"mcpServers": {"weather": {"type": "http", "url": "https://a.example"}}}"#);
     let greedy = project(
@@ -140,7 +140,7 @@ fn a_url_is_asked_for_with_the_file_that_it_comes_from() {
 
       URL       https://a.example
 
-    this server is defined by a project and needs approval, but there is no terminal
+    this server is defined by a project and needs approval, which needs a terminal
 
     hint: check the definition, then use `--yes`, or approve it once at a terminal
     ");
@@ -158,7 +158,7 @@ fn a_url_is_asked_for_with_the_file_that_it_comes_from() {
 }
 
 #[test]
-fn a_changed_url_header_or_host_is_asked_for_again() {
+fn a_changed_url_header_or_host_needs_confirmation_again() {
     const REMOTE: &str = r#"{"mcpServers": {"weather": {
         "type": "http", "url": "https://${HOST:-a.example}/mcp?key=${KEY:-none}", "headers": {"X-Key": "one"}
     }}}"#;
@@ -190,7 +190,7 @@ fn a_changed_url_header_or_host_is_asked_for_again() {
 }
 
 #[test]
-fn another_program_of_the_same_name_is_asked_for_again() {
+fn another_program_of_the_same_name_needs_confirmation() {
     let home = project(DEFINITION);
     check(&home, Some("y\n")).0.unwrap();
     check(&home, None).0.unwrap();
@@ -211,7 +211,7 @@ fn another_program_of_the_same_name_is_asked_for_again() {
 const WITH_FILE: &str = r#"{"mcpServers": {"weather": {"command": "serve", "cwd": "sub", "envFile": ".env", "env": {"LD_PRELOAD": "./x.so"}}}}"#;
 
 #[test]
-fn variables_of_a_file_are_shown_and_a_change_is_asked_for_again() {
+fn variables_of_a_file_are_shown_and_a_change_needs_confirmation() {
     let home = project(WITH_FILE);
     home.write("work/.env", "REGION=eu\nNODE_OPTIONS=--require ./x.js\n");
 
@@ -250,7 +250,7 @@ fn variables_of_a_file_are_shown_and_a_change_is_asked_for_again() {
 
     warning: it sets variables that can make programs run other code: LD_PRELOAD, NODE_OPTIONS
 
-    this server is defined by a project and needs approval, but there is no terminal
+    this server is defined by a project and needs approval, which needs a terminal
 
     hint: check the definition, then use `--yes`, or approve it once at a terminal
     ");

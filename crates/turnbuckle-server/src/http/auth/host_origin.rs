@@ -1,15 +1,13 @@
 //! Checks of `Host` and `Origin`, against DNS rebinding and cross-site requests.
 
-use std::{
-    net::{IpAddr, SocketAddr},
-    str::FromStr,
-};
+use std::{net::SocketAddr, str::FromStr};
 
 use ::http::{
     HeaderMap, HeaderValue, StatusCode,
     header::{HOST, ORIGIN},
     request::Parts,
 };
+use turnbuckle_text::url::{Host, HostPort, ParseUrlError};
 
 use crate::http::{HttpOptions, body::ResponseBody, responses};
 
@@ -31,11 +29,11 @@ impl HostOriginCheck {
             bound_addr.ip().is_loopback() || bound_addr.ip().is_unspecified()
         });
         if is_local {
-            hosts.extend(HostPort::loopback_names());
+            hosts.extend(loopback_hosts());
         }
         if let Some(bound_addr) = bound_addr.filter(|bound_addr| !bound_addr.ip().is_unspecified())
         {
-            hosts.push(HostPort::from_ip(bound_addr.ip()));
+            hosts.push(any_port(Host::Ip(bound_addr.ip())));
             common_hosts.push(bound_addr.to_string());
         }
         Self {
@@ -85,7 +83,7 @@ impl HostOriginCheck {
         self.common_hosts.iter().any(|common| common == requested)
             || requested
                 .parse()
-                .is_ok_and(|requested| self.hosts.iter().any(|host| host.allows(&requested)))
+                .is_ok_and(|requested| self.hosts.iter().any(|host| is_match(host, &requested)))
     }
 
     fn check_origin(
@@ -114,7 +112,7 @@ impl HostOriginCheck {
     }
 
     fn allows_origin(&self, origin: &WebOrigin) -> bool {
-        self.origins.contains(origin) || self.hosts.iter().any(|host| host.allows(origin.host()))
+        self.origins.contains(origin) || self.hosts.iter().any(|host| is_match(host, origin.host()))
     }
 }
 
@@ -140,102 +138,23 @@ fn quote_header(value: Option<&HeaderValue>) -> String {
     format!("{:?}", text.chars().take(100).collect::<String>())
 }
 
-/// A host with an optional port. An allowed host without a port matches every port.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct HostPort {
-    name: HostName,
-    port: Option<u16>,
+/// Returns the loopback names and addresses.
+fn loopback_hosts() -> [HostPort; 3] {
+    [
+        Host::Name("localhost".to_owned()),
+        Host::Ip([127, 0, 0, 1].into()),
+        Host::Ip([0, 0, 0, 0, 0, 0, 0, 1].into()),
+    ]
+    .map(any_port)
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum HostName {
-    Address(IpAddr),
-    /// In lower case.
-    Domain(String),
+fn any_port(host: Host) -> HostPort {
+    HostPort { host, port: None }
 }
 
-impl HostPort {
-    /// An address without a port.
-    pub(crate) fn from_ip(address: IpAddr) -> Self {
-        Self {
-            name: HostName::Address(address),
-            port: None,
-        }
-    }
-
-    /// Returns the loopback names and addresses, without a port.
-    pub(crate) fn loopback_names() -> [Self; 3] {
-        let localhost = Self {
-            name: HostName::Domain("localhost".to_owned()),
-            port: None,
-        };
-        [
-            localhost,
-            Self::from_ip([127, 0, 0, 1].into()),
-            Self::from_ip([0, 0, 0, 0, 0, 0, 0, 1].into()),
-        ]
-    }
-
-    /// Returns whether this allowed host matches the host of a request.
-    pub(crate) fn allows(&self, requested: &Self) -> bool {
-        self.name == requested.name && (self.port.is_none() || self.port == requested.port)
-    }
-}
-
-/// The error for text that is not a host or origin.
-#[derive(Debug)]
-pub(crate) struct ParseHostError;
-
-impl FromStr for HostPort {
-    type Err = ParseHostError;
-
-    /// Parses exactly `name`, `name:port`, `1.2.3.4:port` or `[::1]:port`: no user, no path, no empty port.
-    fn from_str(text: &str) -> Result<Self, ParseHostError> {
-        let (name, rest) = match text.strip_prefix('[') {
-            Some(rest) => {
-                let (address, rest) = rest.split_once(']').ok_or(ParseHostError)?;
-                let address = address.parse().map_err(|_| ParseHostError)?;
-                (HostName::Address(IpAddr::V6(address)), rest)
-            }
-            None => {
-                let end = text.find(':').unwrap_or(text.len());
-                (parse_domain_or_v4(&text[..end])?, &text[end..])
-            }
-        };
-        let port = match rest.strip_prefix(':') {
-            Some(port) => Some(parse_port(port)?),
-            None if rest.is_empty() => None,
-            None => return Err(ParseHostError),
-        };
-        Ok(Self { name, port })
-    }
-}
-
-fn parse_domain_or_v4(text: &str) -> Result<HostName, ParseHostError> {
-    if let Ok(address) = text.parse() {
-        return Ok(HostName::Address(IpAddr::V4(address)));
-    }
-    let is_label = |label: &str| {
-        !label.is_empty()
-            && label
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
-    };
-    // A trailing dot is rejected too: it is another spelling of the same name, and clients do not use it.
-    if text.split('.').all(is_label) {
-        Ok(HostName::Domain(text.to_ascii_lowercase()))
-    } else {
-        Err(ParseHostError)
-    }
-}
-
-/// Parses a port. Unlike the standard parser it rejects `+80`.
-fn parse_port(text: &str) -> Result<u16, ParseHostError> {
-    if text.bytes().all(|byte| byte.is_ascii_digit()) {
-        text.parse().map_err(|_| ParseHostError)
-    } else {
-        Err(ParseHostError)
-    }
+/// Returns whether an allowed host matches the host of a request. An allowed host without a port matches every port.
+fn is_match(allowed: &HostPort, requested: &HostPort) -> bool {
+    allowed.host == requested.host && (allowed.port.is_none() || allowed.port == requested.port)
 }
 
 /// The origin of a web page.
@@ -253,13 +172,13 @@ impl WebOrigin {
 }
 
 impl FromStr for WebOrigin {
-    type Err = ParseHostError;
+    type Err = ParseUrlError;
 
-    fn from_str(text: &str) -> Result<Self, ParseHostError> {
+    fn from_str(text: &str) -> Result<Self, ParseUrlError> {
         let (is_https, host) = match (text.strip_prefix("https://"), text.strip_prefix("http://")) {
             (Some(host), _) => (true, host),
             (_, Some(host)) => (false, host),
-            _ => return Err(ParseHostError),
+            _ => return Err(ParseUrlError::Scheme),
         };
         let mut host: HostPort = host.parse()?;
         host.port.get_or_insert(if is_https { 443 } else { 80 });
@@ -281,7 +200,7 @@ mod tests {
         ] {
             let (allowed, requested): (HostPort, HostPort) =
                 (allowed.parse().unwrap(), requested.parse().unwrap());
-            assert!(allowed.allows(&requested), "{allowed:?} {requested:?}");
+            assert!(is_match(&allowed, &requested), "{allowed:?} {requested:?}");
         }
     }
 
@@ -289,8 +208,8 @@ mod tests {
     fn an_allowed_port_does_not_allow_other_ports() {
         let allowed: HostPort = "example.com:80".parse().unwrap();
 
-        assert!(!allowed.allows(&"example.com:81".parse().unwrap()));
-        assert!(!allowed.allows(&"example.com".parse().unwrap()));
+        assert!(!is_match(&allowed, &"example.com:81".parse().unwrap()));
+        assert!(!is_match(&allowed, &"example.com".parse().unwrap()));
     }
 
     #[test]

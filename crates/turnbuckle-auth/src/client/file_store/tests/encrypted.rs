@@ -1,4 +1,4 @@
-//! Files that are sealed with a key of a keyring.
+//! Files that are encrypted with a key of the keyring.
 
 use std::sync::{
     Mutex,
@@ -7,21 +7,21 @@ use std::sync::{
 
 use super::*;
 
-/// A keyring that counts how often it is asked, and fails when it is told to.
+/// A keyring that counts accesses and can fail.
 #[derive(Clone, Default)]
-struct Mock(Arc<MockParts>);
+struct FakeKeyring(Arc<FakeKeyringState>);
 
 #[derive(Default)]
-struct MockParts {
+struct FakeKeyringState {
     key: Mutex<Option<EncryptionKey>>,
     asked: AtomicUsize,
     is_locked: AtomicBool,
     forgets: AtomicBool,
 }
 
-impl Mock {
-    fn with_key(byte: u8) -> Mock {
-        let mock = Mock::default();
+impl FakeKeyring {
+    fn with_key(byte: u8) -> FakeKeyring {
+        let mock = FakeKeyring::default();
         mock.set(Some(EncryptionKey::new([byte; EncryptionKey::LENGTH])));
         mock
     }
@@ -34,7 +34,7 @@ impl Mock {
         self.0.key.lock().unwrap().clone()
     }
 
-    fn asked(&self) -> usize {
+    fn request_count(&self) -> usize {
         self.0.asked.load(Ordering::Relaxed)
     }
 
@@ -51,7 +51,7 @@ impl Mock {
     }
 }
 
-impl Keyring for Mock {
+impl Keyring for FakeKeyring {
     fn load_key(&self) -> Result<Option<EncryptionKey>, AuthorizationError> {
         self.ask()?;
         Ok(self.key())
@@ -66,20 +66,20 @@ impl Keyring for Mock {
     }
 }
 
-fn sealing(folder: &TempDir, keyring: &Mock) -> FileStore {
+fn encrypted_store(folder: &TempDir, keyring: &FakeKeyring) -> FileStore {
     store(folder).keyring(keyring.clone())
 }
 
-/// Returns what stands in the file, whoever reads it.
+/// Returns the raw text of the file.
 fn text(store: &FileStore) -> String {
     fs::read_to_string(store.path()).unwrap()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_plain_file_is_sealed_and_stays_so_and_becomes_plain_again() {
+async fn a_file_can_be_encrypted_and_decrypted_again() {
     let folder = tempfile::tempdir().unwrap();
-    let keyring = Mock::default();
-    let one = sealing(&folder, &keyring);
+    let keyring = FakeKeyring::default();
+    let one = encrypted_store(&folder, &keyring);
     one.save(&login(SERVER, "sesame")).await.unwrap();
     assert_eq!(one.encryption().await.unwrap(), FileEncryption::Plaintext);
     assert!(text(&one).contains("sesame"));
@@ -91,7 +91,7 @@ async fn a_plain_file_is_sealed_and_stays_so_and_becomes_plain_again() {
     assert_eq!(written["version"], 2);
     assert!(written["sealed"].is_string());
     assert!(!text(&one).contains("mcp.example"), "{}", text(&one));
-    let other = sealing(&folder, &keyring);
+    let other = encrypted_store(&folder, &keyring);
     other
         .save(&login("https://other.example", "other"))
         .await
@@ -113,33 +113,33 @@ async fn a_plain_file_is_sealed_and_stays_so_and_becomes_plain_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_keyring_is_not_asked_for_plain_files_and_once_for_sealed_ones() {
+async fn the_keyring_is_read_once_for_encrypted_files_only() {
     let folder = tempfile::tempdir().unwrap();
-    let keyring = Mock::with_key(1);
-    let one = sealing(&folder, &keyring);
+    let keyring = FakeKeyring::with_key(1);
+    let one = encrypted_store(&folder, &keyring);
     one.save(&login(SERVER, "sesame")).await.unwrap();
     one.login(SERVER).await.unwrap();
     one.encryption().await.unwrap();
     one.set_encryption(FileEncryption::Plaintext).await.unwrap();
-    assert_eq!(keyring.asked(), 0);
+    assert_eq!(keyring.request_count(), 0);
 
     one.set_encryption(FileEncryption::Encrypted).await.unwrap();
-    assert_eq!(keyring.asked(), 1);
-    let other = sealing(&folder, &keyring);
+    assert_eq!(keyring.request_count(), 1);
+    let other = encrypted_store(&folder, &keyring);
     for _ in 0..3 {
         other.save(&login(SERVER, "new")).await.unwrap();
         other.login(SERVER).await.unwrap();
         other.encryption().await.unwrap();
     }
 
-    assert_eq!(keyring.asked(), 2);
+    assert_eq!(keyring.request_count(), 2);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_key_is_made_once_and_never_replaced() {
+async fn a_key_is_created_once_and_never_replaced() {
     let folder = tempfile::tempdir().unwrap();
-    let keyring = Mock::default();
-    let store = sealing(&folder, &keyring);
+    let keyring = FakeKeyring::default();
+    let store = encrypted_store(&folder, &keyring);
 
     store
         .set_encryption(FileEncryption::Encrypted)
@@ -164,10 +164,10 @@ async fn a_key_is_made_once_and_never_replaced() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_sealed_file_that_cannot_be_opened_is_told_and_never_written_over() {
+async fn an_undecryptable_file_is_an_error_and_is_not_overwritten() {
     let folder = tempfile::tempdir().unwrap();
-    let keyring = Mock::with_key(1);
-    let good = sealing(&folder, &keyring);
+    let keyring = FakeKeyring::with_key(1);
+    let good = encrypted_store(&folder, &keyring);
     good.save(&login(SERVER, "sesame")).await.unwrap();
     good.set_encryption(FileEncryption::Encrypted)
         .await
@@ -175,10 +175,10 @@ async fn a_sealed_file_that_cannot_be_opened_is_told_and_never_written_over() {
     let whole = text(&good);
     let tampered = whole.replacen("\"sealed\": \"", "\"sealed\": \"AAAA", 1);
     let cut = r#"{"version":2,"sealed":"AAAA"}"#.to_owned();
-    let locked = Mock::with_key(1);
+    let locked = FakeKeyring::with_key(1);
     locked.0.is_locked.store(true, Ordering::Relaxed);
 
-    for (written, store, said, cure) in [
+    for (written, store, said, hint) in [
         (
             &whole,
             store(&folder),
@@ -187,19 +187,19 @@ async fn a_sealed_file_that_cannot_be_opened_is_told_and_never_written_over() {
         ),
         (
             &whole,
-            sealing(&folder, &Mock::default()),
+            encrypted_store(&folder, &FakeKeyring::default()),
             "key is not in the keyring",
             "nothing was changed",
         ),
         (
             &whole,
-            sealing(&folder, &Mock::with_key(2)),
+            encrypted_store(&folder, &FakeKeyring::with_key(2)),
             "another key",
             "nothing was changed",
         ),
         (
             &whole,
-            sealing(&folder, &locked),
+            encrypted_store(&folder, &locked),
             "the keyring is locked",
             "unlock it",
         ),
@@ -232,41 +232,41 @@ async fn a_sealed_file_that_cannot_be_opened_is_told_and_never_written_over() {
                 .unwrap_err(),
         ];
 
-        for failure in failures {
-            assert_eq!(failure.step(), AuthorizationStep::Store);
-            assert!(failure.reason().contains(said), "{failure}");
-            assert!(failure.hint().unwrap().contains(cure), "{failure:?}");
+        for error in failures {
+            assert_eq!(error.step(), AuthorizationStep::Store);
+            assert!(error.reason().contains(said), "{error}");
+            assert!(error.hint().unwrap().contains(hint), "{error:?}");
         }
         assert_eq!(&text(&store), written);
         assert_eq!(store.encryption().await.unwrap(), FileEncryption::Encrypted);
     }
-    assert_eq!(keyring.key(), Mock::with_key(1).key());
+    assert_eq!(keyring.key(), FakeKeyring::with_key(1).key());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_keyring_that_keeps_nothing_seals_nothing() {
+async fn a_keyring_that_loses_the_key_does_not_encrypt() {
     let folder = tempfile::tempdir().unwrap();
-    let keyring = Mock::default();
+    let keyring = FakeKeyring::default();
     keyring.0.forgets.store(true, Ordering::Relaxed);
-    let store = sealing(&folder, &keyring);
+    let store = encrypted_store(&folder, &keyring);
     store.save(&login(SERVER, "sesame")).await.unwrap();
     let before = text(&store);
 
-    let failure = store
+    let error = store
         .set_encryption(FileEncryption::Encrypted)
         .await
         .unwrap_err();
 
-    assert!(failure.reason().contains("does not store"), "{failure}");
-    assert!(failure.hint().unwrap().contains("nothing was changed"));
+    assert!(error.reason().contains("does not store"), "{error}");
+    assert!(error.hint().unwrap().contains("nothing was changed"));
     assert_eq!(text(&store), before);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_key_that_became_another_is_asked_for_again() {
+async fn a_changed_key_is_read_again() {
     let folder = tempfile::tempdir().unwrap();
-    let keyring = Mock::with_key(1);
-    let [long_lived, other] = [(); 2].map(|()| sealing(&folder, &keyring));
+    let keyring = FakeKeyring::with_key(1);
+    let [long_lived, other] = [(); 2].map(|()| encrypted_store(&folder, &keyring));
     long_lived
         .set_encryption(FileEncryption::Encrypted)
         .await
@@ -276,7 +276,7 @@ async fn a_key_that_became_another_is_asked_for_again() {
         .set_encryption(FileEncryption::Plaintext)
         .await
         .unwrap();
-    keyring.set(Mock::with_key(2).key());
+    keyring.set(FakeKeyring::with_key(2).key());
     other.save(&login(SERVER, "sesame")).await.unwrap();
     other
         .set_encryption(FileEncryption::Encrypted)
@@ -286,25 +286,28 @@ async fn a_key_that_became_another_is_asked_for_again() {
     let found = long_lived.login(SERVER).await.unwrap();
     assert_eq!(access(found), Some("sesame".into()));
     long_lived.save(&login(SERVER, "new")).await.unwrap();
-    let found = sealing(&folder, &keyring).login(SERVER).await.unwrap();
+    let found = encrypted_store(&folder, &keyring)
+        .login(SERVER)
+        .await
+        .unwrap();
     assert_eq!(access(found), Some("new".into()));
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_would_be_too_long_to_be_read_again_is_not_written() {
+async fn contents_over_the_size_limit_are_not_written() {
     let folder = tempfile::tempdir().unwrap();
-    let mut store = sealing(&folder, &Mock::default());
+    let mut store = encrypted_store(&folder, &FakeKeyring::default());
     Arc::get_mut(&mut store.directory).unwrap().max_bytes = 4096;
-    // Short enough as it is, and too long under a seal, where three bytes become four.
+    // Within the limit as plain text, but not encrypted, where three bytes become four.
     let long = "a".repeat(3000);
     store.save(&login(SERVER, &long)).await.unwrap();
 
-    let failure = store
+    let error = store
         .set_encryption(FileEncryption::Encrypted)
         .await
         .unwrap_err();
 
-    assert!(failure.reason().contains("larger than 4096"), "{failure}");
+    assert!(error.reason().contains("larger than 4096"), "{error}");
     assert_eq!(store.encryption().await.unwrap(), FileEncryption::Plaintext);
     let found = access(store.login(SERVER).await.unwrap());
     assert_eq!(found, Some(long));
@@ -312,11 +315,11 @@ async fn what_would_be_too_long_to_be_read_again_is_not_written() {
 
 #[cfg(unix)]
 #[tokio::test(start_paused = true)]
-async fn a_sealed_file_too_is_for_its_owner_alone_and_survives_a_crash() {
+async fn an_encrypted_file_is_private_and_survives_a_crash() {
     use std::os::unix::fs::PermissionsExt as _;
     let folder = tempfile::tempdir().unwrap();
-    let keyring = Mock::default();
-    let store = sealing(&folder, &keyring);
+    let keyring = FakeKeyring::default();
+    let store = encrypted_store(&folder, &keyring);
     let draft = store.path().with_file_name("logins.json.new");
     store.save(&login(SERVER, "sesame")).await.unwrap();
     fs::write(&draft, r#"{"version":2,"seal"#).unwrap();
@@ -334,13 +337,13 @@ async fn a_sealed_file_too_is_for_its_owner_alone_and_survives_a_crash() {
 }
 
 #[test]
-fn many_who_seal_at_once_make_one_key_and_lose_nothing() {
+fn concurrent_encryption_creates_one_key_and_loses_nothing() {
     let folder = tempfile::tempdir().unwrap();
-    let keyring = Mock::default();
+    let keyring = FakeKeyring::default();
 
     std::thread::scope(|threads| {
         for writer in 0..4 {
-            let store = sealing(&folder, &keyring);
+            let store = encrypted_store(&folder, &keyring);
             threads.spawn(move || {
                 store
                     .directory
@@ -356,6 +359,6 @@ fn many_who_seal_at_once_make_one_key_and_lose_nothing() {
         }
     });
 
-    let kept = sealing(&folder, &keyring).directory.read().unwrap();
+    let kept = encrypted_store(&folder, &keyring).directory.read().unwrap();
     assert_eq!(kept.logins.len(), 20);
 }

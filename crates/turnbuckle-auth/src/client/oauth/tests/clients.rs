@@ -1,4 +1,4 @@
-//! As whom: registrations, client ids, and the issuers that they belong to.
+//! Client identities: registrations, client ids and their issuers.
 
 use serde_json::Value;
 use turnbuckle_spec_coverage::req;
@@ -15,8 +15,8 @@ use crate::{
 
 const OTHER: &str = "https://other.example";
 
-/// A second authorization server, which gives tokens that the server then takes.
-fn with_other(web: Web) -> Web {
+/// Adds a second authorization server, which issues tokens that the server accepts.
+fn with_other(web: FakeHttp) -> FakeHttp {
     let metadata = with(
         metadata(),
         &json!({
@@ -43,23 +43,23 @@ fn with_other(web: Web) -> Web {
 }
 
 /// Moves the server to the second authorization server.
-fn moved(web: Web) -> Web {
+fn moved(web: FakeHttp) -> FakeHttp {
     web.get(
         "https://mcp.example/.well-known/oauth-protected-resource/mcp",
         &json!({ "resource": SERVER, "authorization_servers": [OTHER] }),
     )
 }
 
-/// Logs in wherever the URL leads.
-fn anywhere() -> Person {
-    Person::saying(|url| {
+/// Logs in at any URL.
+fn anywhere() -> FakeUser {
+    FakeUser::responding(|url| {
         let state = parameter(url, "state").unwrap();
         let issuer = url.split("/authorize").next().unwrap();
         Ok(format!("code=code&state={state}&iss={issuer}"))
     })
 }
 
-fn bearing(token: &'static str) -> impl Fn(&Sent) -> Judgement {
+fn bearing(token: &'static str) -> impl Fn(&SentCredentials) -> AuthDecision {
     move |sent| {
         if sent.authorization.as_deref() == Some(&format!("Bearer {token}")) {
             Ok(())
@@ -70,29 +70,31 @@ fn bearing(token: &'static str) -> impl Fn(&Sent) -> Judgement {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_moves_to_another_issuer_gets_a_new_client_and_a_new_login() {
+async fn a_new_issuer_gets_a_new_registration_and_login() {
     req!("auth.as.separate-state");
     req!("auth.as.no-cross-credentials");
     req!("auth.binding.issuer");
     req!("auth.binding.no-reuse");
     req!("auth.binding.re-register");
-    let (issuer, person, store) = (Issuer::default(), anywhere(), MemoryStore::new());
-    let web = with_other(issuer.tokens(Web::usual()));
-    let oauth = client(&web, &person).store(store.clone());
-    call(&oauth, |sent| issuer.judge(sent)).await.unwrap();
+    let (issuer, user, store) = (Issuer::default(), anywhere(), MemoryStore::new());
+    let web = with_other(issuer.tokens(FakeHttp::usual()));
+    let oauth = client(&web, &user).store(store.clone());
+    call(&oauth, |sent| issuer.authenticate(sent))
+        .await
+        .unwrap();
 
     let web = moved(web);
     let ended = call(&oauth, bearing("other-access")).await.unwrap();
 
-    assert_eq!(ended, Ended::In);
-    let asked = person.seen().pop().unwrap();
+    assert_eq!(ended, CallEnd::Accepted);
+    let asked = user.shown().pop().unwrap();
     assert_eq!(
         parameter(&asked, "client_id").as_deref(),
         Some("other-client")
     );
-    for heard in web.heard().iter().filter(|it| it.url.starts_with(OTHER)) {
-        assert!(!heard.body.contains("registered"), "{heard:?}");
-        assert!(!heard.body.contains("refresh-1"), "{heard:?}");
+    for request in web.requests().iter().filter(|it| it.url.starts_with(OTHER)) {
+        assert!(!request.body.contains("registered"), "{request:?}");
+        assert!(!request.body.contains("refresh-1"), "{request:?}");
     }
     let first = store.registration(ISSUER).await.unwrap().unwrap();
     let second = store.registration(OTHER).await.unwrap().unwrap();
@@ -100,63 +102,65 @@ async fn a_server_that_moves_to_another_issuer_gets_a_new_client_and_a_new_login
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_id_that_was_given_is_shown_to_the_issuer_that_gave_it_and_to_no_other() {
+async fn a_configured_client_id_is_sent_only_to_its_issuer() {
     req!("auth.preregistration");
     req!("auth.binding.error");
-    let (issuer, person, store) = (Issuer::default(), anywhere(), MemoryStore::new());
-    let web = with_other(issuer.tokens(Web::usual()));
-    let ours = || client(&web, &person).store(store.clone());
+    let (issuer, user, store) = (Issuer::default(), anywhere(), MemoryStore::new());
+    let web = with_other(issuer.tokens(FakeHttp::usual()));
+    let ours = || client(&web, &user).store(store.clone());
     let given = ours()
         .client_id("given")
         .client_secret(Secret::new("sesame"));
-    call(&given, |sent| issuer.judge(sent)).await.unwrap();
+    call(&given, |sent| issuer.authenticate(sent))
+        .await
+        .unwrap();
     assert_eq!(
-        parameter(&person.seen()[0], "client_id").as_deref(),
+        parameter(&user.shown()[0], "client_id").as_deref(),
         Some("given")
     );
     assert!(
-        web.posted("https://as.example/token")
+        web.last_post("https://as.example/token")
             .header("authorization")
             .is_some()
     );
 
     let _moved = moved(web.clone());
-    // Whoever configured the id, whoever finds it in the store, and whoever said whose it is.
-    let bound = client(&web, &person).client_id("given").issuer(ISSUER);
+    // The id is configured, is in the store, or is configured with its issuer.
+    let bound = client(&web, &user).client_id("given").issuer(ISSUER);
     for oauth in [given, ours(), bound] {
-        let failure = call(&oauth, bearing("other-access")).await.unwrap_err();
-        assert_eq!(failure.step(), AuthorizationStep::Registration);
-        assert!(failure.reason().contains(OTHER), "{failure}");
+        let error = call(&oauth, bearing("other-access")).await.unwrap_err();
+        assert_eq!(error.step(), AuthorizationStep::Registration);
+        assert!(error.reason().contains(OTHER), "{error}");
     }
 
-    assert_eq!(person.seen().len(), 1);
-    let heard = web.heard();
-    let shown = heard
+    assert_eq!(user.shown().len(), 1);
+    let request = web.requests();
+    let shown = request
         .iter()
         .filter(|it| it.method == crate::fetch::FetchMethod::Post);
     assert!(!shown.into_iter().any(|it| it.url.starts_with(OTHER)));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_registration_is_used_again_and_made_anew_for_another_redirect_uri() {
+async fn a_registration_is_reused_unless_the_redirect_uri_changes() {
     req!("auth.redirect.registered");
-    let (issuer, person, store) = (Issuer::default(), Person::willing(), MemoryStore::new());
-    let web = issuer.tokens(Web::usual());
-    let oauth = client(&web, &person).store(store.clone());
+    let (issuer, user, store) = (Issuer::default(), FakeUser::willing(), MemoryStore::new());
+    let web = issuer.tokens(FakeHttp::usual());
+    let oauth = client(&web, &user).store(store.clone());
     let registered = || {
-        let heard = web
-            .heard()
+        let request = web
+            .requests()
             .into_iter()
             .filter(|it| it.url.ends_with("/register"));
-        heard.map(|it| it.body).collect::<Vec<_>>()
+        request.map(|it| it.body).collect::<Vec<_>>()
     };
 
     oauth.log_in(&[]).await.unwrap();
     oauth.log_in(&[]).await.unwrap();
     assert_eq!(registered().len(), 1);
 
-    // The port is taken by now.
-    person.port.store(7002, Ordering::Relaxed);
+    // The port is in use now.
+    user.port.store(7002, Ordering::Relaxed);
     oauth.log_in(&[]).await.unwrap();
     let registered = registered();
     assert_eq!(registered.len(), 2);
@@ -169,22 +173,22 @@ async fn a_registration_is_used_again_and_made_anew_for_another_redirect_uri() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_registration_that_has_ended_or_that_nobody_came_back_with_is_made_anew() {
+async fn an_expired_or_unused_registration_is_replaced() {
     let (issuer, store) = (Issuer::default(), MemoryStore::new());
-    let web = issuer.tokens(Web::usual());
-    let away = Person::saying(|_| {
+    let web = issuer.tokens(FakeHttp::usual());
+    let away = FakeUser::responding(|_| {
         Err(AuthorizationError::new(
             AuthorizationStep::Callback,
-            "nobody came",
+            "the login timed out",
         ))
     });
-    let willing = Person::willing();
+    let willing = FakeUser::willing();
     let registered = || {
         let urls = web.urls().into_iter();
         urls.filter(|url| url.ends_with("/register")).count()
     };
-    let log_in = async |person: &Person| {
-        let oauth = client(&web, person).store(store.clone());
+    let log_in = async |user: &FakeUser| {
+        let oauth = client(&web, user).store(store.clone());
         oauth.log_in(&[]).await
     };
     log_in(&willing).await.unwrap();
@@ -196,7 +200,7 @@ async fn a_registration_that_has_ended_or_that_nobody_came_back_with_is_made_ane
     log_in(&willing).await.unwrap();
     assert_eq!(registered(), 2);
 
-    // The browser may have shown that the client is not known: nobody tells us.
+    // The browser may have shown an unknown-client error, which the client does not see.
     log_in(&away).await.unwrap_err();
     assert_eq!(registered(), 2);
     log_in(&willing).await.unwrap();
@@ -204,12 +208,12 @@ async fn a_registration_that_has_ended_or_that_nobody_came_back_with_is_made_ane
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_registration_that_the_server_has_forgotten_is_made_anew_once() {
-    let (issuer, person, store) = (Issuer::default(), Person::willing(), MemoryStore::new());
+async fn a_registration_unknown_to_the_server_is_replaced_once() {
+    let (issuer, user, store) = (Issuer::default(), FakeUser::willing(), MemoryStore::new());
     let count = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&count);
-    let web = issuer.tokens(Web::usual()).rule(move |heard| {
-        (heard.url == "https://as.example/register").then(|| {
+    let web = issuer.tokens(FakeHttp::usual()).rule(move |request| {
+        (request.url == "https://as.example/register").then(|| {
             let id = counted.fetch_add(1, Ordering::Relaxed);
             Ok(json_response(
                 201,
@@ -217,17 +221,17 @@ async fn a_registration_that_the_server_has_forgotten_is_made_anew_once() {
             ))
         })
     });
-    let oauth = client(&web, &person).store(store.clone());
+    let oauth = client(&web, &user).store(store.clone());
     oauth.log_in(&[]).await.unwrap();
 
-    // It knows only the newest one from now on.
+    // From now on it accepts only the newest registration.
     let newest = Arc::clone(&count);
-    let web = web.rule(move |heard| {
+    let web = web.rule(move |request| {
         let known = format!("client-{}", newest.load(Ordering::Relaxed) - 1);
-        let is_reused = heard
+        let is_reused = request
             .field("client_id")
             .is_some_and(|id| id != known || known == "client-0");
-        (heard.url == "https://as.example/token" && is_reused)
+        (request.url == "https://as.example/token" && is_reused)
             .then(|| Ok(json_response(401, r#"{"error":"invalid_client"}"#)))
     });
     oauth.log_in(&[]).await.unwrap();
@@ -235,33 +239,37 @@ async fn a_registration_that_the_server_has_forgotten_is_made_anew_once() {
     let kept = store.registration(ISSUER).await.unwrap().unwrap();
     assert_eq!(kept.id, "client-1");
 
-    // One that knows nobody is left.
-    let _deaf = web.rule(|heard| {
-        (heard.url == "https://as.example/token")
+    // An authorization server that accepts no registration is given up.
+    let _deaf = web.rule(|request| {
+        (request.url == "https://as.example/token")
             .then(|| Ok(json_response(401, r#"{"error":"invalid_client"}"#)))
     });
-    let failure = oauth.log_in(&[]).await.unwrap_err();
-    assert_eq!(failure.error_code(), Some("invalid_client"));
+    let error = oauth.log_in(&[]).await.unwrap_err();
+    assert_eq!(error.error_code(), Some("invalid_client"));
     assert_eq!(count.load(Ordering::Relaxed), 3);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refresh_that_the_server_does_not_know_us_for_registers_anew() {
-    let (issuer, person, store) = (Issuer::default(), Person::willing(), MemoryStore::new());
-    let web = issuer.tokens(Web::usual());
-    let oauth = client(&web, &person).store(store.clone());
-    call(&oauth, |sent| issuer.judge(sent)).await.unwrap();
+async fn a_refresh_rejected_with_invalid_client_registers_again() {
+    let (issuer, user, store) = (Issuer::default(), FakeUser::willing(), MemoryStore::new());
+    let web = issuer.tokens(FakeHttp::usual());
+    let oauth = client(&web, &user).store(store.clone());
+    call(&oauth, |sent| issuer.authenticate(sent))
+        .await
+        .unwrap();
     issuer.end_access();
     tokio::time::advance(Duration::from_secs(61)).await;
-    let web = web.rule(|heard| {
-        heard
+    let web = web.rule(|request| {
+        request
             .field("refresh_token")
             .map(|_| Ok(json_response(401, r#"{"error":"invalid_client"}"#)))
     });
 
-    let ended = call(&oauth, |sent| issuer.judge(sent)).await.unwrap();
+    let ended = call(&oauth, |sent| issuer.authenticate(sent))
+        .await
+        .unwrap();
 
-    assert_eq!(ended, Ended::In);
+    assert_eq!(ended, CallEnd::Accepted);
     let registered = web
         .urls()
         .into_iter()
@@ -270,7 +278,7 @@ async fn a_refresh_that_the_server_does_not_know_us_for_registers_anew() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_url_of_a_document_is_the_id_where_that_is_understood() {
+async fn a_metadata_document_url_is_the_client_id_if_supported() {
     req!("auth.cimd.check");
     req!("auth.cimd.fallback");
     let document = "https://client.example/metadata.json";
@@ -280,43 +288,43 @@ async fn the_url_of_a_document_is_the_id_where_that_is_understood() {
     );
     let url = "https://as.example/.well-known/oauth-authorization-server";
     for (web, id) in [
-        (Web::usual().get(url, &understood), document),
-        (Web::usual(), "registered"),
+        (FakeHttp::usual().get(url, &understood), document),
+        (FakeHttp::usual(), "registered"),
     ] {
-        let (issuer, person) = (Issuer::default(), Person::willing());
-        let oauth = client(&issuer.tokens(web), &person).client_metadata_url(document);
+        let (issuer, user) = (Issuer::default(), FakeUser::willing());
+        let oauth = client(&issuer.tokens(web), &user).client_metadata_url(document);
 
-        call(&oauth, |sent| issuer.judge(sent)).await.unwrap();
+        call(&oauth, |sent| issuer.authenticate(sent))
+            .await
+            .unwrap();
 
         assert_eq!(
-            parameter(&person.seen()[0], "client_id").as_deref(),
+            parameter(&user.shown()[0], "client_id").as_deref(),
             Some(id)
         );
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_nobody_can_register_the_failure_says_so() {
+async fn missing_registration_methods_are_an_error() {
     let lonely = with(metadata(), &json!({ "registration_endpoint": null }));
-    let web = Web::usual().get(
+    let web = FakeHttp::usual().get(
         "https://as.example/.well-known/oauth-authorization-server",
         &lonely,
     );
-    let person = Person::willing();
+    let user = FakeUser::willing();
 
-    let failure = call(&client(&web, &person), bearing("x"))
-        .await
-        .unwrap_err();
+    let error = call(&client(&web, &user), bearing("x")).await.unwrap_err();
 
-    assert_eq!(failure.step(), AuthorizationStep::Registration);
-    assert!(failure.hint().unwrap().contains("client id"));
+    assert_eq!(error.step(), AuthorizationStep::Registration);
+    assert!(error.hint().unwrap().contains("client id"));
 }
 
 #[tokio::test(start_paused = true)]
-async fn machines_get_tokens_without_a_person() {
+async fn client_credentials_need_no_user() {
     req!("auth.scope.stepup-machine");
     let issuer = Issuer::default();
-    let web = issuer.tokens(Web::usual());
+    let web = issuer.tokens(FakeHttp::usual());
     let key = crate::jwt::SigningKey::generate().unwrap();
     let workload = GrantType::WorkloadIdentity {
         assertion: Secret::new("a.b.c"),
@@ -332,19 +340,21 @@ async fn machines_get_tokens_without_a_person() {
             .grant(grant);
         issuer.end_access();
 
-        let ended = call(&oauth, |sent| issuer.judge(sent)).await.unwrap();
+        let ended = call(&oauth, |sent| issuer.authenticate(sent))
+            .await
+            .unwrap();
 
-        assert_eq!(ended, Ended::In, "{named}");
-        let asked = web.posted("https://as.example/token");
+        assert_eq!(ended, CallEnd::Accepted, "{named}");
+        let asked = web.last_post("https://as.example/token");
         assert_eq!(asked.field("grant_type").as_deref(), Some(named));
         assert_eq!(asked.field("scope").as_deref(), Some("read"));
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_enterprise_asks_its_identity_provider_first() {
+async fn an_identity_assertion_is_fetched_before_the_token() {
     let issuer = Issuer::default();
-    let web = issuer.tokens(Web::usual()).post(
+    let web = issuer.tokens(FakeHttp::usual()).post(
         "https://idp.example/token",
         200,
         &json!({
@@ -363,23 +373,25 @@ async fn an_enterprise_asks_its_identity_provider_first() {
             id_token: Secret::new("id"),
         });
 
-    let ended = call(&oauth, |sent| issuer.judge(sent)).await.unwrap();
+    let ended = call(&oauth, |sent| issuer.authenticate(sent))
+        .await
+        .unwrap();
 
-    assert_eq!(ended, Ended::In);
-    let exchange = web.posted("https://idp.example/token");
+    assert_eq!(ended, CallEnd::Accepted);
+    let exchange = web.last_post("https://idp.example/token");
     assert_eq!(exchange.field("audience").as_deref(), Some(ISSUER));
     assert_eq!(exchange.field("client_id").as_deref(), Some("idp-client"));
-    let asked = web.posted("https://as.example/token");
+    let asked = web.last_post("https://as.example/token");
     assert_eq!(asked.field("assertion").as_deref(), Some("jag"));
     assert!(asked.header("authorization").unwrap().starts_with("Basic "));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_login_on_another_device_is_awaited() {
-    let (issuer, person) = (Issuer::default(), Person::willing());
+async fn a_device_login_is_polled() {
+    let (issuer, user) = (Issuer::default(), FakeUser::willing());
     let polls = AtomicUsize::new(0);
     let web = issuer
-        .tokens(Web::usual())
+        .tokens(FakeHttp::usual())
         .post(
             "https://as.example/device",
             200,
@@ -391,21 +403,23 @@ async fn a_login_on_another_device_is_awaited() {
                 "interval": 5,
             }),
         )
-        .rule(move |heard| {
-            let is_poll = heard.field("device_code").is_some();
+        .rule(move |request| {
+            let is_poll = request.field("device_code").is_some();
             let is_early = is_poll && polls.fetch_add(1, Ordering::Relaxed) < 2;
             is_early.then(|| Ok(json_response(400, r#"{"error":"authorization_pending"}"#)))
         });
-    let oauth = client(&web, &person).grant(GrantType::DeviceCode);
+    let oauth = client(&web, &user).grant(GrantType::DeviceCode);
 
-    let ended = call(&oauth, |sent| issuer.judge(sent)).await.unwrap();
+    let ended = call(&oauth, |sent| issuer.authenticate(sent))
+        .await
+        .unwrap();
 
-    assert_eq!(ended, Ended::In);
-    assert_eq!(person.seen(), ["ABCD-EFGH"]);
+    assert_eq!(ended, CallEnd::Accepted);
+    assert_eq!(user.shown(), ["ABCD-EFGH"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_client_is_registered_where_the_login_would_be_refused() {
+async fn no_client_is_registered_if_the_login_would_fail() {
     for unsafe_metadata in [
         with(
             metadata(),
@@ -416,17 +430,21 @@ async fn no_client_is_registered_where_the_login_would_be_refused() {
             &json!({ "code_challenge_methods_supported": [] }),
         ),
     ] {
-        let (issuer, person) = (Issuer::default(), Person::willing());
-        let raw_url = "https://as.example/.well-known/oauth-authorization-server";
-        let web = issuer.tokens(Web::usual()).get(raw_url, &unsafe_metadata);
+        let (issuer, user) = (Issuer::default(), FakeUser::willing());
+        let url = "https://as.example/.well-known/oauth-authorization-server";
+        let web = issuer.tokens(FakeHttp::usual()).get(url, &unsafe_metadata);
 
-        let outcome = call(&client(&web, &person), |sent| issuer.judge(sent)).await;
+        let outcome = call(&client(&web, &user), |sent| issuer.authenticate(sent)).await;
 
-        let failure = outcome.unwrap_err();
-        assert_eq!(failure.step(), AuthorizationStep::Authorization);
-        assert!(failure.reason().contains("PKCE"), "{failure}");
-        assert!(person.seen().is_empty());
-        let heard = web.heard();
-        assert!(!heard.iter().any(|heard| heard.url.ends_with("/register")));
+        let error = outcome.unwrap_err();
+        assert_eq!(error.step(), AuthorizationStep::Authorization);
+        assert!(error.reason().contains("PKCE"), "{error}");
+        assert!(user.shown().is_empty());
+        let request = web.requests();
+        assert!(
+            !request
+                .iter()
+                .any(|request| request.url.ends_with("/register"))
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! From a refusal to a token.
+//! From a 401 response to a token.
 
 use turnbuckle_spec_coverage::req;
 
@@ -6,69 +6,75 @@ use super::*;
 use crate::{AuthorizationStep, client::store::MemoryStore};
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_leads_to_a_login_and_the_request_is_sent_again() {
+async fn a_401_leads_to_a_login_and_a_retry() {
     req!("auth.www-authenticate.parse");
     req!("auth.token.header");
-    let (issuer, person) = (Issuer::default(), Person::willing());
-    let web = issuer.tokens(Web::usual());
-    let oauth = client(&web, &person);
+    let (issuer, user) = (Issuer::default(), FakeUser::willing());
+    let web = issuer.tokens(FakeHttp::usual());
+    let oauth = client(&web, &user);
 
-    let ended = call(&oauth, |sent| issuer.judge(sent)).await.unwrap();
+    let ended = call(&oauth, |sent| issuer.authenticate(sent))
+        .await
+        .unwrap();
 
-    assert_eq!(ended, Ended::In);
-    let seen = person.seen();
+    assert_eq!(ended, CallEnd::Accepted);
+    let seen = user.shown();
     assert_eq!(seen.len(), 1);
     assert!(seen[0].starts_with("https://as.example/authorize?"));
     assert_eq!(parameter(&seen[0], "resource").as_deref(), Some(SERVER));
-    assert_eq!(person.asked(), Some(scopes("read")));
+    assert_eq!(user.requested_scopes(), Some(scopes("read")));
     let login = oauth.stored_login().await.unwrap().unwrap();
     assert_eq!((login.issuer(), &*login.resource), (ISSUER, SERVER));
     assert_eq!(login.requested_scopes, Some(scopes("read")));
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_request_has_the_token_and_none_of_them_asks_again() {
+async fn later_requests_use_the_token_without_another_login() {
     req!("auth.token.every-request");
     req!("auth.token.not-in-query");
-    let (issuer, person) = (Issuer::default(), Person::willing());
-    let web = issuer.tokens(Web::usual());
-    let oauth = client(&web, &person);
+    let (issuer, user) = (Issuer::default(), FakeUser::willing());
+    let web = issuer.tokens(FakeHttp::usual());
+    let oauth = client(&web, &user);
     for _ in 0..5 {
-        call(&oauth, |sent| issuer.judge(sent)).await.unwrap();
+        call(&oauth, |sent| issuer.authenticate(sent))
+            .await
+            .unwrap();
     }
 
-    assert_eq!((person.seen().len(), issuer.count()), (1, 1));
+    assert_eq!((user.shown().len(), issuer.count()), (1, 1));
     let urls = web.urls();
     assert_eq!(urls.len(), 4, "{urls:?}");
     let all = urls
         .iter()
-        .chain(&person.seen())
+        .chain(&user.shown())
         .any(|url| url.contains("access-1"));
     assert!(!all, "the token is in no URL");
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_sent_and_nobody_asked_before_the_server_refuses() {
-    let person = Person::willing();
-    let web = Web::usual();
-    let oauth = client(&web, &person);
+async fn nothing_is_requested_before_a_401() {
+    let user = FakeUser::willing();
+    let web = FakeHttp::usual();
+    let oauth = client(&web, &user);
 
     let ended = call(&oauth, |sent| {
         assert_eq!(sent.authorization, None);
         Ok(())
     });
 
-    assert_eq!(ended.await.unwrap(), Ended::In);
-    assert!(web.urls().is_empty() && person.seen().is_empty());
+    assert_eq!(ended.await.unwrap(), CallEnd::Accepted);
+    assert!(web.urls().is_empty() && user.shown().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_token_goes_to_the_origin_of_the_server_and_nowhere_else() {
+async fn the_token_is_sent_only_to_the_origin_of_the_server() {
     req!("auth.token.foreign-client");
-    let (issuer, person) = (Issuer::default(), Person::willing());
-    let web = issuer.tokens(Web::usual());
-    let oauth = client(&web, &person);
-    call(&oauth, |sent| issuer.judge(sent)).await.unwrap();
+    let (issuer, user) = (Issuer::default(), FakeUser::willing());
+    let web = issuer.tokens(FakeHttp::usual());
+    let oauth = client(&web, &user);
+    call(&oauth, |sent| issuer.authenticate(sent))
+        .await
+        .unwrap();
 
     for url in [
         "https://evil.example/mcp",
@@ -78,8 +84,8 @@ async fn the_token_goes_to_the_origin_of_the_server_and_nowhere_else() {
         "https://user@mcp.example/mcp",
         "mcp.example",
     ] {
-        let failure = oauth.credentials(UnsignedRequest::new("POST", url)).await;
-        assert_eq!(failure.unwrap_err().step(), AuthorizationStep::Use, "{url}");
+        let error = oauth.credentials(UnsignedRequest::new("POST", url)).await;
+        assert_eq!(error.unwrap_err().step(), AuthorizationStep::Use, "{url}");
         let refused = UnauthorizedResponse::new(UnsignedRequest::new("POST", url), 401, &[], 1, 1);
         assert_eq!(
             oauth.on_unauthorized(refused).await.unwrap(),
@@ -96,62 +102,64 @@ async fn the_token_goes_to_the_origin_of_the_server_and_nowhere_else() {
             .unwrap();
         assert_eq!(credentials.headers.len(), 1, "{url}");
     }
-    assert_eq!(person.seen().len(), 1);
+    assert_eq!(user.shown().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_denial_is_told_and_not_asked_again_by_those_who_waited_for_it() {
-    let (issuer, person) = (Issuer::default(), Person::denying());
-    let web = issuer.tokens(Web::usual());
-    let oauth = client(&web, &person);
+async fn a_denied_login_is_shared_by_waiting_requests() {
+    let (issuer, user) = (Issuer::default(), FakeUser::denying());
+    let web = issuer.tokens(FakeHttp::usual());
+    let oauth = client(&web, &user);
     let calls = (0..20).map(|_| {
         let (oauth, issuer) = (oauth.clone(), issuer.clone());
-        tokio::spawn(async move { call(&oauth, |sent| issuer.judge(sent)).await })
+        tokio::spawn(async move { call(&oauth, |sent| issuer.authenticate(sent)).await })
     });
 
     for ended in calls.collect::<Vec<_>>() {
-        let failure = ended.await.unwrap().unwrap_err();
-        assert_eq!(failure.step(), AuthorizationStep::Callback);
-        assert_eq!(failure.error_code(), Some("access_denied"));
+        let error = ended.await.unwrap().unwrap_err();
+        assert_eq!(error.step(), AuthorizationStep::Callback);
+        assert_eq!(error.error_code(), Some("access_denied"));
     }
-    assert_eq!((person.seen().len(), issuer.count()), (1, 0));
+    assert_eq!((user.shown().len(), issuer.count()), (1, 0));
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_a_person_nobody_is_asked_and_the_failure_says_what_to_do() {
+async fn without_a_user_agent_the_error_has_a_hint() {
     let issuer = Issuer::default();
-    let web = issuer.tokens(Web::usual());
+    let web = issuer.tokens(FakeHttp::usual());
     let oauth = OAuth::new(SERVER, Arc::new(web.clone()));
 
-    let failure = call(&oauth, |sent| issuer.judge(sent)).await.unwrap_err();
+    let error = call(&oauth, |sent| issuer.authenticate(sent))
+        .await
+        .unwrap_err();
 
-    assert_eq!(failure.step(), AuthorizationStep::Authorization);
-    assert!(failure.reason().contains(ISSUER), "{failure}");
-    assert!(failure.hint().unwrap().contains("log in once"));
+    assert_eq!(error.step(), AuthorizationStep::Authorization);
+    assert!(error.reason().contains(ISSUER), "{error}");
+    assert!(error.hint().unwrap().contains("log in once"));
     assert!(!web.urls().iter().any(|url| url.ends_with("/register")));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_token_that_is_refused_as_soon_as_it_is_given_is_not_asked_for_again() {
-    let (issuer, person) = (Issuer::default(), Person::willing());
-    let web = issuer.tokens(Web::usual());
-    let oauth = client(&web, &person);
-    let never = |_: &Sent| Err((401, "Bearer".to_owned()));
+async fn a_new_token_that_is_rejected_is_not_requested_again() {
+    let (issuer, user) = (Issuer::default(), FakeUser::willing());
+    let web = issuer.tokens(FakeHttp::usual());
+    let oauth = client(&web, &user);
+    let never = |_: &SentCredentials| Err((401, "Bearer".to_owned()));
 
     for _ in 0..3 {
-        let failure = call(&oauth, never).await.unwrap_err();
-        assert_eq!(failure.step(), AuthorizationStep::Use);
-        assert!(failure.hint().unwrap().contains("audience"));
+        let error = call(&oauth, never).await.unwrap_err();
+        assert_eq!(error.step(), AuthorizationStep::Use);
+        assert!(error.hint().unwrap().contains("audience"));
     }
-    assert_eq!((person.seen().len(), issuer.count()), (1, 1));
+    assert_eq!((user.shown().len(), issuer.count()), (1, 1));
 }
 
 #[tokio::test(start_paused = true)]
-async fn scopes_are_those_of_the_challenge_else_all_that_are_offered_else_none() {
+async fn scopes_come_from_the_challenge_or_the_metadata() {
     req!("auth.scope.authoritative");
     req!("auth.scope.no-relation");
     let offering = |names: serde_json::Value| {
-        Web::usual().get(
+        FakeHttp::usual().get(
             "https://mcp.example/.well-known/oauth-protected-resource/mcp",
             &json!({ "resource": SERVER, "authorization_servers": [ISSUER], "scopes_supported": names }),
         )
@@ -163,31 +171,37 @@ async fn scopes_are_those_of_the_challenge_else_all_that_are_offered_else_none()
             Some("c"),
         ),
         (offering(json!(["a", "b"])), "Bearer", Some("a b")),
-        (Web::usual(), "Bearer", None),
+        (FakeHttp::usual(), "Bearer", None),
     ] {
-        let (issuer, person) = (Issuer::default(), Person::willing());
-        let oauth = client(&issuer.tokens(web), &person);
+        let (issuer, user) = (Issuer::default(), FakeUser::willing());
+        let oauth = client(&issuer.tokens(web), &user);
 
-        let judge = |sent: &Sent| issuer.judge(sent).map_err(|_| (401, challenge.to_owned()));
-        call(&oauth, judge).await.unwrap();
+        let authenticate = |sent: &SentCredentials| {
+            issuer
+                .authenticate(sent)
+                .map_err(|_| (401, challenge.to_owned()))
+        };
+        call(&oauth, authenticate).await.unwrap();
 
-        assert_eq!(person.asked(), asked.map(scopes), "{challenge}");
+        assert_eq!(user.requested_scopes(), asked.map(scopes), "{challenge}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_login_can_be_begun_without_a_refusal_and_forgotten_again() {
-    let (issuer, person) = (Issuer::default(), Person::willing());
-    let web = issuer.tokens(Web::usual());
+async fn log_in_and_log_out_work_without_a_401() {
+    let (issuer, user) = (Issuer::default(), FakeUser::willing());
+    let web = issuer.tokens(FakeHttp::usual());
     let store = MemoryStore::new();
-    let oauth = client(&web, &person).store(store.clone());
+    let oauth = client(&web, &user).store(store.clone());
 
     let login = oauth.log_in(&[]).await.unwrap();
 
     assert_eq!(login.tokens.access.expose(), "access-1");
     assert_eq!(
-        call(&oauth, |sent| issuer.judge(sent)).await.unwrap(),
-        Ended::In
+        call(&oauth, |sent| issuer.authenticate(sent))
+            .await
+            .unwrap(),
+        CallEnd::Accepted
     );
     assert!(oauth.log_out().await.unwrap());
     assert!(!oauth.log_out().await.unwrap());
@@ -199,10 +213,10 @@ async fn a_login_can_be_begun_without_a_refusal_and_forgotten_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_secret_is_printed() {
-    let (issuer, person) = (Issuer::default(), Person::willing());
-    let web = issuer.tokens(Web::usual());
-    let oauth = client(&web, &person);
+async fn debug_output_has_no_secrets() {
+    let (issuer, user) = (Issuer::default(), FakeUser::willing());
+    let web = issuer.tokens(FakeHttp::usual());
+    let oauth = client(&web, &user);
     let login = oauth.log_in(&[]).await.unwrap();
 
     let printed = format!("{oauth:?} {login:?}");
@@ -214,19 +228,19 @@ async fn nothing_secret_is_printed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_names_another_issuer_each_time_is_left() {
+async fn ever_changing_issuers_are_given_up() {
     let count = AtomicUsize::new(0);
-    let web = Web::usual()
-        .rule(move |heard| {
+    let web = FakeHttp::usual()
+        .rule(move |request| {
             let path = "/.well-known/oauth-protected-resource/mcp";
-            heard.url.ends_with(path).then(|| {
+            request.url.ends_with(path).then(|| {
                 let issuer = format!("https://{}.example", count.fetch_add(1, Ordering::Relaxed));
                 let body = json!({ "resource": SERVER, "authorization_servers": [issuer] });
                 Ok(json_response(200, &body.to_string()))
             })
         })
-        .rule(|heard| {
-            let issuer = heard
+        .rule(|request| {
+            let issuer = request
                 .url
                 .strip_suffix("/.well-known/oauth-authorization-server")?;
             let body = json!({
@@ -238,51 +252,53 @@ async fn a_server_that_names_another_issuer_each_time_is_left() {
             });
             Some(Ok(json_response(200, &body.to_string())))
         })
-        .rule(|heard| {
+        .rule(|request| {
             let body = r#"{"client_id":"c"}"#;
-            heard
+            request
                 .url
                 .ends_with("/register")
                 .then(|| Ok(json_response(201, body)))
         })
-        .rule(|heard| {
+        .rule(|request| {
             let body = r#"{"access_token":"a","token_type":"Bearer"}"#;
-            heard
+            request
                 .url
                 .ends_with("/token")
                 .then(|| Ok(json_response(200, body)))
         });
-    let person = Person::saying(|url| {
+    let user = FakeUser::responding(|url| {
         let state = parameter(url, "state").unwrap();
         Ok(format!("code=code&state={state}"))
     });
-    let oauth = client(&web, &person);
-    let never = |_: &Sent| Err((401, "Bearer".to_owned()));
+    let oauth = client(&web, &user);
+    let never = |_: &SentCredentials| Err((401, "Bearer".to_owned()));
 
     for _ in 0..10 {
         let _ = call(&oauth, never).await;
     }
 
-    let failure = call(&oauth, never).await.unwrap_err();
-    assert!(failure.reason().contains("again and again"), "{failure}");
-    assert_eq!(person.seen().len(), 6);
+    let error = call(&oauth, never).await.unwrap_err();
+    assert!(error.reason().contains("again and again"), "{error}");
+    assert_eq!(user.shown().len(), 6);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_login_comes_to_its_end_even_if_the_request_is_given_up() {
-    let (issuer, person) = (Issuer::default(), Person::willing());
-    let web = issuer.tokens(Web::usual());
-    let slow = Person {
-        hesitates: Duration::from_secs(120),
-        ..person.clone()
+async fn a_login_completes_after_the_request_is_dropped() {
+    let (issuer, user) = (Issuer::default(), FakeUser::willing());
+    let web = issuer.tokens(FakeHttp::usual());
+    let slow = FakeUser {
+        delay: Duration::from_secs(120),
+        ..user.clone()
     };
     let oauth = client(&web, &slow);
 
     let minute = Duration::from_secs(60);
-    let given_up = tokio::time::timeout(minute, call(&oauth, |sent| issuer.judge(sent)));
+    let given_up = tokio::time::timeout(minute, call(&oauth, |sent| issuer.authenticate(sent)));
     given_up.await.unwrap_err();
-    let ended = call(&oauth, |sent| issuer.judge(sent)).await.unwrap();
+    let ended = call(&oauth, |sent| issuer.authenticate(sent))
+        .await
+        .unwrap();
 
-    assert_eq!(ended, Ended::In);
-    assert_eq!((person.seen().len(), issuer.count()), (1, 1));
+    assert_eq!(ended, CallEnd::Accepted);
+    assert_eq!((user.shown().len(), issuer.count()), (1, 1));
 }

@@ -18,13 +18,13 @@ fn proof(jwt: &str) -> (Value, Value) {
     (part(1), part(0)["jwk"].clone())
 }
 
-/// An authorization server that binds tokens, and wants a nonce in every proof.
-fn binding(nonce: &'static str) -> Web {
-    Web::usual().rule(move |heard| {
-        if heard.url != "https://as.example/token" {
+/// An authorization server that binds tokens and requires a nonce in every proof.
+fn binding(nonce: &'static str) -> FakeHttp {
+    FakeHttp::usual().rule(move |request| {
+        if request.url != "https://as.example/token" {
             return None;
         }
-        let (claims, _) = proof(heard.header("dpop").expect("a proof is sent"));
+        let (claims, _) = proof(request.header("dpop").expect("a proof is sent"));
         let mut answer = if claims["nonce"] == nonce {
 json_response(
                 200,
@@ -39,13 +39,13 @@ json_response(400, r#"{"error":"use_dpop_nonce"}"#)
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_request_has_a_proof_of_its_own_with_the_nonce_of_the_server() {
-    let person = Person::willing();
+async fn each_request_has_a_new_proof_with_the_nonce_of_the_server() {
+    let user = FakeUser::willing();
     let web = binding("as-nonce");
-    let oauth = client(&web, &person);
+    let oauth = client(&web, &user);
     let seen = Mutex::new(Vec::new());
-    // As the client on HTTP does, tells the nonce before the refusal.
-    let judge = |sent: &Sent| {
+    // Like the HTTP client, passes the nonce before the 401 response.
+    let authenticate = |sent: &SentCredentials| {
         let Some(dpop) = &sent.dpop else {
             return Err((401, "DPoP".to_owned()));
         };
@@ -67,31 +67,31 @@ async fn each_request_has_a_proof_of_its_own_with_the_nonce_of_the_server() {
     };
 
     for _ in 0..2 {
-        assert_eq!(call(&oauth, judge).await.unwrap(), Ended::In);
+        assert_eq!(call(&oauth, authenticate).await.unwrap(), CallEnd::Accepted);
     }
 
     let seen = seen.into_inner().unwrap();
-    assert_eq!(seen.len(), 3, "the nonce is known from then on");
+    assert_eq!(seen.len(), 3, "later proofs have the nonce");
     assert!(seen.iter().all(|(_, key)| *key == seen[0].1));
     assert!(seen[0].0 != seen[1].0 && seen[1].0 != seen[2].0);
-    let thumbprint = parameter(&person.seen()[0], "dpop_jkt");
+    let thumbprint = parameter(&user.shown()[0], "dpop_jkt");
     assert!(
         thumbprint.is_some(),
         "the login is bound to the key as well"
     );
     let tokens = web
-        .heard()
+        .requests()
         .into_iter()
         .filter(|it| it.url.ends_with("/token"));
     assert_eq!(tokens.count(), 2, "once without and once with the nonce");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_never_likes_the_nonce_is_left() {
-    let person = Person::willing();
-    let oauth = client(&binding("n"), &person);
+async fn endless_nonce_challenges_are_given_up() {
+    let user = FakeUser::willing();
+    let oauth = client(&binding("n"), &user);
     let count = AtomicUsize::new(0);
-    let judge = |sent: &Sent| match sent.dpop {
+    let authenticate = |sent: &SentCredentials| match sent.dpop {
         None => Err((401, "DPoP".to_owned())),
         Some(_) => {
             oauth.set_dpop_nonce(&format!("nonce-{}", count.fetch_add(1, Ordering::Relaxed)));
@@ -99,27 +99,30 @@ async fn a_server_that_never_likes_the_nonce_is_left() {
         }
     };
 
-    assert_eq!(call(&oauth, judge).await.unwrap(), Ended::Refused(401));
+    assert_eq!(
+        call(&oauth, authenticate).await.unwrap(),
+        CallEnd::Rejected(401)
+    );
     assert!(count.load(Ordering::Relaxed) <= 4);
-    assert_eq!(person.seen().len(), 1);
+    assert_eq!(user.shown().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_key_is_kept_with_the_login_and_refreshes_it() {
-    let (person, store) = (Person::willing(), MemoryStore::new());
+async fn the_key_is_stored_with_the_login_and_used_for_refreshes() {
+    let (user, store) = (FakeUser::willing(), MemoryStore::new());
     let web = binding("n");
-    client(&web, &person)
+    client(&web, &user)
         .store(store.clone())
         .dpop(DpopMode::Always)
         .log_in(&[])
         .await
         .unwrap();
     let (_, first) = proof(
-        web.posted("https://as.example/token")
+        web.last_post("https://as.example/token")
             .header("dpop")
             .unwrap(),
     );
-    let oauth = client(&web, &person).store(store);
+    let oauth = client(&web, &user).store(store);
     let has_refused = std::sync::atomic::AtomicBool::new(false);
 
     let ended = call(&oauth, |sent| {
@@ -132,38 +135,38 @@ async fn the_key_is_kept_with_the_login_and_refreshes_it() {
         }
     });
 
-    assert_eq!(ended.await.unwrap(), Ended::In);
-    let refresh = web.posted("https://as.example/token");
+    assert_eq!(ended.await.unwrap(), CallEnd::Accepted);
+    let refresh = web.last_post("https://as.example/token");
     assert_eq!(
         refresh.field("grant_type").as_deref(),
         Some("refresh_token")
     );
     let (_, key) = proof(refresh.header("dpop").unwrap());
     assert_eq!(key, first);
-    assert_eq!(person.seen().len(), 1);
+    assert_eq!(user.shown().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_token_that_is_not_bound_although_it_should_be_is_not_used() {
-    let person = Person::willing();
-    let oauth = client(&Web::usual(), &person).dpop(DpopMode::Always);
+async fn an_unbound_token_is_rejected_if_dpop_is_required() {
+    let user = FakeUser::willing();
+    let oauth = client(&FakeHttp::usual(), &user).dpop(DpopMode::Always);
 
-    let failure = oauth.log_in(&[]).await.unwrap_err();
+    let error = oauth.log_in(&[]).await.unwrap_err();
 
-    assert_eq!(failure.step(), AuthorizationStep::Token);
+    assert_eq!(error.step(), AuthorizationStep::Token);
     assert!(oauth.stored_login().await.unwrap().is_none());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_nonce_that_is_wanted_before_there_is_a_key_leads_to_a_login() {
-    let person = Person::willing();
-    let oauth = client(&binding("n"), &person);
+async fn a_nonce_challenge_without_a_key_leads_to_a_login() {
+    let user = FakeUser::willing();
+    let oauth = client(&binding("n"), &user);
 
     let ended = call(&oauth, |sent| match sent.dpop {
         Some(_) => Ok(()),
         None => Err((401, r#"DPoP error="use_dpop_nonce""#.to_owned())),
     });
 
-    assert_eq!(ended.await.unwrap(), Ended::In);
-    assert_eq!(person.seen().len(), 1);
+    assert_eq!(ended.await.unwrap(), CallEnd::Accepted);
+    assert_eq!(user.shown().len(), 1);
 }

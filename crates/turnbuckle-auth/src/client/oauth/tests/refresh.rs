@@ -1,4 +1,4 @@
-//! Keeping a token fresh.
+//! Token refresh.
 
 use std::{pin::Pin, task::Poll};
 
@@ -11,7 +11,7 @@ use crate::{
     fetch::{Fetch, FetchError, FetchRequest, FetchResponse},
 };
 
-/// Logs in, and lets the token end soon.
+/// Logs in, and shortens the lifetime of the token.
 async fn about_to_end(store: &MemoryStore, oauth: &OAuth, seconds_left: u64) -> StoredLogin {
     let mut login = oauth.log_in(&[]).await.unwrap();
     let now = crate::client::oauth::current_login::now();
@@ -22,19 +22,23 @@ async fn about_to_end(store: &MemoryStore, oauth: &OAuth, seconds_left: u64) -> 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_token_that_has_ended_is_refreshed_and_nobody_is_asked() {
-    let (issuer, person) = (Issuer::default(), Person::willing());
-    let web = issuer.tokens(Web::usual());
-    let oauth = client(&web, &person);
-    call(&oauth, |sent| issuer.judge(sent)).await.unwrap();
+async fn an_expired_token_is_refreshed_without_a_login() {
+    let (issuer, user) = (Issuer::default(), FakeUser::willing());
+    let web = issuer.tokens(FakeHttp::usual());
+    let oauth = client(&web, &user);
+    call(&oauth, |sent| issuer.authenticate(sent))
+        .await
+        .unwrap();
     issuer.end_access();
     tokio::time::advance(Duration::from_secs(61)).await;
 
-    let ended = call(&oauth, |sent| issuer.judge(sent)).await.unwrap();
+    let ended = call(&oauth, |sent| issuer.authenticate(sent))
+        .await
+        .unwrap();
 
-    assert_eq!(ended, Ended::In);
-    assert_eq!((person.seen().len(), issuer.count()), (1, 2));
-    let asked = web.posted("https://as.example/token");
+    assert_eq!(ended, CallEnd::Accepted);
+    assert_eq!((user.shown().len(), issuer.count()), (1, 2));
+    let asked = web.last_post("https://as.example/token");
     assert_eq!(asked.field("refresh_token").as_deref(), Some("refresh-1"));
     assert_eq!(asked.field("resource").as_deref(), Some(SERVER));
     let login = oauth.stored_login().await.unwrap().unwrap();
@@ -42,63 +46,69 @@ async fn a_token_that_has_ended_is_refreshed_and_nobody_is_asked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_token_that_ends_soon_is_refreshed_before_it_is_refused() {
-    let (issuer, person, store) = (Issuer::default(), Person::willing(), MemoryStore::new());
-    let web = issuer.tokens(Web::usual());
-    about_to_end(&store, &client(&web, &person).store(store.clone()), 30).await;
-    let oauth = client(&web, &person).store(store);
+async fn a_token_about_to_expire_is_refreshed_before_use() {
+    let (issuer, user, store) = (Issuer::default(), FakeUser::willing(), MemoryStore::new());
+    let web = issuer.tokens(FakeHttp::usual());
+    about_to_end(&store, &client(&web, &user).store(store.clone()), 30).await;
+    let oauth = client(&web, &user).store(store);
 
     let ended = call(&oauth, |sent| {
         assert_eq!(sent.authorization.as_deref(), Some("Bearer access-2"));
-        issuer.judge(sent)
+        issuer.authenticate(sent)
     });
 
-    assert_eq!(ended.await.unwrap(), Ended::In);
-    assert_eq!((person.seen().len(), issuer.count()), (1, 2));
+    assert_eq!(ended.await.unwrap(), CallEnd::Accepted);
+    assert_eq!((user.shown().len(), issuer.count()), (1, 2));
 }
 
 #[tokio::test(start_paused = true)]
-async fn many_refusals_are_one_refresh() {
-    let (issuer, person) = (Issuer::default(), Person::willing());
-    let web = issuer.tokens(Web::usual());
-    let oauth = client(&web, &person);
-    call(&oauth, |sent| issuer.judge(sent)).await.unwrap();
+async fn concurrent_401_responses_cause_one_refresh() {
+    let (issuer, user) = (Issuer::default(), FakeUser::willing());
+    let web = issuer.tokens(FakeHttp::usual());
+    let oauth = client(&web, &user);
+    call(&oauth, |sent| issuer.authenticate(sent))
+        .await
+        .unwrap();
     issuer.end_access();
     tokio::time::advance(Duration::from_secs(61)).await;
 
     let calls = (0..100).map(|_| {
         let (oauth, issuer) = (oauth.clone(), issuer.clone());
-        tokio::spawn(async move { call(&oauth, |sent| issuer.judge(sent)).await })
+        tokio::spawn(async move { call(&oauth, |sent| issuer.authenticate(sent)).await })
     });
     for ended in calls.collect::<Vec<_>>() {
-        assert_eq!(ended.await.unwrap().unwrap(), Ended::In);
+        assert_eq!(ended.await.unwrap().unwrap(), CallEnd::Accepted);
     }
 
-    assert_eq!((person.seen().len(), issuer.count()), (1, 2));
+    assert_eq!((user.shown().len(), issuer.count()), (1, 2));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refresh_token_that_is_not_good_any_more_leads_to_a_login() {
+async fn a_rejected_refresh_token_leads_to_a_login() {
     req!("auth.refresh.no-assumption");
-    let (issuer, person, store) = (Issuer::default(), Person::willing(), MemoryStore::new());
-    let web = issuer.tokens(Web::usual());
-    let oauth = client(&web, &person).store(store.clone());
-    call(&oauth, |sent| issuer.judge(sent)).await.unwrap();
+    let (issuer, user, store) = (Issuer::default(), FakeUser::willing(), MemoryStore::new());
+    let web = issuer.tokens(FakeHttp::usual());
+    let oauth = client(&web, &user).store(store.clone());
+    call(&oauth, |sent| issuer.authenticate(sent))
+        .await
+        .unwrap();
     issuer.end_access();
     issuer.end_refresh();
     tokio::time::advance(Duration::from_secs(61)).await;
 
-    let ended = call(&oauth, |sent| issuer.judge(sent)).await.unwrap();
+    let ended = call(&oauth, |sent| issuer.authenticate(sent))
+        .await
+        .unwrap();
 
-    assert_eq!(ended, Ended::In);
-    assert_eq!(person.seen().len(), 2);
+    assert_eq!(ended, CallEnd::Accepted);
+    assert_eq!(user.shown().len(), 2);
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_a_person_a_dead_refresh_token_is_tried_once() {
-    let (issuer, person, store) = (Issuer::default(), Person::willing(), MemoryStore::new());
-    let web = issuer.tokens(Web::usual());
-    client(&web, &person)
+async fn without_a_user_agent_a_rejected_refresh_token_is_tried_once() {
+    let (issuer, user, store) = (Issuer::default(), FakeUser::willing(), MemoryStore::new());
+    let web = issuer.tokens(FakeHttp::usual());
+    client(&web, &user)
         .store(store.clone())
         .log_in(&[])
         .await
@@ -108,75 +118,79 @@ async fn without_a_person_a_dead_refresh_token_is_tried_once() {
     let oauth = OAuth::new(SERVER, Arc::new(web.clone())).store(store);
 
     for _ in 0..3 {
-        let failure = call(&oauth, |sent| issuer.judge(sent)).await.unwrap_err();
-        assert_eq!(failure.step(), AuthorizationStep::Authorization);
-        assert!(failure.reason().contains("log in again"), "{failure}");
+        let error = call(&oauth, |sent| issuer.authenticate(sent))
+            .await
+            .unwrap_err();
+        assert_eq!(error.step(), AuthorizationStep::Authorization);
+        assert!(error.reason().contains("log in again"), "{error}");
     }
     let tried = web
-        .heard()
+        .requests()
         .into_iter()
         .filter(|it| it.body.contains("refresh_token="));
     assert_eq!(tried.count(), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dead_refresh_token_is_tried_once_ahead_of_time_and_the_token_used_to_its_end() {
-    let (issuer, person, store) = (Issuer::default(), Person::willing(), MemoryStore::new());
-    let web = issuer.tokens(Web::usual());
-    about_to_end(&store, &client(&web, &person).store(store.clone()), 30).await;
+async fn a_failed_early_refresh_is_not_repeated_while_the_token_is_valid() {
+    let (issuer, user, store) = (Issuer::default(), FakeUser::willing(), MemoryStore::new());
+    let web = issuer.tokens(FakeHttp::usual());
+    about_to_end(&store, &client(&web, &user).store(store.clone()), 30).await;
     issuer.end_refresh();
     let oauth = OAuth::new(SERVER, Arc::new(web.clone())).store(store);
 
     for _ in 0..5 {
-        let ended = call(&oauth, |sent| issuer.judge(sent)).await.unwrap();
-        assert_eq!(ended, Ended::In);
+        let ended = call(&oauth, |sent| issuer.authenticate(sent))
+            .await
+            .unwrap();
+        assert_eq!(ended, CallEnd::Accepted);
         tokio::time::advance(Duration::from_secs(31)).await;
     }
 
-    let heard = web.heard().into_iter();
-    let tried = heard.filter(|it| it.body.contains("refresh_token="));
+    let request = web.requests().into_iter();
+    let tried = request.filter(|it| it.body.contains("refresh_token="));
     assert_eq!(tried.count(), 1);
     assert!(!oauth.slot.current().has_refresh_token());
 }
 
 #[tokio::test(start_paused = true)]
-async fn trouble_at_the_authorization_server_costs_no_login() {
-    let (issuer, person, store) = (Issuer::default(), Person::willing(), MemoryStore::new());
-    let web = issuer.tokens(Web::usual());
-    let oauth = client(&web, &person).store(store.clone());
+async fn an_authorization_server_error_does_not_cause_a_login() {
+    let (issuer, user, store) = (Issuer::default(), FakeUser::willing(), MemoryStore::new());
+    let web = issuer.tokens(FakeHttp::usual());
+    let oauth = client(&web, &user).store(store.clone());
     about_to_end(&store, &oauth, 30).await;
     let broken = web.clone().status("https://as.example/token", 503);
-    let oauth = client(&broken, &person).store(store.clone());
+    let oauth = client(&broken, &user).store(store.clone());
 
-    // The token is still good, and is used.
+    // The token is still valid and is used.
     for _ in 0..3 {
         assert_eq!(
-            call(&oauth, |sent| issuer.judge(sent)).await.unwrap(),
-            Ended::In
+            call(&oauth, |sent| issuer.authenticate(sent))
+                .await
+                .unwrap(),
+            CallEnd::Accepted
         );
     }
     issuer.end_access();
-    let failure = call(&oauth, |sent| issuer.judge(sent)).await.unwrap_err();
+    let error = call(&oauth, |sent| issuer.authenticate(sent))
+        .await
+        .unwrap_err();
 
-    assert_eq!(failure.step(), AuthorizationStep::Refresh);
-    assert_eq!(person.seen().len(), 1);
+    assert_eq!(error.step(), AuthorizationStep::Refresh);
+    assert_eq!(user.shown().len(), 1);
     let kept = store.login(SERVER).await.unwrap().unwrap();
     assert_eq!(kept.tokens.refresh.unwrap().expose(), "refresh-1");
     let tried = web
-        .heard()
+        .requests()
         .into_iter()
         .filter(|it| it.body.contains("refresh_token="));
-    assert_eq!(
-        tried.count(),
-        2,
-        "once ahead of time, once when it had to be"
-    );
+    assert_eq!(tried.count(), 2, "once early and once after expiry");
 }
 
-/// A web that takes its time before and after it answers.
-struct Slow(Web);
+/// HTTP with a delay before and after each response.
+struct SlowHttp(FakeHttp);
 
-impl Fetch for Slow {
+impl Fetch for SlowHttp {
     fn fetch(&self, request: FetchRequest) -> BoxFuture<'_, Result<FetchResponse, FetchError>> {
         Box::pin(async move {
             tokio::task::yield_now().await;
@@ -188,29 +202,33 @@ impl Fetch for Slow {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refresh_comes_to_its_end_even_if_nobody_waits_for_it_any_more() {
-    let (issuer, person) = (Issuer::default(), Person::willing());
-    let web = issuer.tokens(Web::usual());
-    let oauth = OAuth::new(SERVER, Arc::new(Slow(web))).user_agent(person.clone());
-    call(&oauth, |sent| issuer.judge(sent)).await.unwrap();
+async fn a_refresh_completes_after_the_request_is_dropped() {
+    let (issuer, user) = (Issuer::default(), FakeUser::willing());
+    let web = issuer.tokens(FakeHttp::usual());
+    let oauth = OAuth::new(SERVER, Arc::new(SlowHttp(web))).user_agent(user.clone());
+    call(&oauth, |sent| issuer.authenticate(sent))
+        .await
+        .unwrap();
     issuer.end_access();
     tokio::time::advance(Duration::from_secs(61)).await;
 
-    // The call is given up a moment later each time, until a refresh token was used.
+    // The call is dropped one poll later each time, until a refresh token was used.
     for moments in 1.. {
-        let given_up = call(&oauth, |sent| issuer.judge(sent));
+        let given_up = call(&oauth, |sent| issuer.authenticate(sent));
         poll_times(Box::pin(given_up), moments).await;
         if issuer.count() > 1 {
             break;
         }
     }
-    let ended = call(&oauth, |sent| issuer.judge(sent)).await.unwrap();
+    let ended = call(&oauth, |sent| issuer.authenticate(sent))
+        .await
+        .unwrap();
 
-    assert_eq!(ended, Ended::In);
-    assert_eq!((person.seen().len(), issuer.count()), (1, 2));
+    assert_eq!(ended, CallEnd::Accepted);
+    assert_eq!((user.shown().len(), issuer.count()), (1, 2));
 }
 
-/// Polls a future a number of times, with time for others in between, and drops it.
+/// Polls a future a number of times, lets other tasks run in between, and drops it.
 async fn poll_times<F: Future + Unpin>(mut future: F, times: usize) {
     for _ in 0..times {
         let polled = std::future::poll_fn(|cx| Poll::Ready(Pin::new(&mut future).poll(cx)));
@@ -222,11 +240,11 @@ async fn poll_times<F: Future + Unpin>(mut future: F, times: usize) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_a_logout_elsewhere_nothing_is_refreshed_ahead_of_time() {
-    let (issuer, person, store) = (Issuer::default(), Person::willing(), MemoryStore::new());
-    let web = issuer.tokens(Web::usual());
-    about_to_end(&store, &client(&web, &person).store(store.clone()), 0).await;
-    let oauth = client(&web, &person).store(store.clone());
+async fn after_a_logout_elsewhere_there_is_no_early_refresh() {
+    let (issuer, user, store) = (Issuer::default(), FakeUser::willing(), MemoryStore::new());
+    let web = issuer.tokens(FakeHttp::usual());
+    about_to_end(&store, &client(&web, &user).store(store.clone()), 0).await;
+    let oauth = client(&web, &user).store(store.clone());
     oauth.load().await.unwrap();
     store.delete(SERVER).await.unwrap();
 
@@ -239,41 +257,47 @@ async fn after_a_logout_elsewhere_nothing_is_refreshed_ahead_of_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_token_that_could_not_be_kept_is_told_of_and_used_all_the_same() {
+async fn a_token_that_could_not_be_saved_is_reported_and_used() {
     let folder = tempfile::tempdir().unwrap();
-    let (issuer, person) = (Issuer::default(), Person::willing());
-    let web = issuer.tokens(Web::usual());
+    let (issuer, user) = (Issuer::default(), FakeUser::willing());
+    let web = issuer.tokens(FakeHttp::usual());
     let store = FileStore::new(folder.path().join("logins"));
-    let mut login = client(&web, &person)
+    let mut login = client(&web, &user)
         .store(store.clone())
         .log_in(&[])
         .await
         .unwrap();
     login.obtained -= 100;
     store.save(&login).await.unwrap();
-    let oauth = client(&web, &person).store(store.clone());
+    let oauth = client(&web, &user).store(store.clone());
     oauth.load().await.unwrap();
     issuer.end_access();
-    // A folder in the raw_url of the draft: nothing can be written any more.
+    // A folder at the path of the temporary file: writing fails.
     let in_the_way = store.path().with_file_name("logins.json.new");
     std::fs::create_dir(&in_the_way).unwrap();
 
-    let failure = call(&oauth, |sent| issuer.judge(sent)).await.unwrap_err();
-    assert_eq!(failure.step(), AuthorizationStep::Store);
+    let error = call(&oauth, |sent| issuer.authenticate(sent))
+        .await
+        .unwrap_err();
+    assert_eq!(error.step(), AuthorizationStep::Store);
     assert_eq!(
-        call(&oauth, |sent| issuer.judge(sent)).await.unwrap(),
-        Ended::In
+        call(&oauth, |sent| issuer.authenticate(sent))
+            .await
+            .unwrap(),
+        CallEnd::Accepted
     );
 
-    // The one in the store is older by now, and its refresh token is used up.
+    // The token in the store is older, and its refresh token is used up.
     std::fs::remove_dir(&in_the_way).unwrap();
     tokio::time::advance(Duration::from_secs(61)).await;
     issuer.end_access();
     assert_eq!(
-        call(&oauth, |sent| issuer.judge(sent)).await.unwrap(),
-        Ended::In
+        call(&oauth, |sent| issuer.authenticate(sent))
+            .await
+            .unwrap(),
+        CallEnd::Accepted
     );
-    assert_eq!((person.seen().len(), issuer.count()), (1, 3));
+    assert_eq!((user.shown().len(), issuer.count()), (1, 3));
     let kept = store.login(SERVER).await.unwrap().unwrap();
     assert_eq!(kept.tokens.access.expose(), "access-3");
 }

@@ -11,42 +11,42 @@ use crate::{
     fetch::{Fetch as _, FetchRequest},
 };
 
-/// Lets several clients call at the same time, and expects all of them to be let in.
+/// Sends a request from each client at the same time, and expects all to be accepted.
 async fn all_call(clients: &[OAuth], issuer: &Issuer) {
     let calls = clients.iter().map(|oauth| {
         let (oauth, issuer) = (oauth.clone(), issuer.clone());
-        tokio::spawn(async move { call(&oauth, |sent| issuer.judge(sent)).await })
+        tokio::spawn(async move { call(&oauth, |sent| issuer.authenticate(sent)).await })
     });
     for ended in calls.collect::<Vec<_>>() {
-        assert_eq!(ended.await.unwrap().unwrap(), Ended::In);
+        assert_eq!(ended.await.unwrap().unwrap(), CallEnd::Accepted);
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn clients_that_share_a_store_log_in_once_and_refresh_once() {
-    let (issuer, person, store) = (Issuer::default(), Person::willing(), MemoryStore::new());
-    let web = issuer.tokens(Web::usual());
+async fn clients_with_a_shared_store_log_in_and_refresh_once() {
+    let (issuer, user, store) = (Issuer::default(), FakeUser::willing(), MemoryStore::new());
+    let web = issuer.tokens(FakeHttp::usual());
     let clients: Vec<_> = (0..8)
-        .map(|_| client(&web, &person).store(store.clone()))
+        .map(|_| client(&web, &user).store(store.clone()))
         .collect();
 
     all_call(&clients, &issuer).await;
-    assert_eq!((person.seen().len(), issuer.count()), (1, 1));
+    assert_eq!((user.shown().len(), issuer.count()), (1, 1));
 
     issuer.end_access();
     tokio::time::advance(Duration::from_secs(61)).await;
     all_call(&clients, &issuer).await;
-    assert_eq!((person.seen().len(), issuer.count()), (1, 2));
+    assert_eq!((user.shown().len(), issuer.count()), (1, 2));
 }
 
 #[test]
-fn processes_that_share_a_folder_log_in_once_and_refresh_once() {
+fn processes_with_a_shared_folder_log_in_and_refresh_once() {
     req!("auth.token.storage");
     req!("auth.refresh.confidential");
     let folder = tempfile::tempdir().unwrap();
-    let (issuer, person) = (Issuer::default(), Person::willing());
-    let web = issuer.tokens(Web::usual());
-    // As processes do, each has a runtime, a client and a store of its own; only the folder is the same.
+    let (issuer, user) = (Issuer::default(), FakeUser::willing());
+    let web = issuer.tokens(FakeHttp::usual());
+    // Like a process, each thread has its own runtime, client and store; only the folder is shared.
     let each = |expected: (usize, usize)| {
         std::thread::scope(|threads| {
             for _ in 0..6 {
@@ -56,13 +56,13 @@ fn processes_that_share_a_folder_log_in_once_and_refresh_once() {
                         .build()
                         .unwrap();
                     let store = FileStore::new(folder.path().join("logins"));
-                    let oauth = client(&web, &person).store(store);
-                    let ended = runtime.block_on(call(&oauth, |sent| issuer.judge(sent)));
-                    assert_eq!(ended.unwrap(), Ended::In);
+                    let oauth = client(&web, &user).store(store);
+                    let ended = runtime.block_on(call(&oauth, |sent| issuer.authenticate(sent)));
+                    assert_eq!(ended.unwrap(), CallEnd::Accepted);
                 });
             }
         });
-        assert_eq!((person.seen().len(), issuer.count()), expected);
+        assert_eq!((user.shown().len(), issuer.count()), expected);
     };
 
     each((1, 1));
@@ -71,12 +71,12 @@ fn processes_that_share_a_folder_log_in_once_and_refresh_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_login_outlives_the_client_that_made_it() {
-    let (issuer, person) = (Issuer::default(), Person::willing());
+async fn a_stored_login_is_used_by_the_next_client() {
+    let (issuer, user) = (Issuer::default(), FakeUser::willing());
     let folder = tempfile::tempdir().unwrap();
-    let web = issuer.tokens(Web::usual());
+    let web = issuer.tokens(FakeHttp::usual());
     let store = FileStore::new(folder.path().join("logins"));
-    client(&web, &person)
+    client(&web, &user)
         .store(store.clone())
         .log_in(&[])
         .await
@@ -84,17 +84,19 @@ async fn a_login_outlives_the_client_that_made_it() {
     let before = web.urls().len();
 
     let oauth = OAuth::new(SERVER, Arc::new(web.clone())).store(store);
-    let ended = call(&oauth, |sent| issuer.judge(sent)).await.unwrap();
+    let ended = call(&oauth, |sent| issuer.authenticate(sent))
+        .await
+        .unwrap();
 
-    assert_eq!(ended, Ended::In);
-    assert_eq!(web.urls().len(), before, "nobody was asked for anything");
+    assert_eq!(ended, CallEnd::Accepted);
+    assert_eq!(web.urls().len(), before, "no requests were sent");
 }
 
-/// A store that tells what was done with it, in order.
+/// A store that records its operations in order.
 #[derive(Clone)]
-struct Watched(MemoryStore, Web);
+struct RecordingStore(MemoryStore, FakeHttp);
 
-impl TokenStore for Watched {
+impl TokenStore for RecordingStore {
     fn login<'a>(
         &'a self,
         server_url: &'a str,
@@ -104,7 +106,7 @@ impl TokenStore for Watched {
 
     fn save<'a>(&'a self, login: &'a StoredLogin) -> BoxFuture<'a, Result<(), AuthorizationError>> {
         Box::pin(async move {
-            // A disk takes its time; whoever used the token by now would be seen.
+            // A slow disk: an early use of the token would be recorded before the save.
             tokio::time::sleep(Duration::from_secs(5)).await;
             let url = format!("saved {}", login.tokens.access.expose());
             let _ = self.1.fetch(FetchRequest::get(url)).await;
@@ -143,11 +145,11 @@ impl TokenStore for Watched {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_token_is_kept_before_it_is_used() {
-    let (issuer, person) = (Issuer::default(), Person::willing());
-    let web = issuer.tokens(Web::usual());
-    let store = Watched(MemoryStore::new(), web.clone());
-    let oauth = client(&web, &person).store(store);
+async fn a_token_is_saved_before_it_is_used() {
+    let (issuer, user) = (Issuer::default(), FakeUser::willing());
+    let web = issuer.tokens(FakeHttp::usual());
+    let store = RecordingStore(MemoryStore::new(), web.clone());
+    let oauth = client(&web, &user).store(store);
     let calls = |oauth: OAuth| {
         let (issuer, web) = (issuer.clone(), web.clone());
         tokio::spawn(async move {
@@ -159,18 +161,18 @@ async fn a_token_is_kept_before_it_is_used() {
                         "{token} is used before it is kept"
                     );
                 }
-                issuer.judge(sent)
+                issuer.authenticate(sent)
             })
             .await
         })
     };
 
     for _ in 0..2 {
-        // One comes in the middle of the writing, when the token is there and not kept yet.
+        // A request arrives during the save, when the token exists but is not saved yet.
         let first = calls(oauth.clone());
         tokio::time::sleep(Duration::from_secs(2)).await;
         for ended in [first, calls(oauth.clone())] {
-            assert_eq!(ended.await.unwrap().unwrap(), Ended::In);
+            assert_eq!(ended.await.unwrap().unwrap(), CallEnd::Accepted);
         }
         issuer.end_access();
         tokio::time::advance(Duration::from_secs(61)).await;
@@ -180,18 +182,18 @@ async fn a_token_is_kept_before_it_is_used() {
 
 #[tokio::test(start_paused = true)]
 async fn after_a_logout_elsewhere_the_old_refresh_token_is_not_used() {
-    let (issuer, person, store) = (Issuer::default(), Person::willing(), MemoryStore::new());
-    let web = issuer.tokens(Web::usual());
-    let [one, other] = [(); 2].map(|()| client(&web, &person).store(store.clone()));
+    let (issuer, user, store) = (Issuer::default(), FakeUser::willing(), MemoryStore::new());
+    let web = issuer.tokens(FakeHttp::usual());
+    let [one, other] = [(); 2].map(|()| client(&web, &user).store(store.clone()));
     all_call(&[one.clone(), other.clone()], &issuer).await;
 
     other.log_out().await.unwrap();
     issuer.end_access();
     all_call(&[one], &issuer).await;
 
-    assert_eq!(person.seen().len(), 2);
+    assert_eq!(user.shown().len(), 2);
     assert!(
-        !web.heard()
+        !web.requests()
             .iter()
             .any(|it| it.body.contains("refresh_token="))
     );

@@ -1,4 +1,4 @@
-//! More than was asked for before.
+//! Step-up authorization: a 403 that requires more scopes.
 
 use turnbuckle_spec_coverage::req;
 
@@ -8,15 +8,15 @@ use crate::client::{
     tests::fake_http::{metadata, with},
 };
 
-/// Lets in who asked for a scope at the last login, and wants it otherwise.
-fn wanting(person: &Person, needed: &str) -> impl Fn(&Sent) -> Judgement {
-    let (person, needed) = (person.clone(), needed.to_owned());
+/// Accepts a token if the scope was requested at the last login; otherwise requires the scope.
+fn wanting(user: &FakeUser, needed: &str) -> impl Fn(&SentCredentials) -> AuthDecision {
+    let (user, needed) = (user.clone(), needed.to_owned());
     move |sent| {
         if sent.authorization.is_none() {
             return Err((401, r#"Bearer scope="basic""#.to_owned()));
         }
-        let has = person
-            .asked()
+        let has = user
+            .requested_scopes()
             .is_some_and(|asked| asked.covers(&scopes(&needed)));
         if has {
             Ok(())
@@ -30,26 +30,26 @@ fn wanting(person: &Person, needed: &str) -> impl Fn(&Sent) -> Judgement {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_missing_is_asked_for_together_with_what_was_asked_before() {
+async fn a_step_up_requests_missing_and_earlier_scopes() {
     req!("auth.scope.stepup");
     req!("auth.scope.stepup-union");
-    let (issuer, person) = (Issuer::default(), Person::willing());
-    let oauth = client(&issuer.tokens(Web::usual()), &person);
-    call(&oauth, wanting(&person, "basic")).await.unwrap();
+    let (issuer, user) = (Issuer::default(), FakeUser::willing());
+    let oauth = client(&issuer.tokens(FakeHttp::usual()), &user);
+    call(&oauth, wanting(&user, "basic")).await.unwrap();
 
-    let ended = call(&oauth, wanting(&person, "write")).await.unwrap();
+    let ended = call(&oauth, wanting(&user, "write")).await.unwrap();
 
-    assert_eq!(ended, Ended::In);
-    assert_eq!(person.asked(), Some(scopes("basic write")));
-    assert_eq!(person.seen().len(), 2);
+    assert_eq!(ended, CallEnd::Accepted);
+    assert_eq!(user.requested_scopes(), Some(scopes("basic write")));
+    assert_eq!(user.shown().len(), 2);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_asked_for_and_is_still_missing_is_not_asked_for_again() {
+async fn a_scope_that_was_not_granted_is_not_requested_again() {
     req!("auth.scope.stepup-limit");
-    let (issuer, person) = (Issuer::default(), Person::willing());
-    let oauth = client(&issuer.tokens(Web::usual()), &person);
-    let never = |sent: &Sent| match sent.authorization {
+    let (issuer, user) = (Issuer::default(), FakeUser::willing());
+    let oauth = client(&issuer.tokens(FakeHttp::usual()), &user);
+    let never = |sent: &SentCredentials| match sent.authorization {
         None => Err((401, r#"Bearer scope="admin""#.to_owned())),
         Some(_) => Err((
             403,
@@ -58,19 +58,19 @@ async fn what_was_asked_for_and_is_still_missing_is_not_asked_for_again() {
     };
 
     for _ in 0..4 {
-        assert_eq!(call(&oauth, never).await.unwrap(), Ended::Refused(403));
+        assert_eq!(call(&oauth, never).await.unwrap(), CallEnd::Rejected(403));
     }
 
-    assert_eq!(person.seen().len(), 1);
+    assert_eq!(user.shown().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_always_wants_more_is_left() {
+async fn endless_step_up_challenges_are_given_up() {
     req!("auth.scope.stepup-limit");
-    let (issuer, person) = (Issuer::default(), Person::willing());
-    let oauth = client(&issuer.tokens(Web::usual()), &person);
+    let (issuer, user) = (Issuer::default(), FakeUser::willing());
+    let oauth = client(&issuer.tokens(FakeHttp::usual()), &user);
     let count = AtomicUsize::new(0);
-    let greedy = |sent: &Sent| match sent.authorization {
+    let greedy = |sent: &SentCredentials| match sent.authorization {
         None => Err((401, "Bearer".to_owned())),
         Some(_) => {
             let more = count.fetch_add(1, Ordering::Relaxed);
@@ -81,22 +81,25 @@ async fn a_server_that_always_wants_more_is_left() {
         }
     };
 
-    assert_eq!(call(&oauth, greedy).await.unwrap(), Ended::Refused(403));
-    assert_eq!(person.seen().len(), 3, "a login, and twice more");
+    assert_eq!(call(&oauth, greedy).await.unwrap(), CallEnd::Rejected(403));
+    assert_eq!(user.shown().len(), 3, "a login and two step-ups");
     for _ in 0..10 {
-        assert_eq!(call(&oauth, greedy).await.unwrap(), Ended::Refused(403));
+        assert_eq!(call(&oauth, greedy).await.unwrap(), CallEnd::Rejected(403));
     }
-    assert_eq!(person.seen().len(), 6, "five times more in all");
+    assert_eq!(user.shown().len(), 6, "a login and five step-ups");
     tokio::time::advance(Duration::from_secs(601)).await;
     call(&oauth, greedy).await.unwrap();
-    assert!(person.seen().len() > 6, "after a while it may ask again");
+    assert!(
+        user.shown().len() > 6,
+        "step-ups are allowed again after the back-off"
+    );
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_denied_is_not_asked_for_again_and_the_old_token_stays() {
+async fn a_denied_step_up_is_not_repeated_and_keeps_the_old_token() {
     req!("auth.scope.stepup-limit");
     let issuer = Issuer::default();
-    let person = Person::saying(|url| {
+    let user = FakeUser::responding(|url| {
         let state = parameter(url, "state").unwrap();
         let is_more = parameter(url, "scope").unwrap().contains("write");
         let answer = if is_more {
@@ -106,28 +109,30 @@ async fn what_was_denied_is_not_asked_for_again_and_the_old_token_stays() {
         };
         Ok(format!("{answer}&state={state}&iss={ISSUER}"))
     });
-    let oauth = client(&issuer.tokens(Web::usual()), &person);
-    call(&oauth, wanting(&person, "basic")).await.unwrap();
-    let wants = |_: &Sent| {
+    let oauth = client(&issuer.tokens(FakeHttp::usual()), &user);
+    call(&oauth, wanting(&user, "basic")).await.unwrap();
+    let wants = |_: &SentCredentials| {
         Err((
             403,
             r#"Bearer error="insufficient_scope", scope="write""#.to_owned(),
         ))
     };
 
-    let failure = call(&oauth, wants).await.unwrap_err();
+    let error = call(&oauth, wants).await.unwrap_err();
 
-    assert_eq!(failure.error_code(), Some("access_denied"));
-    assert_eq!(call(&oauth, wants).await.unwrap(), Ended::Refused(403));
-    assert_eq!(person.seen().len(), 2);
-    let ended = call(&oauth, |sent| issuer.judge(sent)).await.unwrap();
-    assert_eq!(ended, Ended::In);
+    assert_eq!(error.error_code(), Some("access_denied"));
+    assert_eq!(call(&oauth, wants).await.unwrap(), CallEnd::Rejected(403));
+    assert_eq!(user.shown().len(), 2);
+    let ended = call(&oauth, |sent| issuer.authenticate(sent))
+        .await
+        .unwrap();
+    assert_eq!(ended, CallEnd::Accepted);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_403_that_names_no_scope_is_handed_on() {
-    let (issuer, person) = (Issuer::default(), Person::willing());
-    let oauth = client(&issuer.tokens(Web::usual()), &person);
+async fn a_403_without_scope_is_returned_to_the_caller() {
+    let (issuer, user) = (Issuer::default(), FakeUser::willing());
+    let oauth = client(&issuer.tokens(FakeHttp::usual()), &user);
     oauth.log_in(&[]).await.unwrap();
 
     for challenge in [
@@ -136,13 +141,13 @@ async fn a_403_that_names_no_scope_is_handed_on() {
         r#"Basic scope="x""#,
     ] {
         let ended = call(&oauth, |_| Err((403, challenge.to_owned()))).await;
-        assert_eq!(ended.unwrap(), Ended::Refused(403), "{challenge}");
+        assert_eq!(ended.unwrap(), CallEnd::Rejected(403), "{challenge}");
     }
-    assert_eq!(person.seen().len(), 1);
+    assert_eq!(user.shown().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn offline_access_is_asked_for_where_the_authorization_server_knows_it() {
+async fn offline_access_is_requested_if_the_authorization_server_supports_it() {
     req!("auth.refresh.offline");
     let metadata = with(
         metadata(),
@@ -150,28 +155,30 @@ async fn offline_access_is_asked_for_where_the_authorization_server_knows_it() {
     );
     let url = "https://as.example/.well-known/oauth-authorization-server";
     for (web, asked) in [
-        (Web::usual().get(url, &metadata), "read offline_access"),
-        (Web::usual(), "read"),
+        (FakeHttp::usual().get(url, &metadata), "read offline_access"),
+        (FakeHttp::usual(), "read"),
     ] {
-        let (issuer, person) = (Issuer::default(), Person::willing());
-        let oauth = client(&issuer.tokens(web), &person);
+        let (issuer, user) = (Issuer::default(), FakeUser::willing());
+        let oauth = client(&issuer.tokens(web), &user);
 
-        call(&oauth, |sent| issuer.judge(sent)).await.unwrap();
+        call(&oauth, |sent| issuer.authenticate(sent))
+            .await
+            .unwrap();
 
-        assert_eq!(person.asked(), Some(scopes(asked)));
+        assert_eq!(user.requested_scopes(), Some(scopes(asked)));
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_not_granted_a_while_ago_is_asked_for_once_more() {
-    let (person, store) = (Person::willing(), MemoryStore::new());
-    let web = Web::usual().post(
+async fn a_scope_is_requested_again_after_the_back_off() {
+    let (user, store) = (FakeUser::willing(), MemoryStore::new());
+    let web = FakeHttp::usual().post(
         "https://as.example/token",
         200,
         &json!({ "access_token": "a", "token_type": "Bearer", "scope": "basic" }),
     );
-    let ours = || client(&web, &person).store(store.clone());
-    let never = |sent: &Sent| match sent.authorization {
+    let ours = || client(&web, &user).store(store.clone());
+    let never = |sent: &SentCredentials| match sent.authorization {
         None => Err((401, r#"Bearer scope="basic write""#.to_owned())),
         Some(_) => Err((
             403,
@@ -180,48 +187,48 @@ async fn what_was_not_granted_a_while_ago_is_asked_for_once_more() {
     };
     let oauth = ours();
 
-    assert_eq!(call(&oauth, never).await.unwrap(), Ended::Refused(403));
-    assert_eq!(person.seen().len(), 1, "it has just been asked for");
+    assert_eq!(call(&oauth, never).await.unwrap(), CallEnd::Rejected(403));
+    assert_eq!(user.shown().len(), 1, "the scope has just been requested");
     let later = ours();
     for _ in 0..3 {
-        assert_eq!(call(&later, never).await.unwrap(), Ended::Refused(403));
+        assert_eq!(call(&later, never).await.unwrap(), CallEnd::Rejected(403));
     }
-    assert_eq!(person.seen().len(), 2);
-    assert_eq!(person.asked(), Some(scopes("basic write")));
+    assert_eq!(user.shown().len(), 2);
+    assert_eq!(user.requested_scopes(), Some(scopes("basic write")));
 }
 
 #[tokio::test(start_paused = true)]
-async fn more_that_somebody_else_was_granted_is_used() {
-    let (issuer, person, store) = (Issuer::default(), Person::willing(), MemoryStore::new());
-    let web = issuer.tokens(Web::usual());
-    let [one, other] = [(); 2].map(|()| client(&web, &person).store(store.clone()));
+async fn scopes_granted_to_another_process_are_used() {
+    let (issuer, user, store) = (Issuer::default(), FakeUser::willing(), MemoryStore::new());
+    let web = issuer.tokens(FakeHttp::usual());
+    let [one, other] = [(); 2].map(|()| client(&web, &user).store(store.clone()));
     for oauth in [&one, &other] {
-        call(oauth, wanting(&person, "basic")).await.unwrap();
+        call(oauth, wanting(&user, "basic")).await.unwrap();
     }
 
-    call(&one, wanting(&person, "write")).await.unwrap();
-    let needs_newest = |sent: &Sent| match sent.authorization.as_deref() {
+    call(&one, wanting(&user, "write")).await.unwrap();
+    let needs_newest = |sent: &SentCredentials| match sent.authorization.as_deref() {
         Some("Bearer access-2") => Ok(()),
         _ => Err((
             403,
             r#"Bearer error="insufficient_scope", scope="write""#.to_owned(),
         )),
     };
-    assert_eq!(call(&other, needs_newest).await.unwrap(), Ended::In);
+    assert_eq!(call(&other, needs_newest).await.unwrap(), CallEnd::Accepted);
 
-    assert_eq!((person.seen().len(), issuer.count()), (2, 2));
+    assert_eq!((user.shown().len(), issuer.count()), (2, 2));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_step_up_that_nobody_answered_may_be_tried_again() {
+async fn a_step_up_that_timed_out_may_be_retried() {
     let issuer = Issuer::default();
     let is_away = Arc::new(std::sync::atomic::AtomicBool::new(false));
     let away = Arc::clone(&is_away);
-    let person = Person::saying(move |url| {
+    let user = FakeUser::responding(move |url| {
         if away.load(Ordering::Relaxed) {
             Err(AuthorizationError::new(
                 crate::AuthorizationStep::Callback,
-                "nobody came",
+                "the login timed out",
             ))
         } else {
             Ok(format!(
@@ -230,9 +237,9 @@ async fn a_step_up_that_nobody_answered_may_be_tried_again() {
             ))
         }
     });
-    let oauth = client(&issuer.tokens(Web::usual()), &person);
-    call(&oauth, wanting(&person, "basic")).await.unwrap();
-    let needs_newest = |sent: &Sent| match sent.authorization.as_deref() {
+    let oauth = client(&issuer.tokens(FakeHttp::usual()), &user);
+    call(&oauth, wanting(&user, "basic")).await.unwrap();
+    let needs_newest = |sent: &SentCredentials| match sent.authorization.as_deref() {
         Some("Bearer access-2") => Ok(()),
         _ => Err((
             403,
@@ -244,5 +251,5 @@ async fn a_step_up_that_nobody_answered_may_be_tried_again() {
     call(&oauth, needs_newest).await.unwrap_err();
     is_away.store(false, Ordering::Relaxed);
 
-    assert_eq!(call(&oauth, needs_newest).await.unwrap(), Ended::In);
+    assert_eq!(call(&oauth, needs_newest).await.unwrap(), CallEnd::Accepted);
 }

@@ -7,7 +7,7 @@ fn prover() -> DpopProver {
     DpopProver::new(SigningKey::generate().unwrap())
 }
 
-async fn ask(web: &Web, binding: &mut DpopBinding<'_>) -> Result<Tokens, AuthorizationError> {
+async fn ask(web: &FakeHttp, binding: &mut DpopBinding<'_>) -> Result<Tokens, AuthorizationError> {
     let (server, client) = (server(), public());
     let endpoint = TokenEndpoint::new(&server, &client);
     client_credentials(web, &endpoint, SERVER, None, Some(binding)).await
@@ -17,13 +17,13 @@ fn bound() -> Value {
     json!({ "access_token": "access", "token_type": "DPoP" })
 }
 
-/// A token endpoint that wants this nonce.
-fn wants(nonce: &'static str) -> Web {
-    Web::usual().rule(move |heard| {
-        if heard.url != TOKEN {
+/// A token endpoint that requires this nonce.
+fn wants(nonce: &'static str) -> FakeHttp {
+    FakeHttp::usual().rule(move |request| {
+        if request.url != TOKEN {
             return None;
         }
-        let proof = heard.header("dpop").map(claims)?;
+        let proof = request.header("dpop").map(claims)?;
         if proof["nonce"] == nonce {
             return Some(Ok(json_response(200, &bound().to_string())));
         }
@@ -37,14 +37,14 @@ fn wants(nonce: &'static str) -> Web {
 }
 
 #[tokio::test]
-async fn a_proof_goes_along_and_is_for_this_endpoint() {
-    let web = Web::usual().post(TOKEN, 200, &bound());
+async fn a_token_request_has_a_proof_for_its_endpoint() {
+    let web = FakeHttp::usual().post(TOKEN, 200, &bound());
     let prover = prover();
 
     let tokens = ask(&web, &mut DpopBinding::new(&prover)).await.unwrap();
 
     assert_eq!(tokens.kind, TokenKind::Dpop);
-    let proof = claims(web.posted(TOKEN).header("dpop").unwrap());
+    let proof = claims(web.last_post(TOKEN).header("dpop").unwrap());
     assert_eq!(
         (&proof["htm"], &proof["htu"]),
         (&json!("POST"), &json!(TOKEN))
@@ -54,7 +54,7 @@ async fn a_proof_goes_along_and_is_for_this_endpoint() {
 }
 
 #[tokio::test]
-async fn a_nonce_is_taken_up_once_and_kept() {
+async fn a_nonce_is_used_for_a_retry_and_kept() {
     let web = wants("n-1");
     let prover = prover();
     let mut binding = DpopBinding::new(&prover);
@@ -63,20 +63,20 @@ async fn a_nonce_is_taken_up_once_and_kept() {
 
     assert_eq!(binding.nonce.as_deref(), Some("n-1"));
     let proofs: Vec<_> = web
-        .heard()
+        .requests()
         .iter()
-        .map(|heard| claims(heard.header("dpop").unwrap()))
+        .map(|request| claims(request.header("dpop").unwrap()))
         .collect();
     assert_eq!(proofs.len(), 2);
     assert_ne!(proofs[0]["jti"], proofs[1]["jti"]);
     ask(&web, &mut binding).await.unwrap();
-    assert_eq!(web.heard().len(), 3, "the nonce is used from the start");
+    assert_eq!(web.requests().len(), 3, "the nonce is used from the start");
 }
 
 #[tokio::test]
-async fn a_server_that_is_never_content_is_not_asked_for_ever() {
+async fn endless_nonce_requests_of_the_token_endpoint_are_given_up() {
     let count = std::sync::atomic::AtomicU32::new(0);
-    let web = Web::usual().rule(move |_| {
+    let web = FakeHttp::usual().rule(move |_| {
         let nonce = count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let headers = vec![("dpop-nonce".to_owned(), format!("n-{nonce}"))];
         Some(Ok(FetchResponse::new(
@@ -87,14 +87,14 @@ async fn a_server_that_is_never_content_is_not_asked_for_ever() {
     });
     let prover = prover();
 
-    let failure = ask(&web, &mut DpopBinding::new(&prover)).await.unwrap_err();
+    let error = ask(&web, &mut DpopBinding::new(&prover)).await.unwrap_err();
 
-    assert_eq!(failure.error_code(), Some("use_dpop_nonce"));
-    assert_eq!(web.heard().len(), 2);
+    assert_eq!(error.error_code(), Some("use_dpop_nonce"));
+    assert_eq!(web.requests().len(), 2);
 }
 
 #[tokio::test]
-async fn what_is_no_nonce_is_not_taken_for_one() {
+async fn an_invalid_nonce_is_ignored() {
     for nonce in ["", "a\"b", "a b"] {
         let web = wants(nonce);
         let prover = prover();
@@ -102,26 +102,26 @@ async fn what_is_no_nonce_is_not_taken_for_one() {
 
         assert!(ask(&web, &mut binding).await.is_err());
 
-        assert_eq!((web.heard().len(), binding.nonce), (1, None), "{nonce}");
+        assert_eq!((web.requests().len(), binding.nonce), (1, None), "{nonce}");
     }
 }
 
 #[tokio::test]
-async fn a_token_that_is_not_bound_is_taken_only_where_that_is_of_use() {
-    let web = Web::usual();
+async fn an_unbound_token_is_accepted_only_if_dpop_is_optional() {
+    let web = FakeHttp::usual();
     let prover = prover();
 
     let tokens = ask(&web, &mut DpopBinding::new(&prover)).await.unwrap();
-    let failure = ask(&web, &mut DpopBinding::new(&prover).required(true))
+    let error = ask(&web, &mut DpopBinding::new(&prover).required(true))
         .await
         .unwrap_err();
 
     assert_eq!(tokens.kind, TokenKind::Bearer);
-    assert!(failure.reason().contains("not bound"), "{failure}");
+    assert!(error.reason().contains("not bound"), "{error}");
 }
 
 #[tokio::test]
-async fn a_client_that_signs_signs_anew_when_it_asks_again() {
+async fn a_retry_has_a_new_client_assertion() {
     let web = wants("n-1");
     let (server, client) = (server(), ClientRegistration::with_key("x"));
     let (prover, key) = (prover(), SigningKey::generate().unwrap());
@@ -132,7 +132,9 @@ async fn a_client_that_signs_signs_anew_when_it_asks_again() {
         .await
         .unwrap();
 
-    let heard = web.heard();
-    let id = |heard: &Heard| claims(&heard.field("client_assertion").unwrap())["jti"].clone();
-    assert_ne!(id(&heard[0]), id(&heard[1]));
+    let request = web.requests();
+    let id = |request: &RecordedRequest| {
+        claims(&request.field("client_assertion").unwrap())["jti"].clone()
+    };
+    assert_ne!(id(&request[0]), id(&request[1]));
 }

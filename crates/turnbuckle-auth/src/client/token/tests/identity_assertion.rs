@@ -10,7 +10,7 @@ fn granted(changes: &Value) -> Value {
     with(grant, changes)
 }
 
-async fn grant(web: &Web, secret: Option<Secret>) -> Result<Secret, AuthorizationError> {
+async fn grant(web: &FakeHttp, secret: Option<Secret>) -> Result<Secret, AuthorizationError> {
     let provider = IdentityProvider::new(IDP, "at-the-idp", secret);
     let scopes = "b a".parse().unwrap();
     let id_token = Secret::new("the-id-token");
@@ -26,7 +26,7 @@ async fn grant(web: &Web, secret: Option<Secret>) -> Result<Secret, Authorizatio
 }
 
 #[tokio::test]
-async fn an_identity_is_exchanged_for_a_grant_and_the_grant_for_a_token() {
+async fn an_identity_token_is_exchanged_for_an_assertion_and_a_token() {
     req!("ext-ema.exchange");
     req!("ext-ema.exchange.requested-type");
     req!("ext-ema.exchange.audience");
@@ -36,7 +36,7 @@ async fn an_identity_is_exchanged_for_a_grant_and_the_grant_for_a_token() {
     req!("ext-ema.token.grant-type");
     req!("ext-ema.token.assertion");
     req!("ext-ema.no-url");
-    let web = Web::usual().post(IDP, 200, &granted(&json!({})));
+    let web = FakeHttp::usual().post(IDP, 200, &granted(&json!({})));
     let (server, client) = (server(), confidential());
 
     let grant = grant(&web, None).await.unwrap();
@@ -45,7 +45,7 @@ async fn an_identity_is_exchanged_for_a_grant_and_the_grant_for_a_token() {
         .await
         .unwrap();
 
-    let asked = web.posted(IDP);
+    let asked = web.last_post(IDP);
     for (name, value) in [
         (
             "grant_type",
@@ -64,7 +64,7 @@ async fn an_identity_is_exchanged_for_a_grant_and_the_grant_for_a_token() {
     ] {
         assert_eq!(asked.field(name).as_deref(), Some(value), "{name}");
     }
-    let asked = web.posted(TOKEN);
+    let asked = web.last_post(TOKEN);
     assert_eq!(
         asked.field("grant_type").as_deref(),
         Some("urn:ietf:params:oauth:grant-type:jwt-bearer")
@@ -79,20 +79,20 @@ async fn an_identity_is_exchanged_for_a_grant_and_the_grant_for_a_token() {
 }
 
 #[tokio::test]
-async fn a_secret_is_shown_at_the_identity_provider_if_there_is_one() {
-    let web = Web::usual().post(IDP, 200, &granted(&json!({})));
+async fn the_client_secret_is_sent_to_the_identity_provider() {
+    let web = FakeHttp::usual().post(IDP, 200, &granted(&json!({})));
 
     grant(&web, Some(Secret::new("sesame"))).await.unwrap();
 
     let header = STANDARD.encode("at-the-idp:sesame");
     assert_eq!(
-        web.posted(IDP).header("authorization"),
+        web.last_post(IDP).header("authorization"),
         Some(&*format!("Basic {header}"))
     );
 }
 
 #[tokio::test]
-async fn another_kind_of_token_is_not_carried_to_another_server() {
+async fn an_assertion_of_another_type_is_rejected() {
     for answer in [
         granted(&json!({ "issued_token_type": "urn:ietf:params:oauth:token-type:access_token" })),
         granted(&json!({ "issued_token_type": null })),
@@ -100,31 +100,31 @@ async fn another_kind_of_token_is_not_carried_to_another_server() {
         granted(&json!({ "access_token": "" })),
         json!([]),
     ] {
-        let web = Web::usual().post(IDP, 200, &answer);
+        let web = FakeHttp::usual().post(IDP, 200, &answer);
 
-        let failure = grant(&web, None).await.unwrap_err();
+        let error = grant(&web, None).await.unwrap_err();
 
-        assert_eq!(failure.step(), AuthorizationStep::Assertion);
-        assert_eq!(failure.request(), Some("POST https://idp.example/token"));
+        assert_eq!(error.step(), AuthorizationStep::Assertion);
+        assert_eq!(error.request(), Some("POST https://idp.example/token"));
     }
 }
 
 #[tokio::test]
-async fn a_refusal_of_the_identity_provider_is_told_without_the_identity() {
+async fn a_rejection_by_the_identity_provider_does_not_quote_the_identity_token() {
     let answer = json!({ "error": "invalid_grant", "error_description": "the-id-token is old" });
-    let web = Web::usual().post(IDP, 400, &answer);
+    let web = FakeHttp::usual().post(IDP, 400, &answer);
 
-    let failure = grant(&web, None).await.unwrap_err();
+    let error = grant(&web, None).await.unwrap_err();
 
-    assert_eq!(failure.step(), AuthorizationStep::Assertion);
-    assert_eq!(failure.response(), Some("400 invalid_grant: *** is old"));
-    assert!(!format!("{failure:?}").contains("the-id-token"));
+    assert_eq!(error.step(), AuthorizationStep::Assertion);
+    assert_eq!(error.response(), Some("400 invalid_grant: *** is old"));
+    assert!(!format!("{error:?}").contains("the-id-token"));
 }
 
 #[tokio::test]
-async fn an_identity_is_not_sent_to_an_unsafe_place() {
+async fn an_identity_token_is_not_sent_to_an_unsafe_url() {
     req!("ext-ema.tls");
-    let web = Web::usual();
+    let web = FakeHttp::usual();
     let provider = IdentityProvider::new("http://idp.example/token", "x", None);
 
     let id_token = Secret::new("the-id-token");
@@ -138,5 +138,5 @@ async fn an_identity_is_not_sent_to_an_unsafe_place() {
     )
     .await;
 
-    assert!(grant.is_err() && web.heard().is_empty());
+    assert!(grant.is_err() && web.requests().is_empty());
 }

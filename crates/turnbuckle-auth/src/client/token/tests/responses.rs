@@ -1,4 +1,4 @@
-//! What a token endpoint may answer, and what must not be taken.
+//! Responses of token endpoints: accepted and rejected.
 
 use std::{
     fmt::Write as _,
@@ -14,11 +14,11 @@ use crate::{
 };
 
 async fn answered(status: u16, answer: &Value) -> Result<Tokens, AuthorizationError> {
-    let web = Web::usual().post(TOKEN, status, answer);
+    let web = FakeHttp::usual().post(TOKEN, status, answer);
     ask(&web).await
 }
 
-async fn ask(web: &Web) -> Result<Tokens, AuthorizationError> {
+async fn ask(web: &FakeHttp) -> Result<Tokens, AuthorizationError> {
     let (server, client) = (server(), confidential());
     let scopes = "asked for".parse().unwrap();
     let endpoint = TokenEndpoint::new(&server, &client);
@@ -34,7 +34,7 @@ fn good(changes: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn the_kind_of_a_token_is_written_in_any_case() {
+async fn the_token_type_is_case_insensitive() {
     for kind in [
         json!("Bearer"),
         json!("bearer"),
@@ -57,7 +57,7 @@ async fn the_kind_of_a_token_is_written_in_any_case() {
 }
 
 #[tokio::test]
-async fn a_token_ends_when_the_answer_says_in_whatever_form() {
+async fn expires_in_is_read_from_numbers_and_strings() {
     let expires = async |expires: Value| {
         let tokens = answered(200, &good(&json!({ "expires_in": expires })))
             .await
@@ -86,7 +86,7 @@ async fn a_token_ends_when_the_answer_says_in_whatever_form() {
 }
 
 #[tokio::test]
-async fn scopes_are_those_granted_or_else_those_asked_for() {
+async fn scopes_are_the_granted_or_else_the_requested_ones() {
     let granted = async |scope: Value| {
         let tokens = answered(200, &good(&json!({ "scope": scope })))
             .await
@@ -101,7 +101,7 @@ async fn scopes_are_those_granted_or_else_those_asked_for() {
 }
 
 #[tokio::test]
-async fn what_is_no_token_is_not_taken_for_one() {
+async fn unusable_token_responses_are_rejected() {
     for answer in [
         json!({}),
         json!([]),
@@ -116,20 +116,20 @@ async fn what_is_no_token_is_not_taken_for_one() {
         json!({ "error": "invalid_grant" }),
         good(&json!({ "error": "invalid_grant" })),
     ] {
-        let failure = answered(200, &answer).await.unwrap_err();
+        let error = answered(200, &answer).await.unwrap_err();
 
-        assert_eq!(failure.step(), AuthorizationStep::Token);
-        assert_eq!(failure.request(), Some("POST https://as.example/token"));
-        assert!(failure.hint().is_some());
-        assert!(format!("{failure:?}").len() < 1000);
+        assert_eq!(error.step(), AuthorizationStep::Token);
+        assert_eq!(error.request(), Some("POST https://as.example/token"));
+        assert!(error.hint().is_some());
+        assert!(format!("{error:?}").len() < 1000);
     }
-    let page = Web::usual().rule(|_| Some(Ok(FetchResponse::new(200, Vec::new(), "<html>"))));
+    let page = FakeHttp::usual().rule(|_| Some(Ok(FetchResponse::new(200, Vec::new(), "<html>"))));
     assert!(ask(&page).await.is_err());
 }
 
 #[tokio::test]
-async fn errors_are_told_apart_and_with_what_to_do() {
-    for (status, error, told) in [
+async fn each_error_code_has_its_hint() {
+    for (status, code, reason) in [
         (400, "invalid_grant", "invalid or expired"),
         (401, "invalid_client", "does not know this client"),
         (400, "unauthorized_client", "does not allow this grant"),
@@ -143,29 +143,29 @@ async fn errors_are_told_apart_and_with_what_to_do() {
         (429, "x", "too many requests"),
         (400, "x", "did not issue a token"),
     ] {
-        let failure = answered(status, &json!({ "error": error }))
+        let error = answered(status, &json!({ "error": code }))
             .await
             .unwrap_err();
 
-        assert_eq!(failure.error_code(), Some(error));
-        assert_eq!(failure.response(), Some(&*format!("{status} {error}")));
-        assert!(failure.reason().contains(told), "{failure}");
-        assert!(failure.hint().is_some());
+        assert_eq!(error.error_code(), Some(code));
+        assert_eq!(error.response(), Some(&*format!("{status} {code}")));
+        assert!(error.reason().contains(reason), "{error}");
+        assert!(error.hint().is_some());
     }
 }
 
 #[tokio::test]
-async fn a_failure_tells_no_secret_even_if_the_server_does() {
+async fn an_error_never_contains_a_secret_quoted_by_the_server() {
     req!("ext-ema.no-log");
-    let echo = |heard: &Heard| {
+    let echo = |request: &RecordedRequest| {
         let secrets = "the-assertion and s:e%s+a me";
         let body = json!({ "error": "invalid_grant", "error_description": format!("{secrets} {}", "x".repeat(500)) });
-        (heard.url == TOKEN).then(|| Ok(json_response(400, &body.to_string())))
+        (request.url == TOKEN).then(|| Ok(json_response(400, &body.to_string())))
     };
 
-    let failure = ask(&Web::usual().rule(echo)).await.unwrap_err();
+    let error = ask(&FakeHttp::usual().rule(echo)).await.unwrap_err();
 
-    let told = format!("{failure:?} {failure}");
+    let told = format!("{error:?} {error}");
     assert!(
         !told.contains("the-assertion") && !told.contains("s:e%s"),
         "{told}"
@@ -173,13 +173,13 @@ async fn a_failure_tells_no_secret_even_if_the_server_does() {
     assert!(told.contains("*** and ***"), "{told}");
 }
 
-/// Writes down every request and every answer as a program does that logs what it fetches.
-struct Logged {
-    web: Web,
+/// Records the debug output of every request and response, as a program that logs its requests does.
+struct LoggingFetch {
+    web: FakeHttp,
     log: Arc<Mutex<String>>,
 }
 
-impl Fetch for Logged {
+impl Fetch for LoggingFetch {
     fn fetch(&self, request: FetchRequest) -> BoxFuture<'_, Result<FetchResponse, FetchError>> {
         let mut log = self.log.lock().unwrap();
         writeln!(log, "{request:?} {:?}", request.headers).unwrap();
@@ -193,17 +193,17 @@ impl Fetch for Logged {
 }
 
 #[tokio::test]
-async fn what_is_logged_of_a_grant_does_not_show_it() {
+async fn logged_requests_contain_no_grant() {
     req!("ext-ema.no-log");
     let granted = json!({
         "access_token": "the.id.jag", "token_type": "N_A", "expires_in": 300,
         "issued_token_type": "urn:ietf:params:oauth:token-type:id-jag",
     });
     let idp = "https://idp.example/token";
-    let web = Web::usual().post(TOKEN, 200, &good(&json!({})));
+    let web = FakeHttp::usual().post(TOKEN, 200, &good(&json!({})));
     let web = web.post(idp, 200, &granted);
     let log = Arc::new(Mutex::new(String::new()));
-    let fetch = Logged {
+    let fetch = LoggingFetch {
         web,
         log: log.clone(),
     };
@@ -238,27 +238,28 @@ async fn what_is_logged_of_a_grant_does_not_show_it() {
     ] {
         assert!(!log.contains(secret), "{secret}: {log}");
     }
-    assert_eq!(grant.expose(), "the.id.jag", "which was there to be shown");
+    assert_eq!(grant.expose(), "the.id.jag", "the assertion was returned");
 }
 
 #[tokio::test]
-async fn a_server_that_cannot_be_reached_is_told() {
-    let broken = |_: &Heard| Some(Err(FetchError::Unreachable("connection refused".into())));
-    let failure = ask(&Web::usual().rule(broken)).await.unwrap_err();
-    assert_eq!(failure.reason(), "connection refused");
-    assert_eq!(failure.request(), Some("POST https://as.example/token"));
-    assert!(failure.hint().is_some());
+async fn an_unreachable_server_is_an_error() {
+    let broken =
+        |_: &RecordedRequest| Some(Err(FetchError::Unreachable("connection refused".into())));
+    let error = ask(&FakeHttp::usual().rule(broken)).await.unwrap_err();
+    assert_eq!(error.reason(), "connection refused");
+    assert_eq!(error.request(), Some("POST https://as.example/token"));
+    assert!(error.hint().is_some());
 
-    let away = |_: &Heard| {
+    let away = |_: &RecordedRequest| {
         Some(Err(FetchError::Redirect {
             to: "https://evil.example/".into(),
         }))
     };
-    assert!(ask(&Web::usual().rule(away)).await.is_err());
+    assert!(ask(&FakeHttp::usual().rule(away)).await.is_err());
 }
 
 #[test]
-fn what_is_kept_can_be_read_again_and_is_not_printed() {
+fn tokens_survive_serialization_and_are_not_printed() {
     let tokens = Tokens {
         access: Secret::new("sesame"),
         kind: TokenKind::Dpop,
