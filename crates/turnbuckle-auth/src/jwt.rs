@@ -1,11 +1,15 @@
 //! JSON Web Tokens: parsing, verification keys and signing keys.
 //!
-//! The format is parsed here; the cryptography comes from `ring`. Two rules keep forged tokens out:
+//! The format is parsed here; the cryptography comes from `ring` (`docs/decisions/jwt.md` has the reasons). These rules keep
+//! forged tokens out:
 //!
 //! - The *key* determines the allowed algorithms. The header only selects one of them, and `none` and shared-secret
-//!   algorithms do not exist ([`SignatureAlgorithm`] has no such value).
+//!   algorithms do not exist as a [`SignatureAlgorithm`].
 //! - A header cannot supply its own key: `jwk`, `jku`, `x5c` and `x5u` are ignored.
+//! - Every token has one reading: duplicate members, padding and other spellings of base64url are rejected.
 
+#[cfg(test)]
+mod attack_tests;
 mod jwk;
 mod signing_key;
 #[cfg(test)]
@@ -15,6 +19,10 @@ use std::{fmt, str::FromStr};
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 pub use jwk::{InvalidJwk, InvalidJwks, Jwk, Jwks};
+use serde::{
+    Deserialize, Deserializer,
+    de::{Error as _, MapAccess, Visitor},
+};
 use serde_json::{Map, Value};
 pub use signing_key::{InvalidSigningKey, SigningError, SigningKey};
 
@@ -195,7 +203,39 @@ impl<'a> UnverifiedJwt<'a> {
 
 fn object(part: &str) -> Result<Map<String, Value>, InvalidJwt> {
     let json = decode(part).ok_or(InvalidJwt::Malformed)?;
-    serde_json::from_slice(&json).map_err(|_| InvalidJwt::Malformed)
+    let UniqueMembers(members) =
+        serde_json::from_slice(&json).map_err(|_| InvalidJwt::Malformed)?;
+    Ok(members)
+}
+
+/// A JSON object without duplicate members. RFC 7515 (section 4) and RFC 7519 (section 4) allow to reject duplicates, which parsers
+/// read differently.
+struct UniqueMembers(Map<String, Value>);
+
+impl<'de> Deserialize<'de> for UniqueMembers {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(UniqueMembersVisitor)
+    }
+}
+
+struct UniqueMembersVisitor;
+
+impl<'de> Visitor<'de> for UniqueMembersVisitor {
+    type Value = UniqueMembers;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object without duplicate members")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<UniqueMembers, A::Error> {
+        let mut members = Map::new();
+        while let Some((name, value)) = entries.next_entry::<String, Value>()? {
+            if members.insert(name, value).is_some() {
+                return Err(A::Error::custom("duplicate member"));
+            }
+        }
+        Ok(UniqueMembers(members))
+    }
 }
 
 /// Shows only the algorithm.

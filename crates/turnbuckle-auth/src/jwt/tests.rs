@@ -10,7 +10,7 @@ const P256: &str = include_str!("keys_for_tests/p256.pem");
 const P384: &str = include_str!("keys_for_tests/p384.pem");
 const ED25519: &str = include_str!("keys_for_tests/ed25519.pem");
 
-fn key(algorithm: SignatureAlgorithm) -> SigningKey {
+pub(super) fn signing_key(algorithm: SignatureAlgorithm) -> SigningKey {
     let pem = match algorithm {
         SignatureAlgorithm::Es256 => P256,
         SignatureAlgorithm::Es384 => P384,
@@ -31,7 +31,7 @@ fn claims(token: &str, key: &Jwk) -> Option<Map<String, Value>> {
 #[test]
 fn a_signature_is_verified_by_its_public_key_only() {
     let all = SignatureAlgorithm::ALL.map(|algorithm| {
-        let key = key(algorithm);
+        let key = signing_key(algorithm);
         let token = key.sign(Map::new(), &json!({ "by": algorithm.as_str() }));
         let mut jwk = key.public_jwk();
         jwk.insert("alg".into(), algorithm.as_str().into());
@@ -78,7 +78,7 @@ fn the_signatures_of_the_rfc_examples_are_verified() {
 #[test]
 fn a_signing_key_survives_serialization() {
     for algorithm in SignatureAlgorithm::ALL {
-        let key = key(algorithm);
+        let key = signing_key(algorithm);
 
         let again = SigningKey::from_secret(&key.to_secret()).unwrap();
 
@@ -129,8 +129,8 @@ fn invalid_and_weak_signing_keys_are_rejected() {
 
 #[test]
 fn weak_private_broken_and_misused_jwks_are_rejected() {
-    let good = Value::from(key(SignatureAlgorithm::Es256).public_jwk());
-    let rsa = Value::from(key(SignatureAlgorithm::Rs256).public_jwk());
+    let good = Value::from(signing_key(SignatureAlgorithm::Es256).public_jwk());
+    let rsa = Value::from(signing_key(SignatureAlgorithm::Rs256).public_jwk());
     let with = |jwk: &Value, name: &str, value: Value| {
         let mut jwk = jwk.clone();
         jwk[name] = value;
@@ -175,7 +175,7 @@ fn weak_private_broken_and_misused_jwks_are_rejected() {
 
 #[test]
 fn a_jwk_set_skips_unusable_keys_and_is_bounded() {
-    let mut good = key(SignatureAlgorithm::Es256).public_jwk();
+    let mut good = signing_key(SignatureAlgorithm::Es256).public_jwk();
     good.insert("kid".into(), "one".into());
     let set = json!({ "keys": [{ "kty": "oct", "k": "AAAA" }, {}, good] });
 

@@ -354,11 +354,11 @@ fn metadata_with_another_issuer_is_rejected() {
     insta::assert_snapshot!(run(&sandbox, &auth_server, &["login", &url, "--json"]), @r#"
     {
       "error": {
-        "message": "authorization failed while reading the metadata of the authorization server: the metadata of the authorization server `http://HOST` is of another one, `https://accounts.example`",
+        "message": "authorization failed while reading the metadata of the authorization server: the metadata of the authorization server `http://HOST` belongs to another one, `https://accounts.example`",
         "step": "server-metadata",
         "request": "GET http://HOST/.well-known/oauth-authorization-server",
         "response": null,
-        "cause": "the metadata of the authorization server `http://HOST` is of another one, `https://accounts.example`",
+        "cause": "the metadata of the authorization server `http://HOST` belongs to another one, `https://accounts.example`",
         "hint": "the document was not used; ask the operator of the server to correct it"
       }
     }

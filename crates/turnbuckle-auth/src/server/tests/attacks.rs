@@ -136,6 +136,10 @@ async fn an_expired_or_not_yet_valid_token_is_rejected() {
         json!((now + 600).to_string()),
         json!(-1),
         json!([now + 600]),
+        json!({ "at": now + 600 }),
+        json!(true),
+        json!(""),
+        json!(-1e300),
     ];
     assert_all_rejected(&server, "expiry time", with("exp", &endless)).await;
     let early = [
@@ -144,6 +148,9 @@ async fn an_expired_or_not_yet_valid_token_is_rejected() {
         json!("now"),
         json!(-5),
         json!(1e300),
+        json!(true),
+        json!([now]),
+        json!({ "at": now }),
     ];
     assert_all_rejected(&server, "not valid yet", with("nbf", &early)).await;
 
@@ -152,6 +159,11 @@ async fn an_expired_or_not_yet_valid_token_is_rejected() {
         json!({ "nbf": now + 60 }),
         json!({ "exp": u64::MAX }),
         json!({ "exp": 1e300 }),
+        json!({ "exp": now as f64 + 0.5 }),
+        // The issue time does not limit a token.
+        json!({ "iat": "yesterday" }),
+        json!({ "iat": u64::MAX }),
+        json!({ "iat": null }),
     ] {
         bearer(&server, &fixture.token(changes)).await.unwrap();
     }
