@@ -61,7 +61,7 @@ CLIENTS = {
     "typescript 2.4.0": Program(THEIR_CLIENT, "client.mjs"),
     "python 2.3.0": Program(PYTHON, "client.py"),
     "python 1.30.0": Program(PYTHON_1, "client.py"),
-    "raw client": Ours(HERE / "auth" / "stranger.py"),  # quoted
+    "raw client": Ours(HERE / "auth" / "raw_client.py"),
 }
 SERVERS = {
     "turnbuckle": Ours("turnbuckle-interop-auth-server"),

@@ -1,10 +1,9 @@
-// An authorization server on the package oidc-provider, for clients and servers of both sides to meet at.
+// An authorization server on the package oidc-provider, for clients and servers of both sides.
 //
 //   as.mjs '{"ttl": 2, …}'
 //
-// Nobody sits before it: whoever is sent here is logged in as `ada` and agrees to everything, or is denied. It says where
-// it listens, and prints a JSON line for every request: what was asked, without secrets, and how it was answered. All
-// that can be asked of it is in SWITCHES.
+// Every user is logged in as `ada` without a prompt and consents to everything, or is denied. It prints its listen address, and a JSON
+// line for every request with the response, without secrets. SWITCHES has all options.
 import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { randomBytes } from 'node:crypto';
@@ -14,34 +13,34 @@ import { Provider, errors } from 'oidc-provider';
 const SWITCHES = {
     // The path of the issuer, as `/tenant`.
     path: '',
-    // Where its metadata is found: `oauth` and `oidc` before the path of the issuer, `appended` behind it.
+    // The locations of its metadata: `oauth` and `oidc` before the path of the issuer, `appended` behind it.
     documents: ['oauth', 'oidc', 'appended'],
-    // How long an access token is good for, in seconds.
+    // Lifetime of an access token, in seconds.
     ttl: 300,
-    // `jwt`, or `opaque` for tokens that only introspection can tell apart.
+    // `jwt`, or `opaque` for tokens that need introspection.
     tokens: 'jwt',
-    // What may be done with a token.
+    // The supported scopes.
     scopes: 'mcp:read mcp:write',
-    // When there is a refresh token: `always`, or `asked` for by the scope `offline_access`.
+    // Refresh tokens are issued `always`, or `asked`: with the scope `offline_access`.
     refresh: 'always',
-    // Whether a client may register itself.
+    // True if clients can register.
     registration: true,
-    // The client metadata document that the world outside has at its client_id, if there is one.
+    // The client metadata document at its client_id, if any.
     document: null,
-    // Whether every proof of possession has to repeat a nonce.
+    // True if every DPoP proof needs a nonce.
     nonce: false,
-    // Whether whoever is sent here is denied.
+    // True if every login is denied.
     deny: false,
     // The secret of the client `service`.
     secret: 'open-sesame',
-    // Where the private key of the client `signer` is written.
+    // The file for the private key of the client `signer`.
     key: null,
 };
 
 const switches = { ...SWITCHES, ...JSON.parse(process.argv[2] ?? '{}') };
-for (const name of Object.keys(switches)) if (!(name in SWITCHES)) throw new Error(`there is no switch ${name}`);
+for (const name of Object.keys(switches)) if (!(name in SWITCHES)) throw new Error(`unknown switch ${name}`);
 
-// Any server of this machine may be a resource; whom a token is for is for that server to see.
+// Any server of this machine may be a resource; the server checks the audience.
 const RESOURCE = /^http:\/\/127\.0\.0\.1:\d+(\/\w*)?$/;
 const DEVICE = 'urn:ietf:params:oauth:grant-type:device_code';
 const SECRETS = [
@@ -54,7 +53,7 @@ async function clients() {
     const service = { redirect_uris: [], response_types: [], grant_types: ['client_credentials'] };
     const bySecret = { token_endpoint_auth_method: 'client_secret_basic' };
     return [
-        // A program on somebody's desk: its port is another one each time.
+        // A native program, with another port each time.
         {
             client_id: 'known',
             application_type: 'native',
@@ -70,7 +69,7 @@ async function clients() {
             token_endpoint_auth_signing_alg: 'ES256',
             jwks: { keys: [{ ...(await exportJWK(publicKey)), alg: 'ES256', use: 'sig' }] },
         },
-        // Servers ask by this one what a token is worth.
+        // The client that servers use for introspection.
         { ...service, ...bySecret, client_id: 'server', client_secret: 'of the server', grant_types: [] },
     ];
 }
@@ -91,7 +90,7 @@ async function provider(issuer) {
             client.grantTypeAllowed('refresh_token') && (switches.refresh === 'always' || scopes.has('offline_access')),
         findAccount: (_, accountId) => ({ accountId, claims: () => ({ sub: accountId }) }),
         interactions: { url: (_, { uid }) => `${switches.path}/login/${uid}` },
-        // Consent is given before anybody asks.
+        // Consent is granted in advance.
         loadExistingGrant: ({ oidc }) => consent(oidc.provider, oidc.client.clientId, oidc.params.resource),
         fetch: (url, options) => {
             if (url === switches.document?.client_id) return Response.json(switches.document);
@@ -128,7 +127,7 @@ async function consent(provider, clientId, resource) {
     return grant;
 }
 
-// The user, who says the same every time.
+// The user, with the same decision every time.
 async function logIn(provider, request, response) {
     const details = await provider.interactionDetails(request, response);
     const answer = switches.deny
@@ -137,7 +136,7 @@ async function logIn(provider, request, response) {
     await provider.interactionFinished(request, response, answer, { mergeWithLastSubmission: true });
 }
 
-// The user, on another device. The pages where a code is typed are passed over.
+// The user on another device. The pages for entering the code are skipped.
 async function typeCode(provider, userCode) {
     const code = await provider.DeviceCode.findByUserCode(userCode.replace('-', ''));
     const { scope, resource } = code.params;
@@ -146,14 +145,14 @@ async function typeCode(provider, userCode) {
     await code.save();
 }
 
-// Forgets every client that registered itself, as servers do that tidy up.
+// Deletes all dynamically registered clients, as a cleanup would.
 async function forget(provider) {
     for (const client of registered.splice(0)) await provider.Client.adapter.destroy(client);
 }
 
 const registered = [];
 
-// An issuer with a path has its documents in three places, of which the package knows the last.
+// An issuer with a path has three metadata URLs; the package serves the last.
 function documentAt(url) {
     const { path } = switches;
     const places = {

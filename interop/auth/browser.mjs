@@ -1,4 +1,4 @@
-// A browser without a person: follows redirects with its cookies until they lead to a place that begins with `until`.
+// Acts as a browser: follows redirects with cookies until a URL that begins with `until`.
 
 export async function visit(url, until) {
     const cookies = new Map();
@@ -14,5 +14,5 @@ export async function visit(url, until) {
         url = new URL(next, url).href;
         if (url.startsWith(until)) return url;
     }
-    throw new Error('the login goes round in circles');
+    throw new Error('the login has too many redirects');
 }

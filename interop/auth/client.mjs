@@ -1,9 +1,9 @@
-// Drives a server that wants a token with the client of @modelcontextprotocol/client 2.x; prints a JSON line per check.
+// Tests a server that requires a token with the client of @modelcontextprotocol/client 2.x; prints a JSON line per check.
 //
 //   client.mjs '{"url", "revision", "issuer", "client", "checks", …}'
 //
-// `client` says how it is known: `dynamic`, `known`, `document`, `service` (by a secret) or `signer` (by a key). What is
-// expected of whom is said by run.py; here it is only done.
+// `client` is the client identity: `dynamic`, `known`, `document`, `service` (with a secret) or `signer` (with a key). run.py has the
+// expectations.
 import { readFileSync } from 'node:fs';
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -15,7 +15,7 @@ import { visit } from './browser.mjs';
 const task = JSON.parse(process.argv[2]);
 const redirectUrl = 'http://127.0.0.1:9/callback';
 
-// A person at a browser, and a memory for what came of it.
+// A user with a browser, and a store for the login.
 class Login {
     redirectUrl = redirectUrl;
     clientMetadata = {
@@ -66,7 +66,7 @@ async function provider() {
 let client, transport, old;
 const login = await provider();
 
-// The package sends the user away and gives up; once the user is back, it is asked again.
+// The package starts the login and fails; after the callback the call is repeated.
 async function authorized(action) {
     try {
         return await action();
@@ -126,7 +126,7 @@ const checks = {
         if (!old || !login.kept.refresh_token || old === login.kept.refresh_token) throw new Error('it is the same token');
     },
 
-    // Somebody else has the old token, and uses it: the authorization server then trusts neither.
+    // Uses the old refresh token again; the authorization server then revokes both.
     reused: async () => {
         const form = { grant_type: 'refresh_token', refresh_token: old, client_id: login.information.client_id };
         const answer = await fetch(`${task.issuer}/token`, { method: 'POST', body: new URLSearchParams(form) });

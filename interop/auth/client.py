@@ -1,4 +1,4 @@
-"""Drives a server that wants a token with the client of the package `mcp`, 1.x or 2.x, and prints a JSON line per check.
+"""Tests a server that requires a token with the client of the package `mcp`, 1.x or 2.x, and prints a JSON line per check.
 
 client.py '{"url", "revision", "issuer", "client", "checks", …}'
 """
@@ -35,8 +35,8 @@ METADATA = {
 }
 
 
-class Memory:
-    """What came of a login."""
+class MemoryStorage:
+    """Stores tokens and the client registration."""
 
     tokens = information = None
 
@@ -55,43 +55,43 @@ class Memory:
         self.information = information
 
 
-class Stay(urllib.request.HTTPRedirectHandler):
+class NoRedirect(urllib.request.HTTPRedirectHandler):
     def redirect_request(self, *_):
         return None
 
 
-def visit(url):
-    """A browser without a person: follows redirects with its cookies until they lead back to us."""
+def follow_redirects(url):
+    """Acts as a browser: follows redirects with cookies until the redirect URI."""
     cookies = urllib.request.HTTPCookieProcessor(http.cookiejar.CookieJar())
-    browser = urllib.request.build_opener(cookies, Stay)
+    browser = urllib.request.build_opener(cookies, NoRedirect)
     while not url.startswith(REDIRECT):
         try:
             browser.open(url, timeout=10)
             raise OSError("the login ended elsewhere")
-        except urllib.error.HTTPError as answer:
-            url = urllib.parse.urljoin(url, answer.headers["location"])
+        except urllib.error.HTTPError as response:
+            url = urllib.parse.urljoin(url, response.headers["location"])
     return dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(url).query))
 
 
 class Checks:
     def __init__(self):
-        self.memory, self.stack, self.came = Memory(), contextlib.AsyncExitStack(), {}
+        self.storage, self.stack, self.callback = MemoryStorage(), contextlib.AsyncExitStack(), {}
 
-    async def send_away(self, url):
-        self.came = await asyncio.to_thread(visit, url)
+    async def open_login_page(self, url):
+        self.callback = await asyncio.to_thread(follow_redirects, url)
 
-    async def come_back(self):
-        if "error" in self.came:
-            raise OSError(self.came["error"])
+    async def read_callback(self):
+        if "error" in self.callback:
+            raise OSError(self.callback["error"])
         if Client is None:
-            return self.came["code"], self.came.get("state")
-        return AuthorizationCodeResult(**self.came)
+            return self.callback["code"], self.callback.get("state")
+        return AuthorizationCodeResult(**self.callback)
 
     async def open(self):
         document = task["document"] if task["client"] == "document" else None
         provider = OAuthClientProvider(
-            server_url=task["url"], client_metadata=OAuthClientMetadata(**METADATA), storage=self.memory,
-            redirect_handler=self.send_away, callback_handler=self.come_back, client_metadata_url=document)
+            server_url=task["url"], client_metadata=OAuthClientMetadata(**METADATA), storage=self.storage,
+            redirect_handler=self.open_login_page, callback_handler=self.read_callback, client_metadata_url=document)
         web = await self.stack.enter_async_context(httpx.AsyncClient(auth=provider, timeout=20))
         if Client is None:
             streams = await self.stack.enter_async_context(streamable_http_client(task["url"], http_client=web))
@@ -109,13 +109,13 @@ class Checks:
         try:
             await self.open()
         except BaseException as error:
-            holds(story(error), "access_denied")
+            contains(error_chain(error), "access_denied")
         else:
-            raise AssertionError("it was let in")
+            raise AssertionError("the request was accepted")
 
     async def whoami(self):
         caller = json.loads((await self.client.call_tool("whoami", {})).content[0].text)
-        holds(caller["scopes"], "mcp:read")
+        contains(caller["scopes"], "mcp:read")
         equal(caller["subject"], task["subject"])
 
     async def many(self):
@@ -123,12 +123,12 @@ class Checks:
             await self.whoami()
 
     async def refreshed(self):
-        self.old = self.memory.tokens.refresh_token
+        self.old = self.storage.tokens.refresh_token
         await self.again()
 
     async def rotated(self):
-        if self.memory.tokens.refresh_token in (None, self.old):
-            raise AssertionError("it is the same token")
+        if self.storage.tokens.refresh_token in (None, self.old):
+            raise AssertionError("the refresh token was not rotated")
 
     async def again(self):
         await asyncio.sleep(task["ttl"] + 1.5)
@@ -138,10 +138,10 @@ class Checks:
         await self.stack.aclose()
 
 
-def story(error):
-    """An error with all that is in it."""
+def error_chain(error):
+    """Returns an error with its causes."""
     parts = [error, *getattr(error, "exceptions", ()), error.__cause__]
-    return " ".join([repr(error), *(story(part) for part in parts[1:] if part)])
+    return " ".join([repr(error), *(error_chain(part) for part in parts[1:] if part)])
 
 
 def equal(actual, expected):
@@ -149,7 +149,7 @@ def equal(actual, expected):
         raise AssertionError(f"expected {expected!r}, got {actual!r}")
 
 
-def holds(whole, part):
+def contains(whole, part):
     if part not in whole:
         raise AssertionError(f"expected {part!r} in {whole!r}")
 
@@ -161,7 +161,7 @@ async def main():
         try:
             await getattr(checks, check)()
         except BaseException as error:
-            detail = story(error)[:600]
+            detail = error_chain(error)[:600]
         print(json.dumps({"check": check, "ok": not detail, "detail": detail}), flush=True)
 
 

@@ -1,8 +1,8 @@
-// A server on the package @modelcontextprotocol/server 2.x that wants a token.
+// A server on the package @modelcontextprotocol/server 2.x that requires a token.
 //
 //   server.mjs '{"issuer": …, "resource": …, "tokens": "jwt" | "opaque"}'
 //
-// Everybody who may `mcp:read` can ask who they are; `write` wants `mcp:write`.
+// `whoami` needs the scope `mcp:read`, and `write` needs `mcp:write`.
 import { createServer } from 'node:http';
 import { createRemoteJWKSet, jwtVerify } from 'jose';
 import { toNodeHandler } from '@modelcontextprotocol/node';
@@ -26,7 +26,7 @@ function guarded() {
 
 const say = text => ({ content: [{ type: 'text', text }] });
 
-// The authorization server has its metadata in one of three places; which, is for clients to find out.
+// The metadata of the authorization server is at one of three URLs.
 async function metadata() {
     const { origin, pathname } = new URL(issuer);
     const path = pathname === '/' ? '' : pathname;

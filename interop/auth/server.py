@@ -1,8 +1,8 @@
-"""A server on the package `mcp`, 1.x or 2.x, that wants a token.
+"""A server on the package `mcp`, 1.x or 2.x, that requires a token.
 
 server.py '{"issuer": …, "resource": …}'
 
-Everybody who may `mcp:read` can ask who they are. The package knows scopes for the whole server only.
+`whoami` needs `mcp:read`. The package supports scopes for the whole server only.
 """
 import asyncio
 import json
@@ -36,8 +36,8 @@ class Verifier:
             claims = jwt.decode(token, key.key, ["RS256"], audience=task["resource"], issuer=task["issuer"])
         except jwt.PyJWTError:
             return None
-        told = {"client_id": claims["client_id"], "scopes": claims["scope"].split(), "expires_at": claims["exp"]}
-        return AccessToken(token=token, resource=claims["aud"], **told)
+        fields = {"client_id": claims["client_id"], "scopes": claims["scope"].split(), "expires_at": claims["exp"]}
+        return AccessToken(token=token, resource=claims["aud"], **fields)
 
 
 settings = AuthSettings(issuer_url=task["issuer"], resource_server_url=task["resource"], required_scopes=["mcp:read"])

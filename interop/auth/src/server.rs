@@ -1,9 +1,9 @@
-//! A server that wants a token, for clients of other projects and for ours.
+//! A server that requires a token, for clients of other projects and for ours.
 //!
 //! `turnbuckle-interop-auth-server '{"issuer": …, "resource": …, "tokens": "jwt" | "opaque", "dpop", "nonce"}'`
 //!
-//! Everybody who may `mcp:read` can ask who they are; `write` wants `mcp:write`.
-#![expect(clippy::print_stdout, reason = "it says where it listens")]
+//! `whoami` needs the scope `mcp:read`, and `write` needs `mcp:write`.
+#![expect(clippy::print_stdout, reason = "the listen address is printed")]
 
 use std::{env, error::Error, sync::Arc, time::Duration};
 
@@ -18,36 +18,36 @@ use turnbuckle_auth::{
 use turnbuckle_client::http::HttpFetcher;
 
 #[derive(Deserialize)]
-struct Task {
+struct ServerTask {
     issuer: String,
     resource: String,
-    tokens: Tokens,
-    /// Whether a token has to be bound to a key.
+    tokens: TokenFormat,
+    /// True if tokens must be bound to a key.
     dpop: bool,
-    /// Whether a proof has to repeat a nonce of ours.
+    /// True if proofs must have a nonce of the server.
     nonce: bool,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Tokens {
+enum TokenFormat {
     Jwt,
     Opaque,
 }
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let task: Task = serde_json::from_str(&env::args().nth(1).ok_or("a task is missing")?)?;
+    let task: ServerTask = serde_json::from_str(&env::args().nth(1).ok_or("a task is missing")?)?;
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     println!("listening on http://{}/mcp", listener.local_addr()?);
-    let http = Http::new(server()).authenticator(guard(&task)?);
+    let http = Http::new(server()).authenticator(authenticator(&task)?);
     Ok(http.serve(listener).await?)
 }
 
-fn guard(task: &Task) -> Result<ResourceServer, Box<dyn Error>> {
+fn authenticator(task: &ServerTask) -> Result<ResourceServer, Box<dyn Error>> {
     let issuer = match task.tokens {
-        Tokens::Jwt => TrustedIssuer::jwt(&task.issuer),
-        Tokens::Opaque => {
+        TokenFormat::Jwt => TrustedIssuer::jwt(&task.issuer),
+        TokenFormat::Opaque => {
             let endpoint = format!("{}/token/introspection", task.issuer);
             TrustedIssuer::introspection(
                 &task.issuer,
@@ -58,16 +58,16 @@ fn guard(task: &Task) -> Result<ResourceServer, Box<dyn Error>> {
         }
     };
     let scopes = |text: &str| text.parse::<Scopes>();
-    let guard = ResourceServer::new(&task.resource, Arc::new(HttpFetcher::trusted()))?
+    let server = ResourceServer::new(&task.resource, Arc::new(HttpFetcher::trusted()))?
         .issuer(issuer)
         .require_scopes(scopes("mcp:read")?)
         .advertise_scopes(scopes("mcp:read mcp:write")?)
-        // Tokens live for seconds here, and their end is what is looked at.
+        // Tokens are valid for seconds here, and their expiry is tested.
         .leeway(Duration::ZERO);
     Ok(match (task.dpop, task.nonce) {
-        (true, true) => guard.dpop(DpopPolicy::Require).require_dpop_nonce()?,
-        (true, false) => guard.dpop(DpopPolicy::Require),
-        _ => guard,
+        (true, true) => server.dpop(DpopPolicy::Require).require_dpop_nonce()?,
+        (true, false) => server.dpop(DpopPolicy::Require),
+        _ => server,
     })
 }
 
@@ -75,10 +75,10 @@ fn server() -> Server {
     let whoami = Tool::new("whoami", async |cx: Context| {
         let caller = cx
             .principal()
-            .ok_or_else(|| ToolError::new("nobody asked"))?;
-        let told =
+            .ok_or_else(|| ToolError::new("no principal"))?;
+        let text =
             json!({ "subject": caller.subject, "client": caller.client, "scopes": caller.scopes });
-        Ok::<_, ToolError>(told.to_string())
+        Ok::<_, ToolError>(text.to_string())
     });
     let write = Tool::new("write", async || Ok::<_, ToolError>("written".to_owned()));
     Server::new("guarded", "1")

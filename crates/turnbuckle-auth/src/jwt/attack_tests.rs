@@ -400,7 +400,11 @@ fn malformed_json_is_rejected_although_it_is_signed() {
         ),
         ("number out of range", header, r#"{"sub":"a","exp":1e400}"#),
         ("NaN", header, r#"{"sub":"a","exp":NaN}"#),
-        ("hexadecimal number", header, r#"{"sub":"a","exp":0xffffffff}"#),
+        (
+            "hexadecimal number",
+            header,
+            r#"{"sub":"a","exp":0xffffffff}"#,
+        ),
         ("header is a list", r#"[{"alg":"ES256"}]"#, claims),
         ("claims are a list", header, "[]"),
         ("claims are text", header, r#""alice""#),

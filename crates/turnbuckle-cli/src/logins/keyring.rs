@@ -1,4 +1,4 @@
-//! The system keyring, which stores the key of sealed logins.
+//! The system keyring, which stores the key of encrypted logins.
 //!
 //! Linux and similar systems use the Secret Service, macOS the Keychain, Windows the Credential Manager.
 

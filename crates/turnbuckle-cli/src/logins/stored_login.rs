@@ -177,7 +177,7 @@ pub(super) fn summarize(login: &StoredLogin, form: FileEncryption) -> LoginSumma
         expires_at: tokens.expires,
         renewable: tokens.refresh.is_some(),
         key_bound: tokens.kind == TokenKind::Dpop,
-        sealed: form == FileEncryption::Encrypted,
+        is_encrypted: form == FileEncryption::Encrypted,
     }
 }
 

@@ -27,8 +27,8 @@ pub(crate) struct LoginSummary {
     pub(crate) renewable: bool,
     /// True if the token is bound to a key on this machine.
     pub(crate) key_bound: bool,
-    /// True if the file of logins is sealed.
-    pub(crate) sealed: bool,
+    /// True if the file of logins is encrypted.
+    pub(crate) is_encrypted: bool,
 }
 
 impl LoginSummary {
@@ -44,7 +44,7 @@ impl LoginSummary {
             "expires": self.expires_at.map(format_date),
             "renews": self.renewable,
             "bound": self.key_bound,
-            "sealed": self.sealed,
+            "encrypted": self.is_encrypted,
         })
     }
 
@@ -75,7 +75,7 @@ impl LoginSummary {
 
     /// Returns how the login is stored.
     pub(crate) fn storage(&self) -> &'static str {
-        if self.sealed {
+        if self.is_encrypted {
             "encrypted with a key in the system keyring"
         } else {
             "in a file that only you can read"

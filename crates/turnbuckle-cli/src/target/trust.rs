@@ -89,7 +89,7 @@ fn no_terminal_error(prompt: &TrustPrompt) -> CliError {
     let warning = warning.map(|text| format!("warning: {text}\n\n"));
     let warning = warning.unwrap_or_default();
     CliError::failed(format!(
-        "{rows}{warning}this server is defined by a project and needs approval, which needs a terminal"
+        "{rows}{warning}this server is defined by a project and must be approved at a terminal"
     ))
     .hint("check the definition, then use `--yes`, or approve it once at a terminal")
 }

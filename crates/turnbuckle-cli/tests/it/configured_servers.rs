@@ -89,7 +89,7 @@ fn a_project_command_needs_approval() {
       program   /bin/sh
       in        ~
 
-    this server is defined by a project and needs approval, which needs a terminal
+    this server is defined by a project and must be approved at a terminal
 
     hint: check the definition, then use `--yes`, or approve it once at a terminal
     --- exit 2
@@ -197,7 +197,7 @@ fn a_url_of_a_project_gets_no_token_and_no_arguments_before_it_is_approved() {
 
               URL       URL
 
-            this server is defined by a project and needs approval, which needs a terminal
+            this server is defined by a project and must be approved at a terminal
 
             hint: check the definition, then use `--yes`, or approve it once at a terminal
             --- exit 2

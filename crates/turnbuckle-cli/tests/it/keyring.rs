@@ -1,4 +1,4 @@
-//! Tests of logins that are sealed with a key in the system keyring.
+//! Tests of logins that are encrypted with a key in the system keyring.
 
 use std::{fs, process::Command};
 

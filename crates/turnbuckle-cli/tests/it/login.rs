@@ -162,7 +162,7 @@ fn login_use_and_logout() {
           "expires": …
           "renews": true,
           "bound": false,
-          "sealed": false
+          "encrypted": false
         }
       ]
     }

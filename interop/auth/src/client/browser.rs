@@ -1,4 +1,4 @@
-//! A browser without a person: it follows redirects, and keeps cookies while it does.
+//! An HTTP client that acts as a browser: it follows redirects with cookies.
 
 use std::{collections::BTreeMap, io};
 
@@ -7,37 +7,38 @@ use tokio::{
     net::TcpStream,
 };
 
-/// The login takes a handful of redirects; whatever takes more goes round in circles.
-const HOPS: usize = 12;
+/// Maximum number of redirects of a login.
+const MAX_REDIRECTS: usize = 12;
 
-/// Goes to a page of this machine, and wherever that leads.
-pub(crate) async fn visit(url: &str) -> io::Result<()> {
+/// Requests a page of this machine and follows its redirects.
+pub(crate) async fn follow_redirects(url: &str) -> io::Result<()> {
     let mut cookies = BTreeMap::new();
     let mut url = url.to_owned();
-    for _ in 0..HOPS {
+    for _ in 0..MAX_REDIRECTS {
         let page = get(&url, &cookies).await?;
         for cookie in page.headers("set-cookie") {
             let pair = cookie.split(';').next().unwrap_or_default();
             let (name, value) = pair
                 .split_once('=')
-                .ok_or_else(|| odd("a cookie without a name"))?;
+                .ok_or_else(|| invalid("a cookie without a name"))?;
             cookies.insert(name.to_owned(), value.to_owned());
         }
         let Some(next) = page.headers("location").next() else {
             return Ok(());
         };
-        url = match next.starts_with('/') {
-            true => format!("{}{next}", origin(&url)),
-            false => next.to_owned(),
+        url = if next.starts_with('/') {
+            format!("{}{next}", origin(&url))
+        } else {
+            next.to_owned()
         };
     }
-    Err(odd("the login goes round in circles"))
+    Err(invalid("the login has too many redirects"))
 }
 
-/// The head of an answer; nobody reads the rest.
-struct Page(String);
+/// The head of a response.
+struct ResponseHead(String);
 
-impl Page {
+impl ResponseHead {
     fn headers<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         let lines = self.0.lines().filter_map(|line| line.split_once(':'));
         lines
@@ -46,10 +47,10 @@ impl Page {
     }
 }
 
-async fn get(url: &str, cookies: &BTreeMap<String, String>) -> io::Result<Page> {
+async fn get(url: &str, cookies: &BTreeMap<String, String>) -> io::Result<ResponseHead> {
     let host = origin(url)
         .strip_prefix("http://")
-        .ok_or_else(|| odd("not http"))?;
+        .ok_or_else(|| invalid("not http"))?;
     let path = match &url[origin(url).len()..] {
         "" => "/",
         path => path,
@@ -64,14 +65,14 @@ async fn get(url: &str, cookies: &BTreeMap<String, String>) -> io::Result<Page> 
         "GET {path} HTTP/1.1\r\nHost: {host}\r\nCookie: {cookies}\r\nConnection: close\r\n\r\n"
     );
     stream.write_all(request.as_bytes()).await?;
-    let mut answer = Vec::new();
-    stream.read_to_end(&mut answer).await?;
-    let answer = String::from_utf8_lossy(&answer);
-    let head = answer.split("\r\n\r\n").next().unwrap_or_default();
-    Ok(Page(head.to_owned()))
+    let mut response = Vec::new();
+    stream.read_to_end(&mut response).await?;
+    let response = String::from_utf8_lossy(&response);
+    let head = response.split("\r\n\r\n").next().unwrap_or_default();
+    Ok(ResponseHead(head.to_owned()))
 }
 
-/// The scheme and the host of a URL.
+/// Returns the scheme and the host of a URL.
 fn origin(url: &str) -> &str {
     let begin = url.find("://").map_or(0, |at| at + 3);
     let end = url[begin..]
@@ -80,6 +81,6 @@ fn origin(url: &str) -> &str {
     &url[..end]
 }
 
-fn odd(what: &str) -> io::Error {
+fn invalid(what: &str) -> io::Error {
     io::Error::other(what)
 }

@@ -1,4 +1,4 @@
-//! What is tried, check by check. What the authorization server thinks of it is in its journal.
+//! The checks. The log of the authorization server has its view of them.
 
 use std::{env, error::Error, fmt::Debug, time::Duration};
 
@@ -15,7 +15,7 @@ use turnbuckle_client::{
     http::{HttpFetcher, HttpTarget},
 };
 
-use crate::{Identity, Outcome, Task, browser, login, story};
+use crate::{Identity, Outcome, Task, browser, error_chain, login};
 
 pub(crate) struct Checks {
     task: Task,
@@ -24,7 +24,7 @@ pub(crate) struct Checks {
     old: Option<Secret>,
 }
 
-/// What the tool `whoami` says.
+/// The result of the tool `whoami`.
 #[derive(Deserialize)]
 struct Caller {
     subject: Option<String>,
@@ -50,13 +50,15 @@ impl Checks {
             "refreshed" => self.refreshed().await,
             "rotated" => self.rotated().await,
             "reused" => self.reused().await,
-            "forgotten" => Ok(browser::visit(&format!("{}/forget", self.task.issuer)).await?),
+            "forgotten" => {
+                Ok(browser::follow_redirects(&format!("{}/forget", self.task.issuer)).await?)
+            }
             "again" => self.again().await,
             "together" => self.together().await,
             "shared" => self.shared().await,
             "stepped_up" => equal(&*self.call("write").await?, "written"),
             "close" => self.close().await,
-            _ => Err(format!("there is no check `{check}`").into()),
+            _ => Err(format!("unknown check `{check}`").into()),
         }
     }
 
@@ -80,17 +82,17 @@ impl Checks {
             .await?)
     }
 
-    /// The user said no, and whoever asked learns that.
+    /// The user denies the login, and the client reports it.
     async fn denied(&self) -> Outcome {
         let Err(error) = self.connect().await else {
-            return Err("it was let in".into());
+            return Err("the request was accepted".into());
         };
-        holds(&story(&*error), "denied")
+        contains(&error_chain(&*error), "denied")
     }
 
     async fn whoami(&self) -> Outcome {
         let caller: Caller = serde_json::from_str(&self.call("whoami").await?)?;
-        holds(&caller.scopes.join(" "), "mcp:read")?;
+        contains(&caller.scopes.join(" "), "mcp:read")?;
         if self.task.subject.is_some() {
             equal(&caller.subject, &self.task.subject)?;
         }
@@ -101,7 +103,7 @@ impl Checks {
             Identity::Service => "service",
             Identity::Signer => "signer",
         };
-        equal(caller.client.as_deref().unwrap_or("nobody"), known)
+        equal(caller.client.as_deref().unwrap_or("none"), known)
     }
 
     async fn many(&self) -> Outcome {
@@ -119,17 +121,17 @@ impl Checks {
     async fn rotated(&self) -> Outcome {
         let new = self.login().await?.tokens.refresh;
         let (Some(old), Some(new)) = (&self.old, &new) else {
-            return Err("there is no refresh token".into());
+            return Err("no refresh token".into());
         };
-        match old.expose() == new.expose() {
-            true => Err("it is the same token".into()),
-            false => Ok(()),
+        if old.expose() == new.expose() {
+            return Err("the refresh token was not rotated".into());
         }
+        Ok(())
     }
 
-    /// Somebody else has the old token, and uses it: the authorization server then trusts neither.
+    /// Uses the old refresh token again; the authorization server then revokes both.
     async fn reused(&self) -> Outcome {
-        let old = self.old.as_ref().ok_or("there is no refresh token")?;
+        let old = self.old.as_ref().ok_or("no refresh token")?;
         let client = self.login().await?.client.id;
         let form = format!(
             "grant_type=refresh_token&client_id={client}&refresh_token={}",
@@ -137,20 +139,20 @@ impl Checks {
         );
         let endpoint = format!("{}/token", self.task.issuer);
         let request = FetchRequest::post(endpoint, "application/x-www-form-urlencoded", form);
-        let answer = HttpFetcher::trusted().fetch(request).await?;
-        holds(&String::from_utf8_lossy(&answer.body), "invalid_grant")
+        let response = HttpFetcher::trusted().fetch(request).await?;
+        contains(&String::from_utf8_lossy(&response.body), "invalid_grant")
     }
 
-    /// Whatever there was has ended.
+    /// Calls a tool after the token has expired.
     async fn again(&self) -> Outcome {
-        sleep(self.life()).await;
+        sleep(self.token_lifetime()).await;
         self.call("whoami").await?;
         Ok(())
     }
 
-    /// Whatever there was has ended, and many need it at one time.
+    /// Sends concurrent calls after the token has expired.
     async fn together(&self) -> Outcome {
-        sleep(self.life()).await;
+        sleep(self.token_lifetime()).await;
         let client = self.client()?;
         let mut calls = JoinSet::new();
         for _ in 0..8 {
@@ -163,7 +165,7 @@ impl Checks {
         Ok(())
     }
 
-    /// Another process finds the login, and both of them use it for longer than its tokens live.
+    /// A second process uses the same login, and both refresh it.
     async fn shared(&self) -> Outcome {
         let task = Task {
             checks: ["connect", "again", "again", "close"]
@@ -178,10 +180,10 @@ impl Checks {
         let (first, second) = tokio::join!(first, second);
         first?;
         let report = String::from_utf8(second?.stdout)?;
-        match report.matches("\"ok\":true").count() == task.checks.len() {
-            true => Ok(()),
-            false => Err(format!("the second says {report}").into()),
+        if report.matches("\"ok\":true").count() != task.checks.len() {
+            return Err(format!("the second process reported {report}").into());
         }
+        Ok(())
     }
 
     async fn close(&self) -> Outcome {
@@ -191,14 +193,14 @@ impl Checks {
 
     async fn call(&self, tool: &str) -> Result<String, Box<dyn Error>> {
         let result = self.client()?.call_tool(tool, json!({})).await?;
-        match result.is_error() {
-            true => Err(format!("`{tool}` failed: {}", result.text()).into()),
-            false => Ok(result.text()),
+        if result.is_error() {
+            return Err(format!("`{tool}` failed: {}", result.text()).into());
         }
+        Ok(result.text())
     }
 
-    /// How long it takes until a token has ended.
-    fn life(&self) -> Duration {
+    /// Returns the time until a token has expired.
+    fn token_lifetime(&self) -> Duration {
         Duration::from_millis(self.task.ttl * 1000 + 1500)
     }
 
@@ -208,7 +210,7 @@ impl Checks {
 
     async fn login(&self) -> Result<StoredLogin, Box<dyn Error>> {
         let login = login::store().login(&self.task.url).await?;
-        Ok(login.ok_or("nobody is logged in")?)
+        Ok(login.ok_or("not logged in")?)
     }
 }
 
@@ -219,7 +221,7 @@ fn equal<T: PartialEq + Debug + ?Sized>(actual: &T, expected: &T) -> Outcome {
     Err(format!("expected {expected:?}, got {actual:?}").into())
 }
 
-fn holds(whole: &str, part: &str) -> Outcome {
+fn contains(whole: &str, part: &str) -> Outcome {
     if whole.contains(part) {
         return Ok(());
     }

@@ -1,4 +1,4 @@
-//! How our client gets its tokens in a case.
+//! The OAuth configuration of a case.
 
 use std::{error::Error, sync::Arc};
 
@@ -11,12 +11,12 @@ use turnbuckle_client::http::HttpFetcher;
 
 use crate::{Identity, Task, browser};
 
-/// Where logins are kept: in the folder of this run.
+/// Returns the store of logins, in the folder of this run.
 pub(crate) fn store() -> FileStore {
     FileStore::new("logins")
 }
 
-/// A client with a person who logs in as soon as a browser opens.
+/// Returns a client with a user who logs in at once.
 pub(crate) fn oauth(task: &Task) -> Result<OAuth, Box<dyn Error>> {
     let fetcher = HttpFetcher::for_server(&task.url)?;
     let oauth = OAuth::new(&task.url, Arc::new(fetcher))
@@ -29,7 +29,7 @@ pub(crate) fn oauth(task: &Task) -> Result<OAuth, Box<dyn Error>> {
         })
         .user_agent(LoopbackUserAgent::new(|url| {
             let url = url.to_owned();
-            tokio::spawn(async move { browser::visit(&url).await });
+            tokio::spawn(async move { browser::follow_redirects(&url).await });
             Ok(())
         }));
     Ok(match task.client {

@@ -1,9 +1,9 @@
-//! Drives a server that wants a token with our client and prints a JSON line per check.
+//! Tests a server that requires a token with our client, and prints a JSON line per check.
 //!
 //! `turnbuckle-interop-auth-client '{"url", "revision", "issuer", "client", "checks", …}'`
 //!
-//! `client` says how it is known: `dynamic`, `known`, `document`, `service` (by a secret) or `signer` (by a key).
-#![expect(clippy::print_stdout, reason = "what it prints is its report")]
+//! `client` is the client identity: `dynamic`, `known`, `document`, `service` (with a secret) or `signer` (with a key).
+#![expect(clippy::print_stdout, reason = "the report is printed")]
 
 mod browser;
 mod checks;
@@ -19,9 +19,9 @@ use crate::checks::Checks;
 
 pub(crate) type Outcome = Result<(), Box<dyn Error>>;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const CHECK_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// What run.py wants done.
+/// The checks to run, from run.py.
 #[derive(Clone, Deserialize, Serialize)]
 pub(crate) struct Task {
     url: String,
@@ -29,34 +29,34 @@ pub(crate) struct Task {
     issuer: String,
     client: Identity,
     checks: Vec<String>,
-    /// How long a token is good for, in seconds.
+    /// Lifetime of a token, in seconds.
     ttl: u64,
-    /// Whether tokens are to be bound to a key.
+    /// True if tokens are bound to a key.
     dpop: bool,
-    /// Whether the login is on another device.
+    /// True if the login is on another device.
     device: bool,
     secret: String,
     key: String,
     document: String,
     subject: Option<String>,
-    /// Whether another process of ours has begun already.
+    /// True for the second of two processes.
     #[serde(default)]
     is_second: bool,
 }
 
-/// How the authorization server knows us.
+/// The identity of the client at the authorization server.
 #[derive(Clone, Copy, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Identity {
-    /// Not yet.
+    /// Registered dynamically.
     Dynamic,
-    /// As a program of its users.
+    /// Preregistered, for users.
     Known,
-    /// By a document on the web.
+    /// A client metadata document.
     Document,
-    /// As a machine with a secret.
+    /// A service with a secret.
     Service,
-    /// As a machine with a key.
+    /// A service with a key.
     Signer,
 }
 
@@ -65,20 +65,20 @@ async fn main() {
     let task = env::args().nth(1).expect("a task");
     let task: Task = serde_json::from_str(&task).expect("a task");
     if !task.is_second {
-        // Of the run before this one.
+        // Logins of the previous run.
         let _ = fs::remove_dir_all("logins");
     }
-    let wanted = task.checks.clone();
+    let names = task.checks.clone();
     let mut checks = Checks::new(task);
-    for check in wanted {
-        let outcome = timeout(PATIENCE, checks.run(&check)).await;
-        report(&check, &outcome.unwrap_or_else(|_| Err("no end".into())));
+    for check in names {
+        let outcome = timeout(CHECK_TIMEOUT, checks.run(&check)).await;
+        report(&check, &outcome.unwrap_or_else(|_| Err("timed out".into())));
     }
     process::exit(0);
 }
 
 fn report(check: &str, outcome: &Outcome) {
-    let detail = outcome.as_ref().err().map(|error| story(&**error));
+    let detail = outcome.as_ref().err().map(|error| error_chain(&**error));
     let detail: String = detail.unwrap_or_default().chars().take(600).collect();
     println!(
         "{}",
@@ -86,15 +86,15 @@ fn report(check: &str, outcome: &Outcome) {
     );
 }
 
-/// An error with all that led to it.
-pub(crate) fn story(error: &dyn Error) -> String {
-    let mut story = error.to_string();
+/// Returns an error with its sources.
+pub(crate) fn error_chain(error: &dyn Error) -> String {
+    let mut chain = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
-        story = format!("{story}: {error}");
+        chain = format!("{chain}: {error}");
         cause = error.source();
     }
-    story
+    chain
 }
 
 impl Task {

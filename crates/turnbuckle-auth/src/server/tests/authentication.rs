@@ -129,7 +129,7 @@ async fn only_exact_static_tokens_are_accepted() {
         assert_eq!(
             challenge.parameter("resource_metadata"),
             None,
-            "there is no issuer to name"
+            "without issuers there is nothing to name"
         );
     }
     assert!(

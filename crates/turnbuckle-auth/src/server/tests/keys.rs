@@ -113,7 +113,10 @@ async fn missing_keys_are_answered_with_503() {
 
     let rejection = bearer(&server, &token).await.unwrap_err();
     assert_eq!(rejection.status, 503);
-    assert!(rejection.challenges.is_empty(), "503 has no challenge");
+    assert!(
+        rejection.challenges.is_empty(),
+        "503 comes without a challenge"
+    );
     let asked = fixture.network.total_requests();
     assert_eq!(status(&server, &token).await, 503);
     assert_eq!(

@@ -11,7 +11,7 @@ fn ada() -> LoginSummary {
         expires_at: Some(1_800_000_000),
         renewable: true,
         key_bound: false,
-        sealed: false,
+        is_encrypted: false,
     }
 }
 
@@ -103,7 +103,7 @@ fn json_has_every_field() {
       "expires": "2027-01-15T08:00:00Z",
       "renews": true,
       "bound": false,
-      "sealed": false
+      "encrypted": false
     }
     "#);
 }

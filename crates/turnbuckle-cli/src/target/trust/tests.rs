@@ -118,7 +118,7 @@ fn without_a_terminal_the_server_is_rejected_with_a_hint() {
                 REGION='${REGION:-eu}'
       reads     REGION
 
-    this server is defined by a project and needs approval, which needs a terminal
+    this server is defined by a project and must be approved at a terminal
 
     hint: check the definition, then use `--yes`, or approve it once at a terminal
     ");
@@ -140,7 +140,7 @@ fn a_url_is_confirmed_with_its_configuration_file() {
 
       URL       https://a.example
 
-    this server is defined by a project and needs approval, which needs a terminal
+    this server is defined by a project and must be approved at a terminal
 
     hint: check the definition, then use `--yes`, or approve it once at a terminal
     ");
@@ -250,7 +250,7 @@ fn variables_of_a_file_are_shown_and_a_change_needs_confirmation() {
 
     warning: it sets variables that can make programs run other code: LD_PRELOAD, NODE_OPTIONS
 
-    this server is defined by a project and needs approval, which needs a terminal
+    this server is defined by a project and must be approved at a terminal
 
     hint: check the definition, then use `--yes`, or approve it once at a terminal
     ");
