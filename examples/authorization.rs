@@ -39,9 +39,7 @@ fn printers() -> Server {
         Some(who) => Ok(format!("You are {}.", who.subject)),
         None => Err(ToolError::new("nobody knows who you are")),
     });
-    let restart = Tool::new("restart", async || {
-        Ok::<_, ToolError>("It is warming up.".to_owned())
-    });
+    let restart = Tool::new("restart", async || Ok("It is warming up.".to_owned()));
     Server::new("printers", "1.0.0")
         .tool(whoami.read_only())
         // Everybody sees it; whoever calls it without the scope is told to ask for it.

@@ -255,7 +255,7 @@ async fn summarize(notes: Notes, cx: Context) -> Result<String, ToolError> {
     // happen twice, or turn out differently the second time, belongs into `once`.
     let read = async || {
         notes.push("A summary was asked for.".to_owned());
-        Ok::<_, ToolError>(notes.all().join("; "))
+        Ok(notes.all().join("; "))
     };
     let text: String = cx.once("read", read).await?;
     let question = SamplingBuilder::text(format!("Summarize these notes: {text}")).max_tokens(200);

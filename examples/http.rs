@@ -16,14 +16,12 @@ use tokio::{
     sync::oneshot,
 };
 use turnbuckle::{
-    Server, Tool, ToolError,
+    Server, Tool,
     http::{self, Http, HttpSse, MemoryConnector},
 };
 
 fn clock() -> Http {
-    let now = Tool::new("now", async || {
-        Ok::<_, ToolError>("half past nine".to_owned())
-    });
+    let now = Tool::new("now", async || Ok("half past nine".to_owned()));
     Http::new(Server::new("clock", "1.0.0").tool(now))
         // By default a server answers to this machine's own names only, so that no web page can reach it by DNS.
         .allow_host("clock.example")

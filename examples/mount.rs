@@ -13,16 +13,14 @@ mod ask;
 use std::error::Error;
 
 use serde_json::{Value, json};
-use turnbuckle::{Context, Resource, Server, Tool, ToolError, stdio};
+use turnbuckle::{Context, Resource, Server, Tool, stdio};
 
 /// A part that is useful alone.
 fn clock() -> Server {
     Server::new("clock", "1.0.0").tool(
-        Tool::new("now", async || {
-            Ok::<_, ToolError>("half past nine".to_owned())
-        })
-        .description("Tells the time")
-        .read_only(),
+        Tool::new("now", async || Ok("half past nine".to_owned()))
+            .description("Tells the time")
+            .read_only(),
     )
 }
 
@@ -30,11 +28,9 @@ fn clock() -> Server {
 fn notes() -> Server {
     Server::new("notes", "1.0.0")
         .tool(
-            Tool::new("search", async || {
-                Ok::<_, ToolError>("nothing found".to_owned())
-            })
-            .description("Searches the notes")
-            .read_only(),
+            Tool::new("search", async || Ok("nothing found".to_owned()))
+                .description("Searches the notes")
+                .read_only(),
         )
         .resource(Resource::text("notes://motd", "motd", "Nothing new today."))
 }
@@ -45,7 +41,7 @@ fn desk(notes: &Server) -> Server {
         .tool(
             // A handler runs as part of the server that was asked, also behind a mount.
             Tool::new("about", async |cx: Context| {
-                Ok::<_, ToolError>(format!("This is {}.", cx.server().name()))
+                Ok(format!("This is {}.", cx.server().name()))
             })
             .description("Says what this is"),
         )
@@ -70,8 +66,7 @@ async fn check(desk: &Server, notes: &Server) -> Result<(), Box<dyn Error>> {
     ask::call(desk, "clock_now", json!({})).await?;
     ask::ask(desk, "resources/read", json!({ "uri": "notes://motd" })).await?;
     notes.add_tool(
-        Tool::new("write", async || Ok::<_, ToolError>("written".to_owned()))
-            .description("Writes a note"),
+        Tool::new("write", async || Ok("written".to_owned())).description("Writes a note"),
     );
     desk.remove_mount("clock");
     let after = names(desk).await?;

@@ -16,7 +16,7 @@ use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
     net::{TcpListener, TcpStream},
 };
-use turnbuckle::{Server, Tool, ToolError};
+use turnbuckle::{Server, Tool};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
@@ -39,7 +39,7 @@ fn clock() -> Server {
     let started = std::time::Instant::now();
     Server::new("clock", "1.0.0").tool(
         Tool::new("uptime", move || async move {
-            Ok::<_, ToolError>(format!("{} s", started.elapsed().as_secs()))
+            Ok(format!("{} s", started.elapsed().as_secs()))
         })
         .description("Tells how long the server has been running"),
     )

@@ -27,7 +27,7 @@ async fn load(plugin: Plugin, cx: Context) -> Result<String, ToolError> {
     let answer = format!("{} is at work", plugin.name);
     let tool = Tool::new(plugin.name, move || {
         let answer = answer.clone();
-        async move { Ok::<_, ToolError>(answer) }
+        async move { Ok(answer) }
     });
     cx.server().add_tool(tool);
     Ok("loaded".to_owned())

@@ -39,7 +39,7 @@ fn shop(effects: SideEffects) -> Server {
             }
             cx.once("order", async || {
                 effects.record(format!("ordered {}", args.item));
-                Ok::<_, ToolError>(())
+                Ok(())
             })
             .await?;
             Ok(format!("{} is on its way", args.item))

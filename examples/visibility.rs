@@ -25,7 +25,7 @@ use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
 };
-use turnbuckle::{Resource, Server, Tool, ToolError, http::Http, protocol::Principal};
+use turnbuckle::{Resource, Server, Tool, http::Http, protocol::Principal};
 
 /// Tells who is asking. A real one verifies the token; this one believes two of them.
 async fn find_principal(mut request: Request, next: Next) -> Response {
@@ -54,7 +54,7 @@ fn is_operator(principal: Option<&Principal>) -> bool {
 }
 
 fn plant() -> Server {
-    let tool = |name| Tool::new(name, async || Ok::<_, ToolError>("done".to_owned()));
+    let tool = |name| Tool::new(name, async || Ok("done".to_owned()));
     Server::new("plant", "1.0.0")
         .tool(tool("opening_hours").description("Says when visitors may come"))
         .tool(

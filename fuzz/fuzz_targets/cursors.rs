@@ -87,7 +87,7 @@ impl Reader {
         if !is_name || name.len() > 128 || self.listed.len() >= 64 {
             return;
         }
-        let tool = Tool::new(name, async || Ok::<_, ToolError>(String::new()));
+        let tool = Tool::new(name, async || Ok(String::new()));
         self.server.add_tool(tool);
         if !self.listed.iter().any(|listed| listed == name) {
             self.listed.push(name.to_owned());

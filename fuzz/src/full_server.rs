@@ -71,7 +71,7 @@ fn tools_without_input(server: Server) -> Server {
     let raw = json!({ "type": "object", "properties": { "n": { "type": "integer" } } });
     server
         .tool(Tool::new("echo", async |echo: Echo| {
-            Ok::<_, ToolError>(echo.message)
+            Ok(echo.message)
         }))
         .tool(Tool::new("measure", async |measure: Measure| {
             let factor = match measure.unit {
@@ -80,7 +80,7 @@ fn tools_without_input(server: Server) -> Server {
             };
             let limit = usize::try_from(measure.limit.unwrap_or(100)).unwrap_or_default();
             let metres = measure.values.iter().take(limit).sum::<f64>() * factor;
-            Ok::<_, ToolError>(Measured {
+            Ok(Measured {
                 region: measure.region.unwrap_or_default(),
                 count: measure.values.len(),
                 // JSON cannot represent infinity.
@@ -88,7 +88,7 @@ fn tools_without_input(server: Server) -> Server {
             })
         }))
         .tool(Tool::raw("raw", raw, async |arguments: Value, _| {
-            Ok::<_, ToolError>(ToolResult::structured(json!({ "got": arguments })))
+            Ok(ToolResult::structured(json!({ "got": arguments })))
         }))
         .tool(Tool::new("steps", async |steps: Steps, cx: Context| {
             for step in 1..=steps.steps.min(20) {
@@ -96,21 +96,21 @@ fn tools_without_input(server: Server) -> Server {
                 cx.log(LogLevel::Info, json!({ "step": step })).await;
                 tokio::task::yield_now().await;
             }
-            Ok::<_, ToolError>("done".to_owned())
+            Ok("done".to_owned())
         }))
         .tool(Tool::new("nap", async |cx: Context| {
             cx.close_stream();
             tokio::time::sleep(Duration::from_secs(20)).await;
             cx.progress(1, 1).await;
-            Ok::<_, ToolError>("awake".to_owned())
+            Ok("awake".to_owned())
         }))
         .tool(Tool::new("change", async |cx: Context| {
-            let late = Tool::new("late", async || Ok::<_, ToolError>("late".to_owned()));
+            let late = Tool::new("late", async || Ok("late".to_owned()));
             if !cx.server().remove_tool("late") {
                 cx.server().add_tool(late);
             }
             cx.resource_updated("note://a");
-            Ok::<_, ToolError>("changed".to_owned())
+            Ok("changed".to_owned())
         }))
 }
 
@@ -134,11 +134,11 @@ fn tools_with_input(server: Server) -> Server {
                 return Ok("not signed".to_owned());
             };
             let draft = cx
-                .once("draft", async || Ok::<_, ToolError>(paper.title.clone()))
+                .once("draft", async || Ok(paper.title.clone()))
                 .await?;
             let message = cx.sample("polish", SamplingBuilder::text(&draft)).await?;
             let roots = cx.roots("roots").await?;
-            Ok::<_, ToolError>(format!(
+            Ok(format!(
                 "{draft} by {} ({:?}), {} in {} roots",
                 signature.name,
                 signature.age,
@@ -150,16 +150,16 @@ fn tools_with_input(server: Server) -> Server {
             let page = Elicitation::url("Look there", "https://page.example/");
             let (page, roots) = tokio::join!(cx.elicit("page", page), cx.roots("roots"));
             let (visited, roots) = (page?.accepted().is_some(), roots?.len());
-            Ok::<_, ToolError>(format!("{visited} {roots}"))
+            Ok(format!("{visited} {roots}"))
         }))
         .tool(Tool::new("hoard", async |paper: Paper, cx: Context| {
             // Larger than the limit of a `requestState`.
             let hoard = cx
-                .once("hoard", async || Ok::<_, ToolError>("x".repeat(70_000)))
+                .once("hoard", async || Ok("x".repeat(70_000)))
                 .await?;
             cx.elicit("name", Signature::elicit("Name of the signer?"))
                 .await?;
-            Ok::<_, ToolError>(format!("{} {}", paper.title, hoard.len()))
+            Ok(format!("{} {}", paper.title, hoard.len()))
         }))
 }
 
@@ -171,9 +171,9 @@ struct GreetArgs {
 
 fn resources_and_prompts(server: Server) -> Server {
     let any =
-        async |variables: Variables, _: Context| Ok::<_, RequestError>(format!("{variables:?}"));
+        async |variables: Variables, _: Context| Ok(format!("{variables:?}"));
     let complete = async |typed: CompletionRequest, _: Context| {
-        Ok::<_, RequestError>(vec![format!("{}!", typed.value)])
+        Ok(vec![format!("{}!", typed.value)])
     };
     server
         .resource(Resource::text("note://a", "a", "a note"))
@@ -192,7 +192,7 @@ fn resources_and_prompts(server: Server) -> Server {
         .prompt(
             Prompt::new("greet", async |greeting: GreetArgs| {
                 let tone = greeting.tone.unwrap_or_default();
-                Ok::<_, RequestError>(format!("Greet {} {tone}", greeting.name))
+                Ok(format!("Greet {} {tone}", greeting.name))
             })
             .complete("name", complete)
             .complete("tone", ["warm", "cold"]),
@@ -200,6 +200,6 @@ fn resources_and_prompts(server: Server) -> Server {
         .prompt(Prompt::new("ask", async |cx: Context| {
             let signature = cx.elicit("name", Signature::elicit("Who?")).await?;
             let name = signature.accepted().map(|signature| signature.name);
-            Ok::<_, RequestError>(name.unwrap_or_default())
+            Ok(name.unwrap_or_default())
         }))
 }

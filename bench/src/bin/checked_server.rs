@@ -12,7 +12,7 @@ mod echo_server;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use turnbuckle::{Tool, ToolError};
+use turnbuckle::Tool;
 use turnbuckle_bench::Failure;
 
 #[derive(Deserialize, JsonSchema)]
@@ -24,7 +24,7 @@ struct Echo {
 
 fn main() -> Result<(), Failure> {
     echo_server::serve(|tools, more| {
-        let echo = Tool::new("echo", async |args: Echo| Ok::<_, ToolError>(args.message));
+        let echo = Tool::new("echo", async |args: Echo| Ok(args.message));
         echo_server::filled(echo, tools, more)
     })
 }

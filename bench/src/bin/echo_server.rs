@@ -67,7 +67,7 @@ async fn announce(cx: Context) -> Result<String, ToolError> {
 
 /// Creates a server with `tools` tools, and with those that do more than return a result.
 fn server(tools: usize, more: bool) -> Server {
-    let echo = Tool::new("echo", async |args: Echo| Ok::<_, ToolError>(args.message));
+    let echo = Tool::new("echo", async |args: Echo| Ok(args.message));
     filled(echo, tools, more)
 }
 
@@ -81,7 +81,7 @@ pub(crate) fn filled(echo: Tool, tools: usize, more: bool) -> Server {
     }
     let server = (0..tools.saturating_sub(2)).fold(server, |server, number| {
         let tool = Tool::new(format!("tool-{number:03}"), async |_: Order| {
-            Ok::<_, ToolError>("found nothing".to_owned())
+            Ok("found nothing".to_owned())
         });
         let description =
             format!("Looks for something at place {number:03}, and says what it found");

@@ -114,31 +114,11 @@ impl MacroExpansion<'_> {
         }
     }
 
-    /// Returns the handler for the builder: with arguments as one value, the context, both or neither.
+    /// Returns the handler for the builder: a closure with arguments as one value, the context, both or neither.
     pub(crate) fn handler(&self) -> TokenStream {
         let name = &self.item.sig.ident;
-        if self.function.arguments().next().is_none() {
-            return quote!(#name);
-        }
-        let cx = self.function.takes_context().then(|| self.context());
-        self.closure(cx.as_ref())
-    }
-
-    /// Returns a closure with arguments and context, even if the function does not use the context.
-    pub(crate) fn handler_with_context(&self) -> TokenStream {
-        self.closure(Some(&self.context()))
-    }
-
-    fn context(&self) -> TokenStream {
-        let library = self.options.library();
-        let cx = local("_cx");
-        quote!(#cx: #library::Context)
-    }
-
-    fn closure(&self, cx: Option<&TokenStream>) -> TokenStream {
-        let name = &self.item.sig.ident;
         // Hygienic names, because the function may be named like one of its parameters.
-        let (arguments, context) = (local("arguments"), local("_cx"));
+        let (arguments, context) = (local("arguments"), local("cx"));
         let pass = self
             .function
             .parameters
@@ -150,7 +130,24 @@ impl MacroExpansion<'_> {
                     quote!(#arguments.#field)
                 }
             });
-        quote!(|#arguments: __Arguments, #cx| #name(#(#pass),*))
+        let library = self.options.library();
+        let has_arguments = self.function.arguments().next().is_some();
+        let arguments = has_arguments.then(|| quote!(#arguments: __Arguments,));
+        let cx = (self.function.takes_context()).then(|| quote!(#context: #library::Context));
+        let call = quote!(#name(#(#pass),*));
+        let convert = self.convert_error();
+        if self.item.sig.asyncness.is_some() {
+            quote!(move |#arguments #cx| async move { #convert(#call.await) })
+        } else {
+            quote!(move |#arguments #cx| #convert(#call))
+        }
+    }
+
+    /// Returns the function that converts the error of the handler to that of the builder.
+    fn convert_error(&self) -> TokenStream {
+        let library = self.options.library();
+        let error = format_ident!("{}", self.kind.error());
+        quote!(#library::__private::convert_error::<_, _, #library::#error>)
     }
 
     /// Generates a check that reports a return type other than `Result` at its position.
@@ -269,7 +266,7 @@ fn template(resource: &MacroExpansion<'_>, uri: &LitStr) -> TokenStream {
     let library = resource.options.library();
     let variables = resource.arguments(ArgumentDerives::Deserialize);
     let (name, calls) = (resource.name(), resource.calls());
-    let handler = resource.handler_with_context();
+    let handler = resource.handler();
     let value = quote! {
         #variables
         #library::ResourceTemplate::new(#uri, #name, #handler)#calls

@@ -49,6 +49,14 @@ impl MacroKind {
         }
     }
 
+    /// Returns the name of the error type of handlers.
+    pub(crate) fn error(self) -> &'static str {
+        match self {
+            Self::Tool => "ToolError",
+            Self::Prompt | Self::Resource => "RequestError",
+        }
+    }
+
     /// Returns the supported keys. Most are builder methods of the same name.
     pub(crate) fn keys(self) -> &'static [(&'static str, ValueSyntax)] {
         match self {

@@ -9,7 +9,11 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::DeserializeOwn
 use sha2::{Digest, Sha256};
 use turnbuckle_store::StoreError;
 
-use crate::{Context, RequestError, ToolError, input::store_owner, request::timestamp};
+use crate::{
+    Context,
+    input::store_owner,
+    request::{error::HandlerErrorKind, timestamp},
+};
 
 /// Maximum bytes of JSON in a handle.
 const MAX_VALUE_BYTES: usize = 64 * 1024;
@@ -275,17 +279,10 @@ fn millis(time: Duration) -> u64 {
 }
 
 impl HandleError {
-    pub(crate) fn into_tool_error(self) -> ToolError {
+    pub(crate) fn into_error_kind(self: Box<Self>) -> HandlerErrorKind {
         match self.caller_message() {
-            Some(message) => ToolError::new(message),
-            None => ToolError::internal(self),
-        }
-    }
-
-    pub(crate) fn into_request_error(self) -> RequestError {
-        match self.caller_message() {
-            Some(message) => RequestError::invalid(message),
-            None => RequestError::internal(self),
+            Some(message) => HandlerErrorKind::message(message),
+            None => HandlerErrorKind::Internal(self),
         }
     }
 

@@ -32,13 +32,18 @@ pub use context::Context;
 pub use handle::{Handle, HandleError, HandleValue};
 pub use input::{ClientRequestError, Elicitation, ElicitationOutcome, Form, SamplingBuilder};
 pub use prompts::{Messages, Prompt, PromptHandler};
-pub use request::error::RequestError;
-pub use resources::{Contents, ReadHandler, Resource, ResourceTemplate, Variables};
+pub use request::error::{InternalError, RequestError, ResultExt};
+pub use resources::{
+    Contents, ReadHandler, ReadTemplateHandler, Resource, ResourceTemplate, Variables,
+};
 pub use server::{
     MountError, Server,
     extension::{Extension, ExtensionMethod, MethodHandler},
 };
 #[cfg(feature = "skills")]
 pub use skills::{Skill, SkillError, Skills};
-pub use tools::{BlockingHandler, IntoToolResult, Tool, ToolError, ToolHandler, ToolResult};
+pub use tools::{
+    BlockingHandler, InfallibleHandler, IntoToolResult, RawToolHandler, Tool, ToolError,
+    ToolHandler, ToolResult,
+};
 pub use turnbuckle_protocol::types::TaskSupport;

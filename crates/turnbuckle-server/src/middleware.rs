@@ -10,7 +10,7 @@
 //!
 //! ```
 //! use turnbuckle_protocol::RpcError;
-//! use turnbuckle_server::{Server, Tool, ToolError, middleware::{OperationResponse, Next, Operation}};
+//! use turnbuckle_server::{Server, Tool, middleware::{OperationResponse, Next, Operation}};
 //!
 //! // Lets only known callers use tools.
 //! async fn known_callers(operation: Operation, next: Next) -> OperationResponse {
@@ -22,7 +22,7 @@
 //!
 //! let server = Server::new("clock", "1.0.0")
 //!     .layer(known_callers)
-//!     .tool(Tool::new("now", async || Ok::<_, ToolError>("half past nine".to_owned())));
+//!     .tool(Tool::new("now", async || Ok("half past nine".to_owned())));
 //! ```
 
 mod audit;

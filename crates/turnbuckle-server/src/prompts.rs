@@ -39,7 +39,7 @@ pub(crate) type PromptFn = Arc<
 /// ```
 /// use schemars::JsonSchema;
 /// use serde::Deserialize;
-/// use turnbuckle_server::{Prompt, RequestError};
+/// use turnbuckle_server::Prompt;
 ///
 /// #[derive(Deserialize, JsonSchema)]
 /// struct Review {
@@ -48,7 +48,7 @@ pub(crate) type PromptFn = Arc<
 /// }
 ///
 /// let review = Prompt::new("review", async |args: Review| {
-///     Ok::<_, RequestError>(format!("Review {} line by line.", args.file))
+///     Ok(format!("Review {} line by line.", args.file))
 /// })
 /// .description("Reviews a file")
 /// .complete("file", ["src/lib.rs", "src/main.rs"]);
@@ -186,6 +186,12 @@ impl From<GetPromptResult> for Messages {
 }
 
 /// Implemented by the async functions of [`Prompt::new`]. `M` distinguishes the function signatures.
+#[diagnostic::on_unimplemented(
+    message = "this function cannot be a prompt",
+    label = "a prompt is an async function `(args)`, `(cx)`, `(args, cx)` or `()` that returns `Result<T, RequestError>`",
+    note = "`args` implements `serde::Deserialize` and `schemars::JsonSchema`; `cx` is a `Context`; `T` is text, `PromptMessage`s or `Messages`",
+    note = "`?` converts other errors to `RequestError`"
+)]
 pub trait PromptHandler<M> {
     #[doc(hidden)]
     fn arguments(&self) -> Vec<PromptArgument>;
@@ -196,13 +202,12 @@ pub trait PromptHandler<M> {
 /// Implements the handler for one function signature.
 macro_rules! impl_prompt_handler {
     ([$($generic:ident)?] $marker:ty, $read:ty, ($($input:ty),*), |$args:ident, $cx:ident| ($($pass:ident),*)) => {
-        impl<$($generic,)? F, Fut, T, E> PromptHandler<$marker> for F
+        impl<$($generic,)? F, Fut, T> PromptHandler<$marker> for F
         where
             $($generic: DeserializeOwned + JsonSchema + Send + 'static,)?
             F: Fn($($input),*) -> Fut + Send + Sync + 'static,
-            Fut: Future<Output = Result<T, E>> + Send + 'static,
+            Fut: Future<Output = Result<T, RequestError>> + Send + 'static,
             T: Into<Messages>,
-            E: Into<RequestError>,
         {
             fn arguments(&self) -> Vec<PromptArgument> {
                 argument_definitions::<$read>()
@@ -212,7 +217,7 @@ macro_rules! impl_prompt_handler {
                 Arc::new(move |json, $cx| {
                     let $args: $read = arguments::read(json)?;
                     let run = self($($pass),*);
-                    Ok(Box::pin(async move { run.await.map(Into::into).map_err(Into::into) }))
+                    Ok(Box::pin(async move { run.await.map(Into::into) }))
                 })
             }
         }

@@ -8,7 +8,7 @@ use std::{any::Any, sync::Arc};
 
 use bytes::Bytes;
 pub use contents::Contents;
-pub use template::{ResourceTemplate, Variables};
+pub use template::{ReadTemplateHandler, ResourceTemplate, Variables};
 use turnbuckle_protocol::{
     Meta,
     types::{Annotations, Icon, Resource as ResourceDefinition},
@@ -30,11 +30,11 @@ pub(crate) type ReadFn =
 /// A resource with a fixed URI.
 ///
 /// ```
-/// use turnbuckle_server::{RequestError, Resource};
+/// use turnbuckle_server::Resource;
 ///
 /// let motd = Resource::text("notes://motd", "motd", "Nothing new today.");
 /// let load = Resource::new("host://load", "load", async || {
-///     Ok::<_, RequestError>(std::fs::read_to_string("/proc/loadavg")?)
+///     Ok(std::fs::read_to_string("/proc/loadavg")?)
 /// });
 /// ```
 #[derive(Clone)]
@@ -80,10 +80,8 @@ impl Resource {
     /// As [`Resource::new`].
     pub fn text(uri: impl Into<String>, name: impl Into<String>, text: impl Into<String>) -> Self {
         let text: Arc<str> = text.into().into();
-        Self::new(uri, name, move || {
-            std::future::ready(Ok::<_, RequestError>(text.to_string()))
-        })
-        .mime_type("text/plain")
+        Self::new(uri, name, move || std::future::ready(Ok(text.to_string())))
+            .mime_type("text/plain")
     }
 
     /// Creates a resource with constant bytes.
@@ -99,9 +97,7 @@ impl Resource {
     ) -> Self {
         let bytes = bytes.into();
         let size = bytes.len() as u64;
-        let mut resource = Self::new(uri, name, move || {
-            std::future::ready(Ok::<_, RequestError>(bytes.clone()))
-        });
+        let mut resource = Self::new(uri, name, move || std::future::ready(Ok(bytes.clone())));
         resource.definition.size = Some(size);
         resource.mime_type(mime_type)
     }
@@ -167,34 +163,37 @@ fn has_scheme(uri: &str) -> bool {
 }
 
 /// Implemented by the async functions of [`Resource::new`]. `M` distinguishes the function signatures.
+#[diagnostic::on_unimplemented(
+    message = "this function cannot be a resource",
+    label = "a resource is an async function `(cx)` or `()` that returns `Result<T, RequestError>`",
+    note = "`cx` is a `Context`; `T` is text, bytes or `Contents`; `?` converts other errors to `RequestError`"
+)]
 pub trait ReadHandler<M> {
     #[doc(hidden)]
     fn into_read_fn(self) -> ReadFn;
 }
 
-impl<F, Fut, C, E> ReadHandler<NoArgsHandler> for F
+impl<F, Fut, C> ReadHandler<NoArgsHandler> for F
 where
     F: Fn() -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = Result<C, E>> + Send + 'static,
+    Fut: Future<Output = Result<C, RequestError>> + Send + 'static,
     C: Into<Contents>,
-    E: Into<RequestError>,
 {
     fn into_read_fn(self) -> ReadFn {
         (move |_: Context| self()).into_read_fn()
     }
 }
 
-impl<F, Fut, C, E> ReadHandler<ContextOnly> for F
+impl<F, Fut, C> ReadHandler<ContextOnly> for F
 where
     F: Fn(Context) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = Result<C, E>> + Send + 'static,
+    Fut: Future<Output = Result<C, RequestError>> + Send + 'static,
     C: Into<Contents>,
-    E: Into<RequestError>,
 {
     fn into_read_fn(self) -> ReadFn {
         Arc::new(move |_uri, cx| {
             let run = self(cx);
-            Box::pin(async move { run.await.map(Into::into).map_err(Into::into) })
+            Box::pin(async move { run.await.map(Into::into) })
         })
     }
 }

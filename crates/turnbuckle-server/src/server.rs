@@ -32,11 +32,11 @@ use crate::{
 /// them.
 ///
 /// ```
-/// use turnbuckle_server::{Server, Tool, ToolError};
+/// use turnbuckle_server::{Server, Tool};
 ///
 /// let server = Server::new("clock", "1.0.0")
 ///     .instructions("Tells the time.")
-///     .tool(Tool::new("now", async || Ok::<_, ToolError>("half past nine".to_owned())));
+///     .tool(Tool::new("now", async || Ok("half past nine".to_owned())));
 /// ```
 #[derive(Clone)]
 pub struct Server {

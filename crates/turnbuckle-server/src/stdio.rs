@@ -1,10 +1,10 @@
 //! Newline-delimited JSON over standard input and output: one client, for the life of the process.
 //!
 //! ```no_run
-//! # use turnbuckle_server::{Server, Tool, ToolError};
+//! # use turnbuckle_server::{Server, Tool};
 //! #[tokio::main]
 //! async fn main() -> std::io::Result<()> {
-//!     let now = Tool::new("now", async || Ok::<_, ToolError>("half past nine".to_owned()));
+//!     let now = Tool::new("now", async || Ok("half past nine".to_owned()));
 //!     turnbuckle_server::stdio::serve(Server::new("clock", "1.0.0").tool(now)).await
 //! }
 //! ```

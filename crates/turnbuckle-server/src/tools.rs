@@ -9,11 +9,10 @@ pub(crate) mod schema;
 use std::sync::{Arc, OnceLock};
 
 pub use error::ToolError;
-pub(crate) use error::ToolErrorKind;
+pub(crate) use error::internal_failure;
 pub(crate) use handler::InvokeTool;
-pub use handler::{BlockingHandler, ToolHandler};
+pub use handler::{BlockingHandler, InfallibleHandler, RawToolHandler, ToolHandler};
 pub use result::{IntoToolResult, ToolResult};
-use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use turnbuckle_protocol::{
@@ -26,7 +25,6 @@ use turnbuckle_protocol::{
 use crate::{
     Server,
     catalog::{CatalogEntry, scopes::RequiredScopes, visibility::Visibility},
-    context::Context,
     lifecycle::{RevisionRules, TaskModel},
     tools::schema::{InputSchema, SchemaValidator},
 };
@@ -72,7 +70,8 @@ pub struct Tool {
 impl Tool {
     /// Creates a tool from an async function.
     ///
-    /// The function takes its arguments, a [`Context`], both or neither, and returns a `Result`. The input and output
+    /// The function takes its arguments, a [`Context`](crate::Context), both or neither, and returns a `Result` with
+    /// [`ToolError`]. The input and output
     /// schemas come from its types. A string becomes text; any other type with a schema becomes structured output and
     /// its text form; use [`ToolResult`] for content blocks.
     ///
@@ -93,6 +92,23 @@ impl Tool {
         Self::assemble(name.into(), input, output, handler.invoke())
     }
 
+    /// Creates a tool from an async function that does not return a `Result`.
+    ///
+    /// ```
+    /// use turnbuckle_server::Tool;
+    ///
+    /// let tool = Tool::infallible("version", async || "1.0.0".to_owned());
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// As [`Tool::new`].
+    pub fn infallible<M>(name: impl Into<String>, handler: impl InfallibleHandler<M>) -> Self {
+        let input = handler.input_schema();
+        let output = handler.output_schema();
+        Self::assemble(name.into(), input, output, handler.invoke())
+    }
+
     /// Creates a tool from a synchronous function, which runs on the pool of blocking threads.
     ///
     /// For work that computes or blocks; it does not delay other calls. If the call is cancelled, the function still
@@ -107,7 +123,9 @@ impl Tool {
         Self::assemble(name.into(), input, output, handler.invoke())
     }
 
-    /// Creates a tool with a custom JSON Schema. The arguments are deserialized into `A`, often a JSON object.
+    /// Creates a tool with a custom JSON Schema, from an async function with the signatures of [`Tool::new`].
+    ///
+    /// The arguments are deserialized into the type of the function's parameter, often a JSON object.
     ///
     /// The schema is listed unchanged. With the feature `validation` it is enforced (JSON Schema 2020-12 unless
     /// `$schema` specifies another; formats are checked; nothing is fetched). **Without that feature arguments are not
@@ -116,23 +134,17 @@ impl Tool {
     /// # Panics
     ///
     /// As [`Tool::new`], and if `input_schema` is not an object.
-    pub fn raw<A, F, Fut, T, E>(name: impl Into<String>, input_schema: Value, handler: F) -> Self
-    where
-        A: DeserializeOwned + Send + 'static,
-        F: Fn(A, Context) -> Fut + Clone + Send + Sync + 'static,
-        Fut: Future<Output = Result<T, E>> + Send + 'static,
-        T: IntoToolResult,
-        E: Into<ToolError>,
-    {
+    pub fn raw<M>(
+        name: impl Into<String>,
+        input_schema: Value,
+        handler: impl RawToolHandler<M>,
+    ) -> Self {
         let Value::Object(input) = input_schema else {
             panic!("the input schema must be a JSON object")
         };
-        Self::assemble(
-            name.into(),
-            InputSchema::from_value(input),
-            T::output_schema(),
-            handler::raw(handler),
-        )
+        let output = handler.output_schema();
+        let input = InputSchema::from_value(input);
+        Self::assemble(name.into(), input, output, handler.invoke())
     }
 
     fn assemble(
@@ -393,7 +405,7 @@ mod tests {
 
     #[test]
     fn a_fingerprint_is_made_when_it_is_asked_for_and_again_for_another_name() {
-        let tool = Tool::new("now", async || Ok::<_, ToolError>(String::new()));
+        let tool = Tool::new("now", async || Ok(String::new()));
         assert!(tool.fingerprint.get().is_none());
 
         let before = tool.fingerprint();

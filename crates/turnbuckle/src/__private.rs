@@ -8,6 +8,11 @@ pub use serde;
 /// Compiles only if `T` is a `Result`.
 pub const fn assert_result<T: IsResult>() {}
 
+/// Converts the error of a handler to that of its kind.
+pub fn convert_error<T, E: Into<O>, O>(result: Result<T, E>) -> Result<T, O> {
+    result.map_err(Into::into)
+}
+
 /// Implemented for `Result` only.
 ///
 /// ```

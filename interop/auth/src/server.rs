@@ -78,9 +78,9 @@ fn server() -> Server {
             .ok_or_else(|| ToolError::new("no principal"))?;
         let text =
             json!({ "subject": caller.subject, "client": caller.client, "scopes": caller.scopes });
-        Ok::<_, ToolError>(text.to_string())
+        Ok(text.to_string())
     });
-    let write = Tool::new("write", async || Ok::<_, ToolError>("written".to_owned()));
+    let write = Tool::new("write", async || Ok("written".to_owned()));
     Server::new("guarded", "1")
         .tool(whoami)
         .tool(write.scopes(["mcp:write"]))

@@ -13,7 +13,7 @@ use tokio::{
     io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
     net::{UnixListener, UnixStream},
 };
-use turnbuckle_server::{Server, Tool, ToolError, ndjson::serve};
+use turnbuckle_server::{Server, Tool, ndjson::serve};
 
 use crate::{sandbox::Sandbox, terminal::TerminalSession};
 
@@ -71,7 +71,7 @@ fn server(description: &str, paid: &Arc<AtomicUsize>) -> Server {
     let paid = Arc::clone(paid);
     let pay = move || {
         paid.fetch_add(1, Ordering::SeqCst);
-        async { Ok::<_, ToolError>("paid".to_owned()) }
+        async { Ok("paid".to_owned()) }
     };
     Server::new("bank", "1").tool(Tool::new("pay", pay).description(description))
 }

@@ -111,7 +111,7 @@ fn with_resources(server: Server) -> Server {
     let complete = |typed: CompletionRequest, _: Context| async move {
         let cities = ["Oslo", "Odense", "Bergen"].into_iter();
         let fitting = cities.filter(|city| city.starts_with(&*typed.value));
-        Ok::<_, RequestError>(fitting.map(str::to_owned).collect::<Vec<_>>())
+        Ok(fitting.map(str::to_owned).collect::<Vec<_>>())
     };
     server
         .resource(
@@ -140,7 +140,7 @@ fn with_prompts(server: Server) -> Server {
     }
     let trip = |Trip { city }: Trip, _: Context| async move {
         let message = PromptMessage::user(format!("What should I pack for {city}?"));
-        Ok::<_, RequestError>(Messages::from(vec![message]))
+        Ok(Messages::from(vec![message]))
     };
     server.prompt(Prompt::new("pack", trip).description("Helps to pack"))
 }

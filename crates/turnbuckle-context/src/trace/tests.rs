@@ -14,7 +14,7 @@ fn server(owners: OwnershipPolicy) -> Server {
     let call_log = CallLog::new(owners);
     let work = async || {
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-        Ok::<_, ToolError>("done".to_owned())
+        Ok("done".to_owned())
     };
     let fail = async || Err::<String, _>(ToolError::new("not today"));
     let mut server = Server::new("notes", "1")

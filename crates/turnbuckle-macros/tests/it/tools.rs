@@ -141,7 +141,8 @@ async fn every_shape_of_function_is_a_tool() {
         .tool(Tool::new("nothing", nothing))
         .tool(Tool::new("context_alone", context_alone))
         .tool(
-            Tool::blocking("count-words", |args: Text| count(args.text)).description("Counts them"),
+            Tool::blocking("count-words", |args: Text| Ok(count(args.text)?))
+                .description("Counts them"),
         )
         .tool(Tool::blocking("which_thread", |cx: Context| {
             which_thread(cx)
@@ -244,7 +245,7 @@ async fn long_work(cx: Context) -> Result<bool, ToolError> {
 async fn a_tool_may_become_a_task() {
     let by_hand = Tool::new("long_work", async |cx: Context| {
         cx.into_task().await?;
-        Ok::<_, ToolError>(cx.is_task())
+        Ok(cx.is_task())
     })
     .description("Runs for a long time.")
     .task(TaskSupport::Optional)

@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use crate::{
     context::Context,
     request::{BoxFuture, error::RequestError},
+    tools::arguments::{ArgsAndContext, ArgsOnly},
 };
 
 /// A request to complete an argument.
@@ -44,9 +45,15 @@ impl Completers {
     }
 }
 
-/// Implemented by completers: a list of values, or an async function of [`CompletionRequest`] and [`Context`].
+/// Implemented by completers: a list of values, or an async function of [`CompletionRequest`], or of
+/// [`CompletionRequest`] and [`Context`].
 ///
 /// A list returns its values that start with the typed text. At most 100 values are sent.
+#[diagnostic::on_unimplemented(
+    message = "this value cannot complete an argument",
+    label = "a completer is a list of text or an async function `(request)` or `(request, cx)` that returns `Result<Vec<String>, RequestError>`",
+    note = "`request` is a `CompletionRequest`, `cx` a `Context`; `?` converts other errors to `RequestError`"
+)]
 pub trait IntoCompleter<M> {
     #[doc(hidden)]
     fn into_completer(self) -> Completer;
@@ -55,9 +62,6 @@ pub trait IntoCompleter<M> {
 /// Marks fixed lists.
 #[doc(hidden)]
 pub struct FixedValues;
-/// Marks functions.
-#[doc(hidden)]
-pub struct CompleterFunction;
 
 impl<const N: usize> IntoCompleter<FixedValues> for [&'static str; N] {
     fn into_completer(self) -> Completer {
@@ -74,22 +78,28 @@ impl IntoCompleter<FixedValues> for Vec<String> {
                 .filter(|value| value.starts_with(&request.value))
                 .cloned()
                 .collect();
-            std::future::ready(Ok::<Vec<String>, RequestError>(matching))
+            std::future::ready(Ok(matching))
         })
         .into_completer()
     }
 }
 
-impl<F, Fut, E> IntoCompleter<CompleterFunction> for F
+impl<F, Fut> IntoCompleter<ArgsOnly<CompletionRequest>> for F
 where
-    F: Fn(CompletionRequest, Context) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = Result<Vec<String>, E>> + Send + 'static,
-    E: Into<RequestError>,
+    F: Fn(CompletionRequest) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<Vec<String>, RequestError>> + Send + 'static,
 {
     fn into_completer(self) -> Completer {
-        Arc::new(move |request, cx| {
-            let run = self(request, cx);
-            Box::pin(async move { run.await.map_err(Into::into) })
-        })
+        Arc::new(move |request, _cx| Box::pin(self(request)))
+    }
+}
+
+impl<F, Fut> IntoCompleter<ArgsAndContext<CompletionRequest>> for F
+where
+    F: Fn(CompletionRequest, Context) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<Vec<String>, RequestError>> + Send + 'static,
+{
+    fn into_completer(self) -> Completer {
+        Arc::new(move |request, cx| Box::pin(self(request, cx)))
     }
 }

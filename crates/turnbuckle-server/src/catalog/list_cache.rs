@@ -150,14 +150,14 @@ impl<T> Default for VisibleLists<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Tool, ToolError};
+    use crate::Tool;
 
     #[test]
     fn the_lists_of_some_sets_are_kept_and_those_longest_unused_are_dropped() {
         let items: Vec<_> = (0..MAX_VISIBLE_LISTS * 2)
             .map(|at| {
                 let subject = at.to_string();
-                let tool = Tool::new(format!("tool{at}"), async || Ok::<_, ToolError>(()));
+                let tool = Tool::new(format!("tool{at}"), async || Ok(()));
                 Arc::new(tool.visible_to(move |principal| {
                     principal.is_some_and(|principal| principal.subject == subject)
                 }))

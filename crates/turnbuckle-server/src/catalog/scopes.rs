@@ -136,9 +136,9 @@ impl Tool {
     /// who may do everything. To hide the tool as well, use [`visible_to`](Self::visible_to).
     ///
     /// ```
-    /// use turnbuckle_server::{Tool, ToolError};
+    /// use turnbuckle_server::Tool;
     ///
-    /// let restart = Tool::new("restart", async || Ok::<_, ToolError>("restarted".to_owned()))
+    /// let restart = Tool::new("restart", async || Ok("restarted".to_owned()))
     ///     .scopes(["printers:operate"]);
     /// ```
     ///

@@ -60,9 +60,9 @@ impl Tool {
     /// stable per caller. Repeated calls must all agree. Lists with such items have a private cache scope.
     ///
     /// ```
-    /// use turnbuckle_server::{Tool, ToolError};
+    /// use turnbuckle_server::Tool;
     ///
-    /// let restart = Tool::new("restart", async || Ok::<_, ToolError>("restarted".to_owned()))
+    /// let restart = Tool::new("restart", async || Ok("restarted".to_owned()))
     ///     .visible_to(|principal| principal.is_some_and(|who| who.scopes.contains("admin")));
     /// ```
     #[must_use]
@@ -79,9 +79,9 @@ impl Prompt {
     /// Restricts the prompt to callers that match `predicate`; see [`Tool::visible_to`].
     ///
     /// ```
-    /// use turnbuckle_server::{Prompt, RequestError};
+    /// use turnbuckle_server::Prompt;
     ///
-    /// let review = Prompt::new("review", async || Ok::<_, RequestError>("Review the salaries."))
+    /// let review = Prompt::new("review", async || Ok("Review the salaries."))
     ///     .visible_to(|principal| principal.is_some_and(|who| who.subject == "ada"));
     /// ```
     #[must_use]
@@ -121,12 +121,12 @@ impl ResourceTemplate {
     ///
     /// ```
     /// # use std::collections::BTreeMap;
-    /// use turnbuckle_server::{Context, RequestError, ResourceTemplate};
+    /// use turnbuckle_server::{Context, ResourceTemplate};
     ///
     /// let files = ResourceTemplate::new(
     ///     "staff://{name}",
     ///     "file",
-    ///     async |_: BTreeMap<String, String>, _: Context| Ok::<_, RequestError>("…"),
+    ///     async |_: BTreeMap<String, String>, _: Context| Ok("…"),
     /// )
     /// .visible_to(|principal| principal.is_some_and(|who| who.scopes.contains("payroll")));
     /// ```

@@ -6,7 +6,6 @@ use turnbuckle_protocol::{
     RpcError,
     codec::headers,
     jsonrpc::{Params, RawObject, Truncated},
-    types::CallToolResult,
 };
 
 use super::{Dispatch, required};
@@ -14,18 +13,18 @@ use crate::{
     Tool,
     catalog::scopes::RequestDenied,
     context::Context,
-    input::{self, RequestIdentity},
+    input::RequestIdentity,
     lifecycle::{
         TaskModel,
         stateless::{RequestHeaders, header_mismatch},
     },
     middleware,
     request::{
-        BoxFuture, HandlerRun, RequestContext, ResponseResult, RunningRequest, incident,
+        BoxFuture, HandlerRun, RequestContext, ResponseResult, RunningRequest,
         response::ResponseWriter,
     },
     tasks::{self, CallMode},
-    tools::{ToolError, ToolErrorKind, ToolResult},
+    tools::{ToolError, ToolResult, internal_failure},
 };
 
 impl Dispatch<'_, '_> {
@@ -133,40 +132,18 @@ fn tool_result(
     returned: Result<ToolResult, ToolError>,
 ) -> ResponseResult {
     let name = &tool.definition.name;
-    let rules = call.caller.rules;
-    let mut result = match returned.map_err(|error| error.kind) {
+    let mut result = match returned {
         Ok(output) => match tool.validate_output(&output.result, &call.server) {
             None => output.result,
-            Some(mistake) => failed(name, &*Box::<dyn Error>::from(mistake)),
+            Some(mistake) => internal_failure(name, &*Box::<dyn Error>::from(mistake)),
         },
-        Err(ToolErrorKind::ForModel { message, cause }) => {
-            if let Some(cause) = cause {
-                tracing::warn!(tool = name, %cause, "{message}");
-            }
-            CallToolResult::error(message)
-        }
-        Err(ToolErrorKind::Internal(error)) => failed(name, &*error),
-        Err(ToolErrorKind::MissingCapability(needed, message))
-            if rules.missing_capability_is_rpc_error =>
-        {
-            return Err(input::missing_capability(rules, &needed, &message));
-        }
-        Err(ToolErrorKind::MissingCapability(_, message)) => CallToolResult::error(message),
-        Err(ToolErrorKind::Protocol(error)) => return Err(error),
+        Err(error) => error.into_tool_result(call.caller.rules, name)?,
     };
     if result.is_error == Some(true) {
         call.set_tool_error(true);
     }
     call.set_related_task(&mut result.meta);
     Ok(ResponseWriter::new(call).with_meta(&mut result, |result| &mut result.meta, None))
-}
-
-/// The result of a tool that failed with an internal error.
-fn failed(name: &str, error: &(dyn Error + 'static)) -> CallToolResult {
-    let id = incident::report(name, error);
-    CallToolResult::error(format!(
-        "`{name}` failed; see the server's log for incident {id}"
-    ))
 }
 
 /// Compares the `Mcp-Param-*` headers with the arguments.

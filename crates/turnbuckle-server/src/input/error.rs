@@ -8,10 +8,7 @@ use turnbuckle_protocol::{
 };
 
 use super::url_elicitation;
-use crate::{
-    lifecycle::RevisionRules,
-    tools::{ToolError, ToolErrorKind},
-};
+use crate::lifecycle::RevisionRules;
 
 /// The reason that a client request failed.
 #[derive(Debug, thiserror::Error)]
@@ -90,16 +87,12 @@ pub enum ClientRequestError {
 }
 
 impl ClientRequestError {
-    pub(crate) fn into_tool_error(self) -> ToolError {
+    /// Returns whether even a tool, which can fail with a result, fails with a protocol error.
+    pub(crate) fn is_rpc_error(&self, rules: &RevisionRules) -> bool {
         match self {
-            Self::MissingCapability { ref required } => {
-                ToolErrorKind::MissingCapability(required.clone(), self.to_string()).into()
-            }
-            Self::UrlElicitationRequired { .. } => {
-                ToolError::protocol(self.into_url_elicitation_error())
-            }
-            // With the reason, the model may choose another approach.
-            other => ToolError::new(other.to_string()),
+            Self::MissingCapability { .. } => rules.missing_capability_is_rpc_error,
+            Self::UrlElicitationRequired { .. } => true,
+            _ => false,
         }
     }
 

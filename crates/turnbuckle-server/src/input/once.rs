@@ -21,10 +21,12 @@ impl Context {
     /// A successful outcome is stored in the request state; a failure is not. The effect runs at least once: a client
     /// that loses a response may repeat the call, and work still running when a concurrent client request ends the
     /// round trip is dropped and restarted. See [`exactly_once`](Self::exactly_once).
-    pub async fn once<T, E, F>(&self, key: &str, work: impl FnOnce() -> F) -> Result<T, E>
+    ///
+    /// In a prompt or resource, `?` converts the error to a [`RequestError`](crate::RequestError).
+    pub async fn once<T, F>(&self, key: &str, work: impl FnOnce() -> F) -> Result<T, ToolError>
     where
         T: Serialize + DeserializeOwned,
-        F: Future<Output = Result<T, E>>,
+        F: Future<Output = Result<T, ToolError>>,
     {
         let Some(round_trips) = &self.call.round_trips else {
             return work().await;
@@ -55,15 +57,14 @@ impl Context {
     /// it. The outcome is stored for a day. Concurrent calls wait for it, up to the client request timeout. If the
     /// running call dies, its progress is unknown: the others get an error, and the effect is not retried for a day. So
     /// do not send client requests inside `work`.
-    pub async fn exactly_once<T, E, F>(
+    pub async fn exactly_once<T, F>(
         &self,
         key: &str,
         work: impl FnOnce() -> F,
     ) -> Result<T, ToolError>
     where
         T: Serialize + DeserializeOwned,
-        E: Into<ToolError>,
-        F: Future<Output = Result<T, E>>,
+        F: Future<Output = Result<T, ToolError>>,
     {
         let claims = self.call.server.store_ref().claims.clone();
         let key = self.claim_key(key);
@@ -91,7 +92,7 @@ impl Context {
             }
             Err(error) => {
                 claims.abandon(token).await?;
-                Err(error.into())
+                Err(error)
             }
         }
     }

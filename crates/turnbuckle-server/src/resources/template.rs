@@ -21,6 +21,7 @@ use crate::{
     context::Context,
     lifecycle::RevisionRules,
     request::{BoxFuture, error::RequestError},
+    tools::arguments::{ArgsAndContext, ArgsOnly},
 };
 
 /// A set of resources with URIs that follow a template (RFC 6570), for example `file:///logs/{day}`.
@@ -52,24 +53,18 @@ pub(crate) type ReadTemplateFn = Arc<
 impl ResourceTemplate {
     /// Creates a template with resources read by a function of the URI's variables.
     ///
-    /// The function takes a type that deserializes from the variables (all of them text) and a [`Context`]. The values
-    /// are decoded. `file:` URIs with `..` or `//` in the path do not match; symbolic links are up to you.
+    /// The function takes a type that deserializes from the variables (all of them text), and a [`Context`] if it has a
+    /// second parameter. The values are decoded. `file:` URIs with `..` or `//` in the path do not match; symbolic links
+    /// are up to you.
     ///
     /// # Panics
     ///
     /// If the template is malformed, or starts neither with a scheme and a colon nor with a variable.
-    pub fn new<V, F, Fut, C, E>(
+    pub fn new<M>(
         uri_template: impl Into<String>,
         name: impl Into<String>,
-        handler: F,
-    ) -> Self
-    where
-        V: DeserializeOwned + Send + 'static,
-        F: Fn(V, Context) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<C, E>> + Send + 'static,
-        C: Into<Contents>,
-        E: Into<RequestError>,
-    {
+        handler: impl ReadTemplateHandler<M>,
+    ) -> Self {
         let uri_template = uri_template.into();
         let template = UriTemplate::parse(&uri_template).unwrap_or_else(|error| {
             panic!("`{uri_template}` is not a valid URI template: {error}")
@@ -78,21 +73,10 @@ impl ResourceTemplate {
             uri_template.starts_with('{') || has_scheme(&uri_template),
             "`{uri_template}` is not a URI template: the scheme is missing"
         );
-        let read: ReadTemplateFn = Arc::new(move |variables, _uri, cx| {
-            let variables = serde::de::value::MapDeserializer::<_, serde::de::value::Error>::new(
-                variables.into_iter(),
-            );
-            let variables = json::from_deserializer::<V, _>(variables)
-                .map_err(|error| RequestError::invalid(error.to_string()))?;
-            let run = handler(variables, cx);
-            let future: BoxFuture<_> =
-                Box::pin(async move { run.await.map(Into::into).map_err(Into::into) });
-            Ok(future)
-        });
         Self {
             definition: TemplateDefinition::new(uri_template, name),
             template: Arc::new(template),
-            read,
+            read: handler.into_read_template_fn(),
             completers: Completers::default(),
             cache: CacheHint::NONE,
             visibility: Visibility::default(),
@@ -158,6 +142,51 @@ impl ResourceTemplate {
     pub fn cache(mut self, hint: CacheHint) -> Self {
         self.cache = hint;
         self
+    }
+}
+
+/// Implemented by the async functions of [`ResourceTemplate::new`]. `M` distinguishes the function signatures.
+#[diagnostic::on_unimplemented(
+    message = "this function cannot be a resource template",
+    label = "a resource template is an async function `(variables)` or `(variables, cx)` that returns `Result<T, RequestError>`",
+    note = "`variables` implements `serde::Deserialize`, such as `Variables`; `cx` is a `Context`; `T` is text, bytes or `Contents`",
+    note = "`?` converts other errors to `RequestError`"
+)]
+pub trait ReadTemplateHandler<M> {
+    #[doc(hidden)]
+    fn into_read_template_fn(self) -> ReadTemplateFn;
+}
+
+impl<V, F, Fut, C> ReadTemplateHandler<ArgsOnly<V>> for F
+where
+    V: DeserializeOwned + Send + 'static,
+    F: Fn(V) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<C, RequestError>> + Send + 'static,
+    C: Into<Contents>,
+{
+    fn into_read_template_fn(self) -> ReadTemplateFn {
+        (move |variables: V, _: Context| self(variables)).into_read_template_fn()
+    }
+}
+
+impl<V, F, Fut, C> ReadTemplateHandler<ArgsAndContext<V>> for F
+where
+    V: DeserializeOwned + Send + 'static,
+    F: Fn(V, Context) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<C, RequestError>> + Send + 'static,
+    C: Into<Contents>,
+{
+    fn into_read_template_fn(self) -> ReadTemplateFn {
+        Arc::new(move |variables, _uri, cx| {
+            let variables = serde::de::value::MapDeserializer::<_, serde::de::value::Error>::new(
+                variables.into_iter(),
+            );
+            let variables = json::from_deserializer::<V, _>(variables)
+                .map_err(|error| RequestError::invalid(error.to_string()))?;
+            let run = self(variables, cx);
+            let future: BoxFuture<_> = Box::pin(async move { run.await.map(Into::into) });
+            Ok(future)
+        })
     }
 }
 

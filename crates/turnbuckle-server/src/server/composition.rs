@@ -316,14 +316,14 @@ mod tests {
     use turnbuckle_store::{BusLimits, memory::MemoryBus};
 
     use super::*;
-    use crate::{Tool, ToolError};
+    use crate::Tool;
 
     fn composition() -> Arc<CatalogComposition> {
         CatalogComposition::new(Arc::new(MemoryBus::new(&BusLimits::default())))
     }
 
     fn register(composition: &mut Arc<CatalogComposition>, name: &str) {
-        let tool = Tool::new(name, async || Ok::<_, ToolError>(String::new()));
+        let tool = Tool::new(name, async || Ok(String::new()));
         composition.register(|catalog| catalog.tools.put(tool));
     }
 

@@ -289,8 +289,9 @@ pub(crate) type RespondFn = Arc<
 /// function signatures.
 #[diagnostic::on_unimplemented(
     message = "this function cannot handle a method",
-    label = "a method is an async function `(params)`, `(cx)`, `(params, cx)` or `()` that returns a `Result`",
-    note = "parameters implement `serde::Deserialize`, the result `serde::Serialize`; the error converts into `RequestError`"
+    label = "a method is an async function `(params)`, `(cx)`, `(params, cx)` or `()` that returns `Result<T, RequestError>`",
+    note = "`params` implements `serde::Deserialize`; `cx` is a `Context`; `T` implements `serde::Serialize`",
+    note = "`?` converts other errors to `RequestError`"
 )]
 pub trait MethodHandler<M> {
     #[doc(hidden)]
@@ -298,18 +299,17 @@ pub trait MethodHandler<M> {
 }
 
 /// Reads typed parameters and boxes the future that `start` returns.
-fn typed<A, S, Fut, T, E>(start: S) -> RespondFn
+fn typed<A, S, Fut, T>(start: S) -> RespondFn
 where
     A: DeserializeOwned + Send + 'static,
     S: Fn(A, Context) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = Result<T, E>> + Send + 'static,
+    Fut: Future<Output = Result<T, RequestError>> + Send + 'static,
     T: Serialize,
-    E: Into<RequestError>,
 {
     Arc::new(move |params: &str, cx: Context| {
         let params = json::from_str(params)?;
         let run = start(params, cx);
-        let future: BoxFuture<_> = Box::pin(async move { object(run.await.map_err(Into::into)?) });
+        let future: BoxFuture<_> = Box::pin(async move { object(run.await?) });
         Ok(future)
     })
 }
@@ -327,13 +327,12 @@ fn object(result: impl Serialize) -> Result<ExtensionResponse, RequestError> {
 /// Implements the trait for one function signature.
 macro_rules! impl_method_handler {
     ([$($generic:ident)?] $marker:ty, $read:ty, ($($input:ty),*), |$params:ident, $cx:ident| ($($pass:ident),*)) => {
-        impl<$($generic,)? F, Fut, T, E> MethodHandler<$marker> for F
+        impl<$($generic,)? F, Fut, T> MethodHandler<$marker> for F
         where
             $($generic: DeserializeOwned + Send + 'static,)?
             F: Fn($($input),*) -> Fut + Send + Sync + 'static,
-            Fut: Future<Output = Result<T, E>> + Send + 'static,
+            Fut: Future<Output = Result<T, RequestError>> + Send + 'static,
             T: Serialize,
-            E: Into<RequestError>,
         {
             fn into_respond_fn(self) -> RespondFn {
                 typed(move |$params: $read, $cx: Context| self($($pass),*))

@@ -40,9 +40,9 @@ impl Server {
     /// protected by a layer is not protected here unless this server has that layer too; a warning is logged.
     ///
     /// ```
-    /// use turnbuckle_server::{Server, Tool, ToolError};
+    /// use turnbuckle_server::{Server, Tool};
     ///
-    /// let tool = |name| Tool::new(name, async || Ok::<_, ToolError>("done".to_owned()));
+    /// let tool = |name| Tool::new(name, async || Ok("done".to_owned()));
     /// let notes = Server::new("notes", "1.0.0").tool(tool("search"));
     /// let desk = Server::new("desk", "1.0.0").mount("notes", notes.clone()); // offers `notes_search`
     ///

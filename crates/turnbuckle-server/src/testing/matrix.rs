@@ -66,11 +66,11 @@ pub struct Combination {
 ///
 /// ```
 /// use serde_json::json;
-/// use turnbuckle_server::{Server, Tool, ToolError, testing::all_combinations};
+/// use turnbuckle_server::{Server, Tool, testing::all_combinations};
 ///
 /// # fn server() -> Server {
 /// #     Server::new("clock", "1.0.0")
-/// #         .tool(Tool::new("now", async || Ok::<_, ToolError>("half past nine".to_owned())))
+/// #         .tool(Tool::new("now", async || Ok("half past nine".to_owned())))
 /// # }
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() {

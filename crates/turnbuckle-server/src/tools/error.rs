@@ -2,14 +2,18 @@
 
 use std::{borrow::Cow, error::Error, fmt};
 
-use turnbuckle_protocol::{RpcError, types::ClientCapabilities};
+use turnbuckle_protocol::{RpcError, types::CallToolResult};
 
-use crate::{handle::HandleError, input::ClientRequestError};
+use crate::{
+    RequestError,
+    lifecycle::RevisionRules,
+    request::{error::HandlerErrorKind, incident},
+};
 
 /// The error of a tool.
 ///
 /// The message of [`ToolError::new`] is for the model. `?` converts any other error: it is logged under an incident id,
-/// and the model gets only the id.
+/// and the model gets only the id. A [`RequestError`] converts too: the model gets its message.
 ///
 /// ```
 /// use turnbuckle_server::ToolError;
@@ -25,39 +29,21 @@ use crate::{handle::HandleError, input::ClientRequestError};
 // Does not implement `std::error::Error`, which allows the conversion from every such error.
 #[derive(Debug)]
 pub struct ToolError {
-    pub(crate) kind: ToolErrorKind,
-}
-
-#[derive(Debug)]
-pub(crate) enum ToolErrorKind {
-    /// For the model; the cause is logged.
-    ForModel {
-        message: Cow<'static, str>,
-        cause: Option<Box<dyn Error + Send + Sync>>,
-    },
-    /// Logged; the model gets the incident id.
-    Internal(Box<dyn Error + Send + Sync>),
-    /// The client lacks a required capability.
-    MissingCapability(Box<ClientCapabilities>, String),
-    /// The call is invalid.
-    Protocol(RpcError),
+    pub(crate) kind: HandlerErrorKind,
 }
 
 impl ToolError {
     /// Creates an error with a message for the model.
     pub fn new(message: impl Into<Cow<'static, str>>) -> Self {
         Self {
-            kind: ToolErrorKind::ForModel {
-                message: message.into(),
-                cause: None,
-            },
+            kind: HandlerErrorKind::message(message),
         }
     }
 
     /// Creates an internal error. It is logged, and the model gets its incident id.
     pub fn internal(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self {
-            kind: ToolErrorKind::Internal(error.into()),
+            kind: HandlerErrorKind::Internal(error.into()),
         }
     }
 
@@ -65,46 +51,66 @@ impl ToolError {
     /// these.
     pub fn protocol(error: RpcError) -> Self {
         Self {
-            kind: ToolErrorKind::Protocol(error),
+            kind: HandlerErrorKind::Protocol(error),
         }
     }
 
     /// Adds a cause, for the log.
     #[must_use]
     pub fn caused_by(mut self, error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
-        if let ToolErrorKind::ForModel { cause, .. } = &mut self.kind {
+        if let HandlerErrorKind::Message { cause, .. } = &mut self.kind {
             *cause = Some(error.into());
         }
         self
     }
+
+    /// Converts to the result for the model, or to the protocol error where one is required. `name` is that of the tool.
+    pub(crate) fn into_tool_result(
+        self,
+        rules: &RevisionRules,
+        name: &str,
+    ) -> Result<CallToolResult, RpcError> {
+        match self.kind {
+            HandlerErrorKind::Message { message, cause } => {
+                if let Some(cause) = cause {
+                    tracing::warn!(tool = name, %cause, "{message}");
+                }
+                Ok(CallToolResult::error(message))
+            }
+            HandlerErrorKind::NotFound => Ok(CallToolResult::error("not found")),
+            HandlerErrorKind::ClientRequest(error) if error.is_rpc_error(rules) => {
+                Err(error.into_rpc_error(rules))
+            }
+            // With the reason, the model may choose another approach.
+            HandlerErrorKind::ClientRequest(error) => Ok(CallToolResult::error(error.to_string())),
+            HandlerErrorKind::Internal(error) => Ok(internal_failure(name, &*error)),
+            HandlerErrorKind::Protocol(error) => Err(error),
+        }
+    }
+}
+
+/// Logs an internal error of a tool, and returns the result with its incident id.
+pub(crate) fn internal_failure(name: &str, error: &(dyn Error + 'static)) -> CallToolResult {
+    let id = incident::report(name, error);
+    CallToolResult::error(format!(
+        "`{name}` failed; see the server's log for incident {id}"
+    ))
 }
 
 impl fmt::Display for ToolError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.kind {
-            ToolErrorKind::ForModel { message, .. } => f.write_str(message),
-            ToolErrorKind::Internal(error) => error.fmt(f),
-            ToolErrorKind::MissingCapability(_, what) => f.write_str(what),
-            ToolErrorKind::Protocol(error) => error.fmt(f),
-        }
+        self.kind.fmt(f)
     }
 }
 
 impl<E: Error + Send + Sync + 'static> From<E> for ToolError {
     fn from(error: E) -> Self {
-        let error: Box<dyn Error + Send + Sync> = Box::new(error);
-        match error.downcast::<ClientRequestError>() {
-            Ok(request) => request.into_tool_error(),
-            Err(error) => match error.downcast::<HandleError>() {
-                Ok(handle) => handle.into_tool_error(),
-                Err(error) => ToolErrorKind::Internal(error).into(),
-            },
-        }
+        Self { kind: error.into() }
     }
 }
 
-impl From<ToolErrorKind> for ToolError {
-    fn from(kind: ToolErrorKind) -> Self {
-        Self { kind }
+impl From<RequestError> for ToolError {
+    fn from(error: RequestError) -> Self {
+        Self { kind: error.kind }
     }
 }

@@ -43,8 +43,9 @@ where
 /// Implemented by the async functions of [`Tool::new`](crate::Tool::new). `M` distinguishes the function signatures.
 #[diagnostic::on_unimplemented(
     message = "this function cannot be a tool",
-    label = "a tool is an async function `(args)`, `(cx)`, `(args, cx)` or `()` that returns a `Result`",
-    note = "arguments implement `serde::Deserialize` and `schemars::JsonSchema`; the error converts into `ToolError`"
+    label = "a tool is an async function `(args)`, `(cx)`, `(args, cx)` or `()` that returns `Result<T, ToolError>`",
+    note = "`args` implements `serde::Deserialize` and `schemars::JsonSchema`; `cx` is a `Context`; `T` is a `String`, `ToolResult`, or implements `serde::Serialize` and `schemars::JsonSchema`",
+    note = "`?` converts other errors to `ToolError`; for a function that returns no `Result`, use `Tool::infallible`"
 )]
 pub trait ToolHandler<M>: Sized {
     #[doc(hidden)]
@@ -55,11 +56,41 @@ pub trait ToolHandler<M>: Sized {
     fn invoke(self) -> Arc<dyn InvokeTool>;
 }
 
-/// Implemented by the synchronous functions of [`Tool::blocking`](crate::Tool::blocking).
+/// Implemented by the async functions of [`Tool::infallible`](crate::Tool::infallible). `M` distinguishes the function
+/// signatures.
+#[diagnostic::on_unimplemented(
+    message = "this function cannot be an infallible tool",
+    label = "an infallible tool is an async function `(args)`, `(cx)`, `(args, cx)` or `()` that returns no `Result`",
+    note = "`args` implements `serde::Deserialize` and `schemars::JsonSchema`; `cx` is a `Context`; the result is a `String`, `ToolResult`, or implements `serde::Serialize` and `schemars::JsonSchema`"
+)]
+pub trait InfallibleHandler<M>: Sized {
+    #[doc(hidden)]
+    fn input_schema(&self) -> InputSchema;
+    #[doc(hidden)]
+    fn output_schema(&self) -> Option<Map<String, Value>>;
+    #[doc(hidden)]
+    fn invoke(self) -> Arc<dyn InvokeTool>;
+}
+
+/// Implemented by the async functions of [`Tool::raw`](crate::Tool::raw). `M` distinguishes the function signatures.
+#[diagnostic::on_unimplemented(
+    message = "this function cannot be a raw tool",
+    label = "a raw tool is an async function `(args)`, `(cx)`, `(args, cx)` or `()` that returns `Result<T, ToolError>`",
+    note = "`args` implements `serde::Deserialize`; `cx` is a `Context`; a closure declares the types of its parameters"
+)]
+pub trait RawToolHandler<M>: Sized {
+    #[doc(hidden)]
+    fn output_schema(&self) -> Option<Map<String, Value>>;
+    #[doc(hidden)]
+    fn invoke(self) -> Arc<dyn InvokeTool>;
+}
+
+/// Implemented by the synchronous functions of [`Tool::blocking`](crate::Tool::blocking). `M` distinguishes the function
+/// signatures.
 #[diagnostic::on_unimplemented(
     message = "this function cannot be a blocking tool",
-    label = "a blocking tool is a function `(args)`, `(args, cx)` or `()` that returns a `Result`",
-    note = "arguments implement `serde::Deserialize` and `schemars::JsonSchema`; the error converts into `ToolError`"
+    label = "a blocking tool is a function `(args)`, `(cx)`, `(args, cx)` or `()` that returns `Result<T, ToolError>`",
+    note = "`args` implements `serde::Deserialize` and `schemars::JsonSchema`; `cx` is a `Context`; `?` converts other errors to `ToolError`"
 )]
 pub trait BlockingHandler<M>: Sized {
     #[doc(hidden)]
@@ -71,36 +102,20 @@ pub trait BlockingHandler<M>: Sized {
 }
 
 /// Reads typed arguments and boxes the future that `start` returns.
-fn typed<A, S, Fut, T, E>(start: S) -> Arc<dyn InvokeTool>
+fn typed<A, S, Fut, T>(start: S) -> Arc<dyn InvokeTool>
 where
     A: DeserializeOwned + Send + 'static,
     S: Fn(A, Context) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = Result<T, E>> + Send + 'static,
+    Fut: Future<Output = Result<T, ToolError>> + Send + 'static,
     T: IntoToolResult,
-    E: Into<ToolError>,
 {
     let has_output_schema = T::output_schema().is_some();
     Arc::new(move |arguments: &str, cx: Context| {
         let run = start(arguments::read(arguments)?, cx);
-        let future: BoxFuture<_> = Box::pin(async move {
-            run.await
-                .map_err(Into::into)?
-                .into_tool_result(has_output_schema)
-        });
+        let future: BoxFuture<_> =
+            Box::pin(async move { run.await?.into_tool_result(has_output_schema) });
         Ok(future)
     })
-}
-
-/// The handler of [`Tool::raw`](crate::Tool::raw).
-pub(super) fn raw<A, F, Fut, T, E>(handler: F) -> Arc<dyn InvokeTool>
-where
-    A: DeserializeOwned + Send + 'static,
-    F: Fn(A, Context) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = Result<T, E>> + Send + 'static,
-    T: IntoToolResult,
-    E: Into<ToolError>,
-{
-    typed(handler)
 }
 
 /// Validates arguments before they are read.
@@ -117,17 +132,11 @@ pub(super) fn with_validation(
 }
 
 /// Runs a synchronous function on the pool of blocking threads.
-async fn run_blocking<T, E>(
-    work: impl FnOnce() -> Result<T, E> + Send + 'static,
-) -> Result<T, ToolError>
-where
-    T: IntoToolResult,
-    E: Into<ToolError>,
-{
+async fn run_blocking<T: IntoToolResult>(
+    work: impl FnOnce() -> Result<T, ToolError> + Send + 'static,
+) -> Result<T, ToolError> {
     let span = tracing::Span::current();
-    let mut running = AbortOnDrop(tokio::task::spawn_blocking(move || {
-        span.in_scope(work).map_err(Into::into)
-    }));
+    let mut running = AbortOnDrop(tokio::task::spawn_blocking(move || span.in_scope(work)));
     match (&mut running.0).await {
         Ok(outcome) => outcome,
         Err(error) => match error.try_into_panic() {
@@ -146,16 +155,15 @@ impl<T> Drop for AbortOnDrop<T> {
     }
 }
 
-/// Implements both handler traits for one function signature.
+/// Implements the handler traits for one function signature.
 macro_rules! impl_tool_handler {
     ([$($generic:ident)?] $marker:ty, $read:ty, ($($input:ty),*), |$args:ident, $cx:ident| ($($pass:ident),*)) => {
-        impl<$($generic,)? F, Fut, T, E> ToolHandler<$marker> for F
+        impl<$($generic,)? F, Fut, T> ToolHandler<$marker> for F
         where
             $($generic: DeserializeOwned + JsonSchema + Send + 'static,)?
             F: Fn($($input),*) -> Fut + Send + Sync + 'static,
-            Fut: Future<Output = Result<T, E>> + Send + 'static,
+            Fut: Future<Output = Result<T, ToolError>> + Send + 'static,
             T: IntoToolResult,
-            E: Into<ToolError>,
         {
             fn input_schema(&self) -> InputSchema {
                 schema::input_schema_for::<$read>()
@@ -170,12 +178,50 @@ macro_rules! impl_tool_handler {
             }
         }
 
-        impl<$($generic,)? F, T, E> BlockingHandler<$marker> for F
+        impl<$($generic,)? F, Fut, T> InfallibleHandler<$marker> for F
         where
             $($generic: DeserializeOwned + JsonSchema + Send + 'static,)?
-            F: Fn($($input),*) -> Result<T, E> + Clone + Send + Sync + 'static,
+            F: Fn($($input),*) -> Fut + Send + Sync + 'static,
+            Fut: Future<Output = T> + Send + 'static,
             T: IntoToolResult,
-            E: Into<ToolError> + 'static,
+        {
+            fn input_schema(&self) -> InputSchema {
+                schema::input_schema_for::<$read>()
+            }
+
+            fn output_schema(&self) -> Option<Map<String, Value>> {
+                T::output_schema()
+            }
+
+            fn invoke(self) -> Arc<dyn InvokeTool> {
+                typed(move |$args: $read, $cx: Context| {
+                    let run = self($($pass),*);
+                    async move { Ok(run.await) }
+                })
+            }
+        }
+
+        impl<$($generic,)? F, Fut, T> RawToolHandler<$marker> for F
+        where
+            $($generic: DeserializeOwned + Send + 'static,)?
+            F: Fn($($input),*) -> Fut + Send + Sync + 'static,
+            Fut: Future<Output = Result<T, ToolError>> + Send + 'static,
+            T: IntoToolResult,
+        {
+            fn output_schema(&self) -> Option<Map<String, Value>> {
+                T::output_schema()
+            }
+
+            fn invoke(self) -> Arc<dyn InvokeTool> {
+                typed(move |$args: $read, $cx: Context| self($($pass),*))
+            }
+        }
+
+        impl<$($generic,)? F, T> BlockingHandler<$marker> for F
+        where
+            $($generic: DeserializeOwned + JsonSchema + Send + 'static,)?
+            F: Fn($($input),*) -> Result<T, ToolError> + Clone + Send + Sync + 'static,
+            T: IntoToolResult,
         {
             fn input_schema(&self) -> InputSchema {
                 schema::input_schema_for::<$read>()

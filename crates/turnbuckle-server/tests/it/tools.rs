@@ -1,7 +1,9 @@
 //! Tools: arguments, handles, client requests.
 
 mod client_request_edges;
+mod compile_fail;
 mod details;
+mod handler_signatures;
 mod handles;
 #[cfg(not(feature = "validation"))]
 mod no_validation;

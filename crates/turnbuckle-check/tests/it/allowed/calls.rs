@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use turnbuckle_check::{CheckOptions, ServerTarget, check_server, report::RuleStatus};
 use turnbuckle_protocol::revision::Revision;
-use turnbuckle_server::{Server, Tool, ToolError, ndjson::NdjsonServer};
+use turnbuckle_server::{Server, Tool, ndjson::NdjsonServer};
 
 use crate::mutant::Mutant;
 
@@ -28,7 +28,7 @@ fn server_with_eraser(called: &Arc<Mutex<Vec<String>>>) -> Server {
     let called = Arc::clone(called);
     let erase = move |Where { path }: Where| {
         called.lock().unwrap().push(path);
-        async { Ok::<_, ToolError>("Erased.") }
+        async { Ok("Erased.") }
     };
     Server::new("eraser", "1.0").tool(Tool::new("erase", erase).description("Erases a file"))
 }
@@ -127,7 +127,7 @@ async fn call_that_finishes_before_its_cancellation_is_not_tested() {
             if first {
                 tokio::time::sleep(Duration::from_secs(1)).await;
             }
-            Ok::<_, ToolError>("Hello.")
+            Ok("Hello.")
         }
     };
     let tool = Tool::new("greet", greet).description("Greets").read_only();

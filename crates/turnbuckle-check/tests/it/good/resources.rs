@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 use turnbuckle_protocol::types::Icon;
-use turnbuckle_server::{Context, RequestError, Resource, ResourceTemplate, Server};
+use turnbuckle_server::{Context, Resource, ResourceTemplate, Server};
 
 pub(crate) fn register(server: Server) -> Server {
     let server = server
@@ -44,7 +44,7 @@ struct Which {
 fn about(name: &'static str) -> ResourceTemplate {
     let template = format!("good://{name}/{{which}}");
     ResourceTemplate::new(template, name, async move |which: Which, _: Context| {
-        Ok::<_, RequestError>(format!("About {}.", which.which))
+        Ok(format!("About {}.", which.which))
     })
     .description("Describes one item")
     .mime_type("text/plain")

@@ -1,6 +1,6 @@
 //! Caching mutants.
 
-use turnbuckle_server::{Context, Server, Tool, ToolError};
+use turnbuckle_server::{Context, Server, Tool};
 
 use crate::{good, mutant::Mutant};
 
@@ -37,7 +37,7 @@ pub(super) fn mutants() -> Vec<Mutant> {
 fn requests_input() -> Server {
     let roots = async |cx: Context| {
         let roots = cx.roots("roots").await?;
-        Ok::<_, ToolError>(format!("There are {} roots.", roots.len()))
+        Ok(format!("There are {} roots.", roots.len()))
     };
     let tool = Tool::new("roots", roots).description("Counts the roots");
     good::server().tool(tool.read_only())

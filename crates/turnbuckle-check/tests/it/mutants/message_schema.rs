@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use turnbuckle_protocol::revision::Revision;
-use turnbuckle_server::{Prompt, RequestError, Server};
+use turnbuckle_server::{Prompt, Server};
 
 use crate::{good, mutant::Mutant};
 
@@ -348,7 +348,7 @@ struct Trip {
 /// Returns the good server with completions.
 fn server_with_completion() -> Server {
     let trip = Prompt::new("trip", async |Trip { city }: Trip| {
-        Ok::<_, RequestError>(format!("Plan a trip to {city}."))
+        Ok(format!("Plan a trip to {city}."))
     });
     good::server().prompt(trip.complete("city", ["Oslo", "Rome"]))
 }

@@ -5,7 +5,7 @@ use turnbuckle_protocol::{
     revision::Revision,
     types::{ContentBlock, TextResourceContents},
 };
-use turnbuckle_server::{Server, Tool, ToolError, ToolResult};
+use turnbuckle_server::{Server, Tool, ToolResult};
 
 use crate::mutant::{Mutant, OutgoingMessage};
 
@@ -210,7 +210,7 @@ fn pages() -> Vec<Mutant> {
 fn server_with_embedded_resource() -> Server {
     let show = async || {
         let inside = TextResourceContents::new("good://inside", "Inside.");
-        Ok::<_, ToolError>(ToolResult::from(ContentBlock::resource(inside)))
+        Ok(ToolResult::from(ContentBlock::resource(inside)))
     };
     let tool = Tool::new("show", show).description("Shows something");
     Server::new("embedding", "1.0").tool(tool.read_only())

@@ -10,7 +10,7 @@ use turnbuckle_protocol::{
     authenticator::{AuthRejection, AuthRequest, Authenticator, BoxFuture, MetadataDocument},
 };
 use turnbuckle_server::{
-    Context, Server, Tool, ToolError,
+    Context, Server, Tool,
     http::{self as server_http, HttpSse},
 };
 
@@ -62,7 +62,7 @@ fn serve() -> impl Fn(&str) -> HttpTarget {
         Tool::raw(
             name,
             json!({ "type": "object" }),
-            async move |_: Value, _: Context| Ok::<_, ToolError>(name.to_owned()),
+            async move |_: Value, _: Context| Ok(name.to_owned()),
         )
     };
     let server = Server::new("guarded", "1.0")

@@ -144,7 +144,7 @@ async fn dropping_a_call_stops_the_tool() {
                     let _dropped = NotifyOnDrop(Arc::clone(&state));
                     state.started.notify_one();
                     std::future::pending::<()>().await;
-                    Ok::<_, ToolError>(String::new())
+                    Ok(String::new())
                 }
             }));
         let at = serve(server);
@@ -198,7 +198,7 @@ async fn a_wrong_path_is_reported_with_its_status() {
 async fn a_large_response_is_complete() {
     let server =
         Server::new("large", "1").tool(Tool::raw("large", any(), async |_: Value, _: Context| {
-            Ok::<_, ToolError>("x".repeat(3_000_000))
+            Ok("x".repeat(3_000_000))
         }));
     let at = serve(server);
     for path in ["/mcp", "/sse"] {

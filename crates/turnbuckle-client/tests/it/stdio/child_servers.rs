@@ -90,20 +90,20 @@ pub(crate) fn run_server_role(role: &str, runtime: &tokio::runtime::Runtime) -> 
 }
 
 fn server() -> Server {
-    let echo = Tool::new("echo", async || Ok::<_, ToolError>("echo".to_owned()));
+    let echo = Tool::new("echo", async || Ok("echo".to_owned()));
     let die = Tool::new("die", async || -> Result<String, ToolError> {
         eprintln!("out of paper");
         process::exit(3)
     });
     let wait = Tool::new("wait", async || {
         std::future::pending::<()>().await;
-        Ok::<_, ToolError>(String::new())
+        Ok(String::new())
     });
     let server = Server::new("child", "1").tool(echo).tool(die).tool(wait);
     let pupil = server.clone();
     server.add_tool(Tool::new("learn", move || {
-        pupil.add_tool(Tool::new("new", async || Ok::<_, ToolError>(String::new())));
-        async { Ok::<_, ToolError>(String::new()) }
+        pupil.add_tool(Tool::new("new", async || Ok(String::new())));
+        async { Ok(String::new()) }
     }));
     server
 }

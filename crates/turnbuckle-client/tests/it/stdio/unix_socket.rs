@@ -5,7 +5,7 @@ use std::{env, process};
 use serde_json::json;
 use tokio::net::UnixListener;
 use turnbuckle_client::{Client, ConnectError, Era, LifecycleMode, TransportError, unix};
-use turnbuckle_server::{Server, Tool, ToolError, ndjson::serve};
+use turnbuckle_server::{Server, Tool, ndjson::serve};
 
 #[tokio::test]
 async fn a_server_on_a_unix_socket_works_in_both_eras() {
@@ -45,6 +45,6 @@ async fn a_unix_socket_without_a_listener_is_an_error() {
 }
 
 fn server() -> Server {
-    let hello = Tool::new("hello", async || Ok::<_, ToolError>("hello".to_owned()));
+    let hello = Tool::new("hello", async || Ok("hello".to_owned()));
     Server::new("socket", "1").tool(hello)
 }

@@ -9,7 +9,7 @@ use http::Method;
 use serde_json::json;
 use turnbuckle_protocol::Principal;
 use turnbuckle_server::{
-    Context, Server, Tool, ToolError,
+    Context, Server, Tool,
     http::{Http, HttpSse},
 };
 use turnbuckle_spec_coverage::req;
@@ -168,7 +168,7 @@ async fn a_request_is_authenticated_before_its_body_is_read() {
     let runs = ran.clone();
     let tool = Tool::new("run", move || {
         runs.store(true, Ordering::Relaxed);
-        std::future::ready(Ok::<_, ToolError>("ran".to_owned()))
+        std::future::ready(Ok("ran".to_owned()))
     });
     let caller = Caller::of(guarded(Server::new("test", "1.0.0").tool(tool)));
 
@@ -226,7 +226,7 @@ async fn handlers_see_the_principal_and_no_token() {
         let headers = cx.get::<http::HeaderMap>().unwrap();
         let has_token = headers.contains_key("authorization") || headers.contains_key("dpop");
         *sees.lock().unwrap() = Some((who.subject.clone(), who.scopes.len(), has_token));
-        std::future::ready(Ok::<_, ToolError>(String::new()))
+        std::future::ready(Ok(String::new()))
     });
     let mut caller = caller(Server::new("test", "1.0.0").tool(tool), "ada:read+write");
     // What came from elsewhere does not count.

@@ -10,7 +10,7 @@ use tower_layer::Layer as _;
 use tower_service::Service;
 use turnbuckle_protocol::Principal;
 use turnbuckle_server::{
-    Server, Tool, ToolError,
+    Server, Tool,
     http::{AuthLayer, Http},
 };
 
@@ -71,7 +71,7 @@ async fn any_service_can_be_authenticated() {
 
 #[tokio::test]
 async fn a_server_behind_the_auth_layer_uses_its_principal_and_scopes() {
-    let tool = Tool::new("write", async || Ok::<_, ToolError>("written".to_owned()));
+    let tool = Tool::new("write", async || Ok("written".to_owned()));
     let server = Server::new("test", "1.0.0").tool(tool.scopes(["files:write"]));
     let server = Http::new(server).into_service();
     let service = AuthLayer::new(Arc::new(Doorkeeper::default())).layer(server);

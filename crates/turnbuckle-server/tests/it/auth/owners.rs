@@ -4,7 +4,7 @@ use http::Method;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use turnbuckle_server::{Context, Form as _, Server, Tool, ToolError};
+use turnbuckle_server::{Context, Form as _, Server, Tool};
 use turnbuckle_spec_coverage::req;
 
 use crate::{
@@ -151,7 +151,7 @@ fn asker() -> Server {
     Server::new("test", "1.0.0").tool(Tool::new("ask", async |cx: Context| {
         let answer = cx.elicit("name", Name::elicit("Who?")).await?;
         let name = answer.accepted().map_or("nobody".to_owned(), |it| it.name);
-        Ok::<_, ToolError>(format!("hello {name}"))
+        Ok(format!("hello {name}"))
     }))
 }
 

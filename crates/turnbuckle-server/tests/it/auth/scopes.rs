@@ -8,8 +8,7 @@ use std::sync::{
 use serde_json::{Value, json};
 use turnbuckle_protocol::Principal;
 use turnbuckle_server::{
-    Context, Prompt, RequestError, Resource, ResourceTemplate, Server, TaskSupport, Tool,
-    ToolError, Variables,
+    Context, Prompt, Resource, ResourceTemplate, Server, TaskSupport, Tool, Variables,
     http::{Http, SessionMode},
     middleware::Timeout,
     ndjson::NdjsonServer,
@@ -29,17 +28,15 @@ fn server(ran: &Arc<AtomicUsize>) -> Server {
         let ran = ran.clone();
         Tool::new(name, move || {
             ran.fetch_add(1, Ordering::Relaxed);
-            std::future::ready(Ok::<_, ToolError>("done".to_owned()))
+            std::future::ready(Ok("done".to_owned()))
         })
     };
-    let prompt = Prompt::new("review", async |_: Wanted| {
-        Ok::<_, RequestError>("Review it.")
-    })
-    .complete("tone", ["friendly"]);
+    let prompt =
+        Prompt::new("review", async |_: Wanted| Ok("Review it.")).complete("tone", ["friendly"]);
     let template = ResourceTemplate::new(
         "staff://{name}",
         "file",
-        async |_: Variables, _: Context| Ok::<_, RequestError>("a file"),
+        async |_: Variables, _: Context| Ok("a file"),
     )
     .complete("name", ["ada"]);
     Server::new("test", "1.0.0")
@@ -362,7 +359,7 @@ async fn on_stdio_scopes_apply_only_to_a_named_principal() {
 #[test]
 #[should_panic(expected = "is not a scope")]
 fn two_scopes_in_one_string_are_rejected() {
-    let _ = Tool::new("write", async || Ok::<_, ToolError>(String::new())).scopes(["a b"]);
+    let _ = Tool::new("write", async || Ok(String::new())).scopes(["a b"]);
 }
 
 #[tokio::test]

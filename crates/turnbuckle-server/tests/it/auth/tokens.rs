@@ -14,7 +14,7 @@ use turnbuckle_auth::{
     server::{ResourceServer, TrustedIssuer},
 };
 use turnbuckle_protocol::authenticator::BoxFuture;
-use turnbuckle_server::{Server, Tool, ToolError, http::Http};
+use turnbuckle_server::{Server, Tool, http::Http};
 use turnbuckle_spec_coverage::req;
 
 use crate::http::test_client::{Answered, Caller};
@@ -48,7 +48,7 @@ impl World {
             .require_scopes("mcp".parse().unwrap())
             .advertise_scopes("files:read files:write offline_access".parse().unwrap())
             .scope_implies("files:write", ["files:read"]);
-        let tool = |name: &str| Tool::new(name, async || Ok::<_, ToolError>("done".to_owned()));
+        let tool = |name: &str| Tool::new(name, async || Ok("done".to_owned()));
         let server = Server::new("test", "1.0.0")
             .tool(tool("plain"))
             .tool(tool("read").scopes(["files:read"]));

@@ -1,9 +1,7 @@
 //! Declared capabilities work, and undeclared ones do not.
 
 use serde_json::{Value, json};
-use turnbuckle_server::{
-    CompletionRequest, Context, Prompt, RequestError, Resource, Server, Tool, ToolError,
-};
+use turnbuckle_server::{CompletionRequest, Context, Prompt, Resource, Server, Tool};
 use turnbuckle_spec_coverage::req;
 
 use crate::{
@@ -13,18 +11,12 @@ use crate::{
 
 /// Registers one item of every kind.
 fn everything() -> Server {
-    let complete = async |typed: CompletionRequest, _: Context| {
-        Ok::<_, RequestError>(vec![format!("{}!", typed.value)])
-    };
+    let complete =
+        async |typed: CompletionRequest, _: Context| Ok(vec![format!("{}!", typed.value)]);
     Server::new("everything", "1")
-        .tool(Tool::new("hi", async || {
-            Ok::<_, ToolError>("hello".to_owned())
-        }))
+        .tool(Tool::new("hi", async || Ok("hello".to_owned())))
         .resource(Resource::text("note://a", "a", "text"))
-        .prompt(
-            Prompt::new("greet", async || Ok::<_, RequestError>("Greet me"))
-                .complete("name", complete),
-        )
+        .prompt(Prompt::new("greet", async || Ok("Greet me")).complete("name", complete))
 }
 
 /// The methods of the declared capabilities, with valid parameters.

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use turnbuckle_server::{
-    CacheHint, Context, Extension, ExtensionMethod, Form, RequestError, Server, Tool, ToolError,
+    CacheHint, Context, Extension, ExtensionMethod, Form, RequestError, Server, Tool,
 };
 use turnbuckle_spec_coverage::req;
 
@@ -43,7 +43,7 @@ async fn ring(which: Which) -> Result<Bell, RequestError> {
 
 fn bells() -> Extension {
     let list = ExtensionMethod::new("bells/list", async || {
-        Ok::<_, RequestError>(json!({ "bells": ["big", "small"] }))
+        Ok(json!({ "bells": ["big", "small"] }))
     });
     Extension::new(BELLS)
         .settings(json!({ "loud": true }).as_object().unwrap().clone())
@@ -51,15 +51,13 @@ fn bells() -> Extension {
         .with(ExtensionMethod::new("bells/ring", ring).named_by("name"))
         .method("bells/silence", async |cx: Context| {
             cx.progress(1, 1).await;
-            Ok::<_, RequestError>(())
+            Ok(())
         })
 }
 
 fn server() -> Server {
     Server::new("tower", "1")
-        .tool(Tool::new("echo", async || {
-            Ok::<_, ToolError>("echo".to_owned())
-        }))
+        .tool(Tool::new("echo", async || Ok("echo".to_owned())))
         .extension(bells())
 }
 
@@ -244,9 +242,7 @@ async fn a_method_may_send_client_requests_in_both_eras() {
 async fn members_set_by_an_extension_result_are_not_duplicated() {
     let extension = Extension::new(BELLS).with(
         ExtensionMethod::new("bells/own", async || {
-            Ok::<_, RequestError>(
-                json!({ "resultType": "bell", "ttlMs": 1, "_meta": { "com.example/a": 1 } }),
-            )
+            Ok(json!({ "resultType": "bell", "ttlMs": 1, "_meta": { "com.example/a": 1 } }))
         })
         .cache(CacheHint::NONE),
     );
@@ -265,9 +261,8 @@ async fn members_set_by_an_extension_result_are_not_duplicated() {
 #[test]
 fn no_method_of_the_protocol_can_be_replaced() {
     req!("versioning.extension.id-format", in: ["2026-07-28"]);
-    let add = |name: &'static str| {
-        catch_unwind(|| ExtensionMethod::new(name, async || Ok::<_, RequestError>(()))).is_ok()
-    };
+    let add =
+        |name: &'static str| catch_unwind(|| ExtensionMethod::new(name, async || Ok(()))).is_ok();
 
     for name in [
         "tools/list",

@@ -8,8 +8,7 @@ use std::{
 use serde_json::{Value, json};
 use turnbuckle_protocol::Principal;
 use turnbuckle_server::{
-    Context, MountError, Prompt, RequestError, Resource, Server, TaskSupport, Tool, ToolError,
-    ndjson::NdjsonServer,
+    Context, MountError, Prompt, Resource, Server, TaskSupport, Tool, ndjson::NdjsonServer,
 };
 use turnbuckle_store::Store;
 
@@ -21,12 +20,12 @@ use crate::{
 /// A tool that returns the name of its server.
 fn tool(name: &str) -> Tool {
     Tool::new(name, async |cx: Context| {
-        Ok::<_, ToolError>(format!("on {}", cx.server().name()))
+        Ok(format!("on {}", cx.server().name()))
     })
 }
 
 fn prompt(name: &str) -> Prompt {
-    Prompt::new(name, async || Ok::<_, RequestError>("Look it up.")).complete("what", ["a", "b"])
+    Prompt::new(name, async || Ok("Look it up.")).complete("what", ["a", "b"])
 }
 
 fn notes() -> Server {
@@ -392,7 +391,7 @@ fn mounts_do_not_keep_servers_alive() {
             let alive = alive.clone();
             async move {
                 drop(alive);
-                Ok::<_, ToolError>(())
+                Ok(())
             }
         });
         Server::new(name, "1").tool(tool)

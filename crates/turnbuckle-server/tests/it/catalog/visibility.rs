@@ -5,8 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use serde_json::{Value, json};
 use turnbuckle_protocol::Principal;
 use turnbuckle_server::{
-    CacheHint, Context, Prompt, RequestError, Resource, ResourceTemplate, Server, Tool, ToolError,
-    ndjson::NdjsonServer,
+    CacheHint, Context, Prompt, Resource, ResourceTemplate, Server, Tool, ndjson::NdjsonServer,
 };
 use turnbuckle_spec_coverage::req;
 
@@ -16,18 +15,18 @@ use crate::{
 };
 
 fn tool(name: &str) -> Tool {
-    Tool::new(name, async || Ok::<_, ToolError>("done".to_owned()))
+    Tool::new(name, async || Ok("done".to_owned()))
 }
 
 fn prompt(name: &str) -> Prompt {
-    Prompt::new(name, async || Ok::<_, RequestError>("Do it.")).complete("how", ["fast", "slow"])
+    Prompt::new(name, async || Ok("Do it.")).complete("how", ["fast", "slow"])
 }
 
 fn template(uri: &str) -> ResourceTemplate {
     ResourceTemplate::new(
         uri,
         "template",
-        async |_: BTreeMap<String, String>, _: Context| Ok::<_, RequestError>("described"),
+        async |_: BTreeMap<String, String>, _: Context| Ok("described"),
     )
     .complete("name", ["a", "b"])
 }

@@ -10,7 +10,7 @@ use std::{
 
 use serde_json::json;
 use turnbuckle_server::{
-    Context, SamplingBuilder, Tool, ToolError,
+    Context, SamplingBuilder, Tool,
     http::{Http, SessionMode},
 };
 use turnbuckle_spec_coverage::req;
@@ -145,7 +145,7 @@ async fn a_rejected_batch_has_the_id_null_before_2025_11_25() {
 async fn a_malformed_response_in_a_batch_fails_its_client_request_without_a_reply() {
     let ask = Tool::new("ask", async |_: Empty, cx: Context| {
         cx.sample("reply", SamplingBuilder::text("hello?")).await?;
-        Ok::<_, ToolError>("answered".to_owned())
+        Ok("answered".to_owned())
     });
     let caller = Caller::new(server().tool(ask))
         .in_session("2025-03-26")
@@ -177,7 +177,7 @@ async fn a_call_with_many_messages_does_not_block_other_calls() {
                 step += 1;
                 cx.progress(step, 100_000).await;
             }
-            Ok::<_, ToolError>(step.to_string())
+            Ok(step.to_string())
         }
     });
     let interrupt = Tool::new("interrupt", move |_: Empty| {
@@ -185,7 +185,7 @@ async fn a_call_with_many_messages_does_not_block_other_calls() {
         async move {
             tokio::task::yield_now().await;
             heard.store(true, Ordering::SeqCst);
-            Ok::<_, ToolError>("done".to_owned())
+            Ok("done".to_owned())
         }
     });
     let caller = Caller::new(server().tool(chatty).tool(interrupt))

@@ -17,7 +17,7 @@ use tokio::{
     time::timeout,
 };
 use turnbuckle_server::{
-    Context, Server, Tool, ToolError,
+    Context, Server, Tool,
     http::{self, Http, MemoryConnector},
 };
 use turnbuckle_spec_coverage::{req, saw_message};
@@ -115,7 +115,7 @@ fn hanging() -> (Server, Arc<AtomicUsize>) {
                 cx.progress(1, 2).await;
             }
             std::future::pending::<()>().await;
-            Ok::<_, ToolError>("never".to_owned())
+            Ok("never".to_owned())
         }
     };
     let counter = running.clone();
@@ -127,7 +127,7 @@ fn hanging() -> (Server, Arc<AtomicUsize>) {
             for step in 0_u32.. {
                 cx.progress_message(step, None, "x".repeat(1024)).await;
             }
-            Ok::<_, ToolError>("never".to_owned())
+            Ok("never".to_owned())
         }
     };
     let silent = hang.clone();
@@ -304,7 +304,7 @@ async fn a_client_that_never_reads_stops_the_handler() {
                 cx.progress_message(step, None, text).await;
                 counter.fetch_add(1, Ordering::SeqCst);
             }
-            Ok::<_, ToolError>("never".to_owned())
+            Ok("never".to_owned())
         }
     });
     let listening = listen(Http::new(server().tool(flood)));
@@ -625,7 +625,7 @@ async fn a_shutdown_lets_requests_finish_and_ends_streams() {
     req!("lifecycle.shutdown.http");
     let slow = Tool::new("slow", async |_: Empty| {
         tokio::time::sleep(Duration::from_millis(200)).await;
-        Ok::<_, ToolError>("finished".to_owned())
+        Ok("finished".to_owned())
     });
     let mut listening = listen(Http::new(server().tool(slow)));
     let (mut calling, mut listen, idle) = (
@@ -733,7 +733,7 @@ async fn a_shutdown_has_a_deadline() {
 async fn handlers_see_the_address_of_the_client() {
     let look = Tool::new("look", async |_: Empty, cx: Context| {
         let peer = cx.get::<std::net::SocketAddr>().copied();
-        Ok::<_, ToolError>(peer.unwrap().to_string())
+        Ok(peer.unwrap().to_string())
     });
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -805,7 +805,7 @@ async fn one_connection_can_use_several_sessions_while_one_of_them_ends() {
 #[tokio::test]
 async fn the_length_of_a_long_list_is_announced() {
     let tools = (0..200).fold(Server::new("long", "1"), |server, at| {
-        let tool = Tool::new(format!("tool{at}"), async || Ok::<_, ToolError>(()));
+        let tool = Tool::new(format!("tool{at}"), async || Ok(()));
         server.tool(tool.description("one of many, in a long list"))
     });
     let listening = listen(Http::new(tools));

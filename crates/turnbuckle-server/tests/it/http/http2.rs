@@ -16,7 +16,7 @@ use tokio::{
     sync::{Notify, oneshot},
 };
 use turnbuckle_server::{
-    Server, Tool, ToolError,
+    Server, Tool,
     http::{Http, memory},
 };
 
@@ -96,7 +96,7 @@ async fn a_stream_that_is_reset_cancels_its_call() {
             let _guard = guard;
             begins.notify_one();
             std::future::pending::<()>().await;
-            Ok::<_, ToolError>("never".to_owned())
+            Ok("never".to_owned())
         }
     });
     let mut sender = connect(server().tool(hang)).await;

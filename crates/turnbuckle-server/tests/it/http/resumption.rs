@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use turnbuckle_protocol::types::LogLevel;
-use turnbuckle_server::{Context, Server, Tool, ToolError};
+use turnbuckle_server::{Context, Server, Tool};
 use turnbuckle_spec_coverage::req;
 
 use crate::http::test_client::{Answered, Caller, Stream};
@@ -34,7 +34,7 @@ fn server() -> (Server, HashMap<String, Arc<Semaphore>>) {
                 cx.log(LogLevel::Info, format!("{} {step}", work.name))
                     .await;
             }
-            Ok::<_, ToolError>(format!("{} is done", work.name))
+            Ok(format!("{} is done", work.name))
         }
     });
     (Server::new("two", "1").tool(work), permits)

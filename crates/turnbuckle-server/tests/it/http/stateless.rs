@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use http::Method;
 use serde_json::{Value, json};
-use turnbuckle_server::{Context, Server, Tool, ToolError};
+use turnbuckle_server::{Context, Server, Tool};
 use turnbuckle_spec_coverage::req;
 
 use crate::http::test_client::{Answered, Caller, Empty, MODERN, modern, modern_headers, server};
@@ -114,7 +114,7 @@ async fn a_modern_client_is_never_sent_a_request() {
         cx.progress(1, 2).await;
         cx.sample("reply", turnbuckle_server::SamplingBuilder::text("hello?"))
             .await?;
-        Ok::<_, ToolError>("asked".to_owned())
+        Ok("asked".to_owned())
     });
     let caller = Caller::new(Server::new("test", "1").tool(ask));
     let mut message = modern("tools/call", json!({ "name": "ask", "arguments": {} }));
@@ -177,7 +177,7 @@ async fn dropping_the_stream_cancels_the_call() {
             cx.progress(1, 2).await;
             std::future::pending::<()>().await;
             drop(guard);
-            Ok::<_, ToolError>("never".to_owned())
+            Ok("never".to_owned())
         }
     });
     let caller = Caller::new(Server::new("test", "1").tool(tool));
@@ -406,7 +406,7 @@ async fn handlers_see_headers_and_extensions() {
             .and_then(|headers| headers.get("user-agent"))
             .map(|agent| agent.to_str().unwrap().to_owned());
         let subject = cx.principal().map(|principal| principal.subject.clone());
-        Ok::<_, ToolError>(format!("{agent:?} {subject:?}"))
+        Ok(format!("{agent:?} {subject:?}"))
     });
     let mut caller = Caller::new(Server::new("test", "1").tool(tool));
     caller.principal = Some(turnbuckle_protocol::Principal::new("issuer", "alice"));

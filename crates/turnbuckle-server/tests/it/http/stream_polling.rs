@@ -18,7 +18,7 @@ use http_body_util::Full;
 use serde_json::json;
 use tower_service::Service as _;
 use turnbuckle_server::{
-    Context, Server, Tool, ToolError,
+    Context, Server, Tool,
     http::{Http, ResponseBody},
 };
 
@@ -87,7 +87,7 @@ async fn stream(gates: &Gates) -> ResponseBody {
                 cx.progress(step, 2).await;
                 poll_fn(|cx| gate.poll(cx)).await;
             }
-            Ok::<_, ToolError>("done".to_owned())
+            Ok("done".to_owned())
         }
     });
     let server = Server::new("test", "1.0.0").tool(tool);

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use turnbuckle_protocol::types::LogLevel;
-use turnbuckle_server::{Context, Server, Tool, ToolError, http::Http};
+use turnbuckle_server::{Context, Server, Tool, http::Http};
 use turnbuckle_spec_coverage::req;
 use turnbuckle_store::{Store, StoreLimits};
 
@@ -23,7 +23,7 @@ fn stepwise() -> (Server, Arc<Semaphore>) {
                 cx.progress(step, 3).await;
             }
             permits.acquire().await.unwrap().forget();
-            Ok::<_, ToolError>("done".to_owned())
+            Ok("done".to_owned())
         }
     });
     (server().tool(work), steps)
@@ -235,7 +235,7 @@ async fn a_handler_may_close_its_stream_and_the_response_is_fetched_later() {
         async move {
             cx.close_stream();
             permits.acquire().await.unwrap().forget();
-            Ok::<_, ToolError>("fetched".to_owned())
+            Ok("fetched".to_owned())
         }
     });
     let caller = Caller::new(server().tool(reconnect))
@@ -260,7 +260,7 @@ async fn streams_are_not_closed_for_clients_that_cannot_resume() {
     let tool = Tool::new("reconnect", async |_: Empty, cx: Context| {
         cx.close_stream();
         tokio::task::yield_now().await;
-        Ok::<_, ToolError>("stayed".to_owned())
+        Ok("stayed".to_owned())
     });
     let caller = Caller::new(server().tool(tool));
     for version in ["2025-03-26", "2025-06-18"] {
@@ -508,7 +508,7 @@ async fn a_client_request_is_sent_on_the_stream_of_its_call() {
         let reply = cx
             .sample("reply", turnbuckle_server::SamplingBuilder::text("hello?"))
             .await?;
-        Ok::<_, ToolError>(format!("{reply:?}").contains("hi there").to_string())
+        Ok(format!("{reply:?}").contains("hi there").to_string())
     });
     let caller = Caller::new(server().tool(ask))
         .in_session("2025-11-25")
@@ -532,7 +532,7 @@ async fn a_client_request_is_sent_on_the_stream_of_its_call() {
 async fn a_slow_call_becomes_a_stream_and_keeps_its_session_alive() {
     let tool = Tool::new("long", async |_: Empty| {
         tokio::time::sleep(Duration::from_secs(7_200)).await;
-        Ok::<_, ToolError>("done".to_owned())
+        Ok("done".to_owned())
     });
     let caller = Caller::of(Http::new(server().tool(tool)))
         .in_session("2025-11-25")
@@ -600,7 +600,7 @@ async fn a_client_that_always_lags_keeps_its_session() {
         for _ in 0..10 {
             cx.log(LogLevel::Info, "x".repeat(40 * 1024)).await;
         }
-        Ok::<_, ToolError>("done".to_owned())
+        Ok("done".to_owned())
     });
     let caller = Caller::new(forgetful(server().tool(tool)))
         .in_session("2025-11-25")
@@ -637,7 +637,7 @@ fn with_large_answer(bytes: usize) -> Server {
     let large = Tool::new("large", move |_: Empty, cx: Context| async move {
         cx.progress(1, 2).await;
         tokio::task::yield_now().await;
-        Ok::<_, ToolError>("x".repeat(bytes))
+        Ok("x".repeat(bytes))
     });
     server().tool(large)
 }

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use turnbuckle_protocol::codec::sse::ParsedEvent;
 use turnbuckle_server::{
-    Context, Resource, Server, Tool, ToolError,
+    Context, Resource, Server, Tool,
     http::Http,
     testing::{self, TestEventStream, TestHttpClient, TestHttpResponse},
 };
@@ -36,23 +36,21 @@ pub(crate) struct Steps {
 /// A server with a tool for each way to answer.
 pub(crate) fn server() -> Server {
     Server::new("test", "1.0.0")
-        .tool(Tool::new("echo", async |args: Echo| {
-            Ok::<_, ToolError>(args.message)
-        }))
+        .tool(Tool::new("echo", async |args: Echo| Ok(args.message)))
         .tool(Tool::new("progress", async |args: Steps, cx: Context| {
             for step in 1..=args.steps {
                 cx.progress(step, args.steps).await;
                 tokio::task::yield_now().await;
             }
-            Ok::<_, ToolError>("done".to_owned())
+            Ok("done".to_owned())
         }))
         .tool(Tool::new("sleep", async |_: Empty| {
             tokio::time::sleep(Duration::from_secs(60)).await;
-            Ok::<_, ToolError>("awake".to_owned())
+            Ok("awake".to_owned())
         }))
         .tool(Tool::new("change", async |_: Empty, cx: Context| {
             cx.tools_changed();
-            Ok::<_, ToolError>("changed".to_owned())
+            Ok("changed".to_owned())
         }))
         .resource(Resource::text("test://a", "a", "content"))
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use turnbuckle_protocol::types::LogLevel;
-use turnbuckle_server::{Context, Form, Server, Tool, ToolError};
+use turnbuckle_server::{Context, Form, Server, Tool};
 use turnbuckle_spec_coverage::req;
 
 use crate::{
@@ -29,7 +29,7 @@ fn asking() -> Server {
         let answer = cx
             .elicit("signature", Signature::elicit("Who signs?"))
             .await?;
-        Ok::<_, ToolError>(match answer.accepted() {
+        Ok(match answer.accepted() {
             Some(signature) => signature.name,
             None => "nobody".to_owned(),
         })
@@ -188,7 +188,7 @@ async fn subscriptions_and_log_levels_are_stored() {
     let server = server().tool(Tool::new("say", async |_: Empty, cx: Context| {
         cx.log(LogLevel::Info, "a little").await;
         cx.log(LogLevel::Error, "a lot").await;
-        Ok::<_, ToolError>("said".to_owned())
+        Ok("said".to_owned())
     }));
     let mut peer = Peer::initialized(&Caller::of(offered(server.clone())), "2024-11-05").await;
 
@@ -292,7 +292,7 @@ async fn version_headers_of_newer_clients_do_not_matter() {
 async fn handlers_see_the_request_head() {
     let server = server().tool(Tool::new("who", async |_: Empty, cx: Context| {
         let headers = cx.get::<http::HeaderMap>().unwrap();
-        Ok::<_, ToolError>(headers["x-trace"].to_str().unwrap_or("?").to_owned())
+        Ok(headers["x-trace"].to_str().unwrap_or("?").to_owned())
     }));
     let mut peer = Peer::initialized(&Caller::of(offered(server)), "2025-06-18").await;
 

@@ -15,7 +15,7 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 use turnbuckle_server::{
-    Context, Server, Tool, ToolError,
+    Context, Server, Tool,
     http::{self, HttpSse},
 };
 
@@ -40,7 +40,7 @@ fn forever() -> (Server, Arc<AtomicUsize>) {
         async move {
             let _running = running;
             std::future::pending::<()>().await;
-            Ok::<_, ToolError>(String::new())
+            Ok(String::new())
         }
     });
     (server().tool(tool), running)
@@ -175,7 +175,7 @@ async fn a_handler_waits_for_a_client_that_does_not_read() {
                 cx.progress(step, 20_000).await;
                 counter.fetch_add(1, Ordering::SeqCst);
             }
-            Ok::<_, ToolError>("done".to_owned())
+            Ok("done".to_owned())
         }
     });
     let caller = Caller::of(offered(server().tool(flood)));
@@ -210,7 +210,7 @@ async fn a_shutdown_lets_calls_finish_and_then_ends_the_stream() {
     let (stop, stopped) = oneshot::channel::<()>();
     let nap = Tool::new("nap", async |_: Empty| {
         sleep(Duration::from_secs(2)).await;
-        Ok::<_, ToolError>("rested".to_owned())
+        Ok("rested".to_owned())
     });
     let http = offered(server().tool(nap));
     let ended = tokio::spawn(http.serve_until(listener, async { drop(stopped.await) }));

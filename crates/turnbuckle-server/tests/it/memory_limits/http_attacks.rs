@@ -12,7 +12,7 @@ use tokio::{
 };
 use turnbuckle_protocol::{Principal, types::LogLevel};
 use turnbuckle_server::{
-    Context, Elicitation, Form, RequestError, ResourceTemplate, Server, Tool, ToolError, Variables,
+    Context, Elicitation, Form, ResourceTemplate, Server, Tool, Variables,
     http::{self as turnbuckle_http, Http},
 };
 use turnbuckle_store::{Store, StoreLimits};
@@ -36,26 +36,26 @@ struct Key {
 fn server() -> Server {
     let ask = Tool::new("ask", async |cx: Context| {
         cx.elicit("name", Name::elicit("Who?")).await?;
-        Ok::<_, ToolError>("asked".to_owned())
+        Ok("asked".to_owned())
     });
     let remember = Tool::new("remember", async |cx: Context| {
-        let large = async || Ok::<_, ToolError>("x".repeat(100 * 1024));
+        let large = async || Ok("x".repeat(100 * 1024));
         let _: String = cx.once("large", large).await?;
         cx.elicit("page", Elicitation::url("Go", "https://a.example/"))
             .await?;
-        Ok::<_, ToolError>("asked".to_owned())
+        Ok("asked".to_owned())
     });
     let redeem = Tool::new("redeem", async |key: Key, cx: Context| {
-        let work = async || Ok::<_, ToolError>("x".repeat(16 * 1024));
+        let work = async || Ok("x".repeat(16 * 1024));
         let outcome: String = cx.exactly_once(&key.key, work).await?;
-        Ok::<_, ToolError>(outcome.len())
+        Ok(outcome.len())
     });
     let burst = Tool::new("burst", async |cx: Context| {
         for _ in 0..80 {
             cx.log(LogLevel::Error, "x".repeat(16 * 1024)).await;
         }
         std::future::pending::<()>().await;
-        Ok::<_, ToolError>(String::new())
+        Ok(String::new())
     });
     // StoreLimits of a small server keep the attack small.
     let mut limits = StoreLimits::default();
@@ -72,7 +72,7 @@ fn server() -> Server {
         .template(ResourceTemplate::new(
             "test://{+path}",
             "all",
-            async |_: Variables, _: Context| Ok::<_, RequestError>("content"),
+            async |_: Variables, _: Context| Ok("content"),
         ))
 }
 

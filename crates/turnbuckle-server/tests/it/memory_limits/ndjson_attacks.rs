@@ -8,7 +8,7 @@ use tokio::{
     time::timeout,
 };
 use turnbuckle_protocol::types::LogLevel;
-use turnbuckle_server::{Context, Server, Tool, ToolError, ndjson::NdjsonServer};
+use turnbuckle_server::{Context, Server, Tool, ndjson::NdjsonServer};
 
 use crate::ndjson::test_client::Peer;
 
@@ -16,12 +16,10 @@ const PING: &[u8] = b"{\"jsonrpc\":\"2.0\",\"id\":\"alive\",\"method\":\"ping\"}
 
 /// A server with more output than input.
 pub(crate) fn talkative() -> Server {
-    let large = Tool::new("large", async || {
-        Ok::<_, ToolError>("x".repeat(1024 * 1024))
-    });
+    let large = Tool::new("large", async || Ok("x".repeat(1024 * 1024)));
     let later = Tool::new("later", async || {
         tokio::time::sleep(Duration::from_millis(20)).await;
-        Ok::<_, ToolError>("x".repeat(1024 * 1024))
+        Ok("x".repeat(1024 * 1024))
     });
     let forever = Tool::new("forever", async |cx: Context| {
         loop {
@@ -29,7 +27,7 @@ pub(crate) fn talkative() -> Server {
             tokio::task::yield_now().await;
         }
         #[expect(unreachable_code, reason = "the type of what never returns")]
-        Ok::<_, ToolError>(String::new())
+        Ok(String::new())
     });
     Server::new("talkative", "1")
         .tool(large)

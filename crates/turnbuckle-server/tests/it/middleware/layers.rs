@@ -68,32 +68,28 @@ struct Count {
 /// A server with a tool for each outcome.
 pub(crate) fn server() -> Server {
     Server::new("layers", "1")
-        .tool(Tool::new("ok", async || {
-            Ok::<_, ToolError>("fine".to_owned())
-        }))
+        .tool(Tool::new("ok", async || Ok("fine".to_owned())))
         .tool(Tool::new("wrong", async || {
             Err::<String, _>(ToolError::new("no"))
         }))
         .tool(Tool::new("count", async |args: Count| {
-            Ok::<_, ToolError>(args.count.to_string())
+            Ok(args.count.to_string())
         }))
         .tool(Tool::new("panic", async || {
             if true {
                 panic!("on purpose");
             }
-            Ok::<_, ToolError>(String::new())
+            Ok(String::new())
         }))
         .tool(Tool::new("sleep", async || {
             tokio::time::sleep(Duration::from_secs(3600)).await;
-            Ok::<_, ToolError>("awake".to_owned())
+            Ok("awake".to_owned())
         }))
         .tool(Tool::new("ask", async |cx: Context| {
             let name = cx.elicit("name", Name::elicit("Who?")).await?.accepted();
-            Ok::<_, ToolError>(name.map_or("nobody".to_owned(), |it| it.name))
+            Ok(name.map_or("nobody".to_owned(), |it| it.name))
         }))
-        .prompt(Prompt::new("greet", async || {
-            Ok::<_, RequestError>("Hello".to_owned())
-        }))
+        .prompt(Prompt::new("greet", async || Ok("Hello".to_owned())))
         .resource(Resource::text("test://a", "a", "content"))
 }
 
@@ -126,7 +122,7 @@ async fn layers_run_in_the_order_in_which_they_were_added() {
             let inside = inside.clone();
             async move {
                 inside.note("handler");
-                Ok::<_, ToolError>(String::new())
+                Ok(String::new())
             }
         }));
     let mut peer = Peer::new(server);
@@ -153,7 +149,7 @@ async fn a_rejected_request_does_not_start_its_handler() {
     // Not an async function: this runs before the future is polled.
     let eager = Tool::new("eager", move |_: Count| {
         count.fetch_add(1, Ordering::SeqCst);
-        async { Ok::<_, ToolError>(String::new()) }
+        async { Ok(String::new()) }
     });
     let server = Server::new("refusing", "1").layer(refuse).tool(eager);
     let params = json!({ "name": "eager", "arguments": { "count": 1 } });
@@ -325,7 +321,7 @@ async fn a_layer_that_spawns_the_handler_still_sees_the_input_request() {
             let _ = asking.elicit("name", Name::elicit("Who?")).await;
         });
         std::future::pending::<()>().await;
-        Ok::<_, ToolError>(String::new())
+        Ok(String::new())
     });
     let server = Server::new("elsewhere", "1")
         .layer(notes.endings())

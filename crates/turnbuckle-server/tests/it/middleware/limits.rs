@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 use turnbuckle_protocol::Principal;
 use turnbuckle_server::{
-    Context, RequestError, Resource, Server, Tool, ToolError,
+    Context, Resource, Server, Tool,
     middleware::{ConcurrencyLimit, Operation, RateLimit, Timeout},
 };
 
@@ -54,7 +54,7 @@ async fn a_tool_timeout_is_reported_to_the_model() {
 async fn timeouts_of_other_methods_are_errors_and_exceptions_have_their_own_limit() {
     let slow = Resource::new("test://slow", "slow", async || {
         tokio::time::sleep(3600 * SECOND).await;
-        Ok::<_, RequestError>("late".to_owned())
+        Ok("late".to_owned())
     });
     let patient = |operation: &Operation| operation.tool() == Some("sleep");
     let timeout = Timeout::new(SECOND).when(patient, 7200 * SECOND);
@@ -92,7 +92,7 @@ fn working(steps: u32) -> Tool {
             cx.progress(step, steps).await;
         }
         tokio::time::sleep(3600 * SECOND).await;
-        Ok::<_, ToolError>(String::new())
+        Ok(String::new())
     })
 }
 
@@ -187,7 +187,7 @@ fn counting(most: &Arc<AtomicUsize>) -> Tool {
             most.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
             tokio::time::sleep(SECOND).await;
             running.fetch_sub(1, Ordering::SeqCst);
-            Ok::<_, ToolError>("done".to_owned())
+            Ok("done".to_owned())
         }
     })
 }
@@ -264,10 +264,10 @@ async fn a_limit_per_tool_does_not_affect_other_tools() {
 async fn a_limit_per_tool_does_not_reveal_hidden_tools() {
     let hidden = Tool::new("restart", async || {
         tokio::time::sleep(60 * SECOND).await;
-        Ok::<_, ToolError>("restarted".to_owned())
+        Ok("restarted".to_owned())
     })
     .visible_to(|principal| principal.is_some());
-    let open = Tool::new("open", async || Ok::<_, ToolError>("open".to_owned()));
+    let open = Tool::new("open", async || Ok("open".to_owned()));
     let limit = ConcurrencyLimit::per_tool(1).queue_length(0);
     let server = Server::new("desk", "1")
         .tool(hidden)
@@ -296,7 +296,7 @@ async fn a_task_has_its_layers_around_the_work() {
     let notes = Notes::default();
     let slow = Tool::new("slow", async || {
         tokio::time::sleep(60 * SECOND).await;
-        Ok::<_, ToolError>("late".to_owned())
+        Ok("late".to_owned())
     });
     let server = Server::new("desk", "1")
         .tool(slow.task(turnbuckle_server::TaskSupport::Optional))
@@ -323,7 +323,7 @@ async fn a_task_has_its_layers_around_the_work() {
 async fn waiting_for_a_task_is_not_timed_out() {
     let slow = Tool::new("slow", async || {
         tokio::time::sleep(60 * SECOND).await;
-        Ok::<_, ToolError>("late".to_owned())
+        Ok("late".to_owned())
     });
     let limit = Timeout::new(30 * SECOND).when(|it| it.tool() == Some("slow"), 90 * SECOND);
     let server = Server::new("desk", "1")

@@ -1,7 +1,7 @@
 //! W3C trace context: from the client to the handler and to client requests.
 
 use serde_json::{Value, json};
-use turnbuckle_server::{Context, SamplingBuilder, Server, Tool, ToolError};
+use turnbuckle_server::{Context, SamplingBuilder, Server, Tool};
 use turnbuckle_spec_coverage::req;
 
 use crate::{
@@ -16,7 +16,7 @@ const BAGGAGE: &str = "user=ada,node=DF%2028";
 fn server() -> Server {
     let show = Tool::new("show", async |cx: Context| {
         let Some(trace) = cx.trace() else {
-            return Ok::<_, ToolError>("none".to_owned());
+            return Ok("none".to_owned());
         };
         let parts = [trace.traceparent(), trace.tracestate(), trace.baggage()];
         Ok(parts.map(|part| part.unwrap_or("-")).join(" "))
@@ -24,7 +24,7 @@ fn server() -> Server {
     let ask = Tool::new("ask", async |cx: Context| {
         let roots = cx.roots("roots").await?;
         cx.sample("model", SamplingBuilder::text("?")).await?;
-        Ok::<_, ToolError>(roots.len().to_string())
+        Ok(roots.len().to_string())
     });
     Server::new("traced", "1").tool(show).tool(ask)
 }

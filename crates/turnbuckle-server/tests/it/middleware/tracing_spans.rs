@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use turnbuckle_server::{
-    Server, Tool, ToolError,
+    Server, Tool,
     middleware::{Next, Operation, OperationResponse, Timing},
 };
 
@@ -160,7 +160,7 @@ async fn handlers_and_layers_run_inside_the_span() {
         tracing::info!("before");
         tokio::task::yield_now().await;
         tracing::info!("after");
-        Ok::<_, ToolError>(String::new())
+        Ok(String::new())
     });
     let mut peer = Peer::new(Server::new("talk", "1").tool(talk).layer(layer));
 
@@ -208,7 +208,7 @@ async fn the_span_of_a_socket_connection_has_the_client_address() {
 #[tokio::test]
 async fn blocking_handlers_run_inside_the_span_on_their_own_thread() {
     let (listener, _guard) = Listener::listen();
-    let block = Tool::blocking("block", || Ok::<_, ToolError>(String::new()));
+    let block = Tool::blocking("block", || Ok(String::new()));
     let mut peer = Peer::new(Server::new("block", "1").tool(block));
 
     peer.call_modern("tools/call", tool("block")).await;

@@ -1,17 +1,17 @@
 //! Both eras on one connection.
 
 use serde_json::{Value, json};
-use turnbuckle_server::{Context, Prompt, RequestError, Resource, Server, Tool, ToolError};
+use turnbuckle_server::{Context, Prompt, Resource, Server, Tool};
 use turnbuckle_spec_coverage::req;
 
 use crate::ndjson::test_client::{LEGACY, Peer, initialize, modern, modern_with};
 
 fn server() -> Server {
-    let hello = Tool::new("hello", async || Ok::<_, ToolError>("hello".to_owned()));
+    let hello = Tool::new("hello", async || Ok("hello".to_owned()));
     let client = Tool::new("client", async |cx: Context| {
         let known = cx.client().map(|client| client.name.clone());
         let roots = cx.client_capabilities().roots.is_some();
-        Ok::<_, ToolError>(format!("{known:?} {roots}"))
+        Ok(format!("{known:?} {roots}"))
     });
     Server::new("eras", "1.0.0")
         .tool(hello)
@@ -304,7 +304,7 @@ async fn initialize_without_client_info_is_accepted_only_by_a_lenient_server() {
 #[tokio::test(start_paused = true)]
 async fn the_draft_name_of_completion_is_accepted_only_by_a_lenient_server() {
     let server = || {
-        let prompt = Prompt::new("p", async || Ok::<_, RequestError>("hi"));
+        let prompt = Prompt::new("p", async || Ok("hi"));
         server().prompt(prompt.complete("a", ["one", "two"]))
     };
     let complete = json!({

@@ -1,7 +1,7 @@
 //! Change notifications in both eras.
 
 use serde_json::{Value, json};
-use turnbuckle_server::{Context, Prompt, RequestError, Resource, Server, Tool, ToolError};
+use turnbuckle_server::{Context, Prompt, Resource, Server, Tool};
 use turnbuckle_spec_coverage::req;
 
 use crate::ndjson::test_client::{LEGACY, Peer, initialize, modern};
@@ -9,9 +9,9 @@ use crate::ndjson::test_client::{LEGACY, Peer, initialize, modern};
 fn server() -> Server {
     let touch = Tool::new("touch", async |cx: Context| {
         cx.resource_updated("note://a");
-        Ok::<_, ToolError>("touched".to_owned())
+        Ok("touched".to_owned())
     });
-    let prompt = Prompt::new("p", async || Ok::<_, RequestError>("hello"));
+    let prompt = Prompt::new("p", async || Ok("hello"));
     Server::new("changes", "1")
         .tool(touch)
         .prompt(prompt)
@@ -208,8 +208,8 @@ async fn unsupported_subscriptions_are_not_acknowledged() {
         "resourcesListChanged": true,
         "resourceSubscriptions": ["note://a"],
     });
-    let tool = Tool::new("t", async || Ok::<_, ToolError>(String::new()));
-    let prompt = Prompt::new("p", async || Ok::<_, RequestError>("hello"));
+    let tool = Tool::new("t", async || Ok(String::new()));
+    let prompt = Prompt::new("p", async || Ok("hello"));
     for (server, expected) in [
         (
             Server::new("s", "1").tool(tool),

@@ -6,9 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
-use turnbuckle_server::{
-    Context, Form, Prompt, RequestError, Resource, SamplingBuilder, Server, Tool, ToolError,
-};
+use turnbuckle_server::{Context, Form, Prompt, Resource, SamplingBuilder, Server, Tool};
 use turnbuckle_spec_coverage::req;
 
 use crate::ndjson::test_client::{LEGACY, Peer, initialize};
@@ -27,7 +25,7 @@ fn server() -> Server {
             .elicit("signature", Signature::elicit("Who signs?"))
             .await?;
         let answer = answer.accepted();
-        Ok::<_, ToolError>(match answer {
+        Ok(match answer {
             Some(signature) => format!("signed by {} ({:?})", signature.name, signature.age),
             None => "not signed".to_owned(),
         })
@@ -36,16 +34,16 @@ fn server() -> Server {
         let said = cx
             .sample("thought", SamplingBuilder::text("Think!"))
             .await?;
-        Ok::<_, ToolError>(format!("the model is {}", said.model))
+        Ok(format!("the model is {}", said.model))
     });
     let look = Tool::new("look", async |cx: Context| {
         let roots = cx.roots("roots").await?;
         let uris: Vec<_> = roots.iter().map(|root| root.uri.clone()).collect();
-        Ok::<_, ToolError>(uris.join(" "))
+        Ok(uris.join(" "))
     });
     let prompt = Prompt::new("ask", async |cx: Context| {
         let roots = cx.roots("roots").await?;
-        Ok::<_, RequestError>(format!("{} roots", roots.len()))
+        Ok(format!("{} roots", roots.len()))
     });
     Server::new("asking", "1")
         .tool(sign)
@@ -153,7 +151,7 @@ async fn an_undeclared_capability_is_never_used() {
 #[tokio::test(start_paused = true)]
 async fn a_forbidden_client_request_of_a_prompt_or_resource_is_an_internal_error_in_sessions() {
     let resource = Resource::new("note://r", "r", async |cx: Context| {
-        Ok::<_, RequestError>(format!("{} roots", cx.roots("roots").await?.len()))
+        Ok(format!("{} roots", cx.roots("roots").await?.len()))
     });
     let server = server().resource(resource);
     for revision in LEGACY {
@@ -176,7 +174,7 @@ async fn a_forbidden_client_request_of_a_prompt_or_resource_is_an_internal_error
 async fn a_ping_is_answered_before_initialized() {
     let ping = Tool::new("ping", async |cx: Context| {
         cx.ping().await?;
-        Ok::<_, ToolError>("alive".to_owned())
+        Ok("alive".to_owned())
     });
     for revision in LEGACY {
         let mut peer = Peer::new(Server::new("s", "1").tool(ping.clone()));
@@ -360,7 +358,7 @@ async fn two_concurrent_client_requests_get_their_own_responses() {
     let both = Tool::new("both", async |cx: Context| {
         let (first, second) =
             tokio::join!(cx.roots("a"), cx.sample("b", SamplingBuilder::text("?")));
-        Ok::<_, ToolError>(format!("{} {}", first?.len(), second?.model))
+        Ok(format!("{} {}", first?.len(), second?.model))
     });
     let server = Server::new("s", "1").tool(both);
     let mut peer = Peer::initialized(server, "2025-03-26", everything()).await;

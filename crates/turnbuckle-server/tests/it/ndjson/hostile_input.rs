@@ -3,7 +3,7 @@
 use std::{env, fs, path::PathBuf};
 
 use serde_json::{Value, json};
-use turnbuckle_server::{Server, Tool, ToolError, ndjson::NdjsonServer};
+use turnbuckle_server::{Server, Tool, ndjson::NdjsonServer};
 use turnbuckle_spec_coverage::req;
 
 use crate::{
@@ -12,10 +12,8 @@ use crate::{
 };
 
 fn server() -> Server {
-    let hello = Tool::new("hello", async || Ok::<_, ToolError>("hello".to_owned()));
-    let lines = Tool::new("lines", async || {
-        Ok::<_, ToolError>("one\ntwo\r\n".to_owned())
-    });
+    let hello = Tool::new("hello", async || Ok("hello".to_owned()));
+    let lines = Tool::new("lines", async || Ok("one\ntwo\r\n".to_owned()));
     Server::new("hostile", "1").tool(hello).tool(lines)
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use tokio::sync::Notify;
-use turnbuckle_server::{Server, Tool, ToolError, ndjson::NdjsonServer};
+use turnbuckle_server::{Server, Tool, ndjson::NdjsonServer};
 use turnbuckle_spec_coverage::req;
 
 use crate::{
@@ -18,10 +18,10 @@ fn server() -> (Server, std::sync::Arc<Notify>) {
         let gate = gate.clone();
         async move {
             gate.notified().await;
-            Ok::<_, ToolError>("waited".to_owned())
+            Ok("waited".to_owned())
         }
     });
-    let hello = Tool::new("hello", async || Ok::<_, ToolError>("hello".to_owned()));
+    let hello = Tool::new("hello", async || Ok("hello".to_owned()));
     (Server::new("messages", "1.0.0").tool(wait).tool(hello), go)
 }
 

@@ -1,18 +1,14 @@
 //! Pagination of lists.
 
 use serde_json::{Value, json};
-use turnbuckle_server::{
-    Context, RequestError, ResourceTemplate, Server, Tool, ToolError, Variables,
-};
+use turnbuckle_server::{Context, ResourceTemplate, Server, Tool, Variables};
 use turnbuckle_spec_coverage::req;
 
 use crate::ndjson::test_client::{LEGACY, Peer, modern};
 
 fn server() -> Server {
     (0..5).fold(Server::new("lists", "1").page_size(2), |server, at| {
-        server.tool(Tool::new(format!("tool{at}"), async || {
-            Ok::<_, ToolError>(String::new())
-        }))
+        server.tool(Tool::new(format!("tool{at}"), async || Ok(String::new())))
     })
 }
 
@@ -103,7 +99,7 @@ async fn a_template_is_added_and_removed_at_runtime() {
     server.add_template(ResourceTemplate::new(
         "notes://{day}",
         "notes",
-        async |_: Variables, _: Context| Ok::<_, RequestError>("nothing new"),
+        async |_: Variables, _: Context| Ok("nothing new"),
     ));
     let contents = &read(&mut peer).await["result"]["contents"];
     assert_eq!(contents[0]["text"], "nothing new");

@@ -13,8 +13,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use turnbuckle_protocol::{Principal, types::LogLevel};
 use turnbuckle_server::{
-    Context, Form, Prompt, RequestError, Resource, SamplingBuilder, Server, Tool, ToolError,
-    ndjson::NdjsonServer,
+    Context, Form, Prompt, Resource, SamplingBuilder, Server, Tool, ndjson::NdjsonServer,
 };
 use turnbuckle_spec_coverage::req;
 use turnbuckle_store::Store;
@@ -50,14 +49,14 @@ fn server(drafts: &Arc<AtomicUsize>) -> Server {
             let draft = cx
                 .once("draft", async || {
                     let number = drafts.fetch_add(1, Ordering::SeqCst) + 1;
-                    Ok::<_, ToolError>(format!("draft {number}"))
+                    Ok(format!("draft {number}"))
                 })
                 .await?;
             cx.progress(2, 3).await;
             cx.log(LogLevel::Info, "asking the model").await;
             let said = cx.sample("polish", SamplingBuilder::text(&draft)).await?;
             cx.progress(3, 3).await;
-            Ok::<_, ToolError>(format!(
+            Ok(format!(
                 "{}: {draft} by {}, {}",
                 paper.title, name.name, said.model
             ))
@@ -219,7 +218,7 @@ async fn the_same_arguments_in_another_order_are_the_same_call() {
     }
     let tool = Tool::new("two", async |two: Two, cx: Context| {
         cx.roots("roots").await?;
-        Ok::<_, ToolError>(format!("{}{}", two.a, two.b))
+        Ok(format!("{}{}", two.a, two.b))
     });
     let mut peer = Peer::new(Server::new("s", "1").tool(tool));
     let first = json!({ "name": "two", "arguments": { "a": 1, "b": 2 } });
@@ -416,7 +415,7 @@ async fn concurrent_input_requests_share_one_round_trip() {
     let both = Tool::new("both", async |cx: Context| {
         let (first, second) =
             tokio::join!(cx.roots("a"), cx.sample("b", SamplingBuilder::text("?")));
-        Ok::<_, ToolError>(format!("{} {}", first?.len(), second?.model))
+        Ok(format!("{} {}", first?.len(), second?.model))
     });
     let mut peer = Peer::new(Server::new("s", "1").tool(both));
     let call = json!({ "name": "both", "arguments": {} });
@@ -444,7 +443,7 @@ async fn a_changed_input_request_is_an_error_that_names_it() {
         async move {
             cx.sample("mood", SamplingBuilder::text(format!("question {run}")))
                 .await?;
-            Ok::<_, ToolError>(String::new())
+            Ok(String::new())
         }
     });
     let mut peer = Peer::new(Server::new("s", "1").tool(tool));
@@ -477,7 +476,7 @@ async fn a_changed_input_request_is_an_error_that_names_it() {
 async fn an_open_input_request_does_not_complete_a_timeout_or_select() {
     let tool = Tool::new("hasty", async |cx: Context| {
         let roots = tokio::time::timeout(Duration::from_secs(1), cx.roots("roots")).await;
-        Ok::<_, ToolError>(format!("{:?}", roots.map(|roots| roots.is_ok()).ok()))
+        Ok(format!("{:?}", roots.map(|roots| roots.is_ok()).ok()))
     });
     let mut peer = Peer::new(Server::new("s", "1").tool(tool));
     let call = json!({ "name": "hasty", "arguments": {} });
@@ -499,11 +498,9 @@ async fn a_large_journal_is_stored_by_the_server() {
     let store = Store::memory();
     let instance = || {
         let tool = Tool::new("large", async |cx: Context| {
-            let large = cx
-                .once("large", async || Ok::<_, ToolError>("x".repeat(100_000)))
-                .await?;
+            let large = cx.once("large", async || Ok("x".repeat(100_000))).await?;
             let roots = cx.roots("roots").await?;
-            Ok::<_, ToolError>(format!("{} {}", large.len(), roots.len()))
+            Ok(format!("{} {}", large.len(), roots.len()))
         });
         Server::new("s", "1")
             .tool(tool)
@@ -541,7 +538,7 @@ async fn a_changed_tool_starts_over() {
         let tool = Tool::raw("t", schema, async |_: Value, cx: Context| {
             cx.roots("first").await?;
             cx.roots("second").await?;
-            Ok::<_, ToolError>("done".to_owned())
+            Ok("done".to_owned())
         });
         Server::new("s", "1").tool(tool).state_keys(SECRET)
     };
@@ -597,10 +594,10 @@ async fn an_undeclared_capability_is_an_error_that_names_it() {
 async fn prompts_and_resources_send_client_requests() {
     req!("mrtr.methods.allowed");
     let prompt = Prompt::new("p", async |cx: Context| {
-        Ok::<_, RequestError>(format!("{} roots", cx.roots("roots").await?.len()))
+        Ok(format!("{} roots", cx.roots("roots").await?.len()))
     });
     let resource = Resource::new("note://r", "r", async |cx: Context| {
-        Ok::<_, RequestError>(format!("{} roots", cx.roots("roots").await?.len()))
+        Ok(format!("{} roots", cx.roots("roots").await?.len()))
     });
     let mut peer = Peer::new(Server::new("s", "1").prompt(prompt).resource(resource));
     let roots = json!({ "roots": { "roots": [] } });

@@ -46,7 +46,7 @@ fn forever() -> (Tool, Drops) {
         async move {
             let _guard = guard;
             std::future::pending::<()>().await;
-            Ok::<_, ToolError>(String::new())
+            Ok(String::new())
         }
     });
     (tool, drops)
@@ -90,7 +90,7 @@ async fn a_cancellation_of_an_unknown_request_is_ignored() {
         "cancellation.invalid-ignored",
         "cancellation.race"
     );
-    let hello = Tool::new("hello", async || Ok::<_, ToolError>("hello".to_owned()));
+    let hello = Tool::new("hello", async || Ok("hello".to_owned()));
     for revision in EVERY {
         let server = Server::new("s", "1").tool(hello.clone());
         let mut speaker = Speaker::of(revision, server).await;
@@ -121,7 +121,7 @@ async fn a_cancellation_is_handled_while_a_tool_blocks_its_thread() {
         let (open, changed) = &*gate;
         let guard = open.lock().unwrap();
         drop(changed.wait_while(guard, |open| !*open).unwrap());
-        Ok::<_, ToolError>("done".to_owned())
+        Ok("done".to_owned())
     });
     let (forever, drops) = forever();
     let server = Server::new("s", "1").tool(block).tool(forever);
@@ -152,7 +152,7 @@ async fn detached_work_outlives_a_cancellation() {
                 finished.notify_one();
             })
             .await;
-            Ok::<_, ToolError>(String::new())
+            Ok(String::new())
         }
     });
     let mut peer =
@@ -214,7 +214,7 @@ fn counting() -> Server {
             tokio::time::sleep(Duration::from_millis(10)).await;
             late.progress(9, 9).await;
         });
-        Ok::<_, ToolError>("counted".to_owned())
+        Ok("counted".to_owned())
     });
     Server::new("s", "1").tool(count)
 }
@@ -283,7 +283,7 @@ fn logging() -> Server {
         cx.log(LogLevel::Debug, "fine").await;
         cx.log(LogLevel::Info, json!({ "seen": 1 })).await;
         cx.log_as(LogLevel::Error, Some("disk"), "full").await;
-        Ok::<_, ToolError>("logged".to_owned())
+        Ok("logged".to_owned())
     });
     Server::new("s", "1").tool(log)
 }

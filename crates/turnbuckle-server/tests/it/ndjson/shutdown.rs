@@ -16,7 +16,7 @@ use tokio::{
 };
 use turnbuckle_protocol::Principal;
 use turnbuckle_server::{
-    Context, Server, Tool, ToolError,
+    Context, Server, Tool,
     ndjson::{NdjsonServer, serve},
 };
 use turnbuckle_spec_coverage::req;
@@ -42,7 +42,7 @@ fn sleeper() -> (Server, Arc<AtomicUsize>) {
         async move {
             let _guard = guard;
             sleep(Duration::from_secs(args.seconds)).await;
-            Ok::<_, ToolError>("rested".to_owned())
+            Ok("rested".to_owned())
         }
     });
     (Server::new("sleeper", "1").tool(nap), running)
@@ -203,7 +203,7 @@ async fn dropping_the_future_drops_its_calls() {
 
 #[tokio::test(start_paused = true)]
 async fn a_peer_that_does_not_read_stops_being_read() {
-    let large = Tool::new("large", async || Ok::<_, ToolError>("x".repeat(100_000)));
+    let large = Tool::new("large", async || Ok("x".repeat(100_000)));
     let server = Server::new("s", "1").tool(large);
     let (mut client, far) = tokio::io::duplex(4096);
     let (reader, writer) = tokio::io::split(far);
@@ -241,7 +241,7 @@ async fn a_slow_reader_gets_everything() {
         for step in 0..5_000 {
             cx.progress(step, 5_000).await;
         }
-        Ok::<_, ToolError>("done".to_owned())
+        Ok("done".to_owned())
     });
     let mut peer = Peer::with_buffer(NdjsonServer::new(Server::new("s", "1").tool(many)), 64);
     let mut params = modern(json!({ "name": "many", "arguments": {} }));
@@ -268,7 +268,7 @@ async fn handlers_see_the_peer_and_transport_extensions() {
     let who = Tool::new("who", async |cx: Context| {
         let subject = cx.principal().map(|who| who.subject.clone());
         let door = cx.get::<Door>().map(|door| door.0);
-        Ok::<_, ToolError>(format!("{subject:?} {door:?}"))
+        Ok(format!("{subject:?} {door:?}"))
     });
     let lines = NdjsonServer::new(Server::new("s", "1").tool(who))
         .principal(Principal::new("here", "ada"))

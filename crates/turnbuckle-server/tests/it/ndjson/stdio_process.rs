@@ -11,7 +11,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use turnbuckle_server::{Server, Tool, ToolError, stdio};
+use turnbuckle_server::{Server, Tool, stdio};
 use turnbuckle_spec_coverage::{req, saw_message};
 
 use crate::{
@@ -48,19 +48,19 @@ fn server() -> Server {
         let child = Command::new("sh")
             .args(["-c", "echo stray from a child; cat"])
             .status();
-        Ok::<_, ToolError>(format!("{}", child.is_ok_and(|status| status.success())))
+        Ok(format!("{}", child.is_ok_and(|status| status.success())))
     });
     let block = Tool::blocking("block", || {
         std::thread::sleep(Duration::from_secs(60));
-        Ok::<_, ToolError>("blocked".to_owned())
+        Ok("blocked".to_owned())
     });
     let nap = Tool::new("nap", async || {
         tokio::time::sleep(Duration::from_millis(300)).await;
-        Ok::<_, ToolError>("rested".to_owned())
+        Ok("rested".to_owned())
     });
     let forever = Tool::new("forever", async || {
         std::future::pending::<()>().await;
-        Ok::<_, ToolError>(String::new())
+        Ok(String::new())
     });
     let stuck = Tool::new("stuck", async || {
         // Without yielding, unlike a proper handler: it blocks the reading thread.
@@ -70,9 +70,9 @@ fn server() -> Server {
             std::thread::sleep(Duration::from_millis(10));
         }
         fs::remove_file(gate)?;
-        Ok::<_, ToolError>("free".to_owned())
+        Ok("free".to_owned())
     });
-    let large = Tool::new("large", async || Ok::<_, ToolError>("x".repeat(200_000)));
+    let large = Tool::new("large", async || Ok("x".repeat(200_000)));
     Server::new("process", "1")
         .tool(print)
         .tool(block)

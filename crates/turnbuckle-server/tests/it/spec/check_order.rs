@@ -4,7 +4,7 @@ use http::{HeaderMap, HeaderValue, Method, Request};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use turnbuckle_server::{Context, SamplingBuilder, Server, Tool, ToolError, http::Http};
+use turnbuckle_server::{Context, SamplingBuilder, Server, Tool, http::Http};
 
 use crate::http::test_client::{Answered, Caller, modern, modern_headers, server as plain};
 
@@ -18,7 +18,7 @@ struct Query {
 /// A server with a tool that has a parameter header and sends a client request.
 fn server() -> Server {
     let query = Tool::new("query", async |_: Query, cx: Context| {
-        Ok::<_, ToolError>(cx.sample("s", SamplingBuilder::text("?")).await?.model)
+        Ok(cx.sample("s", SamplingBuilder::text("?")).await?.model)
     });
     plain().tool(query)
 }

@@ -7,8 +7,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use turnbuckle_protocol::types::Tool as Definition;
 use turnbuckle_server::{
-    CompletionRequest, Context, Elicitation, Form, Prompt, RequestError, SamplingBuilder, Server,
-    Tool, ToolError,
+    CompletionRequest, Context, Elicitation, Form, Prompt, SamplingBuilder, Server, Tool,
 };
 use turnbuckle_spec_coverage::req;
 
@@ -41,18 +40,18 @@ enum Colour {
 pub(crate) fn server() -> Server {
     let name = Tool::new("name", async |cx: Context| {
         let name = cx.elicit("name", Name::elicit("Who?")).await?.accepted();
-        Ok::<_, ToolError>(name.map_or("nobody".to_owned(), |it| it.name))
+        Ok(name.map_or("nobody".to_owned(), |it| it.name))
     });
     let visit = Tool::new("visit", async |url: Url, cx: Context| {
         let went = cx
             .elicit("visit", Elicitation::url("Sign in", url.url))
             .await?;
-        Ok::<_, ToolError>(format!("{}", went.accepted().is_some()))
+        Ok(format!("{}", went.accepted().is_some()))
     });
     let roots = Tool::new("roots", async |cx: Context| {
         let roots = cx.roots("roots").await?;
         let uris: Vec<_> = roots.iter().map(|root| root.uri.clone()).collect();
-        Ok::<_, ToolError>(uris.join(" "))
+        Ok(uris.join(" "))
     });
     let three = Tool::new("three", async |cx: Context| {
         let (a, b, c) = tokio::join!(
@@ -61,27 +60,27 @@ pub(crate) fn server() -> Server {
             cx.elicit("c", Name::elicit("Who?"))
         );
         let _ = (a?, b?, c?);
-        Ok::<_, ToolError>("asked".to_owned())
+        Ok("asked".to_owned())
     });
     let tools = Tool::new("tools", async |cx: Context| {
         let tool = Definition::new("t", serde_json::Map::new());
         let said = cx
             .sample("s", SamplingBuilder::text("?").tools([tool], None))
             .await?;
-        Ok::<_, ToolError>(said.model)
+        Ok(said.model)
     });
     let form = Tool::new("form", async |cx: Context| {
         let all = cx
             .elicit("form", All::elicit("All of it"))
             .await?
             .accepted();
-        Ok::<_, ToolError>(format!("{}", all.is_some()))
+        Ok(format!("{}", all.is_some()))
     });
     let think = Tool::new("think", async |cx: Context| {
         let said = cx
             .sample("thought", SamplingBuilder::text("Think!"))
             .await?;
-        Ok::<_, ToolError>(said.model)
+        Ok(said.model)
     });
     Server::new("asking", "1")
         .tool(name)
@@ -255,12 +254,12 @@ async fn an_unfinished_call_has_three_kinds_of_input_requests_under_separate_key
     );
     let twice = Tool::new("twice", async |cx: Context| {
         let (first, second) = tokio::join!(cx.roots("a"), cx.roots("a"));
-        Ok::<_, ToolError>(format!("{} {}", first?.len(), second?.len()))
+        Ok(format!("{} {}", first?.len(), second?.len()))
     });
     let differs = Tool::new("differs", async |cx: Context| {
         let (first, second) =
             tokio::join!(cx.roots("a"), cx.sample("a", SamplingBuilder::text("?")));
-        Ok::<_, ToolError>(format!("{} {}", first?.len(), second?.model))
+        Ok(format!("{} {}", first?.len(), second?.model))
     });
     let server = server().tool(twice).tool(differs);
     let mut speaker = Speaker::with(MODERN, server, everything()).await;
@@ -293,9 +292,9 @@ async fn a_completion_cannot_end_with_an_input_request() {
     req!("mrtr.methods.others");
     let complete = async |_: CompletionRequest, cx: Context| {
         let roots = cx.roots("roots").await?;
-        Ok::<_, RequestError>(roots.into_iter().map(|root| root.uri).collect())
+        Ok(roots.into_iter().map(|root| root.uri).collect())
     };
-    let prompt = Prompt::new("p", async || Ok::<_, RequestError>("")).complete("a", complete);
+    let prompt = Prompt::new("p", async || Ok("")).complete("a", complete);
     let server = server().prompt(prompt);
     let mut speaker = Speaker::with(MODERN, server, everything()).await;
     let reference = json!({ "type": "ref/prompt", "name": "p" });

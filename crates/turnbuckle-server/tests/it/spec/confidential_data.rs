@@ -35,7 +35,7 @@ fn server() -> Server {
         }))
         .tool(Tool::new("panics", async |cx: Context| {
             if cx.request_id().to_string().is_empty() {
-                return Ok::<_, ToolError>(String::new());
+                return Ok(String::new());
             }
             panic!("{INSIDE}")
         }))

@@ -5,7 +5,7 @@ use turnbuckle_protocol::types::{
     Annotations, BlobResourceContents, ContentBlock, PromptMessage, Resource as Link, Role,
     TextContent, TextResourceContents,
 };
-use turnbuckle_server::{Prompt, RequestError, Resource, Server, Tool, ToolError, ToolResult};
+use turnbuckle_server::{Prompt, Resource, Server, Tool, ToolResult};
 use turnbuckle_spec_coverage::req;
 
 use crate::spec::revision_client::{EVERY, Speaker};
@@ -34,15 +34,13 @@ fn blocks() -> Vec<ContentBlock> {
 }
 
 fn server() -> Server {
-    let show = Tool::new("show", async || {
-        Ok::<_, ToolError>(ToolResult::from(blocks()))
-    });
+    let show = Tool::new("show", async || Ok(ToolResult::from(blocks())));
     let tell = Prompt::new("tell", async || {
         let messages: Vec<_> = blocks().into_iter().map(PromptMessage::user).collect();
-        Ok::<_, RequestError>(messages)
+        Ok(messages)
     });
     let chat = Prompt::new("chat", async || {
-        Ok::<_, RequestError>(vec![
+        Ok(vec![
             PromptMessage::user("question"),
             PromptMessage::assistant("answer"),
         ])

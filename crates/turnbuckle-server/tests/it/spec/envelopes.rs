@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use turnbuckle_protocol::types::LogLevel;
-use turnbuckle_server::{Context, Server, Tool, ToolError};
+use turnbuckle_server::{Context, Server, Tool};
 use turnbuckle_spec_coverage::req;
 
 use crate::spec::revision_client::{EVERY, Speaker};
@@ -16,9 +16,9 @@ fn server() -> Server {
         cx.log(LogLevel::Error, TEXT).await;
         cx.tools_changed();
         let roots = cx.roots("roots\n").await?;
-        Ok::<_, ToolError>(format!("{TEXT} {}", roots.len()))
+        Ok(format!("{TEXT} {}", roots.len()))
     });
-    let says = Tool::new("says", async || Ok::<_, ToolError>(TEXT.to_owned()));
+    let says = Tool::new("says", async || Ok(TEXT.to_owned()));
     Server::new("envelopes\n", "1")
         .tool(busy)
         .tool(says)

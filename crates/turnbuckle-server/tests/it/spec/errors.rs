@@ -20,7 +20,7 @@ fn server() -> Server {
         panic!("at /dev/secret")
     });
     let think = Tool::new("think", async |cx: Context| {
-        Ok::<_, ToolError>(cx.sample("s", SamplingBuilder::text("?")).await?.model)
+        Ok(cx.sample("s", SamplingBuilder::text("?")).await?.model)
     });
     let broken = Prompt::new("broken", async || -> Result<String, RequestError> {
         Err(std::io::Error::other("the disk is at /dev/secret").into())

@@ -3,7 +3,7 @@
 use std::panic::catch_unwind;
 
 use serde_json::{Value, json};
-use turnbuckle_server::{Context, Extension, Server, Tool, ToolError};
+use turnbuckle_server::{Context, Extension, Server, Tool};
 use turnbuckle_spec_coverage::req;
 
 use crate::spec::revision_client::{EVERY, MODERN, Speaker};
@@ -14,11 +14,11 @@ const LAYERS: &str = "com.example/layers";
 fn server() -> Server {
     let needs = Tool::new("needs", async |cx: Context| {
         cx.require_extension(LAYERS)?;
-        Ok::<_, ToolError>("layered".to_owned())
+        Ok("layered".to_owned())
     });
     let likes = Tool::new("likes", async |cx: Context| {
         let layered = cx.client_capabilities().has_extension(LAYERS);
-        Ok::<_, ToolError>(if layered { "layered" } else { "flat" }.to_owned())
+        Ok(if layered { "layered" } else { "flat" }.to_owned())
     });
     let depth = json!({ "depth": 3 }).as_object().unwrap().clone();
     Server::new("maps", "1")

@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use turnbuckle_server::{
-    CacheHint, Context, Prompt, RequestError, Resource, ResourceTemplate, Server, Tool, ToolError,
-    Variables,
+    CacheHint, Context, Prompt, Resource, ResourceTemplate, Server, Tool, Variables,
 };
 use turnbuckle_spec_coverage::req;
 
@@ -26,18 +25,18 @@ const LISTS: [(&str, &str); 4] = [
 fn tool(name: impl Into<String>) -> Tool {
     Tool::new(name, async |cx: Context| {
         cx.tools_changed();
-        Ok::<_, ToolError>("called".to_owned())
+        Ok("called".to_owned())
     })
 }
 
 /// Five items of every kind.
 fn server() -> Server {
     (0..5).fold(Server::new("lists", "1"), |server, at| {
-        let prompt = Prompt::new(format!("p{at}"), async || Ok::<_, RequestError>("hi"));
+        let prompt = Prompt::new(format!("p{at}"), async || Ok("hi"));
         let template = ResourceTemplate::new(
             format!("t{at}://{{a}}"),
             "t",
-            async |_: Variables, _: Context| Ok::<_, RequestError>("t"),
+            async |_: Variables, _: Context| Ok("t"),
         );
         server
             .tool(tool(format!("z{}", 9 - at)))
@@ -174,7 +173,7 @@ async fn an_emptied_list_is_still_advertised() {
     for revision in EVERY {
         let server = Server::new("lists", "1")
             .tool(tool("only"))
-            .prompt(Prompt::new("only", async || Ok::<_, RequestError>("hi")))
+            .prompt(Prompt::new("only", async || Ok("hi")))
             .resource(Resource::text("r://only", "r", "r"));
         let mut speaker = Speaker::of(revision, server.clone()).await;
 

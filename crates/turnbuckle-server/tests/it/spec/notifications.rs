@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use turnbuckle_protocol::types::LogLevel;
-use turnbuckle_server::{Context, Prompt, RequestError, Resource, Server, Tool, ToolError};
+use turnbuckle_server::{Context, Prompt, Resource, Server, Tool};
 use turnbuckle_spec_coverage::req;
 
 use crate::{
@@ -27,17 +27,17 @@ fn server() -> Server {
             let level: LogLevel = level.parse().unwrap();
             cx.log(level, "x").await;
         }
-        Ok::<_, ToolError>("logged".to_owned())
+        Ok("logged".to_owned())
     });
     let work = Tool::new("work", async |cx: Context| {
         cx.progress_message(1, None, "reading").await;
         cx.progress_message(2, Some(2.0), "writing").await;
-        Ok::<_, ToolError>("worked".to_owned())
+        Ok("worked".to_owned())
     });
     Server::new("notices", "1")
         .tool(log)
         .tool(work)
-        .prompt(Prompt::new("p", async || Ok::<_, RequestError>("hi")))
+        .prompt(Prompt::new("p", async || Ok("hi")))
         .resource(Resource::text("note://a", "a", "A"))
 }
 
@@ -196,11 +196,7 @@ async fn a_session_stays_in_the_revision_that_was_negotiated() {
         "lifecycle.operation.version-must",
         "lifecycle.operation.version-should"
     );
-    let tool = || {
-        Tool::new("t", async || Ok::<_, ToolError>(vec![1]))
-            .title("T")
-            .read_only()
-    };
+    let tool = || Tool::new("t", async || Ok(vec![1])).title("T").read_only();
     for revision in &EVERY[..5] {
         let mut speaker = Speaker::of(revision, Server::new("s", "1").tool(tool())).await;
         for _ in 0..2 {

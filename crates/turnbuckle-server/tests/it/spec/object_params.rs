@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use turnbuckle_server::{
-    Context, Extension, Form, Prompt, RequestError, Resource, ResourceTemplate, SamplingBuilder,
-    Server, TaskSupport, Tool, ToolError, Variables,
+    Context, Extension, Form, Prompt, Resource, ResourceTemplate, SamplingBuilder, Server,
+    TaskSupport, Tool, Variables,
 };
 
 use crate::{
@@ -32,29 +32,26 @@ struct City {
 fn server() -> Server {
     let plan = Tool::new("plan", async |trip: Trip| {
         let days = trip.leg.map_or(0, |leg| leg.days);
-        Ok::<_, ToolError>(format!("{days} days in {}", trip.city))
+        Ok(format!("{days} days in {}", trip.city))
     });
-    let later = Tool::new("later", async || Ok::<_, ToolError>("done".to_owned()))
-        .task(TaskSupport::Optional);
+    let later = Tool::new("later", async || Ok("done".to_owned())).task(TaskSupport::Optional);
     let ask = Tool::new("ask", async |cx: Context| {
         let answer = cx.elicit("k", City::elicit("Where?")).await?;
-        Ok::<_, ToolError>(answer.accepted().map_or_else(String::new, |it| it.city))
+        Ok(answer.accepted().map_or_else(String::new, |it| it.city))
     });
     let think = Tool::new("think", async |cx: Context| {
-        Ok::<_, ToolError>(cx.sample("k", SamplingBuilder::text("?")).await?.model)
+        Ok(cx.sample("k", SamplingBuilder::text("?")).await?.model)
     });
-    let roots = Tool::new("roots", async |cx: Context| {
-        Ok::<_, ToolError>(cx.roots("k").await?.len())
-    });
+    let roots = Tool::new("roots", async |cx: Context| Ok(cx.roots("k").await?.len()));
     let prompt = Prompt::new("trip", async |place: City| {
-        Ok::<_, RequestError>(format!("Plan {}", place.city))
+        Ok(format!("Plan {}", place.city))
     })
     .complete("city", ["Oslo", "Rome"]);
     let day = ResourceTemplate::new("log://{day}", "log", async |_: Variables, _: Context| {
-        Ok::<_, RequestError>("text")
+        Ok("text")
     });
     let extension = Extension::new("example.com/trips").method("trips/book", async |trip: Trip| {
-        Ok::<_, RequestError>(json!({ "city": trip.city }))
+        Ok(json!({ "city": trip.city }))
     });
     Server::new("objects", "1")
         .tool(plan)

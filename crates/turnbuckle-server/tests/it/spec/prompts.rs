@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use turnbuckle_server::{Context, Prompt, RequestError, ResourceTemplate, Server, Variables};
+use turnbuckle_server::{Context, Prompt, ResourceTemplate, Server, Variables};
 use turnbuckle_spec_coverage::req;
 
 use crate::spec::revision_client::{EVERY, Speaker};
@@ -17,7 +17,7 @@ struct Review {
 
 fn server() -> Server {
     let review = Prompt::new("review", async |args: Review| {
-        Ok::<_, RequestError>(format!("{} {:?}", args.file, args.style))
+        Ok(format!("{} {:?}", args.file, args.style))
     })
     .complete(
         "file",
@@ -27,7 +27,7 @@ fn server() -> Server {
     )
     .complete("style", ["short", "long"]);
     let log = ResourceTemplate::new("log://{day}", "log", async |_: Variables, _: Context| {
-        Ok::<_, RequestError>("")
+        Ok("")
     })
     .complete("day", ["monday", "tuesday"]);
     Server::new("prompts", "1").prompt(review).template(log)
@@ -169,8 +169,7 @@ async fn a_completion_of_an_unknown_reference_is_rejected() {
 #[tokio::test(start_paused = true)]
 async fn a_server_without_completers_does_not_have_the_method() {
     req!("completion.error.unsupported");
-    let server =
-        || Server::new("p", "1").prompt(Prompt::new("p", async || Ok::<_, RequestError>("")));
+    let server = || Server::new("p", "1").prompt(Prompt::new("p", async || Ok("")));
     for revision in EVERY {
         let mut speaker = Speaker::of(revision, server()).await;
         let params = completing(&json!({ "type": "ref/prompt", "name": "p" }), "a", "");

@@ -18,17 +18,15 @@ fn server() -> Server {
     let day = ResourceTemplate::new(
         "log://{day}/all",
         "log",
-        async |day: Variables, _: Context| Ok::<_, RequestError>(day["day"].clone()),
+        async |day: Variables, _: Context| Ok(day["day"].clone()),
     );
     let gone = Resource::new("note://gone", "gone", async || {
         Err::<String, _>(RequestError::not_found())
     });
-    let empty = Resource::new("note://empty", "empty", async || {
-        Ok::<_, RequestError>(Contents::new([]))
-    });
+    let empty = Resource::new("note://empty", "empty", async || Ok(Contents::new([])));
     let folder = Resource::new("note://folder", "folder", async || {
         let file = |name: &str| TextResourceContents::new(format!("note://folder/{name}"), name);
-        Ok::<_, RequestError>(Contents::new([file("a").into(), file("b").into()]))
+        Ok(Contents::new([file("a").into(), file("b").into()]))
     });
     Server::new("resources", "1")
         .resource(Resource::text("note://a", "a", "A"))
@@ -114,7 +112,7 @@ async fn an_invalid_or_similar_uri_reads_nothing() {
 #[tokio::test(start_paused = true)]
 async fn no_path_of_a_file_leads_out_of_its_folder() {
     req!("resources.security.traversal");
-    let read = async |values: Variables, _: Context| Ok::<_, RequestError>(values["path"].clone());
+    let read = async |values: Variables, _: Context| Ok(values["path"].clone());
     let folder = Server::new("files", "1")
         .template(ResourceTemplate::new("file:///docs/{path}", "one", read))
         .template(ResourceTemplate::new("file:///tree/{+path}", "all", read));
@@ -167,7 +165,7 @@ fn a_uri_without_a_scheme_is_rejected_at_registration() {
     let template = |uri: &str| {
         let make = || {
             ResourceTemplate::new(uri, "a", async |_: BTreeMap<String, String>, _: Context| {
-                Ok::<_, RequestError>("A")
+                Ok("A")
             })
         };
         catch_unwind(AssertUnwindSafe(make)).is_ok()

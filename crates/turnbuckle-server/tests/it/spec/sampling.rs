@@ -4,7 +4,7 @@ use serde_json::json;
 use turnbuckle_protocol::types::{
     ContentBlock, Role, SamplingMessage, ToolResultContent, ToolUseContent,
 };
-use turnbuckle_server::{Context, SamplingBuilder, Server, Tool, ToolError};
+use turnbuckle_server::{Context, SamplingBuilder, Server, Tool};
 use turnbuckle_spec_coverage::req;
 
 use crate::spec::{
@@ -71,7 +71,7 @@ async fn goes_on(revision: &'static str, messages: Vec<(Role, Vec<ContentBlock>)
             let said = cx
                 .sample("s", SamplingBuilder::messages(messages, 10))
                 .await?;
-            Ok::<_, ToolError>(said.model)
+            Ok(said.model)
         }
     });
     let server = Server::new("talk", "1").tool(tool);

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use turnbuckle_protocol::types::LogLevel;
 use turnbuckle_server::{
-    Context, Form, Prompt, RequestError, Resource, ResourceTemplate, SamplingBuilder, Server, Tool,
-    ToolError, Variables,
+    Context, Form, Prompt, Resource, ResourceTemplate, SamplingBuilder, Server, Tool, ToolError,
+    Variables,
 };
 use turnbuckle_spec_coverage::req;
 
@@ -34,7 +34,7 @@ fn server() -> Server {
         cx.log_as(LogLevel::Error, Some("sky"), json!({ "city": place.city }))
             .await;
         let days = f64::from(place.days.unwrap_or(1));
-        Ok::<_, ToolError>(Weather {
+        Ok(Weather {
             degrees: 20.0 + days,
             words: vec!["warm".to_owned()],
         })
@@ -43,22 +43,20 @@ fn server() -> Server {
     .description("Looks at the sky")
     .read_only();
     let fails = Tool::new("fails", async || Err::<String, _>(ToolError::new("no")));
-    let roots = Tool::new("roots", async |cx: Context| {
-        Ok::<_, ToolError>(cx.roots("k").await?.len())
-    });
+    let roots = Tool::new("roots", async |cx: Context| Ok(cx.roots("k").await?.len()));
     let think = Tool::new("think", async |cx: Context| {
-        Ok::<_, ToolError>(cx.sample("k", SamplingBuilder::text("?")).await?.model)
+        Ok(cx.sample("k", SamplingBuilder::text("?")).await?.model)
     });
     let ask = Tool::new("ask", async |cx: Context| {
         cx.elicit("k", Place::elicit("Where?")).await?;
-        Ok::<_, ToolError>("asked".to_owned())
+        Ok("asked".to_owned())
     });
     let prompt = Prompt::new("trip", async |place: Place| {
-        Ok::<_, RequestError>(format!("Plan {}", place.city))
+        Ok(format!("Plan {}", place.city))
     })
     .complete("city", ["Oslo", "Rome"]);
     let log = ResourceTemplate::new("log://{day}", "log", async |_: Variables, _: Context| {
-        Ok::<_, RequestError>("text")
+        Ok("text")
     });
     Server::new("schema", "1")
         .title("Schema")
@@ -252,7 +250,7 @@ struct Stop {
 async fn schemas_of_types_are_written_in_the_dialect_of_2020_12() {
     req!("schema.dialect.recommended");
     for revision in ["2025-11-25", MODERN] {
-        let route = Tool::new("route", async |route: Route| Ok::<_, ToolError>(route));
+        let route = Tool::new("route", async |route: Route| Ok(route));
         let mut speaker = Speaker::of(revision, Server::new("s", "1").tool(route)).await;
 
         let list = speaker.result("tools/list", json!({})).await;
@@ -277,7 +275,7 @@ async fn a_schema_may_name_its_dialect() {
         let tool = Tool::raw(
             "t",
             schema.clone(),
-            async |_: Map<String, Value>, _: Context| Ok::<_, ToolError>("called".to_owned()),
+            async |_: Map<String, Value>, _: Context| Ok("called".to_owned()),
         );
         let mut speaker = Speaker::of(revision, Server::new("s", "1").tool(tool)).await;
 

@@ -5,7 +5,7 @@ use std::{collections::HashSet, time::Duration};
 use http::Method;
 use serde_json::{Value, json};
 use turnbuckle_protocol::types::LogLevel;
-use turnbuckle_server::{Context, SamplingBuilder, Server, Tool, ToolError};
+use turnbuckle_server::{Context, SamplingBuilder, Server, Tool};
 use turnbuckle_spec_coverage::req;
 
 use crate::http::test_client::{
@@ -20,10 +20,10 @@ fn server() -> Server {
             cx.log(LogLevel::Info, "talking").await;
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        Ok::<_, ToolError>("talked".to_owned())
+        Ok("talked".to_owned())
     });
     let think = Tool::new("think", async |_: Empty, cx: Context| {
-        Ok::<_, ToolError>(cx.sample("s", SamplingBuilder::text("?")).await?.model)
+        Ok(cx.sample("s", SamplingBuilder::text("?")).await?.model)
     });
     plain().tool(talk).tool(think)
 }

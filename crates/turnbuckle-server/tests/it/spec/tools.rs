@@ -36,33 +36,25 @@ fn server() -> Server {
     let any = Tool::raw(
         "raw",
         json!({ "title": "t" }),
-        async |_: Value, _: Context| Ok::<_, ToolError>("raw".to_owned()),
+        async |_: Value, _: Context| Ok("raw".to_owned()),
     );
     Server::new("tools", "1")
         .tool(Tool::new("trip", async |trip: Trip| {
-            Ok::<_, ToolError>(format!("{} days in {}", trip.days, trip.city))
+            Ok(format!("{} days in {}", trip.days, trip.city))
         }))
         .tool(any)
-        .tool(Tool::new("nothing", async || Ok::<_, ToolError>(())))
+        .tool(Tool::new("nothing", async || Ok(())))
         .tool(Tool::new("fails", async || {
             Err::<String, _>(ToolError::new("no luck today"))
         }))
-        .tool(Tool::new("weather", async || {
-            Ok::<_, ToolError>(Weather { degrees: 21.5 })
-        }))
-        .tool(Tool::new("numbers", async || {
-            Ok::<_, ToolError>(vec![1, 2])
-        }))
+        .tool(Tool::new("weather", async || Ok(Weather { degrees: 21.5 })))
+        .tool(Tool::new("numbers", async || Ok(vec![1, 2])))
         .tool(Tool::new("text", async || {
-            Ok::<_, ToolError>(Either::Text("seven".to_owned()))
+            Ok(Either::Text("seven".to_owned()))
         }))
-        .tool(Tool::new("number", async || {
-            Ok::<_, ToolError>(Either::Number(7))
-        }))
-        .tool(Tool::new("maybe", async || Ok::<_, ToolError>(None::<i64>)))
-        .tool(Tool::new("word", async || {
-            Ok::<_, ToolError>(Some("word".to_owned()))
-        }))
+        .tool(Tool::new("number", async || Ok(Either::Number(7))))
+        .tool(Tool::new("maybe", async || Ok(None::<i64>)))
+        .tool(Tool::new("word", async || Ok(Some("word".to_owned()))))
 }
 
 #[tokio::test(start_paused = true)]
@@ -227,9 +219,7 @@ async fn a_modern_client_gets_structured_content_of_any_type() {
 #[tokio::test(start_paused = true)]
 async fn names_differ_by_case_and_are_unique() {
     req!("tools.name.case-sensitive", "tools.name.unique");
-    let says = |name: &str, text: &'static str| {
-        Tool::new(name, async move || Ok::<_, ToolError>(text.to_owned()))
-    };
+    let says = |name: &str, text: &'static str| Tool::new(name, async move || Ok(text.to_owned()));
     for revision in ["2025-11-25", "2026-07-28"] {
         let server = Server::new("names", "1")
             .tool(says("read", "old"))
@@ -260,7 +250,7 @@ fn an_invalid_tool_name_is_rejected_at_registration() {
         in: ["2025-11-25", "2026-07-28"]
     );
     let make = |name: &str| {
-        let tool = || Tool::new(name, async || Ok::<_, ToolError>(ToolResult::empty()));
+        let tool = || Tool::new(name, async || Ok(ToolResult::empty()));
         catch_unwind(AssertUnwindSafe(tool)).is_ok()
     };
     for name in ["a", "A-b_c.9", &"x".repeat(128)] {
@@ -287,7 +277,7 @@ fn a_param_header_that_cannot_be_sent_is_rejected_at_registration() {
         let schema = json!({ "type": "object", "properties": properties });
         let tool = || {
             Tool::raw("t", schema, async |_: Value, _: Context| {
-                Ok::<_, ToolError>(ToolResult::empty())
+                Ok(ToolResult::empty())
             })
         };
         catch_unwind(AssertUnwindSafe(tool)).is_ok()

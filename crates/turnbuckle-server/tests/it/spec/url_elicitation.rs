@@ -10,9 +10,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use turnbuckle_protocol::Principal;
-use turnbuckle_server::{
-    Context, Elicitation, Form, Prompt, RequestError, Server, TaskSupport, Tool, ToolError,
-};
+use turnbuckle_server::{Context, Elicitation, Form, Prompt, Server, TaskSupport, Tool, ToolError};
 use turnbuckle_spec_coverage::req;
 
 use crate::{
@@ -49,12 +47,12 @@ fn server() -> (Server, Arc<AtomicBool>) {
     });
     let nowhere = Tool::new("nowhere", async |cx: Context| {
         cx.require_url_elicitation("nowhere", []).await?;
-        Ok::<_, ToolError>("here".to_owned())
+        Ok("here".to_owned())
     });
     let prompt = Prompt::new("linked", async |cx: Context| {
         cx.require_url_elicitation("link", [Elicitation::url("Link", PAGES[0])])
             .await?;
-        Ok::<_, RequestError>("linked".to_owned())
+        Ok("linked".to_owned())
     });
     let server = Server::new("files", "1")
         .tool(files)
@@ -176,14 +174,14 @@ fn visiting() -> Server {
         let page = Elicitation::url("Sign in", "https://a.example/");
         let id = page.id().unwrap().to_owned();
         cx.elicit("visit", page).await?;
-        Ok::<_, ToolError>(id)
+        Ok(id)
     });
     let wait = Tool::new("wait", async |cx: Context| {
         let page = Elicitation::url("Sign in", "https://a.example/").with_id("of my own");
         cx.elicit("visit", page).await?;
         cx.elicitation_complete("of my own").await;
         cx.elicitation_complete("of my own").await;
-        Ok::<_, ToolError>("done".to_owned())
+        Ok("done".to_owned())
     });
     Server::new("visiting", "1").tool(visit).tool(wait)
 }
@@ -296,12 +294,12 @@ struct Place {
 fn curious() -> Server {
     let form = Tool::new("form", async |cx: Context| {
         cx.elicit("login", Login::elicit("Log in")).await?;
-        Ok::<_, ToolError>("asked".to_owned())
+        Ok("asked".to_owned())
     });
     let page = Tool::new("page", async |place: Place, cx: Context| {
         cx.elicit("login", Elicitation::url("Log in", place.url))
             .await?;
-        Ok::<_, ToolError>("asked".to_owned())
+        Ok("asked".to_owned())
     });
     Server::new("curious", "1").tool(form).tool(page)
 }
@@ -374,7 +372,7 @@ async fn a_task_announces_the_end_of_a_url_elicitation() {
         let page = Elicitation::url("Link", PAGES[0]).with_id("visit");
         cx.elicit("link", page).await?;
         cx.elicitation_complete("visit").await;
-        Ok::<_, ToolError>("linked".to_owned())
+        Ok("linked".to_owned())
     });
     let server = Server::new("files", "1").tool(link.task(TaskSupport::Optional));
     let capabilities = json!({ "elicitation": { "url": {} } });

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::time::sleep;
-use turnbuckle_server::{Server, Tool, ToolError};
+use turnbuckle_server::{Server, Tool};
 use turnbuckle_spec_coverage::req;
 
 use crate::{
@@ -398,7 +398,7 @@ async fn tools_declare_their_task_support() {
 #[tokio::test(start_paused = true)]
 async fn a_server_without_task_tools_has_no_task_methods() {
     req!("tasks.capability.ignore-undeclared");
-    let plain = Tool::new("plain", async || Ok::<_, ToolError>("plain".to_owned()));
+    let plain = Tool::new("plain", async || Ok("plain".to_owned()));
     let server = Server::new("plain", "1").tool(plain);
     let mut peer = Peer::new(server);
     let params = crate::ndjson::test_client::initialize("2025-11-25", json!({}));

@@ -6,7 +6,7 @@ use http::Method;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 use turnbuckle_server::{
-    Context, Server, TaskSupport, Tool, ToolError,
+    Context, Server, TaskSupport, Tool,
     http::{Http, SessionMode},
 };
 use turnbuckle_spec_coverage::req;
@@ -214,7 +214,7 @@ async fn a_running_handler_may_promote_its_call_to_a_task() {
         });
         sleep(Duration::from_secs(60)).await;
         begun.await.unwrap()?;
-        Ok::<_, ToolError>("done".to_owned())
+        Ok("done".to_owned())
     });
     let tool = tool.task(TaskSupport::Optional).task_after_input();
     let caller = Caller::new(Server::new("tasks", "1").tool(tool));

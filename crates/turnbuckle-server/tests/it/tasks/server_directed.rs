@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::time::sleep;
-use turnbuckle_server::{Server, TaskSupport, Tool, ToolError};
+use turnbuckle_server::{Server, TaskSupport, Tool};
 use turnbuckle_spec_coverage::req;
 
 use crate::{
@@ -346,7 +346,7 @@ async fn input_is_requested_before_the_task_is_created() {
 
 #[tokio::test(start_paused = true)]
 async fn a_tool_with_input_first_may_become_a_task_unless_declined() {
-    let tool = || Tool::new("a", async || Ok::<_, ToolError>("done".to_owned()));
+    let tool = || Tool::new("a", async || Ok("done".to_owned()));
     for (tool, offered) in [
         (tool().task_after_input(), true),
         (

@@ -34,7 +34,7 @@ pub(crate) fn server() -> Server {
             .await;
         sleep(Duration::from_secs(work.seconds)).await;
         cx.progress(2.0, 2.0).await;
-        Ok::<_, ToolError>(format!("worked {} s", work.seconds))
+        Ok(format!("worked {} s", work.seconds))
     });
     let fail = Tool::new("fail", async || Err::<String, _>(ToolError::new("no luck")));
     let break_ = Tool::new("break", async || {
@@ -46,7 +46,7 @@ pub(crate) fn server() -> Server {
     });
     let ask = Tool::new("ask", async |cx: Context| {
         let name = cx.elicit("name", Name::elicit("Who?")).await?;
-        Ok::<_, ToolError>(format!("hello {}", who(name)))
+        Ok(format!("hello {}", who(name)))
     });
     let ask_twice = Tool::new("ask_twice", async |cx: Context| {
         let (first, second) = tokio::try_join!(
@@ -56,12 +56,12 @@ pub(crate) fn server() -> Server {
         let said = cx
             .sample("thought", SamplingBuilder::text("Think!"))
             .await?;
-        Ok::<_, ToolError>(format!("{} {} {}", who(first), who(second), said.model))
+        Ok(format!("{} {} {}", who(first), who(second), said.model))
     });
     let impatient = Tool::new("impatient", async |cx: Context| {
         let answer = cx.elicit("name", Name::elicit("Quick, who?"));
         match tokio::time::timeout(Duration::from_secs(5), answer).await {
-            Ok(answer) => Ok::<_, ToolError>(who(answer?)),
+            Ok(answer) => Ok(who(answer?)),
             Err(_) => {
                 sleep(Duration::from_secs(5)).await;
                 Ok("nobody, then".to_owned())
@@ -73,7 +73,7 @@ pub(crate) fn server() -> Server {
         cx.into_task().await?;
         sleep(Duration::from_secs(10)).await;
         let again = who(cx.elicit("again", Name::elicit("Still?")).await?);
-        Ok::<_, ToolError>(format!("{name}, {again}, {}", cx.is_task()))
+        Ok(format!("{name}, {again}, {}", cx.is_task()))
     });
     let chatter = Tool::new("chatter", async |cx: Context| {
         for step in 1..=1000 {
@@ -81,19 +81,14 @@ pub(crate) fn server() -> Server {
                 .await;
         }
         sleep(Duration::from_secs(10)).await;
-        Ok::<_, ToolError>("silent".to_owned())
+        Ok("silent".to_owned())
     });
     let optional = [
         chatter, work, fail, break_, panic, ask, ask_twice, impatient,
     ];
     let server = Server::new("tasks", "1")
-        .tool(Tool::new("plain", async || {
-            Ok::<_, ToolError>("plain".to_owned())
-        }))
-        .tool(
-            Tool::new("must", async || Ok::<_, ToolError>("done".to_owned()))
-                .task(TaskSupport::Required),
-        )
+        .tool(Tool::new("plain", async || Ok("plain".to_owned())))
+        .tool(Tool::new("must", async || Ok("done".to_owned())).task(TaskSupport::Required))
         .tool(first.task(TaskSupport::Optional).task_after_input());
     optional.into_iter().fold(server, |server, tool| {
         server.tool(tool.task(TaskSupport::Optional))

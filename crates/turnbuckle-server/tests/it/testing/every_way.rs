@@ -39,7 +39,7 @@ fn letters(effects: SideEffects) -> Server {
             let draft = cx
                 .once("draft", async || {
                     effects.record(format!("drafted about {}", args.topic));
-                    Ok::<_, ToolError>(format!("Dear all, {}", args.topic))
+                    Ok(format!("Dear all, {}", args.topic))
                 })
                 .await?;
             cx.progress(2, 4).await;
@@ -48,10 +48,10 @@ fn letters(effects: SideEffects) -> Server {
             cx.progress(3, 4).await;
             cx.once("post", async || {
                 effects.record("posted");
-                Ok::<_, ToolError>(())
+                Ok(())
             })
             .await?;
-            Ok::<_, ToolError>(format!(
+            Ok(format!(
                 "{} / {} / {}",
                 polished.text(),
                 name.name,
@@ -125,7 +125,7 @@ async fn a_side_effect_outside_of_once_is_detected() {
             effects.record("sent");
             async move {
                 cx.elicit("name", Name::elicit("Who?")).await?;
-                Ok::<_, ToolError>("done".to_owned())
+                Ok("done".to_owned())
             }
         };
         Server::new("careless", "1").tool(Tool::new("send", run))
@@ -141,7 +141,7 @@ fn telltale(support: Option<TaskSupport>) -> impl Fn(SideEffects) -> Server {
             let effects = effects.clone();
             async move {
                 effects.record(format!("as a task: {}", cx.is_task()));
-                Ok::<_, ToolError>("done".to_owned())
+                Ok("done".to_owned())
             }
         };
         let tool = Tool::new("tell", run);

@@ -16,7 +16,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use turnbuckle_server::{
-    CacheHint, ClientRequestError, Context, Form, RequestError, Resource, Server, Tool, ToolError,
+    CacheHint, ClientRequestError, Context, Form, Resource, Server, Tool,
     testing::{SideEffects, ToolCase, every_way},
 };
 use turnbuckle_spec_coverage::req;
@@ -56,11 +56,11 @@ fn retry(asked: &Value) -> Value {
 fn asking(server: &str) -> Server {
     let ask = async |cx: Context| {
         let name = cx.elicit("name", Name::elicit("Who?")).await?.accepted();
-        Ok::<_, ToolError>(name.map_or_else(String::new, |it| it.name))
+        Ok(name.map_or_else(String::new, |it| it.name))
     };
     let pay = async |_: Amount, cx: Context| {
         cx.elicit("name", Name::elicit("Who?")).await?;
-        Ok::<_, ToolError>("paid".to_owned())
+        Ok("paid".to_owned())
     };
     Server::new(server, "1")
         .tool(Tool::new("ask", ask))
@@ -74,7 +74,7 @@ async fn a_duplicate_input_request_key_is_an_error() {
             loop {
                 let name = cx.elicit("name", Name::elicit("Who?")).await?.accepted();
                 if name.is_none() {
-                    return Ok::<_, ToolError>("never".to_owned());
+                    return Ok("never".to_owned());
                 }
             }
         };
@@ -115,7 +115,7 @@ async fn a_client_request_of_a_background_task_fails_after_its_call_ended() {
                     let answer = cx.elicit("name", Name::elicit("Who?")).await;
                     tell.send(matches!(answer, Err(ClientRequestError::CallEnded { .. })))
                 });
-                Ok::<_, ToolError>("left".to_owned())
+                Ok("left".to_owned())
             }
         };
         let server = Server::new("leaving", "1").tool(Tool::new("leave", leave));
@@ -143,7 +143,7 @@ async fn an_open_input_request_ends_the_round_trip_even_if_the_handler_continues
             tokio::select! {
                 biased;
                 name = cx.elicit("name", Name::elicit("Who?")) => {
-                    Ok::<_, ToolError>(name?.accepted().map_or_else(String::new, |it| it.name))
+                    Ok(name?.accepted().map_or_else(String::new, |it| it.name))
                 }
                 () = tokio::task::yield_now() => Ok("nobody".to_owned()),
             }
@@ -168,7 +168,7 @@ async fn a_changed_tool_repeats_its_input_request_under_the_same_key() {
     let replacement = async |_: Amount, cx: Context| {
         cx.elicit("name", Name::elicit("Who deletes everything?"))
             .await?;
-        Ok::<_, ToolError>("deleted".to_owned())
+        Ok("deleted".to_owned())
     };
     let new = Server::new("a", "2")
         .state_keys([b"a secret of both"])
@@ -216,7 +216,7 @@ async fn results_that_contain_input_responses_are_not_cacheable() {
             .elicit("name", Name::elicit("Who reads?"))
             .await?
             .accepted();
-        Ok::<_, RequestError>(name.map_or_else(String::new, |it| it.name))
+        Ok(name.map_or_else(String::new, |it| it.name))
     };
     let hint = CacheHint::public(Duration::from_secs(60));
     let server = Server::new("a", "1").resource(Resource::new("note://me", "me", read).cache(hint));
@@ -260,7 +260,7 @@ async fn a_side_effect_runs_exactly_once_for_concurrent_callers() {
         async move {
             cx.exactly_once("order-1", async || {
                 tokio::time::sleep(Duration::from_millis(200)).await;
-                Ok::<_, ToolError>(count.fetch_add(1, Ordering::Relaxed))
+                Ok(count.fetch_add(1, Ordering::Relaxed))
             })
             .await
         }
@@ -289,7 +289,7 @@ async fn a_repeated_request_state_does_not_repeat_side_effects() {
         async move {
             cx.elicit("name", Name::elicit("Who?")).await?;
             cx.exactly_once("coupon-1", async || {
-                Ok::<_, ToolError>(count.fetch_add(1, Ordering::Relaxed))
+                Ok(count.fetch_add(1, Ordering::Relaxed))
             })
             .await
         }
@@ -314,7 +314,7 @@ async fn an_interrupted_side_effect_is_reported_and_not_repeated() {
     let order = async |cx: Context| {
         cx.exactly_once("order-1", async || {
             tokio::time::sleep(Duration::from_secs(1_000)).await;
-            Ok::<_, ToolError>("ordered".to_owned())
+            Ok("ordered".to_owned())
         })
         .await
     };

@@ -10,15 +10,13 @@ use std::{
 };
 
 use serde_json::json;
-use turnbuckle_server::{Server, Tool, ToolError};
+use turnbuckle_server::{Server, Tool};
 use turnbuckle_spec_coverage::req;
 
 use crate::ndjson::test_client::{Peer, modern};
 
 fn hello() -> Server {
-    Server::new("hello", "1").tool(Tool::new("hi", async || {
-        Ok::<_, ToolError>("hello".to_owned())
-    }))
+    Server::new("hello", "1").tool(Tool::new("hi", async || Ok("hello".to_owned())))
 }
 
 #[tokio::test(start_paused = true)]
@@ -80,8 +78,8 @@ async fn an_error_truncates_a_long_name() {
 #[tokio::test(start_paused = true)]
 async fn a_tool_with_an_output_schema_returns_structured_content_even_if_empty() {
     req!("tools.output.structured-any");
-    let some = Tool::new("some", async || Ok::<_, ToolError>(Some(7)));
-    let none = Tool::new("none", async || Ok::<_, ToolError>(None::<u32>));
+    let some = Tool::new("some", async || Ok(Some(7)));
+    let none = Tool::new("none", async || Ok(None::<u32>));
     let mut peer = Peer::new(Server::new("options", "1").tool(some).tool(none));
 
     for (tool, expected) in [("some", json!(7)), ("none", json!(null))] {
@@ -112,7 +110,7 @@ fn abandoned_work_is_never_started() {
         let block = move || {
             counted.fetch_add(1, Ordering::Relaxed);
             let _ = wait.lock().unwrap().recv_timeout(Duration::from_secs(20));
-            Ok::<_, ToolError>("done".to_owned())
+            Ok("done".to_owned())
         };
         let mut peer = Peer::new(Server::new("slow", "1").tool(Tool::blocking("block", block)));
         let first = peer
@@ -140,7 +138,7 @@ async fn a_changed_clone_is_independent() {
     let server = hello();
     let _other = server
         .clone()
-        .tool(Tool::new("bye", async || Ok::<_, ToolError>(String::new())));
+        .tool(Tool::new("bye", async || Ok(String::new())));
 
     let list = Peer::new(server).call_modern("tools/list", json!({})).await;
 

@@ -8,8 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use turnbuckle_protocol::Principal;
 use turnbuckle_server::{
-    Context, Handle, HandleError, HandleValue, Prompt, RequestError, Server, Tool, ToolError,
-    ndjson::NdjsonServer,
+    Context, Handle, HandleError, HandleValue, Prompt, Server, Tool, ndjson::NdjsonServer,
 };
 use turnbuckle_spec_coverage::req;
 use turnbuckle_store::{Store, StoreLimits};
@@ -81,32 +80,32 @@ fn named(name: &str) -> Server {
         .state_keys(KEYS)
         .tool(Tool::new("seal", async |args: Begin, cx: Context| {
             let (cart, lifetime) = args.cart();
-            Ok::<_, ToolError>(cx.create_handle(&cart, lifetime)?)
+            Ok(cx.create_handle(&cart, lifetime)?)
         }))
         .tool(Tool::new("keep", async |args: Begin, cx: Context| {
             let (cart, lifetime) = args.cart();
-            Ok::<_, ToolError>(cx.store_handle(&cart, lifetime).await?)
+            Ok(cx.store_handle(&cart, lifetime).await?)
         }))
         .tool(Tool::new("begin", async |args: Begin, cx: Context| {
             let (cart, lifetime) = args.cart();
             let count = cart.items.len();
             let cart = cx.create_handle(&cart, lifetime)?;
-            Ok::<_, ToolError>(Begun { cart, count })
+            Ok(Begun { cart, count })
         }))
         .tool(Tool::new("count", async |args: Count, cx: Context| {
             let cart = cx.resolve_handle(&args.cart).await?;
-            Ok::<_, ToolError>(format!("{} in it", cart.items.len()))
+            Ok(format!("{} in it", cart.items.len()))
         }))
         .tool(Tool::new(
             "count_wishes",
             async |args: CountWishes, cx: Context| {
                 let wishes = cx.resolve_handle(&args.wishes).await?;
-                Ok::<_, ToolError>(format!("{} in it", wishes.items.len()))
+                Ok(format!("{} in it", wishes.items.len()))
             },
         ))
         .prompt(Prompt::new("ask", async |args: Count, cx: Context| {
             let cart = cx.resolve_handle(&args.cart).await?;
-            Ok::<_, RequestError>(format!("Count {}.", cart.items.len()))
+            Ok(format!("Count {}.", cart.items.len()))
         }))
 }
 
@@ -327,11 +326,11 @@ async fn a_large_value_can_be_stored() {
                 .to_string()
                 .contains("Context::store_handle")
         );
-        Ok::<_, ToolError>(cx.store_handle(&cart, HOUR).await?)
+        Ok(cx.store_handle(&cart, HOUR).await?)
     });
     let largest = Tool::new("largest", async |cx: Context| {
         let items = vec!["x".repeat(64 * 1024 - 100)];
-        Ok::<_, ToolError>(cx.create_handle(&Cart { items }, Duration::MAX)?)
+        Ok(cx.create_handle(&Cart { items }, Duration::MAX)?)
     });
     let mut peer = Peer::new(server().tool(large).tool(largest));
 
@@ -347,7 +346,7 @@ async fn a_large_value_can_be_stored() {
 async fn an_oversized_handle_is_logged_and_hidden_from_the_model() {
     let large = Tool::new("large", async |cx: Context| {
         let items = vec!["x".repeat(100_000)];
-        Ok::<_, ToolError>(cx.create_handle(&Cart { items }, HOUR)?)
+        Ok(cx.create_handle(&Cart { items }, HOUR)?)
     });
     let mut peer = Peer::new(server().tool(large));
 

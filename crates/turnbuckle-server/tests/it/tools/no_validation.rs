@@ -19,16 +19,12 @@ async fn the_same_tools_are_listed_and_nothing_is_checked() {
     let promise = json!({ "type": "object", "required": ["b"] });
     let server = Server::new("unchecked", "1")
         .validate_output(true)
-        .tool(Tool::new("leg", async |leg: Leg| {
-            Ok::<_, ToolError>(leg.days.to_string())
-        }))
+        .tool(Tool::new("leg", async |leg: Leg| Ok(leg.days.to_string())))
         .tool(
             Tool::raw(
                 "raw",
                 by_hand.clone(),
-                async |_: Map<String, Value>, _: Context| {
-                    Ok::<_, ToolError>(ToolResult::structured(json!({})))
-                },
+                async |_: Map<String, Value>, _: Context| Ok(ToolResult::structured(json!({}))),
             )
             .output_schema(promise),
         );

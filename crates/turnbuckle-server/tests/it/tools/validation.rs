@@ -43,9 +43,7 @@ fn server() -> Server {
     });
     Server::new("checks", "1")
         .tool(Tool::new("plan", plan))
-        .tool(Tool::blocking("plan_blocking", |trip: Trip| {
-            Ok::<_, ToolError>(trip.city)
-        }))
+        .tool(Tool::blocking("plan_blocking", |trip: Trip| Ok(trip.city)))
         .tool(Tool::raw("count", by_hand, count))
 }
 
@@ -151,7 +149,7 @@ fn a_schema_with_a_remote_reference_is_rejected_at_registration() {
 #[should_panic(expected = "the output schema of `odd` cannot be enforced: at `/type`")]
 fn an_invalid_output_schema_is_rejected_at_registration() {
     req!("schema.valid");
-    let _ = Tool::new("odd", async || Ok::<_, ToolError>(ToolResult::empty()))
+    let _ = Tool::new("odd", async || Ok(ToolResult::empty()))
         .output_schema(json!({ "type": "thing" }));
 }
 
@@ -167,7 +165,7 @@ fn promising() -> Server {
     let returns = |name: &str, output: ToolResult| {
         Tool::new(name, move || {
             let output = output.clone();
-            async move { Ok::<_, ToolError>(output) }
+            async move { Ok(output) }
         })
         .output_schema(object.clone())
     };
@@ -180,12 +178,8 @@ fn promising() -> Server {
         ))
         .tool(returns("forgotten", ToolResult::text("secret")))
         .tool(returns("failed", ToolResult::error("no luck")))
-        .tool(Tool::new("hot", async || {
-            Ok::<_, ToolError>(Weather { celsius: 400 })
-        }))
-        .tool(Tool::new("nothing", async || {
-            Ok::<_, ToolError>(None::<Weather>)
-        }))
+        .tool(Tool::new("hot", async || Ok(Weather { celsius: 400 })))
+        .tool(Tool::new("nothing", async || Ok(None::<Weather>)))
 }
 
 #[tokio::test]
