@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use turnbuckle::{
-    Context, Elicitation, Form, SamplingBuilder, Server, Tool, ToolError,
+    Context, Elicitation, SamplingBuilder, Server, Tool, ToolError,
     client::{
         Client, ElicitationAction, FormRequest, LifecycleMode, Roots, SamplingRequest,
         UrlElicitationRequest,
@@ -29,14 +29,18 @@ struct Order {
 /// Asks everything that can be asked.
 async fn bake(cx: Context) -> Result<String, ToolError> {
     let Some(order) = cx
-        .elicit("order", Order::elicit("How many?"))
+        .elicit(Elicitation::form::<Order>("How many?").key("order"))
         .await?
         .accepted()
     else {
         return Ok("no bread today".to_owned());
     };
     let payment = Elicitation::url("Please pay here.", "https://bakery.example/pay");
-    let paid = cx.elicit("payment", payment).await?.accepted().is_some();
+    let paid = cx
+        .elicit(payment.key("payment"))
+        .await?
+        .accepted()
+        .is_some();
     let slogan = cx
         .sample("slogan", SamplingBuilder::text("Praise our bread."))
         .await?;

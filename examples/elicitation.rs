@@ -11,7 +11,7 @@ use check::{Checked, Client, text};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use turnbuckle::{Context, Elicitation, ElicitationOutcome, Form, Server, Tool, ToolError, stdio};
+use turnbuckle::{Context, Elicitation, ElicitationOutcome, Server, Tool, ToolError, stdio};
 
 /// The form. Doc comments are what the user reads beside its fields.
 #[derive(Deserialize, JsonSchema)]
@@ -32,7 +32,10 @@ enum Bread {
 
 async fn order(cx: Context) -> Result<String, ToolError> {
     // The key names the question. It stays the same when the handler runs again with the answer.
-    match cx.elicit("order", Order::elicit("What may it be?")).await? {
+    match cx
+        .elicit(Elicitation::form::<Order>("What may it be?").key("order"))
+        .await?
+    {
         ElicitationOutcome::Accepted(order) => {
             let remark = order.remark.as_deref().unwrap_or("no remark");
             Ok(format!("{} {:?}, {remark}", order.loaves, order.kind))
@@ -47,7 +50,7 @@ async fn order(cx: Context) -> Result<String, ToolError> {
 async fn pay(cx: Context) -> Result<String, ToolError> {
     // What must not pass through the client, as a card number, belongs on a page of your own.
     let question = Elicitation::url("Please pay here.", "https://bakery.example/pay/42");
-    match cx.elicit("payment", question).await?.accepted() {
+    match cx.elicit(question.key("payment")).await?.accepted() {
         Some(()) => Ok("The user went to the page; whether they paid, the bank knows.".to_owned()),
         None => Ok("The user does not want to pay.".to_owned()),
     }

@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, time::sleep};
 use turnbuckle::{
-    CacheHint, CompletionRequest, Context, Elicitation, ElicitationOutcome, Form, Messages, Prompt,
+    CacheHint, CompletionRequest, Context, Elicitation, ElicitationOutcome, Messages, Prompt,
     RequestError, Resource, ResourceTemplate, SamplingBuilder, Server, Tool, ToolError, ToolResult,
     http::{Http, HttpSse},
     stdio,
@@ -222,7 +222,7 @@ struct Signature {
 
 async fn sign(notes: Notes, cx: Context) -> Result<String, ToolError> {
     match cx
-        .elicit("signature", Signature::elicit("Who signs this note?"))
+        .elicit(Elicitation::form::<Signature>("Who signs this note?").key("signature"))
         .await?
     {
         ElicitationOutcome::Accepted(Signature { name, dated }) => {
@@ -244,7 +244,7 @@ async fn connect(cx: Context) -> Result<String, ToolError> {
         "Please log in to your account.",
         "https://example.com/login",
     );
-    match cx.elicit("login", question).await?.accepted() {
+    match cx.elicit(question.key("login")).await?.accepted() {
         Some(()) => Ok("The user went to the page.".to_owned()),
         None => Ok("The user stayed here.".to_owned()),
     }

@@ -17,7 +17,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tokio::time::sleep;
-use turnbuckle::{Context, Form, Server, TaskSupport, Tool, ToolError, stdio};
+use turnbuckle::{Context, Elicitation, Server, TaskSupport, Tool, ToolError, stdio};
 
 /// May become a task. What it says of its progress is the status of the task.
 async fn render(cx: Context) -> Result<String, ToolError> {
@@ -44,7 +44,7 @@ struct Budget {
 /// Asks before the long part begins, and once more from within the task.
 async fn travel(cx: Context) -> Result<String, ToolError> {
     let Some(budget) = cx
-        .elicit("budget", Budget::elicit("How much may it cost?"))
+        .elicit(Elicitation::form::<Budget>("How much may it cost?").key("budget"))
         .await?
         .accepted()
     else {
@@ -53,10 +53,7 @@ async fn travel(cx: Context) -> Result<String, ToolError> {
     cx.into_task().await?;
     sleep(Duration::from_millis(5)).await; // looking for trains takes a while
     let more = cx
-        .elicit(
-            "more",
-            Budget::elicit("Trains are dear today. What is the most?"),
-        )
+        .elicit(Elicitation::form::<Budget>("Trains are dear today. What is the most?").key("more"))
         .await?;
     let most = more.accepted().map_or(budget.amount, |more| more.amount);
     Ok(format!("A ticket for {most} euros."))

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use turnbuckle::{
-    Context, Form, Server, Tool, ToolError,
+    Context, Elicitation, Server, Tool, ToolError,
     testing::{self, Peer, SideEffects, ToolCase},
 };
 
@@ -33,7 +33,9 @@ fn shop(effects: SideEffects) -> Server {
         let effects = effects.clone();
         async move {
             cx.progress(1, 2).await;
-            let consent = cx.elicit("sure", Consent::elicit("Really?")).await?;
+            let consent = cx
+                .elicit(Elicitation::form::<Consent>("Really?").key("sure"))
+                .await?;
             if !consent.accepted().is_some_and(|consent| consent.sure) {
                 return Err(ToolError::new("nothing was ordered"));
             }

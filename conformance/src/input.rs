@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use turnbuckle::{
-    Context, Elicitation, ElicitationOutcome, Form, SamplingBuilder, Server, Tool, ToolError,
+    Context, Elicitation, ElicitationOutcome, SamplingBuilder, Server, Tool, ToolError,
     types::elicitation::{
         BooleanSchema, ElicitSchema, EnumOption, MultiSelectSchema, NumberSchema,
         SingleSelectSchema, StringSchema,
@@ -102,7 +102,10 @@ struct Account {
 
 async fn elicitation(args: ElicitationArgs, cx: Context) -> Result<String, ToolError> {
     Ok(
-        match cx.elicit("account", Account::elicit(args.message)).await? {
+        match cx
+            .elicit(Elicitation::form::<Account>(args.message).key("account"))
+            .await?
+        {
             ElicitationOutcome::Accepted(Account { username, email }) => {
                 format!("User response: {username}, {email}")
             }
@@ -144,7 +147,7 @@ async fn choices(cx: Context) -> Result<String, ToolError> {
 
 async fn fill_in(cx: &Context, message: &str, form: ElicitSchema) -> Result<String, ToolError> {
     let answer: Option<Map<String, Value>> = cx
-        .elicit("form", Elicitation::form(message, form))
+        .elicit(Elicitation::raw_form(message, form).key("form"))
         .await?
         .accepted();
     Ok(match answer {
@@ -167,7 +170,7 @@ struct Name {
 
 async fn ask_name(cx: Context) -> Result<String, ToolError> {
     let answer = cx
-        .elicit("user_name", Name::elicit("What is your name?"))
+        .elicit(Elicitation::form::<Name>("What is your name?").key("user_name"))
         .await?;
     Ok(match answer.accepted() {
         Some(Name { name }) => format!("Hello, {name}!"),
@@ -194,7 +197,7 @@ struct Confirmation {
 
 async fn confirm(cx: Context) -> Result<String, ToolError> {
     let answer = cx
-        .elicit("confirm", Confirmation::elicit("Please confirm."))
+        .elicit(Elicitation::form::<Confirmation>("Please confirm.").key("confirm"))
         .await?;
     let confirmed = answer.accepted().is_some_and(|answer| answer.ok);
     Ok(format!("state-ok, confirmed: {confirmed}"))
@@ -202,7 +205,7 @@ async fn confirm(cx: Context) -> Result<String, ToolError> {
 
 async fn ask_all(cx: Context) -> Result<String, ToolError> {
     let (name, greeting, roots) = tokio::try_join!(
-        cx.elicit("user_name", Name::elicit("What is your name?")),
+        cx.elicit(Elicitation::form::<Name>("What is your name?").key("user_name")),
         cx.sample(
             "greeting",
             SamplingBuilder::text("Write a greeting.").max_tokens(50)
@@ -224,14 +227,14 @@ struct Color {
 
 async fn two_rounds(cx: Context) -> Result<String, ToolError> {
     let Some(Name { name }) = cx
-        .elicit("step1", Name::elicit("What is your name?"))
+        .elicit(Elicitation::form::<Name>("What is your name?").key("step1"))
         .await?
         .accepted()
     else {
         return Ok("No name, no color.".to_owned());
     };
-    let question = Color::elicit(format!("Which color do you like, {name}?"));
-    Ok(match cx.elicit("step2", question).await?.accepted() {
+    let question = Elicitation::form::<Color>(format!("Which color do you like, {name}?"));
+    Ok(match cx.elicit(question.key("step2")).await?.accepted() {
         Some(Color { color }) => format!("{name} likes {color}."),
         None => format!("{name} likes no color."),
     })

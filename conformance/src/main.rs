@@ -32,7 +32,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
 fn server() -> Server {
     let server = Server::new("turnbuckle-conformance", env!("CARGO_PKG_VERSION"))
-        .instructions("Answers the scenarios of the official conformance suite.");
+        .instructions("Answers the scenarios of the official conformance suite.")
+        .validate_input(true)
+        .validate_output(cfg!(debug_assertions));
     let server = tools::offer(server);
     let server = input::offer(server);
     let server = tasks::offer(server);

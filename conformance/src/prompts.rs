@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use turnbuckle::{
-    Context, ElicitationOutcome, Form, Messages, Prompt, RequestError, Server,
+    Context, Elicitation, ElicitationOutcome, Messages, Prompt, RequestError, Server,
     types::{ContentBlock, PromptMessage, ResourceContents, TextResourceContents},
 };
 
@@ -82,8 +82,8 @@ struct UserContext {
 }
 
 async fn with_question(cx: Context) -> Result<String, RequestError> {
-    let question = UserContext::elicit("What context should the prompt use?");
-    Ok(match cx.elicit("user_context", question).await? {
+    let question = Elicitation::form::<UserContext>("What context should the prompt use?");
+    Ok(match cx.elicit(question.key("user_context")).await? {
         ElicitationOutcome::Accepted(answer) => format!("Use this context: {}", answer.context),
         ElicitationOutcome::Declined | ElicitationOutcome::Cancelled => {
             "Go on without context.".to_owned()

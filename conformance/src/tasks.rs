@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use turnbuckle::{Context, Form, Server, TaskSupport, Tool, ToolError, protocol::RpcError};
+use turnbuckle::{Context, Elicitation, Server, TaskSupport, Tool, ToolError, protocol::RpcError};
 
 pub(crate) fn offer(server: Server) -> Server {
     server
@@ -92,8 +92,8 @@ struct Confirmation {
 }
 
 async fn confirm_delete(file: File, cx: Context) -> Result<String, ToolError> {
-    let question = Confirmation::elicit(format!("Delete {}?", file.filename));
-    Ok(match cx.elicit("confirm", question).await?.accepted() {
+    let question = Elicitation::form::<Confirmation>(format!("Delete {}?", file.filename));
+    Ok(match cx.elicit(question.key("confirm")).await?.accepted() {
         Some(Confirmation { confirm: true }) => format!("Deleted {}", file.filename),
         _ => format!("Kept {}", file.filename),
     })
@@ -101,8 +101,8 @@ async fn confirm_delete(file: File, cx: Context) -> Result<String, ToolError> {
 
 async fn multi_input(cx: Context) -> Result<String, ToolError> {
     let (first, second) = tokio::try_join!(
-        cx.elicit("first", Name::elicit("The first name?")),
-        cx.elicit("second", Name::elicit("The second name?")),
+        cx.elicit(Elicitation::form::<Name>("The first name?").key("first")),
+        cx.elicit(Elicitation::form::<Name>("The second name?").key("second")),
     )?;
     let name = |answer: Option<Name>| answer.map_or("user".to_owned(), |it| it.name);
     Ok(format!(
@@ -114,7 +114,7 @@ async fn multi_input(cx: Context) -> Result<String, ToolError> {
 
 async fn ask_then_work(cx: Context) -> Result<String, ToolError> {
     let name = cx
-        .elicit("name", Name::elicit("What is your name?"))
+        .elicit(Elicitation::form::<Name>("What is your name?").key("name"))
         .await?;
     cx.into_task().await?;
     tokio::time::sleep(Duration::from_millis(100)).await;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use turnbuckle_protocol::types::LogLevel;
 use turnbuckle_server::{
-    CompletionRequest, Context, Elicitation, Form, Prompt, RequestError, Resource,
+    CompletionRequest, Context, Elicitation, Prompt, RequestError, Resource,
     ResourceTemplate, SamplingBuilder, Server, Tool, ToolError, ToolResult, Variables,
 };
 use turnbuckle_store::Store;
@@ -129,8 +129,8 @@ struct Signature {
 fn tools_with_input(server: Server) -> Server {
     server
         .tool(Tool::new("sign", async |paper: Paper, cx: Context| {
-            let elicitation = Signature::elicit("Who signs?");
-            let Some(signature) = cx.elicit("name", elicitation).await?.accepted() else {
+            let elicitation = Elicitation::form::<Signature>("Who signs?").key("name");
+            let Some(signature) = cx.elicit(elicitation).await?.accepted() else {
                 return Ok("not signed".to_owned());
             };
             let draft = cx
@@ -148,7 +148,7 @@ fn tools_with_input(server: Server) -> Server {
         }))
         .tool(Tool::new("visit", async |cx: Context| {
             let page = Elicitation::url("Look there", "https://page.example/");
-            let (page, roots) = tokio::join!(cx.elicit("page", page), cx.roots("roots"));
+            let (page, roots) = tokio::join!(cx.elicit(page.key("page")), cx.roots("roots"));
             let (visited, roots) = (page?.accepted().is_some(), roots?.len());
             Ok(format!("{visited} {roots}"))
         }))
@@ -157,7 +157,7 @@ fn tools_with_input(server: Server) -> Server {
             let hoard = cx
                 .once("hoard", async || Ok("x".repeat(70_000)))
                 .await?;
-            cx.elicit("name", Signature::elicit("Name of the signer?"))
+            cx.elicit(Elicitation::form::<Signature>("Name of the signer?").key("name"))
                 .await?;
             Ok(format!("{} {}", paper.title, hoard.len()))
         }))
@@ -198,7 +198,8 @@ fn resources_and_prompts(server: Server) -> Server {
             .complete("tone", ["warm", "cold"]),
         )
         .prompt(Prompt::new("ask", async |cx: Context| {
-            let signature = cx.elicit("name", Signature::elicit("Who?")).await?;
+            let elicitation = Elicitation::form::<Signature>("Who?").key("name");
+            let signature = cx.elicit(elicitation).await?;
             let name = signature.accepted().map(|signature| signature.name);
             Ok(name.unwrap_or_default())
         }))

@@ -26,5 +26,7 @@ fn main() -> Result<(), Failure> {
     echo_server::serve(|tools, more| {
         let echo = Tool::new("echo", async |args: Echo| Ok(args.message));
         echo_server::filled(echo, tools, more)
+            .validate_input(true)
+            .validate_output(true)
     })
 }

@@ -113,6 +113,7 @@ pub(crate) fn client_builder(target: &CliTarget, context: &CommandContext) -> Cl
     let forms = TerminalElicitation::new(target.label(), is_interactive, context.ui.clone());
     let urls = forms.clone();
     let mut builder = Client::builder("turnbuckle", env!("CARGO_PKG_VERSION"))
+        .validate_output(true)
         .lifecycle_mode(match options.era {
             EraOption::Auto => LifecycleMode::Auto,
             EraOption::Modern => LifecycleMode::Modern,

@@ -52,6 +52,7 @@ pub struct ClientBuilder {
     pub(crate) limits: ClientLimits,
     pub(crate) log_level: Option<LogLevel>,
     pub(crate) pinned: HashMap<String, ToolDigest>,
+    pub(crate) validate_output: bool,
     pub(crate) observers: Observers,
 }
 
@@ -68,6 +69,7 @@ impl ClientBuilder {
             limits: ClientLimits::default(),
             log_level: None,
             pinned: HashMap::new(),
+            validate_output: false,
             observers: Observers::default(),
         }
     }

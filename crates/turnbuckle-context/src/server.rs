@@ -126,6 +126,8 @@ impl ContextServer {
             .title("Turnbuckle context server")
             .description("Remembers work, fixes and skills, and finds its way in repositories.")
             .instructions(INSTRUCTIONS)
+            .validate_input(true)
+            .validate_output(cfg!(debug_assertions))
             .layer(call_log.clone())
             .layer(published::ResourceSyncLayer::new(&state));
         if publishes_skills {

@@ -84,7 +84,6 @@ pub async fn serve(listener: impl Listener, server: Server) -> io::Result<()> {
 /// use turnbuckle_server::{Server, http::Http};
 ///
 /// let service = Http::new(Server::new("clock", "1.0.0"))
-///     .path("/tools/clock")
 ///     .allow_host("clock.example")
 ///     .into_service();
 /// ```
@@ -92,6 +91,26 @@ pub async fn serve(listener: impl Listener, server: Server) -> io::Result<()> {
 pub struct Http {
     server: Server,
     options: HttpOptions,
+}
+
+/// The error for text that is not a host, as in a `Host` header.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("invalid host `{host}`: expected a name or IP address with an optional port")]
+#[non_exhaustive]
+pub struct InvalidHost {
+    /// The text.
+    pub host: String,
+}
+
+/// The error for text that is not the origin of a web page.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "invalid origin `{origin}`: expected `https://` or `http://`, a host, and an optional port"
+)]
+#[non_exhaustive]
+pub struct InvalidOrigin {
+    /// The text.
+    pub origin: String,
 }
 
 /// Selects whether clients that send `initialize` get a session.
@@ -111,6 +130,8 @@ const MAX_TIMEOUT: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 #[derive(Clone, Debug)]
 struct HttpOptions {
     path: String,
+    /// True for a service that another router mounts: the paths are that router's.
+    is_mounted: bool,
     health_path: String,
     hosts: Vec<HostPort>,
     origins: Vec<WebOrigin>,
@@ -138,6 +159,7 @@ impl Default for HttpOptions {
     fn default() -> Self {
         Self {
             path: "/mcp".to_owned(),
+            is_mounted: false,
             health_path: "/health".to_owned(),
             hosts: Vec::new(),
             origins: Vec::new(),
@@ -172,7 +194,9 @@ impl Http {
         }
     }
 
-    /// Sets the path of the endpoint. The default is `/mcp`.
+    /// Sets the path of the endpoint for [`serve`](Self::serve). The default is `/mcp`.
+    ///
+    /// A mounted [service](Self::into_service) ignores it: the router that mounts it selects the path.
     #[must_use]
     pub fn path(mut self, path: impl Into<String>) -> Self {
         self.options.path = path.into();
@@ -186,7 +210,9 @@ impl Http {
         self
     }
 
-    /// Sets the path of the health check, which responds with `ok`. The default is `/health`.
+    /// Sets the path of the health check for [`serve`](Self::serve), which responds with `ok`. The default is `/health`.
+    ///
+    /// A mounted [service](Self::into_service) has no health check.
     ///
     /// `Host` is not checked on this path, since probes often use an IP address and the response reveals nothing.
     #[must_use]
@@ -204,12 +230,18 @@ impl Http {
     ///
     /// If the value is not a host, for example `http://example.com` or `example.com/mcp`.
     #[must_use]
-    pub fn allow_host(mut self, host: &str) -> Self {
-        let host = host.parse().unwrap_or_else(|_| {
-            panic!("invalid host `{host}`: expected a name or IP address with an optional port")
-        });
+    pub fn allow_host(self, host: &str) -> Self {
+        self.try_allow_host(host)
+            .unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// Like [`allow_host`](Self::allow_host), with an error instead of a panic.
+    pub fn try_allow_host(mut self, host: &str) -> Result<Self, InvalidHost> {
+        let host = host.parse().map_err(|_| InvalidHost {
+            host: host.to_owned(),
+        })?;
         self.options.hosts.push(host);
-        self
+        Ok(self)
     }
 
     /// Also accepts requests from web pages of this origin, for example `https://app.example.com`.
@@ -221,14 +253,18 @@ impl Http {
     ///
     /// If the value is not an origin.
     #[must_use]
-    pub fn allow_origin(mut self, origin: &str) -> Self {
-        let origin = origin.parse().unwrap_or_else(|_| {
-            panic!(
-                "invalid origin `{origin}`: expected `https://` or `http://`, a host, and an optional port"
-            )
-        });
+    pub fn allow_origin(self, origin: &str) -> Self {
+        self.try_allow_origin(origin)
+            .unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// Like [`allow_origin`](Self::allow_origin), with an error instead of a panic.
+    pub fn try_allow_origin(mut self, origin: &str) -> Result<Self, InvalidOrigin> {
+        let origin = origin.parse().map_err(|_| InvalidOrigin {
+            origin: origin.to_owned(),
+        })?;
         self.options.origins.push(origin);
-        self
+        Ok(self)
     }
 
     /// Disables the `Host` check. Any web page that a user opens can then reach a local server by DNS rebinding.
@@ -387,11 +423,21 @@ impl Http {
 
     /// Converts into a tower service, for another HTTP server or a web framework.
     ///
+    /// The service is the endpoint on whatever path it is mounted. The exceptions are the paths of
+    /// [HTTP+SSE](Self::http_sse), if it is enabled, and those below `/.well-known/`, where only the metadata documents
+    /// of an [authenticator](Self::authenticator) exist.
+    ///
     /// The service does not know the address that it is bound to, so it accepts loopback names and
     /// [allowed hosts](Self::allow_host). Values in the request extensions reach handlers through
     /// [`Context::get`](crate::Context::get); a `Principal` or `Arc<Principal>` becomes the caller. Set `TCP_NODELAY` on
     /// the sockets, otherwise streams are slow.
-    pub fn into_service(self) -> HttpService {
+    pub fn into_service(mut self) -> HttpService {
+        self.options.is_mounted = true;
+        self.into_unmounted_service()
+    }
+
+    /// Converts into a service with the paths of [`serve`](Self::serve).
+    pub(crate) fn into_unmounted_service(self) -> HttpService {
         HttpService::new(self.endpoint(None))
     }
 

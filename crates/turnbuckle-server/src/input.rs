@@ -13,7 +13,7 @@ mod sampling;
 mod sealing;
 mod url_elicitation;
 
-pub use elicitation::{Elicitation, ElicitationOutcome, Form};
+pub use elicitation::{Elicitation, ElicitationOutcome};
 pub use error::ClientRequestError;
 pub(crate) use error::missing_capability;
 pub(crate) use once::store_owner;
@@ -34,14 +34,14 @@ use crate::{context::Context, lifecycle::ClientRequestMode, tasks};
 impl Context {
     /// Asks the user for input, with a form or a URL.
     ///
-    /// `key` identifies the request within this handler. It must stay the same when the handler runs again, and be
-    /// unique within the call: in a loop use for example `format!("name-{attempt}")`. Put side effects before a request
-    /// into [`once`](Self::once), because the handler may run again from the start to reach this point.
+    /// A handler that sends two requests for the same type sets a [key](Elicitation::key) for each. Put side effects
+    /// before a request into [`once`](Self::once), because the handler may run again from the start to reach this
+    /// point.
     ///
     /// ```
     /// # use schemars::JsonSchema;
     /// # use serde::Deserialize;
-    /// use turnbuckle_server::{Context, Form, ToolError};
+    /// use turnbuckle_server::{Context, Elicitation, ToolError};
     ///
     /// #[derive(Deserialize, JsonSchema)]
     /// struct Signature {
@@ -50,8 +50,8 @@ impl Context {
     /// }
     ///
     /// async fn sign(cx: Context) -> Result<String, ToolError> {
-    ///     let question = Signature::elicit("Who should sign this?");
-    ///     match cx.elicit("signature", question).await?.accepted() {
+    ///     let request = Elicitation::form::<Signature>("Who should sign this?");
+    ///     match cx.elicit(request).await?.accepted() {
     ///         Some(signature) => Ok(format!("signed by {}", signature.name)),
     ///         None => Ok("not signed".to_owned()),
     ///     }
@@ -59,9 +59,9 @@ impl Context {
     /// ```
     pub async fn elicit<T>(
         &self,
-        key: &str,
-        request: Elicitation<T>,
+        mut request: Elicitation<T>,
     ) -> Result<ElicitationOutcome<T>, ClientRequestError> {
+        let key = &*request.take_key();
         let required = request.required_capability();
         self.require(
             request.is_supported_by(self.client_capabilities()),

@@ -30,20 +30,21 @@ pub use catalog::{
 };
 pub use context::Context;
 pub use handle::{Handle, HandleError, HandleValue};
-pub use input::{ClientRequestError, Elicitation, ElicitationOutcome, Form, SamplingBuilder};
+pub use input::{ClientRequestError, Elicitation, ElicitationOutcome, SamplingBuilder};
 pub use prompts::{Messages, Prompt, PromptHandler};
 pub use request::error::{InternalError, RequestError, ResultExt};
 pub use resources::{
-    Contents, ReadHandler, ReadTemplateHandler, Resource, ResourceTemplate, Variables,
+    Contents, InvalidResourceUri, ReadHandler, ReadTemplateHandler, Resource, ResourceTemplate,
+    Variables,
 };
 pub use server::{
-    MountError, Server,
-    extension::{Extension, ExtensionMethod, MethodHandler},
+    InvalidPageSize, InvalidStateKeys, MountError, Server,
+    extension::{Extension, ExtensionMethod, InvalidExtension, MethodHandler},
 };
 #[cfg(feature = "skills")]
 pub use skills::{Skill, SkillError, Skills};
 pub use tools::{
-    BlockingHandler, InfallibleHandler, IntoToolResult, RawToolHandler, Tool, ToolError,
-    ToolHandler, ToolResult,
+    BlockingHandler, InfallibleHandler, IntoToolResult, InvalidTool, RawToolHandler, Tool,
+    ToolError, ToolHandler, ToolResult,
 };
 pub use turnbuckle_protocol::types::TaskSupport;

@@ -20,6 +20,7 @@ use crate::{
     context::Context,
     lifecycle::RevisionRules,
     request::{BoxFuture, error::RequestError},
+    server::SharedState,
     tools::{
         arguments,
         arguments::{ArgsAndContext, ArgsOnly, ContextOnly, NoArgsHandler},
@@ -60,6 +61,8 @@ pub struct Prompt {
     pub(crate) completers: Completers,
     pub(crate) visibility: Visibility,
     pub(crate) required_scopes: RequiredScopes,
+    /// The state of the mounted servers that the item comes from.
+    pub(crate) state: Option<Arc<SharedState>>,
 }
 
 impl Prompt {
@@ -76,6 +79,7 @@ impl Prompt {
             completers: Completers::default(),
             visibility: Visibility::default(),
             required_scopes: RequiredScopes::default(),
+            state: None,
         }
     }
 

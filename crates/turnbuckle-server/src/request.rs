@@ -25,6 +25,7 @@ use crate::{
     Server,
     input::RoundTrips,
     lifecycle::{RequestOrigin, TaskModel, runtime::RequestMetaTags},
+    server::SharedState,
     tasks::RunningTask,
 };
 
@@ -48,6 +49,8 @@ pub(crate) struct RequestContext {
     task: OnceLock<Arc<RunningTask>>,
     /// State of the promotion to a task by the handler.
     promotion: TaskPromotion,
+    /// The state of the mounted server that the handler belongs to.
+    pub(crate) mounted_state: OnceLock<Arc<SharedState>>,
 }
 
 /// The promotion of a call to a task.
@@ -80,6 +83,7 @@ impl RequestContext {
             is_tool_error: AtomicBool::new(false),
             task: OnceLock::new(),
             promotion: TaskPromotion::default(),
+            mounted_state: OnceLock::new(),
         }
     }
 

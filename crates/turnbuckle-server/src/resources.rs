@@ -20,6 +20,7 @@ use crate::{
     context::Context,
     lifecycle::RevisionRules,
     request::{BoxFuture, error::RequestError},
+    server::SharedState,
     tools::arguments::{ContextOnly, NoArgsHandler},
 };
 
@@ -44,6 +45,8 @@ pub struct Resource {
     pub(crate) cache: CacheHint,
     pub(crate) visibility: Visibility,
     pub(crate) required_scopes: RequiredScopes,
+    /// The state of the mounted servers that the item comes from.
+    pub(crate) state: Option<Arc<SharedState>>,
 }
 
 impl Resource {
@@ -59,18 +62,27 @@ impl Resource {
         name: impl Into<String>,
         handler: impl ReadHandler<M>,
     ) -> Self {
+        Self::try_new(uri, name, handler).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// Like [`Resource::new`], with an error instead of a panic.
+    pub fn try_new<M>(
+        uri: impl Into<String>,
+        name: impl Into<String>,
+        handler: impl ReadHandler<M>,
+    ) -> Result<Self, InvalidResourceUri> {
         let uri = uri.into();
-        assert!(
-            has_scheme(&uri),
-            "`{uri}` is not a URI: the scheme is missing"
-        );
-        Self {
+        if !has_scheme(&uri) {
+            return Err(InvalidResourceUri::NoScheme { uri });
+        }
+        Ok(Self {
             definition: ResourceDefinition::new(uri, name),
             read: handler.into_read_fn(),
             cache: CacheHint::NONE,
             visibility: Visibility::default(),
             required_scopes: RequiredScopes::default(),
-        }
+            state: None,
+        })
     }
 
     /// Creates a resource with constant text.
@@ -150,6 +162,32 @@ impl Resource {
         self.cache = hint;
         self
     }
+}
+
+/// The reason that a resource or resource template cannot be built.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InvalidResourceUri {
+    /// The URI of a resource does not begin with a scheme and a colon.
+    #[error("`{uri}` is not a URI: the scheme is missing")]
+    NoScheme {
+        /// The text.
+        uri: String,
+    },
+    /// A URI template begins neither with a scheme and a colon nor with a variable.
+    #[error("`{template}` is not a URI template: the scheme is missing")]
+    NoTemplateScheme {
+        /// The text.
+        template: String,
+    },
+    /// A URI template is malformed.
+    #[error("`{template}` is not a valid URI template: {reason}")]
+    Template {
+        /// The text.
+        template: String,
+        /// The problem.
+        reason: String,
+    },
 }
 
 /// Returns whether a URI starts with a scheme (RFC 3986).

@@ -2,7 +2,11 @@
 
 mod composition;
 pub(crate) mod extension;
+mod invalid;
 mod mount;
+mod state;
+#[cfg(feature = "validation")]
+mod validation;
 
 use std::{
     sync::{Arc, OnceLock},
@@ -10,7 +14,9 @@ use std::{
 };
 
 use composition::CatalogComposition;
+pub use invalid::{InvalidPageSize, InvalidStateKeys};
 pub use mount::MountError;
+pub(crate) use state::SharedState;
 use turnbuckle_protocol::types::{
     Icon, Implementation, ListCapability, ResourcesCapability, ServerCapabilities, tasks::EXTENSION,
 };
@@ -24,6 +30,7 @@ use crate::{
     middleware::{Layer, Middleware},
     server::extension::{Extensions, RegisteredMethod},
     tasks::{TaskRegistry, TaskSettings},
+    tools::InvalidTool,
 };
 
 /// An MCP server: its tools, prompts and resources, and its settings.
@@ -67,6 +74,8 @@ struct ServerSettings {
     client_request_timeouts: ClientRequestTimeouts,
     state_lifetime: Duration,
     lenient: bool,
+    state: Arc<SharedState>,
+    validate_input: bool,
     validate_output: bool,
     tasks: TaskSettings,
     extensions: Arc<Extensions>,
@@ -87,6 +96,8 @@ impl Server {
             },
             state_lifetime: Duration::from_secs(3600),
             lenient: false,
+            state: Arc::default(),
+            validate_input: false,
             validate_output: false,
             tasks: TaskSettings::default(),
             extensions: Arc::default(),
@@ -108,9 +119,19 @@ impl Server {
     }
 
     /// Adds a tool. A tool with the same name is replaced.
+    ///
+    /// # Panics
+    ///
+    /// If the server validates by a schema of the tool that cannot be enforced; see [`try_tool`](Self::try_tool).
     #[must_use]
     pub fn tool(self, tool: Tool) -> Self {
-        self.register(|catalog| catalog.tools.put(tool))
+        self.try_tool(tool).unwrap_or_else(|error| error.panic())
+    }
+
+    /// Like [`tool`](Self::tool), with an error instead of a panic.
+    pub fn try_tool(self, tool: Tool) -> Result<Self, InvalidTool> {
+        tool.compile_schemas(&self)?;
+        Ok(self.register(|catalog| catalog.tools.put(tool)))
     }
 
     /// Adds a resource. A resource with the same URI is replaced.
@@ -145,10 +166,22 @@ impl Server {
     /// Adds a tool while the server runs, and notifies clients.
     ///
     /// A tool with the same name is replaced. Unlike [`tool`](Self::tool), this affects all clones of the server.
+    ///
+    /// # Panics
+    ///
+    /// As [`tool`](Self::tool).
     pub fn add_tool(&self, tool: Tool) {
+        self.try_add_tool(tool)
+            .unwrap_or_else(|error| error.panic());
+    }
+
+    /// Like [`add_tool`](Self::add_tool), with an error instead of a panic.
+    pub fn try_add_tool(&self, tool: Tool) -> Result<(), InvalidTool> {
+        tool.compile_schemas(self)?;
         self.change(ServerChange::ToolsChanged, |catalog| {
             catalog.tools.put(tool);
         });
+        Ok(())
     }
 
     /// Removes a tool. Returns whether it existed. Running calls finish.
@@ -270,8 +303,16 @@ impl Server {
     /// If it is 0.
     #[must_use]
     pub fn page_size(self, items: usize) -> Self {
-        assert!(items > 0, "the page size must not be zero");
-        self.set(|settings| settings.page_size = Some(items))
+        self.try_page_size(items)
+            .unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// Like [`page_size`](Self::page_size), with an error instead of a panic.
+    pub fn try_page_size(self, items: usize) -> Result<Self, InvalidPageSize> {
+        if items == 0 {
+            return Err(InvalidPageSize);
+        }
+        Ok(self.set(|settings| settings.page_size = Some(items)))
     }
 
     /// Sets the cache hint of lists. Not cached by default.
@@ -308,18 +349,28 @@ impl Server {
     ///
     /// If the list of secrets is empty, or one is shorter than 16 bytes.
     #[must_use]
-    pub fn state_keys<S: AsRef<[u8]>>(mut self, secrets: impl IntoIterator<Item = S>) -> Self {
+    pub fn state_keys<S: AsRef<[u8]>>(self, secrets: impl IntoIterator<Item = S>) -> Self {
+        self.try_state_keys(secrets)
+            .unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// Like [`state_keys`](Self::state_keys), with an error instead of a panic.
+    pub fn try_state_keys<S: AsRef<[u8]>>(
+        mut self,
+        secrets: impl IntoIterator<Item = S>,
+    ) -> Result<Self, InvalidStateKeys> {
         let secrets: Vec<_> = secrets
             .into_iter()
             .map(|secret| secret.as_ref().to_vec())
             .collect();
-        assert!(!secrets.is_empty(), "at least one secret is required");
-        assert!(
-            secrets.iter().all(|secret| secret.len() >= 16),
-            "a secret must have at least 16 bytes"
-        );
+        if secrets.is_empty() {
+            return Err(InvalidStateKeys::Missing);
+        }
+        if secrets.iter().any(|secret| secret.len() < 16) {
+            return Err(InvalidStateKeys::TooShort);
+        }
         self.inner_mut().sealing_keys = Arc::new(SealingKeys::new(&secrets));
-        self
+        Ok(self)
     }
 
     /// Sets the store of sessions, events and tasks.
@@ -336,15 +387,6 @@ impl Server {
     #[must_use]
     pub fn lenient(self, lenient: bool) -> Self {
         self.set(|settings| settings.lenient = lenient)
-    }
-
-    /// Validates the structured output of every tool against its output schema. A mismatch is a tool failure: it is
-    /// logged, and the model gets the incident id. By default only debug builds validate.
-    ///
-    /// Requires the feature `validation`.
-    #[must_use]
-    pub fn validate_output(self, validate: bool) -> Self {
-        self.set(|settings| settings.validate_output = validate)
     }
 
     /// Sets the lifetime of tasks, from their creation: `lifetime`, or what the client requests, up to `max_lifetime`.
@@ -468,6 +510,10 @@ impl Server {
 
     pub(crate) fn is_lenient(&self) -> bool {
         self.inner.settings.lenient
+    }
+
+    pub(crate) fn validates_input(&self) -> bool {
+        self.inner.settings.validate_input
     }
 
     pub(crate) fn validates_output(&self) -> bool {

@@ -3,6 +3,7 @@
 pub(crate) mod arguments;
 mod error;
 mod handler;
+mod invalid;
 mod result;
 pub(crate) mod schema;
 
@@ -12,6 +13,7 @@ pub use error::ToolError;
 pub(crate) use error::internal_failure;
 pub(crate) use handler::InvokeTool;
 pub use handler::{BlockingHandler, InfallibleHandler, RawToolHandler, ToolHandler};
+pub use invalid::InvalidTool;
 pub use result::{IntoToolResult, ToolResult};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
@@ -25,7 +27,10 @@ use turnbuckle_protocol::{
 use crate::{
     Server,
     catalog::{CatalogEntry, scopes::RequiredScopes, visibility::Visibility},
+    context::Context,
     lifecycle::{RevisionRules, TaskModel},
+    request::BoxFuture,
+    server::SharedState,
     tools::schema::{InputSchema, SchemaValidator},
 };
 
@@ -57,8 +62,13 @@ pub struct Tool {
     fingerprint: OnceLock<[u8; 16]>,
     pub(crate) visibility: Visibility,
     pub(crate) required_scopes: RequiredScopes,
-    /// Validates structured output.
-    output_validator: Option<SchemaValidator>,
+    /// The state of the mounted servers that the item comes from.
+    pub(crate) state: Option<Arc<SharedState>>,
+    /// True if deserializing the arguments does not check everything that the input schema requires.
+    needs_input_validation: bool,
+    /// Compiled when the tool is added to a server that validates, or by the first call that needs it.
+    input_validator: OnceLock<Result<SchemaValidator, String>>,
+    output_validator: OnceLock<Result<SchemaValidator, String>>,
     /// The task support of calls: forbidden, optional or required.
     pub(crate) task: TaskSupport,
     /// True if the author disallowed tasks, as opposed to the default.
@@ -70,23 +80,29 @@ pub struct Tool {
 impl Tool {
     /// Creates a tool from an async function.
     ///
-    /// The function takes its arguments, a [`Context`](crate::Context), both or neither, and returns a `Result` with
+    /// The function takes its arguments, a [`Context`], both or neither, and returns a `Result` with
     /// [`ToolError`]. The input and output
     /// schemas come from its types. A string becomes text; any other type with a schema becomes structured output and
     /// its text form; use [`ToolResult`] for content blocks.
     ///
     /// For invalid arguments the model gets a result with the location and the expected type. Constraints beyond types
-    /// (`#[schemars(range(..), length(..), regex(..))]` and the like) are listed; the feature `validation` also
-    /// enforces them.
+    /// (`#[schemars(range(..), length(..), regex(..))]` and the like) are listed; a server with `validate_input`, of the
+    /// feature `validation`, also enforces them.
     ///
     /// # Panics
     ///
     /// If the name is empty or longer than 128 characters, contains a character other than letters, digits, `_`, `-`
-    /// and `.`, or if the arguments are not described by an object schema.
-    ///
-    /// With the feature `validation` also if a schema is invalid, refers to an external schema, has a pattern that
-    /// cannot be matched in linear time (with look-around or back-references), or is infinitely recursive.
+    /// and `.`, or if the arguments are not described by an object schema. For names from a file or plugin use
+    /// [`try_new`](Self::try_new).
     pub fn new<M>(name: impl Into<String>, handler: impl ToolHandler<M>) -> Self {
+        Self::try_new(name, handler).unwrap_or_else(|error| error.panic())
+    }
+
+    /// Like [`Tool::new`], with an error instead of a panic.
+    pub fn try_new<M>(
+        name: impl Into<String>,
+        handler: impl ToolHandler<M>,
+    ) -> Result<Self, InvalidTool> {
         let input = handler.input_schema();
         let output = handler.output_schema();
         Self::assemble(name.into(), input, output, handler.invoke())
@@ -107,6 +123,7 @@ impl Tool {
         let input = handler.input_schema();
         let output = handler.output_schema();
         Self::assemble(name.into(), input, output, handler.invoke())
+            .unwrap_or_else(|error| error.panic())
     }
 
     /// Creates a tool from a synchronous function, which runs on the pool of blocking threads.
@@ -118,6 +135,14 @@ impl Tool {
     ///
     /// As [`Tool::new`].
     pub fn blocking<M>(name: impl Into<String>, handler: impl BlockingHandler<M>) -> Self {
+        Self::try_blocking(name, handler).unwrap_or_else(|error| error.panic())
+    }
+
+    /// Like [`Tool::blocking`], with an error instead of a panic.
+    pub fn try_blocking<M>(
+        name: impl Into<String>,
+        handler: impl BlockingHandler<M>,
+    ) -> Result<Self, InvalidTool> {
         let input = handler.input_schema();
         let output = handler.output_schema();
         Self::assemble(name.into(), input, output, handler.invoke())
@@ -127,9 +152,9 @@ impl Tool {
     ///
     /// The arguments are deserialized into the type of the function's parameter, often a JSON object.
     ///
-    /// The schema is listed unchanged. With the feature `validation` it is enforced (JSON Schema 2020-12 unless
-    /// `$schema` specifies another; formats are checked; nothing is fetched). **Without that feature arguments are not
-    /// checked against it**, except by deserialization.
+    /// The schema is listed unchanged. A server with `validate_input`, of the feature `validation`, enforces it (JSON
+    /// Schema 2020-12 unless `$schema` specifies another; formats are checked; nothing is fetched). **Other servers do
+    /// not check arguments against it**, except by deserialization.
     ///
     /// # Panics
     ///
@@ -139,8 +164,17 @@ impl Tool {
         input_schema: Value,
         handler: impl RawToolHandler<M>,
     ) -> Self {
+        Self::try_raw(name, input_schema, handler).unwrap_or_else(|error| error.panic())
+    }
+
+    /// Like [`Tool::raw`], with an error instead of a panic.
+    pub fn try_raw<M>(
+        name: impl Into<String>,
+        input_schema: Value,
+        handler: impl RawToolHandler<M>,
+    ) -> Result<Self, InvalidTool> {
         let Value::Object(input) = input_schema else {
-            panic!("the input schema must be a JSON object")
+            return Err(InvalidTool::SchemaNotAnObject { which: "input" });
         };
         let output = handler.output_schema();
         let input = InputSchema::from_value(input);
@@ -151,46 +185,43 @@ impl Tool {
         name: String,
         input: InputSchema,
         output: Option<Map<String, Value>>,
-        mut invoke: Arc<dyn InvokeTool>,
-    ) -> Self {
+        invoke: Arc<dyn InvokeTool>,
+    ) -> Result<Self, InvalidTool> {
         let InputSchema {
             listed: mut input,
             needs_validation,
         } = input;
-        assert!(
-            is_valid_name(&name),
-            "`{name}` is not a valid tool name: expected 1 to 128 letters, digits, `_`, `-` or `.`"
-        );
-        schema::require_object(&mut input, &name);
-        if needs_validation && let Some(validator) = compile("input", &name, &input) {
-            invoke = handler::with_validation(validator, invoke);
+        if !is_valid_name(&name) {
+            return Err(InvalidTool::Name { name });
         }
-        let marks = headers::param_headers(&Value::Object(input.clone())).unwrap_or_else(|error| {
-            panic!("the input schema of `{name}` has an invalid `x-mcp-header`: {error}")
-        });
+        if let Err(found) = schema::require_object(&mut input) {
+            return Err(InvalidTool::ArgumentsNotAnObject { tool: name, found });
+        }
+        let marks = match headers::param_headers(&Value::Object(input.clone())) {
+            Ok(marks) => marks,
+            Err(error) => {
+                let reason = error.to_string();
+                return Err(InvalidTool::ParamHeader { tool: name, reason });
+            }
+        };
         let param_headers = marks.into_iter().map(ToolParamHeader::from).collect();
-        let tool = Self {
-            definition: ToolDefinition::new(name, input),
+        let mut definition = ToolDefinition::new(name, input);
+        definition.output_schema = output;
+        Ok(Self {
+            definition,
             invoke,
             param_headers,
             fingerprint: OnceLock::new(),
             visibility: Visibility::default(),
             required_scopes: RequiredScopes::default(),
-            output_validator: None,
+            state: None,
+            needs_input_validation: needs_validation,
+            input_validator: OnceLock::new(),
+            output_validator: OnceLock::new(),
             task: TaskSupport::Forbidden,
             forbids_tasks: false,
             task_after_input: false,
-        };
-        match output {
-            Some(schema) => tool.with_output_schema(schema),
-            None => tool,
-        }
-    }
-
-    fn with_output_schema(mut self, schema: Map<String, Value>) -> Self {
-        self.output_validator = compile("output", self.name(), &schema);
-        self.definition.output_schema = Some(schema);
-        self
+        })
     }
 
     /// Sets the description for the model.
@@ -216,17 +247,25 @@ impl Tool {
 
     /// Sets a custom output schema, for a handler that returns [`ToolResult`].
     ///
-    /// See [`Server::validate_output`](crate::Server::validate_output) for when results are validated.
+    /// A server with `validate_output`, of the feature `validation`, validates results.
     ///
     /// # Panics
     ///
-    /// If it is not a JSON object; with the feature `validation` also as in [`Tool::new`].
+    /// If it is not a JSON object.
     #[must_use]
     pub fn output_schema(self, schema: Value) -> Self {
+        self.try_output_schema(schema)
+            .unwrap_or_else(|error| error.panic())
+    }
+
+    /// Like [`output_schema`](Self::output_schema), with an error instead of a panic.
+    pub fn try_output_schema(mut self, schema: Value) -> Result<Self, InvalidTool> {
         let Value::Object(schema) = schema else {
-            panic!("the output schema must be a JSON object")
+            return Err(InvalidTool::SchemaNotAnObject { which: "output" });
         };
-        self.with_output_schema(schema)
+        self.definition.output_schema = Some(schema);
+        self.output_validator = OnceLock::new();
+        Ok(self)
     }
 
     /// Sets `readOnlyHint`: the tool changes nothing.
@@ -312,18 +351,32 @@ impl Tool {
         })
     }
 
-    /// Validates a result against the output schema. Returns the violation, if validation is enabled.
+    /// Validates the arguments if the server does so, reads them, and returns the future of the handler. The error is
+    /// for the model.
+    pub(crate) fn invoke(
+        &self,
+        arguments: &str,
+        cx: Context,
+    ) -> Result<BoxFuture<Result<ToolResult, ToolError>>, String> {
+        if self.needs_input_validation && cx.call.server.validates_input() {
+            self.input_validator()?.check(arguments)?;
+        }
+        self.invoke.invoke(arguments, cx)
+    }
+
+    /// Validates a result against the output schema if the server does so. Returns the violation.
     pub(crate) fn validate_output(
         &self,
         result: &CallToolResult,
         server: &Server,
     ) -> Option<String> {
-        let validator = self.output_validator.as_ref()?;
-        // Debug builds always validate, for the tool's author.
-        let is_enabled = cfg!(debug_assertions) || server.validates_output();
-        if !is_enabled || result.is_error == Some(true) {
+        if !server.validates_output() || result.is_error == Some(true) {
             return None;
         }
+        let validator = match self.output_validator()? {
+            Ok(validator) => validator,
+            Err(error) => return Some(error),
+        };
         match &result.structured_content {
             Some(value) => validator.check_value("structuredContent", value).err(),
             // `None` of an `Option` handler is valid if the schema allows null.
@@ -332,6 +385,43 @@ impl Tool {
                 .err()
                 .map(|_| "`structuredContent` is missing".to_owned()),
         }
+    }
+
+    /// Compiles the schemas that the server validates by, so that the first call does not have to.
+    pub(crate) fn compile_schemas(&self, server: &Server) -> Result<(), InvalidTool> {
+        let invalid = |which, reason| {
+            let tool = self.name().to_owned();
+            InvalidTool::Schema {
+                which,
+                tool,
+                reason,
+            }
+        };
+        if self.needs_input_validation && server.validates_input() {
+            self.input_validator()
+                .map_err(|reason| invalid("input", reason))?;
+        }
+        if server.validates_output()
+            && let Some(Err(reason)) = self.output_validator()
+        {
+            return Err(invalid("output", reason));
+        }
+        Ok(())
+    }
+
+    fn input_validator(&self) -> Result<&SchemaValidator, String> {
+        self.input_validator
+            .get_or_init(|| SchemaValidator::new(&self.definition.input_schema))
+            .as_ref()
+            .map_err(Clone::clone)
+    }
+
+    fn output_validator(&self) -> Option<Result<&SchemaValidator, String>> {
+        let schema = self.definition.output_schema.as_ref()?;
+        let validator = self
+            .output_validator
+            .get_or_init(|| SchemaValidator::new(schema));
+        Some(validator.as_ref().map_err(Clone::clone))
     }
 
     fn annotate(mut self, change: impl FnOnce(&mut ToolAnnotations)) -> Self {
@@ -355,12 +445,6 @@ impl From<headers::ParamHeader> for ToolParamHeader {
             path: param_header.path,
         }
     }
-}
-
-/// Compiles the schema of a tool.
-fn compile(what: &str, tool: &str, schema: &Map<String, Value>) -> Option<SchemaValidator> {
-    SchemaValidator::new(schema)
-        .unwrap_or_else(|error| panic!("the {what} schema of `{tool}` cannot be enforced: {error}"))
 }
 
 /// Returns whether the name is a valid tool name.

@@ -44,11 +44,11 @@
 //!
 //! # Overview
 //!
-//! - [`stdio`], [`http`], [`lines`]: the transports, each with a `serve` function and a builder for its options. The
+//! - [`stdio`], [`http`], [`ndjson`]: the transports, each with a `serve` function and a builder for its options. The
 //!   feature `http2` adds HTTP/2.
-//! - [`Server`] and its items: [`Tool`], [`Resource`], [`ResourceTemplate`], [`Prompt`]. The feature `validation`
-//!   enforces the constraints of tool schemas beyond their types; `skills` adds `Server::skills` for folders of
-//!   instructions.
+//! - [`Server`] and its items: [`Tool`], [`Resource`], [`ResourceTemplate`], [`Prompt`]. The feature `validation` adds
+//!   `Server::validate_input` and `Server::validate_output`, which enforce the constraints of tool schemas beyond their
+//!   types; `skills` adds `Server::skills` for folders of instructions.
 //! - [`Extension`]: methods that are not part of the protocol.
 //! - [`middleware`]: layers around every request: limits, timeouts, an audit log, your own. The feature `metrics`
 //!   adds metrics. Every request has a `tracing` span.
@@ -56,10 +56,11 @@
 //! - `client`, a feature: one `Client` for every server, transport and revision; `memory` connects it to a server in
 //!   the same process. The feature `tls` adds `https`.
 //! - `auth`, a feature: OAuth 2.1. `auth::server::ResourceServer` verifies tokens before a request is processed
-//!   ([`Http::guard`](http::Http::guard)); tools, prompts and resources declare the scopes they require.
+//!   ([`Http::authenticator`](http::Http::authenticator)); tools, prompts and resources declare the scopes they require.
 //!   `auth::client::OAuth` obtains tokens for `client::http::Http::authorization`, and `client::http::Fetcher`
 //!   fetches metadata for both.
-//! - [`types`]: the payloads of the protocol in their newest form: content blocks, icons, forms.
+//! - [`types`]: the payloads of the protocol in their newest form: content blocks, icons, forms. Write these names with
+//!   their module: `types::Tool` is the definition of a tool in a list, [`Tool`] the function with its definition.
 //! - [`protocol`]: the layer below: JSON-RPC, revisions, the table of methods.
 //! - [`testing`]: an in-memory client for tests of a server.
 //! - [`store`]: storage of sessions, events and changes, and the traits for other backends.
@@ -79,7 +80,18 @@ pub use turnbuckle_client as client;
 #[cfg(feature = "macros")]
 pub use turnbuckle_macros::{prompt, resource, tool};
 pub use turnbuckle_protocol::{Principal, types};
-pub use turnbuckle_server::*;
+// Listed one by one: a new public item of the server is not a public item here until it is added.
+pub use turnbuckle_server::{
+    BlockingHandler, CacheHint, ClientRequestError, CompletionRequest, Contents, Context,
+    Elicitation, ElicitationOutcome, Extension, ExtensionMethod, Handle, HandleError, HandleValue,
+    InfallibleHandler, InternalError, IntoCompleter, IntoToolResult, InvalidExtension,
+    InvalidPageSize, InvalidResourceUri, InvalidStateKeys, InvalidTool, Messages, MethodHandler,
+    MountError, Prompt, PromptHandler, RawToolHandler, ReadHandler, ReadTemplateHandler,
+    RequestError, Resource, ResourceTemplate, ResultExt, SamplingBuilder, Server, TaskSupport,
+    Tool, ToolError, ToolHandler, ToolResult, Variables, http, middleware, ndjson, stdio, testing,
+};
+#[cfg(feature = "skills")]
+pub use turnbuckle_server::{Skill, SkillError, Skills};
 pub use turnbuckle_store as store;
 
 /// The layer below the payloads of [`types`].

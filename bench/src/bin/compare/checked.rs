@@ -1,4 +1,4 @@
-//! `checked-server`: ours, built with the feature `validation`.
+//! `checked-server`: ours, with validation of arguments and results.
 
 use std::{
     path::{Path, PathBuf},

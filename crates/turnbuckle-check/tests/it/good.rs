@@ -18,7 +18,10 @@ pub(crate) const URL: &str = "http://127.0.0.1/mcp";
 
 /// Returns a server with all features.
 pub(crate) fn server() -> Server {
-    let server = Server::new("good", "1.0").instructions("A server under test.");
+    let server = Server::new("good", "1.0")
+        .instructions("A server under test.")
+        .validate_input(true)
+        .validate_output(cfg!(debug_assertions));
     let server = tools::register(server);
     let server = resources::register(server);
     let server = prompts::register(server);

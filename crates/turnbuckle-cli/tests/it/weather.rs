@@ -86,9 +86,9 @@ struct Name {
 }
 
 async fn rename(cx: Context) -> Result<String, ToolError> {
-    use turnbuckle_server::{ElicitationOutcome, Form};
+    use turnbuckle_server::{Elicitation, ElicitationOutcome};
     match cx
-        .elicit("name", Name::elicit("How shall it be called?"))
+        .elicit(Elicitation::form::<Name>("How shall it be called?").key("name"))
         .await?
     {
         ElicitationOutcome::Accepted(Name { name }) => Ok(format!("It is {name} now.")),

@@ -75,7 +75,8 @@ impl Client {
         let http = self.inner.transport.is_http();
         ToolPolicy {
             param_headers_sent: negotiated.rules.mcp_headers && http,
-            validate_output: negotiated.rules.validate_output,
+            validate_output: negotiated.rules.validate_output
+                && self.inner.settings.validate_output,
             reissue_lost_requests: negotiated.rules.reissue_lost_requests && http,
         }
     }

@@ -1,6 +1,6 @@
 //! Validation of tool output against the output schema that the server listed.
 //!
-//! Without the feature `validation`, schemas are not stored and output is not validated.
+//! It is a setting of the client, which the feature `validation` provides. Without it, schemas are not stored.
 
 #[cfg(not(feature = "validation"))]
 pub(super) use disabled::{OutputSchema, OutputValidators};
@@ -20,6 +20,25 @@ mod enabled {
     use turnbuckle_schema::{SchemaError, SchemaValidator};
 
     use super::super::tool_cache::CachedTool;
+    use crate::ClientBuilder;
+
+    impl ClientBuilder {
+        /// Sets whether structured output is validated against the output schema that the server listed for the tool.
+        /// Off by default.
+        ///
+        /// Output that violates its schema is the error [`CallError::InvalidOutput`](crate::CallError::InvalidOutput),
+        /// which contains it. Revisions before 2025-06-18 do not have output schemas.
+        ///
+        /// ```
+        /// use turnbuckle_client::Client;
+        ///
+        /// let builder = Client::builder("agent", "1.0").validate_output(true);
+        /// ```
+        pub fn validate_output(mut self, validate: bool) -> Self {
+            self.validate_output = validate;
+            self
+        }
+    }
 
     /// Maximum number of compiled schemas.
     const MAX_COMPILED_SCHEMAS: usize = 32;

@@ -19,5 +19,4 @@ mod tasks;
 mod timeouts;
 mod tool_changes;
 mod tools;
-#[cfg(not(feature = "validation"))]
 mod without_validation;

@@ -40,6 +40,15 @@ impl Completers {
         self.by_name.get(name)
     }
 
+    /// Returns the completers with each of them replaced.
+    pub(crate) fn map(&self, replace: impl Fn(Completer) -> Completer) -> Self {
+        let by_name = self.by_name.iter();
+        let replaced = by_name.map(|(name, completer)| (name.clone(), replace(completer.clone())));
+        Self {
+            by_name: replaced.collect(),
+        }
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.by_name.is_empty()
     }

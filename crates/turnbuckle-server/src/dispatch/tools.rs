@@ -57,7 +57,7 @@ impl Dispatch<'_, '_> {
             if may_become_task {
                 cx.call.allow_task_promotion();
             }
-            match tool.invoke.invoke(arguments, cx.clone()) {
+            match tool.invoke(arguments, cx.clone()) {
                 Ok(run) => {
                     HandlerRun::Handler(Box::pin(
                         async move { tool_result(&cx.call, &tool, run.await) },
@@ -78,19 +78,18 @@ impl Dispatch<'_, '_> {
         let operation = middleware::operation(&call, self.request);
         let run: BoxFuture<ResponseResult> = Box::pin(async move {
             let call = cx.call.clone();
-            let handler: BoxFuture<ResponseResult> =
-                match tool.invoke.invoke(&arguments, cx.clone()) {
-                    Ok(run) => Box::pin(async move { tool_result(&cx.call, &tool, run.await) }),
-                    // A client that requested a task gets one, even if it only reports invalid arguments.
-                    Err(message) if cx.call.caller.rules.tasks == TaskModel::ClientRequested => {
-                        Box::pin(async move {
-                            tool_result(&cx.call, &tool, Ok(ToolResult::error(message)))
-                        })
-                    }
-                    Err(message) => {
-                        return tool_result(&cx.call, &tool, Ok(ToolResult::error(message)));
-                    }
-                };
+            let handler: BoxFuture<ResponseResult> = match tool.invoke(&arguments, cx.clone()) {
+                Ok(run) => Box::pin(async move { tool_result(&cx.call, &tool, run.await) }),
+                // A client that requested a task gets one, even if it only reports invalid arguments.
+                Err(message) if cx.call.caller.rules.tasks == TaskModel::ClientRequested => {
+                    Box::pin(
+                        async move { tool_result(&cx.call, &tool, Ok(ToolResult::error(message))) },
+                    )
+                }
+                Err(message) => {
+                    return tool_result(&cx.call, &tool, Ok(ToolResult::error(message)));
+                }
+            };
             let handler = match operation {
                 Some(operation) => {
                     middleware::wrap_in_layers(operation, HandlerRun::Handler(handler))

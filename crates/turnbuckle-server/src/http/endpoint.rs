@@ -246,13 +246,17 @@ impl Endpoint {
     /// Returns whether the path of a request is that of the Streamable HTTP endpoint.
     fn is_endpoint_path(&self, parts: &Parts) -> bool {
         let path = parts.uri.path();
+        if self.options.is_mounted {
+            // The router in front has selected the path; only metadata documents and HTTP+SSE have their own.
+            return !path.starts_with("/.well-known/") && self.http_sse_route(parts).is_none();
+        }
         let expected = &*self.options.path;
         path == expected || self.options.trailing_slash && path.strip_suffix('/') == Some(expected)
     }
 
     pub(super) fn is_health_path(&self, parts: &Parts) -> bool {
         let path = parts.uri.path();
-        path == self.options.health_path && path != self.options.path
+        !self.options.is_mounted && path == self.options.health_path && path != self.options.path
     }
 
     fn allowed_methods(&self) -> &'static str {

@@ -1,5 +1,7 @@
 //! Elicitation: asking the user through a form or a URL.
 
+use std::borrow::Cow;
+
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -13,37 +15,51 @@ use turnbuckle_protocol::{
 
 use super::ClientRequestError;
 
-/// A type that a form can fill: a flat struct of strings, numbers, booleans and enums.
-///
-/// Implemented for every type with serde and schemars. Doc comments become field descriptions; the client fills in
-/// defaults. Fields named like a password, key, token or card number are rejected, because the client would see the
-/// value; use [`Elicitation::url`] for those.
-pub trait Form: DeserializeOwned + JsonSchema {
-    /// Creates a form elicitation for this type.
-    fn elicit(message: impl Into<String>) -> Elicitation<Self> {
+/// A request for user input: a form or a URL.
+#[derive(Debug)]
+pub struct Elicitation<T> {
+    kind: Result<ElicitParams, String>,
+    key: Cow<'static, str>,
+    read: fn(Map<String, Value>) -> Result<T, String>,
+}
+
+impl Elicitation<()> {
+    /// Creates a form that fills a `T`: a flat struct of strings, numbers, booleans and enums.
+    ///
+    /// Doc comments become field descriptions; the client fills in defaults. Fields named like a password, key, token or
+    /// card number are rejected, because the client would see the value; use [`Elicitation::url`] for those.
+    ///
+    /// ```
+    /// use schemars::JsonSchema;
+    /// use serde::Deserialize;
+    /// use turnbuckle_server::Elicitation;
+    ///
+    /// #[derive(Deserialize, JsonSchema)]
+    /// struct Order {
+    ///     /// The number of pizzas.
+    ///     count: u8,
+    /// }
+    ///
+    /// let request = Elicitation::form::<Order>("What would you like?");
+    /// ```
+    pub fn form<T: DeserializeOwned + JsonSchema>(message: impl Into<String>) -> Elicitation<T> {
         Elicitation {
-            kind: form_schema::<Self>().map(|schema| ElicitFormParams::new(message, schema).into()),
+            kind: form_schema::<T>().map(|schema| ElicitFormParams::new(message, schema).into()),
+            key: T::schema_name(),
             read: |content| {
                 json::from_value(&Value::Object(content)).map_err(|error| error.to_string())
             },
         }
     }
-}
 
-impl<T: DeserializeOwned + JsonSchema> Form for T {}
-
-/// A request for user input.
-#[derive(Debug)]
-pub struct Elicitation<T> {
-    kind: Result<ElicitParams, String>,
-    read: fn(Map<String, Value>) -> Result<T, String>,
-}
-
-impl Elicitation<Map<String, Value>> {
-    /// Creates a form elicitation with a schema.
-    pub fn form(message: impl Into<String>, schema: ElicitSchema) -> Self {
-        Self {
+    /// Creates a form with a schema. The response is a JSON object.
+    pub fn raw_form(
+        message: impl Into<String>,
+        schema: ElicitSchema,
+    ) -> Elicitation<Map<String, Value>> {
+        Elicitation {
             kind: Ok(ElicitFormParams::new(message, schema).into()),
+            key: Cow::Borrowed("form"),
             read: Ok,
         }
     }
@@ -60,6 +76,7 @@ impl Elicitation<()> {
         let params = ElicitUrlParams::new(message, url).elicitation_id(elicitation_id());
         Self {
             kind: Ok(params.into()),
+            key: Cow::Borrowed("url"),
             read: |_| Ok(()),
         }
     }
@@ -85,6 +102,22 @@ impl Elicitation<()> {
 }
 
 impl<T> Elicitation<T> {
+    /// Sets the key that identifies the request within the handler.
+    ///
+    /// By default it is the name of the form's type, `form` for [`raw_form`](Elicitation::raw_form) or `url`. A handler
+    /// that sends two requests with the same default sets different keys; in a loop, use for example
+    /// `format!("name-{attempt}")`. A key must stay the same when the handler runs again.
+    #[must_use]
+    pub fn key(mut self, key: impl Into<String>) -> Self {
+        self.key = Cow::Owned(key.into());
+        self
+    }
+
+    /// Removes the key.
+    pub(super) fn take_key(&mut self) -> Cow<'static, str> {
+        std::mem::take(&mut self.key)
+    }
+
     /// The capability that the client must declare.
     pub(super) fn required_capability(&self) -> ClientCapabilities {
         let modes = ElicitationCapability::default();

@@ -64,7 +64,7 @@ impl Context {
         key: &str,
         elicitation: Elicitation<()>,
     ) -> Result<(), ClientRequestError> {
-        let accepted = self.elicit(key, elicitation).await?.accepted();
+        let accepted = self.elicit(elicitation.key(key)).await?.accepted();
         accepted.ok_or_else(|| ClientRequestError::UrlElicitationDeclined {
             key: key.to_owned(),
         })

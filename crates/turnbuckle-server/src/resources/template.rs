@@ -9,7 +9,7 @@ use turnbuckle_protocol::{
     uri_template::UriTemplate,
 };
 
-use super::{Contents, file_uri, has_scheme};
+use super::{Contents, InvalidResourceUri, file_uri, has_scheme};
 use crate::{
     CacheHint,
     catalog::{
@@ -21,6 +21,7 @@ use crate::{
     context::Context,
     lifecycle::RevisionRules,
     request::{BoxFuture, error::RequestError},
+    server::SharedState,
     tools::arguments::{ArgsAndContext, ArgsOnly},
 };
 
@@ -34,6 +35,8 @@ pub struct ResourceTemplate {
     pub(crate) cache: CacheHint,
     pub(crate) visibility: Visibility,
     pub(crate) required_scopes: RequiredScopes,
+    /// The state of the mounted servers that the item comes from.
+    pub(crate) state: Option<Arc<SharedState>>,
 }
 
 /// Decoded variables of a template, by name.
@@ -65,15 +68,31 @@ impl ResourceTemplate {
         name: impl Into<String>,
         handler: impl ReadTemplateHandler<M>,
     ) -> Self {
+        Self::try_new(uri_template, name, handler).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// Like [`ResourceTemplate::new`], with an error instead of a panic.
+    pub fn try_new<M>(
+        uri_template: impl Into<String>,
+        name: impl Into<String>,
+        handler: impl ReadTemplateHandler<M>,
+    ) -> Result<Self, InvalidResourceUri> {
         let uri_template = uri_template.into();
-        let template = UriTemplate::parse(&uri_template).unwrap_or_else(|error| {
-            panic!("`{uri_template}` is not a valid URI template: {error}")
-        });
-        assert!(
-            uri_template.starts_with('{') || has_scheme(&uri_template),
-            "`{uri_template}` is not a URI template: the scheme is missing"
-        );
-        Self {
+        let template = match UriTemplate::parse(&uri_template) {
+            Ok(template) => template,
+            Err(error) => {
+                return Err(InvalidResourceUri::Template {
+                    template: uri_template,
+                    reason: error.to_string(),
+                });
+            }
+        };
+        if !uri_template.starts_with('{') && !has_scheme(&uri_template) {
+            return Err(InvalidResourceUri::NoTemplateScheme {
+                template: uri_template,
+            });
+        }
+        Ok(Self {
             definition: TemplateDefinition::new(uri_template, name),
             template: Arc::new(template),
             read: handler.into_read_template_fn(),
@@ -81,7 +100,8 @@ impl ResourceTemplate {
             cache: CacheHint::NONE,
             visibility: Visibility::default(),
             required_scopes: RequiredScopes::default(),
-        }
+            state: None,
+        })
     }
 
     /// Returns the variables of a URI that matches. Paths that leave the template are rejected.

@@ -61,17 +61,21 @@ impl Extension {
     ///
     /// If the identifier is not a prefix, a slash and a name.
     pub fn new(identifier: impl Into<String>) -> Self {
+        Self::try_new(identifier).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// Like [`Extension::new`], with an error instead of a panic.
+    pub fn try_new(identifier: impl Into<String>) -> Result<Self, InvalidExtension> {
         let identifier = identifier.into();
-        assert!(
-            is_identifier(&identifier),
-            "`{identifier}` is not an extension identifier: expected a prefix, a slash and a name"
-        );
-        Self {
+        if !is_identifier(&identifier) {
+            return Err(InvalidExtension::Identifier { identifier });
+        }
+        Ok(Self {
             identifier,
             settings: Map::new(),
             methods: Vec::new(),
             stateless_only: false,
-        }
+        })
     }
 
     /// Sets the settings advertised to clients. An empty object by default.
@@ -125,24 +129,33 @@ impl ExtensionMethod {
     ///
     /// If the protocol defines a method with this name, or if the name is empty or that of a notification.
     pub fn new<M>(name: impl Into<String>, handler: impl MethodHandler<M>) -> Self {
+        Self::try_new(name, handler).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// Like [`ExtensionMethod::new`], with an error instead of a panic.
+    pub fn try_new<M>(
+        name: impl Into<String>,
+        handler: impl MethodHandler<M>,
+    ) -> Result<Self, InvalidExtension> {
         Self::from_respond_fn(name.into(), handler.into_respond_fn())
     }
 
-    pub(crate) fn from_respond_fn(name: String, respond: RespondFn) -> Self {
-        assert!(
-            Method::from_name(&name).is_none(),
-            "`{name}` is a method of the protocol and cannot be replaced"
-        );
-        assert!(
-            !name.is_empty() && !name.starts_with("notifications/"),
-            "`{name}` is not a method name"
-        );
-        Self {
+    pub(crate) fn from_respond_fn(
+        name: String,
+        respond: RespondFn,
+    ) -> Result<Self, InvalidExtension> {
+        if Method::from_name(&name).is_some() {
+            return Err(InvalidExtension::ProtocolMethod { method: name });
+        }
+        if name.is_empty() || name.starts_with("notifications/") {
+            return Err(InvalidExtension::Method { method: name });
+        }
+        Ok(Self {
             name,
             respond,
             cache: None,
             name_member: None,
-        }
+        })
     }
 
     /// Sets the cache hint of results. Omitted by default.
@@ -158,6 +171,30 @@ impl ExtensionMethod {
         self.name_member = Some(parameter.into());
         self
     }
+}
+
+/// The reason that an extension or one of its methods cannot be built.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InvalidExtension {
+    /// The identifier is not a prefix, a slash and a name.
+    #[error("`{identifier}` is not an extension identifier: expected a prefix, a slash and a name")]
+    Identifier {
+        /// The text.
+        identifier: String,
+    },
+    /// The protocol defines a method with this name.
+    #[error("`{method}` is a method of the protocol and cannot be replaced")]
+    ProtocolMethod {
+        /// The name.
+        method: String,
+    },
+    /// The name is empty or that of a notification.
+    #[error("`{method}` is not a method name")]
+    Method {
+        /// The name.
+        method: String,
+    },
 }
 
 /// The return value of a method handler.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use turnbuckle_store::ServerChange;
 
-use super::{Server, composition::CatalogComposition};
-use crate::{Prompt, Tool, catalog::Catalog, tools::is_valid_name};
+use super::{Server, SharedState, composition::CatalogComposition};
+use crate::{Prompt, Resource, ResourceTemplate, Tool, catalog::Catalog, tools::is_valid_name};
 
 /// The reason that a server cannot be mounted.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -166,7 +166,7 @@ impl Mount {
         let now = self.composition().catalog();
         let prefixed = match self.prefixed.take() {
             Some(existing) if Arc::ptr_eq(&existing.source, &now) => existing,
-            _ => PrefixedCatalog::new(&now, &self.prefix),
+            _ => PrefixedCatalog::new(&now, &self.prefix, &self.server.inner.settings.state),
         };
         let prefixed = self.prefixed.insert(prefixed);
         (&prefixed.catalog, &prefixed.too_long)
@@ -190,7 +190,7 @@ impl Mount {
 }
 
 impl PrefixedCatalog {
-    fn new(source: &Arc<Catalog>, prefix: &str) -> Self {
+    fn new(source: &Arc<Catalog>, prefix: &str, state: &Arc<SharedState>) -> Self {
         let mut catalog = Catalog {
             resources: source.resources.clone(),
             templates: source.templates.clone(),
@@ -210,10 +210,35 @@ impl PrefixedCatalog {
             prompt.definition.name = format!("{prefix}_{}", prompt.definition.name);
             catalog.prompts.put(prompt);
         }
+        if !state.is_empty() {
+            add_state(&mut catalog, state);
+        }
         Self {
             source: source.clone(),
             catalog: Arc::new(catalog),
             too_long: too_long.into(),
         }
+    }
+}
+
+/// Gives the handlers of a mounted server its state.
+fn add_state(catalog: &mut Catalog, state: &Arc<SharedState>) {
+    let tools: Vec<_> = catalog.tools.iter().cloned().collect();
+    for tool in tools {
+        catalog.tools.put(Tool::clone(&tool).with_state(state));
+    }
+    let prompts: Vec<_> = catalog.prompts.iter().cloned().collect();
+    for prompt in prompts {
+        catalog
+            .prompts
+            .put(Prompt::clone(&prompt).with_state(state));
+    }
+    let resources: Vec<_> = catalog.resources.iter().cloned().collect();
+    for resource in resources {
+        (catalog.resources).put(Resource::clone(&resource).with_state(state));
+    }
+    let templates: Vec<_> = catalog.templates.iter().cloned().collect();
+    for template in templates {
+        (catalog.templates).put(ResourceTemplate::clone(&template).with_state(state));
     }
 }

@@ -51,6 +51,7 @@ fn method<P: DeserializeOwned + Send + 'static>(
         Ok(run)
     };
     ExtensionMethod::from_respond_fn(name.to_owned(), Arc::new(respond))
+        .expect("the protocol defines no methods with these names")
 }
 
 fn list(

@@ -197,6 +197,7 @@ fn listed_resource(definition: Definition) -> Resource {
         cache: CacheHint::NONE,
         visibility: Visibility::OPEN,
         required_scopes: RequiredScopes::NONE,
+        state: None,
     }
 }
 

@@ -43,7 +43,7 @@ pub fn http(server: impl Into<Http>) -> TestHttpClient {
     TestHttpClient {
         server: http.server().clone(),
         path: http.endpoint_path().to_owned(),
-        service: http.into_service(),
+        service: http.into_unmounted_service(),
         session: None,
         version: None,
         authorization: None,

@@ -13,7 +13,7 @@ use crate::{
     tools::{
         arguments,
         arguments::{ArgsAndContext, ArgsOnly, ContextOnly, NoArgsHandler},
-        schema::{self, InputSchema, SchemaValidator},
+        schema::{self, InputSchema},
     },
 };
 
@@ -115,19 +115,6 @@ where
         let future: BoxFuture<_> =
             Box::pin(async move { run.await?.into_tool_result(has_output_schema) });
         Ok(future)
-    })
-}
-
-/// Validates arguments before they are read.
-///
-/// A wrapper, so that tools without constraints pay nothing.
-pub(super) fn with_validation(
-    validator: SchemaValidator,
-    handler: Arc<dyn InvokeTool>,
-) -> Arc<dyn InvokeTool> {
-    Arc::new(move |arguments: &str, cx: Context| {
-        validator.check(arguments)?;
-        handler.invoke(arguments, cx)
     })
 }
 

@@ -57,20 +57,16 @@ pub(crate) fn output_schema_for<T: JsonSchema>() -> Map<String, Value> {
     )
 }
 
-/// Ensures `"type": "object"` at the root, as every revision requires for input schemas.
-///
-/// # Panics
-///
-/// If the schema describes something else.
-pub(crate) fn require_object(schema: &mut Map<String, Value>, tool: &str) {
+/// Ensures `"type": "object"` at the root, as every revision requires for input schemas. Returns the type of a schema
+/// that describes something else.
+pub(crate) fn require_object(schema: &mut Map<String, Value>) -> Result<(), String> {
     match schema.get("type") {
-        Some(Value::String(kind)) if kind == "object" => {}
+        Some(Value::String(kind)) if kind == "object" => Ok(()),
         None => {
             schema.insert("type".into(), "object".into());
+            Ok(())
         }
-        Some(other) => {
-            panic!("the arguments of `{tool}` must have an object schema, not type {other}")
-        }
+        Some(other) => Err(other.to_string()),
     }
 }
 

@@ -2,5 +2,7 @@
 
 mod capabilities;
 mod extensions;
+mod invalid_settings;
 mod mounting;
+mod shared_state;
 mod visibility;

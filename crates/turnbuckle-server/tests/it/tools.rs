@@ -5,7 +5,6 @@ mod compile_fail;
 mod details;
 mod handler_signatures;
 mod handles;
-#[cfg(not(feature = "validation"))]
 mod no_validation;
 #[cfg(feature = "validation")]
 mod validation;

@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use turnbuckle_server::{Context, Elicitation, Form, SamplingBuilder, Server, Tool, ToolError};
+use turnbuckle_server::{Context, Elicitation, SamplingBuilder, Server, Tool, ToolError};
 
 pub(crate) fn register(server: Server) -> Server {
     let read_only = |tool: Tool, description: &str| tool.description(description).read_only();
@@ -37,7 +37,7 @@ struct Name {
 
 async fn ask_user(cx: Context) -> Result<String, ToolError> {
     let response = cx
-        .elicit("name", Name::elicit("What is your name?"))
+        .elicit(Elicitation::form::<Name>("What is your name?").key("name"))
         .await?;
     Ok(match response.accepted() {
         Some(Name { name }) => format!("Hello, {name}!"),
@@ -47,7 +47,7 @@ async fn ask_user(cx: Context) -> Result<String, ToolError> {
 
 async fn ask_page(cx: Context) -> Result<&'static str, ToolError> {
     let page = Elicitation::url("Please open this page.", "https://example.com/page");
-    cx.elicit("page", page).await?;
+    cx.elicit(page.key("page")).await?;
     Ok("The user responded.")
 }
 

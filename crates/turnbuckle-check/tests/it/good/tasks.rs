@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::time::sleep;
 use turnbuckle_protocol::RpcError;
-use turnbuckle_server::{Context, Form, Server, TaskSupport, Tool, ToolError};
+use turnbuckle_server::{Context, Elicitation, Server, TaskSupport, Tool, ToolError};
 
 pub(crate) fn register(server: Server) -> Server {
     let task = |tool: Tool, support, description: &str| {
@@ -64,7 +64,7 @@ struct Confirmation {
 }
 
 async fn confirm(cx: Context) -> Result<String, ToolError> {
-    let response = cx.elicit("confirmed", Confirmation::elicit("Continue?"));
+    let response = cx.elicit(Elicitation::form::<Confirmation>("Continue?").key("confirmed"));
     let confirmed = response
         .await?
         .accepted()

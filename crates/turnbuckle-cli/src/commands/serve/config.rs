@@ -9,7 +9,10 @@ use std::{
 };
 
 use serde::{Deserialize, Deserializer, de::Error as _};
-use turnbuckle_text::url::HostPort;
+use turnbuckle_server::{
+    Server,
+    http::{Http, InvalidHost},
+};
 
 use super::{
     ServeCommand,
@@ -206,10 +209,8 @@ impl ServeSettings {
         let roots: Vec<_> = serve.roots.into_iter().map(here).collect();
         let data = serve.data.map(here).or(config.data);
         let mut hosts: Vec<_> = serve.hosts.into_iter().chain(config.allow_hosts).collect();
-        if let Some(wrong) = hosts.iter().find(|host| host.parse::<HostPort>().is_err()) {
-            return Err(CliError::failed(format!(
-                "invalid host `{wrong}`: expected a name or IP address with an optional port"
-            )));
+        for host in &hosts {
+            check_host(host).map_err(|error| CliError::failed(error.to_string()))?;
         }
         // The host in the audience is allowed, too.
         let named = authorization.as_ref().and_then(ServeAuth::host);
@@ -253,6 +254,13 @@ fn tokens_on_unix_socket() -> CliError {
 fn http_sse_on_unix_socket() -> CliError {
     CliError::failed("--http-sse needs HTTP, not a Unix socket")
         .hint("use --listen 127.0.0.1:8321 for HTTP")
+}
+
+/// Checks that the server accepts a host, before anything is opened.
+fn check_host(host: &str) -> std::result::Result<(), InvalidHost> {
+    Http::new(Server::new("turnbuckle", "0"))
+        .try_allow_host(host)
+        .map(drop)
 }
 
 /// The address that the server listens on.

@@ -55,7 +55,7 @@ fn form_server() -> Server {
             .optional("age", NumberSchema::integer().default(30.0))
             .optional("member", BooleanSchema::new().default(true));
         let response = cx
-            .elicit("who", Elicitation::form("who are you?", form))
+            .elicit(Elicitation::raw_form("who are you?", form).key("who"))
             .await?;
         Ok(match response {
             ElicitationOutcome::Accepted(content) => Value::Object(content).to_string(),

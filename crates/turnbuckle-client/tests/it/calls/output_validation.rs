@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use turnbuckle_client::{CallError, Client, StructuredError};
+use turnbuckle_client::{CallError, Client, ClientBuilder, StructuredError};
 use turnbuckle_spec_coverage::req;
 
 use crate::servers::mock_ndjson::{EVERY, MODERN, MockServer};
@@ -17,6 +17,11 @@ fn forecast_schema() -> Value {
         "properties": { "high": { "type": "integer", "maximum": 60 }, "days": { "type": "array" } },
         "required": ["high"],
     })
+}
+
+/// A client that validates output.
+fn validating() -> ClientBuilder {
+    Client::builder("test", "1").validate_output(true)
 }
 
 /// A server with one tool that has this output schema.
@@ -65,7 +70,7 @@ async fn invalid_output_is_an_error_that_names_the_location() {
                 json!({ "content": [{ "type": "text", "text": "{\"high\":7}" }] }),
             ],
         );
-        let client = server.connect().await;
+        let client = server.connect_with(validating()).await;
         client.tools().all().await.unwrap();
 
         assert_eq!(forecast(&client).await.unwrap(), json!({ "high": 7 }));
@@ -96,7 +101,7 @@ async fn invalid_output_is_part_of_the_error() {
         "tools/call",
         json!({ "content": [text], "structuredContent": 7 }),
     );
-    let client = server.connect().await;
+    let client = server.connect_with(validating()).await;
     client.tools().all().await.unwrap();
 
     let error = client.call_tool("forecast", json!({})).await.unwrap_err();
@@ -115,7 +120,7 @@ async fn an_error_result_is_not_validated() {
         let server = server_with_schema(revision, &forecast_schema());
         let text = json!({ "type": "text", "text": "no such city" });
         server.respond("tools/call", json!({ "content": [text], "isError": true }));
-        let client = server.connect().await;
+        let client = server.connect_with(validating()).await;
         client.tools().all().await.unwrap();
 
         let output = client.call_tool("forecast", json!({})).await.unwrap();
@@ -137,7 +142,7 @@ async fn output_of_an_unlisted_tool_is_not_validated() {
             "tools/call",
             json!({ "content": [], "structuredContent": 7 }),
         );
-        let client = server.connect().await;
+        let client = server.connect_with(validating()).await;
 
         // The tools were not listed.
         client.call_tool("forecast", json!({})).await.unwrap();
@@ -162,7 +167,7 @@ async fn since_2026_07_28_output_may_be_any_json_value() {
             json!({ "content": [], "structuredContent": [1, 2] }),
         ],
     );
-    let client = server.connect().await;
+    let client = server.connect_with(validating()).await;
     client.tools().all().await.unwrap();
 
     assert_eq!(forecast(&client).await.unwrap(), json!([1]));
@@ -178,7 +183,7 @@ async fn an_output_schema_is_invalid_after_a_tool_change() {
             "tools/call",
             json!({ "content": [], "structuredContent": { "other": 1 } }),
         );
-        let client = server.connect().await;
+        let client = server.connect_with(validating()).await;
         client.tools().all().await.unwrap();
         assert!(forecast(&client).await.is_err());
 
@@ -212,7 +217,7 @@ async fn a_new_listing_replaces_the_output_schema() {
         "tools/call",
         json!({ "content": [], "structuredContent": "x" }),
     );
-    let client = server.connect().await;
+    let client = server.connect_with(validating()).await;
 
     client.tools().all().await.unwrap();
     assert!(forecast(&client).await.is_ok());
@@ -247,7 +252,7 @@ async fn an_unusable_output_schema_rejects_all_output() {
             "tools/call",
             json!({ "content": [], "structuredContent": {} }),
         );
-        let client = server.connect().await;
+        let client = server.connect_with(validating()).await;
 
         let listed = client.tools().all().await.unwrap();
 
@@ -290,7 +295,7 @@ async fn an_expensive_output_schema_is_bounded() {
             "tools/call",
             json!({ "content": [], "structuredContent": hostile }),
         );
-        let client = server.connect().await;
+        let client = server.connect_with(validating()).await;
         client.tools().all().await.unwrap();
         let started = Instant::now();
 

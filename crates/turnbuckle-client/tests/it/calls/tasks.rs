@@ -38,7 +38,9 @@ fn server() -> Server {
         let mut names = Vec::new();
         for key in ["first", "second"] {
             tokio::time::sleep(Duration::from_secs(5)).await;
-            let response = cx.elicit(key, Elicitation::form(key, form.clone())).await?;
+            let response = cx
+                .elicit(Elicitation::raw_form(key, form.clone()).key(key))
+                .await?;
             names.push(
                 response
                     .accepted()

@@ -1,11 +1,11 @@
-//! Without the feature `validation`, tool output is not validated.
+//! Output is not validated unless the client's setting says so.
 
 use serde_json::json;
 
 use crate::servers::mock_ndjson::{EVERY, MockServer};
 
 #[tokio::test(start_paused = true)]
-async fn without_validation_output_schemas_are_ignored() {
+async fn output_is_not_validated_by_default() {
     for revision in EVERY {
         let server = MockServer::for_revision(revision);
         let tool = json!({

@@ -26,7 +26,9 @@ use crate::servers::{
 async fn use_all_callbacks(_: Value, cx: Context) -> Result<String, ToolError> {
     let form = ElicitSchema::new().required("name", StringSchema::new());
     tokio::time::sleep(Duration::from_secs(2)).await;
-    let name = cx.elicit("name", Elicitation::form("who?", form)).await?;
+    let name = cx
+        .elicit(Elicitation::raw_form("who?", form).key("name"))
+        .await?;
     let name = name
         .accepted()
         .map_or(Value::Null, |content| content["name"].clone());

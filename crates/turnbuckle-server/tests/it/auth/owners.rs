@@ -4,7 +4,7 @@ use http::Method;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use turnbuckle_server::{Context, Form as _, Server, Tool};
+use turnbuckle_server::{Context, Elicitation, Server, Tool};
 use turnbuckle_spec_coverage::req;
 
 use crate::{
@@ -149,7 +149,9 @@ async fn task_notifications_are_sent_only_to_the_owner() {
 
 fn asker() -> Server {
     Server::new("test", "1.0.0").tool(Tool::new("ask", async |cx: Context| {
-        let answer = cx.elicit("name", Name::elicit("Who?")).await?;
+        let answer = cx
+            .elicit(Elicitation::form::<Name>("Who?").key("name"))
+            .await?;
         let name = answer.accepted().map_or("nobody".to_owned(), |it| it.name);
         Ok(format!("hello {name}"))
     }))

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use turnbuckle_server::{
-    CacheHint, Context, Extension, ExtensionMethod, Form, RequestError, Server, Tool,
+    CacheHint, Context, Elicitation, Extension, ExtensionMethod, RequestError, Server, Tool,
 };
 use turnbuckle_spec_coverage::req;
 
@@ -205,7 +205,9 @@ async fn a_method_may_send_client_requests_in_both_eras() {
         name: String,
     }
     async fn cast(cx: Context) -> Result<Value, RequestError> {
-        let name = cx.elicit("name", Name::elicit("Which name?")).await?;
+        let name = cx
+            .elicit(Elicitation::form::<Name>("Which name?").key("name"))
+            .await?;
         let name = name
             .accepted()
             .map_or("nobody".to_owned(), |name| name.name);

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use turnbuckle_protocol::types::LogLevel;
-use turnbuckle_server::{Context, Form, Server, Tool};
+use turnbuckle_server::{Context, Elicitation, Server, Tool};
 use turnbuckle_spec_coverage::req;
 
 use crate::{
@@ -27,7 +27,7 @@ struct Signature {
 fn asking() -> Server {
     server().tool(Tool::new("sign", async |_: Empty, cx: Context| {
         let answer = cx
-            .elicit("signature", Signature::elicit("Who signs?"))
+            .elicit(Elicitation::form::<Signature>("Who signs?").key("signature"))
             .await?;
         Ok(match answer.accepted() {
             Some(signature) => signature.name,

@@ -12,7 +12,7 @@ use tokio::{
 };
 use turnbuckle_protocol::{Principal, types::LogLevel};
 use turnbuckle_server::{
-    Context, Elicitation, Form, ResourceTemplate, Server, Tool, Variables,
+    Context, Elicitation, ResourceTemplate, Server, Tool, Variables,
     http::{self as turnbuckle_http, Http},
 };
 use turnbuckle_store::{Store, StoreLimits};
@@ -35,13 +35,14 @@ struct Key {
 
 fn server() -> Server {
     let ask = Tool::new("ask", async |cx: Context| {
-        cx.elicit("name", Name::elicit("Who?")).await?;
+        cx.elicit(Elicitation::form::<Name>("Who?").key("name"))
+            .await?;
         Ok("asked".to_owned())
     });
     let remember = Tool::new("remember", async |cx: Context| {
         let large = async || Ok("x".repeat(100 * 1024));
         let _: String = cx.once("large", large).await?;
-        cx.elicit("page", Elicitation::url("Go", "https://a.example/"))
+        cx.elicit(Elicitation::url("Go", "https://a.example/").key("page"))
             .await?;
         Ok("asked".to_owned())
     });

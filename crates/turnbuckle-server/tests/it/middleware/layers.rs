@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use turnbuckle_protocol::RpcError;
 use turnbuckle_server::{
-    Context, Form, Prompt, RequestError, Resource, Server, Tool, ToolError,
+    Context, Elicitation, Prompt, RequestError, Resource, Server, Tool, ToolError,
     middleware::{Next, Operation, OperationOutcome, OperationResponse, Timing},
 };
 
@@ -86,7 +86,10 @@ pub(crate) fn server() -> Server {
             Ok("awake".to_owned())
         }))
         .tool(Tool::new("ask", async |cx: Context| {
-            let name = cx.elicit("name", Name::elicit("Who?")).await?.accepted();
+            let name = cx
+                .elicit(Elicitation::form::<Name>("Who?").key("name"))
+                .await?
+                .accepted();
             Ok(name.map_or("nobody".to_owned(), |it| it.name))
         }))
         .prompt(Prompt::new("greet", async || Ok("Hello".to_owned())))
@@ -318,7 +321,9 @@ async fn a_layer_that_spawns_the_handler_still_sees_the_input_request() {
         let asking = cx.clone();
         tokio::spawn(async move {
             tokio::task::yield_now().await;
-            let _ = asking.elicit("name", Name::elicit("Who?")).await;
+            let _ = asking
+                .elicit(Elicitation::form::<Name>("Who?").key("name"))
+                .await;
         });
         std::future::pending::<()>().await;
         Ok(String::new())

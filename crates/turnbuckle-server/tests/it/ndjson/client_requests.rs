@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
-use turnbuckle_server::{Context, Form, Prompt, Resource, SamplingBuilder, Server, Tool};
+use turnbuckle_server::{Context, Elicitation, Prompt, Resource, SamplingBuilder, Server, Tool};
 use turnbuckle_spec_coverage::req;
 
 use crate::ndjson::test_client::{LEGACY, Peer, initialize};
@@ -22,7 +22,7 @@ struct Signature {
 fn server() -> Server {
     let sign = Tool::new("sign", async |cx: Context| {
         let answer = cx
-            .elicit("signature", Signature::elicit("Who signs?"))
+            .elicit(Elicitation::form::<Signature>("Who signs?").key("signature"))
             .await?;
         let answer = answer.accepted();
         Ok(match answer {

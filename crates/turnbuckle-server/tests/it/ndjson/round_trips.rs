@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use turnbuckle_protocol::{Principal, types::LogLevel};
 use turnbuckle_server::{
-    Context, Form, Prompt, Resource, SamplingBuilder, Server, Tool, ndjson::NdjsonServer,
+    Context, Elicitation, Prompt, Resource, SamplingBuilder, Server, Tool, ndjson::NdjsonServer,
 };
 use turnbuckle_spec_coverage::req;
 use turnbuckle_store::Store;
@@ -40,7 +40,7 @@ fn server(drafts: &Arc<AtomicUsize>) -> Server {
             cx.progress(1, 3).await;
             cx.log(LogLevel::Info, "asking for a name").await;
             let Some(name) = cx
-                .elicit("name", Name::elicit("Who signs?"))
+                .elicit(Elicitation::form::<Name>("Who signs?").key("name"))
                 .await?
                 .accepted()
             else {

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use turnbuckle_protocol::types::Tool as Definition;
 use turnbuckle_server::{
-    CompletionRequest, Context, Elicitation, Form, Prompt, SamplingBuilder, Server, Tool,
+    CompletionRequest, Context, Elicitation, Prompt, SamplingBuilder, Server, Tool,
 };
 use turnbuckle_spec_coverage::req;
 
@@ -39,12 +39,15 @@ enum Colour {
 /// A server with a tool for each kind of client request.
 pub(crate) fn server() -> Server {
     let name = Tool::new("name", async |cx: Context| {
-        let name = cx.elicit("name", Name::elicit("Who?")).await?.accepted();
+        let name = cx
+            .elicit(Elicitation::form::<Name>("Who?").key("name"))
+            .await?
+            .accepted();
         Ok(name.map_or("nobody".to_owned(), |it| it.name))
     });
     let visit = Tool::new("visit", async |url: Url, cx: Context| {
         let went = cx
-            .elicit("visit", Elicitation::url("Sign in", url.url))
+            .elicit(Elicitation::url("Sign in", url.url).key("visit"))
             .await?;
         Ok(format!("{}", went.accepted().is_some()))
     });
@@ -57,7 +60,7 @@ pub(crate) fn server() -> Server {
         let (a, b, c) = tokio::join!(
             cx.roots("a"),
             cx.sample("b", SamplingBuilder::text("?")),
-            cx.elicit("c", Name::elicit("Who?"))
+            cx.elicit(Elicitation::form::<Name>("Who?").key("c"))
         );
         let _ = (a?, b?, c?);
         Ok("asked".to_owned())
@@ -71,7 +74,7 @@ pub(crate) fn server() -> Server {
     });
     let form = Tool::new("form", async |cx: Context| {
         let all = cx
-            .elicit("form", All::elicit("All of it"))
+            .elicit(Elicitation::form::<All>("All of it").key("form"))
             .await?
             .accepted();
         Ok(format!("{}", all.is_some()))

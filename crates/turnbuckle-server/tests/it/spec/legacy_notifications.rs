@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use turnbuckle_server::{Context, Form, Server, Tool, ToolError};
+use turnbuckle_server::{Context, Elicitation, Server, Tool, ToolError};
 
 use crate::ndjson::test_client::Peer;
 
@@ -13,7 +13,9 @@ struct Name {
 }
 
 async fn ask(cx: Context) -> Result<String, ToolError> {
-    let name = cx.elicit("name", Name::elicit("Who are you?")).await?;
+    let name = cx
+        .elicit(Elicitation::form::<Name>("Who are you?").key("name"))
+        .await?;
     Ok(name.accepted().map_or("nobody".to_owned(), |it| it.name))
 }
 

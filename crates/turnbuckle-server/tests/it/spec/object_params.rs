@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use turnbuckle_server::{
-    Context, Extension, Form, Prompt, Resource, ResourceTemplate, SamplingBuilder, Server,
+    Context, Elicitation, Extension, Prompt, Resource, ResourceTemplate, SamplingBuilder, Server,
     TaskSupport, Tool, Variables,
 };
 
@@ -36,7 +36,9 @@ fn server() -> Server {
     });
     let later = Tool::new("later", async || Ok("done".to_owned())).task(TaskSupport::Optional);
     let ask = Tool::new("ask", async |cx: Context| {
-        let answer = cx.elicit("k", City::elicit("Where?")).await?;
+        let answer = cx
+            .elicit(Elicitation::form::<City>("Where?").key("k"))
+            .await?;
         Ok(answer.accepted().map_or_else(String::new, |it| it.city))
     });
     let think = Tool::new("think", async |cx: Context| {

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use turnbuckle_protocol::types::LogLevel;
 use turnbuckle_server::{
-    Context, Form, Prompt, Resource, ResourceTemplate, SamplingBuilder, Server, Tool, ToolError,
-    Variables,
+    Context, Elicitation, Prompt, Resource, ResourceTemplate, SamplingBuilder, Server, Tool,
+    ToolError, Variables,
 };
 use turnbuckle_spec_coverage::req;
 
@@ -48,7 +48,8 @@ fn server() -> Server {
         Ok(cx.sample("k", SamplingBuilder::text("?")).await?.model)
     });
     let ask = Tool::new("ask", async |cx: Context| {
-        cx.elicit("k", Place::elicit("Where?")).await?;
+        cx.elicit(Elicitation::form::<Place>("Where?").key("k"))
+            .await?;
         Ok("asked".to_owned())
     });
     let prompt = Prompt::new("trip", async |place: Place| {

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use turnbuckle_protocol::Principal;
-use turnbuckle_server::{Context, Elicitation, Form, Prompt, Server, TaskSupport, Tool, ToolError};
+use turnbuckle_server::{Context, Elicitation, Prompt, Server, TaskSupport, Tool, ToolError};
 use turnbuckle_spec_coverage::req;
 
 use crate::{
@@ -173,12 +173,12 @@ fn visiting() -> Server {
     let visit = Tool::new("visit", async |cx: Context| {
         let page = Elicitation::url("Sign in", "https://a.example/");
         let id = page.id().unwrap().to_owned();
-        cx.elicit("visit", page).await?;
+        cx.elicit(page.key("visit")).await?;
         Ok(id)
     });
     let wait = Tool::new("wait", async |cx: Context| {
         let page = Elicitation::url("Sign in", "https://a.example/").with_id("of my own");
-        cx.elicit("visit", page).await?;
+        cx.elicit(page.key("visit")).await?;
         cx.elicitation_complete("of my own").await;
         cx.elicitation_complete("of my own").await;
         Ok("done".to_owned())
@@ -293,11 +293,12 @@ struct Place {
 /// A server that requests sensitive data in a form, and by URL.
 fn curious() -> Server {
     let form = Tool::new("form", async |cx: Context| {
-        cx.elicit("login", Login::elicit("Log in")).await?;
+        cx.elicit(Elicitation::form::<Login>("Log in").key("login"))
+            .await?;
         Ok("asked".to_owned())
     });
     let page = Tool::new("page", async |place: Place, cx: Context| {
-        cx.elicit("login", Elicitation::url("Log in", place.url))
+        cx.elicit(Elicitation::url("Log in", place.url).key("login"))
             .await?;
         Ok("asked".to_owned())
     });
@@ -370,7 +371,7 @@ async fn an_elicitation_url_is_sent_unchanged_and_names_no_user() {
 async fn a_task_announces_the_end_of_a_url_elicitation() {
     let link = Tool::new("link", async |cx: Context| {
         let page = Elicitation::url("Link", PAGES[0]).with_id("visit");
-        cx.elicit("link", page).await?;
+        cx.elicit(page.key("link")).await?;
         cx.elicitation_complete("visit").await;
         Ok("linked".to_owned())
     });

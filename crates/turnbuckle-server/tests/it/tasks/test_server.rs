@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 use turnbuckle_protocol::RpcError;
 use turnbuckle_server::{
-    Context, ElicitationOutcome, Form, SamplingBuilder, Server, TaskSupport, Tool, ToolError,
+    Context, Elicitation, ElicitationOutcome, SamplingBuilder, Server, TaskSupport, Tool, ToolError,
 };
 
 use crate::ndjson::test_client::{Peer, modern_with};
@@ -45,13 +45,15 @@ pub(crate) fn server() -> Server {
         panic!("after {}", work.seconds)
     });
     let ask = Tool::new("ask", async |cx: Context| {
-        let name = cx.elicit("name", Name::elicit("Who?")).await?;
+        let name = cx
+            .elicit(Elicitation::form::<Name>("Who?").key("name"))
+            .await?;
         Ok(format!("hello {}", who(name)))
     });
     let ask_twice = Tool::new("ask_twice", async |cx: Context| {
         let (first, second) = tokio::try_join!(
-            cx.elicit("first", Name::elicit("First?")),
-            cx.elicit("second", Name::elicit("Second?")),
+            cx.elicit(Elicitation::form::<Name>("First?").key("first")),
+            cx.elicit(Elicitation::form::<Name>("Second?").key("second")),
         )?;
         let said = cx
             .sample("thought", SamplingBuilder::text("Think!"))
@@ -59,7 +61,7 @@ pub(crate) fn server() -> Server {
         Ok(format!("{} {} {}", who(first), who(second), said.model))
     });
     let impatient = Tool::new("impatient", async |cx: Context| {
-        let answer = cx.elicit("name", Name::elicit("Quick, who?"));
+        let answer = cx.elicit(Elicitation::form::<Name>("Quick, who?").key("name"));
         match tokio::time::timeout(Duration::from_secs(5), answer).await {
             Ok(answer) => Ok(who(answer?)),
             Err(_) => {
@@ -69,10 +71,14 @@ pub(crate) fn server() -> Server {
         }
     });
     let first = Tool::new("ask_first", async |cx: Context| {
-        let name = who(cx.elicit("name", Name::elicit("Who?")).await?);
+        let name = who(cx
+            .elicit(Elicitation::form::<Name>("Who?").key("name"))
+            .await?);
         cx.into_task().await?;
         sleep(Duration::from_secs(10)).await;
-        let again = who(cx.elicit("again", Name::elicit("Still?")).await?);
+        let again = who(cx
+            .elicit(Elicitation::form::<Name>("Still?").key("again"))
+            .await?);
         Ok(format!("{name}, {again}, {}", cx.is_task()))
     });
     let chatter = Tool::new("chatter", async |cx: Context| {

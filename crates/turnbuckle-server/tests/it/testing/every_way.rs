@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use turnbuckle_protocol::types::LogLevel;
 use turnbuckle_server::{
-    Context, Form, SamplingBuilder, Server, TaskSupport, Tool, ToolError,
+    Context, Elicitation, SamplingBuilder, Server, TaskSupport, Tool, ToolError,
     testing::{SideEffects, ToolCase, every_way},
 };
 use turnbuckle_spec_coverage::req;
@@ -28,7 +28,7 @@ fn letters(effects: SideEffects) -> Server {
         async move {
             cx.progress(1, 4).await;
             let Some(name) = cx
-                .elicit("name", Name::elicit("Who signs?"))
+                .elicit(Elicitation::form::<Name>("Who signs?").key("name"))
                 .await?
                 .accepted()
             else {
@@ -124,7 +124,8 @@ async fn a_side_effect_outside_of_once_is_detected() {
         let run = move |cx: Context| {
             effects.record("sent");
             async move {
-                cx.elicit("name", Name::elicit("Who?")).await?;
+                cx.elicit(Elicitation::form::<Name>("Who?").key("name"))
+                    .await?;
                 Ok("done".to_owned())
             }
         };

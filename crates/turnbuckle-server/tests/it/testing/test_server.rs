@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use turnbuckle_protocol::types::LogLevel;
 use turnbuckle_server::{
-    Context, Form, Resource, SamplingBuilder, Server, TaskSupport, Tool, ToolError,
+    Context, Elicitation, Resource, SamplingBuilder, Server, TaskSupport, Tool, ToolError,
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -40,7 +40,9 @@ async fn greet(args: Greet, cx: Context) -> Result<String, ToolError> {
 }
 
 async fn sign(cx: Context) -> Result<String, ToolError> {
-    let name = cx.elicit("name", Name::elicit("Who signs?")).await?;
+    let name = cx
+        .elicit(Elicitation::form::<Name>("Who signs?").key("name"))
+        .await?;
     let name = name.accepted().map_or("nobody".to_owned(), |it| it.name);
     let text = cx.sample("text", SamplingBuilder::text("Dear all")).await?;
     Ok(format!("{}, {name}", text.text()))

@@ -16,7 +16,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use turnbuckle_server::{
-    CacheHint, ClientRequestError, Context, Form, Resource, Server, Tool,
+    CacheHint, ClientRequestError, Context, Elicitation, Resource, Server, Tool,
     testing::{SideEffects, ToolCase, every_way},
 };
 use turnbuckle_spec_coverage::req;
@@ -55,11 +55,15 @@ fn retry(asked: &Value) -> Value {
 
 fn asking(server: &str) -> Server {
     let ask = async |cx: Context| {
-        let name = cx.elicit("name", Name::elicit("Who?")).await?.accepted();
+        let name = cx
+            .elicit(Elicitation::form::<Name>("Who?").key("name"))
+            .await?
+            .accepted();
         Ok(name.map_or_else(String::new, |it| it.name))
     };
     let pay = async |_: Amount, cx: Context| {
-        cx.elicit("name", Name::elicit("Who?")).await?;
+        cx.elicit(Elicitation::form::<Name>("Who?").key("name"))
+            .await?;
         Ok("paid".to_owned())
     };
     Server::new(server, "1")
@@ -72,7 +76,10 @@ async fn a_duplicate_input_request_key_is_an_error() {
     let stubborn = |_: SideEffects| {
         let ask = async |cx: Context| {
             loop {
-                let name = cx.elicit("name", Name::elicit("Who?")).await?.accepted();
+                let name = cx
+                    .elicit(Elicitation::form::<Name>("Who?").key("name"))
+                    .await?
+                    .accepted();
                 if name.is_none() {
                     return Ok("never".to_owned());
                 }
@@ -112,7 +119,9 @@ async fn a_client_request_of_a_background_task_fails_after_its_call_ended() {
                 tokio::spawn(async move {
                     // After the response, client requests are no longer possible.
                     tokio::time::sleep(Duration::from_secs(1)).await;
-                    let answer = cx.elicit("name", Name::elicit("Who?")).await;
+                    let answer = cx
+                        .elicit(Elicitation::form::<Name>("Who?").key("name"))
+                        .await;
                     tell.send(matches!(answer, Err(ClientRequestError::CallEnded { .. })))
                 });
                 Ok("left".to_owned())
@@ -142,7 +151,7 @@ async fn an_open_input_request_ends_the_round_trip_even_if_the_handler_continues
         let ask = async |cx: Context| {
             tokio::select! {
                 biased;
-                name = cx.elicit("name", Name::elicit("Who?")) => {
+                name = cx.elicit(Elicitation::form::<Name>("Who?").key("name")) => {
                     Ok(name?.accepted().map_or_else(String::new, |it| it.name))
                 }
                 () = tokio::task::yield_now() => Ok("nobody".to_owned()),
@@ -166,7 +175,7 @@ async fn an_open_input_request_ends_the_round_trip_even_if_the_handler_continues
 async fn a_changed_tool_repeats_its_input_request_under_the_same_key() {
     let old = asking("a").state_keys([b"a secret of both"]);
     let replacement = async |_: Amount, cx: Context| {
-        cx.elicit("name", Name::elicit("Who deletes everything?"))
+        cx.elicit(Elicitation::form::<Name>("Who deletes everything?").key("name"))
             .await?;
         Ok("deleted".to_owned())
     };
@@ -213,7 +222,7 @@ async fn state_is_bound_to_the_server_and_to_every_digit_of_the_arguments() {
 async fn results_that_contain_input_responses_are_not_cacheable() {
     let read = async |cx: Context| {
         let name = cx
-            .elicit("name", Name::elicit("Who reads?"))
+            .elicit(Elicitation::form::<Name>("Who reads?").key("name"))
             .await?
             .accepted();
         Ok(name.map_or_else(String::new, |it| it.name))
@@ -287,7 +296,8 @@ async fn a_repeated_request_state_does_not_repeat_side_effects() {
     let redeem = move |cx: Context| {
         let count = counted.clone();
         async move {
-            cx.elicit("name", Name::elicit("Who?")).await?;
+            cx.elicit(Elicitation::form::<Name>("Who?").key("name"))
+                .await?;
             cx.exactly_once("coupon-1", async || {
                 Ok(count.fetch_add(1, Ordering::Relaxed))
             })

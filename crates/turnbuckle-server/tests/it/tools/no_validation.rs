@@ -1,9 +1,9 @@
-//! Without the feature `validation`, schemas are listed, and only types are enforced.
+//! Schemas are listed, and only types are enforced, unless the server's settings say otherwise.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use turnbuckle_server::{Context, Server, Tool, ToolError, ToolResult};
+use turnbuckle_server::{Context, Server, Tool, ToolResult};
 
 use crate::ndjson::test_client::Peer;
 
@@ -14,11 +14,10 @@ struct Leg {
 }
 
 #[tokio::test]
-async fn the_same_tools_are_listed_and_nothing_is_checked() {
+async fn schemas_are_listed_and_not_enforced_by_default() {
     let by_hand = json!({ "type": "object", "required": ["a"] });
     let promise = json!({ "type": "object", "required": ["b"] });
     let server = Server::new("unchecked", "1")
-        .validate_output(true)
         .tool(Tool::new("leg", async |leg: Leg| Ok(leg.days.to_string())))
         .tool(
             Tool::raw(

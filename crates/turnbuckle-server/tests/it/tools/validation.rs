@@ -1,9 +1,9 @@
-//! Schema validation, with the feature `validation`.
+//! Schema validation, as settings of the server.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use turnbuckle_server::{Context, Server, Tool, ToolError, ToolResult};
+use turnbuckle_server::{Context, InvalidTool, Server, Tool, ToolError, ToolResult};
 use turnbuckle_spec_coverage::req;
 
 use crate::ndjson::test_client::{LEGACY, Peer};
@@ -42,6 +42,7 @@ fn server() -> Server {
         "additionalProperties": false
     });
     Server::new("checks", "1")
+        .validate_input(true)
         .tool(Tool::new("plan", plan))
         .tool(Tool::blocking("plan_blocking", |trip: Trip| Ok(trip.city)))
         .tool(Tool::raw("count", by_hand, count))
@@ -142,15 +143,56 @@ fn a_schema_with_a_remote_reference_is_rejected_at_registration() {
     req!("schema.ref.no-network", "schema.ref.unresolved-reject");
     let schema = json!({ "properties": { "a": { "$ref": "https://example.com/schema.json" } } });
 
-    let _ = Tool::raw("far", schema, count);
+    let _ = Server::new("checks", "1")
+        .validate_input(true)
+        .tool(Tool::raw("far", schema, count));
+}
+
+#[test]
+#[should_panic(expected = "the input schema of `far` cannot be enforced")]
+fn a_tool_added_before_the_setting_is_checked_too() {
+    let schema = json!({ "properties": { "a": { "$ref": "https://example.com/schema.json" } } });
+
+    let _ = Server::new("checks", "1")
+        .tool(Tool::raw("far", schema, count))
+        .validate_input(true);
+}
+
+#[test]
+fn a_tool_from_outside_is_rejected_with_an_error() {
+    let schema = json!({ "properties": { "a": { "$ref": "https://example.com/schema.json" } } });
+    let far = || Tool::raw("far", schema.clone(), count);
+    let server = Server::new("checks", "1").validate_input(true);
+
+    let error = server.try_add_tool(far()).unwrap_err();
+    assert!(matches!(error, InvalidTool::Schema { which: "input", .. }));
+    assert_eq!(server.try_tool(far()).unwrap_err(), error);
+}
+
+#[tokio::test]
+async fn the_setting_of_the_outer_server_counts_for_mounted_tools() {
+    let inner = Server::new("inner", "1").tool(Tool::new("plan", plan));
+    let outer = Server::new("outer", "1")
+        .validate_input(true)
+        .mount("trips", inner.clone());
+    let wrong = json!({ "city": "" });
+
+    let mut peer = Peer::initialized(outer, "2025-11-25", json!({})).await;
+    let answer = peer.call_tool("trips_plan", wrong.clone()).await;
+    assert!(told(&answer).1, "{answer}");
+
+    let mut peer = Peer::initialized(inner, "2025-11-25", json!({})).await;
+    let answer = peer.call_tool("plan", wrong).await;
+    assert!(!told(&answer).1, "{answer}");
 }
 
 #[test]
 #[should_panic(expected = "the output schema of `odd` cannot be enforced: at `/type`")]
 fn an_invalid_output_schema_is_rejected_at_registration() {
     req!("schema.valid");
-    let _ = Tool::new("odd", async || Ok(ToolResult::empty()))
+    let odd = Tool::new("odd", async || Ok(ToolResult::empty()))
         .output_schema(json!({ "type": "thing" }));
+    let _ = Server::new("checks", "1").validate_output(true).tool(odd);
 }
 
 #[derive(Serialize, JsonSchema)]

@@ -1,0 +1,4 @@
+//! Tests of the crate that users depend on.
+
+mod axum;
+mod exports;
