@@ -6,7 +6,7 @@
 //! `Metrics`.
 //!
 //! Layers see tools, prompts, resources, completion, all lists, `server/discover` and `subscriptions/listen`. They do
-//! not see `initialize`, pings and session settings, which do not reach a handler. Without layers there is no overhead.
+//! not see `initialize`, pings and session settings, which do not reach a handler. Without layers they cost nothing.
 //!
 //! ```
 //! use turnbuckle_protocol::RpcError;

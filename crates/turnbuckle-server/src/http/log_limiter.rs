@@ -12,8 +12,8 @@ use tokio::time::Instant;
 /// Use one per kind of message:
 ///
 /// ```ignore
-/// if let Some(suppressed) = self.no_session.pass() {
-///     tracing::warn!(%error, suppressed, "no new session");
+/// if let Some(suppressed) = self.session_rejected.try_pass() {
+///     tracing::warn!(%error, suppressed, "session rejected");
 /// }
 /// ```
 #[derive(Debug)]

@@ -39,7 +39,7 @@ pub(crate) enum SessionPresence {
 
 /// The error text for a batch in a revision without batches.
 pub(crate) const BATCH_UNSUPPORTED: &str =
-    "this revision has no batches; send one message per request";
+    "this revision does not support batches; send one message per request";
 
 /// Classifies a message by its content, the `MCP-Protocol-Version` header and its session.
 ///
@@ -63,7 +63,7 @@ pub(crate) fn classify<'m, 'a>(
     match incoming {
         Ok(Incoming::One(Message::Notification(_))) => MessageClass::Ignored,
         Ok(Incoming::One(_)) => invalid(RpcError::invalid_request(
-            "this revision has no requests to clients, so it accepts no responses",
+            "this revision does not accept responses from clients",
         )),
         Ok(Incoming::Batch(_)) => invalid(RpcError::invalid_request(BATCH_UNSUPPORTED)),
         Err(malformed) => invalid(malformed.error.clone()),

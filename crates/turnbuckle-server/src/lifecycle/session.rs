@@ -91,7 +91,7 @@ fn parse_initialize(
     Ok((params, ClientNaming::Unnamed))
 }
 
-/// Tells whether the client sent `clientInfo`.
+/// The presence of `clientInfo` in `initialize`.
 enum ClientNaming {
     Named,
     Unnamed,

@@ -271,7 +271,10 @@ mod tests {
         for _ in 0..3 {
             assert_eq!(take(100.0), Ok(()));
         }
-        assert!(take(100.0).is_err(), "nobody saves up more than the burst");
+        assert!(
+            take(100.0).is_err(),
+            "unused tokens do not exceed the burst"
+        );
     }
 
     #[test]

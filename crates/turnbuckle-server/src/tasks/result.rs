@@ -65,7 +65,7 @@ pub(super) async fn await_result(call: &Arc<RequestContext>, id: &str) -> Respon
             Err(serde_json::from_slice(error)
                 .unwrap_or_else(|_| RpcError::internal("the task failed")))
         }
-        None => Err(RpcError::internal("the task has no outcome")),
+        None => Err(RpcError::internal("the outcome of the task is missing")),
     }
 }
 

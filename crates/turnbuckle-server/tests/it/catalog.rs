@@ -1,4 +1,4 @@
-//! What a server has registered, and who sees it.
+//! Registered items and their visibility.
 
 mod capabilities;
 mod extensions;

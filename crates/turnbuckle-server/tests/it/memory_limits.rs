@@ -1,7 +1,7 @@
 //! Servers with limited memory, under attack.
 //!
 //! Each attack runs in a separate process with limited memory: this test binary, controlled by an environment variable.
-//! A server whose memory grows with its input is killed, and the test fails. The total input of each kind exceeds the
+//! A server with memory that grows with its input is killed, and the test fails. The total input of each kind exceeds the
 //! limit; where it does not, the attack counts rejections.
 
 mod http_attacks;
@@ -34,19 +34,19 @@ const ATTACKS: [(&str, u32, StartAttack); 17] = [
     ("unread streams", 96, || Box::pin(http::unread_streams())),
     ("event logs", 64, || Box::pin(http::event_logs())),
     ("pending client requests", 64, || {
-        Box::pin(http::open_questions())
+        Box::pin(http::pending_client_requests())
     }),
-    ("round trips", 64, || Box::pin(http::rounds())),
+    ("round trips", 64, || Box::pin(http::round_trips())),
     ("journals", 56, || Box::pin(http::journals())),
     ("filters", 128, || Box::pin(http::filters())),
     ("subscriptions", 56, || Box::pin(http::subscriptions())),
     ("principals", 56, || Box::pin(http::principals())),
     ("heads", 96, || Box::pin(http::heads())),
-    ("batches", 64, || Box::pin(http::arrays())),
+    ("batches", 64, || Box::pin(http::batches())),
     ("an endless line", 64, || Box::pin(lines::endless_line())),
     ("notifications", 64, || Box::pin(lines::notifications())),
     ("unread ndjson output", 64, || Box::pin(lines::unread())),
-    ("batches on ndjson", 64, || Box::pin(lines::arrays())),
+    ("batches on ndjson", 64, || Box::pin(lines::batches())),
 ];
 
 #[test]

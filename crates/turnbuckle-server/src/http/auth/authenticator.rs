@@ -1,6 +1,6 @@
 //! Runs the authenticator of a server and translates its results into HTTP.
 //!
-//! How credentials are verified is up to the authenticator.
+//! The authenticator decides how credentials are verified.
 
 use std::{fmt, sync::Arc};
 

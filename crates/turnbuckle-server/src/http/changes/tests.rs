@@ -118,7 +118,7 @@ async fn the_remaining_stream_gets_changes_after_another_ended() {
         ServerChange::ToolsChanged,
     )
     .await;
-    assert!(has_event(&reader), "the newer has no reader");
+    assert!(has_event(&reader), "the newer stream lacks a reader");
 
     finish(&endpoint, &active.session_id, &active.session, &newer).await;
     active.session.get_streams.remove(&newer);

@@ -6,7 +6,7 @@ use super::*;
 
 #[test]
 fn an_invalid_skill_is_reported_once_per_problem() {
-    let place = Place::new("reported");
+    let place = TestFolder::new("reported");
     place.write("tea/SKILL.md", "# Tea");
     place.write("good/SKILL.md", "---\nname: good\ndescription: x\n---\n");
     let mut folder = SkillFolder::new(place.0.clone());
@@ -32,7 +32,7 @@ fn an_invalid_skill_is_reported_once_per_problem() {
 
 #[test]
 fn an_unchanged_file_is_not_read_twice() {
-    let place = Place::new("unread");
+    let place = TestFolder::new("unread");
     place.write("tea/SKILL.md", "---\nname: tea\ndescription: x\n---\n");
     place.write("tea/pots.md", "Pots.");
     let mut folder = SkillFolder::new(place.0.clone());
@@ -56,7 +56,7 @@ fn an_unchanged_file_is_not_read_twice() {
 
 #[test]
 fn a_missing_folder_is_empty_until_it_exists() {
-    let place = Place::new("absent");
+    let place = TestFolder::new("absent");
     let mut folder = SkillFolder::new(place.0.join("later"));
 
     assert!(folder.scan().is_empty());
@@ -67,9 +67,9 @@ fn a_missing_folder_is_empty_until_it_exists() {
     assert_eq!(folder.scan().len(), 1);
 }
 
-struct Place(PathBuf);
+struct TestFolder(PathBuf);
 
-impl Place {
+impl TestFolder {
     fn new(name: &str) -> Self {
         let name = format!("turnbuckle-folder-{name}-{}", std::process::id());
         let path = std::env::temp_dir().join(name);
@@ -84,7 +84,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for TestFolder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }

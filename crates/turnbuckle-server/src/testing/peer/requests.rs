@@ -65,7 +65,7 @@ impl Peer {
         if is_request(&message) {
             let method = &message["method"];
             self.fail(format_args!(
-                "the server sent {method}, and there is no responder: set one with `respond_with`, \
+                "the server sent {method}, but no responder is set: set one with `respond_with`, \
                  or take the request with `expect_request`"
             ));
         }
@@ -187,7 +187,7 @@ impl Peer {
                 updated.expect_result();
             }
             None => self.fail(
-                "the task requires input, and there is no responder: set one with `respond_with`",
+                "the task requires input, but no responder is set: set one with `respond_with`",
             ),
         }
     }

@@ -1,4 +1,4 @@
-//! Whom a guard lets in, and what everybody else is told.
+//! Accepted and rejected credentials, and the challenges for rejected ones.
 
 use std::sync::{
     Arc, Mutex,
@@ -15,9 +15,11 @@ use turnbuckle_server::{
 use turnbuckle_spec_coverage::req;
 
 use crate::{
-    auth::test_authenticator::{Doorkeeper, METADATA, caller, challenge, guarded},
-    http::test_client::{Caller, SESSIONS, initialize, server},
-    http_sse::test_client::{Peer, get, ping, post},
+    auth::test_authenticator::{
+        METADATA, NameAuthenticator, caller, challenge, with_authenticator,
+    },
+    http::test_client::{HttpTestClient, SESSIONS, initialize, server},
+    http_sse::test_client::{HttpSseClient, get, ping, post},
 };
 
 #[tokio::test]
@@ -28,32 +30,32 @@ async fn a_request_without_credentials_gets_a_challenge() {
         "auth.www-authenticate.or-well-known",
         "http.authenticate"
     );
-    let caller = Caller::of(guarded(server()));
+    let caller = HttpTestClient::with_options(with_authenticator(server()));
 
-    for answered in [
+    for http_response in [
         caller.modern("tools/list", json!({})).await,
         caller.post(&initialize("2025-06-18")).await,
     ] {
         assert_eq!(
-            answered.header("www-authenticate"),
+            http_response.header("www-authenticate"),
             Some(&*challenge("")),
             "{:?}",
-            answered.status()
+            http_response.status()
         );
-        assert_eq!(answered.refusal().await, (401, -32600));
+        assert_eq!(http_response.status_and_code().await, (401, -32600));
     }
 }
 
 #[tokio::test]
 async fn an_error_response_contains_the_whole_rejection() {
     req!("auth.401.invalid-token", "auth.status-codes");
-    let caller = Caller::of(guarded(server()));
+    let caller = HttpTestClient::with_options(with_authenticator(server()));
 
-    let stranger = caller
-        .named("stranger")
+    let unknown_caller = caller
+        .named("unknown")
         .modern("tools/list", json!({}))
         .await;
-    let challenges: Vec<_> = stranger
+    let challenges: Vec<_> = unknown_caller
         .headers()
         .get_all("www-authenticate")
         .iter()
@@ -65,11 +67,11 @@ async fn an_error_response_contains_the_whole_rejection() {
             r#"DPoP algs="ES256""#
         ]
     );
-    assert_eq!(stranger.header("dpop-nonce"), Some("n-1"));
-    assert_eq!(stranger.status(), 401);
+    assert_eq!(unknown_caller.header("dpop-nonce"), Some("n-1"));
+    assert_eq!(unknown_caller.status(), 401);
     assert_eq!(
-        stranger.json().await["error"]["message"],
-        "nobody knows you"
+        unknown_caller.json().await["error"]["message"],
+        "unknown caller"
     );
 
     let mut malformed = caller.clone();
@@ -93,16 +95,17 @@ async fn every_request_of_a_session_is_authenticated() {
     );
 
     for revision in SESSIONS {
-        let guard = Arc::new(Doorkeeper::default());
-        let plain = Caller::of(Http::new(server()).authenticator(guard.clone())).named("ada");
+        let guard = Arc::new(NameAuthenticator::default());
+        let plain = HttpTestClient::with_options(Http::new(server()).authenticator(guard.clone()))
+            .named("ada");
         let caller = plain.clone().in_session(revision).await;
-        let before = guard.visits();
+        let before = guard.request_count();
 
         assert_eq!(caller.post(&ping(1)).await.status(), 200);
         assert_eq!(caller.get(None).await.status(), 200);
-        assert_eq!(guard.visits(), before + 2);
+        assert_eq!(guard.request_count(), before + 2);
 
-        for refused in [caller.nameless(), caller.named("stranger")] {
+        for refused in [caller.without_credentials(), caller.named("unknown")] {
             assert_eq!(refused.post(&ping(2)).await.status(), 401);
             assert_eq!(refused.get(None).await.status(), 401);
             assert_eq!(refused.delete().await.status(), 401);
@@ -111,9 +114,12 @@ async fn every_request_of_a_session_is_authenticated() {
                 401
             );
         }
-        // A request without a session is asked each time, too.
+        // A stateless request is authenticated each time, too.
         assert_eq!(plain.modern("tools/list", json!({})).await.status(), 200);
-        let refused = plain.nameless().modern("tools/list", json!({})).await;
+        let refused = plain
+            .without_credentials()
+            .modern("tools/list", json!({}))
+            .await;
         assert_eq!(refused.status(), 401);
         assert_eq!(caller.delete().await.status(), 204);
     }
@@ -121,44 +127,45 @@ async fn every_request_of_a_session_is_authenticated() {
 
 #[tokio::test]
 async fn a_token_in_the_query_is_ignored() {
-    let caller = Caller::of(guarded(server()));
+    let caller = HttpTestClient::with_options(with_authenticator(server()));
     let request = http::Request::post("/mcp?access_token=ada")
         .header("host", "localhost")
         .header("content-type", "application/json")
         .header("accept", "application/json, text/event-stream");
 
-    let answered = caller.send(request, ping(1).to_string()).await;
+    let http_response = caller.send(request, ping(1).to_string()).await;
 
-    assert_eq!(answered.status(), 401);
+    assert_eq!(http_response.status(), 401);
 }
 
 #[tokio::test]
 async fn duplicate_credentials_are_passed_to_the_authenticator() {
-    let caller = Caller::of(guarded(server()));
+    let caller = HttpTestClient::with_options(with_authenticator(server()));
     let request = caller
         .request(Method::POST)
         .header("authorization", "Bearer ada")
         .header("authorization", "Bearer bo");
 
-    let answered = caller.send(request, ping(1).to_string()).await;
+    let http_response = caller.send(request, ping(1).to_string()).await;
 
-    assert_eq!(answered.status(), 400);
+    assert_eq!(http_response.status(), 400);
 }
 
 #[tokio::test]
 async fn both_http_sse_paths_require_authentication() {
-    let caller = Caller::of(guarded(server()).http_sse(HttpSse::new()));
+    let caller =
+        HttpTestClient::with_options(with_authenticator(server()).http_sse(HttpSse::new()));
 
     assert_eq!(caller.send(get("/sse"), "").await.status(), 401);
     let ada = caller.named("ada");
-    let mut peer = Peer::open(&ada).await;
-    assert_eq!(peer.ask(&ping(1)).await["id"], 1);
+    let mut peer = HttpSseClient::open(&ada).await;
+    assert_eq!(peer.request(&ping(1)).await["id"], 1);
 
-    let nameless = caller.send(post(&peer.uri), ping(2).to_string()).await;
-    assert_eq!(nameless.status(), 401);
+    let without_credentials = caller.send(post(&peer.uri), ping(2).to_string()).await;
+    assert_eq!(without_credentials.status(), 401);
     let foreign = caller.named("bo");
     let foreign = foreign.send(post(&peer.uri), ping(3).to_string()).await;
-    assert_eq!(foreign.refusal().await, (404, -32600));
+    assert_eq!(foreign.status_and_code().await, (404, -32600));
 }
 
 #[tokio::test]
@@ -170,9 +177,10 @@ async fn a_request_is_authenticated_before_its_body_is_read() {
         runs.store(true, Ordering::Relaxed);
         std::future::ready(Ok("ran".to_owned()))
     });
-    let caller = Caller::of(guarded(Server::new("test", "1.0.0").tool(tool)));
+    let caller =
+        HttpTestClient::with_options(with_authenticator(Server::new("test", "1.0.0").tool(tool)));
 
-    // What is wrong with it is nothing that a stranger learns.
+    // The reason is not revealed to an unauthenticated caller.
     let broken = caller.send(caller.request(Method::POST), "{").await;
     assert_eq!(broken.status(), 401);
     let unknown = caller.modern("no/such/method", json!({})).await;
@@ -183,8 +191,8 @@ async fn a_request_is_authenticated_before_its_body_is_read() {
     assert_eq!(call.status(), 401);
     for revision in SESSIONS {
         let session = caller.named("ada").in_session(revision).await;
-        for stranger in [session.nameless(), session.named("stranger")] {
-            let call = stranger.tool(1, "run", json!({})).await;
+        for unknown_caller in [session.without_credentials(), session.named("unknown")] {
+            let call = unknown_caller.tool(1, "run", json!({})).await;
             assert_eq!(call.status(), 401, "{revision}");
         }
     }
@@ -203,8 +211,9 @@ async fn a_request_is_authenticated_before_its_body_is_read() {
 
 #[tokio::test]
 async fn a_foreign_host_is_rejected_before_authentication() {
-    let guard = Arc::new(Doorkeeper::default());
-    let caller = Caller::of(Http::new(server()).authenticator(guard.clone())).named("ada");
+    let guard = Arc::new(NameAuthenticator::default());
+    let caller =
+        HttpTestClient::with_options(Http::new(server()).authenticator(guard.clone())).named("ada");
     let request = http::Request::post("/mcp").header("host", "evil.example");
 
     assert_eq!(caller.send(request, "{}").await.status(), 403);
@@ -213,7 +222,7 @@ async fn a_foreign_host_is_rejected_before_authentication() {
         .header("origin", "https://evil.example");
     assert_eq!(caller.send(page, "{}").await.status(), 403);
 
-    assert_eq!(guard.visits(), 0);
+    assert_eq!(guard.request_count(), 0);
 }
 
 #[tokio::test]
@@ -229,7 +238,7 @@ async fn handlers_see_the_principal_and_no_token() {
         std::future::ready(Ok(String::new()))
     });
     let mut caller = caller(Server::new("test", "1.0.0").tool(tool), "ada:read+write");
-    // What came from elsewhere does not count.
+    // A principal set by another layer is ignored.
     caller.principal = Some(Principal::new("elsewhere", "eve"));
     let session = caller.clone().in_session("2025-11-25").await;
 
@@ -247,7 +256,7 @@ async fn handlers_see_the_principal_and_no_token() {
 
 #[tokio::test]
 async fn the_metadata_document_is_public() {
-    let caller = Caller::of(guarded(server()));
+    let caller = HttpTestClient::with_options(with_authenticator(server()));
     let open = |method| {
         http::Request::builder()
             .method(method)
@@ -273,7 +282,7 @@ async fn the_metadata_document_is_public() {
 
 #[tokio::test]
 async fn a_cors_preflight_is_answered_and_the_challenge_is_readable() {
-    let caller = Caller::of(guarded(server()));
+    let caller = HttpTestClient::with_options(with_authenticator(server()));
     for path in ["/mcp", METADATA] {
         let ask = http::Request::options(path)
             .header("host", "localhost")
@@ -301,8 +310,8 @@ async fn a_cors_preflight_is_answered_and_the_challenge_is_readable() {
 
 #[tokio::test(start_paused = true)]
 async fn requests_under_authentication_count_as_in_flight() {
-    let http = guarded(server()).max_in_flight(1);
-    let caller = Caller::of(http).named("ada");
+    let http = with_authenticator(server()).max_in_flight(1);
+    let caller = HttpTestClient::with_options(http).named("ada");
 
     let ((), second) = tokio::join!(
         async {
@@ -312,7 +321,7 @@ async fn requests_under_authentication_count_as_in_flight() {
         async {
             tokio::task::yield_now().await;
             caller
-                .named("stranger")
+                .named("unknown")
                 .modern("tools/list", json!({}))
                 .await
         }

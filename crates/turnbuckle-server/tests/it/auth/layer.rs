@@ -1,4 +1,4 @@
-//! A guard before any service.
+//! The authentication layer in front of any service.
 
 use std::{convert::Infallible, sync::Arc};
 
@@ -15,11 +15,11 @@ use turnbuckle_server::{
 };
 
 use crate::{
-    auth::test_authenticator::{Doorkeeper, METADATA, challenge},
+    auth::test_authenticator::{METADATA, NameAuthenticator, challenge},
     http::test_client::{modern, modern_headers},
 };
 
-/// Says whom it sees.
+/// Responds with the principal of the request.
 #[derive(Clone)]
 struct Mirror;
 
@@ -37,13 +37,13 @@ impl Service<Request<Full<Bytes>>> for Mirror {
 
     fn call(&mut self, request: Request<Full<Bytes>>) -> Self::Future {
         let who = request.extensions().get::<Arc<Principal>>();
-        let name = who.map_or("nobody".to_owned(), |who| who.subject.clone());
+        let name = who.map_or("missing".to_owned(), |who| who.subject.clone());
         let text = format!("{name} {}", request.headers().contains_key("authorization"));
         std::future::ready(Ok(Response::new(Full::from(text))))
     }
 }
 
-async fn ask<S, R>(service: &S, request: http::request::Builder, body: &str) -> Response<Bytes>
+async fn send<S, R>(service: &S, request: http::request::Builder, body: &str) -> Response<Bytes>
 where
     S: Service<Request<Full<Bytes>>, Response = Response<R>, Error = Infallible> + Clone,
     R: http_body::Body<Data = Bytes, Error = Infallible>,
@@ -56,17 +56,20 @@ where
 
 #[tokio::test]
 async fn any_service_can_be_authenticated() {
-    let service = AuthLayer::new(Doorkeeper::default()).layer(Mirror);
+    let service = AuthLayer::new(NameAuthenticator::default()).layer(Mirror);
 
-    let nameless = ask(&service, Request::get("/"), "").await;
-    assert_eq!(nameless.status(), 401);
-    assert_eq!(nameless.headers()["www-authenticate"], *challenge(""));
+    let without_credentials = send(&service, Request::get("/"), "").await;
+    assert_eq!(without_credentials.status(), 401);
+    assert_eq!(
+        without_credentials.headers()["www-authenticate"],
+        *challenge("")
+    );
     let ada = Request::get("/").header("authorization", "Bearer ada");
-    assert_eq!(ask(&service, ada, "").await.body(), "ada false");
-    let metadata = ask(&service, Request::get(METADATA), "").await;
+    assert_eq!(send(&service, ada, "").await.body(), "ada false");
+    let metadata = send(&service, Request::get(METADATA), "").await;
     assert_eq!(metadata.status(), 200);
-    let preflight = ask(&service, Request::options("/"), "").await;
-    assert_eq!(preflight.body(), "nobody false");
+    let preflight = send(&service, Request::options("/"), "").await;
+    assert_eq!(preflight.body(), "missing false");
 }
 
 #[tokio::test]
@@ -74,7 +77,7 @@ async fn a_server_behind_the_auth_layer_uses_its_principal_and_scopes() {
     let tool = Tool::new("write", async || Ok("written".to_owned()));
     let server = Server::new("test", "1.0.0").tool(tool.scopes(["files:write"]));
     let server = Http::new(server).into_service();
-    let service = AuthLayer::new(Arc::new(Doorkeeper::default())).layer(server);
+    let service = AuthLayer::new(Arc::new(NameAuthenticator::default())).layer(server);
     let call = modern("tools/call", json!({ "name": "write", "arguments": {} }));
     let request = |name: &str| {
         let request = Request::post("/mcp")
@@ -85,11 +88,11 @@ async fn a_server_behind_the_auth_layer_uses_its_principal_and_scopes() {
         modern_headers(request, &call)
     };
 
-    let lacking = ask(&service, request("ada"), &call.to_string()).await;
+    let lacking = send(&service, request("ada"), &call.to_string()).await;
     assert_eq!(lacking.status(), 403);
     let wanted = challenge(r#"error="insufficient_scope", scope="files:write", "#);
     assert_eq!(lacking.headers()["www-authenticate"], *wanted);
-    let done = ask(&service, request("ada:files:write"), &call.to_string()).await;
+    let done = send(&service, request("ada:files:write"), &call.to_string()).await;
     let answer: Value = serde_json::from_slice(done.body()).unwrap();
     assert_eq!(answer["result"]["content"][0]["text"], "written");
 }

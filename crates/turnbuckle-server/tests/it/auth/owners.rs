@@ -1,4 +1,4 @@
-//! What belongs to one caller does not exist for another, whoever knows its id.
+//! Sessions, streams and tasks of one caller do not exist for another, even if the id is known.
 
 use http::Method;
 use schemars::JsonSchema;
@@ -8,20 +8,22 @@ use turnbuckle_server::{Context, Elicitation, Server, Tool};
 use turnbuckle_spec_coverage::req;
 
 use crate::{
-    auth::test_authenticator::{caller, guarded},
-    http::test_client::{Answered, Caller, SESSIONS, modern, modern_headers, server},
+    auth::test_authenticator::{caller, with_authenticator},
+    http::test_client::{
+        HttpTestClient, HttpTestResponse, SESSIONS, modern, modern_headers, server,
+    },
     http_sse::test_client::ping,
     tasks::test_server::{self, everything, id},
 };
 
-/// Status and body, with the name of what was asked for left out.
-async fn said(answered: Answered, name: &str) -> (u16, String) {
-    let status = answered.status().as_u16();
-    let body = String::from_utf8(answered.bytes().await.to_vec()).unwrap();
+/// Status and body, without the name of the requested item.
+async fn said(http_response: HttpTestResponse, name: &str) -> (u16, String) {
+    let status = http_response.status().as_u16();
+    let body = String::from_utf8(http_response.bytes().await.to_vec()).unwrap();
     (status, body.replace(name, "…"))
 }
 
-async fn able(caller: &Caller, method: &str, params: Value) -> Answered {
+async fn able(caller: &HttpTestClient, method: &str, params: Value) -> HttpTestResponse {
     let mut message = modern(method, params);
     message["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] = everything();
     let headers = modern_headers(caller.request(Method::POST), &message);
@@ -37,7 +39,7 @@ async fn a_session_of_another_caller_is_answered_like_an_unknown_one() {
         let (_, event) = ada.opened().await;
         let bo = ada.named("bo");
         let mut invented = bo.clone();
-        // Another one that was good a moment ago.
+        // Another one that was valid before.
         let ended = ada.named("bo").in_session(revision).await;
         assert_eq!(ended.delete().await.status(), 204);
         invented.session = ended.session.clone();
@@ -68,7 +70,7 @@ async fn a_stream_cannot_be_resumed_by_another_caller() {
     let bo = ada.named("bo");
     let mut own = bo.clone().in_session("2025-11-25").await;
 
-    // With the session of the other, and with one's own.
+    // With the session of the other caller, and with its own.
     assert_eq!(bo.get(Some(&event)).await.status(), 404);
     own.timeout = std::time::Duration::from_secs(5);
     let refused = own.get(Some(&event)).await;
@@ -86,7 +88,7 @@ async fn a_task_of_another_caller_is_answered_like_an_unknown_one() {
         "ext-tasks.security.auth",
         "security.handle.not-auth"
     );
-    let ada = Caller::of(guarded(test_server::server())).named("ada");
+    let ada = HttpTestClient::with_options(with_authenticator(test_server::server())).named("ada");
     let bo = ada.named("bo");
     let params = json!({ "name": "work", "arguments": { "seconds": 30 } });
 
@@ -122,13 +124,13 @@ async fn a_task_of_another_caller_is_answered_like_an_unknown_one() {
 
 #[tokio::test(start_paused = true)]
 async fn task_notifications_are_sent_only_to_the_owner() {
-    let ada = Caller::of(guarded(test_server::server())).named("ada");
+    let ada = HttpTestClient::with_options(with_authenticator(test_server::server())).named("ada");
     let params = json!({ "name": "work", "arguments": { "seconds": 1 } });
     let started = able(&ada, "tools/call", params).await.json().await;
     let task = started["result"]["taskId"].clone();
     let filter = json!({ "notifications": { "taskIds": [task] } });
 
-    let listen = |who: &Caller| {
+    let listen = |who: &HttpTestClient| {
         let (who, filter) = (who.clone(), filter.clone());
         async move { able(&who, "subscriptions/listen", filter).await }
     };
@@ -149,10 +151,12 @@ async fn task_notifications_are_sent_only_to_the_owner() {
 
 fn asker() -> Server {
     Server::new("test", "1.0.0").tool(Tool::new("ask", async |cx: Context| {
-        let answer = cx
+        let response = cx
             .elicit(Elicitation::form::<Name>("Who?").key("name"))
             .await?;
-        let name = answer.accepted().map_or("nobody".to_owned(), |it| it.name);
+        let name = response
+            .accepted()
+            .map_or("missing".to_owned(), |it| it.name);
         Ok(format!("hello {name}"))
     }))
 }
@@ -165,7 +169,7 @@ struct Name {
 #[tokio::test]
 async fn a_state_of_another_request_is_answered_like_an_invented_one() {
     req!("mrtr.state.principal", "security.handle.not-auth");
-    let ada = Caller::of(guarded(asker())).named("ada");
+    let ada = HttpTestClient::with_options(with_authenticator(asker())).named("ada");
     let call = json!({ "name": "ask", "arguments": {} });
     let asked = able(&ada, "tools/call", call.clone()).await.json().await;
     let state = asked["result"]["requestState"].as_str().unwrap().to_owned();

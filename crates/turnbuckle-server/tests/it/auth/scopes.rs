@@ -1,4 +1,4 @@
-//! Scopes that tools, prompts and resources take.
+//! Scopes that tools, prompts and resources require.
 
 use std::sync::{
     Arc,
@@ -16,13 +16,13 @@ use turnbuckle_server::{
 use turnbuckle_spec_coverage::req;
 
 use crate::{
-    auth::test_authenticator::{caller, challenge, guarded},
-    http::test_client::{Answered, Caller, modern, modern_headers},
-    http_sse::test_client::Peer as SsePeer,
+    auth::test_authenticator::{caller, challenge, with_authenticator},
+    http::test_client::{HttpTestClient, HttpTestResponse, modern, modern_headers},
+    http_sse::test_client::HttpSseClient,
     ndjson::test_client::Peer,
 };
 
-/// A server on which everything takes a scope but `read`.
+/// A server on which everything but `read` requires a scope.
 fn server(ran: &Arc<AtomicUsize>) -> Server {
     let tool = |name: &str| {
         let ran = ran.clone();
@@ -31,8 +31,8 @@ fn server(ran: &Arc<AtomicUsize>) -> Server {
             std::future::ready(Ok("done".to_owned()))
         })
     };
-    let prompt =
-        Prompt::new("review", async |_: Wanted| Ok("Review it.")).complete("tone", ["friendly"]);
+    let prompt = Prompt::new("review", async |_: ReviewArguments| Ok("Review it."))
+        .complete("tone", ["friendly"]);
     let template = ResourceTemplate::new(
         "staff://{name}",
         "file",
@@ -57,13 +57,13 @@ fn server(ran: &Arc<AtomicUsize>) -> Server {
 }
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
-struct Wanted {
+struct ReviewArguments {
     #[expect(dead_code, reason = "only completed")]
     tone: Option<String>,
 }
 
-/// What is asked for, and the scopes that it takes.
-fn questions() -> Vec<(&'static str, Value, &'static str)> {
+/// Requests, and the scopes that they require.
+fn scoped_requests() -> Vec<(&'static str, Value, &'static str)> {
     let prompt = json!({ "type": "ref/prompt", "name": "review" });
     let template = json!({ "type": "ref/resource", "uri": "staff://{name}" });
     let tone = json!({ "name": "tone", "value": "" });
@@ -95,12 +95,12 @@ fn questions() -> Vec<(&'static str, Value, &'static str)> {
     ]
 }
 
-fn assert_lacking(answered: &Answered, scopes: &str) {
-    assert_eq!(answered.status(), 403, "{scopes}");
-    assert!(!answered.is_stream());
+fn assert_lacking(http_response: &HttpTestResponse, scopes: &str) {
+    assert_eq!(http_response.status(), 403, "{scopes}");
+    assert!(!http_response.is_stream());
     let more = format!(r#"error="insufficient_scope", scope="{scopes}", "#);
     assert_eq!(
-        answered.header("www-authenticate"),
+        http_response.header("www-authenticate"),
         Some(&*challenge(&more))
     );
 }
@@ -121,14 +121,14 @@ async fn missing_scopes_are_named_in_one_challenge_in_both_eras() {
     let ran = Arc::default();
     let ada = caller(server(&ran), "ada:files:read");
     let session = ada.clone().in_session("2025-11-25").await;
-    let forgotten = guarded(server(&ran)).sessions(SessionMode::Off);
-    let mut forgotten = Caller::of(forgotten).named("ada");
+    let forgotten = with_authenticator(server(&ran)).sessions(SessionMode::Off);
+    let mut forgotten = HttpTestClient::with_options(forgotten).named("ada");
     forgotten.version = Some("2025-06-18".to_owned());
 
-    for (method, params, scopes) in questions() {
-        let answered = ada.modern(method, params.clone()).await;
-        assert_lacking(&answered, scopes);
-        let error = answered.json().await;
+    for (method, params, scopes) in scoped_requests() {
+        let http_response = ada.modern(method, params.clone()).await;
+        assert_lacking(&http_response, scopes);
+        let error = http_response.json().await;
         assert_eq!(error["id"], 7);
         assert_eq!(error["error"]["code"], -32600);
         let named = error["error"]["data"]["requiredScopes"].as_array().unwrap();
@@ -146,13 +146,13 @@ async fn a_caller_with_the_scopes_is_served() {
     let ada = caller(server(&ran), "ada");
     let session = ada.clone().in_session("2025-11-25").await;
 
-    for (method, params, scopes) in questions() {
-        // More of them, in the middle of a session: that is what a step up is.
+    for (method, params, scopes) in scoped_requests() {
+        // Additional scopes during a session: a step-up.
         let name = format!("ada:{}", scopes.replace(' ', "+"));
-        let answer = ada.named(&name).modern(method, params.clone()).await;
-        assert!(answer.json().await["result"].is_object(), "{method}");
-        let answer = session.named(&name).post(&legacy(method, &params)).await;
-        assert!(answer.json().await["result"].is_object(), "{method}");
+        let response = ada.named(&name).modern(method, params.clone()).await;
+        assert!(response.json().await["result"].is_object(), "{method}");
+        let response = session.named(&name).post(&legacy(method, &params)).await;
+        assert!(response.json().await["result"].is_object(), "{method}");
     }
     assert_eq!(ran.load(Ordering::Relaxed), 4);
 }
@@ -167,8 +167,8 @@ async fn lists_include_items_with_missing_scopes() {
         ("resources/list", "resources", 3),
         ("resources/templates/list", "resourceTemplates", 1),
     ] {
-        let answer = ada.modern(method, json!({})).await.json().await;
-        assert_eq!(answer["result"][member].as_array().unwrap().len(), count);
+        let response = ada.modern(method, json!({})).await.json().await;
+        assert_eq!(response["result"][member].as_array().unwrap().len(), count);
     }
 }
 
@@ -202,13 +202,13 @@ async fn subscribing_requires_the_scopes_of_reading() {
 
     let filter = json!({ "resourceSubscriptions": ["staff://plans", "staff://all", "staff://bo"] });
     let listen = json!({ "notifications": filter });
-    let answered = ada.modern("subscriptions/listen", listen.clone()).await;
-    assert_lacking(&answered, "plans staff");
-    let answered = ada
+    let http_response = ada.modern("subscriptions/listen", listen.clone()).await;
+    assert_lacking(&http_response, "plans staff");
+    let http_response = ada
         .named("ada:plans+staff")
         .modern("subscriptions/listen", listen)
         .await;
-    assert!(answered.is_stream());
+    assert!(http_response.is_stream());
 }
 
 #[tokio::test]
@@ -250,15 +250,15 @@ async fn a_call_in_a_batch_fails_alone() {
         { "jsonrpc": "2.0", "id": 8, "method": "tools/call", "params": { "name": "read" } },
     ]);
 
-    let answered = session.post(&batch).await;
+    let http_response = session.post(&batch).await;
 
-    assert_eq!(answered.status(), 200);
-    let answers = answered.json().await;
+    assert_eq!(http_response.status(), 200);
+    let responses = http_response.json().await;
     assert_eq!(
-        answers[0]["error"]["data"]["requiredScopes"],
+        responses[0]["error"]["data"]["requiredScopes"],
         json!(["files:read", "files:write"])
     );
-    assert_eq!(answers[1]["result"]["content"][0]["text"], "done");
+    assert_eq!(responses[1]["result"]["content"][0]["text"], "done");
     assert_eq!(ran.load(Ordering::Relaxed), 1);
 }
 
@@ -286,25 +286,25 @@ async fn layers_see_the_rejection_and_keep_the_challenge() {
     let server = server(&Arc::default()).layer(Timeout::new(std::time::Duration::from_secs(1)));
     let ada = caller(server, "ada");
 
-    let answered = ada.modern_tool("write", json!({})).await;
+    let http_response = ada.modern_tool("write", json!({})).await;
 
-    assert_lacking(&answered, "files:read files:write");
+    assert_lacking(&http_response, "files:read files:write");
 }
 
 #[tokio::test]
 async fn on_http_sse_missing_scopes_are_reported_on_the_stream() {
     let ran = Arc::default();
-    let http = guarded(server(&ran)).http_sse(turnbuckle_server::http::HttpSse::new());
-    let caller = Caller::of(http).named("ada");
-    let mut peer = SsePeer::initialized(&caller, "2024-11-05").await;
+    let http = with_authenticator(server(&ran)).http_sse(turnbuckle_server::http::HttpSse::new());
+    let caller = HttpTestClient::with_options(http).named("ada");
+    let mut peer = HttpSseClient::initialized(&caller, "2024-11-05").await;
 
-    let answer = peer
-        .ask(&legacy("tools/call", &json!({ "name": "write" })))
+    let response = peer
+        .request(&legacy("tools/call", &json!({ "name": "write" })))
         .await;
 
-    assert_eq!(answer["error"]["code"], -32600);
+    assert_eq!(response["error"]["code"], -32600);
     assert_eq!(
-        answer["error"]["data"]["requiredScopes"],
+        response["error"]["data"]["requiredScopes"],
         json!(["files:read", "files:write"])
     );
     assert_eq!(ran.load(Ordering::Relaxed), 0);
@@ -313,21 +313,21 @@ async fn on_http_sse_missing_scopes_are_reported_on_the_stream() {
 #[tokio::test]
 async fn without_an_authenticator_scopes_are_not_granted() {
     let ran = Arc::default();
-    let caller = Caller::of(Http::new(server(&ran)));
+    let caller = HttpTestClient::with_options(Http::new(server(&ran)));
 
-    let answered = caller.modern_tool("write", json!({})).await;
+    let http_response = caller.modern_tool("write", json!({})).await;
 
-    assert_eq!(answered.status(), 403);
-    assert_eq!(answered.header("www-authenticate"), None);
-    let answer = answered.json().await;
-    let message = answer["error"]["message"].as_str().unwrap();
+    assert_eq!(http_response.status(), 403);
+    assert_eq!(http_response.header("www-authenticate"), None);
+    let response = http_response.json().await;
+    let message = response["error"]["message"].as_str().unwrap();
     assert!(
         message.ends_with("the server does not authenticate callers"),
         "{message}"
     );
     assert_eq!(ran.load(Ordering::Relaxed), 0);
 
-    // A layer of one's own may know who is asking, and what they may do.
+    // A custom layer may set the principal and its scopes.
     let mut known = caller.clone();
     let mut ada = Principal::new("here", "ada");
     known.principal = Some(ada.clone());
@@ -377,7 +377,7 @@ async fn a_mounted_tool_keeps_its_required_scopes() {
 
     let call = modern("tools/call", json!({ "name": name, "arguments": {} }));
     let headers = modern_headers(ada.request(http::Method::POST), &call);
-    let answered = ada.send(headers, call.to_string()).await;
+    let http_response = ada.send(headers, call.to_string()).await;
 
-    assert_lacking(&answered, "files:read files:write");
+    assert_lacking(&http_response, "files:read files:write");
 }

@@ -1,4 +1,4 @@
-//! A guard who knows people by their names, and clients that show them.
+//! An authenticator that accepts names as tokens, and clients that send them.
 
 use std::{
     collections::BTreeSet,
@@ -14,43 +14,45 @@ use turnbuckle_protocol::{
 };
 use turnbuckle_server::{Server, http::Http};
 
-use crate::http::test_client::Caller;
+use crate::http::test_client::HttpTestClient;
 
 pub(crate) const METADATA: &str = "/.well-known/oauth-protected-resource/mcp";
 
-/// Lets in whoever says `Bearer name` or `Bearer name:scope+scope`, except strangers.
+/// Accepts `Bearer name` and `Bearer name:scope+scope`, except for the name `unknown`.
 #[derive(Default)]
-pub(crate) struct Doorkeeper {
-    visits: AtomicUsize,
+pub(crate) struct NameAuthenticator {
+    request_count: AtomicUsize,
 }
 
-impl Doorkeeper {
-    /// How many were asked who they are.
-    pub(crate) fn visits(&self) -> usize {
-        self.visits.load(Ordering::Relaxed)
+impl NameAuthenticator {
+    /// The number of authenticated requests.
+    pub(crate) fn request_count(&self) -> usize {
+        self.request_count.load(Ordering::Relaxed)
     }
 }
 
-impl Authenticator for Doorkeeper {
+impl Authenticator for NameAuthenticator {
     fn authenticate<'a>(
         &'a self,
-        visit: AuthRequest<'a>,
+        request: AuthRequest<'a>,
     ) -> BoxFuture<'a, Result<Arc<Principal>, AuthRejection>> {
-        self.visits.fetch_add(1, Ordering::Relaxed);
+        self.request_count.fetch_add(1, Ordering::Relaxed);
         Box::pin(async move {
             tokio::task::yield_now().await;
-            match visit.authorization {
-                [] => Err(AuthRejection::new(401, "say who you are").challenge(challenge(""))),
+            match request.authorization {
+                [] => Err(AuthRejection::new(401, "a token is required").challenge(challenge(""))),
                 [one] => match one.strip_prefix("Bearer ") {
-                    None => Err(AuthRejection::new(400, "that is no badge")),
-                    Some("stranger") => Err(AuthRejection::new(401, "nobody knows you")
+                    None => Err(AuthRejection::new(400, "expected a bearer token")),
+                    Some("unknown") => Err(AuthRejection::new(401, "unknown caller")
                         .challenge(challenge(r#"error="invalid_token", "#))
                         .challenge(r#"DPoP algs="ES256""#)
                         .nonce("n-1")),
-                    Some("oracle") => Err(AuthRejection::new(503, "nobody can tell")),
+                    Some("oracle") => {
+                        Err(AuthRejection::new(503, "the authenticator is unavailable"))
+                    }
                     Some(name) => Ok(Arc::new(who(name))),
                 },
-                [..] => Err(AuthRejection::new(400, "one badge is enough")),
+                [..] => Err(AuthRejection::new(400, "expected one token")),
             }
         })
     }
@@ -67,7 +69,7 @@ impl Authenticator for Doorkeeper {
     }
 }
 
-/// What the guard says to those whom it does not let in.
+/// The challenge of a rejection.
 pub(crate) fn challenge(more: &str) -> String {
     format!(r#"Bearer {more}resource_metadata="http://localhost:8080{METADATA}""#)
 }
@@ -79,26 +81,26 @@ fn who(name: &str) -> Principal {
     who
 }
 
-/// A server behind the guard.
-pub(crate) fn guarded(server: Server) -> Http {
-    Http::new(server).authenticator(Doorkeeper::default())
+/// HTTP options with the authenticator.
+pub(crate) fn with_authenticator(server: Server) -> Http {
+    Http::new(server).authenticator(NameAuthenticator::default())
 }
 
-/// A client of a guarded server.
-pub(crate) fn caller(server: Server, name: &str) -> Caller {
-    Caller::of(guarded(server)).named(name)
+/// A client with a token.
+pub(crate) fn caller(server: Server, name: &str) -> HttpTestClient {
+    HttpTestClient::with_options(with_authenticator(server)).named(name)
 }
 
-impl Caller {
-    /// The same client in the hands of someone else.
+impl HttpTestClient {
+    /// Returns the same client with the token of another caller.
     pub(crate) fn named(&self, name: &str) -> Self {
         let mut caller = self.clone();
         caller.authorization = Some(format!("Bearer {name}"));
         caller
     }
 
-    /// The same client in the hands of nobody in particular.
-    pub(crate) fn nameless(&self) -> Self {
+    /// Returns the same client without credentials.
+    pub(crate) fn without_credentials(&self) -> Self {
         let mut caller = self.clone();
         caller.authorization = None;
         caller

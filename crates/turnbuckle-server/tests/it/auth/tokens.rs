@@ -1,4 +1,4 @@
-//! Tokens of an issuer, over HTTP: the guard is the one that real servers have.
+//! Tokens of an issuer over HTTP, with the authenticator of the auth crate.
 
 use std::{
     sync::Arc,
@@ -17,12 +17,12 @@ use turnbuckle_protocol::authenticator::BoxFuture;
 use turnbuckle_server::{Server, Tool, http::Http};
 use turnbuckle_spec_coverage::req;
 
-use crate::http::test_client::{Answered, Caller};
+use crate::http::test_client::{HttpTestClient, HttpTestResponse};
 
 const RESOURCE: &str = "https://api.example/mcp";
 const ISSUER: &str = "https://auth.example";
 
-/// Reaches nobody: the keys of the issuer are known.
+/// Fetches nothing: the keys of the issuer are known.
 struct Offline;
 
 impl Fetch for Offline {
@@ -34,7 +34,7 @@ impl Fetch for Offline {
 /// An issuer, and a server that trusts it.
 struct World {
     key: SigningKey,
-    caller: Caller,
+    caller: HttpTestClient,
 }
 
 impl World {
@@ -54,11 +54,11 @@ impl World {
             .tool(tool("read").scopes(["files:read"]));
         Self {
             key,
-            caller: Caller::of(Http::new(server).authenticator(guard)),
+            caller: HttpTestClient::with_options(Http::new(server).authenticator(guard)),
         }
     }
 
-    /// What the issuer would issue, but for what is said otherwise.
+    /// A token with default claims, overridden by `claims`.
     fn token(&self, otherwise: Value) -> String {
         let mut claims = json!({
             "iss": ISSUER, "sub": "ada", "client_id": "desk", "aud": RESOURCE,
@@ -72,7 +72,7 @@ impl World {
         self.key.sign(header, &claims).unwrap()
     }
 
-    async fn call(&self, token: &str, tool: &str) -> Answered {
+    async fn call(&self, token: &str, tool: &str) -> HttpTestResponse {
         let mut caller = self.caller.clone();
         caller.authorization = Some(format!("Bearer {token}"));
         caller.modern_tool(tool, json!({})).await
@@ -84,8 +84,8 @@ fn seconds(from_now: i64) -> i64 {
     i64::try_from(Duration::as_secs(&now)).unwrap() + from_now
 }
 
-fn challenge(answered: &Answered) -> Challenge {
-    let header = answered.header("www-authenticate").unwrap();
+fn challenge(http_response: &HttpTestResponse) -> Challenge {
+    let header = http_response.header("www-authenticate").unwrap();
     let mut challenges = Challenge::parse(header).unwrap();
     assert_eq!(challenges.len(), 1, "{header}");
     challenges.remove(0)
@@ -105,7 +105,7 @@ async fn only_tokens_for_this_audience_are_accepted() {
     let good = world.token(json!({}));
     assert_eq!(world.call(&good, "plain").await.status(), 200);
     let (signed, signature) = good.rsplit_once('.').unwrap();
-    let stranger = World::new();
+    let other_issuer = World::new();
 
     let bad = [
         world.token(json!({ "aud": "https://other.example/mcp" })),
@@ -113,16 +113,16 @@ async fn only_tokens_for_this_audience_are_accepted() {
         world.token(json!({ "iss": "https://auth.example/" })),
         world.token(json!({ "exp": seconds(-600) })),
         world.token(json!({ "nbf": seconds(600) })),
-        stranger.token(json!({})),
+        other_issuer.token(json!({})),
         format!("{signed}."),
         format!("e30.{signature}"),
         "opaque".to_owned(),
     ];
     for token in bad {
-        let answered = world.call(&token, "plain").await;
-        assert_eq!(answered.status(), 401, "{token}");
+        let http_response = world.call(&token, "plain").await;
+        assert_eq!(http_response.status(), 401, "{token}");
         assert_eq!(
-            challenge(&answered).parameter("error"),
+            challenge(&http_response).parameter("error"),
             Some("invalid_token")
         );
     }
@@ -138,9 +138,9 @@ async fn the_challenge_names_the_issuer() {
     );
     let world = World::new();
 
-    let answered = world.caller.modern_tool("plain", json!({})).await;
-    assert_eq!(answered.status(), 401);
-    let challenge = challenge(&answered);
+    let http_response = world.caller.modern_tool("plain", json!({})).await;
+    assert_eq!(http_response.status(), 401);
+    let challenge = challenge(&http_response);
     assert_eq!(challenge.parameter("scope"), Some("mcp"));
     let url = challenge.parameter("resource_metadata").unwrap().to_owned();
     let path = url.strip_prefix("https://api.example").unwrap();
@@ -175,9 +175,9 @@ async fn one_challenge_names_all_required_scopes_and_additional_scopes_are_accep
     );
     let world = World::new();
 
-    let answered = world.call(&world.token(json!({})), "read").await;
-    assert_eq!(answered.status(), 403);
-    let challenge = challenge(&answered);
+    let http_response = world.call(&world.token(json!({})), "read").await;
+    assert_eq!(http_response.status(), 403);
+    let challenge = challenge(&http_response);
     assert_eq!(challenge.parameter("error"), Some("insufficient_scope"));
     assert_eq!(challenge.parameter("scope"), Some("files:read mcp"));
     assert!(challenge.parameter("resource_metadata").is_some());
@@ -196,7 +196,7 @@ async fn malformed_bearer_tokens_are_answered_with_400() {
     for malformed in ["Bearer", "Bearer a b"] {
         let mut caller = world.caller.clone();
         caller.authorization = Some(malformed.to_owned());
-        let answered = caller.modern_tool("plain", json!({})).await;
-        assert_eq!(answered.status(), 400, "{malformed}");
+        let http_response = caller.modern_tool("plain", json!({})).await;
+        assert_eq!(http_response.status(), 400, "{malformed}");
     }
 }

@@ -1,4 +1,4 @@
-//! What becomes of the body of a request that a guard refuses.
+//! The body of a request that the authenticator rejects.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tokio::{
 };
 use turnbuckle_server::http;
 
-use crate::{auth::test_authenticator::guarded, http::test_client::server};
+use crate::{auth::test_authenticator::with_authenticator, http::test_client::server};
 
 const BODY: &str = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
 
@@ -18,14 +18,14 @@ async fn a_connection_survives_a_rejected_head_followed_by_its_body() {
 
     for _ in 0..3 {
         write(&mut stream, &head(BODY.len(), "")).await;
-        // Until then, all has been done that can be without it.
+        // Until then, everything that does not need the body is done.
         sleep(Duration::from_millis(10)).await;
         write(&mut stream, BODY).await;
 
-        let answer = answer(&mut stream).await;
+        let response = response(&mut stream).await;
 
-        assert!(answer.starts_with("HTTP/1.1 401"), "{answer}");
-        assert!(!answer.contains("connection: close"), "{answer}");
+        assert!(response.starts_with("HTTP/1.1 401"), "{response}");
+        assert!(!response.contains("connection: close"), "{response}");
     }
 }
 
@@ -50,7 +50,7 @@ async fn a_slow_body_gets_connection_close() {
 
 async fn connect() -> DuplexStream {
     let (connector, listener) = http::memory();
-    tokio::spawn(guarded(server()).serve(listener));
+    tokio::spawn(with_authenticator(server()).serve(listener));
     connector.connect().await.unwrap()
 }
 
@@ -65,8 +65,8 @@ async fn write(stream: &mut DuplexStream, text: &str) {
     stream.write_all(text.as_bytes()).await.unwrap();
 }
 
-/// Reads an answer, which ends as the error in it does.
-async fn answer(stream: &mut DuplexStream) -> String {
+/// Reads a response up to the end of its error object.
+async fn response(stream: &mut DuplexStream) -> String {
     let mut text = String::new();
     while !text.ends_with("}}") {
         let byte = stream.read_u8().await.expect("the connection goes on");

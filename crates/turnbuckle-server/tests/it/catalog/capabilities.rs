@@ -6,7 +6,7 @@ use turnbuckle_spec_coverage::req;
 
 use crate::{
     ndjson::test_client::{LEGACY, Peer, initialize, modern},
-    spec::revision_client::{EVERY, MODERN, Speaker},
+    spec::revision_client::{EVERY, MODERN, RevisionClient},
 };
 
 /// Registers one item of every kind.
@@ -61,18 +61,18 @@ async fn every_method_of_every_declared_capability_responds() {
     req!("lifecycle.capabilities.advertise");
     for revision in LEGACY {
         let mut peer = Peer::new(everything());
-        let answer = peer
+        let response = peer
             .call("initialize", initialize(revision, json!({})))
             .await;
         peer.notify("notifications/initialized", json!({})).await;
-        let methods = methods(&answer["result"]["capabilities"], revision);
+        let methods = methods(&response["result"]["capabilities"], revision);
         assert_eq!(methods.len(), 11, "{revision} declares everything it can");
 
         for (method, params) in methods {
-            let answer = peer.call(method, params).await;
+            let response = peer.call(method, params).await;
             assert!(
-                answer.get("result").is_some(),
-                "{revision} {method}: {answer}"
+                response.get("result").is_some(),
+                "{revision} {method}: {response}"
             );
         }
     }
@@ -82,15 +82,15 @@ async fn every_method_of_every_declared_capability_responds() {
 async fn every_method_of_every_discovered_capability_responds() {
     req!("lifecycle.capabilities.advertise");
     let mut peer = Peer::new(everything());
-    let answer = peer.call_modern("server/discover", json!({})).await;
-    let methods = methods(&answer["result"]["capabilities"], "2026-07-28");
+    let response = peer.call_modern("server/discover", json!({})).await;
+    let methods = methods(&response["result"]["capabilities"], "2026-07-28");
     assert_eq!(methods.len(), 8);
 
     for (method, params) in methods {
-        let answer = peer.call_modern(method, params).await;
+        let response = peer.call_modern(method, params).await;
         assert_eq!(
-            answer["result"]["resultType"], "complete",
-            "{method}: {answer}"
+            response["result"]["resultType"], "complete",
+            "{method}: {response}"
         );
     }
 }
@@ -98,16 +98,16 @@ async fn every_method_of_every_discovered_capability_responds() {
 #[tokio::test]
 async fn an_empty_server_declares_no_capability_and_has_none_of_the_methods() {
     let mut peer = Peer::new(Server::new("empty", "1"));
-    let answer = peer.call_modern("server/discover", json!({})).await;
-    let declared = answer["result"]["capabilities"].as_object().unwrap();
+    let response = peer.call_modern("server/discover", json!({})).await;
+    let declared = response["result"]["capabilities"].as_object().unwrap();
 
     for capability in ["tools", "resources", "prompts", "completions"] {
         assert!(!declared.contains_key(capability), "{capability}");
     }
     let all = json!({ "tools": {}, "resources": {}, "prompts": {}, "completions": {} });
     for (method, params) in methods(&all, "2026-07-28") {
-        let answer = peer.call(method, modern(params)).await;
-        assert_eq!(answer["error"]["code"], -32601, "{method}: {answer}");
+        let response = peer.call(method, modern(params)).await;
+        assert_eq!(response["error"]["code"], -32601, "{method}: {response}");
     }
 }
 
@@ -115,15 +115,15 @@ async fn an_empty_server_declares_no_capability_and_has_none_of_the_methods() {
 async fn declared(server: Server, revision: &str) -> (Value, Value) {
     let mut peer = Peer::new(server);
     if revision == MODERN {
-        let mut answer = peer.call_modern("server/discover", json!({})).await;
-        let result = answer["result"].take();
+        let mut response = peer.call_modern("server/discover", json!({})).await;
+        let result = response["result"].take();
         let info = result["_meta"]["io.modelcontextprotocol/serverInfo"].clone();
         return (info, result["capabilities"].clone());
     }
-    let answer = peer
+    let response = peer
         .call("initialize", initialize(revision, json!({})))
         .await;
-    let result = &answer["result"];
+    let result = &response["result"];
     (result["serverInfo"].clone(), result["capabilities"].clone())
 }
 
@@ -197,10 +197,10 @@ async fn a_server_may_register_nothing_in_every_revision() {
         for capability in ["tools", "resources", "prompts", "completions"] {
             assert_eq!(declared.get(capability), None, "{revision} {capability}");
         }
-        let mut speaker = Speaker::of(revision, Server::new("empty", "1")).await;
+        let mut client = RevisionClient::new(revision, Server::new("empty", "1")).await;
         for method in ["tools/list", "resources/list", "prompts/list"] {
             assert_eq!(
-                speaker.code(method, json!({})).await,
+                client.code(method, json!({})).await,
                 -32601,
                 "{revision} {method}"
             );

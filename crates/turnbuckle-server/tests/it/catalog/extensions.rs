@@ -12,30 +12,30 @@ use turnbuckle_server::{
 use turnbuckle_spec_coverage::req;
 
 use crate::{
-    http::test_client::{Caller, modern, modern_headers},
+    http::test_client::{HttpTestClient, modern, modern_headers},
     ndjson::test_client::{Peer, modern_with},
-    spec::revision_client::{EVERY, Speaker},
+    spec::revision_client::{EVERY, RevisionClient},
 };
 
 const BELLS: &str = "com.example/bells";
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Which {
+struct RingParams {
     name: String,
 }
 
 #[derive(Serialize)]
-struct Bell {
+struct BellSound {
     sound: String,
 }
 
-async fn ring(which: Which) -> Result<Bell, RequestError> {
+async fn ring(which: RingParams) -> Result<BellSound, RequestError> {
     match which.name.as_str() {
         "broken" => Err(RequestError::not_found()),
-        "odd" => Err(RequestError::invalid("it has no clapper")),
+        "odd" => Err(RequestError::invalid("the bell lacks a clapper")),
         "rusty" => Err(std::io::Error::other("do not tell").into()),
-        name => Ok(Bell {
+        name => Ok(BellSound {
             sound: format!("{name} rings"),
         }),
     }
@@ -64,15 +64,15 @@ fn server() -> Server {
 #[tokio::test(start_paused = true)]
 async fn methods_are_answered_in_every_revision() {
     for revision in EVERY {
-        let mut speaker = Speaker::of(revision, server()).await;
+        let mut client = RevisionClient::new(revision, server()).await;
 
-        let list = speaker.result("bells/list", json!({})).await;
-        let rung = speaker.result("bells/ring", json!({ "name": "big" })).await;
-        let silent = speaker.result("bells/silence", json!({})).await;
+        let list = client.result("bells/list", json!({})).await;
+        let rung = client.result("bells/ring", json!({ "name": "big" })).await;
+        let silent = client.result("bells/silence", json!({})).await;
 
         assert_eq!(list["bells"], json!(["big", "small"]), "{revision}");
         assert_eq!(rung["sound"], "big rings", "{revision}");
-        if speaker.is_modern() {
+        if client.is_modern() {
             assert_eq!(list["resultType"], "complete");
             assert_eq!(list["ttlMs"], 5000);
             assert_eq!(list["cacheScope"], "public");
@@ -95,14 +95,14 @@ async fn an_extension_is_declared_where_the_revision_supports_it() {
     let server = || server().extension(Extension::new("com.example/plain"));
     for revision in EVERY {
         let mut peer = Peer::new(server());
-        let answer = if revision == "2026-07-28" {
+        let response = if revision == "2026-07-28" {
             peer.call_modern("server/discover", json!({})).await
         } else {
             let params = crate::ndjson::test_client::initialize(revision, json!({}));
             peer.call("initialize", params).await
         };
 
-        let declared = &answer["result"]["capabilities"]["extensions"];
+        let declared = &response["result"]["capabilities"]["extensions"];
 
         if revision >= "2025-11-25" {
             let expected = json!({ BELLS: { "loud": true }, "com.example/plain": {} });
@@ -116,37 +116,39 @@ async fn an_extension_is_declared_where_the_revision_supports_it() {
 #[tokio::test(start_paused = true)]
 async fn a_stateless_only_method_is_unknown_to_sessions() {
     let server = || Server::new("tower", "1").extension(bells().stateless_only());
-    let mut session = Speaker::of("2025-11-25", server()).await;
-    let mut modern = Speaker::of("2026-07-28", server()).await;
+    let mut session = RevisionClient::new("2025-11-25", server()).await;
+    let mut modern = RevisionClient::new("2026-07-28", server()).await;
 
     assert_eq!(session.code("bells/list", json!({})).await, -32601);
     modern.result("bells/list", json!({})).await;
 
     let params = crate::ndjson::test_client::initialize("2025-11-25", json!({}));
-    let answer = Peer::new(server()).call("initialize", params).await;
-    assert_eq!(answer["result"]["capabilities"].get("extensions"), None);
+    let response = Peer::new(server()).call("initialize", params).await;
+    assert_eq!(response["result"]["capabilities"].get("extensions"), None);
 }
 
 #[tokio::test(start_paused = true)]
 async fn unregistered_methods_are_unknown() {
     let bare = || Server::new("tower", "1");
     for revision in EVERY {
-        let mut without = Speaker::of(revision, bare()).await;
-        let mut with = Speaker::of(revision, server()).await;
+        let mut without = RevisionClient::new(revision, bare()).await;
+        let mut with = RevisionClient::new(revision, server()).await;
 
         assert_eq!(without.code("bells/list", json!({})).await, -32601);
         assert_eq!(with.code("bells/melt", json!({})).await, -32601);
         assert_eq!(with.code("Bells/list", json!({})).await, -32601);
     }
-    let refused = Caller::new(bare()).modern("bells/list", json!({})).await;
-    assert_eq!(refused.refusal().await, (404, -32601));
+    let refused = HttpTestClient::new(bare())
+        .modern("bells/list", json!({}))
+        .await;
+    assert_eq!(refused.status_and_code().await, (404, -32601));
 }
 
 #[tokio::test(start_paused = true)]
 async fn extension_methods_have_params_and_errors_like_any_method() {
     for revision in EVERY {
-        let mut speaker = Speaker::of(revision, server()).await;
-        let missing = if speaker.is_modern() { -32602 } else { -32002 };
+        let mut client = RevisionClient::new(revision, server()).await;
+        let missing = if client.is_modern() { -32602 } else { -32002 };
         for (params, code) in [
             (json!({}), -32602),
             (json!({ "name": 7 }), -32602),
@@ -155,16 +157,16 @@ async fn extension_methods_have_params_and_errors_like_any_method() {
             (json!({ "name": "broken" }), missing),
             (json!({ "name": "rusty" }), -32603),
         ] {
-            let answer = speaker.call("bells/ring", params.clone()).await;
-            assert_eq!(answer["error"]["code"], code, "{revision} {params}");
-            assert!(!answer.to_string().contains("do not tell"), "{answer}");
+            let response = client.call("bells/ring", params.clone()).await;
+            assert_eq!(response["error"]["code"], code, "{revision} {params}");
+            assert!(!response.to_string().contains("do not tell"), "{response}");
         }
     }
 }
 
 #[tokio::test]
 async fn a_named_parameter_is_compared_with_its_header() {
-    let caller = Caller::new(server());
+    let caller = HttpTestClient::new(server());
     let message = modern("bells/ring", json!({ "name": "big" }));
     let bare = || {
         caller
@@ -182,20 +184,20 @@ async fn a_named_parameter_is_compared_with_its_header() {
     let unnamed = caller.send(headers, unnamed.to_string()).await;
 
     assert_eq!(right.status(), 200);
-    assert_eq!(missing.refusal().await, (400, -32020));
-    assert_eq!(wrong.refusal().await, (400, -32020));
+    assert_eq!(missing.status_and_code().await, (400, -32020));
+    assert_eq!(wrong.status_and_code().await, (400, -32020));
     assert_eq!(unnamed.status(), 200);
 }
 
 #[tokio::test]
 async fn extension_methods_work_in_http_sessions() {
-    let caller = Caller::new(server()).in_session("2025-06-18").await;
+    let caller = HttpTestClient::new(server()).in_session("2025-06-18").await;
     let message =
         json!({ "jsonrpc": "2.0", "id": 1, "method": "bells/ring", "params": { "name": "big" } });
 
-    let answer = caller.post(&message).await.json().await;
+    let response = caller.post(&message).await.json().await;
 
-    assert_eq!(answer["result"], json!({ "sound": "big rings" }));
+    assert_eq!(response["result"], json!({ "sound": "big rings" }));
 }
 
 #[tokio::test(start_paused = true)]
@@ -210,7 +212,7 @@ async fn a_method_may_send_client_requests_in_both_eras() {
             .await?;
         let name = name
             .accepted()
-            .map_or("nobody".to_owned(), |name| name.name);
+            .map_or("missing".to_owned(), |name| name.name);
         Ok(json!({ "cast": name }))
     }
     let server =
@@ -220,9 +222,9 @@ async fn a_method_may_send_client_requests_in_both_eras() {
 
     let mut session = Peer::initialized(server(), "2025-11-25", capabilities.clone()).await;
     session.request("bells/cast", json!({})).await;
-    let question = session.next().await;
+    let client_request = session.next().await;
     session
-        .send(json!({ "jsonrpc": "2.0", "id": question["id"], "result": ada }))
+        .send(json!({ "jsonrpc": "2.0", "id": client_request["id"], "result": ada }))
         .await;
     let waited = session.next().await;
 

@@ -13,7 +13,7 @@ use turnbuckle_server::{
 use turnbuckle_store::Store;
 
 use crate::{
-    http::test_client::Caller,
+    http::test_client::HttpTestClient,
     ndjson::test_client::{Peer, modern, modern_with},
 };
 
@@ -40,8 +40,8 @@ fn desk() -> Server {
 }
 
 async fn names(peer: &mut Peer, list: &str) -> Vec<String> {
-    let answer = peer.call(&format!("{list}/list"), modern(json!({}))).await;
-    let items = answer["result"][list].as_array().unwrap();
+    let response = peer.call(&format!("{list}/list"), modern(json!({}))).await;
+    let items = response["result"][list].as_array().unwrap();
     let name = |item: &Value| item["name"].as_str().unwrap().to_owned();
     items.iter().map(name).collect()
 }
@@ -113,15 +113,15 @@ async fn tools_and_prompts_get_the_prefix_and_resources_keep_their_uri() {
 
 #[tokio::test]
 async fn a_mounted_tool_is_called_over_http_in_both_eras() {
-    let caller = Caller::new(Server::new("desk", "1").mount("notes", notes()));
+    let caller = HttpTestClient::new(Server::new("desk", "1").mount("notes", notes()));
 
     let modern = caller.modern_tool("notes_search", json!({})).await;
     let session = caller.in_session("2025-06-18").await;
     let legacy = session.tool(1, "notes_search", json!({})).await;
 
-    for answered in [modern, legacy] {
-        let answer = answered.json().await;
-        assert_eq!(answer["result"]["content"][0]["text"], "on desk");
+    for http_response in [modern, legacy] {
+        let response = http_response.json().await;
+        assert_eq!(response["result"]["content"][0]["text"], "on desk");
     }
 }
 
@@ -157,7 +157,7 @@ async fn changes_of_a_mounted_server_are_visible_and_announced() {
         peer.next().await["method"],
         "notifications/resources/list_changed"
     );
-    peer.expect_silence().await;
+    peer.expect_no_message().await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -184,7 +184,7 @@ async fn servers_that_share_a_bus_announce_a_change_once() {
     inner.tools_changed();
 
     peer.next().await;
-    peer.expect_silence().await;
+    peer.expect_no_message().await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -194,8 +194,11 @@ async fn a_server_is_mounted_and_unmounted_at_runtime() {
 
     assert_eq!(outer.add_mount("notes", notes()), Ok(()));
     for list in ["tools", "prompts", "resources"] {
-        let told = peer.next().await;
-        assert_eq!(told["method"], format!("notifications/{list}/list_changed"));
+        let received = peer.next().await;
+        assert_eq!(
+            received["method"],
+            format!("notifications/{list}/list_changed")
+        );
     }
     assert_eq!(names(&mut peer, "tools").await, ["clock", "notes_search"]);
     assert!(outer.remove_mount("notes"));
@@ -204,7 +207,7 @@ async fn a_server_is_mounted_and_unmounted_at_runtime() {
     }
     assert_eq!(names(&mut peer, "tools").await, ["clock"]);
     assert!(!outer.remove_mount("notes"));
-    peer.expect_silence().await;
+    peer.expect_no_message().await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -231,7 +234,7 @@ async fn an_unmounted_server_sends_no_more_changes_to_its_parent() {
     }
     inner.remove_tool("write");
 
-    peer.expect_silence().await;
+    peer.expect_no_message().await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -243,7 +246,7 @@ async fn a_server_with_the_same_prefix_is_replaced() {
 
     first.add_tool(tool("write"));
 
-    peer.expect_silence().await;
+    peer.expect_no_message().await;
     assert_eq!(tools_of(&outer).await, ["notes_find"]);
 }
 

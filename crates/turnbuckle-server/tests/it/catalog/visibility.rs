@@ -10,7 +10,7 @@ use turnbuckle_server::{
 use turnbuckle_spec_coverage::req;
 
 use crate::{
-    http::test_client::Caller,
+    http::test_client::HttpTestClient,
     ndjson::test_client::{Peer, modern},
 };
 
@@ -142,8 +142,8 @@ async fn lists(peer: &mut Peer, wrap: fn(Value) -> Value) -> Vec<Vec<String>> {
             "uriTemplate",
         ),
     ] {
-        let answer = peer.call(method, wrap(json!({}))).await;
-        let items = answer["result"][member].as_array().unwrap();
+        let response = peer.call(method, wrap(json!({}))).await;
+        let items = response["result"][member].as_array().unwrap();
         let key = |item: &Value| item[key].as_str().unwrap().to_owned();
         lists.push(items.iter().map(key).collect());
     }
@@ -151,9 +151,9 @@ async fn lists(peer: &mut Peer, wrap: fn(Value) -> Value) -> Vec<Vec<String>> {
 }
 
 /// Returns an error message without the requested name.
-fn error(answer: &Value) -> String {
-    let error = &answer["error"];
-    assert!(error.is_object(), "{answer}");
+fn error(response: &Value) -> String {
+    let error = &response["error"];
+    assert!(error.is_object(), "{response}");
     error.to_string().replace("secret", "absent")
 }
 
@@ -186,7 +186,7 @@ async fn lists_omit_hidden_items_in_both_eras() {
     ] {
         let mut peer = peer_of(server.clone(), principal);
         assert_eq!(lists(&mut peer, modern).await, *seen);
-        peer.shake_hands("2025-06-18", json!({})).await;
+        peer.initialize_session("2025-06-18", json!({})).await;
         assert_eq!(lists(&mut peer, |params| params).await, *seen);
     }
 }
@@ -195,7 +195,7 @@ async fn lists_omit_hidden_items_in_both_eras() {
 async fn hidden_items_are_answered_like_missing_ones() {
     req!("caching.scope.access-control", "caching.scope.not-security");
     let mut guest = peer(Some(guest()));
-    guest.shake_hands("2025-11-25", json!({})).await;
+    guest.initialize_session("2025-11-25", json!({})).await;
 
     for (method, hidden, absent) in ways() {
         let legacy = (
@@ -221,22 +221,22 @@ async fn hidden_items_are_answered_like_missing_ones() {
 #[tokio::test(start_paused = true)]
 async fn a_permitted_caller_reaches_an_item_by_every_method() {
     let mut admin = peer(Some(admin()));
-    admin.shake_hands("2025-11-25", json!({})).await;
+    admin.initialize_session("2025-11-25", json!({})).await;
 
     for (method, params, _) in ways() {
-        let answer = admin.call(method, params).await;
-        assert!(answer["result"].is_object(), "{method}: {answer}");
+        let response = admin.call(method, params).await;
+        assert!(response["result"].is_object(), "{method}: {response}");
     }
     for (params, _) in completions() {
-        let answer = admin.call("completion/complete", params).await;
-        assert_eq!(answer["result"]["completion"]["values"][1], Value::Null);
-        assert!(answer["result"]["completion"]["values"][0].is_string());
+        let response = admin.call("completion/complete", params).await;
+        assert_eq!(response["result"]["completion"]["values"][1], Value::Null);
+        assert!(response["result"]["completion"]["values"][0].is_string());
     }
 }
 
 #[tokio::test]
 async fn on_http_the_principal_of_each_request_decides() {
-    let mut caller = Caller::new(server());
+    let mut caller = HttpTestClient::new(server());
     for (principal, found) in [(Some(admin()), true), (Some(guest()), false), (None, false)] {
         caller.principal = principal;
 
@@ -251,7 +251,7 @@ async fn on_http_the_principal_of_each_request_decides() {
 
 #[tokio::test]
 async fn lists_that_depend_on_the_caller_are_private() {
-    let mut caller = Caller::new(server().tool(tool("third")));
+    let mut caller = HttpTestClient::new(server().tool(tool("third")));
     caller.principal = Some(admin());
 
     for (method, params, scope) in [
@@ -259,15 +259,17 @@ async fn lists_that_depend_on_the_caller_are_private() {
         ("resources/read", json!({ "uri": "open://a" }), "public"),
         ("resources/read", json!({ "uri": "secret://a" }), "private"),
     ] {
-        let answer = caller.modern(method, params).await.json().await;
-        assert_eq!(answer["result"]["cacheScope"], scope, "{method}");
-        assert_eq!(answer["result"]["ttlMs"], 60_000);
+        let response = caller.modern(method, params).await.json().await;
+        assert_eq!(response["result"]["cacheScope"], scope, "{method}");
+        assert_eq!(response["result"]["ttlMs"], 60_000);
     }
     let open = Server::new("open", "1")
         .cache_lists(CacheHint::public(Duration::from_secs(60)))
         .tool(tool("open"));
-    let answer = Caller::new(open).modern("tools/list", json!({})).await;
-    assert_eq!(answer.json().await["result"]["cacheScope"], "public");
+    let response = HttpTestClient::new(open)
+        .modern("tools/list", json!({}))
+        .await;
+    assert_eq!(response.json().await["result"]["cacheScope"], "public");
 }
 
 #[tokio::test(start_paused = true)]
@@ -275,16 +277,16 @@ async fn a_list_with_only_hidden_items_is_empty() {
     let server = Server::new("hidden", "1").tool(tool("secret").visible_to(is_admin));
     let mut peer = Peer::new(server);
 
-    let answer = peer.call_modern("tools/list", json!({})).await;
+    let response = peer.call_modern("tools/list", json!({})).await;
 
-    assert_eq!(answer["result"]["tools"], json!([]));
+    assert_eq!(response["result"]["tools"], json!([]));
 }
 
 #[tokio::test(start_paused = true)]
 async fn updates_of_hidden_resources_are_sent_only_to_permitted_callers() {
     let server = server().resource(Resource::text("secret://dir", "dir", "").visible_to(is_admin));
     let watched = json!(["open://a", "secret://a", "secret://dir"]);
-    for (principal, told) in [
+    for (principal, received) in [
         (guest(), vec!["open://a"]),
         (
             admin(),
@@ -304,10 +306,10 @@ async fn updates_of_hidden_resources_are_sent_only_to_permitted_callers() {
             server.resource_updated(uri);
         }
 
-        for uri in told {
+        for uri in received {
             assert_eq!(listener.next().await["params"]["uri"], uri);
         }
-        listener.expect_silence().await;
+        listener.expect_no_message().await;
     }
 }
 
@@ -315,7 +317,7 @@ async fn updates_of_hidden_resources_are_sent_only_to_permitted_callers() {
 async fn a_session_gets_no_notifications_of_hidden_resources() {
     let server = server();
     let mut guest = peer_of(server.clone(), Some(guest()));
-    guest.shake_hands("2025-11-25", json!({})).await;
+    guest.initialize_session("2025-11-25", json!({})).await;
     guest
         .call("resources/subscribe", json!({ "uri": "open://a" }))
         .await;
@@ -332,7 +334,7 @@ async fn a_session_gets_no_notifications_of_hidden_resources() {
     );
     server.resource_updated("open://a");
 
-    guest.expect_silence().await;
+    guest.expect_no_message().await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -342,11 +344,11 @@ async fn a_template_that_is_visible_still_describes_a_hidden_resource() {
         .template(template("notes://{name}"));
     let mut guest = peer_of(server, Some(guest()));
 
-    let answer = guest
+    let response = guest
         .call_modern("resources/read", json!({ "uri": "notes://a" }))
         .await;
 
-    assert_eq!(answer["result"]["contents"][0]["text"], "described");
+    assert_eq!(response["result"]["contents"][0]["text"], "described");
 }
 
 #[tokio::test(start_paused = true)]
@@ -418,12 +420,12 @@ async fn every_caller_gets_its_own_list() {
                 .visible_to(move |principal| principal.is_some_and(|who| who.subject == subject)),
         )
     });
-    let mut caller = Caller::new(server);
+    let mut caller = HttpTestClient::new(server);
 
     for at in (0..60).chain(0..60) {
         caller.principal = Some(Principal::new("https://issuer.example", at.to_string()));
-        let answer = caller.modern("tools/list", json!({})).await.json().await;
-        let tools = answer["result"]["tools"].as_array().unwrap();
+        let response = caller.modern("tools/list", json!({})).await.json().await;
+        let tools = response["result"]["tools"].as_array().unwrap();
         assert_eq!(tools.len(), 1);
         assert_eq!(tools[0]["name"], format!("tool{at}"));
     }
@@ -441,8 +443,8 @@ fn numbered(count: usize) -> Server {
     })
 }
 
-fn numbers(answer: &Value) -> Vec<usize> {
-    let tools = answer["result"]["tools"].as_array().expect("a page");
+fn numbers(response: &Value) -> Vec<usize> {
+    let tools = response["result"]["tools"].as_array().expect("a page");
     let number = |tool: &Value| {
         let name = tool["name"].as_str().unwrap();
         name.trim_start_matches("tool").parse().unwrap()
@@ -462,9 +464,9 @@ async fn pages(peer: &mut Peer) -> Vec<usize> {
     let mut all = Vec::new();
     let mut params = json!({});
     loop {
-        let answer = peer.call_modern("tools/list", params).await;
-        all.extend(numbers(&answer));
-        match answer["result"].get("nextCursor") {
+        let response = peer.call_modern("tools/list", params).await;
+        all.extend(numbers(&response));
+        match response["result"].get("nextCursor") {
             Some(cursor) => params = json!({ "cursor": cursor }),
             None => return all,
         }

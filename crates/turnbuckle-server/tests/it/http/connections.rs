@@ -1,4 +1,4 @@
-//! Real connections: what happens when they are slow, broken or hostile.
+//! Connections that are slow, broken or hostile.
 
 use std::{
     sync::{
@@ -25,24 +25,24 @@ use turnbuckle_spec_coverage::{req, saw_message};
 use crate::http::test_client::{Empty, initialize, modern, server};
 
 /// A server that listens in memory.
-struct Listening {
+struct RunningListener {
     connector: MemoryConnector,
     stop: Option<oneshot::Sender<()>>,
     ended: JoinHandle<std::io::Result<()>>,
 }
 
-fn listen(http: Http) -> Listening {
+fn listen(http: Http) -> RunningListener {
     let (connector, listener) = http::memory();
     let (stop, stopped) = oneshot::channel::<()>();
     let ended = tokio::spawn(http.serve_until(listener, async { drop(stopped.await) }));
-    Listening {
+    RunningListener {
         connector,
         stop: Some(stop),
         ended,
     }
 }
 
-impl Listening {
+impl RunningListener {
     async fn connect(&self) -> DuplexStream {
         self.connector.connect().await.unwrap()
     }
@@ -75,7 +75,7 @@ async fn write(stream: &mut (impl AsyncWrite + Unpin), text: &str) {
     stream.write_all(text.as_bytes()).await.unwrap();
 }
 
-/// Reads until the text contains what is waited for.
+/// Reads until the text contains the expected part.
 async fn read_until(stream: &mut (impl AsyncRead + Unpin), wanted: &str) -> String {
     let mut text = String::new();
     let mut buffer = [0; 4096];
@@ -266,8 +266,8 @@ async fn a_disconnect_does_not_cancel_a_call_of_a_session() {
     let listening = listen(Http::new(server));
     let mut stream = listening.connect().await;
     write(&mut stream, &post("", &initialize("2025-11-25"))).await;
-    let answer = read_until(&mut stream, "serverInfo").await;
-    let session = answer
+    let response = read_until(&mut stream, "serverInfo").await;
+    let session = response
         .lines()
         .find_map(|line| line.strip_prefix("mcp-session-id: "))
         .unwrap()
@@ -317,7 +317,7 @@ async fn a_client_that_never_reads_stops_the_handler() {
 
     assert_eq!(sent.load(Ordering::SeqCst), before, "it waits");
     assert!(before < 5_000, "{before} messages are held");
-    // Others are served meanwhile.
+    // Other clients are served at the same time.
     let mut other = listening.connect().await;
     write(&mut other, &call("echo", &json!({ "message": "hi" }))).await;
     read_until(&mut other, r#""text":"hi""#).await;
@@ -401,7 +401,7 @@ async fn content_length_with_chunked_encoding_does_not_smuggle_a_request() {
     let body = json!("nonsense").to_string();
     let hidden = "GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n";
 
-    // Whoever believed the length would find another request after 4 bytes.
+    // A reader that used the length would find another request after 4 bytes.
     write(
         &mut stream,
         &format!(
@@ -457,7 +457,7 @@ async fn non_http_input_is_rejected() {
     read_until(&mut stream, r#""text":"hi""#).await;
 }
 
-/// Lets everybody do what they can, and a little time pass.
+/// Runs all ready tasks, and lets a little time pass.
 async fn tick() {
     tokio::time::sleep(Duration::from_millis(10)).await;
 }
@@ -512,12 +512,12 @@ async fn a_connection_with_a_request_is_not_closed_for_another() {
 async fn a_connection_that_is_sending_a_response_is_not_closed_for_another() {
     let listening = listen(Http::new(server()).max_connections(1));
     let mut slow = listening.connect().await;
-    // The connection takes 64 KiB, which is less than all answers.
+    // The connection buffers 64 KiB, which is less than all responses.
     let message = "x".repeat(10_000);
     for _ in 0..8 {
         write(&mut slow, &call("echo", &json!({ "message": message }))).await;
     }
-    // Time goes on only when the server has nothing to do but to wait for its client.
+    // Time advances only while the server waits for its client.
     tokio::time::sleep(Duration::from_secs(1)).await;
 
     let mut refused = listening.connect().await;
@@ -548,7 +548,7 @@ async fn many_idle_connections_do_not_block_new_ones() {
     write(&mut stream, &call("echo", &json!({ "message": "hi" }))).await;
 
     read_until(&mut stream, r#""text":"hi""#).await;
-    // The oldest are gone, and not more than had to be.
+    // Only as many of the oldest as necessary are closed.
     assert_eq!(read_to_end(&mut idle[0]).await, "");
     let newest = idle.last_mut().unwrap();
     write(newest, &call("echo", &json!({ "message": "hi" }))).await;
@@ -581,7 +581,7 @@ impl http::Listener for Exhausted {
     type Io = DuplexStream;
 
     async fn accept(&mut self) -> std::io::Result<(DuplexStream, Option<std::net::SocketAddr>)> {
-        // The second connection finds no descriptor for a while.
+        // The second connection lacks a descriptor for a while.
         if self.accepted == 1 && self.tries.fetch_add(1, Ordering::SeqCst) < 20 {
             return Err(std::io::Error::from_raw_os_error(24));
         }
@@ -615,7 +615,7 @@ async fn without_a_free_descriptor_an_idle_connection_is_closed_and_accepting_go
     let mut stream = connector.connect().await.unwrap();
     write(&mut stream, &call("echo", &json!({ "message": "hi" }))).await;
     read_until(&mut stream, r#""text":"hi""#).await;
-    // The next one waits to be accepted: there is no try beyond the failed ones and this.
+    // The next one waits to be accepted: it is accepted once, after the failed attempts.
     assert_eq!(tries.load(Ordering::SeqCst), 21);
     assert!(began.elapsed() > Duration::from_secs(3), "with pauses");
 }
@@ -776,8 +776,8 @@ async fn one_connection_can_use_several_sessions_while_one_of_them_ends() {
     let mut sessions = Vec::new();
     for _ in 0..2 {
         write(&mut first, &post("", &initialize("2025-11-25"))).await;
-        let answer = read_until(&mut first, "serverInfo").await;
-        let id = answer.split("mcp-session-id: ").nth(1).unwrap();
+        let response = read_until(&mut first, "serverInfo").await;
+        let id = response.split("mcp-session-id: ").nth(1).unwrap();
         sessions.push(id.split_once('\r').unwrap().0.to_owned());
     }
     let echo = |id: i64| {
@@ -818,14 +818,14 @@ async fn the_length_of_a_long_list_is_announced() {
     )
     .await;
 
-    let mut answer = read_until(&mut stream, "\r\n\r\n").await;
-    let length = answer.split("content-length: ").nth(1).expect("a length");
+    let mut response = read_until(&mut stream, "\r\n\r\n").await;
+    let length = response.split("content-length: ").nth(1).expect("a length");
     let length: usize = length.split_once('\r').unwrap().0.parse().unwrap();
-    let body = answer.find("\r\n\r\n").unwrap() + 4;
-    let mut rest = vec![0; body + length - answer.len()];
+    let body = response.find("\r\n\r\n").unwrap() + 4;
+    let mut rest = vec![0; body + length - response.len()];
     stream.read_exact(&mut rest).await.unwrap();
-    answer.push_str(&String::from_utf8(rest).unwrap());
-    let list: Value = serde_json::from_str(&answer[body..]).unwrap();
+    response.push_str(&String::from_utf8(rest).unwrap());
+    let list: Value = serde_json::from_str(&response[body..]).unwrap();
     assert_eq!(list["result"]["tools"].as_array().unwrap().len(), 200);
     assert_eq!(list["result"]["resultType"], "complete");
 }

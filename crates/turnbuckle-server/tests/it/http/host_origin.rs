@@ -1,4 +1,4 @@
-//! Who is let in, and at which door.
+//! The Host and Origin check, paths and HTTP methods.
 
 use http::{Method, request::Builder};
 use serde_json::json;
@@ -6,11 +6,14 @@ use turnbuckle_server::http::{Http, SessionMode};
 use turnbuckle_spec_coverage::req;
 
 use crate::http::test_client::{
-    Answered, Caller, SESSIONS, initialize, modern, modern_headers, server,
+    HttpTestClient, HttpTestResponse, SESSIONS, initialize, modern, modern_headers, server,
 };
 
-/// A modern request whose head can be spoilt.
-async fn list_with(caller: &Caller, spoil: impl FnOnce(Builder) -> Builder) -> Answered {
+/// A modern request with a head that a test can modify.
+async fn list_with(
+    caller: &HttpTestClient,
+    spoil: impl FnOnce(Builder) -> Builder,
+) -> HttpTestResponse {
     let message = modern("tools/list", json!({}));
     let builder = modern_headers(spoil(Builder::new()), &message)
         .method(Method::POST)
@@ -21,7 +24,7 @@ async fn list_with(caller: &Caller, spoil: impl FnOnce(Builder) -> Builder) -> A
 
 #[tokio::test]
 async fn loopback_hosts_are_accepted() {
-    let caller = Caller::new(server());
+    let caller = HttpTestClient::new(server());
 
     for host in [
         "localhost",
@@ -30,14 +33,14 @@ async fn loopback_hosts_are_accepted() {
         "[::1]:8080",
         "[0:0:0:0:0:0:0:1]",
     ] {
-        let answered = list_with(&caller, |head| head.uri("/mcp").header("host", host)).await;
-        assert_eq!(answered.status(), 200, "{host}");
+        let http_response = list_with(&caller, |head| head.uri("/mcp").header("host", host)).await;
+        assert_eq!(http_response.status(), 200, "{host}");
     }
 }
 
 #[tokio::test]
 async fn a_request_for_another_host_is_rejected() {
-    let caller = Caller::new(server());
+    let caller = HttpTestClient::new(server());
 
     for host in [
         "evil.example",
@@ -56,14 +59,18 @@ async fn a_request_for_another_host_is_rejected() {
         "127.0.0.1@evil.example",
         "",
     ] {
-        let answered = list_with(&caller, |head| head.uri("/mcp").header("host", host)).await;
-        assert_eq!(answered.refusal().await, (403, -32600), "{host:?}");
+        let http_response = list_with(&caller, |head| head.uri("/mcp").header("host", host)).await;
+        assert_eq!(
+            http_response.status_and_code().await,
+            (403, -32600),
+            "{host:?}"
+        );
     }
 }
 
 #[tokio::test]
 async fn duplicate_or_missing_hosts_are_rejected() {
-    let caller = Caller::new(server());
+    let caller = HttpTestClient::new(server());
 
     let none = list_with(&caller, |head| head.uri("/mcp")).await;
     let two = list_with(&caller, |head| {
@@ -83,14 +90,14 @@ async fn duplicate_or_missing_hosts_are_rejected() {
     })
     .await;
 
-    for answered in [none, two, contradiction, user] {
-        assert_eq!(answered.refusal().await, (403, -32600));
+    for http_response in [none, two, contradiction, user] {
+        assert_eq!(http_response.status_and_code().await, (403, -32600));
     }
 }
 
 #[tokio::test]
 async fn the_target_may_name_the_host() {
-    let caller = Caller::new(server());
+    let caller = HttpTestClient::new(server());
 
     let absolute = list_with(&caller, |head| {
         head.uri("http://localhost:1/mcp")
@@ -105,7 +112,7 @@ async fn the_target_may_name_the_host() {
 
 #[tokio::test]
 async fn a_foreign_host_is_rejected_on_every_path() {
-    let caller = Caller::new(server());
+    let caller = HttpTestClient::new(server());
 
     for (method, path) in [
         (Method::GET, "/mcp"),
@@ -124,7 +131,7 @@ async fn a_foreign_host_is_rejected_on_every_path() {
 #[tokio::test]
 async fn an_error_response_names_the_fix() {
     req!("http.origin.403-body");
-    let caller = Caller::new(server());
+    let caller = HttpTestClient::new(server());
 
     let host = list_with(&caller, |head| {
         head.uri("/mcp").header("host", "my.example")
@@ -147,7 +154,7 @@ async fn an_error_response_names_the_fix() {
 
 #[tokio::test]
 async fn a_host_can_be_allowed() {
-    let caller = Caller::of(Http::new(server()).allow_host("tools.example:443"));
+    let caller = HttpTestClient::with_options(Http::new(server()).allow_host("tools.example:443"));
 
     let allowed = list_with(&caller, |head| {
         head.uri("/mcp").header("host", "Tools.example:443")
@@ -162,19 +169,19 @@ async fn a_host_can_be_allowed() {
 
 #[tokio::test]
 async fn any_host_can_be_allowed_explicitly() {
-    let caller = Caller::of(Http::new(server()).danger_accept_any_host());
+    let caller = HttpTestClient::with_options(Http::new(server()).danger_accept_any_host());
 
-    let answered = list_with(&caller, |head| {
+    let http_response = list_with(&caller, |head| {
         head.uri("/mcp").header("host", "evil.example")
     });
 
-    assert_eq!(answered.await.status(), 200);
+    assert_eq!(http_response.await.status(), 200);
 }
 
 #[tokio::test]
 async fn other_origins_are_rejected() {
     req!("http.origin.validate", "http.origin.403");
-    let caller = Caller::new(server());
+    let caller = HttpTestClient::new(server());
     let mut sessions = Vec::new();
     for revision in SESSIONS {
         sessions.push(caller.clone().in_session(revision).await);
@@ -190,18 +197,26 @@ async fn other_origins_are_rejected() {
         "localhost",
         "",
     ] {
-        let answered = list_with(&caller, |head| {
+        let http_response = list_with(&caller, |head| {
             head.uri("/mcp")
                 .header("host", "localhost")
                 .header("origin", origin)
         })
         .await;
-        assert_eq!(answered.refusal().await, (403, -32600), "{origin:?}");
+        assert_eq!(
+            http_response.status_and_code().await,
+            (403, -32600),
+            "{origin:?}"
+        );
         for session in &sessions {
             let request = session.request(Method::POST).header("origin", origin);
             let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" });
-            let answered = session.send(request, ping.to_string()).await;
-            assert_eq!(answered.refusal().await, (403, -32600), "{origin:?}");
+            let http_response = session.send(request, ping.to_string()).await;
+            assert_eq!(
+                http_response.status_and_code().await,
+                (403, -32600),
+                "{origin:?}"
+            );
         }
     }
 }
@@ -209,32 +224,33 @@ async fn other_origins_are_rejected() {
 #[tokio::test]
 async fn loopback_origins_may_read_responses() {
     req!("http.cors.browser");
-    let caller = Caller::new(server());
+    let caller = HttpTestClient::new(server());
 
-    let answered = list_with(&caller, |head| {
+    let http_response = list_with(&caller, |head| {
         head.uri("/mcp")
             .header("host", "127.0.0.1:8001")
             .header("origin", "http://127.0.0.1:8001")
     })
     .await;
 
-    assert_eq!(answered.status(), 200);
+    assert_eq!(http_response.status(), 200);
     assert_eq!(
-        answered.header("access-control-allow-origin"),
+        http_response.header("access-control-allow-origin"),
         Some("http://127.0.0.1:8001")
     );
     assert!(
-        answered
+        http_response
             .header("access-control-expose-headers")
             .unwrap()
             .contains("Mcp-Session-Id")
     );
-    assert_eq!(answered.header("vary"), Some("Origin"));
+    assert_eq!(http_response.header("vary"), Some("Origin"));
 }
 
 #[tokio::test]
 async fn an_origin_can_be_allowed() {
-    let caller = Caller::of(Http::new(server()).allow_origin("https://app.example"));
+    let caller =
+        HttpTestClient::with_options(Http::new(server()).allow_origin("https://app.example"));
     let from = async |origin: &str| {
         list_with(&caller, |head| {
             head.uri("/mcp")
@@ -252,7 +268,8 @@ async fn an_origin_can_be_allowed() {
 
 #[tokio::test]
 async fn a_cors_preflight_is_answered() {
-    let caller = Caller::of(Http::new(server()).allow_origin("https://app.example"));
+    let caller =
+        HttpTestClient::with_options(Http::new(server()).allow_origin("https://app.example"));
 
     let head = Builder::new()
         .method(Method::OPTIONS)
@@ -264,14 +281,16 @@ async fn a_cors_preflight_is_answered() {
             "access-control-request-headers",
             "mcp-method, mcp-param-region, x-evil",
         );
-    let answered = caller.send(head, "").await;
+    let http_response = caller.send(head, "").await;
 
-    assert_eq!(answered.status(), 204);
+    assert_eq!(http_response.status(), 204);
     assert_eq!(
-        answered.header("access-control-allow-methods"),
+        http_response.header("access-control-allow-methods"),
         Some("GET, POST, DELETE")
     );
-    let allowed = answered.header("access-control-allow-headers").unwrap();
+    let allowed = http_response
+        .header("access-control-allow-headers")
+        .unwrap();
     for header in [
         "mcp-method",
         "mcp-session-id",
@@ -285,7 +304,7 @@ async fn a_cors_preflight_is_answered() {
 
 #[tokio::test]
 async fn other_paths_do_not_exist() {
-    let caller = Caller::new(server());
+    let caller = HttpTestClient::new(server());
 
     for path in [
         "/",
@@ -306,7 +325,7 @@ async fn other_paths_do_not_exist() {
 
 #[tokio::test]
 async fn the_path_can_be_chosen() {
-    let caller = Caller::of(Http::new(server()).path("/tools"));
+    let caller = HttpTestClient::with_options(Http::new(server()).path("/tools"));
 
     let there = list_with(&caller, |head| {
         head.uri("/tools?a=b").header("host", "localhost")
@@ -319,7 +338,7 @@ async fn the_path_can_be_chosen() {
 
 #[tokio::test]
 async fn health_is_ok() {
-    let caller = Caller::new(server());
+    let caller = HttpTestClient::new(server());
     let at = |method| {
         Builder::new()
             .method(method)
@@ -343,16 +362,16 @@ async fn health_is_ok() {
 #[tokio::test]
 async fn other_http_methods_are_answered_with_405_and_allow() {
     req!("http.endpoint.single-post-get");
-    // It is the header that says so: these requests have no body.
+    // Decided by the header: these requests are sent without a body.
     req!("http.modern-only.get-delete", in: ["2026-07-28"]);
-    let mut caller = Caller::new(server());
+    let mut caller = HttpTestClient::new(server());
 
     let put = caller.send(caller.request(Method::PUT), "").await;
     assert_eq!(put.header("allow"), Some("GET, POST, DELETE"));
-    assert_eq!(put.refusal().await, (405, -32600));
+    assert_eq!(put.status_and_code().await, (405, -32600));
 
     for revision in SESSIONS {
-        let session = Caller::new(server()).in_session(revision).await;
+        let session = HttpTestClient::new(server()).in_session(revision).await;
         let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" });
         assert_eq!(session.post(&ping).await.status(), 200, "{revision}");
         let stream = session.get(None).await;
@@ -360,12 +379,12 @@ async fn other_http_methods_are_answered_with_405_and_allow() {
         assert_eq!(stream.header("content-type"), Some("text/event-stream"));
     }
 
-    // A modern client has neither streams nor sessions to ask for.
+    // A modern client has neither GET streams nor sessions.
     caller.version = Some("2026-07-28".to_owned());
     for method in [Method::GET, Method::DELETE] {
-        let answered = caller.send(caller.request(method), "").await;
-        assert_eq!(answered.status(), 405);
-        assert_eq!(answered.header("allow"), Some("POST"));
+        let http_response = caller.send(caller.request(method), "").await;
+        assert_eq!(http_response.status(), 405);
+        assert_eq!(http_response.header("allow"), Some("POST"));
     }
 }
 
@@ -373,17 +392,18 @@ async fn other_http_methods_are_answered_with_405_and_allow() {
 async fn without_sessions_get_is_answered_with_405() {
     req!("http.get.response");
     for revision in SESSIONS {
-        let mut caller = Caller::of(Http::new(server()).sessions(SessionMode::Off));
+        let mut caller =
+            HttpTestClient::with_options(Http::new(server()).sessions(SessionMode::Off));
         let settled = caller.post(&initialize(revision)).await.json().await;
         assert_eq!(settled["result"]["protocolVersion"], revision);
         caller.version = Some(revision.to_owned());
 
-        let answered = caller.get(None).await;
+        let http_response = caller.get(None).await;
 
-        assert_eq!(answered.status(), 405, "{revision}");
-        assert_eq!(answered.header("allow"), Some("POST"));
+        assert_eq!(http_response.status(), 405, "{revision}");
+        assert_eq!(http_response.header("allow"), Some("POST"));
 
-        let session = Caller::new(server()).in_session(revision).await;
+        let session = HttpTestClient::new(server()).in_session(revision).await;
         let stream = session.get(None).await;
         assert_eq!(stream.status(), 200, "{revision}");
         assert_eq!(stream.header("content-type"), Some("text/event-stream"));
@@ -399,10 +419,12 @@ async fn the_health_path_accepts_any_host() {
             .header("origin", "http://evil.example")
     };
 
-    let answered = Caller::new(server()).send(health("/health"), "").await;
-    assert_eq!(answered.status(), 200);
-    assert_eq!(answered.header("access-control-allow-origin"), None);
-    let on_the_endpoint = Caller::of(Http::new(server()).health_path("/mcp"));
-    let answered = on_the_endpoint.send(health("/mcp"), "").await;
-    assert_eq!(answered.status(), 403);
+    let http_response = HttpTestClient::new(server())
+        .send(health("/health"), "")
+        .await;
+    assert_eq!(http_response.status(), 200);
+    assert_eq!(http_response.header("access-control-allow-origin"), None);
+    let on_the_endpoint = HttpTestClient::with_options(Http::new(server()).health_path("/mcp"));
+    let http_response = on_the_endpoint.send(health("/mcp"), "").await;
+    assert_eq!(http_response.status(), 403);
 }

@@ -1,4 +1,4 @@
-//! HTTP/2, for clients that begin with it.
+//! HTTP/2 with prior knowledge.
 
 use std::{sync::Arc, time::Duration};
 
@@ -57,10 +57,10 @@ async fn calls_and_streams_share_a_connection() {
     let mut sender = connect(server()).await;
 
     let stream = call(&mut sender, "localhost", "progress", json!({ "steps": 2 })).await;
-    let answer = call(&mut sender, "localhost", "echo", json!({ "message": "hi" })).await;
+    let response = call(&mut sender, "localhost", "echo", json!({ "message": "hi" })).await;
 
-    let answer = answer.into_body().collect().await.unwrap().to_bytes();
-    assert!(String::from_utf8_lossy(&answer).contains(r#""text":"hi""#));
+    let response = response.into_body().collect().await.unwrap().to_bytes();
+    assert!(String::from_utf8_lossy(&response).contains(r#""text":"hi""#));
     let stream = stream.into_body().collect().await.unwrap().to_bytes();
     assert!(String::from_utf8_lossy(&stream).contains(r#""text":"done""#));
 }
@@ -69,7 +69,7 @@ async fn calls_and_streams_share_a_connection() {
 async fn a_foreign_authority_is_rejected() {
     let mut sender = connect(server()).await;
 
-    let answer = call(
+    let response = call(
         &mut sender,
         "evil.example",
         "echo",
@@ -77,7 +77,7 @@ async fn a_foreign_authority_is_rejected() {
     )
     .await;
 
-    assert_eq!(answer.status(), 403);
+    assert_eq!(response.status(), 403);
 }
 
 #[tokio::test]
@@ -88,8 +88,8 @@ async fn a_stream_that_is_reset_cancels_its_call() {
             self.0.notify_one();
         }
     }
-    let (begun, dropped) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
-    let (begins, drops) = (begun.clone(), dropped.clone());
+    let (started, dropped) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let (begins, drops) = (started.clone(), dropped.clone());
     let hang = Tool::new("hang", move |_: Empty| {
         let (begins, guard) = (begins.clone(), OnDrop(drops.clone()));
         async move {
@@ -104,14 +104,14 @@ async fn a_stream_that_is_reset_cancels_its_call() {
         let mut sender = sender.clone();
         async move { call(&mut sender, "localhost", "hang", json!({})).await }
     });
-    begun.notified().await;
+    started.notified().await;
 
     calling.abort();
 
     let cancelled = tokio::time::timeout(Duration::from_secs(5), dropped.notified()).await;
     cancelled.expect("the call is dropped");
-    let answer = call(&mut sender, "localhost", "echo", json!({ "message": "hi" })).await;
-    assert_eq!(answer.status(), 200);
+    let response = call(&mut sender, "localhost", "echo", json!({ "message": "hi" })).await;
+    assert_eq!(response.status(), 200);
 }
 
 #[tokio::test(start_paused = true)]
@@ -124,15 +124,15 @@ async fn a_connection_without_requests_ends_after_a_while() {
     let began = tokio::time::Instant::now();
 
     for _ in 0..3 {
-        let answer = call(&mut sender, "localhost", "echo", json!({ "message": "hi" })).await;
-        answer.into_body().collect().await.unwrap();
+        let response = call(&mut sender, "localhost", "echo", json!({ "message": "hi" })).await;
+        response.into_body().collect().await.unwrap();
         tokio::time::sleep(Duration::from_secs(50)).await;
     }
     assert!(!connection.is_finished(), "it is used");
     // The tool sleeps for a minute.
-    let answer = call(&mut sender, "localhost", "sleep", json!({})).await;
-    let answer = answer.into_body().collect().await.unwrap().to_bytes();
-    assert!(String::from_utf8_lossy(&answer).contains("awake"));
+    let response = call(&mut sender, "localhost", "sleep", json!({})).await;
+    let response = response.into_body().collect().await.unwrap().to_bytes();
+    assert!(String::from_utf8_lossy(&response).contains("awake"));
     assert_eq!(began.elapsed().as_secs(), 210);
 
     connection.await.unwrap().unwrap();
@@ -176,8 +176,8 @@ async fn a_shutdown_waits_for_requests_of_an_old_connection() {
     let io = TokioIo::new(connector.connect().await.unwrap());
     let (mut sender, connection) = handshake(TokioExecutor::new(), io).await.unwrap();
     tokio::spawn(connection);
-    let answer = call(&mut sender, "localhost", "echo", json!({ "message": "hi" })).await;
-    answer.into_body().collect().await.unwrap();
+    let response = call(&mut sender, "localhost", "echo", json!({ "message": "hi" })).await;
+    response.into_body().collect().await.unwrap();
     tokio::time::sleep(Duration::from_secs(50)).await;
     // The tool sleeps for a minute.
     let calling =
@@ -187,9 +187,9 @@ async fn a_shutdown_waits_for_requests_of_an_old_connection() {
     drop(stop);
 
     // Past the time at which the connection would have ended without a request.
-    let answer = calling.await.unwrap();
-    let answer = answer.into_body().collect().await.unwrap().to_bytes();
-    assert!(String::from_utf8_lossy(&answer).contains("awake"));
+    let response = calling.await.unwrap();
+    let response = response.into_body().collect().await.unwrap().to_bytes();
+    assert!(String::from_utf8_lossy(&response).contains("awake"));
     serving.await.unwrap().unwrap();
 }
 
@@ -201,12 +201,12 @@ async fn a_connection_that_is_sending_a_response_is_not_closed_for_another() {
     let (mut from_client, mut to_client) = tokio::io::split(relay_io);
     let (mut from_server, mut to_server) = tokio::io::split(connector.connect().await.unwrap());
     tokio::spawn(async move { tokio::io::copy(&mut from_client, &mut to_server).await });
-    // The client does not read on until it is told to.
-    let (read_on, told) = oneshot::channel::<()>();
+    // The client reads on only after a signal.
+    let (read_on, received) = oneshot::channel::<()>();
     tokio::spawn(async move {
         let mut beginning = (&mut from_server).take(100_000);
         tokio::io::copy(&mut beginning, &mut to_client).await?;
-        let _ = told.await;
+        let _ = received.await;
         tokio::io::copy(&mut from_server, &mut to_client).await?;
         to_client.shutdown().await
     });
@@ -215,7 +215,7 @@ async fn a_connection_that_is_sending_a_response_is_not_closed_for_another() {
     let connection = tokio::spawn(connection);
     let message = "x".repeat(500_000);
     let arguments = json!({ "message": message });
-    let answer = call(&mut sender, "localhost", "echo", arguments).await;
+    let response = call(&mut sender, "localhost", "echo", arguments).await;
     tokio::time::sleep(Duration::from_secs(1)).await;
 
     let mut refused = connector.connect().await.unwrap();
@@ -224,8 +224,8 @@ async fn a_connection_that_is_sending_a_response_is_not_closed_for_another() {
     refused.read_to_string(&mut text).await.unwrap();
     assert!(text.starts_with("HTTP/1.1 503"), "{text}");
     drop(read_on);
-    let answer = answer.into_body().collect().await.unwrap().to_bytes();
-    assert!(answer.len() > message.len());
+    let response = response.into_body().collect().await.unwrap().to_bytes();
+    assert!(response.len() > message.len());
     // When all is sent, it is idle.
     tokio::time::sleep(Duration::from_secs(1)).await;
     let _next = connector.connect().await.unwrap();

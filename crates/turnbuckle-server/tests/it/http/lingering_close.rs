@@ -1,4 +1,4 @@
-//! Clients that are still sending when they are answered.
+//! Lingering close: clients that are still sending when they get the response.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tokio::{
 };
 use turnbuckle_server::http::{Http, HttpSse, memory};
 
-use crate::{auth::test_authenticator::guarded, http::test_client::server};
+use crate::{auth::test_authenticator::with_authenticator, http::test_client::server};
 
 /// More than the buffers of two sockets hold.
 const LARGE: usize = 24 * 1024 * 1024;
@@ -24,7 +24,7 @@ async fn connect(http: Http) -> TcpStream {
     TcpStream::connect(address).await.unwrap()
 }
 
-/// Sends a head and all of a large body, without a look at the answer, then reads that.
+/// Sends a head and a large body completely, then reads the response.
 async fn send_all(stream: &mut TcpStream, head: &str) -> String {
     let sending = async {
         stream.write_all(head.as_bytes()).await?;
@@ -32,12 +32,12 @@ async fn send_all(stream: &mut TcpStream, head: &str) -> String {
         for _ in 0..LARGE / piece.len() {
             stream.write_all(&piece).await?;
         }
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await?;
-        Ok::<_, std::io::Error>(answer)
+        let mut response = String::new();
+        stream.read_to_string(&mut response).await?;
+        Ok::<_, std::io::Error>(response)
     };
-    let answer = timeout(Duration::from_secs(60), sending).await;
-    answer
+    let response = timeout(Duration::from_secs(60), sending).await;
+    response
         .expect("it comes to an end")
         .expect("the connection is not reset")
 }
@@ -47,11 +47,11 @@ async fn a_client_that_sends_too_much_reads_the_error_response() {
     let mut stream = connect(Http::new(server()).body_limit(10_000)).await;
 
     let head = format!("POST /mcp HTTP/1.1\r\n{USUAL}content-length: {LARGE}\r\n\r\n");
-    let answer = send_all(&mut stream, &head).await;
+    let response = send_all(&mut stream, &head).await;
 
-    assert!(answer.starts_with("HTTP/1.1 413"), "{answer}");
-    assert!(answer.contains("connection: close"), "{answer}");
-    assert!(answer.contains("exceeds 10000 bytes"), "{answer}");
+    assert!(response.starts_with("HTTP/1.1 413"), "{response}");
+    assert!(response.contains("connection: close"), "{response}");
+    assert!(response.contains("exceeds 10000 bytes"), "{response}");
 }
 
 #[tokio::test]
@@ -60,10 +60,10 @@ async fn a_client_that_sends_an_oversized_chunk_reads_the_error_response() {
 
     let head =
         format!("POST /mcp HTTP/1.1\r\n{USUAL}transfer-encoding: chunked\r\n\r\n{LARGE:x}\r\n");
-    let answer = send_all(&mut stream, &head).await;
+    let response = send_all(&mut stream, &head).await;
 
-    assert!(answer.starts_with("HTTP/1.1 413"), "{answer}");
-    assert!(answer.contains("connection: close"), "{answer}");
+    assert!(response.starts_with("HTTP/1.1 413"), "{response}");
+    assert!(response.contains("connection: close"), "{response}");
 }
 
 #[tokio::test]
@@ -84,16 +84,16 @@ async fn every_response_sent_before_the_body_is_readable() {
         (plain(), "POST /messages?sessionId=unknown", USUAL, 404),
         (plain(), "POST /messages?sessionId=unknown", &text, 415),
         (plain().max_in_flight(0), "POST /mcp", USUAL, 503),
-        (guarded(server()), "POST /mcp", USUAL, 401),
+        (with_authenticator(server()), "POST /mcp", USUAL, 401),
     ] {
         let mut stream = connect(http).await;
 
         let head = format!("{first_line} HTTP/1.1\r\n{headers}content-length: {LARGE}\r\n\r\n");
-        let answer = send_all(&mut stream, &head).await;
+        let response = send_all(&mut stream, &head).await;
 
         let wanted = format!("HTTP/1.1 {status}");
-        assert!(answer.starts_with(&wanted), "{first_line}: {answer}");
-        assert!(answer.contains("connection: close"), "{answer}");
+        assert!(response.starts_with(&wanted), "{first_line}: {response}");
+        assert!(response.contains("connection: close"), "{response}");
     }
 }
 
@@ -105,26 +105,26 @@ async fn rejecting_a_small_body_keeps_the_connection_open() {
         let request = format!("POST /mcp HTTP/1.1\r\n{head}content-length: 5\r\n\r\nhello");
         stream.write_all(request.as_bytes()).await.unwrap();
 
-        let mut answer = String::new();
-        while !answer.ends_with("}}") {
-            answer.push(char::from(stream.read_u8().await.unwrap()));
+        let mut response = String::new();
+        while !response.ends_with("}}") {
+            response.push(char::from(stream.read_u8().await.unwrap()));
         }
 
-        assert!(answer.starts_with("HTTP/1.1 415"), "{answer}");
-        assert!(!answer.contains("connection: close"), "{answer}");
+        assert!(response.starts_with("HTTP/1.1 415"), "{response}");
+        assert!(!response.contains("connection: close"), "{response}");
     }
 }
 
-/// A connection in memory whose body is refused, with the answer read.
+/// A connection in memory with a rejected body, after its response is read.
 async fn refused() -> DuplexStream {
     let (connector, listener) = memory();
     tokio::spawn(Http::new(server()).body_limit(10).serve(listener));
     let mut stream = connector.connect().await.unwrap();
     let head = format!("POST /mcp HTTP/1.1\r\n{USUAL}content-length: {LARGE}0000\r\n\r\n");
     stream.write_all(head.as_bytes()).await.unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
-    assert!(answer.starts_with("HTTP/1.1 413"), "{answer}");
+    let mut response = String::new();
+    stream.read_to_string(&mut response).await.unwrap();
+    assert!(response.starts_with("HTTP/1.1 413"), "{response}");
     stream
 }
 
@@ -137,7 +137,10 @@ async fn a_client_that_stops_sending_is_disconnected() {
 
     tokio::time::sleep(Duration::from_millis(5_100)).await;
 
-    stream.write_all(b"x").await.expect_err("nobody reads");
+    stream
+        .write_all(b"x")
+        .await
+        .expect_err("the server has stopped reading");
     assert_eq!(began.elapsed().as_secs(), 10);
 }
 
@@ -176,8 +179,8 @@ async fn a_shutdown_does_not_wait_for_clients_that_still_send() {
     let mut stream = connector.connect().await.unwrap();
     let head = format!("POST /mcp HTTP/1.1\r\n{USUAL}content-length: {LARGE}\r\n\r\n");
     stream.write_all(head.as_bytes()).await.unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
+    let mut response = String::new();
+    stream.read_to_string(&mut response).await.unwrap();
     let began = Instant::now();
 
     stop.send(()).unwrap();

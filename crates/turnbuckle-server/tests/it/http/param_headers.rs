@@ -1,4 +1,4 @@
-//! Arguments that are repeated in headers.
+//! Arguments that are copied to headers.
 
 use http::Method;
 use schemars::JsonSchema;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use turnbuckle_server::{Server, Tool};
 use turnbuckle_spec_coverage::req;
 
-use crate::http::test_client::{Answered, Caller, modern, modern_headers};
+use crate::http::test_client::{HttpTestClient, HttpTestResponse, modern, modern_headers};
 
 #[derive(Deserialize, JsonSchema)]
 #[expect(dead_code, reason = "only the headers matter")]
@@ -18,9 +18,9 @@ struct Query {
     limit: Option<i64>,
 }
 
-async fn query(arguments: Value, headers: &[(&'static str, &str)]) -> Answered {
+async fn query(arguments: Value, headers: &[(&'static str, &str)]) -> HttpTestResponse {
     let tool = Tool::new("query", async |_: Query| Ok("found".to_owned()));
-    let caller = Caller::new(Server::new("test", "1").tool(tool));
+    let caller = HttpTestClient::new(Server::new("test", "1").tool(tool));
     let message = modern(
         "tools/call",
         json!({ "name": "query", "arguments": arguments }),
@@ -58,8 +58,8 @@ async fn a_repeated_argument_is_accepted() {
         (json!({ "limit": 42 }), &[("mcp-param-limit", "42.0")]),
         (json!({ "limit": 0 }), &[("mcp-param-limit", "0")]),
     ] {
-        let answered = query(arguments.clone(), headers).await;
-        assert_eq!(answered.status(), 200, "{arguments} {headers:?}");
+        let http_response = query(arguments.clone(), headers).await;
+        assert_eq!(http_response.status(), 200, "{arguments} {headers:?}");
     }
 }
 
@@ -104,9 +104,9 @@ async fn a_header_that_differs_from_the_body_is_rejected() {
             &[("mcp-param-limit", "9007199254740993")],
         ),
     ] {
-        let answered = query(arguments.clone(), headers).await;
+        let http_response = query(arguments.clone(), headers).await;
         assert_eq!(
-            answered.refusal().await,
+            http_response.status_and_code().await,
             (400, -32020),
             "{arguments} {headers:?}"
         );

@@ -1,4 +1,4 @@
-//! What one caller may take of what all callers share.
+//! Quotas of one caller in shared limits.
 
 use std::{
     net::SocketAddr,
@@ -23,9 +23,9 @@ use turnbuckle_server::{
 };
 use turnbuckle_store::{Store, StoreLimits};
 
-use crate::http::test_client::{Answered, Caller, initialize, server};
+use crate::http::test_client::{HttpTestClient, HttpTestResponse, initialize, server};
 
-/// A server with room for so many sessions in all, and so many of each caller.
+/// A server with a limit of sessions in total and per caller.
 fn roomy(max_sessions: usize, per_owner: usize) -> (Server, Store) {
     let mut limits = StoreLimits::default();
     limits.sessions.max_sessions = max_sessions;
@@ -34,15 +34,15 @@ fn roomy(max_sessions: usize, per_owner: usize) -> (Server, Store) {
     (server().store(store.clone()), store)
 }
 
-/// A client at an address of the internet.
+/// A client with a public IP address.
 #[derive(Clone)]
 struct Peer {
-    caller: Caller,
+    caller: HttpTestClient,
     address: SocketAddr,
 }
 
 impl Peer {
-    fn new(caller: &Caller, last: u8) -> Self {
+    fn new(caller: &HttpTestClient, last: u8) -> Self {
         Self {
             caller: caller.clone(),
             address: ([203, 0, 113, last], 1000).into(),
@@ -53,30 +53,30 @@ impl Peer {
         TestHttpClient::request(&self.caller, method).extension(self.address)
     }
 
-    /// Asks for a session.
-    async fn initialize(&self) -> Answered {
+    /// Sends `initialize`.
+    async fn initialize(&self) -> HttpTestResponse {
         let hello = initialize("2025-11-25").to_string();
         self.caller.send(self.request(Method::POST), hello).await
     }
 
-    /// Begins a session, and returns a client that is in it.
+    /// Initializes a session, and returns its client.
     async fn begin(&self) -> Self {
-        let answered = self.initialize().await;
-        assert_eq!(answered.status(), 200);
+        let http_response = self.initialize().await;
+        assert_eq!(http_response.status(), 200);
         let mut peer = self.clone();
-        peer.caller.session = answered.header("mcp-session-id").map(str::to_owned);
+        peer.caller.session = http_response.header("mcp-session-id").map(str::to_owned);
         peer.caller.version = Some("2025-11-25".to_owned());
         peer.post(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }))
             .await;
         peer
     }
 
-    async fn post(&self, message: serde_json::Value) -> Answered {
+    async fn post(&self, message: serde_json::Value) -> HttpTestResponse {
         let body = message.to_string();
         self.caller.send(self.request(Method::POST), body).await
     }
 
-    /// Says whether the session still is.
+    /// Returns whether the session still exists.
     async fn is_served(&self) -> bool {
         let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" });
         match self.post(ping).await.status().as_u16() {
@@ -90,7 +90,7 @@ impl Peer {
 #[tokio::test]
 async fn one_caller_does_not_block_others() {
     let (server, store) = roomy(20, 5);
-    let caller = Caller::new(server);
+    let caller = HttpTestClient::new(server);
     let (greedy, modest) = (Peer::new(&caller, 1), Peer::new(&caller, 2));
 
     for _ in 0..100 {
@@ -106,11 +106,11 @@ async fn one_caller_does_not_block_others() {
     assert_eq!(store.sessions.len().await.unwrap(), 6);
 }
 
-/// A server whose sessions may hold so many bytes beyond the ordinary, a client behind a proxy and another one.
+/// A server with a limit of session bytes, a client behind a proxy, and another client.
 fn with_bytes(max_extra_bytes: usize) -> (Peer, Peer) {
     let mut limits = StoreLimits::default();
     limits.sessions.max_extra_bytes = max_extra_bytes;
-    let caller = Caller::new(server().store(Store::memory_with(limits)));
+    let caller = HttpTestClient::new(server().store(Store::memory_with(limits)));
     let proxied = Peer {
         caller: caller.clone(),
         address: "10.0.0.2:4000".parse().unwrap(),
@@ -146,14 +146,14 @@ async fn subscriptions_of_idle_sessions_do_not_block_others() {
     });
     let idle = [proxied.begin().await, proxied.begin().await];
     for idle in &idle {
-        let answered = idle.post(subscribe.clone()).await;
-        assert!(answered.json().await["result"].is_object());
+        let http_response = idle.post(subscribe.clone()).await;
+        assert!(http_response.json().await["result"].is_object());
     }
     let modest = modest.begin().await;
 
-    let answered = modest.post(subscribe.clone()).await;
+    let http_response = modest.post(subscribe.clone()).await;
 
-    assert!(answered.json().await["result"].is_object());
+    assert!(http_response.json().await["result"].is_object());
     assert!(!idle[0].is_served().await);
     assert!(idle[1].is_served().await);
 }
@@ -161,7 +161,7 @@ async fn subscriptions_of_idle_sessions_do_not_block_others() {
 #[tokio::test]
 async fn callers_behind_one_proxy_share_the_unused_capacity() {
     let (server, store) = roomy(20, 5);
-    let caller = Caller::new(server);
+    let caller = HttpTestClient::new(server);
     let proxied = Peer {
         caller: caller.clone(),
         address: "10.0.0.2:4000".parse().unwrap(),
@@ -188,7 +188,7 @@ async fn callers_behind_one_proxy_share_the_unused_capacity() {
 #[tokio::test]
 async fn a_full_table_evicts_an_idle_session_of_the_largest_owner() {
     let (server, store) = roomy(10, 9);
-    let caller = Caller::new(server);
+    let caller = HttpTestClient::new(server);
     let mut large = Vec::new();
     for _ in 0..7 {
         large.push(Peer::new(&caller, 1).begin().await);
@@ -211,7 +211,7 @@ async fn a_full_table_evicts_an_idle_session_of_the_largest_owner() {
 #[tokio::test]
 async fn a_session_with_an_open_stream_is_not_replaced() {
     let (server, _) = roomy(20, 2);
-    let caller = Caller::new(server);
+    let caller = HttpTestClient::new(server);
     let first = Peer::new(&caller, 1).begin().await;
     let stream = first.caller.get(None).await;
     assert_eq!(stream.status(), 200);
@@ -230,7 +230,7 @@ async fn a_session_with_an_open_stream_is_not_replaced() {
     let message = error["error"]["message"].as_str().unwrap();
     assert!(message.contains("more than 2 sessions"), "{message}");
 
-    // A stream that nobody reads any more is kept for a while, but its session is idle.
+    // An unread stream is kept for a while, but its session is idle.
     drop(stream);
     Peer::new(&caller, 1).begin().await;
     assert!(!first.is_served().await);
@@ -240,13 +240,13 @@ async fn a_session_with_an_open_stream_is_not_replaced() {
 #[tokio::test]
 async fn a_session_with_a_running_call_is_not_replaced() {
     let (server, _) = roomy(20, 1);
-    let caller = Caller::new(server);
+    let caller = HttpTestClient::new(server);
     let busy = Peer::new(&caller, 1).begin().await;
     let call = json!({
         "jsonrpc": "2.0", "id": 5, "method": "tools/call",
         "params": { "_meta": { "progressToken": 1 }, "name": "sleep", "arguments": {} },
     });
-    // It goes on although nobody waits for it.
+    // It continues without a waiting client.
     let calling = tokio::spawn({
         let busy = busy.clone();
         async move { drop(busy.post(call).await) }
@@ -274,7 +274,7 @@ async fn a_session_with_a_running_task_is_not_replaced() {
     let mut limits = StoreLimits::default();
     limits.sessions.max_sessions_per_owner = 1;
     let server = crate::tasks::test_server::server().store(Store::memory_with(limits));
-    let caller = Caller::new(server);
+    let caller = HttpTestClient::new(server);
     let working = Peer::new(&caller, 1).begin().await;
     let call = json!({
         "jsonrpc": "2.0", "id": 5, "method": "tools/call",
@@ -293,7 +293,10 @@ async fn a_session_with_a_running_task_is_not_replaced() {
 #[tokio::test]
 async fn a_session_in_use_on_another_listener_is_not_replaced() {
     let (server, _) = roomy(20, 1);
-    let (here, there) = (Caller::new(server.clone()), Caller::new(server));
+    let (here, there) = (
+        HttpTestClient::new(server.clone()),
+        HttpTestClient::new(server),
+    );
     let mut peer = Peer::new(&here, 1).begin().await;
     let session = peer.caller.session.clone();
     peer.caller = there;
@@ -311,7 +314,7 @@ async fn a_session_in_use_on_another_listener_is_not_replaced() {
 #[tokio::test]
 async fn principals_have_separate_quotas_on_every_address() {
     let (server, _) = roomy(20, 1);
-    let caller = Caller::new(server);
+    let caller = HttpTestClient::new(server);
     let as_whom = |subject: &str, client: &str, last| {
         let mut peer = Peer::new(&caller, last);
         let mut principal = Principal::new("https://issuer.example", subject);
@@ -332,7 +335,7 @@ async fn principals_have_separate_quotas_on_every_address() {
 #[tokio::test]
 async fn one_caller_does_not_use_all_http_sse_streams() {
     let http = Http::new(server()).http_sse(HttpSse::new().max_streams_per_caller(2));
-    let caller = Caller::of(http);
+    let caller = HttpTestClient::with_options(http);
     let open = async |last: u8| {
         let request = http::Request::get("/sse")
             .header("host", "localhost")
@@ -354,7 +357,7 @@ async fn one_caller_does_not_use_all_http_sse_streams() {
 #[tokio::test]
 async fn a_shared_address_does_not_exhaust_the_http_sse_streams() {
     let http = Http::new(server()).http_sse(HttpSse::new().max_streams(20));
-    let caller = Caller::of(http);
+    let caller = HttpTestClient::with_options(http);
     let open = async |address: [u8; 4]| {
         let request = http::Request::get("/sse")
             .header("host", "localhost")
@@ -406,7 +409,7 @@ async fn a_warning_caused_by_callers_is_rate_limited() {
     let warnings = Warnings::default();
     let _guard = tracing::subscriber::set_default(warnings.clone());
     let (server, _) = roomy(20, 0);
-    let caller = Caller::new(server);
+    let caller = HttpTestClient::new(server);
 
     for _ in 0..500 {
         let refused = Peer::new(&caller, 1).initialize().await;

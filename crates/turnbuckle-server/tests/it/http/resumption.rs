@@ -1,4 +1,4 @@
-//! Two calls lose their streams half-way: each gets what it missed, and nothing of the other.
+//! Two calls lose their streams: each resumes with its own missed events only.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -10,7 +10,7 @@ use turnbuckle_protocol::types::LogLevel;
 use turnbuckle_server::{Context, Server, Tool};
 use turnbuckle_spec_coverage::req;
 
-use crate::http::test_client::{Answered, Caller, Stream};
+use crate::http::test_client::{HttpTestClient, HttpTestResponse, Stream};
 
 const STEPS: u32 = 30;
 
@@ -19,7 +19,7 @@ struct Work {
     name: String,
 }
 
-/// A server whose calls report progress and a log message per permit of their own.
+/// A server with calls that report progress and a log message per permit.
 fn server() -> (Server, HashMap<String, Arc<Semaphore>>) {
     let permits: HashMap<_, _> = ["a", "b"]
         .map(|name| (name.to_owned(), Arc::new(Semaphore::new(0))))
@@ -40,7 +40,7 @@ fn server() -> (Server, HashMap<String, Arc<Semaphore>>) {
     (Server::new("two", "1").tool(work), permits)
 }
 
-/// What one call says from first to last: message by message, in the words of [`said`].
+/// All messages of one call in order, as [`describe`] describes them.
 fn all_of(id: i64, name: &str) -> Vec<String> {
     let steps = (1..=STEPS).flat_map(|step| {
         [
@@ -53,7 +53,7 @@ fn all_of(id: i64, name: &str) -> Vec<String> {
         .collect()
 }
 
-fn said(message: &Value) -> String {
+fn describe(message: &Value) -> String {
     let params = &message["params"];
     match message["method"].as_str() {
         Some("notifications/progress") => format!(
@@ -71,16 +71,16 @@ fn said(message: &Value) -> String {
 }
 
 /// Reads some messages; returns them, and the id of the last event.
-async fn read(answered: Answered, most: usize) -> (Stream, String, Vec<String>) {
-    let mut stream = answered.stream();
+async fn read(http_response: HttpTestResponse, most: usize) -> (Stream, String, Vec<String>) {
+    let mut stream = http_response.stream();
     let (mut last, mut messages) = (String::new(), Vec::new());
     while messages.len() < most
         && let Some(event) = stream.event().await
     {
         last = event.last_event_id;
-        // An event without data is only there to come back to.
+        // An event without data only carries an id to resume from.
         if !event.data.is_empty() {
-            messages.push(said(&serde_json::from_str(&event.data).unwrap()));
+            messages.push(describe(&serde_json::from_str(&event.data).unwrap()));
         }
     }
     (stream, last, messages)
@@ -102,7 +102,9 @@ async fn two_streams_cut_mid_call_each_get_what_they_missed_once_and_in_order() 
     );
     for revision in ["2025-03-26", "2025-06-18", "2025-11-25"] {
         let (server, permits) = server();
-        let caller = Caller::new(server.clone()).in_session(revision).await;
+        let caller = HttpTestClient::new(server.clone())
+            .in_session(revision)
+            .await;
         let call = |id, name| caller.tool(id, "work", json!({ "name": name }));
         permits["a"].add_permits(5);
         permits["b"].add_permits(5);
@@ -111,7 +113,7 @@ async fn two_streams_cut_mid_call_each_get_what_they_missed_once_and_in_order() 
         let mut general = caller.get(None).await.stream();
 
         drop((a, b));
-        // Both go on while nobody listens, one further than the other, and something else happens too.
+        // Both calls continue without a reader, one further than the other, and other events occur.
         permits["b"].add_permits(10);
         settle().await;
         server.tools_changed();
@@ -120,7 +122,7 @@ async fn two_streams_cut_mid_call_each_get_what_they_missed_once_and_in_order() 
 
         let (resumed_b, resumed_a) =
             tokio::join!(caller.get(Some(&last_b)), caller.get(Some(&last_a)));
-        // What is emitted from here on meets the reader who is catching up.
+        // Events emitted from here on arrive while the reader catches up.
         permits["a"].add_permits(5);
         permits["b"].add_permits(15);
         let ((_, _, rest_a), (_, _, rest_b)) =
@@ -130,20 +132,20 @@ async fn two_streams_cut_mid_call_each_get_what_they_missed_once_and_in_order() 
 
         assert_eq!(got_a, all_of(1, "a"), "{revision}");
         assert_eq!(got_b, all_of(2, "b"), "{revision}");
-        let told = loop {
+        let received = loop {
             let event = general.event().await.unwrap();
             if !event.data.is_empty() {
-                break said(&serde_json::from_str(&event.data).unwrap());
+                break describe(&serde_json::from_str(&event.data).unwrap());
             }
         };
-        assert_eq!(told, "notifications/tools/list_changed", "{revision}");
+        assert_eq!(received, "notifications/tools/list_changed", "{revision}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_streams_that_break_again_and_again_lose_and_repeat_nothing() {
     let (server, permits) = server();
-    let caller = Caller::new(server).in_session("2025-11-25").await;
+    let caller = HttpTestClient::new(server).in_session("2025-11-25").await;
     let steps = permits.clone();
     let feeding = tokio::spawn(async move {
         for _ in 0..STEPS {
@@ -153,16 +155,16 @@ async fn two_streams_that_break_again_and_again_lose_and_repeat_nothing() {
         }
     });
     let follow = async |id: i64, name: &str, at_once: usize| {
-        let mut answered = caller.tool(id, "work", json!({ "name": name })).await;
+        let mut http_response = caller.tool(id, "work", json!({ "name": name })).await;
         let mut got = Vec::new();
         loop {
-            let (stream, last, messages) = read(answered, at_once).await;
+            let (stream, last, messages) = read(http_response, at_once).await;
             drop(stream);
             got.extend(messages);
             if got.last().is_some_and(|last| last.starts_with("answer")) {
                 return got;
             }
-            answered = caller.get(Some(&last)).await;
+            http_response = caller.get(Some(&last)).await;
         }
     };
 

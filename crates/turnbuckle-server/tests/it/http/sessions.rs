@@ -1,4 +1,4 @@
-//! Clients that begin with a handshake.
+//! Sessions: `initialize`, requests, expiry and deletion.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use turnbuckle_server::http::{Http, SessionMode};
 use turnbuckle_spec_coverage::req;
 use turnbuckle_store::{Store, StoreLimits};
 
-use crate::http::test_client::{Caller, SESSIONS, initialize, server};
+use crate::http::test_client::{HttpTestClient, SESSIONS, initialize, server};
 
 #[tokio::test]
 async fn tools_are_called_in_a_session_after_initialize() {
@@ -22,17 +22,20 @@ async fn tools_are_called_in_a_session_after_initialize() {
     );
 
     for revision in SESSIONS {
-        let without = Caller::new(server());
+        let without = HttpTestClient::new(server());
         let caller = without.clone().in_session(revision).await;
         let session = caller.session.clone().unwrap();
         assert!(session.bytes().all(|byte| matches!(byte, 0x21..=0x7e)));
 
-        let answered = caller.tool(1, "echo", json!({ "message": "hello" })).await;
+        let http_response = caller.tool(1, "echo", json!({ "message": "hello" })).await;
 
-        assert_eq!(answered.status(), 200);
-        assert_eq!(answered.header("content-type"), Some("application/json"));
-        assert_eq!(answered.header("mcp-session-id"), None);
-        let result = answered.json().await["result"].clone();
+        assert_eq!(http_response.status(), 200);
+        assert_eq!(
+            http_response.header("content-type"),
+            Some("application/json")
+        );
+        assert_eq!(http_response.header("mcp-session-id"), None);
+        let result = http_response.json().await["result"].clone();
         assert_eq!(result["content"][0]["text"], "hello");
         assert_eq!(result.get("resultType"), None);
         // Only the session is of that revision, not the server.
@@ -40,12 +43,15 @@ async fn tools_are_called_in_a_session_after_initialize() {
         let modern = modern.await.json().await;
         assert_eq!(modern["result"]["resultType"], "complete", "{revision}");
 
-        let answered = caller.tool(2, "progress", json!({ "steps": 2 })).await;
-        assert_eq!(answered.header("content-type"), Some("text/event-stream"));
-        let mut stream = answered.stream();
+        let http_response = caller.tool(2, "progress", json!({ "steps": 2 })).await;
+        assert_eq!(
+            http_response.header("content-type"),
+            Some("text/event-stream")
+        );
+        let mut stream = http_response.stream();
         let mut messages = Vec::new();
         while let Some(event) = stream.event().await {
-            // Only the event that a stream may begin with says nothing.
+            // Only the priming event is empty.
             if !(messages.is_empty() && event.data.is_empty()) {
                 messages.push(serde_json::from_str::<serde_json::Value>(&event.data).unwrap());
             }
@@ -57,20 +63,20 @@ async fn tools_are_called_in_a_session_after_initialize() {
 
 #[tokio::test]
 async fn the_modern_version_in_initialize_negotiates_the_newest_legacy_revision() {
-    let mut caller = Caller::new(server());
+    let mut caller = HttpTestClient::new(server());
     caller.version = Some("2026-07-28".to_owned());
 
-    let answered = caller.post(&initialize("2026-07-28")).await;
+    let http_response = caller.post(&initialize("2026-07-28")).await;
 
-    assert!(answered.header("mcp-session-id").is_some());
-    let answer = answered.json().await;
-    assert_eq!(answer["result"]["protocolVersion"], "2025-11-25");
+    assert!(http_response.header("mcp-session-id").is_some());
+    let response = http_response.json().await;
+    assert_eq!(response["result"]["protocolVersion"], "2025-11-25");
 }
 
 #[tokio::test]
 async fn a_message_without_a_session_is_answered_with_session_required() {
     req!("http.session.missing-400");
-    let caller = Caller::new(server());
+    let caller = HttpTestClient::new(server());
 
     for message in [
         json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" }),
@@ -78,22 +84,33 @@ async fn a_message_without_a_session_is_answered_with_session_required() {
         json!({ "jsonrpc": "2.0", "id": 1, "result": {} }),
         json!([{ "jsonrpc": "2.0", "id": 1, "method": "ping" }]),
     ] {
-        let answered = caller.post(&message).await;
-        assert_eq!(answered.refusal().await, (400, -32600), "{message}");
+        let http_response = caller.post(&message).await;
+        assert_eq!(
+            http_response.status_and_code().await,
+            (400, -32600),
+            "{message}"
+        );
     }
-    assert_eq!(caller.get(None).await.refusal().await, (400, -32600));
-    assert_eq!(caller.delete().await.refusal().await, (400, -32600));
+    assert_eq!(
+        caller.get(None).await.status_and_code().await,
+        (400, -32600)
+    );
+    assert_eq!(caller.delete().await.status_and_code().await, (400, -32600));
 }
 
 #[tokio::test]
 async fn an_unknown_session_is_answered_with_404() {
-    let mut caller = Caller::new(server());
+    let mut caller = HttpTestClient::new(server());
 
     for session in ["nonsense", "AAAAAAAAAAAAAAAAAAAAAAAA", "a b", ""] {
         caller.session = Some(session.to_owned());
         let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" });
-        let answered = caller.post(&ping).await;
-        assert_eq!(answered.refusal().await, (404, -32600), "{session}");
+        let http_response = caller.post(&ping).await;
+        assert_eq!(
+            http_response.status_and_code().await,
+            (404, -32600),
+            "{session}"
+        );
     }
 }
 
@@ -102,7 +119,7 @@ async fn an_ended_session_is_not_found() {
     req!("http.session.terminated-404", "http.session.terminate");
 
     for revision in SESSIONS {
-        let caller = Caller::new(server()).in_session(revision).await;
+        let caller = HttpTestClient::new(server()).in_session(revision).await;
 
         let deleted = caller.delete().await;
 
@@ -123,7 +140,7 @@ async fn a_session_belongs_to_its_creator() {
     );
 
     for revision in SESSIONS {
-        let mut alice = Caller::new(server());
+        let mut alice = HttpTestClient::new(server());
         alice.principal = Some(Principal::new("issuer", "alice"));
         let alice = alice.in_session(revision).await;
         let (mut stream, event) = alice.opened().await;
@@ -140,14 +157,14 @@ async fn a_session_belongs_to_its_creator() {
 
         assert_eq!(alice.post(&ping).await.status(), 200);
         alice.tool(2, "change", json!({})).await;
-        let told = stream.message().await.unwrap();
-        assert_eq!(told["method"], "notifications/tools/list_changed");
+        let received = stream.message().await.unwrap();
+        assert_eq!(received["method"], "notifications/tools/list_changed");
     }
 }
 
 #[tokio::test]
 async fn unknown_items_are_reported_equally_to_all_callers() {
-    let mut alice = Caller::new(server());
+    let mut alice = HttpTestClient::new(server());
     alice.principal = Some(Principal::new("issuer", "alice"));
     let alice = alice.in_session("2025-11-25").await;
     let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" });
@@ -166,13 +183,17 @@ async fn the_version_header_must_be_the_negotiated_one() {
     req!("http.version-header.400");
 
     for (revision, other) in [("2025-06-18", "2025-11-25"), ("2025-11-25", "2025-06-18")] {
-        let mut caller = Caller::new(server()).in_session(revision).await;
+        let mut caller = HttpTestClient::new(server()).in_session(revision).await;
         let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" });
 
         for version in [other, "2025-03-26", "1999-01-01", "nonsense", ""] {
             caller.version = Some(version.to_owned());
-            let answered = caller.post(&ping).await;
-            assert_eq!(answered.refusal().await, (400, -32600), "{version}");
+            let http_response = caller.post(&ping).await;
+            assert_eq!(
+                http_response.status_and_code().await,
+                (400, -32600),
+                "{version}"
+            );
             assert_eq!(caller.get(None).await.status(), 400);
         }
         // Some clients never send it.
@@ -188,12 +209,15 @@ async fn the_version_header_must_be_the_negotiated_one() {
 
 #[tokio::test]
 async fn the_modern_header_makes_a_request_modern_even_in_a_session() {
-    let mut caller = Caller::new(server()).in_session("2025-06-18").await;
+    let mut caller = HttpTestClient::new(server()).in_session("2025-06-18").await;
     caller.version = Some("2026-07-28".to_owned());
 
     let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" });
 
-    assert_eq!(caller.post(&ping).await.refusal().await, (400, -32602));
+    assert_eq!(
+        caller.post(&ping).await.status_and_code().await,
+        (400, -32602)
+    );
 }
 
 #[tokio::test]
@@ -201,7 +225,7 @@ async fn notifications_and_responses_are_answered_with_202() {
     req!("http.post.202");
 
     for revision in SESSIONS {
-        let caller = Caller::new(server()).in_session(revision).await;
+        let caller = HttpTestClient::new(server()).in_session(revision).await;
 
         for message in [
             json!({ "jsonrpc": "2.0", "method": "notifications/roots/list_changed" }),
@@ -210,56 +234,62 @@ async fn notifications_and_responses_are_answered_with_202() {
             json!({ "jsonrpc": "2.0", "id": 77, "result": {} }),
             json!({ "jsonrpc": "2.0", "id": 78, "error": { "code": -1, "message": "no" } }),
         ] {
-            let answered = caller.post(&message).await;
-            assert_eq!(answered.status(), 202, "{message}");
-            assert!(answered.bytes().await.is_empty());
+            let http_response = caller.post(&message).await;
+            assert_eq!(http_response.status(), 202, "{message}");
+            assert!(http_response.bytes().await.is_empty());
         }
     }
 }
 
 #[tokio::test]
 async fn a_malformed_input_response_is_rejected() {
-    let caller = Caller::new(server()).in_session("2025-11-25").await;
+    let caller = HttpTestClient::new(server()).in_session("2025-11-25").await;
 
     let both =
         json!({ "jsonrpc": "2.0", "id": 1, "result": {}, "error": { "code": 1, "message": "" } });
 
-    assert_eq!(caller.post(&both).await.refusal().await, (400, -32600));
+    assert_eq!(
+        caller.post(&both).await.status_and_code().await,
+        (400, -32600)
+    );
 }
 
 #[tokio::test]
 async fn an_error_without_an_id_has_null_for_older_clients() {
     for (version, id) in [("2025-06-18", Some(json!(null))), ("2025-11-25", None)] {
-        let caller = Caller::new(server()).in_session(version).await;
+        let caller = HttpTestClient::new(server()).in_session(version).await;
 
-        let answered = caller.send(caller.request(Method::POST), "{").await;
+        let http_response = caller.send(caller.request(Method::POST), "{").await;
 
-        assert_eq!(answered.status(), 400);
-        let answer = answered.json().await;
-        assert_eq!(answer["error"]["code"], -32700);
-        assert_eq!(answer.get("id").cloned(), id, "{version}");
+        assert_eq!(http_response.status(), 400);
+        let response = http_response.json().await;
+        assert_eq!(response["error"]["code"], -32700);
+        assert_eq!(response.get("id").cloned(), id, "{version}");
     }
 }
 
 #[tokio::test]
 async fn errors_of_a_session_have_status_200() {
-    let caller = Caller::new(server()).in_session("2025-11-25").await;
+    let caller = HttpTestClient::new(server()).in_session("2025-11-25").await;
 
     let unknown = json!({ "jsonrpc": "2.0", "id": 1, "method": "unknown/method" });
 
-    assert_eq!(caller.post(&unknown).await.refusal().await, (200, -32601));
+    assert_eq!(
+        caller.post(&unknown).await.status_and_code().await,
+        (200, -32601)
+    );
 }
 
 #[tokio::test]
 async fn session_settings_are_stored() {
-    let caller = Caller::new(server()).in_session("2025-11-25").await;
+    let caller = HttpTestClient::new(server()).in_session("2025-11-25").await;
     let subscribe = json!({
         "jsonrpc": "2.0", "id": 1, "method": "resources/subscribe", "params": { "uri": "test://a" },
     });
 
-    let answer = caller.post(&subscribe).await.json().await;
+    let response = caller.post(&subscribe).await.json().await;
 
-    assert_eq!(answer["result"], json!({}));
+    assert_eq!(response["result"], json!({}));
 }
 
 #[tokio::test(start_paused = true)]
@@ -267,7 +297,7 @@ async fn sessions_are_limited_and_expire() {
     let mut limits = StoreLimits::default();
     limits.sessions.max_sessions = 3;
     limits.sessions.idle_before_initialized = Duration::from_millis(50);
-    let caller = Caller::new(server().store(Store::memory_with(limits)));
+    let caller = HttpTestClient::new(server().store(Store::memory_with(limits)));
     let begin = async |subject: &str| {
         let mut caller = caller.clone();
         caller.principal = Some(Principal::new("https://issuer.example", subject));
@@ -288,30 +318,30 @@ async fn sessions_are_limited_and_expire() {
 
 #[tokio::test]
 async fn a_second_initialize_creates_another_session() {
-    let caller = Caller::new(server()).in_session("2025-11-25").await;
+    let caller = HttpTestClient::new(server()).in_session("2025-11-25").await;
 
-    let answered = caller.post(&initialize("2025-11-25")).await;
+    let http_response = caller.post(&initialize("2025-11-25")).await;
 
-    let second = answered.header("mcp-session-id").unwrap();
+    let second = http_response.header("mcp-session-id").unwrap();
     assert_ne!(Some(second), caller.session.as_deref());
 }
 
 #[tokio::test]
 async fn without_sessions_the_version_header_selects_the_revision() {
     req!("http.version-header.default", "http.session.delete-405");
-    let mut caller = Caller::of(Http::new(server()).sessions(SessionMode::Off));
+    let mut caller = HttpTestClient::with_options(Http::new(server()).sessions(SessionMode::Off));
 
-    let answered = caller.post(&initialize("2025-11-25")).await;
-    assert_eq!(answered.status(), 200);
-    assert_eq!(answered.header("mcp-session-id"), None);
+    let http_response = caller.post(&initialize("2025-11-25")).await;
+    assert_eq!(http_response.status(), 200);
+    assert_eq!(http_response.header("mcp-session-id"), None);
     let initialized = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
     assert_eq!(caller.post(&initialized).await.status(), 202);
     for version in [None, Some("2025-06-18"), Some("2025-11-25")] {
         caller.version = version.map(str::to_owned);
-        let answered = caller.tool(1, "echo", json!({ "message": "hi" })).await;
-        assert_eq!(answered.status(), 200);
-        let answer = answered.json().await;
-        assert_eq!(answer["result"]["content"][0]["text"], "hi");
+        let http_response = caller.tool(1, "echo", json!({ "message": "hi" })).await;
+        assert_eq!(http_response.status(), 200);
+        let response = http_response.json().await;
+        assert_eq!(response["result"]["content"][0]["text"], "hi");
     }
     caller.version = Some("1999-01-01".to_owned());
     let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" });
@@ -324,7 +354,7 @@ async fn without_sessions_the_version_header_selects_the_revision() {
 
 #[tokio::test]
 async fn fifty_clients_with_the_same_ids_get_only_their_own() {
-    let caller = Caller::new(server());
+    let caller = HttpTestClient::new(server());
     let mut clients = Vec::new();
     for number in 0..50 {
         clients.push((number, caller.clone().in_session("2025-11-25").await));
@@ -340,8 +370,8 @@ async fn fifty_clients_with_the_same_ids_get_only_their_own() {
                 let quick = client
                     .tool(100 + id, "echo", json!({ "message": name }))
                     .await;
-                let answer = quick.json().await;
-                assert_eq!(answer["result"]["content"][0]["text"], name.as_str());
+                let response = quick.json().await;
+                assert_eq!(response["result"]["content"][0]["text"], name.as_str());
                 let stream = client.tool(id, "progress", json!({ "steps": steps })).await;
                 let messages = stream.stream().messages_after_prime().await;
                 assert_eq!(messages.len() as i64, steps + 1, "{name}");
@@ -360,7 +390,7 @@ async fn fifty_clients_with_the_same_ids_get_only_their_own() {
 #[tokio::test]
 async fn duplicate_version_headers_are_rejected_everywhere() {
     for sessions in [SessionMode::On, SessionMode::Off] {
-        let mut caller = Caller::of(Http::new(server()).sessions(sessions));
+        let mut caller = HttpTestClient::with_options(Http::new(server()).sessions(sessions));
         let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" });
         for in_session in [false, true] {
             if in_session && sessions == SessionMode::On {
@@ -372,8 +402,12 @@ async fn duplicate_version_headers_are_rejected_everywhere() {
                     let twice = caller
                         .request(http::Method::POST)
                         .header("mcp-protocol-version", second);
-                    let answered = caller.send(twice, message.to_string()).await;
-                    assert_eq!(answered.status(), 400, "{sessions:?} {second} {message}");
+                    let http_response = caller.send(twice, message.to_string()).await;
+                    assert_eq!(
+                        http_response.status(),
+                        400,
+                        "{sessions:?} {second} {message}"
+                    );
                 }
             }
         }
@@ -382,7 +416,7 @@ async fn duplicate_version_headers_are_rejected_everywhere() {
 
 #[tokio::test(start_paused = true)]
 async fn a_session_has_a_limit_of_running_calls() {
-    let caller = Caller::of(Http::new(server()).max_calls_per_session(2))
+    let caller = HttpTestClient::with_options(Http::new(server()).max_calls_per_session(2))
         .in_session("2025-11-25")
         .await;
     let sleep = |id| {
@@ -391,7 +425,7 @@ async fn a_session_has_a_limit_of_running_calls() {
     };
     let (first, second) = (sleep(1), sleep(2));
     tokio::time::sleep(Duration::from_secs(1)).await;
-    // Those whose connection is lost count too.
+    // Calls with a lost connection count too.
     first.abort();
 
     let refused = caller.tool(3, "sleep", json!({})).await;
@@ -418,31 +452,34 @@ async fn the_initialize_response_has_the_revision_in_a_header() {
             ("2025-11-25", "2025-11-25"),
             ("2099-01-01", "2025-11-25"),
         ] {
-            let caller = Caller::of(Http::new(server()).sessions(sessions));
+            let caller = HttpTestClient::with_options(Http::new(server()).sessions(sessions));
 
-            let answered = caller.post(&initialize(asked)).await;
+            let http_response = caller.post(&initialize(asked)).await;
 
-            assert_eq!(answered.header("mcp-protocol-version"), Some(negotiated));
+            assert_eq!(
+                http_response.header("mcp-protocol-version"),
+                Some(negotiated)
+            );
         }
     }
 }
 
 #[tokio::test]
 async fn a_slash_at_the_end_of_the_path_makes_no_difference_where_it_is_accepted() {
-    let caller = Caller::of(Http::new(server()).trailing_slash());
+    let caller = HttpTestClient::with_options(Http::new(server()).trailing_slash());
     let request = |path: &str, method: Method| {
         let builder = caller.request(method);
         builder.uri(path)
     };
 
-    let begun = caller
+    let started = caller
         .send(
             request("/mcp/", Method::POST),
             initialize("2025-11-25").to_string(),
         )
         .await;
-    assert_eq!(begun.status(), 200);
-    let session = begun.header("mcp-session-id").unwrap().to_owned();
+    assert_eq!(started.status(), 200);
+    let session = started.header("mcp-session-id").unwrap().to_owned();
     let ended = request("/mcp/", Method::DELETE).header("mcp-session-id", session);
     assert!(caller.send(ended, "").await.status().is_success());
     for path in ["/mcp//", "/mc", "/mcp/x", "/"] {

@@ -1,4 +1,4 @@
-//! Requests that stand on their own.
+//! Stateless requests.
 
 use std::time::Duration;
 
@@ -7,7 +7,9 @@ use serde_json::{Value, json};
 use turnbuckle_server::{Context, Server, Tool};
 use turnbuckle_spec_coverage::req;
 
-use crate::http::test_client::{Answered, Caller, Empty, MODERN, modern, modern_headers, server};
+use crate::http::test_client::{
+    Empty, HttpTestClient, HttpTestResponse, MODERN, modern, modern_headers, server,
+};
 
 #[tokio::test]
 async fn a_call_that_only_returns_is_one_json_body() {
@@ -15,32 +17,35 @@ async fn a_call_that_only_returns_is_one_json_body() {
         "http.post.request-content-type",
         "http.endpoint.single-post"
     );
-    let caller = Caller::new(server());
+    let caller = HttpTestClient::new(server());
 
-    let answered = caller
+    let http_response = caller
         .modern_tool("echo", json!({ "message": "hello" }))
         .await;
 
-    assert_eq!(answered.status(), 200);
-    assert_eq!(answered.header("content-type"), Some("application/json"));
-    let answer = answered.json().await;
-    assert_eq!(answer["id"], 7);
-    assert_eq!(answer["result"]["content"][0]["text"], "hello");
-    assert_eq!(answer["result"]["resultType"], "complete");
+    assert_eq!(http_response.status(), 200);
+    assert_eq!(
+        http_response.header("content-type"),
+        Some("application/json")
+    );
+    let response = http_response.json().await;
+    assert_eq!(response["id"], 7);
+    assert_eq!(response["result"]["content"][0]["text"], "hello");
+    assert_eq!(response["result"]["resultType"], "complete");
 }
 
 #[tokio::test]
 async fn stateless_requests_ignore_session_ids() {
     req!("http.modern-only.session-ignore");
-    let mut caller = Caller::new(server());
+    let mut caller = HttpTestClient::new(server());
     caller.session = Some("no-such-session".to_owned());
 
-    let answered = caller
+    let http_response = caller
         .modern_tool("echo", json!({ "message": "hello" }))
         .await;
 
-    assert_eq!(answered.status(), 200);
-    assert_eq!(answered.header("mcp-session-id"), None);
+    assert_eq!(http_response.status(), 200);
+    assert_eq!(http_response.header("mcp-session-id"), None);
 }
 
 #[tokio::test]
@@ -49,15 +54,18 @@ async fn a_stateless_request_with_a_session_header_is_stateless() {
         "versioning.dual.server-select-modern",
         "stateless.no-prior-context"
     );
-    let mut caller = Caller::new(server()).in_session("2025-06-18").await;
+    let mut caller = HttpTestClient::new(server()).in_session("2025-06-18").await;
     caller.version = None;
 
-    let answered = caller
+    let http_response = caller
         .modern_tool("echo", json!({ "message": "hello" }))
         .await;
 
-    assert_eq!(answered.header("mcp-session-id"), None);
-    assert_eq!(answered.json().await["result"]["resultType"], "complete");
+    assert_eq!(http_response.header("mcp-session-id"), None);
+    assert_eq!(
+        http_response.json().await["result"]["resultType"],
+        "complete"
+    );
 }
 
 #[tokio::test]
@@ -68,17 +76,20 @@ async fn a_notification_before_the_response_makes_a_stream() {
         "http.sse.no-buffering-header",
         "http.sse.event-format"
     );
-    let caller = Caller::new(server());
+    let caller = HttpTestClient::new(server());
 
-    let answered = caller.modern_tool("progress", json!({ "steps": 3 })).await;
+    let http_response = caller.modern_tool("progress", json!({ "steps": 3 })).await;
 
     assert_eq!(
-        answered.header("cache-control"),
+        http_response.header("cache-control"),
         Some("no-cache, no-transform")
     );
-    assert_eq!(answered.header("content-type"), Some("text/event-stream"));
-    assert_eq!(answered.header("x-accel-buffering"), Some("no"));
-    let messages = answered.stream().messages().await;
+    assert_eq!(
+        http_response.header("content-type"),
+        Some("text/event-stream")
+    );
+    assert_eq!(http_response.header("x-accel-buffering"), Some("no"));
+    let messages = http_response.stream().messages().await;
     assert_eq!(messages.len(), 4);
     assert_eq!(messages[0]["method"], "notifications/progress");
     assert_eq!(messages[3]["result"]["content"][0]["text"], "done");
@@ -87,18 +98,18 @@ async fn a_notification_before_the_response_makes_a_stream() {
 #[tokio::test]
 async fn a_modern_stream_cannot_be_resumed() {
     req!("http.sse.no-resume", "http.modern-only.last-event-id");
-    let caller = Caller::new(server());
+    let caller = HttpTestClient::new(server());
     let message = modern(
         "tools/call",
         json!({ "name": "progress", "arguments": { "steps": 1 } }),
     );
     let builder = modern_headers(caller.request(Method::POST), &message);
 
-    let answered = caller
+    let http_response = caller
         .send(builder.header("last-event-id", "1-1"), message.to_string())
         .await;
 
-    let mut stream = answered.stream();
+    let mut stream = http_response.stream();
     let mut events = 0;
     while let Some(event) = stream.event().await {
         assert_eq!(event.last_event_id, "");
@@ -116,15 +127,15 @@ async fn a_modern_client_is_never_sent_a_request() {
             .await?;
         Ok("asked".to_owned())
     });
-    let caller = Caller::new(Server::new("test", "1").tool(ask));
+    let caller = HttpTestClient::new(Server::new("test", "1").tool(ask));
     let mut message = modern("tools/call", json!({ "name": "ask", "arguments": {} }));
     message["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] =
         json!({ "sampling": {} });
     let builder = modern_headers(caller.request(Method::POST), &message);
 
-    let answered = caller.send(builder, message.to_string()).await;
+    let http_response = caller.send(builder, message.to_string()).await;
 
-    let messages = answered.stream().messages().await;
+    let messages = http_response.stream().messages().await;
     assert!(
         messages
             .iter()
@@ -138,31 +149,31 @@ async fn a_modern_client_is_never_sent_a_request() {
 
 #[tokio::test]
 async fn a_progress_token_alone_makes_no_stream() {
-    let caller = Caller::new(server());
+    let caller = HttpTestClient::new(server());
 
-    let answered = caller.modern("tools/list", json!({})).await;
+    let http_response = caller.modern("tools/list", json!({})).await;
 
-    assert!(!answered.is_stream());
+    assert!(!http_response.is_stream());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_slow_response_becomes_a_stream_with_heartbeats() {
     req!("http.sse.keepalive");
-    let caller = Caller::new(server());
-    let begun = tokio::time::Instant::now();
+    let caller = HttpTestClient::new(server());
+    let started = tokio::time::Instant::now();
 
-    let answered = caller.modern_tool("sleep", json!({})).await;
-    assert_eq!(begun.elapsed(), Duration::from_secs(10));
-    let mut stream = answered.stream();
+    let http_response = caller.modern_tool("sleep", json!({})).await;
+    assert_eq!(started.elapsed(), Duration::from_secs(10));
+    let mut stream = http_response.stream();
     // The first byte at once.
     assert_eq!(stream.bytes().await.unwrap()[0], b':');
-    assert_eq!(begun.elapsed(), Duration::from_secs(10));
+    assert_eq!(started.elapsed(), Duration::from_secs(10));
     let heartbeat = stream.bytes().await.unwrap();
 
     assert_eq!(heartbeat[0], b':');
-    assert_eq!(begun.elapsed(), Duration::from_secs(25));
-    let answer = stream.message().await.unwrap();
-    assert_eq!(answer["result"]["content"][0]["text"], "awake");
+    assert_eq!(started.elapsed(), Duration::from_secs(25));
+    let response = stream.message().await.unwrap();
+    assert_eq!(response["result"]["content"][0]["text"], "awake");
     assert_eq!(stream.message().await, None);
 }
 
@@ -180,7 +191,7 @@ async fn dropping_the_stream_cancels_the_call() {
             Ok("never".to_owned())
         }
     });
-    let caller = Caller::new(Server::new("test", "1").tool(tool));
+    let caller = HttpTestClient::new(Server::new("test", "1").tool(tool));
     let mut stream = caller.modern_tool("hang", json!({})).await.stream();
     assert_eq!(stream.message().await.unwrap()["params"]["progress"], 1.0);
 
@@ -189,12 +200,12 @@ async fn dropping_the_stream_cancels_the_call() {
     assert!(is_dropped.await.is_err(), "the handler was dropped");
 }
 
-/// Sends a request whose body and headers can be spoilt.
+/// Sends a request with a body and headers that a test can modify.
 async fn spoilt(
     spoil_body: impl FnOnce(&mut Value),
     spoil_headers: impl FnOnce(&mut http::HeaderMap),
-) -> Answered {
-    let caller = Caller::new(server());
+) -> HttpTestResponse {
+    let caller = HttpTestClient::new(server());
     let mut message = modern(
         "tools/call",
         json!({ "name": "echo", "arguments": { "message": "hi" } }),
@@ -213,19 +224,23 @@ async fn missing_meta_is_reported_before_other_errors() {
     );
     for key in ["protocolVersion", "clientCapabilities"] {
         let key = format!("io.modelcontextprotocol/{key}");
-        let answered = spoilt(
+        let http_response = spoilt(
             |message| {
                 let meta = message["params"]["_meta"].as_object_mut().unwrap();
                 meta.remove(&key);
             },
-            // The header is wrong too, but that is looked at later.
+            // The header is wrong too, but it is checked later.
             |headers| drop(headers.insert("mcp-method", "wrong".parse().unwrap())),
         )
         .await;
-        assert_eq!(answered.refusal().await, (400, -32602), "{key}");
+        assert_eq!(
+            http_response.status_and_code().await,
+            (400, -32602),
+            "{key}"
+        );
     }
     let no_meta = spoilt(|message| message["params"]["_meta"] = json!({}), |_| {}).await;
-    assert_eq!(no_meta.refusal().await, (400, -32602));
+    assert_eq!(no_meta.status_and_code().await, (400, -32602));
 }
 
 #[tokio::test]
@@ -254,12 +269,12 @@ async fn the_version_header_must_equal_the_body() {
     )
     .await;
 
-    for answered in [other, missing, twice] {
-        assert_eq!(answered.refusal().await, (400, -32020));
+    for http_response in [other, missing, twice] {
+        assert_eq!(http_response.status_and_code().await, (400, -32020));
     }
     for name in ["mcp-protocol-version", "mcp-method", "mcp-name"] {
         let missing = spoilt(|_| {}, |headers| drop(headers.remove(name))).await;
-        assert_eq!(missing.refusal().await, (400, -32020), "{name}");
+        assert_eq!(missing.status_and_code().await, (400, -32020), "{name}");
     }
 }
 
@@ -271,7 +286,7 @@ async fn an_unknown_version_is_answered_with_the_supported_ones() {
         "versioning.unsupported.http-400",
         in: ["2026-07-28"]
     );
-    let answered = spoilt(
+    let http_response = spoilt(
         |message| {
             message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] =
                 json!("v999.0.0");
@@ -280,8 +295,8 @@ async fn an_unknown_version_is_answered_with_the_supported_ones() {
     )
     .await;
 
-    assert_eq!(answered.status(), 400);
-    let error = answered.json().await["error"].clone();
+    assert_eq!(http_response.status(), 400);
+    let error = http_response.json().await["error"].clone();
     assert_eq!(error["code"], -32022);
     assert_eq!(error["data"]["requested"], "v999.0.0");
     let supported = error["data"]["supported"].as_array().unwrap();
@@ -306,7 +321,7 @@ async fn mcp_headers_must_occur_once_and_match_the_body() {
         ("mcp-name", Some("=?base64?ZWNobx==?=")),
         ("mcp-name", Some("=?base64?ZWNobw?=")),
     ] {
-        let answered = spoilt(
+        let http_response = spoilt(
             |_| {},
             |headers| match value {
                 Some(value) => drop(headers.insert(name, value.parse().unwrap())),
@@ -314,7 +329,11 @@ async fn mcp_headers_must_occur_once_and_match_the_body() {
             },
         )
         .await;
-        assert_eq!(answered.refusal().await, (400, -32020), "{name} {value:?}");
+        assert_eq!(
+            http_response.status_and_code().await,
+            (400, -32020),
+            "{name} {value:?}"
+        );
     }
     let twice = spoilt(
         |_| {},
@@ -323,7 +342,7 @@ async fn mcp_headers_must_occur_once_and_match_the_body() {
         },
     )
     .await;
-    assert_eq!(twice.refusal().await, (400, -32020));
+    assert_eq!(twice.status_and_code().await, (400, -32020));
 }
 
 #[tokio::test]
@@ -333,12 +352,12 @@ async fn names_may_be_encoded_and_padded() {
         "http.header.trim-whitespace"
     );
     for value in ["=?base64?ZWNobw==?=", "  echo  "] {
-        let answered = spoilt(
+        let http_response = spoilt(
             |_| {},
             |headers| drop(headers.insert("mcp-name", value.parse().unwrap())),
         )
         .await;
-        assert_eq!(answered.status(), 200, "{value}");
+        assert_eq!(http_response.status(), 200, "{value}");
     }
     let padded = [
         ("mcp-method", " tools/call "),
@@ -355,7 +374,7 @@ async fn names_may_be_encoded_and_padded() {
 #[tokio::test]
 async fn methods_of_the_other_era_are_not_found() {
     req!("http.unknown-method.404");
-    let caller = Caller::new(server());
+    let caller = HttpTestClient::new(server());
 
     for method in [
         "unknown/method",
@@ -365,23 +384,27 @@ async fn methods_of_the_other_era_are_not_found() {
         "resources/subscribe",
         "resources/unsubscribe",
     ] {
-        let answered = caller.modern(method, json!({ "uri": "test://a" })).await;
-        assert_eq!(answered.refusal().await, (404, -32601), "{method}");
+        let http_response = caller.modern(method, json!({ "uri": "test://a" })).await;
+        assert_eq!(
+            http_response.status_and_code().await,
+            (404, -32601),
+            "{method}"
+        );
     }
 }
 
 #[tokio::test]
 async fn an_unknown_tool_is_answered_with_status_200() {
-    let caller = Caller::new(server());
+    let caller = HttpTestClient::new(server());
 
-    let answered = caller.modern_tool("__proto__", json!({})).await;
+    let http_response = caller.modern_tool("__proto__", json!({})).await;
 
-    assert_eq!(answered.refusal().await, (200, -32602));
+    assert_eq!(http_response.status_and_code().await, (200, -32602));
 }
 
 #[tokio::test]
 async fn a_subscription_sends_the_requested_changes_until_the_client_disconnects() {
-    let caller = Caller::new(server());
+    let caller = HttpTestClient::new(server());
     let listen = json!({ "notifications": { "toolsListChanged": true } });
     let mut stream = caller.modern("subscriptions/listen", listen).await.stream();
 
@@ -408,26 +431,26 @@ async fn handlers_see_headers_and_extensions() {
         let subject = cx.principal().map(|principal| principal.subject.clone());
         Ok(format!("{agent:?} {subject:?}"))
     });
-    let mut caller = Caller::new(Server::new("test", "1").tool(tool));
+    let mut caller = HttpTestClient::new(Server::new("test", "1").tool(tool));
     caller.principal = Some(turnbuckle_protocol::Principal::new("issuer", "alice"));
     let message = modern("tools/call", json!({ "name": "look", "arguments": {} }));
     let builder = modern_headers(caller.request(Method::POST), &message).header("user-agent", "x");
 
-    let answer = caller.send(builder, message.to_string()).await.json().await;
+    let response = caller.send(builder, message.to_string()).await.json().await;
 
     assert_eq!(
-        answer["result"]["content"][0]["text"],
+        response["result"]["content"][0]["text"],
         r#"Some("x") Some("alice")"#
     );
 }
 
 #[tokio::test]
 async fn a_tampered_cursor_is_rejected() {
-    let caller = Caller::new(server());
+    let caller = HttpTestClient::new(server());
 
-    let answered = caller
+    let http_response = caller
         .modern("tools/list", json!({ "cursor": "AAAA" }))
         .await;
 
-    assert_eq!(answered.refusal().await, (200, -32602));
+    assert_eq!(http_response.status_and_code().await, (200, -32602));
 }

@@ -1,4 +1,4 @@
-//! A stream that is asked more often than it has something to say.
+//! A stream that is polled more often than it has events.
 
 use std::{
     future::poll_fn,
@@ -22,19 +22,19 @@ use turnbuckle_server::{
     http::{Http, ResponseBody},
 };
 
-use crate::http::test_client::{Caller, Empty, modern, modern_headers};
+use crate::http::test_client::{Empty, HttpTestClient, modern, modern_headers};
 
-/// What a handler waits for.
+/// A barrier that a handler waits at.
 #[derive(Default)]
-struct Gate {
+struct Barrier {
     is_open: AtomicBool,
-    asked: AtomicUsize,
+    poll_count: AtomicUsize,
     waiting: Mutex<Option<Waker>>,
 }
 
-impl Gate {
+impl Barrier {
     fn poll(&self, cx: &TaskContext<'_>) -> Poll<()> {
-        self.asked.fetch_add(1, SeqCst);
+        self.poll_count.fetch_add(1, SeqCst);
         if self.is_open.load(SeqCst) {
             return Poll::Ready(());
         }
@@ -48,51 +48,51 @@ impl Gate {
         waiting.unwrap().wake();
     }
 
-    fn asked(&self) -> usize {
-        self.asked.load(SeqCst)
+    fn poll_count(&self) -> usize {
+        self.poll_count.load(SeqCst)
     }
 }
 
-type Gates = Arc<[Gate; 2]>;
+type Barriers = Arc<[Barrier; 2]>;
 
-/// Somebody who asks, and counts how often it is woken.
+/// A task that counts how often it is woken.
 #[derive(Default)]
-struct Task(AtomicUsize);
+struct CountingTask(AtomicUsize);
 
-impl Wake for Task {
+impl Wake for CountingTask {
     fn wake(self: Arc<Self>) {
         self.0.fetch_add(1, SeqCst);
     }
 }
 
-impl Task {
-    fn ask(self: &Arc<Self>, body: &mut ResponseBody) -> Poll<Option<Bytes>> {
+impl CountingTask {
+    fn poll_body(self: &Arc<Self>, body: &mut ResponseBody) -> Poll<Option<Bytes>> {
         let waker = self.clone().into();
         let next = Pin::new(body).poll_frame(&mut TaskContext::from_waker(&waker));
         next.map(|frame| frame.map(|frame| frame.unwrap().into_data().unwrap()))
     }
 
-    fn woken(&self) -> usize {
+    fn wake_count(&self) -> usize {
         self.0.load(SeqCst)
     }
 }
 
-/// The stream of a call that reports a step before it waits at each gate, and is done behind the last.
-async fn stream(gates: &Gates) -> ResponseBody {
-    let gates = gates.clone();
+/// The stream of a call that reports a step before it waits at each barrier, and ends after the last.
+async fn stream(barriers: &Barriers) -> ResponseBody {
+    let barriers = barriers.clone();
     let tool = Tool::new("wait", move |_: Empty, cx: Context| {
-        let gates = gates.clone();
+        let barriers = barriers.clone();
         async move {
-            for (step, gate) in (1..).zip(gates.iter()) {
+            for (step, barrier) in (1..).zip(barriers.iter()) {
                 cx.progress(step, 2).await;
-                poll_fn(|cx| gate.poll(cx)).await;
+                poll_fn(|cx| barrier.poll(cx)).await;
             }
             Ok("done".to_owned())
         }
     });
     let server = Server::new("test", "1.0.0").tool(tool);
     let message = modern("tools/call", json!({ "name": "wait", "arguments": {} }));
-    let request = Caller::new(server.clone()).request(Method::POST);
+    let request = HttpTestClient::new(server.clone()).request(Method::POST);
     let request = modern_headers(request, &message)
         .body(Full::<Bytes>::from(message.to_string()))
         .unwrap();
@@ -106,66 +106,75 @@ fn says(next: Poll<Option<Bytes>>, text: &str) -> bool {
 
 #[tokio::test(start_paused = true)]
 async fn a_pending_handler_is_polled_only_after_a_wake() {
-    let (gates, task) = (Gates::default(), Arc::<Task>::default());
-    let mut body = stream(&gates).await;
-    assert!(says(task.ask(&mut body), r#""progress":1"#));
-    assert!(task.ask(&mut body).is_pending());
-    let asked = gates[0].asked();
+    let (barriers, task) = (Barriers::default(), Arc::<CountingTask>::default());
+    let mut body = stream(&barriers).await;
+    assert!(says(task.poll_body(&mut body), r#""progress":1"#));
+    assert!(task.poll_body(&mut body).is_pending());
+    let poll_count = barriers[0].poll_count();
 
     for _ in 0..3 {
-        assert!(task.ask(&mut body).is_pending());
+        assert!(task.poll_body(&mut body).is_pending());
     }
-    assert_eq!((gates[0].asked(), task.woken()), (asked, 0));
+    assert_eq!(
+        (barriers[0].poll_count(), task.wake_count()),
+        (poll_count, 0)
+    );
 
-    gates[0].open();
-    assert_eq!(task.woken(), 1);
-    assert!(says(task.ask(&mut body), r#""progress":2"#));
-    assert!(task.ask(&mut body).is_pending());
-    assert_eq!((gates[0].asked(), gates[1].asked()), (asked + 1, 1));
+    barriers[0].open();
+    assert_eq!(task.wake_count(), 1);
+    assert!(says(task.poll_body(&mut body), r#""progress":2"#));
+    assert!(task.poll_body(&mut body).is_pending());
+    assert_eq!(
+        (barriers[0].poll_count(), barriers[1].poll_count()),
+        (poll_count + 1, 1)
+    );
 
-    gates[1].open();
-    assert_eq!(task.woken(), 2);
-    assert!(says(task.ask(&mut body), "done"));
-    assert!(matches!(task.ask(&mut body), Poll::Ready(None)));
+    barriers[1].open();
+    assert_eq!(task.wake_count(), 2);
+    assert!(says(task.poll_body(&mut body), "done"));
+    assert!(matches!(task.poll_body(&mut body), Poll::Ready(None)));
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_last_registered_waker_is_woken() {
-    let gates = Gates::default();
-    let (first, second) = (Arc::<Task>::default(), Arc::<Task>::default());
-    let mut body = stream(&gates).await;
-    assert!(first.ask(&mut body).is_ready());
-    assert!(first.ask(&mut body).is_pending());
-    assert!(second.ask(&mut body).is_pending());
+    let barriers = Barriers::default();
+    let (first, second) = (
+        Arc::<CountingTask>::default(),
+        Arc::<CountingTask>::default(),
+    );
+    let mut body = stream(&barriers).await;
+    assert!(first.poll_body(&mut body).is_ready());
+    assert!(first.poll_body(&mut body).is_pending());
+    assert!(second.poll_body(&mut body).is_pending());
 
-    gates[0].open();
+    barriers[0].open();
 
-    assert_eq!((first.woken(), second.woken()), (0, 1));
-    assert!(says(second.ask(&mut body), r#""progress":2"#));
+    assert_eq!((first.wake_count(), second.wake_count()), (0, 1));
+    assert!(says(second.poll_body(&mut body), r#""progress":2"#));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_wake_before_the_first_poll_is_not_missed() {
-    let (gates, task) = (Gates::default(), Arc::<Task>::default());
-    let mut body = stream(&gates).await;
+    let (barriers, task) = (Barriers::default(), Arc::<CountingTask>::default());
+    let mut body = stream(&barriers).await;
 
-    // Whoever waits for the head of the response is woken, and nobody asks for more until it is sent.
-    gates[0].open();
+    // The task that waits for the response head is woken, and the body is not polled until it is sent.
+    barriers[0].open();
 
-    assert!(says(task.ask(&mut body), r#""progress":1"#));
-    assert!(says(task.ask(&mut body), r#""progress":2"#));
+    assert!(says(task.poll_body(&mut body), r#""progress":1"#));
+    assert!(says(task.poll_body(&mut body), r#""progress":2"#));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_silent_stream_wakes_for_every_heartbeat() {
-    let task = Arc::<Task>::default();
-    let mut body = stream(&Gates::default()).await;
-    assert!(task.ask(&mut body).is_ready());
+    let task = Arc::<CountingTask>::default();
+    let mut body = stream(&Barriers::default()).await;
+    assert!(task.poll_body(&mut body).is_ready());
 
     for times in 1..=3 {
-        assert!(task.ask(&mut body).is_pending());
+        assert!(task.poll_body(&mut body).is_pending());
         tokio::time::sleep(Duration::from_secs(16)).await;
-        assert_eq!(task.woken(), times);
-        assert!(says(task.ask(&mut body), ": alive"));
+        assert_eq!(task.wake_count(), times);
+        assert!(says(task.poll_body(&mut body), ": alive"));
     }
 }

@@ -1,4 +1,4 @@
-//! Streams of sessions: what comes on them, and how they are resumed.
+//! Streams of sessions: their messages and their resumption.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,9 +9,9 @@ use turnbuckle_server::{Context, Server, Tool, http::Http};
 use turnbuckle_spec_coverage::req;
 use turnbuckle_store::{Store, StoreLimits};
 
-use crate::http::test_client::{Caller, Empty, SESSIONS, Stream, initialize, server};
+use crate::http::test_client::{Empty, HttpTestClient, SESSIONS, Stream, initialize, server};
 
-/// A server whose tool `work` reports progress once per permit, three times, and then returns.
+/// A server with a tool `work` that reports progress once per permit, three times, and then returns.
 fn stepwise() -> (Server, Arc<Semaphore>) {
     let steps = Arc::new(Semaphore::new(0));
     let permits = steps.clone();
@@ -46,7 +46,7 @@ async fn progress_and_response_are_events_with_ids() {
         "http.sse.retry-field",
         "http.sse.close-after"
     );
-    let caller = Caller::new(server()).in_session("2025-11-25").await;
+    let caller = HttpTestClient::new(server()).in_session("2025-11-25").await;
 
     let mut stream = caller
         .tool(1, "progress", json!({ "steps": 2 }))
@@ -65,7 +65,7 @@ async fn progress_and_response_are_events_with_ids() {
 
 #[tokio::test]
 async fn older_clients_get_no_priming_event() {
-    let caller = Caller::new(server()).in_session("2025-06-18").await;
+    let caller = HttpTestClient::new(server()).in_session("2025-06-18").await;
 
     let stream = caller
         .tool(1, "progress", json!({ "steps": 2 }))
@@ -84,7 +84,7 @@ async fn every_event_of_a_session_has_an_id_of_its_own() {
     );
 
     for revision in SESSIONS {
-        let caller = Caller::new(server()).in_session(revision).await;
+        let caller = HttpTestClient::new(server()).in_session(revision).await;
         let (mut general, first) = caller.opened().await;
         let mut ids = vec![first];
 
@@ -98,17 +98,17 @@ async fn every_event_of_a_session_has_an_id_of_its_own() {
             }
         }
         caller.tool(9, "change", json!({})).await;
-        let (id, told) = next(&mut general).await;
+        let (id, received) = next(&mut general).await;
         ids.push(id);
 
         assert!(
-            told.get("method").is_some(),
+            received.get("method").is_some(),
             "answers stay on their streams"
         );
         let count = ids.len();
         ids.sort();
         ids.dedup();
-        // Streams of the newest of them begin with an event that says nothing.
+        // Streams of the newest one begin with a priming event.
         let expected = if revision == "2025-11-25" { 17 } else { 14 };
         assert_eq!((ids.len(), count), (expected, expected), "{revision}");
     }
@@ -124,12 +124,12 @@ async fn a_lost_connection_cancels_nothing_and_the_remaining_events_arrive_once_
         "http.sse.response-eventually"
     );
     let (server, steps) = stepwise();
-    let caller = Caller::new(server).in_session("2025-11-25").await;
+    let caller = HttpTestClient::new(server).in_session("2025-11-25").await;
     steps.add_permits(1);
     let mut stream = caller.tool(1, "work", json!({})).await.stream();
     stream.prime().await;
     let (last, _) = next(&mut stream).await;
-    // Another stream whose events must not come here.
+    // Another stream; its events must not arrive here.
     let mut other = caller.get(None).await.stream();
     other.prime().await;
 
@@ -141,12 +141,12 @@ async fn a_lost_connection_cancels_nothing_and_the_remaining_events_arrive_once_
     let (_, second) = next(&mut resumed).await;
     steps.add_permits(2);
     let (_, third) = next(&mut resumed).await;
-    let (_, answer) = next(&mut resumed).await;
+    let (_, response) = next(&mut resumed).await;
 
     assert_eq!(second["params"]["progress"], 2.0);
     assert_eq!(third["params"]["progress"], 3.0);
     assert_eq!(
-        (&answer["id"], &answer["result"]["content"][0]["text"]),
+        (&response["id"], &response["result"]["content"][0]["text"]),
         (&json!(1), &json!("done"))
     );
     assert!(
@@ -159,27 +159,27 @@ async fn a_lost_connection_cancels_nothing_and_the_remaining_events_arrive_once_
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_repeatedly_broken_stream_loses_and_repeats_nothing() {
-    let caller = Caller::new(server()).in_session("2025-11-25").await;
-    let answered = caller.tool(1, "progress", json!({ "steps": 500 })).await;
-    let mut stream = answered.stream();
+    let caller = HttpTestClient::new(server()).in_session("2025-11-25").await;
+    let http_response = caller.tool(1, "progress", json!({ "steps": 500 })).await;
+    let mut stream = http_response.stream();
     let mut last = stream.prime().await;
     let mut progress = Vec::new();
 
     for reading in 1.. {
-        let mut answer = None;
+        let mut response = None;
         // Every connection breaks a little later than the one before.
         for _ in 0..reading {
             let (id, message) = next(&mut stream).await;
             last = id;
             match message["params"]["progress"].as_f64() {
                 Some(step) => progress.push(step),
-                None => answer = Some(message),
+                None => response = Some(message),
             }
-            if answer.is_some() {
+            if response.is_some() {
                 break;
             }
         }
-        if answer.is_some() {
+        if response.is_some() {
             break;
         }
         drop(stream);
@@ -192,7 +192,7 @@ async fn a_repeatedly_broken_stream_loses_and_repeats_nothing() {
 
 #[tokio::test]
 async fn a_finished_stream_can_still_be_read() {
-    let caller = Caller::new(server()).in_session("2025-11-25").await;
+    let caller = HttpTestClient::new(server()).in_session("2025-11-25").await;
     let mut stream = caller
         .tool(1, "progress", json!({ "steps": 3 }))
         .await
@@ -209,7 +209,7 @@ async fn a_finished_stream_can_still_be_read() {
 
 #[tokio::test]
 async fn events_of_others_are_unknown() {
-    let caller = Caller::new(server());
+    let caller = HttpTestClient::new(server());
     let alice = caller.clone().in_session("2025-11-25").await;
     let bob = caller.clone().in_session("2025-11-25").await;
     let mut stream = alice
@@ -219,8 +219,8 @@ async fn events_of_others_are_unknown() {
     let event = stream.prime().await;
 
     for id in [event.as_str(), "999-1", "nonsense", "", "1-999999"] {
-        let answered = bob.get(Some(id)).await;
-        assert_eq!(answered.refusal().await, (400, -32600), "{id}");
+        let http_response = bob.get(Some(id)).await;
+        assert_eq!(http_response.status_and_code().await, (400, -32600), "{id}");
     }
     assert_eq!(alice.get(Some(&event)).await.status(), 200);
 }
@@ -238,7 +238,7 @@ async fn a_handler_may_close_its_stream_and_the_response_is_fetched_later() {
             Ok("fetched".to_owned())
         }
     });
-    let caller = Caller::new(server().tool(reconnect))
+    let caller = HttpTestClient::new(server().tool(reconnect))
         .in_session("2025-11-25")
         .await;
 
@@ -249,8 +249,8 @@ async fn a_handler_may_close_its_stream_and_the_response_is_fetched_later() {
     let mut resumed = caller.get(Some(&id)).await.stream();
     gate.add_permits(1);
 
-    let (_, answer) = next(&mut resumed).await;
-    assert_eq!(answer["result"]["content"][0]["text"], "fetched");
+    let (_, response) = next(&mut resumed).await;
+    assert_eq!(response["result"]["content"][0]["text"], "fetched");
     assert!(resumed.event().await.is_none());
 }
 
@@ -262,7 +262,7 @@ async fn streams_are_not_closed_for_clients_that_cannot_resume() {
         tokio::task::yield_now().await;
         Ok("stayed".to_owned())
     });
-    let caller = Caller::new(server().tool(tool));
+    let caller = HttpTestClient::new(server().tool(tool));
     for version in ["2025-03-26", "2025-06-18"] {
         let older = caller.clone().in_session(version).await;
         let old = older.tool(1, "reconnect", json!({})).await.json().await;
@@ -287,7 +287,7 @@ async fn each_change_is_sent_on_the_newest_stream_only() {
     );
 
     for revision in SESSIONS {
-        let caller = Caller::new(server()).in_session(revision).await;
+        let caller = HttpTestClient::new(server()).in_session(revision).await;
         let mut older = caller.get(None).await.stream();
         let mut newer = caller.get(None).await.stream();
         if revision == "2025-11-25" {
@@ -297,14 +297,14 @@ async fn each_change_is_sent_on_the_newest_stream_only() {
 
         caller.tool(1, "change", json!({})).await;
 
-        let (_, told) = next(&mut newer).await;
-        assert_eq!(told["method"], "notifications/tools/list_changed");
+        let (_, received) = next(&mut newer).await;
+        assert_eq!(received["method"], "notifications/tools/list_changed");
         let silent = tokio::time::timeout(Duration::from_secs(1), older.event()).await;
         assert!(silent.is_err(), "the older stream stays open and silent");
         drop(newer);
         caller.tool(2, "change", json!({})).await;
-        let (_, told) = next(&mut older).await;
-        assert_eq!(told["method"], "notifications/tools/list_changed");
+        let (_, received) = next(&mut older).await;
+        assert_eq!(received["method"], "notifications/tools/list_changed");
     }
 }
 
@@ -313,13 +313,13 @@ async fn each_change_is_sent_once_while_streams_open_and_close() {
     req!("http.streams.no-broadcast");
 
     for revision in SESSIONS {
-        let caller = Caller::new(server()).in_session(revision).await;
+        let caller = HttpTestClient::new(server()).in_session(revision).await;
         let (mut first, id) = caller.opened().await;
         let changes = async |stream: &mut Stream| {
             for number in 1..4 {
                 caller.tool(number, "change", json!({})).await;
-                let (_, told) = next(stream).await;
-                assert_eq!(told["method"], "notifications/tools/list_changed");
+                let (_, received) = next(stream).await;
+                assert_eq!(received["method"], "notifications/tools/list_changed");
             }
         };
         changes(&mut first).await;
@@ -333,14 +333,14 @@ async fn each_change_is_sent_once_while_streams_open_and_close() {
         changes(&mut first).await;
         drop(first);
         let mut resumed = caller.get(Some(&id)).await.stream();
-        // What the first was told, again; what the second was told is not of this stream.
+        // The events of the first stream again, without those of the second.
         for _ in 0..6 {
             next(&mut resumed).await;
         }
         changes(&mut resumed).await;
 
         let silent = tokio::time::timeout(Duration::from_secs(1), resumed.event()).await;
-        assert!(silent.is_err(), "nothing is told twice");
+        assert!(silent.is_err(), "no event is repeated");
     }
 }
 
@@ -348,7 +348,9 @@ async fn each_change_is_sent_once_while_streams_open_and_close() {
 async fn the_end_of_a_session_in_another_process_ends_its_stream_with_the_next_change() {
     let store = Store::memory();
     let server = server().store(store.clone());
-    let caller = Caller::new(server.clone()).in_session("2025-11-25").await;
+    let caller = HttpTestClient::new(server.clone())
+        .in_session("2025-11-25")
+        .await;
     let mut stream = caller.get(None).await.stream();
     stream.prime().await;
     for _ in 0..2 {
@@ -366,7 +368,7 @@ async fn the_end_of_a_session_in_another_process_ends_its_stream_with_the_next_c
 
 #[tokio::test(start_paused = true)]
 async fn a_change_while_disconnected_is_sent_after_reconnecting() {
-    let caller = Caller::new(server()).in_session("2025-11-25").await;
+    let caller = HttpTestClient::new(server()).in_session("2025-11-25").await;
     let mut stream = caller.get(None).await.stream();
     let id = stream.prime().await;
     drop(stream);
@@ -377,8 +379,8 @@ async fn a_change_while_disconnected_is_sent_after_reconnecting() {
     let mut resumed = caller.get(Some(&id)).await.stream();
 
     for _ in 0..2 {
-        let (_, told) = next(&mut resumed).await;
-        assert_eq!(told["method"], "notifications/tools/list_changed");
+        let (_, received) = next(&mut resumed).await;
+        assert_eq!(received["method"], "notifications/tools/list_changed");
     }
     caller.tool(3, "change", json!({})).await;
     next(&mut resumed).await;
@@ -387,7 +389,7 @@ async fn a_change_while_disconnected_is_sent_after_reconnecting() {
 #[tokio::test]
 async fn updates_are_sent_to_subscribers() {
     let server = server();
-    let caller = Caller::new(server.clone());
+    let caller = HttpTestClient::new(server.clone());
     let subscriber = caller.clone().in_session("2025-11-25").await;
     let other = caller.clone().in_session("2025-11-25").await;
     let subscribe = json!({
@@ -402,19 +404,19 @@ async fn updates_are_sent_to_subscribers() {
     server.resource_updated("test://a");
     server.tools_changed();
 
-    let (_, told) = next(&mut theirs).await;
-    assert_eq!(told["params"]["uri"], "test://a");
-    let (_, told) = next(&mut others).await;
-    assert_eq!(told["method"], "notifications/tools/list_changed");
+    let (_, received) = next(&mut theirs).await;
+    assert_eq!(received["params"]["uri"], "test://a");
+    let (_, received) = next(&mut others).await;
+    assert_eq!(received["method"], "notifications/tools/list_changed");
 }
 
 #[tokio::test(start_paused = true)]
 async fn changes_are_announced_on_a_get_stream_before_initialized() {
     for revision in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
         let server = server();
-        let mut caller = Caller::new(server.clone());
-        let answered = caller.post(&initialize(revision)).await;
-        caller.session = answered.header("mcp-session-id").map(str::to_owned);
+        let mut caller = HttpTestClient::new(server.clone());
+        let http_response = caller.post(&initialize(revision)).await;
+        caller.session = http_response.header("mcp-session-id").map(str::to_owned);
         let subscribe = json!({
             "jsonrpc": "2.0", "id": 7, "method": "resources/subscribe", "params": { "uri": "test://a" },
         });
@@ -424,15 +426,15 @@ async fn changes_are_announced_on_a_get_stream_before_initialized() {
         server.tools_changed();
         server.resource_updated("test://a");
 
-        let mut told = Vec::new();
-        while told.len() < 2 {
+        let mut received = Vec::new();
+        while received.len() < 2 {
             let event = stream.event().await.expect("the stream goes on");
             if let Ok(message) = serde_json::from_str::<Value>(&event.data) {
-                told.push(message["method"].clone());
+                received.push(message["method"].clone());
             }
         }
         assert_eq!(
-            told,
+            received,
             [
                 "notifications/tools/list_changed",
                 "notifications/resources/updated"
@@ -444,7 +446,7 @@ async fn changes_are_announced_on_a_get_stream_before_initialized() {
 
 #[tokio::test(start_paused = true)]
 async fn the_end_of_a_session_ends_its_streams_and_calls() {
-    let caller = Caller::new(server()).in_session("2025-11-25").await;
+    let caller = HttpTestClient::new(server()).in_session("2025-11-25").await;
     let mut general = caller.get(None).await.stream();
     general.prime().await;
     let calling = tokio::spawn({
@@ -462,8 +464,8 @@ async fn the_end_of_a_session_ends_its_streams_and_calls() {
 
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_call_gets_no_response() {
-    let caller = Caller::new(server()).in_session("2025-11-25").await;
-    let other = Caller::new(server()).in_session("2025-11-25").await;
+    let caller = HttpTestClient::new(server()).in_session("2025-11-25").await;
+    let other = HttpTestClient::new(server()).in_session("2025-11-25").await;
     let calling = tokio::spawn({
         let caller = caller.clone();
         async move { caller.tool(5, "sleep", json!({})).await }
@@ -473,7 +475,7 @@ async fn a_cancelled_call_gets_no_response() {
         "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 5 },
     });
 
-    // The id of someone else's call is nobody's here.
+    // The id of a call of another session is unknown here.
     other.post(&cancel).await;
     tokio::time::sleep(Duration::from_millis(20)).await;
     assert!(!calling.is_finished());
@@ -486,14 +488,14 @@ async fn a_cancelled_call_gets_no_response() {
 #[tokio::test]
 async fn an_id_in_use_is_rejected_and_the_first_call_continues() {
     let (server, steps) = stepwise();
-    let caller = Caller::new(server).in_session("2025-11-25").await;
+    let caller = HttpTestClient::new(server).in_session("2025-11-25").await;
     steps.add_permits(1);
     let mut first = caller.tool(1, "work", json!({})).await.stream();
     first.prime().await;
     next(&mut first).await;
 
     let second = caller.tool(1, "echo", json!({ "message": "hi" })).await;
-    assert_eq!(second.refusal().await, (400, -32600));
+    assert_eq!(second.status_and_code().await, (400, -32600));
     steps.add_permits(3);
 
     assert_eq!(first.messages().await.last().unwrap()["id"], 1);
@@ -510,22 +512,22 @@ async fn a_client_request_is_sent_on_the_stream_of_its_call() {
             .await?;
         Ok(format!("{reply:?}").contains("hi there").to_string())
     });
-    let caller = Caller::new(server().tool(ask))
+    let caller = HttpTestClient::new(server().tool(ask))
         .in_session("2025-11-25")
         .await;
     let mut stream = caller.tool(1, "ask", json!({})).await.stream();
     stream.prime().await;
 
-    let (_, question) = next(&mut stream).await;
-    assert_eq!(question["method"], "sampling/createMessage");
+    let (_, client_request) = next(&mut stream).await;
+    assert_eq!(client_request["method"], "sampling/createMessage");
     let reply = json!({
-        "jsonrpc": "2.0", "id": question["id"],
+        "jsonrpc": "2.0", "id": client_request["id"],
         "result": { "role": "assistant", "content": { "type": "text", "text": "hi there" }, "model": "m" },
     });
     assert_eq!(caller.post(&reply).await.status(), 202);
 
-    let (_, answer) = next(&mut stream).await;
-    assert_eq!(answer["result"]["content"][0]["text"], "true");
+    let (_, response) = next(&mut stream).await;
+    assert_eq!(response["result"]["content"][0]["text"], "true");
 }
 
 #[tokio::test(start_paused = true)]
@@ -534,30 +536,30 @@ async fn a_slow_call_becomes_a_stream_and_keeps_its_session_alive() {
         tokio::time::sleep(Duration::from_secs(7_200)).await;
         Ok("done".to_owned())
     });
-    let caller = Caller::of(Http::new(server().tool(tool)))
+    let caller = HttpTestClient::with_options(Http::new(server().tool(tool)))
         .in_session("2025-11-25")
         .await;
-    let begun = tokio::time::Instant::now();
+    let started = tokio::time::Instant::now();
 
     let mut stream = caller.tool(1, "long", json!({})).await.stream();
-    assert_eq!(begun.elapsed(), Duration::from_secs(10));
+    assert_eq!(started.elapsed(), Duration::from_secs(10));
     stream.prime().await;
-    let (_, answer) = next(&mut stream).await;
+    let (_, response) = next(&mut stream).await;
 
-    assert_eq!(answer["result"]["content"][0]["text"], "done");
+    assert_eq!(response["result"]["content"][0]["text"], "done");
     let ping = json!({ "jsonrpc": "2.0", "id": 2, "method": "ping" });
     assert_eq!(caller.post(&ping).await.status(), 200);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_slow_reader_gets_everything() {
-    let caller = Caller::new(server()).in_session("2025-11-25").await;
+    let caller = HttpTestClient::new(server()).in_session("2025-11-25").await;
     let mut stream = caller
         .tool(1, "progress", json!({ "steps": 5_000 }))
         .await
         .stream();
 
-    // More than the log holds, so the call has to wait for who reads.
+    // More than the log holds, so the call waits for the reader.
     tokio::time::sleep(Duration::from_millis(100)).await;
     stream.prime().await;
     let messages = stream.messages().await;
@@ -566,7 +568,7 @@ async fn a_slow_reader_gets_everything() {
     assert_eq!(messages[4_999]["params"]["progress"], 5_000.0);
 }
 
-/// A server whose sessions expire after five minutes.
+/// A server with sessions that expire after five minutes.
 fn forgetful(server: Server) -> Server {
     let mut limits = StoreLimits::default();
     limits.sessions.idle = Duration::from_secs(5 * 60);
@@ -577,7 +579,9 @@ fn forgetful(server: Server) -> Server {
 async fn reading_changes_keeps_the_session_alive_without_heartbeats() {
     let server = forgetful(server());
     let http = Http::new(server.clone()).stream_heartbeat(Duration::MAX);
-    let caller = Caller::of(http).in_session("2025-11-25").await;
+    let caller = HttpTestClient::with_options(http)
+        .in_session("2025-11-25")
+        .await;
     let mut stream = caller.get(None).await.stream();
     stream.prime().await;
 
@@ -585,7 +589,7 @@ async fn reading_changes_keeps_the_session_alive_without_heartbeats() {
         tokio::time::sleep(Duration::from_secs(2 * 60)).await;
         server.tools_changed();
         next(&mut stream).await;
-        // It is looked at again, as a connection does after it has sent something.
+        // It is polled again, as a connection does after a write.
         let silent = tokio::time::timeout(Duration::from_millis(1), stream.event()).await;
         assert!(silent.is_err());
     }
@@ -602,7 +606,7 @@ async fn a_client_that_always_lags_keeps_its_session() {
         }
         Ok("done".to_owned())
     });
-    let caller = Caller::new(forgetful(server().tool(tool)))
+    let caller = HttpTestClient::new(forgetful(server().tool(tool)))
         .in_session("2025-11-25")
         .await;
     let mut stream = caller.tool(1, "talk", json!({})).await.stream();
@@ -619,7 +623,7 @@ async fn a_client_that_always_lags_keeps_its_session() {
 
 #[tokio::test]
 async fn a_stream_needs_a_client_that_reads_events() {
-    let caller = Caller::new(server()).in_session("2025-11-25").await;
+    let caller = HttpTestClient::new(server()).in_session("2025-11-25").await;
     let mut builder = caller.request(http::Method::GET);
     builder
         .headers_mut()
@@ -627,12 +631,12 @@ async fn a_stream_needs_a_client_that_reads_events() {
         .insert("accept", "application/json".parse().unwrap());
 
     assert_eq!(
-        caller.send(builder, "").await.refusal().await,
+        caller.send(builder, "").await.status_and_code().await,
         (406, -32600)
     );
 }
 
-/// A server whose tool `large` returns this many bytes after a word of progress.
+/// A server with a tool `large` that returns this many bytes after one progress report.
 fn with_large_answer(bytes: usize) -> Server {
     let large = Tool::new("large", move |_: Empty, cx: Context| async move {
         cx.progress(1, 2).await;
@@ -642,13 +646,13 @@ fn with_large_answer(bytes: usize) -> Server {
     server().tool(large)
 }
 
-/// Calls `large`, loses the connection before the answer, and returns the id of the last event.
-async fn lose_large_answer(caller: &Caller) -> String {
+/// Calls `large`, loses the connection before the response, and returns the id of the last event.
+async fn lose_large_answer(caller: &HttpTestClient) -> String {
     let mut stream = caller.tool(1, "large", json!({})).await.stream();
     let last = stream.prime().await;
     drop(stream);
     let ping = json!({ "jsonrpc": "2.0", "id": 2, "method": "ping" });
-    // The call is over once its id is free.
+    // The call has ended once its id is unused.
     while caller
         .tool(1, "echo", json!({ "message": "a" }))
         .await
@@ -664,15 +668,15 @@ async fn lose_large_answer(caller: &Caller) -> String {
 
 #[tokio::test]
 async fn a_large_response_survives_a_lost_connection() {
-    let caller = Caller::new(with_large_answer(2 * 1024 * 1024))
+    let caller = HttpTestClient::new(with_large_answer(2 * 1024 * 1024))
         .in_session("2025-11-25")
         .await;
     let last = lose_large_answer(&caller).await;
 
     let messages = caller.get(Some(&last)).await.stream().messages().await;
 
-    let answer = messages.last().expect("the answer");
-    let text = answer["result"]["content"][0]["text"].as_str().unwrap();
+    let response = messages.last().expect("the answer");
+    let text = response["result"]["content"][0]["text"].as_str().unwrap();
     assert_eq!(text.len(), 2 * 1024 * 1024);
 }
 
@@ -681,27 +685,27 @@ async fn resuming_a_stream_with_an_expired_response_is_an_error() {
     let mut limits = StoreLimits::default();
     limits.events.max_total_bytes = 16 * 1024;
     let server = with_large_answer(64 * 1024).store(Store::memory_with(limits));
-    let caller = Caller::new(server).in_session("2025-11-25").await;
+    let caller = HttpTestClient::new(server).in_session("2025-11-25").await;
     let last = lose_large_answer(&caller).await;
 
     let resumed = caller.get(Some(&last)).await;
 
-    assert_eq!(resumed.refusal().await, (400, -32600));
+    assert_eq!(resumed.status_and_code().await, (400, -32600));
 }
 
 #[tokio::test]
 async fn a_call_is_answered_as_json_when_no_stream_can_be_opened() {
     let mut limits = StoreLimits::default();
     limits.events.max_streams = 1;
-    let caller = Caller::new(server().store(Store::memory_with(limits)))
+    let caller = HttpTestClient::new(server().store(Store::memory_with(limits)))
         .in_session("2025-11-25")
         .await;
     let _open = caller.get(None).await.stream();
 
-    let answered = caller.tool(1, "progress", json!({ "steps": 3 })).await;
+    let http_response = caller.tool(1, "progress", json!({ "steps": 3 })).await;
 
-    assert_eq!(answered.status(), 200);
-    let answer = answered.json().await;
-    assert_eq!(answer["id"], 1);
-    assert_eq!(answer["result"]["content"][0]["text"], "done");
+    assert_eq!(http_response.status(), 200);
+    let response = http_response.json().await;
+    assert_eq!(response["id"], 1);
+    assert_eq!(response["result"]["content"][0]["text"], "done");
 }

@@ -1,4 +1,4 @@
-//! A client of the service without a socket, and the server that most tests ask.
+//! A client of the service without a socket, and the server of most tests.
 
 use std::{
     ops::{Deref, DerefMut},
@@ -33,7 +33,7 @@ pub(crate) struct Steps {
     steps: u32,
 }
 
-/// A server with a tool for each way to answer.
+/// A server with a tool for each kind of response.
 pub(crate) fn server() -> Server {
     Server::new("test", "1.0.0")
         .tool(Tool::new("echo", async |args: Echo| Ok(args.message)))
@@ -58,13 +58,13 @@ pub(crate) fn server() -> Server {
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Empty {}
 
-/// The client of the test kit, and what these tests say again and again.
+/// The client of the test kit, with shorthands for these tests.
 #[derive(Clone)]
-pub(crate) struct Caller {
+pub(crate) struct HttpTestClient {
     client: TestHttpClient,
 }
 
-impl Deref for Caller {
+impl Deref for HttpTestClient {
     type Target = TestHttpClient;
 
     fn deref(&self) -> &TestHttpClient {
@@ -72,18 +72,18 @@ impl Deref for Caller {
     }
 }
 
-impl DerefMut for Caller {
+impl DerefMut for HttpTestClient {
     fn deref_mut(&mut self) -> &mut TestHttpClient {
         &mut self.client
     }
 }
 
-impl Caller {
+impl HttpTestClient {
     pub(crate) fn new(server: Server) -> Self {
-        Self::of(Http::new(server))
+        Self::with_options(Http::new(server))
     }
 
-    pub(crate) fn of(http: Http) -> Self {
+    pub(crate) fn with_options(http: Http) -> Self {
         let mut client = testing::http(http);
         // Some of these tests wait for hours to pass.
         client.timeout = Duration::from_secs(7 * 24 * 60 * 60);
@@ -94,20 +94,20 @@ impl Caller {
         &self,
         builder: http::request::Builder,
         body: impl Into<Bytes>,
-    ) -> Answered {
+    ) -> HttpTestResponse {
         let body = body.into();
         saw_message(&String::from_utf8_lossy(&body));
-        Answered(self.client.send(builder, body).await)
+        HttpTestResponse(self.client.send(builder, body).await)
     }
 
     /// Posts a message as it is.
-    pub(crate) async fn post(&self, message: &Value) -> Answered {
+    pub(crate) async fn post(&self, message: &Value) -> HttpTestResponse {
         self.send(self.request(Method::POST), message.to_string())
             .await
     }
 
-    /// Posts a modern request with all its headers.
-    pub(crate) async fn modern(&self, method: &str, params: Value) -> Answered {
+    /// Posts a stateless request with its headers.
+    pub(crate) async fn modern(&self, method: &str, params: Value) -> HttpTestResponse {
         let message = modern(method, params);
         self.send(
             modern_headers(self.request(Method::POST), &message),
@@ -116,8 +116,8 @@ impl Caller {
         .await
     }
 
-    /// Calls a tool the modern way.
-    pub(crate) async fn modern_tool(&self, name: &str, arguments: Value) -> Answered {
+    /// Calls a tool with a stateless request.
+    pub(crate) async fn modern_tool(&self, name: &str, arguments: Value) -> HttpTestResponse {
         self.modern(
             "tools/call",
             json!({ "name": name, "arguments": arguments }),
@@ -125,17 +125,17 @@ impl Caller {
         .await
     }
 
-    /// Begins a session and says that the handshake is done.
+    /// Initializes a session.
     pub(crate) async fn in_session(mut self, version: &str) -> Self {
-        let answered = self.post(&initialize(version)).await;
-        assert_eq!(answered.status(), 200);
+        let http_response = self.post(&initialize(version)).await;
+        assert_eq!(http_response.status(), 200);
         self.session = Some(
-            answered
+            http_response
                 .header("mcp-session-id")
                 .expect("a session id")
                 .to_owned(),
         );
-        let negotiated = answered.json().await["result"]["protocolVersion"].clone();
+        let negotiated = http_response.json().await["result"]["protocolVersion"].clone();
         self.version = Some(negotiated.as_str().unwrap().to_owned());
         let initialized = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
         assert_eq!(self.post(&initialized).await.status(), 202);
@@ -143,17 +143,16 @@ impl Caller {
     }
 
     /// Calls a tool in a session.
-    pub(crate) async fn tool(&self, id: i64, name: &str, arguments: Value) -> Answered {
+    pub(crate) async fn tool(&self, id: i64, name: &str, arguments: Value) -> HttpTestResponse {
         self.post(&tool(id, name, &arguments)).await
     }
 
     /// Opens a stream.
-    pub(crate) async fn get(&self, last_event_id: Option<&str>) -> Answered {
-        Answered(self.client.get(last_event_id).await)
+    pub(crate) async fn get(&self, last_event_id: Option<&str>) -> HttpTestResponse {
+        HttpTestResponse(self.client.get(last_event_id).await)
     }
 
-    /// Opens a stream, and returns it with the id of an event on it: the one that it begins with, or where the revision has
-    /// none, that of a change.
+    /// Opens a stream, and returns it with the id of its priming event, or of a change in revisions without one.
     pub(crate) async fn opened(&self) -> (Stream, String) {
         let mut stream = self.get(None).await.stream();
         if self.version.as_deref() == Some("2025-11-25") {
@@ -165,8 +164,8 @@ impl Caller {
         (stream, event.last_event_id)
     }
 
-    pub(crate) async fn delete(&self) -> Answered {
-        Answered(self.client.delete().await)
+    pub(crate) async fn delete(&self) -> HttpTestResponse {
+        HttpTestResponse(self.client.delete().await)
     }
 }
 
@@ -189,7 +188,7 @@ pub(crate) fn initialize(version: &str) -> Value {
     })
 }
 
-/// A modern request with the `_meta` that it needs.
+/// A stateless request with its `_meta`.
 pub(crate) fn modern(method: &str, mut params: Value) -> Value {
     params["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": MODERN,
@@ -199,7 +198,7 @@ pub(crate) fn modern(method: &str, mut params: Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": 7, "method": method, "params": params })
 }
 
-/// Repeats in headers what a modern request says.
+/// Adds the headers of a stateless request.
 pub(crate) fn modern_headers(
     mut builder: http::request::Builder,
     message: &Value,
@@ -215,10 +214,10 @@ pub(crate) fn modern_headers(
     builder
 }
 
-/// What came back.
-pub(crate) struct Answered(TestHttpResponse);
+/// A response.
+pub(crate) struct HttpTestResponse(TestHttpResponse);
 
-impl Deref for Answered {
+impl Deref for HttpTestResponse {
     type Target = TestHttpResponse;
 
     fn deref(&self) -> &TestHttpResponse {
@@ -226,7 +225,7 @@ impl Deref for Answered {
     }
 }
 
-impl Answered {
+impl HttpTestResponse {
     pub(crate) async fn bytes(self) -> Bytes {
         self.0.bytes().await
     }
@@ -238,7 +237,7 @@ impl Answered {
     }
 
     /// Status and code of an error.
-    pub(crate) async fn refusal(self) -> (u16, i64) {
+    pub(crate) async fn status_and_code(self) -> (u16, i64) {
         let status = self.status().as_u16();
         (status, self.json().await["error"]["code"].as_i64().unwrap())
     }
@@ -248,7 +247,7 @@ impl Answered {
     }
 }
 
-/// A stream that is read event by event; each of them counts.
+/// An event stream.
 pub(crate) struct Stream(TestEventStream);
 
 impl Stream {
@@ -259,17 +258,17 @@ impl Stream {
         Some(event)
     }
 
-    /// The next bytes as they come; `None` at the end.
+    /// The next bytes; `None` at the end.
     pub(crate) async fn bytes(&mut self) -> Option<Bytes> {
         self.0.bytes().await
     }
 
-    /// How long the stream asked to wait before coming back.
+    /// The reconnection delay that the stream sent.
     pub(crate) fn retry(&self) -> Option<Duration> {
         self.0.retry()
     }
 
-    /// Reads the event without a message that a stream may begin with, and returns its id.
+    /// Reads the priming event, and returns its id.
     pub(crate) async fn prime(&mut self) -> String {
         let event = self.event().await.unwrap();
         assert_eq!(event.data, "");
@@ -282,13 +281,13 @@ impl Stream {
         Some(serde_json::from_str(&event.data).unwrap())
     }
 
-    /// Everything until the end, after an event without a message.
+    /// All messages after the priming event.
     pub(crate) async fn messages_after_prime(mut self) -> Vec<Value> {
         self.prime().await;
         self.messages().await
     }
 
-    /// Everything until the end.
+    /// All messages until the end.
     pub(crate) async fn messages(mut self) -> Vec<Value> {
         let mut messages = Vec::new();
         while let Some(message) = self.message().await {

@@ -1,4 +1,4 @@
-//! Who may use HTTP+SSE, and what is refused there.
+//! Access to HTTP+SSE, and rejected requests.
 
 use http::Method;
 use serde_json::json;
@@ -7,31 +7,31 @@ use turnbuckle_server::http::{Http, HttpSse, SessionMode};
 use turnbuckle_spec_coverage::req;
 
 use crate::{
-    http::test_client::{Caller, initialize, server},
-    http_sse::test_client::{Peer, get, offered, ping, post},
+    http::test_client::{HttpTestClient, initialize, server},
+    http_sse::test_client::{HttpSseClient, get, ping, post, with_http_sse},
 };
 
 #[tokio::test]
 async fn http_sse_is_disabled_by_default() {
-    let caller = Caller::new(server());
+    let caller = HttpTestClient::new(server());
 
     for builder in [
         get("/sse"),
         post("/messages"),
         post("/messages?sessionId=x"),
     ] {
-        let answered = caller.send(builder, ping(1).to_string()).await;
-        assert_eq!(answered.status(), 404);
+        let http_response = caller.send(builder, ping(1).to_string()).await;
+        assert_eq!(http_response.status(), 404);
     }
 }
 
 #[tokio::test]
 async fn the_mcp_endpoint_and_the_http_sse_paths_are_separate() {
-    let caller = Caller::of(offered(server()));
+    let caller = HttpTestClient::with_options(with_http_sse(server()));
 
     // A stream of the MCP endpoint needs a session.
     assert_eq!(caller.send(get("/mcp"), "").await.status(), 400);
-    // Clients that try the newer transport first learn from this that it is the other one.
+    // Clients that try the newer transport first detect HTTP+SSE by this status.
     let tried = caller.send(post("/sse"), initialize("2025-11-25").to_string());
     let tried = tried.await;
     assert_eq!(
@@ -53,7 +53,7 @@ async fn paths_can_be_chosen() {
     let http = Http::new(server())
         .sessions(SessionMode::Off)
         .http_sse(options);
-    let caller = Caller::of(http);
+    let caller = HttpTestClient::with_options(http);
 
     assert_eq!(caller.send(get("/sse"), "").await.status(), 404);
     let mut stream = caller.send(get("/old/events"), "").await.stream();
@@ -67,7 +67,7 @@ async fn paths_can_be_chosen() {
 #[tokio::test]
 async fn streams_at_several_paths_name_the_messages_path_of_their_own() {
     let options = HttpSse::new().also_at("/mcp/sse", "/mcp/messages");
-    let caller = Caller::of(Http::new(server()).http_sse(options));
+    let caller = HttpTestClient::with_options(Http::new(server()).http_sse(options));
 
     for (path, messages) in [("/sse", "/messages"), ("/mcp/sse", "/mcp/messages")] {
         let mut stream = caller.send(get(path), "").await.stream();
@@ -82,8 +82,8 @@ async fn streams_at_several_paths_name_the_messages_path_of_their_own() {
 #[tokio::test]
 async fn hosts_and_origins_are_checked_on_both_http_sse_paths() {
     req!("http.origin.validate");
-    let caller = Caller::of(offered(server()));
-    let peer = Peer::initialized(&caller, "2024-11-05").await;
+    let caller = HttpTestClient::with_options(with_http_sse(server()));
+    let peer = HttpSseClient::initialized(&caller, "2024-11-05").await;
 
     for uri in ["/sse", &peer.uri] {
         for (header, value, status) in [
@@ -95,40 +95,41 @@ async fn hosts_and_origins_are_checked_on_both_http_sse_paths() {
             let mut request = builder;
             let headers = request.headers_mut().unwrap();
             headers.insert(header, value.parse().unwrap());
-            let answered = caller.send(request, ping(1).to_string()).await;
-            assert_eq!(answered.status(), status, "{uri} {header}: {value}");
+            let http_response = caller.send(request, ping(1).to_string()).await;
+            assert_eq!(http_response.status(), status, "{uri} {header}: {value}");
         }
     }
 }
 
 #[tokio::test]
 async fn allowed_origins_may_use_both_http_sse_paths() {
-    let caller = Caller::of(offered(server()).allow_origin("https://app.example"));
-    let peer = Peer::open(&caller).await;
+    let caller =
+        HttpTestClient::with_options(with_http_sse(server()).allow_origin("https://app.example"));
+    let peer = HttpSseClient::open(&caller).await;
 
     for (uri, methods) in [("/sse", "GET"), (&*peer.uri, "POST")] {
         let preflight = get(uri)
             .method(Method::OPTIONS)
             .header("origin", "https://app.example")
             .header("access-control-request-method", methods);
-        let answered = caller.send(preflight, "").await;
-        assert_eq!(answered.status(), 204);
+        let http_response = caller.send(preflight, "").await;
+        assert_eq!(http_response.status(), 204);
         assert_eq!(
-            answered.header("access-control-allow-methods"),
+            http_response.header("access-control-allow-methods"),
             Some(methods)
         );
     }
     let builder = post(&peer.uri).header("origin", "https://app.example");
-    let answered = caller.send(builder, ping(1).to_string()).await;
+    let http_response = caller.send(builder, ping(1).to_string()).await;
     assert_eq!(
-        answered.header("access-control-allow-origin"),
+        http_response.header("access-control-allow-origin"),
         Some("https://app.example")
     );
 }
 
 #[tokio::test]
 async fn a_stream_requires_accept_event_stream() {
-    let caller = Caller::of(offered(server()));
+    let caller = HttpTestClient::with_options(with_http_sse(server()));
 
     let builder = post("/sse")
         .method(Method::GET)
@@ -139,8 +140,8 @@ async fn a_stream_requires_accept_event_stream() {
 
 #[tokio::test]
 async fn an_unknown_session_is_answered_with_404() {
-    let caller = Caller::of(offered(server()));
-    let peer = Peer::open(&caller).await;
+    let caller = HttpTestClient::with_options(with_http_sse(server()));
+    let peer = HttpSseClient::open(&caller).await;
     let id = peer.uri.split_once('=').unwrap().1;
 
     for query in [
@@ -153,13 +154,17 @@ async fn an_unknown_session_is_answered_with_404() {
         format!("?sessionId={id}&sessionId={id}"),
     ] {
         let uri = format!("/messages{query}");
-        let answered = caller.send(post(&uri), ping(1).to_string()).await;
-        assert_eq!(answered.refusal().await, (404, -32600), "{uri}");
+        let http_response = caller.send(post(&uri), ping(1).to_string()).await;
+        assert_eq!(
+            http_response.status_and_code().await,
+            (404, -32600),
+            "{uri}"
+        );
     }
     let uri = format!("{}&other=1", peer.uri);
-    let answered = caller.send(post(&uri), ping(1).to_string()).await;
+    let http_response = caller.send(post(&uri), ping(1).to_string()).await;
     assert_eq!(
-        answered.status(),
+        http_response.status(),
         202,
         "what else is in a query is not ours"
     );
@@ -167,25 +172,25 @@ async fn an_unknown_session_is_answered_with_404() {
 
 #[tokio::test]
 async fn a_session_is_usable_only_by_its_owner() {
-    let mut caller = Caller::of(offered(server()));
+    let mut caller = HttpTestClient::with_options(with_http_sse(server()));
     caller.principal = Some(Principal::new("https://issuer.example", "ada"));
-    let mut peer = Peer::open(&caller).await;
+    let mut peer = HttpSseClient::open(&caller).await;
 
     for other in [None, Some(Principal::new("https://issuer.example", "bo"))] {
         caller.principal = other;
-        let answered = caller.send(post(&peer.uri), ping(1).to_string()).await;
-        assert_eq!(answered.refusal().await, (404, -32600));
+        let http_response = caller.send(post(&peer.uri), ping(1).to_string()).await;
+        assert_eq!(http_response.status_and_code().await, (404, -32600));
     }
 
-    assert_eq!(peer.ask(&ping(2)).await["id"], 2);
+    assert_eq!(peer.request(&ping(2)).await["id"], 2);
 }
 
 #[tokio::test(start_paused = true)]
 async fn malformed_bodies_are_rejected_only_in_the_http_response() {
-    let caller = Caller::of(offered(server()).body_limit(1_000));
-    let mut peer = Peer::open(&caller).await;
+    let caller = HttpTestClient::with_options(with_http_sse(server()).body_limit(1_000));
+    let mut peer = HttpSseClient::open(&caller).await;
 
-    for (body, refusal) in [
+    for (body, status_and_code) in [
         (b"".to_vec(), (400, -32700)),
         (b"{".to_vec(), (400, -32700)),
         (b"\xff".to_vec(), (400, -32700)),
@@ -204,46 +209,55 @@ async fn malformed_bodies_are_rejected_only_in_the_http_response() {
         (vec![b' '; 1_001], (413, -32600)),
     ] {
         let shown = String::from_utf8_lossy(&body).into_owned();
-        assert_eq!(peer.post(body).await.refusal().await, refusal, "{shown}");
+        assert_eq!(
+            peer.post(body).await.status_and_code().await,
+            status_and_code,
+            "{shown}"
+        );
     }
-    peer.expect_silence().await;
-    assert_eq!(peer.ask(&ping(1)).await["result"], json!({}));
+    peer.expect_no_message().await;
+    assert_eq!(peer.request(&ping(1)).await["result"], json!({}));
 }
 
 #[tokio::test]
 async fn errors_without_an_id_are_written_as_the_session_reads_them() {
-    let caller = Caller::of(offered(server()));
+    let caller = HttpTestClient::with_options(with_http_sse(server()));
     for (revision, id) in [("2024-11-05", Some(json!(null))), ("2025-11-25", None)] {
-        let peer = Peer::initialized(&caller, revision).await;
-        let answer = peer.post("{").await.json().await;
-        assert_eq!(answer.get("id").cloned(), id, "{revision}");
+        let peer = HttpSseClient::initialized(&caller, revision).await;
+        let response = peer.post("{").await.json().await;
+        assert_eq!(response.get("id").cloned(), id, "{revision}");
     }
 }
 
 #[tokio::test]
 async fn only_json_bodies_are_accepted() {
-    let caller = Caller::of(offered(server()));
-    let peer = Peer::open(&caller).await;
+    let caller = HttpTestClient::with_options(with_http_sse(server()));
+    let peer = HttpSseClient::open(&caller).await;
 
     for (header, value) in [("content-type", "text/plain"), ("content-encoding", "gzip")] {
         let mut builder = post(&peer.uri);
         let headers = builder.headers_mut().unwrap();
         headers.insert(header, value.parse().unwrap());
-        let answered = caller.send(builder, ping(1).to_string()).await;
-        assert_eq!(answered.refusal().await, (415, -32600), "{header}");
+        let http_response = caller.send(builder, ping(1).to_string()).await;
+        assert_eq!(
+            http_response.status_and_code().await,
+            (415, -32600),
+            "{header}"
+        );
     }
 }
 
 #[tokio::test]
 async fn an_oversized_client_description_is_rejected() {
-    let mut peer = Peer::open(&Caller::of(offered(server()))).await;
+    let mut peer =
+        HttpSseClient::open(&HttpTestClient::with_options(with_http_sse(server()))).await;
     let mut hello = initialize("2024-11-05");
     hello["params"]["clientInfo"]["name"] = "x".repeat(100_000).into();
 
-    assert_eq!(peer.ask(&hello).await["error"]["code"], -32602);
+    assert_eq!(peer.request(&hello).await["error"]["code"], -32602);
     let hello = initialize("2024-11-05");
     assert_eq!(
-        peer.ask(&hello).await["result"]["protocolVersion"],
+        peer.request(&hello).await["result"]["protocolVersion"],
         "2024-11-05"
     );
 }

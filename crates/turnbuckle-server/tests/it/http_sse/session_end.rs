@@ -1,4 +1,4 @@
-//! How a session of HTTP+SSE ends, and what it may hold while it lasts.
+//! The end of an HTTP+SSE session, and its limits.
 
 use std::{
     sync::{
@@ -20,11 +20,11 @@ use turnbuckle_server::{
 };
 
 use crate::{
-    http::test_client::{Caller, Empty, modern, server, tool},
-    http_sse::test_client::{Peer, get, offered, ping, post},
+    http::test_client::{Empty, HttpTestClient, modern, server, tool},
+    http_sse::test_client::{HttpSseClient, get, ping, post, with_http_sse},
 };
 
-/// A server whose tool `forever` never returns, and how many of its calls are running.
+/// A server with a tool `forever` that never returns, and the number of its running calls.
 fn forever() -> (Server, Arc<AtomicUsize>) {
     struct Running(Arc<AtomicUsize>);
     impl Drop for Running {
@@ -49,13 +49,14 @@ fn forever() -> (Server, Arc<AtomicUsize>) {
 #[tokio::test(start_paused = true)]
 async fn calls_and_the_url_end_with_the_stream() {
     let (server, running) = forever();
-    let caller = Caller::of(offered(server));
-    let peer = Peer::initialized(&caller, "2024-11-05").await;
-    let other = Peer::initialized(&caller, "2024-11-05").await;
+    let caller = HttpTestClient::with_options(with_http_sse(server));
+    let peer = HttpSseClient::initialized(&caller, "2024-11-05").await;
+    let other = HttpSseClient::initialized(&caller, "2024-11-05").await;
     let call = json!({ "name": "forever", "arguments": {} });
     for peer in [&peer, &other] {
-        peer.take(&tool(1, "forever", &json!({}))).await;
-        peer.take(&modern("tools/call", call.clone())).await;
+        peer.post_accepted(&tool(1, "forever", &json!({}))).await;
+        peer.post_accepted(&modern("tools/call", call.clone()))
+            .await;
     }
     assert_eq!(running.load(Ordering::SeqCst), 4);
 
@@ -64,8 +65,8 @@ async fn calls_and_the_url_end_with_the_stream() {
     sleep(Duration::from_millis(1)).await;
 
     assert_eq!(running.load(Ordering::SeqCst), 2);
-    let answered = caller.send(post(&uri), ping(2).to_string()).await;
-    assert_eq!(answered.status(), 404);
+    let http_response = caller.send(post(&uri), ping(2).to_string()).await;
+    assert_eq!(http_response.status(), 404);
     drop(other);
     sleep(Duration::from_millis(1)).await;
     assert_eq!(running.load(Ordering::SeqCst), 0);
@@ -74,10 +75,10 @@ async fn calls_and_the_url_end_with_the_stream() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_posted_while_its_stream_ends_is_cancelled() {
     let (server, running) = forever();
-    let caller = Caller::of(offered(server));
+    let caller = HttpTestClient::with_options(with_http_sse(server));
 
     for _ in 0..200 {
-        let peer = Peer::initialized(&caller, "2024-11-05").await;
+        let peer = HttpSseClient::initialized(&caller, "2024-11-05").await;
         let (poster, uri) = (caller.clone(), peer.uri);
         let posting = tokio::spawn(async move {
             let call = tool(1, "forever", &json!({})).to_string();
@@ -98,70 +99,74 @@ async fn a_call_posted_while_its_stream_ends_is_cancelled() {
 
 #[tokio::test(start_paused = true)]
 async fn a_silent_stream_sends_heartbeats() {
-    let caller = Caller::of(offered(server()).stream_heartbeat(Duration::from_secs(3)));
-    let mut peer = Peer::open(&caller).await;
+    let caller = HttpTestClient::with_options(
+        with_http_sse(server()).stream_heartbeat(Duration::from_secs(3)),
+    );
+    let mut peer = HttpSseClient::open(&caller).await;
 
     for _ in 0..2 {
-        let begun = Instant::now();
+        let started = Instant::now();
         assert_eq!(peer.stream.bytes().await.unwrap(), ": alive\n\n");
-        assert_eq!(begun.elapsed().as_secs(), 3);
+        assert_eq!(started.elapsed().as_secs(), 3);
     }
 }
 
 #[tokio::test]
 async fn the_number_of_streams_is_limited() {
     let http = http::Http::new(server()).http_sse(HttpSse::new().max_streams(2));
-    let caller = Caller::of(http);
-    let first = Peer::open(&caller).await;
-    let _second = Peer::open(&caller).await;
+    let caller = HttpTestClient::with_options(http);
+    let first = HttpSseClient::open(&caller).await;
+    let _second = HttpSseClient::open(&caller).await;
 
     let refused = caller.send(get("/sse"), "").await;
     assert_eq!(refused.header("retry-after"), Some("5"));
-    assert_eq!(refused.refusal().await, (503, -32603));
+    assert_eq!(refused.status_and_code().await, (503, -32603));
     drop(first);
 
-    Peer::open(&caller).await;
+    HttpSseClient::open(&caller).await;
 }
 
 #[tokio::test]
 async fn streams_and_calls_are_counted_with_other_requests() {
     let (server, _running) = forever();
-    let caller = Caller::of(offered(server).max_in_flight(2));
-    let mut first = Peer::initialized(&caller, "2024-11-05").await;
+    let caller = HttpTestClient::with_options(with_http_sse(server).max_in_flight(2));
+    let mut first = HttpSseClient::initialized(&caller, "2024-11-05").await;
     for id in 0..2 {
-        first.take(&tool(id, "forever", &json!({}))).await;
+        first.post_accepted(&tool(id, "forever", &json!({}))).await;
     }
 
-    let busy = first.ask(&tool(2, "forever", &json!({}))).await;
+    let busy = first.request(&tool(2, "forever", &json!({}))).await;
     assert_eq!(
         (&busy["id"], &busy["error"]["code"]),
         (&json!(2), &json!(-32603))
     );
-    let _second = Peer::open(&caller).await;
+    let _second = HttpSseClient::open(&caller).await;
     assert_eq!(caller.send(get("/sse"), "").await.status(), 503);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_client_that_does_not_read_gets_no_response_but_can_cancel_calls() {
     let (server, running) = forever();
-    let caller = Caller::of(offered(server));
-    let mut peer = Peer::initialized(&caller, "2024-11-05").await;
-    peer.take(&tool(1, "forever", &json!({}))).await;
+    let caller = HttpTestClient::with_options(with_http_sse(server));
+    let mut peer = HttpSseClient::initialized(&caller, "2024-11-05").await;
+    peer.post_accepted(&tool(1, "forever", &json!({}))).await;
     let long = tool(2, "echo", &json!({ "message": "x".repeat(40_000) }));
-    peer.take(&long).await;
-    peer.take(&long).await;
+    peer.post_accepted(&long).await;
+    peer.post_accepted(&long).await;
 
     assert_eq!(peer.post(long.to_string()).await.status(), 503);
     let params = json!({ "requestId": 1 });
-    peer.take(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params }))
-        .await;
+    peer.post_accepted(
+        &json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params }),
+    )
+    .await;
     sleep(Duration::from_millis(1)).await;
     assert_eq!(running.load(Ordering::SeqCst), 0);
 
     for _ in 0..2 {
         assert_eq!(peer.next().await["id"], 2);
     }
-    assert_eq!(peer.ask(&ping(3)).await["id"], 3);
+    assert_eq!(peer.request(&ping(3)).await["id"], 3);
 }
 
 #[tokio::test(start_paused = true)]
@@ -178,10 +183,10 @@ async fn a_handler_waits_for_a_client_that_does_not_read() {
             Ok("done".to_owned())
         }
     });
-    let caller = Caller::of(offered(server().tool(flood)));
-    let mut peer = Peer::initialized(&caller, "2024-11-05").await;
+    let caller = HttpTestClient::with_options(with_http_sse(server().tool(flood)));
+    let mut peer = HttpSseClient::initialized(&caller, "2024-11-05").await;
 
-    peer.take(&tool(1, "flood", &json!({}))).await;
+    peer.post_accepted(&tool(1, "flood", &json!({}))).await;
     sleep(Duration::from_secs(1)).await;
 
     let waiting = sent.load(Ordering::SeqCst);
@@ -212,7 +217,7 @@ async fn a_shutdown_lets_calls_finish_and_then_ends_the_stream() {
         sleep(Duration::from_secs(2)).await;
         Ok("rested".to_owned())
     });
-    let http = offered(server().tool(nap));
+    let http = with_http_sse(server().tool(nap));
     let ended = tokio::spawn(http.serve_until(listener, async { drop(stopped.await) }));
     let mut stream = connector.connect().await.unwrap();
     let head = "GET /sse HTTP/1.1\r\nhost: localhost\r\naccept: text/event-stream\r\n\r\n";
@@ -241,13 +246,13 @@ async fn a_shutdown_lets_calls_finish_and_then_ends_the_stream() {
         read_until(&mut posting, "202 Accepted").await;
     }
 
-    let begun = Instant::now();
+    let started = Instant::now();
     stop.send(()).unwrap();
     let mut rest = String::new();
     stream.read_to_string(&mut rest).await.unwrap();
 
     assert!(rest.contains("rested"), "{rest}");
-    assert_eq!(begun.elapsed().as_secs(), 2);
+    assert_eq!(started.elapsed().as_secs(), 2);
     timeout(Duration::from_secs(1), ended)
         .await
         .unwrap()

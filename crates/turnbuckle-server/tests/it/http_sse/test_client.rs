@@ -1,4 +1,4 @@
-//! A client of HTTP+SSE without a socket: it reads a stream, and posts where the stream says.
+//! A client of HTTP+SSE without a socket.
 
 use std::time::Duration;
 
@@ -10,27 +10,27 @@ use turnbuckle_server::{
     http::{Http, HttpSse},
 };
 
-use crate::http::test_client::{Answered, Caller, Stream, initialize};
+use crate::http::test_client::{HttpTestClient, HttpTestResponse, Stream, initialize};
 
-/// The options that offer HTTP+SSE.
-pub(crate) fn offered(server: Server) -> Http {
+/// HTTP options with HTTP+SSE enabled.
+pub(crate) fn with_http_sse(server: Server) -> Http {
     Http::new(server).http_sse(HttpSse::new())
 }
 
-/// A client whose stream is open.
-pub(crate) struct Peer {
-    pub(crate) caller: Caller,
+/// A client with an open stream.
+pub(crate) struct HttpSseClient {
+    pub(crate) caller: HttpTestClient,
     pub(crate) stream: Stream,
-    /// Where the stream says that messages go.
+    /// The URL for messages, from the first event.
     pub(crate) uri: String,
 }
 
-impl Peer {
+impl HttpSseClient {
     /// Opens a stream and reads its first event.
-    pub(crate) async fn open(caller: &Caller) -> Self {
-        let answered = caller.send(get("/sse"), "").await;
-        assert_eq!(answered.status(), 200);
-        let mut stream = answered.stream();
+    pub(crate) async fn open(caller: &HttpTestClient) -> Self {
+        let http_response = caller.send(get("/sse"), "").await;
+        assert_eq!(http_response.status(), 200);
+        let mut stream = http_response.stream();
         let first = stream.event().await.unwrap();
         assert_eq!(first.name, "endpoint");
         Self {
@@ -40,26 +40,26 @@ impl Peer {
         }
     }
 
-    /// Opens a stream and shakes hands.
-    pub(crate) async fn initialized(caller: &Caller, revision: &str) -> Self {
+    /// Opens a stream and initializes a session.
+    pub(crate) async fn initialized(caller: &HttpTestClient, revision: &str) -> Self {
         let mut peer = Self::open(caller).await;
-        let answer = peer.ask(&initialize(revision)).await;
-        assert_eq!(answer["result"]["protocolVersion"], revision);
-        peer.take(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }))
+        let response = peer.request(&initialize(revision)).await;
+        assert_eq!(response["result"]["protocolVersion"], revision);
+        peer.post_accepted(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }))
             .await;
         peer
     }
 
-    /// Posts a message, whatever comes of it.
-    pub(crate) async fn post(&self, body: impl Into<bytes::Bytes>) -> Answered {
+    /// Posts a message and returns the response.
+    pub(crate) async fn post(&self, body: impl Into<bytes::Bytes>) -> HttpTestResponse {
         self.caller.send(post(&self.uri), body).await
     }
 
-    /// Posts a message that is taken.
-    pub(crate) async fn take(&self, message: &Value) {
-        let answered = self.post(message.to_string()).await;
-        assert_eq!(answered.status(), 202);
-        assert_eq!(answered.bytes().await, "");
+    /// Posts a message, which must be accepted.
+    pub(crate) async fn post_accepted(&self, message: &Value) {
+        let http_response = self.post(message.to_string()).await;
+        assert_eq!(http_response.status(), 202);
+        assert_eq!(http_response.bytes().await, "");
     }
 
     /// The next message on the stream.
@@ -70,13 +70,13 @@ impl Peer {
     }
 
     /// Posts a request and reads the next message.
-    pub(crate) async fn ask(&mut self, message: &Value) -> Value {
-        self.take(message).await;
+    pub(crate) async fn request(&mut self, message: &Value) -> Value {
+        self.post_accepted(message).await;
         self.next().await
     }
 
-    /// Sees that nothing comes for a while.
-    pub(crate) async fn expect_silence(&mut self) {
+    /// Fails if a message arrives within a second.
+    pub(crate) async fn expect_no_message(&mut self) {
         let event = timeout(Duration::from_secs(1), self.stream.event()).await;
         assert!(event.is_err(), "{event:?}");
     }
@@ -87,7 +87,7 @@ pub(crate) fn get(path: &str) -> http::request::Builder {
     request(Method::GET, path).header("accept", "text/event-stream")
 }
 
-/// A POST as clients of this transport send it: they do not say what they accept.
+/// A POST as clients of this transport send it: without `Accept`.
 pub(crate) fn post(path: &str) -> http::request::Builder {
     request(Method::POST, path).header("content-type", "application/json")
 }

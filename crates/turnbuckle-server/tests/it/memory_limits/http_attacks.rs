@@ -18,13 +18,13 @@ use turnbuckle_server::{
 use turnbuckle_store::{Store, StoreLimits};
 
 use crate::{
-    http::test_client::{Caller, initialize, modern, modern_headers, tool},
+    http::test_client::{HttpTestClient, initialize, modern, modern_headers, tool},
     memory_limits::ndjson_attacks::talkative,
 };
 
 #[derive(Deserialize, JsonSchema)]
 struct Name {
-    #[expect(dead_code, reason = "nobody answers")]
+    #[expect(dead_code, reason = "never answered")]
     name: String,
 }
 
@@ -34,7 +34,7 @@ struct Key {
 }
 
 fn server() -> Server {
-    let ask = Tool::new("ask", async |cx: Context| {
+    let call_tool = Tool::new("ask", async |cx: Context| {
         cx.elicit(Elicitation::form::<Name>("Who?").key("name"))
             .await?;
         Ok("asked".to_owned())
@@ -58,7 +58,7 @@ fn server() -> Server {
         std::future::pending::<()>().await;
         Ok(String::new())
     });
-    // StoreLimits of a small server keep the attack small.
+    // Limits of a small server keep the attack small.
     let mut limits = StoreLimits::default();
     limits.sessions.max_extra_bytes = 8 * 1024 * 1024;
     limits.events.max_total_bytes = 8 * 1024 * 1024;
@@ -67,7 +67,7 @@ fn server() -> Server {
     talkative()
         .store(Store::memory_with(limits))
         .tool(burst)
-        .tool(ask)
+        .tool(call_tool)
         .tool(remember)
         .tool(redeem)
         .template(ResourceTemplate::new(
@@ -77,39 +77,39 @@ fn server() -> Server {
         ))
 }
 
-/// Says that others are still served.
-async fn alive(caller: &Caller) {
+/// Checks that other clients are still served.
+async fn alive(caller: &HttpTestClient) {
     let mut other = caller.clone();
     (other.session, other.version) = (None, None);
     assert_eq!(other.modern("tools/list", json!({})).await.status(), 200);
 }
 
-/// Handshakes of clients that are all different, and never come back.
+/// `initialize` of many different clients that never return.
 pub(crate) async fn handshakes() {
-    let caller = Caller::new(server());
+    let caller = HttpTestClient::new(server());
     let hello = initialize("2025-11-25").to_string();
     for client in 0..100_000 {
         let hello = hello.replace("\"tests\"", &format!("\"client {client}\""));
-        let answered = caller.send(caller.request(Method::POST), hello).await;
-        assert_eq!(answered.status(), 200, "it replaces an older one");
+        let http_response = caller.send(caller.request(Method::POST), hello).await;
+        assert_eq!(http_response.status(), 200, "it replaces an older one");
     }
     alive(&caller).await;
 }
 
-/// Handshakes of clients that say almost as much about themselves as they may.
+/// `initialize` requests of almost maximum size.
 pub(crate) async fn large_handshakes() {
-    let caller = Caller::new(server());
+    let caller = HttpTestClient::new(server());
     for client in 0..75 {
         let mut hello = initialize("2025-11-25");
         let name = format!("{client} {}", "x".repeat(900 * 1024));
         hello["params"]["clientInfo"]["name"] = json!(name);
-        let answered = caller.post(&hello).await;
-        assert_eq!(answered.status(), 200, "it replaces an older one");
+        let http_response = caller.post(&hello).await;
+        assert_eq!(http_response.status(), 200, "it replaces an older one");
     }
     alive(&caller).await;
 }
 
-/// Connections that call a tool which never stops talking, and read nothing.
+/// Connections that call a tool with endless messages, and never read.
 pub(crate) async fn unread_streams() {
     let (connector, listener) = turnbuckle_http::memory();
     drop(tokio::spawn(Http::new(server()).serve(listener)));
@@ -135,9 +135,9 @@ pub(crate) async fn unread_streams() {
     assert_eq!(&first, b"HTTP/1.1 200");
 }
 
-/// Calls of sessions whose streams are lost while they talk.
+/// Calls of sessions that lose their streams while they send messages.
 pub(crate) async fn event_logs() {
-    let caller = Caller::new(server());
+    let caller = HttpTestClient::new(server());
     for _ in 0..4 {
         let caller = caller.clone().in_session("2025-11-25").await;
         for id in 0..32 {
@@ -151,59 +151,59 @@ pub(crate) async fn event_logs() {
     alive(&caller).await;
 }
 
-/// Calls of sessions that ask, more than may run at one time.
-pub(crate) async fn open_questions() {
-    let caller = Caller::of(Http::new(server()).max_in_flight(1_000));
+/// Calls with client requests, more than may run concurrently.
+pub(crate) async fn pending_client_requests() {
+    let caller = HttpTestClient::with_options(Http::new(server()).max_in_flight(1_000));
     let (mut sessions, mut refused) = (Vec::new(), 0);
     for _ in 0..20 {
         sessions.push(caller.clone().in_session("2025-11-25").await);
     }
     for id in 0..300 {
         for session in &sessions {
-            let answered = session.post(&tool(id, "ask", &json!({}))).await;
-            refused += usize::from(answered.status() != 200);
+            let http_response = session.post(&tool(id, "ask", &json!({}))).await;
+            refused += usize::from(http_response.status() != 200);
         }
     }
     assert_eq!(refused, 5_000, "there is an end to it");
 }
 
-/// First rounds of calls that nobody goes on with, each with enough to say that keeping them would show.
-pub(crate) async fn rounds() {
-    let caller = Caller::new(server());
+/// First round trips of abandoned calls, each large enough that storing them would exceed the limit.
+pub(crate) async fn round_trips() {
+    let caller = HttpTestClient::new(server());
     let arguments = json!({ "padding": "x".repeat(96 * 1024) });
     for _ in 0..800 {
-        let result = ask_with(&caller, "ask", &arguments).await;
+        let result = call_tool_with(&caller, "ask", &arguments).await;
         assert_eq!(result["resultType"], "input_required");
     }
 }
 
-/// First rounds whose state is too large to travel.
+/// First round trips with a state that is too large to send.
 pub(crate) async fn journals() {
-    let caller = Caller::new(server());
+    let caller = HttpTestClient::new(server());
     for _ in 0..600 {
-        ask(&caller, "remember").await;
+        call_tool(&caller, "remember").await;
     }
     alive(&caller).await;
 }
 
-/// Calls a tool as a client that can be asked anything.
-async fn ask(caller: &Caller, name: &str) -> Value {
-    ask_with(caller, name, &json!({})).await
+/// Calls a tool as a client with all capabilities.
+async fn call_tool(caller: &HttpTestClient, name: &str) -> Value {
+    call_tool_with(caller, name, &json!({})).await
 }
 
-async fn ask_with(caller: &Caller, name: &str, arguments: &Value) -> Value {
+async fn call_tool_with(caller: &HttpTestClient, name: &str, arguments: &Value) -> Value {
     let params = json!({ "name": name, "arguments": arguments });
     let mut message = modern("tools/call", params);
     message["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] =
         json!({ "elicitation": { "form": {}, "url": {} } });
     let request = modern_headers(caller.request(Method::POST), &message);
-    let answered = caller.send(request, message.to_string()).await;
-    answered.json().await["result"].clone()
+    let http_response = caller.send(request, message.to_string()).await;
+    http_response.json().await["result"].clone()
 }
 
-/// Listeners that watch as much as one may.
+/// Subscriptions of maximum size.
 pub(crate) async fn filters() {
-    let caller = Caller::new(server());
+    let caller = HttpTestClient::new(server());
     let uris: Vec<_> = (0..1_000).map(|at| format!("test://{at:0>113}")).collect();
     let message = modern(
         "subscriptions/listen",
@@ -213,9 +213,9 @@ pub(crate) async fn filters() {
     let (mut streams, mut refused) = (Vec::new(), 0);
     for _ in 0..1_100 {
         let request = modern_headers(caller.request(Method::POST), &message);
-        let answered = caller.send(request, text.clone()).await;
-        if answered.is_stream() {
-            let mut stream = answered.stream();
+        let http_response = caller.send(request, text.clone()).await;
+        if http_response.is_stream() {
+            let mut stream = http_response.stream();
             stream.event().await.unwrap();
             streams.push(stream);
         } else {
@@ -226,9 +226,9 @@ pub(crate) async fn filters() {
     alive(&caller).await;
 }
 
-/// Sessions that subscribe to as much as one may.
+/// Sessions with the maximum number of subscriptions.
 pub(crate) async fn subscriptions() {
-    let caller = Caller::new(server());
+    let caller = HttpTestClient::new(server());
     let (mut taken, mut refused) = (0, 0);
     for _ in 0..400 {
         let caller = caller.clone().in_session("2025-11-25").await;
@@ -243,28 +243,28 @@ pub(crate) async fn subscriptions() {
             }
         }
     }
-    // Idle sessions end for them.
+    // Idle sessions are evicted for them.
     assert_eq!((taken, refused), (6_000, 0));
     alive(&caller).await;
 }
 
-/// Effects that must happen once, for one principal after the other.
+/// Side effects with `exactly_once`, for many principals.
 pub(crate) async fn principals() {
-    let mut caller = Caller::new(server());
+    let mut caller = HttpTestClient::new(server());
     for at in 0..4_000 {
         caller.principal = Some(Principal::new(
             "https://login.example",
             format!("user {at}"),
         ));
-        let answered = caller
+        let http_response = caller
             .modern_tool("redeem", json!({ "key": "coupon" }))
             .await;
-        assert_eq!(answered.status(), 200);
+        assert_eq!(http_response.status(), 200);
     }
     alive(&caller).await;
 }
 
-/// Connections that send a head which never ends.
+/// Connections that send an endless request head.
 pub(crate) async fn heads() {
     let (connector, listener) = turnbuckle_http::memory();
     drop(tokio::spawn(Http::new(server()).serve(listener)));
@@ -275,7 +275,7 @@ pub(crate) async fn heads() {
         connection.write_all(begin).await.unwrap();
         let piece = vec![b'x'; 64 * 1024];
         for _ in 0..160 {
-            // Fails once the server has refused the head.
+            // Fails once the server has rejected the head.
             let written = timeout(Duration::from_secs(1), connection.write_all(&piece)).await;
             if !matches!(written, Ok(Ok(()))) {
                 break;
@@ -284,22 +284,25 @@ pub(crate) async fn heads() {
         connections.push(connection);
     }
     let mut health = connector.connect().await.unwrap();
-    let ask = b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n";
-    health.write_all(ask).await.unwrap();
+    let call_tool = b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n";
+    health.write_all(call_tool).await.unwrap();
     let mut first = [0; 12];
     health.read_exact(&mut first).await.unwrap();
     assert_eq!(&first, b"HTTP/1.1 200");
 }
 
-/// Arrays of a hundred calls with answers of 1 MiB each.
-pub(crate) async fn arrays() {
-    let caller = Caller::new(server()).in_session("2025-03-26").await;
+/// Batches of a hundred calls with responses of 1 MiB each.
+pub(crate) async fn batches() {
+    let caller = HttpTestClient::new(server()).in_session("2025-03-26").await;
     let calls: Vec<_> = (1..=100).map(|id| tool(id, "large", &json!({}))).collect();
 
-    let answers = caller.post(&Value::Array(calls)).await.json().await;
+    let responses = caller.post(&Value::Array(calls)).await.json().await;
 
-    let answers = answers.as_array().unwrap();
-    assert_eq!(answers.len(), 100, "each has an answer");
-    let given = answers.iter().filter(|it| it["result"].is_object()).count();
+    let responses = responses.as_array().unwrap();
+    assert_eq!(responses.len(), 100, "each has an answer");
+    let given = responses
+        .iter()
+        .filter(|it| it["result"].is_object())
+        .count();
     assert_eq!(given, 3, "and there is room for three of them");
 }

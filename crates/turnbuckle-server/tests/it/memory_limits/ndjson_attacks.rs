@@ -111,8 +111,8 @@ pub(crate) async fn unread() {
         let hello = crate::ndjson::test_client::initialize("2025-11-25", json!({}));
         let hello = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello });
         let ready = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
-        let begun = format!("{hello}\n{ready}\n{}\n", call(1, tool));
-        writer.write_all(begun.as_bytes()).await.unwrap();
+        let started = format!("{hello}\n{ready}\n{}\n", call(1, tool));
+        writer.write_all(started.as_bytes()).await.unwrap();
         push_until_stuck(&mut writer, &format!("{}\n", call(2, "large"))).await;
         kept.push((unread, writer));
     }
@@ -121,17 +121,20 @@ pub(crate) async fn unread() {
 }
 
 /// Batches of a hundred calls with responses of 1 MiB each, immediate and delayed.
-pub(crate) async fn arrays() {
+pub(crate) async fn batches() {
     for tool in ["large", "later"] {
         let mut peer = Peer::initialized(talkative(), "2025-03-26", json!({})).await;
         let calls: Vec<_> = (1..=100).map(|id| call(id, tool)).collect();
 
         peer.send(Value::Array(calls)).await;
 
-        let answers = peer.next().await;
-        let answers = answers.as_array().unwrap();
-        assert_eq!(answers.len(), 100, "each has an answer");
-        let given = answers.iter().filter(|it| it["result"].is_object()).count();
+        let responses = peer.next().await;
+        let responses = responses.as_array().unwrap();
+        assert_eq!(responses.len(), 100, "each has an answer");
+        let given = responses
+            .iter()
+            .filter(|it| it["result"].is_object())
+            .count();
         assert_eq!(given, 3, "and there is room for three of them");
         drop(peer);
     }

@@ -14,7 +14,7 @@ use turnbuckle_server::{
 };
 
 use crate::{
-    http::test_client::{Caller, modern, modern_headers},
+    http::test_client::{HttpTestClient, modern, modern_headers},
     middleware::layers::{Notes, server, tool},
     ndjson::test_client::Peer,
 };
@@ -65,7 +65,7 @@ fn audited(paper: &Paper) -> Server {
 #[tokio::test]
 async fn an_audit_line_has_caller_operation_and_outcome() {
     let paper = Paper::default();
-    let mut caller = Caller::new(audited(&paper));
+    let mut caller = HttpTestClient::new(audited(&paper));
     caller.principal = Some(Principal::new("https://issuer.example", "ada"));
     let mut message = modern(
         "tools/call",
@@ -77,8 +77,8 @@ async fn an_audit_line_has_caller_operation_and_outcome() {
         json!({ "name": "tests", "version": "2" });
 
     let request = modern_headers(caller.request(http::Method::POST), &message);
-    let answer = caller.send(request, message.to_string()).await.json().await;
-    assert_eq!(answer["result"]["content"][0]["text"], "3");
+    let response = caller.send(request, message.to_string()).await.json().await;
+    assert_eq!(response["result"]["content"][0]["text"], "3");
     drop(caller);
 
     let lines = paper.lines();
@@ -156,8 +156,8 @@ async fn a_blocked_audit_file_delays_no_call_and_dropped_lines_are_counted() {
     let mut peer = Peer::new(server().layer(AuditLog::new(lines.clone())));
 
     for _ in 0..20 {
-        let answer = peer.call_modern("tools/call", tool("ok")).await;
-        assert_eq!(answer["result"]["content"][0]["text"], "fine");
+        let response = peer.call_modern("tools/call", tool("ok")).await;
+        assert_eq!(response["result"]["content"][0]["text"], "fine");
     }
     let dropped = lines.dropped();
     assert!((17..=18).contains(&dropped), "{dropped}");
@@ -171,8 +171,8 @@ async fn a_blocked_audit_file_delays_no_call_and_dropped_lines_are_counted() {
 
     let written = paper.lines();
     assert_eq!(written.len() as u64, 20 - dropped + 1);
-    let told = written.iter().filter_map(|line| line["dropped"].as_u64());
-    assert_eq!(told.sum::<u64>(), dropped);
+    let received = written.iter().filter_map(|line| line["dropped"].as_u64());
+    assert_eq!(received.sum::<u64>(), dropped);
 }
 
 #[tokio::test]

@@ -18,7 +18,7 @@ use turnbuckle_server::{
 };
 
 use crate::{
-    http::test_client::Caller,
+    http::test_client::HttpTestClient,
     ndjson::test_client::{Peer, modern, modern_with},
 };
 
@@ -90,7 +90,7 @@ pub(crate) fn server() -> Server {
                 .elicit(Elicitation::form::<Name>("Who?").key("name"))
                 .await?
                 .accepted();
-            Ok(name.map_or("nobody".to_owned(), |it| it.name))
+            Ok(name.map_or("missing".to_owned(), |it| it.name))
         }))
         .prompt(Prompt::new("greet", async || Ok("Hello".to_owned())))
         .resource(Resource::text("test://a", "a", "content"))
@@ -107,9 +107,9 @@ fn passing(notes: &Notes, name: &'static str) -> impl turnbuckle_server::middlew
         let notes = notes.clone();
         async move {
             notes.note(format!("{name} in"));
-            let answer = next.run().await;
+            let response = next.run().await;
             notes.note(format!("{name} out"));
-            answer
+            response
         }
     }
 }
@@ -159,15 +159,15 @@ async fn a_rejected_request_does_not_start_its_handler() {
     let mut legacy = Peer::initialized(server.clone(), "2025-06-18", json!({})).await;
     let mut peer = Peer::new(server);
 
-    let answers = [
+    let responses = [
         peer.call_modern("tools/call", params.clone()).await,
         legacy.call("tools/call", params).await,
         peer.call_modern("tools/list", json!({})).await,
         peer.call_modern("tools/call", tool("unknown")).await,
     ];
 
-    for answer in answers {
-        assert_eq!(answer["error"]["code"], 4711, "{answer}");
+    for response in responses {
+        assert_eq!(response["error"]["code"], 4711, "{response}");
     }
     assert_eq!(started.load(Ordering::SeqCst), 0);
 }
@@ -224,7 +224,7 @@ async fn layers_see_http_headers_and_peer() {
         notes.note(format!("{host:?} {who:?}"));
         next.run()
     };
-    let mut caller = Caller::new(server().layer(look));
+    let mut caller = HttpTestClient::new(server().layer(look));
     caller.principal = Some(turnbuckle_protocol::Principal::new("issuer", "ada"));
 
     caller.modern_tool("ok", json!({})).await.json().await;
@@ -246,8 +246,8 @@ async fn every_handled_request_passes_the_layers() {
         ("resources/read", json!({ "uri": "test://a" })),
         ("server/discover", json!({})),
     ] {
-        let answer = peer.call_modern(method, params).await;
-        assert!(answer["error"].is_null(), "{answer}");
+        let response = peer.call_modern(method, params).await;
+        assert!(response["error"].is_null(), "{response}");
         assert_eq!(notes.take(), [format!("{method} completed")]);
     }
 }
@@ -301,9 +301,9 @@ async fn an_input_request_ends_the_round_trip_and_a_layer_sees_it() {
     retry["requestState"] = asked["result"]["requestState"].clone();
     retry["inputResponses"] =
         json!({ "name": { "action": "accept", "content": { "name": "Ada" } } });
-    let answer = peer.call("tools/call", retry).await;
+    let response = peer.call("tools/call", retry).await;
 
-    assert_eq!(answer["result"]["content"][0]["text"], "Ada");
+    assert_eq!(response["result"]["content"][0]["text"], "Ada");
     assert_eq!(
         notes.take(),
         ["inner in", "inner out", "tools/call completed"]
@@ -347,12 +347,12 @@ async fn a_client_request_in_a_session_is_part_of_the_call() {
     let server = server().layer(notes.endings());
     let mut peer = Peer::initialized(server, "2025-06-18", json!({ "elicitation": {} })).await;
     peer.request("tools/call", tool("ask")).await;
-    let question = peer.next().await;
-    assert_eq!(question["method"], "elicitation/create");
+    let client_request = peer.next().await;
+    assert_eq!(client_request["method"], "elicitation/create");
     assert!(notes.take().is_empty());
 
     let result = json!({ "action": "accept", "content": { "name": "Ada" } });
-    peer.send(json!({ "jsonrpc": "2.0", "id": question["id"], "result": result }))
+    peer.send(json!({ "jsonrpc": "2.0", "id": client_request["id"], "result": result }))
         .await;
 
     assert_eq!(peer.next().await["result"]["content"][0]["text"], "Ada");
@@ -383,7 +383,7 @@ async fn a_layer_sees_that_a_call_was_cancelled() {
 #[tokio::test]
 async fn a_layer_sees_that_the_client_disconnected() {
     let notes = Notes::default();
-    let caller = Caller::new(server().layer(notes.endings()));
+    let caller = HttpTestClient::new(server().layer(notes.endings()));
     let call =
         tokio::spawn(async move { caller.modern_tool("sleep", json!({})).await.json().await });
     tokio::task::yield_now().await;
@@ -402,12 +402,12 @@ async fn a_panic_in_a_layer_is_an_internal_error() {
     };
     let mut peer = Peer::new(server().layer(notes.endings()).layer(broken));
 
-    let answer = peer.call_modern("tools/call", tool("ok")).await;
+    let response = peer.call_modern("tools/call", tool("ok")).await;
 
-    assert_eq!(answer["error"]["code"], -32603);
+    assert_eq!(response["error"]["code"], -32603);
     assert_eq!(notes.take(), ["tools/call error -32603"]);
-    let answer = peer.call_modern("tools/call", tool("wrong")).await;
-    assert_eq!(answer["result"]["isError"], true);
+    let response = peer.call_modern("tools/call", tool("wrong")).await;
+    assert_eq!(response["result"]["isError"], true);
 }
 
 #[tokio::test]
@@ -477,8 +477,8 @@ async fn a_layer_that_panics_at_the_end_of_a_session_affects_no_other_layer() {
 
     peer.cancel(id).await;
 
-    let answer = peer.call_modern("tools/call", tool("ok")).await;
-    assert_eq!(answer["result"]["content"][0]["text"], "fine");
+    let response = peer.call_modern("tools/call", tool("ok")).await;
+    assert_eq!(response["result"]["content"][0]["text"], "fine");
     let rest = peer.finish().await;
     assert!(rest.is_empty(), "{rest:?}");
 }

@@ -17,7 +17,7 @@ use turnbuckle_server::{
 };
 
 use crate::{
-    http::test_client::Caller,
+    http::test_client::HttpTestClient,
     middleware::layers::{Notes, server, tool},
     ndjson::test_client::{Peer, modern},
 };
@@ -35,15 +35,15 @@ async fn a_tool_timeout_is_reported_to_the_model() {
     };
     let mut peer = Peer::new(layered());
     let mut legacy = Peer::initialized(layered(), "2025-06-18", json!({})).await;
-    let begun = Instant::now();
+    let started = Instant::now();
 
     let modern = peer.call_modern("tools/call", tool("sleep")).await;
-    assert_eq!(begun.elapsed().as_secs(), 30);
+    assert_eq!(started.elapsed().as_secs(), 30);
     let legacy = legacy.call("tools/call", tool("sleep")).await;
 
-    for answer in [modern, legacy] {
-        assert_eq!(answer["result"]["isError"], true, "{answer}");
-        let text = answer["result"]["content"][0]["text"].as_str().unwrap();
+    for response in [modern, legacy] {
+        assert_eq!(response["result"]["isError"], true, "{response}");
+        let text = response["result"]["content"][0]["text"].as_str().unwrap();
         assert_eq!(text, "`sleep` timed out after 30s");
     }
     let once = ["tools/call cancelled", "tools/call tool_error"];
@@ -80,8 +80,8 @@ async fn a_subscription_is_not_timed_out() {
     peer.request("subscriptions/listen", modern(params)).await;
     assert!(peer.next().await["method"].is_string());
 
-    peer.expect_silence().await;
-    peer.expect_silence().await;
+    peer.expect_no_message().await;
+    peer.expect_no_message().await;
 }
 
 /// A tool that reports progress every second, `steps` times, and then sleeps.
@@ -98,10 +98,10 @@ fn working(steps: u32) -> Tool {
 
 async fn seconds_until_stopped(server: Server) -> u64 {
     let mut peer = Peer::new(server);
-    let begun = Instant::now();
-    let answer = peer.call_modern("tools/call", tool("work")).await;
-    assert_eq!(answer["result"]["isError"], true);
-    begun.elapsed().as_secs()
+    let started = Instant::now();
+    let response = peer.call_modern("tools/call", tool("work")).await;
+    assert_eq!(response["result"]["isError"], true);
+    started.elapsed().as_secs()
 }
 
 #[tokio::test(start_paused = true)]
@@ -117,18 +117,18 @@ async fn progress_extends_the_timeout_only_if_enabled() {
     assert_eq!(seconds_until_stopped(capped).await, 6);
 }
 
-fn code(answer: &Value) -> i64 {
-    answer["error"]["code"].as_i64().unwrap_or_default()
+fn code(response: &Value) -> i64 {
+    response["error"]["code"].as_i64().unwrap_or_default()
 }
 
 #[tokio::test(start_paused = true)]
 async fn each_principal_has_its_own_rate() {
     let limit = RateLimit::new(2, 60 * SECOND);
-    let mut ada = Caller::new(server().layer(limit));
+    let mut ada = HttpTestClient::new(server().layer(limit));
     let mut bob = ada.clone();
     ada.principal = Some(Principal::new("issuer", "ada"));
     bob.principal = Some(Principal::new("issuer", "bob"));
-    let call = async |who: &Caller| who.modern_tool("ok", json!({})).await.json().await;
+    let call = async |who: &HttpTestClient| who.modern_tool("ok", json!({})).await.json().await;
 
     assert_eq!(code(&call(&ada).await), 0);
     assert_eq!(code(&call(&ada).await), 0);
@@ -197,22 +197,22 @@ async fn calls_over_the_limit_are_queued_and_then_rejected() {
     let most = Arc::new(AtomicUsize::new(0));
     let limit = ConcurrencyLimit::new(2).queue_length(3);
     let mut peer = Peer::new(Server::new("busy", "1").layer(limit).tool(counting(&most)));
-    let begun = Instant::now();
+    let started = Instant::now();
 
     for _ in 0..7 {
         peer.request("tools/call", modern(tool("slow"))).await;
     }
-    let mut answers = Vec::new();
+    let mut responses = Vec::new();
     for _ in 0..7 {
-        answers.push(peer.next().await);
+        responses.push(peer.next().await);
     }
 
-    let refused = answers
+    let refused = responses
         .iter()
         .filter(|it| code(it) == ConcurrencyLimit::CODE);
-    assert_eq!(refused.count(), 2, "{answers:?}");
+    assert_eq!(refused.count(), 2, "{responses:?}");
     assert_eq!(most.load(Ordering::SeqCst), 2);
-    assert_eq!(begun.elapsed().as_secs(), 3);
+    assert_eq!(started.elapsed().as_secs(), 3);
     let after = peer.call_modern("tools/call", tool("slow")).await;
     assert_eq!(after["result"]["content"][0]["text"], "done");
 }
@@ -231,8 +231,8 @@ async fn leaving_the_queue_or_the_handler_frees_capacity() {
     peer.cancel(running).await;
     tokio::time::sleep(SECOND).await;
 
-    let answer = peer.call_modern("tools/call", tool("ok")).await;
-    assert_eq!(answer["result"]["content"][0]["text"], "fine");
+    let response = peer.call_modern("tools/call", tool("ok")).await;
+    assert_eq!(response["result"]["content"][0]["text"], "fine");
 }
 
 #[tokio::test(start_paused = true)]
@@ -242,21 +242,21 @@ async fn a_limit_per_tool_does_not_affect_other_tools() {
         .queue_length(5)
         .queue_timeout(SECOND * 5 / 2);
     let mut peer = Peer::new(server().layer(limit).tool(counting(&most)));
-    let begun = Instant::now();
+    let started = Instant::now();
     for _ in 0..4 {
         peer.request("tools/call", modern(tool("slow"))).await;
     }
 
     let other = peer.call_modern("tools/call", tool("ok")).await;
     assert_eq!(other["result"]["content"][0]["text"], "fine");
-    assert!(begun.elapsed() < SECOND);
+    assert!(started.elapsed() < SECOND);
 
-    let mut answers = Vec::new();
+    let mut responses = Vec::new();
     for _ in 0..4 {
-        answers.push(code(&peer.next().await));
+        responses.push(code(&peer.next().await));
     }
     // The fourth would have to wait three seconds.
-    assert_eq!(answers.iter().filter(|code| **code != 0).count(), 1);
+    assert_eq!(responses.iter().filter(|code| **code != 0).count(), 1);
     assert_eq!(most.load(Ordering::SeqCst), 1);
 }
 
@@ -277,7 +277,7 @@ async fn a_limit_per_tool_does_not_reveal_hidden_tools() {
     let lines = turnbuckle_server::ndjson::NdjsonServer::new(server.clone()).principal(principal);
     let mut ada = Peer::with(lines);
     ada.request("tools/call", modern(tool("restart"))).await;
-    ada.expect_silence().await;
+    ada.expect_no_message().await;
 
     let mut guest = Peer::new(server);
     let restart = guest.call_modern("tools/call", tool("restart")).await;
@@ -305,17 +305,19 @@ async fn a_task_has_its_layers_around_the_work() {
     let mut peer = Peer::initialized(server, "2025-11-25", json!({})).await;
     let mut params = tool("slow");
     params["task"] = json!({});
-    let begun = Instant::now();
+    let started = Instant::now();
 
     let task = peer.call("tools/call", params).await["result"]["task"].clone();
-    assert_eq!(begun.elapsed().as_secs(), 0);
+    assert_eq!(started.elapsed().as_secs(), 0);
     assert!(notes.take().is_empty());
     let wait = json!({ "taskId": task["taskId"] });
-    let (answer, _) = crate::tasks::test_server::ask(&mut peer, "tasks/result", wait).await;
+    let (response, _) =
+        crate::tasks::test_server::request_with_notifications(&mut peer, "tasks/result", wait)
+            .await;
 
-    assert_eq!(begun.elapsed().as_secs(), 30);
-    let text = answer["result"]["content"][0]["text"].as_str().unwrap();
-    assert!(text.contains("timed out"), "{answer}");
+    assert_eq!(started.elapsed().as_secs(), 30);
+    let text = response["result"]["content"][0]["text"].as_str().unwrap();
+    assert!(text.contains("timed out"), "{response}");
     assert_eq!(notes.take()[0], "tools/call tool_error");
 }
 
@@ -335,7 +337,9 @@ async fn waiting_for_a_task_is_not_timed_out() {
     let task = peer.call("tools/call", params).await["result"]["task"].clone();
 
     let wait = json!({ "taskId": task["taskId"] });
-    let (answer, _) = crate::tasks::test_server::ask(&mut peer, "tasks/result", wait).await;
+    let (response, _) =
+        crate::tasks::test_server::request_with_notifications(&mut peer, "tasks/result", wait)
+            .await;
 
-    assert_eq!(answer["result"]["content"][0]["text"], "late");
+    assert_eq!(response["result"]["content"][0]["text"], "late");
 }

@@ -14,7 +14,7 @@ use serde_json::json;
 use turnbuckle_server::{Server, middleware::Metrics};
 
 use crate::{
-    http::test_client::Caller,
+    http::test_client::HttpTestClient,
     middleware::layers::{server, tool},
     ndjson::test_client::{Peer, modern},
 };
@@ -31,7 +31,7 @@ impl Numbers {
         (numbers, guard)
     }
 
-    fn of(&self, name: &str) -> Vec<(String, Vec<f64>)> {
+    fn values(&self, name: &str) -> Vec<(String, Vec<f64>)> {
         let all = self.0.lock().unwrap().clone();
         let named = |key: &str| key.strip_prefix(name).map(str::to_owned);
         let found = all
@@ -151,7 +151,7 @@ async fn the_duration_of_operations_has_the_attributes_of_the_conventions() {
             vec![0.0],
         ),
     ];
-    let seen = numbers.of("mcp.server.operation.duration");
+    let seen = numbers.values("mcp.server.operation.duration");
     let rounded: Vec<_> = seen
         .into_iter()
         .map(|(labels, took)| (labels, took.iter().map(|it| it.round()).collect::<Vec<_>>()))
@@ -168,7 +168,7 @@ async fn running_calls_and_subscriptions_are_counted() {
     let listen = peer.request("subscriptions/listen", modern(params)).await;
     peer.next().await;
     let active = |method: &str| {
-        numbers.of(&format!(
+        numbers.values(&format!(
             "mcp.server.active_operations mcp.method.name={method}"
         ))[0]
             .1[0]
@@ -191,9 +191,11 @@ async fn running_calls_and_subscriptions_are_counted() {
 async fn sessions_are_measured_to_their_end() {
     let (numbers, _guard) = Numbers::listen();
     let lines = Peer::initialized(measured(), "2025-11-25", json!({})).await;
-    let caller = Caller::new(measured()).in_session("2025-06-18").await;
+    let caller = HttpTestClient::new(measured())
+        .in_session("2025-06-18")
+        .await;
     let active = |transport: &str| {
-        numbers.of(&format!(
+        numbers.values(&format!(
             "mcp.server.active_sessions network.transport={transport}"
         ))[0]
             .1[0]
@@ -207,7 +209,7 @@ async fn sessions_are_measured_to_their_end() {
 
     assert_eq!((active("pipe"), active("tcp")), (0.0, 0.0));
     assert_eq!(
-        numbers.of("mcp.server.session.duration"),
+        numbers.values("mcp.server.session.duration"),
         [
             (
                 " mcp.protocol.version=2025-06-18 network.transport=tcp".to_owned(),
@@ -224,7 +226,7 @@ async fn sessions_are_measured_to_their_end() {
 #[tokio::test(start_paused = true)]
 async fn an_unused_session_is_removed_by_the_sweep() {
     let (numbers, _guard) = Numbers::listen();
-    let caller = Caller::new(measured());
+    let caller = HttpTestClient::new(measured());
     let idle = caller.clone().in_session("2025-06-18").await;
 
     tokio::time::sleep(Duration::from_secs(7 * 24 * 3600)).await;
@@ -232,7 +234,7 @@ async fn an_unused_session_is_removed_by_the_sweep() {
     caller.in_session("2025-06-18").await;
     drop(idle);
 
-    assert_eq!(numbers.of("mcp.server.session.duration").len(), 1);
-    let active = numbers.of("mcp.server.active_sessions");
+    assert_eq!(numbers.values("mcp.server.session.duration").len(), 1);
+    let active = numbers.values("mcp.server.active_sessions");
     assert_eq!(active[0].1, [1.0]);
 }

@@ -1,4 +1,4 @@
-//! A subscriber that remembers spans, as telemetry would get them.
+//! A subscriber that records spans.
 
 use std::{
     collections::BTreeMap,
@@ -14,9 +14,9 @@ use tracing::{
 };
 use tracing_core::span::Current;
 
-/// What was seen of a span.
+/// A recorded span.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct RecordedSpan {
     pub(crate) name: &'static str,
     pub(crate) fields: BTreeMap<&'static str, String>,
     pub(crate) events: Vec<String>,
@@ -25,32 +25,32 @@ pub(crate) struct Seen {
     metadata: Option<&'static Metadata<'static>>,
 }
 
-impl Seen {
-    /// A field, or nothing.
+impl RecordedSpan {
+    /// The value of a field, or an empty string.
     pub(crate) fn field(&self, name: &str) -> &str {
         self.fields.get(name).map_or("", String::as_str)
     }
 }
 
-/// Listens to the spans of this thread for as long as its guard lives.
+/// Records the spans of this thread while its guard is alive.
 #[derive(Clone, Default)]
-pub(crate) struct Listener(Arc<Mutex<State>>);
+pub(crate) struct SpanRecorder(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
-    spans: Vec<Seen>,
+    spans: Vec<RecordedSpan>,
     entered: Vec<(ThreadId, u64)>,
 }
 
-impl Listener {
+impl SpanRecorder {
     pub(crate) fn listen() -> (Self, tracing::subscriber::DefaultGuard) {
-        let listener = Self::default();
-        let guard = tracing::subscriber::set_default(listener.clone());
-        (listener, guard)
+        let recorder = Self::default();
+        let guard = tracing::subscriber::set_default(recorder.clone());
+        (recorder, guard)
     }
 
     /// The spans of requests so far, in the order in which they were opened.
-    pub(crate) fn requests(&self) -> Vec<Seen> {
+    pub(crate) fn requests(&self) -> Vec<RecordedSpan> {
         let spans = self.0.lock().unwrap().spans.clone();
         spans
             .into_iter()
@@ -59,23 +59,23 @@ impl Listener {
     }
 
     /// The only request so far.
-    pub(crate) fn request(&self) -> Seen {
+    pub(crate) fn request(&self) -> RecordedSpan {
         let mut requests = self.requests();
         assert_eq!(requests.len(), 1, "{requests:?}");
         requests.remove(0)
     }
 }
 
-impl Subscriber for Listener {
+impl Subscriber for SpanRecorder {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         metadata.target().starts_with("turnbuckle") || metadata.target().starts_with("it")
     }
 
     fn new_span(&self, span: &Attributes<'_>) -> Id {
-        let mut seen = Seen {
+        let mut seen = RecordedSpan {
             name: span.metadata().name(),
             metadata: Some(span.metadata()),
-            ..Seen::default()
+            ..RecordedSpan::default()
         };
         span.record(&mut Fields(&mut seen.fields));
         let mut state = self.0.lock().unwrap();

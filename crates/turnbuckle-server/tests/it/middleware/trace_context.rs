@@ -5,7 +5,7 @@ use turnbuckle_server::{Context, SamplingBuilder, Server, Tool};
 use turnbuckle_spec_coverage::req;
 
 use crate::{
-    http::test_client::{self, Caller},
+    http::test_client::{self, HttpTestClient},
     ndjson::test_client::{Peer, modern_with},
 };
 
@@ -38,8 +38,8 @@ fn call(name: &str, traceparent: &Value) -> Value {
     json!({ "name": name, "arguments": {}, "_meta": meta })
 }
 
-fn text(answer: &Value) -> &Value {
-    &answer["result"]["content"][0]["text"]
+fn text(response: &Value) -> &Value {
+    &response["result"]["content"][0]["text"]
 }
 
 #[tokio::test]
@@ -48,7 +48,7 @@ async fn a_handler_sees_the_trace_context_on_every_transport() {
     let expected = format!("{PARENT} {STATE} {BAGGAGE}");
     let mut legacy = Peer::initialized(server(), "2025-11-25", json!({})).await;
     let mut lines = Peer::new(server());
-    let http = Caller::new(server());
+    let http = HttpTestClient::new(server());
     let params = call("show", &json!(PARENT));
     let mut message = test_client::modern("tools/call", json!({ "name": "show" }));
     for (key, value) in params["_meta"].as_object().unwrap() {
@@ -56,14 +56,14 @@ async fn a_handler_sees_the_trace_context_on_every_transport() {
     }
     let headers = test_client::modern_headers(http.request(http::Method::POST), &message);
 
-    let answers = [
+    let responses = [
         legacy.call("tools/call", params.clone()).await,
         lines.call_modern("tools/call", params).await,
         http.send(headers, message.to_string()).await.json().await,
     ];
 
-    for answer in answers {
-        assert_eq!(*text(&answer), *expected, "{answer}");
+    for response in responses {
+        assert_eq!(*text(&response), *expected, "{response}");
     }
 }
 
@@ -73,14 +73,14 @@ async fn malformed_trace_context_is_ignored() {
     let mut peer = Peer::new(server());
     let long = format!("00-{}", "a".repeat(100_000));
     for wrong in [json!("00-zz-1-01"), json!(7), json!(["x"]), json!(long)] {
-        let answer = peer.call_modern("tools/call", call("show", &wrong)).await;
+        let response = peer.call_modern("tools/call", call("show", &wrong)).await;
         // Baggage is independent; a state without a parent is dropped.
-        assert_eq!(*text(&answer), *format!("- - {BAGGAGE}"), "{answer}");
+        assert_eq!(*text(&response), *format!("- - {BAGGAGE}"), "{response}");
     }
     let mut none = call("show", &json!("00-zz-1-01"));
     none["_meta"]["baggage"] = json!("a \"quoted\" text");
-    let answer = peer.call_modern("tools/call", none).await;
-    assert_eq!(*text(&answer), "none");
+    let response = peer.call_modern("tools/call", none).await;
+    assert_eq!(*text(&response), "none");
 }
 
 #[tokio::test]
@@ -96,14 +96,14 @@ async fn client_requests_in_a_session_carry_the_trace_context() {
         ),
     ];
     for (method, result) in results {
-        let question = peer.next().await;
-        let meta = &question["params"]["_meta"];
-        assert_eq!(question["method"], method);
+        let client_request = peer.next().await;
+        let meta = &client_request["params"]["_meta"];
+        assert_eq!(client_request["method"], method);
         assert_eq!(meta["traceparent"], PARENT);
         assert_eq!(meta["tracestate"], STATE);
         assert_eq!(meta["baggage"], BAGGAGE);
-        assert_eq!(meta["progressToken"], question["id"]);
-        peer.send(json!({ "jsonrpc": "2.0", "id": question["id"], "result": result }))
+        assert_eq!(meta["progressToken"], client_request["id"]);
+        peer.send(json!({ "jsonrpc": "2.0", "id": client_request["id"], "result": result }))
             .await;
     }
     assert_eq!(*text(&peer.next().await), "0");
@@ -120,8 +120,8 @@ async fn an_input_request_carries_the_trace_context_where_it_has_meta() {
     let mut peer = Peer::new(server());
     let first = modern_with(call("ask", &json!(PARENT)), everything());
     let asked = peer.call("tools/call", first).await;
-    let question = &asked["result"]["inputRequests"]["roots"];
-    assert_eq!(question["params"]["_meta"]["traceparent"], PARENT);
+    let client_request = &asked["result"]["inputRequests"]["roots"];
+    assert_eq!(client_request["params"]["_meta"]["traceparent"], PARENT);
 
     // The retry has another span and belongs to the same call.
     let other = PARENT.replace("00f067aa0ba902b7", "00f067aa0ba902b8");
@@ -130,7 +130,10 @@ async fn an_input_request_carries_the_trace_context_where_it_has_meta() {
     retry["inputResponses"] = json!({ "roots": { "roots": [] } });
     let asked = peer.call("tools/call", retry).await;
 
-    let question = &asked["result"]["inputRequests"]["model"];
-    assert_eq!(question["method"], "sampling/createMessage");
-    assert!(question["params"]["_meta"].is_null(), "{question}");
+    let client_request = &asked["result"]["inputRequests"]["model"];
+    assert_eq!(client_request["method"], "sampling/createMessage");
+    assert!(
+        client_request["params"]["_meta"].is_null(),
+        "{client_request}"
+    );
 }

@@ -10,10 +10,10 @@ use turnbuckle_server::{
 };
 
 use crate::{
-    http::test_client::{self, Caller},
+    http::test_client::{self, HttpTestClient},
     middleware::{
         layers::{server, tool},
-        span_recorder::Listener,
+        span_recorder::SpanRecorder,
     },
     ndjson::test_client::{Peer, modern, modern_with},
 };
@@ -26,12 +26,12 @@ fn fields<const N: usize>(expected: [(&'static str, &str); N]) -> BTreeMap<&'sta
 
 #[tokio::test]
 async fn the_span_of_a_tool_call_has_the_attributes_of_the_conventions() {
-    let (listener, _guard) = Listener::listen();
+    let (recorder, _guard) = SpanRecorder::listen();
     let mut peer = Peer::new(server());
 
     peer.call_modern("tools/call", tool("ok")).await;
 
-    let seen = listener.request();
+    let seen = recorder.request();
     let expected = fields([
         ("otel.name", "tools/call ok"),
         ("otel.kind", "server"),
@@ -48,7 +48,7 @@ async fn the_span_of_a_tool_call_has_the_attributes_of_the_conventions() {
 
 #[tokio::test]
 async fn spans_of_prompts_resources_and_lists_have_their_target() {
-    let (listener, _guard) = Listener::listen();
+    let (recorder, _guard) = SpanRecorder::listen();
     let mut peer = Peer::new(server());
     let about = [
         (
@@ -78,7 +78,7 @@ async fn spans_of_prompts_resources_and_lists_have_their_target() {
         peer.call_modern(method, params.clone()).await;
     }
 
-    for (seen, (method, params, name, field)) in listener.requests().iter().zip(&about) {
+    for (seen, (method, params, name, field)) in recorder.requests().iter().zip(&about) {
         assert_eq!(seen.field("otel.name"), *name);
         assert_eq!(seen.field("mcp.method.name"), *method);
         let target = params["name"].as_str().or(params["uri"].as_str());
@@ -102,13 +102,13 @@ async fn failures_have_a_type_and_errors_a_code() {
         ("panic", "-32603", "-32603"),
         ("ask", "", ""),
     ] {
-        let (listener, _guard) = Listener::listen();
+        let (recorder, _guard) = SpanRecorder::listen();
         let mut peer = Peer::new(server());
 
         let params = modern_with(tool(name), json!({ "elicitation": {} }));
         peer.call("tools/call", params).await;
 
-        let seen = listener.request();
+        let seen = recorder.request();
         assert_eq!(seen.field("error.type"), kind, "{name}");
         assert_eq!(seen.field("rpc.response.status_code"), code, "{name}");
         let status = if kind.is_empty() { "" } else { "ERROR" };
@@ -118,26 +118,26 @@ async fn failures_have_a_type_and_errors_a_code() {
 
 #[tokio::test]
 async fn the_span_of_a_cancelled_call_records_the_cancellation() {
-    let (listener, _guard) = Listener::listen();
+    let (recorder, _guard) = SpanRecorder::listen();
     let mut peer = Peer::new(server());
     let id = peer.request("tools/call", modern(tool("sleep"))).await;
     peer.cancel(id).await;
     peer.call_modern("tools/list", json!({})).await;
     tokio::task::yield_now().await;
 
-    let seen = &listener.requests()[0];
+    let seen = &recorder.requests()[0];
     assert_eq!(seen.field("error.type"), "cancelled");
     assert!(seen.closed);
 }
 
 #[tokio::test]
 async fn the_span_of_an_http_session_has_a_truncated_session_id() {
-    let (listener, _guard) = Listener::listen();
-    let caller = Caller::new(server()).in_session("2025-06-18").await;
+    let (recorder, _guard) = SpanRecorder::listen();
+    let caller = HttpTestClient::new(server()).in_session("2025-06-18").await;
 
     caller.tool(1, "ok", json!({})).await.json().await;
 
-    let requests = listener.requests();
+    let requests = recorder.requests();
     let [handshake, call] = &requests[..] else {
         panic!("two requests: {requests:?}")
     };
@@ -151,7 +151,7 @@ async fn the_span_of_an_http_session_has_a_truncated_session_id() {
 
 #[tokio::test]
 async fn handlers_and_layers_run_inside_the_span() {
-    let (listener, _guard) = Listener::listen();
+    let (recorder, _guard) = SpanRecorder::listen();
     let layer = async |_: Operation, next: Next| -> OperationResponse {
         tracing::info!("layer");
         next.run().await
@@ -166,22 +166,22 @@ async fn handlers_and_layers_run_inside_the_span() {
 
     peer.call_modern("tools/call", tool("talk")).await;
 
-    assert_eq!(listener.request().events, ["layer", "before", "after"]);
+    assert_eq!(recorder.request().events, ["layer", "before", "after"]);
 }
 
 #[tokio::test]
 async fn timing_may_write_events() {
-    let (listener, _guard) = Listener::listen();
+    let (recorder, _guard) = SpanRecorder::listen();
     let mut peer = Peer::new(server().layer(Timing::events()));
 
     peer.call_modern("tools/call", tool("ok")).await;
 
-    assert_eq!(listener.request().events, ["operation finished"]);
+    assert_eq!(recorder.request().events, ["operation finished"]);
 }
 
 #[tokio::test]
 async fn the_span_of_a_socket_connection_has_the_client_address() {
-    let (listener, _guard) = Listener::listen();
+    let (recorder, _guard) = SpanRecorder::listen();
     let socket = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = socket.local_addr().unwrap();
     tokio::spawn(turnbuckle_server::http::serve(socket, server()));
@@ -194,11 +194,11 @@ async fn the_span_of_a_socket_connection_has_the_client_address() {
     );
     let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
     stream.write_all(request.as_bytes()).await.unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
-    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    let mut response = String::new();
+    stream.read_to_string(&mut response).await.unwrap();
+    assert!(response.starts_with("HTTP/1.1 200"), "{response}");
 
-    let seen = listener.request();
+    let seen = recorder.request();
     assert_eq!(seen.field("client.address"), "127.0.0.1");
     let port = stream.local_addr().unwrap().port().to_string();
     assert_eq!(seen.field("client.port"), port);
@@ -207,7 +207,7 @@ async fn the_span_of_a_socket_connection_has_the_client_address() {
 
 #[tokio::test]
 async fn blocking_handlers_run_inside_the_span_on_their_own_thread() {
-    let (listener, _guard) = Listener::listen();
+    let (recorder, _guard) = SpanRecorder::listen();
     let block = Tool::blocking("block", || Ok(String::new()));
     let mut peer = Peer::new(Server::new("block", "1").tool(block));
 
@@ -215,7 +215,7 @@ async fn blocking_handlers_run_inside_the_span_on_their_own_thread() {
 
     let here = std::thread::current().id();
     assert!(
-        listener
+        recorder
             .request()
             .threads
             .iter()
@@ -234,19 +234,19 @@ fn traced(mut params: Value) -> Value {
 
 #[tokio::test]
 async fn the_span_carries_the_trace_of_the_caller_and_nothing_malformed() {
-    let (listener, _guard) = Listener::listen();
+    let (recorder, _guard) = SpanRecorder::listen();
     let mut peer = Peer::new(server());
     peer.call_modern("tools/call", traced(tool("ok"))).await;
     let mut malformed = traced(tool("ok"));
     malformed["_meta"]["traceparent"] = json!("00-xyz");
-    let answer = peer.call_modern("tools/call", malformed).await;
-    assert!(answer["error"].is_null());
+    let response = peer.call_modern("tools/call", malformed).await;
+    assert!(response["error"].is_null());
     let mut no_text = traced(tool("ok"));
     no_text["_meta"]["traceparent"] = json!({ "a": 1 });
-    let answer = peer.call_modern("tools/call", no_text).await;
-    assert!(answer["error"].is_null());
+    let response = peer.call_modern("tools/call", no_text).await;
+    assert!(response["error"].is_null());
 
-    let requests = listener.requests();
+    let requests = recorder.requests();
     assert_eq!(requests[0].field("traceparent"), PARENT);
     assert_eq!(requests[0].field("tracestate"), "rojo=00f067aa0ba902b7");
     for malformed in &requests[1..] {

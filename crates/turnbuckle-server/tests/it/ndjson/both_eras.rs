@@ -28,7 +28,7 @@ async fn every_legacy_revision_is_supported() {
     );
     for revision in LEGACY {
         let mut peer = Peer::new(server());
-        let answer = peer
+        let response = peer
             .call("initialize", initialize(revision, json!({})))
             .await;
         peer.notify("notifications/initialized", json!({})).await;
@@ -36,9 +36,9 @@ async fn every_legacy_revision_is_supported() {
         let tools = peer.call("tools/list", json!({})).await;
         let called = peer.call_tool("hello", json!({})).await;
 
-        assert_eq!(answer["result"]["protocolVersion"], revision);
-        assert_eq!(answer["result"]["serverInfo"]["name"], "eras");
-        assert!(answer["result"]["capabilities"]["tools"].is_object());
+        assert_eq!(response["result"]["protocolVersion"], revision);
+        assert_eq!(response["result"]["serverInfo"]["name"], "eras");
+        assert!(response["result"]["capabilities"]["tools"].is_object());
         assert_eq!(tools["result"]["tools"][0]["name"], "hello");
         assert_eq!(called["result"]["content"][0]["text"], "hello");
         assert_eq!(called["result"].get("resultType"), None);
@@ -57,11 +57,11 @@ async fn an_unknown_version_in_initialize_negotiates_the_newest_legacy_revision(
     for offered in ["2026-07-28", "1999-01-01", "latest"] {
         let mut peer = Peer::new(server());
 
-        let answer = peer
+        let response = peer
             .call("initialize", initialize(offered, json!({})))
             .await;
 
-        assert_eq!(answer["result"]["protocolVersion"], "2025-11-25");
+        assert_eq!(response["result"]["protocolVersion"], "2025-11-25");
     }
 }
 
@@ -86,9 +86,9 @@ async fn a_request_with_a_version_in_meta_needs_no_initialize() {
     let versions = found["result"]["supportedVersions"].as_array().unwrap();
     assert!(versions.contains(&json!("2026-07-28")) && versions.contains(&json!("2025-11-25")));
     assert!(found["result"]["capabilities"]["tools"].is_object());
-    for answer in [found, called] {
-        assert_eq!(answer["result"]["resultType"], "complete");
-        let server = &answer["result"]["_meta"]["io.modelcontextprotocol/serverInfo"];
+    for response in [found, called] {
+        assert_eq!(response["result"]["resultType"], "complete");
+        let server = &response["result"]["_meta"]["io.modelcontextprotocol/serverInfo"];
         assert_eq!(server["name"], "eras");
     }
 }
@@ -120,9 +120,9 @@ async fn a_stateless_request_does_not_create_a_session() {
     let mut peer = Peer::new(server());
     peer.call_modern("tools/list", json!({})).await;
 
-    let answer = peer.call("tools/list", json!({})).await;
+    let response = peer.call("tools/list", json!({})).await;
 
-    assert_eq!(answer["error"]["code"], -32602);
+    assert_eq!(response["error"]["code"], -32602);
 }
 
 #[tokio::test(start_paused = true)]
@@ -142,10 +142,13 @@ async fn before_initialize_only_ping_is_answered() {
             "{message}"
         );
 
-        peer.shake_hands(revision, json!({})).await;
+        peer.initialize_session(revision, json!({})).await;
         assert_eq!(peer.call("ping", json!({})).await["result"], json!({}));
-        let answered = peer.call_tool("hello", json!({})).await;
-        assert!(answered["result"].is_object(), "{revision} {answered}");
+        let http_response = peer.call_tool("hello", json!({})).await;
+        assert!(
+            http_response["result"].is_object(),
+            "{revision} {http_response}"
+        );
     }
 }
 
@@ -164,9 +167,9 @@ async fn ping_and_initialize_do_not_exist_in_the_modern_era() {
         "resources/subscribe",
         "no/such/method",
     ] {
-        let answer = peer.call_modern(method, json!({})).await;
+        let response = peer.call_modern(method, json!({})).await;
 
-        assert_eq!(answer["error"]["code"], -32601, "{method}");
+        assert_eq!(response["error"]["code"], -32601, "{method}");
     }
 }
 
@@ -181,12 +184,12 @@ async fn an_unsupported_version_is_rejected_with_the_supported_ones() {
     let mut params = modern(json!({}));
     params["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("2031-01-01");
 
-    let answer = peer.call("tools/list", params).await;
+    let response = peer.call("tools/list", params).await;
 
-    assert_eq!(answer["error"]["code"], -32022);
-    assert_eq!(answer["error"]["data"]["requested"], "2031-01-01");
+    assert_eq!(response["error"]["code"], -32022);
+    assert_eq!(response["error"]["data"]["requested"], "2031-01-01");
     assert_eq!(
-        answer["error"]["data"]["supported"]
+        response["error"]["data"]["supported"]
             .as_array()
             .unwrap()
             .len(),
@@ -208,8 +211,8 @@ async fn meta_without_capabilities_or_with_a_wrong_type_is_refused() {
         .await;
     let number = peer.call("tools/list", json!({ "_meta": 7 })).await;
 
-    for answer in [without, wrong, number] {
-        assert_eq!(answer["error"]["code"], -32602, "{answer}");
+    for response in [without, wrong, number] {
+        assert_eq!(response["error"]["code"], -32602, "{response}");
     }
 }
 
@@ -219,7 +222,7 @@ async fn a_second_initialize_replaces_the_session() {
     peer.call("resources/subscribe", json!({ "uri": "note://a" }))
         .await;
 
-    peer.shake_hands("2025-11-25", json!({})).await;
+    peer.initialize_session("2025-11-25", json!({})).await;
 
     let client = peer.call_tool("client", json!({})).await;
     assert_eq!(

@@ -71,7 +71,7 @@ async fn sessions_are_notified_of_subscribed_updates() {
             .await;
         assert_eq!(ended["result"], json!({}));
         server.resource_updated("note://a");
-        peer.expect_silence().await;
+        peer.expect_no_message().await;
     }
 }
 
@@ -93,15 +93,15 @@ async fn subscribing_to_an_unknown_resource_or_over_the_limit_is_rejected() {
         peer.call("resources/subscribe", json!({ "uri": uri }))
             .await;
     }
-    let answer = peer
+    let response = peer
         .call("resources/subscribe", json!({ "uri": "many://1000" }))
         .await;
     assert!(
-        answer["error"]["message"]
+        response["error"]["message"]
             .as_str()
             .unwrap()
             .contains("1000"),
-        "{answer}"
+        "{response}"
     );
 }
 
@@ -115,7 +115,7 @@ async fn no_notification_is_sent_before_initialized() {
 
     server.tools_changed();
 
-    peer.expect_silence().await;
+    peer.expect_no_message().await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -131,7 +131,7 @@ async fn an_old_client_gets_no_notification_before_its_first_response() {
 
         server.tools_changed();
         if is_quiet {
-            peer.expect_silence().await;
+            peer.expect_no_message().await;
         } else {
             assert_eq!(
                 peer.next().await["method"],
@@ -154,11 +154,11 @@ async fn after_a_second_initialize_an_old_client_gets_no_notification_before_its
     let mut peer = Peer::initialized(server.clone(), "2024-11-05", json!({})).await;
     peer.call("ping", json!({})).await;
 
-    peer.shake_hands("2024-11-05", json!({})).await;
-    peer.expect_silence().await;
+    peer.initialize_session("2024-11-05", json!({})).await;
+    peer.expect_no_message().await;
     server.tools_changed();
 
-    peer.expect_silence().await;
+    peer.expect_no_message().await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -186,7 +186,7 @@ async fn a_lagging_session_is_notified_of_all_changes() {
             "notifications/resources/updated",
         ]
     );
-    peer.expect_silence().await;
+    peer.expect_no_message().await;
 }
 
 async fn listen(peer: &mut Peer, filter: Value) -> (i64, Value) {
@@ -267,7 +267,7 @@ async fn a_subscription_receives_the_requested_changes_under_its_id() {
     let change = peer.next().await;
     assert_eq!(change["method"], "notifications/tools/list_changed");
     assert_eq!(subscription(&change), tools);
-    peer.expect_silence().await;
+    peer.expect_no_message().await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -280,7 +280,7 @@ async fn a_cancelled_subscription_receives_no_more_notifications() {
     peer.cancel(id).await;
     server.tools_changed();
 
-    peer.expect_silence().await;
+    peer.expect_no_message().await;
 }
 
 #[tokio::test(start_paused = true)]

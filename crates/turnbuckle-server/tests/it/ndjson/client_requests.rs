@@ -21,11 +21,11 @@ struct Signature {
 
 fn server() -> Server {
     let sign = Tool::new("sign", async |cx: Context| {
-        let answer = cx
+        let response = cx
             .elicit(Elicitation::form::<Signature>("Who signs?").key("signature"))
             .await?;
-        let answer = answer.accepted();
-        Ok(match answer {
+        let response = response.accepted();
+        Ok(match response {
             Some(signature) => format!("signed by {} ({:?})", signature.name, signature.age),
             None => "not signed".to_owned(),
         })
@@ -63,36 +63,36 @@ async fn begin(peer: &mut Peer, tool: &str) -> (i64, Value) {
     (id, peer.next().await)
 }
 
-async fn answer(peer: &mut Peer, question: &Value, result: Value) {
-    peer.send(json!({ "jsonrpc": "2.0", "id": question["id"], "result": result }))
+async fn response(peer: &mut Peer, client_request: &Value, result: Value) {
+    peer.send(json!({ "jsonrpc": "2.0", "id": client_request["id"], "result": result }))
         .await;
 }
 
-fn text(answer: &Value) -> &str {
-    answer["result"]["content"][0]["text"].as_str().unwrap()
+fn text(response: &Value) -> &str {
+    response["result"]["content"][0]["text"].as_str().unwrap()
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_elicitation_is_sent_while_its_call_waits() {
     for revision in ["2025-06-18", "2025-11-25"] {
         let mut peer = Peer::initialized(server(), revision, everything()).await;
-        let (id, question) = begin(&mut peer, "sign").await;
-        assert_eq!(question["method"], "elicitation/create");
-        assert_eq!(question["params"]["message"], "Who signs?");
-        let schema = &question["params"]["requestedSchema"];
+        let (id, client_request) = begin(&mut peer, "sign").await;
+        assert_eq!(client_request["method"], "elicitation/create");
+        assert_eq!(client_request["params"]["message"], "Who signs?");
+        let schema = &client_request["params"]["requestedSchema"];
         assert_eq!(schema["properties"]["name"]["type"], "string");
         assert_eq!(schema["required"], json!(["name"]));
 
-        answer(
+        response(
             &mut peer,
-            &question,
+            &client_request,
             json!({ "action": "accept", "content": { "name": "Ada" } }),
         )
         .await;
 
-        let answered = peer.next().await;
-        assert_eq!(answered["id"], id);
-        assert_eq!(text(&answered), "signed by Ada (None)");
+        let http_response = peer.next().await;
+        assert_eq!(http_response["id"], id);
+        assert_eq!(text(&http_response), "signed by Ada (None)");
     }
 }
 
@@ -100,9 +100,9 @@ async fn an_elicitation_is_sent_while_its_call_waits() {
 async fn declining_is_an_elicitation_outcome() {
     let mut peer = Peer::initialized(server(), "2025-11-25", everything()).await;
     for action in ["decline", "cancel"] {
-        let (_, question) = begin(&mut peer, "sign").await;
+        let (_, client_request) = begin(&mut peer, "sign").await;
 
-        answer(&mut peer, &question, json!({ "action": action })).await;
+        response(&mut peer, &client_request, json!({ "action": action })).await;
 
         assert_eq!(text(&peer.next().await), "not signed");
     }
@@ -113,22 +113,22 @@ async fn sampling_and_roots_work_in_every_revision() {
     for revision in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
         let mut peer = Peer::initialized(server(), revision, everything()).await;
 
-        let (_, question) = begin(&mut peer, "think").await;
-        assert_eq!(question["method"], "sampling/createMessage");
-        assert_eq!(question["params"]["maxTokens"], 1_000);
+        let (_, client_request) = begin(&mut peer, "think").await;
+        assert_eq!(client_request["method"], "sampling/createMessage");
+        assert_eq!(client_request["params"]["maxTokens"], 1_000);
         assert_eq!(
-            question["params"]["messages"][0]["content"]["text"],
+            client_request["params"]["messages"][0]["content"]["text"],
             "Think!"
         );
         let thought = json!({ "role": "assistant", "content": { "type": "text", "text": "Hm." }, "model": "m" });
-        answer(&mut peer, &question, thought).await;
+        response(&mut peer, &client_request, thought).await;
         assert_eq!(text(&peer.next().await), "the model is m", "{revision}");
 
-        let (_, question) = begin(&mut peer, "look").await;
-        assert_eq!(question["method"], "roots/list");
-        answer(
+        let (_, client_request) = begin(&mut peer, "look").await;
+        assert_eq!(client_request["method"], "roots/list");
+        response(
             &mut peer,
-            &question,
+            &client_request,
             json!({ "roots": [{ "uri": "file:///a" }] }),
         )
         .await;
@@ -140,9 +140,9 @@ async fn sampling_and_roots_work_in_every_revision() {
 async fn an_undeclared_capability_is_never_used() {
     let mut peer = Peer::initialized(server(), "2025-11-25", json!({})).await;
     for tool in ["sign", "think", "look"] {
-        let (_, answer) = begin(&mut peer, tool).await;
+        let (_, response) = begin(&mut peer, tool).await;
 
-        assert_eq!(answer["result"]["isError"], true, "{answer}");
+        assert_eq!(response["result"]["isError"], true, "{response}");
     }
     let prompt = peer.call("prompts/get", json!({ "name": "ask" })).await;
     assert_eq!(prompt["error"]["code"], -32603);
@@ -162,9 +162,9 @@ async fn a_forbidden_client_request_of_a_prompt_or_resource_is_an_internal_error
             .call("resources/read", json!({ "uri": "note://r" }))
             .await;
 
-        for answer in [prompt, read] {
-            assert_eq!(answer["error"]["code"], -32603, "{revision}");
-            let message = answer["error"]["message"].as_str().unwrap();
+        for response in [prompt, read] {
+            assert_eq!(response["error"]["code"], -32603, "{revision}");
+            let message = response["error"]["message"].as_str().unwrap();
             assert!(message.contains("`roots`"), "{message}");
         }
     }
@@ -181,9 +181,9 @@ async fn a_ping_is_answered_before_initialized() {
         peer.call("initialize", initialize(revision, json!({})))
             .await;
 
-        let (_, question) = begin(&mut peer, "ping").await;
-        assert_eq!(question["method"], "ping", "{revision}");
-        answer(&mut peer, &question, json!({})).await;
+        let (_, client_request) = begin(&mut peer, "ping").await;
+        assert_eq!(client_request["method"], "ping", "{revision}");
+        response(&mut peer, &client_request, json!({})).await;
 
         assert_eq!(text(&peer.next().await), "alive", "{revision}");
     }
@@ -192,9 +192,9 @@ async fn a_ping_is_answered_before_initialized() {
 #[tokio::test(start_paused = true)]
 async fn progress_of_another_request_does_not_extend_the_timeout() {
     let mut peer = Peer::initialized(server(), "2025-06-18", everything()).await;
-    let begun = Instant::now();
-    let (_, question) = begin(&mut peer, "sign").await;
-    let token = question["params"]["_meta"]["progressToken"]
+    let started = Instant::now();
+    let (_, client_request) = begin(&mut peer, "sign").await;
+    let token = client_request["params"]["_meta"]["progressToken"]
         .as_i64()
         .unwrap();
 
@@ -210,8 +210,8 @@ async fn progress_of_another_request_does_not_extend_the_timeout() {
     }
 
     let cancelled = peer.next().await;
-    assert_eq!(begun.elapsed().as_secs(), 60);
-    assert_eq!(cancelled["params"]["requestId"], question["id"]);
+    assert_eq!(started.elapsed().as_secs(), 60);
+    assert_eq!(cancelled["params"]["requestId"], client_request["id"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -223,48 +223,48 @@ async fn no_client_request_is_sent_before_initialized() {
             .await;
 
         for tool in ["look", "think"] {
-            let (id, answer) = begin(&mut peer, tool).await;
-            assert_eq!(answer["id"], id, "{revision} {tool}");
-            assert_eq!(answer["result"]["isError"], true, "{revision} {tool}");
+            let (id, response) = begin(&mut peer, tool).await;
+            assert_eq!(response["id"], id, "{revision} {tool}");
+            assert_eq!(response["result"]["isError"], true, "{revision} {tool}");
         }
-        peer.expect_silence().await;
+        peer.expect_no_message().await;
 
         // Client requests work as soon as the client has sent `notifications/initialized`.
         peer.notify("notifications/initialized", json!({})).await;
-        let (_, question) = begin(&mut peer, "look").await;
-        assert_eq!(question["method"], "roots/list", "{revision}");
+        let (_, client_request) = begin(&mut peer, "look").await;
+        assert_eq!(client_request["method"], "roots/list", "{revision}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_rejected_client_request_reaches_the_handler() {
     let mut peer = Peer::initialized(server(), "2025-11-25", everything()).await;
-    let (_, question) = begin(&mut peer, "think").await;
+    let (_, client_request) = begin(&mut peer, "think").await;
 
     let error = json!({ "code": -1, "message": "the user said no" });
-    peer.send(json!({ "jsonrpc": "2.0", "id": question["id"], "error": error }))
+    peer.send(json!({ "jsonrpc": "2.0", "id": client_request["id"], "error": error }))
         .await;
 
-    let answer = peer.next().await;
-    assert_eq!(answer["result"]["isError"], true);
-    assert!(text(&answer).contains("the user said no"));
+    let response = peer.next().await;
+    assert_eq!(response["result"]["isError"], true);
+    assert!(text(&response).contains("the user said no"));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_mismatched_or_missing_response_is_an_error_in_the_handler() {
     let mut peer = Peer::initialized(server(), "2025-11-25", everything()).await;
 
-    let (_, question) = begin(&mut peer, "look").await;
-    answer(&mut peer, &question, json!({ "roots": 7 })).await;
+    let (_, client_request) = begin(&mut peer, "look").await;
+    response(&mut peer, &client_request, json!({ "roots": 7 })).await;
     assert_eq!(peer.next().await["result"]["isError"], true);
 
-    let (_, question) = begin(&mut peer, "look").await;
-    let both = json!({ "jsonrpc": "2.0", "id": question["id"], "result": {}, "error": { "code": 1, "message": "" } });
+    let (_, client_request) = begin(&mut peer, "look").await;
+    let both = json!({ "jsonrpc": "2.0", "id": client_request["id"], "result": {}, "error": { "code": 1, "message": "" } });
     peer.send(both).await;
     assert_eq!(peer.next().await["result"]["isError"], true);
 
-    let (id, question) = begin(&mut peer, "look").await;
-    peer.send(json!({ "jsonrpc": "2.0", "id": question["id"] }))
+    let (id, client_request) = begin(&mut peer, "look").await;
+    peer.send(json!({ "jsonrpc": "2.0", "id": client_request["id"] }))
         .await;
     let spoilt = peer.next().await;
     assert_eq!(spoilt["id"], id, "{spoilt}");
@@ -274,26 +274,26 @@ async fn a_mismatched_or_missing_response_is_an_error_in_the_handler() {
 #[tokio::test(start_paused = true)]
 async fn an_unanswered_client_request_is_cancelled_after_a_minute() {
     let mut peer = Peer::initialized(server(), "2025-06-18", everything()).await;
-    let begun = Instant::now();
-    let (id, question) = begin(&mut peer, "sign").await;
+    let started = Instant::now();
+    let (id, client_request) = begin(&mut peer, "sign").await;
 
     let cancelled = peer.next().await;
-    let answered = peer.next().await;
+    let http_response = peer.next().await;
 
-    assert_eq!(begun.elapsed().as_secs(), 60);
+    assert_eq!(started.elapsed().as_secs(), 60);
     assert_eq!(cancelled["method"], "notifications/cancelled");
-    assert_eq!(cancelled["params"]["requestId"], question["id"]);
-    assert_eq!(answered["id"], id);
-    assert_eq!(answered["result"]["isError"], true);
+    assert_eq!(cancelled["params"]["requestId"], client_request["id"]);
+    assert_eq!(http_response["id"], id);
+    assert_eq!(http_response["result"]["isError"], true);
 }
 
 #[tokio::test(start_paused = true)]
 async fn progress_of_the_client_extends_the_timeout_up_to_a_limit() {
     let server = server().client_request_timeout(Duration::from_secs(60), Duration::from_secs(100));
     let mut peer = Peer::initialized(server, "2025-06-18", everything()).await;
-    let begun = Instant::now();
-    let (_, question) = begin(&mut peer, "sign").await;
-    let token = question["params"]["_meta"]["progressToken"].clone();
+    let started = Instant::now();
+    let (_, client_request) = begin(&mut peer, "sign").await;
+    let token = client_request["params"]["_meta"]["progressToken"].clone();
 
     for step in 1..=3 {
         sleep(Duration::from_secs(30)).await;
@@ -305,32 +305,32 @@ async fn progress_of_the_client_extends_the_timeout_up_to_a_limit() {
     }
     let cancelled = peer.next().await;
 
-    assert_eq!(begun.elapsed().as_secs(), 100);
+    assert_eq!(started.elapsed().as_secs(), 100);
     assert_eq!(cancelled["method"], "notifications/cancelled");
 }
 
 #[tokio::test(start_paused = true)]
 async fn cancelling_a_call_cancels_its_client_request() {
     let mut peer = Peer::initialized(server(), "2025-06-18", everything()).await;
-    let (id, question) = begin(&mut peer, "sign").await;
+    let (id, client_request) = begin(&mut peer, "sign").await;
 
     peer.cancel(id).await;
 
     let cancelled = peer.next().await;
     assert_eq!(cancelled["method"], "notifications/cancelled");
-    assert_eq!(cancelled["params"]["requestId"], question["id"]);
-    peer.expect_silence().await;
+    assert_eq!(cancelled["params"]["requestId"], client_request["id"]);
+    peer.expect_no_message().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_call_with_a_client_request_ends_when_the_client_disconnects() {
     let mut peer = Peer::initialized(server(), "2025-06-18", everything()).await;
-    let begun = Instant::now();
+    let started = Instant::now();
     let (id, _) = begin(&mut peer, "sign").await;
 
     let rest = peer.finish().await;
 
-    assert!(begun.elapsed() < Duration::from_secs(1));
+    assert!(started.elapsed() < Duration::from_secs(1));
     assert_eq!(rest.len(), 1, "{rest:?}");
     assert_eq!(rest[0]["id"], id);
     assert_eq!(rest[0]["result"]["isError"], true);
@@ -340,17 +340,17 @@ async fn a_call_with_a_client_request_ends_when_the_client_disconnects() {
 #[tokio::test(start_paused = true)]
 async fn a_response_without_a_request_is_dropped() {
     let mut peer = Peer::initialized(server(), "2025-06-18", everything()).await;
-    let (_, question) = begin(&mut peer, "look").await;
-    peer.send(json!({ "jsonrpc": "2.0", "id": "nobody", "result": {} }))
+    let (_, client_request) = begin(&mut peer, "look").await;
+    peer.send(json!({ "jsonrpc": "2.0", "id": "missing", "result": {} }))
         .await;
     peer.send(json!({ "jsonrpc": "2.0", "id": 4711, "result": {} }))
         .await;
-    answer(&mut peer, &question, json!({ "roots": [] })).await;
+    response(&mut peer, &client_request, json!({ "roots": [] })).await;
     assert_eq!(text(&peer.next().await), "");
 
-    answer(&mut peer, &question, json!({ "roots": [] })).await;
+    response(&mut peer, &client_request, json!({ "roots": [] })).await;
 
-    peer.expect_silence().await;
+    peer.expect_no_message().await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -368,8 +368,8 @@ async fn two_concurrent_client_requests_get_their_own_responses() {
 
     let thought =
         json!({ "role": "assistant", "content": { "type": "text", "text": "Hm." }, "model": "m" });
-    answer(&mut peer, &second, thought).await;
-    answer(&mut peer, &first, json!({ "roots": [] })).await;
+    response(&mut peer, &second, thought).await;
+    response(&mut peer, &first, json!({ "roots": [] })).await;
 
     assert_eq!(text(&peer.next().await), "0 m");
 }

@@ -8,7 +8,7 @@ use turnbuckle_spec_coverage::req;
 
 use crate::{
     ndjson::test_client::{LEGACY, Peer, modern},
-    spec::revision_client::{EVERY, Speaker},
+    spec::revision_client::{EVERY, RevisionClient},
 };
 
 fn server() -> Server {
@@ -20,23 +20,23 @@ fn server() -> Server {
 const PING: &str = r#"{"jsonrpc":"2.0","id":"alive","method":"ping"}"#;
 
 /// Sends bytes as a line and returns the responses. The connection must survive.
-async fn answers(peer: &mut Peer, line: &[u8]) -> Vec<Value> {
+async fn responses(peer: &mut Peer, line: &[u8]) -> Vec<Value> {
     peer.send_bytes(line).await;
     peer.send_bytes(format!("\n{PING}\n").as_bytes()).await;
-    let mut answers = Vec::new();
+    let mut responses = Vec::new();
     loop {
-        let answer = peer.next().await;
-        if answer["id"] == "alive" && answer["result"] == json!({}) {
-            return answers;
+        let response = peer.next().await;
+        if response["id"] == "alive" && response["result"] == json!({}) {
+            return responses;
         }
-        answers.push(answer);
+        responses.push(response);
     }
 }
 
 async fn code(peer: &mut Peer, line: &[u8]) -> Option<i64> {
-    let answers = answers(peer, line).await;
-    assert!(answers.len() <= 1, "{answers:?}");
-    let error = &answers.first()?["error"];
+    let responses = responses(peer, line).await;
+    assert!(responses.len() <= 1, "{responses:?}");
+    let error = &responses.first()?["error"];
     assert!(error.is_null() || error["message"].is_string(), "{error}");
     error["code"].as_i64()
 }
@@ -88,13 +88,13 @@ async fn a_bad_line_gets_an_error_and_the_connection_continues() {
         (br#"{"jsonrpc":"2.0","id":1,"method":7}"#, -32600),
     ];
     for revision in EVERY {
-        let mut speaker = Speaker::of(revision, server()).await;
+        let mut client = RevisionClient::new(revision, server()).await;
         for (line, expected) in bad {
             let shown = String::from_utf8_lossy(line);
-            let code = code(&mut speaker.peer, line).await;
+            let code = code(&mut client.peer, line).await;
             assert_eq!(code, Some(*expected), "{revision} {shown}");
         }
-        speaker.result("tools/list", json!({})).await;
+        client.result("tools/list", json!({})).await;
     }
 }
 
@@ -102,22 +102,22 @@ async fn a_bad_line_gets_an_error_and_the_connection_continues() {
 async fn line_ends_of_both_kinds_and_blank_lines_are_fine() {
     req!("stdio.framing.newline");
     for revision in EVERY {
-        let mut speaker = Speaker::of(revision, server()).await;
+        let mut client = RevisionClient::new(revision, server()).await;
         let call = json!({ "name": "lines", "arguments": {} });
-        let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": speaker.params(call) });
+        let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": client.params(call) });
         let sent = format!("\r\n\n  \n\t\r\n{call}\r\n{PING}\n");
-        speaker.peer.send_line(&sent).await;
+        client.peer.send_line(&sent).await;
 
         // Two messages are two lines, whatever they contain.
-        let mut lines = [speaker.peer.next().await, speaker.peer.next().await];
+        let mut lines = [client.peer.next().await, client.peer.next().await];
         lines.sort_by_key(|line| line["id"] == "alive");
-        let [answer, pong] = lines;
+        let [response, pong] = lines;
         assert_eq!(
-            answer["result"]["content"][0]["text"], "one\ntwo\r\n",
+            response["result"]["content"][0]["text"], "one\ntwo\r\n",
             "{revision}"
         );
         assert_eq!(pong["id"], "alive", "{revision}");
-        speaker.peer.expect_silence().await;
+        client.peer.expect_no_message().await;
     }
 }
 
@@ -154,7 +154,7 @@ async fn an_endless_line_is_rejected_once_without_using_memory() {
             .unwrap()
             .contains("65536")
     );
-    assert_eq!(answers(&mut peer, b"").await, [] as [Value; 0]);
+    assert_eq!(responses(&mut peer, b"").await, [] as [Value; 0]);
     if let (Some(before), Some(after)) = (before, memory_peak()) {
         assert!(after - before < 16 * 1024, "{} KiB more", after - before);
     }
@@ -221,7 +221,7 @@ async fn notifications_are_never_answered() {
             peer.notify(method, modern(json!({}))).await;
         }
 
-        assert_eq!(answers(&mut peer, b"").await, [] as [Value; 0]);
+        assert_eq!(responses(&mut peer, b"").await, [] as [Value; 0]);
     }
 }
 
@@ -236,7 +236,7 @@ async fn errors_without_id_and_unexpected_responses_get_no_response() {
         r#"{"jsonrpc":"2.0","id":77,"result":{},"error":{"code":1,"message":"m"}}"#,
     ] {
         assert_eq!(
-            answers(&mut peer, line.as_bytes()).await,
+            responses(&mut peer, line.as_bytes()).await,
             [] as [Value; 0],
             "{line}"
         );
@@ -254,8 +254,8 @@ async fn unusual_names_of_tools_and_methods_have_no_effect() {
         "\u{202e}olleh",
         "../hello",
     ] {
-        let answer = peer.call_tool(name, json!({})).await;
-        assert_eq!(answer["error"]["code"], -32602, "{name:?}");
+        let response = peer.call_tool(name, json!({})).await;
+        assert_eq!(response["error"]["code"], -32602, "{name:?}");
     }
     for method in [
         "",
@@ -264,8 +264,8 @@ async fn unusual_names_of_tools_and_methods_have_no_effect() {
         "tools/\u{0}",
         "notifications/initialized",
     ] {
-        let answer = peer.call(method, json!({})).await;
-        assert_eq!(answer["error"]["code"], -32601, "{method:?}");
+        let response = peer.call(method, json!({})).await;
+        assert_eq!(response["error"]["code"], -32601, "{method:?}");
     }
     peer.send_line(r#"{"jsonrpc":"2.0","id":1,"method":"tools\/\u006cist"}"#)
         .await;

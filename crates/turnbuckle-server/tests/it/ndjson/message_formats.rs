@@ -7,13 +7,13 @@ use turnbuckle_spec_coverage::req;
 
 use crate::{
     ndjson::test_client::{LEGACY, Peer, initialize, modern},
-    spec::revision_client::{EVERY, Speaker},
+    spec::revision_client::{EVERY, RevisionClient},
 };
 
 /// A server with a tool `wait` that ends on the signal `go`.
 fn server() -> (Server, std::sync::Arc<Notify>) {
-    let go = std::sync::Arc::new(Notify::new());
-    let gate = go.clone();
+    let proceed = std::sync::Arc::new(Notify::new());
+    let gate = proceed.clone();
     let wait = Tool::new("wait", move || {
         let gate = gate.clone();
         async move {
@@ -22,7 +22,10 @@ fn server() -> (Server, std::sync::Arc<Notify>) {
         }
     });
     let hello = Tool::new("hello", async || Ok("hello".to_owned()));
-    (Server::new("messages", "1.0.0").tool(wait).tool(hello), go)
+    (
+        Server::new("messages", "1.0.0").tool(wait).tool(hello),
+        proceed,
+    )
 }
 
 fn call(id: impl Into<Value>, tool: &str) -> Value {
@@ -34,9 +37,9 @@ fn call(id: impl Into<Value>, tool: &str) -> Value {
 async fn ids_are_echoed_in_the_bytes_received() {
     req!("base.response.same-id", "base.error.id-echo");
     for revision in EVERY {
-        let mut speaker = Speaker::of(revision, server().0).await;
-        let params = speaker.params(json!({}));
-        let peer = &mut speaker.peer;
+        let mut client = RevisionClient::new(revision, server().0).await;
+        let params = client.params(json!({}));
+        let peer = &mut client.peer;
         for id in [
             "1",
             "-7",
@@ -52,10 +55,10 @@ async fn ids_are_echoed_in_the_bytes_received() {
                 ))
                 .await;
 
-                let answer = peer.next_line().await;
+                let response = peer.next_line().await;
 
                 let expected = format!(r#"{{"jsonrpc":"2.0","id":{id},"{outcome}":{{"#);
-                assert!(answer.starts_with(&expected), "{revision} {answer}");
+                assert!(response.starts_with(&expected), "{revision} {response}");
             }
         }
     }
@@ -65,28 +68,28 @@ async fn ids_are_echoed_in_the_bytes_received() {
 async fn an_invalid_id_is_neither_a_request_nor_a_notification() {
     req!("base.error.invalid-request");
     for revision in EVERY {
-        let mut speaker = Speaker::of(revision, server().0).await;
-        let params = speaker.params(json!({}));
-        let peer = &mut speaker.peer;
+        let mut client = RevisionClient::new(revision, server().0).await;
+        let params = client.params(json!({}));
+        let peer = &mut client.peer;
         for id in ["null", "1.5", "true", "[1]", "{}"] {
             peer.send_line(&format!(
                 r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/list","params":{params}}}"#
             ))
             .await;
 
-            let answer = peer.next().await;
+            let response = peer.next().await;
 
-            assert_eq!(answer["error"]["code"], -32600, "{revision} {id}");
+            assert_eq!(response["error"]["code"], -32600, "{revision} {id}");
             // Older revisions respond with a `null` id if the id is unreadable.
             let null = (revision < "2025-11-25").then_some(&serde_json::Value::Null);
-            assert_eq!(answer.get("id"), null, "{revision}");
+            assert_eq!(response.get("id"), null, "{revision}");
         }
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_id_in_use_is_rejected_and_the_first_call_continues() {
-    let (server, go) = server();
+    let (server, proceed) = server();
     let mut peer = Peer::initialized(server, "2025-11-25", json!({})).await;
     peer.send(call(1, "wait")).await;
     peer.send_line(
@@ -104,7 +107,7 @@ async fn an_id_in_use_is_rejected_and_the_first_call_continues() {
     .await;
     assert_eq!(peer.next().await["error"]["code"], -32600);
 
-    go.notify_one();
+    proceed.notify_one();
     assert_eq!(peer.next().await["result"]["content"][0]["text"], "waited");
     peer.send(call(1, "hello")).await;
     assert_eq!(peer.next().await["result"]["content"][0]["text"], "hello");
@@ -117,18 +120,18 @@ async fn an_unreadable_id_is_null_before_2025_11_25_and_omitted_since() {
         let mut peer = Peer::initialized(server().0, revision, json!({})).await;
 
         peer.send_line("{").await;
-        let answer = peer.next().await;
+        let response = peer.next().await;
 
         let expected = (revision < "2025-11-25").then_some(&Value::Null);
-        assert_eq!(answer.get("id"), expected, "{revision}");
-        assert_eq!(answer["error"]["code"], -32700);
+        assert_eq!(response.get("id"), expected, "{revision}");
+        assert_eq!(response["error"]["code"], -32700);
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_batch_is_answered_by_one_batch_in_2025_03_26() {
     req!("base.batch.receive");
-    let (server, go) = server();
+    let (server, proceed) = server();
     let mut peer = Peer::initialized(server, "2025-03-26", json!({})).await;
 
     peer.send(json!([
@@ -140,18 +143,18 @@ async fn a_batch_is_answered_by_one_batch_in_2025_03_26() {
         { "jsonrpc": "2.0", "id": 99, "result": {} },
     ]))
     .await;
-    peer.expect_silence().await;
-    go.notify_one();
+    peer.expect_no_message().await;
+    proceed.notify_one();
 
-    let answers = peer.next().await;
-    let answers = answers.as_array().unwrap();
-    assert_eq!(answers.len(), 4);
-    assert_eq!(answers[0]["result"]["content"][0]["text"], "waited");
-    assert_eq!(answers[1]["result"]["content"][0]["text"], "hello");
-    assert_eq!(answers[2]["error"]["code"], -32600);
-    assert_eq!(answers[2].get("id"), Some(&Value::Null));
+    let responses = peer.next().await;
+    let responses = responses.as_array().unwrap();
+    assert_eq!(responses.len(), 4);
+    assert_eq!(responses[0]["result"]["content"][0]["text"], "waited");
+    assert_eq!(responses[1]["result"]["content"][0]["text"], "hello");
+    assert_eq!(responses[2]["error"]["code"], -32600);
+    assert_eq!(responses[2].get("id"), Some(&Value::Null));
     assert_eq!(
-        answers[3],
+        responses[3],
         json!({ "jsonrpc": "2.0", "id": "p", "result": {} })
     );
 }
@@ -166,22 +169,22 @@ async fn a_batch_without_requests_gets_no_response() {
     ]))
     .await;
 
-    peer.expect_silence().await;
+    peer.expect_no_message().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_request_is_removed_from_its_batch() {
-    let (server, go) = server();
+    let (server, proceed) = server();
     let mut peer = Peer::initialized(server, "2025-03-26", json!({})).await;
     peer.send(json!([call(1, "wait"), call(2, "wait")])).await;
 
     peer.cancel(1).await;
-    peer.expect_silence().await;
-    go.notify_one();
+    peer.expect_no_message().await;
+    proceed.notify_one();
 
-    let answers = peer.next().await;
-    assert_eq!(answers.as_array().unwrap().len(), 1);
-    assert_eq!(answers[0]["id"], 2);
+    let responses = peer.next().await;
+    assert_eq!(responses.as_array().unwrap().len(), 1);
+    assert_eq!(responses[0]["id"], 2);
 }
 
 #[tokio::test(start_paused = true)]
@@ -189,17 +192,17 @@ async fn initialize_and_stateless_requests_are_rejected_in_batches() {
     let mut peer = Peer::initialized(server().0, "2025-03-26", json!({})).await;
     let ping = json!({ "jsonrpc": "2.0", "id": 3, "method": "ping" });
 
-    for stranger in [
+    for disallowed in [
         json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": initialize("2025-11-25", json!({})) }),
         json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": modern(json!({})) }),
     ] {
-        peer.send(json!([ping, stranger])).await;
+        peer.send(json!([ping, disallowed])).await;
 
         let refused = peer.next().await;
         assert_eq!(refused["error"]["code"], -32600, "{refused}");
         assert_eq!(refused.get("id"), Some(&json!(null)));
     }
-    peer.expect_silence().await;
+    peer.expect_no_message().await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -235,7 +238,7 @@ async fn no_other_revision_has_batches() {
 async fn calls_over_the_limit_are_rejected_and_can_still_be_cancelled() {
     let (server, _) = server();
     let mut peer = Peer::with(NdjsonServer::new(server).max_in_flight(2));
-    peer.shake_hands("2025-06-18", json!({})).await;
+    peer.initialize_session("2025-06-18", json!({})).await;
     for id in [1, 2, 3] {
         peer.send(call(id, "wait")).await;
     }
@@ -252,7 +255,7 @@ async fn calls_over_the_limit_are_rejected_and_can_still_be_cancelled() {
 
     assert_eq!(peer.call("ping", json!({})).await["result"], json!({}));
     peer.cancel(1).await;
-    peer.expect_silence().await;
+    peer.expect_no_message().await;
     assert_eq!(
         peer.call_tool("hello", json!({})).await["result"]["content"][0]["text"],
         "hello"
@@ -269,7 +272,7 @@ async fn the_number_of_waiting_batches_is_limited() {
 
     peer.send(json!([call(64, "hello")])).await;
 
-    let answers = peer.next().await;
-    assert_eq!(answers[0]["id"], 64);
-    assert_eq!(answers[0]["error"]["code"], -32603);
+    let responses = peer.next().await;
+    assert_eq!(responses[0]["id"], 64);
+    assert_eq!(responses[0]["error"]["code"], -32603);
 }

@@ -16,15 +16,15 @@ async fn names(peer: &mut Peer, wrap: fn(Value) -> Value) -> Vec<String> {
     let mut names = Vec::new();
     let mut params = json!({});
     loop {
-        let answer = peer.call("tools/list", wrap(params)).await;
-        let tools = answer["result"]["tools"].as_array().unwrap();
+        let response = peer.call("tools/list", wrap(params)).await;
+        let tools = response["result"]["tools"].as_array().unwrap();
         assert!(tools.len() <= 2);
         names.extend(
             tools
                 .iter()
                 .map(|tool| tool["name"].as_str().unwrap().to_owned()),
         );
-        match answer["result"].get("nextCursor") {
+        match response["result"].get("nextCursor") {
             Some(cursor) => params = json!({ "cursor": cursor }),
             None => return names,
         }
@@ -79,8 +79,8 @@ async fn an_invented_cursor_is_rejected() {
                 json!({ "cursor": cursor }),
                 modern(json!({ "cursor": cursor })),
             ] {
-                let answer = peer.call("tools/list", params).await;
-                assert_eq!(answer["error"]["code"], -32602, "{cursor}");
+                let response = peer.call("tools/list", params).await;
+                assert_eq!(response["error"]["code"], -32602, "{cursor}");
             }
         }
     }

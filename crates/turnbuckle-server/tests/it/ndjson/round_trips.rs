@@ -96,13 +96,16 @@ fn thought() -> Value {
     json!({ "polish": { "role": "assistant", "content": { "type": "text", "text": "Hm." }, "model": "m" } })
 }
 
-fn state(answer: &Value) -> &Value {
-    assert_eq!(answer["result"]["resultType"], "input_required", "{answer}");
-    &answer["result"]["requestState"]
+fn state(response: &Value) -> &Value {
+    assert_eq!(
+        response["result"]["resultType"], "input_required",
+        "{response}"
+    );
+    &response["result"]["requestState"]
 }
 
-fn text(answer: &Value) -> &str {
-    answer["result"]["content"][0]["text"].as_str().unwrap()
+fn text(response: &Value) -> &str {
+    response["result"]["content"][0]["text"].as_str().unwrap()
 }
 
 #[tokio::test(start_paused = true)]
@@ -121,18 +124,18 @@ async fn a_call_continues_over_several_round_trips() {
     let mut peer = Peer::new(server(&drafts));
 
     let first = peer.call("tools/call", round(None, Value::Null)).await;
-    let question = &first["result"]["inputRequests"]["name"];
-    assert_eq!(question["method"], "elicitation/create");
-    assert_eq!(question["params"]["message"], "Who signs?");
-    assert_eq!(question.as_object().unwrap().len(), 2);
+    let client_request = &first["result"]["inputRequests"]["name"];
+    assert_eq!(client_request["method"], "elicitation/create");
+    assert_eq!(client_request["params"]["message"], "Who signs?");
+    assert_eq!(client_request.as_object().unwrap().len(), 2);
 
     let second = peer
         .call("tools/call", round(Some(state(&first)), ada()))
         .await;
-    let question = &second["result"]["inputRequests"]["polish"];
-    assert_eq!(question["method"], "sampling/createMessage");
+    let client_request = &second["result"]["inputRequests"]["polish"];
+    assert_eq!(client_request["method"], "sampling/createMessage");
     assert_eq!(
-        question["params"]["messages"][0]["content"]["text"],
+        client_request["params"]["messages"][0]["content"]["text"],
         "draft 1"
     );
 
@@ -182,9 +185,9 @@ async fn invalid_state_is_rejected() {
     let mut peer = Peer::new(server(&drafts));
     let first = peer.call("tools/call", round(None, Value::Null)).await;
     let given = state(&first).as_str().unwrap();
-    let mut stranger = Peer::new(server(&drafts).state_keys(["quite another secret"]));
+    let mut other_server = Peer::new(server(&drafts).state_keys(["quite another secret"]));
 
-    let foreign = stranger
+    let foreign = other_server
         .call("tools/call", round(Some(&json!(given)), ada()))
         .await;
     assert_eq!(foreign["error"]["code"], -32602);
@@ -193,20 +196,20 @@ async fn invalid_state_is_rejected() {
         let mut tampered: Vec<char> = given.chars().collect();
         tampered[at] = if tampered[at] == 'A' { 'B' } else { 'A' };
         let tampered: String = tampered.into_iter().collect();
-        let answer = peer
+        let response = peer
             .call("tools/call", round(Some(&json!(tampered)), ada()))
             .await;
-        assert_eq!(answer["error"]["code"], -32602, "byte {at}");
+        assert_eq!(response["error"]["code"], -32602, "byte {at}");
     }
     for nonsense in [json!(""), json!("x"), json!("ä"), json!(7), json!({})] {
-        let answer = peer.call("tools/call", round(Some(&nonsense), ada())).await;
-        assert_eq!(answer["error"]["code"], -32602, "{nonsense}");
+        let response = peer.call("tools/call", round(Some(&nonsense), ada())).await;
+        assert_eq!(response["error"]["code"], -32602, "{nonsense}");
     }
     let other = json!({ "name": "sign", "arguments": { "title": "Will" } });
-    let answer = peer
+    let response = peer
         .call("tools/call", round_of(other, Some(&json!(given)), ada()))
         .await;
-    assert_eq!(answer["error"]["code"], -32602, "another call");
+    assert_eq!(response["error"]["code"], -32602, "another call");
 }
 
 #[tokio::test(start_paused = true)]
@@ -260,7 +263,7 @@ async fn state_of_another_principal_is_rejected() {
     assert_eq!(stolen["error"]["code"], -32602);
     assert!(state(&own).is_string());
     let again = ada_peer.call("tools/call", round(None, Value::Null)).await;
-    assert_ne!(state(&first), state(&again), "nobody can foresee it");
+    assert_ne!(state(&first), state(&again), "the state is unpredictable");
 }
 
 #[tokio::test]
@@ -298,7 +301,7 @@ async fn a_missing_input_response_is_requested_again_and_an_unknown_one_ignored(
     let again = peer
         .call(
             "tools/call",
-            round(Some(state(&first)), json!({ "stranger": 7 })),
+            round(Some(state(&first)), json!({ "unknown": 7 })),
         )
         .await;
 
@@ -312,11 +315,11 @@ async fn a_missing_input_response_is_requested_again_and_an_unknown_one_ignored(
 async fn an_input_response_without_request_state_is_accepted() {
     let mut peer = Peer::new(server(&Arc::default()));
 
-    let answer = peer.call("tools/call", round(None, ada())).await;
+    let response = peer.call("tools/call", round(None, ada())).await;
 
     assert!(
-        answer["result"]["inputRequests"]["polish"].is_object(),
-        "{answer}"
+        response["result"]["inputRequests"]["polish"].is_object(),
+        "{response}"
     );
 }
 
@@ -352,11 +355,11 @@ async fn mismatched_input_responses_are_a_request_error() {
         json!({ "name": { "action": "shrug" } }),
         json!({ "name": { "action": "accept", "content": { "name": 7 } } }),
     ] {
-        let answer = peer
+        let response = peer
             .call("tools/call", round(None, responses.clone()))
             .await;
 
-        assert_eq!(answer["error"]["code"], -32602, "{responses}");
+        assert_eq!(response["error"]["code"], -32602, "{responses}");
     }
 }
 
@@ -366,9 +369,9 @@ async fn declining_is_an_elicitation_outcome() {
     let mut peer = Peer::new(server(&Arc::default()));
 
     let declined = json!({ "name": { "action": "decline" } });
-    let answer = peer.call("tools/call", round(None, declined)).await;
+    let response = peer.call("tools/call", round(None, declined)).await;
 
-    assert_eq!(text(&answer), "not signed");
+    assert_eq!(text(&response), "not signed");
 }
 
 #[tokio::test(start_paused = true)]
@@ -384,7 +387,7 @@ async fn messages_of_an_earlier_round_trip_are_not_repeated() {
     let mut params = round(None, Value::Null);
     for responses in [ada(), thought(), Value::Null] {
         let id = peer.request("tools/call", loud(params)).await;
-        let answer = loop {
+        let response = loop {
             let message = peer.next().await;
             if message["id"] == id {
                 break message;
@@ -398,7 +401,7 @@ async fn messages_of_an_earlier_round_trip_are_not_repeated() {
                     .to_string(),
             );
         };
-        params = round(answer["result"].get("requestState"), responses);
+        params = round(response["result"].get("requestState"), responses);
     }
 
     let progress = |value: &str| value.parse::<f64>().ok();
@@ -452,7 +455,7 @@ async fn a_changed_input_request_is_an_error_that_names_it() {
         .call("tools/call", round_of(call.clone(), None, Value::Null))
         .await;
 
-    let answer = peer
+    let response = peer
         .call(
             "tools/call",
             round_of(
@@ -463,9 +466,9 @@ async fn a_changed_input_request_is_an_error_that_names_it() {
         )
         .await;
 
-    assert_eq!(answer["error"]["code"], -32603);
+    assert_eq!(response["error"]["code"], -32603);
     assert!(
-        answer["error"]["message"]
+        response["error"]["message"]
             .as_str()
             .unwrap()
             .contains("`mood`")
@@ -581,12 +584,12 @@ async fn an_undeclared_capability_is_an_error_that_names_it() {
     let call = json!({ "name": "sign", "arguments": { "title": "Deed" } });
 
     for capabilities in [json!({}), json!({ "elicitation": { "url": {} } })] {
-        let answer = peer
+        let response = peer
             .call("tools/call", modern_with(call.clone(), capabilities))
             .await;
 
-        assert_eq!(answer["error"]["code"], -32021);
-        assert!(answer["error"]["data"]["requiredCapabilities"]["elicitation"].is_object());
+        assert_eq!(response["error"]["code"], -32021);
+        assert!(response["error"]["data"]["requiredCapabilities"]["elicitation"].is_object());
     }
 }
 

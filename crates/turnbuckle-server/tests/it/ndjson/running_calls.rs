@@ -16,7 +16,7 @@ use turnbuckle_spec_coverage::req;
 
 use crate::{
     ndjson::test_client::{LEGACY, Peer, modern},
-    spec::revision_client::{EVERY, Speaker},
+    spec::revision_client::{EVERY, RevisionClient},
 };
 
 /// Counts drops.
@@ -73,11 +73,11 @@ async fn cancellation_drops_the_handler_and_is_not_answered_in_both_eras() {
 
         for (params, dropped) in [(call("forever"), 1), (modern(call("forever")), 2)] {
             let id = peer.request("tools/call", params).await;
-            peer.expect_silence().await;
+            peer.expect_no_message().await;
             assert_eq!(drops.count(), dropped - 1);
 
             peer.cancel(id).await;
-            peer.expect_silence().await;
+            peer.expect_no_message().await;
             assert_eq!(drops.count(), dropped);
         }
     }
@@ -93,9 +93,9 @@ async fn a_cancellation_of_an_unknown_request_is_ignored() {
     let hello = Tool::new("hello", async || Ok("hello".to_owned()));
     for revision in EVERY {
         let server = Server::new("s", "1").tool(hello.clone());
-        let mut speaker = Speaker::of(revision, server).await;
-        let finished = speaker.request("tools/call", call("hello")).await;
-        let peer = &mut speaker.peer;
+        let mut client = RevisionClient::new(revision, server).await;
+        let finished = client.request("tools/call", call("hello")).await;
+        let peer = &mut client.peer;
         peer.next().await;
 
         peer.cancel(finished).await;
@@ -109,7 +109,7 @@ async fn a_cancellation_of_an_unknown_request_is_ignored() {
         }
 
         // The connection still works, without messages about it.
-        speaker.result("tools/call", call("hello")).await;
+        client.result("tools/call", call("hello")).await;
     }
 }
 
@@ -158,12 +158,12 @@ async fn detached_work_outlives_a_cancellation() {
     let mut peer =
         Peer::initialized(Server::new("s", "1").tool(tool), "2025-11-25", json!({})).await;
     let id = peer.request("tools/call", call("detach")).await;
-    peer.expect_silence().await;
+    peer.expect_no_message().await;
 
     peer.cancel(id).await;
 
     done.notified().await;
-    peer.expect_silence().await;
+    peer.expect_no_message().await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -193,10 +193,10 @@ async fn a_panic_is_an_internal_error_without_details() {
 
         for tool in ["at_once", "first", "later", "blocking"] {
             for params in [call(tool), modern(call(tool))] {
-                let answer = peer.call("tools/call", params).await;
+                let response = peer.call("tools/call", params).await;
 
-                assert_eq!(answer["error"]["code"], -32603, "{tool}");
-                assert!(!answer.to_string().contains("secret"));
+                assert_eq!(response["error"]["code"], -32603, "{tool}");
+                assert!(!response.to_string().contains("secret"));
             }
         }
         assert_eq!(peer.call("ping", json!({})).await["result"], json!({}));
@@ -250,7 +250,7 @@ async fn progress_only_increases_and_ends_with_the_response() {
                     }
                 }
                 assert_eq!(peer.next().await["id"], id);
-                peer.expect_silence().await;
+                peer.expect_no_message().await;
             }
         }
     }
@@ -260,9 +260,9 @@ async fn progress_only_increases_and_ends_with_the_response() {
 async fn without_a_token_there_is_no_progress() {
     let mut peer = Peer::initialized(counting(), "2025-06-18", json!({})).await;
 
-    let answer = peer.call("tools/call", call("count")).await;
+    let response = peer.call("tools/call", call("count")).await;
 
-    assert_eq!(answer["result"]["content"][0]["text"], "counted");
+    assert_eq!(response["result"]["content"][0]["text"], "counted");
 }
 
 #[tokio::test(start_paused = true)]

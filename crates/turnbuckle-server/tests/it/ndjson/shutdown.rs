@@ -23,7 +23,7 @@ use turnbuckle_spec_coverage::req;
 
 use crate::ndjson::test_client::{Peer, modern};
 
-fn sleeper() -> (Server, Arc<AtomicUsize>) {
+fn server_with_sleep() -> (Server, Arc<AtomicUsize>) {
     let running = Arc::new(AtomicUsize::new(0));
     struct Running(Arc<AtomicUsize>);
     impl Drop for Running {
@@ -55,11 +55,11 @@ fn nap(seconds: u64) -> Value {
 #[tokio::test(start_paused = true)]
 async fn after_the_end_of_input_calls_get_five_seconds() {
     req!("stdio.shutdown.server-eof");
-    let (server, running) = sleeper();
+    let (server, running) = server_with_sleep();
     let mut peer = Peer::new(server);
     let quick = peer.request("tools/call", nap(4)).await;
     peer.request("tools/call", nap(60)).await;
-    let begun = Instant::now();
+    let started = Instant::now();
 
     let rest = peer.finish().await;
 
@@ -71,19 +71,19 @@ async fn after_the_end_of_input_calls_get_five_seconds() {
         "the other one was dropped"
     );
     assert!(
-        begun.elapsed() < Duration::from_secs(6),
+        started.elapsed() < Duration::from_secs(6),
         "{:?}",
-        begun.elapsed()
+        started.elapsed()
     );
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_idle_connection_ends_at_once() {
-    let begun = Instant::now();
+    let started = Instant::now();
 
-    Peer::new(sleeper().0).finish().await;
+    Peer::new(server_with_sleep().0).finish().await;
 
-    assert!(begun.elapsed() < Duration::from_millis(10));
+    assert!(started.elapsed() < Duration::from_millis(10));
 }
 
 #[tokio::test(start_paused = true)]
@@ -93,7 +93,7 @@ async fn an_open_subscription_does_not_delay_the_shutdown_and_is_ended_explicitl
         "subscriptions.close.response-id",
         "subscriptions.close.cancelled"
     );
-    let mut peer = Peer::new(sleeper().0);
+    let mut peer = Peer::new(server_with_sleep().0);
     let id = peer
         .request(
             "subscriptions/listen",
@@ -104,11 +104,11 @@ async fn an_open_subscription_does_not_delay_the_shutdown_and_is_ended_explicitl
         peer.next().await["method"],
         "notifications/subscriptions/acknowledged"
     );
-    let begun = Instant::now();
+    let started = Instant::now();
 
     let rest = peer.finish().await;
 
-    assert!(begun.elapsed() < Duration::from_millis(10));
+    assert!(started.elapsed() < Duration::from_millis(10));
     assert_eq!(rest[0]["method"], "notifications/cancelled");
     assert_eq!(rest[0]["params"]["requestId"], id);
     assert_eq!(rest[1]["id"], id);
@@ -121,12 +121,12 @@ async fn an_open_subscription_does_not_delay_the_shutdown_and_is_ended_explicitl
 
 #[tokio::test(start_paused = true)]
 async fn after_a_shutdown_calls_get_one_second_and_no_input_is_read() {
-    let (server, running) = sleeper();
+    let (server, running) = server_with_sleep();
     let (shut_down, wish) = oneshot::channel::<()>();
     let mut peer = Peer::with(NdjsonServer::new(server).shutdown(async { drop(wish.await) }));
     peer.request("tools/call", nap(60)).await;
-    peer.expect_silence().await;
-    let begun = Instant::now();
+    peer.expect_no_message().await;
+    let started = Instant::now();
 
     shut_down.send(()).unwrap();
     tokio::task::yield_now().await;
@@ -135,30 +135,30 @@ async fn after_a_shutdown_calls_get_one_second_and_no_input_is_read() {
 
     assert_eq!(rest, [] as [Value; 0]);
     assert_eq!(running.load(Ordering::SeqCst), 0);
-    assert!(begun.elapsed() >= Duration::from_secs(1));
-    assert!(begun.elapsed() < Duration::from_secs(2));
+    assert!(started.elapsed() >= Duration::from_secs(1));
+    assert!(started.elapsed() < Duration::from_secs(2));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_shutdown_shortens_the_grace_period_after_the_end_of_input() {
-    let (server, _) = sleeper();
+    let (server, _) = server_with_sleep();
     let lines = NdjsonServer::new(server).shutdown(sleep(Duration::from_secs(1)));
     let mut peer = Peer::with(lines);
     peer.request("tools/call", nap(60)).await;
-    let begun = Instant::now();
+    let started = Instant::now();
 
     peer.finish().await;
 
     assert!(
-        begun.elapsed() < Duration::from_secs(3),
+        started.elapsed() < Duration::from_secs(3),
         "{:?}",
-        begun.elapsed()
+        started.elapsed()
     );
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_last_line_needs_no_line_end() {
-    let mut peer = Peer::new(sleeper().0);
+    let mut peer = Peer::new(server_with_sleep().0);
     peer.send_bytes(br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#)
         .await;
 
@@ -169,11 +169,11 @@ async fn a_last_line_needs_no_line_end() {
 
 #[tokio::test(start_paused = true)]
 async fn a_disconnected_peer_is_not_an_error_and_its_calls_are_dropped() {
-    let (server, running) = sleeper();
+    let (server, running) = server_with_sleep();
     let mut peer = Peer::new(server);
     peer.request("tools/call", nap(60)).await;
     peer.request("tools/call", nap(1)).await;
-    peer.expect_silence().await;
+    peer.expect_no_message().await;
 
     peer.leave().await.unwrap();
 
@@ -183,7 +183,7 @@ async fn a_disconnected_peer_is_not_an_error_and_its_calls_are_dropped() {
 
 #[tokio::test(start_paused = true)]
 async fn dropping_the_future_drops_its_calls() {
-    let (server, running) = sleeper();
+    let (server, running) = server_with_sleep();
     let (mut client, far) = tokio::io::duplex(4096);
     let (reader, writer) = tokio::io::split(far);
     let serving = tokio::spawn(serve(reader, writer, server));
@@ -218,7 +218,7 @@ async fn a_peer_that_does_not_read_stops_being_read() {
         .is_ok()
     {
         sent += 1;
-        assert!(sent < 1_000, "what nobody reads piles up");
+        assert!(sent < 1_000, "unread output is limited");
     }
     // A partly written message is completed.
     let (mut reader, mut writer) = tokio::io::split(client);
@@ -226,12 +226,15 @@ async fn a_peer_that_does_not_read_stops_being_read() {
         writer.write_all(b"\n").await.unwrap();
         writer.shutdown().await.unwrap();
     });
-    let mut answers = String::new();
-    reader.read_to_string(&mut answers).await.unwrap();
+    let mut responses = String::new();
+    reader.read_to_string(&mut responses).await.unwrap();
 
     ending.await.unwrap();
     serving.await.unwrap().unwrap();
-    let complete = answers.lines().filter(|line| line.contains("xxx")).count();
+    let complete = responses
+        .lines()
+        .filter(|line| line.contains("xxx"))
+        .count();
     assert!(complete >= sent, "{complete} of {sent}");
 }
 
@@ -264,25 +267,25 @@ async fn a_slow_reader_gets_everything() {
 #[tokio::test(start_paused = true)]
 async fn handlers_see_the_peer_and_transport_extensions() {
     #[derive(Clone)]
-    struct Door(&'static str);
+    struct Entrance(&'static str);
     let who = Tool::new("who", async |cx: Context| {
         let subject = cx.principal().map(|who| who.subject.clone());
-        let door = cx.get::<Door>().map(|door| door.0);
-        Ok(format!("{subject:?} {door:?}"))
+        let entrance = cx.get::<Entrance>().map(|entrance| entrance.0);
+        Ok(format!("{subject:?} {entrance:?}"))
     });
     let lines = NdjsonServer::new(Server::new("s", "1").tool(who))
         .principal(Principal::new("here", "ada"))
-        .extension(Door("front"));
+        .extension(Entrance("front"));
     let mut peer = Peer::with(lines);
     let call = json!({ "name": "who", "arguments": {} });
 
     let own = peer.call("tools/call", modern(call.clone())).await;
-    peer.shake_hands("2025-06-18", json!({})).await;
+    peer.initialize_session("2025-06-18", json!({})).await;
     let legacy = peer.call("tools/call", call).await;
 
-    for answer in [own, legacy] {
+    for response in [own, legacy] {
         assert_eq!(
-            answer["result"]["content"][0]["text"],
+            response["result"]["content"][0]["text"],
             "Some(\"ada\") Some(\"front\")"
         );
     }
@@ -295,10 +298,10 @@ async fn a_peer_that_ends_its_input_and_never_reads_is_disconnected() {
         peer.request("ping", json!({})).await;
     }
     peer.end_input().await;
-    let begun = Instant::now();
+    let started = Instant::now();
 
-    peer.is_served_no_more().await.unwrap();
+    peer.wait_for_server_end().await.unwrap();
 
-    assert!(begun.elapsed() >= Duration::from_secs(5));
-    assert!(begun.elapsed() <= Duration::from_secs(11));
+    assert!(started.elapsed() >= Duration::from_secs(5));
+    assert!(started.elapsed() <= Duration::from_secs(11));
 }

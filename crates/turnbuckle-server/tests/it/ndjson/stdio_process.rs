@@ -1,4 +1,4 @@
-//! A real process with real pipes.
+//! A server process with real pipes.
 //!
 //! The process is this test binary, controlled by an environment variable.
 
@@ -204,7 +204,7 @@ fn stray_prints_stay_off_standard_output() {
     for revision in EVERY {
         let mut process = Process::start();
 
-        let answer = match revision {
+        let response = match revision {
             MODERN => {
                 process.call(1, "print");
                 process.next()
@@ -221,7 +221,7 @@ fn stray_prints_stay_off_standard_output() {
         let (rest, stderr) = process.end();
 
         assert_eq!(
-            answer["result"]["content"][0]["text"], "true",
+            response["result"]["content"][0]["text"], "true",
             "children find no input"
         );
         assert_eq!(rest, [] as [Value; 0]);
@@ -249,7 +249,7 @@ fn after_the_end_of_input_everything_is_answered() {
 
         let mut ids: Vec<_> = rest
             .iter()
-            .map(|answer| answer["id"].as_i64().unwrap())
+            .map(|response| response["id"].as_i64().unwrap())
             .collect();
         ids.sort_unstable();
         assert_eq!(ids, (0..100).collect::<Vec<_>>());
@@ -304,15 +304,15 @@ fn signals_end_the_process_within_a_second() {
         process.call(1, "forever");
         process.call(2, "nap");
         process.ping();
-        let begun = Instant::now();
+        let started = Instant::now();
 
         process.signal(signal);
         let (rest, _) = process.end_by_itself();
 
         assert!(
-            begun.elapsed() < Duration::from_secs(5),
+            started.elapsed() < Duration::from_secs(5),
             "{:?}",
-            begun.elapsed()
+            started.elapsed()
         );
         assert_eq!(rest.len(), 1, "what is done within the second is answered");
         assert_eq!(rest[0]["id"], 2);
@@ -336,10 +336,10 @@ fn blocking_or_waiting_calls_do_not_delay_others() {
     process.call(3, "nap");
 
     assert_eq!(process.next()["id"], 3);
-    let begun = Instant::now();
+    let started = Instant::now();
     process.end();
     assert!(
-        begun.elapsed() < Duration::from_secs(4),
+        started.elapsed() < Duration::from_secs(4),
         "nothing was left to wait for"
     );
 }
@@ -356,14 +356,14 @@ fn a_client_that_disconnects_silently_ends_the_session() {
     } = process;
 
     drop(output);
-    let begun = Instant::now();
+    let started = Instant::now();
     // A closed pipe shows only on write.
     let ping = br#"{"jsonrpc":"2.0","id":1,"method":"server/discover"}"#;
     let input = input.as_mut().unwrap();
     let _ = input.write_all(&[ping, &b"\n"[..]].concat());
 
     assert!(child.wait().unwrap().success());
-    assert!(begun.elapsed() < Duration::from_secs(4));
+    assert!(started.elapsed() < Duration::from_secs(4));
 }
 
 #[cfg(target_os = "linux")]

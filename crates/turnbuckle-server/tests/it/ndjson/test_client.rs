@@ -59,15 +59,15 @@ impl Peer {
     /// Connects a peer and initializes a session with capabilities.
     pub(crate) async fn initialized(server: Server, revision: &str, capabilities: Value) -> Self {
         let mut peer = Self::new(server);
-        peer.shake_hands(revision, capabilities).await;
+        peer.initialize_session(revision, capabilities).await;
         peer
     }
 
-    pub(crate) async fn shake_hands(&mut self, revision: &str, capabilities: Value) {
-        let answer = self
+    pub(crate) async fn initialize_session(&mut self, revision: &str, capabilities: Value) {
+        let response = self
             .call("initialize", initialize(revision, capabilities))
             .await;
-        assert_eq!(answer["result"]["protocolVersion"], revision);
+        assert_eq!(response["result"]["protocolVersion"], revision);
         self.notify("notifications/initialized", json!({})).await;
     }
 
@@ -108,9 +108,9 @@ impl Peer {
     /// Sends a request and returns the next message, which must be its response.
     pub(crate) async fn call(&mut self, method: &str, params: Value) -> Value {
         let id = self.request(method, params).await;
-        let answer = self.next().await;
-        assert_eq!(answer["id"], id, "{answer}");
-        answer
+        let response = self.next().await;
+        assert_eq!(response["id"], id, "{response}");
+        response
     }
 
     /// Calls a tool in the session.
@@ -138,15 +138,15 @@ impl Peer {
             .await
             .expect("a message comes in time")
             .unwrap()
-            .expect("the stream goes on");
+            .expect("the stream continues");
         saw_message(&line);
         line
     }
 
     /// Fails if a message arrives within a second.
-    pub(crate) async fn expect_silence(&mut self) {
+    pub(crate) async fn expect_no_message(&mut self) {
         if let Ok(line) = timeout(Duration::from_secs(1), self.reader.next_line()).await {
-            panic!("there was to be silence, and there came {line:?}");
+            panic!("unexpected message: {line:?}");
         }
     }
 
@@ -174,10 +174,10 @@ impl Peer {
     }
 
     /// Waits for the server to stop, without reading. Returns its result.
-    pub(crate) async fn is_served_no_more(&mut self) -> io::Result<()> {
+    pub(crate) async fn wait_for_server_end(&mut self) -> io::Result<()> {
         timeout(Duration::from_secs(600), &mut self.serving)
             .await
-            .expect("the server gives up")
+            .expect("the server stops")
             .unwrap()
     }
 

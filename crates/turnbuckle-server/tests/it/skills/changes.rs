@@ -8,8 +8,8 @@ use turnbuckle_server::{Server, Skill, Skills};
 
 use crate::{
     ndjson::test_client::{Peer, modern},
-    skills::test_folder::{Place, check_digests, digest, listed, read},
-    spec::revision_client::{EVERY, Speaker},
+    skills::test_folder::{TestFolder, check_digests, digest, listed, read},
+    spec::revision_client::{EVERY, RevisionClient},
 };
 
 const TEA: &str = "skill://drinks/tea/SKILL.md";
@@ -17,43 +17,43 @@ const POTS: &str = "skill://drinks/tea/references/pots.md";
 
 #[tokio::test(start_paused = true)]
 async fn changes_on_disk_are_seen_within_a_second() {
-    let place = Place::new();
-    let mut speaker = Speaker::of("2026-07-28", place.server()).await;
-    assert_eq!(listed(&mut speaker).await, [""; 0]);
+    let place = TestFolder::new();
+    let mut client = RevisionClient::new("2026-07-28", place.server()).await;
+    assert_eq!(listed(&mut client).await, [""; 0]);
 
     place.skill("drinks/tea", "How to brew tea.");
     sleep(Duration::from_millis(1_100)).await;
-    assert_eq!(listed(&mut speaker).await, [TEA]);
+    assert_eq!(listed(&mut client).await, [TEA]);
 
     place.skill("drinks/tea", "How to brew coffee.");
     place.write("drinks/tea/a.txt", "a");
     sleep(Duration::from_millis(1_100)).await;
-    let got = speaker.result("skills/get", json!({ "uri": TEA })).await;
+    let got = client.result("skills/get", json!({ "uri": TEA })).await;
     assert_eq!(
         got["skill"]["frontmatter"]["description"],
         "How to brew coffee."
     );
-    check_digests(&mut speaker, &got["skill"]).await;
+    check_digests(&mut client, &got["skill"]).await;
 
     place.remove("drinks/tea");
     sleep(Duration::from_millis(1_100)).await;
-    assert_eq!(listed(&mut speaker).await, [""; 0]);
+    assert_eq!(listed(&mut client).await, [""; 0]);
     for method in ["skills/get", "resources/read"] {
-        assert_eq!(speaker.code(method, json!({ "uri": TEA })).await, -32602);
+        assert_eq!(client.code(method, json!({ "uri": TEA })).await, -32602);
     }
     let folder = json!({ "uri": "skill://drinks" });
     assert_eq!(
-        speaker.code("resources/directory/read", folder).await,
+        client.code("resources/directory/read", folder).await,
         -32602
     );
 }
 
 #[tokio::test(start_paused = true)]
 async fn served_bytes_match_the_listed_digest() {
-    let place = Place::with_skills();
+    let place = TestFolder::with_skills();
     for revision in EVERY {
-        let mut speaker = Speaker::of(revision, place.server()).await;
-        listed(&mut speaker).await;
+        let mut client = RevisionClient::new(revision, place.server()).await;
+        listed(&mut client).await;
         // Same length and timestamp: only the bytes differ.
         for content in [
             "A pot holds 1 cup.",
@@ -62,8 +62,8 @@ async fn served_bytes_match_the_listed_digest() {
         ] {
             place.write("drinks/tea/references/pots.md", content);
 
-            let bytes = read(&mut speaker, POTS).await;
-            let got = speaker.result("skills/get", json!({ "uri": TEA })).await;
+            let bytes = read(&mut client, POTS).await;
+            let got = client.result("skills/get", json!({ "uri": TEA })).await;
 
             assert_eq!(bytes, content.as_bytes(), "{revision}");
             let files = got["skill"]["resources"].as_array().unwrap();
@@ -76,7 +76,7 @@ async fn served_bytes_match_the_listed_digest() {
 
 #[tokio::test]
 async fn digest_and_bytes_agree_while_the_file_is_written_again_and_again() {
-    let place = Place::with_skills();
+    let place = TestFolder::with_skills();
     let server = place.server();
     let path = place.skills().join("drinks/tea/references/pots.md");
     // After the first read the content stays consistent.
@@ -95,15 +95,15 @@ async fn digest_and_bytes_agree_while_the_file_is_written_again_and_again() {
             std::thread::sleep(Duration::from_millis(5));
         }
     });
-    let mut speaker = Speaker::of("2026-07-28", server).await;
+    let mut client = RevisionClient::new("2026-07-28", server).await;
     for _ in 0..30 {
-        let answer = speaker.call("resources/read", json!({ "uri": POTS })).await;
+        let response = client.call("resources/read", json!({ "uri": POTS })).await;
         // It may change too fast to read, but what is served is one version.
-        if let Some(text) = answer["result"]["contents"][0]["text"].as_str() {
+        if let Some(text) = response["result"]["contents"][0]["text"].as_str() {
             let first = text.split(' ').next().unwrap();
             assert!(text.split_terminator(' ').all(|one| one == first));
         } else {
-            assert_eq!(answer["error"]["code"], -32603, "{answer}");
+            assert_eq!(response["error"]["code"], -32603, "{response}");
         }
     }
     stop.store(true, std::sync::atomic::Ordering::Relaxed);
@@ -112,23 +112,23 @@ async fn digest_and_bytes_agree_while_the_file_is_written_again_and_again() {
 
 #[tokio::test(start_paused = true)]
 async fn sessions_receive_changes_without_subscribing() {
-    let place = Place::with_skills();
+    let place = TestFolder::with_skills();
     let mut peer = Peer::initialized(place.server(), "2025-11-25", json!({})).await;
     for uri in ["skill://tidy/SKILL.md", "skill://drinks/tea"] {
-        let answer = peer
+        let response = peer
             .call("resources/subscribe", json!({ "uri": uri }))
             .await;
-        assert_eq!(answer["result"], json!({}), "{uri}");
+        assert_eq!(response["result"], json!({}), "{uri}");
     }
     for uri in [
-        "skill://nobody/SKILL.md",
+        "skill://missing/SKILL.md",
         "skill://tidy/../tidy",
         "skill://",
     ] {
-        let answer = peer
+        let response = peer
             .call("resources/subscribe", json!({ "uri": uri }))
             .await;
-        assert_eq!(answer["error"]["code"], -32002, "{uri}");
+        assert_eq!(response["error"]["code"], -32002, "{uri}");
     }
 
     place.write("drinks/tea/references/pots.md", "Changed.");
@@ -146,7 +146,7 @@ async fn sessions_receive_changes_without_subscribing() {
 
 #[tokio::test(start_paused = true)]
 async fn subscriptions_receive_changes_without_polling() {
-    let place = Place::with_skills();
+    let place = TestFolder::with_skills();
     let mut peer = Peer::new(place.server());
     let wanted = json!({ "resourcesListChanged": true, "resourceSubscriptions": [POTS] });
     let listen = modern(json!({ "notifications": wanted }));
@@ -164,7 +164,7 @@ async fn subscriptions_receive_changes_without_polling() {
 
 #[tokio::test(start_paused = true)]
 async fn scanning_stops_when_the_last_clone_is_dropped() {
-    let place = Place::with_skills();
+    let place = TestFolder::with_skills();
     let alive = || {
         tokio::runtime::Handle::current()
             .metrics()
@@ -175,7 +175,7 @@ async fn scanning_stops_when_the_last_clone_is_dropped() {
     let clone = server.clone();
     let mut peer = Peer::new(server);
     peer.call_modern("server/discover", json!({})).await;
-    assert!(alive() > before + 1, "somebody looks");
+    assert!(alive() > before + 1, "the folder is scanned");
 
     peer.leave().await.unwrap();
     sleep(Duration::from_secs(60)).await;
@@ -190,8 +190,8 @@ async fn scanning_stops_when_the_last_clone_is_dropped() {
 async fn registered_skills_are_added_and_removed_at_runtime() {
     let server = Server::new("cook", "1").skills(Skills::new([]));
     for revision in EVERY {
-        let mut speaker = Speaker::of(revision, server.clone()).await;
-        assert_eq!(listed(&mut speaker).await, [""; 0]);
+        let mut client = RevisionClient::new(revision, server.clone()).await;
+        assert_eq!(listed(&mut client).await, [""; 0]);
         let tea = |text: &str| {
             Skill::new("tea", "How to brew tea.", text)
                 .unwrap()
@@ -203,37 +203,37 @@ async fn registered_skills_are_added_and_removed_at_runtime() {
 
         server.add_skill(tea("Boil water."));
         assert_eq!(
-            list_changed(&mut speaker).await,
-            speaker.is_modern() as usize ^ 1
+            list_changed(&mut client).await,
+            client.is_modern() as usize ^ 1
         );
-        assert_eq!(listed(&mut speaker).await, [TEA], "{revision}");
-        assert_eq!(read(&mut speaker, POTS).await, b"Pots.");
+        assert_eq!(listed(&mut client).await, [TEA], "{revision}");
+        assert_eq!(read(&mut client, POTS).await, b"Pots.");
         server.add_skill(tea("Boil more water."));
-        let text = String::from_utf8(read(&mut speaker, TEA).await).unwrap();
+        let text = String::from_utf8(read(&mut client, TEA).await).unwrap();
         assert!(text.ends_with("Boil more water."), "{text}");
-        let got = speaker.result("skills/get", json!({ "uri": TEA })).await;
-        check_digests(&mut speaker, &got["skill"]).await;
+        let got = client.result("skills/get", json!({ "uri": TEA })).await;
+        check_digests(&mut client, &got["skill"]).await;
 
         assert!(server.remove_skill(TEA));
         assert_eq!(
-            list_changed(&mut speaker).await,
-            speaker.is_modern() as usize ^ 1
+            list_changed(&mut client).await,
+            client.is_modern() as usize ^ 1
         );
         assert!(!server.remove_skill(TEA));
-        assert_eq!(listed(&mut speaker).await, [""; 0]);
+        assert_eq!(listed(&mut client).await, [""; 0]);
         assert_eq!(
-            speaker.code("skills/get", json!({ "uri": TEA })).await,
+            client.code("skills/get", json!({ "uri": TEA })).await,
             -32602
         );
     }
 }
 
 /// Counts the notifications of one change in a session. Other clients must subscribe.
-async fn list_changed(speaker: &mut Speaker) -> usize {
-    if speaker.is_modern() {
+async fn list_changed(client: &mut RevisionClient) -> usize {
+    if client.is_modern() {
         return 0;
     }
-    let message = speaker.peer.next().await;
+    let message = client.peer.next().await;
     assert_eq!(message["method"], "notifications/resources/list_changed");
     1
 }

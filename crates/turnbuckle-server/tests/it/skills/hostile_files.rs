@@ -8,19 +8,19 @@ use turnbuckle_server::{Resource, Server, Skill, SkillError, Skills};
 
 use crate::{
     ndjson::test_client::{Peer, modern},
-    skills::test_folder::{Place, check_digests, listed, read},
-    spec::revision_client::{EVERY, Speaker},
+    skills::test_folder::{TestFolder, check_digests, listed, read},
+    spec::revision_client::{EVERY, RevisionClient},
 };
 
 #[tokio::test(start_paused = true)]
 async fn no_uri_leads_out_of_the_folder() {
-    let place = Place::with_skills();
-    fs::write(place.outside().join("secret.txt"), "secret").unwrap();
-    let absolute = format!("skill://{}", place.outside().join("secret.txt").display());
+    let folder = TestFolder::with_skills();
+    fs::write(folder.outside().join("secret.txt"), "secret").unwrap();
+    let absolute = format!("skill://{}", folder.outside().join("secret.txt").display());
     let long = format!("skill://tidy/{}", "../".repeat(20_000));
     for revision in EVERY {
-        let mut speaker = Speaker::of(revision, place.server()).await;
-        let missing = if speaker.is_modern() { -32602 } else { -32002 };
+        let mut client = RevisionClient::new(revision, folder.server()).await;
+        let missing = if client.is_modern() { -32602 } else { -32002 };
         for uri in [
             "skill://tidy/../../secret.txt",
             "skill://tidy/../secret.txt",
@@ -49,23 +49,23 @@ async fn no_uri_leads_out_of_the_folder() {
             &long,
         ] {
             let params = json!({ "uri": uri });
-            let code = speaker.code("resources/read", params.clone()).await;
+            let code = client.code("resources/read", params.clone()).await;
             assert_eq!(code, missing, "{revision} {uri:.60}");
-            let code = speaker.code("skills/get", params.clone()).await;
+            let code = client.code("skills/get", params.clone()).await;
             assert_eq!(code, -32602, "{revision} {uri:.60}");
             if uri != "skill://tidy" {
-                let code = speaker.code("resources/directory/read", params).await;
+                let code = client.code("resources/directory/read", params).await;
                 assert_eq!(code, -32602, "{revision} {uri:.60}");
             }
         }
         for uri in [json!(7), json!(null), json!(["skill://tidy"])] {
             for method in ["skills/get", "resources/directory/read", "resources/read"] {
-                let code = speaker.code(method, json!({ "uri": uri })).await;
+                let code = client.code(method, json!({ "uri": uri })).await;
                 assert_eq!(code, -32602, "{revision} {method} {uri}");
             }
         }
         for cursor in [json!(7), json!("abc"), json!("")] {
-            let code = speaker
+            let code = client
                 .code("skills/list", json!({ "cursor": cursor }))
                 .await;
             assert_eq!(code, -32602, "{revision} {cursor}");
@@ -77,8 +77,11 @@ async fn no_uri_leads_out_of_the_folder() {
 #[tokio::test(start_paused = true)]
 async fn links_out_of_the_folder_are_not_followed() {
     use std::os::unix::{fs::symlink, net::UnixListener};
-    let place = Place::with_skills();
-    let (outside, tidy) = (place.outside().join("private"), place.skills().join("tidy"));
+    let folder = TestFolder::with_skills();
+    let (outside, tidy) = (
+        folder.outside().join("private"),
+        folder.skills().join("tidy"),
+    );
     fs::create_dir_all(outside.join("evil")).unwrap();
     fs::write(outside.join("secret.txt"), "secret").unwrap();
     fs::write(
@@ -88,16 +91,16 @@ async fn links_out_of_the_folder_are_not_followed() {
     .unwrap();
     symlink(outside.join("secret.txt"), tidy.join("secret.txt")).unwrap();
     symlink(&outside, tidy.join("outside")).unwrap();
-    symlink(outside.join("evil"), place.skills().join("evil")).unwrap();
+    symlink(outside.join("evil"), folder.skills().join("evil")).unwrap();
     symlink("/etc/passwd", tidy.join("passwd")).unwrap();
     symlink("../../private/secret.txt", tidy.join("relative.txt")).unwrap();
     symlink("..", tidy.join("up")).unwrap();
     symlink("gone", tidy.join("dangling")).unwrap();
     symlink("../drinks/tea/references/pots.md", tidy.join("pots.md")).unwrap();
     let _socket = UnixListener::bind(tidy.join("socket")).unwrap();
-    let mut speaker = Speaker::of("2026-07-28", place.server()).await;
+    let mut client = RevisionClient::new("2026-07-28", folder.server()).await;
 
-    let got = speaker
+    let got = client
         .result("skills/get", json!({ "uri": "skill://tidy/SKILL.md" }))
         .await;
 
@@ -108,20 +111,20 @@ async fn links_out_of_the_folder_are_not_followed() {
         .map(|file| file["uri"].as_str().unwrap())
         .collect();
     assert_eq!(uris, ["skill://tidy/SKILL.md", "skill://tidy/pots.md"]);
-    assert_eq!(listed(&mut speaker).await.len(), 2);
-    check_digests(&mut speaker, &got["skill"]).await;
+    assert_eq!(listed(&mut client).await.len(), 2);
+    check_digests(&mut client, &got["skill"]).await;
 
     // A served file becomes a link, without a scan since.
     fs::remove_file(tidy.join("SKILL.md")).unwrap();
     symlink(outside.join("evil/SKILL.md"), tidy.join("SKILL.md")).unwrap();
     let params = json!({ "uri": "skill://tidy/SKILL.md" });
-    assert_eq!(speaker.code("resources/read", params).await, -32602);
-    assert_eq!(listed(&mut speaker).await.len(), 1);
+    assert_eq!(client.code("resources/read", params).await, -32602);
+    assert_eq!(listed(&mut client).await.len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn invalid_skills_are_omitted_and_the_others_served() {
-    let place = Place::with_skills();
+    let folder = TestFolder::with_skills();
     let head = |head: &str| format!("---\n{head}\n---\nText.\n");
     for (path, text) in [
         ("no-head", "# Nothing\n".to_owned()),
@@ -149,92 +152,90 @@ async fn invalid_skills_are_omitted_and_the_others_served() {
             ),
         ),
     ] {
-        place.write(&format!("{path}/SKILL.md"), text);
+        folder.write(&format!("{path}/SKILL.md"), text);
     }
-    place.write("no-text/SKILL.md", [b'-', b'-', b'-', b'\n', 0xFF]);
-    place.write("lower/skill.md", head("name: lower\ndescription: x"));
-    place.write("SKILL.md", head("name: skills\ndescription: x"));
-    let all = Speaker::of("2026-07-28", place.server()).await;
-    let mut speaker = all;
+    folder.write("no-text/SKILL.md", [b'-', b'-', b'-', b'\n', 0xFF]);
+    folder.write("lower/skill.md", head("name: lower\ndescription: x"));
+    folder.write("SKILL.md", head("name: skills\ndescription: x"));
+    let all = RevisionClient::new("2026-07-28", folder.server()).await;
+    let mut client = all;
     // A skill does not contain other skills. This one is also invalid.
-    assert_eq!(listed(&mut speaker).await, [""; 0]);
+    assert_eq!(listed(&mut client).await, [""; 0]);
 
-    fs::remove_file(place.skills().join("SKILL.md")).unwrap();
-    let mut speaker = Speaker::of("2026-07-28", place.server()).await;
+    fs::remove_file(folder.skills().join("SKILL.md")).unwrap();
+    let mut client = RevisionClient::new("2026-07-28", folder.server()).await;
 
     assert_eq!(
-        listed(&mut speaker).await,
+        listed(&mut client).await,
         ["skill://drinks/tea/SKILL.md", "skill://tidy/SKILL.md"]
     );
     let params = json!({ "uri": "skill://no-head/SKILL.md" });
-    assert_eq!(speaker.code("resources/read", params).await, -32602);
+    assert_eq!(client.code("resources/read", params).await, -32602);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_skill_inside_a_skill_is_a_part_of_it_and_hidden_files_are_not() {
-    let place = Place::with_skills();
-    place.skill("tidy/inner", "How to tidy inside.");
-    place.write("tidy/.env", "SECRET=1");
-    place.write("tidy/.git/config", "x");
-    place.write(
+    let folder = TestFolder::with_skills();
+    folder.skill("tidy/inner", "How to tidy inside.");
+    folder.write("tidy/.env", "SECRET=1");
+    folder.write("tidy/.git/config", "x");
+    folder.write(
         ".hidden/ghost/SKILL.md",
         "---\nname: ghost\ndescription: x\n---\n",
     );
-    let mut speaker = Speaker::of("2026-07-28", place.server()).await;
+    let mut client = RevisionClient::new("2026-07-28", folder.server()).await;
 
-    assert_eq!(listed(&mut speaker).await.len(), 2);
-    read(&mut speaker, "skill://tidy/inner/SKILL.md").await;
+    assert_eq!(listed(&mut client).await.len(), 2);
+    read(&mut client, "skill://tidy/inner/SKILL.md").await;
     for uri in [
         "skill://tidy/.env",
         "skill://tidy/.git/config",
         "skill://.hidden/ghost/SKILL.md",
     ] {
-        let code = speaker.code("resources/read", json!({ "uri": uri })).await;
+        let code = client.code("resources/read", json!({ "uri": uri })).await;
         assert_eq!(code, -32602, "{uri}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn names_are_encoded_in_addresses() {
-    let place = Place::new();
-    place.skill("süße sachen/tea", "x");
-    place.write("süße sachen/tea/100% #1?.md", "x");
-    let mut speaker = Speaker::of("2026-07-28", place.server()).await;
+    let folder = TestFolder::new();
+    folder.skill("süße sachen/tea", "x");
+    folder.write("süße sachen/tea/100% #1?.md", "x");
+    let mut client = RevisionClient::new("2026-07-28", folder.server()).await;
 
-    let uris = listed(&mut speaker).await;
+    let uris = listed(&mut client).await;
 
     assert_eq!(uris, ["skill://s%C3%BC%C3%9Fe%20sachen/tea/SKILL.md"]);
-    let got = speaker
-        .result("skills/get", json!({ "uri": uris[0] }))
-        .await;
+    let got = client.result("skills/get", json!({ "uri": uris[0] })).await;
     assert_eq!(
         got["skill"]["resources"][0]["uri"],
         "skill://s%C3%BC%C3%9Fe%20sachen/tea/100%25%20%231%3F.md"
     );
-    check_digests(&mut speaker, &got["skill"]).await;
+    check_digests(&mut client, &got["skill"]).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn skills_beyond_the_limits_are_left_out() {
-    let place = Place::new();
+    let folder = TestFolder::new();
     for (name, files) in [("full", 511), ("crowded", 512)] {
-        place.skill(name, "x");
+        folder.skill(name, "x");
         for file in 0..files {
-            place.write(&format!("{name}/files/{file}.txt"), "");
+            folder.write(&format!("{name}/files/{file}.txt"), "");
         }
     }
     let rest = 16 * 1024 * 1024 - "---\nname: large\ndescription: x\n---\n# large\n".len();
     for (name, bytes) in [("large", rest), ("huger", rest + 1)] {
-        place.skill(name, "x");
-        place.write(&format!("{name}/data.bin"), vec![0; bytes]);
+        folder.skill(name, "x");
+        folder.write(&format!("{name}/data.bin"), vec![0; bytes]);
     }
-    let mut speaker = Speaker::of("2026-07-28", place.server()).await;
+    let mut client = RevisionClient::new("2026-07-28", folder.server()).await;
 
     assert_eq!(
-        listed(&mut speaker).await,
+        listed(&mut client).await,
         ["skill://full/SKILL.md", "skill://large/SKILL.md"]
     );
-    let got = speaker
+    let got = client
         .result("skills/get", json!({ "uri": "skill://full/SKILL.md" }))
         .await;
     assert_eq!(got["skill"]["resources"].as_array().unwrap().len(), 512);
@@ -286,14 +287,14 @@ async fn any_description_is_listed_unchanged() {
         let skill = Skill::new("tea", description, "---\n").unwrap();
         assert_eq!(skill.description(), description);
         let server = Server::new("cook", "1").skills(Skills::new([skill.clone()]));
-        let mut speaker = Speaker::of("2026-07-28", server).await;
+        let mut client = RevisionClient::new("2026-07-28", server).await;
 
-        let got = speaker
+        let got = client
             .result("skills/get", json!({ "uri": skill.uri() }))
             .await;
 
         assert_eq!(got["skill"]["frontmatter"]["description"], description);
-        check_digests(&mut speaker, &got["skill"]).await;
+        check_digests(&mut client, &got["skill"]).await;
     }
 }
 
@@ -307,7 +308,7 @@ fn adding_a_skill_without_the_skills_extension_panics() {
 async fn updates_of_hidden_resources_are_not_sent_with_skills() {
     let secret =
         Resource::text("skill://tidy/secret", "secret", "").visible_to(|who| who.is_some());
-    let server = Place::with_skills().server().resource(secret);
+    let server = TestFolder::with_skills().server().resource(secret);
     let mut peer = Peer::new(server.clone());
     let uris = ["skill://tidy/secret", "skill://tidy/SKILL.md"];
     let filter = json!({ "notifications": { "resourceSubscriptions": uris } });
@@ -317,6 +318,6 @@ async fn updates_of_hidden_resources_are_not_sent_with_skills() {
     server.resource_updated("skill://tidy/secret");
     server.resource_updated("skill://tidy/SKILL.md");
 
-    let told = peer.next().await;
-    assert_eq!(told["params"]["uri"], "skill://tidy/SKILL.md");
+    let received = peer.next().await;
+    assert_eq!(received["params"]["uri"], "skill://tidy/SKILL.md");
 }

@@ -4,21 +4,21 @@ use serde_json::{Value, json};
 use turnbuckle_server::{CacheHint, Resource, Server, Skill, Skills};
 
 use crate::{
-    http::test_client::Caller,
+    http::test_client::HttpTestClient,
     ndjson::test_client::{Peer, initialize},
-    skills::test_folder::{Place, check_digests, listed, read},
-    spec::revision_client::{EVERY, Speaker},
+    skills::test_folder::{TestFolder, check_digests, listed, read},
+    spec::revision_client::{EVERY, RevisionClient},
 };
 
 const TEA: &str = "skill://drinks/tea/SKILL.md";
 
 #[tokio::test(start_paused = true)]
 async fn skills_are_listed_with_digests_of_what_is_read() {
-    let place = Place::with_skills();
+    let place = TestFolder::with_skills();
     for revision in EVERY {
-        let mut speaker = Speaker::of(revision, place.server()).await;
+        let mut client = RevisionClient::new(revision, place.server()).await;
 
-        let list = speaker.result("skills/list", json!({})).await;
+        let list = client.result("skills/list", json!({})).await;
 
         assert_eq!(list["skills"][0]["uri"], TEA, "{revision}");
         assert_eq!(
@@ -41,14 +41,14 @@ async fn skills_are_listed_with_digests_of_what_is_read() {
             ]
         );
         for entry in list["skills"].as_array().unwrap() {
-            check_digests(&mut speaker, entry).await;
-            let got = speaker
+            check_digests(&mut client, entry).await;
+            let got = client
                 .result("skills/get", json!({ "uri": entry["uri"] }))
                 .await;
             assert_eq!(&got["skill"], entry, "{revision}");
             assert_eq!(got.get("nextCursor"), None);
         }
-        if speaker.is_modern() {
+        if client.is_modern() {
             assert_eq!(list["ttlMs"], 0);
             assert_eq!(list["cacheScope"], "private");
         } else {
@@ -59,12 +59,12 @@ async fn skills_are_listed_with_digests_of_what_is_read() {
 
 #[tokio::test(start_paused = true)]
 async fn contents_are_text_or_bytes_by_their_kind() {
-    let place = Place::with_skills();
+    let place = TestFolder::with_skills();
     place.write("tidy/README", "plain");
     place.write("tidy/drawing.svg", "<svg/>");
     place.write("tidy/fake.png", "text");
     place.write("tidy/run.PY", "print()");
-    let mut speaker = Speaker::of("2026-07-28", place.server()).await;
+    let mut client = RevisionClient::new("2026-07-28", place.server()).await;
     for (uri, media_type, member) in [
         ("skill://tidy/SKILL.md", "text/markdown", "text"),
         ("skill://tidy/README", "text/plain", "text"),
@@ -77,9 +77,7 @@ async fn contents_are_text_or_bytes_by_their_kind() {
             "blob",
         ),
     ] {
-        let read = speaker
-            .result("resources/read", json!({ "uri": uri }))
-            .await;
+        let read = client.result("resources/read", json!({ "uri": uri })).await;
         assert_eq!(read["contents"][0]["mimeType"], media_type, "{uri}");
         assert!(read["contents"][0][member].is_string(), "{uri}");
         assert_eq!(read["contents"].as_array().unwrap().len(), 1);
@@ -88,14 +86,14 @@ async fn contents_are_text_or_bytes_by_their_kind() {
 
 #[tokio::test(start_paused = true)]
 async fn every_manifest_is_a_listed_resource_after_the_servers_own() {
-    let place = Place::with_skills();
+    let place = TestFolder::with_skills();
     let server = place
         .server()
         .resource(Resource::text("note://a", "a", "A"));
     for revision in EVERY {
-        let mut speaker = Speaker::of(revision, server.clone()).await;
+        let mut client = RevisionClient::new(revision, server.clone()).await;
 
-        let list = speaker.result("resources/list", json!({})).await;
+        let list = client.result("resources/list", json!({})).await;
 
         let list = list["resources"].as_array().unwrap().clone();
         let uris: Vec<_> = list
@@ -110,14 +108,14 @@ async fn every_manifest_is_a_listed_resource_after_the_servers_own() {
         assert_eq!(list[1]["name"], "tea");
         assert_eq!(list[1]["description"], "How to brew tea.");
         assert_eq!(list[1]["mimeType"], "text/markdown");
-        assert_eq!(read(&mut speaker, "note://a").await, b"A");
+        assert_eq!(read(&mut client, "note://a").await, b"A");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_extension_and_resources_are_declared() {
     for server in [
-        Place::new().server(),
+        TestFolder::new().server(),
         Server::new("cook", "1").skills(Skills::new([])),
     ] {
         let mut peer = Peer::new(server);
@@ -125,8 +123,8 @@ async fn the_extension_and_resources_are_declared() {
         let legacy = peer
             .call("initialize", initialize("2025-11-25", json!({})))
             .await;
-        for answer in [modern, legacy] {
-            let capabilities = &answer["result"]["capabilities"];
+        for response in [modern, legacy] {
+            let capabilities = &response["result"]["capabilities"];
             assert_eq!(
                 capabilities["extensions"],
                 json!({ "io.modelcontextprotocol/skills": { "directoryRead": true } })
@@ -142,9 +140,9 @@ async fn the_extension_and_resources_are_declared() {
 #[tokio::test(start_paused = true)]
 async fn without_skills_there_are_no_such_methods() {
     for revision in EVERY {
-        let mut speaker = Speaker::of(revision, Server::new("cook", "1")).await;
+        let mut client = RevisionClient::new(revision, Server::new("cook", "1")).await;
         for method in ["skills/list", "skills/get", "resources/directory/read"] {
-            let code = speaker.code(method, json!({ "uri": TEA })).await;
+            let code = client.code(method, json!({ "uri": TEA })).await;
             assert_eq!(code, -32601, "{revision} {method}");
         }
     }
@@ -152,9 +150,9 @@ async fn without_skills_there_are_no_such_methods() {
 
 #[tokio::test(start_paused = true)]
 async fn folders_list_what_is_directly_in_them() {
-    let place = Place::with_skills();
+    let place = TestFolder::with_skills();
     for revision in EVERY {
-        let mut speaker = Speaker::of(revision, place.server()).await;
+        let mut client = RevisionClient::new(revision, place.server()).await;
         for (uri, expected) in [
             ("skill://drinks", vec![("tea", "inode/directory")]),
             (
@@ -171,7 +169,7 @@ async fn folders_list_what_is_directly_in_them() {
             ),
             ("skill://tidy", vec![("tidy", "text/markdown")]),
         ] {
-            let read = speaker
+            let read = client
                 .result("resources/directory/read", json!({ "uri": uri }))
                 .await;
             let found: Vec<_> = read["resources"]
@@ -190,24 +188,24 @@ async fn folders_list_what_is_directly_in_them() {
         for uri in [
             TEA,
             "skill://drinks/te",
-            "skill://nobody",
+            "skill://missing",
             "skill://",
             "",
             "note://a",
         ] {
-            let answer = speaker
+            let response = client
                 .call("resources/directory/read", json!({ "uri": uri }))
                 .await;
-            assert_eq!(answer["error"]["code"], -32602, "{revision} {uri}");
+            assert_eq!(response["error"]["code"], -32602, "{revision} {uri}");
         }
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn list_cursors_are_valid_only_for_their_list() {
-    let place = Place::with_skills();
+    let place = TestFolder::with_skills();
     place.skill("sweep", "How to sweep.");
-    let mut speaker = Speaker::of("2026-07-28", place.server().page_size(1)).await;
+    let mut client = RevisionClient::new("2026-07-28", place.server().page_size(1)).await;
     let folder = |uri: &str| json!({ "uri": uri });
 
     let mut cursors = Vec::new();
@@ -230,10 +228,10 @@ async fn list_cursors_are_valid_only_for_their_list() {
         let mut seen = Vec::new();
         let mut params = params.clone();
         for page in 1..=pages {
-            let answer = speaker.result(method, params.clone()).await;
-            assert_eq!(answer[member].as_array().unwrap().len(), 1);
-            seen.push(answer[member][0]["uri"].clone());
-            params["cursor"] = answer["nextCursor"].clone();
+            let response = client.result(method, params.clone()).await;
+            assert_eq!(response[member].as_array().unwrap().len(), 1);
+            seen.push(response[member][0]["uri"].clone());
+            params["cursor"] = response["nextCursor"].clone();
             assert_eq!(
                 params["cursor"].is_string(),
                 page < pages,
@@ -250,7 +248,7 @@ async fn list_cursors_are_valid_only_for_their_list() {
         for (other, (_, foreign)) in cursors.iter().enumerate().filter(|(other, _)| *other != at) {
             let mut params = params.clone();
             params["cursor"] = foreign["cursor"].clone();
-            let code = speaker.code(method, params).await;
+            let code = client.code(method, params).await;
             assert_eq!(code, -32602, "{at} {other}");
         }
     }
@@ -258,8 +256,8 @@ async fn list_cursors_are_valid_only_for_their_list() {
 
 #[tokio::test]
 async fn skills_are_served_over_http() {
-    let place = Place::with_skills();
-    let caller = Caller::new(place.server());
+    let place = TestFolder::with_skills();
+    let caller = HttpTestClient::new(place.server());
     let session = caller.clone().in_session("2025-06-18").await;
     let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "skills/list" });
 
@@ -280,12 +278,12 @@ async fn skills_are_served_over_http() {
 
 #[tokio::test(start_paused = true)]
 async fn cache_hints_are_those_of_the_server() {
-    let place = Place::with_skills();
+    let place = TestFolder::with_skills();
     let minute = CacheHint::public(std::time::Duration::from_secs(60));
     let server = Server::new("cook", "1")
         .cache_lists(minute)
         .skills(Skills::from_folder(place.skills()).cache(minute));
-    let mut speaker = Speaker::of("2026-07-28", server).await;
+    let mut client = RevisionClient::new("2026-07-28", server).await;
     for (method, params) in [
         ("skills/list", json!({})),
         ("skills/get", json!({ "uri": TEA })),
@@ -293,24 +291,25 @@ async fn cache_hints_are_those_of_the_server() {
         ("resources/list", json!({})),
         ("resources/read", json!({ "uri": TEA })),
     ] {
-        let answer = speaker.result(method, params).await;
-        assert_eq!(answer["ttlMs"], 60_000, "{method}");
-        assert_eq!(answer["cacheScope"], "public", "{method}");
+        let response = client.result(method, params).await;
+        assert_eq!(response["ttlMs"], 60_000, "{method}");
+        assert_eq!(response["cacheScope"], "public", "{method}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn several_folders_and_registered_skills_are_one_list() {
-    let (one, two) = (Place::with_skills(), Place::new());
+    let (one, two) = (TestFolder::with_skills(), TestFolder::new());
     two.skill("tidy", "Another way to tidy up.");
     two.skill("wash", "How to wash up.");
     let by_hand = Skill::new("dry", "How to dry up.", "Take a towel.").unwrap();
     let skills = Skills::from_folder(one.skills())
         .folder(two.skills())
         .skill(by_hand);
-    let mut speaker = Speaker::of("2026-07-28", Server::new("cook", "1").skills(skills)).await;
+    let mut client =
+        RevisionClient::new("2026-07-28", Server::new("cook", "1").skills(skills)).await;
 
-    let list = speaker.result("skills/list", json!({})).await;
+    let list = client.result("skills/list", json!({})).await;
 
     let described: Vec<&Value> = list["skills"]
         .as_array()
@@ -327,5 +326,5 @@ async fn several_folders_and_registered_skills_are_one_list() {
             "How to wash up."
         ]
     );
-    assert_eq!(listed(&mut speaker).await.len(), 4);
+    assert_eq!(listed(&mut client).await.len(), 4);
 }

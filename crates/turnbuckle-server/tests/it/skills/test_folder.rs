@@ -11,13 +11,13 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use turnbuckle_server::{Server, Skills};
 
-use crate::spec::revision_client::Speaker;
+use crate::spec::revision_client::RevisionClient;
 
-pub(crate) struct Place {
+pub(crate) struct TestFolder {
     path: PathBuf,
 }
 
-impl Place {
+impl TestFolder {
     /// An empty folder.
     pub(crate) fn new() -> Self {
         static LAST: AtomicUsize = AtomicUsize::new(0);
@@ -30,16 +30,16 @@ impl Place {
 
     /// A folder with a skill that has files, and one without.
     pub(crate) fn with_skills() -> Self {
-        let place = Self::new();
-        place.skill("drinks/tea", "How to brew tea.");
-        place.write(
+        let folder = Self::new();
+        folder.skill("drinks/tea", "How to brew tea.");
+        folder.write(
             "drinks/tea/references/pots.md",
             "A pot holds four cups.\r\n",
         );
-        place.write("drinks/tea/references/old/leaf.bin", [0, 159, 146, 150]);
-        place.write("drinks/tea/leaf.png", b"\x89PNG");
-        place.skill("tidy", "How to tidy up.");
-        place
+        folder.write("drinks/tea/references/old/leaf.bin", [0, 159, 146, 150]);
+        folder.write("drinks/tea/leaf.png", b"\x89PNG");
+        folder.skill("tidy", "How to tidy up.");
+        folder
     }
 
     /// The served folder. Its parent has room for other files.
@@ -75,15 +75,15 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for TestFolder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.path);
     }
 }
 
 /// The URIs of all listed skills.
-pub(crate) async fn listed(speaker: &mut Speaker) -> Vec<String> {
-    let list = speaker.result("skills/list", json!({})).await;
+pub(crate) async fn listed(client: &mut RevisionClient) -> Vec<String> {
+    let list = client.result("skills/list", json!({})).await;
     let skills = list["skills"].as_array().unwrap().iter();
     skills
         .map(|skill| skill["uri"].as_str().unwrap().to_owned())
@@ -91,10 +91,8 @@ pub(crate) async fn listed(speaker: &mut Speaker) -> Vec<String> {
 }
 
 /// The bytes of a resource.
-pub(crate) async fn read(speaker: &mut Speaker, uri: &str) -> Vec<u8> {
-    let read = speaker
-        .result("resources/read", json!({ "uri": uri }))
-        .await;
+pub(crate) async fn read(client: &mut RevisionClient, uri: &str) -> Vec<u8> {
+    let read = client.result("resources/read", json!({ "uri": uri })).await;
     let contents = &read["contents"][0];
     assert_eq!(contents["uri"], uri);
     match contents["text"].as_str() {
@@ -106,9 +104,9 @@ pub(crate) async fn read(speaker: &mut Speaker, uri: &str) -> Vec<u8> {
 }
 
 /// Reads every file of an entry, and compares it with the entry.
-pub(crate) async fn check_digests(speaker: &mut Speaker, entry: &Value) {
+pub(crate) async fn check_digests(client: &mut RevisionClient, entry: &Value) {
     for file in entry["resources"].as_array().unwrap() {
-        let bytes = read(speaker, file["uri"].as_str().unwrap()).await;
+        let bytes = read(client, file["uri"].as_str().unwrap()).await;
         assert_eq!(file["digest"], digest(&bytes), "{file}");
         assert_eq!(file["size"], bytes.len(), "{file}");
     }

@@ -6,7 +6,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use turnbuckle_server::{Context, SamplingBuilder, Server, Tool, http::Http};
 
-use crate::http::test_client::{Answered, Caller, modern, modern_headers, server as plain};
+use crate::http::test_client::{
+    HttpTestClient, HttpTestResponse, modern, modern_headers, server as plain,
+};
 
 #[derive(Deserialize, JsonSchema)]
 #[expect(dead_code, reason = "only the headers matter")]
@@ -56,8 +58,8 @@ impl Draft {
         self.headers.insert(name, HeaderValue::from_static(value));
     }
 
-    async fn send(self) -> Answered {
-        let caller = Caller::of(Http::new(server()).body_limit(2_000));
+    async fn send(self) -> HttpTestResponse {
+        let caller = HttpTestClient::with_options(Http::new(server()).body_limit(2_000));
         let mut builder = Request::builder().method(Method::POST).uri("/mcp");
         *builder.headers_mut().unwrap() = self.headers;
         let body = format!("{}{}", self.noise, self.body);
@@ -133,9 +135,12 @@ const CHECKS: [(&str, Spoil, (u16, i64)); 14] = [
 
 #[tokio::test]
 async fn the_unmodified_request_is_valid() {
-    let answer = Draft::good().send().await.json().await;
+    let response = Draft::good().send().await.json().await;
 
-    assert_eq!(answer["result"]["resultType"], "input_required", "{answer}");
+    assert_eq!(
+        response["result"]["resultType"], "input_required",
+        "{response}"
+    );
 }
 
 #[tokio::test]
@@ -147,9 +152,9 @@ async fn of_two_errors_the_first_check_is_reported() {
             also(&mut draft);
             spoil(&mut draft);
 
-            let told = draft.send().await.refusal().await;
+            let received = draft.send().await.status_and_code().await;
 
-            assert_eq!(told, *expected, "{first} and {second}");
+            assert_eq!(received, *expected, "{first} and {second}");
         }
     }
 }
@@ -167,9 +172,12 @@ async fn an_unknown_method_is_reported_after_header_errors_and_before_param_erro
     let mut earlier = unknown();
     earlier.set("mcp-method", "no/other");
 
-    assert_eq!(unknown().send().await.refusal().await, (404, -32601));
-    assert_eq!(later.send().await.refusal().await, (404, -32601));
-    assert_eq!(earlier.send().await.refusal().await, (400, -32020));
+    assert_eq!(
+        unknown().send().await.status_and_code().await,
+        (404, -32601)
+    );
+    assert_eq!(later.send().await.status_and_code().await, (404, -32601));
+    assert_eq!(earlier.send().await.status_and_code().await, (400, -32020));
 }
 
 #[tokio::test]
@@ -178,21 +186,21 @@ async fn an_http_error_response_lacks_an_id_and_names_the_fix() {
         let mut draft = Draft::good();
         spoil(&mut draft);
 
-        let answered = draft.send().await;
+        let http_response = draft.send().await;
 
-        assert_eq!(answered.status().as_u16(), *status, "{name}");
-        let answer = answered.json().await;
-        assert_eq!(answer.get("id"), None, "{name}");
-        assert_eq!(answer["jsonrpc"], "2.0");
-        assert_eq!(answer["error"]["code"], *code, "{name}");
-        assert!(answer["error"]["message"].as_str().unwrap().len() > 10);
+        assert_eq!(http_response.status().as_u16(), *status, "{name}");
+        let response = http_response.json().await;
+        assert_eq!(response.get("id"), None, "{name}");
+        assert_eq!(response["jsonrpc"], "2.0");
+        assert_eq!(response["error"]["code"], *code, "{name}");
+        assert!(response["error"]["message"].as_str().unwrap().len() > 10);
     }
 }
 
 #[tokio::test]
 async fn every_stream_of_a_session_forbids_caching_and_transformation() {
     for version in ["2025-03-26", "2025-06-18", "2025-11-25"] {
-        let caller = Caller::new(server()).in_session(version).await;
+        let caller = HttpTestClient::new(server()).in_session(version).await;
 
         let posted = caller.tool(1, "progress", json!({ "steps": 2 })).await;
         let opened = caller.get(None).await;

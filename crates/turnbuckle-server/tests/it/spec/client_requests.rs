@@ -11,7 +11,7 @@ use turnbuckle_server::{
 };
 use turnbuckle_spec_coverage::req;
 
-use crate::spec::revision_client::{EVERY, MODERN, Speaker};
+use crate::spec::revision_client::{EVERY, MODERN, RevisionClient};
 
 #[derive(Deserialize, JsonSchema)]
 struct Name {
@@ -43,9 +43,9 @@ pub(crate) fn server() -> Server {
             .elicit(Elicitation::form::<Name>("Who?").key("name"))
             .await?
             .accepted();
-        Ok(name.map_or("nobody".to_owned(), |it| it.name))
+        Ok(name.map_or("missing".to_owned(), |it| it.name))
     });
-    let visit = Tool::new("visit", async |url: Url, cx: Context| {
+    let url_elicitation_call = Tool::new("visit", async |url: Url, cx: Context| {
         let went = cx
             .elicit(Elicitation::url("Sign in", url.url).key("visit"))
             .await?;
@@ -67,10 +67,10 @@ pub(crate) fn server() -> Server {
     });
     let tools = Tool::new("tools", async |cx: Context| {
         let tool = Definition::new("t", serde_json::Map::new());
-        let said = cx
+        let message = cx
             .sample("s", SamplingBuilder::text("?").tools([tool], None))
             .await?;
-        Ok(said.model)
+        Ok(message.model)
     });
     let form = Tool::new("form", async |cx: Context| {
         let all = cx
@@ -80,16 +80,16 @@ pub(crate) fn server() -> Server {
         Ok(format!("{}", all.is_some()))
     });
     let think = Tool::new("think", async |cx: Context| {
-        let said = cx
+        let message = cx
             .sample("thought", SamplingBuilder::text("Think!"))
             .await?;
-        Ok(said.model)
+        Ok(message.model)
     });
     Server::new("asking", "1")
         .tool(name)
         .tool(form)
         .tool(think)
-        .tool(visit)
+        .tool(url_elicitation_call)
         .tool(roots)
         .tool(three)
         .tool(tools)
@@ -110,25 +110,25 @@ pub(crate) fn call(name: &str) -> Value {
     json!({ "name": name, "arguments": {} })
 }
 
-pub(crate) fn visit(url: &str) -> Value {
+pub(crate) fn url_elicitation_call(url: &str) -> Value {
     json!({ "name": "visit", "arguments": { "url": url } })
 }
 
 /// Returns the client requests of a call, as method and parameters.
-pub(crate) async fn asked(speaker: &mut Speaker, params: Value) -> Vec<Value> {
+pub(crate) async fn sent_client_requests(client: &mut RevisionClient, params: Value) -> Vec<Value> {
     let is_three = params["name"] == "three";
-    if speaker.is_modern() {
-        let result = speaker.result("tools/call", params).await;
-        let questions = result["inputRequests"].as_object().unwrap();
-        return questions.values().cloned().collect();
+    if client.is_modern() {
+        let result = client.result("tools/call", params).await;
+        let client_requests = result["inputRequests"].as_object().unwrap();
+        return client_requests.values().cloned().collect();
     }
-    speaker.request("tools/call", params).await;
-    let mut questions = vec![speaker.peer.next().await];
+    client.request("tools/call", params).await;
+    let mut client_requests = vec![client.peer.next().await];
     if is_three {
-        questions.push(speaker.peer.next().await);
-        questions.push(speaker.peer.next().await);
+        client_requests.push(client.peer.next().await);
+        client_requests.push(client.peer.next().await);
     }
-    questions
+    client_requests
 }
 
 #[tokio::test(start_paused = true)]
@@ -140,22 +140,22 @@ async fn an_undeclared_capability_is_never_used_in_any_revision() {
         "lifecycle.operation.capabilities-should"
     );
     for revision in EVERY {
-        let mut speaker = Speaker::of(revision, server()).await;
+        let mut client = RevisionClient::new(revision, server()).await;
         for params in [
             call("name"),
             call("roots"),
             call("tools"),
-            visit("https://a.example/"),
+            url_elicitation_call("https://a.example/"),
         ] {
-            let answer = speaker.call("tools/call", params).await;
+            let response = client.call("tools/call", params).await;
 
-            if speaker.is_modern() {
-                assert_eq!(answer["error"]["code"], -32021);
+            if client.is_modern() {
+                assert_eq!(response["error"]["code"], -32021);
             } else {
-                assert_eq!(answer["result"]["isError"], true, "{revision}");
+                assert_eq!(response["result"]["isError"], true, "{revision}");
             }
         }
-        speaker.peer.expect_silence().await;
+        client.peer.expect_no_message().await;
     }
 }
 
@@ -170,27 +170,32 @@ async fn a_client_request_is_cancelled_by_id_and_only_while_pending() {
     for revision in &EVERY[..5] {
         let server =
             server().client_request_timeout(Duration::from_secs(5), Duration::from_secs(50));
-        let mut speaker = Speaker::with(revision, server, everything()).await;
-        let answered = asked(&mut speaker, call("roots")).await.remove(0);
-        let roots = json!({ "jsonrpc": "2.0", "id": answered["id"], "result": { "roots": [] } });
-        speaker.peer.send(roots).await;
-        speaker.peer.next().await;
+        let mut client = RevisionClient::with(revision, server, everything()).await;
+        let http_response = sent_client_requests(&mut client, call("roots"))
+            .await
+            .remove(0);
+        let roots =
+            json!({ "jsonrpc": "2.0", "id": http_response["id"], "result": { "roots": [] } });
+        client.peer.send(roots).await;
+        client.peer.next().await;
 
-        let open = asked(&mut speaker, call("roots")).await.remove(0);
-        let cancelled = speaker.peer.next().await;
-        let result = speaker.peer.next().await;
+        let open = sent_client_requests(&mut client, call("roots"))
+            .await
+            .remove(0);
+        let cancelled = client.peer.next().await;
+        let result = client.peer.next().await;
 
         assert_eq!(cancelled["method"], "notifications/cancelled", "{revision}");
         assert_eq!(cancelled["params"]["requestId"], open["id"], "{revision}");
         assert_eq!(result["result"]["isError"], true);
-        speaker.peer.expect_silence().await;
+        client.peer.expect_no_message().await;
     }
     // In stateless revisions a server cancels only subscriptions.
-    let mut speaker = Speaker::of(MODERN, server()).await;
+    let mut client = RevisionClient::new(MODERN, server()).await;
     let listen = json!({ "notifications": { "toolsListChanged": true } });
-    let id = speaker.request("subscriptions/listen", listen).await;
-    speaker.peer.next().await;
-    let rest = speaker.peer.finish().await;
+    let id = client.request("subscriptions/listen", listen).await;
+    client.peer.next().await;
+    let rest = client.peer.finish().await;
     assert_eq!(rest[0]["method"], "notifications/cancelled");
     assert_eq!(rest[0]["params"]["requestId"], id);
 }
@@ -202,19 +207,23 @@ async fn a_modern_server_cancels_only_subscriptions() {
         "elicitation.url.complete-removed"
     );
     let server = server().client_request_timeout(Duration::from_secs(1), Duration::from_secs(1));
-    let mut speaker = Speaker::with(MODERN, server, everything()).await;
+    let mut client = RevisionClient::with(MODERN, server, everything()).await;
 
-    for params in [call("roots"), call("three"), visit("https://a.example/")] {
-        let first = speaker.result("tools/call", params.clone()).await;
+    for params in [
+        call("roots"),
+        call("three"),
+        url_elicitation_call("https://a.example/"),
+    ] {
+        let first = client.result("tools/call", params.clone()).await;
         assert_eq!(first["resultType"], "input_required");
-        speaker.peer.expect_silence().await;
+        client.peer.expect_no_message().await;
         if params["name"] == "visit" {
             let mut retry = params;
             retry["requestState"] = first["requestState"].clone();
             retry["inputResponses"] = json!({ "visit": { "action": "accept" } });
-            let done = speaker.result("tools/call", retry).await;
+            let done = client.result("tools/call", retry).await;
             assert_eq!(done["content"][0]["text"], "true");
-            speaker.peer.expect_silence().await;
+            client.peer.expect_no_message().await;
         }
     }
 }
@@ -223,7 +232,7 @@ async fn a_modern_server_cancels_only_subscriptions() {
 async fn progress_tokens_of_client_requests_are_unique_integers_or_strings() {
     req!("progress.token.type", "progress.token.unique");
     for revision in EVERY {
-        let mut speaker = Speaker::with(revision, server(), everything()).await;
+        let mut client = RevisionClient::with(revision, server(), everything()).await;
         let call = if revision < "2025-06-18" {
             call("roots")
         } else {
@@ -231,10 +240,10 @@ async fn progress_tokens_of_client_requests_are_unique_integers_or_strings() {
         };
         let mut seen = HashSet::new();
         for _ in 0..3 {
-            for question in asked(&mut speaker, call.clone()).await {
-                let token = question.pointer("/params/_meta/progressToken");
-                // Input requests in a result have no progress.
-                assert_eq!(token.is_some(), !speaker.is_modern(), "{revision}");
+            for client_request in sent_client_requests(&mut client, call.clone()).await {
+                let token = client_request.pointer("/params/_meta/progressToken");
+                // Input requests in a result do not report progress.
+                assert_eq!(token.is_some(), !client.is_modern(), "{revision}");
                 if let Some(token) = token {
                     assert!(token.is_i64() || token.is_string(), "{revision} {token}");
                     assert!(
@@ -265,16 +274,16 @@ async fn an_unfinished_call_has_three_kinds_of_input_requests_under_separate_key
         Ok(format!("{} {}", first?.len(), second?.model))
     });
     let server = server().tool(twice).tool(differs);
-    let mut speaker = Speaker::with(MODERN, server, everything()).await;
+    let mut client = RevisionClient::with(MODERN, server, everything()).await;
 
-    let three = speaker.result("tools/call", call("three")).await;
-    let params = speaker.params(call("twice"));
-    speaker.peer.request("tools/call", params).await;
-    let line = speaker.peer.next_line().await;
-    let differs = speaker.result("tools/call", call("differs")).await;
+    let three = client.result("tools/call", call("three")).await;
+    let params = client.params(call("twice"));
+    client.peer.request("tools/call", params).await;
+    let line = client.peer.next_line().await;
+    let differs = client.result("tools/call", call("differs")).await;
 
-    let questions = three["inputRequests"].as_object().unwrap();
-    let methods: Vec<_> = questions
+    let client_requests = three["inputRequests"].as_object().unwrap();
+    let methods: Vec<_> = client_requests
         .values()
         .map(|one| one["method"].clone())
         .collect();
@@ -286,8 +295,12 @@ async fn an_unfinished_call_has_three_kinds_of_input_requests_under_separate_key
     assert_eq!(three.get("ttlMs"), None);
     assert_eq!(three.get("cacheScope"), None);
     assert_eq!(line.matches(r#""roots/list""#).count(), 1, "{line}");
-    let asked = differs["inputRequests"].as_object().unwrap();
-    assert_eq!(asked.len(), 1, "the second question under a key is refused");
+    let sent_client_requests = differs["inputRequests"].as_object().unwrap();
+    assert_eq!(
+        sent_client_requests.len(),
+        1,
+        "the second question under a key is refused"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -299,15 +312,15 @@ async fn a_completion_cannot_end_with_an_input_request() {
     };
     let prompt = Prompt::new("p", async || Ok("")).complete("a", complete);
     let server = server().prompt(prompt);
-    let mut speaker = Speaker::with(MODERN, server, everything()).await;
+    let mut client = RevisionClient::with(MODERN, server, everything()).await;
     let reference = json!({ "type": "ref/prompt", "name": "p" });
     let params = json!({ "ref": reference, "argument": { "name": "a", "value": "" } });
 
-    let code = speaker.code("completion/complete", params).await;
+    let code = client.code("completion/complete", params).await;
 
     assert_eq!(code, -32603);
     for method in ["tools/list", "prompts/list", "server/discover"] {
-        let result = speaker.result(method, json!({})).await;
+        let result = client.result(method, json!({})).await;
         assert_eq!(result["resultType"], "complete");
     }
 }
@@ -317,22 +330,24 @@ async fn changed_roots_are_requested_again() {
     req!("roots.server.changes");
     for revision in &EVERY[..5] {
         let capabilities = json!({ "roots": { "listChanged": true } });
-        let mut speaker = Speaker::with(revision, server(), capabilities).await;
+        let mut client = RevisionClient::with(revision, server(), capabilities).await;
         for uri in ["file:///a", "file:///b"] {
-            let question = asked(&mut speaker, call("roots")).await.remove(0);
+            let client_request = sent_client_requests(&mut client, call("roots"))
+                .await
+                .remove(0);
             let roots = json!({ "roots": [{ "uri": uri }] });
-            speaker
+            client
                 .peer
-                .send(json!({ "jsonrpc": "2.0", "id": question["id"], "result": roots }))
+                .send(json!({ "jsonrpc": "2.0", "id": client_request["id"], "result": roots }))
                 .await;
-            let answer = speaker.peer.next().await;
-            assert_eq!(answer["result"]["content"][0]["text"], uri, "{revision}");
+            let response = client.peer.next().await;
+            assert_eq!(response["result"]["content"][0]["text"], uri, "{revision}");
 
-            speaker
+            client
                 .peer
                 .notify("notifications/roots/list_changed", json!({}))
                 .await;
-            speaker.peer.expect_silence().await;
+            client.peer.expect_no_message().await;
         }
     }
 }

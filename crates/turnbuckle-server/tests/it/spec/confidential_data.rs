@@ -9,8 +9,8 @@ use turnbuckle_server::{Context, Prompt, RequestError, Resource, Server, Tool, T
 use turnbuckle_spec_coverage::req;
 
 use crate::{
-    http::test_client::{Caller, SESSIONS, modern, modern_headers},
-    spec::revision_client::{EVERY, Speaker},
+    http::test_client::{HttpTestClient, SESSIONS, modern, modern_headers},
+    spec::revision_client::{EVERY, RevisionClient},
 };
 
 /// Text inside of every failure, which no client may see.
@@ -70,16 +70,16 @@ async fn a_failure_reveals_only_the_message_of_the_handler() {
         "logging.security.no-internals"
     );
     for revision in EVERY {
-        let mut speaker = Speaker::of(revision, server()).await;
-        if !speaker.is_modern() {
-            speaker
+        let mut client = RevisionClient::new(revision, server()).await;
+        if !client.is_modern() {
+            client
                 .call("logging/setLevel", json!({ "level": "debug" }))
                 .await;
         }
         let mut logged = Vec::new();
         for (method, params) in requests() {
-            let id = speaker.request(method, params).await;
-            for message in speaker.until_answered(id).await {
+            let id = client.request(method, params).await;
+            for message in client.until_answered(id).await {
                 let text = message.to_string();
                 for inside in ["postgres", "hunter2", "db.internal", ".rs"] {
                     assert!(!text.contains(inside), "{revision} {method} {text}");
@@ -96,7 +96,7 @@ async fn a_failure_reveals_only_the_message_of_the_handler() {
 #[tokio::test(start_paused = true)]
 async fn no_principal_data_is_echoed() {
     req!("logging.security.no-pii", "meta.trace.format");
-    let mut caller = Caller::new(server());
+    let mut caller = HttpTestClient::new(server());
     caller.principal = Some(Principal::new("https://login.example", "lovelace"));
     for revision in SESSIONS {
         let session = caller.clone().in_session(revision).await;
@@ -107,13 +107,13 @@ async fn no_principal_data_is_echoed() {
                 .request(Method::POST)
                 .header("authorization", "Bearer lovelace-token")
                 .header("cookie", "user=lovelace");
-            let answered = session.send(request, message.to_string()).await;
-            let body = String::from_utf8(answered.bytes().await.to_vec()).unwrap();
+            let http_response = session.send(request, message.to_string()).await;
+            let body = String::from_utf8(http_response.bytes().await.to_vec()).unwrap();
             assert!(body.contains("jsonrpc"), "{body}");
             assert!(!body.contains("lovelace"), "{revision} {method} {body}");
         }
     }
-    let mut oldest = Speaker::with(
+    let mut oldest = RevisionClient::with(
         "2024-11-05",
         server(),
         json!({ "experimental": { "lovelace": {} } }),
@@ -145,10 +145,10 @@ async fn no_principal_data_is_echoed() {
             .header("cookie", "user=lovelace")
             .header("traceparent", "lovelace-not-a-trace");
 
-        let answered = caller.send(request, message.to_string()).await;
+        let http_response = caller.send(request, message.to_string()).await;
 
-        let headers = format!("{:?}", answered.headers());
-        let body = String::from_utf8(answered.bytes().await.to_vec()).unwrap();
+        let headers = format!("{:?}", http_response.headers());
+        let body = String::from_utf8(http_response.bytes().await.to_vec()).unwrap();
         assert!(body.contains("jsonrpc"), "{body}");
         // Long words: request state is random text that may contain short ones.
         for personal in ["lovelace", "trace", "baggage"] {

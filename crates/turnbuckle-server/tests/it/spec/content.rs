@@ -8,7 +8,7 @@ use turnbuckle_protocol::types::{
 use turnbuckle_server::{Prompt, Resource, Server, Tool, ToolResult};
 use turnbuckle_spec_coverage::req;
 
-use crate::spec::revision_client::{EVERY, Speaker};
+use crate::spec::revision_client::{EVERY, RevisionClient};
 
 /// A block of each kind.
 fn blocks() -> Vec<ContentBlock> {
@@ -60,9 +60,9 @@ fn server() -> Server {
 
 /// The blocks of a tool result and of a prompt.
 async fn shown(revision: &'static str) -> [Vec<Value>; 2] {
-    let mut speaker = Speaker::of(revision, server()).await;
-    let result = speaker.tool("show", json!({})).await;
-    let prompt = speaker
+    let mut client = RevisionClient::new(revision, server()).await;
+    let result = client.tool("show", json!({})).await;
+    let prompt = client
         .result("prompts/get", json!({ "name": "tell" }))
         .await;
     let messages = prompt["messages"].as_array().unwrap();
@@ -171,9 +171,9 @@ async fn hints_about_content_are_those_of_the_revision() {
 async fn a_prompt_is_messages_of_two_roles_with_one_block_each() {
     req!("prompts.get.shape");
     for revision in EVERY {
-        let mut speaker = Speaker::of(revision, server()).await;
+        let mut client = RevisionClient::new(revision, server()).await;
 
-        let prompt = speaker
+        let prompt = client
             .result("prompts/get", json!({ "name": "chat" }))
             .await;
 
@@ -193,12 +193,12 @@ async fn a_prompt_is_messages_of_two_roles_with_one_block_each() {
 async fn a_resource_is_read_as_text_or_as_base64() {
     req!("resources.read.shape", "resources.security.encode-binary");
     for revision in EVERY {
-        let mut speaker = Speaker::of(revision, server()).await;
+        let mut client = RevisionClient::new(revision, server()).await;
 
-        let text = speaker
+        let text = client
             .result("resources/read", json!({ "uri": "note://a" }))
             .await;
-        let blob = speaker
+        let blob = client
             .result("resources/read", json!({ "uri": "note://b" }))
             .await;
 

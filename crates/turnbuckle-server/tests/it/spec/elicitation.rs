@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 use turnbuckle_spec_coverage::req;
 
 use crate::spec::{
-    client_requests::{asked, call, everything, server, visit},
-    revision_client::{MODERN, Speaker},
+    client_requests::{call, everything, sent_client_requests, server, url_elicitation_call},
+    revision_client::{MODERN, RevisionClient},
 };
 
 #[tokio::test(start_paused = true)]
@@ -15,10 +15,12 @@ async fn a_form_has_a_message_and_needs_no_mode() {
         "elicitation.request.mode-omit"
     );
     for revision in ["2025-11-25", MODERN] {
-        let mut speaker = Speaker::with(revision, server(), everything()).await;
+        let mut client = RevisionClient::with(revision, server(), everything()).await;
 
-        let form = asked(&mut speaker, call("name")).await.remove(0);
-        let url = asked(&mut speaker, visit("https://a.example/"))
+        let form = sent_client_requests(&mut client, call("name"))
+            .await
+            .remove(0);
+        let url = sent_client_requests(&mut client, url_elicitation_call("https://a.example/"))
             .await
             .remove(0);
 
@@ -33,9 +35,11 @@ async fn a_form_has_a_message_and_needs_no_mode() {
 async fn a_form_schema_is_a_flat_object_of_primitive_values() {
     req!("elicitation.form.fields", "elicitation.form.schema-flat");
     for revision in ["2025-06-18", "2025-11-25", MODERN] {
-        let mut speaker = Speaker::with(revision, server(), everything()).await;
+        let mut client = RevisionClient::with(revision, server(), everything()).await;
 
-        let form = asked(&mut speaker, call("form")).await.remove(0);
+        let form = sent_client_requests(&mut client, call("form"))
+            .await
+            .remove(0);
 
         assert!(form["params"].get("mode").is_none_or(|mode| mode == "form"));
         assert_eq!(form["params"]["message"], "All of it", "{revision} {form}");
@@ -66,23 +70,23 @@ async fn a_form_schema_is_a_flat_object_of_primitive_values() {
 async fn an_undeclared_elicitation_mode_is_not_used() {
     req!("elicitation.mode.declared");
     let form = || call("name");
-    let page = || visit("https://a.example/");
+    let page = || url_elicitation_call("https://a.example/");
     for revision in ["2025-11-25", MODERN] {
         for (declared, undeclared, possible) in [
             (json!({ "url": {} }), form(), page()),
             (json!({ "form": {} }), page(), form()),
         ] {
             let capabilities = json!({ "elicitation": declared });
-            let mut speaker = Speaker::with(revision, server(), capabilities).await;
+            let mut client = RevisionClient::with(revision, server(), capabilities).await;
 
-            let refused = speaker.call("tools/call", undeclared).await;
-            let question = asked(&mut speaker, possible).await.remove(0);
+            let refused = client.call("tools/call", undeclared).await;
+            let client_request = sent_client_requests(&mut client, possible).await.remove(0);
 
             assert!(
                 refused["error"]["code"] == -32021 || refused["result"]["isError"] == true,
                 "{revision} {refused}"
             );
-            assert_eq!(question["method"], "elicitation/create", "{revision}");
+            assert_eq!(client_request["method"], "elicitation/create", "{revision}");
         }
     }
 }
@@ -90,10 +94,10 @@ async fn an_undeclared_elicitation_mode_is_not_used() {
 #[tokio::test(start_paused = true)]
 async fn declined_cancelled_and_failed_client_requests_are_handled() {
     req!("elicitation.result.handle");
-    let mut speaker = Speaker::with(MODERN, server(), everything()).await;
-    for (answer, outcome) in [
-        (json!({ "action": "decline" }), Some("nobody")),
-        (json!({ "action": "cancel" }), Some("nobody")),
+    let mut client = RevisionClient::with(MODERN, server(), everything()).await;
+    for (response, outcome) in [
+        (json!({ "action": "decline" }), Some("missing")),
+        (json!({ "action": "cancel" }), Some("missing")),
         (
             json!({ "action": "accept", "content": { "name": "Ada" } }),
             Some("Ada"),
@@ -106,37 +110,40 @@ async fn declined_cancelled_and_failed_client_requests_are_handled() {
         (json!({}), None),
         (json!(null), None),
     ] {
-        let round = speaker.result("tools/call", call("name")).await;
+        let round = client.result("tools/call", call("name")).await;
         let mut retry = call("name");
         retry["requestState"] = round["requestState"].clone();
-        retry["inputResponses"] = json!({ "name": answer });
+        retry["inputResponses"] = json!({ "name": response });
 
-        let done = speaker.call("tools/call", retry).await;
+        let done = client.call("tools/call", retry).await;
 
         match outcome {
-            Some(text) => assert_eq!(done["result"]["content"][0]["text"], text, "{answer}"),
+            Some(text) => assert_eq!(done["result"]["content"][0]["text"], text, "{response}"),
             // The call fails or the request is repeated; an invalid response is never accepted.
             None => assert!(
                 done["error"].is_object()
                     || done["result"]["isError"] == true
                     || done["result"]["resultType"] == "input_required",
-                "{answer} {done}"
+                "{response} {done}"
             ),
         }
     }
-    speaker.result("tools/list", json!({})).await;
+    client.result("tools/list", json!({})).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_empty_capability_means_forms_only() {
     req!("elicitation.capability.empty-form");
     for revision in ["2025-11-25", MODERN] {
-        let mut speaker = Speaker::with(revision, server(), json!({ "elicitation": {} })).await;
+        let mut client =
+            RevisionClient::with(revision, server(), json!({ "elicitation": {} })).await;
 
-        let refused = speaker
-            .call("tools/call", visit("https://a.example/"))
+        let refused = client
+            .call("tools/call", url_elicitation_call("https://a.example/"))
             .await;
-        let form = asked(&mut speaker, call("name")).await.remove(0);
+        let form = sent_client_requests(&mut client, call("name"))
+            .await
+            .remove(0);
 
         assert!(
             refused["error"]["code"] == -32021 || refused["result"]["isError"] == true,
@@ -154,10 +161,14 @@ async fn a_url_elicitation_has_an_id_in_one_revision_and_a_url_in_both() {
     );
     let url = "https://a.example/login?flow=1#top";
     for (revision, has_id) in [("2025-11-25", true), (MODERN, false)] {
-        let mut speaker = Speaker::with(revision, server(), everything()).await;
+        let mut client = RevisionClient::with(revision, server(), everything()).await;
 
-        let first = asked(&mut speaker, visit(url)).await.remove(0);
-        let second = asked(&mut speaker, visit(url)).await.remove(0);
+        let first = sent_client_requests(&mut client, url_elicitation_call(url))
+            .await
+            .remove(0);
+        let second = sent_client_requests(&mut client, url_elicitation_call(url))
+            .await
+            .remove(0);
 
         assert_eq!(first["method"], "elicitation/create");
         assert_eq!(first["params"]["mode"], "url");
@@ -177,7 +188,7 @@ async fn a_url_elicitation_has_an_id_in_one_revision_and_a_url_in_both() {
 async fn an_elicitation_url_must_be_a_web_page() {
     req!("elicitation.url.valid");
     for revision in ["2025-11-25", MODERN] {
-        let mut speaker = Speaker::with(revision, server(), everything()).await;
+        let mut client = RevisionClient::with(revision, server(), everything()).await;
         for url in [
             "",
             "a",
@@ -195,7 +206,7 @@ async fn an_elicitation_url_must_be_a_web_page() {
             "javascript://a.example/%0aalert(1)",
             "ftp://a.example/",
         ] {
-            let result = speaker.tool("visit", json!({ "url": url })).await;
+            let result = client.tool("visit", json!({ "url": url })).await;
 
             assert_eq!(result["isError"], true, "{revision} {url:?}");
         }
@@ -206,23 +217,25 @@ async fn an_elicitation_url_must_be_a_web_page() {
 async fn a_response_that_violates_the_form_is_not_passed_on_as_accepted() {
     req!("elicitation.validate-2025-06-18");
     for revision in ["2025-06-18", "2025-11-25"] {
-        let mut speaker = Speaker::with(revision, server(), everything()).await;
+        let mut client = RevisionClient::with(revision, server(), everything()).await;
         for content in [
             json!({ "name": 7 }),
             json!({}),
             json!({ "name": null }),
             json!([]),
         ] {
-            let question = asked(&mut speaker, call("name")).await.remove(0);
+            let client_request = sent_client_requests(&mut client, call("name"))
+                .await
+                .remove(0);
             let result = json!({ "action": "accept", "content": content });
 
-            speaker
+            client
                 .peer
-                .send(json!({ "jsonrpc": "2.0", "id": question["id"], "result": result }))
+                .send(json!({ "jsonrpc": "2.0", "id": client_request["id"], "result": result }))
                 .await;
 
-            let answer = speaker.peer.next().await;
-            assert_eq!(answer["result"]["isError"], true, "{revision} {content}");
+            let response = client.peer.next().await;
+            assert_eq!(response["result"]["isError"], true, "{revision} {content}");
         }
     }
 }

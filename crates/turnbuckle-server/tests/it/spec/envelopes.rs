@@ -5,7 +5,7 @@ use turnbuckle_protocol::types::LogLevel;
 use turnbuckle_server::{Context, Server, Tool};
 use turnbuckle_spec_coverage::req;
 
-use crate::spec::revision_client::{EVERY, Speaker};
+use crate::spec::revision_client::{EVERY, RevisionClient};
 
 const TEXT: &str = "two\nlines\r\u{2028}and \u{7} more: 世界 🦀";
 
@@ -27,7 +27,7 @@ fn server() -> Server {
 
 /// Returns every line received during all kinds of requests.
 async fn lines(revision: &'static str) -> Vec<String> {
-    let mut speaker = Speaker::with(revision, server(), json!({ "roots": {} })).await;
+    let mut client = RevisionClient::with(revision, server(), json!({ "roots": {} })).await;
     let mut lines = Vec::new();
     for (method, params) in [
         ("tools/list", json!({})),
@@ -42,14 +42,14 @@ async fn lines(revision: &'static str) -> Vec<String> {
             } }),
         ),
     ] {
-        let id = speaker.request(method, params).await;
+        let id = client.request(method, params).await;
         loop {
-            let line = speaker.peer.next_line().await;
+            let line = client.peer.next_line().await;
             let message: Value = serde_json::from_str(&line).unwrap();
             lines.push(line);
             if message["method"] == "roots/list" {
                 let roots = json!({ "roots": [] });
-                speaker
+                client
                     .peer
                     .send(json!({ "jsonrpc": "2.0", "id": message["id"], "result": roots }))
                     .await;
@@ -59,8 +59,8 @@ async fn lines(revision: &'static str) -> Vec<String> {
         }
     }
     for line in ["{", "7", r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#] {
-        speaker.peer.send_line(line).await;
-        lines.push(speaker.peer.next_line().await);
+        client.peer.send_line(line).await;
+        lines.push(client.peer.next_line().await);
     }
     lines
 }
@@ -101,7 +101,7 @@ async fn every_message_is_a_request_notification_or_response() {
         "base.error.code-integer"
     );
     for revision in EVERY {
-        let (mut requests, mut notifications, mut answers) = (0, 0, 0);
+        let (mut requests, mut notifications, mut responses) = (0, 0, 0);
         for line in lines(revision).await {
             let message: Value = serde_json::from_str(&line).unwrap();
             let members = message.as_object().unwrap();
@@ -116,7 +116,7 @@ async fn every_message_is_a_request_notification_or_response() {
                     None => notifications += 1,
                 }
             } else {
-                answers += 1;
+                responses += 1;
                 match (members.get("result"), members.get("error")) {
                     (Some(result), None) => assert!(result.is_object(), "{line}"),
                     (None, Some(error)) => {
@@ -130,7 +130,7 @@ async fn every_message_is_a_request_notification_or_response() {
         assert_eq!(requests, i32::from(!is_modern), "{revision}");
         // Progress, a log message, and in sessions the change notification.
         assert_eq!(notifications, if is_modern { 2 } else { 3 }, "{revision}");
-        assert_eq!(answers, 9, "{revision}");
+        assert_eq!(responses, 9, "{revision}");
     }
 }
 
@@ -150,23 +150,23 @@ async fn a_modern_server_sends_only_responses_and_notifications() {
 async fn parameters_may_be_left_out_and_are_an_object_if_not() {
     req!("base.request.params-object");
     for revision in &EVERY[..5] {
-        let mut speaker = Speaker::of(revision, server()).await;
+        let mut client = RevisionClient::new(revision, server()).await;
         for method in ["ping", "tools/list"] {
-            speaker
+            client
                 .peer
                 .send(json!({ "jsonrpc": "2.0", "id": 1, "method": method }))
                 .await;
-            assert!(speaker.peer.next().await["result"].is_object(), "{method}");
+            assert!(client.peer.next().await["result"].is_object(), "{method}");
             for (params, code) in [
                 (json!([]), -32602),
                 (json!(7), -32600),
                 (json!("{}"), -32600),
             ] {
-                speaker
+                client
                     .peer
                     .send(json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }))
                     .await;
-                assert_eq!(speaker.peer.next().await["error"]["code"], code);
+                assert_eq!(client.peer.next().await["error"]["code"], code);
             }
         }
     }
@@ -176,23 +176,23 @@ async fn parameters_may_be_left_out_and_are_an_object_if_not() {
 async fn an_id_is_never_used_twice_in_a_session() {
     req!("base.request.id-unique-session");
     for revision in &EVERY[..5] {
-        let mut speaker = Speaker::with(revision, server(), json!({ "roots": {} })).await;
+        let mut client = RevisionClient::with(revision, server(), json!({ "roots": {} })).await;
         let mut seen = std::collections::HashSet::new();
         for _ in 0..20 {
-            let id = speaker
+            let id = client
                 .request("tools/call", json!({ "name": "busy" }))
                 .await;
-            let mut question = speaker.peer.next().await;
-            while question["method"] != "roots/list" {
-                question = speaker.peer.next().await;
+            let mut client_request = client.peer.next().await;
+            while client_request["method"] != "roots/list" {
+                client_request = client.peer.next().await;
             }
-            assert!(seen.insert(question["id"].to_string()), "{revision}");
+            assert!(seen.insert(client_request["id"].to_string()), "{revision}");
             let roots = json!({ "roots": [] });
-            speaker
+            client
                 .peer
-                .send(json!({ "jsonrpc": "2.0", "id": question["id"], "result": roots }))
+                .send(json!({ "jsonrpc": "2.0", "id": client_request["id"], "result": roots }))
                 .await;
-            speaker.until_answered(id).await;
+            client.until_answered(id).await;
         }
     }
 }

@@ -9,7 +9,7 @@ use turnbuckle_spec_coverage::req;
 
 use crate::{
     ndjson::test_client::{modern, modern_with},
-    spec::revision_client::{EVERY, MODERN, Speaker},
+    spec::revision_client::{EVERY, MODERN, RevisionClient},
 };
 
 fn server() -> Server {
@@ -47,7 +47,7 @@ fn server() -> Server {
 async fn an_unknown_or_unadvertised_method_is_not_found_in_every_revision() {
     req!("base.error.method-not-found");
     for revision in EVERY {
-        let mut nothing = Speaker::of(revision, Server::new("nothing", "1")).await;
+        let mut nothing = RevisionClient::new(revision, Server::new("nothing", "1")).await;
         for (method, params) in [
             ("no/such", json!({})),
             ("tools/list", json!({})),
@@ -74,7 +74,7 @@ async fn an_unknown_or_unadvertised_method_is_not_found_in_every_revision() {
 async fn parameters_of_the_wrong_shape_are_invalid_in_every_revision() {
     req!("base.error.invalid-params");
     for revision in EVERY {
-        let mut speaker = Speaker::of(revision, server()).await;
+        let mut client = RevisionClient::new(revision, server()).await;
         for (method, params) in [
             ("tools/list", json!({ "cursor": 7 })),
             ("tools/call", json!({})),
@@ -94,7 +94,7 @@ async fn parameters_of_the_wrong_shape_are_invalid_in_every_revision() {
         ] {
             let shown = params.to_string();
             assert_eq!(
-                speaker.code(method, params).await,
+                client.code(method, params).await,
                 -32602,
                 "{revision} {method} {shown}"
             );
@@ -110,7 +110,7 @@ async fn an_internal_failure_is_reported_without_details() {
         "completion.error.internal"
     );
     for revision in EVERY {
-        let mut speaker = Speaker::of(revision, server()).await;
+        let mut client = RevisionClient::new(revision, server()).await;
         let reference = json!({ "type": "ref/prompt", "name": "broken" });
         for (method, params) in [
             ("resources/read", json!({ "uri": "note://broken" })),
@@ -120,16 +120,16 @@ async fn an_internal_failure_is_reported_without_details() {
                 json!({ "ref": reference, "argument": { "name": "a", "value": "" } }),
             ),
         ] {
-            let answer = speaker.call(method, params).await;
-            assert_eq!(answer["error"]["code"], -32603, "{revision} {method}");
-            assert!(!answer.to_string().contains("secret"), "{answer}");
+            let response = client.call(method, params).await;
+            assert_eq!(response["error"]["code"], -32603, "{revision} {method}");
+            assert!(!response.to_string().contains("secret"), "{response}");
         }
     }
 }
 
 /// Invalid stateless requests of every kind, with their error codes.
 async fn modern_codes() -> Vec<i64> {
-    let mut speaker = Speaker::of(MODERN, server()).await;
+    let mut client = RevisionClient::new(MODERN, server()).await;
     let mut unsupported = modern(json!({}));
     unsupported["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("2031-01-01");
     let state = json!({ "name": "think", "requestState": "forged" });
@@ -141,19 +141,19 @@ async fn modern_codes() -> Vec<i64> {
         ("tools/list", json!({})),
         ("tools/list", modern(json!({ "cursor": "forged" }))),
         ("tools/list", modern_with(json!({}), json!(7))),
-        ("tools/call", modern(json!({ "name": "nobody" }))),
+        ("tools/call", modern(json!({ "name": "missing" }))),
         ("tools/call", modern(json!({ "name": "panics" }))),
         ("tools/call", modern(json!({ "name": "think" }))),
         ("tools/call", modern_with(state, json!({ "sampling": {} }))),
         ("resources/read", modern(json!({ "uri": "note://missing" }))),
         ("resources/read", modern(json!({ "uri": "note://broken" }))),
-        ("prompts/get", modern(json!({ "name": "nobody" }))),
+        ("prompts/get", modern(json!({ "name": "missing" }))),
         ("prompts/get", modern(json!({ "name": "broken" }))),
         ("completion/complete", modern(json!({ "ref": {} }))),
         ("subscriptions/listen", modern(json!({}))),
     ] {
-        let answer = speaker.peer.call(method, params).await;
-        codes.push(answer["error"]["code"].as_i64().unwrap());
+        let response = client.peer.call(method, params).await;
+        codes.push(response["error"]["code"].as_i64().unwrap());
     }
     for line in [
         "{",
@@ -161,8 +161,8 @@ async fn modern_codes() -> Vec<i64> {
         "7",
         r#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#,
     ] {
-        speaker.peer.send_line(line).await;
-        codes.push(speaker.peer.next().await["error"]["code"].as_i64().unwrap());
+        client.peer.send_line(line).await;
+        codes.push(client.peer.next().await["error"]["code"].as_i64().unwrap());
     }
     codes
 }
@@ -189,7 +189,7 @@ async fn a_modern_client_sees_only_codes_that_are_defined_for_it() {
     assert_eq!(
         count(-32020),
         0,
-        "there are no headers that could differ: {codes:?}"
+        "ndjson lacks headers that could differ: {codes:?}"
     );
     let plain = [-32700, -32600, -32601, -32602, -32603];
     let known: usize = plain.into_iter().map(count).sum();
@@ -212,19 +212,19 @@ async fn an_error_of_a_handler_keeps_its_code_and_any_data() {
             let error = RpcError::new(1_234, "my own").with_data(&given);
             std::future::ready(Err::<String, _>(ToolError::protocol(error)))
         });
-        let mut speaker = Speaker::of(MODERN, Server::new("own", "1").tool(tool)).await;
+        let mut client = RevisionClient::new(MODERN, Server::new("own", "1").tool(tool)).await;
 
-        let answer = speaker.call("tools/call", json!({ "name": "own" })).await;
+        let response = client.call("tools/call", json!({ "name": "own" })).await;
 
-        assert_eq!(answer["error"]["code"], 1_234);
-        assert_eq!(answer["error"].get("data"), Some(&data));
+        assert_eq!(response["error"]["code"], 1_234);
+        assert_eq!(response["error"].get("data"), Some(&data));
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn every_modern_result_is_complete_or_input_required() {
     req!("base.result-type.allowed-set");
-    let mut speaker = Speaker::with(MODERN, server(), json!({ "sampling": {} })).await;
+    let mut client = RevisionClient::with(MODERN, server(), json!({ "sampling": {} })).await;
     for (method, params, expected) in [
         ("server/discover", json!({}), "complete"),
         ("tools/list", json!({}), "complete"),
@@ -235,7 +235,7 @@ async fn every_modern_result_is_complete_or_input_required() {
         ("tools/call", json!({ "name": "fail" }), "complete"),
         ("tools/call", json!({ "name": "think" }), "input_required"),
     ] {
-        let result: Value = speaker.result(method, params).await;
+        let result: Value = client.result(method, params).await;
         assert_eq!(result["resultType"], expected, "{method}");
     }
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use turnbuckle_server::{Context, Extension, Server, Tool};
 use turnbuckle_spec_coverage::req;
 
-use crate::spec::revision_client::{EVERY, MODERN, Speaker};
+use crate::spec::revision_client::{EVERY, MODERN, RevisionClient};
 
 const LAYERS: &str = "com.example/layers";
 
@@ -31,9 +31,9 @@ fn server() -> Server {
 #[tokio::test(start_paused = true)]
 async fn an_extension_is_declared_by_its_settings_or_by_an_empty_object() {
     req!("versioning.extension.empty-object");
-    let mut speaker = Speaker::of(MODERN, server()).await;
+    let mut client = RevisionClient::new(MODERN, server()).await;
 
-    let declared = speaker.result("server/discover", json!({})).await;
+    let declared = client.result("server/discover", json!({})).await;
 
     assert_eq!(
         declared["capabilities"]["extensions"],
@@ -73,14 +73,14 @@ fn an_extension_is_named_by_a_prefix_and_a_name() {
 async fn without_an_extension_there_is_the_core_or_an_error() {
     req!("versioning.extension.fallback");
     for revision in EVERY {
-        let mut speaker = Speaker::of(revision, server()).await;
+        let mut client = RevisionClient::new(revision, server()).await;
 
-        let refused = speaker
+        let refused = client
             .call("tools/call", json!({ "name": "needs", "arguments": {} }))
             .await;
-        let flat = speaker.tool("likes", json!({})).await;
+        let flat = client.tool("likes", json!({})).await;
 
-        if speaker.is_modern() {
+        if client.is_modern() {
             assert_eq!(refused["error"]["code"], -32021, "{refused}");
             let needed = &refused["error"]["data"]["requiredCapabilities"];
             assert_eq!(needed["extensions"], json!({ LAYERS: {} }));
@@ -90,9 +90,9 @@ async fn without_an_extension_there_is_the_core_or_an_error() {
         assert_eq!(flat["content"][0]["text"], "flat", "{revision}");
     }
     let offers: Value = json!({ "extensions": { LAYERS: {} } });
-    let mut speaker = Speaker::with(MODERN, server(), offers).await;
+    let mut client = RevisionClient::with(MODERN, server(), offers).await;
     for tool in ["needs", "likes"] {
-        let result = speaker.tool(tool, json!({})).await;
+        let result = client.tool(tool, json!({})).await;
         assert_eq!(result["content"][0]["text"], "layered");
     }
 }

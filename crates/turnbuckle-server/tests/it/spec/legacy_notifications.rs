@@ -12,37 +12,37 @@ struct Name {
     name: String,
 }
 
-async fn ask(cx: Context) -> Result<String, ToolError> {
+async fn elicit_name(cx: Context) -> Result<String, ToolError> {
     let name = cx
         .elicit(Elicitation::form::<Name>("Who are you?").key("name"))
         .await?;
-    Ok(name.accepted().map_or("nobody".to_owned(), |it| it.name))
+    Ok(name.accepted().map_or("missing".to_owned(), |it| it.name))
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_client_request_unknown_to_the_revision_is_not_sent_even_if_declared() {
-    let server = Server::new("asks", "1.0.0").tool(Tool::new("ask", ask));
+    let server = Server::new("asks", "1.0.0").tool(Tool::new("ask", elicit_name));
     let mut peer = Peer::initialized(server, "2025-03-26", json!({ "elicitation": {} })).await;
 
-    let answer = peer.call_tool("ask", json!({})).await;
+    let response = peer.call_tool("ask", json!({})).await;
 
-    assert_eq!(answer["result"]["isError"], true);
+    assert_eq!(response["result"]["isError"], true);
     assert_eq!(
-        answer["result"]["content"][0]["text"],
+        response["result"]["content"][0]["text"],
         "the client does not support `elicitation`"
     );
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_form_schema_contains_only_supported_keywords() {
-    let server = Server::new("asks", "1.0.0").tool(Tool::new("ask", ask));
+    let server = Server::new("asks", "1.0.0").tool(Tool::new("ask", elicit_name));
     let mut peer = Peer::initialized(server, "2025-11-25", json!({ "elicitation": {} })).await;
 
     peer.request("tools/call", json!({ "name": "ask" })).await;
-    let question = peer.next().await;
+    let client_request = peer.next().await;
 
     assert_eq!(
-        question["params"]["requestedSchema"],
+        client_request["params"]["requestedSchema"],
         json!({ "type": "object", "properties": { "name": { "type": "string" } }, "required": ["name"] })
     );
 }

@@ -9,9 +9,9 @@ use turnbuckle_server::{
 use turnbuckle_spec_coverage::req;
 
 use crate::{
-    http::test_client::Caller,
+    http::test_client::HttpTestClient,
     ndjson::test_client::Peer,
-    spec::revision_client::{EVERY, MODERN, Speaker},
+    spec::revision_client::{EVERY, MODERN, RevisionClient},
 };
 
 /// The list methods, and the member with the items.
@@ -47,11 +47,11 @@ fn server() -> Server {
 }
 
 /// Every page of a list.
-async fn pages(speaker: &mut Speaker, method: &str) -> Vec<Value> {
+async fn pages(client: &mut RevisionClient, method: &str) -> Vec<Value> {
     let mut pages = Vec::new();
     let mut params = json!({});
     loop {
-        let page = speaker.result(method, params).await;
+        let page = client.result(method, params).await;
         let cursor = page.get("nextCursor").cloned();
         pages.push(page);
         match cursor {
@@ -65,14 +65,14 @@ async fn pages(speaker: &mut Speaker, method: &str) -> Vec<Value> {
 async fn every_list_comes_in_pages_in_every_revision() {
     req!("pagination.operations");
     for revision in EVERY {
-        let mut speaker = Speaker::of(revision, server().page_size(2)).await;
+        let mut client = RevisionClient::new(revision, server().page_size(2)).await;
         for (method, member) in LISTS {
-            let whole = Speaker::of(revision, server())
+            let whole = RevisionClient::new(revision, server())
                 .await
                 .result(method, json!({}))
                 .await;
 
-            let pages = pages(&mut speaker, method).await;
+            let pages = pages(&mut client, method).await;
 
             let parts = pages
                 .iter()
@@ -86,11 +86,11 @@ async fn every_list_comes_in_pages_in_every_revision() {
 
 #[tokio::test(start_paused = true)]
 async fn a_cursor_of_one_list_is_rejected_by_another() {
-    let mut speaker = Speaker::of(MODERN, server().page_size(2)).await;
-    let page = speaker.result("tools/list", json!({})).await;
+    let mut client = RevisionClient::new(MODERN, server().page_size(2)).await;
+    let page = client.result("tools/list", json!({})).await;
     for (method, _) in &LISTS[1..] {
         let cursor = json!({ "cursor": page["nextCursor"] });
-        assert_eq!(speaker.code(method, cursor).await, -32602, "{method}");
+        assert_eq!(client.code(method, cursor).await, -32602, "{method}");
     }
 }
 
@@ -102,19 +102,19 @@ async fn declared_items_are_listed_in_order() {
         "resources.list.respond",
         "prompts.list.respond"
     );
-    let mut speaker = Speaker::of(MODERN, server()).await;
-    let found = speaker.result("server/discover", json!({})).await;
+    let mut client = RevisionClient::new(MODERN, server()).await;
+    let found = client.result("server/discover", json!({})).await;
     for capability in ["tools", "resources", "prompts"] {
         assert!(found["capabilities"][capability].is_object());
     }
     for (method, member) in LISTS {
-        let first = speaker.result(method, json!({})).await;
+        let first = client.result(method, json!({})).await;
         assert_eq!(first[member].as_array().unwrap().len(), 5, "{method}");
         for _ in 0..5 {
-            assert_eq!(speaker.result(method, json!({})).await, first, "{method}");
+            assert_eq!(client.result(method, json!({})).await, first, "{method}");
         }
     }
-    let tools = speaker.result("tools/list", json!({})).await;
+    let tools = client.result("tools/list", json!({})).await;
     assert_eq!(
         tools["tools"][0]["name"], "z9",
         "in the order of registration"
@@ -129,7 +129,7 @@ async fn a_list_does_not_depend_on_the_connection_or_earlier_requests() {
         "prompts.list.not-per-connection"
     );
     let server = server();
-    let mut fresh = Speaker::of(MODERN, server.clone()).await;
+    let mut fresh = RevisionClient::new(MODERN, server.clone()).await;
     let mut worn = Peer::initialized(server, "2025-03-26", json!({ "roots": {} })).await;
     worn.call("resources/subscribe", json!({ "uri": "r://1" }))
         .await;
@@ -137,7 +137,7 @@ async fn a_list_does_not_depend_on_the_connection_or_earlier_requests() {
         .await;
     worn.call_modern("resources/read", json!({ "uri": "r://2" }))
         .await;
-    worn.call_modern("tools/call", json!({ "name": "nobody" }))
+    worn.call_modern("tools/call", json!({ "name": "missing" }))
         .await;
     for (method, _) in LISTS {
         let result = fresh.result(method, json!({})).await;
@@ -150,22 +150,22 @@ async fn a_list_does_not_depend_on_the_connection_or_earlier_requests() {
 async fn a_list_may_change_while_the_server_runs() {
     req!("tools.list.empty-or-changing");
     let server = server();
-    let mut speaker = Speaker::of(MODERN, server.clone()).await;
+    let mut client = RevisionClient::new(MODERN, server.clone()).await;
 
     server.add_tool(tool("late"));
 
-    let tools = speaker.result("tools/list", json!({})).await;
+    let tools = client.result("tools/list", json!({})).await;
     assert_eq!(tools["tools"][5]["name"], "late");
-    let called = speaker.tool("late", json!({})).await;
+    let called = client.tool("late", json!({})).await;
     assert_eq!(called["content"][0]["text"], "called");
 
     assert!(server.remove_tool("late"));
     assert!(!server.remove_tool("late"));
 
-    let tools = speaker.result("tools/list", json!({})).await;
+    let tools = client.result("tools/list", json!({})).await;
     assert_eq!(tools["tools"].as_array().unwrap().len(), 5);
     let params = json!({ "name": "late" });
-    assert_eq!(speaker.code("tools/call", params).await, -32602);
+    assert_eq!(client.code("tools/call", params).await, -32602);
 }
 
 #[tokio::test(start_paused = true)]
@@ -175,18 +175,18 @@ async fn an_emptied_list_is_still_advertised() {
             .tool(tool("only"))
             .prompt(Prompt::new("only", async || Ok("hi")))
             .resource(Resource::text("r://only", "r", "r"));
-        let mut speaker = Speaker::of(revision, server.clone()).await;
+        let mut client = RevisionClient::new(revision, server.clone()).await;
 
         server.remove_tool("only");
         server.remove_prompt("only");
         server.remove_resource("r://only");
 
         for (method, member) in LISTS {
-            let result = speaker.result(method, json!({})).await;
+            let result = client.result(method, json!({})).await;
             assert_eq!(result[member], json!([]), "{revision} {method}");
         }
         let params = json!({ "name": "only" });
-        assert_eq!(speaker.code("tools/call", params).await, -32602);
+        assert_eq!(client.code("tools/call", params).await, -32602);
     }
 }
 
@@ -216,9 +216,9 @@ async fn cacheable_results_have_ttl_and_scope() {
         (server().cache_lists(public), json!(1_500), "public"),
         (server().cache_lists(forever), json!(u64::MAX), "private"),
     ] {
-        let mut speaker = Speaker::of(MODERN, server).await;
+        let mut client = RevisionClient::new(MODERN, server).await;
         for (method, params) in cacheable() {
-            let result = speaker.result(method, params).await;
+            let result = client.result(method, params).await;
             assert!(result["ttlMs"].is_u64(), "{method} {result}");
             let scopes = [json!("public"), json!("private")];
             assert!(scopes.contains(&result["cacheScope"]), "{method} {result}");
@@ -234,10 +234,10 @@ async fn cacheable_results_have_ttl_and_scope() {
 async fn results_in_sessions_have_no_cache_hints() {
     for revision in &EVERY[..5] {
         let hint = CacheHint::public(Duration::from_secs(9));
-        let mut speaker = Speaker::of(revision, server().cache_lists(hint)).await;
+        let mut client = RevisionClient::new(revision, server().cache_lists(hint)).await;
         for (method, params) in cacheable() {
             if method != "server/discover" {
-                let result = speaker.result(method, params).await;
+                let result = client.result(method, params).await;
                 assert_eq!(result.get("ttlMs"), None, "{revision} {method}");
                 assert_eq!(result.get("cacheScope"), None, "{revision} {method}");
             }
@@ -253,9 +253,9 @@ async fn all_pages_of_a_list_have_one_scope() {
         (CacheHint::public(Duration::from_secs(9)), "public"),
     ] {
         let server = server().page_size(2).cache_lists(hint);
-        let mut speaker = Speaker::of(MODERN, server).await;
+        let mut client = RevisionClient::new(MODERN, server).await;
         for (method, _) in LISTS {
-            for page in pages(&mut speaker, method).await {
+            for page in pages(&mut client, method).await {
                 assert_eq!(page["cacheScope"], scope, "{method}");
             }
         }
@@ -269,8 +269,11 @@ async fn a_long_list_is_complete_on_every_transport() {
             server.tool(tool(format!("tool{at:03}")).description("one of many, in a long list"))
         })
     };
-    let names = |answer: &Value| -> Vec<String> {
-        let tools = answer["result"]["tools"].as_array().expect("a list").iter();
+    let names = |response: &Value| -> Vec<String> {
+        let tools = response["result"]["tools"]
+            .as_array()
+            .expect("a list")
+            .iter();
         tools
             .map(|tool| tool["name"].as_str().unwrap().to_owned())
             .collect()
@@ -278,18 +281,20 @@ async fn a_long_list_is_complete_on_every_transport() {
     let wanted: Vec<_> = (0..200).map(|at| format!("tool{at:03}")).collect();
 
     for revision in EVERY {
-        let mut speaker = Speaker::of(revision, server()).await;
-        let id = speaker.request("tools/list", json!({})).await;
-        let answer = speaker.peer.next().await;
-        assert_eq!(answer["id"], id);
-        assert_eq!(names(&answer), wanted, "{revision}");
+        let mut client = RevisionClient::new(revision, server()).await;
+        let id = client.request("tools/list", json!({})).await;
+        let response = client.peer.next().await;
+        assert_eq!(response["id"], id);
+        assert_eq!(names(&response), wanted, "{revision}");
     }
     let request = json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/list" });
-    let answered = Caller::new(server()).modern("tools/list", json!({})).await;
-    let answer = answered.json().await;
-    assert_eq!(names(&answer), wanted);
-    assert_eq!(answer["result"]["resultType"], "complete");
-    let caller = Caller::new(server()).in_session("2025-03-26").await;
+    let http_response = HttpTestClient::new(server())
+        .modern("tools/list", json!({}))
+        .await;
+    let response = http_response.json().await;
+    assert_eq!(names(&response), wanted);
+    assert_eq!(response["result"]["resultType"], "complete");
+    let caller = HttpTestClient::new(server()).in_session("2025-03-26").await;
     assert_eq!(names(&caller.post(&request).await.json().await), wanted);
     let batch = caller.post(&json!([request])).await.json().await;
     assert_eq!(names(&batch[0]), wanted);

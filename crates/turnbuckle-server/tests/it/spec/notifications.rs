@@ -7,7 +7,7 @@ use turnbuckle_spec_coverage::req;
 
 use crate::{
     ndjson::test_client::{Peer, modern},
-    spec::revision_client::{EVERY, MODERN, Speaker},
+    spec::revision_client::{EVERY, MODERN, RevisionClient},
 };
 
 const LEVELS: [&str; 8] = [
@@ -53,22 +53,19 @@ async fn every_subscriber_is_notified_of_a_changed_list() {
     );
     for revision in EVERY {
         let server = server();
-        let mut speaker = Speaker::of(revision, server.clone()).await;
-        if speaker.is_modern() {
+        let mut client = RevisionClient::new(revision, server.clone()).await;
+        if client.is_modern() {
             let filter = json!({
                 "toolsListChanged": true, "promptsListChanged": true, "resourcesListChanged": true,
             });
-            speaker
+            client
                 .request("subscriptions/listen", json!({ "notifications": filter }))
                 .await;
-            speaker.peer.next().await;
-            let list = speaker.result("tools/list", json!({})).await;
-            assert!(
-                list["ttlMs"].is_u64(),
-                "beside the time that it may be kept"
-            );
+            client.peer.next().await;
+            let list = client.result("tools/list", json!({})).await;
+            assert!(list["ttlMs"].is_u64(), "in addition to the cache time");
         } else {
-            speaker.call("ping", json!({})).await;
+            client.call("ping", json!({})).await;
         }
 
         server.tools_changed();
@@ -76,11 +73,11 @@ async fn every_subscriber_is_notified_of_a_changed_list() {
         server.resources_changed();
 
         for kind in ["tools", "prompts", "resources"] {
-            let message = speaker.peer.next().await;
+            let message = client.peer.next().await;
             let expected = format!("notifications/{kind}/list_changed");
             assert_eq!(message["method"], expected, "{revision}");
         }
-        speaker.peer.expect_silence().await;
+        client.peer.expect_no_message().await;
     }
 }
 
@@ -88,9 +85,9 @@ async fn every_subscriber_is_notified_of_a_changed_list() {
 async fn a_modern_client_receives_resource_updates_only_on_its_subscription() {
     req!("resources.subscribe.modern");
     let server = server();
-    let mut speaker = Speaker::of(MODERN, server.clone()).await;
+    let mut client = RevisionClient::new(MODERN, server.clone()).await;
     server.resource_updated("note://a");
-    speaker.peer.expect_silence().await;
+    client.peer.expect_no_message().await;
     let mut ids = Vec::new();
     for filter in [
         json!({ "resourceSubscriptions": ["note://a"] }),
@@ -99,33 +96,33 @@ async fn a_modern_client_receives_resource_updates_only_on_its_subscription() {
         json!({}),
     ] {
         let listen = json!({ "notifications": filter });
-        ids.push(speaker.request("subscriptions/listen", listen).await);
-        speaker.peer.next().await;
+        ids.push(client.request("subscriptions/listen", listen).await);
+        client.peer.next().await;
     }
 
     server.resource_updated("note://a/part");
     server.resource_updated("note://ab");
 
-    let told = speaker.peer.next().await;
-    assert_eq!(told["method"], "notifications/resources/updated");
-    assert_eq!(told["params"]["uri"], "note://a/part");
-    let id = &told["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"];
+    let received = client.peer.next().await;
+    assert_eq!(received["method"], "notifications/resources/updated");
+    assert_eq!(received["params"]["uri"], "note://a/part");
+    let id = &received["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"];
     assert_eq!(*id, ids[0]);
-    speaker.peer.expect_silence().await;
+    client.peer.expect_no_message().await;
 }
 
 /// The levels of the log messages of a call, with the minimum `level`.
-async fn heard(speaker: &mut Speaker, level: &str) -> Vec<String> {
+async fn heard(client: &mut RevisionClient, level: &str) -> Vec<String> {
     let mut params = json!({ "name": "log" });
-    if speaker.is_modern() {
+    if client.is_modern() {
         params["_meta"] = json!({ "io.modelcontextprotocol/logLevel": level });
     } else {
-        speaker
+        client
             .result("logging/setLevel", json!({ "level": level }))
             .await;
     }
-    let id = speaker.request("tools/call", params).await;
-    let mut messages = speaker.until_answered(id).await;
+    let id = client.request("tools/call", params).await;
+    let mut messages = client.until_answered(id).await;
     messages.pop();
     messages
         .iter()
@@ -137,13 +134,9 @@ async fn heard(speaker: &mut Speaker, level: &str) -> Vec<String> {
 async fn there_are_exactly_eight_log_levels() {
     req!("logging.levels");
     for revision in EVERY {
-        let mut speaker = Speaker::of(revision, server()).await;
+        let mut client = RevisionClient::new(revision, server()).await;
         for (at, level) in LEVELS.iter().enumerate() {
-            assert_eq!(
-                heard(&mut speaker, level).await,
-                &LEVELS[at..],
-                "{revision}"
-            );
+            assert_eq!(heard(&mut client, level).await, &LEVELS[at..], "{revision}");
         }
         for level in [
             json!("Info"),
@@ -153,14 +146,14 @@ async fn there_are_exactly_eight_log_levels() {
             json!(3),
             json!(null),
         ] {
-            let code = if speaker.is_modern() {
+            let code = if client.is_modern() {
                 let meta = json!({ "io.modelcontextprotocol/logLevel": level });
                 if level.is_null() {
                     continue;
                 }
-                speaker.code("tools/list", json!({ "_meta": meta })).await
+                client.code("tools/list", json!({ "_meta": meta })).await
             } else {
-                speaker
+                client
                     .code("logging/setLevel", json!({ "level": level }))
                     .await
             };
@@ -173,20 +166,23 @@ async fn there_are_exactly_eight_log_levels() {
 async fn progress_has_a_message_and_total_where_available() {
     req!("progress.message", "progress.receiver-options");
     for revision in EVERY {
-        let mut speaker = Speaker::of(revision, server()).await;
+        let mut client = RevisionClient::new(revision, server()).await;
         let params = json!({ "name": "work", "_meta": { "progressToken": "t" } });
 
-        let id = speaker.request("tools/call", params).await;
-        let messages = speaker.until_answered(id).await;
+        let id = client.request("tools/call", params).await;
+        let messages = client.until_answered(id).await;
 
         assert_eq!(messages.len(), 3, "{revision}");
-        let told = |at: usize, member: &str| messages[at]["params"].get(member).cloned();
+        let received = |at: usize, member: &str| messages[at]["params"].get(member).cloned();
         let message = |text: &str| (revision >= "2025-03-26").then(|| json!(text));
-        assert_eq!(told(0, "message"), message("reading"), "{revision}");
-        assert_eq!(told(1, "message"), message("writing"), "{revision}");
-        assert_eq!(told(0, "total"), None);
-        assert_eq!(told(1, "total").and_then(|total| total.as_f64()), Some(2.0));
-        assert_eq!(told(0, "progressToken"), Some(json!("t")));
+        assert_eq!(received(0, "message"), message("reading"), "{revision}");
+        assert_eq!(received(1, "message"), message("writing"), "{revision}");
+        assert_eq!(received(0, "total"), None);
+        assert_eq!(
+            received(1, "total").and_then(|total| total.as_f64()),
+            Some(2.0)
+        );
+        assert_eq!(received(0, "progressToken"), Some(json!("t")));
     }
 }
 
@@ -198,22 +194,26 @@ async fn a_session_stays_in_the_revision_that_was_negotiated() {
     );
     let tool = || Tool::new("t", async || Ok(vec![1])).title("T").read_only();
     for revision in &EVERY[..5] {
-        let mut speaker = Speaker::of(revision, Server::new("s", "1").tool(tool())).await;
+        let mut client = RevisionClient::new(revision, Server::new("s", "1").tool(tool())).await;
         for _ in 0..2 {
-            let listed = speaker.result("tools/list", json!({})).await["tools"][0].clone();
-            let called = speaker.tool("t", json!({})).await;
+            let listed = client.result("tools/list", json!({})).await["tools"][0].clone();
+            let called = client.tool("t", json!({})).await;
 
             assert_eq!(listed.get("title").is_some(), *revision >= "2025-06-18");
             assert_eq!(
                 listed.get("annotations").is_some(),
                 *revision >= "2025-03-26"
             );
-            assert_eq!(listed.get("outputSchema"), None, "its root is no object");
+            assert_eq!(
+                listed.get("outputSchema"),
+                None,
+                "its root is not an object"
+            );
             assert_eq!(called.get("resultType"), None);
             assert_eq!(called.get("_meta"), None);
 
             // A request of the other era does not change that.
-            let own = speaker.peer.call_modern("tools/list", json!({})).await;
+            let own = client.peer.call_modern("tools/list", json!({})).await;
             assert!(own["result"]["tools"][0]["outputSchema"].is_object());
         }
     }
@@ -223,15 +223,15 @@ async fn a_session_stays_in_the_revision_that_was_negotiated() {
 async fn a_connection_ends_without_a_message() {
     req!("lifecycle.shutdown.no-message");
     for revision in &EVERY[..5] {
-        let mut speaker = Speaker::of(revision, server()).await;
+        let mut client = RevisionClient::new(revision, server()).await;
         for method in ["shutdown", "exit"] {
             assert_eq!(
-                speaker.code(method, json!({})).await,
+                client.code(method, json!({})).await,
                 -32601,
                 "{revision} {method}"
             );
         }
-        assert_eq!(speaker.peer.finish().await, [] as [Value; 0], "{revision}");
+        assert_eq!(client.peer.finish().await, [] as [Value; 0], "{revision}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! An array in place of an object is rejected, wherever a client sends one.
+//! An array in place of an object is rejected in every message.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -10,7 +10,7 @@ use turnbuckle_server::{
 
 use crate::{
     ndjson::test_client::{LEGACY, Peer, initialize},
-    spec::revision_client::{EVERY, MODERN, Speaker},
+    spec::revision_client::{EVERY, MODERN, RevisionClient},
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -36,10 +36,10 @@ fn server() -> Server {
     });
     let later = Tool::new("later", async || Ok("done".to_owned())).task(TaskSupport::Optional);
     let ask = Tool::new("ask", async |cx: Context| {
-        let answer = cx
+        let response = cx
             .elicit(Elicitation::form::<City>("Where?").key("k"))
             .await?;
-        Ok(answer.accepted().map_or_else(String::new, |it| it.city))
+        Ok(response.accepted().map_or_else(String::new, |it| it.city))
     });
     let think = Tool::new("think", async |cx: Context| {
         Ok(cx.sample("k", SamplingBuilder::text("?")).await?.model)
@@ -179,22 +179,22 @@ fn in_json_words(message: &str) {
 #[tokio::test(start_paused = true)]
 async fn an_array_in_place_of_any_object_of_a_request_is_rejected() {
     for revision in EVERY {
-        let mut speaker = Speaker::with(revision, server(), capabilities()).await;
+        let mut client = RevisionClient::with(revision, server(), capabilities()).await;
         for (method, params) in requests(revision) {
-            let params = speaker.params(params);
+            let params = client.params(params);
             for (path, wrong) in with_arrays(&params) {
-                let id = speaker.peer.request(method, wrong.clone()).await;
-                let answers = speaker.until_answered(id).await;
-                let answer = answers.last().unwrap();
-                let context = format!("{revision} {method} {path}: {answer}");
+                let id = client.peer.request(method, wrong.clone()).await;
+                let answers = client.until_answered(id).await;
+                let response = answers.last().unwrap();
+                let context = format!("{revision} {method} {path}: {response}");
                 let is_argument = method == "tools/call" && path.starts_with("/arguments/");
                 let message = if is_argument {
                     // An error that a model can correct is a tool result.
-                    assert_eq!(answer["result"]["isError"], true, "{context}");
-                    answer["result"]["content"][0]["text"].as_str().unwrap()
+                    assert_eq!(response["result"]["isError"], true, "{context}");
+                    response["result"]["content"][0]["text"].as_str().unwrap()
                 } else {
-                    assert_eq!(answer["error"]["code"], -32602, "{context}");
-                    answer["error"]["message"].as_str().unwrap()
+                    assert_eq!(response["error"]["code"], -32602, "{context}");
+                    response["error"]["message"].as_str().unwrap()
                 };
                 in_json_words(message);
             }
@@ -210,13 +210,13 @@ async fn an_array_in_place_of_any_object_of_initialize_is_rejected() {
         for (path, wrong) in with_arrays(&params) {
             let mut peer = Peer::new(server());
 
-            let answer = peer.call("initialize", wrong).await;
+            let response = peer.call("initialize", wrong).await;
 
             assert_eq!(
-                answer["error"]["code"], -32602,
-                "{revision} {path}: {answer}"
+                response["error"]["code"], -32602,
+                "{revision} {path}: {response}"
             );
-            in_json_words(answer["error"]["message"].as_str().unwrap());
+            in_json_words(response["error"]["message"].as_str().unwrap());
         }
     }
 }
@@ -239,13 +239,13 @@ fn answers() -> [(&'static str, Value); 3] {
 }
 
 /// A response with an array in place of one object. The list of roots is an array anyway.
-fn wrong_answers(tool: &str, answer: &Value) -> Vec<(String, Value)> {
-    let mut wrong = with_arrays(answer);
+fn wrong_answers(tool: &str, response: &Value) -> Vec<(String, Value)> {
+    let mut wrong = with_arrays(response);
     if tool == "roots" {
         wrong.retain(|(path, _)| path != "/roots");
-        for (_, answer) in &mut wrong {
-            if let Some(Value::Object(roots)) = answer.get_mut("roots").map(Value::take) {
-                answer["roots"] = roots.into_iter().map(|(_, root)| root).collect();
+        for (_, response) in &mut wrong {
+            if let Some(Value::Object(roots)) = response.get_mut("roots").map(Value::take) {
+                response["roots"] = roots.into_iter().map(|(_, root)| root).collect();
             }
         }
     }
@@ -255,31 +255,34 @@ fn wrong_answers(tool: &str, answer: &Value) -> Vec<(String, Value)> {
 #[tokio::test(start_paused = true)]
 async fn an_array_in_place_of_any_object_of_a_client_response_is_rejected() {
     for revision in EVERY {
-        for (tool, answer) in answers() {
+        for (tool, response) in answers() {
             if tool == "ask" && revision < "2025-06-18" {
                 continue;
             }
-            for (path, wrong) in wrong_answers(tool, &answer) {
-                let mut speaker = Speaker::with(revision, server(), capabilities()).await;
+            for (path, wrong) in wrong_answers(tool, &response) {
+                let mut client = RevisionClient::with(revision, server(), capabilities()).await;
                 let mut params = json!({ "name": tool, "arguments": {} });
-                let id = speaker.request("tools/call", params.clone()).await;
-                let question = speaker.peer.next().await;
-                let answered = if speaker.is_modern() {
-                    params["requestState"] = question["result"]["requestState"].clone();
+                let id = client.request("tools/call", params.clone()).await;
+                let client_request = client.peer.next().await;
+                let http_response = if client.is_modern() {
+                    params["requestState"] = client_request["result"]["requestState"].clone();
                     params["inputResponses"] = json!({ "k": wrong });
-                    speaker.call("tools/call", params).await
+                    client.call("tools/call", params).await
                 } else {
-                    let answer = json!({ "jsonrpc": "2.0", "id": question["id"], "result": wrong });
-                    speaker.peer.send(answer).await;
-                    speaker.until_answered(id).await.pop().unwrap()
+                    let response =
+                        json!({ "jsonrpc": "2.0", "id": client_request["id"], "result": wrong });
+                    client.peer.send(response).await;
+                    client.until_answered(id).await.pop().unwrap()
                 };
-                let context = format!("{revision} {tool} {path}: {answered}");
-                let message = if speaker.is_modern() {
-                    assert_eq!(answered["error"]["code"], -32602, "{context}");
-                    answered["error"]["message"].as_str().unwrap()
+                let context = format!("{revision} {tool} {path}: {http_response}");
+                let message = if client.is_modern() {
+                    assert_eq!(http_response["error"]["code"], -32602, "{context}");
+                    http_response["error"]["message"].as_str().unwrap()
                 } else {
-                    assert_eq!(answered["result"]["isError"], true, "{context}");
-                    answered["result"]["content"][0]["text"].as_str().unwrap()
+                    assert_eq!(http_response["result"]["isError"], true, "{context}");
+                    http_response["result"]["content"][0]["text"]
+                        .as_str()
+                        .unwrap()
                 };
                 assert!(message.contains("expected object"), "{context}");
                 in_json_words(message);
@@ -290,7 +293,7 @@ async fn an_array_in_place_of_any_object_of_a_client_response_is_rejected() {
 
 #[tokio::test(start_paused = true)]
 async fn failure_messages_have_location_expectation_and_actual_value() {
-    let mut speaker = Speaker::of(MODERN, server()).await;
+    let mut client = RevisionClient::new(MODERN, server()).await;
     let completing = json!({
         "ref": { "type": "ref/prompt", "name": "trip" }, "argument": ["city", "f"],
     });
@@ -322,17 +325,17 @@ async fn failure_messages_have_location_expectation_and_actual_value() {
             "`arguments` must be an object",
         ),
     ] {
-        let answer = speaker.call(method, params).await;
+        let response = client.call(method, params).await;
 
-        assert_eq!(answer["error"]["code"], -32602, "{answer}");
-        assert_eq!(answer["error"]["message"], message);
+        assert_eq!(response["error"]["code"], -32602, "{response}");
+        assert_eq!(response["error"]["message"], message);
     }
 
-    let mut params = speaker.params(json!({}));
+    let mut params = client.params(json!({}));
     params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!([{}, {}]);
-    let answer = speaker.peer.call("tools/list", params).await;
+    let response = client.peer.call("tools/list", params).await;
     assert_eq!(
-        answer["error"]["message"],
+        response["error"]["message"],
         "`clientCapabilities`: invalid type: array, expected object"
     );
 }
@@ -343,16 +346,16 @@ async fn an_elicitation_that_is_answered_by_an_array_is_explained() {
     let id = peer
         .request("tools/call", json!({ "name": "ask", "arguments": {} }))
         .await;
-    let question = peer.next().await;
+    let client_request = peer.next().await;
 
     let result = json!(["accept", { "city": "Oslo" }]);
-    peer.send(json!({ "jsonrpc": "2.0", "id": question["id"], "result": result }))
+    peer.send(json!({ "jsonrpc": "2.0", "id": client_request["id"], "result": result }))
         .await;
 
-    let answer = peer.next().await;
-    assert_eq!(answer["id"], id);
-    assert_eq!(answer["result"]["isError"], true);
-    let text = answer["result"]["content"][0]["text"].as_str().unwrap();
+    let response = peer.next().await;
+    assert_eq!(response["id"], id);
+    assert_eq!(response["result"]["isError"], true);
+    let text = response["result"]["content"][0]["text"].as_str().unwrap();
     assert!(
         text.ends_with("invalid type: array, expected object"),
         "{text}"

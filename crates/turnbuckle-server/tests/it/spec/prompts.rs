@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use turnbuckle_server::{Context, Prompt, ResourceTemplate, Server, Variables};
 use turnbuckle_spec_coverage::req;
 
-use crate::spec::revision_client::{EVERY, Speaker};
+use crate::spec::revision_client::{EVERY, RevisionClient};
 
 #[derive(Deserialize, JsonSchema)]
 struct Review {
@@ -49,9 +49,9 @@ async fn an_unknown_prompt_or_missing_argument_is_rejected() {
         "prompts.server.validate-args"
     );
     for revision in EVERY {
-        let mut speaker = Speaker::of(revision, server()).await;
+        let mut client = RevisionClient::new(revision, server()).await;
         for params in [
-            json!({ "name": "nobody" }),
+            json!({ "name": "missing" }),
             json!({ "name": "Review", "arguments": { "file": "a" } }),
             json!({ "name": "review" }),
             json!({ "name": "review", "arguments": {} }),
@@ -61,13 +61,13 @@ async fn an_unknown_prompt_or_missing_argument_is_rejected() {
         ] {
             let shown = params.to_string();
             assert_eq!(
-                speaker.code("prompts/get", params).await,
+                client.code("prompts/get", params).await,
                 -32602,
                 "{revision} {shown}"
             );
         }
         let arguments = json!({ "name": "review", "arguments": { "file": "a" } });
-        let prompt = speaker.result("prompts/get", arguments).await;
+        let prompt = client.result("prompts/get", arguments).await;
         assert_eq!(prompt["messages"][0]["content"]["text"], "a None");
     }
 }
@@ -80,12 +80,12 @@ async fn a_completion_has_at_most_100_values_and_reports_whether_there_are_more(
         "completion.result.shape"
     );
     for revision in EVERY {
-        let mut speaker = Speaker::of(revision, server()).await;
+        let mut client = RevisionClient::new(revision, server()).await;
 
-        let many = speaker
+        let many = client
             .result("completion/complete", completing(&review(), "file", "file"))
             .await;
-        let few = speaker
+        let few = client
             .result(
                 "completion/complete",
                 completing(&review(), "file", "file24"),
@@ -112,10 +112,10 @@ async fn a_completion_has_at_most_100_values_and_reports_whether_there_are_more(
 #[tokio::test(start_paused = true)]
 async fn variables_of_templates_are_completed_too() {
     for revision in EVERY {
-        let mut speaker = Speaker::of(revision, server()).await;
+        let mut client = RevisionClient::new(revision, server()).await;
         let reference = json!({ "type": "ref/resource", "uri": "log://{day}" });
 
-        let found = speaker
+        let found = client
             .result("completion/complete", completing(&reference, "day", "m"))
             .await;
 
@@ -135,16 +135,16 @@ async fn a_completion_of_an_unknown_reference_is_rejected() {
         "completion.server.validate"
     );
     for revision in EVERY {
-        let mut speaker = Speaker::of(revision, server()).await;
+        let mut client = RevisionClient::new(revision, server()).await;
         let argument = json!({ "name": "file", "value": "" });
         for params in [
             completing(
-                &json!({ "type": "ref/prompt", "name": "nobody" }),
+                &json!({ "type": "ref/prompt", "name": "missing" }),
                 "file",
                 "",
             ),
             completing(
-                &json!({ "type": "ref/resource", "uri": "log://nobody" }),
+                &json!({ "type": "ref/resource", "uri": "log://missing" }),
                 "day",
                 "",
             ),
@@ -158,7 +158,7 @@ async fn a_completion_of_an_unknown_reference_is_rejected() {
         ] {
             let shown = params.to_string();
             assert_eq!(
-                speaker.code("completion/complete", params).await,
+                client.code("completion/complete", params).await,
                 -32602,
                 "{revision} {shown}"
             );
@@ -171,11 +171,11 @@ async fn a_server_without_completers_does_not_have_the_method() {
     req!("completion.error.unsupported");
     let server = || Server::new("p", "1").prompt(Prompt::new("p", async || Ok("")));
     for revision in EVERY {
-        let mut speaker = Speaker::of(revision, server()).await;
+        let mut client = RevisionClient::new(revision, server()).await;
         let params = completing(&json!({ "type": "ref/prompt", "name": "p" }), "a", "");
 
         assert_eq!(
-            speaker.code("completion/complete", params).await,
+            client.code("completion/complete", params).await,
             -32601,
             "{revision}"
         );

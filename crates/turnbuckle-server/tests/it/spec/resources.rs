@@ -12,7 +12,7 @@ use turnbuckle_server::{
 };
 use turnbuckle_spec_coverage::req;
 
-use crate::spec::revision_client::{EVERY, Speaker};
+use crate::spec::revision_client::{EVERY, RevisionClient};
 
 fn server() -> Server {
     let day = ResourceTemplate::new(
@@ -40,10 +40,10 @@ fn server() -> Server {
 async fn resources_are_listed_by_address_and_templates_by_pattern() {
     req!("resources.list.shape");
     for revision in EVERY {
-        let mut speaker = Speaker::of(revision, server()).await;
+        let mut client = RevisionClient::new(revision, server()).await;
 
-        let resources = speaker.result("resources/list", json!({})).await;
-        let templates = speaker.result("resources/templates/list", json!({})).await;
+        let resources = client.result("resources/list", json!({})).await;
+        let templates = client.result("resources/templates/list", json!({})).await;
 
         let resources = resources["resources"].as_array().unwrap().clone();
         assert_eq!(resources.len(), 4, "{revision}");
@@ -66,12 +66,12 @@ async fn a_missing_resource_is_an_error_and_never_an_empty_list() {
         "resources.error.not-found-legacy"
     );
     for revision in EVERY {
-        let mut speaker = Speaker::of(revision, server()).await;
-        let expected = if speaker.is_modern() { -32602 } else { -32002 };
-        for uri in ["note://nobody", "note://gone", "note://empty"] {
-            let answer = speaker.call("resources/read", json!({ "uri": uri })).await;
-            assert_eq!(answer["error"]["code"], expected, "{revision} {uri}");
-            assert_eq!(answer["error"]["data"]["uri"], uri);
+        let mut client = RevisionClient::new(revision, server()).await;
+        let expected = if client.is_modern() { -32602 } else { -32002 };
+        for uri in ["note://missing", "note://gone", "note://empty"] {
+            let response = client.call("resources/read", json!({ "uri": uri })).await;
+            assert_eq!(response["error"]["code"], expected, "{revision} {uri}");
+            assert_eq!(response["error"]["data"]["uri"], uri);
         }
     }
 }
@@ -81,8 +81,8 @@ async fn an_invalid_or_similar_uri_reads_nothing() {
     req!("resources.security.validate-uri");
     let long = format!("log://{}/all", "x/".repeat(50_000));
     for revision in EVERY {
-        let mut speaker = Speaker::of(revision, server()).await;
-        let expected = if speaker.is_modern() { -32602 } else { -32002 };
+        let mut client = RevisionClient::new(revision, server()).await;
+        let expected = if client.is_modern() { -32602 } else { -32002 };
         for uri in [
             "",
             "a",
@@ -99,10 +99,10 @@ async fn an_invalid_or_similar_uri_reads_nothing() {
             "log://%FF/all",
             &long,
         ] {
-            let code = speaker.code("resources/read", json!({ "uri": uri })).await;
+            let code = client.code("resources/read", json!({ "uri": uri })).await;
             assert_eq!(code, expected, "{revision} {uri:.40}");
         }
-        let read = speaker
+        let read = client
             .result("resources/read", json!({ "uri": "log://mon%20day/all" }))
             .await;
         assert_eq!(read["contents"][0]["text"], "mon day", "{revision}");
@@ -117,8 +117,8 @@ async fn no_path_of_a_file_leads_out_of_its_folder() {
         .template(ResourceTemplate::new("file:///docs/{path}", "one", read))
         .template(ResourceTemplate::new("file:///tree/{+path}", "all", read));
     for revision in EVERY {
-        let mut speaker = Speaker::of(revision, folder.clone()).await;
-        let expected = if speaker.is_modern() { -32602 } else { -32002 };
+        let mut client = RevisionClient::new(revision, folder.clone()).await;
+        let expected = if client.is_modern() { -32602 } else { -32002 };
         for uri in [
             "file:///docs/..",
             "file:///docs/%2e%2e",
@@ -130,16 +130,14 @@ async fn no_path_of_a_file_leads_out_of_its_folder() {
             "file:///tree/a/../../etc/passwd",
             "file:///tree//etc/passwd",
         ] {
-            let code = speaker.code("resources/read", json!({ "uri": uri })).await;
+            let code = client.code("resources/read", json!({ "uri": uri })).await;
             assert_eq!(code, expected, "{revision} {uri}");
         }
         for (uri, path) in [
             ("file:///docs/a..b", "a..b"),
             ("file:///tree/a/b.txt", "a/b.txt"),
         ] {
-            let read = speaker
-                .result("resources/read", json!({ "uri": uri }))
-                .await;
+            let read = client.result("resources/read", json!({ "uri": uri })).await;
             assert_eq!(read["contents"][0]["text"], path, "{revision}");
         }
     }
@@ -148,9 +146,9 @@ async fn no_path_of_a_file_leads_out_of_its_folder() {
 #[tokio::test(start_paused = true)]
 async fn one_read_may_return_several_contents() {
     req!("resources.read.multiple");
-    let mut speaker = Speaker::of("2026-07-28", server()).await;
+    let mut client = RevisionClient::new("2026-07-28", server()).await;
 
-    let read = speaker
+    let read = client
         .result("resources/read", json!({ "uri": "note://folder" }))
         .await;
 

@@ -1,4 +1,4 @@
-//! A peer with a fixed revision.
+//! A client with a fixed revision.
 
 use serde_json::{Value, json};
 use turnbuckle_server::Server;
@@ -18,15 +18,15 @@ pub(crate) const EVERY: [&str; 6] = [
 pub(crate) const MODERN: &str = "2026-07-28";
 
 /// A peer that initializes a session, or sends stateless requests, as its revision requires.
-pub(crate) struct Speaker {
+pub(crate) struct RevisionClient {
     pub(crate) peer: Peer,
     pub(crate) revision: &'static str,
     capabilities: Value,
 }
 
-impl Speaker {
+impl RevisionClient {
     /// Connects a client without capabilities.
-    pub(crate) async fn of(revision: &'static str, server: Server) -> Self {
+    pub(crate) async fn new(revision: &'static str, server: Server) -> Self {
         Self::with(revision, server, json!({})).await
     }
 
@@ -34,7 +34,8 @@ impl Speaker {
     pub(crate) async fn with(revision: &'static str, server: Server, capabilities: Value) -> Self {
         let mut peer = Peer::new(server);
         if revision != MODERN {
-            peer.shake_hands(revision, capabilities.clone()).await;
+            peer.initialize_session(revision, capabilities.clone())
+                .await;
         }
         Self {
             peer,
@@ -70,13 +71,13 @@ impl Speaker {
 
     /// Returns the result of a request, which must succeed.
     pub(crate) async fn result(&mut self, method: &str, params: Value) -> Value {
-        let mut answer = self.call(method, params).await;
+        let mut response = self.call(method, params).await;
         assert!(
-            answer["result"].is_object(),
-            "{} {method}: {answer}",
+            response["result"].is_object(),
+            "{} {method}: {response}",
             self.revision
         );
-        answer["result"].take()
+        response["result"].take()
     }
 
     /// The result of a tool.
@@ -87,10 +88,10 @@ impl Speaker {
 
     /// Returns the error code of a request.
     pub(crate) async fn code(&mut self, method: &str, params: Value) -> i64 {
-        let answer = self.call(method, params).await;
-        answer["error"]["code"]
+        let response = self.call(method, params).await;
+        response["error"]["code"]
             .as_i64()
-            .unwrap_or_else(|| panic!("{} {method}: {answer}", self.revision))
+            .unwrap_or_else(|| panic!("{} {method}: {response}", self.revision))
     }
 
     /// Returns all messages up to the response, which is last.

@@ -8,26 +8,31 @@ use turnbuckle_server::{Context, SamplingBuilder, Server, Tool};
 use turnbuckle_spec_coverage::req;
 
 use crate::spec::{
-    client_requests::{asked, call, everything, server},
-    revision_client::{EVERY, MODERN, Speaker},
+    client_requests::{call, everything, sent_client_requests, server},
+    revision_client::{EVERY, MODERN, RevisionClient},
 };
 
 #[tokio::test(start_paused = true)]
 async fn sampling_with_tools_requires_the_declared_capability() {
     req!("sampling.tools.server");
     for revision in ["2025-11-25", MODERN] {
-        let mut plain = Speaker::with(revision, server(), json!({ "sampling": {} })).await;
-        let mut able = Speaker::with(revision, server(), everything()).await;
+        let mut plain = RevisionClient::with(revision, server(), json!({ "sampling": {} })).await;
+        let mut able = RevisionClient::with(revision, server(), everything()).await;
 
         let refused = plain.call("tools/call", call("tools")).await;
-        let question = asked(&mut able, call("tools")).await.remove(0);
+        let client_request = sent_client_requests(&mut able, call("tools"))
+            .await
+            .remove(0);
 
         assert!(
             refused["error"]["code"] == -32021 || refused["result"]["isError"] == true,
             "{revision} {refused}"
         );
-        plain.peer.expect_silence().await;
-        assert_eq!(question["params"]["tools"][0]["name"], "t", "{revision}");
+        plain.peer.expect_no_message().await;
+        assert_eq!(
+            client_request["params"]["tools"][0]["name"], "t",
+            "{revision}"
+        );
     }
 }
 
@@ -35,13 +40,18 @@ async fn sampling_with_tools_requires_the_declared_capability() {
 async fn a_sampling_request_has_messages_and_max_tokens() {
     req!("sampling.max-tokens.required", "sampling.message.shape");
     for revision in EVERY {
-        let mut speaker = Speaker::with(revision, server(), everything()).await;
+        let mut client = RevisionClient::with(revision, server(), everything()).await;
 
-        let question = asked(&mut speaker, call("think")).await.remove(0);
+        let client_request = sent_client_requests(&mut client, call("think"))
+            .await
+            .remove(0);
 
-        assert_eq!(question["method"], "sampling/createMessage", "{revision}");
-        assert_eq!(question["params"]["maxTokens"], 1_000, "{revision}");
-        let messages = question["params"]["messages"].as_array().unwrap();
+        assert_eq!(
+            client_request["method"], "sampling/createMessage",
+            "{revision}"
+        );
+        assert_eq!(client_request["params"]["maxTokens"], 1_000, "{revision}");
+        let messages = client_request["params"]["messages"].as_array().unwrap();
         assert_eq!(messages.len(), 1, "{revision}");
         assert_eq!(messages[0]["role"], "user", "{revision}");
         let content = &messages[0]["content"];
@@ -75,9 +85,9 @@ async fn goes_on(revision: &'static str, messages: Vec<(Role, Vec<ContentBlock>)
         }
     });
     let server = Server::new("talk", "1").tool(tool);
-    let mut speaker = Speaker::with(revision, server, everything()).await;
-    speaker.request("tools/call", call("go")).await;
-    let message = speaker.peer.next().await;
+    let mut client = RevisionClient::with(revision, server, everything()).await;
+    client.request("tools/call", call("go")).await;
+    let message = client.peer.next().await;
     message["result"]["isError"] != true
 }
 

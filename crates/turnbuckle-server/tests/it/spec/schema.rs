@@ -12,11 +12,11 @@ use turnbuckle_server::{
 };
 use turnbuckle_spec_coverage::req;
 
-use crate::spec::revision_client::{EVERY, MODERN, Speaker};
+use crate::spec::revision_client::{EVERY, MODERN, RevisionClient};
 
 #[derive(Deserialize, JsonSchema)]
-struct Place {
-    /// Where to look.
+struct Forecast {
+    /// The city of the forecast.
     city: String,
     days: Option<u8>,
 }
@@ -29,7 +29,7 @@ struct Weather {
 
 /// A server that sends many kinds of messages.
 fn server() -> Server {
-    let weather = Tool::new("weather", async |place: Place, cx: Context| {
+    let weather = Tool::new("weather", async |place: Forecast, cx: Context| {
         cx.progress_message(1, Some(2.0), "looking").await;
         cx.log_as(LogLevel::Error, Some("sky"), json!({ "city": place.city }))
             .await;
@@ -48,11 +48,11 @@ fn server() -> Server {
         Ok(cx.sample("k", SamplingBuilder::text("?")).await?.model)
     });
     let ask = Tool::new("ask", async |cx: Context| {
-        cx.elicit(Elicitation::form::<Place>("Where?").key("k"))
+        cx.elicit(Elicitation::form::<Forecast>("Where?").key("k"))
             .await?;
         Ok("asked".to_owned())
     });
-    let prompt = Prompt::new("trip", async |place: Place| {
+    let prompt = Prompt::new("trip", async |place: Forecast| {
         Ok(format!("Plan {}", place.city))
     })
     .complete("city", ["Oslo", "Rome"]);
@@ -171,9 +171,9 @@ async fn every_message_validates_against_the_official_schema_of_its_revision() {
     req!("schema.message-valid");
     // The first revision was published without a schema.
     for revision in &EVERY[1..] {
-        let mut judge = Judge::of(&PathBuf::from(&data), revision);
+        let mut judge = OfficialSchema::load(&PathBuf::from(&data), revision);
         let server = server();
-        let mut speaker = Speaker::with(revision, server.clone(), capabilities()).await;
+        let mut speaker = RevisionClient::with(revision, server.clone(), capabilities()).await;
         for (method, params, result) in requests(revision) {
             let id = speaker.request(method, params).await;
             loop {
@@ -189,8 +189,9 @@ async fn every_message_validates_against_the_official_schema_of_its_revision() {
                 };
                 judge.check(definition(method), &message);
                 if let Some(result) = client(method) {
-                    let answer = json!({ "jsonrpc": "2.0", "id": message["id"], "result": result });
-                    speaker.peer.send(answer).await;
+                    let response =
+                        json!({ "jsonrpc": "2.0", "id": message["id"], "result": result });
+                    speaker.peer.send(response).await;
                 }
             }
         }
@@ -218,7 +219,7 @@ async fn every_message_validates_against_the_official_schema_of_its_revision() {
 async fn schemas_of_types_are_valid_and_values_conform_to_them() {
     req!("schema.valid", "tools.output.conform");
     for revision in ["2025-06-18", "2025-11-25", MODERN] {
-        let mut speaker = Speaker::of(revision, server()).await;
+        let mut speaker = RevisionClient::new(revision, server()).await;
         let list = speaker.result("tools/list", json!({})).await;
         for tool in list["tools"].as_array().unwrap() {
             for schema in ["inputSchema", "outputSchema"] {
@@ -230,8 +231,8 @@ async fn schemas_of_types_are_valid_and_values_conform_to_them() {
         let schema = &list["tools"][0]["outputSchema"];
         let call = json!({ "name": "weather", "arguments": { "city": "Oslo", "days": 3 } });
         let id = speaker.request("tools/call", call).await;
-        let answer = speaker.until_answered(id).await.pop().unwrap();
-        let given = &answer["result"];
+        let response = speaker.until_answered(id).await.pop().unwrap();
+        let given = &response["result"];
         assert!(jsonschema::is_valid(schema, &given["structuredContent"]));
     }
 }
@@ -252,7 +253,7 @@ async fn schemas_of_types_are_written_in_the_dialect_of_2020_12() {
     req!("schema.dialect.recommended");
     for revision in ["2025-11-25", MODERN] {
         let route = Tool::new("route", async |route: Route| Ok(route));
-        let mut speaker = Speaker::of(revision, Server::new("s", "1").tool(route)).await;
+        let mut speaker = RevisionClient::new(revision, Server::new("s", "1").tool(route)).await;
 
         let list = speaker.result("tools/list", json!({})).await;
 
@@ -278,7 +279,7 @@ async fn a_schema_may_name_its_dialect() {
             schema.clone(),
             async |_: Map<String, Value>, _: Context| Ok("called".to_owned()),
         );
-        let mut speaker = Speaker::of(revision, Server::new("s", "1").tool(tool)).await;
+        let mut speaker = RevisionClient::new(revision, Server::new("s", "1").tool(tool)).await;
 
         let list = speaker.result("tools/list", json!({})).await;
 
@@ -287,16 +288,16 @@ async fn a_schema_may_name_its_dialect() {
 }
 
 /// The official schema of one revision.
-struct Judge {
+struct OfficialSchema {
     schema: Value,
     /// The member that holds the definitions.
     root: &'static str,
-    known: HashMap<String, jsonschema::Validator>,
+    validators: HashMap<String, jsonschema::Validator>,
     checked: usize,
 }
 
-impl Judge {
-    fn of(data: &std::path::Path, revision: &str) -> Self {
+impl OfficialSchema {
+    fn load(data: &std::path::Path, revision: &str) -> Self {
         let path = data.join(format!("spec/schema/{revision}.json"));
         let schema: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
         let root = if schema.get("$defs").is_some() {
@@ -307,18 +308,18 @@ impl Judge {
         Self {
             schema,
             root,
-            known: HashMap::new(),
+            validators: HashMap::new(),
             checked: 0,
         }
     }
 
     #[track_caller]
     fn check(&mut self, definition: &str, message: &Value) {
-        if !self.known.contains_key(definition) {
+        if !self.validators.contains_key(definition) {
             let validator = jsonschema::validator_for(&self.only(definition)).unwrap();
-            self.known.insert(definition.to_owned(), validator);
+            self.validators.insert(definition.to_owned(), validator);
         }
-        let errors: Vec<_> = self.known[definition]
+        let errors: Vec<_> = self.validators[definition]
             .iter_errors(message)
             .map(|error| format!("{error} at {}", error.instance_path()))
             .collect();

@@ -9,7 +9,7 @@ use turnbuckle_server::{Context, SamplingBuilder, Server, Tool};
 use turnbuckle_spec_coverage::req;
 
 use crate::http::test_client::{
-    Answered, Caller, Empty, initialize, modern, modern_headers, server as plain,
+    Empty, HttpTestClient, HttpTestResponse, initialize, modern, modern_headers, server as plain,
 };
 
 /// Tools that send many messages, and one that sends a client request.
@@ -29,7 +29,7 @@ fn server() -> Server {
 }
 
 /// A call with a progress token and optional log messages.
-async fn talk(caller: &Caller, token: i64, level: Option<&str>) -> Answered {
+async fn talk(caller: &HttpTestClient, token: i64, level: Option<&str>) -> HttpTestResponse {
     let mut message = modern("tools/call", json!({ "name": "talk", "arguments": {} }));
     message["id"] = json!(token);
     let meta = &mut message["params"]["_meta"];
@@ -48,7 +48,7 @@ async fn a_stream_carries_only_messages_of_its_request() {
         "logging.request.own-stream",
         "subscriptions.no-request-scoped"
     );
-    let caller = Caller::new(server());
+    let caller = HttpTestClient::new(server());
     let listen = json!({ "notifications": { "toolsListChanged": true } });
     let mut listener = caller.modern("subscriptions/listen", listen).await.stream();
     listener.message().await.unwrap();
@@ -93,7 +93,7 @@ async fn a_stream_carries_only_messages_of_its_request() {
 #[tokio::test(start_paused = true)]
 async fn no_message_is_sent_after_the_client_disconnected() {
     req!("http.cancel.silence");
-    let caller = Caller::new(server());
+    let caller = HttpTestClient::new(server());
     let listen = json!({ "notifications": { "toolsListChanged": true } });
     let mut listener = caller.modern("subscriptions/listen", listen).await.stream();
     listener.message().await.unwrap();
@@ -112,11 +112,11 @@ async fn a_missing_capability_is_a_bad_request() {
         "meta.capability.missing-status",
         "base.error.reserved-range-meaning"
     );
-    let caller = Caller::new(server());
+    let caller = HttpTestClient::new(server());
 
-    let answered = caller.modern_tool("think", json!({})).await;
+    let http_response = caller.modern_tool("think", json!({})).await;
 
-    assert_eq!(answered.refusal().await, (400, -32021));
+    assert_eq!(http_response.status_and_code().await, (400, -32021));
 }
 
 #[tokio::test]
@@ -126,12 +126,12 @@ async fn ids_of_sessions_cannot_be_guessed() {
         let mut ids = HashSet::new();
         for _ in 0..200 {
             // Two identical servers use different ids, too.
-            let caller = Caller::new(server());
-            let answered = caller.post(&initialize(version)).await;
-            let id = answered.header("mcp-session-id").unwrap().to_owned();
+            let caller = HttpTestClient::new(server());
+            let http_response = caller.post(&initialize(version)).await;
+            let id = http_response.header("mcp-session-id").unwrap().to_owned();
             assert!(id.len() >= 22, "room for 128 bits: {id}");
             assert!(ids.insert(id));
-            let settled = answered.json().await;
+            let settled = http_response.json().await;
             assert_eq!(settled["result"]["protocolVersion"], version);
         }
         for at in 0..22 {
@@ -144,19 +144,22 @@ async fn ids_of_sessions_cannot_be_guessed() {
 #[tokio::test]
 async fn client_request_ids_stay_unique_after_a_session_was_idle() {
     req!("base.request.id-unique-session");
-    let caller = Caller::new(server()).in_session("2025-11-25").await;
+    let caller = HttpTestClient::new(server()).in_session("2025-11-25").await;
     let mut seen = HashSet::new();
     for id in 1..=20 {
         let mut stream = caller.tool(id, "think", json!({})).await.stream();
         stream.prime().await;
-        let question = stream.message().await.unwrap();
-        assert_eq!(question["method"], "sampling/createMessage");
-        assert!(seen.insert(question["id"].to_string()), "{question}");
+        let client_request = stream.message().await.unwrap();
+        assert_eq!(client_request["method"], "sampling/createMessage");
+        assert!(
+            seen.insert(client_request["id"].to_string()),
+            "{client_request}"
+        );
         let result = json!({
             "role": "assistant", "model": "m", "content": { "type": "text", "text": "x" },
         });
-        let answer = json!({ "jsonrpc": "2.0", "id": question["id"], "result": result });
-        assert_eq!(caller.post(&answer).await.status(), 202);
+        let response = json!({ "jsonrpc": "2.0", "id": client_request["id"], "result": result });
+        assert_eq!(caller.post(&response).await.status(), 202);
         assert_eq!(stream.message().await.unwrap()["id"], id);
         assert_eq!(stream.message().await, None);
     }

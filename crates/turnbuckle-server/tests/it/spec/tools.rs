@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use turnbuckle_server::{Context, Server, Tool, ToolError, ToolResult};
 use turnbuckle_spec_coverage::req;
 
-use crate::spec::revision_client::{EVERY, Speaker};
+use crate::spec::revision_client::{EVERY, RevisionClient};
 
 #[derive(Deserialize, JsonSchema)]
 struct Trip {
@@ -65,9 +65,9 @@ async fn a_tool_is_listed_with_a_name_and_the_schema_of_an_object() {
         "tools.input-schema.type-object"
     );
     for revision in EVERY {
-        let mut speaker = Speaker::of(revision, server()).await;
+        let mut client = RevisionClient::new(revision, server()).await;
 
-        let list = speaker.result("tools/list", json!({})).await;
+        let list = client.result("tools/list", json!({})).await;
 
         let tools = list["tools"].as_array().unwrap();
         assert_eq!(tools.len(), 10);
@@ -82,9 +82,9 @@ async fn a_tool_is_listed_with_a_name_and_the_schema_of_an_object() {
 async fn every_result_has_content() {
     req!("tools.result.content-array");
     for revision in EVERY {
-        let mut speaker = Speaker::of(revision, server()).await;
+        let mut client = RevisionClient::new(revision, server()).await;
         for (name, blocks) in [("nothing", 0), ("fails", 1), ("weather", 1), ("raw", 1)] {
-            let result = speaker.tool(name, json!({})).await;
+            let result = client.tool(name, json!({})).await;
 
             let content = result["content"].as_array().unwrap();
             assert_eq!(content.len(), blocks, "{revision} {name}");
@@ -96,11 +96,11 @@ async fn every_result_has_content() {
 async fn a_failure_is_a_result_and_an_unknown_tool_is_an_error() {
     req!("tools.error.in-result", "tools.error.unknown-tool");
     for revision in EVERY {
-        let mut speaker = Speaker::of(revision, server()).await;
+        let mut client = RevisionClient::new(revision, server()).await;
 
-        let failed = speaker.tool("fails", json!({})).await;
-        let unknown = speaker
-            .code("tools/call", json!({ "name": "nobody", "arguments": {} }))
+        let failed = client.tool("fails", json!({})).await;
+        let unknown = client
+            .code("tools/call", json!({ "name": "missing", "arguments": {} }))
             .await;
 
         assert_eq!(failed["isError"], true, "{revision}");
@@ -113,7 +113,7 @@ async fn a_failure_is_a_result_and_an_unknown_tool_is_an_error() {
 async fn arguments_of_the_wrong_type_are_a_result_that_names_them() {
     req!("tools.error.input-validation");
     for revision in EVERY {
-        let mut speaker = Speaker::of(revision, server()).await;
+        let mut client = RevisionClient::new(revision, server()).await;
         for (arguments, named) in [
             (json!({ "city": "Oslo", "days": "two" }), "arguments.days"),
             (json!({ "city": "Oslo", "days": 256 }), "arguments.days"),
@@ -121,7 +121,7 @@ async fn arguments_of_the_wrong_type_are_a_result_that_names_them() {
             (json!({ "city": "Oslo" }), "`days`"),
             (json!({}), "`city`"),
         ] {
-            let result = speaker.tool("trip", arguments).await;
+            let result = client.tool("trip", arguments).await;
 
             assert_eq!(result["isError"], true, "{revision}");
             let text = result["content"][0]["text"].as_str().unwrap();
@@ -134,11 +134,11 @@ async fn arguments_of_the_wrong_type_are_a_result_that_names_them() {
 async fn a_tool_with_an_output_schema_returns_structured_content_and_text() {
     req!("tools.output.conform", "tools.output.text-copy");
     for revision in ["2025-06-18", "2025-11-25", "2026-07-28"] {
-        let mut speaker = Speaker::of(revision, server()).await;
-        let list = speaker.result("tools/list", json!({})).await;
+        let mut client = RevisionClient::new(revision, server()).await;
+        let list = client.result("tools/list", json!({})).await;
         for tool in list["tools"].as_array().unwrap() {
             let name = tool["name"].as_str().unwrap();
-            let result = speaker
+            let result = client
                 .tool(name, json!({ "city": "Oslo", "days": 2 }))
                 .await;
 
@@ -167,8 +167,8 @@ async fn sessions_get_structured_content_only_as_objects() {
         "tools.output.structured-object"
     );
     for revision in ["2025-06-18", "2025-11-25"] {
-        let mut speaker = Speaker::of(revision, server()).await;
-        let list = speaker.result("tools/list", json!({})).await;
+        let mut client = RevisionClient::new(revision, server()).await;
+        let list = client.result("tools/list", json!({})).await;
         let with_schema: Vec<_> = list["tools"]
             .as_array()
             .unwrap()
@@ -183,7 +183,7 @@ async fn sessions_get_structured_content_only_as_objects() {
             ("numbers", "[1,2]"),
             ("number", "7"),
         ] {
-            let result = speaker.tool(name, json!({})).await;
+            let result = client.tool(name, json!({})).await;
             assert_eq!(result["content"][0]["text"], text);
             let value = result.get("structuredContent");
             assert!(value.is_none_or(Value::is_object), "{revision} {name}");
@@ -194,8 +194,8 @@ async fn sessions_get_structured_content_only_as_objects() {
 #[tokio::test(start_paused = true)]
 async fn a_modern_client_gets_structured_content_of_any_type() {
     req!("tools.output-schema.any", "tools.output.structured-any");
-    let mut speaker = Speaker::of("2026-07-28", server()).await;
-    let list = speaker.result("tools/list", json!({})).await;
+    let mut client = RevisionClient::new("2026-07-28", server()).await;
+    let list = client.result("tools/list", json!({})).await;
     let schema = |name: &str| {
         let tools = list["tools"].as_array().unwrap();
         let tool = tools.iter().find(|tool| tool["name"] == name).unwrap();
@@ -210,7 +210,7 @@ async fn a_modern_client_gets_structured_content_of_any_type() {
         ("maybe", json!(null)),
     ] {
         assert!(schema(name).is_some(), "{name}");
-        let result = speaker.tool(name, json!({})).await;
+        let result = client.tool(name, json!({})).await;
         assert_eq!(result.get("structuredContent"), Some(&value), "{name}");
     }
     assert_eq!(schema("word"), None, "text is content");
@@ -225,17 +225,17 @@ async fn names_differ_by_case_and_are_unique() {
             .tool(says("read", "old"))
             .tool(says("Read", "large"))
             .tool(says("read", "small"));
-        let mut speaker = Speaker::of(revision, server).await;
+        let mut client = RevisionClient::new(revision, server).await;
 
-        let list = speaker.result("tools/list", json!({})).await;
+        let list = client.result("tools/list", json!({})).await;
 
         assert_eq!(list["tools"].as_array().unwrap().len(), 2);
         for (name, text) in [("read", "small"), ("Read", "large")] {
-            let result = speaker.tool(name, json!({})).await;
+            let result = client.tool(name, json!({})).await;
             assert_eq!(result["content"][0]["text"], text);
         }
         assert_eq!(
-            speaker.code("tools/call", json!({ "name": "READ" })).await,
+            client.code("tools/call", json!({ "name": "READ" })).await,
             -32602
         );
     }

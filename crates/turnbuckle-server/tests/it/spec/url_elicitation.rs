@@ -14,13 +14,13 @@ use turnbuckle_server::{Context, Elicitation, Prompt, Server, TaskSupport, Tool,
 use turnbuckle_spec_coverage::req;
 
 use crate::{
-    http::test_client::{Caller, modern, modern_headers},
+    http::test_client::{HttpTestClient, modern, modern_headers},
     ndjson::test_client::Peer,
     spec::{
-        client_requests::{asked, call, everything},
-        revision_client::{EVERY, MODERN, Speaker},
+        client_requests::{call, everything, sent_client_requests},
+        revision_client::{EVERY, MODERN, RevisionClient},
     },
-    tasks::test_server::ask,
+    tasks::test_server::request_with_notifications,
 };
 
 const PAGES: [&str; 2] = ["https://files.example/link", "https://files.example/terms"];
@@ -70,12 +70,12 @@ async fn the_url_elicitation_required_error_lists_every_elicitation() {
         "elicitation.url.required-error-mode"
     );
     let (server, linked) = server();
-    let mut speaker = Speaker::with("2025-11-25", server, everything()).await;
+    let mut client = RevisionClient::with("2025-11-25", server, everything()).await;
     for (method, params, pages) in [
         ("tools/call", call("files"), &PAGES[..]),
         ("prompts/get", json!({ "name": "linked" }), &PAGES[..1]),
     ] {
-        let refused = speaker.call(method, params).await;
+        let refused = client.call(method, params).await;
 
         assert_eq!(refused["error"]["code"], -32042, "{refused}");
         let listed = refused["error"]["data"]["elicitations"].as_array().unwrap();
@@ -91,7 +91,7 @@ async fn the_url_elicitation_required_error_lists_every_elicitation() {
     }
 
     linked.store(true, Ordering::SeqCst);
-    let done = speaker.tool("files", json!({})).await;
+    let done = client.tool("files", json!({})).await;
     assert_eq!(done["content"][0]["text"], "a.txt");
 }
 
@@ -100,12 +100,12 @@ async fn only_a_required_url_elicitation_has_its_error_code() {
     req!("elicitation.url.required-error-only");
     for revision in EVERY {
         let (server, _) = server();
-        let mut speaker = Speaker::with(revision, server.clone(), everything()).await;
-        let here = speaker.tool("nowhere", json!({})).await;
+        let mut client = RevisionClient::with(revision, server.clone(), everything()).await;
+        let here = client.tool("nowhere", json!({})).await;
         assert_eq!(here["content"][0]["text"], "here", "{revision}");
 
         // A client without URL elicitation gets the missing capability, never the URL.
-        let mut speaker = Speaker::with(revision, server, json!({ "elicitation": {} })).await;
+        let mut client = RevisionClient::with(revision, server, json!({ "elicitation": {} })).await;
         for (method, params) in [
             ("tools/call", call("files")),
             ("tools/call", call("unknown")),
@@ -113,7 +113,7 @@ async fn only_a_required_url_elicitation_has_its_error_code() {
             ("prompts/get", json!({})),
             ("no/such", json!({})),
         ] {
-            let refused = speaker.call(method, params).await;
+            let refused = client.call(method, params).await;
             assert_ne!(refused["error"]["code"], -32042, "{revision} {refused}");
             assert!(
                 refused["error"].is_object() || refused["result"]["isError"] == true,
@@ -127,43 +127,43 @@ async fn only_a_required_url_elicitation_has_its_error_code() {
 async fn modern_calls_request_urls_one_by_one() {
     req!("elicitation.url.accept-meaning");
     let (server, linked) = server();
-    let mut speaker = Speaker::with(MODERN, server, everything()).await;
+    let mut client = RevisionClient::with(MODERN, server, everything()).await;
     let mut state = Value::Null;
-    let mut answers = json!({});
+    let mut responses = json!({});
     for page in PAGES {
         let mut params = call("files");
         if state.is_string() {
             params["requestState"] = state;
-            params["inputResponses"] = answers;
+            params["inputResponses"] = responses;
         }
-        let round = speaker.result("tools/call", params).await;
-        let (key, question) = round["inputRequests"]
+        let round = client.result("tools/call", params).await;
+        let (key, client_request) = round["inputRequests"]
             .as_object()
             .unwrap()
             .iter()
             .next()
             .unwrap();
-        assert_eq!(question["params"]["url"], page);
-        answers = json!({ key: { "action": "accept" } });
+        assert_eq!(client_request["params"]["url"], page);
+        responses = json!({ key: { "action": "accept" } });
         state = round["requestState"].clone();
     }
     let mut last = call("files");
     last["requestState"] = state;
-    last["inputResponses"] = answers;
+    last["inputResponses"] = responses;
 
-    let agreed = speaker.result("tools/call", last.clone()).await;
+    let agreed = client.result("tools/call", last.clone()).await;
     assert_eq!(agreed["isError"], true, "to agree is not to have done it");
     assert_eq!(agreed["content"][0]["text"], "not linked yet");
 
     linked.store(true, Ordering::SeqCst);
-    let done = speaker.result("tools/call", last.clone()).await;
+    let done = client.result("tools/call", last.clone()).await;
     assert_eq!(done["content"][0]["text"], "a.txt");
 
     linked.store(false, Ordering::SeqCst);
-    for answer in last["inputResponses"].as_object_mut().unwrap().values_mut() {
-        *answer = json!({ "action": "decline" });
+    for response in last["inputResponses"].as_object_mut().unwrap().values_mut() {
+        *response = json!({ "action": "decline" });
     }
-    let declined = speaker.result("tools/call", last).await;
+    let declined = client.result("tools/call", last).await;
     assert_eq!(declined["isError"], true);
     assert_ne!(declined["content"][0]["text"], "not linked yet");
 }
@@ -187,13 +187,13 @@ fn visiting() -> Server {
 }
 
 /// Calls a tool, accepts the elicitation, and returns its id and the next message.
-async fn agree(speaker: &mut Speaker, tool: &str) -> (Value, Value) {
-    let question = asked(speaker, call(tool)).await.remove(0);
+async fn agree(client: &mut RevisionClient, tool: &str) -> (Value, Value) {
+    let client_request = sent_client_requests(client, call(tool)).await.remove(0);
     let result = json!({ "action": "accept" });
-    let answer = json!({ "jsonrpc": "2.0", "id": question["id"], "result": result });
-    speaker.peer.send(answer).await;
-    let next = speaker.peer.next().await;
-    (question["params"]["elicitationId"].clone(), next)
+    let response = json!({ "jsonrpc": "2.0", "id": client_request["id"], "result": result });
+    client.peer.send(response).await;
+    let next = client.peer.next().await;
+    (client_request["params"]["elicitationId"].clone(), next)
 }
 
 #[tokio::test(start_paused = true)]
@@ -205,47 +205,47 @@ async fn the_end_of_a_url_elicitation_is_announced_once_by_id_to_its_client() {
         "elicitation.url.accept-meaning"
     );
     let server = visiting();
-    let mut speaker = Speaker::with("2025-11-25", server.clone(), everything()).await;
-    let mut other = Speaker::with("2025-11-25", server.clone(), everything()).await;
-    let (id, answer) = agree(&mut speaker, "visit").await;
-    assert_eq!(answer["result"]["content"][0]["text"], id);
+    let mut client = RevisionClient::with("2025-11-25", server.clone(), everything()).await;
+    let mut other = RevisionClient::with("2025-11-25", server.clone(), everything()).await;
+    let (id, response) = agree(&mut client, "visit").await;
+    assert_eq!(response["result"]["content"][0]["text"], id);
     // Acceptance is not completion.
-    speaker.peer.expect_silence().await;
+    client.peer.expect_no_message().await;
 
     server.elicitation_complete("some other visit");
     server.elicitation_complete(id.as_str().unwrap());
     server.elicitation_complete(id.as_str().unwrap());
 
-    let ended = speaker.peer.next().await;
+    let ended = client.peer.next().await;
     assert_eq!(ended["method"], "notifications/elicitation/complete");
     assert_eq!(ended["params"], json!({ "elicitationId": id }));
-    speaker.peer.expect_silence().await;
-    other.peer.expect_silence().await;
+    client.peer.expect_no_message().await;
+    other.peer.expect_no_message().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_handler_that_awaits_an_elicitation_announces_its_end_before_the_response() {
     req!("elicitation.url.complete-id");
-    let mut speaker = Speaker::with("2025-11-25", visiting(), everything()).await;
+    let mut client = RevisionClient::with("2025-11-25", visiting(), everything()).await;
 
-    let (id, ended) = agree(&mut speaker, "wait").await;
+    let (id, ended) = agree(&mut client, "wait").await;
 
     assert_eq!(id, "of my own");
     assert_eq!(ended["method"], "notifications/elicitation/complete");
     assert_eq!(ended["params"], json!({ "elicitationId": id }));
-    let answer = speaker.peer.next().await;
-    assert_eq!(answer["result"]["content"][0]["text"], "done");
+    let response = client.peer.next().await;
+    assert_eq!(response["result"]["content"][0]["text"], "done");
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_end_of_a_required_url_elicitation_is_announced_on_the_open_stream() {
     req!("elicitation.url.complete-id");
     let (server, _) = server();
-    let mut caller = Caller::new(server.clone());
+    let mut caller = HttpTestClient::new(server.clone());
     let mut hello = crate::http::test_client::initialize("2025-11-25");
     hello["params"]["capabilities"] = everything();
-    let answered = caller.post(&hello).await;
-    caller.session = answered.header("mcp-session-id").map(str::to_owned);
+    let http_response = caller.post(&hello).await;
+    caller.session = http_response.header("mcp-session-id").map(str::to_owned);
     caller.version = Some("2025-11-25".to_owned());
     let ready = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
     caller.post(&ready).await;
@@ -265,28 +265,28 @@ async fn the_end_of_a_required_url_elicitation_is_announced_on_the_open_stream()
 async fn only_2025_11_25_announces_the_end_of_a_url_elicitation() {
     req!("elicitation.url.complete-removed");
     let server = visiting();
-    let mut speaker = Speaker::with(MODERN, server.clone(), everything()).await;
+    let mut client = RevisionClient::with(MODERN, server.clone(), everything()).await;
     let mut params = call("wait");
-    let round = speaker.result("tools/call", params.clone()).await;
+    let round = client.result("tools/call", params.clone()).await;
     params["requestState"] = round["requestState"].clone();
     params["inputResponses"] = json!({ "visit": { "action": "accept" } });
 
-    let done = speaker.result("tools/call", params).await;
+    let done = client.result("tools/call", params).await;
     server.elicitation_complete("of my own");
 
     assert_eq!(done["content"][0]["text"], "done");
-    speaker.peer.expect_silence().await;
+    client.peer.expect_no_message().await;
 }
 
 #[derive(Deserialize, JsonSchema)]
-#[expect(dead_code, reason = "nobody fills it in")]
+#[expect(dead_code, reason = "the form is never filled in")]
 struct Login {
     name: String,
     password: String,
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct Place {
+struct UrlArguments {
     url: String,
 }
 
@@ -297,7 +297,7 @@ fn curious() -> Server {
             .await?;
         Ok("asked".to_owned())
     });
-    let page = Tool::new("page", async |place: Place, cx: Context| {
+    let page = Tool::new("page", async |place: UrlArguments, cx: Context| {
         cx.elicit(Elicitation::url("Log in", place.url).key("login"))
             .await?;
         Ok("asked".to_owned())
@@ -313,19 +313,19 @@ async fn a_form_with_a_secret_is_not_sent_and_a_url_elicitation_is() {
         "elicitation.url.sensitive"
     );
     for revision in ["2025-06-18", "2025-11-25", MODERN] {
-        let mut speaker = Speaker::with(revision, curious(), everything()).await;
+        let mut client = RevisionClient::with(revision, curious(), everything()).await;
 
-        let refused = speaker.tool("form", json!({})).await;
+        let refused = client.tool("form", json!({})).await;
 
         assert_eq!(refused["isError"], true, "{revision}");
         let why = refused["content"][0]["text"].as_str().unwrap();
         assert!(why.contains("`password`") && why.contains("URL"), "{why}");
     }
     for revision in ["2025-11-25", MODERN] {
-        let mut speaker = Speaker::with(revision, curious(), everything()).await;
+        let mut client = RevisionClient::with(revision, curious(), everything()).await;
         let page = json!({ "name": "page", "arguments": { "url": "https://a.example/login" } });
-        let question = asked(&mut speaker, page).await.remove(0);
-        assert_eq!(question["params"]["mode"], "url", "{revision}");
+        let client_request = sent_client_requests(&mut client, page).await.remove(0);
+        assert_eq!(client_request["params"]["mode"], "url", "{revision}");
     }
 }
 
@@ -333,21 +333,21 @@ async fn a_form_with_a_secret_is_not_sent_and_a_url_elicitation_is() {
 async fn an_elicitation_url_is_sent_unchanged_and_names_no_user() {
     req!("elicitation.url.no-user-data");
     for revision in ["2025-11-25", MODERN] {
-        let mut speaker = Speaker::with(revision, curious(), everything()).await;
+        let mut client = RevisionClient::with(revision, curious(), everything()).await;
         for url in ["https://ada:secret@a.example/", "https://ada@a.example/"] {
-            let refused = speaker.tool("page", json!({ "url": url })).await;
+            let refused = client.tool("page", json!({ "url": url })).await;
             assert_eq!(refused["isError"], true, "{revision} {url}");
             assert!(!refused.to_string().contains("secret"), "{refused}");
         }
 
         let url = "https://a.example/login?flow=1";
         let page = json!({ "name": "page", "arguments": { "url": url } });
-        let question = asked(&mut speaker, page).await.remove(0);
-        assert_eq!(question["params"]["url"], url, "{revision}");
+        let client_request = sent_client_requests(&mut client, page).await.remove(0);
+        assert_eq!(client_request["params"]["url"], url, "{revision}");
     }
 
     // Data about the user and the token is not part of any request.
-    let mut caller = Caller::new(curious());
+    let mut caller = HttpTestClient::new(curious());
     caller.principal = Some(Principal::new("https://login.example", "lovelace"));
     let url = "https://a.example/login?flow=1";
     let mut message = modern(
@@ -359,11 +359,16 @@ async fn an_elicitation_url_is_sent_unchanged_and_names_no_user() {
     meta["io.modelcontextprotocol/clientInfo"] = json!({ "name": "lovelace's", "version": "1" });
     let request = modern_headers(caller.request(Method::POST), &message)
         .header("authorization", "Bearer lovelace-token");
-    let asked = caller.send(request, message.to_string()).await.json().await;
-    let questions = asked["result"]["inputRequests"].as_object().unwrap();
-    for question in questions.values() {
-        assert_eq!(question["params"]["url"], url);
-        assert!(!question.to_string().contains("lovelace"), "{question}");
+    let sent_client_requests = caller.send(request, message.to_string()).await.json().await;
+    let questions = sent_client_requests["result"]["inputRequests"]
+        .as_object()
+        .unwrap();
+    for client_request in questions.values() {
+        assert_eq!(client_request["params"]["url"], url);
+        assert!(
+            !client_request.to_string().contains("lovelace"),
+            "{client_request}"
+        );
     }
 }
 
@@ -379,8 +384,8 @@ async fn a_task_announces_the_end_of_a_url_elicitation() {
     let capabilities = json!({ "elicitation": { "url": {} } });
     let mut peer = Peer::initialized(server, "2025-11-25", capabilities).await;
     let params = json!({ "name": "link", "task": {} });
-    let (answer, _) = ask(&mut peer, "tools/call", params).await;
-    let task = json!({ "taskId": answer["result"]["task"]["taskId"] });
+    let (response, _) = request_with_notifications(&mut peer, "tools/call", params).await;
+    let task = json!({ "taskId": response["result"]["task"]["taskId"] });
 
     peer.request("tasks/result", task).await;
     let mut ended = 0;

@@ -9,7 +9,9 @@ use turnbuckle_spec_coverage::req;
 
 use crate::{
     ndjson::test_client::{LEGACY, Peer},
-    tasks::test_server::{answer_of, ask, asking, everything, id, server, start},
+    tasks::test_server::{
+        client_in_session, everything, id, request_with_notifications, response_to, server, start,
+    },
 };
 
 const RELATED: &str = "io.modelcontextprotocol/related-task";
@@ -20,9 +22,9 @@ async fn a_server_with_task_tools_declares_the_capability() {
     let mut peer = Peer::new(server());
     let params = crate::ndjson::test_client::initialize("2025-11-25", json!({}));
 
-    let answer = peer.call("initialize", params).await;
+    let response = peer.call("initialize", params).await;
 
-    let declared = &answer["result"]["capabilities"]["tasks"];
+    let declared = &response["result"]["capabilities"]["tasks"];
     let expected = json!({ "list": {}, "cancel": {}, "requests": { "tools": { "call": {} } } });
     assert_eq!(declared, &expected);
     peer.notify("notifications/initialized", json!({})).await;
@@ -54,7 +56,7 @@ async fn a_call_becomes_a_task_and_its_result_is_fetched() {
         "tasks.result.related",
         "tasks.related.not-on-methods"
     );
-    let mut peer = asking().await;
+    let mut peer = client_in_session().await;
 
     let task = start(&mut peer, "work", json!({ "seconds": 30 })).await;
     assert_eq!(task["status"], "working");
@@ -66,16 +68,16 @@ async fn a_call_becomes_a_task_and_its_result_is_fetched() {
         assert!(time.ends_with('Z') && time.contains('T'), "{time}");
     }
 
-    let (looked, _) = ask(&mut peer, "tasks/get", id(&task)).await;
+    let (looked, _) = request_with_notifications(&mut peer, "tasks/get", id(&task)).await;
     assert_eq!(looked["result"]["status"], "working");
     assert_eq!(looked["result"]["statusMessage"], "half way");
     assert_eq!(looked["result"]["_meta"], Value::Null);
     sleep(Duration::from_secs(31)).await;
-    let (looked, _) = ask(&mut peer, "tasks/get", id(&task)).await;
+    let (looked, _) = request_with_notifications(&mut peer, "tasks/get", id(&task)).await;
     assert_eq!(looked["result"]["status"], "completed");
 
-    let (answer, _) = ask(&mut peer, "tasks/result", id(&task)).await;
-    let result = &answer["result"];
+    let (response, _) = request_with_notifications(&mut peer, "tasks/result", id(&task)).await;
+    let result = &response["result"];
     assert_eq!(result["content"][0]["text"], "worked 30 s");
     assert_eq!(result["_meta"][RELATED], id(&task));
 }
@@ -91,12 +93,13 @@ async fn progress_arrives_while_the_result_is_awaited() {
         "progress.task.token",
         "progress.task.stop"
     );
-    let mut peer = asking().await;
+    let mut peer = client_in_session().await;
     let task = start(&mut peer, "work", json!({ "seconds": 30 })).await;
 
-    let (answer, notified) = ask(&mut peer, "tasks/result", id(&task)).await;
+    let (response, notified) =
+        request_with_notifications(&mut peer, "tasks/result", id(&task)).await;
 
-    assert_eq!(answer["result"]["content"][0]["text"], "worked 30 s");
+    assert_eq!(response["result"]["content"][0]["text"], "worked 30 s");
     let progress = notified
         .iter()
         .find(|message| message["method"] == "notifications/progress")
@@ -104,17 +107,17 @@ async fn progress_arrives_while_the_result_is_awaited() {
     assert_eq!(progress["params"]["progressToken"], 5);
     assert_eq!(progress["params"]["progress"], 2);
     assert_eq!(progress["params"]["_meta"][RELATED], id(&task));
-    let mut told = notified;
+    let mut received = notified;
     // The last notification may follow the response.
     if let Ok(last) = tokio::time::timeout(Duration::from_secs(1), peer.next()).await {
-        told.push(last);
+        received.push(last);
     }
-    let last = told
+    let last = received
         .iter()
         .rposition(|message| message["method"] == "notifications/progress");
     let ended = |message: &Value| message["params"]["status"] == "completed";
-    assert!(last < told.iter().position(ended), "{told:?}");
-    let done = told
+    assert!(last < received.iter().position(ended), "{received:?}");
+    let done = received
         .iter()
         .rfind(|message| message["method"] == "notifications/tasks/status")
         .unwrap();
@@ -131,22 +134,22 @@ async fn a_client_request_is_sent_while_the_result_is_awaited() {
         "tasks.input.leave",
         "tasks.status.transitions"
     );
-    let mut peer = asking().await;
+    let mut peer = client_in_session().await;
     let task = start(&mut peer, "ask", json!({})).await;
-    let (looked, _) = ask(&mut peer, "tasks/get", id(&task)).await;
+    let (looked, _) = request_with_notifications(&mut peer, "tasks/get", id(&task)).await;
     assert_eq!(looked["result"]["status"], "input_required");
 
     let waiting = peer.request("tasks/result", id(&task)).await;
-    let question = question(&mut peer).await;
-    assert_eq!(question["method"], "elicitation/create");
-    assert_eq!(question["params"]["message"], "Who?");
-    assert_eq!(question["params"]["_meta"][RELATED], id(&task));
+    let client_request = client_request(&mut peer).await;
+    assert_eq!(client_request["method"], "elicitation/create");
+    assert_eq!(client_request["params"]["message"], "Who?");
+    assert_eq!(client_request["params"]["_meta"][RELATED], id(&task));
     let result = json!({ "action": "accept", "content": { "name": "Ada" } });
-    peer.send(json!({ "jsonrpc": "2.0", "id": question["id"], "result": result }))
+    peer.send(json!({ "jsonrpc": "2.0", "id": client_request["id"], "result": result }))
         .await;
 
-    let (answer, notified) = answer_of(&mut peer, waiting).await;
-    assert_eq!(answer["result"]["content"][0]["text"], "hello Ada");
+    let (response, notified) = response_to(&mut peer, waiting).await;
+    assert_eq!(response["result"]["content"][0]["text"], "hello Ada");
     let statuses: Vec<_> = notified
         .iter()
         .filter(|message| message["method"] == "notifications/tasks/status")
@@ -157,27 +160,27 @@ async fn a_client_request_is_sent_while_the_result_is_awaited() {
 
 #[tokio::test(start_paused = true)]
 async fn a_rejected_client_request_fails_the_tool_and_not_the_server() {
-    let mut peer = asking().await;
+    let mut peer = client_in_session().await;
     let task = start(&mut peer, "ask", json!({})).await;
     let waiting = peer.request("tasks/result", id(&task)).await;
-    let question = question(&mut peer).await;
+    let client_request = client_request(&mut peer).await;
 
     let error = json!({ "code": -1, "message": "not now" });
-    peer.send(json!({ "jsonrpc": "2.0", "id": question["id"], "error": error }))
+    peer.send(json!({ "jsonrpc": "2.0", "id": client_request["id"], "error": error }))
         .await;
 
-    let (answer, _) = answer_of(&mut peer, waiting).await;
-    assert_eq!(answer["result"]["isError"], true);
-    let text = answer["result"]["content"][0]["text"].as_str().unwrap();
+    let (response, _) = response_to(&mut peer, waiting).await;
+    assert_eq!(response["result"]["isError"], true);
+    let text = response["result"]["content"][0]["text"].as_str().unwrap();
     assert!(text.contains("not now"), "{text}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_abandoned_wait_cancels_its_client_request_and_the_next_wait_sends_it_again() {
-    let mut peer = asking().await;
+    let mut peer = client_in_session().await;
     let task = start(&mut peer, "ask", json!({})).await;
     let waiting = peer.request("tasks/result", id(&task)).await;
-    let first = question(&mut peer).await;
+    let first = client_request(&mut peer).await;
 
     peer.cancel(waiting).await;
     let withdrawn = loop {
@@ -189,7 +192,7 @@ async fn an_abandoned_wait_cancels_its_client_request_and_the_next_wait_sends_it
     assert_eq!(withdrawn["params"]["requestId"], first["id"]);
     peer.request("tasks/result", id(&task)).await;
 
-    let second = question(&mut peer).await;
+    let second = client_request(&mut peer).await;
     assert_eq!(second["params"]["message"], first["params"]["message"]);
     assert_ne!(second["id"], first["id"]);
 }
@@ -197,14 +200,14 @@ async fn an_abandoned_wait_cancels_its_client_request_and_the_next_wait_sends_it
 #[tokio::test(start_paused = true)]
 async fn a_tool_error_is_a_failed_task_with_a_result() {
     req!("tasks.status.tool-error-failed", "tasks.get.status-message");
-    let mut peer = asking().await;
+    let mut peer = client_in_session().await;
 
     let task = start(&mut peer, "fail", json!({})).await;
-    let (answer, _) = ask(&mut peer, "tasks/result", id(&task)).await;
-    let (looked, _) = ask(&mut peer, "tasks/get", id(&task)).await;
+    let (response, _) = request_with_notifications(&mut peer, "tasks/result", id(&task)).await;
+    let (looked, _) = request_with_notifications(&mut peer, "tasks/get", id(&task)).await;
 
-    assert_eq!(answer["result"]["isError"], true);
-    assert_eq!(answer["result"]["content"][0]["text"], "no luck");
+    assert_eq!(response["result"]["isError"], true);
+    assert_eq!(response["result"]["content"][0]["text"], "no luck");
     assert_eq!(looked["result"]["status"], "failed");
     assert!(looked["result"]["statusMessage"].is_string());
 }
@@ -212,30 +215,30 @@ async fn a_tool_error_is_a_failed_task_with_a_result() {
 #[tokio::test(start_paused = true)]
 async fn a_protocol_error_is_unchanged_in_the_task_result() {
     req!("tasks.result.error", "tasks.error.internal");
-    let mut peer = asking().await;
+    let mut peer = client_in_session().await;
 
     let task = start(&mut peer, "break", json!({})).await;
-    let (answer, _) = ask(&mut peer, "tasks/result", id(&task)).await;
+    let (response, _) = request_with_notifications(&mut peer, "tasks/result", id(&task)).await;
     let error = json!({ "code": -32050, "message": "broken", "data": "pieces" });
-    assert_eq!(answer["error"], error);
+    assert_eq!(response["error"], error);
 
     let task = start(&mut peer, "panic", json!({ "seconds": 1 })).await;
-    let (answer, _) = ask(&mut peer, "tasks/result", id(&task)).await;
-    assert_eq!(answer["error"]["code"], -32603);
-    let (looked, _) = ask(&mut peer, "tasks/get", id(&task)).await;
+    let (response, _) = request_with_notifications(&mut peer, "tasks/result", id(&task)).await;
+    assert_eq!(response["error"]["code"], -32603);
+    let (looked, _) = request_with_notifications(&mut peer, "tasks/get", id(&task)).await;
     assert_eq!(looked["result"]["status"], "failed");
     assert!(looked["result"]["statusMessage"].is_string());
 }
 
 #[tokio::test(start_paused = true)]
 async fn invalid_arguments_are_reported_by_the_task() {
-    let mut peer = asking().await;
+    let mut peer = client_in_session().await;
 
     let task = start(&mut peer, "work", json!({ "seconds": "many" })).await;
-    let (answer, _) = ask(&mut peer, "tasks/result", id(&task)).await;
+    let (response, _) = request_with_notifications(&mut peer, "tasks/result", id(&task)).await;
 
-    assert_eq!(answer["result"]["isError"], true);
-    let text = answer["result"]["content"][0]["text"].as_str().unwrap();
+    assert_eq!(response["result"]["isError"], true);
+    let text = response["result"]["content"][0]["text"].as_str().unwrap();
     assert!(text.contains("seconds"), "{text}");
 }
 
@@ -247,35 +250,35 @@ async fn a_cancelled_task_stays_cancelled_and_its_handler_is_dropped() {
         "tasks.cancel.terminal-reject",
         "tasks.status.terminal"
     );
-    let mut peer = asking().await;
+    let mut peer = client_in_session().await;
     let task = start(&mut peer, "work", json!({ "seconds": 30 })).await;
 
-    let (cancelled, _) = ask(&mut peer, "tasks/cancel", id(&task)).await;
+    let (cancelled, _) = request_with_notifications(&mut peer, "tasks/cancel", id(&task)).await;
     assert_eq!(cancelled["result"]["status"], "cancelled");
     assert_eq!(cancelled["result"]["taskId"], task["taskId"]);
-    let (again, _) = ask(&mut peer, "tasks/cancel", id(&task)).await;
+    let (again, _) = request_with_notifications(&mut peer, "tasks/cancel", id(&task)).await;
     assert_eq!(again["error"]["code"], -32602);
 
     sleep(Duration::from_secs(60)).await;
-    let (looked, _) = ask(&mut peer, "tasks/get", id(&task)).await;
+    let (looked, _) = request_with_notifications(&mut peer, "tasks/get", id(&task)).await;
     assert_eq!(looked["result"]["status"], "cancelled");
-    let (result, _) = ask(&mut peer, "tasks/result", id(&task)).await;
+    let (result, _) = request_with_notifications(&mut peer, "tasks/result", id(&task)).await;
     assert_eq!(result["error"]["code"], -32603);
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_notification_that_cancels_requests_does_not_cancel_tasks() {
     req!("cancellation.tasks");
-    let mut peer = asking().await;
+    let mut peer = client_in_session().await;
     let params = json!({ "name": "work", "arguments": { "seconds": 30 }, "task": {} });
     let call = peer.request("tools/call", params).await;
-    let (answer, _) = answer_of(&mut peer, call).await;
+    let (response, _) = response_to(&mut peer, call).await;
 
     peer.cancel(call).await;
     sleep(Duration::from_secs(31)).await;
 
-    let task = &answer["result"]["task"];
-    let (looked, _) = ask(&mut peer, "tasks/get", id(task)).await;
+    let task = &response["result"]["task"];
+    let (looked, _) = request_with_notifications(&mut peer, "tasks/get", id(task)).await;
     assert_eq!(looked["result"]["status"], "completed");
 }
 
@@ -292,7 +295,10 @@ async fn a_requested_task_lifetime_is_bounded_and_stored() {
     let mut peer = Peer::initialized(server, "2025-11-25", everything()).await;
     let mut begin = async |ttl: Value| {
         let params = json!({ "name": "work", "arguments": { "seconds": 500 }, "task": ttl });
-        ask(&mut peer, "tools/call", params).await.0["result"]["task"].clone()
+        request_with_notifications(&mut peer, "tools/call", params)
+            .await
+            .0["result"]["task"]
+            .clone()
     };
     let short = begin(json!({ "ttl": 2000 })).await;
     let usual = begin(json!({})).await;
@@ -303,14 +309,14 @@ async fn a_requested_task_lifetime_is_bounded_and_stored() {
     assert_eq!(begin(json!({ "ttl": 0 })).await["ttl"], 1000);
 
     let waiting = peer.request("tasks/result", id(&short)).await;
-    let (answer, _) = answer_of(&mut peer, waiting).await;
+    let (response, _) = response_to(&mut peer, waiting).await;
 
-    assert_eq!(answer["error"]["code"], -32602, "{answer}");
+    assert_eq!(response["error"]["code"], -32602, "{response}");
     for method in ["tasks/get", "tasks/cancel", "tasks/result"] {
-        let (answer, _) = ask(&mut peer, method, id(&short)).await;
-        assert_eq!(answer["error"]["code"], -32602);
+        let (response, _) = request_with_notifications(&mut peer, method, id(&short)).await;
+        assert_eq!(response["error"]["code"], -32602);
     }
-    let (looked, _) = ask(&mut peer, "tasks/get", id(&usual)).await;
+    let (looked, _) = request_with_notifications(&mut peer, "tasks/get", id(&usual)).await;
     assert_eq!(looked["result"]["status"], "working");
 }
 
@@ -328,9 +334,9 @@ async fn waiters_are_notified_that_a_task_expired() {
     let mut peer = Peer::initialized(server, "2025-11-25", everything()).await;
     let task = start(&mut peer, "work", json!({ "seconds": 500 })).await;
 
-    let (answer, _) = ask(&mut peer, "tasks/result", id(&task)).await;
+    let (response, _) = request_with_notifications(&mut peer, "tasks/result", id(&task)).await;
 
-    assert_eq!(answer["error"]["code"], -32602);
+    assert_eq!(response["error"]["code"], -32602);
 }
 
 #[tokio::test(start_paused = true)]
@@ -345,16 +351,16 @@ async fn tasks_are_listed_page_by_page() {
     );
     let server = server().page_size(2);
     let mut peer = Peer::initialized(server, "2025-11-25", everything()).await;
-    let mut begun = Vec::new();
+    let mut started = Vec::new();
     for _ in 0..5 {
         let task = start(&mut peer, "work", json!({ "seconds": 30 })).await;
-        begun.push(task["taskId"].clone());
+        started.push(task["taskId"].clone());
     }
 
     let mut listed = Vec::new();
     let mut params = json!({});
     loop {
-        let (page, _) = ask(&mut peer, "tasks/list", params).await;
+        let (page, _) = request_with_notifications(&mut peer, "tasks/list", params).await;
         let tasks = page["result"]["tasks"].as_array().unwrap();
         assert!(tasks.len() <= 2);
         listed.extend(tasks.iter().map(|task| task["taskId"].clone()));
@@ -363,12 +369,13 @@ async fn tasks_are_listed_page_by_page() {
             cursor => params = json!({ "cursor": cursor }),
         }
     }
-    assert_eq!(listed, begun);
-    begun.dedup();
-    assert_eq!(begun.len(), 5);
+    assert_eq!(listed, started);
+    started.dedup();
+    assert_eq!(started.len(), 5);
     for cursor in ["", "!", "AAAA"] {
-        let (answer, _) = ask(&mut peer, "tasks/list", json!({ "cursor": cursor })).await;
-        assert_eq!(answer["error"]["code"], -32602);
+        let (response, _) =
+            request_with_notifications(&mut peer, "tasks/list", json!({ "cursor": cursor })).await;
+        assert_eq!(response["error"]["code"], -32602);
     }
 }
 
@@ -379,19 +386,21 @@ async fn tools_declare_their_task_support() {
         "tasks.tool.required-server",
         "tasks.capability.force"
     );
-    let mut peer = asking().await;
+    let mut peer = client_in_session().await;
 
     let params = json!({ "name": "plain", "arguments": {}, "task": {} });
-    let (answer, _) = ask(&mut peer, "tools/call", params).await;
-    assert_eq!(answer["error"]["code"], -32601);
-    let (answer, _) = ask(&mut peer, "tools/call", json!({ "name": "must" })).await;
-    assert_eq!(answer["error"]["code"], -32601);
-    let (answer, _) = ask(&mut peer, "tools/call", json!({ "name": "fail" })).await;
-    assert_eq!(answer["result"]["isError"], true);
+    let (response, _) = request_with_notifications(&mut peer, "tools/call", params).await;
+    assert_eq!(response["error"]["code"], -32601);
+    let (response, _) =
+        request_with_notifications(&mut peer, "tools/call", json!({ "name": "must" })).await;
+    assert_eq!(response["error"]["code"], -32601);
+    let (response, _) =
+        request_with_notifications(&mut peer, "tools/call", json!({ "name": "fail" })).await;
+    assert_eq!(response["result"]["isError"], true);
     for task in [json!(7), json!({ "ttl": "long" }), json!({ "ttl": 1.5 })] {
         let params = json!({ "name": "fail", "task": task });
-        let (answer, _) = ask(&mut peer, "tools/call", params).await;
-        assert_eq!(answer["error"]["code"], -32602);
+        let (response, _) = request_with_notifications(&mut peer, "tools/call", params).await;
+        assert_eq!(response["error"]["code"], -32602);
     }
 }
 
@@ -402,16 +411,17 @@ async fn a_server_without_task_tools_has_no_task_methods() {
     let server = Server::new("plain", "1").tool(plain);
     let mut peer = Peer::new(server);
     let params = crate::ndjson::test_client::initialize("2025-11-25", json!({}));
-    let answer = peer.call("initialize", params).await;
-    assert_eq!(answer["result"]["capabilities"]["tasks"], Value::Null);
+    let response = peer.call("initialize", params).await;
+    assert_eq!(response["result"]["capabilities"]["tasks"], Value::Null);
     peer.notify("notifications/initialized", json!({})).await;
 
     let params = json!({ "name": "plain", "arguments": {}, "task": { "ttl": 1 } });
-    let (answer, _) = ask(&mut peer, "tools/call", params).await;
+    let (response, _) = request_with_notifications(&mut peer, "tools/call", params).await;
 
-    assert_eq!(answer["result"]["content"][0]["text"], "plain");
-    let (answer, _) = ask(&mut peer, "tasks/get", json!({ "taskId": "x" })).await;
-    assert_eq!(answer["error"]["code"], -32601);
+    assert_eq!(response["result"]["content"][0]["text"], "plain");
+    let (response, _) =
+        request_with_notifications(&mut peer, "tasks/get", json!({ "taskId": "x" })).await;
+    assert_eq!(response["error"]["code"], -32601);
 }
 
 #[tokio::test(start_paused = true)]
@@ -419,18 +429,22 @@ async fn older_sessions_have_no_tasks() {
     for revision in LEGACY.into_iter().filter(|it| *it != "2025-11-25") {
         let mut peer = Peer::new(server());
         let params = crate::ndjson::test_client::initialize(revision, everything());
-        let answer = peer.call("initialize", params).await;
-        assert_eq!(answer["result"]["capabilities"]["tasks"], Value::Null);
-        assert_eq!(answer["result"]["capabilities"]["extensions"], Value::Null);
+        let response = peer.call("initialize", params).await;
+        assert_eq!(response["result"]["capabilities"]["tasks"], Value::Null);
+        assert_eq!(
+            response["result"]["capabilities"]["extensions"],
+            Value::Null
+        );
         peer.notify("notifications/initialized", json!({})).await;
 
         let params = json!({ "name": "fail", "arguments": {}, "task": {} });
-        let (answer, _) = ask(&mut peer, "tools/call", params).await;
-        assert_eq!(answer["result"]["isError"], true, "{answer}");
-        let (answer, _) = ask(&mut peer, "tools/call", json!({ "name": "must" })).await;
-        assert_eq!(answer["result"]["isError"], true, "{answer}");
-        let (answer, _) = ask(&mut peer, "tasks/list", json!({})).await;
-        assert_eq!(answer["error"]["code"], -32601);
+        let (response, _) = request_with_notifications(&mut peer, "tools/call", params).await;
+        assert_eq!(response["result"]["isError"], true, "{response}");
+        let (response, _) =
+            request_with_notifications(&mut peer, "tools/call", json!({ "name": "must" })).await;
+        assert_eq!(response["result"]["isError"], true, "{response}");
+        let (response, _) = request_with_notifications(&mut peer, "tasks/list", json!({})).await;
+        assert_eq!(response["error"]["code"], -32601);
     }
 }
 
@@ -440,15 +454,16 @@ async fn the_tasks_extension_is_ignored_in_sessions() {
         "ext-tasks.legacy.not-in-2025-11-25",
         "tasks.related.param-wins"
     );
-    let mut peer = asking().await;
-    let (answer, _) = ask(&mut peer, "tools/call", json!({ "name": "fail" })).await;
-    assert_eq!(answer["result"]["isError"], true, "{answer}");
+    let mut peer = client_in_session().await;
+    let (response, _) =
+        request_with_notifications(&mut peer, "tools/call", json!({ "name": "fail" })).await;
+    assert_eq!(response["result"]["isError"], true, "{response}");
 
     let one = start(&mut peer, "work", json!({ "seconds": 30 })).await;
     let two = start(&mut peer, "fail", json!({})).await;
     let mut params = id(&one);
     params["_meta"] = json!({ RELATED: id(&two) });
-    let (looked, _) = ask(&mut peer, "tasks/get", params).await;
+    let (looked, _) = request_with_notifications(&mut peer, "tasks/get", params).await;
 
     assert_eq!(looked["result"]["taskId"], one["taskId"]);
 }
@@ -456,7 +471,7 @@ async fn the_tasks_extension_is_ignored_in_sessions() {
 #[tokio::test(start_paused = true)]
 async fn a_task_request_without_an_id_is_rejected() {
     req!("tasks.error.informative");
-    let mut peer = asking().await;
+    let mut peer = client_in_session().await;
 
     for params in [
         json!({}),
@@ -466,28 +481,29 @@ async fn a_task_request_without_an_id_is_rejected() {
         json!({ "taskId": "x".repeat(100_000) }),
     ] {
         for method in ["tasks/get", "tasks/cancel", "tasks/result"] {
-            let (answer, _) = ask(&mut peer, method, params.clone()).await;
-            assert_eq!(answer["error"]["code"], -32602, "{method} {answer}");
-            assert!(answer["error"]["message"].as_str().unwrap().len() < 500);
+            let (response, _) = request_with_notifications(&mut peer, method, params.clone()).await;
+            assert_eq!(response["error"]["code"], -32602, "{method} {response}");
+            assert!(response["error"]["message"].as_str().unwrap().len() < 500);
         }
     }
-    let (answer, _) = ask(&mut peer, "tasks/update", json!({ "taskId": "x" })).await;
-    assert_eq!(answer["error"]["code"], -32601);
+    let (response, _) =
+        request_with_notifications(&mut peer, "tasks/update", json!({ "taskId": "x" })).await;
+    assert_eq!(response["error"]["code"], -32601);
 }
 
 #[tokio::test(start_paused = true)]
 async fn frequent_task_updates_are_forwarded_rarely() {
-    let mut peer = asking().await;
+    let mut peer = client_in_session().await;
 
     let task = start(&mut peer, "chatter", json!({})).await;
-    let (looked, told) = ask(&mut peer, "tasks/get", id(&task)).await;
+    let (looked, received) = request_with_notifications(&mut peer, "tasks/get", id(&task)).await;
 
     assert_eq!(looked["result"]["statusMessage"], "step 1000");
-    assert!(told.len() <= 1, "{told:?}");
+    assert!(received.len() <= 1, "{received:?}");
 }
 
 /// The next request of the server.
-async fn question(peer: &mut Peer) -> Value {
+async fn client_request(peer: &mut Peer) -> Value {
     loop {
         let message = peer.next().await;
         if message["method"].is_string() && !message["id"].is_null() {

@@ -12,26 +12,30 @@ use turnbuckle_server::{
 use turnbuckle_spec_coverage::req;
 
 use crate::{
-    http::test_client::{Answered, Caller, initialize, modern, modern_headers},
+    http::test_client::{HttpTestClient, HttpTestResponse, initialize, modern, modern_headers},
     tasks::test_server::{everything, id, server},
 };
 
-async fn session() -> Caller {
-    Caller::new(server()).in_session("2025-11-25").await
+async fn session() -> HttpTestClient {
+    HttpTestClient::new(server()).in_session("2025-11-25").await
 }
 
-async fn post(caller: &Caller, id: i64, method: &str, params: Value) -> Answered {
+async fn post(caller: &HttpTestClient, id: i64, method: &str, params: Value) -> HttpTestResponse {
     let message = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
     caller.post(&message).await
 }
 
-async fn start(caller: &Caller, tool: &str, arguments: Value) -> Value {
+async fn start(caller: &HttpTestClient, tool: &str, arguments: Value) -> Value {
     let params = json!({ "name": tool, "arguments": arguments, "task": {} });
-    let answer = post(caller, 1, "tools/call", params).await.json().await;
-    answer["result"]["task"].clone()
+    let response = post(caller, 1, "tools/call", params).await.json().await;
+    response["result"]["task"].clone()
 }
 
-async fn offered(caller: &Caller, method: &str, params: Value) -> Answered {
+async fn request_with_extension(
+    caller: &HttpTestClient,
+    method: &str,
+    params: Value,
+) -> HttpTestResponse {
     let mut message = modern(method, params);
     message["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] = everything();
     let headers = modern_headers(caller.request(Method::POST), &message);
@@ -44,10 +48,10 @@ async fn the_state_of_a_task_is_one_json_body() {
     let caller = session().await;
     let task = start(&caller, "work", json!({ "seconds": 30 })).await;
 
-    let answered = post(&caller, 2, "tasks/get", id(&task)).await;
+    let http_response = post(&caller, 2, "tasks/get", id(&task)).await;
 
-    assert!(!answered.is_stream());
-    assert_eq!(answered.json().await["result"]["status"], "working");
+    assert!(!http_response.is_stream());
+    assert_eq!(http_response.json().await["result"]["status"], "working");
 }
 
 #[tokio::test(start_paused = true)]
@@ -55,18 +59,18 @@ async fn client_requests_of_a_task_arrive_on_the_stream_that_awaits_its_result()
     req!("tasks.input.related", "tasks.result.block");
     let caller = session().await;
     let task = start(&caller, "ask", json!({})).await;
-    // The session rests in between, and nothing of it is left in this process.
+    // The session is idle in between, without any state in this process.
     sleep(Duration::from_secs(120)).await;
 
     let mut waiting = post(&caller, 2, "tasks/result", id(&task)).await.stream();
     waiting.prime().await;
-    let question = waiting.message().await.unwrap();
-    assert_eq!(question["method"], "elicitation/create");
-    let related = &question["params"]["_meta"]["io.modelcontextprotocol/related-task"];
+    let client_request = waiting.message().await.unwrap();
+    assert_eq!(client_request["method"], "elicitation/create");
+    let related = &client_request["params"]["_meta"]["io.modelcontextprotocol/related-task"];
     assert_eq!(*related, id(&task));
     let result = json!({ "action": "accept", "content": { "name": "Ada" } });
-    let answer = json!({ "jsonrpc": "2.0", "id": question["id"], "result": result });
-    assert_eq!(caller.post(&answer).await.status(), 202);
+    let response = json!({ "jsonrpc": "2.0", "id": client_request["id"], "result": result });
+    assert_eq!(caller.post(&response).await.status(), 202);
 
     let rest = waiting.messages().await;
     let text = &rest.last().unwrap()["result"]["content"][0]["text"];
@@ -82,21 +86,23 @@ async fn status_changes_arrive_on_the_get_stream() {
 
     let task = start(&caller, "work", json!({ "seconds": 30 })).await;
 
-    let mut told = Vec::new();
-    while told.last() != Some(&json!("completed")) {
+    let mut received = Vec::new();
+    while received.last() != Some(&json!("completed")) {
         let message = general.message().await.unwrap();
         assert_eq!(message["method"], "notifications/tasks/status");
         assert_eq!(message["params"]["taskId"], task["taskId"]);
-        told.push(message["params"]["status"].clone());
+        received.push(message["params"]["status"].clone());
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_end_of_a_session_ends_its_tasks() {
     let server = server();
-    let caller = Caller::new(server.clone()).in_session("2025-11-25").await;
+    let caller = HttpTestClient::new(server.clone())
+        .in_session("2025-11-25")
+        .await;
     let principal = turnbuckle_protocol::Principal::new("issuer", "ada");
-    let mut ada = Caller::new(server);
+    let mut ada = HttpTestClient::new(server);
     ada.principal = Some(principal);
     let ada = ada.in_session("2025-11-25").await;
     let task = start(&caller, "work", json!({ "seconds": 30 })).await;
@@ -117,11 +123,11 @@ async fn the_end_of_a_session_ends_its_tasks() {
 #[tokio::test(start_paused = true)]
 async fn without_sessions_tasks_are_not_listed() {
     req!("tasks.security.no-list", "tasks.capability.list-method");
-    let mut caller = Caller::of(Http::new(server()).sessions(SessionMode::Off));
+    let mut caller = HttpTestClient::with_options(Http::new(server()).sessions(SessionMode::Off));
     let mut hello = initialize("2025-11-25");
     hello["params"]["capabilities"] = json!({});
-    let answer = caller.post(&hello).await.json().await;
-    let declared = &answer["result"]["capabilities"]["tasks"];
+    let response = caller.post(&hello).await.json().await;
+    let declared = &response["result"]["capabilities"]["tasks"];
     assert_eq!(declared["list"], Value::Null);
     assert_eq!(declared["cancel"], json!({}));
     caller.version = Some("2025-11-25".to_owned());
@@ -137,16 +143,19 @@ async fn without_sessions_tasks_are_not_listed() {
 #[tokio::test(start_paused = true)]
 async fn a_task_outlives_the_connection_that_created_it() {
     req!("ext-tasks.create.durable");
-    let caller = Caller::new(server());
+    let caller = HttpTestClient::new(server());
     let params = json!({ "name": "work", "arguments": { "seconds": 30 } });
-    let answered = offered(&caller, "tools/call", params).await;
-    assert!(!answered.is_stream());
-    let task = answered.json().await["result"].clone();
+    let http_response = request_with_extension(&caller, "tools/call", params).await;
+    assert!(!http_response.is_stream());
+    let task = http_response.json().await["result"].clone();
     assert_eq!(task["resultType"], "task");
 
     sleep(Duration::from_secs(31)).await;
 
-    let looked = offered(&caller, "tasks/get", id(&task)).await.json().await;
+    let looked = request_with_extension(&caller, "tasks/get", id(&task))
+        .await
+        .json()
+        .await;
     assert_eq!(looked["result"]["status"], "completed");
 }
 
@@ -157,27 +166,39 @@ async fn rejections_have_their_http_status() {
         "ext-tasks.create.required-error",
         "ext-tasks.legacy.no-result-method"
     );
-    let caller = Caller::new(server());
+    let caller = HttpTestClient::new(server());
     let task = json!({ "taskId": "AAAAAAAAAAAAAAAAAAAAAAAA", "inputResponses": {} });
 
     for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
-        let answered = caller.modern(method, task.clone()).await;
-        assert_eq!(answered.refusal().await, (400, -32021), "{method}");
-        let answered = offered(&caller, method, task.clone()).await;
-        assert_eq!(answered.refusal().await, (200, -32602), "{method}");
+        let http_response = caller.modern(method, task.clone()).await;
+        assert_eq!(
+            http_response.status_and_code().await,
+            (400, -32021),
+            "{method}"
+        );
+        let http_response = request_with_extension(&caller, method, task.clone()).await;
+        assert_eq!(
+            http_response.status_and_code().await,
+            (200, -32602),
+            "{method}"
+        );
     }
-    let answered = caller.modern_tool("must", json!({})).await;
-    assert_eq!(answered.refusal().await, (400, -32021));
+    let http_response = caller.modern_tool("must", json!({})).await;
+    assert_eq!(http_response.status_and_code().await, (400, -32021));
     for method in ["tasks/result", "tasks/list"] {
-        let answered = offered(&caller, method, task.clone()).await;
-        assert_eq!(answered.refusal().await, (404, -32601), "{method}");
+        let http_response = request_with_extension(&caller, method, task.clone()).await;
+        assert_eq!(
+            http_response.status_and_code().await,
+            (404, -32601),
+            "{method}"
+        );
     }
     let message = modern("tasks/get", task);
     let headers = modern_headers(caller.request(Method::POST), &message);
     let mut other = message;
     other["params"]["taskId"] = json!("BBBBBBBBBBBBBBBBBBBBBBBB");
-    let answered = caller.send(headers, other.to_string()).await;
-    assert_eq!(answered.refusal().await, (400, -32020));
+    let http_response = caller.send(headers, other.to_string()).await;
+    assert_eq!(http_response.status_and_code().await, (400, -32020));
 }
 
 #[tokio::test(start_paused = true)]
@@ -187,12 +208,14 @@ async fn an_expired_session_ends_its_tasks() {
     let store = turnbuckle_store::Store::memory_with(limits);
     let tasks = store.tasks.clone();
     let http = Http::new(server().store(store));
-    let caller = Caller::of(http).in_session("2025-11-25").await;
+    let caller = HttpTestClient::with_options(http)
+        .in_session("2025-11-25")
+        .await;
     let task = start(&caller, "work", json!({ "seconds": 5000 })).await;
     let id = task["taskId"].as_str().unwrap().parse().unwrap();
 
     sleep(Duration::from_secs(120)).await;
-    // Somebody comes, and what is over is swept.
+    // A new client triggers the sweep of expired sessions.
     let mut other = caller.clone();
     (other.session, other.version) = (None, None);
     other.in_session("2025-11-25").await;
@@ -208,22 +231,22 @@ async fn an_expired_session_ends_its_tasks() {
 #[tokio::test(start_paused = true)]
 async fn a_running_handler_may_promote_its_call_to_a_task() {
     let tool = Tool::new("spawn", async |cx: Context| {
-        let begun = tokio::spawn(async move {
+        let started = tokio::spawn(async move {
             sleep(Duration::from_secs(1)).await;
             cx.into_task().await
         });
         sleep(Duration::from_secs(60)).await;
-        begun.await.unwrap()?;
+        started.await.unwrap()?;
         Ok("done".to_owned())
     });
     let tool = tool.task(TaskSupport::Optional).task_after_input();
-    let caller = Caller::new(Server::new("tasks", "1").tool(tool));
+    let caller = HttpTestClient::new(Server::new("tasks", "1").tool(tool));
     let began = Instant::now();
 
     let params = json!({ "name": "spawn", "arguments": {} });
-    let answered = offered(&caller, "tools/call", params).await;
+    let http_response = request_with_extension(&caller, "tools/call", params).await;
 
-    let answer = answered.json().await;
-    assert_eq!(answer["result"]["status"], "working", "{answer}");
+    let response = http_response.json().await;
+    assert_eq!(response["result"]["status"], "working", "{response}");
     assert_eq!(began.elapsed(), Duration::from_secs(1));
 }

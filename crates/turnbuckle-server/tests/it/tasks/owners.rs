@@ -10,10 +10,13 @@ use turnbuckle_store::{Store, StoreLimits};
 
 use crate::{
     ndjson::test_client::Peer,
-    tasks::test_server::{ask, everything, id, offer, offered, server, start},
+    tasks::test_server::{
+        everything, id, request_with_extension, request_with_notifications, server, start,
+        start_server_directed,
+    },
 };
 
-fn of(server: &turnbuckle_server::Server, subject: &str) -> Peer {
+fn client_of(server: &turnbuckle_server::Server, subject: &str) -> Peer {
     let principal = Principal::new("https://issuer.example", subject);
     Peer::with(NdjsonServer::new(server.clone()).principal(principal))
 }
@@ -26,26 +29,29 @@ async fn a_task_belongs_to_its_principal() {
         "tasks.security.reject-foreign"
     );
     let server = server();
-    let (mut ada, mut again, mut eve) =
-        (of(&server, "ada"), of(&server, "ada"), of(&server, "eve"));
-    let mut nobody = Peer::new(server.clone());
-    let task = offer(&mut ada, "work", json!({ "seconds": 30 })).await;
+    let (mut ada, mut again, mut eve) = (
+        client_of(&server, "ada"),
+        client_of(&server, "ada"),
+        client_of(&server, "eve"),
+    );
+    let mut anonymous = Peer::new(server.clone());
+    let task = start_server_directed(&mut ada, "work", json!({ "seconds": 30 })).await;
 
-    let looked = offered(&mut again, "tasks/get", id(&task)).await;
+    let looked = request_with_extension(&mut again, "tasks/get", id(&task)).await;
     assert_eq!(looked["result"]["status"], "working");
     let unknown = json!({ "taskId": "AAAAAAAAAAAAAAAAAAAAAAAA" });
-    for other in [&mut eve, &mut nobody] {
+    for other in [&mut eve, &mut anonymous] {
         for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
             let mut params = id(&task);
             params["inputResponses"] = json!({});
-            let foreign = offered(other, method, params.clone()).await;
+            let foreign = request_with_extension(other, method, params.clone()).await;
             params["taskId"] = unknown["taskId"].clone();
-            let never = offered(other, method, params).await;
+            let never = request_with_extension(other, method, params).await;
             assert_eq!(foreign["error"], never["error"], "{method}");
             assert_eq!(foreign["error"]["code"], -32602);
         }
     }
-    let looked = offered(&mut ada, "tasks/get", id(&task)).await;
+    let looked = request_with_extension(&mut ada, "tasks/get", id(&task)).await;
     assert_eq!(looked["result"]["status"], "working");
 }
 
@@ -53,20 +59,20 @@ async fn a_task_belongs_to_its_principal() {
 async fn sessions_see_the_tasks_of_their_principal_only() {
     req!("tasks.security.list-scope");
     let server = server();
-    let (mut ada, mut eve) = (of(&server, "ada"), of(&server, "eve"));
+    let (mut ada, mut eve) = (client_of(&server, "ada"), client_of(&server, "eve"));
     for peer in [&mut ada, &mut eve] {
-        peer.shake_hands("2025-11-25", everything()).await;
+        peer.initialize_session("2025-11-25", everything()).await;
     }
     let task = start(&mut ada, "work", json!({ "seconds": 30 })).await;
 
     for method in ["tasks/get", "tasks/cancel", "tasks/result"] {
-        let (answer, _) = ask(&mut eve, method, id(&task)).await;
-        assert_eq!(answer["error"]["code"], -32602, "{method}");
+        let (response, _) = request_with_notifications(&mut eve, method, id(&task)).await;
+        assert_eq!(response["error"]["code"], -32602, "{method}");
     }
-    let (listed, told) = ask(&mut eve, "tasks/list", json!({})).await;
+    let (listed, received) = request_with_notifications(&mut eve, "tasks/list", json!({})).await;
     assert_eq!(listed["result"]["tasks"], json!([]));
-    assert_eq!(told, Vec::<Value>::new());
-    let (listed, _) = ask(&mut ada, "tasks/list", json!({})).await;
+    assert_eq!(received, Vec::<Value>::new());
+    let (listed, _) = request_with_notifications(&mut ada, "tasks/list", json!({})).await;
     assert_eq!(listed["result"]["tasks"][0]["taskId"], task["taskId"]);
 }
 
@@ -77,14 +83,14 @@ async fn without_a_principal_a_task_belongs_to_its_session() {
     let mut two = Peer::initialized(server, "2025-11-25", everything()).await;
     let task = start(&mut one, "work", json!({ "seconds": 30 })).await;
 
-    let (answer, _) = ask(&mut two, "tasks/get", id(&task)).await;
-    assert_eq!(answer["error"]["code"], -32602);
-    let (listed, _) = ask(&mut two, "tasks/list", json!({})).await;
+    let (response, _) = request_with_notifications(&mut two, "tasks/get", id(&task)).await;
+    assert_eq!(response["error"]["code"], -32602);
+    let (listed, _) = request_with_notifications(&mut two, "tasks/list", json!({})).await;
     assert_eq!(listed["result"]["tasks"], json!([]));
     // The two task models do not share tasks.
     let params = crate::ndjson::test_client::modern_with(id(&task), everything());
-    let (answer, _) = ask(&mut one, "tasks/get", params).await;
-    assert_eq!(answer["error"]["code"], -32602);
+    let (response, _) = request_with_notifications(&mut one, "tasks/get", params).await;
+    assert_eq!(response["error"]["code"], -32602);
 }
 
 #[tokio::test(start_paused = true)]
@@ -93,7 +99,7 @@ async fn ids_cannot_be_guessed() {
     let mut peer = Peer::new(server());
     let mut ids = HashSet::new();
     for _ in 0..100 {
-        let task = offer(&mut peer, "fail", json!({})).await;
+        let task = start_server_directed(&mut peer, "fail", json!({})).await;
         ids.insert(task["taskId"].as_str().unwrap().to_owned());
     }
     assert_unguessable(&ids);
@@ -102,8 +108,8 @@ async fn ids_cannot_be_guessed() {
     let mut ids = HashSet::new();
     for _ in 0..100 {
         let call = json!({ "name": "fail", "arguments": {}, "task": {} });
-        let (answer, _) = ask(&mut peer, "tools/call", call).await;
-        let id = &answer["result"]["task"]["taskId"];
+        let (response, _) = request_with_notifications(&mut peer, "tools/call", call).await;
+        let id = &response["result"]["task"]["taskId"];
         ids.insert(id.as_str().unwrap().to_owned());
     }
     assert_unguessable(&ids);
@@ -127,16 +133,16 @@ async fn the_number_of_tasks_is_limited() {
     let mut peer = Peer::new(server);
     let mut tasks = Vec::new();
     for _ in 0..3 {
-        tasks.push(offer(&mut peer, "work", json!({ "seconds": 30 })).await);
+        tasks.push(start_server_directed(&mut peer, "work", json!({ "seconds": 30 })).await);
     }
 
     let params = json!({ "name": "work", "arguments": { "seconds": 1 } });
-    let answer = offered(&mut peer, "tools/call", params).await;
+    let response = request_with_extension(&mut peer, "tools/call", params).await;
 
-    assert_eq!(answer["error"]["code"], -32603);
+    assert_eq!(response["error"]["code"], -32603);
     // A result that is too large to store is an error.
     tokio::time::sleep(std::time::Duration::from_secs(31)).await;
-    let looked = offered(&mut peer, "tasks/get", id(&tasks[0])).await;
+    let looked = request_with_extension(&mut peer, "tasks/get", id(&tasks[0])).await;
     assert!(["completed", "failed"].contains(&looked["result"]["status"].as_str().unwrap()));
 }
 
@@ -145,21 +151,21 @@ async fn another_process_responds_to_and_cancels_a_task_of_this_one() {
     let store = Store::memory();
     let (here, there) = (server().store(store.clone()), server().store(store));
     let (mut here, mut there) = (Peer::new(here), Peer::new(there));
-    let asks = offer(&mut here, "ask", json!({})).await;
-    let works = offer(&mut here, "work", json!({ "seconds": 500 })).await;
+    let asks = start_server_directed(&mut here, "ask", json!({})).await;
+    let works = start_server_directed(&mut here, "work", json!({ "seconds": 500 })).await;
 
     let mut params = id(&asks);
     params["inputResponses"] =
         json!({ "name": { "action": "accept", "content": { "name": "Ada" } } });
-    offered(&mut there, "tasks/update", params).await;
-    offered(&mut there, "tasks/cancel", id(&works)).await;
+    request_with_extension(&mut there, "tasks/update", params).await;
+    request_with_extension(&mut there, "tasks/cancel", id(&works)).await;
     tokio::time::sleep(std::time::Duration::from_millis(1)).await;
 
-    let looked = offered(&mut here, "tasks/get", id(&asks)).await;
+    let looked = request_with_extension(&mut here, "tasks/get", id(&asks)).await;
     assert_eq!(
         looked["result"]["result"]["content"][0]["text"],
         "hello Ada"
     );
-    let looked = offered(&mut here, "tasks/get", id(&works)).await;
+    let looked = request_with_extension(&mut here, "tasks/get", id(&works)).await;
     assert_eq!(looked["result"]["status"], "cancelled");
 }

@@ -23,8 +23,10 @@ struct Name {
     name: String,
 }
 
-fn who(answer: ElicitationOutcome<Name>) -> String {
-    answer.accepted().map_or("nobody".to_owned(), |it| it.name)
+fn who(response: ElicitationOutcome<Name>) -> String {
+    response
+        .accepted()
+        .map_or("missing".to_owned(), |it| it.name)
 }
 
 pub(crate) fn server() -> Server {
@@ -44,7 +46,7 @@ pub(crate) fn server() -> Server {
     let panic = Tool::new("panic", async |work: Work| -> Result<String, ToolError> {
         panic!("after {}", work.seconds)
     });
-    let ask = Tool::new("ask", async |cx: Context| {
+    let request_with_notifications = Tool::new("ask", async |cx: Context| {
         let name = cx
             .elicit(Elicitation::form::<Name>("Who?").key("name"))
             .await?;
@@ -61,12 +63,12 @@ pub(crate) fn server() -> Server {
         Ok(format!("{} {} {}", who(first), who(second), said.model))
     });
     let impatient = Tool::new("impatient", async |cx: Context| {
-        let answer = cx.elicit(Elicitation::form::<Name>("Quick, who?").key("name"));
-        match tokio::time::timeout(Duration::from_secs(5), answer).await {
-            Ok(answer) => Ok(who(answer?)),
+        let response = cx.elicit(Elicitation::form::<Name>("Quick, who?").key("name"));
+        match tokio::time::timeout(Duration::from_secs(5), response).await {
+            Ok(response) => Ok(who(response?)),
             Err(_) => {
                 sleep(Duration::from_secs(5)).await;
-                Ok("nobody, then".to_owned())
+                Ok("declined".to_owned())
             }
         }
     });
@@ -90,7 +92,14 @@ pub(crate) fn server() -> Server {
         Ok("silent".to_owned())
     });
     let optional = [
-        chatter, work, fail, break_, panic, ask, ask_twice, impatient,
+        chatter,
+        work,
+        fail,
+        break_,
+        panic,
+        request_with_notifications,
+        ask_twice,
+        impatient,
     ];
     let server = Server::new("tasks", "1")
         .tool(Tool::new("plain", async || Ok("plain".to_owned())))
@@ -107,18 +116,22 @@ pub(crate) fn everything() -> Value {
 }
 
 /// A client that requests tasks, in a session of 2025-11-25.
-pub(crate) async fn asking() -> Peer {
+pub(crate) async fn client_in_session() -> Peer {
     Peer::initialized(server(), "2025-11-25", everything()).await
 }
 
 /// Sends a request and returns its response, and the notifications before it.
-pub(crate) async fn ask(peer: &mut Peer, method: &str, params: Value) -> (Value, Vec<Value>) {
+pub(crate) async fn request_with_notifications(
+    peer: &mut Peer,
+    method: &str,
+    params: Value,
+) -> (Value, Vec<Value>) {
     let id = peer.request(method, params).await;
-    answer_of(peer, id).await
+    response_to(peer, id).await
 }
 
 /// Waits for a response, and returns it with the notifications before it.
-pub(crate) async fn answer_of(peer: &mut Peer, id: i64) -> (Value, Vec<Value>) {
+pub(crate) async fn response_to(peer: &mut Peer, id: i64) -> (Value, Vec<Value>) {
     let mut notified = Vec::new();
     loop {
         let message = peer.next().await;
@@ -132,9 +145,9 @@ pub(crate) async fn answer_of(peer: &mut Peer, id: i64) -> (Value, Vec<Value>) {
 /// Calls a tool as a task, in a session; returns the task.
 pub(crate) async fn start(peer: &mut Peer, tool: &str, arguments: Value) -> Value {
     let params = json!({ "name": tool, "arguments": arguments, "task": {}, "_meta": { "progressToken": 5 } });
-    let (answer, _) = ask(peer, "tools/call", params).await;
-    let task = answer["result"]["task"].clone();
-    assert!(task.is_object(), "{answer}");
+    let (response, _) = request_with_notifications(peer, "tools/call", params).await;
+    let task = response["result"]["task"].clone();
+    assert!(task.is_object(), "{response}");
     task
 }
 
@@ -144,16 +157,17 @@ pub(crate) fn id(task: &Value) -> Value {
 }
 
 /// Sends a request with the tasks extension.
-pub(crate) async fn offered(peer: &mut Peer, method: &str, params: Value) -> Value {
-    let (answer, notified) = ask(peer, method, modern_with(params, everything())).await;
+pub(crate) async fn request_with_extension(peer: &mut Peer, method: &str, params: Value) -> Value {
+    let (response, notified) =
+        request_with_notifications(peer, method, modern_with(params, everything())).await;
     assert_eq!(notified, Vec::<Value>::new(), "nothing is sent for tasks");
-    answer
+    response
 }
 
 /// Calls a tool that becomes a task. Returns the task.
-pub(crate) async fn offer(peer: &mut Peer, tool: &str, arguments: Value) -> Value {
+pub(crate) async fn start_server_directed(peer: &mut Peer, tool: &str, arguments: Value) -> Value {
     let params = json!({ "name": tool, "arguments": arguments, "_meta": { "progressToken": 5 } });
-    let answer = offered(peer, "tools/call", params).await;
-    assert_eq!(answer["result"]["resultType"], "task", "{answer}");
-    answer["result"].clone()
+    let response = request_with_extension(peer, "tools/call", params).await;
+    assert_eq!(response["result"]["resultType"], "task", "{response}");
+    response["result"].clone()
 }

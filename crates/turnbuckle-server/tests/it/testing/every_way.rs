@@ -32,7 +32,7 @@ fn letters(effects: SideEffects) -> Server {
                 .await?
                 .accepted()
             else {
-                return Ok("nobody signs".to_owned());
+                return Ok("unsigned".to_owned());
             };
             cx.log(LogLevel::Info, format!("signed by {}", name.name))
                 .await;
@@ -113,7 +113,7 @@ async fn declining_is_an_outcome_in_both_eras() {
     )
     .await;
 
-    assert_eq!(trace.result["content"][0]["text"], "nobody signs");
+    assert_eq!(trace.result["content"][0]["text"], "unsigned");
     assert!(trace.effects.is_empty());
 }
 
@@ -184,6 +184,6 @@ async fn failures_and_errors_are_equal_in_every_mode() {
     let trace = every_way(ToolCase::new("fail", json!({})), failing, client).await;
     assert_eq!(trace.result["isError"], true);
 
-    let trace = every_way(ToolCase::new("nobody", json!({})), failing, client).await;
+    let trace = every_way(ToolCase::new("missing", json!({})), failing, client).await;
     assert_eq!(trace.error.unwrap()["code"], -32602);
 }

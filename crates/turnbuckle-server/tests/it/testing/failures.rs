@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 use turnbuckle_server::testing::Peer;
 
-use crate::testing::test_server::desk;
+use crate::testing::test_server::test_server;
 
 /// Returns the message of a failing test.
 async fn failure(test: impl Future<Output = ()> + Send + 'static) -> String {
@@ -16,16 +16,16 @@ async fn failure(test: impl Future<Output = ()> + Send + 'static) -> String {
 
 #[tokio::test(start_paused = true)]
 async fn a_missing_message_is_reported_with_all_received_ones() {
-    let said = failure(async {
-        let mut peer = Peer::connect(desk()).await;
+    let message = failure(async {
+        let mut peer = Peer::connect(test_server()).await;
         peer.call_tool("sum", json!({})).await;
         peer.expect_notification("notifications/nothing").await;
     });
 
-    let said = said.await;
+    let message = message.await;
 
     assert_eq!(
-        said.lines().collect::<Vec<_>>(),
+        message.lines().collect::<Vec<_>>(),
         [
             "notifications/nothing was not received within 100s",
             "",
@@ -38,34 +38,34 @@ async fn a_missing_message_is_reported_with_all_received_ones() {
 
 #[tokio::test(start_paused = true)]
 async fn a_test_client_fails_after_its_timeout() {
-    let said = failure(async {
-        let connect = Peer::connect(desk()).timeout(Duration::from_secs(5));
+    let message = failure(async {
+        let connect = Peer::connect(test_server()).timeout(Duration::from_secs(5));
         connect.await.call_tool("sleep", json!({})).await;
     });
 
-    let said = said.await;
+    let message = message.await;
 
     assert!(
-        said.starts_with("the response to #1 was not received within 5s"),
-        "{said}"
+        message.starts_with("the response to #1 was not received within 5s"),
+        "{message}"
     );
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_client_request_without_a_responder_fails_at_once() {
-    let said = failure(async {
-        let connect = Peer::connect(desk()).legacy("2025-11-25");
+    let message = failure(async {
+        let connect = Peer::connect(test_server()).legacy("2025-11-25");
         let mut peer = connect.capabilities(json!({ "elicitation": {} })).await;
         peer.call_tool("sign", json!({})).await;
     });
 
-    let said = said.await;
+    let message = message.await;
 
     assert!(
-        said.starts_with(r#"the server sent "elicitation/create", and there is no responder"#),
-        "{said}"
+        message.starts_with(r#"the server sent "elicitation/create", but no responder is set"#),
+        "{message}"
     );
-    assert!(said.contains("← elicitation/create ?1"), "{said}");
+    assert!(message.contains("← elicitation/create ?1"), "{message}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -74,41 +74,41 @@ async fn an_unexpected_response_is_shown() {
         (-32602, "expected error -32602, got error -32601"),
         (-32601, ""),
     ] {
-        let said = failure(async move {
-            let mut peer = Peer::connect(desk()).legacy("2025-11-25").await;
-            let answer = peer.request("nothing/there", json!({})).await;
-            answer.expect_error(code);
-            answer.expect_result();
+        let message = failure(async move {
+            let mut peer = Peer::connect(test_server()).legacy("2025-11-25").await;
+            let response = peer.request("nothing/there", json!({})).await;
+            response.expect_error(code);
+            response.expect_result();
         });
-        let said = said.await;
+        let message = message.await;
         let expected = match expected {
             "" => "expected a result, got an error",
             expected => expected,
         };
-        assert!(said.starts_with(expected), "{said}");
-        assert!(said.contains("→ nothing/there #2"), "{said}");
+        assert!(message.starts_with(expected), "{message}");
+        assert!(message.contains("→ nothing/there #2"), "{message}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn unread_messages_fail_an_expectation_of_no_message() {
-    let said = failure(async {
-        let mut peer = Peer::connect(desk()).await;
+    let message = failure(async {
+        let mut peer = Peer::connect(test_server()).await;
         peer.call_tool("greet", json!({ "name": "Ada" })).await;
         peer.expect_no_message().await;
     });
 
-    let said = said.await;
+    let message = message.await;
 
     assert!(
-        said.starts_with("expected no message, got `notifications/progress`"),
-        "{said}"
+        message.starts_with("expected no message, got `notifications/progress`"),
+        "{message}"
     );
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_closed_connection_is_explained() {
-    let said = failure(async {
+    let message = failure(async {
         let (near, far) = tokio::io::duplex(1024);
         let (reader, writer) = tokio::io::split(near);
         let mut peer = turnbuckle_server::testing::PeerBuilder::streams(reader, writer).await;
@@ -117,7 +117,7 @@ async fn a_closed_connection_is_explained() {
     });
 
     assert!(
-        said.await.starts_with(
+        message.await.starts_with(
             "the server closed the connection\n\nover ndjson, 2026-07-28:\nno messages"
         )
     );

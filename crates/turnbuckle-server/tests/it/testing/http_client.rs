@@ -6,7 +6,7 @@ use turnbuckle_server::{
     testing::{self, PeerBuilder},
 };
 
-use crate::testing::test_server::desk;
+use crate::testing::test_server::test_server;
 
 fn call(name: &str, arguments: &Value) -> Value {
     json!({
@@ -24,7 +24,7 @@ fn modern(mut message: Value) -> Value {
 
 #[tokio::test(start_paused = true)]
 async fn a_stateless_request_requires_its_headers() {
-    let client = testing::http(desk());
+    let client = testing::http(test_server());
 
     for name in ["Ada", "世界", "=?base64?"] {
         let message = modern(call("greet", &json!({ "name": name })));
@@ -44,7 +44,7 @@ async fn a_stateless_request_requires_its_headers() {
 
 #[tokio::test(start_paused = true)]
 async fn a_broken_stream_resumes_after_the_last_event() {
-    let client = testing::http(desk()).in_session("2025-11-25").await;
+    let client = testing::http(test_server()).in_session("2025-11-25").await;
     let mut events = client
         .post(&call("greet", &json!({ "name": "Ada" })))
         .await
@@ -68,7 +68,7 @@ async fn a_broken_stream_resumes_after_the_last_event() {
 
 #[tokio::test(start_paused = true)]
 async fn a_session_ends_with_delete() {
-    let client = testing::http(desk()).in_session("2025-06-18").await;
+    let client = testing::http(test_server()).in_session("2025-06-18").await;
 
     assert_eq!(client.delete().await.status(), 204);
 
@@ -78,7 +78,7 @@ async fn a_session_ends_with_delete() {
 
 #[tokio::test(start_paused = true)]
 async fn options_of_the_transport_are_tried_too() {
-    let http = Http::new(desk())
+    let http = Http::new(test_server())
         .path("/elsewhere")
         .sessions(SessionMode::Off);
 

@@ -13,22 +13,25 @@ use turnbuckle_server::{
 };
 use turnbuckle_store::ServerChange;
 
-use crate::testing::test_server::{Sum, client, desk};
+use crate::testing::test_server::{Sum, client, test_server};
 
 #[tokio::test(start_paused = true)]
 async fn a_tool_is_called_in_the_newest_revision() {
-    let mut peer = Peer::connect(desk()).await;
+    let mut peer = Peer::connect(test_server()).await;
 
-    let answer = peer.call_tool("greet", json!({ "name": "Ada" })).await;
+    let response = peer.call_tool("greet", json!({ "name": "Ada" })).await;
 
-    assert_eq!(answer.text(), "Hello, Ada!");
+    assert_eq!(response.text(), "Hello, Ada!");
     assert_eq!(peer.revision(), Revision::MODERN);
 }
 
 #[tokio::test(start_paused = true)]
 async fn results_errors_and_notifications_are_equal_in_every_combination() {
     for combination in all_combinations() {
-        let mut peer = combination.connect(desk()).log_level(LogLevel::Debug).await;
+        let mut peer = combination
+            .connect(test_server())
+            .log_level(LogLevel::Debug)
+            .await;
 
         let greeting = peer.call_tool("greet", json!({ "name": "Ada" })).await;
         assert_eq!(greeting.text(), "Hello, Ada!", "{combination}");
@@ -40,7 +43,7 @@ async fn results_errors_and_notifications_are_equal_in_every_combination() {
         let failure = peer.call_tool("greet", json!({ "name": "" })).await;
         assert_eq!(
             failure.expect_tool_error(),
-            "nobody is there to greet",
+            "the name is empty",
             "{combination}"
         );
         assert_eq!(peer.notifications().len(), 2, "{combination}");
@@ -57,16 +60,19 @@ async fn results_errors_and_notifications_are_equal_in_every_combination() {
 async fn client_requests_are_answered_in_every_mode() {
     let with_forms = |combination: &Combination| combination.revision >= Revision::V2025_06_18;
     for combination in all_combinations().filter(with_forms) {
-        let mut peer = combination.connect(desk()).respond_with(client).await;
-        let answer = peer.call_tool("sign", json!({})).await;
-        assert_eq!(answer.text(), "Yours, Ada", "{combination}");
+        let mut peer = combination
+            .connect(test_server())
+            .respond_with(client)
+            .await;
+        let response = peer.call_tool("sign", json!({})).await;
+        assert_eq!(response.text(), "Yours, Ada", "{combination}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn changes_are_received_in_every_combination() {
     for combination in all_combinations() {
-        let server = desk();
+        let server = test_server();
         let mut changes = ChangeRecorder::new(&server);
         let mut peer = combination.connect(server).await;
         let filter = json!({ "toolsListChanged": true, "resourceSubscriptions": ["desk://note"] });
@@ -95,7 +101,7 @@ async fn changes_are_received_in_every_combination() {
 #[tokio::test(start_paused = true)]
 async fn a_call_is_cancelled_in_every_combination() {
     for combination in all_combinations() {
-        let mut peer = combination.connect(desk()).await;
+        let mut peer = combination.connect(test_server()).await;
         let id = peer.start("tools/call", json!({ "name": "sleep" })).await;
         peer.cancel(id).await;
         tokio::time::sleep(Duration::from_secs(90)).await;
@@ -106,7 +112,7 @@ async fn a_call_is_cancelled_in_every_combination() {
 #[tokio::test(start_paused = true)]
 async fn calls_run_concurrently_in_every_combination() {
     for combination in all_combinations() {
-        let mut peer = combination.connect(desk()).await;
+        let mut peer = combination.connect(test_server()).await;
         let slow = peer.start("tools/call", json!({ "name": "sleep" })).await;
         let sum = peer.call_tool("sum", json!({})).await.text();
         assert_eq!(sum, r#"{"sum":3}"#, "{combination}");
@@ -120,12 +126,12 @@ async fn a_call_as_a_task_is_polled_until_it_ends() {
         all_combinations().filter(|combination| combination.revision >= Revision::V2025_11_25)
     {
         let mut peer = combination
-            .connect(desk())
+            .connect(test_server())
             .tasks()
             .respond_with(client)
             .await;
-        let answer = peer.call_tool("sign", json!({})).await;
-        assert_eq!(answer.text(), "Yours, Ada", "{combination}");
+        let response = peer.call_tool("sign", json!({})).await;
+        assert_eq!(response.text(), "Yours, Ada", "{combination}");
         let recorded = peer.transcript();
         assert!(recorded.contains(r#""taskId":"task-1""#), "{recorded}");
     }
@@ -136,15 +142,18 @@ async fn a_client_request_can_be_answered_manually() {
     for transport in TransportKind::ALL {
         let combination = Combination::new(transport, Revision::LATEST_LEGACY);
         let abilities = json!({ "elicitation": {}, "sampling": {} });
-        let mut peer = combination.connect(desk()).capabilities(abilities).await;
+        let mut peer = combination
+            .connect(test_server())
+            .capabilities(abilities)
+            .await;
         let id = peer.start("tools/call", json!({ "name": "sign" })).await;
 
-        let question = peer.expect_request("elicitation/create").await;
-        assert_eq!(question.params["message"], "Who signs?");
-        peer.respond(&question, json!({ "action": "decline" }))
+        let client_request = peer.expect_request("elicitation/create").await;
+        assert_eq!(client_request.params["message"], "Who signs?");
+        peer.respond(&client_request, json!({ "action": "decline" }))
             .await;
-        let question = peer.expect_request("sampling/createMessage").await;
-        peer.respond_error(&question, -1, "not today").await;
+        let client_request = peer.expect_request("sampling/createMessage").await;
+        peer.respond_error(&client_request, -1, "not today").await;
 
         let failure = peer.finish(id).await.expect_tool_error();
         assert!(failure.contains("not today"), "{combination}: {failure}");
@@ -154,18 +163,18 @@ async fn a_client_request_can_be_answered_manually() {
 #[tokio::test(start_paused = true)]
 async fn input_requests_are_visible_without_a_responder() {
     let abilities = json!({ "elicitation": {}, "sampling": {} });
-    let mut peer = Peer::connect(desk()).capabilities(abilities).await;
+    let mut peer = Peer::connect(test_server()).capabilities(abilities).await;
 
     let asks = peer.call_tool("sign", json!({})).await;
 
-    let questions = &asks.expect_result()["inputRequests"];
-    assert_eq!(questions["name"]["method"], "elicitation/create");
+    let client_requests = &asks.expect_result()["inputRequests"];
+    assert_eq!(client_requests["name"]["method"], "elicitation/create");
 }
 
 #[tokio::test]
 async fn time_need_not_be_paused() {
     for combination in all_combinations() {
-        let mut peer = combination.connect(desk()).await;
+        let mut peer = combination.connect(test_server()).await;
         let sum = peer.call_tool("sum", json!({})).await.text();
         assert_eq!(sum, r#"{"sum":3}"#, "{combination}");
     }
@@ -173,7 +182,7 @@ async fn time_need_not_be_paused() {
 
 #[tokio::test(start_paused = true)]
 async fn structured_content_is_read_into_its_type() {
-    let mut peer = Peer::connect(desk()).await;
+    let mut peer = Peer::connect(test_server()).await;
     let sum: Sum = peer.call_tool("sum", json!({})).await.structured();
     assert_eq!(sum.sum, 3);
 }
@@ -182,7 +191,7 @@ async fn structured_content_is_read_into_its_type() {
 async fn the_test_client_connects_to_any_byte_streams() {
     let (near, far) = tokio::io::duplex(1024);
     let (reader, writer) = tokio::io::split(far);
-    tokio::spawn(serve(reader, writer, desk()));
+    tokio::spawn(serve(reader, writer, test_server()));
     let (reader, writer) = tokio::io::split(near);
 
     let mut peer = PeerBuilder::streams(reader, writer)
@@ -197,7 +206,7 @@ async fn the_test_client_connects_to_any_byte_streams() {
 
 #[tokio::test(start_paused = true)]
 async fn every_message_is_recorded_unchanged() {
-    let mut peer = Peer::connect(desk()).legacy("2025-11-25").await;
+    let mut peer = Peer::connect(test_server()).legacy("2025-11-25").await;
     peer.call_tool("greet", json!({ "name": "Ada" })).await;
 
     let messages = peer.messages();
@@ -212,7 +221,7 @@ async fn every_message_is_recorded_unchanged() {
 
 #[tokio::test(start_paused = true)]
 async fn a_recorded_session_is_readable() {
-    let mut peer = Peer::connect(desk())
+    let mut peer = Peer::connect(test_server())
         .legacy("2025-06-18")
         .respond_with(client)
         .await;
@@ -239,10 +248,10 @@ async fn a_recorded_session_is_readable() {
 async fn recorded_round_trips_are_readable() {
     let refuse = |_: &str, _: &serde_json::Value| json!({ "action": "decline" });
     let abilities = json!({ "elicitation": {} });
-    let connect = Peer::connect(desk()).capabilities(abilities);
+    let connect = Peer::connect(test_server()).capabilities(abilities);
     let mut peer = connect.respond_with(refuse).await;
     peer.call_tool("sign", json!({})).await;
-    peer.request("tools/call", json!({ "name": "nobody" }))
+    peer.request("tools/call", json!({ "name": "missing" }))
         .await;
 
     assert_eq!(
@@ -252,8 +261,8 @@ async fn recorded_round_trips_are_readable() {
             r#"← #1 {"resultType":"input_required","inputRequests":{"name":{"method":"elicitation/create","params":{"message":"Who signs?","requestedSchema":{"type":"object","properties":{"name":{"type":"string","description":"Your name."}},"required":["name"]}}}},"requestState":"…"}"#,
             r#"→ tools/call #2 {"name":"sign","arguments":{},"_meta":{"progressToken":1},"inputResponses":{"name":{"action":"decline"}},"requestState":"…"}"#,
             r#"← #2 error {"code":-32021,"message":"the client does not support `sampling`","data":{"requiredCapabilities":{"sampling":{}}}}"#,
-            r#"→ tools/call #3 {"name":"nobody"}"#,
-            r#"← #3 error {"code":-32602,"message":"unknown tool `nobody`"}"#,
+            r#"→ tools/call #3 {"name":"missing"}"#,
+            r#"← #3 error {"code":-32602,"message":"unknown tool `missing`"}"#,
         ]
     );
 }

@@ -17,7 +17,7 @@ struct Greet {
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct Nobody {}
+struct NoParams {}
 
 #[derive(Deserialize, JsonSchema)]
 struct Name {
@@ -30,11 +30,11 @@ pub(crate) struct Sum {
     pub(crate) sum: u32,
 }
 
-async fn greet(args: Greet, cx: Context) -> Result<String, ToolError> {
+async fn greet_by_name(args: Greet, cx: Context) -> Result<String, ToolError> {
     cx.progress(1, 2).await;
     cx.log(LogLevel::Info, "greeting").await;
     if args.name.is_empty() {
-        return Err(ToolError::new("nobody is there to greet"));
+        return Err(ToolError::new("the name is empty"));
     }
     Ok(format!("Hello, {}!", args.name))
 }
@@ -43,7 +43,7 @@ async fn sign(cx: Context) -> Result<String, ToolError> {
     let name = cx
         .elicit(Elicitation::form::<Name>("Who signs?").key("name"))
         .await?;
-    let name = name.accepted().map_or("nobody".to_owned(), |it| it.name);
+    let name = name.accepted().map_or("missing".to_owned(), |it| it.name);
     let text = cx.sample("text", SamplingBuilder::text("Dear all")).await?;
     Ok(format!("{}, {name}", text.text()))
 }
@@ -57,16 +57,16 @@ async fn sleep() -> Result<String, ToolError> {
     Ok("awake".to_owned())
 }
 
-async fn rename(_: Nobody, cx: Context) -> Result<String, ToolError> {
+async fn rename(_: NoParams, cx: Context) -> Result<String, ToolError> {
     cx.tools_changed();
     cx.resource_updated("desk://note");
     Ok("renamed".to_owned())
 }
 
 /// A server with a tool for each feature of the test kit.
-pub(crate) fn desk() -> Server {
+pub(crate) fn test_server() -> Server {
     Server::new("desk", "1.0.0")
-        .tool(Tool::new("greet", greet).task(TaskSupport::Optional))
+        .tool(Tool::new("greet", greet_by_name).task(TaskSupport::Optional))
         .tool(Tool::new("sign", sign).task(TaskSupport::Optional))
         .tool(Tool::new("sum", sum))
         .tool(Tool::new("sleep", sleep))

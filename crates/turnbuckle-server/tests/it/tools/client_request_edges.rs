@@ -53,7 +53,7 @@ fn retry(asked: &Value) -> Value {
     json!({ "inputResponses": { "name": accept() }, "requestState": state })
 }
 
-fn asking(server: &str) -> Server {
+fn server_with_elicitation(server: &str) -> Server {
     let ask = async |cx: Context| {
         let name = cx
             .elicit(Elicitation::form::<Name>("Who?").key("name"))
@@ -101,7 +101,8 @@ async fn client_request_ids_are_unique() {
     let mut ids = Vec::new();
     for _ in 0..2 {
         let capabilities = json!({ "elicitation": {} });
-        let mut peer = Peer::initialized(asking("a"), "2025-11-25", capabilities).await;
+        let mut peer =
+            Peer::initialized(server_with_elicitation("a"), "2025-11-25", capabilities).await;
         peer.request("tools/call", json!({ "name": "ask" })).await;
         ids.push(peer.next().await["id"].clone());
     }
@@ -112,17 +113,20 @@ async fn client_request_ids_are_unique() {
 #[tokio::test(start_paused = true)]
 async fn a_client_request_of_a_background_task_fails_after_its_call_ended() {
     for modern in [true, false] {
-        let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+        let (tell, mut received) = tokio::sync::mpsc::unbounded_channel();
         let leave = move |cx: Context| {
             let tell = tell.clone();
             async move {
                 tokio::spawn(async move {
                     // After the response, client requests are no longer possible.
                     tokio::time::sleep(Duration::from_secs(1)).await;
-                    let answer = cx
+                    let response = cx
                         .elicit(Elicitation::form::<Name>("Who?").key("name"))
                         .await;
-                    tell.send(matches!(answer, Err(ClientRequestError::CallEnded { .. })))
+                    tell.send(matches!(
+                        response,
+                        Err(ClientRequestError::CallEnded { .. })
+                    ))
                 });
                 Ok("left".to_owned())
             }
@@ -141,7 +145,7 @@ async fn a_client_request_of_a_background_task_fails_after_its_call_ended() {
 
         peer.call("tools/call", params).await;
 
-        assert_eq!(told.recv().await, Some(true), "modern: {modern}");
+        assert_eq!(received.recv().await, Some(true), "modern: {modern}");
     }
 }
 
@@ -154,7 +158,7 @@ async fn an_open_input_request_ends_the_round_trip_even_if_the_handler_continues
                 name = cx.elicit(Elicitation::form::<Name>("Who?").key("name")) => {
                     Ok(name?.accepted().map_or_else(String::new, |it| it.name))
                 }
-                () = tokio::task::yield_now() => Ok("nobody".to_owned()),
+                () = tokio::task::yield_now() => Ok("missing".to_owned()),
             }
         };
         Server::new("hasty", "1").tool(Tool::new("ask", ask))
@@ -173,7 +177,7 @@ async fn an_open_input_request_ends_the_round_trip_even_if_the_handler_continues
 
 #[tokio::test(start_paused = true)]
 async fn a_changed_tool_repeats_its_input_request_under_the_same_key() {
-    let old = asking("a").state_keys([b"a secret of both"]);
+    let old = server_with_elicitation("a").state_keys([b"a secret of both"]);
     let replacement = async |_: Amount, cx: Context| {
         cx.elicit(Elicitation::form::<Name>("Who deletes everything?").key("name"))
             .await?;
@@ -189,14 +193,14 @@ async fn a_changed_tool_repeats_its_input_request_under_the_same_key() {
     let second = round("ask", arguments, retry(&asked));
     let asked_again = Peer::new(new).call("tools/call", second).await;
 
-    let question = &asked_again["result"]["inputRequests"]["name"]["params"]["message"];
-    assert_eq!(question, "Who deletes everything?", "{asked_again}");
+    let client_request = &asked_again["result"]["inputRequests"]["name"]["params"]["message"];
+    assert_eq!(client_request, "Who deletes everything?", "{asked_again}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn state_is_bound_to_the_server_and_to_every_digit_of_the_arguments() {
     req!("mrtr.state.request-binding");
-    let server = |name| asking(name).state_keys([b"a secret of both"]);
+    let server = |name| server_with_elicitation(name).state_keys([b"a secret of both"]);
     let paid = |peer: Peer, amount: &'static str, more: Value| async move {
         let mut peer = peer;
         // Written as text: these numbers do not survive conversion to a JSON value.
@@ -249,12 +253,12 @@ async fn results_that_contain_input_responses_are_not_cacheable() {
 
 #[tokio::test(start_paused = true)]
 async fn a_client_request_may_have_an_unlimited_timeout() {
-    let server = asking("a").client_request_timeout(Duration::MAX, Duration::MAX);
+    let server = server_with_elicitation("a").client_request_timeout(Duration::MAX, Duration::MAX);
     let mut peer = Peer::initialized(server, "2025-11-25", json!({ "elicitation": {} })).await;
 
     peer.request("tools/call", json!({ "name": "ask" })).await;
-    let question = peer.next().await;
-    peer.send(json!({ "jsonrpc": "2.0", "id": question["id"], "result": accept() }))
+    let client_request = peer.next().await;
+    peer.send(json!({ "jsonrpc": "2.0", "id": client_request["id"], "result": accept() }))
         .await;
 
     assert_eq!(peer.next().await["result"]["content"][0]["text"], "Ada");
@@ -281,8 +285,8 @@ async fn a_side_effect_runs_exactly_once_for_concurrent_callers() {
             .await;
     }
     for _ in 0..3 {
-        let answer = peer.next().await;
-        assert_eq!(answer["result"]["structuredContent"], 0, "{answer}");
+        let response = peer.next().await;
+        assert_eq!(response["result"]["structuredContent"], 0, "{response}");
     }
 
     assert_eq!(count.load(Ordering::Relaxed), 1);
@@ -310,10 +314,10 @@ async fn a_repeated_request_state_does_not_repeat_side_effects() {
         .await;
 
     for _ in 0..3 {
-        let answer = peer
+        let response = peer
             .call("tools/call", round("redeem", json!({}), retry(&asked)))
             .await;
-        assert_eq!(answer["result"]["structuredContent"], 0, "{answer}");
+        assert_eq!(response["result"]["structuredContent"], 0, "{response}");
     }
 
     assert_eq!(redeemed.load(Ordering::Relaxed), 1);

@@ -53,26 +53,26 @@ async fn a_subscription_over_the_limit_is_rejected() {
         Peer::new(hello().resource(turnbuckle_server::Resource::text("note://a", "a", "text")));
     let long = vec!["x".repeat(8 * 1024); 20];
 
-    let answer = peer
+    let response = peer
         .call_modern(
             "subscriptions/listen",
             json!({ "notifications": { "resourceSubscriptions": long } }),
         )
         .await;
 
-    assert_eq!(answer["error"]["code"], -32602, "{answer}");
+    assert_eq!(response["error"]["code"], -32602, "{response}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_error_truncates_a_long_name() {
     let mut peer = Peer::new(hello());
 
-    let answer = peer
+    let response = peer
         .call_modern("tools/call", json!({ "name": "\u{7f}".repeat(100_000) }))
         .await;
 
-    assert_eq!(answer["error"]["code"], -32602);
-    assert!(answer.to_string().len() < 1_000);
+    assert_eq!(response["error"]["code"], -32602);
+    assert!(response.to_string().len() < 1_000);
 }
 
 #[tokio::test(start_paused = true)]
@@ -83,13 +83,13 @@ async fn a_tool_with_an_output_schema_returns_structured_content_even_if_empty()
     let mut peer = Peer::new(Server::new("options", "1").tool(some).tool(none));
 
     for (tool, expected) in [("some", json!(7)), ("none", json!(null))] {
-        let answer = peer
+        let response = peer
             .call_modern("tools/call", json!({ "name": tool }))
             .await;
         assert_eq!(
-            answer["result"].get("structuredContent"),
+            response["result"].get("structuredContent"),
             Some(&expected),
-            "{answer}"
+            "{response}"
         );
     }
 }
@@ -105,8 +105,8 @@ fn abandoned_work_is_never_started() {
     runtime.block_on(async {
         let (release, wait) = mpsc::channel::<()>();
         let wait = Arc::new(std::sync::Mutex::new(wait));
-        let begun = Arc::new(AtomicUsize::new(0));
-        let counted = begun.clone();
+        let started = Arc::new(AtomicUsize::new(0));
+        let counted = started.clone();
         let block = move || {
             counted.fetch_add(1, Ordering::Relaxed);
             let _ = wait.lock().unwrap().recv_timeout(Duration::from_secs(20));
@@ -119,7 +119,7 @@ fn abandoned_work_is_never_started() {
         let second = peer
             .request("tools/call", modern(json!({ "name": "block" })))
             .await;
-        while begun.load(Ordering::Relaxed) == 0 {
+        while started.load(Ordering::Relaxed) == 0 {
             tokio::task::yield_now().await;
         }
 
@@ -129,7 +129,7 @@ fn abandoned_work_is_never_started() {
 
         assert_eq!(peer.next().await["id"], first);
         peer.call_modern("tools/list", json!({})).await;
-        assert_eq!(begun.load(Ordering::Relaxed), 1);
+        assert_eq!(started.load(Ordering::Relaxed), 1);
     });
 }
 

@@ -14,7 +14,7 @@ use turnbuckle_spec_coverage::req;
 use turnbuckle_store::{Store, StoreLimits};
 
 use crate::{
-    http::test_client::Caller,
+    http::test_client::HttpTestClient,
     ndjson::test_client::{LEGACY, Peer},
 };
 
@@ -42,7 +42,7 @@ impl HandleValue for Wishes {
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct Begin {
+struct CreateCart {
     item: String,
     seconds: u64,
 }
@@ -59,12 +59,12 @@ struct CountWishes {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Begun {
+struct CreatedCart {
     cart: Handle<Cart>,
     count: usize,
 }
 
-impl Begin {
+impl CreateCart {
     fn cart(&self) -> (Cart, Duration) {
         let items = vec![self.item.clone()];
         (Cart { items }, Duration::from_secs(self.seconds))
@@ -78,19 +78,19 @@ fn server() -> Server {
 fn named(name: &str) -> Server {
     Server::new(name, "1")
         .state_keys(KEYS)
-        .tool(Tool::new("seal", async |args: Begin, cx: Context| {
+        .tool(Tool::new("seal", async |args: CreateCart, cx: Context| {
             let (cart, lifetime) = args.cart();
             Ok(cx.create_handle(&cart, lifetime)?)
         }))
-        .tool(Tool::new("keep", async |args: Begin, cx: Context| {
+        .tool(Tool::new("keep", async |args: CreateCart, cx: Context| {
             let (cart, lifetime) = args.cart();
             Ok(cx.store_handle(&cart, lifetime).await?)
         }))
-        .tool(Tool::new("begin", async |args: Begin, cx: Context| {
+        .tool(Tool::new("begin", async |args: CreateCart, cx: Context| {
             let (cart, lifetime) = args.cart();
             let count = cart.items.len();
             let cart = cx.create_handle(&cart, lifetime)?;
-            Ok(Begun { cart, count })
+            Ok(CreatedCart { cart, count })
         }))
         .tool(Tool::new("count", async |args: Count, cx: Context| {
             let cart = cx.resolve_handle(&args.cart).await?;
@@ -109,22 +109,22 @@ fn named(name: &str) -> Server {
         }))
 }
 
-fn of(server: Server, who: &str) -> Peer {
+fn client_of(server: Server, who: &str) -> Peer {
     Peer::with(NdjsonServer::new(server).principal(Principal::new("issuer", who)))
 }
 
 async fn call(peer: &mut Peer, tool: &str, arguments: Value) -> Value {
     let params = json!({ "name": tool, "arguments": arguments });
-    let answer = peer.call_modern("tools/call", params).await;
-    assert!(answer["result"].is_object(), "{answer}");
-    answer["result"].clone()
+    let response = peer.call_modern("tools/call", params).await;
+    assert!(response["result"].is_object(), "{response}");
+    response["result"].clone()
 }
 
 /// Creates a cart and returns its handle.
 async fn begin(peer: &mut Peer, tool: &str) -> String {
-    let begun = call(peer, tool, json!({ "item": "green tea", "seconds": 60 })).await;
-    assert_eq!(begun.get("isError"), None, "{begun}");
-    text(&begun)
+    let started = call(peer, tool, json!({ "item": "green tea", "seconds": 60 })).await;
+    assert_eq!(started.get("isError"), None, "{started}");
+    text(&started)
 }
 
 /// Counts the items of a cart. `Err` is the message for the model.
@@ -171,11 +171,11 @@ async fn a_handle_created_in_a_session_resolves_in_every_revision() {
 #[tokio::test]
 async fn handles_connect_stateless_http_requests() {
     let arguments = json!({ "item": "green tea", "seconds": 60 });
-    let mut caller = Caller::new(server());
+    let mut caller = HttpTestClient::new(server());
     caller.principal = Some(Principal::new("issuer", "ada"));
 
-    let begun = caller.modern_tool("begin", arguments).await.json().await;
-    let handle = &begun["result"]["structuredContent"]["cart"];
+    let started = caller.modern_tool("begin", arguments).await.json().await;
+    let handle = &started["result"]["structuredContent"]["cart"];
     // Another token of the same caller.
     let mut again = Principal::new("issuer", "ada");
     again.scopes.insert("more".to_owned());
@@ -213,7 +213,7 @@ async fn another_instance_resolves_a_handle_with_the_same_keys_and_store() {
     let store = Store::memory();
     let one = server().store(store.clone());
     let (sealed, kept) = {
-        let mut peer = of(one, "ada");
+        let mut peer = client_of(one, "ada");
         (
             begin(&mut peer, "seal").await,
             begin(&mut peer, "keep").await,
@@ -221,12 +221,12 @@ async fn another_instance_resolves_a_handle_with_the_same_keys_and_store() {
     };
     let rotated = ["another secret, by now the first", KEYS[0]];
 
-    let mut same = of(server().store(store.clone()), "ada");
-    let mut other_store = of(server().state_keys(rotated), "ada");
-    let mut other_keys = of(
+    let mut same = client_of(server().store(store.clone()), "ada");
+    let mut other_store = client_of(server().state_keys(rotated), "ada");
+    let mut other_keys = client_of(
         server()
             .store(store)
-            .state_keys(["nobody else has this one"]),
+            .state_keys(["a key of this server only"]),
         "ada",
     );
 
@@ -253,14 +253,14 @@ async fn every_invalid_handle_has_the_same_error() {
     let store = Store::memory();
     let server = server().store(store.clone());
     for tool in ["seal", "keep"] {
-        let mut ada = of(server.clone(), "ada");
+        let mut ada = client_of(server.clone(), "ada");
         let handle = begin(&mut ada, tool).await;
         let mut altered = handle.clone().into_bytes();
         altered[40] = if altered[40] == b'A' { b'B' } else { b'A' };
         let altered = String::from_utf8(altered).unwrap();
         let expired = call(&mut ada, tool, json!({ "item": "green tea", "seconds": 0 })).await;
 
-        let mut answers = Vec::new();
+        let mut responses = Vec::new();
         for cart in [
             altered,
             text(&expired),
@@ -270,18 +270,18 @@ async fn every_invalid_handle_has_the_same_error() {
             handle[..handle.len() - 4].to_owned(),
             "A".repeat(1_000_000),
         ] {
-            answers.push(count(&mut ada, &cart).await);
+            responses.push(count(&mut ada, &cart).await);
         }
-        answers.push(count(&mut of(server.clone(), "bob"), &handle).await);
-        answers.push(count(&mut Peer::new(server.clone()), &handle).await);
+        responses.push(count(&mut client_of(server.clone(), "bob"), &handle).await);
+        responses.push(count(&mut Peer::new(server.clone()), &handle).await);
         let other_name = named("other").store(store.clone());
-        answers.push(count(&mut of(other_name, "ada"), &handle).await);
+        responses.push(count(&mut client_of(other_name, "ada"), &handle).await);
         let other_type = call(&mut ada, "count_wishes", json!({ "wishes": handle })).await;
         assert_eq!(other_type["isError"], true);
-        answers.push(Err(text(&other_type)));
+        responses.push(Err(text(&other_type)));
 
-        for answer in answers {
-            assert_eq!(answer, Err(START_AGAIN.to_owned()), "{tool}");
+        for response in responses {
+            assert_eq!(response, Err(START_AGAIN.to_owned()), "{tool}");
         }
         assert!(count(&mut ada, &handle).await.is_ok());
     }
@@ -361,8 +361,8 @@ async fn one_caller_cannot_fill_the_store() {
     let mut limits = StoreLimits::default();
     limits.request_states.max_states_per_owner = 2;
     let server = server().store(Store::memory_with(limits));
-    let mut ada = of(server.clone(), "ada");
-    let mut bob = of(server, "bob");
+    let mut ada = client_of(server.clone(), "ada");
+    let mut bob = client_of(server, "bob");
     let cart = json!({ "item": "green tea", "seconds": 60 });
 
     begin(&mut ada, "keep").await;

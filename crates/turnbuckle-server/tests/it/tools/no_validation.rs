@@ -34,10 +34,10 @@ async fn schemas_are_listed_and_not_enforced_by_default() {
     assert_eq!(schema["maximum"], 30);
     assert_eq!(listed["result"]["tools"][1]["inputSchema"], by_hand);
 
-    let answer = peer.call_tool("leg", json!({ "days": 31 })).await;
-    assert_eq!(answer["result"]["content"][0]["text"], "31");
-    let answer = peer.call_tool("raw", json!({})).await;
-    assert_eq!(answer["result"]["structuredContent"], json!({}));
-    let answer = peer.call_tool("leg", json!({ "days": 256 })).await;
-    assert_eq!(answer["result"]["isError"], true);
+    let response = peer.call_tool("leg", json!({ "days": 31 })).await;
+    assert_eq!(response["result"]["content"][0]["text"], "31");
+    let response = peer.call_tool("raw", json!({})).await;
+    assert_eq!(response["result"]["structuredContent"], json!({}));
+    let response = peer.call_tool("leg", json!({ "days": 256 })).await;
+    assert_eq!(response["result"]["isError"], true);
 }

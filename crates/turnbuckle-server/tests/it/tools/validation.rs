@@ -49,12 +49,12 @@ fn server() -> Server {
 }
 
 /// The text of a result, and whether it is an error.
-fn told(answer: &Value) -> (&str, bool) {
-    let result = &answer["result"];
+fn text_and_error(response: &Value) -> (&str, bool) {
+    let result = &response["result"];
     let text = result["content"][0]["text"].as_str();
     let is_error = result["isError"].as_bool().unwrap_or(false);
     (
-        text.unwrap_or_else(|| panic!("no text in {answer}")),
+        text.unwrap_or_else(|| panic!("no text in {response}")),
         is_error,
     )
 }
@@ -70,13 +70,13 @@ async fn schemars_attributes_are_enforced_in_every_revision() {
 
     for revision in LEGACY {
         let mut peer = Peer::initialized(server(), revision, json!({})).await;
-        let answer = peer.call_tool("plan", wrong.clone()).await;
-        assert_eq!(told(&answer), (mistake, true), "{revision}");
+        let response = peer.call_tool("plan", wrong.clone()).await;
+        assert_eq!(text_and_error(&response), (mistake, true), "{revision}");
     }
     let mut peer = Peer::new(server());
     let params = json!({ "name": "plan", "arguments": wrong });
-    let answer = peer.call_modern("tools/call", params).await;
-    assert_eq!(told(&answer), (mistake, true));
+    let response = peer.call_modern("tools/call", params).await;
+    assert_eq!(text_and_error(&response), (mistake, true));
 }
 
 #[tokio::test]
@@ -84,13 +84,13 @@ async fn valid_arguments_reach_the_handler() {
     let mut peer = Peer::initialized(server(), "2025-06-18", json!({})).await;
 
     let trip = json!({ "city": "Oslo", "airport": "OSL", "legs": [{ "days": 30 }] });
-    let answer = peer.call_tool("plan", trip).await;
-    assert_eq!(told(&answer), ("30 days in OsloOSL", false));
+    let response = peer.call_tool("plan", trip).await;
+    assert_eq!(text_and_error(&response), ("30 days in OsloOSL", false));
 
-    let answer = peer
+    let response = peer
         .call_tool("count", json!({ "mode": "fast", "tags": [] }))
         .await;
-    assert_eq!(told(&answer), ("2", false));
+    assert_eq!(text_and_error(&response), ("2", false));
 }
 
 #[tokio::test]
@@ -105,8 +105,8 @@ async fn lengths_and_patterns_are_enforced() {
         ),
         ("plan_blocking", json!({ "city": "" }), "`arguments.city`"),
     ] {
-        let answer = peer.call_tool(tool, trip).await;
-        let (text, is_error) = told(&answer);
+        let response = peer.call_tool(tool, trip).await;
+        let (text, is_error) = text_and_error(&response);
         assert!(is_error && text.contains(place), "{text}");
     }
 }
@@ -130,8 +130,8 @@ async fn a_manual_schema_is_enforced() {
             "`arguments`: unknown field `speed`",
         ),
     ] {
-        let answer = peer.call_tool("count", arguments).await;
-        let (text, is_error) = told(&answer);
+        let response = peer.call_tool("count", arguments).await;
+        let (text, is_error) = text_and_error(&response);
         assert!(is_error);
         assert_eq!(text.strip_prefix("invalid arguments: "), Some(mistake));
     }
@@ -229,12 +229,12 @@ async fn a_result_that_violates_its_schema_is_a_tool_failure() {
     req!("tools.output.conform");
     let mut peer = Peer::initialized(promising(), "2025-11-25", json!({})).await;
     for tool in ["broken", "forgotten", "hot"] {
-        let answer = peer.call_tool(tool, json!({})).await;
-        let (text, is_error) = told(&answer);
-        assert!(is_error, "{answer}");
+        let response = peer.call_tool(tool, json!({})).await;
+        let (text, is_error) = text_and_error(&response);
+        assert!(is_error, "{response}");
         assert!(text.contains("log for incident"), "{text}");
-        assert!(!answer.to_string().contains("secret"), "{answer}");
-        assert_eq!(answer["result"].get("structuredContent"), None);
+        assert!(!response.to_string().contains("secret"), "{response}");
+        assert_eq!(response["result"].get("structuredContent"), None);
     }
 }
 
@@ -248,7 +248,7 @@ async fn a_result_that_matches_its_schema_is_sent() {
 
     let failed = peer.call_tool("failed", json!({})).await;
     assert_eq!(
-        told(&failed),
+        text_and_error(&failed),
         ("no luck", true),
         "an error promises nothing"
     );
