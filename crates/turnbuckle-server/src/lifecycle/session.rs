@@ -169,17 +169,14 @@ pub(crate) enum SessionRoute {
     UnknownMethod,
 }
 
-/// Returns the origin and the handling of a request in a session.
-pub(crate) fn prepare_request(
+/// Selects the handling of a request in a session.
+pub(crate) fn route(
     server: &Server,
     record: &SessionRecord,
-    runtime: Arc<SessionRuntime>,
     request: &Request<'_>,
-    meta: &RequestMeta<'_>,
-    transport_info: TransportInfo,
-) -> (RequestOrigin, SessionRoute) {
-    let origin = request_origin(record, meta, runtime, transport_info);
-    let route = match handle_session_method(server, request, &origin) {
+    origin: &RequestOrigin,
+) -> SessionRoute {
+    match handle_session_method(server, request, origin) {
         Some(Ok(update)) => SessionRoute::Empty(update),
         Some(Err(denied)) => SessionRoute::Denied(denied),
         None if server.is_lenient() && request.method == "completions/complete" => {
@@ -193,8 +190,7 @@ pub(crate) fn prepare_request(
             SessionRoute::Dispatch
         }
         None => SessionRoute::UnknownMethod,
-    };
-    (origin, route)
+    }
 }
 
 /// Returns the origin of a request before `initialize`.
@@ -370,7 +366,8 @@ fn is_client_method(method: &str, revision: Revision) -> bool {
     })
 }
 
-fn request_origin(
+/// Returns the origin of a request in a session.
+pub(crate) fn request_origin(
     record: &SessionRecord,
     meta: &RequestMeta<'_>,
     runtime: Arc<SessionRuntime>,

@@ -214,24 +214,30 @@ impl NdjsonConnection {
                 None => SessionPresence::Absent,
             }
         };
-        match (classify_request(request, None, session), record) {
-            (MessageClass::Stateless(request, meta), _) => {
+        match classify_request(request, None, session) {
+            MessageClass::Stateless(request, meta) => {
                 let transport_info = transport_info();
                 let origin = stateless::validate(&self.server, request, meta, None, transport_info)
                     .map_err(|rejection| rejection.error)?;
                 Ok(RunningRequest::start(&self.server, request, origin, None))
             }
-            (MessageClass::Initialize(request), _) => self.initialize(request, transport_info()),
-            (MessageClass::Session(meta), Some(record)) => {
-                self.start_in_session(&record, request, &meta, transport_info())
-            }
+            MessageClass::Initialize(request) => self.initialize(request, transport_info()),
+            MessageClass::Session(meta) => match &record {
+                Some(record) => self.start_in_session(record, request, &meta, transport_info()),
+                None => Err(stateless::version_required()),
+            },
             // A client may ping before `initialize`.
-            (MessageClass::SessionRequired, _) if request.method == "ping" => {
+            MessageClass::SessionRequired if request.method == "ping" => {
                 let origin = session::origin_before_initialize(transport_info());
                 let route = SessionRoute::Empty(None);
-                Ok(RunningRequest::in_session(&self.server, request, origin, route).0)
+                Ok(RunningRequest::in_session(
+                    &self.server,
+                    request,
+                    origin,
+                    route,
+                ))
             }
-            (MessageClass::Invalid(rejection), _) => Err(rejection.error),
+            MessageClass::Invalid(rejection) => Err(rejection.error),
             _ => Err(stateless::version_required()),
         }
     }
@@ -268,11 +274,11 @@ impl NdjsonConnection {
         transport_info: TransportInfo,
     ) -> Result<RunningRequest, RpcError> {
         let (server, runtime) = (&self.server, self.runtime.clone());
-        let (origin, route) =
-            session::prepare_request(server, record, runtime, request, meta, transport_info);
-        let (running_request, update) = RunningRequest::in_session(server, request, origin, route);
-        if let Some(update) = update {
-            self.update_session(update)?;
+        let origin = session::request_origin(record, meta, runtime, transport_info);
+        let route = session::route(server, record, request, &origin);
+        let mut running_request = RunningRequest::in_session(server, request, origin, route);
+        if let Some(update) = running_request.take_session_update() {
+            self.update_session(*update)?;
         }
         Ok(running_request)
     }

@@ -82,6 +82,8 @@ pub(crate) struct RunningRequest {
     span: Option<Box<Span>>,
     /// The missing scopes, if that is the only reason for the error.
     insufficient_scope: Option<Box<InsufficientScope>>,
+    /// The change of the session that the request makes. Boxed because it is rare.
+    session_update: Option<Box<SessionUpdate>>,
 }
 
 impl RunningRequest {
@@ -96,6 +98,7 @@ impl RunningRequest {
                 has_layers_inside: false,
                 span: None,
                 insufficient_scope: None,
+                session_update: None,
             },
             HandlerRun::Handler(run) => Self {
                 call,
@@ -106,6 +109,7 @@ impl RunningRequest {
                 has_layers_inside: false,
                 span: None,
                 insufficient_scope: None,
+                session_update: None,
             },
         }
     }
@@ -126,14 +130,14 @@ impl RunningRequest {
         middleware::wrap(running_request.in_span(span), request)
     }
 
-    /// Starts a request of a session. The returned update must be stored before the request runs.
+    /// Starts a request of a session. Its [session update](Self::take_session_update) must be stored before it runs.
     pub(crate) fn in_session(
         server: &Server,
         request: &Request<'_>,
         origin: RequestOrigin,
         route: SessionRoute,
-    ) -> (Self, Option<SessionUpdate>) {
-        let running_request = match route {
+    ) -> Self {
+        match route {
             SessionRoute::Dispatch => Self::start(server, request, origin, None),
             SessionRoute::DispatchAs(method) => {
                 let renamed = Request {
@@ -148,7 +152,7 @@ impl RunningRequest {
                 let call = RequestContext::for_request(server, request, origin);
                 let outcome = Ok(ResponseWriter::new(&call).empty());
                 let empty = Self::new(call, HandlerRun::Ready(outcome));
-                return (empty.in_span(span), update);
+                empty.with_session_update(update).in_span(span)
             }
             SessionRoute::Denied(denied) => {
                 let span = span::for_request(server, request, &origin);
@@ -160,8 +164,17 @@ impl RunningRequest {
                 let call = RequestContext::for_request(server, request, origin);
                 Self::new(call, HandlerRun::Ready(Err(error)))
             }
-        };
-        (running_request, None)
+        }
+    }
+
+    fn with_session_update(mut self, update: Option<SessionUpdate>) -> Self {
+        self.session_update = update.map(Box::new);
+        self
+    }
+
+    /// Takes the change of the session that the request makes.
+    pub(crate) fn take_session_update(&mut self) -> Option<Box<SessionUpdate>> {
+        self.session_update.take()
     }
 
     /// Creates a request that is denied.

@@ -97,13 +97,12 @@ async fn add_call(
         Ok(meta) => meta,
         Err(error) => return calls.push_response(FinalResponse::error(id, &error, 200)),
     };
-    let (running_request, change) =
-        match session::start_request(active, record, head, request, &meta) {
-            Ok(started) => started,
-            Err(final_response) => return calls.push_response(final_response),
-        };
-    if let Some(change) = change
-        && let Err(error) = session::store_update(active, change).await
+    let mut running_request = match session::start_request(active, record, head, request, &meta) {
+        Ok(running_request) => running_request,
+        Err(final_response) => return calls.push_response(final_response),
+    };
+    if let Some(update) = running_request.take_session_update()
+        && let Err(error) = session::store_update(active, *update).await
     {
         return calls.push_response(FinalResponse::error(id, &error, 200));
     }

@@ -150,11 +150,13 @@ async fn run_call(
     meta: &RequestMeta<'_>,
     permit: InFlightPermit,
 ) -> Response<ResponseBody> {
-    let (mut running_request, change) = match start_request(&active, record, head, request, meta) {
-        Ok(started) => started,
+    let mut running_request = match start_request(&active, record, head, request, meta) {
+        Ok(running_request) => running_request,
         Err(final_response) => return responses::rpc_response(final_response),
     };
-    if let Some(stored) = change.map(|change| Box::pin(store_update(&active, change)))
+    if let Some(stored) = running_request
+        .take_session_update()
+        .map(|update| Box::pin(store_update(&active, *update)))
         && let Err(error) = stored.await
     {
         return responses::rpc_error(StatusCode::OK, Some(&request.id), &error);
@@ -187,14 +189,14 @@ async fn run_call(
     .await
 }
 
-/// Starts a request. The returned session change must be stored before the request runs.
+/// Starts a request. Its session update must be stored before it runs.
 pub(crate) fn start_request(
     active: &ActiveSessionGuard,
     record: &SessionRecord,
     head: &RequestHead,
     request: &Request<'_>,
     meta: &RequestMeta<'_>,
-) -> Result<(RunningRequest, Option<SessionUpdate>), FinalResponse> {
+) -> Result<RunningRequest, FinalResponse> {
     let runtime = &active.session.runtime;
     if let Err(error) = runtime.check_unused(&request.id) {
         return Err(FinalResponse::error(Some(&request.id), &error, 400));
@@ -203,16 +205,16 @@ pub(crate) fn start_request(
     let mut transport_info = head.transport_info();
     transport_info.session = Some(active.session_id);
     let runtime = runtime.clone();
-    let (origin, route) =
-        session::prepare_request(server, record, runtime, request, meta, transport_info);
-    let (running_request, change) = RunningRequest::in_session(server, request, origin, route);
+    let origin = session::request_origin(record, meta, runtime, transport_info);
+    let route = session::route(server, record, request, &origin);
+    let running_request = RunningRequest::in_session(server, request, origin, route);
     if !running_request.has_result() && at_call_limit(active) {
         let error = RpcError::internal(
             "too many running calls in this session; retry when some have finished",
         );
         return Err(FinalResponse::error(Some(&request.id), &error, 429));
     }
-    Ok((running_request, change))
+    Ok(running_request)
 }
 
 /// Returns whether the session has reached its limit of running calls. Calls outlive their connections, so no other limit

@@ -71,10 +71,10 @@ fn start_request(
     meta: &RequestMeta<'_>,
 ) -> RunningRequest {
     let (server, transport_info) = (&endpoint.server, head.transport_info());
-    let (origin, route) =
-        session::prepare_request(server, record, runtime, request, meta, transport_info);
-    // Without a session there is nothing to store, but the request still gets its result.
-    RunningRequest::in_session(server, request, origin, route).0
+    let origin = session::request_origin(record, meta, runtime, transport_info);
+    let route = session::route(server, record, request, &origin);
+    // Without a session its update is not stored, but the request still gets its result.
+    RunningRequest::in_session(server, request, origin, route)
 }
 
 /// Responds to a batch with a batch. Notifications sent during the calls are dropped: a JSON array cannot contain them.
