@@ -170,13 +170,13 @@ fn the_cache_is_bounded() {
         cache.add(page, &"x".repeat(20), 1000, clock.after(number));
         assert!(cache.entries.len() <= 3 && cache.bytes <= 100);
     }
-    // The newest are there.
+    // The newest entries are stored.
     for number in 47..50 {
         let page = key(TOOLS, &number.to_string());
         assert!(cache.get(&page, clock.after(60)).is_some(), "{number}");
     }
 
-    // One large answer drives out the others, and one that is too large is not kept.
+    // One large response evicts the others, and one that is too large is not stored.
     cache.add(key(READ, "a"), &"x".repeat(99), 1000, clock.after(60));
     assert_eq!((cache.entries.len(), cache.bytes), (1, 100));
     cache.add(key(READ, "b"), &"x".repeat(100), 1000, clock.after(60));

@@ -179,24 +179,24 @@ mod tests {
     fn only_changes_of_roots_are_notified() {
         let roots = Roots::new(["file:///a"]).unwrap();
         let mut changes = roots.subscribe();
-        let mut told = || {
+        let mut is_notified = || {
             let changed = changes.has_changed().unwrap();
             changes.mark_unchanged();
             changed
         };
 
         roots.add("file:///a").unwrap();
-        assert!(!told());
+        assert!(!is_notified());
         roots.add(Root::new("file:///a").name("A")).unwrap();
-        assert!(told());
+        assert!(is_notified());
         roots.clone().add("file:///b").unwrap();
-        assert!(told());
+        assert!(is_notified());
         roots.set(roots.list()).unwrap();
-        assert!(!told());
-        assert!(roots.remove("file:///a") && told());
-        assert!(!roots.remove("file:///a") && !told());
+        assert!(!is_notified());
+        assert!(roots.remove("file:///a") && is_notified());
+        assert!(!roots.remove("file:///a") && !is_notified());
         roots.set(Vec::<Root>::new()).unwrap();
-        assert!(told());
+        assert!(is_notified());
         assert_eq!(roots.list(), []);
     }
 

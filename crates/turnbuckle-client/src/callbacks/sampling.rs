@@ -149,18 +149,18 @@ mod tests {
         check_order(&messages)
     }
 
-    fn said(role: &str, content: Value) -> Value {
+    fn message_of(role: &str, content: Value) -> Value {
         let mut message = json!({ "role": role });
         message["content"] = content;
         message
     }
 
     fn user(content: Value) -> Value {
-        said("user", content)
+        message_of("user", content)
     }
 
     fn assistant(content: Value) -> Value {
-        said("assistant", content)
+        message_of("assistant", content)
     }
 
     fn text() -> Value {

@@ -133,7 +133,7 @@ fn is_host(host: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn visit(url: &str) -> Result<UrlElicitationRequest, RpcError> {
+    fn elicitation(url: &str) -> Result<UrlElicitationRequest, RpcError> {
         UrlElicitationRequest::new(ElicitUrlParams::new("go there", url))
     }
 
@@ -154,7 +154,7 @@ mod tests {
                 "login.example.com.evil.example",
             ),
         ] {
-            assert_eq!(visit(url).unwrap().host(), host, "{url}");
+            assert_eq!(elicitation(url).unwrap().host(), host, "{url}");
         }
     }
 
@@ -189,17 +189,17 @@ mod tests {
             "https://example.com/\"><script>",
             "https://example.com/$(calc)`",
         ] {
-            let error = visit(url).expect_err(url);
+            let error = elicitation(url).expect_err(url);
             assert_eq!(error.code, -32602, "{url}");
         }
     }
 
     #[test]
     fn non_ascii_and_punycode_hosts_are_confusable() {
-        let looks = |url: &str| visit(url).unwrap().has_confusable_host();
-        assert!(looks("https://xn--mnchen-3ya.example/"));
-        assert!(looks("https://sub.XN--mnchen-3ya.example/"));
-        assert!(looks("https://münchen.example/"));
-        assert!(!looks("https://example.com/xn--path"));
+        let is_confusable = |url: &str| elicitation(url).unwrap().has_confusable_host();
+        assert!(is_confusable("https://xn--mnchen-3ya.example/"));
+        assert!(is_confusable("https://sub.XN--mnchen-3ya.example/"));
+        assert!(is_confusable("https://münchen.example/"));
+        assert!(!is_confusable("https://example.com/xn--path"));
     }
 }

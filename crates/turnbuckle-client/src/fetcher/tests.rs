@@ -10,13 +10,13 @@ use crate::{
     transport::http_client::Dialer,
 };
 
-/// A network that leads to one fake server, and remembers which addresses were dialled.
-struct World {
+/// A network with one mock server, which records the dialled addresses.
+struct TestNetwork {
     mock: MockHttpServer,
     dialled: Arc<Mutex<Vec<SocketAddr>>>,
 }
 
-impl World {
+impl TestNetwork {
     fn new(answer: impl Fn(&RecordedRequest) -> MockResponse + Send + Sync + 'static) -> Self {
         let mock = MockHttpServer::in_memory(answer);
         let dialled = Arc::default();
@@ -27,7 +27,7 @@ impl World {
         Self::new(|_| MockResponse::json(&json!({})))
     }
 
-    /// A fetcher for a server; names lead where the table says, and literals to themselves.
+    /// Returns a fetcher for a server; names resolve by the table, and addresses to themselves.
     fn fetcher(&self, server: &str, names: &[(&str, &str)]) -> HttpFetcher {
         self.over(HttpFetcher::for_server(server).unwrap(), names)
     }
@@ -69,26 +69,26 @@ fn form(url: &str) -> FetchRequest {
 
 const LOCAL: &str = "http://127.0.0.1:8080/mcp";
 
-mod places {
+mod network_policy {
     use super::*;
 
-    /// Goes to a place as far as a connection, on behalf of a server, and says whether it was dialled.
-    async fn is_same_origin(server: &str, url: &str, names: &[(&str, &str)]) -> bool {
-        goes(|world| world.fetcher(server, names), url).await
+    /// Fetches a URL on behalf of a server; returns whether a connection was dialled.
+    async fn is_dialled(server: &str, url: &str, names: &[(&str, &str)]) -> bool {
+        dials(|network| network.fetcher(server, names), url).await
     }
 
-    async fn goes(fetcher: impl Fn(&World) -> HttpFetcher, url: &str) -> bool {
-        let world = World::quiet();
-        let fetcher = fetcher(&world);
-        let Ok(place) = parse_url(url) else {
+    async fn dials(fetcher: impl Fn(&TestNetwork) -> HttpFetcher, url: &str) -> bool {
+        let network = TestNetwork::quiet();
+        let fetcher = fetcher(&network);
+        let Ok(url) = parse_url(url) else {
             return false;
         };
-        let refused = match fetcher.network.dialer().dial(place.uri().clone()).await {
+        let rejected = match fetcher.network.dialer().dial(url.uri().clone()).await {
             Ok(_) => false,
             Err(error) => error.is::<ForbiddenAddress>(),
         };
-        let dialled = !world.dialled().is_empty();
-        assert_ne!(dialled, refused, "{url}");
+        let dialled = !network.dialled().is_empty();
+        assert_ne!(dialled, rejected, "{url:?}");
         dialled
     }
 
@@ -137,7 +137,7 @@ mod places {
 
     #[tokio::test]
     async fn a_url_of_a_server_must_be_in_a_network_of_the_server() {
-        // Documents are fetched the same way whatever revision the server speaks.
+        // Documents are fetched the same way in all revisions.
         req!(
             "security.ssrf.consider",
             "security.ssrf.private",
@@ -160,7 +160,7 @@ mod places {
                 for host in hosts {
                     let url = format!("https://{host}/as");
                     assert_eq!(
-                        is_same_origin(server, &url, &[]).await,
+                        is_dialled(server, &url, &[]).await,
                         allowed,
                         "{server} {url}"
                     );
@@ -177,8 +177,8 @@ mod places {
         for (host, allowed) in table {
             let address = host.trim_matches(['[', ']']);
             let names = [("as.example", address)];
-            let reached = is_same_origin(PUBLIC, "https://as.example/x", &names).await;
-            assert_eq!(reached, allowed, "{host}");
+            let is_allowed = is_dialled(PUBLIC, "https://as.example/x", &names).await;
+            assert_eq!(is_allowed, allowed, "{host}");
         }
     }
 
@@ -192,8 +192,9 @@ mod places {
         ] {
             for host in hosts {
                 let url = format!("https://{host}/as");
-                let reached = goes(|world| world.over(HttpFetcher::trusted(), &[]), &url).await;
-                assert_eq!(reached, allowed, "{host}");
+                let is_allowed =
+                    dials(|network| network.over(HttpFetcher::trusted(), &[]), &url).await;
+                assert_eq!(is_allowed, allowed, "{host}");
             }
         }
     }
@@ -208,15 +209,15 @@ mod places {
         ] {
             let names = [("as.example", addresses)];
             let url = "https://as.example/x";
-            assert!(!is_same_origin(PUBLIC, url, &names).await, "{addresses}");
+            assert!(!is_dialled(PUBLIC, url, &names).await, "{addresses}");
         }
     }
 
     #[tokio::test]
     async fn the_error_names_the_disallowed_address() {
-        let world = World::quiet();
+        let network = TestNetwork::quiet();
         let names = [("localhost", "169.254.169.254")];
-        let fetcher = world.fetcher(PUBLIC, &names);
+        let fetcher = network.fetcher(PUBLIC, &names);
 
         let error = get(&fetcher, "http://localhost/x").await.unwrap_err();
 
@@ -231,7 +232,7 @@ mod places {
         for (server, target, allowed) in [
             ("10.0.0.1", "10.0.0.2", true),
             ("10.0.0.1 192.168.0.1", "172.16.0.1", true),
-            // With one foot in public.
+            // One address is public.
             ("10.0.0.1 8.8.8.8", "10.0.0.2", false),
             ("8.8.8.8", "10.0.0.2", false),
             // A name that resolves to loopback for a moment does not give access to this machine.
@@ -241,8 +242,8 @@ mod places {
         ] {
             let names = [("mcp.example", server), ("as.example", target)];
             let url = "https://as.example/x";
-            let reached = is_same_origin("https://mcp.example/mcp", url, &names).await;
-            assert_eq!(reached, allowed, "{server} {target}");
+            let is_allowed = is_dialled("https://mcp.example/mcp", url, &names).await;
+            assert_eq!(is_allowed, allowed, "{server} {target}");
         }
     }
 
@@ -250,7 +251,7 @@ mod places {
     async fn a_server_that_cannot_be_resolved_counts_as_public() {
         let names = [("as.example", "10.0.0.1")];
 
-        assert!(!is_same_origin("https://mcp.example/mcp", "https://as.example/", &names).await);
+        assert!(!is_dialled("https://mcp.example/mcp", "https://as.example/", &names).await);
     }
 
     #[tokio::test]
@@ -258,23 +259,23 @@ mod places {
         for address in ["127.0.0.1", "10.0.0.1"] {
             let names = [("mcp.example", address)];
             let url = "https://MCP.example/.well-known/oauth-protected-resource";
-            assert!(is_same_origin("https://mcp.example/mcp", url, &names).await);
+            assert!(is_dialled("https://mcp.example/mcp", url, &names).await);
         }
         let names = [("mcp.example", "169.254.169.254")];
-        assert!(!is_same_origin("https://mcp.example/mcp", "https://mcp.example/x", &names).await);
+        assert!(!is_dialled("https://mcp.example/mcp", "https://mcp.example/x", &names).await);
     }
 
     #[tokio::test]
     async fn the_checked_address_is_the_one_that_is_dialled() {
-        let world = World::quiet();
-        let mut fetcher = world.fetcher(PUBLIC, &[]);
-        let asked = Arc::new(Mutex::new(0));
-        let count = Arc::clone(&asked);
-        // A name that leads elsewhere the second time.
+        let network = TestNetwork::quiet();
+        let mut fetcher = network.fetcher(PUBLIC, &[]);
+        let lookups = Arc::new(Mutex::new(0));
+        let count = Arc::clone(&lookups);
+        // The name resolves to another address the second time.
         fetcher.network.resolve = Arc::new(move |_, port| {
-            let mut asked = count.lock().unwrap();
-            *asked += 1;
-            let address = if *asked == 1 {
+            let mut lookups = count.lock().unwrap();
+            *lookups += 1;
+            let address = if *lookups == 1 {
                 [1, 1, 1, 1]
             } else {
                 [127, 0, 0, 1]
@@ -286,22 +287,22 @@ mod places {
         let dialed = fetcher.network.dialer().dial(url.uri().clone()).await;
 
         dialed.unwrap();
-        assert_eq!(world.dialled(), ["1.1.1.1:8443"]);
-        assert_eq!(*asked.lock().unwrap(), 1);
+        assert_eq!(network.dialled(), ["1.1.1.1:8443"]);
+        assert_eq!(*lookups.lock().unwrap(), 1);
     }
 
     #[tokio::test]
     async fn unusual_spellings_of_an_address_are_checked() {
-        // What the system makes of it: all of these are 127.0.0.1 to it.
+        // The system resolves all of these to 127.0.0.1.
         for host in ["2130706433", "0x7f.1", "127.1", "0177.0.0.1"] {
-            let world = World::quiet();
-            let mut network = world.fetcher(PUBLIC, &[]).network;
+            let network = TestNetwork::quiet();
+            let mut policy = network.fetcher(PUBLIC, &[]).network;
             // The resolver of the system, unlike in other tests; if it does not know the spelling, nothing is dialled.
-            network.resolve = HttpFetcher::for_server(PUBLIC).unwrap().network.resolve;
+            policy.resolve = HttpFetcher::for_server(PUBLIC).unwrap().network.resolve;
             let url: Url = format!("https://{host}/").parse().unwrap();
 
-            assert!(network.dialer().dial(url.uri().clone()).await.is_err());
-            assert_eq!(world.dialled(), [""; 0], "{host}");
+            assert!(policy.dialer().dial(url.uri().clone()).await.is_err());
+            assert_eq!(network.dialled(), [""; 0], "{host}");
         }
     }
 
@@ -315,7 +316,7 @@ mod places {
             "http://LOCALHOST/x",
             "http://a.localhost/x",
         ] {
-            assert!(is_same_origin(LOCAL, url, &localhost).await, "{url}");
+            assert!(is_dialled(LOCAL, url, &localhost).await, "{url}");
         }
         let names = [
             ("as.example", "1.1.1.1"),
@@ -333,7 +334,7 @@ mod places {
             "http://localhost/x",
             "http://a.localhost/x",
         ] {
-            assert!(!is_same_origin(LOCAL, url, &names).await, "{url}");
+            assert!(!is_dialled(LOCAL, url, &names).await, "{url}");
         }
     }
 }
@@ -343,8 +344,8 @@ mod urls {
 
     #[tokio::test]
     async fn an_invalid_url_is_rejected() {
-        let world = World::quiet();
-        let fetcher = world.fetcher(LOCAL, &[]);
+        let network = TestNetwork::quiet();
+        let fetcher = network.fetcher(LOCAL, &[]);
         for url in [
             "",
             "as.example",
@@ -365,13 +366,13 @@ mod urls {
             assert!(matches!(error, FetchError::Url { .. }), "{url}");
             assert!(!error.to_string().contains('\n'));
         }
-        assert!(world.dialled().is_empty());
+        assert!(network.dialled().is_empty());
     }
 
     #[tokio::test]
     async fn a_url_with_user_information_is_rejected_and_not_printed() {
-        let world = World::quiet();
-        let fetcher = world.fetcher(LOCAL, &[]);
+        let network = TestNetwork::quiet();
+        let fetcher = network.fetcher(LOCAL, &[]);
 
         let error = get(&fetcher, "https://me:sesame@1.1.1.1/?code=sesame").await;
 
@@ -386,25 +387,25 @@ mod urls {
     }
 }
 
-mod answers {
+mod responses {
     use super::*;
 
     #[tokio::test]
     async fn a_document_is_fetched_completely() {
-        let world = World::new(|_| {
+        let network = TestNetwork::new(|_| {
             MockResponse::json(&json!({ "issuer": 1 }))
                 .with_status(404)
                 .header("DPoP-Nonce", "n")
         });
-        let fetcher = world.fetcher(LOCAL, &[]);
+        let fetcher = network.fetcher(LOCAL, &[]);
 
         let answer = get(&fetcher, "http://127.0.0.1:9/as?x=1").await.unwrap();
 
         assert_eq!(answer.status, 404);
         assert_eq!(answer.body, br#"{"issuer":1}"#);
         assert_eq!(answer.header("dpop-nonce"), Some("n"));
-        assert_eq!(world.dialled(), ["127.0.0.1:9"]);
-        let request = world.mock.nth(0).await;
+        assert_eq!(network.dialled(), ["127.0.0.1:9"]);
+        let request = network.mock.nth(0).await;
         assert_eq!(request.path, "/as?x=1");
         assert_eq!(request.header("host"), "127.0.0.1:9");
         assert_eq!(request.header("accept"), "application/json");
@@ -413,13 +414,13 @@ mod answers {
 
     #[tokio::test]
     async fn a_form_post_is_sent_unchanged() {
-        let world = World::quiet();
-        let fetcher = world.fetcher(LOCAL, &[]);
+        let network = TestNetwork::quiet();
+        let fetcher = network.fetcher(LOCAL, &[]);
         let request = form("http://127.0.0.1/token").header("authorization", "Basic sesame");
 
         fetcher.fetch(request).await.unwrap();
 
-        let request = world.mock.nth(0).await;
+        let request = network.mock.nth(0).await;
         assert_eq!(request.method, "POST");
         assert_eq!(request.body, "code=sesame");
         assert_eq!(
@@ -431,7 +432,7 @@ mod answers {
 
     #[tokio::test]
     async fn an_invalid_header_value_is_not_printed() {
-        let fetcher = World::quiet().fetcher(LOCAL, &[]);
+        let fetcher = TestNetwork::quiet().fetcher(LOCAL, &[]);
         let request = FetchRequest::get("http://127.0.0.1/").header("x-a", "sesame\r\nHost: evil");
 
         let error = fetcher.fetch(request).await.unwrap_err();
@@ -441,14 +442,14 @@ mod answers {
 
     #[tokio::test]
     async fn connections_are_reused_for_a_limited_number_of_origins() {
-        let world = World::quiet();
-        let fetcher = world.fetcher(LOCAL, &[]);
+        let network = TestNetwork::quiet();
+        let fetcher = network.fetcher(LOCAL, &[]);
 
         for _ in 0..3 {
             get(&fetcher, "http://127.0.0.1:7/").await.unwrap();
             tokio::task::yield_now().await;
         }
-        let once = world.mock.connections();
+        let once = network.mock.connections();
         for port in 1..=20 {
             let url = format!("http://127.0.0.1:{port}/");
             get(&fetcher, &url).await.unwrap();
@@ -461,9 +462,10 @@ mod answers {
     #[tokio::test]
     async fn a_response_over_the_size_limit_is_rejected() {
         for (length, fits) in [(MAX_BODY_BYTES, true), (MAX_BODY_BYTES + 1, false)] {
-            let world =
-                World::new(move |_| MockResponse::text("application/json", "x".repeat(length)));
-            let fetcher = world.fetcher(LOCAL, &[]);
+            let network = TestNetwork::new(move |_| {
+                MockResponse::text("application/json", "x".repeat(length))
+            });
+            let fetcher = network.fetcher(LOCAL, &[]);
             let answer = get(&fetcher, "http://127.0.0.1/").await;
             match answer {
                 Ok(answer) => assert!(fits && answer.body.len() == length),
@@ -480,7 +482,7 @@ mod answers {
 
     #[tokio::test]
     async fn an_endless_response_stops_at_the_size_limit() {
-        let world = World::new(|_| {
+        let network = TestNetwork::new(|_| {
             MockResponse::events(|events| async move {
                 for _ in 0..2000 {
                     events.text(&"x".repeat(1024));
@@ -489,7 +491,7 @@ mod answers {
                 events.closed().await;
             })
         });
-        let fetcher = world.fetcher(LOCAL, &[]);
+        let fetcher = network.fetcher(LOCAL, &[]);
 
         let error = get(&fetcher, "http://127.0.0.1/").await.unwrap_err();
 
@@ -503,7 +505,7 @@ mod answers {
 
     #[tokio::test(start_paused = true)]
     async fn a_slow_response_ends_at_the_time_limit() {
-        let world = World::new(|_| {
+        let network = TestNetwork::new(|_| {
             MockResponse::events(|events| async move {
                 loop {
                     events.text("x");
@@ -511,7 +513,7 @@ mod answers {
                 }
             })
         });
-        let fetcher = world.fetcher(LOCAL, &[]);
+        let fetcher = network.fetcher(LOCAL, &[]);
         let started_at = Instant::now();
 
         let error = get(&fetcher, "http://127.0.0.1/").await.unwrap_err();
@@ -527,11 +529,11 @@ mod answers {
 
     #[tokio::test(start_paused = true)]
     async fn a_silent_server_and_a_slow_resolver_time_out() {
-        let world = World::new(|_| MockResponse::silence());
-        let silent = world.fetcher(LOCAL, &[]);
-        let mut slow = world.fetcher(LOCAL, &[]);
+        let network = TestNetwork::new(|_| MockResponse::silence());
+        let silent = network.fetcher(LOCAL, &[]);
+        let mut slow = network.fetcher(LOCAL, &[]);
         slow.network.resolve = Arc::new(|_, _| Box::pin(std::future::pending()));
-        let unknown = world.fetcher(LOCAL, &[]);
+        let unknown = network.fetcher(LOCAL, &[]);
 
         let silent = get(&silent, "http://127.0.0.1/").await.unwrap_err();
         let slow = get(&slow, "https://as.example/").await.unwrap_err();
@@ -543,7 +545,7 @@ mod answers {
                 limit: TOTAL_TIMEOUT
             }
         );
-        // Without TLS there is nothing to connect for.
+        // Without TLS no connection is made.
         let expected = matches!(
             slow,
             FetchError::TimedOut {
@@ -565,16 +567,16 @@ mod redirects {
     #[tokio::test]
     async fn a_get_follows_redirects_within_its_origin() {
         for status in [301, 302, 303, 307, 308] {
-            let world = World::new(move |request| match request.path.as_str() {
+            let network = TestNetwork::new(move |request| match request.path.as_str() {
                 "/a" => to(status, "/b"),
                 _ => MockResponse::json(&json!(1)),
             });
-            let fetcher = world.fetcher(LOCAL, &[]);
+            let fetcher = network.fetcher(LOCAL, &[]);
 
             let answer = get(&fetcher, "http://127.0.0.1/a").await.unwrap();
 
             assert_eq!(answer.body, b"1");
-            assert_eq!(world.mock.nth(1).await.path, "/b");
+            assert_eq!(network.mock.nth(1).await.path, "/b");
         }
     }
 
@@ -593,21 +595,21 @@ mod redirects {
             "http://user@127.0.0.1/",
             "",
         ] {
-            let world = World::new(move |_| to(302, location));
-            let fetcher = world.fetcher(LOCAL, &[]);
+            let network = TestNetwork::new(move |_| to(302, location));
+            let fetcher = network.fetcher(LOCAL, &[]);
 
             let error = get(&fetcher, "http://127.0.0.1/a").await.unwrap_err();
 
             assert!(matches!(error, FetchError::Redirect { .. }), "{error}");
-            assert_eq!(world.dialled(), ["127.0.0.1:80"], "{location}");
-            assert_eq!(world.mock.requests().len(), 1);
+            assert_eq!(network.dialled(), ["127.0.0.1:80"], "{location}");
+            assert_eq!(network.mock.requests().len(), 1);
         }
     }
 
     #[tokio::test]
     async fn a_redirect_loop_is_limited() {
-        let world = World::new(|_| to(302, "/a"));
-        let fetcher = world.fetcher(LOCAL, &[]);
+        let network = TestNetwork::new(|_| to(302, "/a"));
+        let fetcher = network.fetcher(LOCAL, &[]);
 
         let error = get(&fetcher, "http://127.0.0.1/a").await.unwrap_err();
 
@@ -617,14 +619,14 @@ mod redirects {
                 to: "/a".to_owned()
             }
         );
-        assert_eq!(world.mock.requests().len(), 1 + MAX_REDIRECTS);
+        assert_eq!(network.mock.requests().len(), 1 + MAX_REDIRECTS);
     }
 
     #[tokio::test]
     async fn a_post_follows_no_redirect() {
         for status in [300, 301, 302, 303, 304, 305, 307, 308] {
-            let world = World::new(move |_| to(status, "/b"));
-            let fetcher = world.fetcher(LOCAL, &[]);
+            let network = TestNetwork::new(move |_| to(status, "/b"));
+            let fetcher = network.fetcher(LOCAL, &[]);
 
             let error = fetcher.fetch(form("http://127.0.0.1/token")).await;
 
@@ -634,14 +636,14 @@ mod redirects {
                     to: "/b".to_owned()
                 }
             );
-            assert_eq!(world.mock.requests().len(), 1);
+            assert_eq!(network.mock.requests().len(), 1);
         }
     }
 
     #[tokio::test]
     async fn the_redirect_location_is_sanitized() {
-        let world = World::new(|_| to(302, "https://evil.example/\u{1b}[31m"));
-        let fetcher = world.fetcher(LOCAL, &[]);
+        let network = TestNetwork::new(|_| to(302, "https://evil.example/\u{1b}[31m"));
+        let fetcher = network.fetcher(LOCAL, &[]);
 
         let error = get(&fetcher, "http://127.0.0.1/a").await.unwrap_err();
 
@@ -655,9 +657,9 @@ mod with_tls {
 
     #[tokio::test]
     async fn a_disallowed_address_is_named_through_tls() {
-        let world = World::quiet();
+        let network = TestNetwork::quiet();
         let names = [("as.example", "10.0.0.1")];
-        let fetcher = world.fetcher("https://8.8.8.8/mcp", &names);
+        let fetcher = network.fetcher("https://8.8.8.8/mcp", &names);
 
         let error = get(&fetcher, "https://as.example/x").await.unwrap_err();
 
@@ -668,19 +670,19 @@ mod with_tls {
                 address: [10, 0, 0, 1].into(),
             }
         );
-        assert!(world.dialled().is_empty());
+        assert!(network.dialled().is_empty());
     }
 
     #[tokio::test]
     async fn a_server_without_tls_gets_no_request() {
-        let world = World::quiet();
+        let network = TestNetwork::quiet();
         let names = [("as.example", "1.1.1.1")];
-        let fetcher = world.fetcher("https://8.8.8.8/mcp", &names);
+        let fetcher = network.fetcher("https://8.8.8.8/mcp", &names);
 
         let error = fetcher.fetch(form("https://as.example/token")).await;
 
         assert!(matches!(error, Err(FetchError::Unreachable(_))));
-        assert_eq!(world.dialled(), ["1.1.1.1:443"]);
-        assert!(world.mock.requests().is_empty());
+        assert_eq!(network.dialled(), ["1.1.1.1:443"]);
+        assert!(network.mock.requests().is_empty());
     }
 }

@@ -279,14 +279,14 @@ mod fingerprint_tests {
         })
     }
 
-    fn of(tool: &Value) -> ToolFingerprint {
+    fn fingerprint(tool: &Value) -> ToolFingerprint {
         ToolFingerprint::for_tool(&serde_json::from_value(tool.clone()).unwrap())
     }
 
     /// All members that a user or a model relies on are covered.
     #[test]
     fn every_changed_member_is_named() {
-        let before = of(&full());
+        let before = fingerprint(&full());
         for (member, changed) in [
             ("title", json!("B")),
             ("description", json!("Does b")),
@@ -299,14 +299,14 @@ mod fingerprint_tests {
         ] {
             let mut tool = full();
             tool[member] = changed;
-            let now = of(&tool);
+            let now = fingerprint(&tool);
             assert_ne!(now.digest(), before.digest(), "{member}");
             assert_eq!(now.changes_since(&before), [member]);
 
             if member != "inputSchema" {
                 tool.as_object_mut().unwrap().remove(member);
-                assert_eq!(of(&tool).changes_since(&before), [member]);
-                assert_eq!(before.changes_since(&of(&tool)), [member]);
+                assert_eq!(fingerprint(&tool).changes_since(&before), [member]);
+                assert_eq!(before.changes_since(&fingerprint(&tool)), [member]);
             }
         }
         let tool: Tool = serde_json::from_value(full()).unwrap();
@@ -318,7 +318,7 @@ mod fingerprint_tests {
 
     #[test]
     fn a_fingerprint_can_be_serialized() {
-        let fingerprint = of(&full());
+        let fingerprint = fingerprint(&full());
 
         let written = serde_json::to_string(&fingerprint).unwrap();
         let read: ToolFingerprint = serde_json::from_str(&written).unwrap();

@@ -11,6 +11,7 @@ mod pool;
 mod response;
 #[cfg(test)]
 mod tests;
+mod tls;
 
 use std::{sync::Arc, time::Duration};
 
@@ -78,7 +79,7 @@ impl HttpClient {
         limits: HttpClientLimits,
     ) -> Result<Self, HttpError> {
         let dialer = if url.origin().is_https() {
-            dial::wrap_tls(dialer)?
+            tls::wrap_tls(dialer)?
         } else {
             dialer
         };

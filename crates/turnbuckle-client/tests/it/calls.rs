@@ -1,8 +1,8 @@
 //! Calls and subscriptions, on any transport.
 
+mod both_eras;
 mod cache;
 mod dropped_clients;
-mod eras;
 mod list_limits;
 mod malformed_objects;
 mod observers;

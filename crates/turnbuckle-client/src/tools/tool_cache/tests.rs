@@ -87,7 +87,7 @@ fn the_latest_definition_counts() {
     assert_eq!(headers_of(&state, "a"), ["One"]);
     state.insert_all(&mut vec![marked("a", json!("Two"))], MODERN_HTTP);
     assert_eq!(headers_of(&state, "a"), ["Two"]);
-    // Neither a definition without marks nor a bad one leaves the old marks behind.
+    // Neither a definition without parameter headers nor an invalid one keeps the old headers.
     state.insert_all(&mut vec![tool("a", json!({}))], MODERN_HTTP);
     assert!(headers_of(&state, "a").is_empty());
     state.insert_all(&mut vec![marked("a", json!("Two"))], MODERN_HTTP);

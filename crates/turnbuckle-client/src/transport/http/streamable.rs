@@ -37,7 +37,7 @@ use crate::{
         encode::{self, HeaderList},
         http::{
             headers::{BaseHeaders, RequestHeaders},
-            streamable::{response_reader::ResponseReader, session::HttpSession},
+            streamable::{response_reader::PostResponseReader, session::HttpSession},
             to_transport_error,
             url::Url,
             with_send_timeout,
@@ -129,7 +129,7 @@ impl StreamableHttp {
         router.trace(MessageDirection::Sent, &body);
         let body = Bytes::from(body);
         let cancel_guard = PostCancelGuard::new(shared, router, outgoing, session.as_ref());
-        let reader = ResponseReader {
+        let reader = PostResponseReader {
             shared,
             router,
             outgoing,

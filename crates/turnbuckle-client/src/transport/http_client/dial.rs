@@ -22,13 +22,6 @@ use hyper_util::{
 use tokio::io::{AsyncRead, AsyncWrite};
 use tower_service::Service;
 use turnbuckle_protocol::codec::join_small;
-#[cfg(feature = "tls")]
-use {
-    hyper_rustls::{ConfigBuilderExt, HttpsConnectorBuilder},
-    rustls::{ClientConfig, crypto::ring},
-};
-
-use crate::transport::http_client::HttpError;
 
 pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
 type DialFuture = Pin<Box<dyn Future<Output = Result<HttpConnection, BoxError>> + Send>>;
@@ -229,28 +222,4 @@ impl fmt::Debug for HttpConnection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Connection")
     }
-}
-
-/// Wraps every connection of a dialer in TLS, with the trust store of the operating system.
-#[cfg(feature = "tls")]
-pub(super) fn wrap_tls(dialer: Dialer) -> Result<Dialer, HttpError> {
-    // Set explicitly, because a program may have installed no provider, or another one.
-    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .map_err(|problem| HttpError::Tls(problem.into()))?
-        .try_with_platform_verifier()
-        .map_err(|problem| HttpError::Tls(problem.into()))?
-        .with_no_client_auth();
-    let connector = HttpsConnectorBuilder::new()
-        .with_tls_config(config)
-        .https_only()
-        .enable_http1()
-        .wrap_connector(dialer);
-    Ok(Dialer::from_service(connector))
-}
-
-/// Returns an error: this build has no TLS.
-#[cfg(not(feature = "tls"))]
-pub(super) fn wrap_tls(_: Dialer) -> Result<Dialer, HttpError> {
-    Err(HttpError::NoTls)
 }

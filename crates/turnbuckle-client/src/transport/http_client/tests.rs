@@ -6,8 +6,8 @@ use crate::{
     transport::http_client::{response::ResponseContent, *},
 };
 
-/// A wire to a fake, and the URL of a path there.
-fn wire_to(mock: &MockHttpServer, path: &str) -> (HttpClient, Url) {
+/// Returns an HTTP client for a mock server, and the URL of a path.
+fn client_for(mock: &MockHttpServer, path: &str) -> (HttpClient, Url) {
     limited(mock, path, HttpClientLimits::default())
 }
 
@@ -38,17 +38,17 @@ async fn get(http_client: &HttpClient, url: &Url) -> Result<HttpResponse, HttpEr
         .await
 }
 
-/// Posts to a fake that gives this one reply.
-async fn answered(reply: MockResponse) -> Result<ResponseContent, HttpError> {
+/// Posts to a mock server with this response.
+async fn post_to(reply: MockResponse) -> Result<ResponseContent, HttpError> {
     let mock = MockHttpServer::scripted([reply]);
-    let (http_client, url) = wire_to(&mock, "/mcp");
+    let (http_client, url) = client_for(&mock, "/mcp");
     post(&http_client, &url).await?.body().await
 }
 
 #[tokio::test]
 async fn a_request_is_sent_unchanged() {
     let mock = MockHttpServer::scripted([MockResponse::json(&json!({ "a": 1 }))]);
-    let (http_client, url) = wire_to(&mock, "/mcp?x=1");
+    let (http_client, url) = client_for(&mock, "/mcp?x=1");
     let own = [(CONTENT_TYPE, HeaderValue::from_static("application/json"))];
 
     let body = Bytes::from_static(b"{\"b\":2}");
@@ -81,7 +81,7 @@ async fn a_connection_is_reused() {
         "/stream" => MockResponse::events(|events| async move { events.message(&json!(1)) }),
         _ => MockResponse::json(&json!({})),
     });
-    let (http_client, json) = wire_to(&mock, "/json");
+    let (http_client, json) = client_for(&mock, "/json");
     let stream = mock.url("/stream").parse().unwrap();
 
     for _ in 0..3 {
@@ -104,7 +104,7 @@ async fn a_connection_is_reused() {
 #[tokio::test(start_paused = true)]
 async fn an_idle_connection_is_kept_for_a_while() {
     let mock = MockHttpServer::in_memory(|_| MockResponse::json(&json!({})));
-    let (http_client, url) = wire_to(&mock, "/mcp");
+    let (http_client, url) = client_for(&mock, "/mcp");
 
     for (pause, connections) in [(0, 1), (29, 1), (29, 1), (31, 2)] {
         tokio::time::sleep(Duration::from_secs(pause)).await;
@@ -123,7 +123,7 @@ async fn an_idle_connection_is_kept_for_a_while() {
 async fn a_closed_idle_connection_is_replaced() {
     let closing = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}";
     let mock = MockHttpServer::in_memory(move |_| MockResponse::raw(closing));
-    let (http_client, url) = wire_to(&mock, "/mcp");
+    let (http_client, url) = client_for(&mock, "/mcp");
 
     for connections in 1..4 {
         let body = post(&http_client, &url)
@@ -141,7 +141,7 @@ async fn a_closed_idle_connection_is_replaced() {
 #[tokio::test]
 async fn concurrent_requests_have_their_own_connections() {
     let mock = MockHttpServer::in_memory(|_| MockResponse::json(&json!({})));
-    let (http_client, url) = wire_to(&mock, "/mcp");
+    let (http_client, url) = client_for(&mock, "/mcp");
 
     for _ in 0..3 {
         let (first, second) = tokio::join!(post(&http_client, &url), post(&http_client, &url));
@@ -164,7 +164,7 @@ async fn dropping_a_response_closes_its_connection() {
             closed.send(()).unwrap();
         })
     });
-    let (http_client, url) = wire_to(&mock, "/mcp");
+    let (http_client, url) = client_for(&mock, "/mcp");
     let mut events = post(&http_client, &url).await.unwrap().events();
     events.next().await.unwrap().unwrap();
 
@@ -176,7 +176,7 @@ async fn dropping_a_response_closes_its_connection() {
 #[tokio::test]
 async fn dropping_a_request_closes_its_connection() {
     let mock = MockHttpServer::in_memory(|_| MockResponse::silence());
-    let (http_client, url) = wire_to(&mock, "/mcp");
+    let (http_client, url) = client_for(&mock, "/mcp");
 
     tokio::select! {
         _ = post(&http_client, &url) => panic!("the mock does not respond"),
@@ -258,7 +258,7 @@ async fn events_are_read_one_by_one_with_their_ids() {
         tokio::task::yield_now().await;
         events.text("ta: b\n\ndata: unfinished");
     })]);
-    let (http_client, url) = wire_to(&mock, "/mcp");
+    let (http_client, url) = client_for(&mock, "/mcp");
     let mut events = get(&http_client, &url).await.unwrap().events();
     assert_eq!(events.last_event_id(), None);
 
@@ -295,7 +295,7 @@ async fn a_truncated_stream_is_a_broken_connection() {
         events.message(&json!(1));
         events.cut();
     })]);
-    let (http_client, url) = wire_to(&mock, "/mcp");
+    let (http_client, url) = client_for(&mock, "/mcp");
     let mut events = get(&http_client, &url).await.unwrap().events();
 
     events.next().await.unwrap().unwrap();
@@ -313,7 +313,7 @@ async fn an_unexpected_content_type_is_reported_with_a_sanitized_excerpt() {
         "é".repeat(500)
     );
 
-    let failure = answered(MockResponse::text("text/html; charset=utf-8", page))
+    let failure = post_to(MockResponse::text("text/html; charset=utf-8", page))
         .await
         .unwrap_err();
 
@@ -340,8 +340,8 @@ async fn an_unexpected_content_type_is_reported_with_a_sanitized_excerpt() {
 
 #[tokio::test]
 async fn content_type_parameters_are_ignored() {
-    let json = answered(MockResponse::text("Application/JSON; charset=utf-8", "{}")).await;
-    let none = answered(MockResponse::raw(
+    let json = post_to(MockResponse::text("Application/JSON; charset=utf-8", "{}")).await;
+    let none = post_to(MockResponse::raw(
         "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}",
     ))
     .await;
@@ -360,7 +360,7 @@ async fn content_type_parameters_are_ignored() {
 async fn a_compressed_body_is_rejected() {
     let reply = MockResponse::text("application/json", "{}").header("content-encoding", "gzip");
 
-    let failure = answered(reply).await.unwrap_err();
+    let failure = post_to(reply).await.unwrap_err();
 
     assert!(matches!(failure, HttpError::UnexpectedEncoding { encoding } if encoding == "gzip"));
 }
@@ -373,7 +373,7 @@ async fn what_is_not_http_is_a_broken_connection() {
         "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}",
         "",
     ] {
-        let failure = answered(MockResponse::raw(bytes)).await.unwrap_err();
+        let failure = post_to(MockResponse::raw(bytes)).await.unwrap_err();
         assert!(
             matches!(failure, HttpError::ConnectionBroken(_)),
             "{bytes}: {failure}"
@@ -388,7 +388,7 @@ async fn an_error_response_has_status_challenges_and_excerpt() {
         .header("retry-after", "7")
         .header("www-authenticate", "Bearer realm=\"x\"");
     let mock = MockHttpServer::scripted([reply]);
-    let (http_client, url) = wire_to(&mock, "/mcp");
+    let (http_client, url) = client_for(&mock, "/mcp");
 
     let refusal = post(&http_client, &url)
         .await
@@ -407,7 +407,7 @@ async fn an_error_response_has_status_challenges_and_excerpt() {
 async fn an_error_response_with_a_huge_challenge_is_still_an_error_response() {
     let reply = MockResponse::status(401).header("www-authenticate", &"x".repeat(100_000));
     let mock = MockHttpServer::scripted([reply]);
-    let (http_client, url) = wire_to(&mock, "/mcp");
+    let (http_client, url) = client_for(&mock, "/mcp");
 
     let refusal = post(&http_client, &url)
         .await
@@ -431,7 +431,7 @@ mod redirects {
         for status in [307, 308] {
             let mock =
                 MockHttpServer::scripted([to(status, "/mcp/"), MockResponse::json(&json!({}))]);
-            let (http_client, url) = wire_to(&mock, "/mcp");
+            let (http_client, url) = client_for(&mock, "/mcp");
 
             let response = post(&http_client, &url).await.unwrap();
 
@@ -452,7 +452,7 @@ mod redirects {
             "/mcp" => to(307, "/mcp/"),
             _ => MockResponse::json(&json!({})),
         });
-        let (http_client, url) = wire_to(&mock, "/mcp");
+        let (http_client, url) = client_for(&mock, "/mcp");
 
         for _ in 0..3 {
             let response = post(&http_client, &url).await.unwrap();
@@ -468,7 +468,7 @@ mod redirects {
     async fn a_post_never_becomes_a_get() {
         for status in [300, 301, 302, 303, 304] {
             let mock = MockHttpServer::scripted([to(status, "/mcp/")]);
-            let (http_client, url) = wire_to(&mock, "/mcp");
+            let (http_client, url) = client_for(&mock, "/mcp");
 
             let failure = post(&http_client, &url).await.unwrap_err();
 
@@ -484,7 +484,7 @@ mod redirects {
     async fn a_get_follows_every_redirect() {
         for status in [301, 302, 303, 307, 308] {
             let mock = MockHttpServer::scripted([to(status, "?x"), MockResponse::json(&json!({}))]);
-            let (http_client, url) = wire_to(&mock, "/mcp");
+            let (http_client, url) = client_for(&mock, "/mcp");
 
             get(&http_client, &url).await.unwrap();
 
@@ -501,7 +501,7 @@ mod redirects {
             ("http://fake.test:81/mcp", "http://fake.test:81"),
         ] {
             let mock = MockHttpServer::scripted([to(308, location)]);
-            let (http_client, url) = wire_to(&mock, "/mcp");
+            let (http_client, url) = client_for(&mock, "/mcp");
 
             let failure = post(&http_client, &url).await.unwrap_err();
 
@@ -516,7 +516,7 @@ mod redirects {
     #[tokio::test]
     async fn a_redirect_loop_ends() {
         let mock = MockHttpServer::in_memory(|_: &RecordedRequest| to(307, "/mcp"));
-        let (http_client, url) = wire_to(&mock, "/mcp");
+        let (http_client, url) = client_for(&mock, "/mcp");
 
         let failure = post(&http_client, &url).await.unwrap_err();
 
@@ -528,7 +528,7 @@ mod redirects {
     async fn an_invalid_redirect_is_rejected() {
         for location in ["", "javascript:alert(1)", "http://user@fake.test/", "//"] {
             let mock = MockHttpServer::scripted([to(307, location)]);
-            let (http_client, url) = wire_to(&mock, "/mcp");
+            let (http_client, url) = client_for(&mock, "/mcp");
 
             let failure = post(&http_client, &url).await.unwrap_err();
 
@@ -540,7 +540,7 @@ mod redirects {
     }
 }
 
-mod connecting {
+mod dialling {
     use std::{future::pending, io};
 
     use tokio::io::DuplexStream;
@@ -612,7 +612,7 @@ mod connecting {
     #[tokio::test]
     async fn no_request_is_sent_to_another_origin() {
         let mock = MockHttpServer::scripted([]);
-        let (http_client, _) = wire_to(&mock, "/mcp");
+        let (http_client, _) = client_for(&mock, "/mcp");
         let other: Url = "http://evil.example/mcp".parse().unwrap();
 
         let failure = post(&http_client, &other).await.unwrap_err();

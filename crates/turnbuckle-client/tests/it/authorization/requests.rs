@@ -487,8 +487,8 @@ async fn a_malformed_challenge_requests_no_scope() {
 
 #[tokio::test(start_paused = true)]
 async fn a_token_that_is_invalid_in_a_header_is_not_printed() {
-    struct Broken;
-    impl CredentialProvider for Broken {
+    struct InvalidToken;
+    impl CredentialProvider for InvalidToken {
         fn credentials<'a>(
             &'a self,
             _: UnsignedRequest<'a>,
@@ -506,7 +506,7 @@ async fn a_token_that_is_invalid_in_a_header_is_not_printed() {
     }
     let mock = server(MODERN, |_| None);
 
-    let target = target_of(&mock).authorization(Broken);
+    let target = target_of(&mock).authorization(InvalidToken);
     let error = builder_for(MODERN).connect(target).await.unwrap_err();
 
     let ConnectError::Authorization(failure) = &error else {

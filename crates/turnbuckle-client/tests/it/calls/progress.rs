@@ -15,7 +15,7 @@ use crate::servers::turnbuckle::both_eras;
 async fn work(args: serde_json::Value, cx: Context) -> Result<String, ToolError> {
     for second in 1..=10 {
         tokio::time::sleep(Duration::from_secs(1)).await;
-        if args["tells"] == true {
+        if args["reports"] == true {
             cx.progress(second, 10).await;
         }
     }
@@ -27,9 +27,9 @@ fn server() -> Server {
     Server::new("worker", "1.0").tool(tool)
 }
 
-fn patience(silence: u64, total: u64) -> Timeouts {
+fn timeouts(idle: u64, total: u64) -> Timeouts {
     Timeouts {
-        idle: Duration::from_secs(silence),
+        idle: Duration::from_secs(idle),
         total: Duration::from_secs(total),
     }
 }
@@ -38,11 +38,11 @@ fn patience(silence: u64, total: u64) -> Timeouts {
 async fn progress_is_reported_in_order() {
     for client in both_eras(server).await {
         let reports = Arc::new(Mutex::new(Vec::new()));
-        let tell = Arc::clone(&reports);
+        let recorded = Arc::clone(&reports);
 
         let call = client
-            .call_tool("work", json!({ "tells": true }))
-            .on_progress(move |progress| tell.lock().unwrap().push(progress));
+            .call_tool("work", json!({ "reports": true }))
+            .on_progress(move |progress| recorded.lock().unwrap().push(progress));
         call.await.expect("the tool finishes");
 
         let reports = reports.lock().unwrap();
@@ -55,7 +55,7 @@ async fn progress_is_reported_in_order() {
 #[tokio::test(start_paused = true)]
 async fn progress_is_available_as_a_stream() {
     for client in both_eras(server).await {
-        let call = client.call_tool("work", json!({ "tells": true }));
+        let call = client.call_tool("work", json!({ "reports": true }));
         let (mut progress, call) = call.with_progress();
         let call = tokio::spawn(call.into_future());
 
@@ -74,7 +74,7 @@ async fn an_idle_call_times_out() {
     for client in both_eras(server).await {
         let call = client
             .call_tool("work", json!({}))
-            .timeouts(patience(3, 60));
+            .timeouts(timeouts(3, 60));
 
         let error = call.await.unwrap_err();
 
@@ -90,8 +90,8 @@ async fn an_idle_call_times_out() {
 async fn progress_restarts_the_idle_timeout() {
     for client in both_eras(server).await {
         let call = client
-            .call_tool("work", json!({ "tells": true }))
-            .timeouts(patience(3, 60));
+            .call_tool("work", json!({ "reports": true }))
+            .timeouts(timeouts(3, 60));
 
         call.await.expect("progress arrives in time");
     }
@@ -101,8 +101,8 @@ async fn progress_restarts_the_idle_timeout() {
 async fn progress_does_not_extend_the_total_timeout() {
     for client in both_eras(server).await {
         let call = client
-            .call_tool("work", json!({ "tells": true }))
-            .timeouts(patience(3, 5));
+            .call_tool("work", json!({ "reports": true }))
+            .timeouts(timeouts(3, 5));
 
         let error = call.await.unwrap_err();
 

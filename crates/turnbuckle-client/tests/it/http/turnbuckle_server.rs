@@ -31,7 +31,7 @@ fn any() -> Value {
     json!({ "type": "object" })
 }
 
-async fn greet(args: Value) -> Result<String, ToolError> {
+async fn greeting(args: Value) -> Result<String, ToolError> {
     Ok(format!(
         "Hello, {}!",
         args["name"].as_str().unwrap_or("you")
@@ -51,7 +51,7 @@ fn greeter() -> Server {
         .tool(Tool::raw(
             "greet",
             any(),
-            async |args: Value, _: Context| greet(args).await,
+            async |args: Value, _: Context| greeting(args).await,
         ))
         .tool(Tool::raw("count", any(), count))
 }

@@ -24,7 +24,7 @@ use crate::{
 const MAX_RESUME_ATTEMPTS: u32 = 5;
 
 /// Reads the response to a posted request, and dispatches the other messages of the HTTP response.
-pub(super) struct ResponseReader<'e> {
+pub(super) struct PostResponseReader<'e> {
     pub(super) shared: &'e StreamableState,
     pub(super) router: &'e Arc<InboundRouter>,
     pub(super) outgoing: &'e OutgoingRequest<'e>,
@@ -39,7 +39,7 @@ struct ResumePoint {
     backoff: Backoff,
 }
 
-impl ResponseReader<'_> {
+impl PostResponseReader<'_> {
     /// Extracts the response from the HTTP response, and dispatches other messages.
     pub(super) async fn read(&self, response: HttpResponse) -> Result<RawResponse, TransportError> {
         let status = response.status();

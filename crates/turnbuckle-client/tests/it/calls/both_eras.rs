@@ -6,7 +6,7 @@ use turnbuckle_server::{Context, Server, Tool, ToolError};
 
 use crate::servers::turnbuckle::{both_eras, connect};
 
-async fn greet(args: serde_json::Value, _: Context) -> Result<String, ToolError> {
+async fn greeting(args: serde_json::Value, _: Context) -> Result<String, ToolError> {
     match args["name"].as_str() {
         Some(name) => Ok(format!("Hello, {name}!")),
         None => Err(ToolError::new("`name` is missing")),
@@ -15,7 +15,7 @@ async fn greet(args: serde_json::Value, _: Context) -> Result<String, ToolError>
 
 fn greeter() -> Server {
     let schema = json!({ "type": "object", "properties": { "name": { "type": "string" } } });
-    Server::new("greeter", "1.0").tool(Tool::raw("greet", schema, greet))
+    Server::new("greeter", "1.0").tool(Tool::raw("greet", schema, greeting))
 }
 
 #[tokio::test]
