@@ -1,34 +1,40 @@
 //! Credentials for HTTP requests.
 //!
-//! [`HttpTarget::authorization`](crate::http::HttpTarget::authorization) takes an [`Authorize`]. The crate
+//! [`HttpTarget::authorization`](crate::http::HttpTarget::authorization) takes a [`CredentialProvider`]. The crate
 //! `turnbuckle-auth`, with its feature `client`, provides `OAuth`, which implements MCP authorization; it fetches
-//! metadata through an [`HttpFetcher`](crate::http::HttpFetcher). An implementation of your own is small:
+//! metadata through an [`HttpFetcher`](crate::http::HttpFetcher). A custom provider is small:
 //!
 //! ```
 //! use turnbuckle_client::{
-//!     auth::{Authorize, BoxFuture, Credentials, Failure, Next, Refused, Secret, Sending},
+//!     auth::{
+//!         AuthorizationError, BoxFuture, CredentialProvider, Credentials, RetryDecision, Secret,
+//!         UnauthorizedResponse, UnsignedRequest,
+//!     },
 //!     http::HttpTarget,
 //! };
 //!
-//! /// Signs what is sent.
-//! struct Signed;
+//! /// Signs every request.
+//! struct Signer;
 //!
-//! impl Authorize for Signed {
+//! impl CredentialProvider for Signer {
 //!     fn credentials<'a>(
 //!         &'a self,
-//!         sending: Sending<'a>,
-//!     ) -> BoxFuture<'a, Result<Credentials, Failure>> {
-//!         let signature = Secret::new(format!("signature of {}", sending.url));
+//!         request: UnsignedRequest<'a>,
+//!     ) -> BoxFuture<'a, Result<Credentials, AuthorizationError>> {
+//!         let signature = Secret::new(format!("signature of {}", request.url));
 //!         let credentials = Credentials::new(1, vec![("x-signature", signature)]);
 //!         Box::pin(async { Ok(credentials) })
 //!     }
 //!
-//!     fn refused<'a>(&'a self, _: Refused<'a>) -> BoxFuture<'a, Result<Next, Failure>> {
-//!         Box::pin(async { Ok(Next::GiveUp) })
+//!     fn on_unauthorized<'a>(
+//!         &'a self,
+//!         _: UnauthorizedResponse<'a>,
+//!     ) -> BoxFuture<'a, Result<RetryDecision, AuthorizationError>> {
+//!         Box::pin(async { Ok(RetryDecision::GiveUp) })
 //!     }
 //! }
 //!
-//! let server = HttpTarget::new("https://api.example.com/mcp").authorization(Signed);
+//! let server = HttpTarget::new("https://api.example.com/mcp").authorization(Signer);
 //! ```
 
 pub use turnbuckle_auth::{

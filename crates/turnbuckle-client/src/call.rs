@@ -101,9 +101,9 @@ impl<T: Send + 'static> Call<T> {
     }
 
     /// Sets the idle timeout; progress restarts it.
-    pub fn timeout(mut self, silence: Duration) -> Self {
-        self.options.timeouts.idle = silence;
-        self.options.timeouts.total = self.options.timeouts.total.max(silence);
+    pub fn timeout(mut self, idle: Duration) -> Self {
+        self.options.timeouts.idle = idle;
+        self.options.timeouts.total = self.options.timeouts.total.max(idle);
         self
     }
 

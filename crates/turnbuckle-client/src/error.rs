@@ -289,8 +289,8 @@ impl CallError {
         Self::Rejected {
             method,
             source: Box::new(source),
-            status: http.as_ref().map(|facts| facts.status),
-            retry_after: http.and_then(|facts| facts.retry_after),
+            status: http.as_ref().map(|metadata| metadata.status),
+            retry_after: http.and_then(|metadata| metadata.retry_after),
         }
     }
 }

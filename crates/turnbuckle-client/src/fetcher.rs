@@ -84,9 +84,9 @@ impl HttpFetcher {
         }
     }
 
-    async fn exchange(&self, request: FetchRequest) -> Result<fetch::FetchResponse, FetchError> {
+    async fn fetch_once(&self, request: FetchRequest) -> Result<fetch::FetchResponse, FetchError> {
         let mut url = parse_url(&request.url)?;
-        let failed = |problem| failure(problem, &request.url);
+        let failed = |error| failure(error, &request.url);
         let http_client = self.client_for(&url).map_err(failed)?;
         let headers = headers(&request)?;
         let method = match request.method {
@@ -142,8 +142,8 @@ impl Fetch for HttpFetcher {
         request: FetchRequest,
     ) -> BoxFuture<'_, Result<fetch::FetchResponse, FetchError>> {
         Box::pin(async move {
-            match tokio::time::timeout(TOTAL_TIMEOUT, self.exchange(request)).await {
-                Ok(answer) => answer,
+            match tokio::time::timeout(TOTAL_TIMEOUT, self.fetch_once(request)).await {
+                Ok(result) => result,
                 Err(_) => Err(FetchError::TimedOut {
                     limit: TOTAL_TIMEOUT,
                 }),
@@ -161,18 +161,18 @@ impl fmt::Debug for HttpFetcher {
 /// Parses a URL that may be fetched: with `https`, or on this machine.
 fn parse_url(text: &str) -> Result<Url, FetchError> {
     let rejected = |reason: String| {
-        let shown = text.split(['?', '#']).next().unwrap_or_default();
+        let without_query = text.split(['?', '#']).next().unwrap_or_default();
         // It may contain a password, which must not appear in the error.
-        let url = if shown.contains('@') {
+        let url = if without_query.contains('@') {
             "***".to_owned()
         } else {
-            sanitize(shown.as_bytes())
+            sanitize(without_query.as_bytes())
         };
         FetchError::Url { url, reason }
     };
     let url: Url = text
         .parse()
-        .map_err(|problem: InvalidHttpUrl| rejected(problem.to_string()))?;
+        .map_err(|error: InvalidHttpUrl| rejected(error.to_string()))?;
     if url.origin().is_https() || is_this_machine(url.origin().host()) {
         Ok(url)
     } else {
@@ -213,29 +213,29 @@ fn changes_origin(response: &HttpResponse) -> FetchError {
 }
 
 /// Converts an HTTP error.
-fn failure(problem: HttpError, url: &str) -> FetchError {
-    if let Some(forbidden) = forbidden(&problem) {
+fn failure(error: HttpError, url: &str) -> FetchError {
+    if let Some(forbidden) = forbidden(&error) {
         let host = url.parse::<Url>().map(|url| url.origin().host().to_owned());
         return FetchError::Address {
             host: host.unwrap_or_default(),
             address: forbidden.0,
         };
     }
-    match problem {
+    match error {
         HttpError::ConnectTimedOut { limit, .. } => FetchError::TimedOut { limit },
         HttpError::TooLarge { limit } => FetchError::TooLarge { limit },
-        problem => {
-            let reasons: Vec<_> = reasons(&problem).map(ToString::to_string).collect();
+        error => {
+            let reasons: Vec<_> = reasons(&error).map(ToString::to_string).collect();
             FetchError::Unreachable(sanitize(reasons.join(": ").as_bytes()))
         }
     }
 }
 
-fn forbidden(problem: &HttpError) -> Option<&ForbiddenAddress> {
-    reasons(problem).find_map(|reason| reason.downcast_ref())
+fn forbidden(error: &HttpError) -> Option<&ForbiddenAddress> {
+    reasons(error).find_map(|reason| reason.downcast_ref())
 }
 
-fn reasons(problem: &HttpError) -> impl Iterator<Item = &(dyn Error + 'static)> {
-    let first: &(dyn Error + 'static) = problem;
+fn reasons(error: &HttpError) -> impl Iterator<Item = &(dyn Error + 'static)> {
+    let first: &(dyn Error + 'static) = error;
     std::iter::successors(Some(first), |&reason| reason.source())
 }

@@ -36,9 +36,9 @@ pub(crate) struct Negotiated {
 
 impl Negotiated {
     /// Returns the state before negotiation: only legacy servers send requests then, such as `ping`.
-    pub(crate) fn nothing_yet(choice: LifecycleMode) -> Self {
+    pub(crate) fn nothing_yet(mode: LifecycleMode) -> Self {
         let rules = RevisionRules {
-            server_requests_allowed: choice != LifecycleMode::Modern,
+            server_requests_allowed: mode != LifecycleMode::Modern,
             roots_notifications: false,
             ..session::opening_rules()
         };
@@ -171,9 +171,9 @@ mod tests {
 
     #[test]
     fn arguments_are_never_printed() {
-        let memory = LifecycleCache::new();
-        memory.set("weather-server --key sesame", Era::Modern);
+        let cache = LifecycleCache::new();
+        cache.set("weather-server --key sesame", Era::Modern);
 
-        assert!(!format!("{memory:?}").contains("sesame"));
+        assert!(!format!("{cache:?}").contains("sesame"));
     }
 }

@@ -267,9 +267,9 @@ pub(super) async fn complete_urls_first(
         }
         open.insert(id);
     }
-    let silence = options.timeouts.idle;
+    let idle_timeout = options.timeouts.idle;
     // If the server does not report completion, the next response tells.
-    let _ = tokio::time::timeout(silence, await_completion(open, signals)).await;
+    let _ = tokio::time::timeout(idle_timeout, await_completion(open, signals)).await;
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! Locks that ignore poisoning: no lock of this crate is held while code runs that may panic half-way through a change.
+//! Locks that ignore poisoning, so that a panic in one task does not fail the others.
 
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 

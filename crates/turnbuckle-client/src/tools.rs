@@ -1,4 +1,4 @@
-//! Tools: the cache of listed tools, how they are called, and their output.
+//! Tools: the cache of listed tools, their calls, and their output.
 
 mod call;
 mod canonical_json;

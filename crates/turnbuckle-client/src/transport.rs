@@ -1,4 +1,4 @@
-//! Transports: how messages reach the server.
+//! Transports, which carry messages to the server and back.
 //!
 //! Calls are independent of the transport, and transports are independent of calls: a transport carries messages, and
 //! matches responses to requests. Differences between revisions are passed in as [`RevisionRules`].

@@ -71,8 +71,8 @@ pub enum ElicitationAction {
 }
 
 impl From<ElicitationAction> for ElicitAction {
-    fn from(consent: ElicitationAction) -> Self {
-        match consent {
+    fn from(action: ElicitationAction) -> Self {
+        match action {
             ElicitationAction::Accept => Self::Accept,
             ElicitationAction::Decline => Self::Decline,
             ElicitationAction::Cancel => Self::Cancel,

@@ -29,17 +29,19 @@ impl ClientInner {
         router: Arc<InboundRouter>,
     ) -> Result<Arc<Self>, ConnectError> {
         match target {
-            Target::Ndjson(lines) => {
-                let transport = Transport::Ndjson(ndjson::NdjsonConnection::start(lines, &router));
+            Target::Ndjson(streams) => {
+                let transport =
+                    Transport::Ndjson(ndjson::NdjsonConnection::start(streams, &router));
                 Self::negotiate(settings, transport, None, router).await
             }
             Target::Http(http) => {
                 crate::transport::http::connect_http(http, settings, router).await
             }
             Target::Unix(unix) => {
-                let lines = unix.open().await;
-                let lines = lines.map_err(|error| ConnectError::Unreachable(error.into()))?;
-                let transport = Transport::Ndjson(ndjson::NdjsonConnection::start(lines, &router));
+                let streams = unix.open().await;
+                let streams = streams.map_err(|error| ConnectError::Unreachable(error.into()))?;
+                let transport =
+                    Transport::Ndjson(ndjson::NdjsonConnection::start(streams, &router));
                 Self::negotiate(settings, transport, None, router).await
             }
             Target::Command(child) => Self::connect_child(settings, child, router).await,
@@ -68,11 +70,11 @@ impl ClientInner {
             {
                 tracing::debug!(%error, "restarting the server for the legacy lifecycle");
                 settings.lifecycle_mode = LifecycleMode::Legacy;
-                let memory = settings.lifecycle_cache.clone();
+                let cache = settings.lifecycle_cache.clone();
                 let transport = Transport::Child(ChildTransport::start(child, &router)?);
                 let inner = Self::negotiate(settings, transport, name, router).await?;
                 if let Some(name) = &inner.name {
-                    memory.set(name, inner.negotiated().server.era);
+                    cache.set(name, inner.negotiated().server.era);
                 }
                 Ok(inner)
             }
@@ -125,7 +127,7 @@ impl ClientInner {
 
     /// Renews the session, unless another caller has done so since the rules of `current` were negotiated.
     pub(crate) async fn renew(&self, current: &Arc<RevisionRules>) -> Result<(), ConnectError> {
-        let _alone = self.renewing.lock().await;
+        let _guard = self.renewing.lock().await;
         if !Arc::ptr_eq(&self.rules(), current) {
             return Ok(());
         }
@@ -140,12 +142,12 @@ impl ClientInner {
     /// Negotiates a revision, and stores the result.
     async fn finish_connect(&self) -> Result<(), ConnectError> {
         let current = |name| self.settings.lifecycle_cache.get(name);
-        let remembered = self.name.as_deref().and_then(current);
+        let cached_era = self.name.as_deref().and_then(current);
         let negotiated =
-            lifecycle::negotiate(&self.probe(), self.settings.lifecycle_mode, remembered).await?;
+            lifecycle::negotiate(&self.probe(), self.settings.lifecycle_mode, cached_era).await?;
         // A server that was probed only with the legacy lifecycle may be a modern one.
-        let found = self.settings.lifecycle_mode != LifecycleMode::Legacy;
-        if let Some(name) = self.name.as_ref().filter(|_| found) {
+        let is_detected = self.settings.lifecycle_mode != LifecycleMode::Legacy;
+        if let Some(name) = self.name.as_ref().filter(|_| is_detected) {
             self.settings
                 .lifecycle_cache
                 .set(name, negotiated.server.era);

@@ -8,7 +8,7 @@
 //!    [`resolve_task`](create::resolve_task) waits for the task that a call may become.
 //! 6. [`validate_output`](Client::validate_output) checks the result against the output schema of the tool.
 //!
-//! Steps 2 to 5 return a [`ReceivedResult`]. What a step rarely does is boxed, because the future of every call is as
+//! Steps 2 to 5 return a [`ReceivedResult`]. Rare branches of a step are boxed, because the future of every call is as
 //! large as its largest branch.
 
 use std::{
@@ -61,7 +61,7 @@ pub(crate) struct ReceivedResult {
     pub(crate) progress_guard: Option<ProgressGuard>,
 }
 
-/// What can be done with a request.
+/// The entry points.
 impl Client {
     /// Creates a request, which has to be encoded before it is sent.
     pub(crate) fn new_request<'a>(

@@ -221,9 +221,9 @@ mod tests {
 
         let pending = within(10 * SECOND, Some(&auth_wait), async {
             sleep(5 * SECOND).await;
-            let holding = auth_wait.begin();
+            let guard = auth_wait.begin();
             sleep(300 * SECOND).await;
-            drop(holding);
+            drop(guard);
             std::future::pending::<()>().await;
         });
 

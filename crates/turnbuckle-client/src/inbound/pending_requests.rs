@@ -227,18 +227,18 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn waiting_ends_with_the_last_send_or_at_the_limit() {
         let sends = PendingSends::default();
-        let begun = Instant::now();
+        let started_at = Instant::now();
 
         sends.wait(Duration::from_secs(10)).await;
-        assert_eq!(begun.elapsed().as_secs(), 0);
+        assert_eq!(started_at.elapsed().as_secs(), 0);
 
         sends.spawn(sleep(Duration::from_secs(1)));
         sends.spawn(sleep(Duration::from_secs(3)));
         sends.wait(Duration::from_secs(10)).await;
-        assert_eq!(begun.elapsed().as_secs(), 3);
+        assert_eq!(started_at.elapsed().as_secs(), 3);
 
         sends.spawn(pending());
         sends.wait(Duration::from_secs(10)).await;
-        assert_eq!(begun.elapsed().as_secs(), 13);
+        assert_eq!(started_at.elapsed().as_secs(), 13);
     }
 }

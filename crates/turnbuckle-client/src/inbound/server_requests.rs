@@ -83,15 +83,15 @@ impl InboundRouter {
             return self.send_error(Some(id), error);
         };
         let router = Arc::clone(self);
-        let named = id.clone();
+        let request_id = id.clone();
         let task = tokio::spawn(self.until_client_dropped(async move {
             let outcome = handle_request(&client, &method, params.as_str()).await;
             // Set before the request is removed, so that one of both is always visible. A ping does not count.
             if method != method::PING.name {
                 *router.server_requests.last_response() = Some(Instant::now());
             }
-            lock(&router.server_requests.open).remove(&named);
-            client.send_response(&named, outcome).await;
+            lock(&router.server_requests.open).remove(&request_id);
+            client.send_response(&request_id, outcome).await;
             drop(permit);
         }));
         open.insert(id, task.abort_handle());

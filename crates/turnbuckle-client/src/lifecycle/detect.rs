@@ -51,17 +51,17 @@ pub(crate) struct LifecycleProbe<'c> {
 /// Negotiates a revision with a server.
 pub(crate) async fn negotiate(
     probe: &LifecycleProbe<'_>,
-    choice: LifecycleMode,
+    mode: LifecycleMode,
     remembered: Option<Era>,
 ) -> Result<Arc<Negotiated>, ConnectError> {
-    match (choice, remembered) {
+    match (mode, remembered) {
         (LifecycleMode::Legacy, _) => session::open(probe).await,
         (LifecycleMode::Auto, Some(Era::Legacy)) => match session::open(probe).await {
             // The cached era is wrong, so it is detected again.
-            Err(error) if rejects_initialize(&error) => detect(probe, choice).await,
+            Err(error) if rejects_initialize(&error) => detect(probe, mode).await,
             outcome => outcome,
         },
-        _ => detect(probe, choice).await,
+        _ => detect(probe, mode).await,
     }
 }
 
@@ -84,48 +84,48 @@ enum ProbeResult {
 
 async fn detect(
     probe: &LifecycleProbe<'_>,
-    choice: LifecycleMode,
+    mode: LifecycleMode,
 ) -> Result<Arc<Negotiated>, ConnectError> {
     let rules = Arc::new(stateless::rules(probe.info, probe.capabilities));
-    let mut result = send_probe(probe, &rules, choice).await?;
+    let mut result = send_probe(probe, &rules, mode).await?;
     if let ProbeResult::TimedOut = result {
         let error = match session::open(probe).await {
             Err(error) if rejects_initialize(&error) => error,
             outcome => return outcome,
         };
         // The server responds now, and does not know `initialize`.
-        result = match send_probe(probe, &rules, choice).await? {
+        result = match send_probe(probe, &rules, mode).await? {
             ProbeResult::Legacy | ProbeResult::HttpStatus(_) | ProbeResult::TimedOut => {
                 return Err(error);
             }
             result => result,
         };
     }
-    if let ProbeResult::UnsupportedVersion(named) = &result {
+    if let ProbeResult::UnsupportedVersion(versions) = &result {
         // A server that rejects a revision that it supports gets one more request.
-        if named.iter().any(|name| name == rules.revision.as_str()) {
-            result = send_probe(probe, &rules, choice).await?;
+        if versions.iter().any(|name| name == rules.revision.as_str()) {
+            result = send_probe(probe, &rules, mode).await?;
         }
     }
     match result {
-        ProbeResult::Modern(result) => modern(probe, rules, choice, *result).await,
-        ProbeResult::UnsupportedVersion(named) => match newest_handshake(&named) {
-            Some(revision) if choice == LifecycleMode::Auto => {
+        ProbeResult::Modern(result) => modern(probe, rules, mode, *result).await,
+        ProbeResult::UnsupportedVersion(versions) => match newest_handshake(&versions) {
+            Some(revision) if mode == LifecycleMode::Auto => {
                 session::initialize(probe, revision).await
             }
-            _ => Err(ConnectError::NoCommonRevision { server: named }),
+            _ => Err(ConnectError::NoCommonRevision { server: versions }),
         },
         ProbeResult::Rejected(source, status) => Err(ConnectError::Rejected {
             method: DISCOVER,
             source: Box::new(source),
             status,
         }),
-        ProbeResult::Legacy if choice == LifecycleMode::Modern => {
+        ProbeResult::Legacy if mode == LifecycleMode::Modern => {
             Err(ConnectError::NoCommonRevision {
                 server: vec!["a revision with a handshake".to_owned()],
             })
         }
-        ProbeResult::HttpStatus(error) if choice == LifecycleMode::Modern => {
+        ProbeResult::HttpStatus(error) if mode == LifecycleMode::Modern => {
             Err(ConnectError::Unreachable(error))
         }
         ProbeResult::Legacy | ProbeResult::HttpStatus(_) | ProbeResult::TimedOut => {
@@ -137,14 +137,14 @@ async fn detect(
 async fn modern(
     probe: &LifecycleProbe<'_>,
     rules: Arc<RevisionRules>,
-    choice: LifecycleMode,
+    mode: LifecycleMode,
     result: DiscoverResult,
 ) -> Result<Arc<Negotiated>, ConnectError> {
-    let named = &result.supported_versions;
-    if !named.iter().any(|name| name == rules.revision.as_str()) {
-        let revision = newest_handshake(named);
+    let versions = &result.supported_versions;
+    if !versions.iter().any(|name| name == rules.revision.as_str()) {
+        let revision = newest_handshake(versions);
         return match revision {
-            Some(revision) if choice == LifecycleMode::Auto => {
+            Some(revision) if mode == LifecycleMode::Auto => {
                 session::initialize(probe, revision).await
             }
             _ => Err(ConnectError::NoCommonRevision {
@@ -162,10 +162,10 @@ async fn modern(
 async fn send_probe(
     probe: &LifecycleProbe<'_>,
     rules: &Arc<RevisionRules>,
-    choice: LifecycleMode,
+    mode: LifecycleMode,
 ) -> Result<ProbeResult, ConnectError> {
     // A timeout on HTTP does not indicate the era; elsewhere, legacy servers may ignore unknown methods.
-    let timeout_means_legacy = choice == LifecycleMode::Auto && !probe.transport.is_http();
+    let timeout_means_legacy = mode == LifecycleMode::Auto && !probe.transport.is_http();
     let limit = if timeout_means_legacy {
         probe.router.limits.probe_timeout
     } else {
@@ -212,7 +212,7 @@ async fn discover(
 }
 
 fn classify(response: &RawResponse, http: bool) -> ProbeResult {
-    let status = response.http.as_ref().map(|facts| facts.status);
+    let status = response.http.as_ref().map(|metadata| metadata.status);
     match &response.outcome {
         Ok(result) => match json::from_str(result.json.as_str()) {
             Ok(result) => ProbeResult::Modern(Box::new(result)),

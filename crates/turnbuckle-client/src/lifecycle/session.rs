@@ -68,12 +68,12 @@ pub(super) async fn open(probe: &LifecycleProbe<'_>) -> Result<Arc<Negotiated>, 
         Err(ConnectError::Rejected { source, status, .. }) => (source, status),
         outcome => return outcome,
     };
-    let named = named_versions(&source);
-    match newest_handshake(&named) {
+    let versions = named_versions(&source);
+    match newest_handshake(&versions) {
         Some(NEWEST) => Err(rejected(source, status)),
         Some(revision) => initialize(probe, revision).await,
-        None if named.is_empty() => Err(rejected(source, status)),
-        None => Err(ConnectError::NoCommonRevision { server: named }),
+        None if versions.is_empty() => Err(rejected(source, status)),
+        None => Err(ConnectError::NoCommonRevision { server: versions }),
     }
 }
 
@@ -91,7 +91,7 @@ pub(super) async fn initialize(
     let response = probe
         .send(&method::INITIALIZE, &params, Arc::new(opening_rules()))
         .await?;
-    let status = response.http.map(|facts| facts.status);
+    let status = response.http.map(|metadata| metadata.status);
     let result = response.outcome.map_err(|error| rejected(error, status))?;
     let result: InitializeResult = read(INITIALIZE, &result.json)?;
     // Stored before the notification is sent: the server may send requests as soon as it receives it.
@@ -142,6 +142,6 @@ fn named_versions(error: &RpcError) -> Vec<String> {
 
 /// Returns the newest revision with a handshake that both sides support.
 pub(super) fn newest_handshake(supported: &[String]) -> Option<Revision> {
-    let current = supported.iter().filter_map(|name| name.parse().ok());
-    current.filter(|revision| *revision <= NEWEST).max()
+    let revisions = supported.iter().filter_map(|name| name.parse().ok());
+    revisions.filter(|revision| *revision <= NEWEST).max()
 }

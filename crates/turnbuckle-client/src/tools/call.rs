@@ -1,4 +1,4 @@
-//! The requests of tool calls: parameter headers and pins; and what is remembered of listed tools.
+//! The requests of tool calls, with parameter headers and pins, and the caching of listed tools.
 
 use turnbuckle_protocol::{method, types::Tool};
 

@@ -173,10 +173,10 @@ impl HttpClient {
                 Ok(response) => {
                     return HttpResponse::new(response, connection, url, self.limits.body);
                 }
-                Err(mut problem) => match problem.take_message() {
+                Err(mut error) => match error.take_message() {
                     // The server closed the connection before the request was sent.
                     Some(unsent) => request = unsent,
-                    None => return Err(HttpError::ConnectionBroken(problem.into_error().into())),
+                    None => return Err(HttpError::ConnectionBroken(error.into_error().into())),
                 },
             }
         }
@@ -192,7 +192,7 @@ impl HttpClient {
         let mut connection = self.connect(url).await?;
         match connection.sender.send_request(request).await {
             Ok(response) => HttpResponse::new(response, connection, url, self.limits.body),
-            Err(problem) => Err(HttpError::ConnectionBroken(problem.into())),
+            Err(error) => Err(HttpError::ConnectionBroken(error.into())),
         }
     }
 
@@ -215,14 +215,14 @@ impl HttpClient {
     /// Makes a new connection.
     pub(crate) async fn dial(&self, url: &Url) -> Result<HttpConnection, HttpError> {
         let dialed = self.dialer.dial(url.uri().clone()).await;
-        dialed.map_err(|problem| HttpError::from_dial_error(problem, &self.origin))
+        dialed.map_err(|error| HttpError::from_dial_error(error, &self.origin))
     }
 
     async fn connect(&self, url: &Url) -> Result<PooledConnection, HttpError> {
         let connection = self.dial(url).await?;
         let (sender, driver) = http1::handshake(connection)
             .await
-            .map_err(|problem| HttpError::ConnectionBroken(problem.into()))?;
+            .map_err(|error| HttpError::ConnectionBroken(error.into()))?;
         // Its errors are reported by the sender.
         tokio::spawn(driver);
         Ok(self.pool.wrap(sender))

@@ -112,7 +112,7 @@ impl HttpSse {
                     Err(TransportError::SessionEnded)
                 }
                 Ok(response) => to_response(response.error_response().await, &outgoing.id, router),
-                Err(problem) => Err(problem.into()),
+                Err(error) => Err(error.into()),
             },
         };
         cancel_guard.disarm();
@@ -375,7 +375,7 @@ async fn read_messages(
             Ok(Some(_)) => {}
             Ok(None) => break TransportError::Closed,
             // The message may have been a response: end the stream, so that no call waits for it.
-            Err(problem) => break problem.into(),
+            Err(error) => break error.into(),
         }
     };
     pending.end(reason.clone());

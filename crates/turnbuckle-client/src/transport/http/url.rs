@@ -1,4 +1,4 @@
-//! URLs of servers: kept as configured, and parsed once.
+//! URLs of servers: stored as configured, and parsed once.
 
 #[cfg(test)]
 mod tests;

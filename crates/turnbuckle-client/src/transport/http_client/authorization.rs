@@ -59,7 +59,7 @@ impl Authorization {
     async fn on_unauthorized(
         &self,
         response: &HttpResponse,
-        sending: UnsignedRequest<'_>,
+        unsigned: UnsignedRequest<'_>,
         generation: u64,
         attempts: u32,
         auth_policy: AuthPolicy<'_>,
@@ -68,9 +68,11 @@ impl Authorization {
             AuthPolicy::Allowed(_) => {
                 let challenges = parse_challenges(response);
                 let status = response.status().as_u16();
-                let refused =
-                    UnauthorizedResponse::new(sending, status, &challenges, generation, attempts);
-                auth_policy.time_auth(self.0.on_unauthorized(refused)).await
+                let unauthorized =
+                    UnauthorizedResponse::new(unsigned, status, &challenges, generation, attempts);
+                auth_policy
+                    .time_auth(self.0.on_unauthorized(unauthorized))
+                    .await
             }
             // Only the nonce was missing, and it has just been recorded.
             AuthPolicy::Never if response.header(DPOP_NONCE).is_some() && attempts == 1 => {
@@ -97,9 +99,9 @@ impl HttpClient {
         let mut attempts = 0;
         loop {
             // Requested again after a redirect: a proof is valid for one URL and one use.
-            let sending = UnsignedRequest::new(method.as_str(), url.as_str());
+            let unsigned = UnsignedRequest::new(method.as_str(), url.as_str());
             let credentials = auth_policy
-                .time_auth(authorization.0.credentials(sending))
+                .time_auth(authorization.0.credentials(unsigned))
                 .await?;
             let own = &with_credentials(headers.own, &credentials)?;
             let headers = RequestHeaders { own, ..headers };
@@ -118,7 +120,7 @@ impl HttpClient {
             let generation = credentials.generation;
             let next = authorization.on_unauthorized(
                 &response,
-                sending,
+                unsigned,
                 generation,
                 attempts,
                 auth_policy,

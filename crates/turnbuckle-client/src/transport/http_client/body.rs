@@ -85,8 +85,8 @@ impl ResponseBody {
                     self.release_connection();
                     return Poll::Ready(Ok(None));
                 }
-                Some(Err(problem)) => {
-                    return Poll::Ready(Err(HttpError::ConnectionBroken(problem.into())));
+                Some(Err(error)) => {
+                    return Poll::Ready(Err(HttpError::ConnectionBroken(error.into())));
                 }
                 Some(Ok(frame)) => frame,
             };

@@ -220,6 +220,6 @@ impl Write for HttpConnection {
 
 impl fmt::Debug for HttpConnection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Connection")
+        f.write_str("HttpConnection")
     }
 }

@@ -128,13 +128,13 @@ impl HttpError {
     }
 
     /// Converts an error of the dialer.
-    pub(super) fn from_dial_error(problem: BoxError, origin: &UrlOrigin) -> Self {
+    pub(super) fn from_dial_error(error: BoxError, origin: &UrlOrigin) -> Self {
         let origin = origin.to_string();
-        match problem.downcast_ref() {
+        match error.downcast_ref() {
             Some(&ConnectTimeout(limit)) => Self::ConnectTimedOut { origin, limit },
             None => Self::Connect {
                 origin,
-                source: problem,
+                source: error,
             },
         }
     }

@@ -129,10 +129,10 @@ impl HttpResponse {
             return;
         }
         let rest = async {
-            let mut room = MAX_DRAIN_BYTES;
+            let mut budget = MAX_DRAIN_BYTES;
             while let Ok(Some(data)) = body.next().await {
-                match room.checked_sub(data.len()) {
-                    Some(left) => room = left,
+                match budget.checked_sub(data.len()) {
+                    Some(remaining) => budget = remaining,
                     None => return,
                 }
             }
@@ -161,8 +161,8 @@ impl HttpResponse {
             let Ok(Some(data)) = body.next().await else {
                 break;
             };
-            let room = MAX_EXCERPT_CHARS * 4 - excerpt_bytes.len();
-            excerpt_bytes.extend_from_slice(&data[..data.len().min(room)]);
+            let budget = MAX_EXCERPT_CHARS * 4 - excerpt_bytes.len();
+            excerpt_bytes.extend_from_slice(&data[..data.len().min(budget)]);
         }
         sanitize(&excerpt_bytes)
     }
@@ -237,13 +237,13 @@ fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
 
 /// Returns the `WWW-Authenticate` headers, up to the limit.
 pub(super) fn challenges(headers: &HeaderMap) -> Vec<String> {
-    let mut room = MAX_CHALLENGE_BYTES;
+    let mut budget = MAX_CHALLENGE_BYTES;
     let mut challenges_read = Vec::new();
     for value in headers.get_all(WWW_AUTHENTICATE) {
         let Ok(text) = value.to_str() else { continue };
         // A truncated challenge could be parsed as another one.
-        if let Some(left) = room.checked_sub(text.len()) {
-            room = left;
+        if let Some(remaining) = budget.checked_sub(text.len()) {
+            budget = remaining;
             challenges_read.push(text.to_owned());
         }
     }

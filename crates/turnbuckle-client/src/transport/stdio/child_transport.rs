@@ -110,6 +110,6 @@ fn connect(
     command: &ServerCommand,
     router: &Arc<InboundRouter>,
 ) -> Result<Arc<NdjsonConnection>, SpawnError> {
-    let lines = ndjson::NdjsonClient::from_process(command.start()?);
-    Ok(Arc::new(NdjsonConnection::start(lines, router)))
+    let streams = ndjson::NdjsonClient::from_process(command.start()?);
+    Ok(Arc::new(NdjsonConnection::start(streams, router)))
 }

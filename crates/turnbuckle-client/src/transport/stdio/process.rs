@@ -236,18 +236,18 @@ const STDOUT_DRAIN_TIMEOUT: Duration = Duration::from_millis(500);
 pub struct ServerStdout {
     stdout: ChildStdout,
     /// Resolves when reading should stop; `None` afterwards.
-    over: Option<Pin<Box<dyn Future<Output = ()> + Send + Sync>>>,
+    drained: Option<Pin<Box<dyn Future<Output = ()> + Send + Sync>>>,
 }
 
 impl ServerStdout {
     pub(super) fn new(stdout: ChildStdout, stage: watch::Receiver<ProcessStage>) -> Self {
-        let over = async {
+        let drained = async {
             reaper::reached(stage, |stage| !matches!(stage, ProcessStage::Running)).await;
             sleep(STDOUT_DRAIN_TIMEOUT).await;
         };
         Self {
             stdout,
-            over: Some(Box::pin(over)),
+            drained: Some(Box::pin(drained)),
         }
     }
 }
@@ -261,9 +261,9 @@ impl AsyncRead for ServerStdout {
         if let Poll::Ready(outcome) = Pin::new(&mut self.stdout).poll_read(cx, buffer) {
             return Poll::Ready(outcome);
         }
-        if let Some(over) = &mut self.over {
-            ready!(over.as_mut().poll(cx));
-            self.over = None;
+        if let Some(drained) = &mut self.drained {
+            ready!(drained.as_mut().poll(cx));
+            self.drained = None;
         }
         Poll::Ready(Ok(()))
     }
@@ -271,6 +271,6 @@ impl AsyncRead for ServerStdout {
 
 impl std::fmt::Debug for ServerStdout {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Output").finish_non_exhaustive()
+        f.debug_struct("ServerStdout").finish_non_exhaustive()
     }
 }

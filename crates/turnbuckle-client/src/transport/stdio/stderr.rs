@@ -1,4 +1,4 @@
-//! The stderr of a child: read continuously, so that the child does not block; the tail is kept.
+//! The stderr of a child: read continuously, so that the child does not block; the tail is stored.
 
 use std::{
     collections::VecDeque,

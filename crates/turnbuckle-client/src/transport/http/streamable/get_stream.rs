@@ -46,12 +46,12 @@ pub(super) async fn read_get_stream(
             }
             Ok(response) if response.status().is_server_error() => stream.failures += 1,
             Ok(response) => return stream.on_unavailable(response, &shared, &router).await,
-            Err(problem) if problem.is_transient() => stream.failures += 1,
+            Err(error) if error.is_transient() => stream.failures += 1,
             // Subscribers would wait forever.
-            Err(problem @ HttpError::Authorization(_)) if stream.was_open => {
-                return router.end(problem.into());
+            Err(error @ HttpError::Authorization(_)) if stream.was_open => {
+                return router.end(error.into());
             }
-            Err(problem) => return tracing::warn!(%problem, "the GET stream failed"),
+            Err(error) => return tracing::warn!(%error, "the GET stream failed"),
         }
         tokio::time::sleep(stream.backoff.delay(stream.failures)).await;
     }
@@ -117,8 +117,8 @@ async fn read_until_end(events: &mut EventReader, router: &Arc<InboundRouter>) {
             }
             Ok(Some(_)) => {}
             // The message is lost, but no request waits for it on this stream.
-            Err(problem @ HttpError::TooLarge { .. }) => {
-                router.report_anomaly(Anomaly::NotJson(problem.to_string()));
+            Err(error @ HttpError::TooLarge { .. }) => {
+                router.report_anomaly(Anomaly::NotJson(error.to_string()));
             }
             Ok(None) | Err(_) => return,
         }

@@ -94,8 +94,8 @@ impl PostResponseReader<'_> {
                     return Ok(response);
                 }
                 Ok(None) => TransportError::Closed,
-                Err(problem @ TransportError::Http(_)) => problem,
-                Err(problem) => return Err(problem),
+                Err(error @ TransportError::Http(_)) => error,
+                Err(error) => return Err(error),
             };
             resume_point.update(&events);
             drop(events);
@@ -152,8 +152,8 @@ impl PostResponseReader<'_> {
                 Ok(response)
                     if failures < MAX_RESUME_ATTEMPTS && response.status().is_server_error() => {}
                 Ok(response) => return Err(resume_error(response).await),
-                Err(problem) if failures < MAX_RESUME_ATTEMPTS && problem.is_transient() => {}
-                Err(problem) => return Err(problem.into()),
+                Err(error) if failures < MAX_RESUME_ATTEMPTS && error.is_transient() => {}
+                Err(error) => return Err(error.into()),
             }
         }
     }
@@ -203,7 +203,7 @@ async fn resume_error(response: HttpResponse) -> TransportError {
     match response.status() {
         StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED => TransportError::Closed,
         status if status.is_success() => match response.body().await {
-            Err(problem) => problem.into(),
+            Err(error) => error.into(),
             Ok(_) => TransportError::Closed,
         },
         _ => to_transport_error(response.error_response().await),

@@ -2,7 +2,7 @@ use crate::transport::http::url::*;
 
 fn url(text: &str) -> Url {
     text.parse()
-        .unwrap_or_else(|problem| panic!("{text}: {problem}"))
+        .unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
 #[test]
@@ -19,7 +19,7 @@ fn a_url_is_stored_unchanged() {
 
 #[test]
 fn an_invalid_server_url_is_rejected_with_its_reason() {
-    for (text, problem) in [
+    for (text, error) in [
         ("", InvalidHttpUrl::Scheme),
         ("example.com/mcp", InvalidHttpUrl::Scheme),
         ("ftp://example.com", InvalidHttpUrl::Scheme),
@@ -46,7 +46,7 @@ fn an_invalid_server_url_is_rejected_with_its_reason() {
         ),
         ("http://exämple.com/", InvalidHttpUrl::Character),
     ] {
-        assert_eq!(text.parse::<Url>().err(), Some(problem), "{text}");
+        assert_eq!(text.parse::<Url>().err(), Some(error), "{text}");
     }
 }
 
