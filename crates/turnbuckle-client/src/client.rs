@@ -1,6 +1,5 @@
 //! The client: one connection to one server.
 
-mod capability;
 mod connect;
 mod methods;
 mod request;

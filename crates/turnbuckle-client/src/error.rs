@@ -353,7 +353,7 @@ pub enum TransportError {
 }
 
 impl TransportError {
-    /// Returns whether the server has gone, as a process that exits does.
+    /// Returns whether the server closed the connection, as a process that exits does.
     pub(crate) fn is_server_gone(&self) -> bool {
         matches!(self, Self::Closed | Self::ProcessExited(_) | Self::Io(_))
     }

@@ -13,10 +13,14 @@ use std::{
 };
 
 use http::HeaderValue;
-use turnbuckle_protocol::{Revision, method, types::ServerCapabilities};
+use turnbuckle_protocol::{
+    Revision,
+    method::{self, Method, RequiredCapability},
+    types::ServerCapabilities,
+};
 
 pub(crate) use crate::lifecycle::detect::{LifecycleProbe, is_modern_error, negotiate};
-use crate::{builder::LifecycleMode, sync::lock, target::ServerInfo};
+use crate::{builder::LifecycleMode, error::CallError, sync::lock, target::ServerInfo};
 
 /// The era of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -36,7 +40,7 @@ pub(crate) struct Negotiated {
 
 impl Negotiated {
     /// Returns the state before negotiation: only legacy servers send requests then, such as `ping`.
-    pub(crate) fn nothing_yet(mode: LifecycleMode) -> Self {
+    pub(crate) fn before_negotiation(mode: LifecycleMode) -> Self {
         let rules = RevisionRules {
             server_requests_allowed: mode != LifecycleMode::Modern,
             roots_notifications: false,
@@ -52,6 +56,46 @@ impl Negotiated {
                 supported_versions: Vec::new(),
             }),
             rules: Arc::new(rules),
+        }
+    }
+
+    /// Returns an error if the revision does not define a method, or the server did not advertise its capability.
+    pub(crate) fn check_method(&self, method: &'static Method) -> Result<(), CallError> {
+        let (rules, capabilities) = (&self.rules, &self.server.capabilities);
+        if !method.is_in(rules.revision) {
+            return Err(CallError::NotInRevision {
+                method: method.name,
+                revision: rules.revision,
+            });
+        }
+        let Some(needed) = method.capability else {
+            return Ok(());
+        };
+        let (declared, capability) = match needed {
+            RequiredCapability::Tools => (capabilities.tools.is_some(), "tools"),
+            RequiredCapability::Resources => (capabilities.resources.is_some(), "resources"),
+            RequiredCapability::ResourcesSubscribe => {
+                let resources = capabilities.resources.as_ref();
+                let subscribe = resources.and_then(|resources| resources.subscribe);
+                (subscribe == Some(true), "resources.subscribe")
+            }
+            RequiredCapability::Prompts => (capabilities.prompts.is_some(), "prompts"),
+            RequiredCapability::Completions => {
+                let declared =
+                    capabilities.completions.is_some() || !rules.completions_need_capability;
+                (declared, "completions")
+            }
+            RequiredCapability::Logging => (capabilities.logging.is_some(), "logging"),
+            // Checked by the callers that handle both task designs, or declared by this client.
+            _ => return Ok(()),
+        };
+        if declared {
+            Ok(())
+        } else {
+            Err(CallError::CapabilityNotAdvertised {
+                method: method.name,
+                capability,
+            })
         }
     }
 }

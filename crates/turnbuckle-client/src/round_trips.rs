@@ -268,7 +268,7 @@ pub(super) async fn complete_urls_first(
         open.insert(id);
     }
     let idle_timeout = options.timeouts.idle;
-    // If the server does not report completion, the next response tells.
+    // If the server does not report completion, the next response shows it.
     let _ = tokio::time::timeout(idle_timeout, await_completion(open, signals)).await;
     Ok(())
 }
@@ -324,7 +324,7 @@ async fn await_completion(
                 open.remove(&elicitation_id);
             }
             Ok(SubscriberSignal::Change(_)) => {}
-            // The completion may have been missed, or will not be reported: the next response tells.
+            // The completion may have been missed, or will not be reported: the next response shows it.
             Ok(SubscriberSignal::Gap | SubscriberSignal::End(_)) | Err(_) => return,
         }
     }

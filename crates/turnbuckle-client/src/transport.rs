@@ -26,8 +26,9 @@ use crate::{
     },
 };
 
-/// A request, which is filled on its way: the caller sets what it is about, [`encode::fill`] the message and its
-/// headers, and the transport gets the body. It is filled again before it is sent again.
+/// A request, which is filled step by step: the caller sets the method, the name and the parameter headers,
+/// [`encode::fill`] sets the message and its headers, and the transport sends it. It is filled again before another
+/// attempt.
 #[derive(Debug)]
 pub(crate) struct OutgoingRequest<'a> {
     pub(crate) method: &'static Method,

@@ -30,7 +30,6 @@ use crate::{
     call::CallOptions,
     client::{
         Client,
-        capability::check_capability,
         retry::{is_repeatable, is_response_lost, needs_new_session},
         timeout::timed_out,
     },
@@ -124,7 +123,7 @@ impl Client {
         let method = request.method;
         let negotiated = self.inner.negotiated_ref();
         let rules = &negotiated.rules;
-        check_capability(method, &negotiated.server.capabilities, rules)?;
+        negotiated.check_method(method)?;
         if !Arc::ptr_eq(&request.rules, rules) {
             request.rules = Arc::clone(rules);
         }

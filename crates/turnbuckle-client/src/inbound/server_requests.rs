@@ -151,7 +151,7 @@ async fn handle_request(
 }
 
 impl ClientInner {
-    /// Sends the response to a server request; failures are logged, because the server has gone.
+    /// Sends the response to a server request; failures are logged, because the connection is closed.
     async fn send_response(&self, id: &RequestId, outcome: Result<Vec<u8>, RpcError>) {
         let mut message = Vec::new();
         match outcome {

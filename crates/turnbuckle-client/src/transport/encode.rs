@@ -13,7 +13,7 @@ use turnbuckle_protocol::{
 
 use crate::{lifecycle::RevisionRules, transport::OutgoingRequest};
 
-/// Fills in the headers and the body of a request, which has its id already. `meta` is what the caller adds to `_meta`.
+/// Fills in the headers and the body of a request with an id. `meta` contains the members that the caller adds.
 pub(crate) fn fill(
     request: &mut OutgoingRequest<'_>,
     params: &impl Serialize,

@@ -166,7 +166,7 @@ impl NdjsonConnection {
         }
     }
 
-    /// Returns whether the server has gone after it had sent a valid message.
+    /// Returns whether the server closed the connection after it had sent a valid message.
     pub(crate) fn is_server_gone(&self) -> bool {
         let left = self
             .pending

@@ -54,7 +54,7 @@ pub(super) async fn read(
     }
 }
 
-/// Replaces the reason by the exit status of the process, if the server has gone.
+/// Replaces the reason by the exit status of the process, if the server closed the connection.
 pub(super) async fn with_exit_status(
     reason: TransportError,
     process: Option<Process>,
