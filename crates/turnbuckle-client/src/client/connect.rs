@@ -95,7 +95,9 @@ impl ClientInner {
         let log_level = settings.log_level;
         let inner = Arc::new(Self {
             _roots_notifier: roots.map(|roots| RootsNotifier::start(roots, &router)),
-            negotiated: ArcSwap::from_pointee(Negotiated::before_negotiation(settings.lifecycle_mode)),
+            negotiated: ArcSwap::from_pointee(Negotiated::before_negotiation(
+                settings.lifecycle_mode,
+            )),
             transport,
             ids: RequestIds::default(),
             settings,

@@ -84,7 +84,7 @@ async fn an_unauthorized_request_is_sent_again_with_credentials() {
         assert_eq!(requests[0].header("authorization"), "");
         assert_eq!(requests[1].body, requests[0].body);
         assert_eq!(requests[1].header("authorization"), "Bearer token-1");
-        assert!(requests.iter().all(|requests| requests.path == "/mcp"));
+        assert!(requests.iter().all(|request| request.path == "/mcp"));
     }
 }
 

@@ -49,7 +49,7 @@ fn url_elicitation(id: &str) -> Value {
 
 /// A server with a tool that requests a form.
 fn form_server() -> Server {
-    async fn call_register(_: Value, cx: Context) -> Result<String, ToolError> {
+    async fn register(_: Value, cx: Context) -> Result<String, ToolError> {
         let form = ElicitSchema::new()
             .required("name", StringSchema::new().default("Ada"))
             .optional("age", NumberSchema::integer().default(30.0))
@@ -63,11 +63,7 @@ fn form_server() -> Server {
             ElicitationOutcome::Cancelled => "cancelled".to_owned(),
         })
     }
-    Server::new("registrar", "1.0").tool(Tool::raw(
-        "register",
-        json!({ "type": "object" }),
-        call_register,
-    ))
+    Server::new("forms", "1.0").tool(Tool::raw("register", json!({ "type": "object" }), register))
 }
 
 async fn call_register(client: &Client) -> String {
@@ -97,18 +93,18 @@ async fn a_form_is_accepted_with_its_defaults_in_both_eras() {
 #[tokio::test]
 async fn a_form_can_be_declined_or_cancelled_in_both_eras() {
     for era in [LifecycleMode::Modern, LifecycleMode::Legacy] {
-        let no = client()
+        let declining = client()
             .lifecycle_mode(era)
             .on_form_elicitation(|form| async move { form.decline() });
         assert_eq!(
-            call_register(&connect(no, form_server()).await).await,
+            call_register(&connect(declining, form_server()).await).await,
             "declined"
         );
-        let away = client()
+        let cancelling = client()
             .lifecycle_mode(era)
             .on_form_elicitation(|form| async move { form.cancel() });
         assert_eq!(
-            call_register(&connect(away, form_server()).await).await,
+            call_register(&connect(cancelling, form_server()).await).await,
             "cancelled"
         );
     }
@@ -136,10 +132,10 @@ async fn only_the_elicitation_modes_with_a_callback_are_declared() {
             .on_url_elicitation(|_| async { ElicitationAction::Decline });
         let _client = server.connect_with(both).await;
 
-        let hello = server.next("initialize").await;
+        let handshake = server.next("initialize").await;
 
         assert_eq!(
-            hello["params"]["capabilities"]["elicitation"], declared,
+            handshake["params"]["capabilities"]["elicitation"], declared,
             "{revision}"
         );
     }
@@ -161,23 +157,23 @@ async fn a_url_is_not_fetched_by_the_client() {
     req!("elicitation.url.no-prefetch");
     let page = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     page.set_nonblocking(true).unwrap();
-    let url = format!("http://{}/visit", page.local_addr().unwrap());
+    let url = format!("http://{}/confirm", page.local_addr().unwrap());
     let url_elicitation =
         json!({ "mode": "url", "message": "go", "url": url, "elicitationId": "1" });
-    for consent in [ElicitationAction::Accept, ElicitationAction::Decline] {
+    for action in [ElicitationAction::Accept, ElicitationAction::Decline] {
         let calls = Arc::new(AtomicUsize::new(0));
         let counted = calls.clone();
-        let visitor = move || {
+        let url_client = move || {
             let counted = counted.clone();
             client().on_url_elicitation(move |url_elicitation: UrlElicitationRequest| {
-                assert!(url_elicitation.url().ends_with("/visit"));
+                assert!(url_elicitation.url().ends_with("/confirm"));
                 counted.fetch_add(1, Ordering::SeqCst);
-                async move { consent }
+                async move { action }
             })
         };
 
         let server = MockServer::legacy("2025-11-25");
-        let legacy = server.connect_with(visitor()).await;
+        let legacy = server.connect_with(url_client()).await;
         server
             .call_client("elicitation/create", url_elicitation.clone())
             .await;
@@ -188,7 +184,7 @@ async fn a_url_is_not_fetched_by_the_client() {
         let input_required =
             json!({ "resultType": "input_required", "inputRequests": { "q": input_request } });
         server.respond_in_order("tools/call", [input_required, json!({ "content": [] })]);
-        let modern = server.connect_with(visitor()).await;
+        let modern = server.connect_with(url_client()).await;
         modern.call_tool("ask", json!({})).await.unwrap();
         modern.close().await;
 
@@ -335,14 +331,14 @@ async fn a_call_is_retried_when_its_url_elicitations_are_complete() {
     let open = Arc::new(Mutex::new(false));
     let server = url_required_server(open.clone(), &["a", "b"]);
     let (sender, mut receiver) = mpsc::unbounded_channel();
-    let visitor = client().on_url_elicitation(move |url_elicitation: UrlElicitationRequest| {
+    let url_client = client().on_url_elicitation(move |url_elicitation: UrlElicitationRequest| {
         sender
             .send(url_elicitation.elicitation_id().unwrap().to_owned())
             .unwrap();
         assert_eq!(url_elicitation.host(), "example.com");
         async { ElicitationAction::Accept }
     });
-    let client = server.connect_with(visitor).await;
+    let client = server.connect_with(url_client).await;
     let call = tokio::spawn(client.call_tool("enter", json!({})).into_future());
     let first = server.next("tools/call").await;
     assert_eq!(receiver.recv().await.as_deref(), Some("a"));
@@ -374,11 +370,11 @@ async fn a_call_is_retried_after_the_idle_timeout_without_a_completion_notificat
     let server = url_required_server(open.clone(), &["a"]);
     let calls = Arc::new(AtomicUsize::new(0));
     let count = calls.clone();
-    let visitor = client().on_url_elicitation(move |_| {
+    let url_client = client().on_url_elicitation(move |_| {
         count.fetch_add(1, Ordering::Relaxed);
         async { ElicitationAction::Accept }
     });
-    let client = server.connect_with(visitor).await;
+    let client = server.connect_with(url_client).await;
     let later = open.clone();
     tokio::spawn(async move {
         tokio::time::sleep(Duration::from_secs(150)).await;
@@ -399,8 +395,8 @@ async fn a_call_is_retried_after_the_idle_timeout_without_a_completion_notificat
 #[tokio::test(start_paused = true)]
 async fn a_declined_url_elicitation_ends_the_call() {
     let server = url_required_server(Arc::default(), &["a"]);
-    let visitor = client().on_url_elicitation(|_| async { ElicitationAction::Decline });
-    let client = server.connect_with(visitor).await;
+    let url_client = client().on_url_elicitation(|_| async { ElicitationAction::Decline });
+    let client = server.connect_with(url_client).await;
 
     let error = client.call_tool("enter", json!({})).await.unwrap_err();
 
@@ -427,8 +423,8 @@ async fn the_modern_era_does_not_define_url_elicitation_required() {
     server.on("tools/call", |_| {
         MockReply::Error(json!({ "code": URL_REQUIRED, "message": "no", "data": { "elicitations": [url_elicitation("a")] } }))
     });
-    let visitor = client().on_url_elicitation(|_| async { ElicitationAction::Accept });
-    let client = server.connect_with(visitor).await;
+    let url_client = client().on_url_elicitation(|_| async { ElicitationAction::Accept });
+    let client = server.connect_with(url_client).await;
 
     let error = client.call_tool("enter", json!({})).await.unwrap_err();
 

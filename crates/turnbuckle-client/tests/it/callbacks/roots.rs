@@ -20,9 +20,9 @@ async fn roots_are_declared_listed_and_their_changes_are_sent() {
         let _client = server
             .connect_with(Client::builder("test", "1").roots(roots.clone()))
             .await;
-        let hello = server.next("initialize").await;
+        let handshake = server.next("initialize").await;
         assert_eq!(
-            hello["params"]["capabilities"]["roots"],
+            handshake["params"]["capabilities"]["roots"],
             json!({ "listChanged": true })
         );
 

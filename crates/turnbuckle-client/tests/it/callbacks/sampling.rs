@@ -59,10 +59,10 @@ async fn sampling_is_declared_with_its_subcapabilities() {
     for revision in LEGACY {
         let server = MockServer::legacy(revision);
         let _client = server.connect_with(echo_client().sampling_tools()).await;
-        let hello = server.next("initialize").await;
+        let handshake = server.next("initialize").await;
         // The probe has the newest revision; an older server ignores unknown capabilities.
         assert_eq!(
-            hello["params"]["capabilities"]["sampling"],
+            handshake["params"]["capabilities"]["sampling"],
             json!({ "tools": {} })
         );
     }

@@ -56,12 +56,12 @@ async fn say(far: &mut BufReader<DuplexStream>, message: &Value) {
 
 /// Waits until the other end of a connection is closed.
 async fn gone(far: &mut BufReader<DuplexStream>) -> bool {
-    let noise = async {
+    let has_noise = async {
         while far.write_all(b"\n").await.is_ok() {
             sleep(Duration::from_millis(100)).await;
         }
     };
-    timeout(Duration::from_secs(60), noise).await.is_ok()
+    timeout(Duration::from_secs(60), has_noise).await.is_ok()
 }
 
 #[tokio::test(start_paused = true)]

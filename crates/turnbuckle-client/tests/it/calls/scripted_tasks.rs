@@ -43,14 +43,11 @@ fn input_required(keys: &[&str]) -> Value {
         "method": "elicitation/create",
         "params": { "message": "?", "requestedSchema": { "type": "object", "properties": {} } },
     });
-    let server_requests: serde_json::Map<_, _> = keys
+    let requests: serde_json::Map<_, _> = keys
         .iter()
         .map(|key| ((*key).to_owned(), input_request.clone()))
         .collect();
-    task(
-        "input_required",
-        json!({ "inputRequests": server_requests }),
-    )
+    task("input_required", json!({ "inputRequests": requests }))
 }
 
 fn modern() -> MockServer {
@@ -103,21 +100,21 @@ async fn the_tasks_extension_is_declared_with_every_request() {
 #[tokio::test(start_paused = true)]
 async fn a_task_is_polled_at_the_interval_of_the_server() {
     req!("ext-tasks.poll.interval", "tasks.get.poll-interval");
-    for (wished, expected) in [
+    for (interval, expected) in [
         (json!(2000), 2000),
         (json!(7000), 7000),
         (json!(0), 100),
         (Value::Null, 1000),
     ] {
         let server = modern();
-        let working = task("working", json!({ "pollIntervalMs": wished }));
+        let working = task("working", json!({ "pollIntervalMs": interval }));
         server.respond_in_order("tasks/get", [working.clone(), working, completed_task()]);
         let client = server.connect().await;
         let started_at = Instant::now();
 
         start_task(&client).await.wait().await.unwrap();
 
-        assert_eq!(started_at.elapsed().as_millis(), 2 * expected, "{wished}");
+        assert_eq!(started_at.elapsed().as_millis(), 2 * expected, "{interval}");
     }
 }
 
@@ -482,10 +479,10 @@ async fn waiting_for_a_task_ends_with_its_lifetime() {
 
 #[tokio::test(start_paused = true)]
 async fn a_malformed_task_is_an_invalid_response() {
-    let mut foreign = completed_task();
-    foreign["taskId"] = json!("t-2");
+    let mut unknown = completed_task();
+    unknown["taskId"] = json!("t-2");
     for looked in [
-        foreign,
+        unknown,
         task("completed", json!({})),
         task("failed", json!({})),
         task("dancing", json!({})),
@@ -597,8 +594,8 @@ async fn the_client_declares_no_tasks() {
     let server = legacy_server(Value::Null, Value::Null);
     let resolved = Arc::new(AtomicUsize::new(0));
     let _client = server.connect_with(counting_client(&resolved)).await;
-    let hello = server.next("initialize").await;
-    assert_eq!(hello["params"]["capabilities"].get("tasks"), None);
+    let handshake = server.next("initialize").await;
+    assert_eq!(handshake["params"]["capabilities"].get("tasks"), None);
 
     let mut form = input_required(&["a"])["inputRequests"]["a"]["params"].clone();
     form["task"] = json!({ "ttl": 1000 });

@@ -71,9 +71,9 @@ async fn a_resource_that_is_listed_twice_is_subscribed_to_once() {
     server.respond("resources/unsubscribe", json!({}));
     let client = Client::builder("test", "1.0").lifecycle_mode(LifecycleMode::Legacy);
     let client = server.connect_with(client).await;
-    let twice = vec!["note:a".to_owned(), "note:a".to_owned()];
+    let repeated = vec!["note:a".to_owned(), "note:a".to_owned()];
 
-    let subscription = client.listen(SubscriptionFilter::new().resource_subscriptions(twice));
+    let subscription = client.listen(SubscriptionFilter::new().resource_subscriptions(repeated));
     let subscription = subscription.await.unwrap();
 
     assert_eq!(server.count("resources/subscribe"), 1);

@@ -239,10 +239,10 @@ async fn tasks_are_listed_if_the_server_supports_it() {
         .into_iter()
         .map(|task| task.task_id)
         .collect();
-    let mut started_at = vec![task.id().to_owned(), other.id().to_owned()];
+    let mut task_ids = vec![task.id().to_owned(), other.id().to_owned()];
     listed.sort();
-    started_at.sort();
-    assert_eq!(listed, started_at);
+    task_ids.sort();
+    assert_eq!(listed, task_ids);
 
     let modern = connect(client(LifecycleMode::Modern), server()).await;
     let error = modern.tasks().all().await.unwrap_err();

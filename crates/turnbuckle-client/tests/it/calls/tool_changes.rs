@@ -17,11 +17,11 @@ fn digest(tool: &Value) -> ToolDigest {
 
 /// Records all anomalies, in order.
 fn anomaly_recorder() -> (Arc<Mutex<Vec<Anomaly>>>, ClientBuilder) {
-    let noted = Arc::new(Mutex::new(Vec::new()));
-    let notes = Arc::clone(&noted);
+    let recorded = Arc::new(Mutex::new(Vec::new()));
+    let notes = Arc::clone(&recorded);
     let builder = Client::builder("test", "1");
-    let builder = builder.on_anomaly(move |oddity| notes.lock().unwrap().push(oddity));
-    (noted, builder)
+    let builder = builder.on_anomaly(move |anomaly| notes.lock().unwrap().push(anomaly));
+    (recorded, builder)
 }
 
 /// A server with one tool list after the other, and tools that always succeed.
@@ -69,12 +69,12 @@ async fn a_tool_that_changed_between_two_listings_is_reported() {
         };
         let lists = [page(&before, "1"), page(&before, "2"), page(&now, "3")];
         let server = listing(revision, lists.into_iter().flatten());
-        let (noted, builder) = anomaly_recorder();
+        let (recorded, builder) = anomaly_recorder();
         let client = server.connect_with(builder).await;
 
         client.tools().all().await.unwrap();
         client.tools().all().await.unwrap();
-        assert_eq!(*noted.lock().unwrap(), [], "{revision}");
+        assert_eq!(*recorded.lock().unwrap(), [], "{revision}");
         client.tools().all().await.unwrap();
 
         let changed = Anomaly::ToolChanged {
@@ -83,7 +83,7 @@ async fn a_tool_that_changed_between_two_listings_is_reported() {
             now: digest(&now),
             members: vec!["description"],
         };
-        assert_eq!(*noted.lock().unwrap(), [changed], "{revision}");
+        assert_eq!(*recorded.lock().unwrap(), [changed], "{revision}");
     }
 }
 

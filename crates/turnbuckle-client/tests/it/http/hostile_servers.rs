@@ -362,13 +362,13 @@ async fn a_response_with_another_id_is_an_anomaly() {
             revision,
             on_call(|request| {
                 let id = request.json()["id"].as_i64().unwrap();
-                let mut foreign = response_to(request, "not yours");
-                foreign["id"] = json!(id + 1);
+                let mut unknown = response_to(request, "not yours");
+                unknown["id"] = json!(id + 1);
                 let mut text = response_to(request, "not yours either");
                 text["id"] = json!(id.to_string());
                 let response = response_to(request, "yours");
                 MockResponse::events(move |events| async move {
-                    events.message(&foreign);
+                    events.message(&unknown);
                     events.message(&text);
                     events.message(&response);
                 })
@@ -376,7 +376,7 @@ async fn a_response_with_another_id_is_an_anomaly() {
         );
         let (sender, mut received) = tokio::sync::mpsc::unbounded_channel();
         let client = builder_for(revision)
-            .on_anomaly(move |oddity| sender.send(oddity).unwrap())
+            .on_anomaly(move |anomaly| sender.send(anomaly).unwrap())
             .connect(target_of(&mock))
             .await
             .unwrap();

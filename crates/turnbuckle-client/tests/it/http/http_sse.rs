@@ -94,7 +94,7 @@ async fn messages_are_posted_to_the_endpoint_of_the_stream() {
         let requests = mock.requests();
         let tried: Vec<_> = requests[..2]
             .iter()
-            .map(|requests| (requests.rpc(), requests.path.as_str()))
+            .map(|request| (request.rpc(), request.path.as_str()))
             .collect();
         assert_eq!(
             tried,
@@ -327,7 +327,7 @@ async fn an_event_beyond_the_limit_ends_the_stream() {
 #[tokio::test(start_paused = true)]
 async fn a_failed_renewal_is_tried_again_by_the_next_call() {
     let stream: Arc<Mutex<Option<EventWriter>>> = Arc::default();
-    let started_at = Mutex::new(0);
+    let handshakes = Mutex::new(0);
     let mock = MockHttpServer::in_memory(move |request| {
         if request.method == "GET" {
             let stream = Arc::clone(&stream);
@@ -338,9 +338,9 @@ async fn a_failed_renewal_is_tried_again_by_the_next_call() {
             });
         }
         let events = stream.lock().unwrap().clone().unwrap();
-        let mut started_at = started_at.lock().unwrap();
-        *started_at += usize::from(request.rpc() == "initialize");
-        match *started_at {
+        let mut handshakes = handshakes.lock().unwrap();
+        *handshakes += usize::from(request.rpc() == "initialize");
+        match *handshakes {
             1 if request.rpc() == "tools/call" => MockResponse::status(404),
             2 if request.rpc() == "initialize" => MockResponse::status(503),
             2 => MockResponse::status(400),

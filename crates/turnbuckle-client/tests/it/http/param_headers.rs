@@ -162,7 +162,7 @@ async fn a_tool_with_an_invalid_param_header_is_left_out_and_reported() {
     let recorded = Arc::clone(&anomalies);
     let builder = Client::builder("test", "1")
         .lifecycle_mode(LifecycleMode::Modern)
-        .on_anomaly(move |oddity| recorded.lock().unwrap().push(oddity));
+        .on_anomaly(move |anomaly| recorded.lock().unwrap().push(anomaly));
     let client = builder.connect(at(&mock)).await.unwrap();
 
     // The second response comes from the cache.

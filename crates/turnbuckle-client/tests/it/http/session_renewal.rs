@@ -22,19 +22,19 @@ use crate::servers::{
 ///
 /// `respond` comes first, and receives the number of handshakes.
 fn strict_server(
-    response: impl Fn(&RecordedRequest, usize) -> Option<MockResponse> + Send + Sync + 'static,
+    respond: impl Fn(&RecordedRequest, usize) -> Option<MockResponse> + Send + Sync + 'static,
 ) -> MockHttpServer {
-    let started_at = AtomicUsize::new(0);
+    let handshakes = AtomicUsize::new(0);
     server(LATEST_LEGACY, move |request| {
-        let begins = usize::from(request.rpc() == "initialize");
-        let number = started_at.fetch_add(begins, Ordering::SeqCst) + begins;
-        let usual = || match (request.rpc().as_str(), request.header("mcp-session-id")) {
+        let increment = usize::from(request.rpc() == "initialize");
+        let number = handshakes.fetch_add(increment, Ordering::SeqCst) + increment;
+        let by_session = || match (request.rpc().as_str(), request.header("mcp-session-id")) {
             ("initialize", _) => None,
             ("tools/call", "session-1") => Some(MockResponse::status(404)),
             (_, "") => Some(MockResponse::status(400)),
             _ => None,
         };
-        response(request, number).or_else(usual)
+        respond(request, number).or_else(by_session)
     })
 }
 
@@ -119,15 +119,15 @@ async fn a_call_dropped_during_renewal_does_not_interrupt_it() {
 
 #[tokio::test(start_paused = true)]
 async fn requests_of_an_ended_session_get_no_response_in_the_next() {
-    let input_request = json!({
+    let sampling_request = json!({
         "jsonrpc": "2.0", "id": 1, "method": "sampling/createMessage",
         "params": { "messages": [], "maxTokens": 1 },
     });
     let mock = strict_server(move |request, _| {
-        let input_request = input_request.clone();
+        let sampling_request = sampling_request.clone();
         (request.method == "GET" && request.header("mcp-session-id") == "session-1").then(|| {
             MockResponse::events(move |events| async move {
-                events.message(&input_request);
+                events.message(&sampling_request);
                 events.closed().await;
             })
         })

@@ -35,7 +35,7 @@ async fn every_request_after_initialize_has_session_id_and_revision() {
         let client = connect(&mock, revision).await;
 
         client.call_tool("a", json!({})).await.unwrap();
-        mock.first(|requests| requests.method == "GET").await;
+        mock.first(|request| request.method == "GET").await;
         client.close().await;
 
         let requests = mock.requests();
@@ -140,10 +140,10 @@ async fn an_ended_session_is_renewed_and_the_call_is_repeated() {
                 call.await.unwrap().unwrap();
             }
 
-            let started_at = posted_messages(&mock, "initialize");
-            assert_eq!(started_at.len(), 2, "one renewal for all calls");
+            let handshakes = posted_messages(&mock, "initialize");
+            assert_eq!(handshakes.len(), 2, "one renewal for all calls");
             assert!(
-                started_at
+                handshakes
                     .iter()
                     .all(|request| request.header("mcp-session-id").is_empty())
             );
@@ -223,7 +223,7 @@ async fn a_dropped_call_is_cancelled_in_its_session_before_the_session_ends() {
                 client.close().await;
             }
             drop(client);
-            mock.first(|requests| requests.method == "DELETE").await;
+            mock.first(|request| request.method == "DELETE").await;
             run_ready_tasks().await;
 
             let requests = mock.requests();
@@ -268,11 +268,11 @@ async fn an_unread_cancellation_delays_close_by_seconds_only() {
     });
     let client = connect(&mock, LATEST_LEGACY).await;
     drop_a_call(&client, &mock).await;
-    let started_at = tokio::time::Instant::now();
+    let handshakes = tokio::time::Instant::now();
 
     client.close().await;
 
-    assert!(started_at.elapsed() <= Duration::from_secs(4));
+    assert!(handshakes.elapsed() <= Duration::from_secs(4));
     assert_eq!(by_method(&mock, "DELETE").len(), 1);
 }
 
@@ -282,11 +282,11 @@ async fn close_does_not_wait_for_the_response_to_delete() {
         (request.method == "DELETE").then(MockResponse::silence)
     });
     let client = connect(&mock, LATEST_LEGACY).await;
-    let started_at = tokio::time::Instant::now();
+    let handshakes = tokio::time::Instant::now();
 
     client.close().await;
 
-    assert!(started_at.elapsed() <= Duration::from_secs(2));
+    assert!(handshakes.elapsed() <= Duration::from_secs(2));
 }
 
 #[tokio::test(start_paused = true)]

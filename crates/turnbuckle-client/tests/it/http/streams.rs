@@ -166,7 +166,7 @@ async fn a_response_on_the_get_stream_is_an_anomaly() {
     let (sender, mut received) = mpsc::unbounded_channel();
 
     let _client = builder_for(LATEST_LEGACY)
-        .on_anomaly(move |oddity| sender.send(oddity).unwrap())
+        .on_anomaly(move |anomaly| sender.send(anomaly).unwrap())
         .connect(target_of(&mock))
         .await
         .unwrap();

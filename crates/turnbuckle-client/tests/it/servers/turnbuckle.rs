@@ -19,8 +19,8 @@ pub(crate) async fn connect(builder: ClientBuilder, server: Server) -> Client {
 /// Connects one client of each era to the same server.
 pub(crate) async fn both_eras(server: impl Fn() -> Server) -> [Client; 2] {
     let mut clients = Vec::new();
-    for choice in [LifecycleMode::Modern, LifecycleMode::Legacy] {
-        let builder = Client::builder("test", "1.0").lifecycle_mode(choice);
+    for mode in [LifecycleMode::Modern, LifecycleMode::Legacy] {
+        let builder = Client::builder("test", "1.0").lifecycle_mode(mode);
         clients.push(connect(builder, server()).await);
     }
     clients.try_into().expect("two clients")

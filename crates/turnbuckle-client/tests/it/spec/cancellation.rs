@@ -39,18 +39,18 @@ async fn dropping_a_call_cancels_it_by_its_id() {
         answered.await.unwrap().unwrap();
 
         given_up.abort();
-        let notice = server.next("notifications/cancelled").await;
+        let notification = server.next("notifications/cancelled").await;
         server.expect_no_message().await;
 
-        assert_eq!(notice.get("id"), None);
+        assert_eq!(notification.get("id"), None);
         let id = &next_call("cancelled").await["id"];
-        assert_eq!(notice["params"]["requestId"], *id);
+        assert_eq!(notification["params"]["requestId"], *id);
         assert_eq!(cancelled(&server).len(), 1);
         assert!(!kept.is_finished());
         kept.abort();
-        let notice = server.next("notifications/cancelled").await;
+        let notification = server.next("notifications/cancelled").await;
         let id = &next_call("pending").await["id"];
-        assert_eq!(notice["params"]["requestId"], *id);
+        assert_eq!(notification["params"]["requestId"], *id);
     }
 }
 
@@ -75,8 +75,11 @@ async fn late_messages_of_a_cancelled_call_are_ignored() {
 
         assert_eq!(anomalies.try_recv().ok(), None, "{revision}");
         server.reply(&requested, json!({ "content": [] })).await;
-        let twice = anomalies.recv().await.unwrap();
-        assert!(matches!(twice, Anomaly::UnexpectedResponse(_)), "{twice:?}");
+        let repeated = anomalies.recv().await.unwrap();
+        assert!(
+            matches!(repeated, Anomaly::UnexpectedResponse(_)),
+            "{repeated:?}"
+        );
     }
 }
 
@@ -111,8 +114,8 @@ async fn a_call_that_times_out_is_cancelled() {
 
         assert!(matches!(error, CallError::TimedOut { .. }), "{error:?}");
         let requested = server.next("tools/call").await;
-        let notice = server.next("notifications/cancelled").await;
-        assert_eq!(notice["params"]["requestId"], requested["id"]);
+        let notification = server.next("notifications/cancelled").await;
+        assert_eq!(notification["params"]["requestId"], requested["id"]);
     }
 }
 

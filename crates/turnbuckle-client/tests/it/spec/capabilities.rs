@@ -10,7 +10,7 @@ use turnbuckle_spec_coverage::req;
 use crate::servers::mock_ndjson::{LEGACY, MockServer};
 
 fn client() -> ClientBuilder {
-    Client::builder("offers", "1")
+    Client::builder("test", "1")
 }
 
 fn form() -> Value {

@@ -136,9 +136,9 @@ async fn progress_with_an_unknown_token_is_an_anomaly() {
         let error = call.await.unwrap().unwrap_err();
         assert!(matches!(error, CallError::TimedOut { .. }), "{error:?}");
         let anomaly = anomaly.lock().unwrap();
-        let foreign = |oddity: &&Anomaly| matches!(oddity, Anomaly::UnknownProgressToken(_));
+        let unknown = |oddity: &&Anomaly| matches!(oddity, Anomaly::UnknownProgressToken(_));
         assert_eq!(
-            anomaly.iter().filter(foreign).count(),
+            anomaly.iter().filter(unknown).count(),
             3,
             "{revision}: {anomaly:?}"
         );

@@ -47,9 +47,9 @@ async fn a_response_repeats_the_id_as_received() {
                 .await;
             let text = String::from_utf8(server.received_bytes()).unwrap();
             let last = text.lines().last().unwrap();
-            let given: Value = serde_json::from_str(last).unwrap();
+            let content: Value = serde_json::from_str(last).unwrap();
             let same = serde_json::from_str::<Value>(id).unwrap();
-            assert!(last.contains(id) || given["id"] == same, "{id}: {last}");
+            assert!(last.contains(id) || content["id"] == same, "{id}: {last}");
         }
     }
 }

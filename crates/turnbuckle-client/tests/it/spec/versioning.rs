@@ -14,10 +14,10 @@ fn client() -> ClientBuilder {
 
 /// A legacy server with this response to the probe.
 fn legacy_server_with_probe_response(
-    responses: impl Fn() -> MockReply + Send + 'static,
+    respond: impl Fn() -> MockReply + Send + 'static,
 ) -> MockServer {
     let server = MockServer::legacy("2025-11-25");
-    server.on("server/discover", move |_| responses());
+    server.on("server/discover", move |_| respond());
     server
 }
 

@@ -8,10 +8,10 @@ use crate::servers::raw_ndjson::{RawServer, discover_result, response, text_resu
 
 #[tokio::test(start_paused = true)]
 async fn a_line_that_is_not_a_message_is_an_anomaly() {
-    let twice = r#"{"jsonrpc":"2.0","id":2,"result":{}}{"jsonrpc":"2.0","id":2,"result":{}}"#;
+    let repeated = r#"{"jsonrpc":"2.0","id":2,"result":{}}{"jsonrpc":"2.0","id":2,"result":{}}"#;
     let deep = "[".repeat(100_000);
     let long = "x".repeat(100_000);
-    for noise in [
+    for has_noise in [
         "INFO listening",
         "\0",
         "{\0}",
@@ -20,7 +20,7 @@ async fn a_line_that_is_not_a_message_is_an_anomaly() {
         "{}",
         "{\"jsonrpc\":\"2.0\"}",
         "{\"id\":2",
-        twice,
+        repeated,
         &deep,
         &long,
         "\u{1b}[31mred\u{1b}[0m",
@@ -29,13 +29,13 @@ async fn a_line_that_is_not_a_message_is_an_anomaly() {
         let call = tokio::spawn(client.call_tool("any", json!({})).into_future());
         let request = script.next().await;
 
-        script.write(format!("{noise}\n")).await;
+        script.write(format!("{has_noise}\n")).await;
         script.respond(&request, text_result("done")).await;
 
-        let noise: String = noise.chars().take(200).collect();
+        let has_noise: String = has_noise.chars().take(200).collect();
         let reported = anomaly.recv().await.unwrap();
         assert!(
-            matches!(&reported, Anomaly::NotJson(text) if *text == noise),
+            matches!(&reported, Anomaly::NotJson(text) if *text == has_noise),
             "{reported:?}"
         );
         assert!(call.await.unwrap().is_ok());

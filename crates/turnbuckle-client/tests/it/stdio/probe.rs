@@ -19,8 +19,8 @@ async fn the_probe_has_the_newest_revision() {
         "versioning.stdio.dual-probe",
         in: ["2026-07-28"]
     );
-    for choice in [LifecycleMode::Auto, LifecycleMode::Modern] {
-        let (mut script, _connecting) = RawServer::connect(builder().lifecycle_mode(choice));
+    for mode in [LifecycleMode::Auto, LifecycleMode::Modern] {
+        let (mut script, _connecting) = RawServer::connect(builder().lifecycle_mode(mode));
 
         let probe = script.next().await;
 

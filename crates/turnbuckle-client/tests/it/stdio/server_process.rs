@@ -23,13 +23,13 @@ const SHORT_TIMEOUT: Duration = Duration::from_millis(50);
 #[tokio::test]
 async fn a_turnbuckle_server_works_in_both_eras() {
     req!("stdio.client.support", "stdio.stderr.not-error");
-    for (choice, era) in [
+    for (mode, era) in [
         (LifecycleMode::Auto, Era::Modern),
         (LifecycleMode::Modern, Era::Modern),
         (LifecycleMode::Legacy, Era::Legacy),
     ] {
         let monitor = ProcessMonitor::new();
-        let builder = Client::builder("test", "1").lifecycle_mode(choice);
+        let builder = Client::builder("test", "1").lifecycle_mode(mode);
         let client = builder.connect(child("server", &monitor)).await.unwrap();
         let running_process = monitor.next().await;
 
@@ -48,28 +48,28 @@ async fn a_turnbuckle_server_works_in_both_eras() {
 #[tokio::test]
 async fn other_output_on_stdout_is_an_anomaly() {
     let monitor = ProcessMonitor::new();
-    let anomaly = Arc::<Mutex<Vec<Anomaly>>>::default();
-    let recorded = anomaly.clone();
+    let anomalies = Arc::<Mutex<Vec<Anomaly>>>::default();
+    let recorded = anomalies.clone();
     let builder = Client::builder("test", "1")
         .on_anomaly(move |anomaly| recorded.lock().unwrap().push(anomaly));
 
     let client = builder.connect(child("server", &monitor)).await.unwrap();
 
     assert_eq!(echo(&client).await, "echo");
-    let anomaly = anomaly.lock().unwrap();
-    let noise = |text: &str| anomaly.contains(&Anomaly::NotJson(text.to_owned()));
-    assert!(noise("starting up"), "{anomaly:?}");
+    let anomalies = anomalies.lock().unwrap();
+    let has_noise = |text: &str| anomalies.contains(&Anomaly::NotJson(text.to_owned()));
+    assert!(has_noise("starting up"), "{anomalies:?}");
     assert!(
-        noise(r#"{"level":"info","text":"a log on the wrong stream"}"#),
-        "{anomaly:?}"
+        has_noise(r#"{"level":"info","text":"a log on the wrong stream"}"#),
+        "{anomalies:?}"
     );
 }
 
 #[tokio::test]
 async fn pending_calls_fail_with_the_exit_status() {
-    for choice in [LifecycleMode::Modern, LifecycleMode::Legacy] {
+    for mode in [LifecycleMode::Modern, LifecycleMode::Legacy] {
         let monitor = ProcessMonitor::new();
-        let builder = Client::builder("test", "1").lifecycle_mode(choice);
+        let builder = Client::builder("test", "1").lifecycle_mode(mode);
         let client = builder.connect(child("server", &monitor)).await.unwrap();
 
         let waiting: Vec<_> = (0..3)

@@ -45,6 +45,6 @@ async fn a_unix_socket_without_a_listener_is_an_error() {
 }
 
 fn server() -> Server {
-    let hello = Tool::new("hello", async || Ok("hello".to_owned()));
-    Server::new("socket", "1").tool(hello)
+    let handshake = Tool::new("hello", async || Ok("hello".to_owned()));
+    Server::new("socket", "1").tool(handshake)
 }

@@ -49,8 +49,8 @@ async fn the_mock_sends_requests_withholds_responses_and_closes() {
 
     assert_eq!(reported(&mut reader).await["id"], 7);
     assert_eq!(reported(&mut reader).await["id"], id);
-    let pong = json!({ "jsonrpc": "2.0", "id": id, "result": {} }).to_string() + "\n";
-    writer.write_all(pong.as_bytes()).await.unwrap();
+    let response = json!({ "jsonrpc": "2.0", "id": id, "result": {} }).to_string() + "\n";
+    writer.write_all(response.as_bytes()).await.unwrap();
     assert_eq!(server.next_response(id).await["result"], json!({}));
     server.close().await;
     let mut rest = String::new();
