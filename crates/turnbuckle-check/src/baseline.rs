@@ -89,7 +89,7 @@ impl Baseline {
 
     /// Returns a baseline of all violations in a report that count as failures.
     pub fn from_report(report: &Report, options: &ReportOptions) -> Self {
-        let broken = report.results().filter(|(_, result)| {
+        let violated = report.results().filter(|(_, result)| {
             matches!(result.outcome, RuleOutcome::Violated { .. })
                 && result.level >= options.fail_on
         });
@@ -99,7 +99,7 @@ impl Baseline {
             transport: Some(run.transport.to_owned()),
             why: None,
         };
-        let mut entries: Vec<_> = broken.map(entry).collect();
+        let mut entries: Vec<_> = violated.map(entry).collect();
         entries.sort();
         entries.dedup();
         Self { entries }

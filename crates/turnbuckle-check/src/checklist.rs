@@ -189,28 +189,28 @@ mod tests {
             .expect("the line exists");
         let rule = line.rules[0];
         let mut report = Report::new(Role::Server, "server");
-        let ruled = |revision, verdict| {
+        let run_with = |revision, outcome| {
             let mut run = RunReport::new(revision, "stdio");
-            run.results.push(RuleResult::new(rule, revision, verdict));
+            run.results.push(RuleResult::new(rule, revision, outcome));
             run
         };
         assert_eq!(line.status(&report), None);
 
-        report.runs.push(ruled(
+        report.runs.push(run_with(
             Revision::V2025_06_18,
             RuleOutcome::NotTested(String::new()),
         ));
         assert_eq!(line.status(&report), Some(RuleStatus::NotTested));
-        report.runs.push(ruled(
+        report.runs.push(run_with(
             Revision::V2025_11_25,
             RuleOutcome::Passed(Vec::new()),
         ));
         assert_eq!(line.status(&report), Some(RuleStatus::Pass));
-        let broken = RuleOutcome::Violated {
+        let violated = RuleOutcome::Violated {
             observed: String::new(),
             evidence: Vec::new(),
         };
-        report.runs.push(ruled(Revision::V2026_07_28, broken));
+        report.runs.push(run_with(Revision::V2026_07_28, violated));
         assert_eq!(line.status(&report), Some(RuleStatus::Fail));
     }
 }

@@ -393,13 +393,13 @@ mod tests {
             }),
             ..TranscriptEntry::received(1, long.as_str())
         });
-        let broken = Err(NotPassed::violation(
+        let violated = Err(NotPassed::violation(
             format!("the response is {long}"),
             [at],
         ));
 
         let RuleOutcome::Violated { observed, evidence } =
-            RuleOutcome::from_outcome(broken, &transcript)
+            RuleOutcome::from_outcome(violated, &transcript)
         else {
             panic!("expected a violation");
         };

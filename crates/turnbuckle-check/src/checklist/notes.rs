@@ -5,7 +5,7 @@ use super::LineNote;
 /// The reason for optional features: only their use is tested.
 const PERMISSION: &str = "Optional: a peer that does not use it complies. Its use is tested.";
 
-const fn judged_by(line: &'static str, rules: &'static [&'static str]) -> LineNote {
+const fn covered_by(line: &'static str, rules: &'static [&'static str]) -> LineNote {
     LineNote {
         line,
         rules,
@@ -38,7 +38,7 @@ const fn unseen(line: &'static str, reason: &'static str) -> LineNote {
 }
 
 pub(super) const NOTES: &[LineNote] = &[
-    judged_by(
+    covered_by(
         "1/0",
         &[
             "base.same-id",
@@ -48,7 +48,7 @@ pub(super) const NOTES: &[LineNote] = &[
             "client.base.same-id",
         ],
     ),
-    judged_by(
+    covered_by(
         "1.2/4",
         &[
             "shapes.requests",
@@ -117,7 +117,7 @@ pub(super) const NOTES: &[LineNote] = &[
         "Of custom transports, only sockets with newline-delimited JSON can be checked.",
     ),
     unseen("2.3/4", "Documentation is not part of any message."),
-    judged_by(
+    covered_by(
         "3/0",
         &[
             "shapes.initialize",
@@ -158,7 +158,7 @@ pub(super) const NOTES: &[LineNote] = &[
         "4.1/5",
         "Observable only after a maximum duration that the peer chooses.",
     ),
-    judged_by(
+    covered_by(
         "4.2/1",
         &[
             "lifecycle.unknown-version",
@@ -166,7 +166,7 @@ pub(super) const NOTES: &[LineNote] = &[
             "client.lifecycle.leaves-unknown-version",
         ],
     ),
-    judged_by(
+    covered_by(
         "4.2/2",
         &[
             "input.only-declared",
@@ -195,7 +195,7 @@ pub(super) const NOTES: &[LineNote] = &[
         "5.2/3",
         "Observable only on a server without free connections; a check does not overload servers.",
     ),
-    judged_by(
+    covered_by(
         "6.1/1",
         &[
             "authorization.missing-401",

@@ -306,13 +306,14 @@ const TEXTS: &[&str] = &[
 
 fn text(schema: &Map<String, Value>) -> Result<String, String> {
     if let Some(Value::String(pattern)) = schema.get("pattern") {
-        let mut kept = Map::from_iter([("pattern".to_owned(), Value::from(pattern.as_str()))]);
+        let mut constraints =
+            Map::from_iter([("pattern".to_owned(), Value::from(pattern.as_str()))]);
         for keyword in ["minLength", "maxLength", "format"] {
             if let Some(value) = schema.get(keyword) {
-                kept.insert(keyword.to_owned(), value.clone());
+                constraints.insert(keyword.to_owned(), value.clone());
             }
         }
-        match SchemaValidator::new(&kept) {
+        match SchemaValidator::new(&constraints) {
             Ok(validator) => return matching_text(&validator, pattern),
             // A pattern that is not supported here usually restates the format.
             Err(_) if schema.contains_key("format") => {}

@@ -40,7 +40,7 @@ pub fn document(report: &Report, options: &ReportOptions) -> String {
 }
 
 fn head(report: &Report, options: &ReportOptions, target: &str) -> String {
-    let verdict = match options.failures(report) {
+    let heading = match options.failures(report) {
         0 if report.stale_baseline.is_empty() => "No failures".to_owned(),
         0 => "The baseline is out of date".to_owned(),
         1 => "One rule is violated".to_owned(),
@@ -51,7 +51,7 @@ fn head(report: &Report, options: &ReportOptions, target: &str) -> String {
         _ => "fail",
     };
     let mut text = format!(
-        "<header>\n<p class=\"target\">{target}</p>\n<h1 class=\"{class}\">{verdict}</h1>\n<ul class=\"counts\">\n"
+        "<header>\n<p class=\"target\">{target}</p>\n<h1 class=\"{class}\">{heading}</h1>\n<ul class=\"counts\">\n"
     );
     for status in RuleStatus::ALL {
         let count = report.count(status);

@@ -35,7 +35,7 @@ pub fn document(report: &Report, options: &ReportOptions) -> String {
 }
 
 fn sentence(report: &Report, options: &ReportOptions) -> String {
-    let verdict = match options.failures(report) {
+    let heading = match options.failures(report) {
         0 if report.stale_baseline.is_empty() => "No failures".to_owned(),
         0 => "The baseline is out of date".to_owned(),
         1 => "**One rule is violated**".to_owned(),
@@ -46,7 +46,7 @@ fn sentence(report: &Report, options: &ReportOptions) -> String {
         .filter(|&status| report.count(status) > 0)
         .map(|status| format!("{} {}", report.count(status), status.as_str()))
         .collect();
-    format!("{verdict}. Rulings: {}.\n\n", counts.join(", "))
+    format!("{heading}. Results: {}.\n\n", counts.join(", "))
 }
 
 fn matrix(report: &Report) -> String {

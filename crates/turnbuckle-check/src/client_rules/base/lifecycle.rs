@@ -62,7 +62,7 @@ pub(crate) const RULES: &[Rule] = &[
     Rule::client("client.lifecycle.version-kept", Area::Lifecycle, &["lifecycle.operation.version-must"])
         .requirement("The client sends only requests and notifications that the negotiated revision defines.")
         .fix("Check the negotiated revision before sending a method that another revision introduced or removed.")
-        .scenarios(&[], version_kept),
+        .scenarios(&[], methods_of_revision),
     Rule::client("client.lifecycle.no-shutdown-message", Area::Lifecycle, &["lifecycle.shutdown.no-message"])
         .requirement("The client ends a connection by closing it, without a shutdown message.")
         .fix("Close the input of the server or the HTTP connections; do not send `shutdown`, `exit` or `close`.")
@@ -343,7 +343,7 @@ fn newest_offered(runs: &ScenarioRuns) -> Outcome {
     }
 }
 
-fn version_kept(runs: &ScenarioRuns) -> Outcome {
+fn methods_of_revision(runs: &ScenarioRuns) -> Outcome {
     // Probes for the modern era have the revision in `_meta`.
     let message = runs
         .messages()

@@ -212,7 +212,7 @@ impl ReceivedHttpRequest {
             headers: headers.collect(),
         };
         let channel = wire::channel();
-        let kept = if parts.uri.path() == ENDPOINT {
+        let recorded = if parts.uri.path() == ENDPOINT {
             body.clone()
         } else {
             redact::form(&body)
@@ -220,7 +220,7 @@ impl ReceivedHttpRequest {
         let number = host.record(TranscriptEntry {
             head: Some(head.clone()),
             truncated,
-            ..TranscriptEntry::received(channel, kept)
+            ..TranscriptEntry::received(channel, recorded)
         })?;
         Some(Self {
             channel,

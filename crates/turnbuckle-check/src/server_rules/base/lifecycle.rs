@@ -70,11 +70,11 @@ pub(crate) const RULES: &[Rule] = &[
     )
     .requirement("The server sends only requests and notifications that the negotiated revision defines.")
     .fix("Check the negotiated revision before sending a method that another revision introduced or removed.")
-    .passive(version_kept),
+    .passive(methods_of_revision),
 ];
 
 /// Checks the methods of the server's requests and notifications; methods of no revision are custom.
-fn version_kept(ctx: &CheckContext, transcript: &Transcript) -> Outcome {
+fn methods_of_revision(ctx: &CheckContext, transcript: &Transcript) -> Outcome {
     let mut evidence = Vec::new();
     for message in
         messages(transcript, Direction::Received).filter(|message| !message.entry.other_revision)
