@@ -1,6 +1,5 @@
 //! The rules for servers, a file per area.
 
-mod advice;
 /// Rules about JSON-RPC messages, errors, `_meta`, the lifecycle and robustness.
 mod base {
     pub(super) mod errors;
@@ -13,8 +12,9 @@ mod base {
     pub(super) mod robustness;
     pub(super) mod stateless;
 }
-/// Rules about the features of servers: tools, resources, prompts, utilities, input requests and tasks.
+/// Rules about the features of servers: tools, resources, prompts, utilities, input requests and tasks, and advice.
 mod features {
+    pub(super) mod advice;
     pub(super) mod caching;
     pub(super) mod cancellation;
     pub(super) mod completion;
@@ -83,7 +83,7 @@ pub(crate) const AREAS: &[&[Rule]] = &[
     features::caching::RULES,
     transport::authorization::RULES,
     base::robustness::RULES,
-    advice::RULES,
+    features::advice::RULES,
 ];
 
 /// Checks that a method of earlier revisions is unknown.
@@ -95,7 +95,7 @@ async fn check_removed(ctx: &CheckContext, method: &str, params: Value) -> Outco
         .await?
         .request(method, params)
         .await
-        .map_err(NotPassed::as_not_tested)?;
+        .map_err(NotPassed::into_not_tested)?;
     match response.error()? {
         -32601 => response.evidence(),
         _ => Err(NotPassed::not_tested(format!(

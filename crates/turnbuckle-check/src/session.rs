@@ -1,9 +1,9 @@
 //! A session with a server: sends requests, receives responses and collects everything else.
 
-mod get_stream;
 pub(crate) mod request_builder;
 mod response;
 mod response_task;
+mod server_messages;
 
 #[cfg(test)]
 mod tests;
@@ -19,7 +19,7 @@ use std::{
 use serde_json::{Value, json};
 
 pub(crate) use self::response::{PendingResponse, ProbeResponse};
-use self::{get_stream::GetStream, response_task::ResponseTask};
+use self::{response_task::ResponseTask, server_messages::GetStream};
 use crate::{
     engine::{outcome::NotPassed, transcript::Transcript},
     session::request_builder::RequestBuilder,
@@ -333,16 +333,16 @@ impl Session {
                 Some(WireEvent::Message(number)) => {
                     let message = self.transcript.entry(number).json().unwrap_or_default();
                     let responses = message.get("method").is_none() && !message.is_array();
-                    if pending.is_answered_by(&message, own) {
+                    if pending.is_response(&message, own) {
                         let response =
                             ProbeResponse::new(&self.transcript, &pending, Some(number), before);
                         pending.finish();
                         return Ok(response);
                     }
                     if responses && !own && message.get("id").is_some() {
-                        self.defer(number)
+                        self.defer(number);
                     } else {
-                        self.handle_unsolicited(number, &message).await
+                        self.handle_unsolicited(number, &message).await;
                     }
                     before.push(number);
                 }
@@ -390,19 +390,6 @@ impl Session {
         (pending.status, body)
     }
 
-    /// Returns the next event outside of the responses to POSTs; `None` after the timeout.
-    async fn next_unsolicited(&self, response_timeout: Duration) -> Option<WireEvent> {
-        match &self.transport {
-            SessionTransport::Ndjson(line) => line.next(response_timeout).await,
-            SessionTransport::Http(_) => self
-                .get_stream
-                .next(response_timeout)
-                .await
-                .map(WireEvent::Message),
-            SessionTransport::HttpSse(stream) => stream.next(response_timeout).await,
-        }
-    }
-
     /// Returns whether messages from this stream cannot be the response: the GET stream, or on
     /// HTTP+SSE the body of an accepted POST.
     fn is_other_stream(&self, own: bool, pending: &PendingResponse) -> bool {
@@ -432,55 +419,6 @@ impl Session {
                 self.wait_response(pending).await.map(Some)
             }
         }
-    }
-
-    /// Opens the GET stream, so that no server message is missed from now on.
-    ///
-    /// Does nothing on other transports, and if the server does not offer the stream.
-    pub(crate) async fn open_get_stream(&self) {
-        if let (SessionTransport::Http(http_client), true) =
-            (&self.transport, self.request_builder.has_handshake())
-        {
-            let headers = self
-                .request_builder
-                .headers(&Value::Null, self.id.as_deref());
-            let raw_request = || {
-                let raw_request = http_client.request("GET").headers(headers);
-                raw_request
-                    .without("content-type")
-                    .header("accept", "text/event-stream")
-            };
-            self.get_stream.open(raw_request, &self.transcript).await;
-        }
-    }
-
-    /// Listens for this long and returns the new server messages.
-    ///
-    /// On HTTP, messages sent before [`open_get_stream`](Self::open_get_stream) may be missing.
-    pub(crate) async fn listen(&self, response_timeout: Duration) -> Vec<usize> {
-        self.open_get_stream().await;
-        let until = tokio::time::Instant::now() + response_timeout;
-        let before = self.unsolicited().len();
-        loop {
-            let left = until.saturating_duration_since(tokio::time::Instant::now());
-            if left.is_zero() {
-                break;
-            }
-            match self.next_unsolicited(left).await {
-                Some(WireEvent::Message(number)) => self.handle_unsolicited_entry(number).await,
-                Some(WireEvent::Head(..)) => {}
-                Some(WireEvent::End(_)) | None => break,
-            }
-        }
-        self.unsolicited().split_off(before)
-    }
-
-    /// Returns the entries of all server messages so far.
-    pub(crate) fn unsolicited(&self) -> Vec<usize> {
-        self.unsolicited
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
     }
 
     /// Returns the capabilities of the server.
@@ -540,53 +478,6 @@ impl Session {
         }
     }
 
-    async fn handle_unsolicited_entry(&self, number: usize) {
-        let message = self.transcript.entry(number).json().unwrap_or_default();
-        self.handle_unsolicited(number, &message).await;
-    }
-
-    /// Records a server message, and responds if it is a request or a batch with requests.
-    async fn handle_unsolicited(&self, number: usize, message: &Value) {
-        self.unsolicited
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(number);
-        match message {
-            Value::Array(all) => {
-                for message in all {
-                    self.respond_to_server(message).await;
-                }
-            }
-            message => self.respond_to_server(message).await,
-        }
-    }
-
-    async fn respond_to_server(&self, message: &Value) {
-        let (Some(method), Some(id)) = (message["method"].as_str(), message.get("id")) else {
-            return;
-        };
-        let mut reply = match method {
-            "ping" => json!({ "result": {} }),
-            "roots/list" => json!({ "result": { "roots": [] } }),
-            "sampling/createMessage" => json!({ "result": {
-                "role": "assistant", "model": "none", "stopReason": "endTurn",
-                "content": { "type": "text", "text": "This is a check: no model was called." },
-            } }),
-            "elicitation/create" => json!({ "result": { "action": "decline" } }),
-            _ => json!({ "error": { "code": -32601, "message": "Method not found" } }),
-        };
-        reply["jsonrpc"] = "2.0".into();
-        reply["id"] = id.clone();
-        // Delivery is not the concern of the rule that waits.
-        if let Ok(PendingResponse {
-            response_task: Some(mut response_task),
-            ..
-        }) = self.send_message(reply, false).await
-        {
-            response_task.next(self.response_timeout).await;
-        }
-    }
-
     fn defer(&self, number: usize) {
         self.deferred
             .lock()
@@ -596,16 +487,16 @@ impl Session {
 
     fn take_deferred(&self, pending: &PendingResponse) -> Option<usize> {
         let mut deferred = self.deferred.lock().unwrap_or_else(PoisonError::into_inner);
-        let responses = |&number: &usize| {
+        let is_response = |&number: &usize| {
             let message = self.transcript.entry(number).json();
-            message.is_some_and(|message| pending.is_answered_by(&message, false))
+            message.is_some_and(|message| pending.is_response(&message, false))
         };
-        let at = deferred.iter().position(responses)?;
+        let at = deferred.iter().position(is_response)?;
         Some(deferred.remove(at))
     }
 }
 
-/// Checks that the server did not ask for authorization.
+/// Checks that the server did not require authorization.
 fn ensure_accepted(response: &ProbeResponse) -> Result<(), NotPassed> {
     match response.status {
         Some(status @ (401 | 403)) => Err(NotPassed::not_tested(format!(

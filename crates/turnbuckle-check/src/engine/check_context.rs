@@ -122,7 +122,7 @@ impl CheckContext {
         session
             .initialize_session()
             .await
-            .map_err(NotPassed::as_not_tested)?;
+            .map_err(NotPassed::into_not_tested)?;
         Ok(session)
     }
 
@@ -186,7 +186,7 @@ impl CheckContext {
         discovering
             .await
             .as_ref()
-            .map_err(|failure| failure.clone().as_not_tested())
+            .map_err(|failure| failure.clone().into_not_tested())
     }
 
     /// Returns what was skipped so far, with reasons.
@@ -228,7 +228,7 @@ impl CheckContext {
         let task_runs = self.task_runs.get_or_init(|| TaskRuns::run(self)).await;
         task_runs
             .as_ref()
-            .map_err(|failure| failure.clone().as_not_tested())
+            .map_err(|failure| failure.clone().into_not_tested())
     }
 
     /// Returns the first listed resources, read once for all rules.
@@ -256,7 +256,7 @@ impl CheckContext {
         let tool_runs = self.tool_runs.get_or_init(|| ToolRuns::run(self)).await;
         tool_runs
             .as_ref()
-            .map_err(|failure| failure.clone().as_not_tested())
+            .map_err(|failure| failure.clone().into_not_tested())
     }
 }
 
@@ -278,7 +278,7 @@ impl SharedSessions {
         let session = session.get_or_init(|| ctx.new_session()).await;
         session
             .as_ref()
-            .map_err(|failure| failure.clone().as_not_tested())
+            .map_err(|failure| failure.clone().into_not_tested())
     }
 
     async fn replace_ended(&self) {

@@ -74,7 +74,7 @@ impl NotPassed {
     }
 
     /// Turns a violation into `NotTested`, for a rule that is about something else.
-    pub(crate) fn as_not_tested(self) -> Self {
+    pub(crate) fn into_not_tested(self) -> Self {
         match self {
             Self::Violation { observed, .. } => Self::NotTested(observed),
             other => other,

@@ -101,12 +101,12 @@ impl MessageValidator<'_> {
             .map(|name| format!("`{name}`"))
             .collect();
         if names.is_empty() {
-            self.match_best(shapes, value)
+            self.match_best(shapes, value);
         } else {
             self.violation(format!(
                 "{} is expected, but none of them is present",
                 violation_text::either(&names)
-            ))
+            ));
         }
     }
 
@@ -130,9 +130,9 @@ impl MessageValidator<'_> {
             .iter()
             .all(|shape| matches!(shape, ValueShape::Literal(_)))
         {
-            self.mismatch(&ValueShape::One(literals), value)
+            self.mismatch(&ValueShape::One(literals), value);
         } else {
-            self.take(best.unwrap_or_default())
+            self.take(best.unwrap_or_default());
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Tests of the notation, the violations, and the agreement with the official schemas.
 
-mod notation;
 mod official;
+mod parsing;
 mod samples;
 
 use serde_json::json;

@@ -72,7 +72,7 @@ impl<'a> MessageValidator<'a> {
         match (shape, value) {
             (ValueShape::Named(name), _) => self.validate(self.schemas.shape(name), value),
             (ValueShape::All(shapes), _) => {
-                shapes.iter().for_each(|shape| self.validate(shape, value))
+                shapes.iter().for_each(|shape| self.validate(shape, value));
             }
             (ValueShape::One(shapes), _) => self.match_alternatives(shapes, value),
             (ValueShape::List(item, most), Value::Array(items)) => {
@@ -81,7 +81,7 @@ impl<'a> MessageValidator<'a> {
             (ValueShape::Map(shape), Value::Object(members)) => {
                 for (name, value) in members {
                     self.step(PathSegment::Field(name.clone()), |validator| {
-                        validator.validate(shape, value)
+                        validator.validate(shape, value);
                     });
                 }
             }
@@ -113,7 +113,7 @@ impl<'a> MessageValidator<'a> {
     pub(super) fn missing(&mut self, name: &str, shape: &ValueShape, object: &Map<String, Value>) {
         let observed = violation_text::missing(self.schemas, shape, name, object);
         self.step(PathSegment::Field(name.to_owned()), |validator| {
-            validator.violation(observed)
+            validator.violation(observed);
         });
     }
 
@@ -172,7 +172,7 @@ impl<'a> MessageValidator<'a> {
         }
         for (index, item) in items.iter().enumerate() {
             self.step(PathSegment::Item(index), |validator| {
-                validator.validate(shape, item)
+                validator.validate(shape, item);
             });
         }
     }

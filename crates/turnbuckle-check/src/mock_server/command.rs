@@ -95,9 +95,9 @@ impl ClientCommand {
         let mut words = Vec::new();
         for word in &self.words {
             if word == SERVER {
-                words.extend(server.iter().map(|&word| word.to_owned()))
+                words.extend(server.iter().map(|&word| word.to_owned()));
             } else {
-                words.push(word.replace(URL, address).replace(SERVER, &line))
+                words.push(word.replace(URL, address).replace(SERVER, &line));
             }
         }
         words

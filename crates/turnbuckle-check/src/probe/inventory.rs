@@ -67,9 +67,9 @@ impl ListedItems {
         let mut list = Self::default();
         let failure = list.fill(session, field, method).await.err();
         if list.pages.is_empty() {
-            list.failure = failure
+            list.failure = failure;
         } else {
-            list.page_failure = failure
+            list.page_failure = failure;
         }
         list
     }
@@ -77,7 +77,7 @@ impl ListedItems {
     /// Returns the items, or the reason why reading failed.
     pub(crate) fn items(&self) -> Result<&[Value], NotPassed> {
         match &self.failure {
-            Some(failure) => Err(failure.clone().as_not_tested()),
+            Some(failure) => Err(failure.clone().into_not_tested()),
             None => Ok(&self.items),
         }
     }

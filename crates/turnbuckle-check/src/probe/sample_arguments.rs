@@ -46,7 +46,7 @@ struct ArgumentGenerator<'a> {
     trust: SchemaTrust,
 }
 
-/// Whether defaults and examples are used as values.
+/// The parts of a schema that are used as values.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SchemaTrust {
     All,

@@ -64,7 +64,7 @@ impl TaskRuns {
         session
             .initialize_session()
             .await
-            .map_err(NotPassed::as_not_tested)?;
+            .map_err(NotPassed::into_not_tested)?;
         let is_legacy = session.request_builder.has_handshake();
         require_tasks(&session)?;
         session.open_get_stream().await;
@@ -201,9 +201,9 @@ pub(crate) async fn start_task(
     let mut params = call.params();
     params["_meta"] = json!({ "progressToken": token });
     if session.request_builder.has_handshake() {
-        params["task"] = json!({ "ttl": 60_000 })
+        params["task"] = json!({ "ttl": 60_000 });
     } else {
-        params["_meta"][LOG_LEVEL] = "debug".into()
+        params["_meta"][LOG_LEVEL] = "debug".into();
     }
     call_tool(session, call, params).await
 }

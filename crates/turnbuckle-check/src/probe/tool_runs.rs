@@ -102,9 +102,9 @@ impl ToolRuns {
     }
 
     /// Reports that none of the called tools did something.
-    pub(crate) fn none(&self, observed: &str) -> NotPassed {
+    pub(crate) fn none(&self, activity: &str) -> NotPassed {
         NotPassed::not_tested(format!(
-            "none of the {} tools called {observed}",
+            "none of the {} called tools {activity}",
             self.runs.len()
         ))
     }
@@ -201,7 +201,7 @@ impl ToolRun {
             match response {
                 Ok(response) => run.responses.push(response),
                 Err(failure) => {
-                    run.failure = Some(failure.as_not_tested());
+                    run.failure = Some(failure.into_not_tested());
                     break;
                 }
             }
@@ -304,7 +304,7 @@ async fn response(session: &Session, pending: PendingResponse) -> Result<ProbeRe
     if response.is_err() {
         cancel(session, id).await;
     }
-    response.map_err(NotPassed::as_not_tested)
+    response.map_err(NotPassed::into_not_tested)
 }
 
 /// Cancels a request without a response, so that the server can process the next one.

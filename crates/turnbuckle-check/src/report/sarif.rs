@@ -120,9 +120,9 @@ fn uri(target: &str) -> String {
     let mut text = String::new();
     for byte in target.bytes() {
         if byte.is_ascii_alphanumeric() || allowed.contains(&byte) {
-            text.push(byte.into())
+            text.push(byte.into());
         } else {
-            text += &format!("%{byte:02X}")
+            text += &format!("%{byte:02X}");
         }
     }
     text

@@ -169,7 +169,7 @@ impl PendingResponse {
     /// Returns whether a message is the response.
     ///
     /// On HTTP an error without an id belongs to the request of the same exchange (`own`).
-    pub(super) fn is_answered_by(&self, message: &Value, own: bool) -> bool {
+    pub(super) fn is_response(&self, message: &Value, own: bool) -> bool {
         if message.get("method").is_some() {
             return false;
         }

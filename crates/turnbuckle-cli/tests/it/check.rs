@@ -461,7 +461,7 @@ fn a_client_that_cannot_be_checked_is_exit_code_2() {
     insta::assert_snapshot!(check(&["no-such-client", "{url}"]), @r"
     --- stderr
     error: the client supports none of the requested revisions
-      2025-11-25: the client could not be started: there is no program `no-such-client`
+      2025-11-25: the client could not be started: program `no-such-client` not found
 
     hint: check that the command connects to `{url}` or `{server}`; increase --timeout for a slow client
     --- exit 2

@@ -100,7 +100,7 @@ async fn same_id(ctx: &CheckContext) -> Outcome {
             return Err(NotPassed::violation(observed, received));
         }
         // Another rule checks the ids of errors.
-        response.result().map_err(NotPassed::as_not_tested)?;
+        response.result().map_err(NotPassed::into_not_tested)?;
         entries.extend(response.entries());
     }
     Evidence::from_entries(entries)
@@ -155,7 +155,7 @@ async fn concurrent_requests(ctx: &CheckContext) -> Outcome {
     let mut entries = Vec::new();
     for pending in pending {
         let response = session.wait_response(pending).await?;
-        response.result().map_err(NotPassed::as_not_tested)?;
+        response.result().map_err(NotPassed::into_not_tested)?;
         entries.extend(response.entries());
     }
     Evidence::from_entries(entries)
@@ -212,7 +212,7 @@ async fn notifications_without_response(ctx: &CheckContext) -> Outcome {
     let after = session
         .request(session.request_builder.noop_method(), Value::Null)
         .await
-        .map_err(NotPassed::as_not_tested)?;
+        .map_err(NotPassed::into_not_tested)?;
     received.extend(&after.before);
     received.extend(session.listen(ctx.options.quiet_period).await);
     let response = received.into_iter().find(|&number| {

@@ -105,8 +105,8 @@ async fn unknown_version(ctx: &CheckContext) -> Outcome {
     if response.value.get("result").is_none() {
         // A server that rejects every second session does not reject the version.
         let control = propose(ctx, ctx.revision.as_str()).await;
-        let control = control.map_err(NotPassed::as_not_tested)?;
-        control.result().map_err(NotPassed::as_not_tested)?;
+        let control = control.map_err(NotPassed::into_not_tested)?;
+        control.result().map_err(NotPassed::into_not_tested)?;
     }
     match response.result()?["protocolVersion"].as_str() {
         Some(UNKNOWN_VERSION) => {
@@ -154,7 +154,7 @@ async fn latest_proposed(ctx: &CheckContext) -> Outcome {
 /// Returns the version that the server proposes for an unknown one.
 async fn server_proposal(ctx: &CheckContext) -> Result<(ProbeResponse, String), NotPassed> {
     let response = propose(ctx, UNKNOWN_VERSION).await?;
-    let result = response.result().map_err(NotPassed::as_not_tested)?;
+    let result = response.result().map_err(NotPassed::into_not_tested)?;
     match result["protocolVersion"].as_str() {
         Some(version) if version != UNKNOWN_VERSION => {
             let version = version.to_owned();
@@ -185,7 +185,7 @@ async fn waits_for_initialized(ctx: &CheckContext) -> Outcome {
     let response = session
         .request("initialize", session.request_builder.initialize())
         .await;
-    let response = response.map_err(NotPassed::as_not_tested)?;
+    let response = response.map_err(NotPassed::into_not_tested)?;
     let mut received = response.before.clone();
     received.extend(session.listen(ctx.options.quiet_period).await);
     for number in received {

@@ -67,7 +67,7 @@ async fn handshake_after_modern(ctx: &CheckContext) -> Outcome {
     let probe = session
         .request(session.request_builder.noop_method(), Value::Null)
         .await;
-    let probe = probe.map_err(NotPassed::as_not_tested)?;
+    let probe = probe.map_err(NotPassed::into_not_tested)?;
     session.request_builder = RequestBuilder::new(LAST_WITH_HANDSHAKE);
     let response = session
         .request("initialize", session.request_builder.initialize())

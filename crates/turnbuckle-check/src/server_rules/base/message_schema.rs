@@ -283,7 +283,7 @@ impl CollectedMessages {
 
     fn note(&mut self, topic: SchemaTopic, reason: Option<NotPassed>) {
         if let Some(reason) = reason {
-            self.0.insert(topic, reason.as_not_tested());
+            self.0.insert(topic, reason.into_not_tested());
         }
     }
 }

@@ -128,7 +128,7 @@ async fn discover(ctx: &CheckContext) -> Outcome {
 
 async fn discover_names_version(ctx: &CheckContext) -> Outcome {
     let response = opening(ctx).await?;
-    let result = response.result().map_err(NotPassed::as_not_tested)?;
+    let result = response.result().map_err(NotPassed::into_not_tested)?;
     let Some(versions) = result["supportedVersions"].as_array() else {
         return Err(NotPassed::not_tested("`supportedVersions` is not an array"));
     };
@@ -159,7 +159,7 @@ async fn unsupported_version_data(ctx: &CheckContext) -> Outcome {
     let response = request_in_unknown_version(ctx).await?;
     response
         .expect_error(&[-32022])
-        .map_err(NotPassed::as_not_tested)?;
+        .map_err(NotPassed::into_not_tested)?;
     let data = &response.value["error"]["data"];
     let supported = data["supported"].as_array();
     if !supported.is_some_and(|all| all.iter().any(|version| version == ctx.revision.as_str())) {
@@ -176,7 +176,7 @@ async fn unsupported_version_status(ctx: &CheckContext) -> Outcome {
     let response = request_in_unknown_version(ctx).await?;
     response
         .expect_error(&[-32022])
-        .map_err(NotPassed::as_not_tested)?;
+        .map_err(NotPassed::into_not_tested)?;
     has_status_400(&response)
 }
 
@@ -211,20 +211,20 @@ async fn required_meta(ctx: &CheckContext) -> Outcome {
 async fn required_meta_status(ctx: &CheckContext) -> Outcome {
     let session = ctx.uninitialized_session().await?;
     let response = request_without_capabilities(&session, "first").await?;
-    response.error().map_err(NotPassed::as_not_tested)?;
+    response.error().map_err(NotPassed::into_not_tested)?;
     has_status_400(&response)
 }
 
 async fn no_stored_context(ctx: &CheckContext) -> Outcome {
     let session = ctx.uninitialized_session().await?;
     let first = request_without_capabilities(&session, "before").await?;
-    first.error().map_err(NotPassed::as_not_tested)?;
+    first.error().map_err(NotPassed::into_not_tested)?;
     let complete = session
         .request(session.request_builder.noop_method(), Value::Null)
         .await;
     complete
         .and_then(|response| response.result().map(drop))
-        .map_err(NotPassed::as_not_tested)?;
+        .map_err(NotPassed::into_not_tested)?;
     let second = request_without_capabilities(&session, "after").await?;
     match second.error() {
         Ok(_) => Evidence::from_entries(first.entries().chain(second.entries())),
@@ -284,7 +284,7 @@ async fn first_request(ctx: &CheckContext) -> Outcome {
     }
     // Another rule checks that the list is available at all.
     let later = ctx.session().await?.request(method, Value::Null).await?;
-    later.result().map_err(NotPassed::as_not_tested)?;
+    later.result().map_err(NotPassed::into_not_tested)?;
     Err(first.violation(format!("`{method}`: {}", first.describe())))
 }
 

@@ -121,7 +121,7 @@ async fn strays_ignored(ctx: &CheckContext) -> Outcome {
     let finished = session
         .request(session.request_builder.noop_method(), json!({}))
         .await
-        .map_err(NotPassed::as_not_tested)?;
+        .map_err(NotPassed::into_not_tested)?;
     let finished = finished
         .sent
         .and_then(|sent| ctx.transcript.entry(sent).json())
@@ -143,7 +143,7 @@ async fn strays_ignored(ctx: &CheckContext) -> Outcome {
     let alive = session
         .request(session.request_builder.noop_method(), json!({}))
         .await
-        .map_err(NotPassed::as_not_tested)?;
+        .map_err(NotPassed::into_not_tested)?;
     let in_session = |at: usize| {
         let sent = alive.sent;
         sent.is_none_or(|sent| is_same_session(&ctx.transcript, sent, at))

@@ -54,7 +54,7 @@ async fn capability(ctx: &CheckContext) -> Outcome {
     for (reference, name) in arguments(ctx).await?.into_iter().take(MAX_ARGUMENTS_TRIED) {
         let response = complete(session, &reference, &name, "")
             .await
-            .map_err(NotPassed::as_not_tested)?;
+            .map_err(NotPassed::into_not_tested)?;
         if has_values(&response) {
             return Err(response.violation("completion works, but `completions` is not declared"));
         }
@@ -133,7 +133,7 @@ async fn typed_matters(ctx: &CheckContext) -> Outcome {
     let typed = "\u{2047}zqx-turnbuckle";
     let response = complete(session, &reference, &name, typed)
         .await
-        .map_err(NotPassed::as_not_tested)?;
+        .map_err(NotPassed::into_not_tested)?;
     let values = |response: &ProbeResponse| {
         response.value["result"]["completion"]["values"]
             .as_array()
@@ -163,7 +163,7 @@ async fn completed(ctx: &CheckContext) -> Result<(ProbeResponse, (Value, String)
     {
         let response = complete(session, &reference, &name, "")
             .await
-            .map_err(NotPassed::as_not_tested)?;
+            .map_err(NotPassed::into_not_tested)?;
         if has_values(&response) {
             return Ok((response, (reference, name)));
         }
@@ -185,7 +185,7 @@ async fn completions(ctx: &CheckContext) -> Result<Vec<(Value, String)>, NotPass
         let session = ctx.session().await?;
         let response = complete(session, reference, name, "")
             .await
-            .map_err(NotPassed::as_not_tested)?;
+            .map_err(NotPassed::into_not_tested)?;
         if response.value["error"]["code"] == -32601 {
             return Err(NotPassed::not_applicable(
                 "the server does not support completion",

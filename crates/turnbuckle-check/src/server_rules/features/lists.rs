@@ -95,7 +95,7 @@ pub(super) async fn check_declared(ctx: &CheckContext, kind: ListKind) -> Outcom
     let response = session
         .request(kind.method, json!({}))
         .await
-        .map_err(NotPassed::as_not_tested)?;
+        .map_err(NotPassed::into_not_tested)?;
     let count = response.value["result"][kind.field]
         .as_array()
         .map_or(0, Vec::len);

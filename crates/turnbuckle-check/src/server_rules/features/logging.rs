@@ -81,7 +81,7 @@ async fn level_set(ctx: &CheckContext) -> Outcome {
     ctx.capability("/logging").await?;
     let response = set_level(ctx.session().await?, "error")
         .await
-        .map_err(NotPassed::as_not_tested)?;
+        .map_err(NotPassed::into_not_tested)?;
     response.result()?;
     response.evidence()
 }
@@ -106,8 +106,8 @@ async fn respects_level(ctx: &CheckContext) -> Outcome {
     let session = ctx.new_session().await?;
     let set = set_level(&session, expected)
         .await
-        .map_err(NotPassed::as_not_tested)?;
-    set.result().map_err(NotPassed::as_not_tested)?;
+        .map_err(NotPassed::into_not_tested)?;
+    set.result().map_err(NotPassed::into_not_tested)?;
     let from = ctx.transcript.len();
     let again = ToolRun::run(ctx, &session, &run.call, json!({})).await;
     session.listen(ctx.options.quiet_period).await;
@@ -146,7 +146,7 @@ async fn unknown_level(ctx: &CheckContext) -> Outcome {
     session
         .wait_response(pending)
         .await
-        .map_err(NotPassed::as_not_tested)?
+        .map_err(NotPassed::into_not_tested)?
         .expect_error(&[-32602])
 }
 

@@ -75,11 +75,11 @@ async fn stable_cursors(ctx: &CheckContext) -> Outcome {
         let first = session
             .request(kind.method, params.clone())
             .await
-            .map_err(NotPassed::as_not_tested)?;
+            .map_err(NotPassed::into_not_tested)?;
         let other = session
             .request(kind.method, params)
             .await
-            .map_err(NotPassed::as_not_tested)?;
+            .map_err(NotPassed::into_not_tested)?;
         let keys = |result: &Value| -> Option<Vec<Value>> {
             let items = result[kind.field].as_array()?;
             Some(items.iter().map(|item| item[kind.key].clone()).collect())

@@ -125,7 +125,7 @@ async fn matches_template(ctx: &CheckContext, uri: &str) -> Result<bool, NotPass
 async fn not_found_never_empty(ctx: &CheckContext) -> Outcome {
     let response = read(ctx, UNKNOWN_URI)
         .await
-        .map_err(NotPassed::as_not_tested)?;
+        .map_err(NotPassed::into_not_tested)?;
     if is_empty(&response) {
         Err(response.violation("empty contents for an unknown resource"))
     } else {
@@ -144,7 +144,7 @@ async fn addresses_validated(ctx: &CheckContext) -> Outcome {
     let response = session
         .wait_response(pending)
         .await
-        .map_err(NotPassed::as_not_tested)?;
+        .map_err(NotPassed::into_not_tested)?;
     if contents(&response).is_some_and(|contents| !contents.is_empty()) {
         Err(response.violation("contents for `not a uri`"))
     } else {

@@ -104,7 +104,7 @@ async fn preflight(ctx: &CheckContext) -> Outcome {
         .deliberately_invalid()
         .send()
         .await
-        .map_err(NotPassed::as_not_tested)?;
+        .map_err(NotPassed::into_not_tested)?;
     let allowed = response.all("access-control-allow-origin");
     match allowed.first().map(String::as_str) {
         Some(origin @ (UNKNOWN_ORIGIN | "*")) if is_local(ctx)? => {

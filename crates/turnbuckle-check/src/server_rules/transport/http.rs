@@ -205,7 +205,7 @@ async fn unknown_method(ctx: &CheckContext) -> Outcome {
         .request("turnbuckle/no-such-method", json!({}))
         .await?;
     match (
-        response.error().map_err(NotPassed::as_not_tested)?,
+        response.error().map_err(NotPassed::into_not_tested)?,
         response.status,
     ) {
         (-32601, Some(404)) => response.evidence(),

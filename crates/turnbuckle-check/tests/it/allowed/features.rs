@@ -275,9 +275,9 @@ async fn list_change_may_be_notified_before_or_after_the_response() {
             } else if changed {
                 grown.store(true, Ordering::Relaxed);
                 if after {
-                    outgoing.after.push(change)
+                    outgoing.after.push(change);
                 } else {
-                    outgoing.before.push(change)
+                    outgoing.before.push(change);
                 }
             } else if grown.load(Ordering::Relaxed)
                 && let Some(Value::Array(tools)) = outgoing.message.pointer_mut("/result/tools")

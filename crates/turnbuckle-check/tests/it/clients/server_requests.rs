@@ -124,9 +124,9 @@ pub(super) fn mutants() -> Vec<Mutant> {
                 if outgoing.method() == "tools/call" {
                     let first = outgoing.message["params"].get("inputResponses").is_none();
                     if first {
-                        outgoing.state.message = Some(outgoing.message["id"].clone())
+                        outgoing.state.message = Some(outgoing.message["id"].clone());
                     } else {
-                        outgoing.message["id"] = outgoing.state.message.clone().into()
+                        outgoing.message["id"] = outgoing.state.message.clone().into();
                     }
                 }
             },

@@ -317,9 +317,9 @@ fn unfinished_again() -> impl Fn(&mut OutgoingMessage) + Send + Sync {
         if is(outgoing, "tasks/get") && task["status"] == "completed" {
             let (id, mut over) = (task["taskId"].clone(), over.lock().unwrap());
             if over.contains(&id) {
-                outgoing.message["result"]["status"] = "working".into()
+                outgoing.message["result"]["status"] = "working".into();
             } else {
-                over.push(id)
+                over.push(id);
             }
         }
     }

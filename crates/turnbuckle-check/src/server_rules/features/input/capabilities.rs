@@ -168,6 +168,6 @@ async fn session_with(ctx: &CheckContext, capabilities: Value) -> Result<Session
     session
         .initialize_session()
         .await
-        .map_err(NotPassed::as_not_tested)?;
+        .map_err(NotPassed::into_not_tested)?;
     Ok(session)
 }

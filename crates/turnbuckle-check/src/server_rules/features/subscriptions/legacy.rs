@@ -25,14 +25,14 @@ pub(super) async fn subscribe(ctx: &CheckContext) -> Outcome {
         let request = |method| session.request(method, json!({ "uri": uri }));
         let subscribed = request("resources/subscribe")
             .await
-            .map_err(NotPassed::as_not_tested)?;
+            .map_err(NotPassed::into_not_tested)?;
         if let Err(why) = subscribed.result() {
             failure = why;
             continue;
         }
         let ended = request("resources/unsubscribe")
             .await
-            .map_err(NotPassed::as_not_tested)?;
+            .map_err(NotPassed::into_not_tested)?;
         ended.result()?;
         return Evidence::from_entries(subscribed.entries().chain(ended.entries()));
     }
@@ -76,8 +76,8 @@ pub(super) async fn only_subscribed(ctx: &CheckContext) -> Outcome {
             .session
             .request("resources/unsubscribe", params)
             .await
-            .map_err(NotPassed::as_not_tested)?;
-        response.result().map_err(NotPassed::as_not_tested)?;
+            .map_err(NotPassed::into_not_tested)?;
+        response.result().map_err(NotPassed::into_not_tested)?;
     }
     let mut again = ToolRun::run(ctx, &tool_runs.session, &run.call, json!({})).await;
     tool_runs.session.listen(ctx.options.quiet_period).await;

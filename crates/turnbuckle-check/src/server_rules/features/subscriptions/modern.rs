@@ -149,7 +149,7 @@ pub(super) async fn stops(ctx: &CheckContext) -> Outcome {
     session
         .request("server/discover", json!({}))
         .await
-        .map_err(NotPassed::as_not_tested)?;
+        .map_err(NotPassed::into_not_tested)?;
     let before = subscription.stream(ctx).len();
     let again = ToolRun::run(ctx, &session, &run.call, json!({})).await;
     session.listen(ctx.options.quiet_period).await;

@@ -35,14 +35,14 @@ pub(super) async fn undeclared_extension(ctx: &CheckContext) -> Outcome {
     old_session
         .initialize_session()
         .await
-        .map_err(NotPassed::as_not_tested)?;
+        .map_err(NotPassed::into_not_tested)?;
     if let Some(run) = task_runs.all.first() {
         let mut params = run.call.params();
         params["task"] = json!({ "ttl": 60_000 });
         responses.push(
             call_tool(&old_session, &run.call, params)
                 .await
-                .map_err(NotPassed::as_not_tested)?,
+                .map_err(NotPassed::into_not_tested)?,
         );
     }
     for response in &responses {

@@ -60,7 +60,7 @@ pub(super) async fn surplus_responses(ctx: &CheckContext) -> Outcome {
         .session
         .request("tasks/update", params)
         .await
-        .map_err(NotPassed::as_not_tested)?;
+        .map_err(NotPassed::into_not_tested)?;
     response.result()?;
     response.evidence()
 }
@@ -78,7 +78,7 @@ pub(super) async fn methods_undeclared(ctx: &CheckContext) -> Outcome {
         let response = session
             .request(method, params)
             .await
-            .map_err(NotPassed::as_not_tested)?;
+            .map_err(NotPassed::into_not_tested)?;
         evidence.extend(response.expect_error(&[-32021])?.entries);
     }
     Evidence::from_entries(evidence)
@@ -117,7 +117,7 @@ pub(super) async fn methods_removed(ctx: &CheckContext) -> Outcome {
         let response = session
             .request(method, params)
             .await
-            .map_err(NotPassed::as_not_tested)?;
+            .map_err(NotPassed::into_not_tested)?;
         match response.value.get("result") {
             Some(_) => return Err(response.violation(format!("a result of `{method}`"))),
             // The rule about unknown methods checks the error code.
@@ -161,7 +161,7 @@ async fn acknowledgements(
                 .session
                 .request("tasks/cancel", params)
                 .await
-                .map_err(NotPassed::as_not_tested)?,
+                .map_err(NotPassed::into_not_tested)?,
         );
         sleep(ctx.options.quiet_period).await;
     }

@@ -255,7 +255,7 @@ pub(super) async fn extension_not_yet_defined(ctx: &CheckContext) -> Outcome {
     session
         .initialize_session()
         .await
-        .map_err(NotPassed::as_not_tested)?;
+        .map_err(NotPassed::into_not_tested)?;
     let calls = ctx.safe_calls().await?;
     let with_task_support = calls.into_iter().filter(|call| supports_tasks(call));
     let Some(call) = quickest(ctx, with_task_support).await else {

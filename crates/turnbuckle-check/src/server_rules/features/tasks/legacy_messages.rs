@@ -108,8 +108,8 @@ pub(super) async fn parameter_wins(ctx: &CheckContext) -> Outcome {
         .session
         .request("tasks/get", params)
         .await
-        .map_err(NotPassed::as_not_tested)?;
-    let found = &response.result().map_err(NotPassed::as_not_tested)?["taskId"];
+        .map_err(NotPassed::into_not_tested)?;
+    let found = &response.result().map_err(NotPassed::into_not_tested)?["taskId"];
     if *found == json!(run.id) {
         response.evidence()
     } else {
@@ -175,7 +175,7 @@ pub(super) async fn list(ctx: &CheckContext) -> Outcome {
             .session
             .request("tasks/list", params)
             .await
-            .map_err(NotPassed::as_not_tested)?;
+            .map_err(NotPassed::into_not_tested)?;
         let result = response.result()?;
         let listed = result["tasks"].as_array().into_iter().flatten();
         listed
@@ -195,7 +195,7 @@ pub(super) async fn list(ctx: &CheckContext) -> Outcome {
             .session
             .request("tasks/get", json!({ "taskId": id }))
             .await
-            .map_err(NotPassed::as_not_tested)?;
+            .map_err(NotPassed::into_not_tested)?;
         if get.value.get("result").is_some() {
             let observed = format!("the task {id:?} exists, but is not listed");
             return Err(NotPassed::violation(
@@ -215,7 +215,7 @@ pub(super) async fn list_cursor(ctx: &CheckContext) -> Outcome {
         .session
         .request("tasks/list", params)
         .await
-        .map_err(NotPassed::as_not_tested)?;
+        .map_err(NotPassed::into_not_tested)?;
     response.expect_error(&[-32602])
 }
 
@@ -256,7 +256,7 @@ pub(super) async fn cancel_finished(ctx: &CheckContext) -> Outcome {
         .session
         .request("tasks/cancel", json!({ "taskId": run.id }))
         .await
-        .map_err(NotPassed::as_not_tested)?;
+        .map_err(NotPassed::into_not_tested)?;
     response.expect_error(&[-32602])
 }
 
@@ -284,7 +284,7 @@ pub(super) async fn cancel(ctx: &CheckContext) -> Outcome {
         .session
         .request("tasks/cancel", json!({ "taskId": id }))
         .await
-        .map_err(NotPassed::as_not_tested)?;
+        .map_err(NotPassed::into_not_tested)?;
     let Some(result) = response.value.get("result") else {
         return Err(NotPassed::not_tested(format!(
             "the server returned {}",
@@ -304,7 +304,7 @@ pub(super) async fn cancel(ctx: &CheckContext) -> Outcome {
         .session
         .request("tasks/get", json!({ "taskId": id }))
         .await
-        .map_err(NotPassed::as_not_tested)?;
+        .map_err(NotPassed::into_not_tested)?;
     let status = &later.value["result"]["status"];
     if status.is_string() && status != "cancelled" {
         let observed = format!("status {status} after the cancellation");
@@ -327,7 +327,7 @@ async fn check_rejected(task_runs: &TaskRuns, methods: &[&str]) -> Outcome {
             .session
             .request(method, params)
             .await
-            .map_err(NotPassed::as_not_tested)?;
+            .map_err(NotPassed::into_not_tested)?;
         evidence.extend(response.expect_error(&[-32602])?.entries);
     }
     Evidence::from_entries(evidence)

@@ -70,7 +70,7 @@ pub(super) async fn failure_as_result(ctx: &CheckContext) -> Outcome {
             }
             ToolCallObservation::Error(_) | ToolCallObservation::Other => {}
             ToolCallObservation::Success | ToolCallObservation::Failure => {
-                evidence.extend(response.entries())
+                evidence.extend(response.entries());
             }
         }
     }
@@ -116,7 +116,7 @@ async fn call_with_wrong_argument(
     let response = call
         .send(ctx.session().await?)
         .await
-        .map_err(NotPassed::as_not_tested)?;
+        .map_err(NotPassed::into_not_tested)?;
     Ok((call, response))
 }
 

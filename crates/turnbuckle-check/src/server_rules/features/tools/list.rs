@@ -94,7 +94,7 @@ pub(super) async fn case(ctx: &CheckContext) -> Outcome {
     let response = changed
         .send(session)
         .await
-        .map_err(NotPassed::as_not_tested)?;
+        .map_err(NotPassed::into_not_tested)?;
     if !is_success(&response) {
         return response.evidence();
     }
@@ -103,7 +103,7 @@ pub(super) async fn case(ctx: &CheckContext) -> Outcome {
     let unknown = changed
         .send(session)
         .await
-        .map_err(NotPassed::as_not_tested)?;
+        .map_err(NotPassed::into_not_tested)?;
     if is_success(&unknown) {
         Err(NotPassed::not_tested(
             "the server returns no error for an unknown tool",

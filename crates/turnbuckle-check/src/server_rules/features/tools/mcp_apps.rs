@@ -74,7 +74,7 @@ async fn read_resources(ctx: &CheckContext) -> Result<Vec<(&str, ProbeResponse)>
         let response = session
             .request("resources/read", json!({ "uri": uri }))
             .await;
-        read_resources.push((tool, response.map_err(NotPassed::as_not_tested)?));
+        read_resources.push((tool, response.map_err(NotPassed::into_not_tested)?));
     }
     Ok(read_resources)
 }

@@ -283,7 +283,7 @@ async fn resume(session: &Session, last: &str) -> Result<Option<RawHttpResponse>
         .header("last-event-id", last)
         .send()
         .await;
-    let response = response.map_err(NotPassed::as_not_tested)?;
+    let response = response.map_err(NotPassed::into_not_tested)?;
     Ok(Some(response).filter(|response| response.status == 200 && response.is_stream()))
 }
 
