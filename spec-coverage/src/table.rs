@@ -71,7 +71,7 @@ pub const DATES: [&str; 5] = [
 /// The revision with stateless requests.
 pub const MODERN: &str = "2026-07-28";
 
-const TEXT: &str = include_str!("../../spec/requirements.csv");
+const TEXT: &str = include_str!("../requirements.csv");
 
 const HEADING: &str = "id,area,level,role,revisions,summary,source,observable,checklist";
 

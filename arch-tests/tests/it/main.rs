@@ -3,5 +3,6 @@
 mod crate_graph;
 mod deny;
 mod hostile_input;
+mod packaging;
 mod sources;
 mod vocabulary;

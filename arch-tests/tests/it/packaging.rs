@@ -1,0 +1,109 @@
+//! Packages that are published have complete metadata and depend only on versions that can be published; CI runs every step of `./test`.
+
+use std::{collections::BTreeSet, fs, path::Path, process::Command};
+
+use serde_json::Value;
+
+/// The packages that are published. All others have `publish = false`.
+const PUBLISHED: &[&str] = &[
+    "turnbuckle",
+    "turnbuckle-auth",
+    "turnbuckle-check",
+    "turnbuckle-cli",
+    "turnbuckle-client",
+    "turnbuckle-context",
+    "turnbuckle-macros",
+    "turnbuckle-protocol",
+    "turnbuckle-schema",
+    "turnbuckle-server",
+    "turnbuckle-spec-coverage",
+    "turnbuckle-store",
+    "turnbuckle-text",
+];
+
+fn members() -> Vec<Value> {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1", "--no-deps"])
+        .current_dir(turnbuckle_arch_tests::root())
+        .output()
+        .expect("cargo runs");
+    let metadata: Value = serde_json::from_slice(&output.stdout).expect("cargo prints JSON");
+    metadata["packages"].as_array().expect("a list").clone()
+}
+
+fn is_published(package: &Value) -> bool {
+    PUBLISHED.iter().any(|name| package["name"] == *name)
+}
+
+#[test]
+fn only_listed_packages_are_published() {
+    for package in members() {
+        // `publish = false` is an empty list of registries.
+        let is_private = package["publish"].as_array().is_some_and(Vec::is_empty);
+        assert_eq!(is_private, !is_published(&package), "{}", package["name"]);
+    }
+}
+
+#[test]
+fn published_packages_have_complete_metadata() {
+    for package in members().iter().filter(|package| is_published(package)) {
+        let name = &package["name"];
+        for key in [
+            "description",
+            "license",
+            "readme",
+            "documentation",
+            "rust_version",
+        ] {
+            let is_set = package[key].as_str().is_some_and(|text| !text.is_empty());
+            assert!(is_set, "{name}: `{key}` is missing");
+        }
+        for (key, most) in [("keywords", 5), ("categories", 5)] {
+            let count = package[key].as_array().map_or(0, Vec::len);
+            assert!((1..=most).contains(&count), "{name}: {count} {key}");
+        }
+        let manifest = package["manifest_path"].as_str().expect("a path");
+        let folder = Path::new(manifest).parent().expect("a folder");
+        for file in ["README.md", "LICENSE-APACHE", "LICENSE-MIT"] {
+            assert!(folder.join(file).exists(), "{name}: {file} is missing");
+        }
+    }
+}
+
+#[test]
+fn published_packages_depend_on_published_versions() {
+    for package in members().iter().filter(|package| is_published(package)) {
+        let dependencies = package["dependencies"].as_array().expect("a list");
+        // Cargo removes a dev-dependency without a version when it packages.
+        let is_needed =
+            |dependency: &&Value| dependency["kind"] != "dev" || dependency["req"] != "*";
+        for dependency in dependencies.iter().filter(is_needed) {
+            let edge = format!("{} -> {}", package["name"], dependency["name"]);
+            assert_ne!(dependency["req"], "*", "{edge}: a version is missing");
+            let is_ours = !dependency["path"].is_null();
+            assert!(
+                !is_ours || is_published(dependency),
+                "{edge}: not published"
+            );
+        }
+    }
+}
+
+#[test]
+fn ci_runs_every_step_of_the_test_script() {
+    let root = turnbuckle_arch_tests::root();
+    let script = fs::read_to_string(root.join("test")).unwrap();
+    let workflow = fs::read_to_string(root.join(".github/workflows/ci.yml")).unwrap();
+    let steps = script
+        .lines()
+        .find_map(|line| line.strip_prefix("steps=(")?.strip_suffix(')'))
+        .expect("the script lists its steps");
+    let run = workflow
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("steps: "));
+
+    let steps: BTreeSet<_> = steps.split_whitespace().collect();
+    let run: BTreeSet<_> = run.flat_map(str::split_whitespace).collect();
+
+    assert_eq!(run, steps);
+}
