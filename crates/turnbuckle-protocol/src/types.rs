@@ -38,6 +38,61 @@ macro_rules! setters {
     };
 }
 
+/// Defines the result of a list method: one page of items, the cursor of the next page and the cache hints.
+macro_rules! list_result {
+    (
+        $(#[$type_doc:meta])*
+        pub struct $type:ident {
+            $(#[$items_doc:meta])*
+            pub $items:ident: Vec<$item:ty>,
+        }
+    ) => {
+        $(#[$type_doc])*
+        #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        #[non_exhaustive]
+        pub struct $type {
+            $(#[$items_doc])*
+            pub $items: Vec<$item>,
+            /// The cursor of the next page.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pub next_cursor: Option<crate::types::Cursor>,
+            /// The number of milliseconds for which the result may be cached.
+            #[serde(
+                default,
+                deserialize_with = "crate::types::lenient_number::integer::optional",
+                skip_serializing_if = "Option::is_none"
+            )]
+            pub ttl_ms: Option<u64>,
+            /// The scope of the cached result.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pub cache_scope: Option<crate::types::CacheScope>,
+            /// The `_meta` object.
+            #[serde(rename = "_meta", default, skip_serializing_if = "crate::meta::Meta::is_empty")]
+            pub meta: crate::meta::Meta,
+        }
+
+        impl $type {
+            /// Creates a page.
+            pub fn new($items: impl Into<Vec<$item>>) -> Self {
+                Self {
+                    $items: $items.into(),
+                    ..Self::default()
+                }
+            }
+        }
+
+        setters!($type {
+            optional {
+                next_cursor: crate::types::Cursor,
+                ttl_ms: u64,
+                cache_scope: crate::types::CacheScope,
+            }
+            plain { meta: crate::meta::Meta }
+        });
+    };
+}
+
 mod annotations;
 mod base;
 mod capabilities;

@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{
-    CacheScope, ContentBlock, Cursor, Icon, InputResponses, Role, lenient_number::integer,
-};
+use super::{ContentBlock, Icon, InputResponses, Role};
 use crate::meta::Meta;
 
 /// A prompt, as returned by `prompts/list`.
@@ -91,49 +89,13 @@ setters!(PromptArgument {
     }
 });
 
-/// The result of `prompts/list`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct ListPromptsResult {
-    /// One page of prompts.
-    pub prompts: Vec<Prompt>,
-    /// The cursor of the next page.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub next_cursor: Option<Cursor>,
-    /// The number of milliseconds for which the result may be cached.
-    #[serde(
-        default,
-        deserialize_with = "integer::optional",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub ttl_ms: Option<u64>,
-    /// The scope of the cached result.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cache_scope: Option<CacheScope>,
-    /// The `_meta` object.
-    #[serde(rename = "_meta", default, skip_serializing_if = "Meta::is_empty")]
-    pub meta: Meta,
-}
-
-impl ListPromptsResult {
-    /// Creates a page.
-    pub fn new(prompts: impl Into<Vec<Prompt>>) -> Self {
-        Self {
-            prompts: prompts.into(),
-            ..Self::default()
-        }
+list_result! {
+    /// The result of `prompts/list`.
+    pub struct ListPromptsResult {
+        /// One page of prompts.
+        pub prompts: Vec<Prompt>,
     }
 }
-
-setters!(ListPromptsResult {
-    optional {
-        next_cursor: Cursor,
-        ttl_ms: u64,
-        cache_scope: CacheScope,
-    }
-    plain { meta: Meta }
-});
 
 /// Parameters of `prompts/get`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -3,8 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Annotations, CacheScope, Cursor, Icon, InputResponses, ResourceContents,
-    lenient_number::integer,
+    Annotations, CacheScope, Icon, InputResponses, ResourceContents, lenient_number::integer,
 };
 use crate::meta::Meta;
 
@@ -122,93 +121,21 @@ setters!(ResourceTemplate {
     }
 });
 
-/// The result of `resources/list`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct ListResourcesResult {
-    /// One page of resources.
-    pub resources: Vec<Resource>,
-    /// The cursor of the next page.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub next_cursor: Option<Cursor>,
-    /// The number of milliseconds for which the result may be cached.
-    #[serde(
-        default,
-        deserialize_with = "integer::optional",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub ttl_ms: Option<u64>,
-    /// The scope of the cached result.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cache_scope: Option<CacheScope>,
-    /// The `_meta` object.
-    #[serde(rename = "_meta", default, skip_serializing_if = "Meta::is_empty")]
-    pub meta: Meta,
-}
-
-impl ListResourcesResult {
-    /// Creates a page.
-    pub fn new(resources: impl Into<Vec<Resource>>) -> Self {
-        Self {
-            resources: resources.into(),
-            ..Self::default()
-        }
+list_result! {
+    /// The result of `resources/list`.
+    pub struct ListResourcesResult {
+        /// One page of resources.
+        pub resources: Vec<Resource>,
     }
 }
 
-setters!(ListResourcesResult {
-    optional {
-        next_cursor: Cursor,
-        ttl_ms: u64,
-        cache_scope: CacheScope,
-    }
-    plain { meta: Meta }
-});
-
-/// The result of `resources/templates/list`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct ListResourceTemplatesResult {
-    /// One page of templates.
-    pub resource_templates: Vec<ResourceTemplate>,
-    /// The cursor of the next page.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub next_cursor: Option<Cursor>,
-    /// The number of milliseconds for which the result may be cached.
-    #[serde(
-        default,
-        deserialize_with = "integer::optional",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub ttl_ms: Option<u64>,
-    /// The scope of the cached result.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cache_scope: Option<CacheScope>,
-    /// The `_meta` object.
-    #[serde(rename = "_meta", default, skip_serializing_if = "Meta::is_empty")]
-    pub meta: Meta,
-}
-
-impl ListResourceTemplatesResult {
-    /// Creates a page.
-    pub fn new(resource_templates: impl Into<Vec<ResourceTemplate>>) -> Self {
-        Self {
-            resource_templates: resource_templates.into(),
-            ..Self::default()
-        }
+list_result! {
+    /// The result of `resources/templates/list`.
+    pub struct ListResourceTemplatesResult {
+        /// One page of templates.
+        pub resource_templates: Vec<ResourceTemplate>,
     }
 }
-
-setters!(ListResourceTemplatesResult {
-    optional {
-        next_cursor: Cursor,
-        ttl_ms: u64,
-        cache_scope: CacheScope,
-    }
-    plain { meta: Meta }
-});
 
 /// Parameters of `resources/read`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -144,49 +144,13 @@ impl SkillResource {
     }
 }
 
-/// The result of `skills/list`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct ListSkillsResult {
-    /// One page of skills.
-    pub skills: Vec<SkillEntry>,
-    /// The cursor of the next page.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub next_cursor: Option<Cursor>,
-    /// The number of milliseconds for which the result may be cached.
-    #[serde(
-        default,
-        deserialize_with = "integer::optional",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub ttl_ms: Option<u64>,
-    /// The scope of the cached result.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cache_scope: Option<CacheScope>,
-    /// The `_meta` object.
-    #[serde(rename = "_meta", default, skip_serializing_if = "Meta::is_empty")]
-    pub meta: Meta,
-}
-
-impl ListSkillsResult {
-    /// Creates a page.
-    pub fn new(skills: impl Into<Vec<SkillEntry>>) -> Self {
-        Self {
-            skills: skills.into(),
-            ..Self::default()
-        }
+list_result! {
+    /// The result of `skills/list`.
+    pub struct ListSkillsResult {
+        /// One page of skills.
+        pub skills: Vec<SkillEntry>,
     }
 }
-
-setters!(ListSkillsResult {
-    optional {
-        next_cursor: Cursor,
-        ttl_ms: u64,
-        cache_scope: CacheScope,
-    }
-    plain { meta: Meta }
-});
 
 /// Parameters of `skills/get`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -3,10 +3,7 @@
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
-use super::{
-    CacheScope, ContentBlock, Cursor, Icon, InputResponses, JsonObject, lenient_number::integer,
-    tasks::legacy::TaskMetadata,
-};
+use super::{ContentBlock, Icon, InputResponses, JsonObject, tasks::legacy::TaskMetadata};
 use crate::meta::Meta;
 
 /// A tool, as returned by `tools/list`.
@@ -141,49 +138,13 @@ pub enum TaskSupport {
     Required,
 }
 
-/// The result of `tools/list`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct ListToolsResult {
-    /// One page of tools.
-    pub tools: Vec<Tool>,
-    /// The cursor of the next page.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub next_cursor: Option<Cursor>,
-    /// The number of milliseconds for which the result may be cached.
-    #[serde(
-        default,
-        deserialize_with = "integer::optional",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub ttl_ms: Option<u64>,
-    /// The scope of the cached result.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cache_scope: Option<CacheScope>,
-    /// The `_meta` object.
-    #[serde(rename = "_meta", default, skip_serializing_if = "Meta::is_empty")]
-    pub meta: Meta,
-}
-
-impl ListToolsResult {
-    /// Creates a page.
-    pub fn new(tools: impl Into<Vec<Tool>>) -> Self {
-        Self {
-            tools: tools.into(),
-            ..Self::default()
-        }
+list_result! {
+    /// The result of `tools/list`.
+    pub struct ListToolsResult {
+        /// One page of tools.
+        pub tools: Vec<Tool>,
     }
 }
-
-setters!(ListToolsResult {
-    optional {
-        next_cursor: Cursor,
-        ttl_ms: u64,
-        cache_scope: CacheScope,
-    }
-    plain { meta: Meta }
-});
 
 /// Parameters of `tools/call`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
