@@ -92,7 +92,7 @@ impl BusSubscription {
             match std::mem::replace(&mut self.state, SubscriptionState::Closed) {
                 SubscriptionState::Closed => return Poll::Pending,
                 SubscriptionState::Idle(receiver) => {
-                    self.state = SubscriptionState::Waiting(wait(receiver))
+                    self.state = SubscriptionState::Waiting(wait(receiver));
                 }
                 SubscriptionState::Waiting(mut waiting) => {
                     let Poll::Ready((result, receiver)) = waiting.as_mut().poll(cx) else {
