@@ -76,6 +76,19 @@ fn crates_depend_only_on_allowed_crates() {
 }
 
 #[test]
+fn every_listed_crate_exists() {
+    let graph = PackageGraph::from_workspace();
+    let exists = |name: &str| graph.members().any(|package| package.name == name);
+    for (name, allowed) in ALLOWED_DEPENDENCIES {
+        assert!(exists(name), "`{name}` does not exist");
+        for dependency in *allowed {
+            let dependency = format!("turnbuckle-{dependency}");
+            assert!(exists(&dependency), "`{dependency}` does not exist");
+        }
+    }
+}
+
+#[test]
 fn protocol_has_no_runtime() {
     assert_reaches_none("turnbuckle-protocol", RUNTIMES);
 }

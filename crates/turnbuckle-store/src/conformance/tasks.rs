@@ -42,7 +42,7 @@ fn input_request(key: &str) -> TaskUpdate {
     }
 }
 
-fn answer(key: &str, json: &'static str) -> TaskUpdate {
+fn input_response(key: &str, json: &'static str) -> TaskUpdate {
     TaskUpdate::AddInputResponse {
         key: key.to_owned(),
         response: TaskInputResponse::Result(json.into()),
@@ -103,18 +103,32 @@ async fn an_input_request_is_open_until_its_response(make: &impl AsyncFn(StoreLi
     assert_eq!(both.status, TaskStatus::InputRequired);
     assert_eq!(both.input_requests.len(), 2);
 
-    let one = tasks.update(&id, answer("a", "1")).await.unwrap().unwrap();
+    let one = tasks
+        .update(&id, input_response("a", "1"))
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!(one.status, TaskStatus::InputRequired);
     assert_eq!(
         one.input_response("a"),
         Some(&TaskInputResponse::Result("1".into()))
     );
-    let none = tasks.update(&id, answer("b", "2")).await.unwrap().unwrap();
+    let none = tasks
+        .update(&id, input_response("b", "2"))
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!(none.status, TaskStatus::Working);
     assert!(none.input_requests.is_empty());
     // A closed input request is not answered again.
-    assert_eq!(tasks.update(&id, answer("b", "3")).await.unwrap(), None);
-    assert_eq!(tasks.update(&id, answer("c", "3")).await.unwrap(), None);
+    assert_eq!(
+        tasks.update(&id, input_response("b", "3")).await.unwrap(),
+        None
+    );
+    assert_eq!(
+        tasks.update(&id, input_response("c", "3")).await.unwrap(),
+        None
+    );
 }
 
 async fn a_key_is_used_once(make: &impl AsyncFn(StoreLimits) -> Store) {
@@ -127,7 +141,11 @@ async fn a_key_is_used_once(make: &impl AsyncFn(StoreLimits) -> Store) {
         .unwrap()
         .unwrap();
     assert_eq!(tasks.update(&id, input_request("a")).await.unwrap(), None);
-    tasks.update(&id, answer("a", "1")).await.unwrap().unwrap();
+    tasks
+        .update(&id, input_response("a", "1"))
+        .await
+        .unwrap()
+        .unwrap();
 
     assert_eq!(tasks.update(&id, input_request("a")).await.unwrap(), None);
     assert_eq!(status(&*tasks, &id).await, TaskStatus::Working);
@@ -147,7 +165,10 @@ async fn an_input_request_can_be_withdrawn(make: &impl AsyncFn(StoreLimits) -> S
     let record = tasks.update(&id, change).await.unwrap().unwrap();
 
     assert_eq!(record.status, TaskStatus::Working);
-    assert_eq!(tasks.update(&id, answer("a", "1")).await.unwrap(), None);
+    assert_eq!(
+        tasks.update(&id, input_response("a", "1")).await.unwrap(),
+        None
+    );
 }
 
 async fn an_ended_task_never_changes(make: &impl AsyncFn(StoreLimits) -> Store) {
@@ -167,7 +188,7 @@ async fn an_ended_task_never_changes(make: &impl AsyncFn(StoreLimits) -> Store) 
 
         for change in [
             input_request("b"),
-            answer("a", "1"),
+            input_response("a", "1"),
             TaskUpdate::SetMessage("late".to_owned()),
             end(TaskStatus::Completed, 2),
         ] {
@@ -265,17 +286,20 @@ async fn a_discarded_response_is_not_stored(make: &impl AsyncFn(StoreLimits) -> 
         .await
         .unwrap()
         .unwrap();
-    let told = tasks.update(&id, answer("a", "12345")).await.unwrap();
+    let stored = tasks
+        .update(&id, input_response("a", "12345"))
+        .await
+        .unwrap();
 
     let key = "a".to_owned();
-    let heard = tasks
+    let discarded = tasks
         .update(&id, TaskUpdate::DiscardInputResponse { key })
         .await
         .unwrap();
 
-    let (told, heard) = (told.unwrap(), heard.unwrap());
-    assert_eq!(heard.content_bytes(), told.content_bytes() - 5);
-    assert!(heard.changes > told.changes);
+    let (stored, discarded) = (stored.unwrap(), discarded.unwrap());
+    assert_eq!(discarded.content_bytes(), stored.content_bytes() - 5);
+    assert!(discarded.changes > stored.changes);
     assert_eq!(tasks.update(&id, input_request("a")).await.unwrap(), None);
 }
 
