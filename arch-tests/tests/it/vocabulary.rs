@@ -3,6 +3,8 @@
 //! `ARCHITECTURE.md` has the glossary. A line that must quote a retired word, such as text sent by a peer or a published option,
 //! ends with a comment: `// quoted`, `# quoted` or `<!-- quoted -->`.
 
+use std::collections::HashSet;
+
 use turnbuckle_arch_tests::{
     source,
     style::{self, SourceText, StyleReport},
@@ -185,6 +187,8 @@ fn a_quoted_line_and_toml_data_are_not_prose() {
 #[test]
 fn no_definition_has_a_retired_name() {
     let mut violations = Vec::new();
+    let (types, functions) = (list(RETIRED_TYPES), list(RETIRED_FUNCTIONS));
+    let files = list(RETIRED_FILES);
     for file in source::texts(&["rs"]) {
         let stem = file
             .path
@@ -192,18 +196,18 @@ fn no_definition_has_a_retired_name() {
             .next()
             .unwrap_or_default()
             .trim_end_matches(".rs");
-        if list(RETIRED_FILES).any(|retired| retired == stem) {
+        if files.contains(stem) {
             violations.push(file.path.clone());
         }
         let code = source::without_comments_and_strings(&file.text);
         let tokens = source::tokens(&code);
         for pair in tokens.windows(2) {
             let retired = match pair[0].text {
-                "struct" | "enum" | "trait" | "type" => RETIRED_TYPES,
-                "fn" => RETIRED_FUNCTIONS,
+                "struct" | "enum" | "trait" | "type" => &types,
+                "fn" => &functions,
                 _ => continue,
             };
-            if list(retired).any(|name| name == pair[1].text) {
+            if retired.contains(pair[1].text) {
                 violations.push(format!("{}:{}: {}", file.path, pair[1].line, pair[1].text));
             }
         }
@@ -236,6 +240,6 @@ fn no_text_has_a_retired_phrase() {
     );
 }
 
-fn list(names: &str) -> impl Iterator<Item = &str> {
-    names.split_whitespace()
+fn list(names: &str) -> HashSet<&str> {
+    names.split_whitespace().collect()
 }
