@@ -110,7 +110,7 @@ mod tests {
         10\r\nid: 1\ndata: \n\n: \r\n9\r\n\ndata: {}\r\n2\r\n\n\n\r\n0\r\n\r\n";
 
     #[test]
-    fn needs_every_byte_and_leaves_what_follows() {
+    fn needs_every_byte_and_leaves_the_rest() {
         for whole in [SIZED, STREAM] {
             for cut in 0..whole.len() {
                 assert_eq!(

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_between_the_marks_changes() {
+    fn only_the_part_between_the_marks_changes() {
         let results = Results {
             machine: "two cores".into(),
             cases: Vec::new(),

@@ -224,7 +224,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_what_was_prepared() {
+    fn reads_the_prepared_peers() {
         let text = r#"{"z":{"http":["/a","x"],"lacks":{"http legacy steps":"no progress"}},"b":{"missing":"no node"},"c":{"client":["/c"]}}"#;
         let peers = parse(text).unwrap();
 

@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_keep_what_counts() {
+    fn numbers_keep_three_significant_digits() {
         assert_eq!(number(Some(1.286)), "1.29");
         assert_eq!(number(Some(12.34)), "12.3");
         assert_eq!(number(Some(1234.5)), "1\u{202f}234");
