@@ -95,7 +95,7 @@ impl Challenge {
     /// Adds a parameter. Characters that are not allowed in a header, such as line breaks, become spaces.
     #[must_use]
     pub fn with_parameter(mut self, name: &str, value: &str) -> Challenge {
-        let safe = |letter: char| if is_text(letter) { letter } else { ' ' };
+        let safe = |character: char| if is_text(character) { character } else { ' ' };
         let value = value.chars().map(safe).collect();
         self.parameters.push((name.to_owned(), value));
         self
@@ -150,8 +150,8 @@ impl fmt::Display for InvalidChallenge {
 impl std::error::Error for InvalidChallenge {}
 
 /// Returns whether a quoted string may contain the character: visible ASCII, space and tab.
-fn is_text(letter: char) -> bool {
-    matches!(letter, '\t' | ' '..='~')
+fn is_text(character: char) -> bool {
+    matches!(character, '\t' | ' '..='~')
 }
 
 fn parse_challenges(header: &str) -> Result<Vec<Challenge>, InvalidChallenge> {
@@ -188,13 +188,13 @@ struct HeaderParser<'a> {
 }
 
 impl<'a> HeaderParser<'a> {
-    fn skip(&mut self, letters: &[char]) {
-        self.rest = self.rest.trim_start_matches(letters);
+    fn skip(&mut self, characters: &[char]) {
+        self.rest = self.rest.trim_start_matches(characters);
     }
 
     /// Consumes the longest prefix that satisfies the predicate; may be empty.
     fn take(&mut self, is_accepted: impl Fn(char) -> bool) -> &'a str {
-        let end = self.rest.find(|letter| !is_accepted(letter));
+        let end = self.rest.find(|character| !is_accepted(character));
         let (taken, rest) = self.rest.split_at(end.unwrap_or(self.rest.len()));
         self.rest = rest;
         taken
@@ -218,7 +218,8 @@ impl<'a> HeaderParser<'a> {
             self.rest = rest;
             return self.quoted().map(Some);
         }
-        match self.take(|letter| letter.is_ascii_graphic() && !matches!(letter, ',' | '"')) {
+        match self.take(|character| character.is_ascii_graphic() && !matches!(character, ',' | '"'))
+        {
             "" => Err(self.syntax_error()),
             value => Ok(Some(value.to_owned())),
         }
@@ -227,15 +228,15 @@ impl<'a> HeaderParser<'a> {
     /// Consumes the rest of a quoted string and its closing quote.
     fn quoted(&mut self) -> Result<String, InvalidChallenge> {
         let mut value = String::new();
-        let mut letters = self.rest.char_indices();
-        while let Some((at, letter)) = letters.next() {
-            match letter {
+        let mut characters = self.rest.char_indices();
+        while let Some((at, character)) = characters.next() {
+            match character {
                 '"' => {
                     self.rest = &self.rest[at + 1..];
                     return Ok(value);
                 }
-                '\\' => value.extend(letters.next().map(|(_, escaped)| escaped)),
-                _ => value.push(letter),
+                '\\' => value.extend(characters.next().map(|(_, escaped)| escaped)),
+                _ => value.push(character),
             }
         }
         // The closing quote is missing.
@@ -246,8 +247,8 @@ impl<'a> HeaderParser<'a> {
     fn skip_credentials(&mut self) {
         let before = self.rest;
         self.skip(&[' ', '\t']);
-        self.take(|letter| letter.is_ascii_alphanumeric() || "-._~+/".contains(letter));
-        self.take(|letter| letter == '=');
+        self.take(|character| character.is_ascii_alphanumeric() || "-._~+/".contains(character));
+        self.take(|character| character == '=');
         self.skip(&[' ', '\t']);
         if !self.rest.is_empty() && !self.rest.starts_with(',') {
             // It was a parameter name or the next scheme.
@@ -261,6 +262,6 @@ impl<'a> HeaderParser<'a> {
     }
 }
 
-fn is_token(letter: char) -> bool {
-    letter.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(letter)
+fn is_token(character: char) -> bool {
+    character.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(character)
 }

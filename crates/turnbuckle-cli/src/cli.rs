@@ -153,7 +153,7 @@ pub(crate) struct TargetArg {
 /// The program that is the server.
 #[derive(Debug, Args)]
 pub(crate) struct CommandArg {
-    /// Program to start as the server on stdio, instead of TARGET
+    /// Start this program as the server, instead of TARGET
     #[arg(last = true, value_name = "COMMAND")]
     pub(crate) command: Vec<String>,
 }

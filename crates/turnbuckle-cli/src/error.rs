@@ -224,10 +224,10 @@ impl From<ConnectError> for CliError {
     fn from(error: ConnectError) -> Self {
         let failure = Self::failed(error_chain(&error));
         match &error {
-            ConnectError::Unreachable(TransportError::ErrorResponse(refusal))
-                if is_unauthorized(refusal) =>
+            ConnectError::Unreachable(TransportError::ErrorResponse(response))
+                if is_unauthorized(response) =>
             {
-                let status = refusal.status;
+                let status = response.status;
                 let message = format!("the server requires authorization: HTTP status {status}");
                 Self::failed(message).needs_login()
             }
@@ -272,8 +272,10 @@ impl From<SkillError> for CliError {
 
 fn with_hint(failure: CliError, error: &TransportError) -> CliError {
     match error {
-        TransportError::ErrorResponse(refusal) if is_unauthorized(refusal) => failure.needs_login(),
-        TransportError::ErrorResponse(refusal) => match refusal.status.as_u16() {
+        TransportError::ErrorResponse(response) if is_unauthorized(response) => {
+            failure.needs_login()
+        }
+        TransportError::ErrorResponse(response) => match response.status.as_u16() {
             404 | 405 => failure.hint("check that the URL is the MCP endpoint"),
             _ => failure,
         },
@@ -285,8 +287,8 @@ fn with_hint(failure: CliError, error: &TransportError) -> CliError {
 }
 
 /// Returns whether credentials could change the response.
-fn is_unauthorized(refusal: &HttpErrorResponse) -> bool {
-    matches!(refusal.status.as_u16(), 401 | 403)
+fn is_unauthorized(response: &HttpErrorResponse) -> bool {
+    matches!(response.status.as_u16(), 401 | 403)
 }
 
 /// Returns the messages of an error and its sources.
@@ -294,10 +296,10 @@ pub(super) fn error_chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut below = error.source();
     while let Some(error) = below {
-        let said = error.to_string();
+        let source_text = error.to_string();
         // Some errors repeat their source.
-        if !text.ends_with(&said) {
-            text = format!("{text}: {said}");
+        if !text.ends_with(&source_text) {
+            text = format!("{text}: {source_text}");
         }
         below = error.source();
     }
@@ -346,15 +348,15 @@ mod tests {
 
     #[test]
     fn a_quoted_peer_cannot_color_the_message() {
-        let failure = CliError::rejected("it said \u{1b}[31mred");
+        let failure = CliError::rejected("the server sent \u{1b}[31mred");
 
         assert_eq!(
             style::strip(&failure.render()),
-            "error: it said \\u{1b}[31mred\n"
+            "error: the server sent \\u{1b}[31mred\n"
         );
     }
 
-    fn refused() -> CliError {
+    fn rejected_code() -> CliError {
         let request = FetchRequest::get("https://a.example/token?code=sesame");
         let failure =
             auth::AuthorizationError::new(AuthorizationStep::Token, "the code was used before")
@@ -366,7 +368,7 @@ mod tests {
 
     #[test]
     fn an_authorization_error_has_step_request_response_and_hint() {
-        insta::assert_snapshot!(style::strip(&refused().render()), @r"
+        insta::assert_snapshot!(style::strip(&rejected_code().render()), @r"
         error: authorization failed while requesting a token: the code was used before
 
           request  GET https://a.example/token
@@ -374,12 +376,12 @@ mod tests {
 
         hint: log in again
         ");
-        assert_eq!(refused().exit_code(), ExitCode::from(1));
+        assert_eq!(rejected_code().exit_code(), ExitCode::from(1));
     }
 
     #[test]
     fn the_json_document_has_the_same_fields() {
-        let document = refused().as_document().cloned().unwrap();
+        let document = rejected_code().as_document().cloned().unwrap();
 
         insta::assert_snapshot!(serde_json::to_string_pretty(&document).unwrap(), @r#"
     {

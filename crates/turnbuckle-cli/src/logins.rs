@@ -150,13 +150,13 @@ mod without_keyring {
         async fn a_file_encrypted_by_another_build_is_not_read_or_changed() {
             let folder = tempfile::tempdir().unwrap();
             let store = FileStore::new(folder.path()).keyring(SystemKeyring::new());
-            let sealed = r#"{"version":2,"sealed":"c2VzYW1l"}"#;
-            fs::write(store.path(), sealed).unwrap();
+            let encrypted = r#"{"version":2,"sealed":"c2VzYW1l"}"#;
+            fs::write(store.path(), encrypted).unwrap();
 
             let failure = store.logins().await.map(drop).unwrap_err();
 
             assert!(failure.hint().unwrap().contains("--features keyring"));
-            assert_eq!(fs::read_to_string(store.path()).unwrap(), sealed);
+            assert_eq!(fs::read_to_string(store.path()).unwrap(), encrypted);
         }
     }
 }

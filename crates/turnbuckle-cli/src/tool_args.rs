@@ -71,7 +71,7 @@ pub(crate) fn read_args_object(
     stdin: impl Read,
 ) -> Result<JsonObject, ToolArgError> {
     let unreadable =
-        |place: &str, error: io::Error| ToolArgError::Unreadable(format!("{place}: {error}"));
+        |source: &str, error: io::Error| ToolArgError::Unreadable(format!("{source}: {error}"));
     let text = match text.strip_prefix('@') {
         _ if text == "-" => {
             io::read_to_string(stdin).map_err(|error| unreadable("stdin", error))?

@@ -190,8 +190,8 @@ fn server_identity(target: &CliTarget, context: &CommandContext) -> String {
         CliTarget::Unix(path) => vec!["unix".to_owned(), lossy(&environment.cwd.join(path))],
         // The same command may start another program in another directory.
         CliTarget::Command(words) => {
-            let place = ["command".to_owned(), lossy(&environment.cwd)];
-            place.into_iter().chain(words.iter().cloned()).collect()
+            let identity = ["command".to_owned(), lossy(&environment.cwd)];
+            identity.into_iter().chain(words.iter().cloned()).collect()
         }
         CliTarget::Named(name) => {
             let found = config_files::find_servers(environment, context.options.config.as_deref());

@@ -77,8 +77,8 @@ fn the_first_of_duplicate_parameters_is_used() {
 fn escapes_within_quotes_are_removed() {
     let escaped = parse(r#"Bearer error_description="say \"please\", then \\""#);
 
-    let said = escaped[0].parameter("error_description");
-    assert_eq!(said, Some(r#"say "please", then \"#));
+    let found = escaped[0].parameter("error_description");
+    assert_eq!(found, Some(r#"say "please", then \"#));
 }
 
 #[test]

@@ -164,7 +164,7 @@ fn with_query(endpoint: &str, query: &str) -> String {
         Some((_, own)) if own.is_empty() || own.ends_with('&') => "",
         Some(_) => "&",
     };
-    let is_special = |letter| matches!(letter, '$' | '\'' | '(' | ')' | ';' | '!' | '*');
+    let is_special = |character| matches!(character, '$' | '\'' | '(' | ')' | ';' | '!' | '*');
     let pieces = endpoint.split_inclusive(is_special).map(|piece| {
         let plain = piece.trim_end_matches(is_special);
         format!("{plain}{}", encode_component(&piece[plain.len()..]))

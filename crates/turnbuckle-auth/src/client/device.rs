@@ -93,8 +93,8 @@ pub async fn poll(
     let mut failed_polls = 0;
     while started.elapsed() + interval <= code.expires_in {
         tokio::time::sleep(interval).await;
-        let answer = poll_once(fetch, endpoint, code, binding.as_deref_mut()).await;
-        let failure = match answer {
+        let polled = poll_once(fetch, endpoint, code, binding.as_deref_mut()).await;
+        let failure = match polled {
             Ok(tokens) => return Ok(tokens),
             Err(failure) => failure,
         };

@@ -426,10 +426,10 @@ fn check_endpoints(server: &AuthorizationServer) -> Result<(), AuthorizationErro
 }
 
 fn no_metadata(issuers: &[String]) -> AuthorizationError {
-    let asked = issuers
+    let tried_urls = issuers
         .iter()
         .flat_map(|issuer| well_known::authorization_server(issuer));
-    let asked: Vec<_> = asked.collect();
+    let tried_urls: Vec<_> = tried_urls.collect();
     AuthorizationError::new(
         SERVER_STEP,
         format!(
@@ -439,7 +439,7 @@ fn no_metadata(issuers: &[String]) -> AuthorizationError {
     )
     .with_request(RequestDescription(format!(
         "GET {}",
-        oauth_error::sanitize(&asked.join(", "))
+        oauth_error::sanitize(&tried_urls.join(", "))
     )))
     .with_response("not found")
     .with_hint("ask the operator of the server to name an authorization server that has metadata")

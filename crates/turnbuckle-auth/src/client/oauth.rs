@@ -30,10 +30,10 @@ use crate::{
 /// Provides the tokens for one server: obtains them after a 401, refreshes them, and requests more scopes after a 403.
 ///
 /// Nothing happens before the server responds with 401 or 403. Then the client discovers the authorization server,
-/// registers there, lets the user log in, and has the request retried. The login is kept in a [`TokenStore`]; clients
+/// registers there, lets the user log in, and has the request retried. The login is stored in a [`TokenStore`]; clients
 /// that share a store also share the login, even across processes.
 ///
-/// Without [`user_agent`](OAuth::user_agent), the user is not asked to log in: a stored login is used and refreshed,
+/// Without [`user_agent`](OAuth::user_agent), there is no login prompt: a stored login is used and refreshed,
 /// and anything else is an error.
 ///
 /// Clones share their state.
@@ -59,7 +59,7 @@ pub struct OAuth {
 impl OAuth {
     /// Creates a client for the server at this URL; requests to authorization servers are sent with `fetch`.
     ///
-    /// Logins are kept in memory unless a [`store`](OAuth::store) is set.
+    /// Logins stay in memory unless a [`store`](OAuth::store) is set.
     pub fn new(server_url: impl Into<String>, fetch: Arc<dyn Fetch>) -> OAuth {
         OAuth {
             settings: Arc::new(OAuthSettings::new(server_url.into(), fetch)),

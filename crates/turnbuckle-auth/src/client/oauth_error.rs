@@ -64,8 +64,8 @@ pub(super) async fn send_request(
     step: AuthorizationStep,
 ) -> Result<FetchResponse, AuthorizationError> {
     let description = RequestDescription(format!("{request:?}"));
-    let answer = fetch.fetch(request).await;
-    answer.map_err(|error| fetch_error(step, &error).with_request(description))
+    let response = fetch.fetch(request).await;
+    response.map_err(|error| fetch_error(step, &error).with_request(description))
 }
 
 /// Makes text of a server safe for one line of a terminal: escapes unsafe characters and truncates.
@@ -118,8 +118,8 @@ fn parse_error(body: &str) -> (Option<String>, Option<String>) {
         }
         Ok(_) => (None, None),
         Err(_) => {
-            let field = |wanted: &str| form_pairs(body).find(|(name, _)| name == wanted);
-            let value = |wanted: &str| field(wanted).map(|(_, value)| value);
+            let field = |requested: &str| form_pairs(body).find(|(name, _)| name == requested);
+            let value = |requested: &str| field(requested).map(|(_, value)| value);
             (value("error"), value("error_description"))
         }
     }

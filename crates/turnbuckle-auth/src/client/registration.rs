@@ -116,8 +116,8 @@ pub async fn register(
     for uri in &client_metadata.redirect_uris {
         safe_url::check(uri, AuthorizationStep::Registration, "redirect URI")?;
     }
-    let asked = ClientAuthentication::method_to_register(server);
-    let body = client_metadata.to_json(asked).to_string();
+    let method = ClientAuthentication::method_to_register(server);
+    let body = client_metadata.to_json(method).to_string();
     let request = FetchRequest::post(endpoint, "application/json", body);
     let description = oauth_error::RequestDescription(format!("{request:?}"));
     let response =

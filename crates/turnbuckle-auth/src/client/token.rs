@@ -192,7 +192,7 @@ enum AcceptedTokenKinds {
 fn read_tokens(
     response: &FetchResponse,
     step: AuthorizationStep,
-    asked: Option<&Scopes>,
+    requested: Option<&Scopes>,
     accepted: AcceptedTokenKinds,
     secrets: &[&Secret],
 ) -> Result<Tokens, AuthorizationError> {
@@ -213,7 +213,7 @@ fn read_tokens(
         expires: seconds(&parsed.expires_in).map(|seconds| now() + seconds),
         scopes: granted
             .filter(|scopes| !scopes.is_empty())
-            .or_else(|| asked.cloned()),
+            .or_else(|| requested.cloned()),
         id_token: parsed.id_token,
     })
 }

@@ -245,19 +245,19 @@ impl NonceIssuer {
 
     pub(super) fn issue(&self, now: u64) -> String {
         let time = now.to_be_bytes();
-        let seal = hmac::sign(&self.key, &time);
-        encode([&time, seal.as_ref()].concat())
+        let tag = hmac::sign(&self.key, &time);
+        encode([&time, tag.as_ref()].concat())
     }
 
     pub(super) fn is_valid(&self, nonce: &str, now: u64) -> bool {
         let Some(nonce) = decode(nonce) else {
             return false;
         };
-        let Some((time, seal)) = nonce.split_first_chunk() else {
+        let Some((time, tag)) = nonce.split_first_chunk() else {
             return false;
         };
         let age = now.checked_sub(u64::from_be_bytes(*time));
-        hmac::verify(&self.key, time, seal).is_ok()
+        hmac::verify(&self.key, time, tag).is_ok()
             && age.is_some_and(|age| age < NONCE_LIFETIME_SECONDS)
     }
 }

@@ -94,7 +94,7 @@ fn a_signing_key_survives_serialization() {
 
 #[test]
 fn invalid_and_weak_signing_keys_are_rejected() {
-    let refused = |pem: &str, algorithm| SigningKey::from_pem(pem, algorithm).unwrap_err();
+    let error = |pem: &str, algorithm| SigningKey::from_pem(pem, algorithm).unwrap_err();
 
     for pem in [
         "",
@@ -103,7 +103,7 @@ fn invalid_and_weak_signing_keys_are_rejected() {
         &P256.replace('M', "*"),
     ] {
         assert_eq!(
-            refused(pem, SignatureAlgorithm::Es256),
+            error(pem, SignatureAlgorithm::Es256),
             InvalidSigningKey::Pem
         );
     }
@@ -115,13 +115,13 @@ fn invalid_and_weak_signing_keys_are_rejected() {
         (SHORT_RSA, SignatureAlgorithm::Rs256),
     ] {
         assert!(matches!(
-            refused(pem, algorithm),
+            error(pem, algorithm),
             InvalidSigningKey::Rejected { .. }
         ));
     }
-    for kept in ["", "ES256", "ES256 !", "none AAAA", "HS256 AAAA"] {
+    for stored in ["", "ES256", "ES256 !", "none AAAA", "HS256 AAAA"] {
         assert_eq!(
-            SigningKey::from_secret(&Secret::new(kept)).unwrap_err(),
+            SigningKey::from_secret(&Secret::new(stored)).unwrap_err(),
             InvalidSigningKey::Secret
         );
     }
@@ -138,7 +138,7 @@ fn weak_private_broken_and_misused_jwks_are_rejected() {
     };
 
     assert!(public(&good).is_ok() && public(&rsa).is_ok());
-    for (refused, why) in [
+    for (error, why) in [
         (with(&good, "use", json!("enc")), InvalidJwk::Purpose),
         (with(&good, "key_ops", json!(["sign"])), InvalidJwk::Purpose),
         (with(&good, "alg", json!("RS256")), InvalidJwk::Purpose),
@@ -169,7 +169,7 @@ fn weak_private_broken_and_misused_jwks_are_rejected() {
         (with(&rsa, "n", json!("")), InvalidJwk::Length),
         (with(&rsa, "e", json!("AA")), InvalidJwk::Length),
     ] {
-        assert_eq!(refused, why);
+        assert_eq!(error, why);
     }
 }
 
@@ -232,13 +232,10 @@ fn malformed_and_unsigned_jwts_are_rejected() {
         );
     }
     for name in ["none", "HS256"] {
-        let refused = UnverifiedJwt::parse(&token(json!({ "alg": name })))
+        let error = UnverifiedJwt::parse(&token(json!({ "alg": name })))
             .map(|_| ())
             .unwrap_err();
-        assert_eq!(
-            refused,
-            InvalidJwt::Algorithm(UnknownAlgorithm(name.into()))
-        );
+        assert_eq!(error, InvalidJwt::Algorithm(UnknownAlgorithm(name.into())));
     }
     let critical = token(json!({ "alg": "ES256", "crit": ["exp"] }));
     assert_eq!(

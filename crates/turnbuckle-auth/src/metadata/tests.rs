@@ -65,9 +65,9 @@ fn an_issuer_is_compared_byte_for_byte() {
         "https://AS.example",
         "https://as.example:443",
     ] {
-        let refused = AuthorizationServer::parse(json, issuer);
+        let error = AuthorizationServer::parse(json, issuer);
         assert!(
-            matches!(refused, Err(InvalidMetadata::IssuerMismatch { .. })),
+            matches!(error, Err(InvalidMetadata::IssuerMismatch { .. })),
             "{issuer}"
         );
     }

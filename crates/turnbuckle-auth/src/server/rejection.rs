@@ -59,10 +59,10 @@ impl ResourceServer {
             _ => (401, "invalid_dpop_proof"),
         };
         let challenge = self.challenge(TokenScheme::Dpop).error(code, &message);
-        let refusal = AuthRejection::new(status, message).challenge(challenge);
+        let rejection = AuthRejection::new(status, message).challenge(challenge);
         match self.proof_verifier.issue_nonce(self.clock.time()) {
-            Some(nonce) => refusal.nonce(nonce),
-            None => refusal,
+            Some(nonce) => rejection.nonce(nonce),
+            None => rejection,
         }
     }
 

@@ -194,11 +194,11 @@ fn help_of_a_command_shows_both_ways_to_name_a_server() {
               Arguments of the tool
 
       [COMMAND]...
-              Program to start as the server on stdio, instead of TARGET
+              Start this program as the server, instead of TARGET
 
     Options:
           --args <JSON>
-              Arguments as a JSON object: JSON, @FILE, or - for stdin
+              Pass arguments as JSON: an object, @FILE, or - for stdin
 
       -o, --output <FILE>
               Write the raw result to this file

@@ -42,7 +42,7 @@ pub(crate) struct CallCommand {
     /// Arguments of the tool
     #[arg(value_name = "KEY=VALUE")]
     pairs: Vec<String>,
-    /// Arguments as a JSON object: JSON, @FILE, or - for stdin
+    /// Pass arguments as JSON: an object, @FILE, or - for stdin
     #[arg(long, value_name = "JSON")]
     args: Option<String>,
     /// Write the raw result to this file

@@ -28,7 +28,7 @@ pub(crate) struct CompleteCommand {
     /// Complete a variable of this resource template
     #[arg(long, value_name = "TEMPLATE")]
     resource: Option<String>,
-    /// Value of another argument; repeatable
+    /// Set another argument; repeatable
     #[arg(long, value_name = "KEY=VALUE")]
     given: Vec<String>,
     #[command(flatten)]

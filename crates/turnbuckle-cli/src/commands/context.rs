@@ -27,7 +27,7 @@ use crate::{
 /// Works on the data files; a running server does not have to be stopped.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ContextCommand {
-    /// Data directory, if not the default one
+    /// Use this data directory
     #[arg(long, global = true, value_name = "DIR")]
     data: Option<PathBuf>,
 
@@ -129,24 +129,24 @@ impl StatsCommand {
             "last saved",
         ];
         let mut table = TextTable::new(&head);
-        for place in &stats.databases {
-            table.row(row(place));
+        for database in &stats.databases {
+            table.row(row(database));
         }
         context.print(&table.render(context.width()))
     }
 }
 
-fn row(place: &DatabaseStats) -> [String; 7] {
-    let items = |kind: &str| place.items.get(kind).copied().unwrap_or(0).to_string();
-    let root = place.root.as_deref().or(place.project.as_deref());
+fn row(database: &DatabaseStats) -> [String; 7] {
+    let items = |kind: &str| database.items.get(kind).copied().unwrap_or(0).to_string();
+    let root = database.root.as_deref().or(database.project.as_deref());
     [
         sanitize::line(root.unwrap_or("(all projects)")),
         items("checkpoint"),
         items("remediation"),
         items("skill"),
-        place.files.to_string(),
-        size(place.bytes),
-        place.newest.map_or_else(String::new, time),
+        database.files.to_string(),
+        size(database.bytes),
+        database.newest.map_or_else(String::new, time),
     ]
 }
 

@@ -48,7 +48,7 @@ pub(crate) struct LoginOptions {
     #[arg(long, requires = "client_id")]
     pub(crate) as_client: bool,
 
-    /// Redirect to this loopback URI: http://127.0.0.1:8976/callback
+    /// Use this registered redirect URI on 127.0.0.1
     #[arg(long, value_name = "URI")]
     pub(crate) redirect_uri: Option<String>,
 

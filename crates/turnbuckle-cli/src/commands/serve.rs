@@ -49,7 +49,7 @@ pub(crate) struct ServeCommand {
     #[arg(long = "root", value_name = "DIR")]
     roots: Vec<PathBuf>,
 
-    /// Maximum data per caller: 500MB, 4GB or none
+    /// Limit the data per caller: 500MB, 4GB or none
     ///
     /// The default is 4 GiB per caller with --auth-issuer or --token-file, and no limit otherwise.
     #[arg(long, value_name = "SIZE", value_parser = config::parse_quota)]

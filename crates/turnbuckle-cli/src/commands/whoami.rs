@@ -40,10 +40,10 @@ impl WhoamiCommand {
                 }
                 (false, false) => {
                     context.print(&logins::table(&summaries, now, context.width()))?;
-                    let kept = summaries.first().map(LoginSummary::storage);
+                    let storage = summaries.first().map(LoginSummary::storage);
                     context
                         .ui
-                        .print(&format!("stored {}\n", kept.unwrap_or_default()));
+                        .print(&format!("stored {}\n", storage.unwrap_or_default()));
                     Ok(())
                 }
             };

@@ -116,7 +116,7 @@ const OPENER_POLL_INTERVAL: Duration = Duration::from_millis(20);
 mod tests {
     use super::*;
 
-    fn answer(url: &str, typed: &str) -> (ElicitAction, Option<String>, String) {
+    fn prompt(url: &str, typed: &str) -> (ElicitAction, Option<String>, String) {
         let mut shown = Vec::new();
         let mut opened = None;
         let mut reader = typed.as_bytes();
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn a_page_is_opened_only_on_yes() {
-        let (action, opened, shown) = answer("https://a.example/in?x=1", "perhaps\ny\n");
+        let (action, opened, shown) = prompt("https://a.example/in?x=1", "perhaps\ny\n");
 
         assert_eq!(action, ElicitAction::Accept);
         assert_eq!(opened.as_deref(), Some("https://a.example/in?x=1"));
@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn opening_it_yourself_is_accepted_and_no_is_declined() {
         let outcome = |typed| {
-            let (action, opened, _) = answer("https://a.example/", typed);
+            let (action, opened, _) = prompt("https://a.example/", typed);
             (action, opened.is_some())
         };
 
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn a_punycode_host_is_pointed_out() {
-        let (_, _, shown) = answer("https://xn--mnchen-3ya.example/", "n\n");
+        let (_, _, shown) = prompt("https://xn--mnchen-3ya.example/", "n\n");
 
         assert!(shown.contains("can look like others"), "{shown}");
     }

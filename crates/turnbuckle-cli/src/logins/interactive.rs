@@ -73,12 +73,12 @@ impl InteractiveUser {
     }
 
     async fn log_in(&self, url: &str) -> Result<String, AuthorizationError> {
-        let answer = self.loopback.open_url(url);
+        let response = self.loopback.open_url(url);
         if !self.can_paste {
-            return answer.await;
+            return response.await;
         }
         tokio::select! {
-            answer = answer => answer,
+            response = response => response,
             pasted = self.read_pasted_url() => Ok(pasted),
         }
     }
@@ -102,9 +102,9 @@ impl InteractiveUser {
 impl UserAgent for InteractiveUser {
     fn redirect_uri<'a>(
         &'a self,
-        wanted: Option<&'a str>,
+        preferred: Option<&'a str>,
     ) -> BoxFuture<'a, Result<String, AuthorizationError>> {
-        self.loopback.redirect_uri(wanted)
+        self.loopback.redirect_uri(preferred)
     }
 
     fn open_url<'a>(&'a self, url: &'a str) -> BoxFuture<'a, Result<String, AuthorizationError>> {

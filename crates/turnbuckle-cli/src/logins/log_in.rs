@@ -94,11 +94,11 @@ async fn probe(
             client.close().await;
             Ok(AuthProbe::Open)
         }
-        Err(ConnectError::Unreachable(TransportError::ErrorResponse(refusal)))
-            if matches!(refusal.status.as_u16(), 401 | 403) =>
+        Err(ConnectError::Unreachable(TransportError::ErrorResponse(response)))
+            if matches!(response.status.as_u16(), 401 | 403) =>
         {
             // An invalid header is ignored: the metadata may still be at its well-known URL.
-            let header = refusal.challenge.as_deref().unwrap_or_default();
+            let header = response.challenge.as_deref().unwrap_or_default();
             Ok(AuthProbe::Challenged(
                 Challenge::parse(header).unwrap_or_default(),
             ))

@@ -195,18 +195,18 @@ impl StoredCredentials {
 
     async fn renew(
         &self,
-        refused: UnauthorizedResponse<'_>,
+        unauthorized: UnauthorizedResponse<'_>,
     ) -> std::result::Result<RetryDecision, AuthorizationError> {
-        let next = self.oauth.on_unauthorized(refused).await;
+        let next = self.oauth.on_unauthorized(unauthorized).await;
         next.map_err(|failure| match failure.step() {
-            AuthorizationStep::Authorization => self.login_required(refused),
+            AuthorizationStep::Authorization => self.login_required(unauthorized),
             _ => failure,
         })
     }
 
-    fn login_required(&self, refused: UnauthorizedResponse<'_>) -> AuthorizationError {
+    fn login_required(&self, unauthorized: UnauthorizedResponse<'_>) -> AuthorizationError {
         let parameter = |name| {
-            refused
+            unauthorized
                 .challenges
                 .iter()
                 .find_map(|one| one.parameter(name))
@@ -221,11 +221,16 @@ impl StoredCredentials {
         let login = self
             .target
             .command_line("login", &option.unwrap_or_default());
-        let url = refused.request.url.split('?').next().unwrap_or_default();
-        let answer = format!("{} {}", refused.status, error.unwrap_or_default());
+        let url = unauthorized
+            .request
+            .url
+            .split('?')
+            .next()
+            .unwrap_or_default();
+        let response = format!("{} {}", unauthorized.status, error.unwrap_or_default());
         AuthorizationError::new(AuthorizationStep::Use, reason)
-            .with_request(format_args!("{} {url}", refused.request.method))
-            .with_response(answer.trim_end())
+            .with_request(format_args!("{} {url}", unauthorized.request.method))
+            .with_response(response.trim_end())
             .with_hint(format!("log in again with `{login}`"))
     }
 }
@@ -240,9 +245,9 @@ impl CredentialProvider for StoredCredentials {
 
     fn on_unauthorized<'a>(
         &'a self,
-        refused: UnauthorizedResponse<'a>,
+        unauthorized: UnauthorizedResponse<'a>,
     ) -> BoxFuture<'a, std::result::Result<RetryDecision, AuthorizationError>> {
-        Box::pin(self.renew(refused))
+        Box::pin(self.renew(unauthorized))
     }
 
     fn set_dpop_nonce(&self, nonce: &str) {

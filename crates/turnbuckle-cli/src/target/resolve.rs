@@ -37,7 +37,7 @@ impl ResolvedTarget {
 
 /// Resolves a target.
 pub(crate) fn resolve(target: &CliTarget, context: &CommandContext) -> Result<ResolvedTarget> {
-    let place = match target {
+    let resolved = match target {
         CliTarget::Url(url) => ResolvedTarget::Http(HttpEntry::new(url)),
         CliTarget::Unix(path) => {
             ResolvedTarget::Local(UnixTarget::new(context.environment.cwd.join(path)).into())
@@ -54,13 +54,13 @@ pub(crate) fn resolve(target: &CliTarget, context: &CommandContext) -> Result<Re
         }
         CliTarget::Named(name) => resolve_configured(name, context)?,
     };
-    match place {
+    match resolved {
         ResolvedTarget::Http(http_entry) => Ok(ResolvedTarget::Http(apply_cli_headers(
             http_entry, context,
         )?)),
-        ResolvedTarget::Local(place) => {
+        ResolvedTarget::Local(resolved) => {
             credentials::reject_token_options(context)?;
-            Ok(ResolvedTarget::Local(place))
+            Ok(ResolvedTarget::Local(resolved))
         }
     }
 }
@@ -157,13 +157,13 @@ pub(crate) fn http_client(http_entry: &HttpEntry, context: &CommandContext) -> H
         let url = http_entry.url.split('?').next().unwrap_or(&http_entry.url);
         context.ui.note("*", &format!("{url}{shown}"));
     }
-    let place = HttpTarget::new(&http_entry.url);
-    let place = if http_entry.sse {
-        place.http_sse_only()
+    let resolved = HttpTarget::new(&http_entry.url);
+    let resolved = if http_entry.sse {
+        resolved.http_sse_only()
     } else {
-        place
+        resolved
     };
-    headers.iter().fold(place, |place, (name, value)| {
-        place.header(name, value.expose())
+    headers.iter().fold(resolved, |resolved, (name, value)| {
+        resolved.header(name, value.expose())
     })
 }

@@ -170,8 +170,8 @@ fn an_endpoint_query_stays_unless_it_has_reserved_parameters() {
         login.map(|login| login.url().to_owned())
     };
 
-    let kept = url("https://as.example/authorize?tenant=a%2Fb").unwrap();
-    assert!(kept.starts_with("https://as.example/authorize?tenant=a%2Fb&response_type=code&"));
+    let stored = url("https://as.example/authorize?tenant=a%2Fb").unwrap();
+    assert!(stored.starts_with("https://as.example/authorize?tenant=a%2Fb&response_type=code&"));
     for (endpoint, begun) in [
         ("https://as.example/a?", "a?response"),
         ("https://as.example/a?x&", "a?x&response"),
@@ -226,14 +226,14 @@ fn a_response_may_be_a_url_a_path_or_a_query() {
     let state = parameter(login.url(), "state").unwrap();
     let query = format!("code=a%2Fb+c?&state={state}&iss=https%3A%2F%2Fas.example&more=x");
 
-    for answer in [
+    for response in [
         query.clone(),
         format!("?{query}"),
         format!("/callback?{query}"),
         format!("{CALLBACK}?{query}#_=_"),
     ] {
-        let code = login.parse_response(&answer).unwrap();
-        assert_eq!(code.code.expose(), "a/b c?", "{answer}");
+        let code = login.parse_response(&response).unwrap();
+        assert_eq!(code.code.expose(), "a/b c?", "{response}");
         assert_eq!(
             (code.issuer.as_str(), code.resource.as_str()),
             (ISSUER, SERVER)
@@ -246,7 +246,7 @@ fn a_response_with_another_state_is_rejected() {
     req!("auth.redirect.state");
     let login = login();
     let state = parameter(login.url(), "state").unwrap();
-    for answer in [
+    for response in [
         "code=x&iss=https://as.example".to_owned(),
         "code=x&iss=https://as.example&state=".to_owned(),
         "code=x&iss=https://as.example&state=other".to_owned(),
@@ -260,11 +260,11 @@ fn a_response_with_another_state_is_rejected() {
         "error=access_denied&error_description=Call+0800-EVIL&state=other".to_owned(),
         String::new(),
     ] {
-        let error = login.parse_response(&answer).unwrap_err();
+        let error = login.parse_response(&response).unwrap_err();
 
         assert_eq!(error.step(), AuthorizationStep::Callback);
-        let told = format!("{error:?}");
-        assert!(!told.contains(&state) && !told.contains("EVIL"), "{told}");
+        let text = format!("{error:?}");
+        assert!(!text.contains(&state) && !text.contains("EVIL"), "{text}");
     }
 }
 
@@ -333,8 +333,8 @@ fn an_error_of_another_issuer_is_not_reported() {
         let error = login.parse_response(&back(&login, &rest)).unwrap_err();
 
         assert_eq!(error.error_code(), None);
-        let told = format!("{error:?}");
-        assert!(!told.contains("EVIL") && !told.contains("denied"), "{told}");
+        let text = format!("{error:?}");
+        assert!(!text.contains("EVIL") && !text.contains("denied"), "{text}");
     }
 }
 
@@ -363,8 +363,8 @@ fn an_error_response_has_a_hint() {
         assert!(error.hint().is_some());
         assert!(!format!("{error:?}").contains("sesame"));
     }
-    let odd = response_error("error=what%0Aever");
-    assert_eq!(odd.error_code(), None);
+    let unknown = response_error("error=what%0Aever");
+    assert_eq!(unknown.error_code(), None);
 }
 
 #[test]
@@ -380,17 +380,21 @@ fn a_response_without_code_and_error_or_too_long_is_an_error() {
 #[test]
 fn offline_access_is_requested_only_if_supported() {
     req!("auth.refresh.offline");
-    let knows = server(&json!({ "scopes_supported": ["a", "offline_access"] }));
-    let does_not = server(&json!({ "scopes_supported": ["a"] }));
-    let asked: Option<Scopes> = Some("a".parse().unwrap());
+    let supporting = server(&json!({ "scopes_supported": ["a", "offline_access"] }));
+    let unsupporting = server(&json!({ "scopes_supported": ["a"] }));
+    let requested: Option<Scopes> = Some("a".parse().unwrap());
 
-    let more = with_offline_access(asked.clone(), &knows).unwrap();
+    let more = with_offline_access(requested.clone(), &supporting).unwrap();
 
     assert_eq!(more.to_string(), "a offline_access");
-    assert_eq!(with_offline_access(asked.clone(), &does_not), asked);
-    assert_eq!(with_offline_access(None, &knows), None);
-    let client = ClientRegistration::preregistered(&knows, "x", None);
-    let login = AuthorizationRequest::new(&knows, &client, CALLBACK, SERVER, Some(&more), None);
+    assert_eq!(
+        with_offline_access(requested.clone(), &unsupporting),
+        requested
+    );
+    assert_eq!(with_offline_access(None, &supporting), None);
+    let client = ClientRegistration::preregistered(&supporting, "x", None);
+    let login =
+        AuthorizationRequest::new(&supporting, &client, CALLBACK, SERVER, Some(&more), None);
     assert_eq!(
         parameter(login.unwrap().url(), "prompt").as_deref(),
         Some("consent")

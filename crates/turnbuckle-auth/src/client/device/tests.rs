@@ -30,12 +30,12 @@ fn code(changes: &Value) -> Value {
     with(code, changes)
 }
 
-async fn code_for(web: &FakeHttp) -> Result<DeviceCode, AuthorizationError> {
+async fn code_for(http: &FakeHttp) -> Result<DeviceCode, AuthorizationError> {
     let server = server();
     let client = ClientRegistration::preregistered(&server, "the client", None);
     let scopes = "a".parse().unwrap();
     request_code(
-        web,
+        http,
         &TokenEndpoint::new(&server, &client),
         SERVER,
         Some(&scopes),
@@ -45,21 +45,21 @@ async fn code_for(web: &FakeHttp) -> Result<DeviceCode, AuthorizationError> {
 
 /// Polls a server that sends these responses in order; the last is repeated.
 async fn polled(
-    answers: &'static [&'static str],
+    responses: &'static [&'static str],
 ) -> (Result<Tokens, AuthorizationError>, Vec<u64>) {
     let start = Instant::now();
-    let asked = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
-    let times = asked.clone();
-    let web = FakeHttp::usual()
+    let poll_times = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let times = poll_times.clone();
+    let http = FakeHttp::usual()
         .post(DEVICE, 200, &code(&json!({})))
         .rule(move |request| {
             if request.url != TOKEN {
                 return None;
             }
             let mut times = times.lock().unwrap();
-            let answer = answers[times.len().min(answers.len() - 1)];
+            let response = responses[times.len().min(responses.len() - 1)];
             times.push(start.elapsed().as_secs());
-            Some(match answer {
+            Some(match response {
                 "" => Ok(json_response(
                     200,
                     r#"{"access_token":"access","token_type":"bearer"}"#,
@@ -70,16 +70,20 @@ async fn polled(
         });
     let server = server();
     let client = ClientRegistration::preregistered(&server, "the client", None);
-    let code = code_for(&web).await.unwrap();
-    let tokens = poll(&web, &TokenEndpoint::new(&server, &client), &code, None).await;
-    if let Some(last) = web.requests().last().filter(|request| request.url == TOKEN) {
-        check_question(last);
+    let code = code_for(&http).await.unwrap();
+    let tokens = poll(&http, &TokenEndpoint::new(&server, &client), &code, None).await;
+    if let Some(last) = http
+        .requests()
+        .last()
+        .filter(|request| request.url == TOKEN)
+    {
+        check_request(last);
     }
-    let asked = asked.lock().unwrap().clone();
-    (tokens, asked)
+    let poll_times = poll_times.lock().unwrap().clone();
+    (tokens, poll_times)
 }
 
-fn check_question(request: &RecordedRequest) {
+fn check_request(request: &RecordedRequest) {
     for (name, value) in [
         ("grant_type", "urn:ietf:params:oauth:grant-type:device_code"),
         ("device_code", "the-device-code"),
@@ -92,21 +96,21 @@ fn check_question(request: &RecordedRequest) {
 
 #[tokio::test]
 async fn a_device_login_starts_with_a_user_code() {
-    let web = FakeHttp::usual().post(DEVICE, 200, &code(&json!({})));
+    let http = FakeHttp::usual().post(DEVICE, 200, &code(&json!({})));
 
-    let code = code_for(&web).await.unwrap();
+    let code = code_for(&http).await.unwrap();
 
     assert_eq!(code.user_code, "WDJB-MJHT");
     assert_eq!(code.verification_uri, "https://as.example/activate");
     assert_eq!(code.expires_in, Duration::from_secs(60));
     assert!(!format!("{code:?}").contains("the-device-code"));
-    let asked = web.last_post(DEVICE);
+    let request = http.last_post(DEVICE);
     for (name, value) in [
         ("client_id", "the client"),
         ("resource", SERVER),
         ("scope", "a"),
     ] {
-        assert_eq!(asked.field(name).as_deref(), Some(value), "{name}");
+        assert_eq!(request.field(name).as_deref(), Some(value), "{name}");
     }
 }
 
@@ -122,9 +126,9 @@ async fn an_unusable_user_code_is_rejected() {
         json!({ "verification_uri": "http://as.example/activate" }),
         json!({ "verification_uri_complete": "file:///etc/passwd" }),
     ] {
-        let web = FakeHttp::usual().post(DEVICE, 200, &code(&wrong));
+        let http = FakeHttp::usual().post(DEVICE, 200, &code(&wrong));
 
-        let error = code_for(&web).await.unwrap_err();
+        let error = code_for(&http).await.unwrap_err();
 
         assert_eq!(error.step(), AuthorizationStep::DeviceCode);
         assert_eq!(
@@ -133,9 +137,9 @@ async fn an_unusable_user_code_is_rejected() {
             "{wrong}"
         );
     }
-    let web = FakeHttp::usual().post(DEVICE, 400, &json!({ "error": "invalid_scope" }));
+    let http = FakeHttp::usual().post(DEVICE, 400, &json!({ "error": "invalid_scope" }));
     assert_eq!(
-        code_for(&web).await.unwrap_err().error_code(),
+        code_for(&http).await.unwrap_err().error_code(),
         Some("invalid_scope")
     );
 }
@@ -147,42 +151,44 @@ async fn a_server_without_device_endpoint_gets_no_request() {
         ..server()
     };
     let client = ClientRegistration::preregistered(&server, "x", None);
-    let web = FakeHttp::usual();
+    let http = FakeHttp::usual();
 
-    let error = request_code(&web, &TokenEndpoint::new(&server, &client), SERVER, None)
+    let error = request_code(&http, &TokenEndpoint::new(&server, &client), SERVER, None)
         .await
         .unwrap_err();
 
     assert!(error.hint().unwrap().contains("browser"));
-    assert!(web.requests().is_empty());
+    assert!(http.requests().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
 async fn polling_follows_the_interval_until_the_login_is_done() {
-    let (tokens, asked) = polled(&["authorization_pending", "authorization_pending", ""]).await;
+    let (tokens, poll_times) =
+        polled(&["authorization_pending", "authorization_pending", ""]).await;
 
     let tokens = tokens.unwrap();
     assert_eq!(tokens.access.expose(), "access");
     assert_eq!(tokens.scopes.unwrap().to_string(), "a");
-    assert_eq!(asked, [5, 10, 15]);
+    assert_eq!(poll_times, [5, 10, 15]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn slow_down_increases_the_polling_interval() {
-    let (tokens, asked) = polled(&["slow_down", "authorization_pending", "slow_down", ""]).await;
+    let (tokens, poll_times) =
+        polled(&["slow_down", "authorization_pending", "slow_down", ""]).await;
 
     tokens.unwrap();
-    assert_eq!(asked, [5, 15, 25, 40]);
+    assert_eq!(poll_times, [5, 15, 25, 40]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn polling_ends_when_the_code_expires() {
-    let (tokens, asked) = polled(&["authorization_pending"]).await;
+    let (tokens, poll_times) = polled(&["authorization_pending"]).await;
 
     let error = tokens.unwrap_err();
     assert_eq!(error.error_code(), Some("expired_token"));
     assert_eq!(error.step(), AuthorizationStep::DeviceCode);
-    assert_eq!(asked.len(), 12);
+    assert_eq!(poll_times.len(), 12);
 }
 
 #[tokio::test(start_paused = true)]
@@ -194,22 +200,22 @@ async fn a_rejection_ends_polling() {
         "invalid_client",
         "x",
     ] {
-        let answers: &'static [&'static str] = Box::leak(Box::new([error]));
+        let responses: &'static [&'static str] = Box::leak(Box::new([error]));
 
-        let (tokens, asked) = polled(answers).await;
+        let (tokens, poll_times) = polled(responses).await;
 
         assert_eq!(tokens.unwrap_err().error_code(), Some(error));
-        assert_eq!(asked, [5], "{error}");
+        assert_eq!(poll_times, [5], "{error}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_network_error_slows_polling_down() {
-    let (tokens, asked) = polled(&["broken", "authorization_pending", ""]).await;
+    let (tokens, poll_times) = polled(&["broken", "authorization_pending", ""]).await;
     tokens.unwrap();
-    assert_eq!(asked, [5, 15, 25]);
+    assert_eq!(poll_times, [5, 15, 25]);
 
-    let (tokens, asked) = polled(&["broken"]).await;
+    let (tokens, poll_times) = polled(&["broken"]).await;
     assert_eq!(tokens.unwrap_err().reason(), "broken");
-    assert_eq!(asked, [5, 15, 35]);
+    assert_eq!(poll_times, [5, 15, 35]);
 }

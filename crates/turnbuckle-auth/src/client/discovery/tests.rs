@@ -13,13 +13,13 @@ const AS_METADATA: &str = "https://as.example/.well-known/oauth-authorization-se
 const AS_OPENID: &str = "https://as.example/.well-known/openid-configuration";
 const ORIGIN_METADATA: &str = "https://mcp.example/.well-known/oauth-authorization-server";
 
-async fn find(web: &FakeHttp) -> Result<DiscoveryResult, AuthorizationError> {
-    discover(web, SERVER, &[Challenge::bearer()], "2026-07-28").await
+async fn find(http: &FakeHttp) -> Result<DiscoveryResult, AuthorizationError> {
+    discover(http, SERVER, &[Challenge::bearer()], "2026-07-28").await
 }
 
-async fn announced(web: &FakeHttp, url: &str) -> Result<DiscoveryResult, AuthorizationError> {
+async fn announced(http: &FakeHttp, url: &str) -> Result<DiscoveryResult, AuthorizationError> {
     let challenges = [Challenge::bearer().resource_metadata(url)];
-    discover(web, SERVER, &challenges, "2026-07-28").await
+    discover(http, SERVER, &challenges, "2026-07-28").await
 }
 
 fn resource(issuers: &[&str]) -> Value {
@@ -32,36 +32,36 @@ async fn only_the_announced_metadata_url_is_fetched() {
     req!("auth.www-authenticate.parse");
     req!("auth.prm.client-order");
     let url = "https://mcp.example/custom/metadata.json";
-    let web = FakeHttp::usual().get(url, &resource(&[ISSUER]));
+    let http = FakeHttp::usual().get(url, &resource(&[ISSUER]));
     let header =
         format!("Basic realm=\"x\", BEARER error=\"invalid_token\", Resource_Metadata=\"{url}\"");
     let challenges = Challenge::parse(&header).unwrap();
 
-    let found = discover(&web, SERVER, &challenges, "2026-07-28")
+    let found = discover(&http, SERVER, &challenges, "2026-07-28")
         .await
         .unwrap();
 
     assert_eq!(found.server.issuer, ISSUER);
     assert_eq!(found.method, DiscoveryMethod::ResourceMetadata);
-    assert_eq!(web.urls(), [url, AS_METADATA]);
+    assert_eq!(http.urls(), [url, AS_METADATA]);
 }
 
 #[tokio::test]
 async fn without_an_announced_url_the_well_known_paths_are_tried() {
     req!("auth.prm.client-order");
-    let web = FakeHttp::usual();
-    find(&web).await.unwrap();
-    assert_eq!(web.urls(), [BELOW, AS_METADATA]);
+    let http = FakeHttp::usual();
+    find(&http).await.unwrap();
+    assert_eq!(http.urls(), [BELOW, AS_METADATA]);
 
-    let web = FakeHttp::usual().status(BELOW, 404).get(
+    let http = FakeHttp::usual().status(BELOW, 404).get(
         ROOT,
         &with(
             resource(&[ISSUER]),
             &json!({ "resource": "https://mcp.example" }),
         ),
     );
-    let found = find(&web).await.unwrap();
-    assert_eq!(web.urls(), [BELOW, ROOT, AS_METADATA]);
+    let found = find(&http).await.unwrap();
+    assert_eq!(http.urls(), [BELOW, ROOT, AS_METADATA]);
     assert_eq!(
         found.resource, "https://mcp.example",
         "exactly as written, without a trailing slash"
@@ -71,12 +71,12 @@ async fn without_an_announced_url_the_well_known_paths_are_tried() {
 #[tokio::test]
 async fn every_request_has_the_protocol_version() {
     req!("auth.metadata.2025-03-26.version-header");
-    let web = FakeHttp::default();
+    let http = FakeHttp::default();
 
-    find(&web).await.unwrap();
+    find(&http).await.unwrap();
 
-    assert_eq!(web.requests().len(), 3);
-    for request in web.requests() {
+    assert_eq!(http.requests().len(), 3);
+    for request in http.requests() {
         assert_eq!(
             request.header("mcp-protocol-version"),
             Some("2026-07-28"),
@@ -103,19 +103,19 @@ async fn metadata_of_another_resource_is_rejected_before_other_requests() {
         "",
     ] {
         let evil = with(resource(&[ISSUER]), &json!({ "resource": other }));
-        let web = FakeHttp::usual()
+        let http = FakeHttp::usual()
             .get(BELOW, &evil)
             .get(ROOT, &resource(&[ISSUER]));
 
-        let error = find(&web).await.unwrap_err();
+        let error = find(&http).await.unwrap_err();
 
         assert_eq!(error.step(), AuthorizationStep::ResourceMetadata);
         assert!(
             error.reason().contains("describes another server"),
             "{error}"
         );
-        assert_eq!(web.urls(), [BELOW], "{other}");
-        assert!(announced(&web, BELOW).await.is_err(), "{other}");
+        assert_eq!(http.urls(), [BELOW], "{other}");
+        assert!(announced(&http, BELOW).await.is_err(), "{other}");
     }
 }
 
@@ -131,12 +131,14 @@ async fn a_resource_may_be_a_parent_path_of_the_server() {
         "https://mcp.example",
         "https://mcp.example/",
     ] {
-        let web = FakeHttp::usual().get(
+        let http = FakeHttp::usual().get(
             url,
             &with(resource(&[ISSUER]), &json!({ "resource": named })),
         );
 
-        let found = discover(&web, server_url, &[], "2026-07-28").await.unwrap();
+        let found = discover(&http, server_url, &[], "2026-07-28")
+            .await
+            .unwrap();
 
         assert_eq!(found.resource, named);
     }
@@ -156,49 +158,49 @@ async fn invalid_metadata_ends_discovery() {
         json!({ "resource": SERVER, "authorization_servers": ["https://as.example\u{0}"] }),
         json!({ "resource": SERVER, "authorization_servers": ["https://as.example?x"] }),
     ] {
-        let web = FakeHttp::usual().get(BELOW, &wrong);
+        let http = FakeHttp::usual().get(BELOW, &wrong);
 
-        assert!(find(&web).await.is_err(), "{wrong}");
+        assert!(find(&http).await.is_err(), "{wrong}");
 
-        assert_eq!(web.urls(), [BELOW], "{wrong}");
+        assert_eq!(http.urls(), [BELOW], "{wrong}");
     }
 }
 
 #[tokio::test]
 async fn a_server_error_is_not_treated_as_missing_metadata() {
     for status in [301, 302, 500, 503] {
-        let web = FakeHttp::usual()
+        let http = FakeHttp::usual()
             .status(BELOW, status)
             .get(ROOT, &resource(&[ISSUER]));
-        let error = find(&web).await.unwrap_err();
+        let error = find(&http).await.unwrap_err();
         assert_eq!(error.request(), Some(&*format!("GET {BELOW}")));
         assert!(error.response().unwrap().starts_with(&status.to_string()));
         assert!(error.hint().is_some());
-        assert_eq!(web.urls(), [BELOW], "{status}");
+        assert_eq!(http.urls(), [BELOW], "{status}");
 
-        let web = FakeHttp::usual().status(AS_METADATA, status);
+        let http = FakeHttp::usual().status(AS_METADATA, status);
         assert_eq!(
-            find(&web).await.unwrap_err().step(),
+            find(&http).await.unwrap_err().step(),
             AuthorizationStep::ServerMetadata,
             "{status}"
         );
     }
     let broken = |_: &_| Some(Err(FetchError::Unreachable("connection refused".into())));
-    let web = FakeHttp::usual().rule(broken);
-    let error = find(&web).await.unwrap_err();
+    let http = FakeHttp::usual().rule(broken);
+    let error = find(&http).await.unwrap_err();
     assert!(error.reason().contains("connection refused"));
-    assert_eq!(web.urls(), [BELOW]);
+    assert_eq!(http.urls(), [BELOW]);
 }
 
 #[tokio::test]
 async fn a_missing_announced_document_is_an_error() {
     let url = "https://mcp.example/custom";
-    let web = FakeHttp::usual();
+    let http = FakeHttp::usual();
 
-    let error = announced(&web, url).await.unwrap_err();
+    let error = announced(&http, url).await.unwrap_err();
 
     assert_eq!(error.response(), Some("404 without an error code"));
-    assert_eq!(web.urls(), [url]);
+    assert_eq!(http.urls(), [url]);
 }
 
 #[tokio::test]
@@ -212,12 +214,12 @@ async fn an_unsafe_announced_url_is_rejected() {
         "/relative",
         "",
     ] {
-        let web = FakeHttp::usual();
+        let http = FakeHttp::usual();
 
-        let error = announced(&web, url).await.unwrap_err();
+        let error = announced(&http, url).await.unwrap_err();
 
         assert!(error.hint().is_some());
-        assert!(web.requests().is_empty(), "{url}");
+        assert!(http.requests().is_empty(), "{url}");
     }
 }
 
@@ -231,10 +233,10 @@ async fn an_html_page_is_not_metadata() {
         (request.url == BELOW)
             .then(|| Ok(FetchResponse::new(200, headers, "<title>Welcome</title>")))
     };
-    let web = FakeHttp::usual().rule(page).get(ROOT, &resource(&[ISSUER]));
+    let http = FakeHttp::usual().rule(page).get(ROOT, &resource(&[ISSUER]));
 
     assert_eq!(
-        find(&web).await.unwrap().method,
+        find(&http).await.unwrap().method,
         DiscoveryMethod::ResourceMetadata
     );
 }
@@ -244,43 +246,40 @@ async fn an_issuer_without_a_path_has_two_metadata_urls() {
     req!("auth.asm.order-root");
     req!("auth.asm.client-both");
     req!("auth.asm.client-2025-06-18");
-    let web = FakeHttp::usual()
+    let http = FakeHttp::usual()
         .status(AS_METADATA, 404)
         .get(AS_OPENID, &metadata());
-    assert_eq!(find(&web).await.unwrap().server.issuer, ISSUER);
-    assert_eq!(web.urls(), [BELOW, AS_METADATA, AS_OPENID]);
+    assert_eq!(find(&http).await.unwrap().server.issuer, ISSUER);
+    assert_eq!(http.urls(), [BELOW, AS_METADATA, AS_OPENID]);
 
-    let web = FakeHttp::usual();
-    find(&web).await.unwrap();
-    assert_eq!(web.urls(), [BELOW, AS_METADATA], "no further requests");
+    let http = FakeHttp::usual();
+    find(&http).await.unwrap();
+    assert_eq!(http.urls(), [BELOW, AS_METADATA], "no further requests");
 }
 
 #[tokio::test]
 async fn an_issuer_with_a_path_has_three_metadata_urls_and_none_at_the_root() {
     req!("auth.asm.order-path");
     let issuer = "https://as.example/tenant1";
-    let places = [
+    let urls = [
         "https://as.example/.well-known/oauth-authorization-server/tenant1",
         "https://as.example/.well-known/openid-configuration/tenant1",
         "https://as.example/tenant1/.well-known/openid-configuration",
     ];
-    for (at, url) in places.iter().enumerate() {
-        let web = FakeHttp::usual()
+    for (at, url) in urls.iter().enumerate() {
+        let http = FakeHttp::usual()
             .get(BELOW, &resource(&[issuer]))
             .get(url, &with(metadata(), &json!({ "issuer": issuer })));
 
-        assert_eq!(find(&web).await.unwrap().server.issuer, issuer);
+        assert_eq!(find(&http).await.unwrap().server.issuer, issuer);
 
-        assert_eq!(web.urls()[1..], places[..=at]);
+        assert_eq!(http.urls()[1..], urls[..=at]);
     }
-    let web = FakeHttp::usual().get(BELOW, &resource(&[issuer]));
-    let error = find(&web).await.unwrap_err();
+    let http = FakeHttp::usual().get(BELOW, &resource(&[issuer]));
+    let error = find(&http).await.unwrap_err();
     assert_eq!(error.step(), AuthorizationStep::ServerMetadata);
-    assert_eq!(
-        error.request(),
-        Some(&*format!("GET {}", places.join(", ")))
-    );
-    assert_eq!(web.urls()[1..], places);
+    assert_eq!(error.request(), Some(&*format!("GET {}", urls.join(", "))));
+    assert_eq!(http.urls()[1..], urls);
 }
 
 #[tokio::test]
@@ -297,44 +296,44 @@ async fn metadata_of_another_issuer_is_not_used() {
         "",
     ] {
         let poisoned = with(metadata(), &json!({ "issuer": issuer }));
-        let web = FakeHttp::usual()
+        let http = FakeHttp::usual()
             .get(AS_METADATA, &poisoned)
             .get(AS_OPENID, &metadata());
 
-        let error = find(&web).await.unwrap_err();
+        let error = find(&http).await.unwrap_err();
 
         assert!(error.reason().contains("belongs to another one"), "{error}");
-        assert_eq!(web.urls(), [BELOW, AS_METADATA], "{issuer}");
+        assert_eq!(http.urls(), [BELOW, AS_METADATA], "{issuer}");
     }
 }
 
 #[tokio::test]
 async fn an_issuer_without_a_path_is_spelled_as_in_its_document() {
-    for (named, said) in [
+    for (named, found) in [
         ("https://as.example/", "https://as.example/"),
         ("https://as.example/", "https://as.example"),
         ("https://as.example", "https://as.example/"),
     ] {
-        let web = FakeHttp::usual()
+        let http = FakeHttp::usual()
             .get(BELOW, &resource(&[named]))
-            .get(AS_METADATA, &with(metadata(), &json!({ "issuer": said })));
+            .get(AS_METADATA, &with(metadata(), &json!({ "issuer": found })));
 
-        assert_eq!(find(&web).await.unwrap().server.issuer, said);
+        assert_eq!(find(&http).await.unwrap().server.issuer, found);
     }
 }
 
 #[tokio::test]
 async fn an_issuer_with_a_path_is_compared_exactly() {
     let url = "https://as.example/.well-known/oauth-authorization-server/tenant1";
-    for (named, said) in [
+    for (named, found) in [
         ("https://as.example/tenant1/", "https://as.example/tenant1"),
         ("https://as.example/tenant1", "https://as.example/tenant1/"),
     ] {
-        let web = FakeHttp::usual()
+        let http = FakeHttp::usual()
             .get(BELOW, &resource(&[named]))
-            .get(url, &with(metadata(), &json!({ "issuer": said })));
+            .get(url, &with(metadata(), &json!({ "issuer": found })));
 
-        assert!(find(&web).await.is_err(), "{named} is not {said}");
+        assert!(find(&http).await.is_err(), "{named} is not {found}");
     }
 }
 
@@ -354,10 +353,10 @@ async fn metadata_with_an_unsafe_endpoint_is_rejected() {
             "--flag",
             "https://a\nb/",
         ] {
-            let web =
+            let http =
                 FakeHttp::usual().get(AS_METADATA, &with(metadata(), &json!({ endpoint: url })));
 
-            let error = find(&web).await.unwrap_err();
+            let error = find(&http).await.unwrap_err();
 
             assert_eq!(error.step(), AuthorizationStep::ServerMetadata);
             assert_eq!(
@@ -367,11 +366,11 @@ async fn metadata_with_an_unsafe_endpoint_is_rejected() {
             );
         }
     }
-    let web = FakeHttp::usual().get(
+    let http = FakeHttp::usual().get(
         AS_METADATA,
         &with(metadata(), &json!({ "token_endpoint": null })),
     );
-    assert!(find(&web).await.is_err(), "a token endpoint is required");
+    assert!(find(&http).await.is_err(), "a token endpoint is required");
 }
 
 #[tokio::test]
@@ -380,24 +379,24 @@ async fn endpoints_may_be_in_other_origins_or_on_loopback() {
         "authorization_endpoint": "https://login.example/authorize",
         "token_endpoint": "http://127.0.0.1:8080/token",
     });
-    let web = FakeHttp::usual().get(AS_METADATA, &with(metadata(), &elsewhere));
+    let http = FakeHttp::usual().get(AS_METADATA, &with(metadata(), &elsewhere));
 
-    find(&web).await.unwrap();
+    find(&http).await.unwrap();
 }
 
 #[tokio::test]
 async fn the_first_authorization_server_with_metadata_is_used() {
-    let web = FakeHttp::usual().get(BELOW, &resource(&["https://gone.example", ISSUER]));
-    assert_eq!(find(&web).await.unwrap().server.issuer, ISSUER);
+    let http = FakeHttp::usual().get(BELOW, &resource(&["https://gone.example", ISSUER]));
+    assert_eq!(find(&http).await.unwrap().server.issuer, ISSUER);
 
     let many: Vec<_> = (0..100)
         .map(|at| format!("https://as{at}.example"))
         .collect();
     let many: Vec<_> = many.iter().map(String::as_str).collect();
-    let web = FakeHttp::usual().get(BELOW, &resource(&many));
-    assert!(find(&web).await.is_err());
+    let http = FakeHttp::usual().get(BELOW, &resource(&many));
+    assert!(find(&http).await.is_err());
     assert_eq!(
-        web.urls().len(),
+        http.urls().len(),
         1 + 4 * 2,
         "only the first issuers are tried"
     );
@@ -413,21 +412,21 @@ async fn a_server_without_resource_metadata_is_its_own_authorization_server() {
         "token_endpoint": "https://mcp.example/oauth/token",
     });
     for issuer in ["https://mcp.example", "https://mcp.example/"] {
-        let web = FakeHttp::default().get(
+        let http = FakeHttp::default().get(
             ORIGIN_METADATA,
             &with(own.clone(), &json!({ "issuer": issuer })),
         );
 
-        let found = find(&web).await.unwrap();
+        let found = find(&http).await.unwrap();
 
         assert_eq!(found.method, DiscoveryMethod::OriginMetadata);
         assert_eq!(found.resource, SERVER);
         assert_eq!(found.server.issuer, issuer);
-        assert_eq!(web.urls(), [BELOW, ROOT, ORIGIN_METADATA]);
+        assert_eq!(http.urls(), [BELOW, ROOT, ORIGIN_METADATA]);
     }
-    let web = FakeHttp::default().get(ORIGIN_METADATA, &metadata());
+    let http = FakeHttp::default().get(ORIGIN_METADATA, &metadata());
     assert!(
-        find(&web).await.is_err(),
+        find(&http).await.is_err(),
         "the issuer must match its document"
     );
 }
@@ -483,11 +482,11 @@ async fn null_members_of_metadata_are_absent() {
         fields.extend(nulls.as_object().unwrap().clone());
         document
     };
-    let web = FakeHttp::usual()
+    let http = FakeHttp::usual()
         .get(BELOW, &document(resource(&[ISSUER]), &nulls))
         .get(AS_METADATA, &document(metadata(), &more));
 
-    let found = find(&web).await.unwrap();
+    let found = find(&http).await.unwrap();
 
     assert_eq!(found.scopes, None);
     assert!(!found.dpop_required && !found.server.client_id_metadata_document_supported);
@@ -495,24 +494,24 @@ async fn null_members_of_metadata_are_absent() {
 
 #[tokio::test]
 async fn an_unsafe_server_url_gets_no_request() {
-    let web = FakeHttp::usual();
+    let http = FakeHttp::usual();
 
     assert!(
-        discover(&web, "http://mcp.example/mcp", &[], "2026-07-28")
+        discover(&http, "http://mcp.example/mcp", &[], "2026-07-28")
             .await
             .is_err()
     );
 
-    assert!(web.requests().is_empty());
-    let local = discover(&web, "http://localhost:8080/mcp", &[], "2026-07-28").await;
+    assert!(http.requests().is_empty());
+    let local = discover(&http, "http://localhost:8080/mcp", &[], "2026-07-28").await;
     assert_eq!(local.unwrap().method, DiscoveryMethod::DefaultEndpoints);
 }
 
 #[tokio::test]
 async fn invalid_scope_names_are_skipped() {
     let names = json!({ "scopes_supported": ["files:read", "a b", "\"", "ä"] });
-    let web = FakeHttp::usual().get(BELOW, &with(resource(&[ISSUER]), &names));
-    let found = find(&web).await.unwrap();
+    let http = FakeHttp::usual().get(BELOW, &with(resource(&[ISSUER]), &names));
+    let found = find(&http).await.unwrap();
     assert_eq!(found.scopes.unwrap().to_string(), "a b files:read");
 
     assert_eq!(find(&FakeHttp::usual()).await.unwrap().scopes, None);
@@ -524,15 +523,15 @@ async fn dpop_is_required_if_the_metadata_requires_it() {
     let both = [Challenge::dpop(), Challenge::bearer()];
     let required = json!({ "dpop_bound_access_tokens_required": true });
     let strict = FakeHttp::usual().get(BELOW, &with(resource(&[ISSUER]), &required));
-    let web = FakeHttp::usual();
+    let http = FakeHttp::usual();
 
-    let needs = async |web: &FakeHttp, challenges: &[Challenge]| {
-        let found = discover(web, SERVER, challenges, "2026-07-28").await;
+    let needs = async |http: &FakeHttp, challenges: &[Challenge]| {
+        let found = discover(http, SERVER, challenges, "2026-07-28").await;
         found.unwrap().dpop_required
     };
 
-    assert!(needs(&web, &dpop).await);
+    assert!(needs(&http, &dpop).await);
     assert!(needs(&strict, &both).await);
-    assert!(!needs(&web, &both).await);
-    assert!(!needs(&web, &[]).await);
+    assert!(!needs(&http, &both).await);
+    assert!(!needs(&http, &[]).await);
 }

@@ -63,9 +63,9 @@ impl StoreDirectory {
     fn open(&self, file: StoreFile) -> Result<StoreContents, AuthorizationError> {
         match file {
             StoreFile::Plaintext(contents) => Ok(contents),
-            StoreFile::Encrypted(sealed) => self
+            StoreFile::Encrypted(encrypted) => self
                 .cipher
-                .open(&sealed)?
+                .open(&encrypted)?
                 .map_err(|error| self.unreadable(error)),
         }
     }

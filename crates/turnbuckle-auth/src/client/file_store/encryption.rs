@@ -167,8 +167,8 @@ impl EncryptionKey {
     }
 
     /// Decrypts a text; `None` if the key or the version differ, or the text was modified.
-    pub(super) fn decrypt(&self, version: u32, sealed: &str) -> Option<Vec<u8>> {
-        let mut bytes = STANDARD.decode(sealed).ok()?;
+    pub(super) fn decrypt(&self, version: u32, ciphertext: &str) -> Option<Vec<u8>> {
+        let mut bytes = STANDARD.decode(ciphertext).ok()?;
         let (nonce, payload) = bytes.split_at_mut_checked(NONCE_LEN)?;
         let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
         let version = Aad::from(version.to_be_bytes());
@@ -209,24 +209,27 @@ mod tests {
 
     #[test]
     fn encrypted_text_needs_its_key_and_version() {
-        let sealed = key(1).encrypt(2, b"sesame").unwrap();
+        let ciphertext = key(1).encrypt(2, b"sesame").unwrap();
 
-        assert_eq!(key(1).decrypt(2, &sealed).as_deref(), Some(&b"sesame"[..]));
-        assert_eq!(key(2).decrypt(2, &sealed), None);
-        assert_eq!(key(1).decrypt(3, &sealed), None);
+        assert_eq!(
+            key(1).decrypt(2, &ciphertext).as_deref(),
+            Some(&b"sesame"[..])
+        );
+        assert_eq!(key(2).decrypt(2, &ciphertext), None);
+        assert_eq!(key(1).decrypt(3, &ciphertext), None);
     }
 
     #[test]
     fn changed_or_truncated_text_is_not_decrypted() {
-        let sealed = STANDARD
+        let ciphertext = STANDARD
             .decode(key(1).encrypt(2, b"sesame").unwrap())
             .unwrap();
 
-        for at in 0..sealed.len() {
-            let mut changed = sealed.clone();
+        for at in 0..ciphertext.len() {
+            let mut changed = ciphertext.clone();
             changed[at] ^= 1;
             assert_eq!(key(1).decrypt(2, &STANDARD.encode(changed)), None, "{at}");
-            assert_eq!(key(1).decrypt(2, &STANDARD.encode(&sealed[..at])), None);
+            assert_eq!(key(1).decrypt(2, &STANDARD.encode(&ciphertext[..at])), None);
         }
         assert_eq!(key(1).decrypt(2, "no base64!"), None);
     }

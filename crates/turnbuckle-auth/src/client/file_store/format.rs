@@ -47,7 +47,8 @@ pub(super) enum StoreFile {
 #[derive(Serialize, Deserialize)]
 pub(super) struct EncryptedFile {
     version: u32,
-    sealed: String,
+    #[serde(rename = "sealed")]
+    ciphertext: String,
 }
 
 /// Reason why a file cannot be read.
@@ -74,9 +75,12 @@ impl StoreContents {
 
     /// Serializes and encrypts the contents.
     pub(super) fn to_encrypted(&self, key: &EncryptionKey) -> Result<Vec<u8>, AuthorizationError> {
-        let sealed = key.encrypt(ENCRYPTED_VERSION, &self.to_plaintext())?;
+        let ciphertext = key.encrypt(ENCRYPTED_VERSION, &self.to_plaintext())?;
         let version = ENCRYPTED_VERSION;
-        Ok(to_json_file(&EncryptedFile { version, sealed }))
+        Ok(to_json_file(&EncryptedFile {
+            version,
+            ciphertext,
+        }))
     }
 
     fn parse(bytes: &[u8]) -> Result<StoreContents, StoreReadError> {
@@ -114,7 +118,7 @@ impl EncryptedFile {
         &self,
         key: &EncryptionKey,
     ) -> Option<Result<StoreContents, StoreReadError>> {
-        let text = key.decrypt(self.version, &self.sealed)?;
+        let text = key.decrypt(self.version, &self.ciphertext)?;
         Some(StoreContents::parse(&text))
     }
 }

@@ -40,12 +40,12 @@ async fn saved_logins_are_loaded_and_removed_ones_are_gone() {
     let folder = tempfile::tempdir().unwrap();
     let one = store(&folder);
     assert_eq!(access(one.login(SERVER).await.unwrap()), None);
-    let kept = login(SERVER, "token");
-    one.save(&kept).await.unwrap();
+    let stored = login(SERVER, "token");
+    one.save(&stored).await.unwrap();
     one.save(&login("https://other.example", "other"))
         .await
         .unwrap();
-    one.save_registration("https://as.example", Some(&kept.client))
+    one.save_registration("https://as.example", Some(&stored.client))
         .await
         .unwrap();
 
@@ -136,7 +136,7 @@ async fn an_unreadable_file_is_an_error_and_is_not_overwritten() {
     let newer = br#"{"version":3,"logins":[]}"#.to_vec();
     let other = br#"{"version":1,"logins":{"sesame":"sesame"}}"#.to_vec();
 
-    for (damaged, said) in [
+    for (damaged, found) in [
         (half, "is damaged"),
         (other, "is damaged"),
         (Vec::new(), "is damaged"),
@@ -153,7 +153,7 @@ async fn an_unreadable_file_is_an_error_and_is_not_overwritten() {
 
         for error in failures {
             assert_eq!(error.step(), AuthorizationStep::Store);
-            assert!(error.reason().contains(said), "{error}");
+            assert!(error.reason().contains(found), "{error}");
             assert!(error.hint().unwrap().contains("nothing was changed"));
             assert!(!format!("{error:?}").contains("sesame"), "{error:?}");
         }
@@ -212,7 +212,7 @@ fn concurrent_writers_lose_nothing_and_readers_see_whole_files() {
             let mut max_bytes = 0;
             while !is_done.load(Ordering::Relaxed) {
                 let store = store(&folder);
-                let found = store.directory.read().map(|kept| kept.logins.len());
+                let found = store.directory.read().map(|stored| stored.logins.len());
                 let found = found.expect("what is read is whole");
                 assert!(found >= max_bytes, "a saved login is gone");
                 max_bytes = found;

@@ -53,10 +53,10 @@ impl OAuthSettings {
         let store = &self.store;
         let before = store.registration(&server.issuer).await?;
         let before = before.filter(|before| !before.has_expired(now()));
-        let wanted = before
+        let preferred = before
             .as_ref()
             .and_then(|before| before.redirect_uri.as_deref());
-        let redirect_uri = user_agent.redirect_uri(wanted).await?;
+        let redirect_uri = user_agent.redirect_uri(preferred).await?;
         if let Some(registered) =
             before.filter(|it| it.redirect_uri.as_ref() == Some(&redirect_uri))
         {

@@ -175,8 +175,8 @@ impl OAuth {
             attempt.scopes.as_ref(),
             thumbprint.as_deref(),
         )?;
-        let answer = user_agent.open_url(request.url()).await?;
-        let code = request.parse_response(&answer)?;
+        let response = user_agent.open_url(request.url()).await?;
+        let code = request.parse_response(&response)?;
         let endpoint = self.endpoint(server, &client.registered);
         let mut binding = attempt.prover.as_ref().map(|prover| self.binding(prover));
         let fetch = &*self.settings.fetch;

@@ -471,8 +471,8 @@ pub(super) fn is_granted(login: &StoredLogin, needed: &Scopes) -> bool {
 
 /// Returns whether all scopes were requested.
 pub(super) fn was_requested(login: &StoredLogin, needed: &Scopes) -> bool {
-    let asked = login.requested_scopes.as_ref();
-    asked.is_some_and(|asked| asked.covers(needed))
+    let requested = login.requested_scopes.as_ref();
+    requested.is_some_and(|requested| requested.covers(needed))
 }
 
 fn token_still_rejected(discovery: &DiscoveryResult) -> AuthorizationError {

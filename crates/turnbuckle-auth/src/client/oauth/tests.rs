@@ -42,9 +42,9 @@ struct IssuedTokens {
 
 impl Issuer {
     /// Issues tokens at the token endpoint.
-    fn tokens(&self, web: FakeHttp) -> FakeHttp {
+    fn tokens(&self, http: FakeHttp) -> FakeHttp {
         let this = self.clone();
-        web.rule(move |request| {
+        http.rule(move |request| {
             (request.url == format!("{ISSUER}/token")).then(|| Ok(this.answer(request)))
         })
     }
@@ -217,8 +217,8 @@ async fn call(
         };
         let challenges = Challenge::parse(&challenge).unwrap();
         let generation = credentials.generation;
-        let refused = UnauthorizedResponse::new(request, status, &challenges, generation, attempts);
-        if oauth.on_unauthorized(refused).await? == RetryDecision::GiveUp {
+        let error = UnauthorizedResponse::new(request, status, &challenges, generation, attempts);
+        if oauth.on_unauthorized(error).await? == RetryDecision::GiveUp {
             return Ok(CallEnd::Rejected(status));
         }
     }
@@ -226,8 +226,8 @@ async fn call(
 }
 
 /// Returns a client of the default server, with a user.
-fn client(web: &FakeHttp, user: &FakeUser) -> OAuth {
-    OAuth::new(SERVER, Arc::new(web.clone())).user_agent(user.clone())
+fn client(http: &FakeHttp, user: &FakeUser) -> OAuth {
+    OAuth::new(SERVER, Arc::new(http.clone())).user_agent(user.clone())
 }
 
 fn scopes(text: &str) -> Scopes {

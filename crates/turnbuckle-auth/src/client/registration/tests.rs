@@ -15,9 +15,12 @@ fn client_metadata() -> ClientMetadata {
     ClientMetadata::new("Test", [CALLBACK])
 }
 
-async fn answered(status: u16, answer: &Value) -> Result<ClientRegistration, AuthorizationError> {
-    let web = FakeHttp::usual().post(REGISTER, status, answer);
-    register(&web, &server(&json!({})), &client_metadata()).await
+async fn response_to(
+    status: u16,
+    response: &Value,
+) -> Result<ClientRegistration, AuthorizationError> {
+    let http = FakeHttp::usual().post(REGISTER, status, response);
+    register(&http, &server(&json!({})), &client_metadata()).await
 }
 
 #[tokio::test]
@@ -29,7 +32,7 @@ async fn a_registration_request_describes_the_client() {
     req!("auth.dcr.native");
     req!("auth.refresh.grant-type");
     req!("auth.redirect.registered");
-    let web = FakeHttp::usual();
+    let http = FakeHttp::usual();
     let client_metadata = ClientMetadata {
         scopes: Some("b a".parse().unwrap()),
         software_id: Some("software".into()),
@@ -38,18 +41,18 @@ async fn a_registration_request_describes_the_client() {
         ..client_metadata()
     };
 
-    let client = register(&web, &server(&json!({})), &client_metadata)
+    let client = register(&http, &server(&json!({})), &client_metadata)
         .await
         .unwrap();
 
     assert_eq!(client.id, "registered");
     assert_eq!(client.source, RegistrationSource::Dynamic);
     assert_eq!(client.redirect_uri.as_deref(), Some(CALLBACK));
-    let said = web.last_post(REGISTER);
-    assert_eq!(said.header("content-type"), Some("application/json"));
-    let said: Value = serde_json::from_str(&said.body).unwrap();
+    let found = http.last_post(REGISTER);
+    assert_eq!(found.header("content-type"), Some("application/json"));
+    let found: Value = serde_json::from_str(&found.body).unwrap();
     assert_eq!(
-        said,
+        found,
         json!({
             "client_name": "Test",
             "redirect_uris": [CALLBACK],
@@ -68,26 +71,26 @@ async fn a_registration_request_describes_the_client() {
 #[tokio::test]
 async fn application_type_and_grants_follow_the_redirect_uris() {
     req!("auth.dcr.web");
-    let web = FakeHttp::usual();
+    let http = FakeHttp::usual();
     let client_metadata = ClientMetadata {
         application_type: ApplicationType::Web,
         grant_types: vec!["urn:ietf:params:oauth:grant-type:device_code".into()],
         ..ClientMetadata::new("Test", Vec::<String>::new())
     };
 
-    let client = register(&web, &server(&json!({})), &client_metadata)
+    let client = register(&http, &server(&json!({})), &client_metadata)
         .await
         .unwrap();
 
-    let said: Value = serde_json::from_str(&web.last_post(REGISTER).body).unwrap();
-    assert_eq!(said["application_type"], "web");
-    assert_eq!(said["response_types"], json!([]));
+    let found: Value = serde_json::from_str(&http.last_post(REGISTER).body).unwrap();
+    assert_eq!(found["application_type"], "web");
+    assert_eq!(found["response_types"], json!([]));
     assert_eq!(client.redirect_uri, None);
 }
 
 #[tokio::test]
 async fn a_supported_authentication_method_is_registered() {
-    for (methods, asked) in [
+    for (methods, request) in [
         (json!(["client_secret_basic"]), "client_secret_basic"),
         (json!(["client_secret_post"]), "client_secret_post"),
         (
@@ -98,23 +101,23 @@ async fn a_supported_authentication_method_is_registered() {
         (json!(null), "none"),
         (json!(["tls_client_auth"]), "none"),
     ] {
-        let web = FakeHttp::usual();
+        let http = FakeHttp::usual();
         let server = server(&json!({ "token_endpoint_auth_methods_supported": methods }));
 
-        register(&web, &server, &client_metadata()).await.unwrap();
+        register(&http, &server, &client_metadata()).await.unwrap();
 
-        let said: Value = serde_json::from_str(&web.last_post(REGISTER).body).unwrap();
-        assert_eq!(said["token_endpoint_auth_method"], asked, "{methods}");
+        let found: Value = serde_json::from_str(&http.last_post(REGISTER).body).unwrap();
+        assert_eq!(found["token_endpoint_auth_method"], request, "{methods}");
     }
 }
 
 #[tokio::test]
 async fn the_authentication_method_comes_from_the_response_or_the_metadata() {
-    let method = async |methods: Value, answer: Value| {
-        let web =
-            FakeHttp::usual().post(REGISTER, 201, &with(json!({ "client_id": "x" }), &answer));
+    let method = async |methods: Value, response: Value| {
+        let http =
+            FakeHttp::usual().post(REGISTER, 201, &with(json!({ "client_id": "x" }), &response));
         let server = server(&json!({ "token_endpoint_auth_methods_supported": methods }));
-        register(&web, &server, &client_metadata())
+        register(&http, &server, &client_metadata())
             .await
             .unwrap()
             .method
@@ -153,9 +156,9 @@ async fn the_authentication_method_comes_from_the_response_or_the_metadata() {
 #[tokio::test]
 async fn a_client_secret_expires_as_the_response_says() {
     let expires = async |at: Value| {
-        let answer =
+        let response =
             json!({ "client_id": "x", "client_secret": "sesame", "client_secret_expires_at": at });
-        answered(201, &answer).await.unwrap()
+        response_to(201, &response).await.unwrap()
     };
 
     assert_eq!(expires(json!(0)).await.expires, None);
@@ -167,7 +170,7 @@ async fn a_client_secret_expires_as_the_response_says() {
 
 #[tokio::test]
 async fn an_unusable_registration_response_is_an_error_without_the_secret() {
-    for answer in [
+    for response in [
         json!({}),
         json!([]),
         json!({ "client_id": "" }),
@@ -179,7 +182,7 @@ async fn an_unusable_registration_response_is_an_error_without_the_secret() {
         json!({ "client_id": "x", "token_endpoint_auth_method": "client_secret_basic" }),
         json!({ "client_id": "x", "client_secret": "sesame", "token_endpoint_auth_method": "tls_client_auth" }),
     ] {
-        let error = answered(201, &answer).await.unwrap_err();
+        let error = response_to(201, &response).await.unwrap_err();
 
         assert_eq!(error.step(), AuthorizationStep::Registration);
         assert_eq!(error.request(), Some("POST https://as.example/register"));
@@ -204,9 +207,9 @@ async fn a_rejected_registration_has_a_hint() {
         (403, "access_denied", "open registration"),
         (500, "server_error", "did not register the client"),
     ] {
-        let answer = json!({ "error": code, "error_description": "because" });
+        let response = json!({ "error": code, "error_description": "because" });
 
-        let error = answered(status, &answer).await.unwrap_err();
+        let error = response_to(status, &response).await.unwrap_err();
 
         assert!(error.reason().contains(reason), "{error}");
         assert_eq!(error.error_code(), Some(code));
@@ -220,20 +223,22 @@ async fn a_rejected_registration_has_a_hint() {
 
 #[tokio::test]
 async fn unsafe_registration_endpoints_and_redirect_uris_are_rejected() {
-    let web = FakeHttp::usual();
+    let http = FakeHttp::usual();
     for url in ["http://as.example/register", "file:///x", "javascript:x"] {
         let server = server(&json!({ "registration_endpoint": url }));
         assert!(
-            register(&web, &server, &client_metadata()).await.is_err(),
+            register(&http, &server, &client_metadata()).await.is_err(),
             "{url}"
         );
     }
     let none = server(&json!({ "registration_endpoint": null }));
-    let error = register(&web, &none, &client_metadata()).await.unwrap_err();
+    let error = register(&http, &none, &client_metadata())
+        .await
+        .unwrap_err();
     assert!(error.hint().unwrap().contains("client id"));
     let evil = ClientMetadata::new("Test", ["http://evil.example/callback"]);
-    assert!(register(&web, &server(&json!({})), &evil).await.is_err());
-    assert!(web.requests().is_empty());
+    assert!(register(&http, &server(&json!({})), &evil).await.is_err());
+    assert!(http.requests().is_empty());
 }
 
 #[test]
@@ -322,14 +327,14 @@ fn a_registration_survives_serialization() {
         ..ClientRegistration::preregistered(&server(&json!({})), "x", Some(Secret::new("sesame")))
     };
 
-    let kept = serde_json::to_string(&client).unwrap();
-    let read: ClientRegistration = serde_json::from_str(&kept).unwrap();
+    let stored = serde_json::to_string(&client).unwrap();
+    let read: ClientRegistration = serde_json::from_str(&stored).unwrap();
 
     assert_eq!(
-        kept,
+        stored,
         r#"{"id":"x","secret":"sesame","method":"client_secret_basic","redirect_uri":"http://127.0.0.1:9999/callback","expires":5,"source":"preregistered"}"#
     );
-    assert_eq!(serde_json::to_string(&read).unwrap(), kept);
+    assert_eq!(serde_json::to_string(&read).unwrap(), stored);
     assert!(!format!("{client:?}").contains("sesame"));
 }
 

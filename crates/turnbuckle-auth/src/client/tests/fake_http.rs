@@ -71,8 +71,8 @@ impl FakeHttp {
     }
 
     /// Responds to POST.
-    pub(in crate::client) fn post(self, url: &str, status: u16, answer: &Value) -> FakeHttp {
-        self.respond(FetchMethod::Post, url, status, answer)
+    pub(in crate::client) fn post(self, url: &str, status: u16, response: &Value) -> FakeHttp {
+        self.respond(FetchMethod::Post, url, status, response)
     }
 
     /// Responds with a status and no body.
@@ -117,8 +117,8 @@ impl FakeHttp {
             .unwrap_or_else(|| panic!("nothing was posted to {url}"))
     }
 
-    fn respond(self, method: FetchMethod, url: &str, status: u16, answer: &Value) -> FakeHttp {
-        let (url, body) = (url.to_owned(), answer.to_string());
+    fn respond(self, method: FetchMethod, url: &str, status: u16, response: &Value) -> FakeHttp {
+        let (url, body) = (url.to_owned(), response.to_string());
         self.rule(move |request| {
             let is_meant = request.method == method && request.url == url;
             is_meant.then(|| Ok(json_response(status, &body)))
@@ -157,8 +157,8 @@ impl Fetch for FakeHttp {
             played.rules.clone()
         };
         Box::pin(async move {
-            let answer = rules.iter().rev().find_map(|rule| rule(&request));
-            answer.unwrap_or_else(|| Ok(json_response(404, "{}")))
+            let response = rules.iter().rev().find_map(|rule| rule(&request));
+            response.unwrap_or_else(|| Ok(json_response(404, "{}")))
         })
     }
 }

@@ -79,11 +79,11 @@ fn answers() -> impl Strategy<Value = FetchResponse> {
 }
 
 /// HTTP that sends these responses in order, to any request.
-fn playing(answers: Vec<FetchResponse>) -> FakeHttp {
+fn playing(responses: Vec<FetchResponse>) -> FakeHttp {
     let at = std::sync::atomic::AtomicUsize::new(0);
     FakeHttp::default().rule(move |_| {
         let at = at.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        Some(Ok(answers[at % answers.len()].clone()))
+        Some(Ok(responses[at % responses.len()].clone()))
     })
 }
 
@@ -94,24 +94,24 @@ fn finished<T>(future: impl Future<Output = T>) -> T {
 }
 
 fn check(error: &AuthorizationError) {
-    let told = format!("{error} {error:?}");
+    let text = format!("{error} {error:?}");
     assert!(
-        told.len() < 20_000 && !told.contains(char::is_control),
-        "{told}"
+        text.len() < 20_000 && !text.contains(char::is_control),
+        "{text}"
     );
-    assert!(!told.contains("sesame"), "{told}");
+    assert!(!text.contains("sesame"), "{text}");
 }
 
 proptest! {
     #[test]
     fn discovery_yields_only_safe_urls_of_the_requested_server(
-        answers in prop::collection::vec(answers(), 1..6),
+        responses in prop::collection::vec(answers(), 1..6),
     ) {
-        let web = playing(answers);
+        let http = playing(responses);
 
-        let found = finished(discovery::discover(&web, SERVER, &[], "2026-07-28"));
+        let found = finished(discovery::discover(&http, SERVER, &[], "2026-07-28"));
 
-        prop_assert!(web.requests().len() <= 16);
+        prop_assert!(http.requests().len() <= 16);
         match found {
             Err(error) => check(&error),
             Ok(found) => {
@@ -127,26 +127,26 @@ proptest! {
 
     #[test]
     fn any_response_yields_a_result_or_an_error(
-        answers in prop::collection::vec(answers(), 1..6),
+        responses in prop::collection::vec(answers(), 1..6),
     ) {
         let server: AuthorizationServer = serde_json::from_value(metadata()).unwrap();
         let client = ClientRegistration::preregistered(&server, "x", Some(Secret::new("sesame")));
         let endpoint = TokenEndpoint::new(&server, &client);
         let client_metadata = ClientMetadata::new("Test", ["http://127.0.0.1/"]);
         let scopes: Scopes = "a".parse().unwrap();
-        let web = playing(answers);
+        let http = playing(responses);
 
-        match finished(register(&web, &server, &client_metadata)) {
+        match finished(register(&http, &server, &client_metadata)) {
             Err(error) => check(&error),
             Ok(client) => prop_assert!(!client.id.is_empty()),
         }
-        match finished(token::client_credentials(&web, &endpoint, SERVER, Some(&scopes), None)) {
+        match finished(token::client_credentials(&http, &endpoint, SERVER, Some(&scopes), None)) {
             Err(error) => check(&error),
             Ok(tokens) => prop_assert!(!tokens.access.expose().is_empty() && tokens.scopes.is_some()),
         }
         let login = async {
-            let code = device::request_code(&web, &endpoint, SERVER, None).await?;
-            device::poll(&web, &endpoint, &code, None).await
+            let code = device::request_code(&http, &endpoint, SERVER, None).await?;
+            device::poll(&http, &endpoint, &code, None).await
         };
         if let Err(error) = finished(login) {
             check(&error);
@@ -155,15 +155,15 @@ proptest! {
 
     #[test]
     fn only_the_matching_response_completes_a_login(
-        answer in ".{0,200}",
+        response in ".{0,200}",
         code in "(code|state|iss|error|error_description)=[a-z:/.%0-9A-F]{0,40}",
     ) {
         let server: AuthorizationServer = serde_json::from_value(metadata()).unwrap();
         let client = ClientRegistration::preregistered(&server, "x", None);
         let login = AuthorizationRequest::new(&server, &client, "http://127.0.0.1/", SERVER, None, None).unwrap();
 
-        for answer in [&answer, &format!("{answer}&{code}"), &format!("?{code}&{answer}")] {
-            check(&login.parse_response(answer).unwrap_err());
+        for response in [&response, &format!("{response}&{code}"), &format!("?{code}&{response}")] {
+            check(&login.parse_response(response).unwrap_err());
         }
     }
 }

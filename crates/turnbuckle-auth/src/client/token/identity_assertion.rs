@@ -67,10 +67,10 @@ pub async fn request_id_jag(
     let response = post.send(fetch, None).await?;
     let secrets = [id_token].into_iter().chain(&provider.client.secret);
     let secrets: Vec<_> = secrets.collect();
-    let grant = parse_token_response(&response, STEP, &secrets).and_then(|answer| {
+    let grant = parse_token_response(&response, STEP, &secrets).and_then(|parsed| {
         // Anything else would be a token of the identity provider, which must not be sent to another server.
-        let is_grant = answer.issued_token_type.as_deref() == Some(ID_JAG);
-        let grant = answer.access_token.filter(is_token);
+        let is_grant = parsed.issued_token_type.as_deref() == Some(ID_JAG);
+        let grant = parsed.access_token.filter(is_token);
         grant
             .filter(|_| is_grant)
             .ok_or_else(|| invalid_response(&response, STEP, "lacks an identity assertion"))

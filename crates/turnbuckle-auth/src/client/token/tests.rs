@@ -56,14 +56,14 @@ async fn a_challenge_leads_to_tokens() {
     req!("auth.resource.both-requests");
     req!("auth.resource.canonical");
     req!("auth.pkce.required");
-    let web = FakeHttp::usual();
+    let http = FakeHttp::usual();
     let challenges = [Challenge::bearer()];
 
-    let found = discover(&web, SERVER, &challenges, "2026-07-28")
+    let found = discover(&http, SERVER, &challenges, "2026-07-28")
         .await
         .unwrap();
     let description = ClientMetadata::new("Test", [CALLBACK]);
-    let client = register(&web, &found.server, &description).await.unwrap();
+    let client = register(&http, &found.server, &description).await.unwrap();
     let login = AuthorizationRequest::new(
         &found.server,
         &client,
@@ -77,14 +77,14 @@ async fn a_challenge_leads_to_tokens() {
     let back = format!("{CALLBACK}?code=the-code&state={state}&iss=https%3A%2F%2Fas.example");
     let code = login.parse_response(&back).unwrap();
     let endpoint = TokenEndpoint::new(&found.server, &client);
-    let tokens = exchange_code(&web, &endpoint, &code, None).await.unwrap();
+    let tokens = exchange_code(&http, &endpoint, &code, None).await.unwrap();
 
     assert_eq!(tokens.access.expose(), "access");
     assert_eq!(tokens.refresh.unwrap().expose(), "refresh");
     assert_eq!(parameter(login.url(), "resource").as_deref(), Some(SERVER));
-    let asked = web.last_post(TOKEN);
+    let request = http.last_post(TOKEN);
     assert_eq!(
-        asked.header("content-type"),
+        request.header("content-type"),
         Some("application/x-www-form-urlencoded")
     );
     for (name, value) in [
@@ -94,15 +94,15 @@ async fn a_challenge_leads_to_tokens() {
         ("client_id", "registered"),
         ("resource", SERVER),
     ] {
-        assert_eq!(asked.field(name).as_deref(), Some(value), "{name}");
+        assert_eq!(request.field(name).as_deref(), Some(value), "{name}");
     }
-    let verifier = asked.field("code_verifier").unwrap();
+    let verifier = request.field("code_verifier").unwrap();
     assert_eq!(
         challenge_of(&verifier),
         parameter(login.url(), "code_challenge").unwrap()
     );
     assert!(
-        web.urls().iter().all(|url| !url.contains('?')),
+        http.urls().iter().all(|url| !url.contains('?')),
         "nothing secret is in a URL"
     );
 }
@@ -115,23 +115,23 @@ fn challenge_of(verifier: &str) -> String {
 #[tokio::test]
 async fn a_code_is_sent_only_to_the_issuer_of_the_login() {
     req!("auth.as.no-cross-credentials");
-    let web = FakeHttp::usual();
+    let http = FakeHttp::usual();
     let code = code(&server(), &public());
     let other = AuthorizationServer {
         issuer: "https://evil.example".into(),
         ..server()
     };
 
-    let error = exchange_code(&web, &TokenEndpoint::new(&other, &public()), &code, None).await;
+    let error = exchange_code(&http, &TokenEndpoint::new(&other, &public()), &code, None).await;
 
     assert_eq!(error.unwrap_err().step(), AuthorizationStep::Token);
-    assert!(web.requests().is_empty());
+    assert!(http.requests().is_empty());
 }
 
 #[tokio::test]
 async fn nothing_is_sent_to_an_unsafe_token_endpoint() {
     req!("auth.tls.communication");
-    let web = FakeHttp::usual();
+    let http = FakeHttp::usual();
     for url in [
         "http://as.example/token",
         "http://10.0.0.1/token",
@@ -146,8 +146,8 @@ async fn nothing_is_sent_to_an_unsafe_token_endpoint() {
         let client = public();
         let endpoint = TokenEndpoint::new(&server, &client);
 
-        let by_code = exchange_code(&web, &endpoint, &code(&server, &client), None).await;
-        let refreshed = refresh(&web, &endpoint, &Secret::new("r"), SERVER, None, None).await;
+        let by_code = exchange_code(&http, &endpoint, &code(&server, &client), None).await;
+        let refreshed = refresh(&http, &endpoint, &Secret::new("r"), SERVER, None, None).await;
 
         assert!(by_code.is_err() && refreshed.is_err(), "{url}");
     }
@@ -158,11 +158,11 @@ async fn nothing_is_sent_to_an_unsafe_token_endpoint() {
     let client = public();
     let endpoint = TokenEndpoint::new(&none, &client);
     assert!(
-        client_credentials(&web, &endpoint, SERVER, None, None)
+        client_credentials(&http, &endpoint, SERVER, None, None)
             .await
             .is_err()
     );
-    assert!(web.requests().is_empty());
+    assert!(http.requests().is_empty());
 }
 
 #[tokio::test]
@@ -173,18 +173,21 @@ async fn a_refresh_names_the_resource_and_keeps_an_unreplaced_refresh_token() {
     let endpoint = TokenEndpoint::new(&server, &client);
     let scopes = "a b".parse().unwrap();
     let old = Secret::new("old");
-    let refreshed = async |answer: Value| {
-        let web = FakeHttp::usual().post(TOKEN, 200, &answer);
-        let tokens = refresh(&web, &endpoint, &old, SERVER, Some(&scopes), None).await;
-        (web.last_post(TOKEN), tokens.unwrap())
+    let refreshed = async |response: Value| {
+        let http = FakeHttp::usual().post(TOKEN, 200, &response);
+        let tokens = refresh(&http, &endpoint, &old, SERVER, Some(&scopes), None).await;
+        (http.last_post(TOKEN), tokens.unwrap())
     };
 
-    let (asked, tokens) = refreshed(json!({ "access_token": "a", "token_type": "bearer" })).await;
+    let (request, tokens) = refreshed(json!({ "access_token": "a", "token_type": "bearer" })).await;
 
-    assert_eq!(asked.field("grant_type").as_deref(), Some("refresh_token"));
-    assert_eq!(asked.field("refresh_token").as_deref(), Some("old"));
-    assert_eq!(asked.field("resource").as_deref(), Some(SERVER));
-    assert_eq!(asked.field("scope"), None, "the scopes stay the same");
+    assert_eq!(
+        request.field("grant_type").as_deref(),
+        Some("refresh_token")
+    );
+    assert_eq!(request.field("refresh_token").as_deref(), Some("old"));
+    assert_eq!(request.field("resource").as_deref(), Some(SERVER));
+    assert_eq!(request.field("scope"), None, "the scopes stay the same");
     assert_eq!(tokens.refresh.unwrap().expose(), "old");
     assert_eq!(tokens.scopes.as_ref(), Some(&scopes));
     let rotated = json!({ "access_token": "a", "token_type": "bearer", "refresh_token": "new" });
@@ -193,11 +196,11 @@ async fn a_refresh_names_the_resource_and_keeps_an_unreplaced_refresh_token() {
 
 #[tokio::test]
 async fn an_expired_refresh_token_has_its_own_error_code() {
-    let web = FakeHttp::usual().post(TOKEN, 400, &json!({ "error": "invalid_grant" }));
+    let http = FakeHttp::usual().post(TOKEN, 400, &json!({ "error": "invalid_grant" }));
     let (server, client) = (server(), public());
 
     let endpoint = TokenEndpoint::new(&server, &client);
-    let error = refresh(&web, &endpoint, &Secret::new("old"), SERVER, None, None)
+    let error = refresh(&http, &endpoint, &Secret::new("old"), SERVER, None, None)
         .await
         .unwrap_err();
 
@@ -210,22 +213,22 @@ async fn credentials(
     client: &ClientRegistration,
     key: Option<&SigningKey>,
 ) -> Result<RecordedRequest, AuthorizationError> {
-    let web = FakeHttp::usual();
+    let http = FakeHttp::usual();
     let server = server();
     let mut endpoint = TokenEndpoint::new(&server, client);
     endpoint.key = key;
     let scopes = "b a".parse().unwrap();
-    client_credentials(&web, &endpoint, SERVER, Some(&scopes), None).await?;
-    Ok(web.last_post(TOKEN))
+    client_credentials(&http, &endpoint, SERVER, Some(&scopes), None).await?;
+    Ok(http.last_post(TOKEN))
 }
 
 #[tokio::test]
 async fn a_secret_is_form_encoded_in_the_basic_header() {
     req!("ext-cc.grant");
     req!("ext-cc.authenticate");
-    let asked = credentials(&confidential(), None).await.unwrap();
+    let request = credentials(&confidential(), None).await.unwrap();
 
-    let header = asked
+    let header = request
         .header("authorization")
         .unwrap()
         .strip_prefix("Basic ")
@@ -233,13 +236,13 @@ async fn a_secret_is_form_encoded_in_the_basic_header() {
     let pair = String::from_utf8(STANDARD.decode(header).unwrap()).unwrap();
     assert_eq!(pair, "the%20client:s%3Ae%25s%2Ba%20me");
     assert_eq!(
-        asked.field("grant_type").as_deref(),
+        request.field("grant_type").as_deref(),
         Some("client_credentials")
     );
-    assert_eq!(asked.field("resource").as_deref(), Some(SERVER));
-    assert_eq!(asked.field("scope").as_deref(), Some("a b"));
+    assert_eq!(request.field("resource").as_deref(), Some(SERVER));
+    assert_eq!(request.field("scope").as_deref(), Some("a b"));
     for absent in ["client_id", "client_secret", "client_assertion"] {
-        assert_eq!(asked.field(absent), None, "{absent}");
+        assert_eq!(request.field(absent), None, "{absent}");
     }
 }
 
@@ -250,20 +253,23 @@ async fn client_secret_post_sends_the_secret_in_the_form() {
         ..confidential()
     };
 
-    let asked = credentials(&client, None).await.unwrap();
+    let request = credentials(&client, None).await.unwrap();
 
-    assert_eq!(asked.field("client_id").as_deref(), Some("the client"));
-    assert_eq!(asked.field("client_secret").as_deref(), Some("s:e%s+a me"));
-    assert_eq!(asked.header("authorization"), None);
+    assert_eq!(request.field("client_id").as_deref(), Some("the client"));
+    assert_eq!(
+        request.field("client_secret").as_deref(),
+        Some("s:e%s+a me")
+    );
+    assert_eq!(request.header("authorization"), None);
 }
 
 #[tokio::test]
 async fn a_public_client_sends_only_its_id() {
-    let asked = credentials(&public(), None).await.unwrap();
+    let request = credentials(&public(), None).await.unwrap();
 
-    assert_eq!(asked.field("client_id").as_deref(), Some("the client"));
-    assert_eq!(asked.field("client_secret"), None);
-    assert_eq!(asked.header("authorization"), None);
+    assert_eq!(request.field("client_id").as_deref(), Some("the client"));
+    assert_eq!(request.field("client_secret"), None);
+    assert_eq!(request.header("authorization"), None);
 }
 
 #[tokio::test]
@@ -276,14 +282,14 @@ async fn each_client_assertion_is_unique_and_for_the_issuer() {
         SigningKey::generate().unwrap(),
     );
 
-    let asked = credentials(&client, Some(&key)).await.unwrap();
+    let request = credentials(&client, Some(&key)).await.unwrap();
     let again = credentials(&client, Some(&key)).await.unwrap();
 
     assert_eq!(
-        asked.field("client_assertion_type").as_deref(),
+        request.field("client_assertion_type").as_deref(),
         Some("urn:ietf:params:oauth:client-assertion-type:jwt-bearer")
     );
-    let one = claims(&asked.field("client_assertion").unwrap());
+    let one = claims(&request.field("client_assertion").unwrap());
     let other = claims(&again.field("client_assertion").unwrap());
     assert_eq!(
         (&one["iss"], &one["sub"]),
@@ -295,7 +301,7 @@ async fn each_client_assertion_is_unique_and_for_the_issuer() {
         60
     );
     assert_ne!(one["jti"], other["jti"]);
-    assert_eq!(asked.field("client_secret"), None);
+    assert_eq!(request.field("client_secret"), None);
 }
 
 #[tokio::test]
@@ -315,24 +321,24 @@ async fn missing_client_credentials_are_an_error_before_any_request() {
 
 #[tokio::test]
 async fn a_workload_sends_its_assertion() {
-    let web = FakeHttp::usual();
+    let http = FakeHttp::usual();
     let (server, client) = (server(), public());
 
     let endpoint = TokenEndpoint::new(&server, &client);
     let assertion = Secret::new("a.b.c");
-    jwt_bearer(&web, &endpoint, &assertion, SERVER, None, None)
+    jwt_bearer(&http, &endpoint, &assertion, SERVER, None, None)
         .await
         .unwrap();
 
-    let asked = web.last_post(TOKEN);
+    let request = http.last_post(TOKEN);
     for (name, value) in [
         ("grant_type", "urn:ietf:params:oauth:grant-type:jwt-bearer"),
         ("assertion", "a.b.c"),
         ("resource", SERVER),
         ("client_id", "the client"),
     ] {
-        assert_eq!(asked.field(name).as_deref(), Some(value), "{name}");
+        assert_eq!(request.field(name).as_deref(), Some(value), "{name}");
     }
-    assert_eq!(asked.field("scope"), None);
-    assert_eq!(web.requests().len(), 1);
+    assert_eq!(request.field("scope"), None);
+    assert_eq!(http.requests().len(), 1);
 }

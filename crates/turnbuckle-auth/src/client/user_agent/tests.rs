@@ -16,18 +16,19 @@ fn expected() -> ExpectedCallback {
 }
 
 /// Sends bytes to the callback server; returns its response and the callback URL.
-async fn said(request: &[u8]) -> (String, Option<String>) {
+async fn serve(request: &[u8]) -> (String, Option<String>) {
     let (mut browser, stream) = duplex(64 * 1024);
     let talk = async {
         let _ = browser.write_all(request).await;
         browser.shutdown().await.unwrap();
-        let mut answer = String::new();
-        browser.read_to_string(&mut answer).await.unwrap();
-        answer
+        let mut response = String::new();
+        browser.read_to_string(&mut response).await.unwrap();
+        response
     };
     let expected = expected();
-    let (answer, found) = tokio::join!(talk, callback_server::serve_connection(stream, &expected));
-    (answer, found)
+    let (response, found) =
+        tokio::join!(talk, callback_server::serve_connection(stream, &expected));
+    (response, found)
 }
 
 fn get(target: &str) -> Vec<u8> {
@@ -36,11 +37,12 @@ fn get(target: &str) -> Vec<u8> {
 
 #[tokio::test(start_paused = true)]
 async fn a_matching_callback_completes_the_login() {
-    let (answer, found) = said(&get("/callback?code=c%2Fd&state=right&iss=https%3A%2F%2Fa")).await;
+    let (response, found) =
+        serve(&get("/callback?code=c%2Fd&state=right&iss=https%3A%2F%2Fa")).await;
 
     let expected = "http://127.0.0.1:7001/callback?code=c%2Fd&state=right&iss=https%3A%2F%2Fa";
     assert_eq!(found.as_deref(), Some(expected));
-    let (head, page) = answer.split_once("\r\n\r\n").unwrap();
+    let (head, page) = response.split_once("\r\n\r\n").unwrap();
     assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
     for line in [
         "Cache-Control: no-store",
@@ -60,14 +62,14 @@ async fn a_denial_is_returned_and_not_shown_in_the_page() {
     req!("auth.iss.error-response");
     let target = "/callback?error=%3Cscript%3E&error_description=%3Cb%3Eevil&state=right";
 
-    let (answer, found) = said(&get(target)).await;
+    let (response, found) = serve(&get(target)).await;
 
     assert!(found.unwrap().contains("error=%3Cscript%3E"));
-    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"));
-    assert!(answer.contains("Access was not granted"));
+    assert!(response.starts_with("HTTP/1.1 200 OK\r\n"));
+    assert!(response.contains("Access was not granted"));
     assert!(
-        !answer.contains("script") && !answer.contains("evil"),
-        "{answer}"
+        !response.contains("script") && !response.contains("evil"),
+        "{response}"
     );
 }
 
@@ -105,17 +107,17 @@ async fn other_requests_to_the_callback_server_are_rejected() {
         (b"\r\n\r\n".to_vec(), "400"),
         (b"\x16\x03\x01\r\n\r\n".to_vec(), "400"),
     ] {
-        let (answer, found) = said(&request).await;
+        let (response, found) = serve(&request).await;
 
         let shown = String::from_utf8_lossy(&request[..request.len().min(80)]).into_owned();
         assert_eq!(found, None, "{shown}");
-        assert_eq!(answer.get(9..12), Some(status), "{shown}");
+        assert_eq!(response.get(9..12), Some(status), "{shown}");
     }
     for request in [
         &b""[..],
         b"GET /callback?code=c&state=right HTTP/1.1\r\nHost:",
     ] {
-        assert_eq!(said(request).await, (String::new(), None));
+        assert_eq!(serve(request).await, (String::new(), None));
     }
 }
 
@@ -124,7 +126,7 @@ proptest! {
     fn random_requests_do_not_complete_a_login(request in prop::collection::vec(any::<u8>(), 0..200)) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
 
-        let (_, found) = runtime.block_on(said(&request));
+        let (_, found) = runtime.block_on(serve(&request));
 
         prop_assert_eq!(found, None);
     }
@@ -145,9 +147,9 @@ async fn browse(redirect_uri: &str, query: &str) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let target = format!("{}?{query}", url.path);
     stream.write_all(&get(&target)).await.unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
-    answer
+    let mut response = String::new();
+    stream.read_to_string(&mut response).await.unwrap();
+    response
 }
 
 // These tests use real ports, so time is not paused.
@@ -174,9 +176,9 @@ async fn other_connections_do_not_disturb_the_callback() {
         assert!(browse(&uri, "code=evil&state=wrong").await.contains("400"));
         browse(&uri, "code=good&state=right").await
     };
-    let (answer, page) = tokio::join!(loopback.open_url(&url), browser);
+    let (response, page) = tokio::join!(loopback.open_url(&url), browser);
 
-    assert_eq!(answer.unwrap(), format!("{uri}?code=good&state=right"));
+    assert_eq!(response.unwrap(), format!("{uri}?code=good&state=right"));
     assert!(page.contains("You can close this window"));
     assert_eq!(opened.lock().unwrap().join(" "), url);
     let again = loopback.open_url(&url).await.unwrap_err();

@@ -128,7 +128,7 @@ fn an_invalid_resource_url_is_an_error() {
         "https://user@a.example",
     ] {
         let fixture = AuthFixture::new();
-        let refused = ResourceServer::new(resource, fixture.network).map(|_| ());
-        assert_eq!(refused, Err(InvalidResourceUrl(resource.to_owned())));
+        let error = ResourceServer::new(resource, fixture.network).map(|_| ());
+        assert_eq!(error, Err(InvalidResourceUrl(resource.to_owned())));
     }
 }

@@ -156,8 +156,8 @@ impl FakeNetwork {
 
     /// Returns the number of requests to this URL.
     pub(super) fn request_count(&self, url: &str) -> usize {
-        let asked = self.requests.lock().unwrap();
-        asked.iter().filter(|request| request.url == url).count()
+        let request = self.requests.lock().unwrap();
+        request.iter().filter(|request| request.url == url).count()
     }
 
     /// Returns the number of all requests.
@@ -177,8 +177,8 @@ impl Fetch for FakeNetwork {
             self.requests.lock().unwrap().push(request);
             // Like a network, lets other tasks run.
             tokio::task::yield_now().await;
-            let answers = self.responses.lock().unwrap();
-            match answers.get(&url) {
+            let responses = self.responses.lock().unwrap();
+            match responses.get(&url) {
                 Some((status, body)) => Ok(FetchResponse::new(*status, Vec::new(), body.clone())),
                 None => Err(FetchError::Unreachable("no such host".into())),
             }

@@ -134,8 +134,8 @@ async fn a_token_changed_at_any_position_is_rejected() {
     ];
     // Each character, once.
     tokens.extend((0..good.len()).map(|at| {
-        let letter = if &good[at..=at] == "A" { "B" } else { "A" };
-        format!("{}{letter}{}", &good[..at], &good[at + 1..])
+        let character = if &good[at..=at] == "A" { "B" } else { "A" };
+        format!("{}{character}{}", &good[..at], &good[at + 1..])
     }));
 
     assert_all_rejected(&server, "", tokens).await;
@@ -187,11 +187,11 @@ async fn a_jwt_of_another_type_is_rejected() {
 
     let tokens = kinds.map(|typ| fixture.token_with(json!({ "typ": typ }), json!({})));
     assert_all_rejected(&server, "not an access token", tokens.into()).await;
-    let odd = [
+    let unknown = [
         json!({ "crit": ["b64"], "b64": false }),
         json!({ "crit": [] }),
     ];
-    let tokens = odd.map(|header| fixture.token_with(header, json!({})));
+    let tokens = unknown.map(|header| fixture.token_with(header, json!({})));
     assert_all_rejected(&server, "extension", tokens.into()).await;
 
     for typ in [

@@ -117,11 +117,11 @@ async fn missing_keys_are_answered_with_503() {
         rejection.challenges.is_empty(),
         "503 comes without a challenge"
     );
-    let asked = fixture.network.total_requests();
+    let request = fixture.network.total_requests();
     assert_eq!(status(&server, &token).await, 503);
     assert_eq!(
         fixture.network.total_requests(),
-        asked,
+        request,
         "fetches are not repeated at once"
     );
 

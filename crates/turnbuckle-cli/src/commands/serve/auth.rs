@@ -30,7 +30,7 @@ pub(super) struct AuthFlags {
         long,
         value_name = "URL",
         conflicts_with = "stdio",
-        help = "Public URL of this server, the audience of tokens"
+        help = "Require this token audience, the URL of this server"
     )]
     audience: Option<String>,
 

@@ -14,7 +14,7 @@ struct FakeKeyring(Arc<FakeKeyringState>);
 #[derive(Default)]
 struct FakeKeyringState {
     key: Mutex<Option<EncryptionKey>>,
-    asked: AtomicUsize,
+    accesses: AtomicUsize,
     is_locked: AtomicBool,
     forgets: AtomicBool,
 }
@@ -34,12 +34,12 @@ impl FakeKeyring {
         self.0.key.lock().unwrap().clone()
     }
 
-    fn request_count(&self) -> usize {
-        self.0.asked.load(Ordering::Relaxed)
+    fn access_count(&self) -> usize {
+        self.0.accesses.load(Ordering::Relaxed)
     }
 
-    fn ask(&self) -> Result<(), AuthorizationError> {
-        self.0.asked.fetch_add(1, Ordering::Relaxed);
+    fn access(&self) -> Result<(), AuthorizationError> {
+        self.0.accesses.fetch_add(1, Ordering::Relaxed);
         if self.0.is_locked.load(Ordering::Relaxed) {
             Err(
                 AuthorizationError::new(AuthorizationStep::Store, "the keyring is locked")
@@ -53,12 +53,12 @@ impl FakeKeyring {
 
 impl Keyring for FakeKeyring {
     fn load_key(&self) -> Result<Option<EncryptionKey>, AuthorizationError> {
-        self.ask()?;
+        self.access()?;
         Ok(self.key())
     }
 
     fn store_key(&self, key: &EncryptionKey) -> Result<(), AuthorizationError> {
-        self.ask()?;
+        self.access()?;
         if !self.0.forgets.load(Ordering::Relaxed) {
             self.set(Some(key.clone()));
         }
@@ -121,10 +121,10 @@ async fn the_keyring_is_read_once_for_encrypted_files_only() {
     one.login(SERVER).await.unwrap();
     one.encryption().await.unwrap();
     one.set_encryption(FileEncryption::Plaintext).await.unwrap();
-    assert_eq!(keyring.request_count(), 0);
+    assert_eq!(keyring.access_count(), 0);
 
     one.set_encryption(FileEncryption::Encrypted).await.unwrap();
-    assert_eq!(keyring.request_count(), 1);
+    assert_eq!(keyring.access_count(), 1);
     let other = encrypted_store(&folder, &keyring);
     for _ in 0..3 {
         other.save(&login(SERVER, "new")).await.unwrap();
@@ -132,7 +132,7 @@ async fn the_keyring_is_read_once_for_encrypted_files_only() {
         other.encryption().await.unwrap();
     }
 
-    assert_eq!(keyring.request_count(), 2);
+    assert_eq!(keyring.access_count(), 2);
 }
 
 #[tokio::test(start_paused = true)]
@@ -178,7 +178,7 @@ async fn an_undecryptable_file_is_an_error_and_is_not_overwritten() {
     let locked = FakeKeyring::with_key(1);
     locked.0.is_locked.store(true, Ordering::Relaxed);
 
-    for (written, store, said, hint) in [
+    for (written, store, found, hint) in [
         (
             &whole,
             store(&folder),
@@ -234,7 +234,7 @@ async fn an_undecryptable_file_is_an_error_and_is_not_overwritten() {
 
         for error in failures {
             assert_eq!(error.step(), AuthorizationStep::Store);
-            assert!(error.reason().contains(said), "{error}");
+            assert!(error.reason().contains(found), "{error}");
             assert!(error.hint().unwrap().contains(hint), "{error:?}");
         }
         assert_eq!(&text(&store), written);
@@ -352,13 +352,13 @@ fn concurrent_encryption_creates_one_key_and_loses_nothing() {
                 for at in 0..5 {
                     let url = format!("https://{writer}.example/{at}");
                     let one = login(&url, &url);
-                    let change = |kept: &mut StoreContents| kept.logins.insert(url, one);
+                    let change = |stored: &mut StoreContents| stored.logins.insert(url, one);
                     store.directory.change(change).unwrap();
                 }
             });
         }
     });
 
-    let kept = encrypted_store(&folder, &keyring).directory.read().unwrap();
-    assert_eq!(kept.logins.len(), 20);
+    let stored = encrypted_store(&folder, &keyring).directory.read().unwrap();
+    assert_eq!(stored.logins.len(), 20);
 }

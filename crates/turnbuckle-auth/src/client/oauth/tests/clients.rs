@@ -16,7 +16,7 @@ use crate::{
 const OTHER: &str = "https://other.example";
 
 /// Adds a second authorization server, which issues tokens that the server accepts.
-fn with_other(web: FakeHttp) -> FakeHttp {
+fn with_other(http: FakeHttp) -> FakeHttp {
     let metadata = with(
         metadata(),
         &json!({
@@ -26,7 +26,7 @@ fn with_other(web: FakeHttp) -> FakeHttp {
             "registration_endpoint": "https://other.example/register",
         }),
     );
-    web.get(
+    http.get(
         "https://other.example/.well-known/oauth-authorization-server",
         &metadata,
     )
@@ -43,8 +43,8 @@ fn with_other(web: FakeHttp) -> FakeHttp {
 }
 
 /// Moves the server to the second authorization server.
-fn moved(web: FakeHttp) -> FakeHttp {
-    web.get(
+fn moved(http: FakeHttp) -> FakeHttp {
+    http.get(
         "https://mcp.example/.well-known/oauth-protected-resource/mcp",
         &json!({ "resource": SERVER, "authorization_servers": [OTHER] }),
     )
@@ -77,22 +77,26 @@ async fn a_new_issuer_gets_a_new_registration_and_login() {
     req!("auth.binding.no-reuse");
     req!("auth.binding.re-register");
     let (issuer, user, store) = (Issuer::default(), anywhere(), MemoryStore::new());
-    let web = with_other(issuer.tokens(FakeHttp::usual()));
-    let oauth = client(&web, &user).store(store.clone());
+    let http = with_other(issuer.tokens(FakeHttp::usual()));
+    let oauth = client(&http, &user).store(store.clone());
     call(&oauth, |sent| issuer.authenticate(sent))
         .await
         .unwrap();
 
-    let web = moved(web);
+    let http = moved(http);
     let ended = call(&oauth, bearing("other-access")).await.unwrap();
 
     assert_eq!(ended, CallEnd::Accepted);
-    let asked = user.shown().pop().unwrap();
+    let request = user.shown().pop().unwrap();
     assert_eq!(
-        parameter(&asked, "client_id").as_deref(),
+        parameter(&request, "client_id").as_deref(),
         Some("other-client")
     );
-    for request in web.requests().iter().filter(|it| it.url.starts_with(OTHER)) {
+    for request in http
+        .requests()
+        .iter()
+        .filter(|it| it.url.starts_with(OTHER))
+    {
         assert!(!request.body.contains("registered"), "{request:?}");
         assert!(!request.body.contains("refresh-1"), "{request:?}");
     }
@@ -106,8 +110,8 @@ async fn a_configured_client_id_is_sent_only_to_its_issuer() {
     req!("auth.preregistration");
     req!("auth.binding.error");
     let (issuer, user, store) = (Issuer::default(), anywhere(), MemoryStore::new());
-    let web = with_other(issuer.tokens(FakeHttp::usual()));
-    let ours = || client(&web, &user).store(store.clone());
+    let http = with_other(issuer.tokens(FakeHttp::usual()));
+    let ours = || client(&http, &user).store(store.clone());
     let given = ours()
         .client_id("given")
         .client_secret(Secret::new("sesame"));
@@ -119,14 +123,14 @@ async fn a_configured_client_id_is_sent_only_to_its_issuer() {
         Some("given")
     );
     assert!(
-        web.last_post("https://as.example/token")
+        http.last_post("https://as.example/token")
             .header("authorization")
             .is_some()
     );
 
-    let _moved = moved(web.clone());
+    let _moved = moved(http.clone());
     // The id is configured, is in the store, or is configured with its issuer.
-    let bound = client(&web, &user).client_id("given").issuer(ISSUER);
+    let bound = client(&http, &user).client_id("given").issuer(ISSUER);
     for oauth in [given, ours(), bound] {
         let error = call(&oauth, bearing("other-access")).await.unwrap_err();
         assert_eq!(error.step(), AuthorizationStep::Registration);
@@ -134,7 +138,7 @@ async fn a_configured_client_id_is_sent_only_to_its_issuer() {
     }
 
     assert_eq!(user.shown().len(), 1);
-    let request = web.requests();
+    let request = http.requests();
     let shown = request
         .iter()
         .filter(|it| it.method == crate::fetch::FetchMethod::Post);
@@ -145,10 +149,10 @@ async fn a_configured_client_id_is_sent_only_to_its_issuer() {
 async fn a_registration_is_reused_unless_the_redirect_uri_changes() {
     req!("auth.redirect.registered");
     let (issuer, user, store) = (Issuer::default(), FakeUser::willing(), MemoryStore::new());
-    let web = issuer.tokens(FakeHttp::usual());
-    let oauth = client(&web, &user).store(store.clone());
+    let http = issuer.tokens(FakeHttp::usual());
+    let oauth = client(&http, &user).store(store.clone());
     let registered = || {
-        let request = web
+        let request = http
             .requests()
             .into_iter()
             .filter(|it| it.url.ends_with("/register"));
@@ -175,7 +179,7 @@ async fn a_registration_is_reused_unless_the_redirect_uri_changes() {
 #[tokio::test(start_paused = true)]
 async fn an_expired_or_unused_registration_is_replaced() {
     let (issuer, store) = (Issuer::default(), MemoryStore::new());
-    let web = issuer.tokens(FakeHttp::usual());
+    let http = issuer.tokens(FakeHttp::usual());
     let away = FakeUser::responding(|_| {
         Err(AuthorizationError::new(
             AuthorizationStep::Callback,
@@ -184,11 +188,11 @@ async fn an_expired_or_unused_registration_is_replaced() {
     });
     let willing = FakeUser::willing();
     let registered = || {
-        let urls = web.urls().into_iter();
+        let urls = http.urls().into_iter();
         urls.filter(|url| url.ends_with("/register")).count()
     };
     let log_in = async |user: &FakeUser| {
-        let oauth = client(&web, user).store(store.clone());
+        let oauth = client(&http, user).store(store.clone());
         oauth.log_in(&[]).await
     };
     log_in(&willing).await.unwrap();
@@ -212,7 +216,7 @@ async fn a_registration_unknown_to_the_server_is_replaced_once() {
     let (issuer, user, store) = (Issuer::default(), FakeUser::willing(), MemoryStore::new());
     let count = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&count);
-    let web = issuer.tokens(FakeHttp::usual()).rule(move |request| {
+    let http = issuer.tokens(FakeHttp::usual()).rule(move |request| {
         (request.url == "https://as.example/register").then(|| {
             let id = counted.fetch_add(1, Ordering::Relaxed);
             Ok(json_response(
@@ -221,12 +225,12 @@ async fn a_registration_unknown_to_the_server_is_replaced_once() {
             ))
         })
     });
-    let oauth = client(&web, &user).store(store.clone());
+    let oauth = client(&http, &user).store(store.clone());
     oauth.log_in(&[]).await.unwrap();
 
     // From now on it accepts only the newest registration.
     let newest = Arc::clone(&count);
-    let web = web.rule(move |request| {
+    let http = http.rule(move |request| {
         let known = format!("client-{}", newest.load(Ordering::Relaxed) - 1);
         let is_reused = request
             .field("client_id")
@@ -236,11 +240,11 @@ async fn a_registration_unknown_to_the_server_is_replaced_once() {
     });
     oauth.log_in(&[]).await.unwrap();
     assert_eq!(count.load(Ordering::Relaxed), 2);
-    let kept = store.registration(ISSUER).await.unwrap().unwrap();
-    assert_eq!(kept.id, "client-1");
+    let stored = store.registration(ISSUER).await.unwrap().unwrap();
+    assert_eq!(stored.id, "client-1");
 
     // An authorization server that accepts no registration is given up.
-    let _deaf = web.rule(|request| {
+    let _deaf = http.rule(|request| {
         (request.url == "https://as.example/token")
             .then(|| Ok(json_response(401, r#"{"error":"invalid_client"}"#)))
     });
@@ -252,14 +256,14 @@ async fn a_registration_unknown_to_the_server_is_replaced_once() {
 #[tokio::test(start_paused = true)]
 async fn a_refresh_rejected_with_invalid_client_registers_again() {
     let (issuer, user, store) = (Issuer::default(), FakeUser::willing(), MemoryStore::new());
-    let web = issuer.tokens(FakeHttp::usual());
-    let oauth = client(&web, &user).store(store.clone());
+    let http = issuer.tokens(FakeHttp::usual());
+    let oauth = client(&http, &user).store(store.clone());
     call(&oauth, |sent| issuer.authenticate(sent))
         .await
         .unwrap();
     issuer.end_access();
     tokio::time::advance(Duration::from_secs(61)).await;
-    let web = web.rule(|request| {
+    let http = http.rule(|request| {
         request
             .field("refresh_token")
             .map(|_| Ok(json_response(401, r#"{"error":"invalid_client"}"#)))
@@ -270,7 +274,7 @@ async fn a_refresh_rejected_with_invalid_client_registers_again() {
         .unwrap();
 
     assert_eq!(ended, CallEnd::Accepted);
-    let registered = web
+    let registered = http
         .urls()
         .into_iter()
         .filter(|url| url.ends_with("/register"));
@@ -287,12 +291,12 @@ async fn a_metadata_document_url_is_the_client_id_if_supported() {
         &json!({ "client_id_metadata_document_supported": true }),
     );
     let url = "https://as.example/.well-known/oauth-authorization-server";
-    for (web, id) in [
+    for (http, id) in [
         (FakeHttp::usual().get(url, &understood), document),
         (FakeHttp::usual(), "registered"),
     ] {
         let (issuer, user) = (Issuer::default(), FakeUser::willing());
-        let oauth = client(&issuer.tokens(web), &user).client_metadata_url(document);
+        let oauth = client(&issuer.tokens(http), &user).client_metadata_url(document);
 
         call(&oauth, |sent| issuer.authenticate(sent))
             .await
@@ -308,13 +312,13 @@ async fn a_metadata_document_url_is_the_client_id_if_supported() {
 #[tokio::test(start_paused = true)]
 async fn missing_registration_methods_are_an_error() {
     let lonely = with(metadata(), &json!({ "registration_endpoint": null }));
-    let web = FakeHttp::usual().get(
+    let http = FakeHttp::usual().get(
         "https://as.example/.well-known/oauth-authorization-server",
         &lonely,
     );
     let user = FakeUser::willing();
 
-    let error = call(&client(&web, &user), bearing("x")).await.unwrap_err();
+    let error = call(&client(&http, &user), bearing("x")).await.unwrap_err();
 
     assert_eq!(error.step(), AuthorizationStep::Registration);
     assert!(error.hint().unwrap().contains("client id"));
@@ -324,7 +328,7 @@ async fn missing_registration_methods_are_an_error() {
 async fn client_credentials_need_no_user() {
     req!("auth.scope.stepup-machine");
     let issuer = Issuer::default();
-    let web = issuer.tokens(FakeHttp::usual());
+    let http = issuer.tokens(FakeHttp::usual());
     let key = crate::jwt::SigningKey::generate().unwrap();
     let workload = GrantType::WorkloadIdentity {
         assertion: Secret::new("a.b.c"),
@@ -334,7 +338,7 @@ async fn client_credentials_need_no_user() {
         (GrantType::ClientCredentialsJwt(key), "client_credentials"),
         (workload, "urn:ietf:params:oauth:grant-type:jwt-bearer"),
     ] {
-        let oauth = OAuth::new(SERVER, Arc::new(web.clone()))
+        let oauth = OAuth::new(SERVER, Arc::new(http.clone()))
             .client_id("machine")
             .client_secret(Secret::new("sesame"))
             .grant(grant);
@@ -345,16 +349,16 @@ async fn client_credentials_need_no_user() {
             .unwrap();
 
         assert_eq!(ended, CallEnd::Accepted, "{named}");
-        let asked = web.last_post("https://as.example/token");
-        assert_eq!(asked.field("grant_type").as_deref(), Some(named));
-        assert_eq!(asked.field("scope").as_deref(), Some("read"));
+        let request = http.last_post("https://as.example/token");
+        assert_eq!(request.field("grant_type").as_deref(), Some(named));
+        assert_eq!(request.field("scope").as_deref(), Some("read"));
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_identity_assertion_is_fetched_before_the_token() {
     let issuer = Issuer::default();
-    let web = issuer.tokens(FakeHttp::usual()).post(
+    let http = issuer.tokens(FakeHttp::usual()).post(
         "https://idp.example/token",
         200,
         &json!({
@@ -363,7 +367,7 @@ async fn an_identity_assertion_is_fetched_before_the_token() {
             "token_type": "N_A",
         }),
     );
-    let oauth = OAuth::new(SERVER, Arc::new(web.clone()))
+    let oauth = OAuth::new(SERVER, Arc::new(http.clone()))
         .client_id("ours")
         .client_secret(Secret::new("sesame"))
         .grant(GrantType::EnterpriseManaged {
@@ -378,19 +382,24 @@ async fn an_identity_assertion_is_fetched_before_the_token() {
         .unwrap();
 
     assert_eq!(ended, CallEnd::Accepted);
-    let exchange = web.last_post("https://idp.example/token");
+    let exchange = http.last_post("https://idp.example/token");
     assert_eq!(exchange.field("audience").as_deref(), Some(ISSUER));
     assert_eq!(exchange.field("client_id").as_deref(), Some("idp-client"));
-    let asked = web.last_post("https://as.example/token");
-    assert_eq!(asked.field("assertion").as_deref(), Some("jag"));
-    assert!(asked.header("authorization").unwrap().starts_with("Basic "));
+    let request = http.last_post("https://as.example/token");
+    assert_eq!(request.field("assertion").as_deref(), Some("jag"));
+    assert!(
+        request
+            .header("authorization")
+            .unwrap()
+            .starts_with("Basic ")
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_device_login_is_polled() {
     let (issuer, user) = (Issuer::default(), FakeUser::willing());
     let polls = AtomicUsize::new(0);
-    let web = issuer
+    let http = issuer
         .tokens(FakeHttp::usual())
         .post(
             "https://as.example/device",
@@ -408,7 +417,7 @@ async fn a_device_login_is_polled() {
             let is_early = is_poll && polls.fetch_add(1, Ordering::Relaxed) < 2;
             is_early.then(|| Ok(json_response(400, r#"{"error":"authorization_pending"}"#)))
         });
-    let oauth = client(&web, &user).grant(GrantType::DeviceCode);
+    let oauth = client(&http, &user).grant(GrantType::DeviceCode);
 
     let ended = call(&oauth, |sent| issuer.authenticate(sent))
         .await
@@ -432,15 +441,15 @@ async fn no_client_is_registered_if_the_login_would_fail() {
     ] {
         let (issuer, user) = (Issuer::default(), FakeUser::willing());
         let url = "https://as.example/.well-known/oauth-authorization-server";
-        let web = issuer.tokens(FakeHttp::usual()).get(url, &unsafe_metadata);
+        let http = issuer.tokens(FakeHttp::usual()).get(url, &unsafe_metadata);
 
-        let outcome = call(&client(&web, &user), |sent| issuer.authenticate(sent)).await;
+        let outcome = call(&client(&http, &user), |sent| issuer.authenticate(sent)).await;
 
         let error = outcome.unwrap_err();
         assert_eq!(error.step(), AuthorizationStep::Authorization);
         assert!(error.reason().contains("PKCE"), "{error}");
         assert!(user.shown().is_empty());
-        let request = web.requests();
+        let request = http.requests();
         assert!(
             !request
                 .iter()

@@ -10,8 +10,8 @@ async fn a_401_leads_to_a_login_and_a_retry() {
     req!("auth.www-authenticate.parse");
     req!("auth.token.header");
     let (issuer, user) = (Issuer::default(), FakeUser::willing());
-    let web = issuer.tokens(FakeHttp::usual());
-    let oauth = client(&web, &user);
+    let http = issuer.tokens(FakeHttp::usual());
+    let oauth = client(&http, &user);
 
     let ended = call(&oauth, |sent| issuer.authenticate(sent))
         .await
@@ -33,8 +33,8 @@ async fn later_requests_use_the_token_without_another_login() {
     req!("auth.token.every-request");
     req!("auth.token.not-in-query");
     let (issuer, user) = (Issuer::default(), FakeUser::willing());
-    let web = issuer.tokens(FakeHttp::usual());
-    let oauth = client(&web, &user);
+    let http = issuer.tokens(FakeHttp::usual());
+    let oauth = client(&http, &user);
     for _ in 0..5 {
         call(&oauth, |sent| issuer.authenticate(sent))
             .await
@@ -42,7 +42,7 @@ async fn later_requests_use_the_token_without_another_login() {
     }
 
     assert_eq!((user.shown().len(), issuer.count()), (1, 1));
-    let urls = web.urls();
+    let urls = http.urls();
     assert_eq!(urls.len(), 4, "{urls:?}");
     let all = urls
         .iter()
@@ -54,8 +54,8 @@ async fn later_requests_use_the_token_without_another_login() {
 #[tokio::test(start_paused = true)]
 async fn nothing_is_requested_before_a_401() {
     let user = FakeUser::willing();
-    let web = FakeHttp::usual();
-    let oauth = client(&web, &user);
+    let http = FakeHttp::usual();
+    let oauth = client(&http, &user);
 
     let ended = call(&oauth, |sent| {
         assert_eq!(sent.authorization, None);
@@ -63,15 +63,15 @@ async fn nothing_is_requested_before_a_401() {
     });
 
     assert_eq!(ended.await.unwrap(), CallEnd::Accepted);
-    assert!(web.urls().is_empty() && user.shown().is_empty());
+    assert!(http.urls().is_empty() && user.shown().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_token_is_sent_only_to_the_origin_of_the_server() {
     req!("auth.token.foreign-client");
     let (issuer, user) = (Issuer::default(), FakeUser::willing());
-    let web = issuer.tokens(FakeHttp::usual());
-    let oauth = client(&web, &user);
+    let http = issuer.tokens(FakeHttp::usual());
+    let oauth = client(&http, &user);
     call(&oauth, |sent| issuer.authenticate(sent))
         .await
         .unwrap();
@@ -86,9 +86,9 @@ async fn the_token_is_sent_only_to_the_origin_of_the_server() {
     ] {
         let error = oauth.credentials(UnsignedRequest::new("POST", url)).await;
         assert_eq!(error.unwrap_err().step(), AuthorizationStep::Use, "{url}");
-        let refused = UnauthorizedResponse::new(UnsignedRequest::new("POST", url), 401, &[], 1, 1);
+        let error = UnauthorizedResponse::new(UnsignedRequest::new("POST", url), 401, &[], 1, 1);
         assert_eq!(
-            oauth.on_unauthorized(refused).await.unwrap(),
+            oauth.on_unauthorized(error).await.unwrap(),
             RetryDecision::GiveUp
         );
     }
@@ -108,8 +108,8 @@ async fn the_token_is_sent_only_to_the_origin_of_the_server() {
 #[tokio::test(start_paused = true)]
 async fn a_denied_login_is_shared_by_waiting_requests() {
     let (issuer, user) = (Issuer::default(), FakeUser::denying());
-    let web = issuer.tokens(FakeHttp::usual());
-    let oauth = client(&web, &user);
+    let http = issuer.tokens(FakeHttp::usual());
+    let oauth = client(&http, &user);
     let calls = (0..20).map(|_| {
         let (oauth, issuer) = (oauth.clone(), issuer.clone());
         tokio::spawn(async move { call(&oauth, |sent| issuer.authenticate(sent)).await })
@@ -126,8 +126,8 @@ async fn a_denied_login_is_shared_by_waiting_requests() {
 #[tokio::test(start_paused = true)]
 async fn without_a_user_agent_the_error_has_a_hint() {
     let issuer = Issuer::default();
-    let web = issuer.tokens(FakeHttp::usual());
-    let oauth = OAuth::new(SERVER, Arc::new(web.clone()));
+    let http = issuer.tokens(FakeHttp::usual());
+    let oauth = OAuth::new(SERVER, Arc::new(http.clone()));
 
     let error = call(&oauth, |sent| issuer.authenticate(sent))
         .await
@@ -136,14 +136,14 @@ async fn without_a_user_agent_the_error_has_a_hint() {
     assert_eq!(error.step(), AuthorizationStep::Authorization);
     assert!(error.reason().contains(ISSUER), "{error}");
     assert!(error.hint().unwrap().contains("log in once"));
-    assert!(!web.urls().iter().any(|url| url.ends_with("/register")));
+    assert!(!http.urls().iter().any(|url| url.ends_with("/register")));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_new_token_that_is_rejected_is_not_requested_again() {
     let (issuer, user) = (Issuer::default(), FakeUser::willing());
-    let web = issuer.tokens(FakeHttp::usual());
-    let oauth = client(&web, &user);
+    let http = issuer.tokens(FakeHttp::usual());
+    let oauth = client(&http, &user);
     let never = |_: &SentCredentials| Err((401, "Bearer".to_owned()));
 
     for _ in 0..3 {
@@ -164,7 +164,7 @@ async fn scopes_come_from_the_challenge_or_the_metadata() {
             &json!({ "resource": SERVER, "authorization_servers": [ISSUER], "scopes_supported": names }),
         )
     };
-    for (web, challenge, asked) in [
+    for (http, challenge, request) in [
         (
             offering(json!(["a", "b"])),
             r#"Bearer scope="c""#,
@@ -174,7 +174,7 @@ async fn scopes_come_from_the_challenge_or_the_metadata() {
         (FakeHttp::usual(), "Bearer", None),
     ] {
         let (issuer, user) = (Issuer::default(), FakeUser::willing());
-        let oauth = client(&issuer.tokens(web), &user);
+        let oauth = client(&issuer.tokens(http), &user);
 
         let authenticate = |sent: &SentCredentials| {
             issuer
@@ -183,16 +183,16 @@ async fn scopes_come_from_the_challenge_or_the_metadata() {
         };
         call(&oauth, authenticate).await.unwrap();
 
-        assert_eq!(user.requested_scopes(), asked.map(scopes), "{challenge}");
+        assert_eq!(user.requested_scopes(), request.map(scopes), "{challenge}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn log_in_and_log_out_work_without_a_401() {
     let (issuer, user) = (Issuer::default(), FakeUser::willing());
-    let web = issuer.tokens(FakeHttp::usual());
+    let http = issuer.tokens(FakeHttp::usual());
     let store = MemoryStore::new();
-    let oauth = client(&web, &user).store(store.clone());
+    let oauth = client(&http, &user).store(store.clone());
 
     let login = oauth.log_in(&[]).await.unwrap();
 
@@ -215,8 +215,8 @@ async fn log_in_and_log_out_work_without_a_401() {
 #[tokio::test(start_paused = true)]
 async fn debug_output_has_no_secrets() {
     let (issuer, user) = (Issuer::default(), FakeUser::willing());
-    let web = issuer.tokens(FakeHttp::usual());
-    let oauth = client(&web, &user);
+    let http = issuer.tokens(FakeHttp::usual());
+    let oauth = client(&http, &user);
     let login = oauth.log_in(&[]).await.unwrap();
 
     let printed = format!("{oauth:?} {login:?}");
@@ -230,7 +230,7 @@ async fn debug_output_has_no_secrets() {
 #[tokio::test(start_paused = true)]
 async fn ever_changing_issuers_are_given_up() {
     let count = AtomicUsize::new(0);
-    let web = FakeHttp::usual()
+    let http = FakeHttp::usual()
         .rule(move |request| {
             let path = "/.well-known/oauth-protected-resource/mcp";
             request.url.ends_with(path).then(|| {
@@ -270,7 +270,7 @@ async fn ever_changing_issuers_are_given_up() {
         let state = parameter(url, "state").unwrap();
         Ok(format!("code=code&state={state}"))
     });
-    let oauth = client(&web, &user);
+    let oauth = client(&http, &user);
     let never = |_: &SentCredentials| Err((401, "Bearer".to_owned()));
 
     for _ in 0..10 {
@@ -285,12 +285,12 @@ async fn ever_changing_issuers_are_given_up() {
 #[tokio::test(start_paused = true)]
 async fn a_login_completes_after_the_request_is_dropped() {
     let (issuer, user) = (Issuer::default(), FakeUser::willing());
-    let web = issuer.tokens(FakeHttp::usual());
+    let http = issuer.tokens(FakeHttp::usual());
     let slow = FakeUser {
         delay: Duration::from_secs(120),
         ..user.clone()
     };
-    let oauth = client(&web, &slow);
+    let oauth = client(&http, &slow);
 
     let minute = Duration::from_secs(60);
     let given_up = tokio::time::timeout(minute, call(&oauth, |sent| issuer.authenticate(sent)));

@@ -25,7 +25,7 @@ fn binding(nonce: &'static str) -> FakeHttp {
             return None;
         }
         let (claims, _) = proof(request.header("dpop").expect("a proof is sent"));
-        let mut answer = if claims["nonce"] == nonce {
+        let mut response = if claims["nonce"] == nonce {
 json_response(
                 200,
                 r#"{"access_token":"bound","token_type":"DPoP","refresh_token":"refresh","expires_in":3600}"#,
@@ -33,16 +33,16 @@ json_response(
 } else {
 json_response(400, r#"{"error":"use_dpop_nonce"}"#)
 };
-        answer.headers.push(("dpop-nonce".to_owned(), nonce.to_owned()));
-        Some(Ok(answer))
+        response.headers.push(("dpop-nonce".to_owned(), nonce.to_owned()));
+        Some(Ok(response))
     })
 }
 
 #[tokio::test(start_paused = true)]
 async fn each_request_has_a_new_proof_with_the_nonce_of_the_server() {
     let user = FakeUser::willing();
-    let web = binding("as-nonce");
-    let oauth = client(&web, &user);
+    let http = binding("as-nonce");
+    let oauth = client(&http, &user);
     let seen = Mutex::new(Vec::new());
     // Like the HTTP client, passes the nonce before the 401 response.
     let authenticate = |sent: &SentCredentials| {
@@ -79,7 +79,7 @@ async fn each_request_has_a_new_proof_with_the_nonce_of_the_server() {
         thumbprint.is_some(),
         "the login is bound to the key as well"
     );
-    let tokens = web
+    let tokens = http
         .requests()
         .into_iter()
         .filter(|it| it.url.ends_with("/token"));
@@ -110,19 +110,19 @@ async fn endless_nonce_challenges_are_given_up() {
 #[tokio::test(start_paused = true)]
 async fn the_key_is_stored_with_the_login_and_used_for_refreshes() {
     let (user, store) = (FakeUser::willing(), MemoryStore::new());
-    let web = binding("n");
-    client(&web, &user)
+    let http = binding("n");
+    client(&http, &user)
         .store(store.clone())
         .dpop(DpopMode::Always)
         .log_in(&[])
         .await
         .unwrap();
     let (_, first) = proof(
-        web.last_post("https://as.example/token")
+        http.last_post("https://as.example/token")
             .header("dpop")
             .unwrap(),
     );
-    let oauth = client(&web, &user).store(store);
+    let oauth = client(&http, &user).store(store);
     let has_refused = std::sync::atomic::AtomicBool::new(false);
 
     let ended = call(&oauth, |sent| {
@@ -136,7 +136,7 @@ async fn the_key_is_stored_with_the_login_and_used_for_refreshes() {
     });
 
     assert_eq!(ended.await.unwrap(), CallEnd::Accepted);
-    let refresh = web.last_post("https://as.example/token");
+    let refresh = http.last_post("https://as.example/token");
     assert_eq!(
         refresh.field("grant_type").as_deref(),
         Some("refresh_token")

@@ -24,8 +24,8 @@ async fn about_to_end(store: &MemoryStore, oauth: &OAuth, seconds_left: u64) -> 
 #[tokio::test(start_paused = true)]
 async fn an_expired_token_is_refreshed_without_a_login() {
     let (issuer, user) = (Issuer::default(), FakeUser::willing());
-    let web = issuer.tokens(FakeHttp::usual());
-    let oauth = client(&web, &user);
+    let http = issuer.tokens(FakeHttp::usual());
+    let oauth = client(&http, &user);
     call(&oauth, |sent| issuer.authenticate(sent))
         .await
         .unwrap();
@@ -38,9 +38,9 @@ async fn an_expired_token_is_refreshed_without_a_login() {
 
     assert_eq!(ended, CallEnd::Accepted);
     assert_eq!((user.shown().len(), issuer.count()), (1, 2));
-    let asked = web.last_post("https://as.example/token");
-    assert_eq!(asked.field("refresh_token").as_deref(), Some("refresh-1"));
-    assert_eq!(asked.field("resource").as_deref(), Some(SERVER));
+    let request = http.last_post("https://as.example/token");
+    assert_eq!(request.field("refresh_token").as_deref(), Some("refresh-1"));
+    assert_eq!(request.field("resource").as_deref(), Some(SERVER));
     let login = oauth.stored_login().await.unwrap().unwrap();
     assert_eq!(login.tokens.refresh.unwrap().expose(), "refresh-2");
 }
@@ -48,9 +48,9 @@ async fn an_expired_token_is_refreshed_without_a_login() {
 #[tokio::test(start_paused = true)]
 async fn a_token_about_to_expire_is_refreshed_before_use() {
     let (issuer, user, store) = (Issuer::default(), FakeUser::willing(), MemoryStore::new());
-    let web = issuer.tokens(FakeHttp::usual());
-    about_to_end(&store, &client(&web, &user).store(store.clone()), 30).await;
-    let oauth = client(&web, &user).store(store);
+    let http = issuer.tokens(FakeHttp::usual());
+    about_to_end(&store, &client(&http, &user).store(store.clone()), 30).await;
+    let oauth = client(&http, &user).store(store);
 
     let ended = call(&oauth, |sent| {
         assert_eq!(sent.authorization.as_deref(), Some("Bearer access-2"));
@@ -64,8 +64,8 @@ async fn a_token_about_to_expire_is_refreshed_before_use() {
 #[tokio::test(start_paused = true)]
 async fn concurrent_401_responses_cause_one_refresh() {
     let (issuer, user) = (Issuer::default(), FakeUser::willing());
-    let web = issuer.tokens(FakeHttp::usual());
-    let oauth = client(&web, &user);
+    let http = issuer.tokens(FakeHttp::usual());
+    let oauth = client(&http, &user);
     call(&oauth, |sent| issuer.authenticate(sent))
         .await
         .unwrap();
@@ -87,8 +87,8 @@ async fn concurrent_401_responses_cause_one_refresh() {
 async fn a_rejected_refresh_token_leads_to_a_login() {
     req!("auth.refresh.no-assumption");
     let (issuer, user, store) = (Issuer::default(), FakeUser::willing(), MemoryStore::new());
-    let web = issuer.tokens(FakeHttp::usual());
-    let oauth = client(&web, &user).store(store.clone());
+    let http = issuer.tokens(FakeHttp::usual());
+    let oauth = client(&http, &user).store(store.clone());
     call(&oauth, |sent| issuer.authenticate(sent))
         .await
         .unwrap();
@@ -107,15 +107,15 @@ async fn a_rejected_refresh_token_leads_to_a_login() {
 #[tokio::test(start_paused = true)]
 async fn without_a_user_agent_a_rejected_refresh_token_is_tried_once() {
     let (issuer, user, store) = (Issuer::default(), FakeUser::willing(), MemoryStore::new());
-    let web = issuer.tokens(FakeHttp::usual());
-    client(&web, &user)
+    let http = issuer.tokens(FakeHttp::usual());
+    client(&http, &user)
         .store(store.clone())
         .log_in(&[])
         .await
         .unwrap();
     issuer.end_access();
     issuer.end_refresh();
-    let oauth = OAuth::new(SERVER, Arc::new(web.clone())).store(store);
+    let oauth = OAuth::new(SERVER, Arc::new(http.clone())).store(store);
 
     for _ in 0..3 {
         let error = call(&oauth, |sent| issuer.authenticate(sent))
@@ -124,7 +124,7 @@ async fn without_a_user_agent_a_rejected_refresh_token_is_tried_once() {
         assert_eq!(error.step(), AuthorizationStep::Authorization);
         assert!(error.reason().contains("log in again"), "{error}");
     }
-    let tried = web
+    let tried = http
         .requests()
         .into_iter()
         .filter(|it| it.body.contains("refresh_token="));
@@ -134,10 +134,10 @@ async fn without_a_user_agent_a_rejected_refresh_token_is_tried_once() {
 #[tokio::test(start_paused = true)]
 async fn a_failed_early_refresh_is_not_repeated_while_the_token_is_valid() {
     let (issuer, user, store) = (Issuer::default(), FakeUser::willing(), MemoryStore::new());
-    let web = issuer.tokens(FakeHttp::usual());
-    about_to_end(&store, &client(&web, &user).store(store.clone()), 30).await;
+    let http = issuer.tokens(FakeHttp::usual());
+    about_to_end(&store, &client(&http, &user).store(store.clone()), 30).await;
     issuer.end_refresh();
-    let oauth = OAuth::new(SERVER, Arc::new(web.clone())).store(store);
+    let oauth = OAuth::new(SERVER, Arc::new(http.clone())).store(store);
 
     for _ in 0..5 {
         let ended = call(&oauth, |sent| issuer.authenticate(sent))
@@ -147,7 +147,7 @@ async fn a_failed_early_refresh_is_not_repeated_while_the_token_is_valid() {
         tokio::time::advance(Duration::from_secs(31)).await;
     }
 
-    let request = web.requests().into_iter();
+    let request = http.requests().into_iter();
     let tried = request.filter(|it| it.body.contains("refresh_token="));
     assert_eq!(tried.count(), 1);
     assert!(!oauth.slot.current().has_refresh_token());
@@ -156,10 +156,10 @@ async fn a_failed_early_refresh_is_not_repeated_while_the_token_is_valid() {
 #[tokio::test(start_paused = true)]
 async fn an_authorization_server_error_does_not_cause_a_login() {
     let (issuer, user, store) = (Issuer::default(), FakeUser::willing(), MemoryStore::new());
-    let web = issuer.tokens(FakeHttp::usual());
-    let oauth = client(&web, &user).store(store.clone());
+    let http = issuer.tokens(FakeHttp::usual());
+    let oauth = client(&http, &user).store(store.clone());
     about_to_end(&store, &oauth, 30).await;
-    let broken = web.clone().status("https://as.example/token", 503);
+    let broken = http.clone().status("https://as.example/token", 503);
     let oauth = client(&broken, &user).store(store.clone());
 
     // The token is still valid and is used.
@@ -178,9 +178,9 @@ async fn an_authorization_server_error_does_not_cause_a_login() {
 
     assert_eq!(error.step(), AuthorizationStep::Refresh);
     assert_eq!(user.shown().len(), 1);
-    let kept = store.login(SERVER).await.unwrap().unwrap();
-    assert_eq!(kept.tokens.refresh.unwrap().expose(), "refresh-1");
-    let tried = web
+    let stored = store.login(SERVER).await.unwrap().unwrap();
+    assert_eq!(stored.tokens.refresh.unwrap().expose(), "refresh-1");
+    let tried = http
         .requests()
         .into_iter()
         .filter(|it| it.body.contains("refresh_token="));
@@ -194,9 +194,9 @@ impl Fetch for SlowHttp {
     fn fetch(&self, request: FetchRequest) -> BoxFuture<'_, Result<FetchResponse, FetchError>> {
         Box::pin(async move {
             tokio::task::yield_now().await;
-            let answer = self.0.fetch(request).await;
+            let response = self.0.fetch(request).await;
             tokio::task::yield_now().await;
-            answer
+            response
         })
     }
 }
@@ -204,8 +204,8 @@ impl Fetch for SlowHttp {
 #[tokio::test(start_paused = true)]
 async fn a_refresh_completes_after_the_request_is_dropped() {
     let (issuer, user) = (Issuer::default(), FakeUser::willing());
-    let web = issuer.tokens(FakeHttp::usual());
-    let oauth = OAuth::new(SERVER, Arc::new(SlowHttp(web))).user_agent(user.clone());
+    let http = issuer.tokens(FakeHttp::usual());
+    let oauth = OAuth::new(SERVER, Arc::new(SlowHttp(http))).user_agent(user.clone());
     call(&oauth, |sent| issuer.authenticate(sent))
         .await
         .unwrap();
@@ -242,9 +242,9 @@ async fn poll_times<F: Future + Unpin>(mut future: F, times: usize) {
 #[tokio::test(start_paused = true)]
 async fn after_a_logout_elsewhere_there_is_no_early_refresh() {
     let (issuer, user, store) = (Issuer::default(), FakeUser::willing(), MemoryStore::new());
-    let web = issuer.tokens(FakeHttp::usual());
-    about_to_end(&store, &client(&web, &user).store(store.clone()), 0).await;
-    let oauth = client(&web, &user).store(store.clone());
+    let http = issuer.tokens(FakeHttp::usual());
+    about_to_end(&store, &client(&http, &user).store(store.clone()), 0).await;
+    let oauth = client(&http, &user).store(store.clone());
     oauth.load().await.unwrap();
     store.delete(SERVER).await.unwrap();
 
@@ -260,16 +260,16 @@ async fn after_a_logout_elsewhere_there_is_no_early_refresh() {
 async fn a_token_that_could_not_be_saved_is_reported_and_used() {
     let folder = tempfile::tempdir().unwrap();
     let (issuer, user) = (Issuer::default(), FakeUser::willing());
-    let web = issuer.tokens(FakeHttp::usual());
+    let http = issuer.tokens(FakeHttp::usual());
     let store = FileStore::new(folder.path().join("logins"));
-    let mut login = client(&web, &user)
+    let mut login = client(&http, &user)
         .store(store.clone())
         .log_in(&[])
         .await
         .unwrap();
     login.obtained -= 100;
     store.save(&login).await.unwrap();
-    let oauth = client(&web, &user).store(store.clone());
+    let oauth = client(&http, &user).store(store.clone());
     oauth.load().await.unwrap();
     issuer.end_access();
     // A folder at the path of the temporary file: writing fails.
@@ -298,6 +298,6 @@ async fn a_token_that_could_not_be_saved_is_reported_and_used() {
         CallEnd::Accepted
     );
     assert_eq!((user.shown().len(), issuer.count()), (1, 3));
-    let kept = store.login(SERVER).await.unwrap().unwrap();
-    assert_eq!(kept.tokens.access.expose(), "access-3");
+    let stored = store.login(SERVER).await.unwrap().unwrap();
+    assert_eq!(stored.tokens.access.expose(), "access-3");
 }

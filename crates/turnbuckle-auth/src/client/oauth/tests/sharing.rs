@@ -25,9 +25,9 @@ async fn all_call(clients: &[OAuth], issuer: &Issuer) {
 #[tokio::test(start_paused = true)]
 async fn clients_with_a_shared_store_log_in_and_refresh_once() {
     let (issuer, user, store) = (Issuer::default(), FakeUser::willing(), MemoryStore::new());
-    let web = issuer.tokens(FakeHttp::usual());
+    let http = issuer.tokens(FakeHttp::usual());
     let clients: Vec<_> = (0..8)
-        .map(|_| client(&web, &user).store(store.clone()))
+        .map(|_| client(&http, &user).store(store.clone()))
         .collect();
 
     all_call(&clients, &issuer).await;
@@ -45,7 +45,7 @@ fn processes_with_a_shared_folder_log_in_and_refresh_once() {
     req!("auth.refresh.confidential");
     let folder = tempfile::tempdir().unwrap();
     let (issuer, user) = (Issuer::default(), FakeUser::willing());
-    let web = issuer.tokens(FakeHttp::usual());
+    let http = issuer.tokens(FakeHttp::usual());
     // Like a process, each thread has its own runtime, client and store; only the folder is shared.
     let each = |expected: (usize, usize)| {
         std::thread::scope(|threads| {
@@ -56,7 +56,7 @@ fn processes_with_a_shared_folder_log_in_and_refresh_once() {
                         .build()
                         .unwrap();
                     let store = FileStore::new(folder.path().join("logins"));
-                    let oauth = client(&web, &user).store(store);
+                    let oauth = client(&http, &user).store(store);
                     let ended = runtime.block_on(call(&oauth, |sent| issuer.authenticate(sent)));
                     assert_eq!(ended.unwrap(), CallEnd::Accepted);
                 });
@@ -74,22 +74,22 @@ fn processes_with_a_shared_folder_log_in_and_refresh_once() {
 async fn a_stored_login_is_used_by_the_next_client() {
     let (issuer, user) = (Issuer::default(), FakeUser::willing());
     let folder = tempfile::tempdir().unwrap();
-    let web = issuer.tokens(FakeHttp::usual());
+    let http = issuer.tokens(FakeHttp::usual());
     let store = FileStore::new(folder.path().join("logins"));
-    client(&web, &user)
+    client(&http, &user)
         .store(store.clone())
         .log_in(&[])
         .await
         .unwrap();
-    let before = web.urls().len();
+    let before = http.urls().len();
 
-    let oauth = OAuth::new(SERVER, Arc::new(web.clone())).store(store);
+    let oauth = OAuth::new(SERVER, Arc::new(http.clone())).store(store);
     let ended = call(&oauth, |sent| issuer.authenticate(sent))
         .await
         .unwrap();
 
     assert_eq!(ended, CallEnd::Accepted);
-    assert_eq!(web.urls().len(), before, "no requests were sent");
+    assert_eq!(http.urls().len(), before, "no requests were sent");
 }
 
 /// A store that records its operations in order.
@@ -147,17 +147,17 @@ impl TokenStore for RecordingStore {
 #[tokio::test(start_paused = true)]
 async fn a_token_is_saved_before_it_is_used() {
     let (issuer, user) = (Issuer::default(), FakeUser::willing());
-    let web = issuer.tokens(FakeHttp::usual());
-    let store = RecordingStore(MemoryStore::new(), web.clone());
-    let oauth = client(&web, &user).store(store);
+    let http = issuer.tokens(FakeHttp::usual());
+    let store = RecordingStore(MemoryStore::new(), http.clone());
+    let oauth = client(&http, &user).store(store);
     let calls = |oauth: OAuth| {
-        let (issuer, web) = (issuer.clone(), web.clone());
+        let (issuer, http) = (issuer.clone(), http.clone());
         tokio::spawn(async move {
             call(&oauth, |sent| {
                 if let Some(token) = &sent.authorization {
                     let saved = format!("saved {}", token.strip_prefix("Bearer ").unwrap());
                     assert!(
-                        web.urls().contains(&saved),
+                        http.urls().contains(&saved),
                         "{token} is used before it is kept"
                     );
                 }
@@ -183,8 +183,8 @@ async fn a_token_is_saved_before_it_is_used() {
 #[tokio::test(start_paused = true)]
 async fn after_a_logout_elsewhere_the_old_refresh_token_is_not_used() {
     let (issuer, user, store) = (Issuer::default(), FakeUser::willing(), MemoryStore::new());
-    let web = issuer.tokens(FakeHttp::usual());
-    let [one, other] = [(); 2].map(|()| client(&web, &user).store(store.clone()));
+    let http = issuer.tokens(FakeHttp::usual());
+    let [one, other] = [(); 2].map(|()| client(&http, &user).store(store.clone()));
     all_call(&[one.clone(), other.clone()], &issuer).await;
 
     other.log_out().await.unwrap();
@@ -193,7 +193,8 @@ async fn after_a_logout_elsewhere_the_old_refresh_token_is_not_used() {
 
     assert_eq!(user.shown().len(), 2);
     assert!(
-        !web.requests()
+        !http
+            .requests()
             .iter()
             .any(|it| it.body.contains("refresh_token="))
     );

@@ -17,7 +17,7 @@ fn wanting(user: &FakeUser, needed: &str) -> impl Fn(&SentCredentials) -> AuthDe
         }
         let has = user
             .requested_scopes()
-            .is_some_and(|asked| asked.covers(&scopes(&needed)));
+            .is_some_and(|request| request.covers(&scopes(&needed)));
         if has {
             Ok(())
         } else {
@@ -102,12 +102,12 @@ async fn a_denied_step_up_is_not_repeated_and_keeps_the_old_token() {
     let user = FakeUser::responding(|url| {
         let state = parameter(url, "state").unwrap();
         let is_more = parameter(url, "scope").unwrap().contains("write");
-        let answer = if is_more {
+        let response = if is_more {
             "error=access_denied"
         } else {
             "code=code"
         };
-        Ok(format!("{answer}&state={state}&iss={ISSUER}"))
+        Ok(format!("{response}&state={state}&iss={ISSUER}"))
     });
     let oauth = client(&issuer.tokens(FakeHttp::usual()), &user);
     call(&oauth, wanting(&user, "basic")).await.unwrap();
@@ -154,30 +154,30 @@ async fn offline_access_is_requested_if_the_authorization_server_supports_it() {
         &json!({ "scopes_supported": ["read", "offline_access"] }),
     );
     let url = "https://as.example/.well-known/oauth-authorization-server";
-    for (web, asked) in [
+    for (http, request) in [
         (FakeHttp::usual().get(url, &metadata), "read offline_access"),
         (FakeHttp::usual(), "read"),
     ] {
         let (issuer, user) = (Issuer::default(), FakeUser::willing());
-        let oauth = client(&issuer.tokens(web), &user);
+        let oauth = client(&issuer.tokens(http), &user);
 
         call(&oauth, |sent| issuer.authenticate(sent))
             .await
             .unwrap();
 
-        assert_eq!(user.requested_scopes(), Some(scopes(asked)));
+        assert_eq!(user.requested_scopes(), Some(scopes(request)));
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_scope_is_requested_again_after_the_back_off() {
     let (user, store) = (FakeUser::willing(), MemoryStore::new());
-    let web = FakeHttp::usual().post(
+    let http = FakeHttp::usual().post(
         "https://as.example/token",
         200,
         &json!({ "access_token": "a", "token_type": "Bearer", "scope": "basic" }),
     );
-    let ours = || client(&web, &user).store(store.clone());
+    let ours = || client(&http, &user).store(store.clone());
     let never = |sent: &SentCredentials| match sent.authorization {
         None => Err((401, r#"Bearer scope="basic write""#.to_owned())),
         Some(_) => Err((
@@ -200,8 +200,8 @@ async fn a_scope_is_requested_again_after_the_back_off() {
 #[tokio::test(start_paused = true)]
 async fn scopes_granted_to_another_process_are_used() {
     let (issuer, user, store) = (Issuer::default(), FakeUser::willing(), MemoryStore::new());
-    let web = issuer.tokens(FakeHttp::usual());
-    let [one, other] = [(); 2].map(|()| client(&web, &user).store(store.clone()));
+    let http = issuer.tokens(FakeHttp::usual());
+    let [one, other] = [(); 2].map(|()| client(&http, &user).store(store.clone()));
     for oauth in [&one, &other] {
         call(oauth, wanting(&user, "basic")).await.unwrap();
     }

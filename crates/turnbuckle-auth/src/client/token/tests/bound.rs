@@ -7,10 +7,13 @@ fn prover() -> DpopProver {
     DpopProver::new(SigningKey::generate().unwrap())
 }
 
-async fn ask(web: &FakeHttp, binding: &mut DpopBinding<'_>) -> Result<Tokens, AuthorizationError> {
+async fn request_tokens(
+    http: &FakeHttp,
+    binding: &mut DpopBinding<'_>,
+) -> Result<Tokens, AuthorizationError> {
     let (server, client) = (server(), public());
     let endpoint = TokenEndpoint::new(&server, &client);
-    client_credentials(web, &endpoint, SERVER, None, Some(binding)).await
+    client_credentials(http, &endpoint, SERVER, None, Some(binding)).await
 }
 
 fn bound() -> Value {
@@ -38,13 +41,15 @@ fn wants(nonce: &'static str) -> FakeHttp {
 
 #[tokio::test]
 async fn a_token_request_has_a_proof_for_its_endpoint() {
-    let web = FakeHttp::usual().post(TOKEN, 200, &bound());
+    let http = FakeHttp::usual().post(TOKEN, 200, &bound());
     let prover = prover();
 
-    let tokens = ask(&web, &mut DpopBinding::new(&prover)).await.unwrap();
+    let tokens = request_tokens(&http, &mut DpopBinding::new(&prover))
+        .await
+        .unwrap();
 
     assert_eq!(tokens.kind, TokenKind::Dpop);
-    let proof = claims(web.last_post(TOKEN).header("dpop").unwrap());
+    let proof = claims(http.last_post(TOKEN).header("dpop").unwrap());
     assert_eq!(
         (&proof["htm"], &proof["htu"]),
         (&json!("POST"), &json!(TOKEN))
@@ -55,28 +60,28 @@ async fn a_token_request_has_a_proof_for_its_endpoint() {
 
 #[tokio::test]
 async fn a_nonce_is_used_for_a_retry_and_kept() {
-    let web = wants("n-1");
+    let http = wants("n-1");
     let prover = prover();
     let mut binding = DpopBinding::new(&prover);
 
-    ask(&web, &mut binding).await.unwrap();
+    request_tokens(&http, &mut binding).await.unwrap();
 
     assert_eq!(binding.nonce.as_deref(), Some("n-1"));
-    let proofs: Vec<_> = web
+    let proofs: Vec<_> = http
         .requests()
         .iter()
         .map(|request| claims(request.header("dpop").unwrap()))
         .collect();
     assert_eq!(proofs.len(), 2);
     assert_ne!(proofs[0]["jti"], proofs[1]["jti"]);
-    ask(&web, &mut binding).await.unwrap();
-    assert_eq!(web.requests().len(), 3, "the nonce is used from the start");
+    request_tokens(&http, &mut binding).await.unwrap();
+    assert_eq!(http.requests().len(), 3, "the nonce is used from the start");
 }
 
 #[tokio::test]
 async fn endless_nonce_requests_of_the_token_endpoint_are_given_up() {
     let count = std::sync::atomic::AtomicU32::new(0);
-    let web = FakeHttp::usual().rule(move |_| {
+    let http = FakeHttp::usual().rule(move |_| {
         let nonce = count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let headers = vec![("dpop-nonce".to_owned(), format!("n-{nonce}"))];
         Some(Ok(FetchResponse::new(
@@ -87,32 +92,36 @@ async fn endless_nonce_requests_of_the_token_endpoint_are_given_up() {
     });
     let prover = prover();
 
-    let error = ask(&web, &mut DpopBinding::new(&prover)).await.unwrap_err();
+    let error = request_tokens(&http, &mut DpopBinding::new(&prover))
+        .await
+        .unwrap_err();
 
     assert_eq!(error.error_code(), Some("use_dpop_nonce"));
-    assert_eq!(web.requests().len(), 2);
+    assert_eq!(http.requests().len(), 2);
 }
 
 #[tokio::test]
 async fn an_invalid_nonce_is_ignored() {
     for nonce in ["", "a\"b", "a b"] {
-        let web = wants(nonce);
+        let http = wants(nonce);
         let prover = prover();
         let mut binding = DpopBinding::new(&prover);
 
-        assert!(ask(&web, &mut binding).await.is_err());
+        assert!(request_tokens(&http, &mut binding).await.is_err());
 
-        assert_eq!((web.requests().len(), binding.nonce), (1, None), "{nonce}");
+        assert_eq!((http.requests().len(), binding.nonce), (1, None), "{nonce}");
     }
 }
 
 #[tokio::test]
 async fn an_unbound_token_is_accepted_only_if_dpop_is_optional() {
-    let web = FakeHttp::usual();
+    let http = FakeHttp::usual();
     let prover = prover();
 
-    let tokens = ask(&web, &mut DpopBinding::new(&prover)).await.unwrap();
-    let error = ask(&web, &mut DpopBinding::new(&prover).required(true))
+    let tokens = request_tokens(&http, &mut DpopBinding::new(&prover))
+        .await
+        .unwrap();
+    let error = request_tokens(&http, &mut DpopBinding::new(&prover).required(true))
         .await
         .unwrap_err();
 
@@ -122,17 +131,17 @@ async fn an_unbound_token_is_accepted_only_if_dpop_is_optional() {
 
 #[tokio::test]
 async fn a_retry_has_a_new_client_assertion() {
-    let web = wants("n-1");
+    let http = wants("n-1");
     let (server, client) = (server(), ClientRegistration::with_key("x"));
     let (prover, key) = (prover(), SigningKey::generate().unwrap());
     let endpoint = TokenEndpoint::new(&server, &client).key(&key);
 
     let mut binding = DpopBinding::new(&prover);
-    client_credentials(&web, &endpoint, SERVER, None, Some(&mut binding))
+    client_credentials(&http, &endpoint, SERVER, None, Some(&mut binding))
         .await
         .unwrap();
 
-    let request = web.requests();
+    let request = http.requests();
     let id = |request: &RecordedRequest| {
         claims(&request.field("client_assertion").unwrap())["jti"].clone()
     };

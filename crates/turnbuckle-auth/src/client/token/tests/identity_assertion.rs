@@ -10,12 +10,12 @@ fn granted(changes: &Value) -> Value {
     with(grant, changes)
 }
 
-async fn grant(web: &FakeHttp, secret: Option<Secret>) -> Result<Secret, AuthorizationError> {
+async fn grant(http: &FakeHttp, secret: Option<Secret>) -> Result<Secret, AuthorizationError> {
     let provider = IdentityProvider::new(IDP, "at-the-idp", secret);
     let scopes = "b a".parse().unwrap();
     let id_token = Secret::new("the-id-token");
     request_id_jag(
-        web,
+        http,
         &provider,
         &id_token,
         "https://as.example",
@@ -36,16 +36,16 @@ async fn an_identity_token_is_exchanged_for_an_assertion_and_a_token() {
     req!("ext-ema.token.grant-type");
     req!("ext-ema.token.assertion");
     req!("ext-ema.no-url");
-    let web = FakeHttp::usual().post(IDP, 200, &granted(&json!({})));
+    let http = FakeHttp::usual().post(IDP, 200, &granted(&json!({})));
     let (server, client) = (server(), confidential());
 
-    let grant = grant(&web, None).await.unwrap();
+    let grant = grant(&http, None).await.unwrap();
     let endpoint = TokenEndpoint::new(&server, &client);
-    jwt_bearer(&web, &endpoint, &grant, SERVER, None, None)
+    jwt_bearer(&http, &endpoint, &grant, SERVER, None, None)
         .await
         .unwrap();
 
-    let asked = web.last_post(IDP);
+    let request = http.last_post(IDP);
     for (name, value) in [
         (
             "grant_type",
@@ -62,17 +62,22 @@ async fn an_identity_token_is_exchanged_for_an_assertion_and_a_token() {
         ),
         ("client_id", "at-the-idp"),
     ] {
-        assert_eq!(asked.field(name).as_deref(), Some(value), "{name}");
+        assert_eq!(request.field(name).as_deref(), Some(value), "{name}");
     }
-    let asked = web.last_post(TOKEN);
+    let request = http.last_post(TOKEN);
     assert_eq!(
-        asked.field("grant_type").as_deref(),
+        request.field("grant_type").as_deref(),
         Some("urn:ietf:params:oauth:grant-type:jwt-bearer")
     );
-    assert_eq!(asked.field("assertion").as_deref(), Some("the.id.jag"));
-    assert!(asked.header("authorization").unwrap().starts_with("Basic "));
+    assert_eq!(request.field("assertion").as_deref(), Some("the.id.jag"));
     assert!(
-        web.urls()
+        request
+            .header("authorization")
+            .unwrap()
+            .starts_with("Basic ")
+    );
+    assert!(
+        http.urls()
             .iter()
             .all(|url| !url.contains("jag") && !url.contains('?'))
     );
@@ -80,29 +85,29 @@ async fn an_identity_token_is_exchanged_for_an_assertion_and_a_token() {
 
 #[tokio::test]
 async fn the_client_secret_is_sent_to_the_identity_provider() {
-    let web = FakeHttp::usual().post(IDP, 200, &granted(&json!({})));
+    let http = FakeHttp::usual().post(IDP, 200, &granted(&json!({})));
 
-    grant(&web, Some(Secret::new("sesame"))).await.unwrap();
+    grant(&http, Some(Secret::new("sesame"))).await.unwrap();
 
     let header = STANDARD.encode("at-the-idp:sesame");
     assert_eq!(
-        web.last_post(IDP).header("authorization"),
+        http.last_post(IDP).header("authorization"),
         Some(&*format!("Basic {header}"))
     );
 }
 
 #[tokio::test]
 async fn an_assertion_of_another_type_is_rejected() {
-    for answer in [
+    for response in [
         granted(&json!({ "issued_token_type": "urn:ietf:params:oauth:token-type:access_token" })),
         granted(&json!({ "issued_token_type": null })),
         granted(&json!({ "access_token": null })),
         granted(&json!({ "access_token": "" })),
         json!([]),
     ] {
-        let web = FakeHttp::usual().post(IDP, 200, &answer);
+        let http = FakeHttp::usual().post(IDP, 200, &response);
 
-        let error = grant(&web, None).await.unwrap_err();
+        let error = grant(&http, None).await.unwrap_err();
 
         assert_eq!(error.step(), AuthorizationStep::Assertion);
         assert_eq!(error.request(), Some("POST https://idp.example/token"));
@@ -111,10 +116,10 @@ async fn an_assertion_of_another_type_is_rejected() {
 
 #[tokio::test]
 async fn a_rejection_by_the_identity_provider_does_not_quote_the_identity_token() {
-    let answer = json!({ "error": "invalid_grant", "error_description": "the-id-token is old" });
-    let web = FakeHttp::usual().post(IDP, 400, &answer);
+    let response = json!({ "error": "invalid_grant", "error_description": "the-id-token is old" });
+    let http = FakeHttp::usual().post(IDP, 400, &response);
 
-    let error = grant(&web, None).await.unwrap_err();
+    let error = grant(&http, None).await.unwrap_err();
 
     assert_eq!(error.step(), AuthorizationStep::Assertion);
     assert_eq!(error.response(), Some("400 invalid_grant: *** is old"));
@@ -124,12 +129,12 @@ async fn a_rejection_by_the_identity_provider_does_not_quote_the_identity_token(
 #[tokio::test]
 async fn an_identity_token_is_not_sent_to_an_unsafe_url() {
     req!("ext-ema.tls");
-    let web = FakeHttp::usual();
+    let http = FakeHttp::usual();
     let provider = IdentityProvider::new("http://idp.example/token", "x", None);
 
     let id_token = Secret::new("the-id-token");
     let grant = request_id_jag(
-        &web,
+        &http,
         &provider,
         &id_token,
         "https://as.example",
@@ -138,5 +143,5 @@ async fn an_identity_token_is_not_sent_to_an_unsafe_url() {
     )
     .await;
 
-    assert!(grant.is_err() && web.requests().is_empty());
+    assert!(grant.is_err() && http.requests().is_empty());
 }

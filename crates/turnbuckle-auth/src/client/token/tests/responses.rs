@@ -13,17 +13,17 @@ use crate::{
     fetch::{Fetch, FetchError, FetchRequest, FetchResponse},
 };
 
-async fn answered(status: u16, answer: &Value) -> Result<Tokens, AuthorizationError> {
-    let web = FakeHttp::usual().post(TOKEN, status, answer);
-    ask(&web).await
+async fn response_to(status: u16, response: &Value) -> Result<Tokens, AuthorizationError> {
+    let http = FakeHttp::usual().post(TOKEN, status, response);
+    request_tokens(&http).await
 }
 
-async fn ask(web: &FakeHttp) -> Result<Tokens, AuthorizationError> {
+async fn request_tokens(http: &FakeHttp) -> Result<Tokens, AuthorizationError> {
     let (server, client) = (server(), confidential());
     let scopes = "asked for".parse().unwrap();
     let endpoint = TokenEndpoint::new(&server, &client);
     let assertion = Secret::new("the-assertion");
-    jwt_bearer(web, &endpoint, &assertion, SERVER, Some(&scopes), None).await
+    jwt_bearer(http, &endpoint, &assertion, SERVER, Some(&scopes), None).await
 }
 
 fn good(changes: &Value) -> Value {
@@ -41,14 +41,14 @@ async fn the_token_type_is_case_insensitive() {
         json!("BEARER"),
         json!(null),
     ] {
-        let tokens = answered(200, &good(&json!({ "token_type": kind })))
+        let tokens = response_to(200, &good(&json!({ "token_type": kind })))
             .await
             .unwrap();
         assert_eq!(tokens.kind, TokenKind::Bearer);
     }
     for kind in ["mac", "DPoP", "N_A", ""] {
         assert!(
-            answered(200, &good(&json!({ "token_type": kind })))
+            response_to(200, &good(&json!({ "token_type": kind })))
                 .await
                 .is_err(),
             "{kind}"
@@ -59,7 +59,7 @@ async fn the_token_type_is_case_insensitive() {
 #[tokio::test]
 async fn expires_in_is_read_from_numbers_and_strings() {
     let expires = async |expires: Value| {
-        let tokens = answered(200, &good(&json!({ "expires_in": expires })))
+        let tokens = response_to(200, &good(&json!({ "expires_in": expires })))
             .await
             .unwrap();
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
@@ -67,7 +67,7 @@ async fn expires_in_is_read_from_numbers_and_strings() {
         tokens.expires.map(|at| at.saturating_sub(now))
     };
 
-    for (said, seconds) in [
+    for (found, seconds) in [
         (json!(300), 300),
         (json!("300"), 300),
         (json!(" 300 "), 300),
@@ -77,18 +77,18 @@ async fn expires_in_is_read_from_numbers_and_strings() {
         (json!(1e300), 315_360_000),
         (json!("99999999999999999999999"), 315_360_000),
     ] {
-        let left = expires(said.clone()).await.unwrap();
-        assert!(seconds - left <= 2, "{said}: {left}");
+        let left = expires(found.clone()).await.unwrap();
+        assert!(seconds - left <= 2, "{found}: {left}");
     }
-    for said in [json!(null), json!("soon"), json!([1]), json!({})] {
-        assert_eq!(expires(said.clone()).await, None, "{said}");
+    for found in [json!(null), json!("soon"), json!([1]), json!({})] {
+        assert_eq!(expires(found.clone()).await, None, "{found}");
     }
 }
 
 #[tokio::test]
 async fn scopes_are_the_granted_or_else_the_requested_ones() {
     let granted = async |scope: Value| {
-        let tokens = answered(200, &good(&json!({ "scope": scope })))
+        let tokens = response_to(200, &good(&json!({ "scope": scope })))
             .await
             .unwrap();
         tokens.scopes.unwrap().to_string()
@@ -102,7 +102,7 @@ async fn scopes_are_the_granted_or_else_the_requested_ones() {
 
 #[tokio::test]
 async fn unusable_token_responses_are_rejected() {
-    for answer in [
+    for response in [
         json!({}),
         json!([]),
         json!("access"),
@@ -116,7 +116,7 @@ async fn unusable_token_responses_are_rejected() {
         json!({ "error": "invalid_grant" }),
         good(&json!({ "error": "invalid_grant" })),
     ] {
-        let error = answered(200, &answer).await.unwrap_err();
+        let error = response_to(200, &response).await.unwrap_err();
 
         assert_eq!(error.step(), AuthorizationStep::Token);
         assert_eq!(error.request(), Some("POST https://as.example/token"));
@@ -124,7 +124,7 @@ async fn unusable_token_responses_are_rejected() {
         assert!(format!("{error:?}").len() < 1000);
     }
     let page = FakeHttp::usual().rule(|_| Some(Ok(FetchResponse::new(200, Vec::new(), "<html>"))));
-    assert!(ask(&page).await.is_err());
+    assert!(request_tokens(&page).await.is_err());
 }
 
 #[tokio::test]
@@ -143,7 +143,7 @@ async fn each_error_code_has_its_hint() {
         (429, "x", "too many requests"),
         (400, "x", "did not issue a token"),
     ] {
-        let error = answered(status, &json!({ "error": code }))
+        let error = response_to(status, &json!({ "error": code }))
             .await
             .unwrap_err();
 
@@ -163,19 +163,21 @@ async fn an_error_never_contains_a_secret_quoted_by_the_server() {
         (request.url == TOKEN).then(|| Ok(json_response(400, &body.to_string())))
     };
 
-    let error = ask(&FakeHttp::usual().rule(echo)).await.unwrap_err();
+    let error = request_tokens(&FakeHttp::usual().rule(echo))
+        .await
+        .unwrap_err();
 
-    let told = format!("{error:?} {error}");
+    let text = format!("{error:?} {error}");
     assert!(
-        !told.contains("the-assertion") && !told.contains("s:e%s"),
-        "{told}"
+        !text.contains("the-assertion") && !text.contains("s:e%s"),
+        "{text}"
     );
-    assert!(told.contains("*** and ***"), "{told}");
+    assert!(text.contains("*** and ***"), "{text}");
 }
 
 /// Records the debug output of every request and response, as a program that logs its requests does.
 struct LoggingFetch {
-    web: FakeHttp,
+    http: FakeHttp,
     log: Arc<Mutex<String>>,
 }
 
@@ -185,7 +187,7 @@ impl Fetch for LoggingFetch {
         writeln!(log, "{request:?} {:?}", request.headers).unwrap();
         drop(log);
         Box::pin(async move {
-            let response = self.web.fetch(request).await?;
+            let response = self.http.fetch(request).await?;
             writeln!(self.log.lock().unwrap(), "{response:?}").unwrap();
             Ok(response)
         })
@@ -200,11 +202,11 @@ async fn logged_requests_contain_no_grant() {
         "issued_token_type": "urn:ietf:params:oauth:token-type:id-jag",
     });
     let idp = "https://idp.example/token";
-    let web = FakeHttp::usual().post(TOKEN, 200, &good(&json!({})));
-    let web = web.post(idp, 200, &granted);
+    let http = FakeHttp::usual().post(TOKEN, 200, &good(&json!({})));
+    let http = http.post(idp, 200, &granted);
     let log = Arc::new(Mutex::new(String::new()));
     let fetch = LoggingFetch {
-        web,
+        http,
         log: log.clone(),
     };
     let provider = IdentityProvider::new(idp, "at-the-idp", Some(Secret::new("idp-secret")));
@@ -245,7 +247,9 @@ async fn logged_requests_contain_no_grant() {
 async fn an_unreachable_server_is_an_error() {
     let broken =
         |_: &RecordedRequest| Some(Err(FetchError::Unreachable("connection refused".into())));
-    let error = ask(&FakeHttp::usual().rule(broken)).await.unwrap_err();
+    let error = request_tokens(&FakeHttp::usual().rule(broken))
+        .await
+        .unwrap_err();
     assert_eq!(error.reason(), "connection refused");
     assert_eq!(error.request(), Some("POST https://as.example/token"));
     assert!(error.hint().is_some());
@@ -255,7 +259,7 @@ async fn an_unreachable_server_is_an_error() {
             to: "https://evil.example/".into(),
         }))
     };
-    assert!(ask(&FakeHttp::usual().rule(away)).await.is_err());
+    assert!(request_tokens(&FakeHttp::usual().rule(away)).await.is_err());
 }
 
 #[test]
@@ -269,14 +273,14 @@ fn tokens_survive_serialization_and_are_not_printed() {
         id_token: None,
     };
 
-    let kept = serde_json::to_string(&tokens).unwrap();
-    let read: Tokens = serde_json::from_str(&kept).unwrap();
+    let stored = serde_json::to_string(&tokens).unwrap();
+    let read: Tokens = serde_json::from_str(&stored).unwrap();
 
     assert_eq!(
-        kept,
+        stored,
         r#"{"access":"sesame","kind":"dpop","refresh":"open","expires":5,"scopes":"a b"}"#
     );
-    assert_eq!(serde_json::to_string(&read).unwrap(), kept);
+    assert_eq!(serde_json::to_string(&read).unwrap(), stored);
     let printed = format!("{tokens:?}");
     assert!(
         !printed.contains("sesame") && !printed.contains("open"),
