@@ -57,13 +57,6 @@ impl Scopes {
     }
 }
 
-/// Returns the value of the `scope` parameter; `None` without scopes.
-#[cfg(feature = "client")]
-pub(crate) fn scope_value(scopes: Option<&Scopes>) -> Option<String> {
-    let scopes = scopes.filter(|scopes| !scopes.is_empty())?;
-    Some(scopes.to_string())
-}
-
 impl FromStr for Scopes {
     type Err = InvalidScope;
 

@@ -25,7 +25,7 @@ pub(crate) use without_tls::{authorized_http, list, log_in, log_out, login_heade
 /// Stub for builds without the feature `tls`.
 #[cfg(not(feature = "tls"))]
 mod without_tls {
-    use turnbuckle_client::http::Http;
+    use turnbuckle_client::http::HttpTarget;
 
     use super::LoginSummary;
     use crate::{
@@ -40,13 +40,13 @@ mod without_tls {
         _target: &CliTarget,
         http_entry: &HttpEntry,
         context: &CommandContext,
-    ) -> Result<Http> {
+    ) -> Result<HttpTarget> {
         Ok(resolve::http_client(http_entry, context))
     }
 
     /// Returns no headers.
     pub(crate) async fn login_headers(
-        _remote: &HttpEntry,
+        _http_entry: &HttpEntry,
         _context: &CommandContext,
     ) -> Result<Vec<(String, String)>> {
         Ok(Vec::new())
@@ -65,7 +65,7 @@ mod without_tls {
     /// Returns an error: this build cannot log in.
     pub(crate) async fn log_in(
         _target: &CliTarget,
-        _remote: &HttpEntry,
+        _http_entry: &HttpEntry,
         _options: &LoginOptions,
         _context: &CommandContext,
     ) -> Result<Option<LoginSummary>> {

@@ -9,10 +9,7 @@ use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use turnbuckle_text::percent::{Form, encode_component, form_pairs};
 
 use super::{oauth_error, registration::ClientRegistration, safe_url};
-use crate::{
-    AuthorizationError, AuthorizationServer, AuthorizationStep, Pkce, Scopes, Secret,
-    scope::scope_value,
-};
+use crate::{AuthorizationError, AuthorizationServer, AuthorizationStep, Pkce, Scopes, Secret};
 
 /// A started login: the URL for the user, and the values that its response is checked against.
 pub struct AuthorizationRequest {
@@ -146,6 +143,12 @@ pub(super) fn endpoint(server: &AuthorizationServer) -> Result<&str, Authorizati
             .with_hint("ask the operator of the authorization server to correct its metadata"));
     }
     Ok(endpoint)
+}
+
+/// Returns the value of the `scope` parameter; `None` without scopes.
+pub(super) fn scope_value(scopes: Option<&Scopes>) -> Option<String> {
+    let scopes = scopes.filter(|scopes| !scopes.is_empty())?;
+    Some(scopes.to_string())
 }
 
 /// Returns 256 random bits; 128 would be enough.

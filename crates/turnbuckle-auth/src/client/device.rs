@@ -17,8 +17,8 @@ use super::{
 };
 use crate::{
     AuthorizationError, AuthorizationStep, Scopes, Secret,
+    client::authorization::scope_value,
     fetch::{Fetch, FetchResponse},
-    scope::scope_value,
 };
 
 const STEP: AuthorizationStep = AuthorizationStep::DeviceCode;

@@ -33,7 +33,7 @@ use crate::{
 /// registers there, lets the user log in, and has the request retried. The login is stored in a [`TokenStore`]; clients
 /// that share a store also share the login, even across processes.
 ///
-/// Without [`user_agent`](OAuth::user_agent), there is no login prompt: a stored login is used and refreshed,
+/// Without [`user_agent`](OAuth::user_agent), users are not prompted to log in: a stored login is used and refreshed,
 /// and anything else is an error.
 ///
 /// Clones share their state.

@@ -17,8 +17,8 @@ use turnbuckle_text::percent::Form;
 use super::{authorization::AuthorizationCode, oauth_error::OAuthErrorResponse};
 use crate::{
     AuthorizationError, AuthorizationStep, Scopes, Secret,
+    client::authorization::scope_value,
     fetch::{Fetch, FetchResponse},
-    scope::scope_value,
 };
 
 /// The tokens of a response.

@@ -18,8 +18,6 @@ mod keyring;
 mod listen;
 mod lists;
 mod login;
-#[cfg(not(feature = "keyring"))]
-mod no_keyring;
 mod sandbox;
 mod serve;
 #[cfg(feature = "tls")]
@@ -31,3 +29,5 @@ mod supervisor;
 mod terminal;
 mod tool_changes;
 mod weather;
+#[cfg(not(feature = "keyring"))]
+mod without_keyring;

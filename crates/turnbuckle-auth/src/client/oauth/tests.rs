@@ -1,8 +1,8 @@
 //! A client, an MCP server that requires tokens, an authorization server that rotates refresh tokens, and a user.
 
 mod clients;
+mod dpop;
 mod login;
-mod proofs;
 mod refresh;
 mod sharing;
 mod step_up;

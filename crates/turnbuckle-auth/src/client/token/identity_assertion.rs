@@ -5,7 +5,8 @@ use turnbuckle_text::percent::Form;
 use super::{TokenEndpoint, invalid_response, is_token, parse_token_response, request::TokenPost};
 use crate::{
     AuthorizationError, AuthorizationServer, AuthorizationStep, Scopes, Secret,
-    client::registration::ClientRegistration, fetch::Fetch, scope::scope_value,
+    client::{authorization::scope_value, registration::ClientRegistration},
+    fetch::Fetch,
 };
 
 const STEP: AuthorizationStep = AuthorizationStep::Assertion;

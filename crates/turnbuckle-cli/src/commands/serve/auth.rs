@@ -3,15 +3,14 @@
 use std::{
     fs::{self, File},
     io::{self, Read as _},
-    net::SocketAddr,
     path::{Path, PathBuf},
 };
 
 use serde::Deserialize;
 use turnbuckle_auth::Secret;
 use turnbuckle_protocol::Principal;
-use turnbuckle_server::http::Http;
 use turnbuckle_text::url::HttpUrl;
+pub(super) use verification::require_auth;
 
 use crate::{
     environment::Environment,
@@ -145,50 +144,70 @@ impl ServeAuth {
     }
 }
 
-/// Requires authentication for all requests.
 #[cfg(feature = "tls")]
-pub(super) fn require_auth(
-    http: Http,
-    authorization: &ServeAuth,
-    bound: SocketAddr,
-) -> Result<Http> {
-    use turnbuckle_auth::server::{ResourceServer, TrustedIssuer};
+mod verification {
+    use std::{net::SocketAddr, sync::Arc};
+
+    use turnbuckle_auth::{
+        Scopes,
+        server::{ResourceServer, TrustedIssuer},
+    };
     use turnbuckle_client::http::HttpFetcher;
+    use turnbuckle_server::http::Http;
 
-    let local = || format!("http://{bound}/mcp");
-    let resource = authorization.audience.clone().unwrap_or_else(local);
-    let resource_server =
-        ResourceServer::new(resource, std::sync::Arc::new(HttpFetcher::trusted()));
-    let resource_server = resource_server.map_err(|error| CliError::failed(error.to_string()))?;
-    let mut resource_server = resource_server
-        .name("Turnbuckle")
-        .require_scopes(parse_scopes(&authorization.scopes)?);
-    if let Some(issuer) = &authorization.issuer {
-        resource_server = resource_server
-            .issuer(TrustedIssuer::jwt(issuer))
-            .republish_issuer_metadata();
+    use super::ServeAuth;
+    use crate::error::{CliError, Result};
+
+    /// Requires authentication for all requests.
+    pub(crate) fn require_auth(
+        http: Http,
+        authorization: &ServeAuth,
+        bound: SocketAddr,
+    ) -> Result<Http> {
+        let local = || format!("http://{bound}/mcp");
+        let resource = authorization.audience.clone().unwrap_or_else(local);
+        let resource_server = ResourceServer::new(resource, Arc::new(HttpFetcher::trusted()));
+        let resource_server =
+            resource_server.map_err(|error| CliError::failed(error.to_string()))?;
+        let mut resource_server = resource_server
+            .name("Turnbuckle")
+            .require_scopes(parse_scopes(&authorization.scopes)?);
+        if let Some(issuer) = &authorization.issuer {
+            resource_server = resource_server
+                .issuer(TrustedIssuer::jwt(issuer))
+                .republish_issuer_metadata();
+        }
+        for token in &authorization.tokens {
+            resource_server =
+                resource_server.static_token(token.token.clone(), token.principal.clone());
+        }
+        Ok(http.authenticator(resource_server))
     }
-    for token in &authorization.tokens {
-        resource_server =
-            resource_server.static_token(token.token.clone(), token.principal.clone());
+
+    fn parse_scopes(words: &[String]) -> Result<Scopes> {
+        let words = words.join(" ");
+        words
+            .parse()
+            .map_err(|_| CliError::failed(format!("invalid scopes `{words}`")))
     }
-    Ok(http.authenticator(resource_server))
 }
 
-/// Returns an error: this build cannot verify tokens.
+/// Stub for builds without token verification.
 #[cfg(not(feature = "tls"))]
-pub(super) fn require_auth(_: Http, _: &ServeAuth, _: SocketAddr) -> Result<Http> {
-    Err(CliError::failed(
-        "this build cannot verify tokens: it was built without the feature `tls`",
-    ))
-}
+mod verification {
+    use std::net::SocketAddr;
 
-#[cfg(feature = "tls")]
-fn parse_scopes(words: &[String]) -> Result<turnbuckle_auth::Scopes> {
-    let words = words.join(" ");
-    words
-        .parse()
-        .map_err(|_| CliError::failed(format!("invalid scopes `{words}`")))
+    use turnbuckle_server::http::Http;
+
+    use super::ServeAuth;
+    use crate::error::{CliError, Result};
+
+    /// Returns an error: this build cannot verify tokens.
+    pub(crate) fn require_auth(_: Http, _: &ServeAuth, _: SocketAddr) -> Result<Http> {
+        Err(CliError::failed(
+            "this build cannot verify tokens: it was built without the feature `tls`",
+        ))
+    }
 }
 
 /// The issuer of principals in the token file.

@@ -9,7 +9,7 @@ use crate::client::{
 };
 
 /// Accepts a token if the scope was requested at the last login; otherwise requires the scope.
-fn wanting(user: &FakeUser, needed: &str) -> impl Fn(&SentCredentials) -> AuthDecision {
+fn require_scope(user: &FakeUser, needed: &str) -> impl Fn(&SentCredentials) -> AuthDecision {
     let (user, needed) = (user.clone(), needed.to_owned());
     move |sent| {
         if sent.authorization.is_none() {
@@ -35,9 +35,9 @@ async fn a_step_up_requests_missing_and_earlier_scopes() {
     req!("auth.scope.stepup-union");
     let (issuer, user) = (Issuer::default(), FakeUser::willing());
     let oauth = client(&issuer.tokens(FakeHttp::usual()), &user);
-    call(&oauth, wanting(&user, "basic")).await.unwrap();
+    call(&oauth, require_scope(&user, "basic")).await.unwrap();
 
-    let ended = call(&oauth, wanting(&user, "write")).await.unwrap();
+    let ended = call(&oauth, require_scope(&user, "write")).await.unwrap();
 
     assert_eq!(ended, CallEnd::Accepted);
     assert_eq!(user.requested_scopes(), Some(scopes("basic write")));
@@ -110,7 +110,7 @@ async fn a_denied_step_up_is_not_repeated_and_keeps_the_old_token() {
         Ok(format!("{response}&state={state}&iss={ISSUER}"))
     });
     let oauth = client(&issuer.tokens(FakeHttp::usual()), &user);
-    call(&oauth, wanting(&user, "basic")).await.unwrap();
+    call(&oauth, require_scope(&user, "basic")).await.unwrap();
     let wants = |_: &SentCredentials| {
         Err((
             403,
@@ -203,10 +203,10 @@ async fn scopes_granted_to_another_process_are_used() {
     let http = issuer.tokens(FakeHttp::usual());
     let [one, other] = [(); 2].map(|()| client(&http, &user).store(store.clone()));
     for oauth in [&one, &other] {
-        call(oauth, wanting(&user, "basic")).await.unwrap();
+        call(oauth, require_scope(&user, "basic")).await.unwrap();
     }
 
-    call(&one, wanting(&user, "write")).await.unwrap();
+    call(&one, require_scope(&user, "write")).await.unwrap();
     let needs_newest = |sent: &SentCredentials| match sent.authorization.as_deref() {
         Some("Bearer access-2") => Ok(()),
         _ => Err((
@@ -238,7 +238,7 @@ async fn a_step_up_that_timed_out_may_be_retried() {
         }
     });
     let oauth = client(&issuer.tokens(FakeHttp::usual()), &user);
-    call(&oauth, wanting(&user, "basic")).await.unwrap();
+    call(&oauth, require_scope(&user, "basic")).await.unwrap();
     let needs_newest = |sent: &SentCredentials| match sent.authorization.as_deref() {
         Some("Bearer access-2") => Ok(()),
         _ => Err((
