@@ -12,9 +12,9 @@ use turnbuckle_auth::{
 };
 use turnbuckle_client::http::{HttpFetcher, HttpTarget};
 use turnbuckle_protocol::authenticator::BoxFuture;
-#[cfg(feature = "keyring")]
 use turnbuckle_text::shell;
 
+#[cfg(feature = "keyring")]
 use super::keyring::SystemKeyring;
 #[cfg(not(feature = "keyring"))]
 use super::without_keyring::SystemKeyring;

@@ -9,9 +9,9 @@ fn keyring_option_without_the_feature_names_the_build_command() {
 
     insta::assert_snapshot!(sandbox.run(&["login", &auth_server.url(), "--keyring"]), @r"
     --- stderr
-    error: authorization failed while keeping the token: this build cannot ask the keyring of the system for the key to the logins
+    error: authorization failed while storing the token: this build does not support the system keyring
 
-    hint: nothing was changed; build it with the feature `keyring`: `cargo install --path crates/turnbuckle-cli --features keyring`
+    hint: nothing was changed; build with keyring support: `cargo install --path crates/turnbuckle-cli --features keyring`
     --- exit 2
     ");
 }
