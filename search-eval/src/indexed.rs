@@ -4,8 +4,8 @@ use std::{ops::ControlFlow, path::Path};
 
 use turnbuckle_context::{
     Database, Redactor,
-    code::{CodeQuery, search},
-    index::{IndexOptions, IndexTree, index},
+    code_index::{IndexOptions, IndexTree, index},
+    code_search::{CodeQuery, search},
 };
 
 use crate::failure::Failure;

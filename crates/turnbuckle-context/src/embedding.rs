@@ -4,22 +4,19 @@
 //! [`ContextError::Embedding`]; a search then continues without vectors and reports it. Providers only receive redacted
 //! texts, because only redacted texts are stored.
 
-mod fill;
+mod backfill;
 #[cfg(feature = "http-embeddings")]
 pub mod http;
-mod nearest;
-mod pending;
-mod vector;
+pub(crate) mod service;
+mod store;
 
 use std::pin::Pin;
 
-pub use fill::{BackfillProgress, BackfillReport, backfill};
-pub(crate) use nearest::nearest;
-pub(crate) use pending::query_text;
-pub use pending::{
-    EmbeddingCoverage, MissingEmbedding, coverage, missing_embeddings, save_embeddings,
+pub(crate) use self::store::{nearest, query_text};
+pub use self::{
+    backfill::{BackfillProgress, BackfillReport, backfill},
+    store::{EmbeddingCoverage, MissingEmbedding, coverage, missing_embeddings, save_embeddings},
 };
-
 use crate::ContextError;
 
 /// The future returned by [`Embedder::embed`].
@@ -51,6 +48,40 @@ impl EmbeddingSubject {
             Self::Chunk => "chunk",
         }
     }
+}
+
+/// Maximum dimensions; four times those of the largest models.
+const MAX_DIMENSIONS: usize = 16_384;
+
+/// Normalizes a vector to length 1. Returns `None` if it is empty, zero or not finite.
+pub(super) fn unit(mut vector: Vec<f32>) -> Option<Vec<f32>> {
+    let square: f64 = vector.iter().map(|part| f64::from(*part).powi(2)).sum();
+    let length = square.sqrt();
+    if vector.len() > MAX_DIMENSIONS || !length.is_finite() || length < 1e-12 {
+        return None;
+    }
+    for part in &mut vector {
+        *part = (f64::from(*part) / length) as f32;
+    }
+    Some(vector)
+}
+
+/// Encodes a vector as little-endian 32-bit floats.
+pub(super) fn to_bytes(vector: &[f32]) -> Vec<u8> {
+    vector.iter().flat_map(|part| part.to_le_bytes()).collect()
+}
+
+/// Returns the cosine similarity of a vector and a stored one, both of length 1, or `None` if their dimensions differ.
+pub(super) fn cosine(vector: &[f32], kept: &[u8]) -> Option<f32> {
+    let (numbers, rest) = kept.as_chunks::<4>();
+    if numbers.len() != vector.len() || !rest.is_empty() {
+        return None;
+    }
+    let products = vector.iter().zip(numbers);
+    let sum: f32 = products
+        .map(|(one, other)| one * f32::from_le_bytes(*other))
+        .sum();
+    sum.is_finite().then_some(sum)
 }
 
 #[cfg(test)]

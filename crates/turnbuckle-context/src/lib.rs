@@ -1,43 +1,27 @@
-//! The context server: memory that outlives a conversation, and a way around a repository.
+//! The context server: memory that outlives a conversation, and search in repositories.
 
-mod answer;
-pub mod code;
-pub mod collections;
-mod database;
-mod dense;
-mod desk;
+mod app_state;
+pub mod code_index;
+pub mod code_search;
 pub mod embedding;
 mod error;
-mod failure;
-mod folder;
-pub mod fuse;
-pub mod index;
-mod known;
-mod library;
-mod limit;
-mod locked_file;
+mod mcp;
 pub mod memory;
-pub mod operations;
 mod owner;
-mod pending_forget;
 mod project;
-mod prompts;
-mod published;
-mod quota;
 mod redact;
-mod resources;
 mod server;
-mod slots;
-pub mod tools;
-mod trace;
+mod storage;
+pub mod text;
 pub mod transfer;
-pub mod words;
 
-pub use database::Database;
 pub use error::{ContextError, DatabaseErrorKind};
-pub use library::DataDir;
+pub use mcp::{
+    call_log::{CallLog, resources as debug_log_resources},
+    tools::debug::all as debug_tools,
+};
 pub use owner::{Owner, OwnershipPolicy};
 pub use project::Project;
 pub use redact::{RedactedText, Redactor, SecretFinding};
 pub use server::ContextServer;
-pub use trace::{CallLog, resources as debug_log_resources};
+pub use storage::{collections, data_dir::DataDir, database::Database, operations};

@@ -5,34 +5,33 @@
 //!
 //! All functions work on a [`Database`](crate::Database) and block; asynchronous callers use a blocking thread.
 
-mod clean;
-mod cursor;
-mod dense;
-mod erase;
+mod error_fingerprint;
 mod item;
 mod limits;
 mod list;
-mod names;
-mod patterns;
+mod near_duplicates;
 mod postings;
+mod redact_item;
+pub(crate) mod rows;
 mod save;
 mod score;
 mod search;
-mod similar;
-pub(crate) mod stored;
 
-pub(crate) use clean::ItemRedactor;
-pub(crate) use erase::delete_where;
-pub use item::{ItemKind, MemoryItem, NewItem};
-pub(crate) use limits::{ItemSource, validate};
-pub use list::{ItemPage, delete, find, find_skill, list, record_use};
-pub(crate) use names::{ids_with_prefix, titles};
-pub use patterns::{ErrorFingerprint, error_fingerprint};
-pub(crate) use save::PreparedItem;
-pub use save::{SaveOutcome, save};
-pub use search::{HalfLife, MemoryHit, MemoryQuery, search};
-pub use similar::SimilarItem;
-pub(crate) use stored::new_id;
+pub use self::{
+    error_fingerprint::{ErrorFingerprint, error_fingerprint},
+    item::{ItemKind, MemoryItem, NewItem},
+    list::{ItemPage, delete, find, find_skill, list, record_use},
+    near_duplicates::SimilarItem,
+    save::{SaveOutcome, save},
+    search::{HalfLife, MemoryHit, MemoryQuery, search},
+};
+pub(crate) use self::{
+    limits::{ItemSource, validate},
+    list::{ids_with_prefix, titles},
+    redact_item::ItemRedactor,
+    rows::{delete_where, new_id},
+    save::PreparedItem,
+};
 
 /// So many bytes of a text, or a few less: a character is not cut in two.
 fn beginning(text: &str, most: usize) -> &str {

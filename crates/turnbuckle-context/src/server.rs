@@ -5,11 +5,12 @@ use std::{sync::Arc, time::Duration};
 use turnbuckle_server::{Server, Skills};
 
 use crate::{
-    CallLog, DataDir, OwnershipPolicy, debug_log_resources,
-    desk::{AppState, ServerConfig},
+    CallLog, DataDir, OwnershipPolicy,
+    app_state::{AppState, ServerConfig},
+    debug_log_resources,
     embedding::Embedder,
+    mcp::{prompts, resource_sync, resources, tools},
     memory::HalfLife,
-    prompts, published, resources, tools,
 };
 
 /// What each of several owners may keep, in bytes.
@@ -129,7 +130,7 @@ impl ContextServer {
             .validate_input(true)
             .validate_output(cfg!(debug_assertions))
             .layer(call_log.clone())
-            .layer(published::ResourceSyncLayer::new(&state));
+            .layer(resource_sync::ResourceSyncLayer::new(&state));
         if publishes_skills {
             // Their resources are open to everyone who reaches the server, which is one person.
             server = server.skills(Skills::new([]));

@@ -1,12 +1,9 @@
 //! What people do with their data: take it along, bring it back, look at how much it is, have it forgotten.
 
+pub(crate) mod delete;
 mod export;
-mod forget;
 mod import;
-pub(crate) mod leftovers;
-mod lines;
 mod record;
-mod staging;
 mod stats;
 
 use std::sync::Arc;
@@ -14,8 +11,8 @@ use std::sync::Arc;
 use rusqlite::OptionalExtension as _;
 
 pub use self::{
+    delete::{DeleteReport, DeleteRequest, delete},
     export::{ExportReport, export},
-    forget::{DeleteReport, DeleteRequest, delete},
     import::{BadLine, ImportOptions, ImportReport, import},
     stats::{DataStats, DatabaseStats, stats},
 };

@@ -4,8 +4,8 @@ use std::{ops::ControlFlow, time::Duration};
 
 use turnbuckle_context::{
     Database, Redactor,
-    code::{CodeQuery, search},
-    index::{Freshness, IndexOptions, IndexTree, index, refresh},
+    code_index::{Freshness, IndexOptions, IndexTree, index, refresh},
+    code_search::{CodeQuery, search},
 };
 
 use super::{

@@ -3,31 +3,16 @@
 //! Connects only to the configured origin and does not follow redirects. Responses are limited in time and size, and
 //! their count and dimensions are validated.
 
-mod address;
-mod answer;
-mod key;
-#[cfg(not(feature = "tls"))]
-mod no_tls;
-mod problem;
-#[cfg(feature = "tls")]
-mod tls;
-mod wire;
+mod client;
 
-use std::{sync::OnceLock, time::Duration};
+use std::{error::Error, fmt, sync::OnceLock, time::Duration};
 
 use bytes::Bytes;
-#[cfg(not(feature = "tls"))]
-use no_tls as security;
-use serde::Serialize;
-#[cfg(feature = "tls")]
-use tls as security;
+use hyper::{StatusCode, header::HeaderValue};
+use serde::{Deserialize, Serialize};
 
-use self::{
-    address::EndpointUrl,
-    wire::{EmbeddingHttpClient, HttpReply},
-};
-pub use self::{key::ApiKey, problem::EmbeddingError};
-use super::{Embedder, EmbeddingFuture};
+use self::client::{EmbeddingHttpClient, EndpointUrl, HttpReply, tls};
+use super::{Embedder, EmbeddingFuture, unit};
 use crate::ContextError;
 
 /// Maximum number of attempts per request.
@@ -59,7 +44,7 @@ impl HttpEmbedder {
     /// Creates an embedder for `{base}/embeddings`, for example `http://localhost:11434/v1`.
     pub fn new(base: &str, model: impl Into<String>) -> Result<Self, ContextError> {
         let address = EndpointUrl::new(base)?;
-        if address.is_https() && !security::TLS_AVAILABLE {
+        if address.is_https() && !tls::IS_AVAILABLE {
             return Err(EmbeddingError::TlsUnavailable.into());
         }
         Ok(Self {
@@ -101,7 +86,7 @@ impl HttpEmbedder {
         };
         let body = serde_json::to_vec(&request).map_err(|_| EmbeddingError::InvalidResponse)?;
         let body = self.post(body.into()).await?;
-        let vectors = answer::parse_vectors(&body, texts.len())?;
+        let vectors = parse_vectors(&body, texts.len())?;
         let size = vectors.first().map_or(0, Vec::len);
         match *self.size.get_or_init(|| size) {
             expected if expected == size => Ok(vectors),
@@ -140,8 +125,8 @@ impl HttpEmbedder {
             return Ok(client);
         }
         let client = match self.address.is_https() {
-            true => security::wire()?,
-            false => EmbeddingHttpClient::plain_http(),
+            true => tls::https_client()?,
+            false => EmbeddingHttpClient::http(),
         };
         Ok(self.client.get_or_init(|| client))
     }
@@ -160,6 +145,163 @@ impl Embedder for HttpEmbedder {
             }
             Ok(vectors)
         })
+    }
+}
+
+#[derive(Deserialize)]
+struct EmbeddingResponse {
+    data: Vec<EmbeddingEntry>,
+}
+
+#[derive(Deserialize)]
+struct EmbeddingEntry {
+    embedding: Vec<f32>,
+    index: Option<usize>,
+}
+
+/// Parses one embedding per text, in the order of the texts, normalized to length 1.
+pub(super) fn parse_vectors(body: &[u8], wanted: usize) -> Result<Vec<Vec<f32>>, EmbeddingError> {
+    let EmbeddingResponse { mut data } =
+        serde_json::from_slice(body).map_err(|_| EmbeddingError::InvalidResponse)?;
+    let count = data.len();
+    if count != wanted {
+        return Err(EmbeddingError::WrongCount { wanted, count });
+    }
+    // Servers may return another order and number the entries. The sort is stable, so unnumbered entries keep their
+    // order.
+    data.sort_by_key(|entry| entry.index);
+    let in_order =
+        |(place, entry): (usize, &EmbeddingEntry)| entry.index.is_none_or(|index| index == place);
+    if !data.iter().enumerate().all(in_order) {
+        return Err(EmbeddingError::InvalidResponse);
+    }
+    let expected = data.first().map_or(0, |entry| entry.embedding.len());
+    if let Some(entry) = data.iter().find(|entry| entry.embedding.len() != expected) {
+        let size = entry.embedding.len();
+        return Err(EmbeddingError::DimensionMismatch { expected, size });
+    }
+    let vectors = data.into_iter().map(|entry| unit(entry.embedding));
+    vectors
+        .collect::<Option<_>>()
+        .ok_or(EmbeddingError::InvalidVector)
+}
+
+/// The reason why an endpoint returned no embeddings.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EmbeddingError {
+    /// The URL is invalid.
+    #[error(
+        "the address of the embeddings must be like `http://host:port/v1`, without user or query"
+    )]
+    InvalidUrl,
+    /// The API key cannot be sent in a header.
+    #[error("the key of the embeddings is empty or has characters that no header can have")]
+    InvalidApiKey,
+    /// The URL is `https`, but this build lacks TLS.
+    #[error("this program was built without TLS, so `https` cannot be reached")]
+    TlsUnavailable,
+    /// TLS setup failed.
+    #[error("TLS cannot be set up")]
+    TlsSetup(#[source] Box<dyn Error + Send + Sync>),
+    /// The connection failed.
+    #[error("the embeddings cannot be reached")]
+    Unreachable(#[source] Box<dyn Error + Send + Sync>),
+    /// The request timed out.
+    #[error("no embeddings within {0:?}")]
+    TimedOut(Duration),
+    /// The response exceeds the size limit.
+    #[error("the answer had more than {0} bytes")]
+    ResponseTooLarge(usize),
+    /// The server returned an error status.
+    #[error("the server of the embeddings answered {status}: {message}")]
+    ErrorResponse {
+        /// The status.
+        status: StatusCode,
+        /// The start of the message, redacted.
+        message: String,
+    },
+    /// The server redirected the request. Texts and keys are only sent to the configured URL.
+    #[error(
+        "the server of the embeddings redirects ({0}); set up the address that it redirects to"
+    )]
+    Redirect(StatusCode),
+    /// The response is not a list of embeddings.
+    #[error("the answer is no list of embeddings")]
+    InvalidResponse,
+    /// The number of embeddings differs from the number of texts.
+    #[error("{wanted} texts were sent, and {count} embeddings came back")]
+    WrongCount {
+        /// Texts sent.
+        wanted: usize,
+        /// Embeddings received.
+        count: usize,
+    },
+    /// The embeddings differ in their dimensions.
+    #[error("an embedding has {size} numbers, others have {expected}")]
+    DimensionMismatch {
+        /// Dimensions of the first embedding.
+        expected: usize,
+        /// Dimensions of this embedding.
+        size: usize,
+    },
+    /// An embedding is empty, too long, zero, or not finite.
+    #[error("an embedding has no direction")]
+    InvalidVector,
+}
+
+impl EmbeddingError {
+    /// Returns whether the server rejected the text, as opposed to the credentials, the URL or the rate.
+    fn is_about_text(&self) -> bool {
+        let Self::ErrorResponse { status, .. } = self else {
+            return false;
+        };
+        status.is_client_error() && !matches!(status.as_u16(), 401..=405 | 407 | 408 | 429)
+    }
+}
+
+impl From<EmbeddingError> for ContextError {
+    fn from(error: EmbeddingError) -> Self {
+        match error.is_about_text() {
+            true => Self::EmbeddingRejected(error.into()),
+            false => Self::Embedding(error.into()),
+        }
+    }
+}
+
+/// An API key; its `Debug` output is `***`.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ApiKey(HeaderValue);
+
+impl ApiKey {
+    /// Creates an API key. Fails if it cannot be sent in a header.
+    pub fn new(key: &str) -> Result<Self, EmbeddingError> {
+        let key = key.trim();
+        if key.is_empty() {
+            return Err(EmbeddingError::InvalidApiKey);
+        }
+        let mut value = HeaderValue::try_from(format!("Bearer {key}"))
+            .map_err(|_| EmbeddingError::InvalidApiKey)?;
+        value.set_sensitive(true);
+        Ok(Self(value))
+    }
+
+    /// Returns the value of the `Authorization` header.
+    pub(super) fn header(&self) -> HeaderValue {
+        self.0.clone()
+    }
+
+    /// Removes the key from a server message; some servers repeat it.
+    pub(super) fn redact(&self, text: &str) -> String {
+        let key = self.0.to_str().unwrap_or_default();
+        let key = key.strip_prefix("Bearer ").unwrap_or(key);
+        text.replace(key, "***")
+    }
+}
+
+impl fmt::Debug for ApiKey {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("***")
     }
 }
 

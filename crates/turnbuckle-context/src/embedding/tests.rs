@@ -50,7 +50,7 @@ impl Embedder for Toy {
 fn toy(text: &str) -> Vec<f32> {
     let has = |word: &str| f32::from(u8::from(text.contains(word)));
     let vector = vec![has("tea") + 0.01, has("rain") + 0.01];
-    vector::unit(vector).unwrap()
+    unit(vector).unwrap()
 }
 
 struct Shelf {
@@ -118,7 +118,7 @@ impl Shelf {
         let select = "SELECT row, data FROM vector WHERE of = 'item' AND model = 'toy'";
         let look = |db: &rusqlite::Transaction<'_>| {
             let mut select = db.prepare(select)?;
-            Ok(nearest::nearest(select.query([])?, &toy(text), limit)?)
+            Ok(nearest(select.query([])?, &toy(text), limit)?)
         };
         let found = self.database.read(look).unwrap();
         (
@@ -290,4 +290,27 @@ fn a_long_text_is_cut_between_letters() {
     shelf.item(&"ä".repeat(50_000));
     let pending = missing_embeddings(&shelf.database, EmbeddingSubject::Item, "toy", 0, 9).unwrap();
     assert!((5_900..6_010).contains(&pending[0].text.len()));
+}
+
+#[test]
+fn a_vector_gets_the_length_1() {
+    assert_eq!(unit(vec![3.0, 4.0]), Some(vec![0.6, 0.8]));
+    for bad in [
+        vec![],
+        vec![0.0, 0.0],
+        vec![f32::NAN],
+        vec![f32::INFINITY],
+        vec![1.0; MAX_DIMENSIONS + 1],
+    ] {
+        assert_eq!(unit(bad), None);
+    }
+}
+
+#[test]
+fn what_was_kept_is_compared() {
+    let kept = to_bytes(&[0.6, 0.8]);
+    assert!((cosine(&[0.6, 0.8], &kept).unwrap() - 1.0).abs() < 1e-6);
+    assert!((cosine(&[-0.8, 0.6], &kept).unwrap()).abs() < 1e-6);
+    assert_eq!(cosine(&[1.0], &kept), None);
+    assert_eq!(cosine(&[0.6, 0.8], &kept[..7]), None);
 }

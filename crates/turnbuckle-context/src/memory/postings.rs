@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use rusqlite::{Connection, params};
 
-use super::{ItemKind, stored};
+use super::{ItemKind, rows};
 
 /// Rows that are listed for all terms together, and the least for one.
 const MAX_ROWS: usize = 12_000;
@@ -184,7 +184,7 @@ impl RowCandidate {
 
 /// The first and the last row of a kind.
 fn row_bounds(db: &Connection, kind: ItemKind) -> rusqlite::Result<Option<(i64, i64)>> {
-    let range = stored::row_range(kind);
+    let range = rows::row_range(kind);
     // Each end by itself is a look at one page; both in one SELECT would read them all.
     let ends = "SELECT (SELECT min(row) FROM item WHERE row BETWEEN ?1 AND ?2), \
                 (SELECT max(row) FROM item WHERE row BETWEEN ?1 AND ?2)";
@@ -203,7 +203,7 @@ fn matching_rows(
     query: &str,
     most: usize,
 ) -> rusqlite::Result<Vec<i64>> {
-    let range = stored::row_range(kind);
+    let range = rows::row_range(kind);
     let select = "SELECT rowid FROM item_fts WHERE item_fts MATCH ?1 \
                   AND rowid BETWEEN ?2 AND ?3 ORDER BY rowid DESC LIMIT ?4";
     let mut select = db.prepare_cached(select)?;

@@ -7,13 +7,15 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
 use super::{
-    ItemKind, MemoryItem, NewItem, SimilarItem,
-    clean::ItemRedactor,
-    limits::{self, ItemSource},
-    patterns, similar,
-    stored::{self, HiddenColumns},
+    ItemKind, MemoryItem, NewItem, SimilarItem, error_fingerprint, limits, limits::ItemSource,
+    near_duplicates, redact_item::ItemRedactor, rows, rows::HiddenColumns,
 };
-use crate::{ContextError, Database, Redactor, database::now, operations, owner::hex, words};
+use crate::{
+    ContextError, Database, Redactor,
+    owner::hex,
+    storage::{database::now, operations},
+    text::tokenize,
+};
 
 /// What came of saving something.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,7 +28,7 @@ pub struct SaveOutcome {
     pub similar_to: Vec<SimilarItem>,
     /// How many secrets were taken out, by the rule that found them.
     pub redacted: BTreeMap<String, u32>,
-    /// The completed operation, written in the same transaction; see [`operations`](crate::operations).
+    /// The completed operation, written in the same transaction; see [`operations`](crate::storage::operations).
     pub operation: String,
 }
 
@@ -45,7 +47,7 @@ pub fn save(
     let redacted = item_redactor.into_counts();
     let prepared = PreparedItem::new(new_item, redacted.values().sum(), now());
     // Looked for before the lock is taken: others need not wait for it.
-    let mut similar_to = similar::find_similar(database, &prepared.item)?;
+    let mut similar_to = near_duplicates::find_similar(database, &prepared.item)?;
     let (item, is_new, operation) = database.write(|db| {
         let (item, is_new) = prepared.store(db)?;
         let result = json!({ format!("{}_id", item.kind): item.id });
@@ -79,7 +81,7 @@ impl PreparedItem {
         let hash = hash(&new_item);
         let item = MemoryItem {
             row: 0,
-            id: stored::new_id(new_item.kind.prefix()),
+            id: rows::new_id(new_item.kind.prefix()),
             kind: new_item.kind,
             branch: new_item.branch,
             title: new_item.title,
@@ -100,7 +102,7 @@ impl PreparedItem {
 
     /// What is kept already and is the same.
     pub(crate) fn find_existing(&self, db: &Connection) -> rusqlite::Result<Option<MemoryItem>> {
-        stored::find_by_hash(db, self.item.kind, &self.hidden.hash)
+        rows::find_by_hash(db, self.item.kind, &self.hidden.hash)
     }
 
     /// Keeps it, or brings up to date what is there already. Says whether it is new.
@@ -108,7 +110,7 @@ impl PreparedItem {
         let known = self.find_existing(db)?;
         let Self { mut item, hidden } = self;
         let Some(first) = known else {
-            stored::insert(db, &mut item, &hidden)?;
+            rows::insert(db, &mut item, &hidden)?;
             return Ok((item, true));
         };
         let item = merge_items(first, item);
@@ -116,7 +118,7 @@ impl PreparedItem {
             words: search_words(&item),
             ..hidden
         };
-        stored::update(db, &item, &hidden)?;
+        rows::update(db, &item, &hidden)?;
         Ok((item, false))
     }
 }
@@ -165,13 +167,13 @@ fn digest(parts: &[&str]) -> String {
 
 /// What it can be found by beside its words.
 fn search_words(item: &MemoryItem) -> String {
-    let mut words = words::identifier_parts(&item.title);
+    let mut words = tokenize::identifier_parts(&item.title);
     for text in [&item.body, &item.detail] {
         words.push(' ');
-        words.push_str(&words::identifier_parts(text));
+        words.push_str(&tokenize::identifier_parts(text));
     }
     if item.kind == ItemKind::Remediation {
-        for print in patterns::fingerprint_hashes(&item.title) {
+        for print in error_fingerprint::fingerprint_hashes(&item.title) {
             words.push(' ');
             words.push_str(&print);
         }

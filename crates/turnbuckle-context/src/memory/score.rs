@@ -6,10 +6,10 @@
 use std::{collections::HashMap, time::Duration};
 
 use super::{
-    ItemKind, MemoryItem, beginning, error_fingerprint, patterns, postings, postings::RowCandidate,
-    search::HalfLife, similar::Shingles,
+    ItemKind, MemoryItem, beginning, error_fingerprint, near_duplicates::Shingles, postings,
+    postings::RowCandidate, search::HalfLife,
 };
-use crate::{code::stem::stem, words};
+use crate::{code_search::synonyms::stem, text::tokenize};
 
 /// How much an occurrence counts where it stands.
 const TITLE_WEIGHT: f64 = 3.0;
@@ -53,7 +53,7 @@ struct ErrorQuery {
 impl PreparedQuery {
     pub(super) fn new(kind: ItemKind, text: &str) -> Self {
         let text = beginning(text, MAX_QUERY_BYTES);
-        let mut terms = words::significant_terms(text);
+        let mut terms = tokenize::significant_terms(text);
         terms.truncate(postings::MAX_TERMS);
         let words = terms.len();
         let mut stem_ids = HashMap::new();
@@ -70,7 +70,7 @@ impl PreparedQuery {
             codes: error_fingerprint(text).codes,
         });
         if error.is_some() {
-            terms.extend(patterns::fingerprint_hashes(text));
+            terms.extend(error_fingerprint::fingerprint_hashes(text));
             terms.truncate(postings::MAX_TERMS);
         }
         Self {
@@ -189,7 +189,7 @@ impl HalfLife {
 }
 
 fn error_shingles(error: &str) -> Shingles {
-    Shingles::new(&patterns::normalized_words(error).join(" "))
+    Shingles::new(&error_fingerprint::normalized_words(error).join(" "))
 }
 
 fn typical_length(kind: ItemKind) -> f64 {

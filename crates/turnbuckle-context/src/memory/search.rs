@@ -2,13 +2,17 @@
 
 use std::{cmp::Ordering, collections::HashMap, time::Duration};
 
+use rusqlite::{Connection, params};
+
 use super::{
-    ItemKind, MemoryItem, dense,
+    ItemKind, MemoryItem,
     postings::{RowCandidate, TermPostings},
+    rows,
     score::PreparedQuery,
-    stored,
 };
-use crate::{ContextError, Database, code::EmbeddingQuery};
+use crate::{
+    ContextError, Database, code_search::EmbeddingQuery, embedding, text::rank_fusion::RankFusion,
+};
 
 /// A question has so many answers at most.
 const MAX_HITS: usize = 1_000;
@@ -69,7 +73,7 @@ impl MemoryQuery {
             text: text.into(),
             limit: 10,
             branch: None,
-            now: crate::database::now(),
+            now: crate::storage::database::now(),
             half_life: HalfLife::default(),
             min_score: 0.0,
             embedding: None,
@@ -117,7 +121,7 @@ pub fn search(
     found.sort_by(best_first);
     if let Some(embedding) = &query.embedding {
         let near = nearest_items(databases, query, embedding)?;
-        found = dense::fuse_hits(found, near);
+        found = fuse_hits(found, near);
     }
     found.retain(|hit| hit.score >= query.min_score);
     found.truncate(limit(query));
@@ -133,7 +137,7 @@ fn nearest_items(
     let mut near = Vec::new();
     for (source, database) in databases.iter().enumerate() {
         let nearest = |db: &_| {
-            Ok(dense::nearest_rows(
+            Ok(nearest_rows(
                 db,
                 query.kind,
                 embedding,
@@ -165,12 +169,12 @@ fn load_candidates(
                 break;
             }
             if let Some(branch) = &query.branch
-                && !stored::is_on_branch(db, candidate.row, branch)?
+                && !rows::is_on_branch(db, candidate.row, branch)?
             {
                 continue;
             }
             // It may have been removed since it was listed.
-            if let Some(item) = stored::find_by_row(db, candidate.row)? {
+            if let Some(item) = rows::find_by_row(db, candidate.row)? {
                 found.push((candidate, item));
             }
         }
@@ -216,4 +220,54 @@ fn listed_count(query: &MemoryQuery) -> usize {
         Some(_) => MAX_ROWS_OF_ALL_BRANCHES.max(compared_count(query)),
         None => compared_count(query),
     }
+}
+
+/// How much the order by meaning counts against the order by words.
+const VECTOR_WEIGHT: f64 = 0.3;
+
+/// The rows of a kind that are nearest, nearest first, each with its cosine.
+pub(super) fn nearest_rows(
+    db: &Connection,
+    kind: ItemKind,
+    dense: &EmbeddingQuery,
+    most: usize,
+) -> rusqlite::Result<Vec<(i64, f64)>> {
+    let range = rows::row_range(kind);
+    let select = "SELECT row, data FROM vector \
+                  WHERE of = 'item' AND row BETWEEN ?1 AND ?2 AND model = ?3";
+    let mut select = db.prepare_cached(select)?;
+    let rows = select.query(params![range.start(), range.end(), dense.model])?;
+    Ok(embedding::nearest(rows, &dense.vector, most)?.rows)
+}
+
+/// Makes one order of two, best first.
+///
+/// The scores of words and of meaning cannot be compared, so the ranks decide. The score that is told is that of the
+/// words, raised by the nearness; it never rises along the list.
+pub(super) fn fuse_hits(words: Vec<MemoryHit>, near: Vec<MemoryHit>) -> Vec<MemoryHit> {
+    let key = |hit: &MemoryHit| (hit.source, hit.item.row);
+    let order = RankFusion::new()
+        .list(1.0, words.iter().map(key))
+        .list(VECTOR_WEIGHT, near.iter().map(key))
+        .ranked();
+    let mut hits: HashMap<_, MemoryHit> = HashMap::new();
+    for hit in words {
+        hits.insert(key(&hit), hit);
+    }
+    for hit in near {
+        let nearness = VECTOR_WEIGHT * hit.score.clamp(0.0, 1.0);
+        let known = hits
+            .entry(key(&hit))
+            .or_insert(MemoryHit { score: 0.0, ..hit });
+        known.score = 1.0 - (1.0 - known.score) * (1.0 - nearness);
+    }
+    let mut last = 1.0_f64;
+    let ranked = order.into_iter().filter_map(|(key, _)| hits.remove(&key));
+    ranked
+        .map(|mut hit| {
+            last = last.min(hit.score);
+            hit.score = last;
+            hit
+        })
+        .collect()
 }

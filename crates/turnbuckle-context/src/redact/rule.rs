@@ -9,7 +9,7 @@ use std::{
 use regex::{Regex, RegexBuilder};
 use serde::{Deserialize, Deserializer};
 
-use super::{entropy::entropy, finder::SecretFinder, plain};
+use super::{placeholders, prefixed_block, seed_phrase, table};
 
 /// One kind of secret.
 #[derive(Debug, Deserialize)]
@@ -118,13 +118,17 @@ impl SecretRule {
     fn is_secret(&self, value: &str) -> bool {
         let plain = match self.guess {
             None => false,
-            Some(HeuristicKind::Word) => plain::is_word(value),
-            Some(HeuristicKind::Name) => plain::is_word(value) || plain::is_name(value),
-            Some(HeuristicKind::Identifier) => plain::is_word(value) || plain::is_identifier(value),
-            Some(HeuristicKind::Phrase) => plain::is_sentence(value),
-            Some(HeuristicKind::Url) => plain::is_url_part(value),
+            Some(HeuristicKind::Word) => placeholders::is_word(value),
+            Some(HeuristicKind::Name) => {
+                placeholders::is_word(value) || placeholders::is_name(value)
+            }
+            Some(HeuristicKind::Identifier) => {
+                placeholders::is_word(value) || placeholders::is_identifier(value)
+            }
+            Some(HeuristicKind::Phrase) => placeholders::is_sentence(value),
+            Some(HeuristicKind::Url) => placeholders::is_url_part(value),
         };
-        !plain && !plain::is_placeholder(value) && entropy(value) >= self.entropy
+        !plain && !placeholders::is_placeholder(value) && entropy(value) >= self.entropy
     }
 
     pub(super) fn regex(&self) -> &Regex {
@@ -139,4 +143,61 @@ impl SecretRule {
 
 fn shared<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<str>, D::Error> {
     String::deserialize(deserializer).map(Arc::from)
+}
+
+/// Code that finds the secrets of a rule.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum SecretFinder {
+    PrefixedBlock,
+    SeedPhrase,
+    Table,
+}
+
+impl SecretFinder {
+    /// Returns the places that may hold a secret, in the order of the text.
+    pub(super) fn find(self, text: &str) -> Vec<Range<usize>> {
+        match self {
+            Self::PrefixedBlock => prefixed_block::find(text),
+            Self::SeedPhrase => seed_phrase::find(text),
+            Self::Table => table::find(text),
+        }
+    }
+}
+
+/// Returns the lines of a text with their offsets, without line ends.
+pub(super) fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut offset = 0;
+    text.split('\n').map(move |line| {
+        let start = offset;
+        offset += line.len() + 1;
+        (start, line)
+    })
+}
+
+/// Bits per byte, by how often each byte occurs in the text itself (Shannon).
+pub(super) fn entropy(text: &str) -> f32 {
+    let mut counts = [0_u32; 256];
+    for byte in text.bytes() {
+        counts[usize::from(byte)] += 1;
+    }
+    let total = text.len() as f32;
+    let of = |count: &u32| {
+        let share = *count as f32 / total;
+        -share * share.log2()
+    };
+    counts.iter().filter(|count| **count > 0).map(of).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chance_has_more_than_words() {
+        assert_eq!(entropy(""), 0.0);
+        assert_eq!(entropy("aaaa"), 0.0);
+        assert!((entropy("abcd") - 2.0).abs() < 1e-6);
+        assert!(entropy("a8Zk2Qp9Lx0Vt7Rm") > entropy("passwordpassword"));
+    }
 }

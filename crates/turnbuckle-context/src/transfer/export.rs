@@ -10,8 +10,8 @@ use super::{
 };
 use crate::{
     ContextError, DataDir, Owner,
-    database::{TransactionError, now},
-    memory::stored,
+    memory::rows,
+    storage::database::{TransactionError, now},
 };
 
 /// What was exported.
@@ -121,12 +121,12 @@ fn export_items(
         return Ok(());
     };
     sqlite_damage(error)?;
-    let select = format!("SELECT {} FROM item WHERE row = ?1", stored::COLUMNS);
+    let select = format!("SELECT {} FROM item WHERE row = ?1", rows::COLUMNS);
     let mut select = db.prepare(&select)?;
     let rows = recoverable_rows(db);
     let mut lost = 0;
     for row in rows.range(last.saturating_add(1)..) {
-        match select.query_row([row], stored::item_from_row) {
+        match select.query_row([row], rows::item_from_row) {
             Ok(item) => {
                 write(to, &ExportRecord::Item(Box::new(item.into())))?;
                 read.items += 1;
@@ -151,12 +151,12 @@ fn export_in_order(
 ) -> Result<(), TransactionError> {
     let select = format!(
         "SELECT {} FROM item NOT INDEXED ORDER BY row",
-        stored::COLUMNS
+        rows::COLUMNS
     );
     let mut items = db.prepare(&select)?;
     let mut rows = items.query([])?;
     while let Some(row) = rows.next()? {
-        let item = stored::item_from_row(row)?;
+        let item = rows::item_from_row(row)?;
         *last = item.row;
         write(to, &ExportRecord::Item(Box::new(item.into())))?;
         read.items += 1;

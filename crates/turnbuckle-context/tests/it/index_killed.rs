@@ -11,7 +11,7 @@ use std::{
 
 use turnbuckle_context::{
     Database, Redactor,
-    index::{IndexOptions, index, tree_for},
+    code_index::{IndexOptions, index, tree_for},
 };
 
 /// Tells the process that is to be killed where the files are.

@@ -585,11 +585,13 @@ fn the_words_of_a_deleted_index_are_in_no_file() {
     let folder = house.folders[0].path().canonicalize().unwrap();
     std::fs::write(folder.join("a.rs"), "fn xylophone() { marimba() }").unwrap();
     let mut watch = |_| std::ops::ControlFlow::Continue(());
-    let options = turnbuckle_context::index::IndexOptions::default();
+    let options = turnbuckle_context::code_index::IndexOptions::default();
     let redactor = Redactor::standard();
     let database = house.open(0);
-    turnbuckle_context::index::index(&database, &folder, "main", &options, redactor, &mut watch)
-        .unwrap();
+    turnbuckle_context::code_index::index(
+        &database, &folder, "main", &options, redactor, &mut watch,
+    )
+    .unwrap();
     let name = collections::name(&house.ada, house.project(0).id(), "main");
 
     let removed = collections::delete(&house.data_dir, &house.ada, &name).unwrap();

@@ -5,8 +5,9 @@ use std::{collections::BTreeMap, fs, ops::ControlFlow, path::Path};
 use aho_corasick::AhoCorasick;
 use serde_json::{Map, Value, json};
 use turnbuckle_context::{
-    DataDir, Owner, Redactor, collections,
-    index::{IndexOptions, index},
+    DataDir, Owner, Redactor,
+    code_index::{IndexOptions, index},
+    collections,
     memory::{self, ItemKind, NewItem, SaveOutcome},
     transfer::{DataSelection, ImportOptions, export, import},
 };

@@ -1,0 +1,399 @@
+//! State shared by all tools, resources and prompts: data directory, configuration, and scheduling of blocking work.
+
+mod quota;
+mod work_slots;
+
+use std::{
+    collections::HashSet,
+    panic::resume_unwind,
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::time::{Instant, timeout};
+use tracing::Span;
+use turnbuckle_server::Context;
+
+use self::work_slots::WorkSlots;
+use crate::{
+    ContextError, DataDir, Database, Owner, OwnershipPolicy, Project, Redactor,
+    embedding::Embedder,
+    mcp::resource_sync::ResourceSync,
+    memory::HalfLife,
+    storage::work_limit::{CancelOnDrop, WorkLimit},
+};
+
+/// Maximum number of concurrent calls that use the disk. SQLite has one writer per file, so more would only wait there.
+const MAX_CONCURRENT_CALLS: usize = 8;
+/// Maximum number of concurrent index runs. They have their own slots, so that saving never waits for indexing.
+const MAX_CONCURRENT_INDEXING: usize = 2;
+/// Maximum number of waiting calls per owner.
+const MAX_WAITING_CALLS: usize = 1_000;
+const MAX_WAITING_INDEXING: usize = 64;
+/// How long the server is idle before it closes databases to free memory.
+const IDLE_INTERVAL: Duration = Duration::from_secs(10);
+
+/// State shared by all handlers. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct AppState {
+    shared: Arc<AppStateInner>,
+}
+
+struct AppStateInner {
+    data_dir: DataDir,
+    owners: OwnershipPolicy,
+    config: ServerConfig,
+    resource_sync: ResourceSync,
+    call_slots: WorkSlots,
+    index_slots: WorkSlots,
+    /// Whether a task already waits for the server to be idle, and a counter of finished calls.
+    idle_close_scheduled: AtomicBool,
+    finished_calls: AtomicU64,
+    /// Background jobs in progress, by path of the indexed folder or database.
+    running_jobs: Mutex<HashSet<PathBuf>>,
+    /// Until when a failed embedding provider is not called.
+    embeddings_paused_until: Mutex<Option<Instant>>,
+}
+
+/// Configuration of the server.
+pub(crate) struct ServerConfig {
+    pub(crate) embedder: Option<Arc<dyn Embedder>>,
+    /// How fast items lose weight by age.
+    pub(crate) half_life: HalfLife,
+    /// How long a search may build the first index of a project.
+    pub(crate) first_index_timeout: Duration,
+    /// How long a call may wait for a slot, and how long a read may then take.
+    pub(crate) call_timeout: Duration,
+    /// How long indexing may take.
+    pub(crate) index_timeout: Duration,
+    /// Maximum number of bytes per owner.
+    pub(crate) quota: Option<u64>,
+}
+
+/// Exclusive right to run a background job; released on drop.
+pub(crate) struct JobGuard {
+    state: AppState,
+    path: PathBuf,
+}
+
+impl AppState {
+    pub(crate) fn new(data_dir: DataDir, owners: OwnershipPolicy, config: ServerConfig) -> Self {
+        // With several owners, none may occupy all slots.
+        let (most, most_indexing) = match owners {
+            OwnershipPolicy::Single(_) => (MAX_CONCURRENT_CALLS, MAX_CONCURRENT_INDEXING),
+            OwnershipPolicy::PerPrincipal => {
+                (MAX_CONCURRENT_CALLS * 3 / 4, MAX_CONCURRENT_INDEXING / 2)
+            }
+        };
+        let call_slots = WorkSlots::new(MAX_CONCURRENT_CALLS, most, MAX_WAITING_CALLS);
+        let index_slots =
+            WorkSlots::new(MAX_CONCURRENT_INDEXING, most_indexing, MAX_WAITING_INDEXING);
+        Self {
+            shared: Arc::new(AppStateInner {
+                data_dir,
+                resource_sync: ResourceSync::new(&owners),
+                owners,
+                config,
+                call_slots,
+                index_slots,
+                idle_close_scheduled: AtomicBool::new(false),
+                finished_calls: AtomicU64::new(0),
+                running_jobs: Mutex::default(),
+                embeddings_paused_until: Mutex::default(),
+            }),
+        }
+    }
+
+    pub(crate) fn data_dir(&self) -> &DataDir {
+        &self.shared.data_dir
+    }
+
+    pub(crate) fn ownership(&self) -> &OwnershipPolicy {
+        &self.shared.owners
+    }
+
+    pub(crate) fn embedder(&self) -> Option<&Arc<dyn Embedder>> {
+        self.shared.config.embedder.as_ref()
+    }
+
+    pub(crate) fn half_life(&self) -> HalfLife {
+        self.shared.config.half_life
+    }
+
+    pub(crate) fn first_index_timeout(&self) -> Duration {
+        self.shared.config.first_index_timeout
+    }
+
+    pub(crate) fn quota(&self) -> Option<u64> {
+        self.shared.config.quota
+    }
+
+    pub(crate) fn resource_sync(&self) -> &ResourceSync {
+        &self.shared.resource_sync
+    }
+
+    pub(crate) fn redactor(&self) -> &'static Redactor {
+        Redactor::standard()
+    }
+
+    /// Returns the owner that a call acts for.
+    pub(crate) fn owner(&self, cx: &Context) -> Result<Owner, ContextError> {
+        self.shared.owners.owner_for(cx.principal())
+    }
+
+    /// Opens the database of the project that a folder belongs to, creating it if needed.
+    pub(crate) fn open(
+        &self,
+        owner: &Owner,
+        path: &str,
+    ) -> Result<(Project, Arc<Database>), ContextError> {
+        let project = self.project(owner, path)?;
+        let database = self.data_dir().open_project(owner, &project)?;
+        Ok((project, database))
+    }
+
+    /// Finds the project that a folder belongs to, and opens its database if it exists. Does not create files.
+    pub(crate) fn find_project(
+        &self,
+        owner: &Owner,
+        path: &str,
+    ) -> Result<(Project, Option<Arc<Database>>), ContextError> {
+        let project = self.project(owner, path)?;
+        let database = self.data_dir().open_project_by_id(owner, project.id())?;
+        Ok((project, database))
+    }
+
+    /// Finds the project that a folder belongs to, if the owner may use it.
+    fn project(&self, owner: &Owner, path: &str) -> Result<Project, ContextError> {
+        // Without allowed roots, authenticated callers could read every file of this process.
+        if matches!(self.ownership(), OwnershipPolicy::PerPrincipal)
+            && !self.data_dir().is_restricted()
+        {
+            return Err(ContextError::invalid(
+                "this server was set up without folders that its callers may use; tell the user",
+            ));
+        }
+        self.data_dir().project(owner, path)
+    }
+
+    /// Registers a background job, unless one with the same path is running.
+    pub(crate) fn try_start_job(&self, path: &Path) -> Option<JobGuard> {
+        let is_free = self.running_jobs().insert(path.to_owned());
+        is_free.then(|| JobGuard {
+            state: self.clone(),
+            path: path.to_owned(),
+        })
+    }
+
+    fn running_jobs(&self) -> MutexGuard<'_, HashSet<PathBuf>> {
+        lock(&self.shared.running_jobs)
+    }
+
+    /// Stops calls to the embedding provider until a time.
+    pub(crate) fn pause_embeddings_until(&self, then: Instant) {
+        *lock(&self.shared.embeddings_paused_until) = Some(then);
+    }
+
+    pub(crate) fn embeddings_paused(&self) -> bool {
+        lock(&self.shared.embeddings_paused_until).is_some_and(|then| Instant::now() < then)
+    }
+
+    /// Runs blocking work that writes.
+    ///
+    /// Work that has started runs to its end even if the caller is cancelled.
+    pub(crate) async fn run_write<T: Send + 'static>(
+        &self,
+        owner: &Owner,
+        work: impl FnOnce(&Self) -> Result<T, ContextError> + Send + 'static,
+    ) -> Result<T, ContextError> {
+        let ServerConfig { call_timeout, .. } = self.shared.config;
+        let work = move |state: &Self, _: &Arc<WorkLimit>| work(state);
+        self.run_in_slot(&self.shared.call_slots, owner, call_timeout, work)
+            .await
+    }
+
+    /// Runs blocking work that only reads. It stops when the caller is cancelled or the timeout expires.
+    pub(crate) async fn run_read<T: Send + 'static>(
+        &self,
+        owner: &Owner,
+        work: impl FnOnce(&Self) -> Result<T, ContextError> + Send + 'static,
+    ) -> Result<T, ContextError> {
+        let ServerConfig { call_timeout, .. } = self.shared.config;
+        let work = move |state: &Self, limit: &Arc<WorkLimit>| limit.run(|| work(state));
+        self.run_in_slot(&self.shared.call_slots, owner, call_timeout, work)
+            .await
+    }
+
+    /// Runs blocking work that takes minutes and checks its limit regularly.
+    pub(crate) async fn run_long<T: Send + 'static>(
+        &self,
+        owner: &Owner,
+        work: impl FnOnce(&Self, &Arc<WorkLimit>) -> Result<T, ContextError> + Send + 'static,
+    ) -> Result<T, ContextError> {
+        let ServerConfig { index_timeout, .. } = self.shared.config;
+        self.run_in_slot(&self.shared.index_slots, owner, index_timeout, work)
+            .await
+    }
+
+    async fn run_in_slot<T: Send + 'static>(
+        &self,
+        slots: &WorkSlots,
+        owner: &Owner,
+        allowed: Duration,
+        work: impl FnOnce(&Self, &Arc<WorkLimit>) -> Result<T, ContextError> + Send + 'static,
+    ) -> Result<T, ContextError> {
+        let slot = match timeout(allowed, slots.acquire(owner)).await {
+            Ok(slot) => slot?,
+            Err(_) => return Err(ContextError::TimedOut(allowed)),
+        };
+        let (state, span) = (self.clone(), Span::current());
+        let limit = WorkLimit::new(allowed);
+        let _cancel = CancelOnDrop(limit.clone());
+        let running = tokio::task::spawn_blocking(move || {
+            // The slot is released when the thread is done, even if the caller was cancelled earlier.
+            let _slot = slot;
+            span.in_scope(|| work(&state, &limit))
+        });
+        let outcome = running.await;
+        self.schedule_idle_close();
+        match outcome {
+            Ok(outcome) => outcome,
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => resume_unwind(panic),
+                Err(_) => Err(ContextError::Cancelled),
+            },
+        }
+    }
+
+    /// Schedules closing of idle databases.
+    fn schedule_idle_close(&self) {
+        self.shared.finished_calls.fetch_add(1, Ordering::Relaxed);
+        if !self
+            .shared
+            .idle_close_scheduled
+            .swap(true, Ordering::Relaxed)
+        {
+            tokio::spawn(close_when_idle(Arc::downgrade(&self.shared)));
+        }
+    }
+}
+
+/// Waits until the server is idle and closes its databases. Ends if the server is dropped.
+async fn close_when_idle(state: Weak<AppStateInner>) {
+    let mut before = None;
+    loop {
+        let Some(shared) = state.upgrade() else {
+            return;
+        };
+        let finished_calls = shared.finished_calls.load(Ordering::Relaxed);
+        if before == Some(finished_calls) {
+            let close = move || {
+                shared.data_dir.close_idle();
+                shared.idle_close_scheduled.store(false, Ordering::Relaxed);
+            };
+            // Runs to its end without being awaited.
+            drop(tokio::task::spawn_blocking(close));
+            return;
+        }
+        before = Some(finished_calls);
+        drop(shared);
+        tokio::time::sleep(IDLE_INTERVAL).await;
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Drop for JobGuard {
+    fn drop(&mut self) {
+        self.state.running_jobs().remove(&self.path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::oneshot;
+
+    use super::*;
+
+    /// A question that SQLite would never finish.
+    const ENDLESS: &str =
+        "WITH RECURSIVE c (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c";
+
+    fn state(data: &Path) -> (AppState, Owner) {
+        let owner = Owner::for_user("ada");
+        let config = ServerConfig {
+            embedder: None,
+            half_life: HalfLife::default(),
+            first_index_timeout: Duration::from_secs(5),
+            call_timeout: Duration::from_secs(3_600),
+            index_timeout: Duration::from_secs(3_600),
+            quota: None,
+        };
+        let state = AppState::new(
+            DataDir::new(data),
+            OwnershipPolicy::Single(owner.clone()),
+            config,
+        );
+        (state, owner)
+    }
+
+    #[tokio::test]
+    async fn work_whose_caller_has_gone_leaves_its_place() {
+        let data = tempfile::tempdir().unwrap();
+        let (state, owner) = state(data.path());
+        for _ in 0..3 * MAX_CONCURRENT_CALLS {
+            let (started, is_started) = oneshot::channel();
+            let whose = owner.clone();
+            let work = state.run_read(&owner, move |state| {
+                let database = state.data_dir().open_shared(&whose)?;
+                let _ = started.send(());
+                database.read(|db| Ok(db.query_row(ENDLESS, [], |row| row.get::<_, i64>(0))?))
+            });
+            tokio::select! {
+                done = work => panic!("{done:?}"),
+                started = is_started => started.unwrap(),
+            }
+        }
+        state.run_read(&owner, |_| Ok(())).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_call_that_waits_too_long_for_its_turn_is_told() {
+        let data = tempfile::tempdir().unwrap();
+        let (mut state, owner) = state(data.path());
+        let shared = Arc::get_mut(&mut state.shared).unwrap();
+        shared.config.call_timeout = Duration::from_millis(1);
+        let mut held = Vec::new();
+        for _ in 0..MAX_CONCURRENT_CALLS {
+            held.push(state.shared.call_slots.acquire(&owner).await.unwrap());
+        }
+        let error = state.run_write(&owner, |_| Ok(())).await.unwrap_err();
+        assert!(matches!(error, ContextError::TimedOut(_)), "{error:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn files_are_closed_when_nothing_happens() {
+        let data = tempfile::tempdir().unwrap();
+        let (state, owner) = state(data.path());
+        let whose = owner.clone();
+        let open = move |state: &AppState| state.data_dir().open_shared(&whose).map(drop);
+        state.run_write(&owner, open).await.unwrap();
+        assert_eq!(state.data_dir().open_files(), 1);
+        for _ in 0..1_000 {
+            if state.data_dir().open_files() == 0 {
+                break;
+            }
+            tokio::time::sleep(IDLE_INTERVAL / 4).await;
+        }
+        assert_eq!(state.data_dir().open_files(), 0);
+        let whose = owner.clone();
+        let again = move |state: &AppState| state.data_dir().open_shared(&whose).map(drop);
+        state.run_write(&owner, again).await.unwrap();
+    }
+}

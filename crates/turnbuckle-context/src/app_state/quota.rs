@@ -1,0 +1,180 @@
+//! How many bytes an owner may keep.
+
+use std::{
+    fs::File,
+    io::Read as _,
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use super::AppState;
+use crate::{ContextError, DataDir, Database, Owner};
+
+/// How often it is looked whether there is room, while something is added.
+const CHECK_INTERVAL: Duration = Duration::from_millis(500);
+
+impl AppState {
+    /// Refuses if an owner keeps as much as it may. To be asked before something is added.
+    pub(crate) fn check_quota(&self, owner: &Owner) -> Result<(), ContextError> {
+        let Some(quota) = self.quota() else {
+            return Ok(());
+        };
+        // Files are looked at first, which is cheap. Room in them that was freed is free again.
+        if file_bytes(self.data_dir(), owner) < quota {
+            return Ok(());
+        }
+        let used = data_bytes(self.data_dir(), owner)?;
+        match used < quota {
+            true => Ok(()),
+            false => Err(ContextError::invalid(format!(
+                "your data on this server has reached its limit ({} of {} are used), so nothing was added; \
+                 collection_list shows what is kept, and collection_delete removes what is not needed",
+                format_bytes(used),
+                format_bytes(quota)
+            ))),
+        }
+    }
+
+    /// Says whether an owner keeps as much as it may.
+    pub(crate) fn is_over_quota(&self, owner: &Owner) -> bool {
+        self.check_quota(owner).is_err()
+    }
+}
+
+impl AppState {
+    /// Watches whether there is room for more, as work goes on that adds something. Looks twice a second.
+    pub(crate) fn quota_watch(&self, owner: &Owner) -> impl FnMut() -> bool + use<> {
+        let (state, owner) = (self.clone(), owner.clone());
+        let mut checked = Instant::now();
+        let mut has_room = true;
+        move || {
+            if checked.elapsed() >= CHECK_INTERVAL {
+                has_room = !state.is_over_quota(&owner);
+                checked = Instant::now();
+            }
+            has_room
+        }
+    }
+}
+
+/// The bytes of all files of an owner, with what waits to be written into them.
+fn file_bytes(data_dir: &DataDir, owner: &Owner) -> u64 {
+    let files = std::fs::read_dir(data_dir.path().join(owner.id()));
+    let files = files.into_iter().flatten().flatten();
+    files
+        .filter_map(|file| Some(file.metadata().ok()?.len()))
+        .sum()
+}
+
+/// The bytes in use in the databases of an owner. Opens no database: an owner may have thousands, and a `DataDir` keeps few open.
+fn data_bytes(data_dir: &DataDir, owner: &Owner) -> Result<u64, ContextError> {
+    // A removal that a dead process began would count until the file is opened.
+    if let Err(error) = data_dir.finish_pending_deletes(owner) {
+        tracing::warn!(%error, "what was to be forgotten still counts");
+    }
+    let mut sum = 0;
+    for file in data_dir.database_paths(owner)? {
+        let opened = data_dir.already_open(&file);
+        let in_use = opened.and_then(|database| bytes_in_use(&database).ok());
+        sum += in_use.unwrap_or_else(|| closed_database_bytes(&file));
+    }
+    Ok(sum)
+}
+
+/// The bytes in use in a database that is not open here, with what waits to be written into it.
+fn closed_database_bytes(file: &Path) -> u64 {
+    let mut log = file.as_os_str().to_owned();
+    log.push("-wal");
+    // A database that is damaged counts as the length of its file.
+    let in_use = header_bytes_in_use(file).unwrap_or_else(|| file_len(file));
+    in_use + file_len(Path::new(&log))
+}
+
+/// Reads the bytes in use from the header of a database file: <https://sqlite.org/fileformat2.html#the_database_header>.
+fn header_bytes_in_use(file: &Path) -> Option<u64> {
+    let mut header = [0; 100];
+    File::open(file).ok()?.read_exact(&mut header).ok()?;
+    if !header.starts_with(b"SQLite format 3\0") {
+        return None;
+    }
+    let number = |at: usize| {
+        let bytes = header[at..at + 4].try_into().ok()?;
+        Some(u64::from(u32::from_be_bytes(bytes)))
+    };
+    let page_size = match u16::from_be_bytes([header[16], header[17]]) {
+        1 => 65_536,
+        size => u64::from(size),
+    };
+    let (pages, free) = (number(28)?, number(36)?);
+    // The count of pages holds only if it was written with the last change.
+    let is_valid = number(24)? == number(92)? && free < pages;
+    is_valid.then(|| (pages - free) * page_size)
+}
+
+fn bytes_in_use(database: &Database) -> Result<u64, ContextError> {
+    let pages = "SELECT (page_count - freelist_count) * page_size \
+                 FROM pragma_page_count, pragma_freelist_count, pragma_page_size";
+    let bytes = database.read(|db| Ok(db.query_row(pages, [], |row| row.get::<_, i64>(0))?))?;
+    Ok(bytes.unsigned_abs())
+}
+
+fn file_len(file: &Path) -> u64 {
+    file.metadata().map_or(0, |metadata| metadata.len())
+}
+
+/// A number of bytes for people.
+fn format_bytes(bytes: u64) -> String {
+    match bytes {
+        0..10_000 => format!("{bytes} bytes"),
+        10_000..10_000_000 => format!("{} kB", bytes / 1_000),
+        _ => format!("{} MB", bytes / 1_000_000),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Makes a database in which some pages are free.
+    fn with_free_pages(data_dir: &DataDir, owner: &Owner, project: &tempfile::TempDir) -> String {
+        let project = data_dir.project(owner, project.path().to_str().unwrap());
+        let project = project.unwrap();
+        let database = data_dir.open_project(owner, &project).unwrap();
+        let fill = "INSERT INTO about VALUES ('large', hex(zeroblob(100000)))";
+        for statement in [fill, "DELETE FROM about WHERE key = 'large'"] {
+            database.write(|db| Ok(db.execute(statement, [])?)).unwrap();
+        }
+        project.id().to_owned()
+    }
+
+    #[test]
+    fn the_size_of_the_data_is_found_without_opening_databases() {
+        let data = tempfile::tempdir().unwrap();
+        let (data_dir, ada) = (DataDir::new(data.path()), Owner::for_user("ada"));
+        let projects: Vec<_> = (0..3).map(|_| tempfile::tempdir().unwrap()).collect();
+        let mut wanted = 0;
+        for project in &projects {
+            let id = with_free_pages(&data_dir, &ada, project);
+            wanted +=
+                bytes_in_use(&data_dir.open_project_by_id(&ada, &id).unwrap().unwrap()).unwrap();
+        }
+        wanted += bytes_in_use(&data_dir.open_shared(&ada).unwrap()).unwrap();
+        assert_eq!(data_bytes(&data_dir, &ada).unwrap(), wanted, "open");
+        data_dir.close_idle();
+        assert_eq!(data_dir.open_files(), 0);
+        assert_eq!(data_bytes(&data_dir, &ada).unwrap(), wanted, "closed");
+        assert_eq!(data_dir.open_files(), 0);
+        assert!(wanted < file_bytes(&data_dir, &ada));
+    }
+
+    #[test]
+    fn a_damaged_file_and_a_log_count_by_their_length() {
+        let data = tempfile::tempdir().unwrap();
+        let file = data.path().join("a.db");
+        assert_eq!(closed_database_bytes(&file), 0);
+        std::fs::write(&file, [1; 500]).unwrap();
+        assert_eq!(closed_database_bytes(&file), 500);
+        std::fs::write(data.path().join("a.db-wal"), [1; 70]).unwrap();
+        assert_eq!(closed_database_bytes(&file), 570);
+    }
+}

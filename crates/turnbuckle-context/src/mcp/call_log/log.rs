@@ -1,0 +1,311 @@
+//! The notes of one caller.
+
+use std::collections::VecDeque;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use tokio::time::Instant;
+use turnbuckle_server::middleware::OperationOutcome;
+
+use super::{
+    NamePattern, entry,
+    entry::{CallNames, LogEntry, LogEntryType},
+};
+use crate::{ContextError, storage::database::now};
+
+/// Notes and bytes that are kept; the oldest go first.
+const MAX_ENTRIES: usize = 2_000;
+const MAX_BYTES: usize = 512 * 1024;
+/// Debug sessions that may be open at a time.
+const MAX_SESSIONS: usize = 16;
+/// Letters of the program's name that are kept.
+const MAX_PROGRAM_CHARS: usize = 500;
+
+/// The notes of one caller, and the debug sessions that group them.
+#[derive(Debug)]
+pub(crate) struct OwnerLog {
+    /// Tells this log from those that were forgotten, and what was noted before from what was after a clearing.
+    epoch: (u64, u64),
+    filter: Option<NamePattern>,
+    last_filter: NamePattern,
+    entries: VecDeque<LogEntry>,
+    bytes: usize,
+    last_entry: u64,
+    last_group: u64,
+    sessions: Vec<OpenSession>,
+}
+
+/// A debug session: what is called while it is open is shown below it.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Session")]
+pub(crate) struct DebugSession {
+    pub(crate) session_id: String,
+    /// What is being debugged, in the caller's words.
+    pub(crate) program: String,
+    pub(crate) target_type: String,
+    /// `recording`, or `paused` while the log is off.
+    pub(crate) state: &'static str,
+}
+
+#[derive(Debug)]
+struct OpenSession {
+    session: DebugSession,
+    depth: u32,
+    open_call: OpenCall,
+}
+
+/// A call or a session that is noted and has not ended.
+#[derive(Clone, Debug)]
+pub(super) struct OpenCall {
+    epoch: (u64, u64),
+    group: u64,
+    parent: u64,
+    depth: u32,
+    call: CallNames,
+    at: Instant,
+}
+
+/// Which notes are wanted.
+#[derive(Debug, Default)]
+pub(crate) struct LogQuery {
+    pub(crate) since: Option<u64>,
+    pub(crate) kind: Option<LogEntryType>,
+    pub(crate) function: Option<NamePattern>,
+    pub(crate) limit: usize,
+}
+
+impl OwnerLog {
+    /// An empty log that notes everything.
+    pub(super) fn new(epoch: u64) -> Self {
+        Self {
+            epoch: (epoch, 0),
+            filter: Some(NamePattern::everything()),
+            last_filter: NamePattern::everything(),
+            entries: VecDeque::new(),
+            bytes: 0,
+            last_entry: 0,
+            last_group: 0,
+            sessions: Vec::new(),
+        }
+    }
+
+    /// Notes from now on what matches.
+    pub(crate) fn enable(&mut self, pattern: NamePattern) {
+        self.last_filter = pattern.clone();
+        self.filter = Some(pattern);
+    }
+
+    /// Notes nothing from now on. Calls that run are still seen to their end.
+    pub(crate) fn disable(&mut self) {
+        self.filter = None;
+    }
+
+    /// Forgets all notes. Sessions stay open.
+    pub(crate) fn clear(&mut self) {
+        self.entries.clear();
+        self.bytes = 0;
+        self.epoch.1 += 1;
+    }
+
+    pub(crate) fn is_enabled(&self) -> bool {
+        self.filter.is_some()
+    }
+
+    /// The pattern of what is noted, or was before noting was turned off.
+    pub(crate) fn pattern(&self) -> &NamePattern {
+        &self.last_filter
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// How deep a call would stand that was made now.
+    pub(crate) fn depth(&self) -> u32 {
+        self.sessions.last().map_or(0, |open| open.depth + 1)
+    }
+
+    /// All notes, oldest first.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = &LogEntry> {
+        self.entries.iter()
+    }
+
+    /// The notes that are wanted, oldest first: the next ones after a note, or else the newest.
+    pub(crate) fn query(&self, query: &LogQuery) -> Vec<LogEntry> {
+        let since = query.since.unwrap_or(0);
+        let function = query.function.as_ref();
+        let fits = |entry: &&LogEntry| {
+            entry.entry_id > since
+                && query.kind.is_none_or(|kind| kind == entry.entry_type)
+                && function.is_none_or(|pattern| pattern.matches(&entry.function_name))
+        };
+        let found: Vec<&LogEntry> = self.entries.iter().filter(fits).collect();
+        let skipped = match query.since {
+            Some(_) => 0,
+            None => found.len().saturating_sub(query.limit),
+        };
+        let shown = found.into_iter().skip(skipped).take(query.limit);
+        shown.cloned().collect()
+    }
+
+    /// Says whether a call is to be noted. The tools of the trace are left out unless the pattern names them.
+    pub(super) fn should_record(&self, call: &CallNames) -> bool {
+        let Some(filter) = &self.filter else {
+            return false;
+        };
+        if call.is_about_call_log() && !filter.as_str().starts_with("debug") {
+            return false;
+        }
+        filter.matches(&call.function) || filter.matches(&call.method)
+    }
+
+    /// Notes that a call begins.
+    pub(super) fn enter(&mut self, call: CallNames, params: String) -> OpenCall {
+        let open_call = self.open_call(call);
+        let message = open_call.call.method.clone();
+        self.record(&open_call, LogEntryType::Enter, None, params, message);
+        open_call
+    }
+
+    /// Notes that a call ended, unless its beginning was forgotten meanwhile.
+    pub(super) fn exit(&mut self, open_call: &OpenCall, ending: OperationOutcome) {
+        self.record_exit(open_call, ending.to_string());
+    }
+
+    /// Opens a session below the one that was opened last.
+    pub(crate) fn open(
+        &mut self,
+        program: &str,
+        target_type: &str,
+    ) -> Result<DebugSession, ContextError> {
+        if self.sessions.len() >= MAX_SESSIONS {
+            return Err(ContextError::invalid(format!(
+                "{MAX_SESSIONS} sessions are open; close one with debug_close_session first"
+            )));
+        }
+        let program = entry::summarize(program, MAX_PROGRAM_CHARS);
+        let call = CallNames {
+            package: "debug".to_owned(),
+            class: target_type.to_owned(),
+            function: program.clone(),
+            method: "session".to_owned(),
+        };
+        let depth = self.depth();
+        let open_call = self.open_call(call);
+        if self.is_enabled() {
+            let message = open_call.call.method.clone();
+            self.record(
+                &open_call,
+                LogEntryType::Enter,
+                None,
+                String::new(),
+                message,
+            );
+        }
+        let session = DebugSession {
+            session_id: format!("session_{}", open_call.group),
+            program,
+            target_type: target_type.to_owned(),
+            state: "",
+        };
+        self.sessions.push(OpenSession {
+            session: session.clone(),
+            depth,
+            open_call,
+        });
+        Ok(self.with_state(session))
+    }
+
+    /// The open sessions, oldest first.
+    pub(crate) fn sessions(&self) -> Vec<DebugSession> {
+        let sessions = self.sessions.iter();
+        sessions
+            .map(|open| self.with_state(open.session.clone()))
+            .collect()
+    }
+
+    /// Closes a session.
+    pub(crate) fn close(&mut self, id: &str) -> Result<(), ContextError> {
+        let found = self
+            .sessions
+            .iter()
+            .position(|open| open.session.session_id == id);
+        let Some(found) = found else {
+            let id = entry::summarize(id, 80);
+            return Err(ContextError::invalid(format!(
+                "there is no open session `{id}`; debug_list_sessions shows those there are"
+            )));
+        };
+        let open = self.sessions.remove(found);
+        if self.is_enabled() {
+            self.record_exit(&open.open_call, "closed".to_owned());
+        }
+        Ok(())
+    }
+
+    fn with_state(&self, session: DebugSession) -> DebugSession {
+        let state = match self.is_enabled() {
+            true => "recording",
+            false => "paused",
+        };
+        DebugSession { state, ..session }
+    }
+
+    fn open_call(&mut self, call: CallNames) -> OpenCall {
+        self.last_group += 1;
+        OpenCall {
+            epoch: self.epoch,
+            group: self.last_group,
+            parent: self.sessions.last().map_or(0, |open| open.open_call.group),
+            depth: self.depth(),
+            call,
+            at: Instant::now(),
+        }
+    }
+
+    fn record_exit(&mut self, open_call: &OpenCall, message: String) {
+        if open_call.epoch == self.epoch {
+            let milliseconds = open_call.at.elapsed().as_micros() as f64 / 1000.0;
+            let duration = Some(milliseconds);
+            self.record(
+                open_call,
+                LogEntryType::Exit,
+                duration,
+                String::new(),
+                message,
+            );
+        }
+    }
+
+    fn record(
+        &mut self,
+        open_call: &OpenCall,
+        entry_type: LogEntryType,
+        duration_ms: Option<f64>,
+        params_text: String,
+        message: String,
+    ) {
+        self.last_entry += 1;
+        let entry = LogEntry {
+            entry_id: self.last_entry,
+            group_id: open_call.group,
+            parent_group_id: open_call.parent,
+            depth: open_call.depth,
+            entry_type,
+            package_path: open_call.call.package.clone(),
+            class_name: open_call.call.class.clone(),
+            function_name: open_call.call.function.clone(),
+            line_number: 0,
+            timestamp_ms: now(),
+            duration_ms,
+            params_text,
+            message,
+        };
+        self.bytes += entry.bytes();
+        self.entries.push_back(entry);
+        while self.entries.len() > MAX_ENTRIES || self.bytes > MAX_BYTES {
+            let oldest = self.entries.pop_front();
+            self.bytes -= oldest.map_or(0, |entry| entry.bytes());
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Error messages for callers: what to do next, without paths of the server.
+
+use std::{io, path::Path};
+
+use turnbuckle_server::{RequestError, ToolError};
+
+use super::display::sanitize;
+use crate::{ContextError, DatabaseErrorKind};
+
+/// Converts an error to a tool error for the model. The underlying cause goes to the log.
+pub(crate) fn tool_error(error: ContextError) -> ToolError {
+    let told = ToolError::new(error_message(&error));
+    match error {
+        ContextError::InvalidRequest(_)
+        | ContextError::NotFound(_)
+        | ContextError::Cancelled
+        | ContextError::TimedOut(_) => told,
+        error => told.caused_by(error),
+    }
+}
+
+/// Returns the message that is also stored with a failed operation.
+pub(crate) fn error_message(error: &ContextError) -> String {
+    match error {
+        ContextError::InvalidRequest(_)
+        | ContextError::NotFound(_)
+        | ContextError::Cancelled
+        | ContextError::TimedOut(_) => error.to_string(),
+        ContextError::Database { kind, .. } => database_hint(*kind).to_owned(),
+        ContextError::File { path, source } => {
+            let (name, cause) = (file_name(path), io_cause(source));
+            let name = sanitize(&name);
+            if is_out_of_descriptors(source) {
+                return format!(
+                    "`{name}` cannot be opened now ({cause}); try again in a moment, and tell the user if it lasts"
+                );
+            }
+            format!(
+                "`{name}` cannot be used ({cause}); tell the user to check that it is there and may be read"
+            )
+        }
+        ContextError::Embedding(_) | ContextError::EmbeddingRejected(_) => {
+            "the embeddings cannot be had now; try again later".to_owned()
+        }
+    }
+}
+
+/// Converts an error for `resources/read` and `prompts/get`.
+pub(crate) fn request_error(error: ContextError) -> RequestError {
+    match error {
+        ContextError::InvalidRequest(message) => RequestError::invalid(message),
+        ContextError::NotFound(_) => RequestError::not_found(),
+        error => RequestError::internal(error),
+    }
+}
+
+/// Returns what to do about a database failure. The path is only in the log.
+fn database_hint(kind: DatabaseErrorKind) -> &'static str {
+    match kind {
+        DatabaseErrorKind::Full => {
+            "the disk is full and nothing was saved; tell the user to free some space, then try again"
+        }
+        DatabaseErrorKind::ReadOnly => {
+            "the data folder of this server cannot be written and nothing was saved; tell the user to check its permissions"
+        }
+        DatabaseErrorKind::Corrupt => {
+            "the file that keeps this project's memory is damaged; tell the user to move it away and import an export, if there is one (the server's log names the file)"
+        }
+        DatabaseErrorKind::Truncated => {
+            "the file that keeps this project's memory is damaged: it is empty or cut short; tell the user to move it away and import an export, if there is one (the server's log names the file)"
+        }
+        DatabaseErrorKind::Busy => {
+            "another process keeps the file of this project locked; nothing was saved, try again in a moment"
+        }
+        DatabaseErrorKind::TooNew => {
+            "the file of this project was written by a newer version of this server; tell the user to update it"
+        }
+        DatabaseErrorKind::Other => {
+            "the database failed and nothing was saved; the server's log says why"
+        }
+    }
+}
+
+/// Returns the system's message for an I/O error. Messages from other sources may contain a path.
+fn io_cause(error: &io::Error) -> String {
+    if error.raw_os_error().is_none() {
+        return error.kind().to_string();
+    }
+    let text = error.to_string();
+    let text = text.split(" (os error").next().unwrap_or_default();
+    text.to_lowercase()
+}
+
+/// Returns whether this process or the system has too many open files, which is transient.
+fn is_out_of_descriptors(error: &io::Error) -> bool {
+    // EMFILE and ENFILE have these numbers on every Unix; on Windows they are other errors.
+    cfg!(unix) && matches!(error.raw_os_error(), Some(23 | 24))
+}
+
+/// Returns the last component of a path, which callers may see.
+fn file_name(path: &Path) -> String {
+    path.file_name()
+        .map(|name| name.to_string_lossy().into_owned())
+        .unwrap_or_else(|| "a folder".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use DatabaseErrorKind::{Busy, Corrupt, Full, Other, ReadOnly, TooNew, Truncated};
+
+    use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn too_many_open_files_are_called_by_their_name() {
+        let error = |code| ContextError::File {
+            path: "/srv/data/notes.md".into(),
+            source: io::Error::from_raw_os_error(code),
+        };
+
+        assert_eq!(
+            error_message(&error(24)),
+            "`notes.md` cannot be opened now (too many open files); try again in a moment, and tell the user if it lasts"
+        );
+        let other = error_message(&error(40));
+        assert!(!other.contains("uncategorized"), "{other}");
+        assert!(!other.contains("os error"), "{other}");
+    }
+
+    #[test]
+    fn no_path_of_ours_is_told() {
+        let errors = [
+            ContextError::file(
+                "/home/ada/.local/share/x.db",
+                std::io::ErrorKind::PermissionDenied.into(),
+            ),
+            ContextError::database(
+                Path::new("/home/ada/.local/share/x.db"),
+                rusqlite::Error::InvalidQuery,
+            ),
+        ];
+        for error in errors {
+            let told = tool_error(error).to_string();
+            assert!(!told.contains("/home"), "{told}");
+        }
+    }
+
+    #[test]
+    fn every_trouble_has_its_advice() {
+        for kind in [Full, ReadOnly, Corrupt, Truncated, Busy, TooNew, Other] {
+            assert!(database_hint(kind).len() > 40);
+        }
+    }
+}

@@ -1,0 +1,405 @@
+//! Prompts: ways to begin, with what is remembered already in them.
+
+use std::{collections::BTreeMap, fmt::Write as _, path::Path, sync::Arc};
+
+use rusqlite::Transaction;
+use schemars::JsonSchema;
+use serde::{Deserialize, de::DeserializeOwned};
+use turnbuckle_protocol::types::{ContentBlock, PromptMessage};
+use turnbuckle_server::{CompletionRequest, Context, Messages, Prompt, RequestError};
+
+use super::{
+    display::{format_time, one_line, quote_lines, sanitize, truncate},
+    error_messages::request_error,
+    resources,
+    resources::{complete_id, complete_project, complete_skill},
+};
+use crate::{
+    ContextError, DataDir, Database, Owner,
+    app_state::AppState,
+    code_index, memory,
+    memory::{ItemKind, MemoryItem, MemoryQuery},
+    storage::lookup::ItemRef,
+};
+
+/// Earlier checkpoints that are named beside the one to resume.
+const MAX_EARLIER_CHECKPOINTS: usize = 5;
+/// The longest error message, in bytes.
+const MAX_ERROR_BYTES: usize = 16 * 1024;
+/// Known fixes that are shown beside a new one.
+const MAX_KNOWN_FIXES: usize = 3;
+
+/// All prompts of the context server.
+pub(crate) fn all(state: &AppState) -> Vec<Prompt> {
+    vec![
+        prompt(state, "resume_work", resume_work)
+            .title("Resume work")
+            .description("Goes on where the last checkpoint of a project stopped")
+            .complete(
+                "checkpoint",
+                completer(state, CompletionSource::Checkpoints),
+            ),
+        prompt(state, "record_fix", record_fix)
+            .title("Record a fix")
+            .description("Keeps how an error was solved, beside what is known of it"),
+        prompt(state, "explain_repository", explain_repository)
+            .title("Explain a repository")
+            .description("Begins a tour of a repository from its index"),
+    ]
+}
+
+fn prompt<A: DeserializeOwned + JsonSchema + Send + 'static>(
+    state: &AppState,
+    name: &'static str,
+    write: fn(&AppState, &Owner, A) -> Result<Vec<PromptMessage>, ContextError>,
+) -> Prompt {
+    let at = state.clone();
+    let make = move |args: A, cx: Context| {
+        let state = at.clone();
+        async move {
+            let owner = state.owner(&cx).map_err(prompt_error)?;
+            let whose = owner.clone();
+            let write = move |state: &AppState| write(state, &whose, args);
+            let messages = state.run_read(&owner, write).await;
+            messages.map(Messages::new).map_err(prompt_error)
+        }
+    };
+    Prompt::new(name, make)
+        .complete("project_path", completer(state, CompletionSource::Projects))
+        .complete("skill", completer(state, CompletionSource::Skills))
+}
+
+/// What the user of a prompt is told: what is missing is something that they named.
+fn prompt_error(error: ContextError) -> RequestError {
+    match error {
+        ContextError::NotFound(_) => RequestError::invalid(error.to_string()),
+        error => request_error(error),
+    }
+}
+
+#[derive(Clone, Copy)]
+enum CompletionSource {
+    Projects,
+    Checkpoints,
+    Skills,
+}
+
+type CompletionFuture =
+    std::pin::Pin<Box<dyn Future<Output = Result<Vec<String>, RequestError>> + Send>>;
+
+fn completer(
+    state: &AppState,
+    what: CompletionSource,
+) -> impl Fn(CompletionRequest, Context) -> CompletionFuture + Send + Sync + 'static {
+    let state = Arc::new(state.clone());
+    move |typed, cx| {
+        let state = state.clone();
+        Box::pin(async move {
+            match what {
+                CompletionSource::Projects => complete_project(&state, typed, &cx).await,
+                CompletionSource::Checkpoints => {
+                    complete_id(&state, ItemKind::Checkpoint, typed, &cx).await
+                }
+                CompletionSource::Skills => complete_skill(&state, typed, &cx).await,
+            }
+        })
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct ResumeWorkArgs {
+    /// Absolute path of the project.
+    project_path: String,
+    /// Id of the checkpoint; the newest by default.
+    checkpoint: Option<String>,
+    /// A saved skill to work by.
+    skill: Option<String>,
+}
+
+fn resume_work(
+    state: &AppState,
+    owner: &Owner,
+    args: ResumeWorkArgs,
+) -> Result<Vec<PromptMessage>, ContextError> {
+    let (project, database) = state.find_project(owner, &args.project_path)?;
+    let root = project.root().to_string_lossy().into_owned();
+    let newest = match &database {
+        Some(database) => {
+            memory::list(
+                database,
+                ItemKind::Checkpoint,
+                MAX_EARLIER_CHECKPOINTS + 1,
+                None,
+            )?
+            .items
+        }
+        None => Vec::new(),
+    };
+    let chosen = match non_empty(args.checkpoint) {
+        Some(id) => Some(find_checkpoint(database.as_deref(), &id)?),
+        None => {
+            let mut here = newest.iter().filter(|item| item.branch == project.branch());
+            here.next().or(newest.first()).cloned()
+        }
+    };
+    let (branch, shown_root) = (sanitize(project.branch()), sanitize(&root));
+    let Some(chosen) = chosen else {
+        return Ok(vec![PromptMessage::user(format!(
+            "Begin work in {shown_root} (branch {branch}). No checkpoint was saved here yet: look at the repository, \
+             ask what is to be done, and save a checkpoint with checkpoint_save when something is done."
+        ))]);
+    };
+    let mut text = format!(
+        "Resume the work in {shown_root} (branch {branch}). It stopped at the checkpoint below, saved {} on branch {}. \
+         First see what has changed since then. Say in a few sentences where the work stands and what is next, \
+         then go on. Save a checkpoint with checkpoint_save when something is done.",
+        format_time(chosen.updated),
+        sanitize(&chosen.branch),
+    );
+    let mut earlier = newest.iter().filter(|item| item.id != chosen.id).peekable();
+    if earlier.peek().is_some() {
+        text.push_str("\n\nOther checkpoints, to be read at checkpoint://<id>:");
+    }
+    for item in earlier.take(MAX_EARLIER_CHECKPOINTS) {
+        let title = one_line(state.redact_item(item.clone()).headline(), 120);
+        let _ = write!(
+            text,
+            "\n- {} {} [{}] {title}",
+            item.id,
+            format_time(item.updated),
+            sanitize(&item.branch)
+        );
+    }
+    let mut messages = vec![
+        PromptMessage::user(text),
+        item_message(state, chosen, Some(root)),
+    ];
+    messages.extend(skill_message(state, owner, args.skill)?);
+    Ok(messages)
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct RecordFixArgs {
+    /// The error as it was shown.
+    error_msg: String,
+    /// Absolute path of the project; without it the fix is for all projects.
+    project_path: Option<String>,
+}
+
+fn record_fix(
+    state: &AppState,
+    owner: &Owner,
+    args: RecordFixArgs,
+) -> Result<Vec<PromptMessage>, ContextError> {
+    if args.error_msg.len() > MAX_ERROR_BYTES {
+        return Err(ContextError::invalid(format!(
+            "`error_msg` has {} bytes, and {MAX_ERROR_BYTES} are allowed; keep the lines that name the error",
+            args.error_msg.len()
+        )));
+    }
+    let project = non_empty(args.project_path);
+    let mut databases: Vec<_> = state
+        .data_dir()
+        .open_shared_if_exists(owner)?
+        .into_iter()
+        .collect();
+    let shared = databases.len();
+    let mut place = "leave project_path out, so that all projects share it".to_owned();
+    let mut root = None;
+    if let Some(path) = project {
+        let (project, database) = state.find_project(owner, &path)?;
+        databases.extend(database);
+        let path = project.root().to_string_lossy().into_owned();
+        place = format!("project_path is {}", sanitize(&path));
+        root = Some(path);
+    }
+    let query = MemoryQuery {
+        limit: MAX_KNOWN_FIXES,
+        half_life: state.half_life(),
+        ..MemoryQuery::new(ItemKind::Remediation, &args.error_msg)
+    };
+    let searched: Vec<&Database> = databases.iter().map(|one| &**one).collect();
+    let known = memory::search(&searched, &query)?;
+    let error = state.redactor().redact(&args.error_msg).text;
+    let mut text = format!(
+        "This error was solved in our conversation:\n\n```\n{error}\n```\n\n\
+         Save the fix with remediation_save ({place}): the error as it is shown, without what differs from case to \
+         case; the cause and the steps that solved it, so that someone who was not here can follow them; in context \
+         when it happens. Save only what was proven to work."
+    );
+    if !known.is_empty() {
+        text.push_str(
+            "\n\nBelow is what is known of errors like it. If one says the same, save nothing.",
+        );
+    }
+    let mut messages = vec![PromptMessage::user(text)];
+    messages.extend(known.into_iter().map(|hit| {
+        let root = root.clone().filter(|_| hit.source >= shared);
+        item_message(state, hit.item, root)
+    }));
+    Ok(messages)
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct ExplainRepositoryArgs {
+    /// Absolute path of the repository.
+    project_path: String,
+    /// What it is about: a feature, a folder, a question.
+    focus: Option<String>,
+    /// A saved skill to work by.
+    skill: Option<String>,
+}
+
+fn explain_repository(
+    state: &AppState,
+    owner: &Owner,
+    args: ExplainRepositoryArgs,
+) -> Result<Vec<PromptMessage>, ContextError> {
+    let (project, database) = state.find_project(owner, &args.project_path)?;
+    let root = project.checkout().to_string_lossy();
+    let mut text = format!(
+        "Explain the repository {} (branch {}).",
+        sanitize(&root),
+        sanitize(project.branch())
+    );
+    match non_empty(args.focus) {
+        Some(focus) => {
+            let _ = write!(text, " It is about this above all: {focus}");
+        }
+        None => text.push_str(
+            " Say what it is for, how it is built, which parts there are and how they work together, and where a \
+             newcomer begins to read.",
+        ),
+    }
+    text.push_str(" Find the places with repository_search, read them, and name files and lines for what you say.");
+    let overview =
+        database.map(|database| repository_overview(state.data_dir(), &database, project.folder()));
+    match overview.transpose()?.flatten() {
+        Some(overview) => {
+            let _ = write!(text, "\n\n{}", state.redactor().redact(&overview).text);
+        }
+        None => text.push_str("\n\nIt is not indexed yet: call index_repository first."),
+    }
+    let mut messages = vec![PromptMessage::user(text)];
+    messages.extend(skill_message(state, owner, args.skill)?);
+    Ok(messages)
+}
+
+/// An argument that was given: forms send what was left empty.
+fn non_empty(argument: Option<String>) -> Option<String> {
+    argument.filter(|text| !text.trim().is_empty())
+}
+
+fn find_checkpoint(database: Option<&Database>, id: &str) -> Result<MemoryItem, ContextError> {
+    let found = database.map(|database| memory::find(database, id));
+    let found = found.transpose()?.flatten();
+    let found = found.filter(|item| item.kind == ItemKind::Checkpoint);
+    found.ok_or_else(|| {
+        ContextError::not_found(format!("checkpoint `{}` in this project", one_line(id, 80)))
+    })
+}
+
+/// The skill to work by, if one was named.
+fn skill_message(
+    state: &AppState,
+    owner: &Owner,
+    name: Option<String>,
+) -> Result<Option<PromptMessage>, ContextError> {
+    let Some(name) = non_empty(name) else {
+        return Ok(None);
+    };
+    let shared = state.data_dir().open_shared_if_exists(owner)?;
+    let found = shared.map(|shared| memory::find_skill(&shared, &name));
+    let found = found.transpose()?.flatten();
+    let found =
+        found.ok_or_else(|| ContextError::not_found(format!("skill `{}`", one_line(&name, 80))))?;
+    Ok(Some(item_message(state, found, None)))
+}
+
+/// An item as part of a conversation.
+fn item_message(state: &AppState, item: MemoryItem, root: Option<String>) -> PromptMessage {
+    let item = state.redact_item(item);
+    PromptMessage::user(ContentBlock::resource(resources::item_contents(&ItemRef {
+        item,
+        root,
+    })))
+}
+
+/// Languages and folders that are named.
+const MAX_LISTED: usize = 12;
+/// Characters of the read-me that are shown.
+const MAX_README_CHARS: usize = 3_000;
+
+/// Languages, folders and the beginning of the read-me, if the folder is indexed.
+pub(super) fn repository_overview(
+    data_dir: &DataDir,
+    database: &Database,
+    folder: &Path,
+) -> Result<Option<String>, ContextError> {
+    let tree = code_index::tree_for(database, folder)?;
+    let Some(tree) = tree.filter(|tree| data_dir.allows(&tree.root)) else {
+        return Ok(None);
+    };
+    let (languages, folders, readme) = database.read(|db| {
+        let languages = count_files_by(db, "language", tree.id)?;
+        // What is before the first `/`, for files that are in a folder.
+        let top =
+            "CASE instr(path, '/') WHEN 0 THEN '(top)' ELSE substr(path, 1, instr(path, '/')) END";
+        Ok((
+            languages,
+            count_files_by(db, top, tree.id)?,
+            readme(db, tree.id)?,
+        ))
+    })?;
+    let mut text = format!(
+        "Its index has {} files.\nLanguages: {}\nFolders: {}",
+        tree.counts.files,
+        ranked_list(languages),
+        ranked_list(folders)
+    );
+    if let Some(readme) = readme {
+        let _ = write!(
+            text,
+            "\n\nIts read-me begins:\n\n{}",
+            quote_lines(&truncate(&readme, MAX_README_CHARS))
+        );
+    }
+    Ok(Some(text))
+}
+
+fn count_files_by(
+    db: &Transaction<'_>,
+    what: &str,
+    tree: i64,
+) -> rusqlite::Result<BTreeMap<String, i64>> {
+    let select = format!("SELECT {what}, count(*) FROM file WHERE tree = ?1 GROUP BY 1");
+    let mut select = db.prepare_cached(&select)?;
+    let rows = select.query_map([tree], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    rows.collect()
+}
+
+fn readme(db: &Transaction<'_>, tree: i64) -> rusqlite::Result<Option<String>> {
+    let mut select = db.prepare_cached(
+        "SELECT chunk.body FROM file JOIN chunk ON chunk.file = file.id \
+         WHERE tree = ?1 AND path LIKE 'readme%' AND instr(path, '/') = 0 \
+         ORDER BY path, first_line LIMIT 20",
+    )?;
+    let bodies = select.query_map([tree], |row| row.get(0))?;
+    let bodies = bodies.collect::<rusqlite::Result<Vec<String>>>()?;
+    Ok(Some(bodies.join("\n")).filter(|text| !text.is_empty()))
+}
+
+/// `rust 120, toml 9`: the most frequent first.
+fn ranked_list(counts: BTreeMap<String, i64>) -> String {
+    let mut counts: Vec<_> = counts.into_iter().collect();
+    counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let more = counts.len().saturating_sub(MAX_LISTED);
+    let named = counts.into_iter().take(MAX_LISTED);
+    let mut named: Vec<_> = named
+        .map(|(what, count)| format!("{} {count}", sanitize(&what)))
+        .collect();
+    if more > 0 {
+        named.push(format!("and {more} more"));
+    }
+    named.join(", ")
+}

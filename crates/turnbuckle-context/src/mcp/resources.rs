@@ -1,0 +1,318 @@
+//! What clients read by address: checkpoints, remediations, skills and collections.
+//!
+//! Templates reach everything; [`published`](crate::mcp::resource_sync) lists the newest.
+
+use std::fmt::Write as _;
+
+use serde::Deserialize;
+use turnbuckle_protocol::types::{ResourceContents, TextResourceContents};
+use turnbuckle_server::{CompletionRequest, Contents, Context, RequestError, ResourceTemplate};
+
+use super::{
+    display::{format_time, sanitize},
+    error_messages::request_error,
+};
+use crate::{
+    ContextError, Owner, OwnershipPolicy,
+    app_state::AppState,
+    memory,
+    memory::ItemKind,
+    storage::{collections, lookup::ItemRef},
+};
+
+const MARKDOWN: &str = "text/markdown";
+const JSON: &str = "application/json";
+/// Values that a completion offers; clients are sent no more.
+const MAX_COMPLETIONS: usize = 100;
+/// Skills among which a completion looks.
+const MAX_SKILLS: usize = 1_000;
+
+/// The templates of a server whose owner is known, or of everyone.
+pub(crate) fn templates(state: &AppState) -> Vec<ResourceTemplate> {
+    let mut templates = vec![
+        item_template(state, ItemKind::Checkpoint).description("A checkpoint, whole"),
+        item_template(state, ItemKind::Remediation).description("A remediation, whole"),
+    ];
+    match state.ownership() {
+        OwnershipPolicy::Single(owner) => templates.push(collection_template(state, owner)),
+        // The skills extension, which owns these addresses otherwise, shows the same to everyone.
+        OwnershipPolicy::PerPrincipal => {
+            let description = "A saved skill, by its name";
+            templates.push(skill_template(state).description(description));
+        }
+    }
+    templates
+}
+
+/// The address of something that was saved.
+pub(crate) fn item_uri(kind: ItemKind, id: &str) -> String {
+    format!("{kind}://{id}")
+}
+
+/// The address of a collection. A branch may be called almost anything.
+pub(crate) fn collection_uri(name: &str) -> String {
+    let mut uri = "collection://".to_owned();
+    for (at, part) in name.splitn(3, '/').enumerate() {
+        if at > 0 {
+            uri.push('/');
+        }
+        for byte in part.bytes() {
+            match byte {
+                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                    uri.push(char::from(byte));
+                }
+                _ => {
+                    let _ = write!(uri, "%{byte:02X}");
+                }
+            }
+        }
+    }
+    uri
+}
+
+#[derive(Deserialize)]
+struct ItemParams {
+    id: String,
+}
+
+fn item_template(state: &AppState, kind: ItemKind) -> ResourceTemplate {
+    let (reading, completing) = (state.clone(), state.clone());
+    let read = move |by: ItemParams, cx: Context| {
+        let state = reading.clone();
+        async move { read_item(&state, kind, by.id, &cx).await }
+    };
+    let complete = move |typed: CompletionRequest, cx: Context| {
+        let state = completing.clone();
+        async move { complete_id(&state, kind, typed, &cx).await }
+    };
+    ResourceTemplate::new(format!("{kind}://{{id}}"), kind.as_str(), read)
+        .mime_type(MARKDOWN)
+        .complete("id", complete)
+}
+
+#[derive(Deserialize)]
+struct SkillParams {
+    name: String,
+}
+
+fn skill_template(state: &AppState) -> ResourceTemplate {
+    let (reading, completing) = (state.clone(), state.clone());
+    let read = move |by: SkillParams, cx: Context| {
+        let state = reading.clone();
+        async move { read_skill(&state, by.name, &cx).await }
+    };
+    let complete = move |typed: CompletionRequest, cx: Context| {
+        let state = completing.clone();
+        async move { complete_skill(&state, typed, &cx).await }
+    };
+    ResourceTemplate::new("skill://{name}", "skill", read)
+        .mime_type(MARKDOWN)
+        .complete("name", complete)
+}
+
+#[derive(Deserialize)]
+struct CollectionParams {
+    project: String,
+    branch: String,
+}
+
+/// The collections of one owner: the address has the owner in it, so that others find nothing to subscribe to.
+pub(crate) fn collection_template(state: &AppState, owner: &Owner) -> ResourceTemplate {
+    let (reading, its_owner) = (state.clone(), owner.clone());
+    let read = move |by: CollectionParams, cx: Context| {
+        let (state, owner) = (reading.clone(), its_owner.clone());
+        async move {
+            let name = format!("{owner}/project_{}/{}", by.project, by.branch);
+            read_collection(&state, name, &cx).await
+        }
+    };
+    ResourceTemplate::new(collection_uri_template(owner), "collection", read)
+        .description("How much is kept of a branch")
+        .mime_type(JSON)
+}
+
+/// What describes the addresses of an owner's collections.
+pub(crate) fn collection_uri_template(owner: &Owner) -> String {
+    format!("collection://{owner}/project_{{project}}/{{branch}}")
+}
+
+/// Reads an item that is of this kind and of the caller.
+pub(crate) async fn read_item(
+    state: &AppState,
+    kind: ItemKind,
+    id: String,
+    cx: &Context,
+) -> Result<Contents, RequestError> {
+    let owner = state.owner(cx).map_err(request_error)?;
+    let known = state
+        .run_read(&owner.clone(), move |state| state.find_item(&owner, &id))
+        .await
+        .map_err(request_error)?;
+    if known.item.kind != kind {
+        return Err(RequestError::not_found());
+    }
+    Ok(Contents::from(item_contents(&known)))
+}
+
+async fn read_skill(
+    state: &AppState,
+    name: String,
+    cx: &Context,
+) -> Result<Contents, RequestError> {
+    let owner = state.owner(cx).map_err(request_error)?;
+    let item = state
+        .run_read(&owner.clone(), move |state| {
+            let shared = state.data_dir().open_shared_if_exists(&owner)?;
+            let found = shared.map(|shared| memory::find_skill(&shared, &name));
+            let found = found.transpose()?.flatten();
+            found
+                .map(|item| state.redact_item(item))
+                .ok_or_else(|| ContextError::not_found("such skill"))
+        })
+        .await
+        .map_err(request_error)?;
+    Ok(Contents::from(item_contents(&ItemRef { item, root: None })))
+}
+
+pub(crate) async fn read_collection(
+    state: &AppState,
+    name: String,
+    cx: &Context,
+) -> Result<Contents, RequestError> {
+    let owner = state.owner(cx).map_err(request_error)?;
+    let found = state
+        .run_read(&owner.clone(), move |state| {
+            collections::find(state.data_dir(), &owner, &name)
+        })
+        .await
+        .map_err(request_error)?;
+    let found = found.ok_or_else(RequestError::not_found)?;
+    let text = serde_json::to_string(&found)?;
+    let uri = collection_uri(&found.name);
+    let contents = TextResourceContents::new(uri, text).mime_type(JSON);
+    Ok(Contents::from(ResourceContents::from(contents)))
+}
+
+/// An item as a page to read, at its own address.
+pub(crate) fn item_contents(known: &ItemRef) -> ResourceContents {
+    let uri = item_uri(known.item.kind, &known.item.id);
+    TextResourceContents::new(uri, render_item(known))
+        .mime_type(MARKDOWN)
+        .into()
+}
+
+fn render_item(known: &ItemRef) -> String {
+    let ItemRef { item, root } = known;
+    let mut about = vec![
+        format!("{} {}", item.kind, item.id),
+        format!("branch {}", sanitize(&item.branch)),
+        format!("saved {}", format_time(item.updated)),
+    ];
+    about.extend(
+        root.iter()
+            .map(|root| format!("project {}", sanitize(root))),
+    );
+    if !item.tags.is_empty() {
+        about.push(format!("tags {}", item.tags.join(", ")));
+    }
+    let about = about.join(" · ");
+    match item.kind {
+        ItemKind::Checkpoint => format!("# {}\n\n{about}\n\n{}\n", item.headline(), item.body),
+        ItemKind::Skill => format!(
+            "# {}\n\n{}\n\n{about}\n\n{}\n",
+            item.title, item.detail, item.body
+        ),
+        ItemKind::Remediation => {
+            let mut text = format!(
+                "# Fix\n\n{about}\n\n## Error\n\n{}\n\n## Solution\n\n{}\n",
+                item.title, item.body
+            );
+            if !item.detail.is_empty() {
+                let _ = write!(text, "\n## Context\n\n{}\n", item.detail);
+            }
+            text
+        }
+    }
+}
+
+/// Ids that begin with what was typed, newest first: of the project that is named already, or of all.
+pub(crate) async fn complete_id(
+    state: &AppState,
+    kind: ItemKind,
+    typed: CompletionRequest,
+    cx: &Context,
+) -> Result<Vec<String>, RequestError> {
+    let owner = state.owner(cx).map_err(request_error)?;
+    let whose = owner.clone();
+    let ids = state.run_read(&whose, move |state| {
+        let data_dir = state.data_dir();
+        let databases: Vec<_> = match typed.arguments.get("project_path") {
+            Some(path) => state.find_project(&owner, path)?.1.into_iter().collect(),
+            None => data_dir
+                .project_ids(&owner)?
+                .iter()
+                .filter_map(|id| data_dir.open_project_by_id(&owner, id).ok().flatten())
+                .chain(data_dir.open_shared_if_exists(&owner)?)
+                .collect(),
+        };
+        let mut ids = Vec::new();
+        for database in databases {
+            ids.extend(memory::ids_with_prefix(
+                &database,
+                kind,
+                &typed.value,
+                MAX_COMPLETIONS,
+            )?);
+        }
+        ids.sort_by_key(|(created, _)| std::cmp::Reverse(*created));
+        let newest = ids.into_iter().take(MAX_COMPLETIONS);
+        Ok(newest.map(|(_, id)| id).collect())
+    });
+    ids.await.map_err(request_error)
+}
+
+/// Names of skills that have what was typed in them; those that begin with it come first.
+pub(crate) async fn complete_skill(
+    state: &AppState,
+    typed: CompletionRequest,
+    cx: &Context,
+) -> Result<Vec<String>, RequestError> {
+    let owner = state.owner(cx).map_err(request_error)?;
+    let whose = owner.clone();
+    let names = state.run_read(&whose, move |state| {
+        let Some(shared) = state.data_dir().open_shared_if_exists(&owner)? else {
+            return Ok(Vec::new());
+        };
+        let names = memory::titles(&shared, ItemKind::Skill, MAX_SKILLS)?.into_iter();
+        let clean = |name: String| state.redactor().redact(&name).text.into_owned();
+        Ok(matching_values(names.map(clean), &typed.value))
+    });
+    names.await.map_err(request_error)
+}
+
+/// Folders of known projects that have what was typed in them.
+pub(crate) async fn complete_project(
+    state: &AppState,
+    typed: CompletionRequest,
+    cx: &Context,
+) -> Result<Vec<String>, RequestError> {
+    let owner = state.owner(cx).map_err(request_error)?;
+    let whose = owner.clone();
+    let roots = state.run_read(&whose, move |state| {
+        let projects = state.list_projects(&owner)?;
+        Ok(matching_values(
+            projects.into_iter().map(|project| project.root),
+            &typed.value,
+        ))
+    });
+    roots.await.map_err(request_error)
+}
+
+fn matching_values(values: impl Iterator<Item = String>, typed: &str) -> Vec<String> {
+    let typed = typed.to_lowercase();
+    let place = |value: &String| value.to_lowercase().find(&typed);
+    let mut fitting: Vec<_> = values.filter(|value| place(value).is_some()).collect();
+    fitting.sort_by_key(|value| (place(value) != Some(0), value.clone()));
+    fitting.truncate(MAX_COMPLETIONS);
+    fitting
+}

@@ -1,0 +1,223 @@
+//! Collections: what is kept of one branch of one project.
+
+use std::fmt::Write as _;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use turnbuckle_server::{Context, Tool};
+
+use super::tool;
+use crate::{
+    ContextError,
+    app_state::AppState,
+    mcp::{
+        display::{plural, sanitize},
+        tool_response::ToText,
+    },
+    storage::{collections, collections::RemovedCounts, operations},
+};
+
+pub(super) fn tools(state: &AppState) -> Vec<Tool> {
+    vec![
+        tool(state, "collection_create", "Create collection", create)
+            .description("Make a collection by name. Rarely needed: saving and indexing make them.")
+            .destructive(false)
+            .idempotent(),
+        tool(state, "collection_delete", "Delete collection", delete)
+            .description("Delete all that is kept of one branch: memory and index.")
+            .destructive(true)
+            .idempotent(),
+        tool(state, "collection_list", "List collections", list)
+            .description("What is kept, by project and branch.")
+            .read_only()
+            .destructive(false)
+            .idempotent(),
+    ]
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct CollectionCreateArgs {
+    /// `owner_<id>/project_<id>/<branch>`, as collection_list names them.
+    collection_name: String,
+    /// Dimensions of its embeddings.
+    vector_size: u32,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct CollectionCreated {
+    operation_id: String,
+    collection_name: String,
+    vector_size: u64,
+}
+
+async fn create(
+    state: AppState,
+    args: CollectionCreateArgs,
+    cx: Context,
+) -> Result<CollectionCreated, ContextError> {
+    let owner = state.owner(&cx)?;
+    let created = state
+        .run_write(&owner.clone(), move |state| {
+            state.check_quota(&owner)?;
+            let data_dir = state.data_dir();
+            let name = &args.collection_name;
+            let made = collections::create(data_dir, &owner, name, args.vector_size.into())?;
+            let result = json!({ "collection_name": made.name, "vector_size": made.vector_size });
+            let shared = data_dir.open_shared(&owner)?;
+            Ok(CollectionCreated {
+                operation_id: operations::record_completed(&shared, "collection_create", &result)?,
+                collection_name: made.name,
+                vector_size: made.vector_size,
+            })
+        })
+        .await?;
+    state.sync_resources(&cx).await;
+    Ok(created)
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct CollectionDeleteArgs {
+    /// As collection_list names it.
+    collection_name: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct CollectionDeleted {
+    operation_id: String,
+    collection_name: String,
+    deleted: bool,
+    /// What was in it.
+    items: u64,
+    files: u64,
+    chunks: u64,
+}
+
+async fn delete(
+    state: AppState,
+    args: CollectionDeleteArgs,
+    cx: Context,
+) -> Result<CollectionDeleted, ContextError> {
+    let owner = state.owner(&cx)?;
+    let deleted = state
+        .run_write(&owner.clone(), move |state| {
+            let data_dir = state.data_dir();
+            let name = args.collection_name;
+            let RemovedCounts {
+                items,
+                files,
+                chunks,
+            } = collections::delete(data_dir, &owner, &name)?;
+            let result = json!({ "collection_name": name, "deleted": true });
+            let shared = data_dir.open_shared(&owner)?;
+            Ok(CollectionDeleted {
+                operation_id: operations::record_completed(&shared, "collection_delete", &result)?,
+                collection_name: name,
+                deleted: true,
+                items,
+                files,
+                chunks,
+            })
+        })
+        .await?;
+    state.sync_resources(&cx).await;
+    Ok(deleted)
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct CollectionListArgs {}
+
+#[derive(Serialize, JsonSchema)]
+struct CollectionPage {
+    collections: Vec<CollectionView>,
+    #[serde(skip_serializing_if = "super::memories::is_zero")]
+    left_out: usize,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(inline)]
+struct CollectionView {
+    name: String,
+    vector_size: u64,
+    point_count: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    project_path: Option<String>,
+}
+
+/// Collections that are listed.
+const MAX_LISTED: usize = 100;
+
+async fn list(
+    state: AppState,
+    _: CollectionListArgs,
+    cx: Context,
+) -> Result<CollectionPage, ContextError> {
+    let owner = state.owner(&cx)?;
+    state
+        .run_read(&owner.clone(), move |state| {
+            let all = collections::list(state.data_dir(), &owner)?;
+            let projects = state.list_projects(&owner)?;
+            let left_out = all.len().saturating_sub(MAX_LISTED);
+            let collections = all.into_iter().take(MAX_LISTED).map(|one| {
+                let project = projects
+                    .iter()
+                    .find(|project| one.name.contains(&format!("/project_{}/", project.id)));
+                CollectionView {
+                    project_path: project.map(|project| project.root.clone()),
+                    name: one.name,
+                    vector_size: one.vector_size,
+                    point_count: one.point_count,
+                }
+            });
+            Ok(CollectionPage {
+                collections: collections.collect(),
+                left_out,
+            })
+        })
+        .await
+}
+
+impl ToText for CollectionCreated {
+    fn to_text(&self) -> String {
+        format!("Collection {} is there.", sanitize(&self.collection_name))
+    }
+}
+
+impl ToText for CollectionDeleted {
+    fn to_text(&self) -> String {
+        let collection_name = sanitize(&self.collection_name);
+        let Self {
+            items,
+            files,
+            chunks,
+            ..
+        } = self;
+        format!(
+            "Deleted {collection_name}: {items} remembered, {files} indexed files, {chunks} chunks."
+        )
+    }
+}
+
+impl ToText for CollectionPage {
+    fn to_text(&self) -> String {
+        if self.collections.is_empty() {
+            return "Nothing is kept yet.".to_owned();
+        }
+        let mut text = format!("{}:", plural(self.collections.len(), "collection"));
+        for one in &self.collections {
+            let path = one.project_path.as_deref().unwrap_or("?");
+            let _ = write!(
+                text,
+                "\n- {} ({}): {} points",
+                sanitize(&one.name),
+                sanitize(path),
+                one.point_count
+            );
+        }
+        if self.left_out > 0 {
+            let _ = write!(text, "\n{} more are not shown.", self.left_out);
+        }
+        text
+    }
+}

@@ -1,0 +1,402 @@
+//! The debug tools: what this server was just asked, and how long it took.
+
+use std::{collections::BTreeSet, fmt::Write as _};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::{Value, json};
+use turnbuckle_server::{Context, Tool};
+
+use crate::{
+    ContextError,
+    mcp::{
+        call_log::{
+            CallLog, CallLogStatus, CallNode, DebugSession, LogEntry, LogEntryType, LogQuery,
+            NamePattern, OwnerLog, RenderOptions,
+        },
+        error_messages,
+        tool_response::{ToText, ToolResponse},
+    },
+};
+
+/// The nine debug tools. Each caller sees its own calls.
+pub fn all(call_log: &CallLog) -> Vec<Tool> {
+    vec![
+        tool(
+            call_log,
+            "debug_create_session",
+            "Open a debug session",
+            create,
+        )
+        .description("Open a debug session: calls made until it is closed are grouped below it")
+        .destructive(false),
+        tool(call_log, "debug_list_sessions", "List debug sessions", list)
+            .description("List open debug sessions")
+            .read_only()
+            .idempotent(),
+        tool(
+            call_log,
+            "debug_close_session",
+            "Close a debug session",
+            close,
+        )
+        .description("Close a debug session")
+        .destructive(true)
+        .idempotent(),
+        tool(call_log, "debug_log_enable", "Enable the call log", enable)
+            .description("Note calls to this server whose name matches a pattern; on by default")
+            .destructive(false)
+            .idempotent(),
+        tool(
+            call_log,
+            "debug_log_disable",
+            "Disable the call log",
+            disable,
+        )
+        .description("Stop noting calls")
+        .destructive(false)
+        .idempotent(),
+        tool(call_log, "debug_log_clear", "Clear the call log", clear)
+            .description("Forget the noted calls")
+            .destructive(true)
+            .idempotent(),
+        tool(
+            call_log,
+            "debug_log_status",
+            "Show the state of the call log",
+            status,
+        )
+        .description("Say whether calls are noted, and how many are")
+        .read_only()
+        .idempotent(),
+        tool(call_log, "debug_log_query", "Query the call log", query)
+            .description("Show your last calls to this server, with durations")
+            .read_only()
+            .idempotent(),
+        tool(
+            call_log,
+            "debug_log_tree",
+            "Show the call log as a tree",
+            tree,
+        )
+        .description("Show your last calls as a tree")
+        .read_only()
+        .idempotent(),
+    ]
+}
+
+fn create(log: &mut OwnerLog, arguments: &CreateSessionArgs) -> Result<DebugSession, ContextError> {
+    log.open(&arguments.program, arguments.target_type.as_str())
+}
+
+fn list(log: &mut OwnerLog, _: &EmptyArgs) -> Result<SessionList, ContextError> {
+    let sessions = log.sessions();
+    Ok(SessionList { sessions })
+}
+
+fn close(log: &mut OwnerLog, arguments: &CloseSessionArgs) -> Result<SessionClosed, ContextError> {
+    log.close(&arguments.session_id)?;
+    Ok(SessionClosed {
+        closed: arguments.session_id.clone(),
+        status: "ok",
+    })
+}
+
+fn enable(log: &mut OwnerLog, arguments: &EnableLogArgs) -> Result<LogEnabled, ContextError> {
+    let pattern = NamePattern::new(&arguments.pattern)?;
+    let filter_pattern = pattern.to_string();
+    log.enable(pattern);
+    Ok(LogEnabled {
+        status: "enabled",
+        filter_pattern,
+    })
+}
+
+fn disable(log: &mut OwnerLog, _: &EmptyArgs) -> Result<LogDisabled, ContextError> {
+    log.disable();
+    let status = "disabled";
+    Ok(LogDisabled { status })
+}
+
+fn clear(log: &mut OwnerLog, _: &EmptyArgs) -> Result<LogCleared, ContextError> {
+    log.clear();
+    Ok(LogCleared {
+        status: "cleared",
+        entry_count: log.len(),
+    })
+}
+
+fn status(log: &mut OwnerLog, _: &EmptyArgs) -> Result<CallLogStatus, ContextError> {
+    Ok(CallLogStatus::from_log(log))
+}
+
+fn query(log: &mut OwnerLog, arguments: &QueryLogArgs) -> Result<LogEntries, ContextError> {
+    let function = arguments.function_pattern.as_deref();
+    let entries = log.query(&LogQuery {
+        since: arguments.since_id,
+        kind: arguments.entry_type,
+        function: function.map(NamePattern::new).transpose()?,
+        limit: arguments.max_results.into(),
+    });
+    let count = entries.len();
+    Ok(LogEntries { count, entries })
+}
+
+fn tree(log: &mut OwnerLog, arguments: &TreeArgs) -> Result<LogTree, ContextError> {
+    let options = RenderOptions {
+        max_depth: arguments.max_depth,
+        since: arguments.since_id.unwrap_or(0),
+        expanded: arguments.expanded_groups.clone(),
+    };
+    let forest = CallNode::forest(log.entries(), &options);
+    let text = CallNode::render(&forest);
+    Ok(LogTree {
+        format: arguments.format.as_str(),
+        tree: match arguments.format {
+            TreeFormat::Text => json!(text),
+            TreeFormat::Json => json!(forest),
+        },
+        text,
+    })
+}
+
+/// Makes a tool of a function on the caller's notes.
+fn tool<A, T>(
+    call_log: &CallLog,
+    name: &str,
+    title: &str,
+    work: fn(&mut OwnerLog, &A) -> Result<T, ContextError>,
+) -> Tool
+where
+    A: DeserializeOwned + JsonSchema + Send + 'static,
+    T: ToText + Serialize + JsonSchema + Send + 'static,
+{
+    let call_log = call_log.clone();
+    Tool::new(name, move |arguments: A, cx: Context| {
+        let done = call_log.with_log(cx.principal(), |log| work(log, &arguments));
+        let done = done.and_then(|done| done).map(ToolResponse);
+        std::future::ready(done.map_err(error_messages::tool_error))
+    })
+    .title(title)
+    .open_world(false)
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct EmptyArgs {}
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct CreateSessionArgs {
+    /// What is being debugged.
+    #[schemars(length(min = 1, max = 1000))]
+    pub(super) program: String,
+    #[serde(default)]
+    pub(super) target_type: DebugTargetType,
+}
+
+/// What kind of program it is. Only kept with the session.
+#[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub(super) enum DebugTargetType {
+    #[default]
+    Interpreter,
+    Smf,
+    Native,
+    Remote,
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct CloseSessionArgs {
+    /// As debug_create_session returned it.
+    pub(super) session_id: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct EnableLogArgs {
+    /// Glob on the name of tool, prompt, URI or method; one that begins with `debug` includes these tools.
+    #[serde(default = "default_pattern")]
+    pub(super) pattern: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct QueryLogArgs {
+    /// Only what is newer than this entry.
+    pub(super) since_id: Option<u64>,
+    /// Only calls that begin, or only those that end.
+    pub(super) entry_type: Option<LogEntryType>,
+    /// At most so many.
+    #[serde(default = "default_max_results")]
+    #[schemars(range(min = 1, max = 1000))]
+    pub(super) max_results: u16,
+    /// Glob on the name of tool, prompt or URI.
+    pub(super) function_pattern: Option<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct TreeArgs {
+    /// How the tree is written.
+    #[serde(default)]
+    pub(super) format: TreeFormat,
+    /// How deep to go; default all the way.
+    pub(super) max_depth: Option<u32>,
+    /// Only what is newer than this entry.
+    pub(super) since_id: Option<u64>,
+    /// Groups whose children are shown; default all.
+    pub(super) expanded_groups: Option<BTreeSet<u64>>,
+}
+
+#[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub(super) enum TreeFormat {
+    #[default]
+    Text,
+    Json,
+}
+
+impl DebugTargetType {
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Interpreter => "interpreter",
+            Self::Smf => "smf",
+            Self::Native => "native",
+            Self::Remote => "remote",
+        }
+    }
+}
+
+impl TreeFormat {
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Json => "json",
+        }
+    }
+}
+
+fn default_pattern() -> String {
+    "*".to_owned()
+}
+
+fn default_max_results() -> u16 {
+    100
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct SessionList {
+    pub(super) sessions: Vec<DebugSession>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct SessionClosed {
+    /// The session that was closed.
+    pub(super) closed: String,
+    pub(super) status: &'static str,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct LogEnabled {
+    pub(super) status: &'static str,
+    pub(super) filter_pattern: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct LogDisabled {
+    pub(super) status: &'static str,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct LogCleared {
+    pub(super) status: &'static str,
+    pub(super) entry_count: usize,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct LogEntries {
+    pub(super) count: usize,
+    pub(super) entries: Vec<LogEntry>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct LogTree {
+    pub(super) format: &'static str,
+    /// Text, or an array of nodes.
+    pub(super) tree: Value,
+    #[serde(skip)]
+    pub(super) text: String,
+}
+
+impl ToText for DebugSession {
+    fn to_text(&self) -> String {
+        format!(
+            "{} is open ({}): calls are grouped below it until it is closed",
+            self.session_id, self.state
+        )
+    }
+}
+
+impl ToText for SessionList {
+    fn to_text(&self) -> String {
+        let mut text = String::new();
+        for session in &self.sessions {
+            let _ = writeln!(
+                text,
+                "{} {} ({}) {}",
+                session.session_id, session.program, session.target_type, session.state
+            );
+        }
+        match text.is_empty() {
+            true => "no debug session is open".to_owned(),
+            false => text,
+        }
+    }
+}
+
+impl ToText for SessionClosed {
+    fn to_text(&self) -> String {
+        format!("{} is closed", self.closed)
+    }
+}
+
+impl ToText for LogEnabled {
+    fn to_text(&self) -> String {
+        format!("calls that match `{}` are noted", self.filter_pattern)
+    }
+}
+
+impl ToText for LogDisabled {
+    fn to_text(&self) -> String {
+        "calls are no longer noted".to_owned()
+    }
+}
+
+impl ToText for LogCleared {
+    fn to_text(&self) -> String {
+        "the log is empty".to_owned()
+    }
+}
+
+impl ToText for CallLogStatus {
+    fn to_text(&self) -> String {
+        // As JSON: scripts look for `"enabled":true` in it.
+        json!(self).to_string()
+    }
+}
+
+impl ToText for LogEntries {
+    fn to_text(&self) -> String {
+        match self.entries.is_empty() {
+            true => "nothing of this is noted".to_owned(),
+            false => self.entries.iter().map(ToString::to_string).collect(),
+        }
+    }
+}
+
+impl ToText for LogTree {
+    fn to_text(&self) -> String {
+        match self.text.is_empty() {
+            true => "nothing is noted".to_owned(),
+            false => self.text.clone(),
+        }
+    }
+}

@@ -1,0 +1,389 @@
+//! Search in a repository.
+
+use std::{
+    fmt::Write as _,
+    ops::ControlFlow,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use turnbuckle_protocol::types::LogLevel;
+use turnbuckle_server::Context;
+
+use super::state::{IndexFreshness, IndexState, refresh_in_background};
+use crate::{
+    ContextError, Database, Owner, Project,
+    app_state::AppState,
+    code_index,
+    code_index::{Freshness, IndexOptions, IndexTree, RefreshReport},
+    code_search,
+    code_search::{ChunkHit, CodeQuery, FileHit},
+    embedding::service::EmbeddingStatus,
+    mcp::{
+        display::{one_line, plural, quote_lines, sanitize, truncate},
+        search_cursor::SearchCursor,
+        tool_response::{ContentMode, ResponseOptions, ToText},
+        tools::memories::{MAX_QUERY_BYTES, PageInfo, check_length, round_score},
+    },
+    storage::work_limit::WorkLimit,
+};
+
+/// How much longer than its work a search waits for the first index of a project.
+const FIRST_INDEX_GRACE: Duration = Duration::from_secs(2);
+/// The longest name of a language, in bytes.
+const MAX_LANGUAGE_BYTES: usize = 100;
+/// How long a search may look for changed files first.
+const REFRESH_BUDGET: Duration = Duration::from_millis(150);
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct RepositorySearchArgs {
+    /// A question, words or names.
+    #[schemars(length(min = 1))]
+    query: String,
+    /// Absolute path.
+    project_path: String,
+    /// At most so many.
+    #[serde(default = "default_limit")]
+    #[schemars(range(min = 1, max = 100))]
+    limit: usize,
+    /// Such as rust or python.
+    language: Option<String>,
+    /// Folder or glob below the root.
+    path: Option<String>,
+    #[serde(flatten)]
+    response: ResponseOptions,
+}
+
+fn default_limit() -> usize {
+    10
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct RepositoryHits {
+    results: Vec<FileView>,
+    index: IndexState,
+    embeddings: EmbeddingStatus,
+    #[serde(flatten)]
+    page: PageInfo,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(inline)]
+struct FileView {
+    path: String,
+    language: String,
+    score: f64,
+    matches: Vec<MatchView>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(inline)]
+struct MatchView {
+    line: u32,
+    last_line: u32,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    symbol: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    kind: String,
+    text: String,
+}
+
+pub(super) async fn search(
+    state: AppState,
+    args: RepositorySearchArgs,
+    cx: Context,
+) -> Result<RepositoryHits, ContextError> {
+    let owner = state.owner(&cx)?;
+    let RepositorySearchArgs {
+        query,
+        project_path,
+        limit,
+        language,
+        path,
+        response,
+    } = args;
+    check_length("query", &query, MAX_QUERY_BYTES)?;
+    check_length(
+        "language",
+        language.as_deref().unwrap_or_default(),
+        MAX_LANGUAGE_BYTES,
+    )?;
+    let filters = [&language, &path].map(|filter| filter.as_deref().unwrap_or_default());
+    let parts = ["code", &query, &project_path, filters[0], filters[1]];
+    let cursor = SearchCursor::parse(response.cursor.as_deref(), &parts)?;
+    let (embedding, embeddings) = state.embed_query(&query).await;
+    let (fetch_limit, offset) = (cursor.fetch_limit(limit), cursor.offset());
+    let code_query = CodeQuery {
+        limit: fetch_limit,
+        language,
+        path,
+        embedding,
+        ..CodeQuery::new(&query)
+    };
+    let (tree, freshness, database) = current_index(&state, owner.clone(), project_path).await?;
+    let searched = (tree.clone(), database.clone());
+    let whose = owner.clone();
+    let (found, known, is_over_quota) = state
+        .run_read(&owner, move |state| {
+            let (tree, database) = searched;
+            let found = code_search::search(&database, &tree, &code_query)?;
+            let known = found.len();
+            let page = found.into_iter().skip(offset).take(limit);
+            let found: Vec<_> = page.map(|file| redact_hit(state, file)).collect();
+            Ok((found, known, state.is_over_quota(&whose)))
+        })
+        .await?;
+    let index = IndexState::from_tree(&tree, freshness).over_quota(is_over_quota);
+    if index.state() != IndexFreshness::Fresh && !is_over_quota {
+        let data =
+            json!({ "message": "the index is being brought up to date", "state": index.state() });
+        cx.log_as(LogLevel::Notice, Some("index"), data).await;
+        refresh_in_background(&state, &owner, &database, tree);
+    }
+    state.queue_embedding(&owner, &database);
+    let words = query_words(&query);
+    let results =
+        response.fit_to_limit(&found, |file, mode| FileView::from_hit(file, mode, &words));
+    Ok(RepositoryHits {
+        page: PageInfo {
+            left_out: found.len() - results.len(),
+            next_cursor: cursor.next_cursor(results.len(), known),
+        },
+        results,
+        index,
+        embeddings,
+    })
+}
+
+/// The index of a project, brought up to date as far as there is time. A small project that has none gets one.
+async fn current_index(
+    state: &AppState,
+    owner: Owner,
+    path: String,
+) -> Result<(IndexTree, Freshness, Arc<Database>), ContextError> {
+    let whose = owner.clone();
+    let (project, known) = state
+        .run_write(&owner, move |state| {
+            let (project, database) = state.find_project(&whose, &path)?;
+            let Some(database) = database else {
+                return Ok((project, None));
+            };
+            let known = refresh_existing(state, &whose, &project, &database)?;
+            Ok((project, known.map(|known| (known, database))))
+        })
+        .await?;
+    if let Some((known, database)) = known {
+        return Ok((known.tree, known.freshness, database));
+    }
+    let whose = owner.clone();
+    let work = state.run_long(&owner, move |state, limit| {
+        // Before the database is created, which takes room.
+        state.check_quota(&whose)?;
+        let database = state.data_dir().open_project(&whose, &project)?;
+        let tree = build_first_index(state, &project, &database, limit)?;
+        Ok((tree, database))
+    });
+    // Others may be indexing for minutes before it is this one's turn.
+    let waited = tokio::time::timeout(state.first_index_timeout() + FIRST_INDEX_GRACE, work).await;
+    match waited.unwrap_or(Err(ContextError::Cancelled)) {
+        Ok((tree, database)) => Ok((tree, Freshness::Fresh, database)),
+        Err(ContextError::Cancelled) => Err(ContextError::invalid(
+            "this project is not indexed yet and too large to do it within a search; call index_repository first",
+        )),
+        Err(error) => Err(error),
+    }
+}
+
+fn refresh_existing(
+    state: &AppState,
+    owner: &Owner,
+    project: &Project,
+    database: &Database,
+) -> Result<Option<RefreshReport>, ContextError> {
+    let known = code_index::tree_for(database, project.folder())?;
+    let Some(mut tree) = known.filter(|tree| state.data_dir().allows(&tree.root)) else {
+        return Ok(None);
+    };
+    // Another branch may have been checked out since.
+    project.branch().clone_into(&mut tree.branch);
+    if state.is_over_quota(owner) {
+        return Ok(Some(RefreshReport::unchecked(tree)));
+    }
+    let folder = state.data_dir().open_folder(&tree.root)?;
+    let mut should_continue = || true;
+    code_index::refresh_open_dir(
+        database,
+        &folder,
+        &tree,
+        state.redactor(),
+        REFRESH_BUDGET,
+        &mut should_continue,
+    )
+    .map(Some)
+}
+
+fn build_first_index(
+    state: &AppState,
+    project: &Project,
+    database: &Database,
+    limit: &WorkLimit,
+) -> Result<IndexTree, ContextError> {
+    let started = Instant::now();
+    let mut watch =
+        |_| match started.elapsed() < state.first_index_timeout() && !limit.is_exceeded() {
+            true => ControlFlow::Continue(()),
+            false => ControlFlow::Break(()),
+        };
+    // The repository may begin above the folders that may be used.
+    let root = match state.data_dir().allows(project.checkout()) {
+        true => project.checkout(),
+        false => project.folder(),
+    };
+    let (branch, options) = (project.branch(), IndexOptions::default());
+    let (folder, redactor) = (state.data_dir().open_folder(root)?, state.redactor());
+    let done = code_index::index_open_dir(
+        database, &folder, root, branch, &options, redactor, &mut watch,
+    )?;
+    Ok(done.tree)
+}
+
+/// A file without secrets that were none to the rules of the day on which it was indexed.
+fn redact_hit(state: &AppState, mut file: FileHit) -> FileHit {
+    for chunk in &mut file.chunks {
+        for text in [&mut chunk.symbol, &mut chunk.body] {
+            *text = state.redactor().redact(text).text.into_owned();
+        }
+    }
+    file
+}
+
+impl FileView {
+    fn from_hit(file: &FileHit, mode: ContentMode, words: &[String]) -> Self {
+        let matches: Vec<_> = match mode {
+            ContentMode::Minimal => file.chunks.iter().take(1).collect(),
+            ContentMode::Preview => file.chunks.iter().take(2).collect(),
+            ContentMode::Full => file.chunks.iter().collect(),
+        };
+        Self {
+            path: file.path.clone(),
+            language: file.language.clone(),
+            score: round_score(file.score),
+            matches: matches
+                .into_iter()
+                .map(|chunk| MatchView::from_chunk(chunk, mode, words))
+                .collect(),
+        }
+    }
+}
+
+/// Lines of a place that a preview shows.
+const PREVIEW_LINES: usize = 12;
+/// Lines of them before the best one.
+const LINES_BEFORE: usize = 3;
+
+impl MatchView {
+    fn from_chunk(chunk: &ChunkHit, mode: ContentMode, words: &[String]) -> Self {
+        let (line, text) = match mode {
+            ContentMode::Minimal => best_line(chunk, words),
+            ContentMode::Preview => preview(chunk, words),
+            ContentMode::Full => (chunk.first_line, chunk.body.clone()),
+        };
+        Self {
+            line,
+            last_line: chunk.last_line,
+            symbol: chunk.symbol.clone(),
+            kind: chunk.kind.clone(),
+            text,
+        }
+    }
+}
+
+/// The beginning of a place, or what is around its best line if that comes later.
+fn preview(chunk: &ChunkHit, words: &[String]) -> (u32, String) {
+    let (best, _) = best_line(chunk, words);
+    let before = usize::try_from(best - chunk.first_line).unwrap_or_default();
+    let skipped = match before < PREVIEW_LINES {
+        true => 0,
+        false => before - LINES_BEFORE,
+    };
+    let lines = chunk.body.lines().skip(skipped).take(PREVIEW_LINES);
+    let lines: Vec<_> = lines.map(|line| truncate(line, 200)).collect();
+    let first = chunk.first_line + u32::try_from(skipped).unwrap_or_default();
+    (first, lines.join("\n"))
+}
+
+/// The line that has most of the words, and its number; of several the first.
+fn best_line(chunk: &ChunkHit, words: &[String]) -> (u32, String) {
+    let hits = |line: &str| {
+        let line = line.to_lowercase();
+        words.iter().filter(|word| line.contains(&**word)).count()
+    };
+    let lines = (chunk.first_line..).zip(chunk.body.lines());
+    let lines = lines.filter(|(_, line)| !line.trim().is_empty());
+    let best = lines
+        .map(|(number, line)| (hits(line), number, line))
+        .reduce(|best, other| if other.0 > best.0 { other } else { best });
+    best.map_or((chunk.first_line, String::new()), |(_, number, line)| {
+        (number, one_line(line, 120))
+    })
+}
+
+/// The words of a question, as lines are compared with.
+fn query_words(query: &str) -> Vec<String> {
+    let words = query.split(|char: char| !char.is_alphanumeric() && char != '_');
+    let words = words.filter(|word| word.chars().count() > 2);
+    words.take(32).map(str::to_lowercase).collect()
+}
+
+impl ToText for RepositoryHits {
+    fn to_text(&self) -> String {
+        let index = self.index.text();
+        if self.results.is_empty() {
+            return format!("Nothing found (index: {index}). Other words, or no filter, may help.")
+                + self.embeddings.text();
+        }
+        let count = plural(self.results.len(), "file");
+        let mut text = format!("{count}, best first (index: {index}):");
+        for file in &self.results {
+            file.write(&mut text);
+        }
+        text + &self.page.text() + self.embeddings.text()
+    }
+}
+
+impl FileView {
+    fn write(&self, text: &mut String) {
+        let (path, score) = (sanitize(&self.path), self.score);
+        for (number, place) in self.matches.iter().enumerate() {
+            let MatchView {
+                line,
+                symbol,
+                kind,
+                text: body,
+                ..
+            } = place;
+            match number {
+                0 => {
+                    let _ = write!(text, "\n{path}:{line} ({score})");
+                }
+                _ => {
+                    let _ = write!(text, "\n{path}:{line}");
+                }
+            }
+            if !symbol.is_empty() {
+                let _ = write!(text, " {kind} {}", sanitize(symbol));
+            }
+            match body.contains('\n') {
+                true => {
+                    let _ = write!(text, "\n{}", quote_lines(body));
+                }
+                false => {
+                    let _ = write!(text, " | {}", sanitize(body));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! How the server is, how fresh an index is, and what came of an operation.
+
+use std::{
+    collections::BTreeMap,
+    fmt::Write as _,
+    time::{Duration, Instant},
+};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use turnbuckle_server::{Context, Tool};
+
+use super::{repository::IndexDetails, tool};
+use crate::{
+    ContextError, Owner,
+    app_state::AppState,
+    code_index,
+    code_index::Freshness,
+    mcp::{
+        display::{format_time, plural, sanitize},
+        tool_response::ToText,
+    },
+    storage::{operations, operations::OperationRecord},
+};
+
+/// How long it may take to look whether the indexes of a project are fresh.
+const REFRESH_BUDGET: Duration = Duration::from_millis(500);
+
+pub(super) fn tools(state: &AppState) -> Vec<Tool> {
+    vec![
+        tool(state, "status", "Status", status)
+            .description(
+                "Health; by operation_id how a call ended; by project_path what is kept and how fresh its index is.",
+            )
+            .read_only()
+            .destructive(false)
+            .idempotent(),
+    ]
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct StatusArgs {
+    /// Of an earlier answer.
+    operation_id: Option<String>,
+    /// Absolute path.
+    project_path: Option<String>,
+}
+
+#[derive(Default, Serialize, JsonSchema)]
+struct StatusResponse {
+    /// `healthy`, or pending, running, completed or failed.
+    status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    service: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    version: Option<&'static str>,
+    /// The model of the embeddings.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    embeddings: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "ProjectStatus")]
+    project: Option<ProjectStatus>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    operation_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    error: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    created_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    updated_at: Option<String>,
+}
+
+#[derive(Default, Serialize, JsonSchema)]
+#[schemars(inline)]
+struct ProjectStatus {
+    root: String,
+    branch: String,
+    /// Checkpoints and remediations kept.
+    items: BTreeMap<String, i64>,
+    #[schemars(with = "Vec<serde_json::Map<String, Value>>")]
+    indexes: Vec<IndexDetails>,
+    /// Operations that are not done.
+    running: Vec<String>,
+}
+
+async fn status(
+    state: AppState,
+    args: StatusArgs,
+    cx: Context,
+) -> Result<StatusResponse, ContextError> {
+    let owner = state.owner(&cx)?;
+    let whose = owner.clone();
+    if let Some(id) = args.operation_id {
+        let operation = state
+            .run_read(&owner.clone(), move |state| {
+                state.find_operation(&owner, &id)
+            })
+            .await?;
+        return Ok(StatusResponse::from_operation(operation));
+    }
+    let project = match args.project_path {
+        None => None,
+        Some(path) => {
+            let work = move |state: &AppState| project(state, &owner, &path);
+            Some(state.run_write(&whose, work).await?)
+        }
+    };
+    Ok(StatusResponse {
+        project,
+        status: "healthy",
+        service: Some("turnbuckle"),
+        version: Some(env!("CARGO_PKG_VERSION")),
+        embeddings: state.embedder().map(|embedder| embedder.model().to_owned()),
+        ..StatusResponse::default()
+    })
+}
+
+fn project(state: &AppState, owner: &Owner, path: &str) -> Result<ProjectStatus, ContextError> {
+    let (project, database) = state.find_project(owner, path)?;
+    let mut status = ProjectStatus {
+        root: project.root().to_string_lossy().into_owned(),
+        branch: project.branch().to_owned(),
+        ..ProjectStatus::default()
+    };
+    let Some(database) = database else {
+        return Ok(status);
+    };
+    let started = Instant::now();
+    let data_dir = state.data_dir();
+    let trees = code_index::trees(&database)?.into_iter();
+    for tree in trees.filter(|tree| data_dir.allows(&tree.root)) {
+        let left = REFRESH_BUDGET.saturating_sub(started.elapsed());
+        let index = match left.is_zero() {
+            true => IndexDetails::from_tree(&tree, Freshness::Unknown),
+            false => {
+                let (folder, redactor) = (data_dir.open_folder(&tree.root)?, state.redactor());
+                let mut should_continue = || true;
+                let refreshed = code_index::refresh_open_dir(
+                    &database,
+                    &folder,
+                    &tree,
+                    redactor,
+                    left,
+                    &mut should_continue,
+                )?;
+                IndexDetails::from_tree(&refreshed.tree, refreshed.freshness)
+            }
+        };
+        status.indexes.push(index);
+    }
+    status.running = operations::running(&database)?;
+    status.items = database.read(|db| {
+        let mut kinds = db.prepare_cached("SELECT kind, count(*) FROM item GROUP BY kind")?;
+        let items = kinds.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        Ok(items.collect::<rusqlite::Result<_>>()?)
+    })?;
+    Ok(status)
+}
+
+impl StatusResponse {
+    fn from_operation(operation: OperationRecord) -> Self {
+        Self {
+            status: match operation.status {
+                operations::OperationStatus::Pending => "pending",
+                operations::OperationStatus::Running => "running",
+                operations::OperationStatus::Completed => "completed",
+                operations::OperationStatus::Failed => "failed",
+            },
+            operation_id: Some(operation.id),
+            result: operation.result,
+            error: operation.error,
+            created_at: Some(format_time(operation.created)),
+            updated_at: Some(format_time(operation.updated)),
+            ..Self::default()
+        }
+    }
+}
+
+impl ToText for StatusResponse {
+    fn to_text(&self) -> String {
+        let mut text = match &self.operation_id {
+            Some(id) => format!("{id}: {}", self.status),
+            None => self.status.to_owned(),
+        };
+        if let (Some(service), Some(version)) = (self.service, self.version) {
+            let embeddings = self.embeddings.as_deref().unwrap_or("off");
+            let _ = write!(text, ": {service} {version}, embeddings {embeddings}");
+        }
+        if let Some(project) = &self.project {
+            project.write(&mut text);
+        }
+        if let Some(result) = &self.result {
+            let _ = write!(text, "\n{}", sanitize(&result.to_string()));
+        }
+        if let Some(error) = &self.error {
+            let _ = write!(text, "\n{}", sanitize(error));
+        }
+        text
+    }
+}
+
+impl ProjectStatus {
+    fn write(&self, text: &mut String) {
+        let (root, branch) = (sanitize(&self.root), sanitize(&self.branch));
+        let _ = write!(text, "\n{root} [{branch}]:");
+        for (kind, count) in &self.items {
+            let count = plural(usize::try_from(*count).unwrap_or_default(), kind);
+            let _ = write!(text, " {count},");
+        }
+        match self.indexes.len() {
+            0 => text.push_str(" no index"),
+            _ => text.push_str(" index:"),
+        }
+        for index in &self.indexes {
+            let _ = write!(text, "\n- {}", index.text());
+        }
+        for id in &self.running {
+            let _ = write!(text, "\n{id} is not done");
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! What says nearly the same.
+
+use std::collections::HashSet;
+
+use super::{ItemKind, MemoryItem, beginning, error_fingerprint, postings::TermPostings, rows};
+use crate::{ContextError, Database, text::tokenize};
+
+/// Two texts that share so much say nearly the same. Measured on examples; see the tests.
+const MIN_SIMILARITY: f64 = 0.55;
+/// So many are looked at, and so many are told.
+const MAX_COMPARED: usize = 24;
+const MAX_REPORTED: usize = 5;
+/// What is compared of a long text.
+const MAX_COMPARED_BYTES: usize = 20_000;
+/// What is told of a title.
+const MAX_TITLE_BYTES: usize = 500;
+
+/// Something that says nearly the same.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SimilarItem {
+    /// Its id.
+    pub id: String,
+    /// Its title.
+    pub title: String,
+    /// How much of the text they share, from 0 to 1.
+    pub similarity: f64,
+}
+
+/// Finds what says nearly the same as something that is about to be saved, nearest first.
+pub(super) fn find_similar(
+    database: &Database,
+    item: &MemoryItem,
+) -> Result<Vec<SimilarItem>, ContextError> {
+    let text = compared_text(item);
+    let terms = tokenize::significant_terms(&text);
+    let shingles = Shingles::new(&text);
+    let mut similar = database.read(|db| {
+        let postings = TermPostings::load(db, item.kind, &terms)?;
+        let mut similar = Vec::new();
+        let postings = [postings];
+        let weights = TermPostings::term_weights(&postings, &terms);
+        for candidate in postings[0].best_rows(&weights, MAX_COMPARED) {
+            let Some(other) = rows::find_by_row(db, candidate.row)? else {
+                continue;
+            };
+            let similarity = shingles.similarity(&Shingles::new(&compared_text(&other)));
+            if similarity >= MIN_SIMILARITY {
+                similar.push(SimilarItem {
+                    title: beginning(other.headline(), MAX_TITLE_BYTES).to_owned(),
+                    id: other.id,
+                    similarity,
+                });
+            }
+        }
+        Ok(similar)
+    })?;
+    similar.sort_by(|one, other| other.similarity.total_cmp(&one.similarity));
+    similar.truncate(MAX_REPORTED);
+    Ok(similar)
+}
+
+/// What of an item is compared. Titles of checkpoints are not: they are short, and often the same.
+fn compared_text(item: &MemoryItem) -> String {
+    let text = match item.kind {
+        ItemKind::Checkpoint => item.body.clone(),
+        ItemKind::Remediation => {
+            let error = error_fingerprint::normalized_words(&item.title).join(" ");
+            format!("{error}\n{}", item.body)
+        }
+        ItemKind::Skill => format!("{}\n{}\n{}", item.title, item.detail, item.body),
+    };
+    beginning(&text, MAX_COMPARED_BYTES).to_owned()
+}
+
+/// A text as the words in it, and the pairs of neighbours.
+pub(super) struct Shingles {
+    words: HashSet<u64>,
+    pairs: HashSet<u64>,
+}
+
+impl Shingles {
+    pub(super) fn new(text: &str) -> Self {
+        let words: Vec<u64> = text
+            .split(|sign: char| !sign.is_alphanumeric())
+            .filter(|word| !word.is_empty())
+            .map(|word| hash(&word.to_lowercase()))
+            .collect();
+        let pairs = words.windows(2).map(hash).collect();
+        let words = words.into_iter().collect();
+        Self { words, pairs }
+    }
+
+    /// How much they share, from 0 to 1: half by words, half by their order.
+    pub(super) fn similarity(&self, other: &Self) -> f64 {
+        let words = jaccard(&self.words, &other.words);
+        if self.pairs.is_empty() && other.pairs.is_empty() {
+            return words;
+        }
+        (words + jaccard(&self.pairs, &other.pairs)) / 2.0
+    }
+}
+
+/// What two sets share, of all that is in either.
+fn jaccard(one: &HashSet<u64>, other: &HashSet<u64>) -> f64 {
+    let both = one.intersection(other).count();
+    let either = one.len() + other.len() - both;
+    if either == 0 {
+        return 0.0;
+    }
+    both as f64 / either as f64
+}
+
+fn hash(value: &(impl std::hash::Hash + ?Sized)) -> u64 {
+    use std::hash::{DefaultHasher, Hasher as _};
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn similarity(one: &str, other: &str) -> f64 {
+        Shingles::new(one).similarity(&Shingles::new(other))
+    }
+
+    #[test]
+    fn the_same_in_slightly_other_words_is_nearly_the_same() {
+        for (one, other) in [
+            (
+                "Finished the login form. Next: validate the e-mail address and add tests.",
+                "Finished the login form. Next: validate the email address and add tests.",
+            ),
+            (
+                "The cache is now invalidated on write; benchmark went from 12 ms to 3 ms.",
+                "The cache is now invalidated on every write. Benchmark went from 12 ms to 4 ms.",
+            ),
+            (
+                "Run `cargo clean`, then delete the lock file and build again with --locked",
+                "Run `cargo clean`, then delete the lock file and build again",
+            ),
+        ] {
+            let similarity = similarity(one, other);
+            assert!(similarity >= MIN_SIMILARITY, "{similarity}: {one}");
+        }
+    }
+
+    #[test]
+    fn another_thing_about_the_same_matter_is_not() {
+        for (one, other) in [
+            (
+                "Finished the login form. Next: validate the e-mail address and add tests.",
+                "Started the signup form. Next: validate the password and add a captcha.",
+            ),
+            (
+                "The cache is now invalidated on write; benchmark went from 12 ms to 3 ms.",
+                "The cache is no longer shared between threads; no change in the benchmark.",
+            ),
+            ("", "anything"),
+        ] {
+            let similarity = similarity(one, other);
+            assert!(similarity < MIN_SIMILARITY - 0.1, "{similarity}: {one}");
+        }
+        assert_eq!(similarity("Word", "word!"), 1.0);
+    }
+}

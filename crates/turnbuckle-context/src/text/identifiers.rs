@@ -1,0 +1,156 @@
+//! Names in a text: identifiers, paths through modules, paths of files.
+
+use super::tokenize::is_word;
+
+/// What languages and file systems put between the words of one name. Not `:`, which `lib.rs:12` has before a line.
+const SEPARATORS: [&str; 7] = ["::", ".", "-", "->", "/", "\\", "#"];
+
+/// A run of words without a space between them, such as `open_file`, `Router::nest` or `src/lib.rs`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NameToken<'a> {
+    text: &'a str,
+}
+
+impl<'a> NameToken<'a> {
+    /// The name as it was written.
+    pub fn as_str(&self) -> &'a str {
+        self.text
+    }
+
+    /// The words that FTS5 sees in it.
+    pub fn pieces(&self) -> impl Iterator<Item = &'a str> {
+        super::tokenize::pieces(self.text)
+    }
+
+    /// The last word, which is what is defined: `nest` of `Router::nest`.
+    pub fn last(&self) -> &'a str {
+        let separator = |sign: char| !is_word(sign) && sign != '_';
+        self.text.rsplit(separator).next().unwrap_or(self.text)
+    }
+
+    /// Whether it looks like something in code rather than a word of a sentence.
+    pub fn is_identifier(&self) -> bool {
+        let text = self.text;
+        let inner = text.trim_start_matches('_');
+        let joined = ["_", "::", ".", "->", "#"];
+        let mixed =
+            || split_identifier(inner).len() > 1 && !inner.contains('-') && !inner.contains('/');
+        joined.iter().any(|separator| inner.contains(separator)) || mixed()
+    }
+
+    /// Whether it looks like the path of a file.
+    pub fn is_path(&self) -> bool {
+        self.text.contains(['/', '\\'])
+    }
+}
+
+pub(super) fn names(text: &str) -> impl Iterator<Item = NameToken<'_>> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let begin = rest.find(is_part_of_name)?;
+        rest = &rest[begin..];
+        let length = name_len(rest);
+        let (name, after) = rest.split_at(length);
+        rest = after;
+        Some(NameToken { text: name })
+    })
+    .filter(|name| name.text.chars().any(char::is_alphanumeric))
+}
+
+fn name_len(text: &str) -> usize {
+    let word = |from: &str| {
+        from.find(|sign| !is_part_of_name(sign))
+            .unwrap_or(from.len())
+    };
+    let mut length = word(text);
+    while let Some(separator) = separator_len(&text[length..]) {
+        let after = &text[length + separator..];
+        match word(after) {
+            0 => break,
+            more => length += separator + more,
+        }
+    }
+    length
+}
+
+/// The length of the longest joint that the text begins with.
+fn separator_len(text: &str) -> Option<usize> {
+    let found = SEPARATORS
+        .iter()
+        .filter(|separator| text.starts_with(**separator));
+    found.map(|separator| separator.len()).max()
+}
+
+fn is_part_of_name(sign: char) -> bool {
+    is_word(sign) || sign == '_'
+}
+
+/// Splits an identifier where its writer joined words: `HTTPServer2_main` is `HTTP`, `Server`, `2`, `main`.
+///
+/// The parts keep their case. What is not a letter or a digit is left out.
+///
+/// ```
+/// # use turnbuckle_context::text::tokenize::split_identifier;
+/// assert_eq!(split_identifier("parseJSONValue"), ["parse", "JSON", "Value"]);
+/// assert_eq!(split_identifier("list-URLs_v12"), ["list", "URLs", "v", "12"]);
+/// ```
+pub fn split_identifier(identifier: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let mut begin = 0;
+    let mut before = CharClass::Other;
+    for (at, sign) in identifier.char_indices() {
+        let class = CharClass::from_char(sign).unwrap_or(before);
+        if starts_a_part(before, class, &identifier[at..]) {
+            parts.push(&identifier[begin..at]);
+            begin = at;
+        }
+        before = class;
+    }
+    parts.push(&identifier[begin..]);
+    parts.retain(|part| part.chars().any(char::is_alphanumeric));
+    parts
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum CharClass {
+    Upper,
+    /// Small letters, and those that know no case.
+    Lower,
+    Digit,
+    Other,
+}
+
+impl CharClass {
+    /// `None` for an accent that belongs to the letter before it.
+    fn from_char(sign: char) -> Option<Self> {
+        if super::tokenize::is_accent(sign) {
+            None
+        } else if sign.is_numeric() {
+            Some(Self::Digit)
+        } else if sign.is_uppercase() {
+            Some(Self::Upper)
+        } else if sign.is_alphabetic() {
+            Some(Self::Lower)
+        } else {
+            Some(Self::Other)
+        }
+    }
+}
+
+fn starts_a_part(before: CharClass, class: CharClass, rest: &str) -> bool {
+    match (before, class) {
+        // The last capital of `HTTPServer` begins the next word; the `s` of `URLs` begins none.
+        (CharClass::Upper, CharClass::Upper) => {
+            let mut after = rest.chars().skip(1);
+            after.next().is_some_and(char::is_lowercase) && !is_plural(rest)
+        }
+        (CharClass::Upper, CharClass::Lower) => false,
+        (before, class) => before != class,
+    }
+}
+
+/// Whether a capital is followed by an `s` with which the word ends.
+fn is_plural(rest: &str) -> bool {
+    let mut after = rest.chars().skip(1);
+    after.next() == Some('s') && !after.next().is_some_and(char::is_lowercase)
+}
