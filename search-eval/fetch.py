@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Fetches the packages that the judged queries are about.
 
-fetch.py [PACKAGE…]     all that have a file in queries/, or those named
+fetch.py [PACKAGE…]     all packages with a file in queries/, or those named
 
-Each is unpacked into `eval/<package>-<version>` of the build folder; one that is there already is left alone. They come
-from the registries that cargo, npm and pip are configured for.
+Unpacks each into `eval/<package>-<version>` of the build folder, unless it exists. Uses the registries that cargo, npm and pip
+are configured for.
 """
 import contextlib
 import os
@@ -18,7 +18,7 @@ import tomllib
 
 HERE = pathlib.Path(__file__).resolve().parent
 TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", HERE.parent / "target")).resolve()
-PLACE = TARGET / "eval"
+PACKAGES = TARGET / "eval"
 
 
 def main(names):
@@ -31,14 +31,14 @@ def main(names):
 
 
 def fetch(queries):
-    """Says whether the package is there, with every file that a query wants."""
+    """Returns whether the package exists with every file that a query expects."""
     name, version = queries["package"], queries["version"]
-    folder = PLACE / f"{name}-{version}"
+    folder = PACKAGES / f"{name}-{version}"
     if not folder.exists():
         print(f"fetching {name} {version} ({queries['registry']})", flush=True)
         try:
             with scratch() as here:
-                # A folder that is there is whole: it gets its name when everything is in it.
+                # Renamed when complete, so an existing folder is always complete.
                 REGISTRIES[queries["registry"]](name, version, here).rename(folder)
         except (OSError, subprocess.CalledProcessError, tarfile.TarError) as error:
             print(f"{name} {version}: {error}", file=sys.stderr)
@@ -46,12 +46,12 @@ def fetch(queries):
     wanted = {file["path"] for query in queries["query"] for file in query["relevant"]}
     missing = sorted(path for path in wanted if not (folder / path).is_file())
     for path in missing:
-        print(f"{name} {version} has no {path}", file=sys.stderr)
+        print(f"{name} {version} lacks {path}", file=sys.stderr)
     return not missing
 
 
 def from_crates(name, version, here):
-    """Only cargo knows how to ask its registry, and it asks for what a package depends on."""
+    """Uses cargo, which supports every registry protocol but also fetches the dependencies."""
     (here / "src").mkdir()
     (here / "src" / "lib.rs").touch()
     (here / "Cargo.toml").write_text(
@@ -61,8 +61,8 @@ def from_crates(name, version, here):
 
 
 def from_pypi(name, version, here):
-    """The source distribution, since that has the tests and the manual as a repository does."""
-    python = PLACE / "python" / "bin" / "python"
+    """Fetches the source distribution, which contains tests and manual like a repository."""
+    python = PACKAGES / "python" / "bin" / "python"
     if not python.exists():
         run(sys.executable, "-m", "venv", python.parent.parent)
     run(python, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps",
@@ -79,7 +79,7 @@ REGISTRIES = {"crates": from_crates, "pypi": from_pypi, "npm": from_npm}
 
 
 def unpack(here):
-    """Such an archive has one folder, and everything is in that."""
+    """Unpacks an archive with a single top-level folder."""
     archive, = [*here.glob("*.tar.gz"), *here.glob("*.tgz")]
     inside = here / "unpacked"
     with tarfile.open(archive) as tar:
@@ -90,8 +90,8 @@ def unpack(here):
 
 @contextlib.contextmanager
 def scratch():
-    PLACE.mkdir(parents=True, exist_ok=True)
-    here = pathlib.Path(tempfile.mkdtemp(prefix="fetch-", dir=PLACE))
+    PACKAGES.mkdir(parents=True, exist_ok=True)
+    here = pathlib.Path(tempfile.mkdtemp(prefix="fetch-", dir=PACKAGES))
     try:
         yield here
     finally:

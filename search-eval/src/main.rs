@@ -6,19 +6,19 @@
 )]
 
 mod cosqa;
-mod failure;
-mod indexed;
-mod judged;
-mod measure;
-mod others;
-mod pool;
+mod error;
+mod external_queries;
+mod indexed_folder;
+mod query_set;
 mod report;
 mod repositories;
 mod scale;
+mod score;
+mod ungraded;
 
 use std::{path::Path, process::ExitCode};
 
-use crate::{failure::Failure, report::Report};
+use crate::{error::EvalError, report::EvalReport};
 
 const USAGE: &str = "\
 usage: turnbuckle-search-eval [--json] [--misses] cosqa
@@ -30,14 +30,14 @@ usage: turnbuckle-search-eval [--json] [--misses] cosqa
 cosqa         500 queries on 6,267 functions; the data is in $TURNBUCKLE_DATA
 others        queries of other projects: FOLDER has them and the packages, as
               written by search-eval/semble.py; all packages, or those named
-pool          prints the search results that have no grade yet
+pool          prints the search results without a grade
 scale         files [COUNT]: indexes a repository of COUNT files (50,000);
               checkpoints [COUNT]: searches COUNT checkpoints (100,000)
 repositories  the judged queries of search-eval/queries, on packages in these folders
               (by default where search-eval/fetch.py puts them)
 
 --json        prints the figures as JSON
---misses      lists the queries whose best file is not ranked first
+--misses      lists queries for which the best file is not ranked first
 
 Exits with 1 if a figure is below its recorded minimum, with 2 on an error.";
 
@@ -48,19 +48,19 @@ fn main() -> ExitCode {
         words.retain(|word| word != name);
         words.len() < before
     };
-    let (json, misses) = (switch("--json"), switch("--misses"));
-    let print = |report: Report| {
+    let (json, missed) = (switch("--json"), switch("--misses"));
+    let print = |report: EvalReport| {
         let text = if json {
             report.to_json()
         } else {
-            report.to_table(misses)
+            report.to_table(missed)
         };
         println!("{text}");
         report.is_good_enough()
     };
     let is_good_enough = match words.split_first() {
         Some((command, rest)) if command == "scale" => scale::measure(rest),
-        Some((command, rest)) if command == "pool" => pool::to_judge(rest).map(|lines| {
+        Some((command, rest)) if command == "pool" => ungraded::list_ungraded(rest).map(|lines| {
             print!("{lines}");
             true
         }),
@@ -75,13 +75,13 @@ fn main() -> ExitCode {
     }
 }
 
-fn measure(words: &[String]) -> Result<Report, Failure> {
+fn measure(words: &[String]) -> Result<EvalReport, EvalError> {
     match words {
         [command] if command == "cosqa" => cosqa::measure(),
         [command, folders @ ..] if command == "repositories" => repositories::measure(folders),
         [command, folder, packages @ ..] if command == "others" => {
-            others::measure(Path::new(folder), packages)
+            external_queries::measure(Path::new(folder), packages)
         }
-        _ => Err(Failure::new(USAGE)),
+        _ => Err(EvalError::new(USAGE)),
     }
 }

@@ -1,53 +1,53 @@
-//! The figures, for people and for programs.
+//! The report, as a table or as JSON.
 
 use std::{fmt::Write as _, time::Duration};
 
 use serde::Serialize;
 
-use crate::measure::Worth;
+use crate::score::SearchScore;
 
-/// All that was measured.
+/// The result of an evaluation.
 #[derive(Serialize)]
-pub(crate) struct Report {
-    pub(crate) rows: Vec<Row>,
-    pub(crate) goals: Vec<Goal>,
+pub(crate) struct EvalReport {
+    pub(crate) rows: Vec<ReportRow>,
+    pub(crate) goals: Vec<ScoreGoal>,
     #[serde(skip)]
-    pub(crate) misses: Vec<Miss>,
+    pub(crate) missed: Vec<MissedQuery>,
 }
 
-/// The figures of some questions.
+/// The figures of a group of queries.
 #[derive(Serialize)]
-pub(crate) struct Row {
+pub(crate) struct ReportRow {
     pub(crate) name: String,
-    pub(crate) questions: usize,
+    pub(crate) queries: usize,
     pub(crate) ndcg_at_10: f64,
     pub(crate) mrr_at_10: f64,
-    /// By kind of question, where there are kinds.
+    /// nDCG@10 by kind of query, if there are kinds.
     pub(crate) natural: Option<f64>,
     pub(crate) symbol: Option<f64>,
-    /// Milliseconds that half of the searches took less than.
+    /// Median duration of a search in milliseconds.
     pub(crate) median_ms: f64,
 }
 
 /// The goal of a row.
 #[derive(Serialize)]
-pub(crate) struct Goal {
+pub(crate) struct ScoreGoal {
     row: &'static str,
     ndcg_at_10: f64,
     /// The recorded minimum, with a margin for noise; a lower figure is a failure.
     floor: f64,
 }
 
-/// A query whose best file is not ranked first.
-pub(crate) struct Miss {
-    pub(crate) question: String,
+/// A query for which the best file is not ranked first.
+pub(crate) struct MissedQuery {
+    pub(crate) query: String,
     pub(crate) ndcg: f64,
     pub(crate) wanted: Vec<String>,
     pub(crate) found: Vec<String>,
 }
 
-impl Report {
-    /// Says whether nothing got worse.
+impl EvalReport {
+    /// Returns whether all figures reach their recorded minimum.
     pub(crate) fn is_good_enough(&self) -> bool {
         self.goals
             .iter()
@@ -55,25 +55,25 @@ impl Report {
     }
 
     fn reaches(&self, row: &str, wanted: f64) -> bool {
-        let mut judged = self.rows.iter().filter(|known| known.name == row);
-        judged.all(|row| row.ndcg_at_10 >= wanted)
+        let mut query_set = self.rows.iter().filter(|known| known.name == row);
+        query_set.all(|row| row.ndcg_at_10 >= wanted)
     }
 
     pub(crate) fn to_json(&self) -> String {
         serde_json::to_string_pretty(self).expect("numbers and names are always JSON")
     }
 
-    pub(crate) fn to_table(&self, with_misses: bool) -> String {
+    pub(crate) fn to_table(&self, with_missed: bool) -> String {
         let mut text = String::from(
-            "                        questions  nDCG@10  MRR@10  natural  symbol  median ms\n",
+            "                          queries  nDCG@10  MRR@10  natural  symbol  median ms\n",
         );
         for row in &self.rows {
-            let part = |worth: Option<f64>| worth.map_or("-".into(), |worth| format!("{worth:.3}"));
+            let part = |score: Option<f64>| score.map_or("-".into(), |score| format!("{score:.3}"));
             let _ = writeln!(
                 text,
                 "{:<24}{:>9}  {:>7.3}  {:>6.3}  {:>7}  {:>6}  {:>9.1}",
                 row.name,
-                row.questions,
+                row.queries,
                 row.ndcg_at_10,
                 row.mrr_at_10,
                 part(row.natural),
@@ -82,43 +82,43 @@ impl Report {
             );
         }
         for goal in &self.goals {
-            let _ = writeln!(text, "{}", self.verdict(goal));
+            let _ = writeln!(text, "{}", self.format_goal(goal));
         }
         text.truncate(text.trim_end().len());
-        if with_misses {
-            self.write_misses(&mut text);
+        if with_missed {
+            self.write_missed(&mut text);
         }
         text
     }
 
-    fn verdict(&self, goal: &Goal) -> String {
-        let Goal {
+    fn format_goal(&self, goal: &ScoreGoal) -> String {
+        let ScoreGoal {
             row,
             ndcg_at_10,
             floor,
         } = goal;
-        let verdict = match (self.reaches(row, *ndcg_at_10), self.reaches(row, *floor)) {
+        let outcome = match (self.reaches(row, *ndcg_at_10), self.reaches(row, *floor)) {
             (true, _) => "reached",
-            (false, true) => "missed, but no worse than before",
-            (false, false) => "missed, and worse than before",
+            (false, true) => "missed, but at least the recorded minimum",
+            (false, false) => "missed, and below the recorded minimum",
         };
-        format!("goal: nDCG@10 of {row} at least {ndcg_at_10:.2}: {verdict}")
+        format!("goal: nDCG@10 of {row} at least {ndcg_at_10:.2}: {outcome}")
     }
 
-    fn write_misses(&self, text: &mut String) {
-        for miss in &self.misses {
-            let _ = write!(text, "\n\n{:.2}  {}", miss.ndcg, miss.question);
-            for wanted in &miss.wanted {
+    fn write_missed(&self, text: &mut String) {
+        for missed_query in &self.missed {
+            let _ = write!(text, "\n\n{:.2}  {}", missed_query.ndcg, missed_query.query);
+            for wanted in &missed_query.wanted {
                 let _ = write!(text, "\n      wanted {wanted}");
             }
-            for found in &miss.found {
+            for found in &missed_query.found {
                 let _ = write!(text, "\n      found  {found}");
             }
         }
     }
 }
 
-impl Goal {
+impl ScoreGoal {
     pub(crate) fn new(row: &'static str, ndcg_at_10: f64, floor: f64) -> Self {
         Self {
             row,
@@ -128,14 +128,18 @@ impl Goal {
     }
 }
 
-impl Row {
-    pub(crate) fn new(name: impl Into<String>, worths: &[Worth], mut times: Vec<Duration>) -> Self {
-        let mean = Worth::mean(worths.iter().copied());
+impl ReportRow {
+    pub(crate) fn new(
+        name: impl Into<String>,
+        scores: &[SearchScore],
+        mut times: Vec<Duration>,
+    ) -> Self {
+        let mean = SearchScore::mean(scores.iter().copied());
         times.sort_unstable();
         let median = times.get(times.len() / 2).copied().unwrap_or_default();
         Self {
             name: name.into(),
-            questions: worths.len(),
+            queries: scores.len(),
             ndcg_at_10: mean.ndcg,
             mrr_at_10: mean.mrr,
             natural: None,

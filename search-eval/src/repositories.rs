@@ -1,4 +1,4 @@
-//! The judged queries, asked of the packages they are about.
+//! Runs the judged queries on their packages.
 
 use std::{
     path::{Path, PathBuf},
@@ -6,102 +6,102 @@ use std::{
 };
 
 use crate::{
-    failure::Failure,
-    indexed::Indexed,
-    judged::{Asked, Judged, Kind, Query},
-    measure::{LOOKED_AT, Worth},
-    report::{Goal, Miss, Report, Row},
+    error::EvalError,
+    indexed_folder::IndexedFolder,
+    query_set::{JudgedQuery, QueryKind, QuerySet, QueryStyle},
+    report::{EvalReport, MissedQuery, ReportRow, ScoreGoal},
+    score::{RESULT_LIMIT, SearchScore},
 };
 
-/// All queries that were looked at while the ranking was made.
+/// All queries that were used to tune the ranking.
 const TUNED: &str = "tuned";
-/// All plain queries of packages that were not used to tune the ranking.
-const PLAINLY: &str = "plainly asked";
+/// All plain queries. They were not used to tune the ranking.
+const PLAIN: &str = "plain";
 const GOAL: f64 = 0.80;
 /// The recorded minimums, with a margin for noise.
-const FLOORS: [(&str, f64); 2] = [(TUNED, 0.73), (PLAINLY, 0.80)];
+const FLOORS: [(&str, f64); 2] = [(TUNED, 0.73), (PLAIN, 0.80)];
 
 /// The scores of one query.
-pub(crate) struct Answered {
+pub(crate) struct ScoredQuery {
     tuned: bool,
-    asked: Asked,
-    kind: Kind,
+    style: QueryStyle,
+    kind: QueryKind,
     pub(crate) category: Option<String>,
-    worth: Worth,
+    score: SearchScore,
     time: Duration,
 }
 
-pub(crate) fn measure(folders: &[String]) -> Result<Report, Failure> {
+pub(crate) fn measure(folders: &[String]) -> Result<EvalReport, EvalError> {
     let mut rows = Vec::new();
-    let mut misses = Vec::new();
-    let mut all: Vec<Answered> = Vec::new();
-    for judged in Judged::all()? {
-        let found = found(&judged, folders, LOOKED_AT)?;
-        let answered = weigh(&judged, found, &mut misses);
-        let note = if judged.tuned {
-            ""
-        } else {
-            ", never looked at"
-        };
-        rows.push(row(format!("{}{note}", judged.package), answered.iter()));
-        all.extend(answered);
+    let mut missed = Vec::new();
+    let mut all: Vec<ScoredQuery> = Vec::new();
+    for query_set in QuerySet::all()? {
+        let found = found(&query_set, folders, RESULT_LIMIT)?;
+        let scored = score_results(&query_set, found, &mut missed);
+        let note = if query_set.tuned { "" } else { ", held out" };
+        rows.push(row(format!("{}{note}", query_set.package), scored.iter()));
+        all.extend(scored);
     }
-    let tuned = all.iter().filter(|answered| answered.tuned);
-    let plainly = all.iter().filter(|one| one.asked == Asked::Plainly);
+    let tuned = all.iter().filter(|scored| scored.tuned);
+    let plain = all.iter().filter(|one| one.style == QueryStyle::Plain);
     rows.insert(0, row(TUNED.to_owned(), tuned));
-    rows.insert(1, row(PLAINLY.to_owned(), plainly));
-    misses.sort_by(|one, other| one.ndcg.total_cmp(&other.ndcg));
-    Ok(Report {
+    rows.insert(1, row(PLAIN.to_owned(), plain));
+    missed.sort_by(|one, other| one.ndcg.total_cmp(&other.ndcg));
+    Ok(EvalReport {
         rows,
         goals: FLOORS
-            .map(|(row, floor)| Goal::new(row, GOAL, floor))
+            .map(|(row, floor)| ScoreGoal::new(row, GOAL, floor))
             .into(),
-        misses,
+        missed,
     })
 }
 
 /// The search results of one query.
-pub(crate) struct Found {
+pub(crate) struct QueryResult {
     pub(crate) files: Vec<String>,
     time: Duration,
 }
 
 /// The search results of each query of a package, best first.
 pub(crate) fn found(
-    judged: &Judged,
+    query_set: &QuerySet,
     folders: &[String],
     limit: usize,
-) -> Result<Vec<Found>, Failure> {
-    let Some(folder) = find(&places(folders), &judged.folder()) else {
+) -> Result<Vec<QueryResult>, EvalError> {
+    let Some(folder) = find(&search_folders(folders), &query_set.folder()) else {
         let message = format!(
-            "there is no {}: run search-eval/fetch.py first",
-            judged.folder()
+            "{} is missing: run search-eval/fetch.py first",
+            query_set.folder()
         );
-        return Err(Failure::new(message));
+        return Err(EvalError::new(message));
     };
-    ask(judged, &folder, limit)
+    search_all(query_set, &folder, limit)
 }
 
-/// Asks each query about the package in this folder.
-pub(crate) fn ask(judged: &Judged, folder: &Path, limit: usize) -> Result<Vec<Found>, Failure> {
-    let index = Indexed::new(folder)?;
-    let search = |query: &Query| {
-        let begun = Instant::now();
+/// Runs each query on the package in this folder.
+pub(crate) fn search_all(
+    query_set: &QuerySet,
+    folder: &Path,
+    limit: usize,
+) -> Result<Vec<QueryResult>, EvalError> {
+    let index = IndexedFolder::new(folder)?;
+    let search = |query: &JudgedQuery| {
+        let started = Instant::now();
         let files = index.search(&query.text, limit)?;
-        let time = begun.elapsed();
-        Ok(Found { files, time })
+        let time = started.elapsed();
+        Ok(QueryResult { files, time })
     };
-    judged.queries.iter().map(search).collect()
+    query_set.queries.iter().map(search).collect()
 }
 
-fn places(folders: &[String]) -> Vec<PathBuf> {
+fn search_folders(folders: &[String]) -> Vec<PathBuf> {
     if folders.is_empty() {
         return vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/eval")];
     }
     folders.iter().map(PathBuf::from).collect()
 }
 
-/// A folder of this name, among those given or in one of them.
+/// Returns the folder with this name, among the given ones or in one of them.
 fn find(folders: &[PathBuf], name: &str) -> Option<PathBuf> {
     let itself = |folder: &&PathBuf| folder.ends_with(name);
     let inside = || folders.iter().map(|folder| folder.join(name));
@@ -109,50 +109,54 @@ fn find(folders: &[PathBuf], name: &str) -> Option<PathBuf> {
     itself.or_else(|| inside().find(|folder| folder.is_dir()))
 }
 
-/// Weighs what was found for the queries about a package, and adds what may be shown of it to the misses.
-pub(crate) fn weigh(judged: &Judged, found: Vec<Found>, misses: &mut Vec<Miss>) -> Vec<Answered> {
-    let mut answered = Vec::with_capacity(judged.queries.len());
-    for (query, Found { files, time }) in judged.queries.iter().zip(found) {
+/// Scores the results of the queries of a package, and adds tuned queries with a low score to `missed`.
+pub(crate) fn score_results(
+    query_set: &QuerySet,
+    found: Vec<QueryResult>,
+    missed: &mut Vec<MissedQuery>,
+) -> Vec<ScoredQuery> {
+    let mut scored = Vec::with_capacity(query_set.queries.len());
+    for (query, QueryResult { files, time }) in query_set.queries.iter().zip(found) {
         let grades: Vec<u32> = files.iter().map(|path| query.grade(path)).collect();
-        let worth = Worth::of(&grades, &query.grades());
-        // Held-out queries are not shown.
-        if judged.tuned && worth.ndcg < 0.9 {
+        let score = SearchScore::new(&grades, &query.grades());
+        // Held-out queries are never listed.
+        if query_set.tuned && score.ndcg < 0.9 {
             let graded = |path: &String| format!("{} {path}", query.grade(path));
             let wanted = query
                 .relevant
                 .iter()
                 .map(|file| format!("{} {}", file.grade, file.path));
-            misses.push(Miss {
-                question: query.text.clone(),
-                ndcg: worth.ndcg,
+            missed.push(MissedQuery {
+                query: query.text.clone(),
+                ndcg: score.ndcg,
                 wanted: wanted.collect(),
                 found: files.iter().map(graded).collect(),
             });
         }
-        answered.push(Answered {
-            tuned: judged.tuned,
-            asked: judged.asked,
+        scored.push(ScoredQuery {
+            tuned: query_set.tuned,
+            style: query_set.style,
             kind: query.kind,
             category: query.category.clone(),
-            worth,
+            score,
             time,
         });
     }
-    answered
+    scored
 }
 
-pub(crate) fn row<'a>(name: String, answered: impl Iterator<Item = &'a Answered>) -> Row {
-    let answered: Vec<&Answered> = answered.collect();
-    let worths: Vec<Worth> = answered.iter().map(|one| one.worth).collect();
-    let times = answered.iter().map(|one| one.time).collect();
-    let of = |kind: Kind| {
-        let mut some = answered.iter().filter(|one| one.kind == kind).peekable();
+pub(crate) fn row<'a>(name: String, scored: impl Iterator<Item = &'a ScoredQuery>) -> ReportRow {
+    let scored: Vec<&ScoredQuery> = scored.collect();
+    let scores: Vec<SearchScore> = scored.iter().map(|one| one.score).collect();
+    let times = scored.iter().map(|one| one.time).collect();
+    let of = |kind: QueryKind| {
+        let mut some = scored.iter().filter(|one| one.kind == kind).peekable();
         some.peek()?;
-        Some(Worth::mean(some.map(|one| one.worth)).ndcg)
+        Some(SearchScore::mean(some.map(|one| one.score)).ndcg)
     };
-    Row {
-        natural: of(Kind::Natural),
-        symbol: of(Kind::Symbol),
-        ..Row::new(name, &worths, times)
+    ReportRow {
+        natural: of(QueryKind::Natural),
+        symbol: of(QueryKind::Symbol),
+        ..ReportRow::new(name, &scores, times)
     }
 }

@@ -34,7 +34,7 @@ const MAX_CONCURRENT_INDEXING: usize = 2;
 /// Maximum number of waiting calls per owner.
 const MAX_WAITING_CALLS: usize = 1_000;
 const MAX_WAITING_INDEXING: usize = 64;
-/// How long the server is idle before it closes databases to free memory.
+/// Idle time after which the server closes databases to free memory.
 const IDLE_INTERVAL: Duration = Duration::from_secs(10);
 
 /// State shared by all handlers. Cheap to clone.
@@ -50,25 +50,26 @@ struct AppStateInner {
     resource_sync: ResourceSync,
     call_slots: WorkSlots,
     index_slots: WorkSlots,
-    /// Whether a task already waits for the server to be idle, and a counter of finished calls.
+    /// True if a task is waiting for the server to be idle.
     idle_close_scheduled: AtomicBool,
+    /// Number of finished calls, to detect idle time.
     finished_calls: AtomicU64,
     /// Background jobs in progress, by path of the indexed folder or database.
     running_jobs: Mutex<HashSet<PathBuf>>,
-    /// Until when a failed embedding provider is not called.
+    /// The end of the pause after the embedding provider failed.
     embeddings_paused_until: Mutex<Option<Instant>>,
 }
 
 /// Configuration of the server.
 pub(crate) struct ServerConfig {
     pub(crate) embedder: Option<Arc<dyn Embedder>>,
-    /// How fast items lose weight by age.
+    /// The decay of search scores by age.
     pub(crate) half_life: HalfLife,
-    /// How long a search may build the first index of a project.
+    /// Maximum time that a search may spend on the first index of a project.
     pub(crate) first_index_timeout: Duration,
-    /// How long a call may wait for a slot, and how long a read may then take.
+    /// Maximum time that a call may wait for a slot, and that a read may then take.
     pub(crate) call_timeout: Duration,
-    /// How long indexing may take.
+    /// Maximum time that indexing may take.
     pub(crate) index_timeout: Duration,
     /// Maximum number of bytes per owner.
     pub(crate) quota: Option<u64>,
@@ -174,7 +175,7 @@ impl AppState {
             && !self.data_dir().is_restricted()
         {
             return Err(ContextError::invalid(
-                "this server was set up without folders that its callers may use; tell the user",
+                "this server is not configured to use any folder; tell the user to configure allowed folders",
             ));
         }
         self.data_dir().project(owner, path)
@@ -321,7 +322,7 @@ mod tests {
 
     use super::*;
 
-    /// A question that SQLite would never finish.
+    /// A query that never ends.
     const ENDLESS: &str =
         "WITH RECURSIVE c (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c";
 
@@ -344,14 +345,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn work_whose_caller_has_gone_leaves_its_place() {
+    async fn a_cancelled_read_releases_its_slot() {
         let data = tempfile::tempdir().unwrap();
         let (state, owner) = state(data.path());
         for _ in 0..3 * MAX_CONCURRENT_CALLS {
             let (started, is_started) = oneshot::channel();
-            let whose = owner.clone();
+            let job_owner = owner.clone();
             let work = state.run_read(&owner, move |state| {
-                let database = state.data_dir().open_shared(&whose)?;
+                let database = state.data_dir().open_shared(&job_owner)?;
                 let _ = started.send(());
                 database.read(|db| Ok(db.query_row(ENDLESS, [], |row| row.get::<_, i64>(0))?))
             });
@@ -364,7 +365,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_call_that_waits_too_long_for_its_turn_is_told() {
+    async fn a_call_that_waits_too_long_for_a_slot_times_out() {
         let data = tempfile::tempdir().unwrap();
         let (mut state, owner) = state(data.path());
         let shared = Arc::get_mut(&mut state.shared).unwrap();
@@ -378,11 +379,11 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn files_are_closed_when_nothing_happens() {
+    async fn databases_are_closed_when_idle() {
         let data = tempfile::tempdir().unwrap();
         let (state, owner) = state(data.path());
-        let whose = owner.clone();
-        let open = move |state: &AppState| state.data_dir().open_shared(&whose).map(drop);
+        let job_owner = owner.clone();
+        let open = move |state: &AppState| state.data_dir().open_shared(&job_owner).map(drop);
         state.run_write(&owner, open).await.unwrap();
         assert_eq!(state.data_dir().open_files(), 1);
         for _ in 0..1_000 {
@@ -392,8 +393,8 @@ mod tests {
             tokio::time::sleep(IDLE_INTERVAL / 4).await;
         }
         assert_eq!(state.data_dir().open_files(), 0);
-        let whose = owner.clone();
-        let again = move |state: &AppState| state.data_dir().open_shared(&whose).map(drop);
+        let job_owner = owner.clone();
+        let again = move |state: &AppState| state.data_dir().open_shared(&job_owner).map(drop);
         state.run_write(&owner, again).await.unwrap();
     }
 }

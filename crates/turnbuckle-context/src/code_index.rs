@@ -1,8 +1,7 @@
-//! The index of a repository: which files there are, cut into chunks that can be found.
+//! The index of a repository: its files, split into searchable chunks.
 //!
-//! An index is brought up to date by looking at the folder: a file is read again if its size or its time has changed.
-//! Readers see the index as it was or as it is, never half of a change, whenever the process ends. Everything is
-//! redacted before it is stored.
+//! An update walks the folder and reads a file again if its size or modification time changed. Readers see the index before
+//! or after an update, never a partial one, even if the process is killed. All text is redacted before it is stored.
 
 mod chunk;
 mod definitions;
@@ -41,32 +40,32 @@ use crate::{
     storage::{database::now, dir_handle::DirHandle},
 };
 
-/// How often a run is begun again because others changed the same tree.
+/// Maximum number of runs of one update. A run is repeated if another process changed the same tree.
 const MAX_RUNS: usize = 3;
 
-/// Wildcards in one glob. Each of them multiplies what there is to compare.
+/// Maximum number of wildcards in one glob. Each multiplies the number of comparisons.
 pub(crate) const MAX_WILDCARDS: usize = 32;
 
-/// Counts the wildcards of a glob.
+/// Returns the number of wildcards in a glob.
 pub(crate) fn count_wildcards(glob: &str) -> usize {
     glob.matches(['*', '?', '[', '{']).count()
 }
 
-/// Which files are indexed.
+/// Selects the files to index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexOptions {
-    /// Globs of files that are wanted; if there are none, all are.
+    /// Globs of files to include; all files if empty.
     pub include: Vec<String>,
-    /// Globs of files and folders that are not wanted.
+    /// Globs of files and folders to exclude.
     pub exclude: Vec<String>,
-    /// Larger files are left out, in bytes.
+    /// Maximum size of a file in bytes; larger files are skipped.
     pub max_file_size: u64,
-    /// Read files again that have not changed.
+    /// True to read unchanged files again.
     pub force: bool,
 }
 
 impl IndexOptions {
-    /// The largest that [`max_file_size`](Self::max_file_size) may be.
+    /// The maximum of [`max_file_size`](Self::max_file_size).
     pub const MAX_FILE_SIZE: u64 = 10 << 20;
 }
 
@@ -81,28 +80,28 @@ impl Default for IndexOptions {
     }
 }
 
-/// Why a file is not in the index. What the ignore rules name is not wanted, and not counted.
+/// The reason why a file is not in the index. Files excluded by ignore rules are not counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum SkipReason {
-    /// It is no text.
+    /// The file is not text.
     Binary,
-    /// It is larger than was asked for, or has more lines than anybody reads.
+    /// The file exceeds the size limit or the maximum number of lines.
     #[serde(rename = "huge")]
     TooLarge,
-    /// A program wrote it: lock files, packed scripts, what says so at its beginning.
+    /// The file is generated: a lock file, a minified script, or a file with a generator comment at its start.
     Generated,
-    /// There is nothing in it.
+    /// The file is empty.
     Empty,
-    /// It could not be read.
+    /// The file could not be read.
     Unreadable,
-    /// It is a symlink, a pipe, a socket or a device.
+    /// The entry is a symlink, a pipe, a socket or a device.
     NotAFile,
-    /// Its name is not UTF-8, too long, or holds a secret.
+    /// The path is not UTF-8, too long, or contains a secret.
     #[serde(rename = "name")]
     InvalidName,
-    /// There are more files, deeper folders, or folders with more entries, than are indexed.
+    /// A limit is exceeded: number of files, depth of folders, or entries per folder.
     #[serde(rename = "beyond")]
     LimitExceeded,
 }
@@ -119,7 +118,7 @@ impl SkipReason {
         Self::LimitExceeded,
     ];
 
-    /// The reason in a word, as it is stored.
+    /// Returns the stored form of the reason.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Binary => "binary",
@@ -138,37 +137,38 @@ impl SkipReason {
     }
 }
 
-/// How far an index has come.
+/// Progress of an index run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct IndexProgress {
-    /// Files that were looked at.
+    /// Files processed so far.
     pub files_done: u64,
-    /// How many there are, once that is known.
+    /// Total number of files, once known.
     pub files_total: Option<u64>,
-    /// Chunks that were made.
+    /// Chunks created so far.
     pub chunks: u64,
 }
 
-/// What indexing did.
+/// Result of indexing.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct IndexReport {
-    /// The tree as it is now.
+    /// The current tree.
     pub tree: IndexTree,
-    /// Files that were read and stored.
+    /// Files read and stored.
     pub read: u64,
-    /// Files that were as they had been.
+    /// Unchanged files.
     pub unchanged: u64,
-    /// Files that are gone, or not wanted any more.
+    /// Files removed from the index: deleted on the disk, or excluded now.
     pub removed: u64,
-    /// What was taken out of the files that were read, by the rule.
+    /// Number of secrets redacted in the files read, by rule.
     pub redacted: BTreeMap<Arc<str>, usize>,
 }
 
-/// Indexes a folder, given by its canonical path, or brings its index up to date.
+/// Indexes a folder, given by its canonical path, or updates its index.
 ///
-/// `on_progress` receives the progress, about twenty times a second, and may end it; then nothing has changed.
+/// `on_progress` receives the progress about twenty times a second. If it returns `Break`, indexing stops and the index is
+/// unchanged.
 pub fn index(
     db: &Database,
     root: &Path,
@@ -181,16 +181,16 @@ pub fn index(
     index_open_dir(db, &folder, root, branch, options, redactor, on_progress)
 }
 
-/// Opens a folder to index it.
+/// Opens a folder for indexing.
 pub(crate) fn open_dir(root: &Path) -> Result<DirHandle, ContextError> {
     DirHandle::open(root).map_err(|error| open_error(root, error))
 }
 
-/// Says why a folder cannot be opened.
+/// Returns the error for a folder that cannot be opened.
 pub(crate) fn open_error(root: &Path, error: std::io::Error) -> ContextError {
     match error.kind() {
         std::io::ErrorKind::InvalidInput => ContextError::invalid(
-            "the folder has moved: its path has become a link or a file; give the path of the folder itself",
+            "the folder was moved: its path is now a link or a file; pass the path of the folder itself",
         ),
         _ => ContextError::file(root, error),
     }
@@ -237,17 +237,17 @@ pub(crate) fn index_open_dir(
             } => {
                 all.add(&done);
                 last = Some(tree);
-                // Others may have shown an older state of a file, or one that is not wanted any more.
+                // Another process may have published an older version of a file, or a file that is excluded now.
                 if !conflicted {
                     break;
                 }
             }
         }
     }
-    // What was shown stays, whether or not somebody waits for the rest to be cleaned away.
+    // The published tree stays, even if the caller cancels this cleanup.
     store::delete_dead_runs(db, &mut || on_progress(all.progress()).is_continue())?;
     let tree = last.ok_or(ContextError::invalid(
-        "other processes index this folder at the same time; try again in a minute",
+        "other processes are indexing this folder; try again in a minute",
     ))?;
     Ok(IndexReport {
         tree: *tree,
@@ -263,7 +263,7 @@ fn validate<'r>(
     options: &IndexOptions,
     redactor: &Redactor,
 ) -> Result<&'r str, ContextError> {
-    // They are kept with the index as they are given.
+    // Patterns are stored unredacted with the index.
     let holds_secret = |pattern: &String| !redactor.redact(pattern).findings.is_empty();
     if options
         .include
@@ -272,21 +272,21 @@ fn validate<'r>(
         .any(holds_secret)
     {
         return Err(ContextError::invalid(
-            "a pattern looks as if it held a secret, and patterns are kept; write `*` in its place",
+            "a pattern seems to contain a secret, and patterns are stored; write `*` instead of the secret",
         ));
     }
     if !(1..=IndexOptions::MAX_FILE_SIZE).contains(&options.max_file_size) {
         return Err(ContextError::invalid(format!(
-            "`max_file_size` must be between 1 and {} bytes",
+            "`max_file_size` must be an integer from 1 to {} (bytes)",
             IndexOptions::MAX_FILE_SIZE
         )));
     }
     root.to_str().ok_or(ContextError::invalid(
-        "the path of the folder is not UTF-8, and cannot be kept",
+        "the path of the folder is not UTF-8 and cannot be stored",
     ))
 }
 
-/// When a file was last written, in nanoseconds since 1970.
+/// Returns the modification time of a file in nanoseconds since 1970.
 pub(crate) fn modified_nanos(metadata: &Metadata) -> i64 {
     let nanos = |time: SystemTime| match time.duration_since(UNIX_EPOCH) {
         Ok(after) => i64::try_from(after.as_nanos()).unwrap_or(i64::MAX),

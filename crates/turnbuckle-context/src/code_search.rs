@@ -43,8 +43,8 @@ pub struct CodeQuery {
     pub limit: usize,
     /// Restricts the search to files in this language.
     pub language: Option<String>,
-    /// Restricts the search to files whose path relative to the root starts with this text, or matches it as a glob if
-    /// it contains `*`, `?`, `[` or `{`. An absolute path inside the root is accepted, too.
+    /// Restricts the search by path. Paths relative to the root must start with this text, or match it as a glob if it
+    /// contains `*`, `?`, `[` or `{`. An absolute path inside the root is accepted, too.
     pub path: Option<String>,
     /// Embedding of the text, for vector search.
     pub embedding: Option<EmbeddingQuery>,
@@ -169,8 +169,9 @@ fn read_hits(
     let mut hits = Vec::with_capacity(files.len());
     for file in files {
         let first = file.chunks.first().map_or(1.0, |(_, score)| *score);
-        let places = file.chunks.iter().take(MAX_CHUNKS_PER_FILE);
-        let chunks = places.map(|(id, score)| read_chunk(db, *id, relative_score(*score, first)));
+        let best_chunks = file.chunks.iter().take(MAX_CHUNKS_PER_FILE);
+        let chunks =
+            best_chunks.map(|(id, score)| read_chunk(db, *id, relative_score(*score, first)));
         hits.push(FileHit {
             chunks: chunks.collect::<Result<_, _>>()?,
             path: file.path,

@@ -15,14 +15,14 @@ pub enum ContextError {
     #[error("{0}")]
     InvalidRequest(Cow<'static, str>),
     /// The requested object does not exist, or the caller may not see it.
-    #[error("there is no {0}")]
+    #[error("not found: {0}")]
     NotFound(Cow<'static, str>),
     /// The work was cancelled by the caller.
     #[error("cancelled")]
     Cancelled,
     /// The work exceeded its timeout and was stopped.
     #[error(
-        "this took longer than {}, the longest that this server works for one call, and was stopped; ask for less, or try again when it is less busy",
+        "the call took longer than {}, the limit of this server, and was stopped; request less, or try again later",
         humantime::format_duration(*.0)
     )]
     TimedOut(Duration),
@@ -45,10 +45,10 @@ pub enum ContextError {
         source: rusqlite::Error,
     },
     /// The embedding provider failed.
-    #[error("the embeddings cannot be had")]
+    #[error("embeddings are unavailable")]
     Embedding(#[source] Box<dyn Error + Send + Sync>),
     /// The embedding provider rejects this text, but may accept others.
-    #[error("the embedding of this text is refused")]
+    #[error("the embedding endpoint rejected this text")]
     EmbeddingRejected(#[source] Box<dyn Error + Send + Sync>),
 }
 
@@ -73,7 +73,7 @@ pub enum DatabaseErrorKind {
 }
 
 impl ContextError {
-    /// Creates an error whose message tells the caller what to change.
+    /// Creates an error with a message that tells the caller what to change.
     pub fn invalid(message: impl Into<Cow<'static, str>>) -> Self {
         Self::InvalidRequest(message.into())
     }
@@ -119,15 +119,15 @@ impl DatabaseErrorKind {
 fn database_message(kind: DatabaseErrorKind, path: &Path) -> String {
     let path = path.display();
     match kind {
-        DatabaseErrorKind::Full => format!("the disk of {path} is full; nothing was changed"),
+        DatabaseErrorKind::Full => format!("the disk of {path} is full; nothing was saved"),
         DatabaseErrorKind::ReadOnly => {
-            format!("{path} cannot be written; check the permissions of the file and its folder")
+            format!("{path} is not writable; check the permissions of the file and its folder")
         }
         DatabaseErrorKind::Corrupt => format!(
-            "{path} is damaged or no database; move it away, and import an export if there is one"
+            "{path} is damaged or not a database; move it away, and import an export if there is one"
         ),
         DatabaseErrorKind::Truncated => format!(
-            "{path} is empty or cut short; move it away, and import an export if there is one"
+            "{path} is empty or truncated; move it away, and import an export if there is one"
         ),
         DatabaseErrorKind::Busy => {
             format!("{path} is locked by another process; try again in a moment")

@@ -1,7 +1,7 @@
-//! What is remembered: checkpoints of work, remediations of errors, skills.
+//! Memory: checkpoints of work, remediations of errors, and skills.
 //!
-//! Every text loses its secrets before anything else is done with it. The same thing is kept once. What is found is
-//! ranked by how much of the question it answers, how new it is and how sure one was of it.
+//! All texts are redacted before any other processing. Duplicates are stored once. Search results are ranked by how much of the
+//! query they contain, by age and by confidence.
 //!
 //! All functions work on a [`Database`](crate::Database) and block; asynchronous callers use a blocking thread.
 
@@ -32,12 +32,3 @@ pub(crate) use self::{
     rows::{delete_where, new_id},
     save::PreparedItem,
 };
-
-/// So many bytes of a text, or a few less: a character is not cut in two.
-fn beginning(text: &str, most: usize) -> &str {
-    let mut end = most.min(text.len());
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
-}

@@ -1,4 +1,4 @@
-//! Whose data it is.
+//! Owners of data.
 
 use std::fmt;
 
@@ -7,26 +7,26 @@ use turnbuckle_protocol::Principal;
 
 use crate::ContextError;
 
-/// Whose data it is: nobody sees what belongs to another owner.
+/// The owner of data. Owners do not see the data of other owners.
 ///
-/// The name itself is nowhere kept, only its hash; folders and collections are named after that.
+/// Only a hash of the name is stored; folders and collections are named after it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Owner {
     id: String,
 }
 
 impl Owner {
-    /// The user of this machine with this name.
+    /// Returns the owner for a user of this machine.
     pub fn for_user(name: &str) -> Self {
         Self::from_parts(&["user", name])
     }
 
-    /// The caller whom someone vouches for. Two clients of one subject are one owner.
+    /// Returns the owner for an authenticated caller. Clients with the same subject are one owner.
     pub fn for_principal(principal: &Principal) -> Self {
         Self::from_parts(&["principal", &principal.issuer, &principal.subject])
     }
 
-    /// Sixteen hexadecimal digits.
+    /// Returns the id: sixteen hexadecimal digits.
     pub fn id(&self) -> &str {
         &self.id
     }
@@ -44,29 +44,29 @@ impl fmt::Display for Owner {
     }
 }
 
-/// Who owns what a caller saves.
+/// Maps callers to owners.
 #[derive(Clone, Debug)]
 pub enum OwnershipPolicy {
-    /// Everyone who reaches the server is this owner: a server for one person.
+    /// Every caller is this owner: a server for one user.
     Single(Owner),
-    /// Each authenticated caller is an owner; a call without a principal is refused.
+    /// Each authenticated caller is an owner; a call without a principal is rejected.
     PerPrincipal,
 }
 
 impl OwnershipPolicy {
-    /// Finds the owner that a caller acts for.
+    /// Returns the owner that a caller acts for.
     pub fn owner_for(&self, principal: Option<&Principal>) -> Result<Owner, ContextError> {
         match (self, principal) {
             (Self::Single(owner), _) => Ok(owner.clone()),
             (Self::PerPrincipal, Some(principal)) => Ok(Owner::for_principal(principal)),
             (Self::PerPrincipal, None) => Err(ContextError::invalid(
-                "this server keeps data for authenticated callers only; sign in first",
+                "this server stores data for authenticated callers only; sign in first",
             )),
         }
     }
 }
 
-/// Sixteen hexadecimal digits that stand for a list of words; where one word ends and the next begins makes a difference.
+/// Returns a hash of a list of words as sixteen hexadecimal digits. The boundaries between words are part of the hash.
 pub(crate) fn short_hash(parts: &[&str]) -> String {
     let mut hasher = Sha256::new();
     for part in parts {
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn owners_differ_by_all_that_names_them() {
+    fn owners_differ_by_kind_and_name() {
         let ada = Owner::for_user("ada");
         assert_eq!(ada, Owner::for_user("ada"));
         let others = [
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_caller_without_a_name_is_refused_where_names_matter() {
+    fn a_caller_without_a_principal_is_rejected_if_owners_are_per_principal() {
         assert!(OwnershipPolicy::PerPrincipal.owner_for(None).is_err());
         let one = OwnershipPolicy::Single(Owner::for_user("ada"));
         assert_eq!(one.owner_for(None).unwrap(), Owner::for_user("ada"));

@@ -1,7 +1,7 @@
-//! Which project a folder belongs to.
+//! Maps folders to projects.
 //!
-//! A project is the repository around a folder, or else the folder itself. The worktrees of one repository are one
-//! project; its remote is not asked, since any folder can claim any remote.
+//! A project is the repository that contains a folder, or else the folder itself. The worktrees of a repository are one
+//! project. Remotes are ignored, since any folder can claim any remote.
 
 use std::{
     ffi::OsStr,
@@ -15,9 +15,9 @@ use crate::{
     storage::dir_handle::{DirEntryKind, DirHandle},
 };
 
-/// The longest file of a repository that is read to find out about it.
+/// Maximum size of files read from a `.git` folder.
 const MAX_GIT_FILE_BYTES: u64 = 8 * 1024;
-/// The branch of what is under no version control.
+/// The branch of a folder without version control.
 const DEFAULT_BRANCH: &str = "default";
 
 /// A project, as seen from one of its folders. All paths are canonical.
@@ -31,7 +31,7 @@ pub struct Project {
 }
 
 impl Project {
-    /// Finds the project of a folder, given by its absolute path.
+    /// Returns the project of a folder, given by its absolute path.
     pub fn find(path: &str) -> Result<Self, ContextError> {
         let folder = canonical_dir(path)?;
         let Some((checkout, git)) = find_git(&folder)? else {
@@ -48,7 +48,7 @@ impl Project {
         Ok(Self::new(root, checkout, folder, branch))
     }
 
-    /// The project whose root was this folder, whether it is still there or not. It has no files.
+    /// Returns the project with this root, even if the folder no longer exists. Files are not read.
     pub fn from_stored(root: &str) -> Result<Self, ContextError> {
         let root = normalize_absolute(root)?;
         Ok(Self::new(
@@ -70,37 +70,37 @@ impl Project {
         }
     }
 
-    /// Sixteen hexadecimal digits.
+    /// Returns the id: sixteen hexadecimal digits.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// The main checkout of the repository, or the folder itself: what memory is kept by.
+    /// Returns the main checkout of the repository, or the folder itself. Data is stored by this path.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// The checkout that the folder lies in; another than the root in a worktree.
+    /// Returns the checkout that contains the folder; it differs from the root in a worktree.
     pub fn checkout(&self) -> &Path {
         &self.checkout
     }
 
-    /// The folder that was asked about.
+    /// Returns the folder passed to [`find`](Self::find).
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// The branch that is checked out; a short commit id if none is, and `default` without version control.
+    /// Returns the checked-out branch, a short commit id if no branch is checked out, or `default` without version control.
     pub fn branch(&self) -> &str {
         &self.branch
     }
 }
 
-/// What a `.git` says.
+/// A parsed `.git` folder or file.
 struct Git {
-    /// Where `HEAD` is, as far as that is believed.
+    /// The folder of `HEAD`, if it is trusted.
     folder: Option<DirHandle>,
-    /// The checkout of the repository that this is a worktree of.
+    /// The main checkout, if this is a worktree.
     main_checkout: Option<PathBuf>,
 }
 
@@ -108,52 +108,51 @@ fn canonical_dir(path: &str) -> Result<PathBuf, ContextError> {
     let path = normalize_absolute(path)?;
     let canonical = path.canonicalize().map_err(|error| {
         ContextError::invalid(format!(
-            "`{}` cannot be used as a project ({error}); give the absolute path of an existing folder",
+            "`{}` cannot be used as a project ({error}); pass the absolute path of an existing folder",
             display_path(&path)
         ))
     })?;
     if !canonical.is_dir() {
         return Err(ContextError::invalid(format!(
-            "`{}` is a file; give the absolute path of the project's folder",
+            "`{}` is a file; pass the absolute path of the project's folder",
             display_path(&path)
         )));
     }
     Ok(canonical)
 }
 
-/// A path as a message shows it.
+/// Returns a path escaped for messages.
 fn display_path(path: &Path) -> String {
     sanitize(&path.to_string_lossy()).into_owned()
 }
 
-/// An absolute path without `.` and `..`, as text says it.
+/// Checks that a path is absolute and without `..`, and removes `.`.
 fn normalize_absolute(path: &str) -> Result<PathBuf, ContextError> {
     let path = Path::new(path.trim_end_matches('\n'));
     if !path.is_absolute() {
         return Err(ContextError::invalid(format!(
-            "`{}` is not absolute; give the absolute path of the project's folder",
+            "`{}` is not absolute; pass the absolute path of the project's folder",
             display_path(path)
         )));
     }
     if path.components().any(|part| part == Component::ParentDir) {
         return Err(ContextError::invalid(format!(
-            "`{}` has `..` in it; give the path of the project's folder without it",
+            "`{}` contains `..`; pass the path of the project's folder without it",
             display_path(path)
         )));
     }
     Ok(path.components().collect())
 }
 
-/// Finds the repository around a folder. It is read by open folders: a link that takes the place of a part of the path
-/// is not followed.
+/// Returns the repository that contains a folder. It is read through open folders, so links in the path are not followed.
 fn find_git(folder: &Path) -> Result<Option<(PathBuf, Git)>, ContextError> {
     let folders = DirHandle::open_with_parents(folder).map_err(|error| {
         ContextError::invalid(format!(
-            "`{}` cannot be used as a project ({error}); it may have changed just now, so try again",
+            "`{}` cannot be used as a project ({error}); it may have changed just now, try again",
             display_path(folder)
         ))
     })?;
-    // The outermost comes first there, and last here.
+    // `folders` starts with the outermost, `ancestors` with the innermost.
     let with_paths = folders.iter().rev().zip(folder.ancestors());
     let mut found =
         with_paths.filter_map(|(open, path)| Some((path.to_owned(), read_git(open, path)?)));
@@ -186,33 +185,33 @@ fn read_git(checkout: &DirHandle, path: &Path) -> Option<Git> {
     })
 }
 
-/// Whether a repository says that this is a worktree of it.
+/// Returns whether a repository lists this worktree.
 ///
-/// Any folder can say that it is a worktree of a repository. It is believed if the repository says so as well.
+/// Any folder can claim to be a worktree of a repository. The claim is accepted only if the repository confirms it.
 fn links_back(entry: &Path, folder: &DirHandle) -> bool {
     let back = read_small(folder, "gitdir");
     let back = back.and_then(|back| Path::new(back.trim()).canonicalize().ok());
     back.is_some_and(|back| back == entry)
 }
 
-/// Whether this is where a repository around a checkout keeps what belongs to a submodule.
+/// Returns whether this is the submodule folder of an enclosing repository.
 fn is_submodule_dir(checkout: &Path, folder: &Path) -> bool {
     let mut around = checkout.ancestors().skip(1);
     around.any(|around| folder.starts_with(around.join(".git/modules")))
 }
 
-/// The checkout of the repository that a worktree belongs to, whose own folder this is.
+/// Returns the main checkout of the repository, given the `.git` folder of a worktree.
 fn main_checkout(folder: &DirHandle, git_path: &Path) -> Option<PathBuf> {
     let common = read_small(folder, "commondir")?;
     let common = git_path.join(common.trim()).canonicalize().ok()?;
-    // The worktree's own folder is in the repository that it names.
+    // The `.git` folder of the worktree must be inside the repository that it names.
     if git_path.parent()? != common.join("worktrees") || !common.ends_with(".git") {
         return None;
     }
     common.parent().map(Path::to_owned)
 }
 
-/// The branch that `HEAD` names. It goes into everything that is kept, so it loses its secrets here.
+/// Returns the branch in `HEAD`, redacted because it is stored with all data.
 fn head_branch(git: &DirHandle) -> Option<String> {
     let head = read_small(git, "HEAD")?;
     let head = head.trim();
@@ -223,14 +222,14 @@ fn head_branch(git: &DirHandle) -> Option<String> {
     };
     let name = name.trim();
     let name = name.strip_prefix("refs/heads/").unwrap_or(name);
-    // Git makes no such branch, so that this is an attempt to say something else.
+    // Git rejects such branch names, so this may be an attack.
     if name.chars().any(char::is_control) {
         return None;
     }
     Some(Redactor::standard().redact(name).text.into_owned())
 }
 
-/// Reads a file that should have a line or two. A link may lead to what is nobody's business here.
+/// Reads a small file of a `.git` folder. Links are not followed: they could lead to private files.
 fn read_small(folder: &DirHandle, name: &str) -> Option<String> {
     let bytes = folder.read_small(name, MAX_GIT_FILE_BYTES).ok()?;
     String::from_utf8(bytes).ok()
@@ -253,7 +252,7 @@ mod tests {
         fs::write(at.join(".git/HEAD"), head).unwrap();
     }
 
-    /// What `git worktree add` leaves on both sides.
+    /// Creates the files that `git worktree add` creates.
     fn worktree(of: &Path, at: &Path, name: &str) {
         let own = of.join(".git/worktrees").join(name);
         fs::create_dir_all(&own).unwrap();
@@ -294,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worktree_is_the_same_project_on_another_branch() {
+    fn a_worktree_belongs_to_the_same_project() {
         let (_keep, path) = folder();
         let (main, tree) = (path.join("main"), path.join("tree"));
         repository(&main, "ref: refs/heads/main\n");
@@ -306,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_only_claims_to_be_a_worktree_is_not_believed() {
+    fn an_unconfirmed_worktree_is_its_own_project() {
         let (_keep, path) = folder();
         let (main, tree, thief) = (path.join("main"), path.join("tree"), path.join("thief"));
         repository(&main, "ref: refs/heads/main\n");
@@ -319,7 +318,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_link_leads_to_the_project_itself() {
+    fn a_symlink_resolves_to_the_project() {
         let (_keep, path) = folder();
         repository(
             &path.join("real"),
@@ -331,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_folder_is_refused_with_advice() {
+    fn an_invalid_folder_is_rejected_with_advice() {
         let (_keep, path) = folder();
         fs::write(path.join("file"), "").unwrap();
         for (wrong, said) in [
@@ -351,7 +350,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_head_that_is_a_link_or_no_commit_names_no_branch() {
+    fn an_invalid_or_linked_head_gives_the_default_branch() {
         let (_keep, path) = folder();
         repository(&path, "not a commit, but something long enough to be one\n");
         assert_eq!(at(&path).branch(), "default");

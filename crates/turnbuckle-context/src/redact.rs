@@ -1,7 +1,7 @@
-//! Takes secrets out of text, before it is stored and again before it is shown.
+//! Replaces secrets in text, before it is stored and again before it is returned.
 //!
-//! A secret is replaced by `[REDACTED:rule-id]`. What the rules are is in `redact/rules.toml`. Nothing here knows where
-//! the text comes from: it may be a note or a whole file. Lines keep their numbers.
+//! A secret is replaced by `[REDACTED:rule-id]`. The rules are in `redact/rules.toml`. The text may be a note or a whole file.
+//! Line numbers do not change.
 
 mod placeholders;
 mod prefixed_block;
@@ -23,53 +23,53 @@ use serde_json::Value;
 use self::rule::{RuleScope, SecretRule};
 
 const MARKER: &str = "[REDACTED:";
-/// A marker may lay open what another secret had covered; that is rare, and deeper than this it is not looked for.
+/// Maximum number of passes. Replacing one secret can reveal another, which is rare.
 const MAX_PASSES: usize = 4;
 
 static STANDARD: LazyLock<Redactor> = LazyLock::new(|| {
     Redactor::from_rules(include_str!("redact/rules.toml")).expect("a test reads these rules")
 });
 
-/// Takes secrets out of text.
+/// Replaces secrets in text.
 #[derive(Debug)]
 pub struct Redactor {
     rules: Vec<SecretRule>,
-    /// Finds the keywords of all rules at once, and markers that are there already.
+    /// Finds the keywords of all rules, and existing markers, in one pass.
     keywords: AhoCorasick,
-    /// Which rules a keyword belongs to. The marker is the last keyword, and belongs to none.
+    /// The rules of each keyword. The marker is the last keyword and has none.
     rules_of: Vec<Vec<usize>>,
-    /// Rules without a keyword, which are tried on every text.
+    /// Rules without a keyword, which are applied to every text.
     always: Vec<usize>,
 }
 
 /// A text without secrets.
 #[derive(Clone, Debug)]
 pub struct RedactedText<'t> {
-    /// The text; it is borrowed if there was nothing to take out.
+    /// The text; borrowed if nothing was replaced.
     pub text: Cow<'t, str>,
-    /// What was taken out, in the order of the text.
+    /// The replaced secrets, in the order of the text.
     pub findings: Vec<SecretFinding>,
 }
 
-/// A secret that was taken out.
+/// A replaced secret.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub struct SecretFinding {
-    /// Which kind: the id of the rule, `github-pat` for example.
+    /// The id of the rule, for example `github-pat`.
     pub rule: Arc<str>,
 }
 
-/// Where a secret is, and the rank of its rule.
+/// The position of a secret, and the rank of its rule.
 #[derive(Clone, Debug)]
 struct SecretSpan {
     range: Range<usize>,
     rule: usize,
 }
 
-/// What a look at a text gave.
+/// Result of scanning a text.
 struct ScanResult {
     spans: Vec<SecretSpan>,
-    /// Bytes that rules were tried on, each rule counted for itself: at most the length of the text for each.
+    /// Number of scanned bytes, summed over the rules: at most the length of the text for each rule.
     #[cfg_attr(not(test), expect(dead_code, reason = "tests bound the effort by it"))]
     scanned: usize,
 }
@@ -82,7 +82,7 @@ struct RuleFile {
 }
 
 impl Redactor {
-    /// The rules that this crate brings.
+    /// Returns the redactor with the built-in rules.
     pub fn standard() -> &'static Self {
         &STANDARD
     }
@@ -117,7 +117,7 @@ impl Redactor {
         })
     }
 
-    /// Takes every secret out of a text. A text that was redacted is not changed again.
+    /// Replaces every secret in a text. Redacting the result again does not change it.
     pub fn redact<'t>(&self, text: &'t str) -> RedactedText<'t> {
         let mut redacted = RedactedText {
             text: Cow::Borrowed(text),
@@ -135,11 +135,11 @@ impl Redactor {
         redacted
     }
 
-    /// Looks for keywords, and where one is met, for the secrets of its rules.
+    /// Searches for keywords, and near each one for the secrets of its rules.
     fn find(&self, text: &str) -> ScanResult {
         let mut spans = Vec::new();
         let mut scanned = 0;
-        // What a rule has looked at already: a line with many keywords is looked at once.
+        // The end of the text scanned by each rule, so that a line with many keywords is scanned once.
         let mut seen = vec![0; self.rules.len()];
         let mut markers = MarkerSpans::default();
         let mut line = 0..0;
@@ -183,7 +183,7 @@ impl Redactor {
         ScanResult { spans, scanned }
     }
 
-    /// Puts a marker in the place of each span, and as many line breaks as were in it.
+    /// Replaces each span by a marker and the line breaks of the span.
     fn replace<'t>(&self, text: &'t str, spans: &[SecretSpan]) -> RedactedText<'t> {
         let id = |span: &SecretSpan| &self.rules[span.rule].id;
         let finding = |span: &SecretSpan| SecretFinding {
@@ -210,7 +210,7 @@ impl Redactor {
 }
 
 impl RedactedText<'_> {
-    /// Counts what was taken out, by kind.
+    /// Adds the number of findings per rule to `counts`.
     pub fn count_into(&self, counts: &mut BTreeMap<Arc<str>, usize>) {
         for finding in &self.findings {
             *counts.entry(Arc::clone(&finding.rule)).or_default() += 1;
@@ -218,7 +218,7 @@ impl RedactedText<'_> {
     }
 }
 
-/// The markers that a text brought along, in its order.
+/// Markers that the text already contains, in order.
 #[derive(Default)]
 struct MarkerSpans(Vec<Range<usize>>);
 
@@ -232,8 +232,8 @@ impl MarkerSpans {
         }
     }
 
-    fn contains(&self, place: usize) -> bool {
-        self.overlaps(&(place..place + 1))
+    fn contains(&self, position: usize) -> bool {
+        self.overlaps(&(position..position + 1))
     }
 
     fn overlaps(&self, range: &Range<usize>) -> bool {
@@ -244,7 +244,7 @@ impl MarkerSpans {
     }
 }
 
-/// Joins findings that overlap; the rule of the best rank gives its name.
+/// Joins overlapping spans; the rule with the best rank wins.
 fn merge(mut spans: Vec<SecretSpan>) -> Vec<SecretSpan> {
     spans.sort_unstable_by_key(|span| (span.range.start, span.rule));
     let mut merged: Vec<SecretSpan> = Vec::with_capacity(spans.len());
@@ -267,7 +267,7 @@ fn line_around(text: &str, range: Range<usize>) -> Range<usize> {
 }
 
 impl Redactor {
-    /// Takes every secret out of a value that has a name: `hunter2` is one if it is called a password.
+    /// Replaces every secret in a named value: `hunter2` is a secret if the name is `password`.
     pub fn redact_value<'t>(&self, name: &str, value: &'t str) -> RedactedText<'t> {
         let before = format!("{name}=\"");
         let whole = format!("{before}{value}\"");
@@ -288,7 +288,7 @@ impl Redactor {
         redacted
     }
 
-    /// Takes every secret out of the strings of a JSON value and out of the names of its members.
+    /// Replaces every secret in the strings and member names of a JSON value.
     pub fn redact_json(&self, value: &mut Value) -> Vec<SecretFinding> {
         let mut findings = Vec::new();
         self.redact_json_value("", value, &mut findings);

@@ -1,4 +1,4 @@
-//! The context server, put together.
+//! The builder of the context server.
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,27 +13,27 @@ use crate::{
     memory::HalfLife,
 };
 
-/// What each of several owners may keep, in bytes.
+/// Default quota of each owner in bytes, if there are several owners.
 const DEFAULT_QUOTA_BYTES: u64 = 4 << 30;
-/// What a model is told about the server before it uses it.
+/// The server's instructions for the model.
 const INSTRUCTIONS: &str = "\
-Memory that outlives this conversation, and search in repositories. project_path is the absolute path of the project.
-- Begin: checkpoint_search or checkpoint_list for what was done before.
-- To find code: repository_search with words, names or a question.
-- On an error: remediation_search first; when it is solved, remediation_save.
-- At milestones and before the context runs out: checkpoint_save.
-- A procedure worth keeping: skill_save; skill_search before a task that may have one.
-Answers are short: content_mode \"full\" or the resource of an id shows all of it.";
+Persistent memory and repository search. project_path is the absolute path of the project.
+- At the start: call checkpoint_search or checkpoint_list to see earlier work.
+- To find code: call repository_search with words, names or a question.
+- On an error: call remediation_search first; after fixing it, remediation_save.
+- At milestones and before the context is full: call checkpoint_save.
+- For reusable procedures: call skill_save; call skill_search before a task that may have one.
+Results are short: pass content_mode \"full\", or read the resource of an id, to get the full text.";
 
-/// A server that remembers, and knows its way around repositories.
+/// Builds a server with persistent memory and repository search.
 ///
 /// ```
 /// use turnbuckle_context::{ContextServer, DataDir, Owner, OwnershipPolicy};
 ///
-/// let library = DataDir::new("/var/lib/context");
-/// let server = ContextServer::new(library, OwnershipPolicy::Single(Owner::for_user("ada"))).build();
+/// let data_dir = DataDir::new("/var/lib/context");
+/// let server = ContextServer::new(data_dir, OwnershipPolicy::Single(Owner::for_user("ada"))).build();
 /// ```
-#[must_use = "it serves nothing before it is built"]
+#[must_use = "call `build` to get the server"]
 pub struct ContextServer {
     data_dir: DataDir,
     owners: OwnershipPolicy,
@@ -46,7 +46,7 @@ pub struct ContextServer {
 }
 
 impl ContextServer {
-    /// Serves what is kept in a library, to its owners.
+    /// Creates a builder for a server on a data directory.
     pub fn new(data_dir: DataDir, owners: OwnershipPolicy) -> Self {
         let quota = match owners {
             OwnershipPolicy::Single(_) => None,
@@ -64,50 +64,50 @@ impl ContextServer {
         }
     }
 
-    /// Lets embeddings take part in searches. By default there are none, and words alone decide.
+    /// Sets the embedding provider. Without one, searches use words only.
     pub fn embedder(mut self, embedder: Arc<dyn Embedder>) -> Self {
         self.embedder = Some(embedder);
         self
     }
 
-    /// Says how fast what is remembered loses weight by its age.
+    /// Sets the decay of search scores by age.
     pub fn half_life(mut self, half_life: HalfLife) -> Self {
         self.half_life = half_life;
         self
     }
 
-    /// Limits how long a search may take to index a project that nobody has indexed; by default five seconds.
+    /// Limits the time that a search may spend on the first index of a project; 5 seconds by default.
     ///
-    /// What takes longer is left to `index_repository`, which the answer asks for.
+    /// If that is not enough, the result tells the caller to use `index_repository`.
     pub fn first_index_timeout(mut self, limit: Duration) -> Self {
         self.first_index_timeout = limit;
         self
     }
 
-    /// Limits how long a call waits for its turn, and how long a search then takes; by default thirty seconds each.
+    /// Limits how long a call waits for a slot, and how long a search may then take; 30 seconds each by default.
     ///
-    /// What takes longer is stopped, and the answer says so. What a caller has saved by then is saved.
+    /// A call that takes longer is stopped with an error. Data saved before stays saved.
     pub fn call_timeout(mut self, limit: Duration) -> Self {
         self.call_timeout = limit;
         self
     }
 
-    /// Limits how long indexing takes; by default half an hour. An index that is stopped is as it was before.
+    /// Limits how long indexing may take; 30 minutes by default. If it is stopped, the previous index stays.
     pub fn index_timeout(mut self, limit: Duration) -> Self {
         self.index_timeout = limit;
         self
     }
 
-    /// Limits how many bytes each owner may keep, or lets everyone keep what the disk has room for.
+    /// Limits the number of bytes that each owner may store; `None` is unlimited.
     ///
-    /// By default it is 4 GiB for each caller where there are several, and there is no limit for one person. Who has
-    /// reached it can read and delete, and add nothing.
+    /// The default is 4 GiB per owner with [`OwnershipPolicy::PerPrincipal`], and unlimited for a single owner. An owner who has
+    /// reached the limit can read and delete data, but not add any.
     pub fn quota(mut self, bytes: Option<u64>) -> Self {
         self.quota = bytes;
         self
     }
 
-    /// Puts the server together. Nothing is read or written before somebody asks.
+    /// Builds the server. Files are read and written on the first call.
     pub fn build(self) -> Server {
         let publishes_skills = matches!(self.owners, OwnershipPolicy::Single(_));
         let call_log = CallLog::new(self.owners.clone());
@@ -125,14 +125,14 @@ impl ContextServer {
         );
         let mut server = Server::new("turnbuckle", env!("CARGO_PKG_VERSION"))
             .title("Turnbuckle context server")
-            .description("Remembers work, fixes and skills, and finds its way in repositories.")
+            .description("Persistent memory of work, fixes and skills, and repository search.")
             .instructions(INSTRUCTIONS)
             .validate_input(true)
             .validate_output(cfg!(debug_assertions))
             .layer(call_log.clone())
             .layer(resource_sync::ResourceSyncLayer::new(&state));
         if publishes_skills {
-            // Their resources are open to everyone who reaches the server, which is one person.
+            // Skill resources are visible to every caller, so they are published only if there is a single owner.
             server = server.skills(Skills::new([]));
         }
         server = tools::all(&state)
@@ -154,7 +154,7 @@ impl ContextServer {
 impl std::fmt::Debug for ContextServer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ContextServer")
-            .field("library", &self.data_dir)
+            .field("data_dir", &self.data_dir)
             .field("owners", &self.owners)
             .finish_non_exhaustive()
     }

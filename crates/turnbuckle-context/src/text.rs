@@ -4,5 +4,14 @@ pub mod identifiers;
 pub mod rank_fusion;
 pub mod tokenize;
 
+/// Returns the longest prefix of at most `max_bytes` bytes that ends at a character boundary.
+pub(crate) fn byte_prefix(text: &str, max_bytes: usize) -> &str {
+    let mut end = text.len().min(max_bytes);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,4 @@
-//! What people do with their data: take it along, bring it back, look at how much it is, have it forgotten.
+//! Export, import, statistics and deletion of an owner's data.
 
 pub(crate) mod delete;
 mod export;
@@ -18,43 +18,43 @@ pub use self::{
 };
 use crate::{ContextError, DataDir, Database, DatabaseErrorKind, Owner};
 
-/// Which part of an owner's data is meant.
+/// A part of an owner's data.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum DataSelection {
-    /// All projects and what they share.
+    /// All projects and the data that they share.
     #[default]
     Everything,
-    /// One project, by its id.
+    /// One project, by id.
     Project(String),
-    /// What projects share.
+    /// The data that projects share.
     Shared,
 }
 
 /// A database of an owner.
 struct DatabaseRef {
-    /// The id of the project; nothing for what projects share.
+    /// The id of the project; `None` for the shared database.
     project: Option<String>,
-    /// The folder of the project, unless that cannot be read.
+    /// The folder of the project, unless it cannot be read.
     root: Option<String>,
     database: Arc<Database>,
 }
 
-/// What could be opened, and what is wrong with the rest.
+/// Opened databases, and errors for the others.
 struct OpenedDatabases {
-    /// What is shared comes last.
+    /// The shared database comes last.
     databases: Vec<DatabaseRef>,
     damaged: Vec<ContextError>,
 }
 
 impl OpenedDatabases {
-    /// What is wrong with each file that could not be read.
+    /// Returns the error messages of the databases that could not be opened.
     fn messages(&self) -> Vec<String> {
         self.damaged.iter().map(ToString::to_string).collect()
     }
 }
 
-/// The databases of a part. If that is everything, one that is damaged hides no other.
+/// Opens the selected databases. If everything is selected, damaged databases are skipped.
 fn open_databases(
     data_dir: &DataDir,
     owner: &Owner,
@@ -78,7 +78,7 @@ fn open_databases(
         match open_database(data_dir, owner, id) {
             Ok(database) => found.databases.push(database),
             Err(error) if *selection != DataSelection::Everything => return Err(error),
-            // It was removed since we looked.
+            // It was deleted after the listing.
             Err(ContextError::NotFound(_)) => {}
             Err(error) => found.damaged.push(error),
         }
@@ -102,7 +102,7 @@ fn open_database(
     let database = database.ok_or_else(|| ContextError::not_found(format!("project `{id}`")))?;
     Ok(DatabaseRef {
         root: match project_root(&database) {
-            // One damaged page hides nothing else.
+            // A damaged page does not hide the other data.
             Err(ContextError::Database {
                 kind: DatabaseErrorKind::Corrupt,
                 ..

@@ -1,4 +1,4 @@
-//! A memory of many checkpoints: brought in at once, then asked.
+//! A memory of many checkpoints: imported, then searched.
 
 use std::{
     fs::File,
@@ -16,52 +16,53 @@ use turnbuckle_context::{
 };
 
 use super::{
-    diary::{Way, entry, question},
+    checkpoint_generator::{QueryForm, entry, query},
     megabytes,
     usage::{Stopwatch, on_disk},
     within,
 };
-use crate::failure::Failure;
+use crate::error::EvalError;
 
-const MOST_MILLISECONDS: f64 = 20.0;
-const QUESTIONS: usize = 50;
-/// So many of those that are asked for by their own words must be found: a search that finds nothing is fast, too.
-const LEAST_FOUND: f64 = 0.9;
+const MAX_MILLISECONDS: f64 = 20.0;
+const QUERY_COUNT: usize = 50;
+/// Minimum share of checkpoints found by their own words, because a search without results is fast, too.
+const MIN_FOUND_SHARE: f64 = 0.9;
 
-pub(super) fn measure(count: usize) -> Result<bool, Failure> {
-    let place = tempfile::tempdir()?;
-    let database = filled(&place.path().canonicalize()?, count)?;
-    let mut times = Vec::with_capacity(QUESTIONS);
+pub(super) fn measure(count: usize) -> Result<bool, EvalError> {
+    let folder = tempfile::tempdir()?;
+    let database = import_checkpoints(&folder.path().canonicalize()?, count)?;
+    let mut times = Vec::with_capacity(QUERY_COUNT);
     let (mut wanted, mut found) = (0, 0);
-    for asked in 0..QUESTIONS {
-        let (number, way) = (asked * count / QUESTIONS, Way::ALL[asked % Way::ALL.len()]);
-        let query = MemoryQuery::new(ItemKind::Checkpoint, question(number, way));
+    for index in 0..QUERY_COUNT {
+        let (number, form) = (
+            index * count / QUERY_COUNT,
+            QueryForm::ALL[index % QueryForm::ALL.len()],
+        );
+        let query = MemoryQuery::new(ItemKind::Checkpoint, query(number, form));
         let watch = Stopwatch::start();
         let hits = search(&[&database], &query)?;
         times.push(watch.processor());
-        if way.tells_one() {
+        if form.is_unique() {
             let content = entry(number).content;
             wanted += 1;
             found += usize::from(hits.iter().any(|hit| hit.item.body == content));
         }
     }
-    println!(
-        "found: {found} of {wanted} that were asked for by their own words, among the first ten"
-    );
-    if (found as f64) < LEAST_FOUND * f64::from(wanted) {
-        return Err(Failure::new(
-            "too few were found for the times to mean anything",
+    println!("found: {found} of {wanted} searched by their own words, among the first ten");
+    if (found as f64) < MIN_FOUND_SHARE * f64::from(wanted) {
+        return Err(EvalError::new(
+            "too few checkpoints were found for the times to be meaningful",
         ));
     }
-    Ok(judged(times))
+    Ok(report_times(times))
 }
 
-/// Makes a memory of so many checkpoints below a folder.
-fn filled(place: &Path, count: usize) -> Result<Arc<Database>, Failure> {
-    let project = place.join("project");
+/// Creates a data directory with this many checkpoints in a folder.
+fn import_checkpoints(folder: &Path, count: usize) -> Result<Arc<Database>, EvalError> {
+    let project = folder.join("project");
     std::fs::create_dir(&project)?;
     let project = project.to_string_lossy();
-    let library = DataDir::new(place.join("data"));
+    let data_dir = DataDir::new(folder.join("data"));
     let owner = Owner::for_user("scale");
     let mut options = ImportOptions::default();
     options.into = Some(project.to_string());
@@ -69,15 +70,15 @@ fn filled(place: &Path, count: usize) -> Result<Arc<Database>, Failure> {
 
     let watch = Stopwatch::start();
     let done = import(
-        &library,
+        &data_dir,
         &owner,
         Redactor::standard(),
         &options,
         &mut export,
     )?;
-    let database = library.open_project(&owner, &library.project(&owner, &project)?)?;
+    let database = data_dir.open_project(&owner, &data_dir.project(&owner, &project)?)?;
     println!(
-        "import: {} checkpoints in {:.1} s ({:.1} s of the processor); database {:.0} MB",
+        "import: {} checkpoints in {:.1} s ({:.1} s CPU time); database {:.0} MB",
         done.new,
         watch.wall().as_secs_f64(),
         watch.processor().as_secs_f64(),
@@ -86,14 +87,14 @@ fn filled(place: &Path, count: usize) -> Result<Arc<Database>, Failure> {
     if done.new == count as u64 {
         return Ok(database);
     }
-    Err(Failure::new(format!(
+    Err(EvalError::new(format!(
         "{} of {count} checkpoints were imported",
         done.new
     )))
 }
 
-/// Writes so many checkpoints as an export has them.
-fn export(count: usize) -> Result<File, Failure> {
+/// Writes an export with this many checkpoints.
+fn export(count: usize) -> Result<File, EvalError> {
     let mut lines = BufWriter::new(tempfile::tempfile()?);
     writeln!(
         lines,
@@ -117,15 +118,15 @@ fn export(count: usize) -> Result<File, Failure> {
     Ok(file)
 }
 
-/// Prints what a search costs, and says whether that is little enough.
-fn judged(mut times: Vec<Duration>) -> bool {
+/// Prints the CPU time of a search and returns whether it is within the limit.
+fn report_times(mut times: Vec<Duration>) -> bool {
     times.sort_unstable();
     let milliseconds = |time: Duration| time.as_secs_f64() * 1e3;
     let mean = milliseconds(times.iter().sum::<Duration>()) / times.len() as f64;
     println!(
-        "search: {mean:.1} ms of the processor on average, {:.1} ms in the middle, {:.1} ms at most",
+        "search: {mean:.1} ms CPU time on average, {:.1} ms median, {:.1} ms at most",
         milliseconds(times[times.len() / 2]),
         milliseconds(times[times.len() - 1]),
     );
-    within("a search", mean, MOST_MILLISECONDS, "ms")
+    within("a search", mean, MAX_MILLISECONDS, "ms")
 }

@@ -4,14 +4,14 @@
 
 use super::{
     random::Random,
-    vocabulary::{Case, Writer},
+    vocabulary::{NamingConvention, Writer},
 };
 
 /// The syntax of a generated language.
 pub(crate) struct Language {
     /// The file extension.
     pub(crate) extension: &'static str,
-    case: Case,
+    case: NamingConvention,
     head: &'static str,
     opens: &'static [&'static str],
     statements: &'static [&'static str],
@@ -26,7 +26,7 @@ pub(crate) const LANGUAGES: &[Language] = &[RUST, PYTHON, TYPESCRIPT, GO, JAVA, 
 
 const RUST: Language = Language {
     extension: "rs",
-    case: Case::Snake,
+    case: NamingConvention::Snake,
     head: "//! $p.\n\nuse crate::$v::{$T, $T};\n\n/// $p.\npub struct $T {\n    $v: $T,\n    $v: u64,\n}\n",
     opens: &[
         "\n/// $p.\npub fn $f($v: &$T) -> Result<$T, $T> {\n",
@@ -44,7 +44,7 @@ const RUST: Language = Language {
 
 const PYTHON: Language = Language {
     extension: "py",
-    case: Case::Snake,
+    case: NamingConvention::Snake,
     head: "\"\"\"$p.\"\"\"\nfrom $v.$v import $T, $f\n\n\nclass $T:\n    \"\"\"$p.\"\"\"\n",
     opens: &[
         "\n    def $f(self, $v, $v=$n):\n        \"\"\"$p.\"\"\"\n",
@@ -62,7 +62,7 @@ const PYTHON: Language = Language {
 
 const TYPESCRIPT: Language = Language {
     extension: "ts",
-    case: Case::Camel,
+    case: NamingConvention::Camel,
     head: "import { $T, $f } from './$v'\n\n/** $p. */\nexport interface $T {\n  $v: string\n  $v?: number\n}\n",
     opens: &[
         "\n/** $p. */\nexport async function $f ($v: $T): Promise<$T> {\n",
@@ -79,7 +79,7 @@ const TYPESCRIPT: Language = Language {
 
 const GO: Language = Language {
     extension: "go",
-    case: Case::Camel,
+    case: NamingConvention::Camel,
     head: "// Package $v: $p.\npackage $v\n\nimport (\n\t\"context\"\n\t\"fmt\"\n)\n\n// $T $p.\ntype $T struct {\n\t$v string\n\t$v int\n}\n",
     opens: &[
         "\n// $p.\nfunc ($v *$T) $f(ctx context.Context, $v $T) (*$T, error) {\n",
@@ -95,7 +95,7 @@ const GO: Language = Language {
 
 const JAVA: Language = Language {
     extension: "java",
-    case: Case::Camel,
+    case: NamingConvention::Camel,
     head: "package com.example.$v;\n\nimport java.util.List;\n\n/** $p. */\npublic class $T {\n    private final $T $v;\n",
     opens: &[
         "\n    /** $p. */\n    public $T $f($T $v, int $v) {\n",
@@ -112,7 +112,7 @@ const JAVA: Language = Language {
 
 const MARKDOWN: Language = Language {
     extension: "md",
-    case: Case::Snake,
+    case: NamingConvention::Snake,
     head: "# $p\n\n$p. $p.\n",
     opens: &["\n## $p\n\n", "\n### `$f`\n\n"],
     statements: &[
@@ -134,7 +134,7 @@ impl Language {
         text
     }
 
-    /// Writes what could be added at the end of a file.
+    /// Returns a definition to append to a file.
     pub(crate) fn addition(&self, random: Random) -> String {
         self.definition(&mut Writer::new(random, TOPICS))
     }
@@ -157,13 +157,13 @@ impl Language {
             match kind {
                 "v" => text += &writer.thing(self.case),
                 "f" => text += &writer.function(self.case),
-                "T" => text += &writer.thing(Case::Pascal),
+                "T" => text += &writer.thing(NamingConvention::Pascal),
                 "n" => text += &writer.random().below(4096).to_string(),
                 "p" => {
                     let words = writer.random().between(4, 10);
                     text += &writer.phrase(words);
                 }
-                // A prompt of a shell.
+                // A shell prompt.
                 other => text.extend(["$", other]),
             }
             text += rest;
@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_small_filled_in_and_the_same_again() {
+    fn a_generated_file_is_small_complete_and_reproducible() {
         for language in LANGUAGES {
             let text = language.file(Random::new(3));
             assert_eq!(text, language.file(Random::new(3)));

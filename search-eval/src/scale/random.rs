@@ -1,26 +1,26 @@
-//! Numbers that look random and are the same in every run.
+//! Pseudo-random numbers, equal in every run.
 
 /// A stream of numbers: `SplitMix64`.
 pub(crate) struct Random(u64);
 
 impl Random {
-    /// Starts the stream that belongs to a number.
+    /// Creates a stream from a seed.
     pub(crate) fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0xd134_2543_de82_ef95))
     }
 
-    /// Returns a number below a limit, each as likely as the other.
+    /// Returns a uniformly distributed number below a limit.
     pub(crate) fn below(&mut self, limit: usize) -> usize {
         let wide = u128::from(self.next()) * limit as u128;
         usize::try_from(wide >> 64).expect("it is below the limit")
     }
 
-    /// Returns a number in a range with both ends.
+    /// Returns a number in an inclusive range.
     pub(crate) fn between(&mut self, least: usize, most: usize) -> usize {
         least + self.below(most - least + 1)
     }
 
-    /// Returns a number below a limit, where small ones are more likely, as words are in a language (Zipf, Mandelbrot).
+    /// Returns a number below a limit with a Zipf-Mandelbrot distribution, like the words of a language.
     pub(crate) fn skewed(&mut self, limit: usize) -> usize {
         // With this offset the most frequent word of a large vocabulary is one of two hundred.
         const OFFSET: f64 = 30.0;
@@ -29,13 +29,13 @@ impl Random {
         (rank as usize).min(limit - 1)
     }
 
-    /// Picks one of some things, each as likely as the other.
+    /// Returns one of the entries, chosen uniformly.
     pub(crate) fn one_of<'a, T: ?Sized>(&mut self, things: &[&'a T]) -> &'a T {
         things[self.below(things.len())]
     }
 
-    /// Says yes once in so many times.
-    pub(crate) fn once_in(&mut self, times: usize) -> bool {
+    /// Returns `true` with a probability of one in `times`.
+    pub(crate) fn one_in(&mut self, times: usize) -> bool {
         self.below(times) == 0
     }
 
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_stay_in_their_range_and_are_the_same_again() {
+    fn numbers_are_in_range_and_reproducible() {
         let draw = || {
             let mut random = Random::new(7);
             (0..1000)

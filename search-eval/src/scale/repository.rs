@@ -23,7 +23,7 @@ pub(crate) struct Repository {
 }
 
 impl Repository {
-    /// Writes so many files below a folder.
+    /// Writes this many files to a folder.
     pub(crate) fn write(root: &Path, files: usize) -> std::io::Result<Self> {
         let mut repository = Self {
             root: root.to_owned(),
@@ -42,17 +42,17 @@ impl Repository {
         Ok(repository)
     }
 
-    /// The folder that everything is below.
+    /// Returns the folder.
     pub(crate) fn root(&self) -> &Path {
         &self.root
     }
 
-    /// The total size of all files.
+    /// Returns the total size of all files.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Adds a function with this name to so many files, far from each other.
+    /// Adds a function with this name to this many files, spread over the repository.
     pub(crate) fn change(&self, files: usize, name: &str) -> std::io::Result<()> {
         for number in (0..self.files).step_by(self.files.div_ceil(files)) {
             let mut file = fs::OpenOptions::new()
@@ -66,7 +66,7 @@ impl Repository {
 
     fn path(&self, number: usize) -> PathBuf {
         let folder = number / PER_FOLDER;
-        // Files of one folder share its names.
+        // Files in one folder share its names.
         let mut names = random(usize::MAX - folder);
         let (area, module) = (noun(&mut names), noun(&mut names));
         let name = noun(&mut random(usize::MAX / 2 - number));
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn as_many_files_are_written_and_changed_as_asked() {
+    fn the_requested_number_of_files_is_written_and_changed() {
         let folder = tempfile::tempdir().unwrap();
         let repository = Repository::write(folder.path(), 100).unwrap();
         let files = || (0..100).map(|number| fs::read_to_string(repository.path(number)).unwrap());

@@ -7,34 +7,34 @@ use std::{
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Time that passes from here on, on the wall and of the processor.
+/// Measures wall time and CPU time.
 pub(crate) struct Stopwatch {
-    begun: Instant,
+    started: Instant,
     processor: Duration,
 }
 
 impl Stopwatch {
-    /// Starts.
+    /// Starts the measurement.
     pub(crate) fn start() -> Self {
         Self {
-            begun: Instant::now(),
+            started: Instant::now(),
             processor: processor(),
         }
     }
 
-    /// Returns the time on the wall.
+    /// Returns the wall time.
     pub(crate) fn wall(&self) -> Duration {
-        self.begun.elapsed()
+        self.started.elapsed()
     }
 
-    /// Returns the time of the processor, of all threads together.
+    /// Returns the CPU time of all threads.
     pub(crate) fn processor(&self) -> Duration {
         processor() - self.processor
     }
 }
 
-/// Returns how many bytes of memory this process had at most, if the system tells.
-pub(crate) fn most_memory() -> Option<u64> {
+/// Returns the peak memory of this process in bytes, if the system reports it.
+pub(crate) fn peak_memory() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
     let kilobytes: u64 = line.split_whitespace().nth(1)?.parse().ok()?;

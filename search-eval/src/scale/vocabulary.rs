@@ -1,4 +1,4 @@
-//! Words and names as projects use them: a few everywhere, most of them hardly ever.
+//! Words and names with a realistic distribution: a few are frequent, most are rare.
 
 use super::random::Random;
 
@@ -168,7 +168,7 @@ const MADE_UP: usize = 20_000;
 
 /// The naming convention of a language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Case {
+pub(crate) enum NamingConvention {
     /// `load_user`
     Snake,
     /// `loadUser`
@@ -177,46 +177,46 @@ pub(crate) enum Case {
     Pascal,
 }
 
-/// Writes one text, which is about a few things and names others in passing.
+/// Writes one text about a few topics, with occasional other words.
 pub(crate) struct Writer {
     random: Random,
     topics: Vec<String>,
 }
 
 impl Writer {
-    /// Chooses what a text is about.
+    /// Chooses the topics of a text.
     pub(crate) fn new(mut random: Random, topics: usize) -> Self {
         let topics = (0..topics).map(|_| noun(&mut random)).collect();
         Self { random, topics }
     }
 
-    /// The numbers that this text is made of.
+    /// Returns the random numbers of this text.
     pub(crate) fn random(&mut self) -> &mut Random {
         &mut self.random
     }
 
-    /// The name of something that is done: a verb and one or two nouns.
-    pub(crate) fn function(&mut self, case: Case) -> String {
+    /// Returns a function name: a verb and one or two nouns.
+    pub(crate) fn function(&mut self, case: NamingConvention) -> String {
         let verb = VERBS[self.random.skewed(VERBS.len())].to_owned();
         let mut words = vec![verb, self.noun()];
-        if self.random.once_in(2) {
+        if self.random.one_in(2) {
             words.push(self.noun());
         }
         joined(&words, case)
     }
 
-    /// The name of a thing: one or two nouns.
-    pub(crate) fn thing(&mut self, case: Case) -> String {
+    /// Returns a type or variable name: one or two nouns.
+    pub(crate) fn thing(&mut self, case: NamingConvention) -> String {
         let mut words = vec![self.noun()];
-        if self.random.once_in(2) {
+        if self.random.one_in(2) {
             words.push(self.noun());
         }
         joined(&words, case)
     }
 
-    /// Some words of prose.
+    /// Returns words of prose.
     pub(crate) fn phrase(&mut self, words: usize) -> String {
-        let word = |place| match place % 3 {
+        let word = |position| match position % 3 {
             0 => self.random.one_of(PROSE).to_owned(),
             1 => self.noun(),
             _ => self.random.one_of(VERBS).to_owned(),
@@ -224,27 +224,27 @@ impl Writer {
         (0..words).map(word).collect::<Vec<_>>().join(" ")
     }
 
-    /// A noun, mostly one that the text is about.
+    /// Returns a noun, usually a topic of the text.
     pub(crate) fn noun(&mut self) -> String {
-        if self.random.once_in(4) {
+        if self.random.one_in(4) {
             return noun(&mut self.random);
         }
         self.topics[self.random.below(self.topics.len())].clone()
     }
 }
 
-/// Any noun: one that many projects have, or one of the many that hardly any has.
+/// Returns any noun, frequent or rare.
 pub(crate) fn noun(random: &mut Random) -> String {
     match random.below(5) {
         0..3 => NOUNS[random.skewed(NOUNS.len())].to_owned(),
-        _ => made_up(random.skewed(MADE_UP)),
+        _ => generated_word(random.skewed(MADE_UP)),
     }
 }
 
-/// A word for each number.
-fn made_up(number: usize) -> String {
+/// Returns the word with a number.
+fn generated_word(number: usize) -> String {
     let count = SYLLABLES.len();
-    // One syllable is too short for a word.
+    // One syllable is too short.
     let mut rest = number + count;
     let mut word = String::new();
     while rest > 0 {
@@ -254,13 +254,13 @@ fn made_up(number: usize) -> String {
     word
 }
 
-fn joined(words: &[String], case: Case) -> String {
-    if case == Case::Snake {
+fn joined(words: &[String], case: NamingConvention) -> String {
+    if case == NamingConvention::Snake {
         return words.join("_");
     }
     let mut name = String::new();
-    for (place, word) in words.iter().enumerate() {
-        if place == 0 && case == Case::Camel {
+    for (position, word) in words.iter().enumerate() {
+        if position == 0 && case == NamingConvention::Camel {
             name += word;
         } else {
             let (first, rest) = word.split_at(1);
@@ -276,11 +276,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_written_as_asked() {
+    fn names_follow_the_naming_convention() {
         let words = ["load".to_owned(), "user".to_owned()];
-        assert_eq!(joined(&words, Case::Snake), "load_user");
-        assert_eq!(joined(&words, Case::Camel), "loadUser");
-        assert_eq!(joined(&words, Case::Pascal), "LoadUser");
+        assert_eq!(joined(&words, NamingConvention::Snake), "load_user");
+        assert_eq!(joined(&words, NamingConvention::Camel), "loadUser");
+        assert_eq!(joined(&words, NamingConvention::Pascal), "LoadUser");
     }
 
     #[test]

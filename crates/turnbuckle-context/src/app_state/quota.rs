@@ -1,4 +1,4 @@
-//! How many bytes an owner may keep.
+//! Quotas: the number of bytes that an owner may store.
 
 use std::{
     fs::File,
@@ -10,16 +10,16 @@ use std::{
 use super::AppState;
 use crate::{ContextError, DataDir, Database, Owner};
 
-/// How often it is looked whether there is room, while something is added.
+/// Interval between quota checks during long work.
 const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 impl AppState {
-    /// Refuses if an owner keeps as much as it may. To be asked before something is added.
+    /// Fails if an owner has reached the quota. Call it before adding data.
     pub(crate) fn check_quota(&self, owner: &Owner) -> Result<(), ContextError> {
         let Some(quota) = self.quota() else {
             return Ok(());
         };
-        // Files are looked at first, which is cheap. Room in them that was freed is free again.
+        // Check the file sizes first, which is cheap. Free pages inside of the files do not count.
         if file_bytes(self.data_dir(), owner) < quota {
             return Ok(());
         }
@@ -27,22 +27,22 @@ impl AppState {
         match used < quota {
             true => Ok(()),
             false => Err(ContextError::invalid(format!(
-                "your data on this server has reached its limit ({} of {} are used), so nothing was added; \
-                 collection_list shows what is kept, and collection_delete removes what is not needed",
+                "your quota on this server is exhausted ({} of {} used); nothing was saved. \
+                Call collection_list to see your data and collection_delete to free space",
                 format_bytes(used),
                 format_bytes(quota)
             ))),
         }
     }
 
-    /// Says whether an owner keeps as much as it may.
+    /// Returns whether an owner has reached the quota.
     pub(crate) fn is_over_quota(&self, owner: &Owner) -> bool {
         self.check_quota(owner).is_err()
     }
 }
 
 impl AppState {
-    /// Watches whether there is room for more, as work goes on that adds something. Looks twice a second.
+    /// Returns a function that checks the quota during long work, at most twice a second.
     pub(crate) fn quota_watch(&self, owner: &Owner) -> impl FnMut() -> bool + use<> {
         let (state, owner) = (self.clone(), owner.clone());
         let mut checked = Instant::now();
@@ -57,7 +57,7 @@ impl AppState {
     }
 }
 
-/// The bytes of all files of an owner, with what waits to be written into them.
+/// Returns the size of all files of an owner, including WAL files.
 fn file_bytes(data_dir: &DataDir, owner: &Owner) -> u64 {
     let files = std::fs::read_dir(data_dir.path().join(owner.id()));
     let files = files.into_iter().flatten().flatten();
@@ -66,11 +66,11 @@ fn file_bytes(data_dir: &DataDir, owner: &Owner) -> u64 {
         .sum()
 }
 
-/// The bytes in use in the databases of an owner. Opens no database: an owner may have thousands, and a `DataDir` keeps few open.
+/// Returns the number of used bytes in the databases of an owner. Does not open databases, because an owner may have thousands.
 fn data_bytes(data_dir: &DataDir, owner: &Owner) -> Result<u64, ContextError> {
-    // A removal that a dead process began would count until the file is opened.
+    // A deletion that a dead process started would count until the file is opened.
     if let Err(error) = data_dir.finish_pending_deletes(owner) {
-        tracing::warn!(%error, "what was to be forgotten still counts");
+        tracing::warn!(%error, "data of a pending deletion still counts");
     }
     let mut sum = 0;
     for file in data_dir.database_paths(owner)? {
@@ -81,11 +81,11 @@ fn data_bytes(data_dir: &DataDir, owner: &Owner) -> Result<u64, ContextError> {
     Ok(sum)
 }
 
-/// The bytes in use in a database that is not open here, with what waits to be written into it.
+/// Returns the number of used bytes in a closed database, including its WAL.
 fn closed_database_bytes(file: &Path) -> u64 {
     let mut log = file.as_os_str().to_owned();
     log.push("-wal");
-    // A database that is damaged counts as the length of its file.
+    // A damaged database counts with its file size.
     let in_use = header_bytes_in_use(file).unwrap_or_else(|| file_len(file));
     in_use + file_len(Path::new(&log))
 }
@@ -106,7 +106,7 @@ fn header_bytes_in_use(file: &Path) -> Option<u64> {
         size => u64::from(size),
     };
     let (pages, free) = (number(28)?, number(36)?);
-    // The count of pages holds only if it was written with the last change.
+    // The page count is valid only if it was written with the last change.
     let is_valid = number(24)? == number(92)? && free < pages;
     is_valid.then(|| (pages - free) * page_size)
 }
@@ -122,7 +122,7 @@ fn file_len(file: &Path) -> u64 {
     file.metadata().map_or(0, |metadata| metadata.len())
 }
 
-/// A number of bytes for people.
+/// Formats a number of bytes for display.
 fn format_bytes(bytes: u64) -> String {
     match bytes {
         0..10_000 => format!("{bytes} bytes"),
@@ -135,7 +135,7 @@ fn format_bytes(bytes: u64) -> String {
 mod tests {
     use super::*;
 
-    /// Makes a database in which some pages are free.
+    /// Creates a database with free pages.
     fn with_free_pages(data_dir: &DataDir, owner: &Owner, project: &tempfile::TempDir) -> String {
         let project = data_dir.project(owner, project.path().to_str().unwrap());
         let project = project.unwrap();
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn the_size_of_the_data_is_found_without_opening_databases() {
+    fn used_bytes_are_counted_without_opening_databases() {
         let data = tempfile::tempdir().unwrap();
         let (data_dir, ada) = (DataDir::new(data.path()), Owner::for_user("ada"));
         let projects: Vec<_> = (0..3).map(|_| tempfile::tempdir().unwrap()).collect();
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_file_and_a_log_count_by_their_length() {
+    fn a_damaged_file_and_a_wal_count_with_their_size() {
         let data = tempfile::tempdir().unwrap();
         let file = data.path().join("a.db");
         assert_eq!(closed_database_bytes(&file), 0);

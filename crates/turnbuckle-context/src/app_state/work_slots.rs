@@ -1,7 +1,7 @@
-//! Places for work, given to owners in turn.
+//! Slots for blocking work, shared fairly between owners.
 //!
-//! A queue that is served in the order of arrival favors the owner that asks most. Here each owner has a queue of its own,
-//! and the queues are served in turn; where there are several owners, none of them ever has all places.
+//! A single queue would favor the owner with the most calls. Here each owner has a queue, and the queues are served round-robin.
+//! With several owners, none ever occupies all slots.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 
 use crate::{ContextError, Owner};
 
-/// Places for work. Clones share them.
+/// Slots for blocking work. Clones share the slots.
 #[derive(Clone, Debug)]
 pub(crate) struct WorkSlots(Arc<SlotPool>);
 
@@ -26,11 +26,11 @@ struct SlotPool {
 #[derive(Debug)]
 struct SlotState {
     free: usize,
-    /// How many places each owner has.
+    /// Number of occupied slots per owner.
     busy: HashMap<Owner, usize>,
-    /// The owners that wait for one, in turn. No queue is empty.
+    /// Waiting calls by owner, in round-robin order. Queues are never empty.
     waiting: VecDeque<(Owner, VecDeque<SlotWaiter>)>,
-    /// Numbers those who wait.
+    /// The id of the next waiter.
     next_id: u64,
 }
 
@@ -40,7 +40,7 @@ struct SlotWaiter {
     ready: oneshot::Sender<()>,
 }
 
-/// A place, given back when it is dropped.
+/// An occupied slot, released on drop.
 #[derive(Debug)]
 pub(crate) struct WorkSlot {
     slots: WorkSlots,
@@ -48,7 +48,7 @@ pub(crate) struct WorkSlot {
 }
 
 impl WorkSlots {
-    /// So many places, of which one owner has at most so many, and so many calls of one owner that may wait.
+    /// Creates `count` slots. One owner may occupy `max_per_owner` of them, and `max_waiting` further calls may wait.
     pub(crate) fn new(count: usize, max_per_owner: usize, max_waiting: usize) -> Self {
         Self(Arc::new(SlotPool {
             max_per_owner: max_per_owner.max(1),
@@ -62,7 +62,7 @@ impl WorkSlots {
         }))
     }
 
-    /// Waits for a place. Refuses if too many calls of this owner wait already.
+    /// Waits for a slot. Fails if too many calls of this owner are waiting.
     pub(crate) async fn acquire(&self, owner: &Owner) -> Result<WorkSlot, ContextError> {
         let (ready, mut is_ready) = oneshot::channel();
         let id = {
@@ -72,7 +72,7 @@ impl WorkSlots {
             let queue = state.queue(owner);
             if queue.len() >= self.0.max_waiting {
                 return Err(ContextError::invalid(
-                    "too many of your calls are waiting already; wait for some of their answers",
+                    "too many of your calls are waiting; wait for some of their results",
                 ));
             }
             queue.push_back(SlotWaiter { id, ready });
@@ -84,7 +84,7 @@ impl WorkSlots {
             owner,
             id: Some(id),
         };
-        // By reference: were it dropped before `waiting`, nobody would know whether the place was given.
+        // Await by reference: the guard needs the receiver to find out whether a slot was assigned.
         let _ = (&mut is_ready).await;
         waiting.id = None;
         Ok(WorkSlot {
@@ -97,20 +97,20 @@ impl WorkSlots {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn give_back(&self, owner: &Owner) {
+    fn release(&self, owner: &Owner) {
         let mut state = self.lock();
-        state.give_back(owner);
+        state.release(owner);
         state.serve(self.0.max_per_owner);
     }
 }
 
 impl Drop for WorkSlot {
     fn drop(&mut self) {
-        self.slots.give_back(&self.owner);
+        self.slots.release(&self.owner);
     }
 }
 
-/// A call that waits. One that is given up leaves its queue, or the place that it was just given.
+/// A waiting call. If dropped, it leaves its queue or releases the slot that was just assigned.
 struct WaitGuard<'a> {
     slots: &'a WorkSlots,
     owner: &'a Owner,
@@ -120,14 +120,14 @@ struct WaitGuard<'a> {
 impl Drop for WaitGuard<'_> {
     fn drop(&mut self) {
         let Some(id) = self.id else { return };
-        if !self.slots.lock().forget(self.owner, id) {
-            self.slots.give_back(self.owner);
+        if !self.slots.lock().remove_waiter(self.owner, id) {
+            self.slots.release(self.owner);
         }
     }
 }
 
 impl SlotState {
-    /// The queue of an owner; a new one is served last.
+    /// Returns the queue of an owner; a new queue is served last.
     fn queue(&mut self, owner: &Owner) -> &mut VecDeque<SlotWaiter> {
         let known = self.waiting.iter().position(|(one, _)| one == owner);
         let at = known.unwrap_or_else(|| {
@@ -137,7 +137,7 @@ impl SlotState {
         &mut self.waiting[at].1
     }
 
-    /// Gives free places to those who wait.
+    /// Assigns free slots to waiting calls.
     fn serve(&mut self, max_per_owner: usize) {
         while self.free > 0 {
             let may = |owner: &Owner| self.busy.get(owner).copied().unwrap_or(0) < max_per_owner;
@@ -158,7 +158,7 @@ impl SlotState {
         }
     }
 
-    fn give_back(&mut self, owner: &Owner) {
+    fn release(&mut self, owner: &Owner) {
         self.free += 1;
         if let Some(count) = self.busy.get_mut(owner) {
             *count -= 1;
@@ -168,8 +168,8 @@ impl SlotState {
         }
     }
 
-    /// Takes a call out of its queue. Says whether it was there: otherwise it has a place.
-    fn forget(&mut self, owner: &Owner, id: u64) -> bool {
+    /// Removes a call from its queue. Returns `false` if it already has a slot.
+    fn remove_waiter(&mut self, owner: &Owner, id: u64) -> bool {
         let Some(at) = self.waiting.iter().position(|(one, _)| one == owner) else {
             return false;
         };
@@ -199,7 +199,7 @@ mod tests {
 
     type Acquiring<'a> = Pin<Box<dyn Future<Output = Result<WorkSlot, ContextError>> + 'a>>;
 
-    /// Begins to wait, and says whether there was a place at once.
+    /// Starts to wait, and returns the slot if one is free.
     fn begin<'a>(slots: &'a WorkSlots, owner: &'a Owner) -> (Acquiring<'a>, Option<WorkSlot>) {
         let mut acquiring: Acquiring<'a> = Box::pin(slots.acquire(owner));
         let slot = poll(&mut acquiring);
@@ -217,11 +217,11 @@ mod tests {
     }
 
     fn take(slots: &WorkSlots, owner: &Owner) -> WorkSlot {
-        begin(slots, owner).1.expect("a place is free")
+        begin(slots, owner).1.expect("a slot is free")
     }
 
     #[test]
-    fn one_call_of_another_owner_comes_before_the_rest_of_a_long_queue() {
+    fn calls_of_other_owners_are_served_before_the_rest_of_a_long_queue() {
         let (ada, bob, eve) = (owner("ada"), owner("bob"), owner("eve"));
         let slots = WorkSlots::new(1, 1, 100);
         let running = take(&slots, &eve);
@@ -229,7 +229,7 @@ mod tests {
         let (mut of_ada, _) = begin(&slots, &ada);
         let (mut of_bob, _) = begin(&slots, &bob);
         drop(running);
-        // Eve asked first, so hers is first, and then everyone has a turn.
+        // Eve's first call is served first, then one call of each owner.
         drop(poll(&mut many[0]).expect("the first of eve"));
         drop(poll(&mut of_ada).expect("ada"));
         drop(poll(&mut of_bob).expect("bob"));
@@ -237,18 +237,21 @@ mod tests {
     }
 
     #[test]
-    fn no_owner_has_all_places() {
+    fn no_owner_occupies_all_slots() {
         let (ada, eve) = (owner("ada"), owner("eve"));
         let slots = WorkSlots::new(4, 3, 100);
         let _running: Vec<_> = (0..3).map(|_| take(&slots, &eve)).collect();
         let (mut fourth, none) = begin(&slots, &eve);
         assert!(none.is_none());
         drop(take(&slots, &ada));
-        assert!(poll(&mut fourth).is_none(), "it is kept for others");
+        assert!(
+            poll(&mut fourth).is_none(),
+            "the last slot is reserved for others"
+        );
     }
 
     #[test]
-    fn a_call_that_is_given_up_takes_no_place() {
+    fn a_dropped_call_does_not_occupy_a_slot() {
         let (ada, bob) = (owner("ada"), owner("bob"));
         let slots = WorkSlots::new(1, 1, 100);
         let running = take(&slots, &ada);
@@ -256,21 +259,21 @@ mod tests {
         let (given, _) = begin(&slots, &ada);
         drop(waiting);
         drop(running);
-        // It was given the place, and never looked.
+        // The slot was assigned to it, but it was never polled.
         drop(given);
         drop(take(&slots, &bob));
         assert!(slots.lock().waiting.is_empty() && slots.lock().busy.is_empty());
     }
 
     #[test]
-    fn too_many_waiting_calls_of_one_owner_are_refused() {
+    fn too_many_waiting_calls_of_one_owner_are_rejected() {
         let (ada, eve) = (owner("ada"), owner("eve"));
         let slots = WorkSlots::new(1, 1, 2);
         let _running = take(&slots, &eve);
         let _waiting: Vec<_> = (0..2).map(|_| begin(&slots, &eve).0).collect();
-        let refused = pin!(slots.acquire(&eve)).poll(&mut Context::from_waker(Waker::noop()));
-        let Poll::Ready(Err(error)) = refused else {
-            panic!("one more waits");
+        let rejected = pin!(slots.acquire(&eve)).poll(&mut Context::from_waker(Waker::noop()));
+        let Poll::Ready(Err(error)) = rejected else {
+            panic!("the call is not rejected");
         };
         assert!(error.to_string().contains("too many of your calls"));
         assert!(begin(&slots, &ada).1.is_none(), "others may wait");

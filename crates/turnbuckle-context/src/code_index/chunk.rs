@@ -1,38 +1,36 @@
-//! A text in pieces that are found, shown and embedded one by one.
+//! Splits a text into chunks, the unit of search, display and embedding.
 //!
-//! A piece begins with a definition and the comments above it. Small neighbours are one piece; what is too long is cut
-//! at a blank line if there is one near. The pieces do not overlap, and cover everything but blank lines between them.
+//! A chunk starts with a definition and the comments above it. Small neighbors are joined; a long part is split at a nearby
+//! blank line if there is one. Chunks do not overlap, and cover all lines except blank ones between them.
 
-use super::{
-    definitions::{Definition, LanguageRules, definitions},
-    read::beginning,
-};
+use super::definitions::{Definition, LanguageRules, definitions};
+use crate::text::byte_prefix;
 
-/// What fits on a screen, and into a question to a model of embeddings.
+/// Maximum size of a chunk: it should fit on a screen and into the input of an embedding model.
 const MAX_LINES: usize = 60;
 const MAX_BYTES: usize = 6_000;
-/// A piece that is shorter is joined with the next one.
+/// A shorter part is joined with the next one.
 const SMALL_LINES: usize = 12;
-/// So is a neighbour that is as short as this: constants stay together.
+/// A part of at most this length is joined with the previous one, so that constants stay together.
 const TINY_LINES: usize = 3;
-/// Joined pieces are not longer than this.
+/// Maximum length of joined parts.
 const MAX_JOINED_LINES: usize = 40;
 
-/// A piece of a text.
+/// A chunk of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TextChunk<'t> {
-    /// From 1.
+    /// Counted from 1.
     pub(super) first_line: usize,
     pub(super) last_line: usize,
-    /// The first thing it defines, or what it is the continuation of.
+    /// The first name it defines, or the definition that it continues.
     pub(super) symbol: &'t str,
     pub(super) kind: &'static str,
-    /// Everything it defines.
+    /// All names it defines.
     pub(super) defs: Vec<&'t str>,
     pub(super) body: &'t str,
 }
 
-/// Cuts a text into pieces.
+/// Splits a text into chunks.
 pub(super) fn chunks<'t>(language: &str, text: &'t str) -> Vec<TextChunk<'t>> {
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     let rules = LanguageRules::for_language(language);
@@ -46,7 +44,7 @@ pub(super) fn chunks<'t>(language: &str, text: &'t str) -> Vec<TextChunk<'t>> {
     parts.iter().filter_map(chunk).collect()
 }
 
-/// A line, or a piece of one that is too long for a chunk.
+/// A line, or a part of a line that is too long for a chunk.
 struct ChunkRow {
     begin: usize,
     end: usize,
@@ -54,12 +52,12 @@ struct ChunkRow {
     is_blank: bool,
 }
 
-/// Rows that stay together, and what they belong to.
+/// Consecutive rows that belong to one definition.
 #[derive(Clone, Debug)]
 struct ChunkPart {
     begin: usize,
     end: usize,
-    /// Which definition they are the beginning or the continuation of.
+    /// The definition that the rows start or continue.
     of: Option<usize>,
 }
 
@@ -82,7 +80,7 @@ fn rows(text: &str, lines: &[&str]) -> Vec<ChunkRow> {
             let end = if line_end - begin <= MAX_BYTES {
                 line_end
             } else {
-                begin + beginning(&text[begin..], MAX_BYTES).len()
+                begin + byte_prefix(&text[begin..], MAX_BYTES).len()
             };
             let is_blank = text[begin..end].trim().is_empty();
             rows.push(ChunkRow {
@@ -97,7 +95,7 @@ fn rows(text: &str, lines: &[&str]) -> Vec<ChunkRow> {
     rows
 }
 
-/// One part per definition with what stands above it, and one for what comes before the first.
+/// Returns one part per definition, with the comments above it, and one for the rows before the first definition.
 fn sections(
     rows: &[ChunkRow],
     lines: &[&str],
@@ -132,7 +130,7 @@ fn sections(
     parts
 }
 
-/// Cuts what is too long into pieces of about the same length.
+/// Splits long parts into parts of similar length.
 fn split_long_parts(rows: &[ChunkRow], parts: Vec<ChunkPart>) -> Vec<ChunkPart> {
     let mut divided = Vec::with_capacity(parts.len());
     for mut part in parts {
@@ -156,7 +154,7 @@ fn split_long_parts(rows: &[ChunkRow], parts: Vec<ChunkPart>) -> Vec<ChunkPart> 
     divided
 }
 
-/// Where a part that is too long is cut: behind a blank row near the wanted length, or just there.
+/// Returns the position to split a long part: after a blank row near the target length, or else at the target length.
 fn cut_position(rows: &[ChunkRow], part: &ChunkPart, target: usize) -> usize {
     let begin = part.begin;
     let fits = |end: &usize| rows[end - 1].end - rows[begin].begin <= MAX_BYTES;
@@ -171,7 +169,7 @@ fn cut_position(rows: &[ChunkRow], part: &ChunkPart, target: usize) -> usize {
     blank.unwrap_or_else(|| (begin + target).clamp(begin + 1, most))
 }
 
-/// Joins small neighbours.
+/// Joins small neighbors.
 fn join_small_parts(rows: &[ChunkRow], parts: Vec<ChunkPart>) -> Vec<ChunkPart> {
     let mut joined: Vec<ChunkPart> = Vec::with_capacity(parts.len());
     for part in parts {
@@ -205,7 +203,7 @@ fn chunk<'t>(
     let begin = (part.begin..part.end).find(filled)?;
     let end = (part.begin..part.end).rev().find(filled)?;
     let (first, last) = (rows[begin].line, rows[end].line);
-    // A line that is cut in pieces defines its name in the first of them.
+    // A line that is split defines its name in the first part.
     let is_begun = begin == 0 || rows[begin - 1].line < first;
     let from = found.partition_point(|found| found.line < first + usize::from(!is_begun));
     let to = found.partition_point(|found| found.line <= last);

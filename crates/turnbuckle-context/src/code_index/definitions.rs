@@ -1,33 +1,33 @@
-//! What a text defines, found line by line: a table of words per language, no grammar.
+//! Finds the definitions in a text line by line, with a keyword table per language instead of a grammar.
 //!
-//! It misses a definition now and then and takes nothing apart, but it takes time in proportion to the text whatever the
-//! text is, and knows every language by a line of a table.
+//! It misses some definitions, but takes time proportional to the text for any input, and supports a language with one entry
+//! in a table.
 
 mod language_rules;
 
 pub(super) use self::language_rules::LanguageRules;
 use self::language_rules::{BareDefinition, LineShape};
-use super::read::beginning;
+use crate::text::byte_prefix;
 
-/// Only so much of a line is looked at: a definition that begins later is none that people read.
+/// Maximum number of bytes of a line that are searched; readable definitions start earlier.
 const MAX_LINE_BYTES: usize = 400;
 
 /// A name that a text defines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Definition<'t> {
-    /// Which line it is on, from 0.
+    /// The line, counted from 0.
     pub(super) line: usize,
     pub(super) name: &'t str,
-    /// `function`, `type`, `section` and the like.
+    /// The kind, such as `function`, `type` or `section`.
     pub(super) kind: &'static str,
 }
 
-/// Finds what is defined, in the order of the lines.
+/// Returns the definitions, in the order of the lines.
 pub(super) fn definitions<'t>(rules: &LanguageRules, lines: &[&'t str]) -> Vec<Definition<'t>> {
     let mut found = Vec::new();
     let mut fence = None;
     for (number, line) in lines.iter().enumerate() {
-        let line = beginning(line, MAX_LINE_BYTES).trim_end_matches(['\n', '\r']);
+        let line = byte_prefix(line, MAX_LINE_BYTES).trim_end_matches(['\n', '\r']);
         if rules.is_prose() && is_fenced(&mut fence, line) {
             continue;
         }
@@ -42,7 +42,7 @@ pub(super) fn definitions<'t>(rules: &LanguageRules, lines: &[&'t str]) -> Vec<D
     found
 }
 
-/// Whether a line of Markdown is code: a `#` is a comment there.
+/// Returns whether a line of Markdown is in a code block, where `#` starts a comment.
 fn is_fenced(fence: &mut Option<&'static str>, line: &str) -> bool {
     let mark = ["```", "~~~"]
         .into_iter()
@@ -60,7 +60,7 @@ fn is_fenced(fence: &mut Option<&'static str>, line: &str) -> bool {
 
 type FoundName<'t> = Option<(&'t str, &'static str)>;
 
-/// Words that are followed by a bracket and define nothing.
+/// Words before a parenthesis that do not define a function.
 const CONTROL_WORDS: &[&str] = &[
     "assert",
     "await",
@@ -97,10 +97,10 @@ const CONTROL_WORDS: &[&str] = &[
     "yield",
     "defined",
 ];
-/// Longer names are data.
+/// Maximum length of a name; a longer one is data.
 const MAX_NAME_BYTES: usize = 120;
 
-/// Finds the name that a line defines, and its kind.
+/// Returns the name that a line defines, and its kind.
 pub(super) fn definition<'t>(rules: &LanguageRules, line: &'t str) -> FoundName<'t> {
     let found = match rules.shape {
         LineShape::Words => words(rules, line).or_else(|| bare(rules, line)),
@@ -114,7 +114,7 @@ pub(super) fn definition<'t>(rules: &LanguageRules, line: &'t str) -> FoundName<
     found.filter(|(name, _)| !name.is_empty() && name.len() <= MAX_NAME_BYTES)
 }
 
-/// Modifiers, a word that tells, a name.
+/// Modifiers, a keyword, a name.
 fn words<'t>(rules: &LanguageRules, line: &'t str) -> FoundName<'t> {
     let mut rest = line.trim_start();
     let is_outermost = rest.len() == line.len();
@@ -125,7 +125,7 @@ fn words<'t>(rules: &LanguageRules, line: &'t str) -> FoundName<'t> {
         let (next, _) = leading_word(skip_brackets(after).trim_start());
         let more_follows = kind_of(rules, next).is_some() || rules.modifiers.contains(&next);
         match kind {
-            // `const fn`, `enum class`: the last one tells. A function may have any name.
+            // `const fn`, `enum class`: the last keyword counts. A function may have any name.
             Some(kind) if more_follows && kind != "function" => rest = after.trim_start(),
             Some("constant") if !is_outermost => return None,
             Some(kind) => return named(kind, word, after),
@@ -139,9 +139,9 @@ fn words<'t>(rules: &LanguageRules, line: &'t str) -> FoundName<'t> {
     }
 }
 
-/// What is named after the word that tells.
+/// Returns the name after a keyword.
 fn named<'t>(kind: &'static str, word: &str, after: &'t str) -> FoundName<'t> {
-    // The word must end here: `type_of(x)` begins with none. `def+(other)` has a name that nobody looks for.
+    // The keyword must end here: `type_of(x)` does not start with one. Operators such as `def+(other)` are skipped.
     if !after.starts_with([' ', '\t', '<', '*', '(', ':']) {
         return None;
     }
@@ -175,7 +175,7 @@ fn named<'t>(kind: &'static str, word: &str, after: &'t str) -> FoundName<'t> {
     ))
 }
 
-/// `Type` of `impl<T> Trait<T> for path::Type<T> {`.
+/// Returns `Type` for `impl<T> Trait<T> for path::Type<T> {`.
 fn implemented(after: &str) -> Option<&str> {
     let rest = skip_angles(after.trim_start()).trim_start();
     let rest = rest.split(['{', ';']).next().unwrap_or(rest);
@@ -185,7 +185,7 @@ fn implemented(after: &str) -> Option<&str> {
     Some(last_of_path(of))
 }
 
-/// Functions that no word introduces.
+/// Returns a function that is defined without a keyword.
 fn bare<'t>(rules: &LanguageRules, line: &'t str) -> FoundName<'t> {
     let is_outermost = !line.starts_with([' ', '\t']);
     match rules.bare {
@@ -201,7 +201,7 @@ fn bare<'t>(rules: &LanguageRules, line: &'t str) -> FoundName<'t> {
     }
 }
 
-/// `static int name(…) {`, `void Type::name(`; a call is none, nor is a declaration that ends here.
+/// Matches `static int name(…) {` and `void Type::name(`, but not a call or a declaration that ends on the line.
 fn typed<'t>(rules: &LanguageRules, line: &'t str, is_outermost: bool) -> FoundName<'t> {
     let line = line.trim();
     let (first, _) = leading_word(line);
@@ -220,10 +220,10 @@ fn typed<'t>(rules: &LanguageRules, line: &'t str, is_outermost: bool) -> FoundN
     (is_one && !CONTROL_WORDS.contains(&name)).then_some((name, "function"))
 }
 
-/// `async name(…) {` in a class or an object.
+/// Matches `async name(…) {` in a class or an object.
 fn method<'t>(rules: &LanguageRules, line: &'t str) -> FoundName<'t> {
     let mut rest = line.trim();
-    // `call(a, function () {` does not close what it opens.
+    // `call(a, function () {` has an unclosed parenthesis.
     let number = |sign: char| rest.matches(sign).count();
     if !rest.ends_with('{') || number('(') != number(')') {
         return None;
@@ -246,7 +246,7 @@ fn method<'t>(rules: &LanguageRules, line: &'t str) -> FoundName<'t> {
     }
 }
 
-/// `name() {`, and `name ()` with its brace on the next line.
+/// Matches `name() {`, and `name ()` with its brace on the next line.
 fn shell(line: &str) -> FoundName<'_> {
     let (name, after) = line.trim().split_once("()")?;
     let name = name.trim_end();
@@ -256,7 +256,7 @@ fn shell(line: &str) -> FoundName<'_> {
     is_one.then_some((name, "function"))
 }
 
-/// `exports.name = function`, `name <- function`.
+/// Matches `exports.name = function` and `name <- function`.
 fn assigned(line: &str) -> FoundName<'_> {
     let (left, right) = line.split_once("<-").or_else(|| line.split_once('='))?;
     let left = left.trim();
@@ -265,7 +265,7 @@ fn assigned(line: &str) -> FoundName<'_> {
     is_one.then(|| (last_of_path(left), "function"))
 }
 
-/// `name = (…) => {` after `const`.
+/// Matches `name = (…) => {` after `const`.
 fn is_function_value(rest: &str) -> bool {
     rest.split_once('=')
         .is_some_and(|(_, value)| is_function(value.trim_start()))
@@ -278,7 +278,7 @@ fn is_function(value: &str) -> bool {
             && value.starts_with(|sign: char| sign == '(' || sign.is_alphabetic())
 }
 
-/// `NAME = …`, `NAME: type = …`.
+/// Matches `NAME = …` and `NAME: type = …`.
 fn capitals(line: &str) -> FoundName<'_> {
     let (name, after) = leading_word(line);
     let is_capital = |sign: char| sign.is_ascii_uppercase() || sign.is_ascii_digit() || sign == '_';
@@ -288,7 +288,7 @@ fn capitals(line: &str) -> FoundName<'_> {
     is_one.then_some((name, "constant"))
 }
 
-/// `name :: Type`.
+/// Matches `name :: Type`.
 fn signature(line: &str) -> FoundName<'_> {
     let (name, after) = leading_word(line);
     after
@@ -297,7 +297,7 @@ fn signature(line: &str) -> FoundName<'_> {
         .then_some((name, "function"))
 }
 
-/// `CREATE OR REPLACE VIEW IF NOT EXISTS schema.name`.
+/// Matches `CREATE OR REPLACE VIEW IF NOT EXISTS schema.name`.
 fn sql<'t>(rules: &LanguageRules, line: &'t str) -> FoundName<'t> {
     let (first, mut rest) = leading_word(line.trim_start());
     if !first.eq_ignore_ascii_case("create") {
@@ -319,7 +319,7 @@ fn sql<'t>(rules: &LanguageRules, line: &'t str) -> FoundName<'t> {
     Some((name.trim_matches(['"', '`', '[', ']', '\'']), found?))
 }
 
-/// `(defn name`, `(define (name`.
+/// Matches `(defn name` and `(define (name`.
 fn lisp(line: &str) -> FoundName<'_> {
     let rest = line.strip_prefix('(')?;
     let (word, after) = rest.split_once(char::is_whitespace)?;
@@ -376,7 +376,7 @@ fn kind_of(rules: &LanguageRules, word: &str) -> Option<&'static str> {
         .map(|(_, kind)| *kind)
 }
 
-/// The word that a text begins with, and the rest. `#define`, `@interface` and `macro_rules!` are words.
+/// Splits off the first word of a text. `#define`, `@interface` and `macro_rules!` are words.
 fn leading_word(text: &str) -> (&str, &str) {
     let begin = usize::from(text.starts_with(['#', '@', '-']));
     let end = text[begin..]
@@ -396,7 +396,7 @@ fn trailing_name(text: &str) -> (&str, &str) {
     text.split_at(begin)
 }
 
-/// `name` of `a::b<T>.name<T>(`.
+/// Returns `name` for `a::b<T>.name<T>(`.
 fn last_of_path(text: &str) -> &str {
     if let Some((_, rest)) = text
         .split_once('<')
@@ -418,7 +418,7 @@ fn is_in_word(sign: char) -> bool {
     sign.is_alphanumeric() || sign == '_' || sign == '$'
 }
 
-/// `pub(crate) fn`: what stands in brackets right here is not looked at.
+/// Skips a leading `(…)`, as in `pub(crate) fn`.
 fn skip_brackets(text: &str) -> &str {
     match text.strip_prefix('(').and_then(|rest| rest.split_once(')')) {
         Some((_, after)) => after,
@@ -426,7 +426,7 @@ fn skip_brackets(text: &str) -> &str {
     }
 }
 
-/// Behind the `<…>` that a text begins with.
+/// Skips a leading `<…>`.
 fn skip_angles(text: &str) -> &str {
     let mut depth = 0_usize;
     for (at, sign) in text.char_indices() {

@@ -1,6 +1,6 @@
-//! Which language a file is written in, by its name or its first line.
+//! Detection of the language of a file by its name or first line.
 
-/// Names of files that say it, in lower case.
+/// Languages by file name, in lower case.
 const BY_NAME: &[(&str, &str)] = &[
     ("brewfile", "ruby"),
     ("build", "starlark"),
@@ -18,7 +18,7 @@ const BY_NAME: &[(&str, &str)] = &[
     ("workspace", "starlark"),
 ];
 
-/// Endings of names, in lower case.
+/// Languages by extension, in lower case.
 const BY_EXTENSION: &[(&str, &[&str])] = &[
     ("bash", &["bash"]),
     ("c", &["c", "h"]),
@@ -81,7 +81,7 @@ const BY_EXTENSION: &[(&str, &[&str])] = &[
     ("zig", &["zig"]),
 ];
 
-/// Interpreters that a first line may name.
+/// Languages by the interpreter in the first line.
 const BY_INTERPRETER: &[(&str, &str)] = &[
     ("ash", "shell"),
     ("bash", "bash"),
@@ -101,10 +101,10 @@ const BY_INTERPRETER: &[(&str, &str)] = &[
     ("zsh", "shell"),
 ];
 
-/// What a text is called whose language nothing tells.
+/// The language of a text if it cannot be detected.
 const UNKNOWN_LANGUAGE: &str = "text";
 
-/// Names the language of a file, in lower case; `text` if nothing tells it.
+/// Returns the language of a file in lower case, or `text` if it cannot be detected.
 pub(super) fn language_of(path: &str, text: &str) -> &'static str {
     let name = file_name(path).to_ascii_lowercase();
     by_name(&name)
@@ -112,12 +112,12 @@ pub(super) fn language_of(path: &str, text: &str) -> &'static str {
         .unwrap_or(UNKNOWN_LANGUAGE)
 }
 
-/// The last part of a path with `/`.
+/// Returns the last component of a path with `/`.
 pub(super) fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// What stands after the last dot of a name, if anything does.
+/// Returns the part of a name after its last dot.
 pub(super) fn extension(name: &str) -> Option<&str> {
     name.rsplit_once('.').map(|(_, extension)| extension)
 }
@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_and_first_lines_tell_the_language() {
+    fn languages_are_detected_by_name_and_first_line() {
         let table = [
             ("src/lib.rs", "", "rust"),
             ("a/B.TSX", "", "typescript"),

@@ -1,4 +1,4 @@
-//! Files read and prepared by a few threads, within a bound of memory.
+//! Reads and prepares files on a few threads, within a memory limit.
 
 use std::{
     num::NonZero,
@@ -14,12 +14,12 @@ use std::{
 use super::read::{ReadJob, ReadOutcome, read};
 use crate::{Redactor, storage::dir_handle::DirHandle};
 
-/// Bytes of files that are in memory at once and not handed over. What is made of them is about thrice that.
+/// Maximum size of the files in memory that are not delivered yet. Prepared files take about three times as much.
 const MAX_BUFFERED_BYTES: u64 = 12 << 20;
 const MAX_QUEUED_FILES: usize = 256;
 const MAX_THREADS: usize = 4;
 
-/// Files to be read, and what for.
+/// Files to read, with the limits that apply.
 #[derive(Debug)]
 pub(super) struct ReadPool<'a> {
     pub(super) folder: &'a DirHandle,
@@ -28,25 +28,25 @@ pub(super) struct ReadPool<'a> {
     pub(super) redactor: &'a Redactor,
 }
 
-/// What comes out, in any order. The threads end when this is dropped.
+/// The results, in any order. The threads end when this is dropped.
 #[derive(Debug)]
 pub(super) struct ReadResults<'a> {
     receiver: Receiver<(&'a ReadJob, ReadOutcome)>,
     budget: &'a MemoryBudget,
 }
 
-/// What came out next.
+/// The next result.
 #[derive(Debug)]
 pub(super) enum NextResult<'a> {
     Done(&'a ReadJob, ReadOutcome),
-    /// Nothing yet.
+    /// No result yet.
     Waiting,
-    /// That was all.
+    /// All results were delivered.
     End,
 }
 
 impl ReadPool<'_> {
-    /// Reads the files while somebody takes what comes out.
+    /// Reads the files while `take` receives the results.
     pub(super) fn run<T>(&self, take: impl FnOnce(ReadResults<'_>) -> T) -> T {
         let (next, budget) = (AtomicUsize::new(0), MemoryBudget::default());
         let threads = thread::available_parallelism().map_or(1, NonZero::get);
@@ -84,7 +84,7 @@ impl ReadPool<'_> {
 }
 
 impl<'a> ReadResults<'a> {
-    /// Waits for the next file.
+    /// Waits for the next result.
     pub(super) fn next(&self, timeout: Duration) -> NextResult<'a> {
         match self.receiver.recv_timeout(timeout) {
             Ok((job, outcome)) => {
@@ -103,7 +103,7 @@ impl Drop for ReadResults<'_> {
     }
 }
 
-/// Counts the bytes that are in memory. A file that is larger than the room has it to itself.
+/// Counts the bytes in memory. A file that exceeds the limit is read alone.
 #[derive(Debug, Default)]
 struct MemoryBudget {
     used: Mutex<BudgetState>,
@@ -117,7 +117,7 @@ struct BudgetState {
 }
 
 impl MemoryBudget {
-    /// Waits for room. Says no when nobody wants the result any more.
+    /// Waits until the bytes fit. Returns `false` if the receiver is gone.
     fn reserve(&self, bytes: u64) -> bool {
         let is_full = |used: &mut BudgetState| {
             !used.is_closed && used.bytes > 0 && used.bytes + bytes > MAX_BUFFERED_BYTES

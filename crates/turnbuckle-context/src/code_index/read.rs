@@ -1,4 +1,4 @@
-//! One file, read and made ready to be stored.
+//! Reads one file and prepares it for storage.
 
 use std::{
     borrow::Cow,
@@ -20,61 +20,61 @@ use crate::{
     text::tokenize::identifier_parts,
 };
 
-/// A file of more lines is data.
+/// Maximum number of lines; a file with more is data.
 const MAX_LINES: usize = 200_000;
-/// A file that was changed so shortly before it was read may change again without showing it.
+/// A file modified this recently may change again without a new modification time.
 const RECENT_CHANGE: Duration = Duration::from_secs(2);
 
-/// A file that is to be read.
+/// A file to read.
 #[derive(Debug)]
 pub(super) struct ReadJob {
     pub(super) path: String,
     pub(super) size: u64,
-    /// The row and the hash of what was read the last time.
+    /// The row and hash of the previous version.
     pub(super) previous: Option<(i64, Vec<u8>)>,
 }
 
-/// What came of it.
+/// The result of reading a file.
 #[derive(Debug)]
 pub(super) enum ReadOutcome {
-    /// There is something new to store.
+    /// The file is new or changed.
     Ready(Box<PreparedFile>),
-    /// It is as it was; only its times have changed.
+    /// The contents are unchanged; only the times changed.
     Unchanged { row: i64, size: u64, modified: i64 },
-    /// It cannot be read, so nothing is stored, and what was is removed.
+    /// The file cannot be read; its previous version is removed.
     Skipped(SkipReason),
-    /// It is gone.
+    /// The file no longer exists.
     Gone,
 }
 
-/// A file as it is stored.
+/// A file ready to be stored.
 #[derive(Debug)]
 pub(super) struct PreparedFile {
     pub(super) path: String,
     pub(super) size: u64,
-    /// Nanoseconds; 0 if the file was too fresh for that to tell anything.
+    /// Nanoseconds since 1970; 0 if the file was modified too recently to rely on it.
     pub(super) modified: i64,
-    /// Empty if only the beginning was looked at.
+    /// Empty if the file was not read completely.
     pub(super) hash: Vec<u8>,
     pub(super) language: &'static str,
-    /// Why nothing of it is stored.
+    /// The reason why its text is not stored.
     pub(super) skipped: Option<SkipReason>,
-    /// When it was read, in milliseconds.
+    /// The time of reading, in milliseconds since 1970.
     pub(super) indexed: i64,
     pub(super) chunks: Vec<PreparedChunk>,
-    /// The rules that took something out.
+    /// Number of redactions, by rule.
     pub(super) redacted: BTreeMap<Arc<str>, usize>,
 }
 
 impl PreparedFile {
-    /// About how many bytes it takes to store it.
+    /// Returns the approximate number of bytes in the database.
     pub(super) fn weight(&self) -> usize {
         let weight = |chunk: &PreparedChunk| chunk.body.len() + chunk.words.idents.len() + 200;
         self.chunks.iter().map(weight).sum::<usize>() + 300
     }
 }
 
-/// A chunk as it is stored, and what it is found by.
+/// A chunk ready to be stored, with its search columns.
 #[derive(Debug)]
 pub(super) struct PreparedChunk {
     pub(super) first_line: u32,
@@ -86,7 +86,7 @@ pub(super) struct PreparedChunk {
     pub(super) words: SearchColumns,
 }
 
-/// The columns that are only searched.
+/// Columns that are only used for search.
 #[derive(Debug)]
 pub(super) struct SearchColumns {
     pub(super) idents: String,
@@ -121,7 +121,7 @@ fn read_file(
         return Ok(ReadOutcome::Skipped(SkipReason::InvalidName));
     }
     let file = folder.open_file(&job.path)?;
-    // Asked before reading: a change while we read shows as another time the next time.
+    // Taken before reading: a change during the read gives another time on the next run.
     let metadata = file.metadata()?;
     let (size, started) = (metadata.len(), SystemTime::now());
     let modified = trusted_mtime(modified_nanos(&metadata), started);
@@ -187,7 +187,7 @@ fn prepare(prepared: &mut PreparedFile, bytes: &[u8], redactor: &Redactor) {
 }
 
 fn prepare_chunks(prepared: &mut PreparedFile, text: &str, redactor: &Redactor) {
-    // Before it is cut: a key that goes on over a border would not be known in halves.
+    // Redact before splitting: a secret that crosses a chunk boundary would not be recognized.
     let redacted = redactor.redact(text);
     redacted.count_into(&mut prepared.redacted);
     let path = format!("{} {}", prepared.path, identifier_parts(&prepared.path));
@@ -214,10 +214,10 @@ fn prepare_chunks(prepared: &mut PreparedFile, text: &str, redactor: &Redactor) 
         .collect();
 }
 
-/// Of a text in an old code page at least so many hundredths are ASCII.
+/// Minimum percentage of ASCII in a Latin-1 text.
 const MIN_ASCII_PERCENT: usize = 90;
 
-/// Decodes UTF-8, UTF-16 with its mark, and what looks like the code page of Western Europe. `None` is no text.
+/// Decodes UTF-8, UTF-16 with a byte order mark, and probable Latin-1. Returns `None` for binary data.
 pub(super) fn decode(bytes: &[u8]) -> Option<Cow<'_, str>> {
     match bytes {
         [0xef, 0xbb, 0xbf, rest @ ..] => decode(rest),
@@ -232,15 +232,6 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Cow<'_, str>> {
     .map(normalize_line_ends)
 }
 
-/// The first bytes of a text, as many as fit without cutting a character.
-pub(super) fn beginning(text: &str, most: usize) -> &str {
-    let mut end = text.len().min(most);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
-}
-
 fn decode_utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Option<Cow<'_, str>> {
     let units = bytes.chunks_exact(2).map(|pair| unit([pair[0], pair[1]]));
     let text: Result<String, _> = char::decode_utf16(units).collect();
@@ -249,7 +240,7 @@ fn decode_utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Option<Cow<'_, str>> 
         .map(Cow::Owned)
 }
 
-/// Source files of before 2000, whose comments have an accent now and then. Their signs are those of Unicode's beginning.
+/// Decodes Latin-1: old source files with a few accents in comments. Its code points are those of Unicode.
 fn decode_latin1(bytes: &[u8]) -> Option<String> {
     let ascii = bytes.iter().filter(|byte| byte.is_ascii()).count();
     let is_control =
@@ -270,7 +261,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_of_every_usual_kind_is_read() {
+    fn common_encodings_are_decoded() {
         let table: [(&[u8], &str); 6] = [
             (b"plain", "plain"),
             ("é\n".as_bytes(), "é\n"),
@@ -288,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_is_not_read() {
+    fn binary_data_is_rejected() {
         let table: [&[u8]; 5] = [
             b"a\0b",
             b"\x89PNG\r\n\x1a\n",

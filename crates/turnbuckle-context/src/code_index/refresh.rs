@@ -1,4 +1,4 @@
-//! A cheap look before a search.
+//! Quick update of an index before a search.
 
 use std::{
     collections::BTreeMap,
@@ -14,24 +14,24 @@ use super::{
 };
 use crate::{ContextError, Database, Redactor, storage::dir_handle::DirHandle};
 
-/// What a refresh found.
+/// Result of a refresh.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RefreshReport {
-    /// The tree as it is now.
+    /// The current tree.
     pub tree: IndexTree,
-    /// How true it is.
+    /// The relation of the tree to the folder.
     pub freshness: Freshness,
-    /// Files that were read again.
+    /// Files read again.
     pub read: u64,
-    /// Files that are gone, or not wanted any more.
+    /// Files removed from the index: deleted on the disk, or excluded now.
     pub removed: u64,
-    /// What was taken out of the files, by the rule.
+    /// Number of redactions in these files, by rule.
     pub redacted: BTreeMap<Arc<str>, usize>,
 }
 
 impl RefreshReport {
-    /// A tree that was not looked at.
+    /// Creates the report for a tree that was not compared with its folder.
     pub(crate) fn unchecked(tree: IndexTree) -> Self {
         Self {
             tree,
@@ -43,23 +43,22 @@ impl RefreshReport {
     }
 }
 
-/// How true an index is.
+/// The relation of an index to its folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Freshness {
-    /// It is as the folder was a moment ago.
+    /// The index matched the folder a moment ago.
     Fresh,
-    /// So many files have changed and were not read in time.
+    /// This many changed files were not read in time.
     Stale(u64),
-    /// There was no time to look at all files, or not all could be looked at; the index is as it was at
-    /// [`IndexTree::refreshed`].
+    /// Not all files could be compared in time; the index is as of [`IndexTree::refreshed`].
     Unknown,
 }
 
-/// Brings a tree up to date as far as a budget of time allows.
+/// Updates a tree within a time budget.
 ///
-/// If the budget is over before all files were looked at, nothing changes. Otherwise what is gone is removed, and
-/// what has changed is read until the time is over.
+/// If the time expires before the walk is complete, nothing changes. Otherwise deleted files are removed, and changed files
+/// are read until the time expires.
 pub fn refresh(
     db: &Database,
     tree: &IndexTree,
@@ -71,7 +70,7 @@ pub fn refresh(
     refresh_open_dir(db, &folder, tree, redactor, budget, &mut should_continue)
 }
 
-/// Brings the tree of an open folder up to date like [`refresh`], as long as `should_continue` returns `true`.
+/// Updates the tree of an open folder like [`refresh`], as long as `should_continue` returns `true`.
 pub(crate) fn refresh_open_dir(
     db: &Database,
     folder: &DirHandle,
@@ -107,7 +106,7 @@ pub(crate) fn refresh_open_dir(
             conflicted,
         } => RefreshReport {
             freshness: match done.unread {
-                // Whoever else changed it may have looked before us, or wanted other files.
+                // The other process may have walked earlier, or with other options.
                 _ if conflicted => Freshness::Unknown,
                 0 if is_complete => Freshness::Fresh,
                 0 => Freshness::Unknown,

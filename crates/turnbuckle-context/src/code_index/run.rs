@@ -1,4 +1,4 @@
-//! One look at a folder: plan, read, write, show.
+//! One index run: compares the folder with the index, reads changed files, writes them and publishes the result.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -23,49 +23,49 @@ use crate::{
     storage::{database::now, dir_handle::DirHandle},
 };
 
-/// Text that is written in one transaction; somebody else may wait for it.
+/// Amount of text written in one transaction. Other writers wait for the transaction.
 const BATCH_BYTES: usize = 512 << 10;
 const BATCH_FILES: usize = 256;
-/// Times of files that are noted in one transaction.
+/// Number of modification times written in one transaction.
 const BATCH_TOUCHES: usize = 2_000;
-/// How often somebody is told how far it is.
+/// Interval between progress reports.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(50);
-/// A run that waits for a slow disk says that it lives.
+/// Interval between heartbeats of a run that waits for a slow disk.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(10);
 
-/// How old the note may be that nothing has changed, in milliseconds.
+/// Interval between updates of the refresh time of an unchanged tree, in milliseconds.
 const UNCHANGED_NOTE_MS: i64 = 5_000;
 
-/// A look at a folder.
+/// An index run.
 pub(super) struct IndexRun<'a> {
     pub(super) db: &'a Database,
-    /// The folder, held open: its path may lead elsewhere at any time.
+    /// The open folder. Its path may lead to another folder at any time.
     pub(super) folder: &'a DirHandle,
     pub(super) root: &'a Path,
-    /// The same, as it is stored.
+    /// The root as stored.
     pub(super) root_text: &'a str,
     pub(super) branch: &'a str,
     pub(super) options: &'a IndexOptions,
     pub(super) settings: &'a str,
     pub(super) redactor: &'a Redactor,
-    /// Everything that was read before is read again.
+    /// Files read before this time are read again.
     pub(super) read_before: Option<i64>,
 }
 
-/// What a look did.
+/// Counts of an index run.
 #[derive(Debug, Default)]
 pub(super) struct RunReport {
     pub(super) read: u64,
     pub(super) chunks: u64,
     pub(super) unchanged: u64,
     pub(super) removed: u64,
-    /// Files that have changed and were not read.
+    /// Changed files that were not read in time.
     pub(super) unread: u64,
     pub(super) redacted: BTreeMap<Arc<str>, usize>,
 }
 
 impl RunReport {
-    /// What there is to tell when all is done.
+    /// Returns the progress of a finished run.
     pub(super) fn progress(&self) -> IndexProgress {
         let files = self.read + self.unchanged;
         IndexProgress {
@@ -75,7 +75,7 @@ impl RunReport {
         }
     }
 
-    /// Adds what another look did, which found unchanged what this one read.
+    /// Adds the counts of a repeated run, in which the files read by this run are unchanged.
     pub(super) fn add(&mut self, other: &Self) {
         self.read += other.read;
         self.chunks += other.chunks;
@@ -86,34 +86,34 @@ impl RunReport {
     }
 }
 
-/// How a look ended.
+/// The end of an index run.
 #[derive(Debug)]
 pub(super) enum IndexRunEnd {
-    /// The tree is as the folder is, but for what is left.
+    /// The tree matches the folder, except for unread files.
     Published {
         tree: Box<IndexTree>,
         done: RunReport,
-        /// Everything was looked at.
+        /// True if the whole folder was walked.
         is_complete: bool,
         conflicted: bool,
     },
-    /// Somebody took the run for dead.
+    /// Another process declared the run dead.
     Lost,
-    /// It was told to stop before the folder was seen whole.
+    /// The run was stopped before the walk was complete.
     Stopped,
 }
 
-/// What to do with what is ready when told to stop.
+/// Selects what happens to prepared files if the run is stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OnStop {
-    /// Show it: each file is right by itself.
+    /// Publish them: each file is consistent by itself.
     Publish,
-    /// Give it up.
+    /// Discard them.
     Abandon,
 }
 
 impl IndexRun<'_> {
-    /// Looks at the folder, and brings the tree up to date.
+    /// Walks the folder and updates the tree.
     pub(super) fn run(
         &self,
         on_stop: OnStop,
@@ -152,7 +152,7 @@ impl IndexRun<'_> {
             Err(error) => Err(error),
         };
         if let Some(run) = state.run.take() {
-            // The error that ended it is the one to tell; whoever comes next cleans up.
+            // Report the error that ended the run; the next run cleans up.
             let cleaned = store::abandon(self.db, run);
             return ended.and_then(|ended| cleaned.map(|()| ended));
         }
@@ -160,7 +160,7 @@ impl IndexRun<'_> {
     }
 }
 
-/// What is ready and not yet shown.
+/// Prepared files that are not published yet.
 struct RunState<'a> {
     index_run: &'a IndexRun<'a>,
     plan: IndexPlan,
@@ -201,7 +201,7 @@ impl<'a> RunState<'a> {
         }
     }
 
-    /// Takes what was read, and writes it in batches.
+    /// Receives the prepared files and writes them in batches.
     fn drain(
         &mut self,
         results: &ReadResults<'_>,
@@ -299,7 +299,7 @@ impl<'a> RunState<'a> {
         Ok(())
     }
 
-    /// Whether there is nothing to show.
+    /// Returns whether there is nothing to publish.
     fn is_unchanged(&self, tree: &IndexTree) -> bool {
         let is_idle =
             self.run.is_none() && self.batch.is_empty() && self.plan.removed_rows.is_empty();
@@ -311,7 +311,7 @@ impl<'a> RunState<'a> {
         let is_complete = self.plan.walk_result == WalkResult::Everything;
         let age = now() - tree.refreshed;
         if is_complete && self.done.unread == 0 {
-            // A search looks every time; the disk need not hear of it every time.
+            // Every search refreshes; not every refresh needs a write.
             if !(0..UNCHANGED_NOTE_MS).contains(&age) {
                 store::note_unchanged(self.index_run.db, tree.id)?;
             }
@@ -364,20 +364,20 @@ fn add_counts(counts: &mut BTreeMap<Arc<str>, usize>, more: &BTreeMap<Arc<str>, 
     }
 }
 
-/// What there is to do.
+/// The work of an index run.
 #[derive(Debug)]
 pub(super) struct IndexPlan {
-    /// Files that are new, or may have changed.
+    /// Files that are new or may have changed.
     pub(super) jobs: Vec<ReadJob>,
-    /// Files that are as they were.
+    /// Number of unchanged files.
     pub(super) unchanged: u64,
-    /// Rows of files that are not there any more, or not wanted.
+    /// Rows of files that no longer exist or are excluded now.
     pub(super) removed_rows: Vec<i64>,
     pub(super) skipped: SkipCounts,
     pub(super) walk_result: WalkResult,
 }
 
-/// Compares. Everything that was read before `read_before` counts as changed.
+/// Compares the folder with the index. Files read before `read_before` count as changed.
 pub(super) fn plan(
     folder: &DirHandle,
     root: &Path,
@@ -394,7 +394,7 @@ pub(super) fn plan(
         walk_result: WalkResult::Everything,
     };
     let started = now();
-    // What was read in the future was read when the clock was wrong.
+    // A time in the future means that the clock was wrong.
     let is_old = |indexed: &IndexedFile| {
         indexed.indexed > started || read_before.is_some_and(|time| indexed.indexed < time)
     };
@@ -402,7 +402,7 @@ pub(super) fn plan(
     let mut on_file = |found: FoundFile| {
         let mut indexed = indexed.remove(&found.path);
         if let Some(indexed) = indexed.as_mut().filter(|indexed| is_old(indexed)) {
-            // It keeps its row, which goes if the file cannot be read; but no file is like it.
+            // Keep the row, so that it is removed if the file cannot be read; an empty hash equals no other.
             indexed.hash.clear();
         }
         let is_same = |indexed: &IndexedFile| {
@@ -426,7 +426,7 @@ pub(super) fn plan(
         should_continue,
         &mut on_file,
     )?;
-    // Only a walk that saw everything can tell what is missing.
+    // Only a complete walk shows which files are missing.
     if plan.walk_result == WalkResult::Everything {
         plan.removed_rows = indexed.into_values().map(|indexed| indexed.row).collect();
     }
@@ -438,7 +438,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_is_read_again_by_force_keeps_its_row() {
+    fn a_forced_read_keeps_the_row() {
         let temporary = tempfile::tempdir().unwrap();
         let root = temporary.path().canonicalize().unwrap();
         std::fs::write(root.join("a.rs"), "fn a() {}").unwrap();

@@ -1,7 +1,7 @@
-//! What the database keeps of an index, and how it changes: in short transactions, and for readers all at once.
+//! Storage of an index. Changes are written in short transactions and become visible to readers all at once.
 //!
-//! Files are written under a run, where nobody sees them. The last transaction gives them to their tree. What they replace
-//! goes to a run as well, a dead one, and is cleaned away bit by bit.
+//! Files are written under a run, where readers do not see them. The last transaction moves them to their tree. The files that
+//! they replace are moved to a dead run, the tombstone, and deleted in small steps.
 
 use std::{
     collections::HashMap,
@@ -21,16 +21,16 @@ use crate::{
     storage::database::{TransactionError, now},
 };
 
-/// A run that was silent for so long, in milliseconds, is dead.
+/// A run without a heartbeat for this many milliseconds is dead.
 const RUN_DEAD_AFTER_MS: i64 = 60_000;
-/// How long one transaction may take for cleaning.
+/// Maximum duration of one cleanup transaction.
 const MAX_CLEANUP_TIME: Duration = Duration::from_millis(40);
-/// How long somebody who gave up waits for what is thrown away.
+/// Maximum time that a stopped run spends on its own cleanup.
 const MAX_ABANDON_TIME: Duration = Duration::from_secs(1);
-/// Up to so many files are removed at once with what replaces them.
+/// Up to this many files are deleted in the transaction that replaces them.
 const MAX_IMMEDIATE_DELETES: usize = 64;
 
-/// A file as it was when it was last read.
+/// The stored state of a file.
 #[derive(Debug)]
 pub(super) struct IndexedFile {
     pub(super) row: i64,
@@ -40,39 +40,39 @@ pub(super) struct IndexedFile {
     pub(super) indexed: i64,
 }
 
-/// Another process declared our run dead and removed what was written.
+/// The error if another process declared this run dead and deleted its files.
 #[derive(Debug)]
 pub(super) struct RunLost;
 
-/// A change to a tree, ready to be shown.
+/// A change to a tree, ready to be published.
 #[derive(Debug)]
 pub(super) struct TreeChange<'a> {
     pub(super) root: &'a str,
     pub(super) branch: &'a str,
-    /// Which files are wanted, as it is stored.
+    /// The options, as stored.
     pub(super) settings: &'a str,
-    /// The version that the change was made from; 0 for a new tree.
+    /// The version that the change is based on; 0 for a new tree.
     pub(super) version: i64,
     pub(super) run: Option<i64>,
-    /// Files that were not written under the run any more.
+    /// Files that are not written under the run yet.
     pub(super) last: &'a [PreparedFile],
-    /// Rows of files that are not wanted any more.
+    /// Rows of files to remove.
     pub(super) removed_rows: &'a [i64],
-    /// What was left out, but for the files that have a row.
+    /// Counts of skipped files without a row.
     pub(super) skipped: &'a SkipCounts,
-    /// Whether the whole folder was looked at.
+    /// True if the whole folder was walked and read.
     pub(super) is_complete: bool,
 }
 
-/// What was shown.
+/// The result of publishing.
 #[derive(Debug)]
 pub(super) struct PublishedTree {
     pub(super) tree: IndexTree,
-    /// Somebody else changed the tree meanwhile.
+    /// True if another process changed the tree during the run.
     pub(super) conflicted: bool,
 }
 
-/// All files of a tree, by their paths.
+/// Returns all files of a tree, by path.
 pub(super) fn indexed_files(
     db: &Database,
     tree: i64,
@@ -94,7 +94,7 @@ pub(super) fn indexed_files(
     })
 }
 
-/// Writes files under a run, where nobody sees them, and begins the run if need be.
+/// Writes files under a run, where readers do not see them. Starts the run if needed.
 pub(super) fn stage(
     db: &Database,
     root: &str,
@@ -117,13 +117,13 @@ pub(super) fn stage(
     Ok(done.map(|_| ()).ok_or(RunLost))
 }
 
-/// Says that a run goes on although nothing is written.
+/// Renews the heartbeat of a run that writes nothing.
 pub(super) fn heartbeat(db: &Database, root: &str, run: i64) -> Result<(), ContextError> {
     db.write(|db| Ok(renew_heartbeat(db, root, run)?))
         .map(|_| ())
 }
 
-/// Notes new times of files that have not changed.
+/// Stores new times of unchanged files.
 pub(super) fn touch(db: &Database, same: &[(i64, u64, i64)]) -> Result<(), ContextError> {
     db.write(|db| {
         let mut statement =
@@ -135,7 +135,7 @@ pub(super) fn touch(db: &Database, same: &[(i64, u64, i64)]) -> Result<(), Conte
     })
 }
 
-/// Shows a change: readers see all of it from now on, and saw nothing of it before.
+/// Publishes a change: readers see all of it from now on.
 pub(super) fn publish(
     db: &Database,
     change: &TreeChange<'_>,
@@ -186,21 +186,21 @@ pub(super) fn publish(
     })
 }
 
-/// Notes that the whole folder was looked at, and is as it was.
+/// Stores that the folder was compared and is unchanged.
 pub(super) fn note_unchanged(db: &Database, tree: i64) -> Result<(), ContextError> {
     let update = "UPDATE tree SET refreshed = ?2 WHERE id = ?1";
     db.write(|db| Ok(db.execute(update, [tree, now()])?))
         .map(|_| ())
 }
 
-/// Removes what a run has written and nobody will see. What takes longer than a moment is left to those who come next.
+/// Discards the files of a run. If that takes long, later runs delete the rest.
 pub(super) fn abandon(db: &Database, run: i64) -> Result<(), ContextError> {
     db.write(|db| Ok(db.execute("UPDATE run SET heartbeat = 0 WHERE id = ?1", [run])?))?;
     let started = Instant::now();
     delete_dead_runs(db, &mut || started.elapsed() < MAX_ABANDON_TIME)
 }
 
-/// Removes what dead runs left, a little at a time, as long as the caller wants to go on.
+/// Deletes the files of dead runs in small transactions, as long as `should_continue` returns `true`.
 pub(super) fn delete_dead_runs(
     db: &Database,
     should_continue: &mut dyn FnMut() -> bool,
@@ -223,7 +223,8 @@ pub(super) fn delete_dead_runs(
 
 fn delete_dead_run(db: &Transaction<'_>, run: i64) -> Result<(), TransactionError> {
     let started = Instant::now();
-    // Death is final: a run that lost a file must never show the others. It may have beaten since we looked, though.
+    // A dead run never recovers: after losing one file it must not publish the others. Check the heartbeat again, because it
+    // may have been renewed since the query.
     let kill = "UPDATE run SET heartbeat = 0 WHERE id = ?1 AND heartbeat < ?2";
     db.execute(kill, [run, now() - RUN_DEAD_AFTER_MS])?;
     let select = "SELECT file.id FROM file JOIN run ON run.id = file.run WHERE run.id = ?1 AND run.heartbeat = 0";
@@ -241,11 +242,11 @@ fn delete_dead_run(db: &Transaction<'_>, run: i64) -> Result<(), TransactionErro
     Ok(())
 }
 
-/// Where files go that are not shown any more.
+/// The dead run that receives files that are no longer visible.
 struct Tombstone<'a> {
     root: &'a str,
     run: Option<i64>,
-    /// There are so few that they are removed at once.
+    /// True if files are deleted at once because there are few.
     immediate: bool,
 }
 
@@ -278,12 +279,12 @@ impl<'a> Tombstone<'a> {
     }
 }
 
-/// Of two readings of a file the later one is shown. One that is yet to come was made when a clock was wrong.
+/// Returns whether the published version of a file is newer. A time in the future means that the clock was wrong.
 fn is_later(shown: i64, read: i64) -> bool {
     shown > read && shown <= now()
 }
 
-/// Buries what is replaced, or was read earlier than what [is shown](is_later).
+/// Moves replaced files to the tombstone, and files of the run that are [older](is_later) than the published ones.
 fn tombstone_replaced(
     db: &Transaction<'_>,
     tree: i64,
@@ -365,7 +366,7 @@ pub(super) fn start_run(db: &Transaction<'_>, root: &str, heartbeat: i64) -> rus
     insert.insert(params![root, heartbeat])
 }
 
-/// Says that a run lives, unless somebody has declared it dead.
+/// Renews the heartbeat of a run. Returns `false` if the run was declared dead.
 fn renew_heartbeat(db: &Transaction<'_>, root: &str, run: i64) -> rusqlite::Result<bool> {
     let update = "UPDATE run SET heartbeat = ?2 WHERE id = ?1 AND root = ?3 AND heartbeat > 0";
     Ok(db
@@ -456,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_was_declared_dead_does_not_come_back() {
+    fn a_run_that_was_declared_dead_stays_dead() {
         let folder = tempfile::tempdir().unwrap();
         let db = Database::open(folder.path().join("project.db")).unwrap();
         let mut run = None;
@@ -464,7 +465,7 @@ mod tests {
             .unwrap()
             .unwrap();
         let id = run.unwrap();
-        // Somebody began to clean it away, and is not done.
+        // Another process has started to delete the run.
         db.write(|db| Ok(db.execute("UPDATE run SET heartbeat = 0", [])?))
             .unwrap();
         heartbeat(&db, "/a", id).unwrap();
@@ -479,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn cleaning_declares_a_silent_run_dead_first() {
+    fn cleanup_declares_a_silent_run_dead_first() {
         let folder = tempfile::tempdir().unwrap();
         let db = Database::open(folder.path().join("project.db")).unwrap();
         let mut run = None;

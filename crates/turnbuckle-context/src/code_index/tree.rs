@@ -1,4 +1,4 @@
-//! The folders whose files are indexed.
+//! Indexed folders.
 
 use std::path::{Path, PathBuf};
 
@@ -17,51 +17,51 @@ const CHUNKING_VERSION: u32 = 1;
 
 const COLUMNS: &str = "SELECT id, root, branch, settings, counts, version, refreshed FROM tree";
 
-/// A folder whose files are indexed.
+/// An indexed folder.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct IndexTree {
-    /// Its row.
+    /// The row id.
     pub id: i64,
-    /// The folder; its path is canonical.
+    /// The canonical path of the folder.
     pub root: PathBuf,
-    /// The branch that was checked out when it was indexed.
+    /// The branch that was checked out during indexing.
     pub branch: String,
-    /// Which files were asked for.
+    /// The options of the index.
     pub options: IndexOptions,
-    /// What is indexed.
+    /// The size of the index.
     pub counts: TreeCounts,
     /// Incremented by each change.
     pub version: i64,
-    /// When the whole folder was last looked at, in milliseconds since 1970.
+    /// The time of the last complete comparison with the folder, in milliseconds since 1970.
     pub refreshed: i64,
-    /// Whether all was cut into chunks as this version of the program does it.
+    /// True if all chunks were created with the current chunking version.
     pub(super) is_current: bool,
-    /// Which files were asked for, as it is stored.
+    /// The options, as stored.
     pub(super) settings: String,
 }
 
-/// How much of a folder is indexed, and what is not.
+/// Counts of indexed and skipped files.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct TreeCounts {
-    /// Files that can be found.
+    /// Indexed files.
     pub files: u64,
-    /// The chunks they are made of.
+    /// Chunks of these files.
     pub chunks: u64,
-    /// Files that were left out, by the reason. What the ignore rules name is not counted.
+    /// Skipped files by reason. Files excluded by ignore rules are not counted.
     #[serde(rename = "left_out")]
     pub skipped: SkipCounts,
 }
 
 impl TreeCounts {
-    /// How many files were left out for one reason.
+    /// Returns the number of files skipped for a reason.
     pub fn skipped(&self, reason: SkipReason) -> u64 {
         self.skipped.get(&reason).copied().unwrap_or(0)
     }
 }
 
-/// Lists the folders that are indexed, in the order of their paths.
+/// Returns all indexed folders, ordered by path.
 pub fn trees(db: &Database) -> Result<Vec<IndexTree>, ContextError> {
     db.read(|db| {
         let mut statement = db.prepare_cached(&format!("{COLUMNS} ORDER BY root"))?;
@@ -70,7 +70,7 @@ pub fn trees(db: &Database) -> Result<Vec<IndexTree>, ContextError> {
     })
 }
 
-/// Finds the indexed folder that this one is, or is in: the nearest one.
+/// Returns the index of a folder, or of its nearest indexed parent.
 pub fn tree_for(db: &Database, folder: &Path) -> Result<Option<IndexTree>, ContextError> {
     db.read(|db| {
         for folder in folder.ancestors().filter_map(Path::to_str) {
@@ -91,7 +91,7 @@ pub(super) fn by_root(db: &Transaction<'_>, root: &str) -> rusqlite::Result<Opti
     statement.query_row([root], from_row).optional()
 }
 
-/// The options as they are kept.
+/// Returns the stored form of the options.
 pub(super) fn settings(options: &IndexOptions) -> String {
     let settings = StoredSettings {
         scheme: CHUNKING_VERSION,
@@ -111,7 +111,7 @@ struct StoredSettings {
     max_file_size: u64,
 }
 
-/// What is taken for settings that cannot be read; no scheme has the number 0, so all is read again.
+/// The settings if the stored ones cannot be parsed. Version 0 does not exist, so all files are read again.
 impl Default for StoredSettings {
     fn default() -> Self {
         Self {
@@ -146,14 +146,14 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<IndexTree> {
     })
 }
 
-/// What is not shown any more.
+/// The size of a detached index.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct DeletedCounts {
     pub(crate) files: u64,
     pub(crate) chunks: u64,
 }
 
-/// Takes the trees of a branch from the readers at once; [`purge_detached`] removes what was in them.
+/// Makes the trees of a branch invisible to readers; [`purge_detached`] deletes their files.
 pub(crate) fn detach_branch(db: &Transaction<'_>, branch: &str) -> rusqlite::Result<DeletedCounts> {
     let mut select = db.prepare("SELECT id, root FROM tree WHERE branch = ?1")?;
     let trees = select.query_map([branch], |row| Ok((row.get(0)?, row.get(1)?)))?;
@@ -171,7 +171,7 @@ pub(crate) fn detach_branch(db: &Transaction<'_>, branch: &str) -> rusqlite::Res
     Ok(detached)
 }
 
-/// Removes what was buried, and its words from the search index; others can write meanwhile.
+/// Deletes detached files and rewrites the search index without them, in small transactions.
 pub(crate) fn purge_detached(db: &Database) -> Result<(), ContextError> {
     delete_dead_runs(db, &mut || true)?;
     db.rebuild_fts("chunk_fts")

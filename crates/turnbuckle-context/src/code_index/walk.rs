@@ -1,8 +1,8 @@
-//! Which files of a folder are wanted.
+//! Walks a folder and selects the files to index.
 //!
-//! The rules of `.gitignore` and `.ignore` hold, also where there is no repository. Hidden files are left out, symlinks
-//! are not followed, and no file but those rules is opened: what the names and the sizes tell is decided here. Every
-//! folder is listed by its descriptor, so that one that is exchanged for a link meanwhile leads nowhere else.
+//! `.gitignore` and `.ignore` apply, even outside of a repository. Hidden files are skipped and symlinks are not followed. Only
+//! ignore files are opened; all other decisions use names and sizes. Each folder is listed by its descriptor, so replacing it
+//! by a link during the walk has no effect.
 
 mod ignore_rules;
 
@@ -20,71 +20,71 @@ use self::ignore_rules::{IgnoreRules, UnusableRules};
 use super::{
     IndexOptions, MAX_WILDCARDS, SkipReason, count_wildcards,
     generated::{is_binary_name, is_generated_name},
-    read::beginning,
 };
 use crate::{
     ContextError,
     storage::dir_handle::{DirEntry, DirEntryKind, DirHandle},
+    text::byte_prefix,
 };
 
 const MAX_DEPTH: usize = 64;
 const MAX_FILES: usize = 200_000;
-/// Names in one folder. All of them are in memory at once; a folder that has more is left out.
+/// Maximum number of entries per folder, because all are held in memory; a folder with more is skipped.
 const MAX_ENTRIES: usize = if cfg!(test) { 1_000 } else { MAX_FILES };
 const MAX_PATH_BYTES: usize = 1_000;
 const MAX_PATTERNS: usize = 100;
 const MAX_PATTERN_BYTES: usize = 500;
-/// All patterns together, in bytes.
+/// Maximum length of all patterns together.
 const MAX_TOTAL_PATTERN_BYTES: usize = 10_000;
-/// How often somebody is asked whether to go on.
+/// Number of entries between two stop checks.
 const STOP_CHECK_ENTRIES: usize = 256;
 
-/// A file as the walk sees it.
+/// A file found by the walk.
 #[derive(Debug)]
 pub(super) struct FoundFile {
-    /// Below the root, with `/`.
+    /// Relative to the root, with `/`.
     pub(super) path: String,
     pub(super) size: u64,
     pub(super) modified: i64,
 }
 
-/// What a walk left out, by the reason.
+/// Numbers of skipped files, by reason.
 pub(super) type SkipCounts = BTreeMap<SkipReason, u64>;
 
-/// How a walk ended.
+/// The end of a walk.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum WalkResult {
-    /// All was seen: what was not found is not there.
+    /// The walk is complete: other files do not exist.
     Everything,
-    /// Something could not be read for a reason that may pass.
+    /// A folder could not be read because of a transient error.
     Partly,
-    /// It was told to stop.
+    /// The caller stopped the walk.
     Stopped,
 }
 
-/// Which paths a caller asked for.
+/// The include and exclude patterns of the options.
 #[derive(Debug)]
 pub(super) struct FileFilter(Override);
 
 impl FileFilter {
-    /// Reads the patterns; one that cannot be read is named.
+    /// Parses the patterns. The error names an invalid one.
     pub(super) fn new(root: &Path, options: &IndexOptions) -> Result<Self, ContextError> {
         if options.include.len() + options.exclude.len() > MAX_PATTERNS {
             return Err(ContextError::invalid(format!(
-                "there are more than {MAX_PATTERNS} patterns; use fewer and wider ones"
+                "more than {MAX_PATTERNS} patterns; use fewer, more general ones"
             )));
         }
         let patterns = options.include.iter().chain(&options.exclude);
         if patterns.map(String::len).sum::<usize>() > MAX_TOTAL_PATTERN_BYTES {
             return Err(ContextError::invalid(format!(
-                "the patterns have more than {MAX_TOTAL_PATTERN_BYTES} bytes together; use fewer and wider ones"
+                "the patterns have more than {MAX_TOTAL_PATTERN_BYTES} bytes together; use fewer, more general ones"
             )));
         }
         let mut builder = OverrideBuilder::new(root);
         for pattern in &options.include {
             let pattern = validate_pattern(pattern)?;
             let folder = format!("{}/**", pattern.trim_end_matches('/'));
-            // `src` and `src/` are the folder and everything below it.
+            // `src` and `src/` match the folder and everything below it.
             for glob in [pattern, &folder] {
                 builder
                     .add(glob)
@@ -105,7 +105,7 @@ impl FileFilter {
     }
 }
 
-/// Shows every wanted file of an open folder, in the order of the names. `root` is its path.
+/// Calls `on_file` for each selected file of an open folder, ordered by name. `root` is its path.
 pub(super) fn walk(
     folder: &DirHandle,
     root: &Path,
@@ -141,15 +141,15 @@ pub(super) fn walk(
     Ok(walk.walk_result)
 }
 
-/// A walk that is under way.
+/// A walk in progress.
 struct TreeWalk<'a> {
     root: &'a Path,
     options: &'a IndexOptions,
     filter: FileFilter,
     rules: IgnoreRules,
-    /// The folder that is being looked at.
+    /// The path of the current entry.
     path: PathBuf,
-    /// It, and those that it is in.
+    /// The current folder and its parents up to the root.
     levels: Vec<WalkLevel>,
     walk_result: WalkResult,
     seen: usize,
@@ -157,12 +157,12 @@ struct TreeWalk<'a> {
     on_file: &'a mut dyn FnMut(FoundFile),
 }
 
-/// A folder that is being looked at.
+/// A folder on the current path.
 struct WalkLevel {
     folder: DirHandle,
-    /// What was not looked at yet.
+    /// Entries that were not visited yet.
     entries: std::vec::IntoIter<DirEntry>,
-    /// Whether it has rules of its own.
+    /// True if the folder has its own ignore rules.
     has_rules: bool,
 }
 
@@ -175,7 +175,7 @@ impl TreeWalk<'_> {
         };
         let (folder, entries) = open().map_err(|error| match error.kind() {
             io::ErrorKind::FileTooLarge => ContextError::invalid(format!(
-                "there are more than {MAX_ENTRIES} files in the folder itself; index its folders one by one"
+                "the folder has more than {MAX_ENTRIES} entries; index its subfolders one by one"
             )),
             _ => ContextError::file(self.root, error),
         })?;
@@ -207,12 +207,12 @@ impl TreeWalk<'_> {
 
     fn is_included(&self, name: &OsStr, is_folder: bool) -> bool {
         let rule_match = self.rules.match_path(&self.path, is_folder);
-        // A rule can ask for a hidden file.
+        // A rule can include a hidden file.
         let is_left_out = rule_match.is_ignore() || (rule_match.is_none() && is_hidden(name));
         !is_left_out && !self.filter.excludes(&self.path, is_folder)
     }
 
-    /// Goes on with a folder. Says whether that was possible.
+    /// Enters a folder. Returns whether that was possible.
     fn enter(&mut self, name: &OsStr) -> bool {
         if self.levels.len() == MAX_DEPTH {
             count_skip(self.skip_counts, SkipReason::LimitExceeded);
@@ -272,7 +272,7 @@ impl TreeWalk<'_> {
         }
     }
 
-    /// What the name and the size tell about a file.
+    /// Returns the file if its name and size qualify.
     fn file_info(&self, entry: &DirEntry) -> Result<FoundFile, SkipReason> {
         if entry.kind != DirEntryKind::File {
             return Err(SkipReason::NotAFile);
@@ -305,7 +305,7 @@ impl TreeWalk<'_> {
 
 fn ignore_rules_error(UnusableRules: UnusableRules) -> ContextError {
     ContextError::invalid(
-        "the `.gitignore` or `.ignore` of the folder, or of one above it in its repository, is no file, is too large or cannot be reached",
+        "the `.gitignore` or `.ignore` of the folder, or of a parent folder in its repository, is not a file, is too large or cannot be read",
     )
 }
 
@@ -349,10 +349,10 @@ fn bad_pattern(pattern: &str, error: &ignore::Error) -> ContextError {
 }
 
 fn shortened(pattern: &str) -> &str {
-    beginning(pattern, 80)
+    byte_prefix(pattern, 80)
 }
 
-/// Whether what could not be read is gone or closed to us, rather than out of reach for a moment.
+/// Returns whether an error is permanent: the file is missing or access is denied.
 fn is_permanent(error: &io::Error) -> bool {
     matches!(
         error.kind(),

@@ -45,12 +45,12 @@ impl SqlFilter {
     fn add_path(&mut self, path: &str) -> Result<(), ContextError> {
         if path.len() > MAX_PATH_BYTES {
             return Err(ContextError::invalid(format!(
-                "`path` has more than {MAX_PATH_BYTES} bytes; give a shorter one"
+                "`path` has more than {MAX_PATH_BYTES} bytes; pass a shorter one"
             )));
         }
         if count_wildcards(path) > MAX_WILDCARDS {
             return Err(ContextError::invalid(format!(
-                "`path` has more than {MAX_WILDCARDS} of `*`, `?`, `[` and `{{`; give a simpler one"
+                "`path` has more than {MAX_WILDCARDS} of `*`, `?`, `[` and `{{`; pass a simpler one"
             )));
         }
         let path = path.replace('\\', "/");
@@ -167,7 +167,7 @@ fn expand_globstars(pattern: &str) -> Result<Vec<String>, ContextError> {
 
 fn too_many_alternatives() -> ContextError {
     ContextError::invalid(format!(
-        "`path` stands for more than {MAX_ALTERNATIVES} patterns; give one with fewer braces and `**`"
+        "`path` expands to more than {MAX_ALTERNATIVES} patterns; use fewer braces and `**`"
     ))
 }
 
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn every_alternative_of_a_pattern_counts() {
+    fn all_alternatives_of_a_pattern_are_expanded() {
         let many = (0..40).map(|number| format!("a{number}"));
         let many = many.collect::<Vec<_>>().join(",");
         assert_eq!(
@@ -198,17 +198,14 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_of_too_many_alternatives_is_refused() {
+    fn a_pattern_with_too_many_alternatives_is_rejected() {
         for wrong in [
             "{a,b}".repeat(9),
             "**/".repeat(9),
             format!("{{{}}}", ",".repeat(300)),
         ] {
-            let refused = expand_alternatives(&wrong).unwrap_err();
-            assert!(
-                matches!(refused, ContextError::InvalidRequest(_)),
-                "{wrong}"
-            );
+            let error = expand_alternatives(&wrong).unwrap_err();
+            assert!(matches!(error, ContextError::InvalidRequest(_)), "{wrong}");
         }
     }
 }

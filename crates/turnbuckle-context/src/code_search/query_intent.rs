@@ -13,7 +13,7 @@ const MAX_SYNONYMS: usize = 48;
 
 /// An analyzed query text.
 pub(super) struct QueryIntent {
-    /// FTS5 query; `None` if the text has no word.
+    /// FTS5 query; `None` if the text contains no word.
     pub(super) fts: Option<String>,
     /// FTS5 query for synonyms of the words; `None` if the query is a single name.
     pub(super) synonym_fts: Option<String>,
@@ -23,13 +23,13 @@ pub(super) struct QueryIntent {
     pub(super) synonyms: HashSet<String>,
     /// Names that a file may define.
     pub(super) names: Vec<String>,
-    /// Whether the query is a single word or name, and therefore most likely a definition.
+    /// True if the query is a single word or name, and therefore most likely a definition.
     pub(super) is_name: bool,
     /// File paths in the query.
     pub(super) paths: Vec<String>,
-    /// Whether the query asks for tests, examples or benchmarks.
+    /// True if the query asks for tests, examples or benchmarks.
     pub(super) wants_tests: bool,
-    /// Whether the query asks for documentation.
+    /// True if the query asks for documentation.
     pub(super) wants_documentation: bool,
 }
 

@@ -25,7 +25,7 @@ const DECLARATION_FACTOR: f64 = 0.7;
 /// Factors for defining a requested name: in a sentence, and if the query is only the name.
 const DEFINITION_FACTOR: f64 = 1.25;
 const EXACT_DEFINITION_FACTOR: f64 = 1.6;
-/// Factor for the file whose path the query contains.
+/// Factor for a file if the query contains its path.
 const PATH_FACTOR: f64 = 3.0;
 
 /// A matching chunk and its file.
@@ -56,7 +56,7 @@ impl RankedFile {
     }
 }
 
-/// Ranks the files of these chunks, best first; of equal ones the one whose path comes first.
+/// Ranks the files of these chunks, best first; equal scores are ordered by path.
 pub(super) fn rank(intent: &QueryIntent, candidates: Vec<ChunkCandidate>) -> Vec<RankedFile> {
     let files = group_by_file(candidates).into_values();
     let mut files: Vec<RankedFile> = files.map(|chunks| score_file(intent, chunks)).collect();
@@ -67,7 +67,7 @@ pub(super) fn rank(intent: &QueryIntent, candidates: Vec<ChunkCandidate>) -> Vec
     files
 }
 
-/// Puts the chunks of a file together, best first.
+/// Groups the chunks by file, best first.
 fn group_by_file(mut candidates: Vec<ChunkCandidate>) -> HashMap<i64, Vec<ChunkCandidate>> {
     candidates.sort_by(|one, other| other.score.total_cmp(&one.score));
     let mut files: HashMap<i64, Vec<ChunkCandidate>> = HashMap::new();
@@ -77,7 +77,7 @@ fn group_by_file(mut candidates: Vec<ChunkCandidate>) -> HashMap<i64, Vec<ChunkC
     files
 }
 
-/// Judges one file by its chunks, of which there is at least one.
+/// Scores a file by its chunks, of which there is at least one.
 fn score_file(intent: &QueryIntent, chunks: Vec<ChunkCandidate>) -> RankedFile {
     let first = &chunks[0];
     let (id, path, language) = (first.file, first.path.clone(), first.language.clone());

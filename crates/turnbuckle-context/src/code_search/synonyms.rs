@@ -1,8 +1,8 @@
-//! Words that programmers use for the same thing.
+//! Synonyms and stems of words.
 //!
-//! Who asks does not know the words of the code: they ask for a folder, and the code says `dir`. General vocabulary of
-//! programming only; what is particular to one project has no place here. A word may be on several lines, and stands
-//! for those it shares a line with, not for those further on.
+//! A query often uses other words than the code: it mentions a folder, and the code contains `dir`. The list has general
+//! programming vocabulary only, nothing specific to one project. A word may be on several lines; its synonyms are the words
+//! on these lines, and not the synonyms of its synonyms.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -22,14 +22,15 @@ static SYNONYMS: LazyLock<HashMap<&'static str, BTreeSet<&'static str>>> = LazyL
     table
 });
 
-/// Lists the words that stand for a word of which this is the stem, in order.
+/// Returns the synonyms of the words with this stem, in alphabetical order.
 pub(super) fn synonyms(stem: &str) -> impl Iterator<Item = &'static str> {
     SYNONYMS.get(stem).into_iter().flatten().copied()
 }
 
-/// Cuts the endings of English that code and questions differ in: `routes`, `routing` and `route` are `rout`.
+/// Removes common English endings, so that the words of paths and queries can be compared: `routes`, `routing` and `route`
+/// become `rout`.
 ///
-/// Simpler than what FTS5 does in the index, which cannot be asked for a stem.
+/// This is simpler than the stemmer of FTS5, which cannot return a stem.
 pub(crate) fn stem(word: &str) -> &str {
     if !word.is_ascii() || word.ends_with("ss") {
         return word;
@@ -41,7 +42,7 @@ pub(crate) fn stem(word: &str) -> &str {
     strip_any_suffix(&["e", "y"], stem).unwrap_or(stem)
 }
 
-/// The word without the first of these endings that leaves enough of it.
+/// Removes the first of these endings that leaves at least three bytes.
 fn strip_any_suffix<'a>(endings: &[&str], word: &'a str) -> Option<&'a str> {
     let mut stems = endings
         .iter()
@@ -49,7 +50,7 @@ fn strip_any_suffix<'a>(endings: &[&str], word: &'a str) -> Option<&'a str> {
     stems.find(|stem| stem.len() >= 3)
 }
 
-/// `mapp` of `mapping` is `map`.
+/// Turns `mapp`, the stem of `mapping`, into `map`.
 fn strip_doubled_consonant(stem: &str) -> &str {
     match stem.as_bytes() {
         [.., _, one, other] if one == other && !b"aeiouls".contains(one) => &stem[..stem.len() - 1],
@@ -62,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_of_a_line_stand_for_each_other() {
+    fn words_on_one_line_are_synonyms() {
         let of = |word| synonyms(stem(word)).collect::<Vec<_>>();
         assert_eq!(of("folders"), ["dir", "directory"]);
         assert!(of("retrying").contains(&"backoff"));
@@ -95,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn short_words_keep_their_ends() {
+    fn short_words_keep_their_endings() {
         for word in ["is", "bed", "yes", "ring", "class", "größe", ""] {
             assert_eq!(stem(word), word);
         }

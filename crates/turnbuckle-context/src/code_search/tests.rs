@@ -5,22 +5,22 @@ use proptest::prelude::*;
 use super::*;
 use crate::{code_index::tree_for, text::tokenize::identifier_parts};
 
-/// A database with a tree, and room for others.
-struct Shelf {
+/// A database with a tree.
+struct TestDatabase {
     db: Database,
     _folder: tempfile::TempDir,
 }
 
-/// Whom a file belongs to: a tree, or a run that is not finished.
+/// The owner of a file: a tree, or an unfinished run.
 #[derive(Clone, Copy)]
-enum Of {
+enum FileState {
     Tree(i64),
     Run,
 }
 
 const TREE: i64 = 1;
 
-impl Shelf {
+impl TestDatabase {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let db = Database::open(folder.path().join("a.db")).unwrap();
@@ -40,19 +40,19 @@ impl Shelf {
         }
     }
 
-    /// Files with one chunk each: path, names it defines, text.
+    /// Adds files with one chunk each: path, defined names, text.
     fn with(files: &[(&str, &str, &str)]) -> Self {
-        let shelf = Self::new();
+        let database = Self::new();
         for (path, defs, body) in files {
-            shelf.add(Of::Tree(TREE), path, &[(defs, body)]);
+            database.add(FileState::Tree(TREE), path, &[(defs, body)]);
         }
-        shelf
+        database
     }
 
-    fn add(&self, of: Of, path: &str, chunks: &[(&str, &str)]) {
+    fn add(&self, of: FileState, path: &str, chunks: &[(&str, &str)]) {
         let (tree, run) = match of {
-            Of::Tree(tree) => (Some(tree), None),
-            Of::Run => (None, Some(1)),
+            FileState::Tree(tree) => (Some(tree), None),
+            FileState::Run => (None, Some(1)),
         };
         let language = path.rsplit('.').next().unwrap();
         let write = |db: &Transaction<'_>| {
@@ -114,12 +114,12 @@ fn in_path(text: &str, path: &str) -> CodeQuery {
 }
 
 #[test]
-fn a_question_finds_what_its_words_are_in_and_not_only_what_has_all_of_them() {
-    let shelf = Shelf::with(&[
+fn a_query_finds_files_with_any_of_its_words() {
+    let database = TestDatabase::with(&[
         ("src/a.rs", "", "retries the connection with backoff"),
         ("src/b.rs", "", "paints a window"),
     ]);
-    let hits = shelf.ask(&CodeQuery::new("how are failed connections retried?"));
+    let hits = database.ask(&CodeQuery::new("how are failed connections retried?"));
     assert_eq!(hits.len(), 1);
     let expected = ChunkHit {
         first_line: 1,
@@ -134,28 +134,28 @@ fn a_question_finds_what_its_words_are_in_and_not_only_what_has_all_of_them() {
 }
 
 #[test]
-fn another_tree_and_an_unfinished_run_are_not_seen() {
-    let shelf = Shelf::with(&[("seen.rs", "", "the needle")]);
-    shelf.add(Of::Tree(2), "other.rs", &[("", "a needle needle")]);
-    shelf.add(Of::Run, "staged.rs", &[("needle", "fn needle")]);
-    assert_eq!(shelf.find("needle"), ["seen.rs"]);
+fn another_tree_and_an_unfinished_run_are_not_searched() {
+    let database = TestDatabase::with(&[("seen.rs", "", "the needle")]);
+    database.add(FileState::Tree(2), "other.rs", &[("", "a needle needle")]);
+    database.add(FileState::Run, "staged.rs", &[("needle", "fn needle")]);
+    assert_eq!(database.find("needle"), ["seen.rs"]);
 }
 
 #[test]
-fn what_is_staged_in_masses_does_not_crowd_out_the_tree() {
-    let shelf = Shelf::with(&[(
+fn many_staged_files_do_not_displace_files_of_the_tree() {
+    let database = TestDatabase::with(&[(
         "seen.rs",
         "",
         "a long text in which a needle is hidden somewhere",
     )]);
     let staged: Vec<(&str, &str)> = vec![("needle", "needle"); 1_000];
-    shelf.add(Of::Run, "staged.rs", &staged);
-    assert_eq!(shelf.find("needle"), ["seen.rs"]);
+    database.add(FileState::Run, "staged.rs", &staged);
+    assert_eq!(database.find("needle"), ["seen.rs"]);
 }
 
 #[test]
-fn the_definition_of_a_name_comes_before_its_uses() {
-    let shelf = Shelf::with(&[
+fn the_definition_of_a_name_ranks_before_its_uses() {
+    let database = TestDatabase::with(&[
         (
             "a.rs",
             "caller",
@@ -172,46 +172,50 @@ fn the_definition_of_a_name_comes_before_its_uses() {
             "struct OpenFile { handle: u32, name: String, other: u64 }",
         ),
     ]);
-    // What most chunks have is worth nothing to bm25.
+    // bm25 gives no weight to words in most chunks.
     for file in 0..20 {
         let path = format!("other{file}.rs");
-        shelf.add(Of::Tree(TREE), &path, &[("", "something else")]);
+        database.add(FileState::Tree(TREE), &path, &[("", "something else")]);
     }
-    assert_eq!(shelf.find("open_file")[0], "b.rs");
+    assert_eq!(database.find("open_file")[0], "b.rs");
     assert_eq!(
-        shelf.find("where is open_file called or defined")[0],
+        database.find("where is open_file called or defined")[0],
         "b.rs"
     );
-    assert_eq!(shelf.find("OpenFile")[0], "c.rs");
-    assert_eq!(shelf.find("File::open_file()")[0], "b.rs");
-    assert_eq!(shelf.find("open_file").len(), 3);
+    assert_eq!(database.find("OpenFile")[0], "c.rs");
+    assert_eq!(database.find("File::open_file()")[0], "b.rs");
+    assert_eq!(database.find("open_file").len(), 3);
 }
 
 #[test]
-fn words_for_the_same_thing_are_found_after_the_words_asked_for() {
-    let shelf = Shelf::with(&[
+fn synonyms_rank_after_the_words_of_the_query() {
+    let database = TestDatabase::with(&[
         ("a.rs", "", "walks a dir"),
         ("b.rs", "", "opens the folder of the user and does more"),
         ("c.rs", "", "paints"),
     ]);
-    assert_eq!(shelf.find("open a folder"), ["b.rs", "a.rs"]);
-    assert_eq!(shelf.find("folder"), ["b.rs"]);
+    assert_eq!(database.find("open a folder"), ["b.rs", "a.rs"]);
+    assert_eq!(database.find("folder"), ["b.rs"]);
 }
 
 #[test]
-fn documentation_and_declarations_count_less_unless_they_are_asked_for() {
+fn documentation_and_declarations_rank_lower_unless_requested() {
     let text = "matches the route of a request";
-    let shelf = Shelf::with(&[("a.md", "", text), ("b.d.ts", "", text), ("c.ts", "", text)]);
-    let db = &shelf.db;
+    let database =
+        TestDatabase::with(&[("a.md", "", text), ("b.d.ts", "", text), ("c.ts", "", text)]);
+    let db = &database.db;
     let set = "UPDATE file SET language = 'markdown' WHERE path = 'a.md'";
     db.write(|db| Ok(db.execute(set, [])?)).unwrap();
-    assert_eq!(shelf.find("how routes match"), ["c.ts", "b.d.ts", "a.md"]);
-    assert_eq!(shelf.find("manual of how routes match")[0], "a.md");
+    assert_eq!(
+        database.find("how routes match"),
+        ["c.ts", "b.d.ts", "a.md"]
+    );
+    assert_eq!(database.find("manual of how routes match")[0], "a.md");
 }
 
 #[test]
 fn a_path_finds_its_file() {
-    let shelf = Shelf::with(&[
+    let database = TestDatabase::with(&[
         ("src/lib.rs", "", "mod routing;"),
         ("crates/a/src/lib.rs", "", "mod other;"),
         (
@@ -220,34 +224,37 @@ fn a_path_finds_its_file() {
             "// see src/lib.rs, src/lib.rs and src/lib.rs",
         ),
     ]);
-    assert_eq!(shelf.find("crates/a/src/lib.rs")[0], "crates/a/src/lib.rs");
     assert_eq!(
-        shelf.find("/home/someone/project/src/main.rs:3")[0],
+        database.find("crates/a/src/lib.rs")[0],
+        "crates/a/src/lib.rs"
+    );
+    assert_eq!(
+        database.find("/home/someone/project/src/main.rs:3")[0],
         "src/main.rs"
     );
-    assert!(shelf.find("lib.rs")[..2].contains(&"src/lib.rs".to_owned()));
+    assert!(database.find("lib.rs")[..2].contains(&"src/lib.rs".to_owned()));
 }
 
 #[test]
-fn a_quoted_phrase_comes_before_its_words_apart() {
-    let shelf = Shelf::with(&[
+fn a_quoted_phrase_ranks_before_its_single_words() {
+    let database = TestDatabase::with(&[
         (
             "a.rs",
             "",
-            "the connection was lost, and the guests refused connection",
+            "the connection was lost, and the guests rejected connection",
         ),
         (
             "b.rs",
             "",
-            "some long text that ends with connection refused as its message",
+            "some long text that ends with connection rejected as its message",
         ),
     ]);
-    assert_eq!(shelf.find("\"connection refused\"")[0], "b.rs");
+    assert_eq!(database.find("\"connection rejected\"")[0], "b.rs");
 }
 
 #[test]
-fn tests_count_less_unless_they_are_asked_for() {
-    let shelf = Shelf::with(&[
+fn tests_rank_lower_unless_requested() {
+    let database = TestDatabase::with(&[
         (
             "src/route.rs",
             "",
@@ -256,52 +263,56 @@ fn tests_count_less_unless_they_are_asked_for() {
         ("tests/route.rs", "", "matches the route of a request"),
     ]);
     assert_eq!(
-        shelf.find("match the route of a request")[0],
+        database.find("match the route of a request")[0],
         "src/route.rs"
     );
     assert_eq!(
-        shelf.find("tests that match the route of a request")[0],
+        database.find("tests that match the route of a request")[0],
         "tests/route.rs"
     );
 }
 
 #[test]
-fn the_name_of_a_file_and_of_its_folder_counts() {
-    let shelf = Shelf::with(&[
+fn file_and_folder_names_raise_the_score() {
+    let database = TestDatabase::with(&[
         ("src/other/thing.rs", "", "compress the body"),
         ("src/compression/layer.rs", "", "compress the body"),
         ("src/other/compressing.rs", "", "compress the body"),
     ]);
-    let found = shelf.find("compressing bodies in a layer");
+    let found = database.find("compressing bodies in a layer");
     assert_eq!(found.last().unwrap(), "src/other/thing.rs");
 }
 
 #[test]
-fn a_file_with_several_fitting_places_comes_before_one_with_a_single_one() {
-    let shelf = Shelf::new();
+fn a_file_with_several_matching_chunks_ranks_before_one_with_a_single_match() {
+    let database = TestDatabase::new();
     let text = "parses the header";
-    shelf.add(Of::Tree(TREE), "a.rs", &[("", text)]);
-    shelf.add(
-        Of::Tree(TREE),
+    database.add(FileState::Tree(TREE), "a.rs", &[("", text)]);
+    database.add(
+        FileState::Tree(TREE),
         "b.rs",
         &[("", text), ("", text), ("", text)],
     );
-    shelf.add(Of::Tree(TREE), "c.rs", &[("", "nothing of the kind")]);
-    assert_eq!(shelf.find("header parsing"), ["b.rs", "a.rs"]);
+    database.add(
+        FileState::Tree(TREE),
+        "c.rs",
+        &[("", "nothing of the kind")],
+    );
+    assert_eq!(database.find("header parsing"), ["b.rs", "a.rs"]);
 }
 
 #[test]
-fn the_language_can_be_chosen() {
-    let shelf = Shelf::with(&[("a.rs", "", "needle"), ("b.py", "", "needle needle")]);
+fn results_are_filtered_by_language() {
+    let database = TestDatabase::with(&[("a.rs", "", "needle"), ("b.py", "", "needle needle")]);
     let query = CodeQuery {
         language: Some("RS".into()),
         ..CodeQuery::new("needle")
     };
-    assert_eq!(shelf.paths(&query), ["a.rs"]);
+    assert_eq!(database.paths(&query), ["a.rs"]);
 }
 
 #[test]
-fn paths_can_be_chosen_by_prefix_and_by_pattern() {
+fn results_are_filtered_by_path_prefix_and_pattern() {
     let all = [
         "a.rs",
         "src/a.rs",
@@ -311,7 +322,7 @@ fn paths_can_be_chosen_by_prefix_and_by_pattern() {
         "tools/e.tsx",
     ];
     let files: Vec<_> = all.iter().map(|path| (*path, "", "needle")).collect();
-    let shelf = Shelf::with(&files);
+    let database = TestDatabase::with(&files);
     for (filter, expected) in [
         ("src", &all[1..5]),
         ("./src/deep/", &all[3..5]),
@@ -335,52 +346,56 @@ fn paths_can_be_chosen_by_prefix_and_by_pattern() {
         ),
         ("nowhere/*", &[]),
     ] {
-        let mut found = shelf.paths(&in_path("needle", filter));
+        let mut found = database.paths(&in_path("needle", filter));
         found.sort_unstable();
         assert_eq!(found, expected, "{filter}");
     }
 }
 
 #[test]
-fn a_rare_language_is_found_among_masses_of_another() {
-    let shelf = Shelf::new();
+fn files_in_a_rare_language_are_found() {
+    let database = TestDatabase::new();
     for file in 0..600 {
-        shelf.add(Of::Tree(TREE), &format!("{file}.rs"), &[("", "needle")]);
+        database.add(
+            FileState::Tree(TREE),
+            &format!("{file}.rs"),
+            &[("", "needle")],
+        );
     }
-    shelf.add(
-        Of::Tree(TREE),
+    database.add(
+        FileState::Tree(TREE),
         "a.py",
         &[("", "one needle in a text that is much longer")],
     );
-    assert_eq!(shelf.paths(&in_path("needle", "*.py")), ["a.py"]);
-    assert_eq!(shelf.find("needle").len(), 10);
+    assert_eq!(database.paths(&in_path("needle", "*.py")), ["a.py"]);
+    assert_eq!(database.find("needle").len(), 10);
 }
 
 #[test]
-fn the_limit_is_kept() {
+fn the_limit_is_respected() {
     let files: Vec<String> = (0..150).map(|file| format!("{file}.rs")).collect();
     let files: Vec<_> = files
         .iter()
         .map(|path| (path.as_str(), "", "needle"))
         .collect();
-    let shelf = Shelf::with(&files);
+    let database = TestDatabase::with(&files);
     for (limit, expected) in [(0, 0), (3, 3), (usize::MAX, MAX_FILES)] {
         let query = CodeQuery {
             limit,
             ..CodeQuery::new("needle")
         };
-        assert_eq!(shelf.ask(&query).len(), expected);
+        assert_eq!(database.ask(&query).len(), expected);
     }
 }
 
 #[test]
-fn meaning_adds_to_words() {
-    let shelf = Shelf::with(&[
+fn embeddings_complement_words() {
+    let database = TestDatabase::with(&[
         ("a.rs", "", "automobile"),
         ("b.rs", "", "vehicle"),
         ("c.rs", "", "bicycle"),
     ]);
-    shelf.vectors(&[(1, [1.0, 0.0]), (2, [0.8, 0.6]), (3, [-1.0, 0.0])]);
+    database.vectors(&[(1, [1.0, 0.0]), (2, [0.8, 0.6]), (3, [-1.0, 0.0])]);
     let query = CodeQuery {
         embedding: Some(EmbeddingQuery {
             model: "model".into(),
@@ -388,7 +403,7 @@ fn meaning_adds_to_words() {
         }),
         ..CodeQuery::new("vehicle")
     };
-    assert_eq!(shelf.paths(&query), ["b.rs", "a.rs"]);
+    assert_eq!(database.paths(&query), ["b.rs", "a.rs"]);
     let other_model = CodeQuery {
         embedding: Some(EmbeddingQuery {
             model: "other".into(),
@@ -396,18 +411,18 @@ fn meaning_adds_to_words() {
         }),
         ..CodeQuery::new("vehicle")
     };
-    assert_eq!(shelf.paths(&other_model), ["b.rs"]);
+    assert_eq!(database.paths(&other_model), ["b.rs"]);
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
-    fn any_question_with_any_filter_has_an_answer(
+    fn any_query_with_any_filter_is_accepted(
         text in any::<String>(), path in "[a-z*?\\[\\]{},/.\\\\-]{0,12}", language in "[a-z'\"]{0,3}",
     ) {
-        let shelf = Shelf::with(&[("a.rs", "name", "some text"), ("b/c.py", "", &text)]);
+        let database = TestDatabase::with(&[("a.rs", "name", "some text"), ("b/c.py", "", &text)]);
         let query = CodeQuery { language: Some(language), ..in_path(&text, &path) };
-        search(&shelf.db, &shelf.tree(), &query).unwrap();
-        search(&shelf.db, &shelf.tree(), &CodeQuery::new(path)).unwrap();
+        search(&database.db, &database.tree(), &query).unwrap();
+        search(&database.db, &database.tree(), &CodeQuery::new(path)).unwrap();
     }
 }

@@ -99,7 +99,7 @@ async fn embed(
         Err(error) => error,
     };
     if let [pending] = &*batch {
-        tracing::debug!(row = pending.row, %error, "no embedding of a text");
+        tracing::debug!(row = pending.row, %error, "a text was not embedded");
         return match error {
             ContextError::EmbeddingRejected(_) => {
                 retry_policy.record_failure(error).map(|()| Vec::new())
@@ -107,7 +107,7 @@ async fn embed(
             error => Err(error),
         };
     }
-    tracing::debug!(%error, texts = batch.len(), "a batch failed; trying its texts alone");
+    tracing::debug!(%error, texts = batch.len(), "a batch failed; embedding its texts one by one");
     let mut made = Vec::new();
     for pending in batch {
         match embedder.embed(vec![pending.text.clone()]).await {

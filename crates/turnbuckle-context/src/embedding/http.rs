@@ -114,7 +114,7 @@ impl HttpEmbedder {
             if attempt == MAX_ATTEMPTS || pause > MAX_RETRY_WAIT {
                 return Err(error);
             }
-            tracing::debug!(%error, ?pause, "asking for embeddings again");
+            tracing::debug!(%error, ?pause, "requesting embeddings again");
             tokio::time::sleep(pause).await;
             attempt += 1;
         }
@@ -170,8 +170,9 @@ pub(super) fn parse_vectors(body: &[u8], wanted: usize) -> Result<Vec<Vec<f32>>,
     // Servers may return another order and number the entries. The sort is stable, so unnumbered entries keep their
     // order.
     data.sort_by_key(|entry| entry.index);
-    let in_order =
-        |(place, entry): (usize, &EmbeddingEntry)| entry.index.is_none_or(|index| index == place);
+    let in_order = |(position, entry): (usize, &EmbeddingEntry)| {
+        entry.index.is_none_or(|index| index == position)
+    };
     if !data.iter().enumerate().all(in_order) {
         return Err(EmbeddingError::InvalidResponse);
     }
@@ -192,29 +193,31 @@ pub(super) fn parse_vectors(body: &[u8], wanted: usize) -> Result<Vec<Vec<f32>>,
 pub enum EmbeddingError {
     /// The URL is invalid.
     #[error(
-        "the address of the embeddings must be like `http://host:port/v1`, without user or query"
+        "invalid URL of the embedding endpoint: expected `http://host:port/v1`, without user or query"
     )]
     InvalidUrl,
     /// The API key cannot be sent in a header.
-    #[error("the key of the embeddings is empty or has characters that no header can have")]
+    #[error(
+        "the API key of the embedding endpoint is empty or contains characters that are invalid in a header"
+    )]
     InvalidApiKey,
     /// The URL is `https`, but this build lacks TLS.
-    #[error("this program was built without TLS, so `https` cannot be reached")]
+    #[error("this program was built without TLS and does not support `https`")]
     TlsUnavailable,
     /// TLS setup failed.
-    #[error("TLS cannot be set up")]
+    #[error("TLS setup failed")]
     TlsSetup(#[source] Box<dyn Error + Send + Sync>),
     /// The connection failed.
-    #[error("the embeddings cannot be reached")]
+    #[error("the embedding endpoint cannot be reached")]
     Unreachable(#[source] Box<dyn Error + Send + Sync>),
     /// The request timed out.
-    #[error("no embeddings within {0:?}")]
+    #[error("no response from the embedding endpoint within {0:?}")]
     TimedOut(Duration),
     /// The response exceeds the size limit.
-    #[error("the answer had more than {0} bytes")]
+    #[error("the response has more than {0} bytes")]
     ResponseTooLarge(usize),
     /// The server returned an error status.
-    #[error("the server of the embeddings answered {status}: {message}")]
+    #[error("the embedding endpoint returned {status}: {message}")]
     ErrorResponse {
         /// The status.
         status: StatusCode,
@@ -222,15 +225,13 @@ pub enum EmbeddingError {
         message: String,
     },
     /// The server redirected the request. Texts and keys are only sent to the configured URL.
-    #[error(
-        "the server of the embeddings redirects ({0}); set up the address that it redirects to"
-    )]
+    #[error("the embedding endpoint redirects ({0}); configure the URL that it redirects to")]
     Redirect(StatusCode),
     /// The response is not a list of embeddings.
-    #[error("the answer is no list of embeddings")]
+    #[error("the response is not a list of embeddings")]
     InvalidResponse,
     /// The number of embeddings differs from the number of texts.
-    #[error("{wanted} texts were sent, and {count} embeddings came back")]
+    #[error("{wanted} texts were sent, but {count} embeddings were returned")]
     WrongCount {
         /// Texts sent.
         wanted: usize,
@@ -238,7 +239,7 @@ pub enum EmbeddingError {
         count: usize,
     },
     /// The embeddings differ in their dimensions.
-    #[error("an embedding has {size} numbers, others have {expected}")]
+    #[error("an embedding has {size} dimensions, others have {expected}")]
     DimensionMismatch {
         /// Dimensions of the first embedding.
         expected: usize,
@@ -246,7 +247,7 @@ pub enum EmbeddingError {
         size: usize,
     },
     /// An embedding is empty, too long, zero, or not finite.
-    #[error("an embedding has no direction")]
+    #[error("an embedding is empty, too long, zero or not finite")]
     InvalidVector,
 }
 

@@ -11,12 +11,12 @@ use crate::{
     ContextError, Database, Owner, app_state::AppState, code_search::EmbeddingQuery, embedding,
 };
 
-/// How long a search waits for the embedding of its query.
+/// Maximum time that a search waits for the embedding of its query.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(3);
-/// How long a failed provider is not called.
+/// Time without calls after the provider failed.
 const PROVIDER_PAUSE: Duration = Duration::from_secs(60);
 
-// Whether embeddings were used in a search.
+// The use of embeddings in a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
@@ -31,7 +31,7 @@ impl EmbeddingStatus {
     pub(crate) fn text(self) -> &'static str {
         match self {
             Self::Off | Self::Used => "",
-            Self::Unavailable => "\nThe embeddings could not be had; this is by words alone.",
+            Self::Unavailable => "\nEmbeddings are unavailable; results are by words only.",
         }
     }
 }
@@ -59,17 +59,17 @@ impl AppState {
                         EmbeddingStatus::Used,
                     );
                 }
-                None => "it gave no vector".to_owned(),
+                None => "the provider returned no vector".to_owned(),
             },
             Ok(Err(error @ ContextError::EmbeddingRejected(_))) => {
                 // Other queries may succeed.
-                tracing::warn!(model = embedder.model(), %error, "searching by words alone");
+                tracing::warn!(model = embedder.model(), %error, "searching by words only");
                 return (None, EmbeddingStatus::Unavailable);
             }
             Ok(Err(error)) => error.to_string(),
-            Err(_) => "it took too long".to_owned(),
+            Err(_) => "the provider timed out".to_owned(),
         };
-        tracing::warn!(model = embedder.model(), error, "searching by words alone");
+        tracing::warn!(model = embedder.model(), error, "searching by words only");
         self.pause_embeddings_until(Instant::now() + PROVIDER_PAUSE);
         (None, EmbeddingStatus::Unavailable)
     }

@@ -5,7 +5,7 @@ use std::{cmp::Reverse, collections::BinaryHeap};
 use rusqlite::{OptionalExtension as _, Rows, Transaction, params};
 
 use super::EmbeddingSubject;
-use crate::{ContextError, Database, embedding};
+use crate::{ContextError, Database, embedding, text::byte_prefix};
 
 /// Maximum number of bytes of a text sent to a model; most models read less.
 const MAX_TEXT_BYTES: usize = 6_000;
@@ -20,7 +20,7 @@ pub struct MissingEmbedding {
     pub text: String,
 }
 
-/// How many texts have an embedding.
+/// The number of texts with an embedding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EmbeddingCoverage {
@@ -142,7 +142,7 @@ fn missing_from_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<MissingEmbeddin
     for column in 1..4 {
         let part = row.get_ref(column)?.as_str()?;
         let room = MAX_TEXT_BYTES.saturating_sub(text.len());
-        let part = beginning(part, room);
+        let part = byte_prefix(part, room);
         if !part.trim().is_empty() {
             text.push_str(part);
             text.push('\n');
@@ -154,13 +154,7 @@ fn missing_from_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<MissingEmbeddin
 
 /// Truncates a query text like stored texts.
 pub(crate) fn query_text(text: &str) -> &str {
-    beginning(text, MAX_TEXT_BYTES)
-}
-
-fn beginning(text: &str, most: usize) -> &str {
-    let mut ends = (0..=most.min(text.len())).rev();
-    let end = ends.find(|at| text.is_char_boundary(*at));
-    &text[..end.unwrap_or(0)]
+    byte_prefix(text, MAX_TEXT_BYTES)
 }
 
 /// The nearest rows, nearest first.

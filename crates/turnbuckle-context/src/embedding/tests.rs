@@ -9,12 +9,12 @@ use std::{
 use super::*;
 use crate::Database;
 
-/// Two numbers per text: which of two words it has.
+/// An embedder with two dimensions: the presence of two words.
 struct Toy {
     calls: AtomicUsize,
-    /// A text with this in it is too much.
+    /// Texts with this word fail.
     bad: &'static str,
-    /// It says so, and not only that it failed.
+    /// True to fail with a rejection of the text.
     is_clear: bool,
 }
 
@@ -53,21 +53,21 @@ fn toy(text: &str) -> Vec<f32> {
     unit(vector).unwrap()
 }
 
-struct Shelf {
+struct TestDatabase {
     database: Arc<Database>,
     _folder: tempfile::TempDir,
 }
 
-fn shelf() -> Shelf {
+fn database() -> TestDatabase {
     let folder = tempfile::tempdir().unwrap();
     let database = Arc::new(Database::open(folder.path().join("a.db")).unwrap());
-    Shelf {
+    TestDatabase {
         database,
         _folder: folder,
     }
 }
 
-impl Shelf {
+impl TestDatabase {
     fn item(&self, body: &str) -> i64 {
         let insert = "INSERT INTO item (id, kind, branch, title, body, hash, created, updated)
             VALUES (?1, 'checkpoint', 'main', 'title', ?1, ?1, 0, 0)";
@@ -84,7 +84,7 @@ impl Shelf {
         self.database.write(change).unwrap();
     }
 
-    /// A file of a tree with one chunk; of a run that is not finished, for tree 0.
+    /// Adds a file with one chunk to a tree, or to an unfinished run if the tree is 0.
     fn chunk(&self, tree: i64, path: &str, body: &str) -> i64 {
         self.database
             .write(|db| {
@@ -113,7 +113,7 @@ impl Shelf {
         backfill(&self.database, embedder, of, |_| ControlFlow::Continue(())).await
     }
 
-    /// The items that are nearest, and how many cannot be compared.
+    /// Returns the nearest items, and the number of embeddings that cannot be compared.
     fn nearest(&self, text: &str, limit: usize) -> (Vec<i64>, usize) {
         let select = "SELECT row, data FROM vector WHERE of = 'item' AND model = 'toy'";
         let look = |db: &rusqlite::Transaction<'_>| {
@@ -129,33 +129,39 @@ impl Shelf {
 }
 
 #[tokio::test]
-async fn what_is_missing_is_made_and_then_found() {
-    let shelf = shelf();
+async fn missing_embeddings_are_created_and_found() {
+    let database = database();
     let rows: Vec<_> = (0..70)
-        .map(|number| shelf.item(&format!("{number} about rain")))
+        .map(|number| database.item(&format!("{number} about rain")))
         .collect();
-    let tea = shelf.item("about tea");
+    let tea = database.item("about tea");
     let toy = Toy::new("");
-    let filled = shelf.backfill(&toy, EmbeddingSubject::Item).await.unwrap();
+    let filled = database
+        .backfill(&toy, EmbeddingSubject::Item)
+        .await
+        .unwrap();
     assert_eq!((filled.created, filled.remaining), (71, 0));
     assert_eq!(toy.calls.load(Ordering::Relaxed), 3);
-    assert_eq!(shelf.nearest("tea", 1), (vec![tea], 0));
-    assert_eq!(shelf.nearest("rain", 3).0, rows[..3]);
-    let covered = coverage(&shelf.database, EmbeddingSubject::Item, "toy").unwrap();
+    assert_eq!(database.nearest("tea", 1), (vec![tea], 0));
+    assert_eq!(database.nearest("rain", 3).0, rows[..3]);
+    let covered = coverage(&database.database, EmbeddingSubject::Item, "toy").unwrap();
     assert_eq!((covered.created, covered.total), (71, 71));
     assert_eq!(
-        shelf.backfill(&toy, EmbeddingSubject::Item).await.unwrap(),
+        database
+            .backfill(&toy, EmbeddingSubject::Item)
+            .await
+            .unwrap(),
         BackfillReport::default()
     );
 }
 
 #[tokio::test]
-async fn only_files_that_are_shown_take_part() {
-    let shelf = shelf();
+async fn only_published_files_are_embedded() {
+    let database = database();
     for (tree, path) in [(1, "a.rs"), (2, "b.rs"), (0, "c.rs")] {
-        shelf.chunk(tree, path, "tea");
+        database.chunk(tree, path, "tea");
     }
-    let filled = shelf
+    let filled = database
         .backfill(&Toy::new(""), EmbeddingSubject::Chunk)
         .await
         .unwrap();
@@ -163,12 +169,12 @@ async fn only_files_that_are_shown_take_part() {
 }
 
 #[tokio::test]
-async fn a_text_that_is_too_much_does_not_hold_up_the_others() {
-    let shelf = shelf();
+async fn a_rejected_text_does_not_block_the_others() {
+    let database = database();
     for text in ["tea", "huge", "rain"] {
-        shelf.item(text);
+        database.item(text);
     }
-    let filled = shelf
+    let filled = database
         .backfill(&Toy::new("huge"), EmbeddingSubject::Item)
         .await
         .unwrap();
@@ -176,62 +182,65 @@ async fn a_text_that_is_too_much_does_not_hold_up_the_others() {
 }
 
 #[tokio::test]
-async fn texts_that_are_refused_are_passed_over_however_they_lie() {
-    let shelf = shelf();
+async fn rejected_texts_are_skipped_in_any_position() {
+    let database = database();
     for number in 0..5 {
-        shelf.item(&format!("{number} huge"));
+        database.item(&format!("{number} huge"));
     }
     for number in 0..28 {
-        shelf.item(&format!("{number} tea"));
+        database.item(&format!("{number} tea"));
     }
-    // Alone in the last batch.
-    shelf.change(shelf.item("last"), "last huge");
+    // The only text in the last batch.
+    database.change(database.item("last"), "last huge");
     let mut toy = Toy::new("huge");
     toy.is_clear = true;
-    let filled = shelf.backfill(&toy, EmbeddingSubject::Item).await.unwrap();
+    let filled = database
+        .backfill(&toy, EmbeddingSubject::Item)
+        .await
+        .unwrap();
     assert_eq!((filled.created, filled.remaining), (28, 6));
 }
 
 #[tokio::test]
-async fn a_provider_that_refuses_everything_is_given_up() {
-    let shelf = shelf();
+async fn the_backfill_ends_if_the_provider_rejects_everything() {
+    let database = database();
     for number in 0..200 {
-        shelf.item(&format!("{number} huge"));
+        database.item(&format!("{number} huge"));
     }
     let mut toy = Toy::new("huge");
     toy.is_clear = true;
-    let failed = shelf.backfill(&toy, EmbeddingSubject::Item).await;
+    let failed = database.backfill(&toy, EmbeddingSubject::Item).await;
     assert!(matches!(failed, Err(ContextError::EmbeddingRejected(_))));
     assert!(toy.calls.load(Ordering::Relaxed) < 100);
 }
 
 #[tokio::test]
-async fn a_provider_that_always_fails_is_given_up() {
-    let shelf = shelf();
+async fn the_backfill_ends_if_the_provider_always_fails() {
+    let database = database();
     for number in 0..40 {
-        shelf.item(&format!("{number} huge"));
+        database.item(&format!("{number} huge"));
     }
     let toy = Toy::new("huge");
-    let failed = shelf.backfill(&toy, EmbeddingSubject::Item).await;
+    let failed = database.backfill(&toy, EmbeddingSubject::Item).await;
     assert!(matches!(failed, Err(ContextError::Embedding(_))));
     assert_eq!(toy.calls.load(Ordering::Relaxed), 4);
 }
 
 #[tokio::test]
-async fn it_can_be_stopped_and_goes_on_later() {
-    let shelf = shelf();
+async fn a_backfill_can_be_stopped_and_continued() {
+    let database = database();
     for number in 0..70 {
-        shelf.item(&format!("{number}"));
+        database.item(&format!("{number}"));
     }
     let toy = Toy::new("");
     let (tell, heard) = std::sync::mpsc::channel();
     let test_thread = std::thread::current().id();
     let stopped = backfill(
-        &shelf.database,
+        &database.database,
         &toy,
         EmbeddingSubject::Item,
         move |progress| {
-            // It may wait for a disk.
+            // The callback may block.
             assert_ne!(std::thread::current().id(), test_thread);
             tell.send((progress.done, progress.total)).unwrap();
             match progress.done {
@@ -245,7 +254,7 @@ async fn it_can_be_stopped_and_goes_on_later() {
     let seen: Vec<_> = heard.iter().collect();
     assert_eq!(seen, [(0, 70), (32, 70), (64, 70)]);
     assert_eq!(
-        shelf
+        database
             .backfill(&toy, EmbeddingSubject::Item)
             .await
             .unwrap()
@@ -255,45 +264,47 @@ async fn it_can_be_stopped_and_goes_on_later() {
 }
 
 #[test]
-fn what_changed_meanwhile_gets_no_embedding_of_what_it_was() {
-    let shelf = shelf();
-    let row = shelf.item("about tea");
+fn a_changed_text_does_not_get_an_outdated_embedding() {
+    let database = database();
+    let row = database.item("about tea");
     let mut pending =
-        missing_embeddings(&shelf.database, EmbeddingSubject::Item, "toy", 0, 9).unwrap();
-    shelf.change(row, "about rain");
+        missing_embeddings(&database.database, EmbeddingSubject::Item, "toy", 0, 9).unwrap();
+    database.change(row, "about rain");
     let made = vec![(pending.remove(0), toy("tea"))];
     assert_eq!(
-        save_embeddings(&shelf.database, EmbeddingSubject::Item, "toy", made).unwrap(),
+        save_embeddings(&database.database, EmbeddingSubject::Item, "toy", made).unwrap(),
         0
     );
-    let pending = missing_embeddings(&shelf.database, EmbeddingSubject::Item, "toy", 0, 9).unwrap();
+    let pending =
+        missing_embeddings(&database.database, EmbeddingSubject::Item, "toy", 0, 9).unwrap();
     assert_eq!(pending[0].text, "title\nabout rain\n");
 }
 
 #[test]
-fn embeddings_of_another_size_are_counted_and_not_compared() {
-    let shelf = shelf();
-    shelf.item("about tea");
+fn embeddings_with_other_dimensions_are_counted_and_skipped() {
+    let database = database();
+    database.item("about tea");
     let mut pending =
-        missing_embeddings(&shelf.database, EmbeddingSubject::Item, "toy", 0, 9).unwrap();
+        missing_embeddings(&database.database, EmbeddingSubject::Item, "toy", 0, 9).unwrap();
     let made = vec![(pending.remove(0), vec![1.0, 2.0, 3.0])];
     assert_eq!(
-        save_embeddings(&shelf.database, EmbeddingSubject::Item, "toy", made).unwrap(),
+        save_embeddings(&database.database, EmbeddingSubject::Item, "toy", made).unwrap(),
         1
     );
-    assert_eq!(shelf.nearest("tea", 9), (Vec::new(), 1));
+    assert_eq!(database.nearest("tea", 9), (Vec::new(), 1));
 }
 
 #[test]
-fn a_long_text_is_cut_between_letters() {
-    let shelf = shelf();
-    shelf.item(&"ä".repeat(50_000));
-    let pending = missing_embeddings(&shelf.database, EmbeddingSubject::Item, "toy", 0, 9).unwrap();
+fn a_long_text_is_truncated_at_a_character_boundary() {
+    let database = database();
+    database.item(&"ä".repeat(50_000));
+    let pending =
+        missing_embeddings(&database.database, EmbeddingSubject::Item, "toy", 0, 9).unwrap();
     assert!((5_900..6_010).contains(&pending[0].text.len()));
 }
 
 #[test]
-fn a_vector_gets_the_length_1() {
+fn a_vector_is_normalized_to_length_1() {
     assert_eq!(unit(vec![3.0, 4.0]), Some(vec![0.6, 0.8]));
     for bad in [
         vec![],
@@ -307,7 +318,7 @@ fn a_vector_gets_the_length_1() {
 }
 
 #[test]
-fn what_was_kept_is_compared() {
+fn a_vector_is_compared_with_a_stored_one() {
     let kept = to_bytes(&[0.6, 0.8]);
     assert!((cosine(&[0.6, 0.8], &kept).unwrap() - 1.0).abs() < 1e-6);
     assert!((cosine(&[-0.8, 0.6], &kept).unwrap()).abs() < 1e-6);

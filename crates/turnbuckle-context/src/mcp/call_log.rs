@@ -1,7 +1,7 @@
-//! The debug log: a trace of the calls that this server answers.
+//! The call log: recent calls of this server, for debugging.
 //!
-//! A [`CallLog`] is a layer of the server. It notes when a call begins and ends, keeps the newest of these notes in memory,
-//! and shows each caller its own ones only. Nothing of it is ever written to a disk.
+//! [`CallLog`] is a middleware. It records the start and end of each call, keeps the newest entries in memory, and shows each
+//! caller only its own calls. It never writes to the disk.
 
 mod entry;
 mod log;
@@ -30,14 +30,14 @@ pub(crate) use self::{
 };
 use crate::{ContextError, Owner, OwnershipPolicy};
 
-/// Callers whose notes are kept; whoever was silent for longest is forgotten first.
+/// Maximum number of callers with a log; the least recently used log is removed first.
 const MAX_OWNERS: usize = 32;
-/// What the tools and resources of the trace itself are called.
+/// Name prefixes of the tools and resources of the call log itself.
 const OWN_NAMES: [&str; 2] = ["debug_", "debuglog:"];
 
-/// Notes the calls of a server. Clones share their notes.
+/// Records the calls of a server. Clones share the entries.
 ///
-/// It is on from the beginning: a few hundred kilobytes per caller at most, and nothing that a call would feel.
+/// It is enabled by default: it takes a few hundred kilobytes per caller at most, and no measurable time.
 #[derive(Clone, Debug)]
 pub struct CallLog {
     shared: Arc<CallLogInner>,
@@ -51,13 +51,13 @@ struct CallLogInner {
 
 #[derive(Debug, Default)]
 struct OwnerLogs {
-    /// With the count of uses at which each was used last.
+    /// Each log with the value of `uses` at its last use.
     by_owner: HashMap<Owner, (u64, OwnerLog)>,
     uses: u64,
 }
 
 impl CallLog {
-    /// A trace that keeps the calls of different owners apart.
+    /// Creates a call log with separate entries per owner.
     pub fn new(owners: OwnershipPolicy) -> Self {
         let logs = Mutex::default();
         Self {
@@ -65,7 +65,7 @@ impl CallLog {
         }
     }
 
-    /// Works with the notes of a caller.
+    /// Calls `work` with the log of a caller.
     pub(crate) fn with_log<T>(
         &self,
         principal: Option<&Principal>,
@@ -83,14 +83,14 @@ impl CallLog {
         if !should_record.unwrap_or(false) {
             return None;
         }
-        // Looking for secrets takes a moment, in which nobody else should have to wait.
+        // Redact without holding the lock, because it takes time.
         let params = entry::text(operation.arguments());
         let enter = |log: &mut OwnerLog| log.enter(call, params);
         self.with_log(operation.principal(), enter).ok()
     }
 
     fn exit(&self, operation: &Operation, open_call: &OpenCall, ending: OperationOutcome) {
-        // Who was allowed to begin is allowed to end.
+        // Fails only for callers without an owner, who could not start the call either.
         let _ = self.with_log(operation.principal(), |log| log.exit(open_call, ending));
     }
 }
@@ -128,7 +128,7 @@ impl OwnerLogs {
     }
 }
 
-/// The resources `debuglog://tree`, `entries`, `status` and `text`. Each caller reads its own notes.
+/// Returns the resources `debuglog://tree`, `entries`, `status` and `text`. Each caller reads its own entries.
 pub fn resources(call_log: &CallLog) -> Vec<Resource> {
     let json = "application/json";
     vec![
@@ -138,17 +138,21 @@ pub fn resources(call_log: &CallLog) -> Vec<Resource> {
         resource(
             call_log,
             "entries",
-            "Every beginning and end of a call",
+            "The start and end of each call",
             json,
             |log| json!(log.entries().collect::<Vec<&LogEntry>>()).to_string(),
         ),
-        resource(call_log, "status", "Whether calls are noted", json, |log| {
-            json!(CallLogStatus::from_log(log)).to_string()
-        }),
+        resource(
+            call_log,
+            "status",
+            "The state of the call log",
+            json,
+            |log| json!(CallLogStatus::from_log(log)).to_string(),
+        ),
         resource(
             call_log,
             "text",
-            "Calls as a tree for people",
+            "Calls as a tree, as text",
             "text/plain",
             |log| CallNode::render(&CallNode::forest(log.entries(), &RenderOptions::default())),
         ),
@@ -176,13 +180,13 @@ fn resource(
     .mime_type(mime_type)
 }
 
-/// What the log is doing.
+/// The state of the log.
 #[derive(Debug, serde::Serialize, schemars::JsonSchema)]
 pub(crate) struct CallLogStatus {
     enabled: bool,
     filter_pattern: String,
     entry_count: usize,
-    /// How deep a call made now would stand.
+    /// Depth of a call made now.
     current_depth: u32,
 }
 

@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_is_cut_between_characters() {
+    fn text_is_truncated_at_a_character_boundary() {
         assert_eq!(truncate("größer", 10), "größer");
         assert_eq!(truncate("größer", 4), "grö…");
         assert_eq!(one_line("a\n  b\tc", 9), "a b c");
@@ -99,14 +99,14 @@ mod tests {
     }
 
     #[test]
-    fn times_that_no_clock_shows_do_no_harm() {
+    fn times_out_of_range_are_clamped() {
         assert_eq!(format_time(0), "1970-01-01T00:00:00Z");
         assert_eq!(format_time(-1), "1970-01-01T00:00:00Z");
         assert_eq!(format_time(i64::MAX), "9999-12-31T23:59:59Z");
     }
 
     #[test]
-    fn what_ends_a_line_or_turns_it_is_escaped() {
+    fn line_breaks_and_bidi_characters_are_escaped() {
         for (name, shown) in [
             ("src/größe.rs", "src/größe.rs"),
             ("a\nb\r\tc", r"a\nb\r\tc"),
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn every_line_of_a_file_is_marked() {
+    fn every_line_of_a_file_is_prefixed() {
         assert_eq!(quote_lines("a\n\tb\u{2028}\n\n"), "| a\n| \tb\\u{2028}\n| ");
         assert_eq!(quote_lines(""), "");
     }

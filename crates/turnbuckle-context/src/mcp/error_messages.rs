@@ -9,13 +9,13 @@ use crate::{ContextError, DatabaseErrorKind};
 
 /// Converts an error to a tool error for the model. The underlying cause goes to the log.
 pub(crate) fn tool_error(error: ContextError) -> ToolError {
-    let told = ToolError::new(error_message(&error));
+    let tool_error = ToolError::new(error_message(&error));
     match error {
         ContextError::InvalidRequest(_)
         | ContextError::NotFound(_)
         | ContextError::Cancelled
-        | ContextError::TimedOut(_) => told,
-        error => told.caused_by(error),
+        | ContextError::TimedOut(_) => tool_error,
+        error => tool_error.caused_by(error),
     }
 }
 
@@ -32,15 +32,15 @@ pub(crate) fn error_message(error: &ContextError) -> String {
             let name = sanitize(&name);
             if is_out_of_descriptors(source) {
                 return format!(
-                    "`{name}` cannot be opened now ({cause}); try again in a moment, and tell the user if it lasts"
+                    "`{name}` cannot be opened now ({cause}); try again in a moment, and tell the user if the error persists"
                 );
             }
             format!(
-                "`{name}` cannot be used ({cause}); tell the user to check that it is there and may be read"
+                "`{name}` cannot be used ({cause}); tell the user to check that it exists and is readable"
             )
         }
         ContextError::Embedding(_) | ContextError::EmbeddingRejected(_) => {
-            "the embeddings cannot be had now; try again later".to_owned()
+            "embeddings are unavailable; try again later".to_owned()
         }
     }
 }
@@ -61,22 +61,22 @@ fn database_hint(kind: DatabaseErrorKind) -> &'static str {
             "the disk is full and nothing was saved; tell the user to free some space, then try again"
         }
         DatabaseErrorKind::ReadOnly => {
-            "the data folder of this server cannot be written and nothing was saved; tell the user to check its permissions"
+            "the data folder of this server is not writable and nothing was saved; tell the user to check its permissions"
         }
         DatabaseErrorKind::Corrupt => {
-            "the file that keeps this project's memory is damaged; tell the user to move it away and import an export, if there is one (the server's log names the file)"
+            "the database of this project is damaged; tell the user to move it away and import an export, if there is one (the server's log names the file)"
         }
         DatabaseErrorKind::Truncated => {
-            "the file that keeps this project's memory is damaged: it is empty or cut short; tell the user to move it away and import an export, if there is one (the server's log names the file)"
+            "the database of this project is damaged: it is empty or truncated; tell the user to move it away and import an export, if there is one (the server's log names the file)"
         }
         DatabaseErrorKind::Busy => {
-            "another process keeps the file of this project locked; nothing was saved, try again in a moment"
+            "the database of this project is locked by another process and nothing was saved; try again in a moment"
         }
         DatabaseErrorKind::TooNew => {
-            "the file of this project was written by a newer version of this server; tell the user to update it"
+            "the database of this project was written by a newer version of this server; tell the user to update it"
         }
         DatabaseErrorKind::Other => {
-            "the database failed and nothing was saved; the server's log says why"
+            "the database failed and nothing was saved; tell the user to see the server's log"
         }
     }
 }
@@ -112,7 +112,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn too_many_open_files_are_called_by_their_name() {
+    fn too_many_open_files_are_reported_as_such() {
         let error = |code| ContextError::File {
             path: "/srv/data/notes.md".into(),
             source: io::Error::from_raw_os_error(code),
@@ -120,7 +120,7 @@ mod tests {
 
         assert_eq!(
             error_message(&error(24)),
-            "`notes.md` cannot be opened now (too many open files); try again in a moment, and tell the user if it lasts"
+            "`notes.md` cannot be opened now (too many open files); try again in a moment, and tell the user if the error persists"
         );
         let other = error_message(&error(40));
         assert!(!other.contains("uncategorized"), "{other}");
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn no_path_of_ours_is_told() {
+    fn messages_do_not_contain_paths_of_the_server() {
         let errors = [
             ContextError::file(
                 "/home/ada/.local/share/x.db",
@@ -140,13 +140,13 @@ mod tests {
             ),
         ];
         for error in errors {
-            let told = tool_error(error).to_string();
-            assert!(!told.contains("/home"), "{told}");
+            let message = tool_error(error).to_string();
+            assert!(!message.contains("/home"), "{message}");
         }
     }
 
     #[test]
-    fn every_trouble_has_its_advice() {
+    fn every_database_error_has_a_hint() {
         for kind in [Full, ReadOnly, Corrupt, Truncated, Busy, TooNew, Other] {
             assert!(database_hint(kind).len() > 40);
         }

@@ -1,4 +1,4 @@
-//! Prompts: ways to begin, with what is remembered already in them.
+//! Prompts that start a task with the relevant data from memory.
 
 use std::{collections::BTreeMap, fmt::Write as _, path::Path, sync::Arc};
 
@@ -22,29 +22,29 @@ use crate::{
     storage::lookup::ItemRef,
 };
 
-/// Earlier checkpoints that are named beside the one to resume.
+/// Maximum number of other checkpoints listed with the one to resume.
 const MAX_EARLIER_CHECKPOINTS: usize = 5;
-/// The longest error message, in bytes.
+/// Maximum size of an error message.
 const MAX_ERROR_BYTES: usize = 16 * 1024;
-/// Known fixes that are shown beside a new one.
+/// Maximum number of known fixes included.
 const MAX_KNOWN_FIXES: usize = 3;
 
-/// All prompts of the context server.
+/// Returns all prompts of the context server.
 pub(crate) fn all(state: &AppState) -> Vec<Prompt> {
     vec![
         prompt(state, "resume_work", resume_work)
             .title("Resume work")
-            .description("Goes on where the last checkpoint of a project stopped")
+            .description("Continue from the last checkpoint of a project")
             .complete(
                 "checkpoint",
                 completer(state, CompletionSource::Checkpoints),
             ),
         prompt(state, "record_fix", record_fix)
             .title("Record a fix")
-            .description("Keeps how an error was solved, beside what is known of it"),
+            .description("Save the fix for an error, with known fixes for comparison"),
         prompt(state, "explain_repository", explain_repository)
             .title("Explain a repository")
-            .description("Begins a tour of a repository from its index"),
+            .description("Explain a repository, starting from its index"),
     ]
 }
 
@@ -58,8 +58,8 @@ fn prompt<A: DeserializeOwned + JsonSchema + Send + 'static>(
         let state = at.clone();
         async move {
             let owner = state.owner(&cx).map_err(prompt_error)?;
-            let whose = owner.clone();
-            let write = move |state: &AppState| write(state, &whose, args);
+            let job_owner = owner.clone();
+            let write = move |state: &AppState| write(state, &job_owner, args);
             let messages = state.run_read(&owner, write).await;
             messages.map(Messages::new).map_err(prompt_error)
         }
@@ -69,7 +69,7 @@ fn prompt<A: DeserializeOwned + JsonSchema + Send + 'static>(
         .complete("skill", completer(state, CompletionSource::Skills))
 }
 
-/// What the user of a prompt is told: what is missing is something that they named.
+/// Converts an error for `prompts/get`. A missing object is an invalid argument here, because the user named it.
 fn prompt_error(error: ContextError) -> RequestError {
     match error {
         ContextError::NotFound(_) => RequestError::invalid(error.to_string()),
@@ -110,9 +110,9 @@ fn completer(
 struct ResumeWorkArgs {
     /// Absolute path of the project.
     project_path: String,
-    /// Id of the checkpoint; the newest by default.
+    /// Id of the checkpoint; default: the newest.
     checkpoint: Option<String>,
-    /// A saved skill to work by.
+    /// Name of a saved skill to follow.
     skill: Option<String>,
 }
 
@@ -145,20 +145,20 @@ fn resume_work(
     let (branch, shown_root) = (sanitize(project.branch()), sanitize(&root));
     let Some(chosen) = chosen else {
         return Ok(vec![PromptMessage::user(format!(
-            "Begin work in {shown_root} (branch {branch}). No checkpoint was saved here yet: look at the repository, \
-             ask what is to be done, and save a checkpoint with checkpoint_save when something is done."
+            "Start work in {shown_root} (branch {branch}). No checkpoint exists yet: look at the repository, ask the user what \
+            to do, and call checkpoint_save whenever a step is done."
         ))]);
     };
     let mut text = format!(
-        "Resume the work in {shown_root} (branch {branch}). It stopped at the checkpoint below, saved {} on branch {}. \
-         First see what has changed since then. Say in a few sentences where the work stands and what is next, \
-         then go on. Save a checkpoint with checkpoint_save when something is done.",
+        "Resume the work in {shown_root} (branch {branch}) from the checkpoint below, saved {} on branch {}. \
+        First check what has changed since then. Summarize the state and the next step in a few sentences, \
+        then continue. Call checkpoint_save whenever a step is done.",
         format_time(chosen.updated),
         sanitize(&chosen.branch),
     );
     let mut earlier = newest.iter().filter(|item| item.id != chosen.id).peekable();
     if earlier.peek().is_some() {
-        text.push_str("\n\nOther checkpoints, to be read at checkpoint://<id>:");
+        text.push_str("\n\nOther checkpoints (read checkpoint://<id>):");
     }
     for item in earlier.take(MAX_EARLIER_CHECKPOINTS) {
         let title = one_line(state.redact_item(item.clone()).headline(), 120);
@@ -180,9 +180,9 @@ fn resume_work(
 
 #[derive(Deserialize, JsonSchema)]
 struct RecordFixArgs {
-    /// The error as it was shown.
+    /// The error message.
     error_msg: String,
-    /// Absolute path of the project; without it the fix is for all projects.
+    /// Absolute path of the project; omit it for a fix that applies to all projects.
     project_path: Option<String>,
 }
 
@@ -193,7 +193,7 @@ fn record_fix(
 ) -> Result<Vec<PromptMessage>, ContextError> {
     if args.error_msg.len() > MAX_ERROR_BYTES {
         return Err(ContextError::invalid(format!(
-            "`error_msg` has {} bytes, and {MAX_ERROR_BYTES} are allowed; keep the lines that name the error",
+            "`error_msg` has {} bytes; at most {MAX_ERROR_BYTES} are allowed: keep the lines that name the error",
             args.error_msg.len()
         )));
     }
@@ -204,13 +204,13 @@ fn record_fix(
         .into_iter()
         .collect();
     let shared = databases.len();
-    let mut place = "leave project_path out, so that all projects share it".to_owned();
+    let mut target = "omit project_path, so that all projects share it".to_owned();
     let mut root = None;
     if let Some(path) = project {
         let (project, database) = state.find_project(owner, &path)?;
         databases.extend(database);
         let path = project.root().to_string_lossy().into_owned();
-        place = format!("project_path is {}", sanitize(&path));
+        target = format!("project_path is {}", sanitize(&path));
         root = Some(path);
     }
     let query = MemoryQuery {
@@ -223,13 +223,13 @@ fn record_fix(
     let error = state.redactor().redact(&args.error_msg).text;
     let mut text = format!(
         "This error was solved in our conversation:\n\n```\n{error}\n```\n\n\
-         Save the fix with remediation_save ({place}): the error as it is shown, without what differs from case to \
-         case; the cause and the steps that solved it, so that someone who was not here can follow them; in context \
-         when it happens. Save only what was proven to work."
+        Save the fix with remediation_save ({target}). error_msg: the error message without parts that vary. \
+        solution: the cause and the steps that solved it, understandable without this conversation. context: when it \
+        happens. Save only a fix that was verified."
     );
     if !known.is_empty() {
         text.push_str(
-            "\n\nBelow is what is known of errors like it. If one says the same, save nothing.",
+            "\n\nBelow are known fixes for similar errors. If one of them is the same, do not save another.",
         );
     }
     let mut messages = vec![PromptMessage::user(text)];
@@ -244,9 +244,9 @@ fn record_fix(
 struct ExplainRepositoryArgs {
     /// Absolute path of the repository.
     project_path: String,
-    /// What it is about: a feature, a folder, a question.
+    /// Focus of the explanation: a feature, a folder or a question.
     focus: Option<String>,
-    /// A saved skill to work by.
+    /// Name of a saved skill to follow.
     skill: Option<String>,
 }
 
@@ -264,28 +264,30 @@ fn explain_repository(
     );
     match non_empty(args.focus) {
         Some(focus) => {
-            let _ = write!(text, " It is about this above all: {focus}");
+            let _ = write!(text, " Focus on: {focus}");
         }
         None => text.push_str(
-            " Say what it is for, how it is built, which parts there are and how they work together, and where a \
-             newcomer begins to read.",
+            " Describe its purpose, how it is built, its parts and how they work together, and where a newcomer should \
+            start to read.",
         ),
     }
-    text.push_str(" Find the places with repository_search, read them, and name files and lines for what you say.");
+    text.push_str(
+        " Find the relevant code with repository_search, read it, and cite files and lines.",
+    );
     let overview =
         database.map(|database| repository_overview(state.data_dir(), &database, project.folder()));
     match overview.transpose()?.flatten() {
         Some(overview) => {
             let _ = write!(text, "\n\n{}", state.redactor().redact(&overview).text);
         }
-        None => text.push_str("\n\nIt is not indexed yet: call index_repository first."),
+        None => text.push_str("\n\nThe repository is not indexed: call index_repository first."),
     }
     let mut messages = vec![PromptMessage::user(text)];
     messages.extend(skill_message(state, owner, args.skill)?);
     Ok(messages)
 }
 
-/// An argument that was given: forms send what was left empty.
+/// Returns the argument unless it is empty: forms send empty strings for omitted arguments.
 fn non_empty(argument: Option<String>) -> Option<String> {
     argument.filter(|text| !text.trim().is_empty())
 }
@@ -299,7 +301,7 @@ fn find_checkpoint(database: Option<&Database>, id: &str) -> Result<MemoryItem, 
     })
 }
 
-/// The skill to work by, if one was named.
+/// Returns the message with a skill, if one was named.
 fn skill_message(
     state: &AppState,
     owner: &Owner,
@@ -316,7 +318,7 @@ fn skill_message(
     Ok(Some(item_message(state, found, None)))
 }
 
-/// An item as part of a conversation.
+/// Returns the message with an item.
 fn item_message(state: &AppState, item: MemoryItem, root: Option<String>) -> PromptMessage {
     let item = state.redact_item(item);
     PromptMessage::user(ContentBlock::resource(resources::item_contents(&ItemRef {
@@ -325,12 +327,12 @@ fn item_message(state: &AppState, item: MemoryItem, root: Option<String>) -> Pro
     })))
 }
 
-/// Languages and folders that are named.
+/// Maximum number of listed languages and folders.
 const MAX_LISTED: usize = 12;
-/// Characters of the read-me that are shown.
+/// Maximum number of characters of the README.
 const MAX_README_CHARS: usize = 3_000;
 
-/// Languages, folders and the beginning of the read-me, if the folder is indexed.
+/// Returns languages, folders and the start of the README, if the folder is indexed.
 pub(super) fn repository_overview(
     data_dir: &DataDir,
     database: &Database,
@@ -342,7 +344,7 @@ pub(super) fn repository_overview(
     };
     let (languages, folders, readme) = database.read(|db| {
         let languages = count_files_by(db, "language", tree.id)?;
-        // What is before the first `/`, for files that are in a folder.
+        // The top-level folder of each file.
         let top =
             "CASE instr(path, '/') WHEN 0 THEN '(top)' ELSE substr(path, 1, instr(path, '/')) END";
         Ok((
@@ -352,7 +354,7 @@ pub(super) fn repository_overview(
         ))
     })?;
     let mut text = format!(
-        "Its index has {} files.\nLanguages: {}\nFolders: {}",
+        "The index has {} files.\nLanguages: {}\nFolders: {}",
         tree.counts.files,
         ranked_list(languages),
         ranked_list(folders)
@@ -360,7 +362,7 @@ pub(super) fn repository_overview(
     if let Some(readme) = readme {
         let _ = write!(
             text,
-            "\n\nIts read-me begins:\n\n{}",
+            "\n\nStart of the README:\n\n{}",
             quote_lines(&truncate(&readme, MAX_README_CHARS))
         );
     }
@@ -389,7 +391,7 @@ fn readme(db: &Transaction<'_>, tree: i64) -> rusqlite::Result<Option<String>> {
     Ok(Some(bodies.join("\n")).filter(|text| !text.is_empty()))
 }
 
-/// `rust 120, toml 9`: the most frequent first.
+/// Formats counts as `rust 120, toml 9`, the most frequent first.
 fn ranked_list(counts: BTreeMap<String, i64>) -> String {
     let mut counts: Vec<_> = counts.into_iter().collect();
     counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));

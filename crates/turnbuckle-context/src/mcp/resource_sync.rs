@@ -1,8 +1,7 @@
-//! Keeps the list of resources true, also when another process changes the files.
+//! Keeps the list of resources up to date, even if another process changes the databases.
 //!
-//! Before `resources/list` and its like are answered, the files of the caller are looked at: one whose size and time are
-//! those of the last look is left alone, so that this costs next to nothing. What is new is offered, what is gone is not,
-//! and clients are told.
+//! Before `resources/list` and similar requests, the caller's databases are scanned. A file with unchanged size and modification
+//! time is skipped, so that the scan is cheap. New resources are added, missing ones are removed, and clients are notified.
 
 mod scan;
 mod skills;
@@ -23,12 +22,12 @@ use self::scan::{FileSnapshot, ListedResource, ResourceTarget};
 use super::resources;
 use crate::{Owner, OwnershipPolicy, app_state::AppState};
 
-/// Resources that are listed of one owner: the newest. Templates reach the others.
+/// Maximum number of listed resources per owner, newest first. Templates give access to the others.
 const MAX_LISTED: usize = 500;
 /// Maximum number of owners with listed resources; the least recently used list is evicted first.
 const MAX_OWNERS: usize = 64;
 
-/// What is listed, by owner.
+/// The listed resources, by owner.
 pub(crate) struct ResourceSync {
     by_principal: bool,
     lists: std::sync::Mutex<OwnerLists>,
@@ -40,12 +39,12 @@ struct OwnerLists {
     uses: u64,
 }
 
-/// What is listed of one owner.
+/// The listed resources of one owner.
 #[derive(Default)]
 struct OwnerList {
     has_template: bool,
     snapshots: HashMap<String, FileSnapshot>,
-    /// The addresses that are offered, with the titles and the versions of their contents.
+    /// The listed URIs, with title and version.
     published: BTreeMap<String, (String, u64)>,
     skills: skills::PublishedSkills,
 }
@@ -58,9 +57,9 @@ impl ResourceSync {
         }
     }
 
-    /// Looks at the files of a caller, and offers what is there.
+    /// Scans the databases of a caller and updates the list.
     pub(crate) async fn refresh(&self, state: &AppState, server: &Server, who: Option<&Principal>) {
-        // Whoever owns nothing is shown nothing.
+        // A caller without an owner sees no resources.
         let Ok(owner) = state.ownership().owner_for(who) else {
             return;
         };
@@ -68,7 +67,7 @@ impl ResourceSync {
         if let Some((owner, list)) = evicted {
             self.clear(server, &owner, &*list.lock().await);
         }
-        // One at a time for each owner, so that news come in the order in which they happen.
+        // One scan at a time per owner, so that notifications keep their order.
         let mut list = list.lock().await;
         let snapshots = std::mem::take(&mut list.snapshots);
         let its_owner = owner.clone();
@@ -78,7 +77,7 @@ impl ResourceSync {
         let snapshots = match scanned.await {
             Ok(snapshots) => snapshots,
             Err(error) => {
-                tracing::warn!(%error, "what is published could not be looked at");
+                tracing::warn!(%error, "resources could not be scanned");
                 return;
             }
         };
@@ -92,7 +91,7 @@ impl ResourceSync {
         list.snapshots = snapshots;
     }
 
-    /// Offers nothing of an owner any longer. Templates of everyone still reach what is theirs.
+    /// Removes the resources of an owner from the list. Templates still give access to them.
     fn clear(&self, server: &Server, owner: &Owner, list: &OwnerList) {
         server.change_resources(list.published.keys(), []);
         if self.by_principal {
@@ -120,7 +119,7 @@ impl ResourceSync {
             .collect();
         let before = |entry: &ListedResource| list.published.get(&entry.uri);
         let new = wanted.values().filter(|entry| {
-            // What has got another title is listed anew.
+            // An entry with a new title is listed again.
             before(entry).is_none_or(|(title, _)| *title != entry.title)
         });
         let new: Vec<_> = new
@@ -136,7 +135,7 @@ impl ResourceSync {
         for uri in changed {
             server.resource_updated(uri);
         }
-        // A server that this one is mounted in need not have any.
+        // A server that mounts this one may lack the skills extension.
         if !self.by_principal && server.has_skills() {
             list.skills.update(server, snapshots);
         }
@@ -179,7 +178,7 @@ fn is_owner(owner: &Owner, who: Option<&Principal>) -> bool {
 type EvictedList = (Owner, Arc<Mutex<OwnerList>>);
 
 impl OwnerLists {
-    /// The shelf of an owner, and one to be put away because there are too many.
+    /// Returns the list of an owner, and the list to evict if there are too many.
     fn list_for(&mut self, owner: &Owner) -> (Arc<Mutex<OwnerList>>, Option<EvictedList>) {
         self.uses += 1;
         let (used, list) = self.by_owner.entry(owner.clone()).or_default();
@@ -199,7 +198,7 @@ impl OwnerLists {
     }
 }
 
-/// The newest of all that was seen, by address.
+/// Returns the newest resources, by URI.
 fn newest(snapshots: &HashMap<String, FileSnapshot>) -> BTreeMap<String, &ListedResource> {
     let mut all: Vec<&ListedResource> = snapshots
         .values()
@@ -212,7 +211,7 @@ fn newest(snapshots: &HashMap<String, FileSnapshot>) -> BTreeMap<String, &Listed
         .collect()
 }
 
-/// The layer that looks before lists are answered.
+/// The layer that scans before requests for lists.
 pub(crate) struct ResourceSyncLayer {
     state: Arc<AppState>,
 }
@@ -244,7 +243,7 @@ impl Middleware for ResourceSyncLayer {
     }
 }
 
-/// Says whether an answer depends on what is listed.
+/// Returns whether the result of a request depends on the listed resources.
 fn depends_on_lists(operation: &Operation) -> bool {
     match operation.method() {
         "resources/list" | "resources/templates/list" | "skills/list" | "subscriptions/listen" => {
@@ -258,7 +257,7 @@ fn depends_on_lists(operation: &Operation) -> bool {
 }
 
 impl AppState {
-    /// Looks at the files of a caller after they were changed, and tells clients of it.
+    /// Scans the databases of a caller after a change and notifies clients.
     pub(crate) async fn sync_resources(&self, cx: &Context) {
         self.resource_sync()
             .refresh(self, cx.server(), cx.principal())

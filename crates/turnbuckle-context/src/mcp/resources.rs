@@ -1,6 +1,6 @@
-//! What clients read by address: checkpoints, remediations, skills and collections.
+//! Resources: checkpoints, remediations, skills and collections.
 //!
-//! Templates reach everything; [`published`](crate::mcp::resource_sync) lists the newest.
+//! Templates give access to all of them; [`resource_sync`](crate::mcp::resource_sync) lists the newest.
 
 use std::fmt::Write as _;
 
@@ -22,34 +22,34 @@ use crate::{
 
 const MARKDOWN: &str = "text/markdown";
 const JSON: &str = "application/json";
-/// Values that a completion offers; clients are sent no more.
+/// Maximum number of completion values, as in the specification.
 const MAX_COMPLETIONS: usize = 100;
-/// Skills among which a completion looks.
+/// Maximum number of skills considered for a completion.
 const MAX_SKILLS: usize = 1_000;
 
-/// The templates of a server whose owner is known, or of everyone.
+/// Returns the resource templates.
 pub(crate) fn templates(state: &AppState) -> Vec<ResourceTemplate> {
     let mut templates = vec![
-        item_template(state, ItemKind::Checkpoint).description("A checkpoint, whole"),
-        item_template(state, ItemKind::Remediation).description("A remediation, whole"),
+        item_template(state, ItemKind::Checkpoint).description("The full text of a checkpoint"),
+        item_template(state, ItemKind::Remediation).description("The full text of a remediation"),
     ];
     match state.ownership() {
         OwnershipPolicy::Single(owner) => templates.push(collection_template(state, owner)),
-        // The skills extension, which owns these addresses otherwise, shows the same to everyone.
+        // With a single owner the skills extension serves these URIs; it shows the same skills to every caller.
         OwnershipPolicy::PerPrincipal => {
-            let description = "A saved skill, by its name";
+            let description = "A saved skill by name";
             templates.push(skill_template(state).description(description));
         }
     }
     templates
 }
 
-/// The address of something that was saved.
+/// Returns the URI of an item.
 pub(crate) fn item_uri(kind: ItemKind, id: &str) -> String {
     format!("{kind}://{id}")
 }
 
-/// The address of a collection. A branch may be called almost anything.
+/// Returns the URI of a collection. Branch names can contain almost any character.
 pub(crate) fn collection_uri(name: &str) -> String {
     let mut uri = "collection://".to_owned();
     for (at, part) in name.splitn(3, '/').enumerate() {
@@ -116,7 +116,8 @@ struct CollectionParams {
     branch: String,
 }
 
-/// The collections of one owner: the address has the owner in it, so that others find nothing to subscribe to.
+/// Returns the template for the collections of one owner. The URI contains the owner, so that other callers cannot subscribe to
+/// it.
 pub(crate) fn collection_template(state: &AppState, owner: &Owner) -> ResourceTemplate {
     let (reading, its_owner) = (state.clone(), owner.clone());
     let read = move |by: CollectionParams, cx: Context| {
@@ -127,16 +128,16 @@ pub(crate) fn collection_template(state: &AppState, owner: &Owner) -> ResourceTe
         }
     };
     ResourceTemplate::new(collection_uri_template(owner), "collection", read)
-        .description("How much is kept of a branch")
+        .description("The size of the data of a branch")
         .mime_type(JSON)
 }
 
-/// What describes the addresses of an owner's collections.
+/// Returns the URI template of an owner's collections.
 pub(crate) fn collection_uri_template(owner: &Owner) -> String {
     format!("collection://{owner}/project_{{project}}/{{branch}}")
 }
 
-/// Reads an item that is of this kind and of the caller.
+/// Reads an item of this kind that belongs to the caller.
 pub(crate) async fn read_item(
     state: &AppState,
     kind: ItemKind,
@@ -193,7 +194,7 @@ pub(crate) async fn read_collection(
     Ok(Contents::from(ResourceContents::from(contents)))
 }
 
-/// An item as a page to read, at its own address.
+/// Returns an item as Markdown, with its URI.
 pub(crate) fn item_contents(known: &ItemRef) -> ResourceContents {
     let uri = item_uri(known.item.kind, &known.item.id);
     TextResourceContents::new(uri, render_item(known))
@@ -235,7 +236,7 @@ fn render_item(known: &ItemRef) -> String {
     }
 }
 
-/// Ids that begin with what was typed, newest first: of the project that is named already, or of all.
+/// Completes ids, newest first: of the project in `project_path`, or of all projects.
 pub(crate) async fn complete_id(
     state: &AppState,
     kind: ItemKind,
@@ -243,8 +244,8 @@ pub(crate) async fn complete_id(
     cx: &Context,
 ) -> Result<Vec<String>, RequestError> {
     let owner = state.owner(cx).map_err(request_error)?;
-    let whose = owner.clone();
-    let ids = state.run_read(&whose, move |state| {
+    let job_owner = owner.clone();
+    let ids = state.run_read(&job_owner, move |state| {
         let data_dir = state.data_dir();
         let databases: Vec<_> = match typed.arguments.get("project_path") {
             Some(path) => state.find_project(&owner, path)?.1.into_iter().collect(),
@@ -271,15 +272,15 @@ pub(crate) async fn complete_id(
     ids.await.map_err(request_error)
 }
 
-/// Names of skills that have what was typed in them; those that begin with it come first.
+/// Completes skill names that contain the typed text; names that start with it come first.
 pub(crate) async fn complete_skill(
     state: &AppState,
     typed: CompletionRequest,
     cx: &Context,
 ) -> Result<Vec<String>, RequestError> {
     let owner = state.owner(cx).map_err(request_error)?;
-    let whose = owner.clone();
-    let names = state.run_read(&whose, move |state| {
+    let job_owner = owner.clone();
+    let names = state.run_read(&job_owner, move |state| {
         let Some(shared) = state.data_dir().open_shared_if_exists(&owner)? else {
             return Ok(Vec::new());
         };
@@ -290,15 +291,15 @@ pub(crate) async fn complete_skill(
     names.await.map_err(request_error)
 }
 
-/// Folders of known projects that have what was typed in them.
+/// Completes folders of projects that contain the typed text.
 pub(crate) async fn complete_project(
     state: &AppState,
     typed: CompletionRequest,
     cx: &Context,
 ) -> Result<Vec<String>, RequestError> {
     let owner = state.owner(cx).map_err(request_error)?;
-    let whose = owner.clone();
-    let roots = state.run_read(&whose, move |state| {
+    let job_owner = owner.clone();
+    let roots = state.run_read(&job_owner, move |state| {
         let projects = state.list_projects(&owner)?;
         Ok(matching_values(
             projects.into_iter().map(|project| project.root),
@@ -310,9 +311,9 @@ pub(crate) async fn complete_project(
 
 fn matching_values(values: impl Iterator<Item = String>, typed: &str) -> Vec<String> {
     let typed = typed.to_lowercase();
-    let place = |value: &String| value.to_lowercase().find(&typed);
-    let mut fitting: Vec<_> = values.filter(|value| place(value).is_some()).collect();
-    fitting.sort_by_key(|value| (place(value) != Some(0), value.clone()));
-    fitting.truncate(MAX_COMPLETIONS);
-    fitting
+    let position = |value: &String| value.to_lowercase().find(&typed);
+    let mut matching: Vec<_> = values.filter(|value| position(value).is_some()).collect();
+    matching.sort_by_key(|value| (position(value) != Some(0), value.clone()));
+    matching.truncate(MAX_COMPLETIONS);
+    matching
 }

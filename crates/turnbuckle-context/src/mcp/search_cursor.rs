@@ -36,7 +36,7 @@ impl SearchCursor {
                 offset,
             }),
             None => Err(ContextError::invalid(
-                "`cursor` is not of this search; leave it out to begin with the best results",
+                "`cursor` does not belong to this search; omit it to start with the best results",
             )),
         }
     }
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cursor_leads_on_in_its_own_search_only() {
+    fn a_cursor_is_valid_for_its_own_search_only() {
         let start = SearchCursor::parse(None, &["a", "b"]).unwrap();
         let cursor = start.next_cursor(5, 6).unwrap();
         assert_eq!(
@@ -75,15 +75,11 @@ mod tests {
         );
         assert!(SearchCursor::parse(Some(&cursor), &["ab", ""]).is_err());
         assert_eq!(start.next_cursor(6, 6), None);
-        assert_eq!(
-            start.next_cursor(0, 6),
-            None,
-            "a cursor that leads nowhere new is none"
-        );
+        assert_eq!(start.next_cursor(0, 6), None, "a cursor always advances");
     }
 
     #[test]
-    fn what_is_no_cursor_is_refused() {
+    fn an_invalid_cursor_is_rejected() {
         for text in [
             "-",
             "x",

@@ -42,7 +42,7 @@ impl<T: ToText + Serialize + JsonSchema + Send + 'static> IntoToolResult for Too
 
 /// Returns the JSON of the data as a text block, as the specification recommends for structured content.
 ///
-/// Revisions before 2025-06-18 do not have structured content, and later ones have no client capability for it, so
+/// Revisions before 2025-06-18 do not have structured content, and later ones lack a client capability for it, so
 /// every client gets the text. The priority tells clients that read annotations that the block is redundant.
 fn text_copy(data: &Value) -> ContentBlock {
     let annotations = Annotations::new().priority(0.0);
@@ -74,7 +74,7 @@ fn compact_schema(schema: &mut Value) {
     }
 }
 
-// How much of each item a response contains.
+// The amount of text per item in a result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
@@ -95,10 +95,10 @@ impl ContentMode {
     }
 }
 
-// How much the caller wants to read. Not a doc comment: it would be repeated in the schema of every tool.
+// Options of the caller for the size of a result. Not a doc comment: it would be repeated in the schema of every tool.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 pub(crate) struct ResponseOptions {
-    /// Default minimal: a line each.
+    /// Default minimal: one line each.
     pub(crate) content_mode: Option<ContentMode>,
     /// Default 4000.
     #[schemars(range(min = 200))]
@@ -165,22 +165,22 @@ mod tests {
     use super::*;
 
     #[derive(Serialize)]
-    struct Shown {
+    struct SizedItem {
         text: String,
     }
 
-    fn shape(item: &&str, mode: ContentMode) -> Shown {
+    fn shape(item: &&str, mode: ContentMode) -> SizedItem {
         let most = match mode {
             ContentMode::Minimal => 10,
             ContentMode::Preview => 1_000,
             ContentMode::Full => usize::MAX,
         };
-        Shown {
+        SizedItem {
             text: item.chars().take(most).collect(),
         }
     }
 
-    fn wanted(content_mode: ContentMode, max_tokens: usize) -> ResponseOptions {
+    fn options(content_mode: ContentMode, max_tokens: usize) -> ResponseOptions {
         ResponseOptions {
             content_mode: Some(content_mode),
             max_tokens: Some(max_tokens),
@@ -189,26 +189,26 @@ mod tests {
     }
 
     #[test]
-    fn items_are_shown_while_there_is_room() {
+    fn items_are_returned_up_to_the_limit() {
         let items = ["x"; 100];
-        let shown = wanted(ContentMode::Full, 200).fit_to_limit(&items, shape);
+        let shown = options(ContentMode::Full, 200).fit_to_limit(&items, shape);
         assert_eq!(shown.len(), 800 / r#"{"text":"x"},"#.len());
     }
 
     #[test]
-    fn the_first_is_shortened_rather_than_left_out() {
+    fn the_first_item_is_shortened_instead_of_omitted() {
         let long = "x".repeat(100_000);
-        let shown = wanted(ContentMode::Full, 500).fit_to_limit(&[&*long, &*long], shape);
-        assert_eq!(shown.len(), 1, "the next page begins with the second");
+        let shown = options(ContentMode::Full, 500).fit_to_limit(&[&*long, &*long], shape);
+        assert_eq!(shown.len(), 1, "the next page starts with the second item");
         assert_eq!(shown[0].text.len(), 1_000);
-        let shown = wanted(ContentMode::Full, 200).fit_to_limit(&[&*long], shape);
+        let shown = options(ContentMode::Full, 200).fit_to_limit(&[&*long], shape);
         assert_eq!(shown[0].text.len(), 10);
     }
 
     #[test]
-    fn the_first_is_there_even_if_nothing_fits() {
-        let shown = wanted(ContentMode::Full, 0).fit_to_limit(&["x", "y"], shape);
-        assert_eq!(shown.len(), 1, "paging goes on behind it");
+    fn the_first_item_is_returned_even_if_it_does_not_fit() {
+        let shown = options(ContentMode::Full, 0).fit_to_limit(&["x", "y"], shape);
+        assert_eq!(shown.len(), 1, "the next page starts after it");
         let many = vec!["t".repeat(100); 50];
         let few = tags_for_mode(&many, ContentMode::Minimal);
         assert!(few.len() == MAX_MINIMAL_TAGS && few[0].len() <= MAX_MINIMAL_TAG_CHARS + 3);

@@ -1,7 +1,7 @@
-//! The tools: typed arguments in, data and readable text out.
+//! Tools, with typed arguments and results that have structured content and text.
 //!
-//! Names and arguments are those that agents know from contextd. Every definition is read in every conversation, so
-//! descriptions are short, and what a schema says is not said again.
+//! Names and arguments are compatible with contextd. Tool definitions are part of every conversation, so descriptions are short
+//! and do not repeat the schema.
 
 mod checkpoints;
 mod collections;
@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{ContextError, app_state::AppState};
 
-/// All tools of the context server.
+/// Returns all tools of the context server, except the debug tools.
 pub(crate) fn all(state: &AppState) -> Vec<Tool> {
     [
         checkpoints::tools(state),
@@ -37,7 +37,7 @@ pub(crate) fn all(state: &AppState) -> Vec<Tool> {
     .collect()
 }
 
-/// Makes a tool of a function that works at the desk.
+/// Creates a tool from a function.
 fn tool<A, T, F, Fut>(state: &AppState, name: &'static str, title: &'static str, work: F) -> Tool
 where
     A: DeserializeOwned + JsonSchema + Send + 'static,
@@ -54,6 +54,6 @@ where
                 .map_err(error_messages::tool_error)
         }
     };
-    // Nothing here reaches further than the files of this machine.
+    // The tools only use files of this machine.
     Tool::new(name, run).title(title).open_world(false)
 }

@@ -1,24 +1,24 @@
-//! What tells an error from others, whatever its line numbers, addresses and paths are this time.
+//! Fingerprints of errors, independent of line numbers, addresses and paths.
 
 use std::{collections::HashSet, sync::LazyLock};
 
 use regex::Regex;
 
-use crate::owner::short_hash;
+use crate::{owner::short_hash, text::byte_prefix};
 
-/// More lines of an error than these tell nothing new.
+/// Maximum number of lines with a hash; further lines add little information.
 const MAX_LINES: usize = 12;
-/// A line of fewer words is found in errors of all kinds.
+/// Minimum number of words in a line; shorter lines occur in many different errors.
 const MIN_WORDS: usize = 3;
-/// Longer messages are looked at as far as this.
+/// Maximum number of bytes of a message that are used.
 const MAX_BYTES: usize = 16 * 1024;
-/// Of each sort of pattern, so many are shown.
+/// Maximum number of entries per kind.
 const MAX_PER_KIND: usize = 16;
 
-/// What an error message shows of itself.
+/// The identifying parts of an error message.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct ErrorFingerprint {
-    /// `file:line` as far as they are named, without the folders.
+    /// Locations as `file:line`, without folders.
     pub locations: Vec<String>,
     /// Codes such as `E0308`, `TS2345`, `ECONNREFUSED`, `HTTP 404`.
     pub codes: Vec<String>,
@@ -26,13 +26,13 @@ pub struct ErrorFingerprint {
     pub exceptions: Vec<String>,
 }
 
-/// Finds what an error message shows of itself.
+/// Extracts the identifying parts of an error message.
 pub fn error_fingerprint(error: &str) -> ErrorFingerprint {
-    let error = beginning(error);
-    let place = |found: regex::Captures<'_>| format!("{}:{}", &found[1], &found[2]);
+    let error = used_prefix(error);
+    let location = |found: regex::Captures<'_>| format!("{}:{}", &found[1], &found[2]);
     let locations = [&LOCATION, &PYTHON_LOCATION, &BRACKET_LOCATION]
         .into_iter()
-        .flat_map(|regex| regex.captures_iter(error).map(place));
+        .flat_map(|regex| regex.captures_iter(error).map(location));
     let http = HTTP
         .captures_iter(error)
         .map(|found| format!("HTTP {}", &found[1]));
@@ -48,9 +48,9 @@ pub fn error_fingerprint(error: &str) -> ErrorFingerprint {
     }
 }
 
-/// An error in words, without what changes from one time to the next.
+/// Returns the words of an error, with `#` for numbers, addresses and times.
 pub(super) fn normalized_words(error: &str) -> Vec<String> {
-    let text = PATH.replace_all(beginning(error), "$1");
+    let text = PATH.replace_all(used_prefix(error), "$1");
     let text = VARIABLE.replace_all(&text, " # ");
     text.to_lowercase()
         .split(|sign: char| !sign.is_alphanumeric() && sign != '#' && sign != '_')
@@ -59,10 +59,11 @@ pub(super) fn normalized_words(error: &str) -> Vec<String> {
         .collect()
 }
 
-/// Words that stand for the whole error and for each of its telling lines: equal for equal errors, whatever their numbers.
+/// Returns hashes of the whole error and of each line with enough words. Equal errors have equal hashes even if their numbers
+/// differ.
 pub(super) fn fingerprint_hashes(error: &str) -> Vec<String> {
-    let whole = std::iter::once(beginning(error));
-    let lines = beginning(error).lines().take(MAX_LINES * 4);
+    let whole = std::iter::once(used_prefix(error));
+    let lines = used_prefix(error).lines().take(MAX_LINES * 4);
     let words = whole.chain(lines).map(normalized_words);
     let telling =
         |words: &Vec<String>| words.iter().filter(|word| *word != "#").count() >= MIN_WORDS;
@@ -77,8 +78,8 @@ pub(super) fn fingerprint_hashes(error: &str) -> Vec<String> {
         .collect()
 }
 
-fn beginning(text: &str) -> &str {
-    super::beginning(text, MAX_BYTES)
+fn used_prefix(error: &str) -> &str {
+    byte_prefix(error, MAX_BYTES)
 }
 
 fn dedup(found: impl Iterator<Item = String>) -> Vec<String> {
@@ -101,7 +102,7 @@ static PYTHON_LOCATION: LazyLock<Regex> =
 /// `main.ts(12,5)`
 static BRACKET_LOCATION: LazyLock<Regex> =
     LazyLock::new(|| regex(r"([\w.-]+\.[A-Za-z]\w{0,5})\((\d{1,7})[,:)]"));
-/// What compilers and databases number their errors by, and what systems call theirs.
+/// Error codes of compilers, databases and operating systems.
 static CODE: LazyLock<Regex> = LazyLock::new(|| {
     regex(
         r"\b(?:[A-Z]{1,6}-?\d{3,5}|SIG[A-Z]{3,5}|E(?:ACCES|ADDRINUSE|AGAIN|BADF|BUSY|CONNABORTED|CONNREFUSED|CONNRESET|EXIST|HOSTUNREACH|INVAL|IO|ISDIR|LOOP|MFILE|NAMETOOLONG|NETUNREACH|NOENT|NOMEM|NOSPC|NOTDIR|NOTEMPTY|NOTFOUND|PERM|PIPE|RESOLVE|ROFS|TIMEDOUT|TIMEOUT|XDEV)|ERR_[A-Z_]{3,40})\b",
@@ -118,7 +119,7 @@ static HTTP: LazyLock<Regex> = LazyLock::new(|| {
 });
 static EXCEPTION: LazyLock<Regex> =
     LazyLock::new(|| regex(r"\b[A-Z][A-Za-z0-9]*(?:Error|Exception|Warning|Interrupt|Fault)\b"));
-/// A path through folders; its last part is what the error is about.
+/// A path; its last component is kept.
 static PATH: LazyLock<Regex> =
     LazyLock::new(|| regex(r"(?:[A-Za-z]:)?[\w.@~+-]*(?:[\\/][\w.@~+-]+)*[\\/]([\w.@~+-]+)"));
 /// Ids, addresses, hashes, times and numbers.
@@ -139,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codes_places_and_exceptions_are_found() {
+    fn codes_locations_and_exceptions_are_found() {
         let rust =
             error_fingerprint("error[E0308]: mismatched types\n  --> src/memory/save.rs:12:5");
         assert_eq!(rust.codes, ["E0308"]);
@@ -162,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_error_elsewhere_has_the_same_print() {
+    fn the_same_error_in_another_place_has_the_same_fingerprint() {
         for (one, other) in [
             (
                 "thread 'main' panicked at src/a.rs:10:5: index out of bounds: the len is 3 but the index is 7",
@@ -193,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn other_errors_have_other_prints() {
+    fn different_errors_have_different_fingerprints() {
         assert_ne!(
             fingerprint_hashes("error[E0308]: mismatched types here"),
             fingerprint_hashes("error[E0382]: mismatched types here")
@@ -202,14 +203,14 @@ mod tests {
     }
 
     #[test]
-    fn a_line_of_a_long_log_is_recognised() {
+    fn a_line_of_a_long_log_is_recognized() {
         let saved = fingerprint_hashes("error: linking with `cc` failed: exit status: 1");
         let log = "   Compiling a v0.1.0\nerror: linking with `cc` failed: exit status: 127\n  = note: ld: cannot find -lssl";
         assert!(fingerprint_hashes(log).contains(&saved[0]));
     }
 
     #[test]
-    fn any_text_can_be_looked_at() {
+    fn any_text_is_accepted() {
         for text in [
             "",
             "\0",

@@ -1,4 +1,4 @@
-//! One thing that is remembered, and the draft that it is made from.
+//! Stored and new items.
 
 use std::{fmt, str::FromStr};
 
@@ -7,15 +7,15 @@ use serde_json::{Map, Value};
 
 use crate::ContextError;
 
-/// What kind of thing is remembered.
+/// The kind of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ItemKind {
-    /// Where some work stands.
+    /// The state of some work.
     Checkpoint,
-    /// How an error was overcome.
+    /// The fix for an error.
     Remediation,
-    /// How something is done.
+    /// Instructions for a task.
     Skill,
 }
 
@@ -23,7 +23,7 @@ impl ItemKind {
     /// All kinds.
     pub const ALL: [Self; 3] = [Self::Checkpoint, Self::Remediation, Self::Skill];
 
-    /// The name of the kind, as it is stored and exported.
+    /// Returns the name of the kind, as stored and exported.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Checkpoint => "checkpoint",
@@ -32,7 +32,7 @@ impl ItemKind {
         }
     }
 
-    /// What the ids of this kind begin with, before the `_`.
+    /// Returns the prefix of ids of this kind, without the `_`.
     pub fn prefix(self) -> &'static str {
         match self {
             Self::Checkpoint => "ckpt",
@@ -41,7 +41,7 @@ impl ItemKind {
         }
     }
 
-    /// The kind that an id tells of itself, if it looks like an id at all.
+    /// Returns the kind of an id, or `None` if the text is not an id.
     pub fn from_id(id: &str) -> Option<Self> {
         let (prefix, rest) = id.split_once('_')?;
         let is_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
@@ -64,22 +64,22 @@ impl FromStr for ItemKind {
         let kind = Self::ALL.into_iter().find(|kind| kind.as_str() == name);
         kind.ok_or_else(|| {
             ContextError::invalid(format!(
-                "`{name}` is no kind of memory; there are checkpoint, remediation and skill"
+                "unknown kind `{name}`; expected `checkpoint`, `remediation` or `skill`"
             ))
         })
     }
 }
 
-/// One thing that is remembered.
+/// A stored item.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MemoryItem {
-    /// Its number in the tables; see `stored.rs`.
+    /// The row id; see `rows.rs`.
     pub(crate) row: i64,
     /// `ckpt_…`, `rem_…` or `skill_…`.
     pub id: String,
-    /// What kind of thing it is.
+    /// The kind.
     pub kind: ItemKind,
-    /// The branch it was saved on.
+    /// The branch that was checked out when it was saved.
     pub branch: String,
     /// The summary of a checkpoint, the error of a remediation, the name of a skill.
     pub title: String,
@@ -87,24 +87,24 @@ pub struct MemoryItem {
     pub body: String,
     /// The context of a remediation, the description of a skill.
     pub detail: String,
-    /// Words to sort it by.
+    /// Tags.
     pub tags: Vec<String>,
-    /// Whatever else the caller wanted kept.
+    /// Further metadata from the caller.
     pub meta: Map<String, Value>,
-    /// How sure one was of it, from 0 to 1.
+    /// The confidence of the caller, from 0 to 1.
     pub confidence: f64,
-    /// How often it was of use.
+    /// The number of uses.
     pub usage: u32,
-    /// How many secrets were taken out of it.
+    /// The number of redacted secrets.
     pub redacted: u32,
-    /// When it was first saved; milliseconds since 1970.
+    /// The time it was first saved, in milliseconds since 1970.
     pub created: i64,
-    /// When it was last saved; milliseconds since 1970.
+    /// The time it was last saved, in milliseconds since 1970.
     pub updated: i64,
 }
 
 impl MemoryItem {
-    /// What it is about, in a line: its title, or the first line of a checkpoint that was given none.
+    /// Returns the title, or the first line of a checkpoint without a title.
     pub fn headline(&self) -> &str {
         if self.kind != ItemKind::Checkpoint || self.title != NewItem::DEFAULT_SUMMARY {
             return &self.title;
@@ -115,13 +115,13 @@ impl MemoryItem {
     }
 }
 
-/// Something that shall be remembered. Limits are checked when it is saved.
+/// An item to save. Limits are checked on saving.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct NewItem {
-    /// What kind of thing it is.
+    /// The kind.
     pub kind: ItemKind,
-    /// The branch that is checked out.
+    /// The checked-out branch.
     pub branch: String,
     /// The summary of a checkpoint, the error of a remediation, the name of a skill.
     pub title: String,
@@ -129,19 +129,19 @@ pub struct NewItem {
     pub body: String,
     /// The context of a remediation, the description of a skill.
     pub detail: String,
-    /// Words to sort it by.
+    /// Tags.
     pub tags: Vec<String>,
-    /// Whatever else the caller wants kept.
+    /// Further metadata.
     pub meta: Map<String, Value>,
-    /// How sure the caller is of it, from 0 to 1.
+    /// The confidence of the caller, from 0 to 1.
     pub confidence: f64,
 }
 
 impl NewItem {
-    /// The title of a checkpoint that was given none.
+    /// The title of a checkpoint without a title.
     pub const DEFAULT_SUMMARY: &str = "Checkpoint saved";
 
-    /// Where some work stands.
+    /// The state of some work.
     pub fn checkpoint(content: impl Into<String>) -> Self {
         Self::new(
             ItemKind::Checkpoint,
@@ -150,12 +150,12 @@ impl NewItem {
         )
     }
 
-    /// How an error was overcome.
+    /// The fix for an error.
     pub fn remediation(error: impl Into<String>, solution: impl Into<String>) -> Self {
         Self::new(ItemKind::Remediation, error.into(), solution.into())
     }
 
-    /// How something is done.
+    /// Instructions for a task.
     pub fn skill(
         name: impl Into<String>,
         description: impl Into<String>,
@@ -177,21 +177,21 @@ impl NewItem {
         }
     }
 
-    /// Gives it another title: the summary of a checkpoint.
+    /// Sets the title, which is the summary of a checkpoint.
     #[must_use]
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.title = title.into();
         self
     }
 
-    /// Adds the context of a remediation, or the description of a skill.
+    /// Sets the context of a remediation, or the description of a skill.
     #[must_use]
     pub fn detail(mut self, detail: impl Into<String>) -> Self {
         self.detail = detail.into();
         self
     }
 
-    /// Says which branch is checked out; `default` otherwise.
+    /// Sets the branch; `default` if not called.
     #[must_use]
     pub fn branch(mut self, branch: impl Into<String>) -> Self {
         self.branch = branch.into();
@@ -212,7 +212,7 @@ impl NewItem {
         self
     }
 
-    /// Says how sure the caller is of it, from 0 to 1.
+    /// Sets the confidence, from 0 to 1.
     #[must_use]
     pub fn confidence(mut self, confidence: f64) -> Self {
         self.confidence = confidence;

@@ -1,4 +1,4 @@
-//! How much may be saved at once.
+//! Limits on the size of items.
 
 use serde_json::Value;
 
@@ -12,19 +12,19 @@ pub(crate) const MAX_METADATA_ENTRIES: usize = 32;
 const MAX_KEY_CHARS: usize = 100;
 const MAX_VALUE_CHARS: usize = 2_000;
 const MAX_BRANCH_CHARS: usize = 255;
-/// A mark can be longer than the secret it stands for, so what was exported may be longer than what was saved.
+/// Factor for exported items: a redaction marker can be longer than the secret that it replaces.
 const MARKER_FACTOR: usize = 2;
 
-/// Who brings a draft.
+/// The origin of a new item.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ItemSource {
-    /// A caller.
+    /// A call.
     Caller,
-    /// An export, whose texts have been through here before.
+    /// An export, with texts that were redacted before.
     Export,
 }
 
-/// Refuses a draft that is empty or too long, and says what is wrong with which part.
+/// Rejects an item with an empty or too long member. The error names the member and the limit.
 pub(crate) fn validate(new_item: &NewItem, source: ItemSource) -> Result<(), ContextError> {
     let limits = SizeLimits {
         factor: match source {
@@ -40,7 +40,7 @@ pub(crate) fn validate(new_item: &NewItem, source: ItemSource) -> Result<(), Con
                 100 * KB,
                 "save it in several checkpoints",
             )?;
-            limits.chars("summary", &new_item.title, 500, "say it in a sentence")?;
+            limits.chars("summary", &new_item.title, 500, "use one sentence")?;
             required("content", &new_item.body)?;
         }
         ItemKind::Remediation => {
@@ -50,19 +50,19 @@ pub(crate) fn validate(new_item: &NewItem, source: ItemSource) -> Result<(), Con
                 "solution",
                 &new_item.body,
                 5_000,
-                "leave out what others can see themselves",
+                "keep the steps that solved the error",
             )?;
             limits.bytes(
                 "context",
                 &new_item.detail,
                 10 * KB,
-                "keep what the error depends on",
+                "keep the conditions of the error",
             )?;
             required("error_msg", &new_item.title)?;
             required("solution", &new_item.body)?;
         }
         ItemKind::Skill => {
-            limits.chars("name", &new_item.title, 200, "a few words are enough")?;
+            limits.chars("name", &new_item.title, 200, "use a few words")?;
             limits.chars(
                 "description",
                 &new_item.detail,
@@ -73,7 +73,7 @@ pub(crate) fn validate(new_item: &NewItem, source: ItemSource) -> Result<(), Con
                 "content",
                 &new_item.body,
                 50_000,
-                "make several skills of it",
+                "split it into several skills",
             )?;
             required("name", &new_item.title)?;
             required("description", &new_item.detail)?;
@@ -89,7 +89,7 @@ pub(crate) fn validate(new_item: &NewItem, source: ItemSource) -> Result<(), Con
         "branch",
         &new_item.branch,
         MAX_BRANCH_CHARS,
-        "no branch is called that",
+        "use a shorter branch name",
     )?;
     required("branch", &new_item.branch)?;
     limits.tags(&new_item.tags)?;
@@ -98,7 +98,7 @@ pub(crate) fn validate(new_item: &NewItem, source: ItemSource) -> Result<(), Con
         return Ok(());
     }
     Err(ContextError::invalid(format!(
-        "`confidence` is {}; give a number from 0 to 1",
+        "`confidence` is {}; expected a number from 0 to 1",
         new_item.confidence
     )))
 }
@@ -113,7 +113,7 @@ impl SizeLimits {
     }
 
     fn chars(&self, name: &str, text: &str, max: usize, hint: &str) -> Result<(), ContextError> {
-        // Counting is only needed where the bytes do not settle it.
+        // Characters need to be counted only if there are more bytes than allowed characters.
         if text.len() <= max {
             return Ok(());
         }
@@ -126,17 +126,17 @@ impl SizeLimits {
             tags.len(),
             MAX_TAGS,
             "entries",
-            "keep those that will be looked for",
+            "keep the most useful ones",
         )?;
         for tag in tags {
-            self.chars("tags", tag, MAX_TAG_CHARS, "a tag is a word or two")?;
+            self.chars("tags", tag, MAX_TAG_CHARS, "use one or two words per tag")?;
             required("tags", tag)?;
         }
         Ok(())
     }
 
     fn meta(&self, new_item: &NewItem) -> Result<(), ContextError> {
-        let hint = "put what should be found into the text";
+        let hint = "put searchable text into the body of the item";
         self.check_max(
             "metadata",
             new_item.meta.len(),
@@ -145,7 +145,7 @@ impl SizeLimits {
             hint,
         )?;
         for (key, value) in &new_item.meta {
-            self.chars("metadata", key, MAX_KEY_CHARS, "make the key shorter")?;
+            self.chars("metadata", key, MAX_KEY_CHARS, "use a shorter key")?;
             required("metadata", key)?;
             let name = format!("metadata.{key}");
             match value {
@@ -168,7 +168,7 @@ impl SizeLimits {
             return Ok(());
         }
         Err(ContextError::invalid(format!(
-            "`{name}` has {given} {unit}, and {max} are allowed; {hint}"
+            "`{name}` has {given} {unit}; at most {max} are allowed: {hint}"
         )))
     }
 }
@@ -178,6 +178,6 @@ fn required(name: &str, text: &str) -> Result<(), ContextError> {
         return Ok(());
     }
     Err(ContextError::invalid(format!(
-        "`{name}` is empty; say something"
+        "`{name}` is empty; expected a non-empty string"
     )))
 }

@@ -1,23 +1,23 @@
-//! Looking things up without a question: the newest, by id, by name.
+//! Lists and lookups without a query: newest items, by id, by name.
 
 use rusqlite::{OptionalExtension as _, params};
 
 use super::{ItemKind, MemoryItem, rows, save};
 use crate::{ContextError, Database, owner::short_hash};
 
-/// A page has so many things at most.
+/// Maximum number of items per page.
 const MAX_PAGE_ITEMS: usize = 1_000;
 
-/// Some things, and how to get more.
+/// A page of items.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ItemPage {
-    /// Newest first.
+    /// The items, newest first.
     pub items: Vec<MemoryItem>,
-    /// Where the next page begins, if there is more.
+    /// The cursor of the next page, if there is one.
     pub next: Option<String>,
 }
 
-/// Lists the newest things of a kind, from where another page ended. What is saved meanwhile shifts nothing.
+/// Returns the newest items of a kind, after a cursor. Items saved between two calls do not shift the pages.
 pub fn list(
     database: &Database,
     kind: ItemKind,
@@ -37,7 +37,7 @@ pub fn list(
             rows::COLUMNS
         );
         let mut select = db.prepare_cached(&select)?;
-        // One more tells whether there is more.
+        // One more item shows whether another page follows.
         let parameters = params![kind.as_str(), after.created, after.row, (limit + 1) as i64];
         let items = select.query_map(parameters, rows::item_from_row)?;
         Ok(items.collect::<Result<_, _>>()?)
@@ -54,7 +54,7 @@ pub fn list(
     Ok(ItemPage { items, next })
 }
 
-/// Finds one thing by its id.
+/// Returns the item with this id.
 pub fn find(database: &Database, id: &str) -> Result<Option<MemoryItem>, ContextError> {
     database.read(|db| {
         let select = format!("SELECT {} FROM item WHERE id = ?1", rows::COLUMNS);
@@ -63,22 +63,22 @@ pub fn find(database: &Database, id: &str) -> Result<Option<MemoryItem>, Context
     })
 }
 
-/// Finds a skill by its name; case, spaces and punctuation make no difference.
+/// Returns the skill with this name, ignoring case, spaces and punctuation.
 pub fn find_skill(database: &Database, name: &str) -> Result<Option<MemoryItem>, ContextError> {
     let hash = save::skill_hash(name);
     database.read(|db| Ok(rows::find_by_hash(db, ItemKind::Skill, &hash)?))
 }
 
-/// Removes one thing. Says whether it was there.
+/// Deletes an item. Returns whether it existed.
 ///
-/// It is found no more; to have no trace of it in the file, see [`transfer::delete`](crate::transfer::delete).
+/// Traces of it remain in the file; see [`transfer::delete`](crate::transfer::delete) to remove them, too.
 pub fn delete(database: &Database, id: &str) -> Result<bool, ContextError> {
     database.write(|db| Ok(db.execute("DELETE FROM item WHERE id = ?1", [id])? > 0))
 }
 
-/// Counts one more use of each of these things. Ids that are not there are passed over.
+/// Increments the usage count of items. Unknown ids are ignored.
 pub fn record_use(database: &Database, ids: &[&str]) -> Result<(), ContextError> {
-    // Where nothing can be written, what is found is worth more than the count.
+    // In a read-only database the count is skipped, so that the search succeeds.
     if ids.is_empty() || database.is_read_only() {
         return Ok(());
     }
@@ -91,7 +91,7 @@ pub fn record_use(database: &Database, ids: &[&str]) -> Result<(), ContextError>
     })
 }
 
-/// The last thing of a page. What is saved later is before it, so the next page begins at the same place.
+/// The last item of a page. Items saved later come before it, so the next page starts at the same position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ListCursor {
     pub(super) created: i64,
@@ -105,7 +105,7 @@ impl ListCursor {
         position + &check
     }
 
-    /// Reads what [`encode`](Self::encode) made for the same kind.
+    /// Parses the output of [`encode`](Self::encode) for the same kind.
     pub(super) fn parse(kind: ItemKind, text: &str) -> Result<Self, ContextError> {
         let parse = || {
             let (position, given) = text.split_at_checked(32)?;
@@ -119,9 +119,7 @@ impl ListCursor {
             })
         };
         parse().ok_or_else(|| {
-            ContextError::invalid(
-                "this cursor was not made here; leave it out to begin with the first page",
-            )
+            ContextError::invalid("`cursor` is invalid; omit it to start with the first page")
         })
     }
 }
@@ -130,7 +128,7 @@ fn checksum(kind: ItemKind, position: &str) -> String {
     short_hash(&["cursor", kind.as_str(), position])[..8].to_owned()
 }
 
-/// Ids that begin with a text and when they were saved, newest first.
+/// Returns ids with a prefix and their creation times, newest first.
 pub(crate) fn ids_with_prefix(
     database: &Database,
     kind: ItemKind,
@@ -147,7 +145,7 @@ pub(crate) fn ids_with_prefix(
     })
 }
 
-/// Titles, newest first.
+/// Returns titles, newest first.
 pub(crate) fn titles(
     database: &Database,
     kind: ItemKind,
@@ -170,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cursor_is_read_as_it_was_written() {
+    fn a_cursor_survives_encoding_and_parsing() {
         let cursor = ListCursor {
             created: -5,
             row: 1 << 40,
@@ -181,14 +179,14 @@ mod tests {
     }
 
     #[test]
-    fn letters_of_several_bytes_are_refused_though_the_check_holds() {
+    fn multi_byte_characters_are_rejected_even_with_a_valid_checksum() {
         let position = format!("{}é{}", "0".repeat(15), "0".repeat(15));
         let text = format!("{position}{}", checksum(ItemKind::Skill, &position));
         assert!(ListCursor::parse(ItemKind::Skill, &text).is_err());
     }
 
     #[test]
-    fn what_is_no_cursor_is_refused() {
+    fn an_invalid_cursor_is_rejected() {
         for text in ["", "0", &"0".repeat(40), &"é".repeat(20), &"f".repeat(4000)] {
             let error = ListCursor::parse(ItemKind::Skill, text).unwrap_err();
             assert!(matches!(error, ContextError::InvalidRequest(_)));

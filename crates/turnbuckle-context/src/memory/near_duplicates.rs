@@ -1,32 +1,35 @@
-//! What says nearly the same.
+//! Detection of near duplicates.
 
 use std::collections::HashSet;
 
-use super::{ItemKind, MemoryItem, beginning, error_fingerprint, postings::TermPostings, rows};
-use crate::{ContextError, Database, text::tokenize};
+use super::{ItemKind, MemoryItem, error_fingerprint, postings::TermPostings, rows};
+use crate::{
+    ContextError, Database,
+    text::{byte_prefix, tokenize},
+};
 
-/// Two texts that share so much say nearly the same. Measured on examples; see the tests.
+/// Minimum similarity of near duplicates. Measured on examples; see the tests.
 const MIN_SIMILARITY: f64 = 0.55;
-/// So many are looked at, and so many are told.
+/// Maximum numbers of compared and reported items.
 const MAX_COMPARED: usize = 24;
 const MAX_REPORTED: usize = 5;
-/// What is compared of a long text.
+/// Maximum number of bytes of a text that are compared.
 const MAX_COMPARED_BYTES: usize = 20_000;
-/// What is told of a title.
+/// Maximum number of bytes of a reported title.
 const MAX_TITLE_BYTES: usize = 500;
 
-/// Something that says nearly the same.
+/// A near duplicate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SimilarItem {
-    /// Its id.
+    /// The id.
     pub id: String,
-    /// Its title.
+    /// The title.
     pub title: String,
-    /// How much of the text they share, from 0 to 1.
+    /// The similarity of the texts, from 0 to 1.
     pub similarity: f64,
 }
 
-/// Finds what says nearly the same as something that is about to be saved, nearest first.
+/// Returns the near duplicates of a new item, most similar first.
 pub(super) fn find_similar(
     database: &Database,
     item: &MemoryItem,
@@ -46,7 +49,7 @@ pub(super) fn find_similar(
             let similarity = shingles.similarity(&Shingles::new(&compared_text(&other)));
             if similarity >= MIN_SIMILARITY {
                 similar.push(SimilarItem {
-                    title: beginning(other.headline(), MAX_TITLE_BYTES).to_owned(),
+                    title: byte_prefix(other.headline(), MAX_TITLE_BYTES).to_owned(),
                     id: other.id,
                     similarity,
                 });
@@ -59,7 +62,7 @@ pub(super) fn find_similar(
     Ok(similar)
 }
 
-/// What of an item is compared. Titles of checkpoints are not: they are short, and often the same.
+/// Returns the compared text of an item. Titles of checkpoints are ignored: they are short and often equal.
 fn compared_text(item: &MemoryItem) -> String {
     let text = match item.kind {
         ItemKind::Checkpoint => item.body.clone(),
@@ -69,10 +72,10 @@ fn compared_text(item: &MemoryItem) -> String {
         }
         ItemKind::Skill => format!("{}\n{}\n{}", item.title, item.detail, item.body),
     };
-    beginning(&text, MAX_COMPARED_BYTES).to_owned()
+    byte_prefix(&text, MAX_COMPARED_BYTES).to_owned()
 }
 
-/// A text as the words in it, and the pairs of neighbours.
+/// The words of a text, and the pairs of adjacent words, as hashes.
 pub(super) struct Shingles {
     words: HashSet<u64>,
     pairs: HashSet<u64>,
@@ -90,7 +93,7 @@ impl Shingles {
         Self { words, pairs }
     }
 
-    /// How much they share, from 0 to 1: half by words, half by their order.
+    /// Returns the similarity from 0 to 1: half by words, half by pairs of words.
     pub(super) fn similarity(&self, other: &Self) -> f64 {
         let words = jaccard(&self.words, &other.words);
         if self.pairs.is_empty() && other.pairs.is_empty() {
@@ -100,7 +103,7 @@ impl Shingles {
     }
 }
 
-/// What two sets share, of all that is in either.
+/// Returns the Jaccard index of two sets.
 fn jaccard(one: &HashSet<u64>, other: &HashSet<u64>) -> f64 {
     let both = one.intersection(other).count();
     let either = one.len() + other.len() - both;
@@ -126,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_in_slightly_other_words_is_nearly_the_same() {
+    fn slightly_different_wordings_are_near_duplicates() {
         for (one, other) in [
             (
                 "Finished the login form. Next: validate the e-mail address and add tests.",
@@ -147,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn another_thing_about_the_same_matter_is_not() {
+    fn different_texts_about_one_topic_are_not_near_duplicates() {
         for (one, other) in [
             (
                 "Finished the login form. Next: validate the e-mail address and add tests.",

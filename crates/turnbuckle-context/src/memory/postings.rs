@@ -1,8 +1,8 @@
-//! Where the terms of a question occur.
+//! Posting lists of the terms of a query.
 //!
-//! FTS5 scores every row that has any of the terms, which takes a second where there are many rows and the terms are
-//! common. Here the rows of each term are listed, newest first and so many at most; how rare the term is follows from
-//! the list. Only the rows that have most of the question are looked at any closer.
+//! FTS5 scores every row that contains any term, which takes a second for common terms in many rows. Instead, the rows of each
+//! term are listed, newest first and up to a limit. The list also yields an estimate of how rare the term is. Only the rows with
+//! the highest total weight are scored.
 
 use std::collections::HashMap;
 
@@ -10,38 +10,38 @@ use rusqlite::{Connection, params};
 
 use super::{ItemKind, rows};
 
-/// Rows that are listed for all terms together, and the least for one.
+/// Maximum number of listed rows for all terms, and minimum limit per term.
 const MAX_ROWS: usize = 12_000;
 const MIN_ROWS_PER_TERM: usize = 500;
-/// Terms that a question can have; a row has a bit for each.
+/// Maximum number of terms in a query; a row has one bit per term.
 pub(super) const MAX_TERMS: usize = 64;
-/// Rows that are listed for several common terms at once.
+/// Maximum number of rows listed for a combination of common terms.
 const MAX_COOCCURRENCE_ROWS: usize = 500;
-/// Which of the common terms are looked for together, by how rare they are.
+/// Combinations of common terms that are searched together, as indices ordered by rarity.
 const COOCCURRENCE_SETS: [&[usize]; 4] = [&[0, 1, 2, 3], &[0, 1], &[0, 2], &[1, 2]];
 
-/// Where the terms occur in one database, in things of one kind.
+/// Posting lists for one database and one kind of items.
 #[derive(Default)]
 pub(super) struct TermPostings {
     lists: Vec<PostingList>,
-    /// Rows that have several common terms, which their lists may have missed: which terms, and where.
+    /// Combinations of common terms with their rows, which the truncated lists may lack.
     cooccurrences: Vec<(Vec<usize>, Vec<i64>)>,
-    /// About how many things of the kind there are.
+    /// Estimated number of items of the kind.
     item_count: f64,
 }
 
 #[derive(Default)]
 struct PostingList {
-    /// Newest first.
+    /// The rows, newest first.
     rows: Vec<i64>,
-    /// Whether older rows were left out.
+    /// True if older rows were omitted.
     is_cut: bool,
-    /// About how many rows have the term.
+    /// Estimated number of rows with the term.
     count: f64,
 }
 
 impl TermPostings {
-    /// Lists the rows of each term.
+    /// Loads the rows of each term.
     pub(super) fn load(
         db: &Connection,
         kind: ItemKind,
@@ -53,7 +53,7 @@ impl TermPostings {
                 ..Self::default()
             });
         };
-        // Rows are numbered without gaps but for what was removed.
+        // Row ids are consecutive except for deleted items.
         let item_count = (newest - oldest + 1) as f64;
         let most = (MAX_ROWS / terms.len().max(1)).max(MIN_ROWS_PER_TERM);
         let mut lists = Vec::with_capacity(terms.len());
@@ -61,7 +61,7 @@ impl TermPostings {
             let rows = matching_rows(db, kind, &quote(term), most)?;
             let is_cut = rows.len() == most;
             let count = match rows.last() {
-                // As many in the rest as in what was seen.
+                // Assume the same frequency in the omitted rows.
                 Some(last) if is_cut => most as f64 * item_count / (newest - last + 1) as f64,
                 _ => rows.len() as f64,
             };
@@ -80,7 +80,7 @@ impl TermPostings {
         Ok(postings)
     }
 
-    /// Rows that have several of the common terms, however old they are.
+    /// Loads rows of any age that contain several common terms.
     fn load_cooccurrences(
         &mut self,
         db: &Connection,
@@ -91,8 +91,8 @@ impl TermPostings {
             .filter(|&term| self.lists[term].is_cut)
             .collect();
         cut.sort_by(|&one, &other| self.lists[one].count.total_cmp(&self.lists[other].count));
-        for places in COOCCURRENCE_SETS {
-            let set: Option<Vec<usize>> = places.iter().map(|&at| cut.get(at).copied()).collect();
+        for indices in COOCCURRENCE_SETS {
+            let set: Option<Vec<usize>> = indices.iter().map(|&at| cut.get(at).copied()).collect();
             let Some(set) = set else { continue };
             let all: Vec<String> = set.iter().map(|&term| quote(&terms[term])).collect();
             let rows = matching_rows(db, kind, &all.join(" AND "), MAX_COOCCURRENCE_ROWS)?;
@@ -101,24 +101,24 @@ impl TermPostings {
         Ok(())
     }
 
-    /// How much each term tells, where several databases are asked.
+    /// Returns the weight of each term over several databases.
     pub(super) fn term_weights(several: &[Self], terms: &[String]) -> Vec<f64> {
         let item_count: f64 = several.iter().map(|one| one.item_count).sum();
         let weight = |(at, term): (usize, &String)| {
             let count: f64 = several.iter().map(|one| one.lists[at].count).sum();
-            // A phrase that is nowhere is only one of the ways to write what its words say.
+            // A phrase without occurrences does not count: its words do.
             if count == 0.0 && term.contains(' ') {
                 return 0.0;
             }
             let seen = count.max(1.0);
             let rarity = (1.0 + (item_count - seen + 0.5).max(0.5) / (seen + 0.5)).ln();
-            // A word that was never saved is as rare as can be, but more often it is just a way to put the question.
+            // A word without occurrences would have the highest weight, but is often just part of the wording of the query.
             if count == 0.0 { rarity / 2.0 } else { rarity }
         };
         terms.iter().enumerate().map(weight).collect()
     }
 
-    /// The rows that have most of the question, best first; of equals the newest first.
+    /// Returns the rows with the highest total weight, best first, then newest first.
     pub(super) fn best_rows(&self, weights: &[f64], most: usize) -> Vec<RowCandidate> {
         let mut candidates: HashMap<i64, RowCandidate> = HashMap::new();
         let mut add = |term: usize, rows: &[i64]| {
@@ -150,17 +150,17 @@ impl TermPostings {
     }
 }
 
-/// A row that has some of the question.
+/// A row that contains some terms of the query.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct RowCandidate {
     pub(super) row: i64,
     weight: f64,
-    /// A bit for each term that FTS5 found in it. A term whose list was cut may be in it without its bit.
+    /// One bit per term found by FTS5. If the list of a term was truncated, its bit may be missing.
     terms: u64,
 }
 
 impl RowCandidate {
-    /// A row that FTS5 found nothing in.
+    /// Creates a candidate without terms.
     pub(super) fn for_row(row: i64) -> Self {
         Self {
             row,
@@ -169,7 +169,7 @@ impl RowCandidate {
         }
     }
 
-    /// Whether FTS5 found the term in it.
+    /// Returns whether FTS5 found the term in the row.
     pub(super) fn has(&self, term: usize) -> bool {
         self.terms & (1 << term) != 0
     }
@@ -182,10 +182,10 @@ impl RowCandidate {
     }
 }
 
-/// The first and the last row of a kind.
+/// Returns the first and last row of a kind.
 fn row_bounds(db: &Connection, kind: ItemKind) -> rusqlite::Result<Option<(i64, i64)>> {
     let range = rows::row_range(kind);
-    // Each end by itself is a look at one page; both in one SELECT would read them all.
+    // Two subqueries read one page each; `min` and `max` in one SELECT would read all rows.
     let ends = "SELECT (SELECT min(row) FROM item WHERE row BETWEEN ?1 AND ?2), \
                 (SELECT max(row) FROM item WHERE row BETWEEN ?1 AND ?2)";
     let ends: (Option<i64>, Option<i64>) = db
@@ -196,7 +196,7 @@ fn row_bounds(db: &Connection, kind: ItemKind) -> rusqlite::Result<Option<(i64, 
     Ok(ends.0.zip(ends.1))
 }
 
-/// The newest rows of a kind that match.
+/// Returns the newest matching rows of a kind.
 fn matching_rows(
     db: &Connection,
     kind: ItemKind,
@@ -211,7 +211,7 @@ fn matching_rows(
     select.query_map(parameters, |row| row.get(0))?.collect()
 }
 
-/// A term is letters, digits and spaces; in quotes it is nothing but that to FTS5.
+/// Quotes a term for FTS5. Terms consist of letters, digits and spaces.
 fn quote(term: &str) -> String {
     format!("\"{term}\"")
 }

@@ -1,4 +1,4 @@
-//! Taking the secrets out of everything that will be stored.
+//! Redaction of new items.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::NewItem;
 use crate::Redactor;
 
-/// Counts what was taken out.
+/// Redacts items and counts the findings.
 pub(crate) struct ItemRedactor<'r> {
     redactor: &'r Redactor,
     counts: BTreeMap<String, u32>,
@@ -21,7 +21,7 @@ impl<'r> ItemRedactor<'r> {
         }
     }
 
-    /// Takes the secrets out of every text of a draft.
+    /// Redacts all texts of a new item.
     pub(crate) fn redact_item(&mut self, new_item: &mut NewItem) {
         for text in [
             &mut new_item.title,
@@ -36,12 +36,12 @@ impl<'r> ItemRedactor<'r> {
         self.map(&mut new_item.meta);
     }
 
-    /// How many were taken out so far.
+    /// Returns the number of redactions so far.
     pub(crate) fn count(&self) -> u32 {
         self.counts.values().sum()
     }
 
-    /// How many were taken out, by the rule that found them.
+    /// Returns the number of redactions by rule.
     pub(crate) fn into_counts(self) -> BTreeMap<String, u32> {
         self.counts
     }
@@ -66,7 +66,7 @@ impl<'r> ItemRedactor<'r> {
         }));
     }
 
-    /// A password looks like any other word; it is the key beside it that tells.
+    /// Redacts a value by its key: a password looks like any other word without it.
     fn entry(&mut self, key: &str, value: &mut Value) {
         let Value::String(text) = value else { return };
         let line = format!("{key}={text}");

@@ -1,4 +1,4 @@
-//! Items as the tables have them.
+//! Items as table rows.
 
 use std::{
     ops::RangeInclusive,
@@ -14,10 +14,10 @@ use crate::{ContextError, Database, owner::hex};
 pub(crate) const COLUMNS: &str = "row, id, kind, branch, title, body, detail, tags, meta, \
                                   confidence, usage, redacted, created, updated";
 
-/// The row numbers of a kind.
+/// Returns the range of row ids of a kind.
 ///
-/// Each kind has its own range, in the order of saving: FTS5 can then be asked for the newest of one kind without a look
-/// at any other table.
+/// Each kind has its own range, in the order of saving, so that FTS5 can find the newest rows of a kind without joining
+/// another table.
 pub(crate) fn row_range(kind: ItemKind) -> RangeInclusive<i64> {
     let begin = match kind {
         ItemKind::Checkpoint => 0,
@@ -27,15 +27,15 @@ pub(crate) fn row_range(kind: ItemKind) -> RangeInclusive<i64> {
     begin + 1..=begin + (1 << 40) - 1
 }
 
-/// What is stored of an item beside what its reader sees.
+/// Columns that are not part of [`MemoryItem`].
 pub(crate) struct HiddenColumns {
-    /// The parts of identifiers, and what an error is known by.
+    /// Parts of identifiers, and hashes of errors.
     pub(crate) words: String,
-    /// What makes it the same as another.
+    /// The hash that identifies duplicates.
     pub(crate) hash: String,
 }
 
-/// Adds an item; its row is the next of its kind, whatever it says itself.
+/// Inserts an item and sets its row to the next one of its kind.
 pub(crate) fn insert(
     db: &Connection,
     item: &mut MemoryItem,
@@ -70,7 +70,7 @@ pub(crate) fn insert(
     Ok(())
 }
 
-/// Writes an item over the one of the same row. Its id, kind and time of creation stay.
+/// Updates the row of an item. Id, kind and creation time do not change.
 pub(crate) fn update(
     db: &Connection,
     item: &MemoryItem,
@@ -96,7 +96,7 @@ pub(crate) fn update(
     Ok(())
 }
 
-/// Finds the item of a kind that has this hash.
+/// Returns the item of a kind with this hash.
 pub(crate) fn find_by_hash(
     db: &Connection,
     kind: ItemKind,
@@ -109,20 +109,20 @@ pub(crate) fn find_by_hash(
     .optional()
 }
 
-/// Finds the item of a row.
+/// Returns the item of a row.
 pub(crate) fn find_by_row(db: &Connection, row: i64) -> rusqlite::Result<Option<MemoryItem>> {
     db.prepare_cached(&format!("SELECT {COLUMNS} FROM item WHERE row = ?1"))?
         .query_row([row], item_from_row)
         .optional()
 }
 
-/// Whether an item was saved on a branch.
+/// Returns whether an item was saved on a branch.
 pub(crate) fn is_on_branch(db: &Connection, row: i64, branch: &str) -> rusqlite::Result<bool> {
     db.prepare_cached("SELECT 1 FROM item WHERE row = ?1 AND branch = ?2")?
         .exists(params![row, branch])
 }
 
-/// Makes an item of a row that has [`COLUMNS`].
+/// Converts a row with [`COLUMNS`] to an item.
 pub(crate) fn item_from_row(row: &Row<'_>) -> rusqlite::Result<MemoryItem> {
     let kind: String = row.get(2)?;
     let tags: String = row.get(7)?;
@@ -145,7 +145,7 @@ pub(crate) fn item_from_row(row: &Row<'_>) -> rusqlite::Result<MemoryItem> {
     })
 }
 
-/// A new id: a prefix and sixteen random hexadecimal digits.
+/// Creates an id: a prefix and sixteen random hexadecimal digits.
 pub(crate) fn new_id(prefix: &str) -> String {
     let mut random = [0; 8];
     getrandom::fill(&mut random).expect("the system has random numbers");
@@ -164,17 +164,18 @@ fn invalid_column(column: usize, name: &str) -> rusqlite::Error {
     rusqlite::Error::InvalidColumnType(column, name.to_owned(), rusqlite::types::Type::Text)
 }
 
-/// How long one transaction may take for deleting: others wait for it.
+/// Maximum duration of one delete transaction, because other writers wait for it.
 const MAX_TRANSACTION_TIME: Duration = Duration::from_millis(50);
 
-/// Up to so many are taken out one by one.
+/// Up to this many items are deleted with FTS5's `secure-delete`, which takes milliseconds per item. For more, the setting is
+/// switched off and the search index is rewritten afterwards.
 const MAX_SECURE_DELETES: usize = 8;
 const SECURE_DELETE_OFF: &str = "INSERT INTO item_fts (item_fts, rank) VALUES ('secure-delete', 0)";
-/// What was noted is written before the setting changes: it holds for the writing.
+/// Flushes pending entries before the setting changes, because it applies when entries are written.
 const SECURE_DELETE_ON: &str = "INSERT INTO item_fts (item_fts) VALUES ('flush');
                          INSERT INTO item_fts (item_fts, rank) VALUES ('secure-delete', 1);";
 
-/// Deletes the items that a condition holds for, and says how many. What others save meanwhile stays.
+/// Deletes the items that match a condition in small transactions, and returns how many. Items saved in between are kept.
 pub(crate) fn delete_where(
     database: &Database,
     condition: &str,
@@ -185,35 +186,35 @@ pub(crate) fn delete_where(
         let ids = select.query_map(parameters, |row| row.get(0))?;
         Ok(ids.collect::<rusqlite::Result<_>>()?)
     })?;
-    // One that was saved again since may not be meant any more.
+    // Check the condition again: an item may have been saved again since.
     let delete = format!("DELETE FROM item WHERE id = :id AND ({condition})");
-    let mut erased = 0;
+    let mut deleted = 0;
     let are_few = ids.len() <= MAX_SECURE_DELETES;
     while !ids.is_empty() {
-        erased += database.write(|db| {
-            let begun = Instant::now();
+        deleted += database.write(|db| {
+            let started = Instant::now();
             if !are_few {
                 db.execute_batch(SECURE_DELETE_OFF)?;
             }
             let mut delete = db.prepare_cached(&delete)?;
-            let mut gone = 0;
+            let mut count = 0;
             while let Some(id) = ids.pop() {
                 let mut parameters = parameters.to_vec();
                 parameters.push((":id", &id));
-                gone += delete.execute(parameters.as_slice())?;
-                if begun.elapsed() > MAX_TRANSACTION_TIME {
+                count += delete.execute(parameters.as_slice())?;
+                if started.elapsed() > MAX_TRANSACTION_TIME {
                     break;
                 }
             }
             if !are_few {
                 db.execute_batch(SECURE_DELETE_ON)?;
             }
-            Ok(gone as u64)
+            Ok(count as u64)
         })?;
         database.yield_lock();
     }
     if !are_few {
         database.rebuild_fts("item_fts")?;
     }
-    Ok(erased)
+    Ok(deleted)
 }

@@ -1,4 +1,4 @@
-//! Saving, so that the same thing is kept once.
+//! Saving of items without duplicates.
 
 use std::collections::BTreeMap;
 
@@ -17,25 +17,25 @@ use crate::{
     text::tokenize,
 };
 
-/// What came of saving something.
+/// Result of saving an item.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SaveOutcome {
-    /// What is kept now.
+    /// The stored item.
     pub item: MemoryItem,
-    /// Whether it was not there before.
+    /// True if the item was created, as opposed to updated.
     pub is_new: bool,
-    /// What says nearly the same, nearest first. Nothing is merged.
+    /// Near duplicates, most similar first. They are not merged.
     pub similar_to: Vec<SimilarItem>,
-    /// How many secrets were taken out, by the rule that found them.
+    /// Number of redactions, by rule.
     pub redacted: BTreeMap<String, u32>,
     /// The completed operation, written in the same transaction; see [`operations`](crate::storage::operations).
     pub operation: String,
 }
 
-/// Saves something; it is on the disk when this returns.
+/// Saves an item; it is on the disk when this returns.
 ///
-/// The same thing again (same kind, branch and text) returns the first with `is_new` false: its title, detail, tags and
-/// metadata are brought up to date. A skill of the same name is replaced and keeps its id.
+/// If an item with the same kind, branch and text exists, its title, detail, tags and metadata are updated, and `is_new` is
+/// false. A skill with the same name is replaced and keeps its id.
 pub fn save(
     database: &Database,
     redactor: &Redactor,
@@ -46,7 +46,7 @@ pub fn save(
     item_redactor.redact_item(&mut new_item);
     let redacted = item_redactor.into_counts();
     let prepared = PreparedItem::new(new_item, redacted.values().sum(), now());
-    // Looked for before the lock is taken: others need not wait for it.
+    // Searched before the write transaction, so that other writers do not wait.
     let mut similar_to = near_duplicates::find_similar(database, &prepared.item)?;
     let (item, is_new, operation) = database.write(|db| {
         let (item, is_new) = prepared.store(db)?;
@@ -55,7 +55,7 @@ pub fn save(
         Ok((item, is_new, operation))
     })?;
     similar_to.retain(|similar| similar.id != item.id);
-    // They may have been saved when fewer rules were known.
+    // Older items may contain secrets that newer rules find.
     for similar in &mut similar_to {
         similar.title = redactor.redact(&similar.title).text.into_owned();
     }
@@ -68,15 +68,15 @@ pub fn save(
     })
 }
 
-/// Something without secrets, ready to be kept.
+/// A redacted item, ready to be stored.
 pub(crate) struct PreparedItem {
-    /// What it becomes if it is new.
+    /// The item to insert if it is new.
     pub(crate) item: MemoryItem,
     hidden: HiddenColumns,
 }
 
 impl PreparedItem {
-    /// Makes a draft an entry. The draft has lost its secrets before.
+    /// Prepares a redacted item.
     pub(crate) fn new(new_item: NewItem, redacted: u32, now: i64) -> Self {
         let hash = hash(&new_item);
         let item = MemoryItem {
@@ -100,12 +100,12 @@ impl PreparedItem {
         Self { item, hidden }
     }
 
-    /// What is kept already and is the same.
+    /// Returns the existing duplicate.
     pub(crate) fn find_existing(&self, db: &Connection) -> rusqlite::Result<Option<MemoryItem>> {
         rows::find_by_hash(db, self.item.kind, &self.hidden.hash)
     }
 
-    /// Keeps it, or brings up to date what is there already. Says whether it is new.
+    /// Inserts the item or updates its duplicate. Returns whether it is new.
     pub(crate) fn store(self, db: &Connection) -> rusqlite::Result<(MemoryItem, bool)> {
         let known = self.find_existing(db)?;
         let Self { mut item, hidden } = self;
@@ -123,7 +123,7 @@ impl PreparedItem {
     }
 }
 
-/// The name of a skill as it is compared: small letters and digits, with one `-` between words.
+/// Returns the compared form of a skill name: lower-case letters and digits, with one `-` between words.
 pub(crate) fn slug(name: &str) -> String {
     let lower = name.to_lowercase();
     let words = lower.split(|sign: char| !sign.is_alphanumeric());
@@ -131,14 +131,14 @@ pub(crate) fn slug(name: &str) -> String {
     words.join("-")
 }
 
-/// The hash of a skill that is called this.
+/// Returns the hash of a skill with this name.
 pub(crate) fn skill_hash(name: &str) -> String {
     digest(&[ItemKind::Skill.as_str(), &slug(name)])
 }
 
-/// What makes two things the same: the text but for white space at the ends of lines, on one branch.
+/// Returns the hash that identifies duplicates: of the branch and the text without trailing white space.
 ///
-/// The branch counts because a branch can be removed with all that was saved on it.
+/// The branch is included because deleting a branch deletes its items.
 fn hash(new_item: &NewItem) -> String {
     let kind = new_item.kind.as_str();
     match new_item.kind {
@@ -165,7 +165,7 @@ fn digest(parts: &[&str]) -> String {
     hex(&hasher.finalize()[..16])
 }
 
-/// What it can be found by beside its words.
+/// Returns additional search words: parts of identifiers and error hashes.
 fn search_words(item: &MemoryItem) -> String {
     let mut words = tokenize::identifier_parts(&item.title);
     for text in [&item.body, &item.detail] {
@@ -181,7 +181,7 @@ fn search_words(item: &MemoryItem) -> String {
     words
 }
 
-/// The first, with what the second says of it. A skill takes all from the second.
+/// Updates the first item with the second. A skill is replaced completely.
 fn merge_items(mut first: MemoryItem, second: MemoryItem) -> MemoryItem {
     let says_nothing =
         second.kind == ItemKind::Checkpoint && second.title == NewItem::DEFAULT_SUMMARY;
@@ -207,7 +207,7 @@ fn merge_items(mut first: MemoryItem, second: MemoryItem) -> MemoryItem {
     first
 }
 
-/// Adds the new metadata; if that is too much, only the new is kept.
+/// Adds the new metadata; if the limit is exceeded, only the new is kept.
 fn merge_metadata(meta: &mut Map<String, Value>, new: Map<String, Value>) {
     let known = new.keys().filter(|key| meta.contains_key(*key)).count();
     if meta.len() + new.len() - known > limits::MAX_METADATA_ENTRIES {

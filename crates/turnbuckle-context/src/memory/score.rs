@@ -1,50 +1,53 @@
-//! How well something answers a question, from 0 to 1.
+//! Relevance of an item to a query, from 0 to 1.
 //!
-//! BM25 with two changes. A term counts at most once over, so that the sum is a share of the question and a threshold
-//! means the same whatever else is stored; and the length is measured against what is usual for the kind.
+//! BM25 with two changes. The weight of a term is bounded, so that the sum is a share of the query and thresholds do not depend
+//! on other items; and the length is compared with the typical length of the kind.
 
 use std::{collections::HashMap, time::Duration};
 
 use super::{
-    ItemKind, MemoryItem, beginning, error_fingerprint, near_duplicates::Shingles, postings,
+    ItemKind, MemoryItem, error_fingerprint, near_duplicates::Shingles, postings,
     postings::RowCandidate, search::HalfLife,
 };
-use crate::{code_search::synonyms::stem, text::tokenize};
+use crate::{
+    code_search::synonyms::stem,
+    text::{byte_prefix, tokenize},
+};
 
-/// How much an occurrence counts where it stands.
+/// Weights of an occurrence, by member.
 const TITLE_WEIGHT: f64 = 3.0;
 const TAGS_WEIGHT: f64 = 3.0;
 const DETAIL_WEIGHT: f64 = 1.5;
 const BODY_WEIGHT: f64 = 1.0;
-/// How fast more occurrences cease to count (the `k1` of BM25), and how much length does (its `b`).
+/// The parameters `k1` (saturation of repeated terms) and `b` (influence of the length) of BM25.
 const BM25_K1: f64 = 0.6;
 const BM25_B: f64 = 0.5;
-/// A text of so many times the usual length is not held to be longer.
+/// Maximum ratio of the length to the typical length.
 const MAX_LENGTH_RATIO: f64 = 8.0;
-/// What is read of a long question, and of a long text to count occurrences in.
+/// Maximum number of bytes used of a query, and of a text in which occurrences are counted.
 const MAX_QUERY_BYTES: usize = 16 * 1024;
 const MAX_COUNTED_BYTES: usize = 16 * 1024;
-/// What is left of the weight of something very old.
+/// The weight of a very old item.
 const MIN_AGE_WEIGHT: f64 = 0.5;
-/// An error that is the same but for its numbers and paths has at least this score.
+/// Minimum score of an error that differs only in numbers and paths.
 const SAME_ERROR_SCORE: f64 = 0.85;
-/// What remains of the score if both errors have codes, and other ones.
+/// Factor if both errors have codes, but none in common.
 const OTHER_CODE_FACTOR: f64 = 0.75;
 
-/// A question, ready to be compared.
+/// An analyzed query.
 pub(super) struct PreparedQuery {
     kind: ItemKind,
-    /// Terms as FTS5 is asked for them; prints of errors come last.
+    /// Terms for FTS5; error hashes come last.
     pub(super) terms: Vec<String>,
-    /// How many of the terms are words.
+    /// The number of terms that are words.
     words: usize,
-    /// Each term as numbers of stems.
+    /// Each term as stem ids.
     stems: Vec<Vec<usize>>,
     stem_ids: HashMap<String, usize>,
     error: Option<ErrorQuery>,
 }
 
-/// What is known of a question that is an error.
+/// Data about a query that is an error.
 struct ErrorQuery {
     shingles: Shingles,
     codes: Vec<String>,
@@ -52,7 +55,7 @@ struct ErrorQuery {
 
 impl PreparedQuery {
     pub(super) fn new(kind: ItemKind, text: &str) -> Self {
-        let text = beginning(text, MAX_QUERY_BYTES);
+        let text = byte_prefix(text, MAX_QUERY_BYTES);
         let mut terms = tokenize::significant_terms(text);
         terms.truncate(postings::MAX_TERMS);
         let words = terms.len();
@@ -83,7 +86,7 @@ impl PreparedQuery {
         }
     }
 
-    /// How well something answers, whatever its age.
+    /// Returns the relevance of an item, regardless of age.
     pub(super) fn score(
         &self,
         weights: &[f64],
@@ -97,7 +100,7 @@ impl PreparedQuery {
         }
     }
 
-    /// Which share of the question is in it.
+    /// Returns the share of the query that the item contains.
     fn covered_share(&self, weights: &[f64], candidate: &RowCandidate, item: &MemoryItem) -> f64 {
         let counts = self.weighted_counts(item);
         let length = item.title.len() + item.body.len() + item.detail.len();
@@ -106,7 +109,7 @@ impl PreparedQuery {
         let (mut got, mut all) = (0.0, 0.0);
         for term in 0..self.words {
             let mut count = counts[term];
-            // FTS5 knows more forms of a word.
+            // The stemmer of FTS5 matches more forms of a word.
             if count == 0.0 && candidate.has(term) {
                 count = BODY_WEIGHT;
             }
@@ -116,7 +119,7 @@ impl PreparedQuery {
         if all > 0.0 { got / all } else { 0.0 }
     }
 
-    /// How often each term occurs, by weight of the places.
+    /// Counts the occurrences of each term, weighted by member.
     fn weighted_counts(&self, item: &MemoryItem) -> Vec<f64> {
         let mut counts = vec![0.0; self.words];
         let tags = item.tags.join(" . ");
@@ -126,7 +129,7 @@ impl PreparedQuery {
             (&item.detail, DETAIL_WEIGHT),
             (&item.body, BODY_WEIGHT),
         ] {
-            let text = beginning(text, MAX_COUNTED_BYTES).to_lowercase();
+            let text = byte_prefix(text, MAX_COUNTED_BYTES).to_lowercase();
             let stems: Vec<Option<usize>> = text
                 .split(|sign: char| !sign.is_alphanumeric())
                 .filter(|word| !word.is_empty())
@@ -170,7 +173,7 @@ impl PreparedQuery {
 }
 
 impl HalfLife {
-    /// What is left of the weight of something of this age.
+    /// Returns the weight of an item of this age.
     pub(super) fn weight(&self, kind: ItemKind, age: i64) -> f64 {
         let half_life = self.for_kind(kind).as_millis() as f64;
         if half_life == 0.0 {

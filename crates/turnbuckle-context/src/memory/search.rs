@@ -14,36 +14,36 @@ use crate::{
     ContextError, Database, code_search::EmbeddingQuery, embedding, text::rank_fusion::RankFusion,
 };
 
-/// A question has so many answers at most.
+/// Maximum number of hits.
 const MAX_HITS: usize = 1_000;
-/// So many things are compared with the question, however few are wanted.
+/// Minimum number of scored items, even if fewer are requested.
 const MIN_COMPARED: usize = 64;
-/// So many are looked through for those of one branch.
+/// Number of rows examined if only one branch is searched.
 const MAX_ROWS_OF_ALL_BRANCHES: usize = 4_000;
 
-/// A question to what is remembered.
+/// A search in stored items.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct MemoryQuery {
-    /// What kind of thing is looked for.
+    /// The kind to search for.
     pub kind: ItemKind,
-    /// The question: a sentence, a name, an error message.
+    /// The query: a sentence, a name or an error message.
     pub text: String,
-    /// How many at most.
+    /// Maximum number of hits.
     pub limit: usize,
-    /// Only what was saved on this branch.
+    /// Restricts the search to items saved on this branch.
     pub branch: Option<String>,
-    /// Milliseconds since 1970, to know how old things are.
+    /// The current time in milliseconds since 1970, from which ages are computed.
     pub now: i64,
-    /// How fast things lose weight.
+    /// The decay of the score by age.
     pub half_life: HalfLife,
-    /// Nothing below this score, from 0 to 1.
+    /// Minimum score, from 0 to 1.
     pub min_score: f64,
-    /// The question as an embedding, if there is a provider.
+    /// Embedding of the query, for vector search.
     pub embedding: Option<EmbeddingQuery>,
 }
 
-/// How fast things lose weight by their age: half of what they can lose after each half-life, and never all.
+/// The decay of the score by age. After each half-life, half of the variable part of the score is lost; the rest stays.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HalfLife {
     /// For checkpoints.
@@ -54,19 +54,19 @@ pub struct HalfLife {
     pub skill: Duration,
 }
 
-/// Something that answers the question.
+/// A search hit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MemoryHit {
-    /// What was found.
+    /// The item.
     pub item: MemoryItem,
-    /// How well it answers, from 0 to 1.
+    /// The score, from 0 to 1.
     pub score: f64,
-    /// The place in the list of databases where it was found.
+    /// The index of the database in the list.
     pub source: usize,
 }
 
 impl MemoryQuery {
-    /// Asks for ten things of a kind, as of now.
+    /// Creates a query for ten items of a kind, with the current time.
     pub fn new(kind: ItemKind, text: impl Into<String>) -> Self {
         Self {
             kind,
@@ -92,9 +92,9 @@ impl Default for HalfLife {
     }
 }
 
-/// Finds what answers a question, best first; with equal scores the newest first.
+/// Returns matching items, best first; with equal scores the newest first.
 ///
-/// One word of the question is enough to be found. Several databases are searched as if they were one.
+/// One word of the query is enough for a match. Several databases are searched as if they were one.
 pub fn search(
     databases: &[&Database],
     query: &MemoryQuery,
@@ -128,7 +128,7 @@ pub fn search(
     Ok(found)
 }
 
-/// The things that are nearest by meaning, nearest first; their score is their nearness.
+/// Returns the nearest items by embedding, nearest first; the score is the cosine similarity.
 fn nearest_items(
     databases: &[&Database],
     query: &MemoryQuery,
@@ -156,7 +156,7 @@ fn nearest_items(
     Ok(near)
 }
 
-/// The first of these rows that are wanted.
+/// Loads the first rows that match the filters of the query.
 fn load_candidates(
     database: &Database,
     query: &MemoryQuery,
@@ -173,7 +173,7 @@ fn load_candidates(
             {
                 continue;
             }
-            // It may have been removed since it was listed.
+            // The item may have been deleted since the row was listed.
             if let Some(item) = rows::find_by_row(db, candidate.row)? {
                 found.push((candidate, item));
             }
@@ -191,7 +191,7 @@ impl MemoryHit {
         }
     }
 
-    /// What is old counts less, and so does what one was not sure of.
+    /// Reduces the score by age and by lack of confidence.
     fn apply_weights(mut self, query: &MemoryQuery) -> Self {
         let age = query.now.saturating_sub(self.item.updated);
         self.score *= query.half_life.weight(query.kind, age) * self.item.confidence;
@@ -209,12 +209,12 @@ fn limit(query: &MemoryQuery) -> usize {
     query.limit.clamp(1, MAX_HITS)
 }
 
-/// How many things are compared with the question.
+/// Returns the number of items to score.
 fn compared_count(query: &MemoryQuery) -> usize {
     MIN_COMPARED.max(2 * limit(query))
 }
 
-/// How many rows are listed, so that enough of them are wanted.
+/// Returns the number of rows to list, so that enough of them match the filters.
 fn listed_count(query: &MemoryQuery) -> usize {
     match query.branch {
         Some(_) => MAX_ROWS_OF_ALL_BRANCHES.max(compared_count(query)),
@@ -222,10 +222,10 @@ fn listed_count(query: &MemoryQuery) -> usize {
     }
 }
 
-/// How much the order by meaning counts against the order by words.
+/// Weight of the ranking by embedding relative to the ranking by words.
 const VECTOR_WEIGHT: f64 = 0.3;
 
-/// The rows of a kind that are nearest, nearest first, each with its cosine.
+/// Returns the nearest rows of a kind with their cosine similarity, nearest first.
 pub(super) fn nearest_rows(
     db: &Connection,
     kind: ItemKind,
@@ -240,10 +240,10 @@ pub(super) fn nearest_rows(
     Ok(embedding::nearest(rows, &dense.vector, most)?.rows)
 }
 
-/// Makes one order of two, best first.
+/// Merges two rankings, best first.
 ///
-/// The scores of words and of meaning cannot be compared, so the ranks decide. The score that is told is that of the
-/// words, raised by the nearness; it never rises along the list.
+/// The scores by words and by embedding cannot be compared, so the ranks decide. The reported score is the score by words,
+/// increased by the similarity; it never increases along the list.
 pub(super) fn fuse_hits(words: Vec<MemoryHit>, near: Vec<MemoryHit>) -> Vec<MemoryHit> {
     let key = |hit: &MemoryHit| (hit.source, hit.item.row);
     let order = RankFusion::new()

@@ -1,6 +1,6 @@
-//! What stands where a secret would and is none: placeholders, words, names, expressions.
+//! Detection of values that are not secrets: placeholders, words, names, expressions.
 
-/// Parts that only occur in what shall be replaced by the reader.
+/// Text that only occurs in placeholders.
 const PLACEHOLDER_PARTS: &[&str] = &[
     "example",
     "changeme",
@@ -30,7 +30,7 @@ const PLACEHOLDER_PARTS: &[&str] = &[
     "not_a_",
 ];
 
-/// What says "a password belongs here".
+/// Words used in place of a password.
 const PLACEHOLDER_WORDS: &[&str] = &[
     "pass",
     "passwd",
@@ -56,9 +56,9 @@ const PLACEHOLDER_WORDS: &[&str] = &[
     "test",
 ];
 
-/// Says whether the reader is meant to put something else here.
+/// Returns whether a value is a placeholder.
 pub(super) fn is_placeholder(value: &str) -> bool {
-    // A key in a block is none, whatever stands in it by chance.
+    // A long key may contain such text by chance.
     if value.len() > 300 {
         return false;
     }
@@ -69,11 +69,11 @@ pub(super) fn is_placeholder(value: &str) -> bool {
         || value.bytes().all(|byte| byte == value.as_bytes()[0])
 }
 
-/// Says whether a value is taken from elsewhere: `${NAME}`, `$NAME`, `{{ name }}`, `<name>`, `%s`, `#{name}`, an address.
+/// Returns whether a value is a reference: `${NAME}`, `$NAME`, `{{ name }}`, `<name>`, `%s`, `#{name}`, a URL.
 fn is_reference(value: &str) -> bool {
     let within = |open: &str, close: &str| value.starts_with(open) && value.ends_with(close);
     let holds = ["${", "$(", "{{", "#{", "%{", "<%", "$[", "@{", "secrets."];
-    // One with a digit may be a password that begins with a sign.
+    // A value with a digit may be a password that starts with a symbol.
     let is_variable = |name: &str| {
         let is_of_one = |byte: u8| byte.is_ascii_alphabetic() || byte == b'_';
         !name.is_empty() && name.bytes().all(is_of_one)
@@ -89,13 +89,13 @@ fn is_reference(value: &str) -> bool {
         || matches!(value, "%s" | "%v" | "%q" | "%@" | "%d" | "?" | "{}")
 }
 
-/// Says whether a value is a word, a name or a path without digits and signs.
+/// Returns whether a value is a word, a name or a path without digits and symbols.
 pub(super) fn is_word(value: &str) -> bool {
     let joins = |char: char| char.is_alphabetic() || "_-./:".contains(char);
     value.chars().all(joins) && is_pronounceable(value)
 }
 
-/// Says whether a value consists of words with digits at their ends: `access_token_v2`, `os.environ`, `self.token`.
+/// Returns whether a value consists of words with optional digits at their ends: `access_token_v2`, `os.environ`, `self.token`.
 pub(super) fn is_name(value: &str) -> bool {
     let is_part = |part: &str| {
         let digits = part.trim_start_matches(|char: char| char.is_ascii_alphabetic());
@@ -105,7 +105,7 @@ pub(super) fn is_name(value: &str) -> bool {
     is_constant(value) || (parts.all(is_part) && is_pronounceable(value))
 }
 
-/// Says whether a value is a name in code, and not made as passwords are: words and at least two digits, as in `octopus12`.
+/// Returns whether a value is an identifier and does not look like a password (words and at least two digits: `octopus12`).
 pub(super) fn is_identifier(value: &str) -> bool {
     const SIZES: &[&str] = &["16", "32", "64", "128", "224", "256", "384", "512", "1024"];
     let is_of_password = |char: char| char.is_alphanumeric() || "-!?+#".contains(char);
@@ -118,7 +118,7 @@ pub(super) fn is_identifier(value: &str) -> bool {
     is_name(value) && !is_password
 }
 
-/// Says whether words read as a sentence about a secret rather than as one.
+/// Returns whether words are a sentence about a secret.
 pub(super) fn is_sentence(value: &str) -> bool {
     const SENTENCE_WORDS: &[&str] = &[
         "a", "an", "and", "any", "are", "at", "be", "by", "can", "could", "empty", "enter", "for",
@@ -131,7 +131,7 @@ pub(super) fn is_sentence(value: &str) -> bool {
         .any(|word| SENTENCE_WORDS.contains(&word))
 }
 
-/// Says whether what stands before an `@` is a port with a path, or a path or a query in which a host has gone before.
+/// Returns whether the text before an `@` is a port with a path, or a path or query after a host.
 pub(super) fn is_url_part(value: &str) -> bool {
     let after_digits = value.trim_start_matches(|char: char| char.is_ascii_digit());
     let is_port = (1..=5).contains(&(value.len() - after_digits.len()))
@@ -152,7 +152,7 @@ fn is_host_char(char: char) -> bool {
     char.is_ascii_alphanumeric() || char == '.' || char == '-'
 }
 
-/// Says whether a value is written as constants are: `D3D_TOKEN_V2`.
+/// Returns whether a value has the form of a constant: `D3D_TOKEN_V2`.
 fn is_constant(value: &str) -> bool {
     let is_of_one = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
     let words = value
@@ -161,7 +161,7 @@ fn is_constant(value: &str) -> bool {
     words.count() > 0 && value.contains('_') && value.bytes().all(is_of_one)
 }
 
-/// Says whether the words of a name are not too short, and half of them have vowels: chance is rarely so kind.
+/// Returns whether the words of a name are long enough and at least half of them have vowels, unlike random text.
 fn is_pronounceable(value: &str) -> bool {
     let is_vowel = |char: char| "aeiouyAEIOUY".contains(char) || !char.is_ascii();
     let (mut words, mut mute, mut vowels, mut before) = (0, 0, 1, ' ');
@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn placeholders_are_known() {
+    fn placeholders_are_recognized() {
         for value in [
             "changeme",
             "${TOKEN}",
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn passwords_are_told_from_identifiers() {
+    fn passwords_are_distinguished_from_identifiers() {
         for value in [
             "render_pass2",
             "sha256",
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_known() {
+    fn names_are_recognized() {
         for value in [
             "parser.next_token",
             "access_token_v2",

@@ -1,5 +1,5 @@
-//! Private keys in PEM whose lines all begin with the same prefix: a line number, the sign of a diff, the marker of a comment or
-//! a quotation, the head of a log line.
+//! Private keys in PEM with the same prefix on each line: a line number, a diff sign, a comment or quotation marker, the start of
+//! a log line.
 //!
 //! Blocks without a prefix are found by a pattern.
 
@@ -12,7 +12,7 @@ const END: &str = "-----END ";
 /// Lines of a key are 64 to 76 characters long, except for the last one.
 const MIN_LINE_BYTES: usize = 16;
 
-/// A block whose end has not been reached.
+/// A block before its end.
 struct OpenBlock<'t> {
     prefix: &'t str,
     start: usize,
@@ -50,7 +50,7 @@ pub(super) fn find(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// Returns where the header of a private key begins, if there is something before it and nothing of weight after it.
+/// Returns the position of the header of a private key, if it has a prefix and only decoration follows.
 fn begin(line: &str) -> Option<usize> {
     let at = line.find(BEGIN)?;
     let (name, after) = line[at + BEGIN.len()..].split_once("-----")?;
@@ -60,11 +60,11 @@ fn begin(line: &str) -> Option<usize> {
 }
 
 enum BlockLine {
-    /// A line of the key, and where it ends.
+    /// A line of the key, and its end.
     Body(usize),
     /// A header, an empty line, or a short line that may be the last one.
     Between,
-    /// The last line of the block, and where it ends.
+    /// The last line of the block, and its end.
     End(usize),
     Other,
 }
@@ -88,7 +88,7 @@ fn classify(line: &str, prefix: &str) -> BlockLine {
     }
 }
 
-/// Returns where a line goes on after the prefix of its block. Numbers and white space may differ.
+/// Returns the position after the prefix of the block. Numbers and white space may differ.
 fn skip_prefix(line: &str, prefix: &str) -> Option<usize> {
     let run = |bytes: &[u8], at: usize, is: fn(&u8) -> bool| {
         at + bytes[at..].iter().take_while(|byte| is(byte)).count()
@@ -100,7 +100,7 @@ fn skip_prefix(line: &str, prefix: &str) -> Option<usize> {
         let kind: fn(&u8) -> bool = match expected {
             byte if byte.is_ascii_digit() => u8::is_ascii_digit,
             byte if byte.is_ascii_whitespace() => u8::is_ascii_whitespace,
-            // grep writes `:` after a match and `-` after a line beside one.
+            // grep writes `:` after a match and `-` after a context line.
             b':' | b'-' => |byte| matches!(byte, b':' | b'-'),
             byte if line.get(at) == Some(&byte) => {
                 (at, done) = (at + 1, done + 1);
@@ -109,7 +109,7 @@ fn skip_prefix(line: &str, prefix: &str) -> Option<usize> {
             _ => return None,
         };
         let next = run(line, at, kind);
-        // The end of an empty line may have lost its space.
+        // An empty line may lack its trailing space.
         if next == at && !(at == line.len() && expected.is_ascii_whitespace()) {
             return None;
         }
@@ -140,7 +140,7 @@ fn is_header(content: &str) -> bool {
         .is_some_and(|(name, _)| is_name(name))
 }
 
-/// White space, quotes and what else stands around a line in code or in a table.
+/// Returns whether a character is white space, a quote or punctuation around a line in code or in a table.
 fn is_decoration(char: char) -> bool {
     char.is_whitespace() || matches!(char, '"' | '\'' | '`' | ',' | ';' | '|' | '\\')
 }

@@ -1,4 +1,4 @@
-//! One kind of secret, as `rules.toml` describes it.
+//! Rules of `rules.toml`.
 
 use std::{
     collections::BTreeMap,
@@ -11,31 +11,31 @@ use serde::{Deserialize, Deserializer};
 
 use super::{placeholders, prefixed_block, seed_phrase, table};
 
-/// One kind of secret.
+/// A rule that finds one kind of secret.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SecretRule {
     #[serde(deserialize_with = "shared")]
     pub(super) id: Arc<str>,
-    #[expect(dead_code, reason = "for those who read the rules")]
+    #[expect(dead_code, reason = "documents the rule")]
     description: String,
     pub(super) keywords: Vec<String>,
     #[serde(default)]
     pub(super) scope: RuleScope,
     #[serde(default)]
     pattern: String,
-    /// What finds the secrets of a rule that has no pattern.
+    /// The finder of a rule without a pattern.
     pub(super) finder: Option<SecretFinder>,
     group: Option<usize>,
     #[serde(default)]
     entropy: f32,
     guess: Option<HeuristicKind>,
-    /// Compiled when a keyword is met for the first time: most rules never are.
+    /// Compiled when a keyword is first found: most rules are never used.
     #[serde(skip)]
     regex: OnceLock<Regex>,
 }
 
-/// Where a pattern is tried once a keyword was met.
+/// The part of the text that a pattern is applied to after a keyword was found.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum RuleScope {
@@ -44,7 +44,7 @@ pub(super) enum RuleScope {
     Text,
 }
 
-/// What is let be because the pattern proves nothing.
+/// The kind of harmless values that the pattern also matches.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum HeuristicKind {
@@ -55,14 +55,14 @@ enum HeuristicKind {
     Url,
 }
 
-/// A match: all of it, and the secret in it.
+/// A match and the secret in it.
 pub(super) struct SecretMatch {
     pub(super) whole: Range<usize>,
     pub(super) secret: Range<usize>,
 }
 
 impl SecretRule {
-    /// Puts parts of patterns in where their names stand. Parts may name parts.
+    /// Replaces `(?&name)` in the pattern by the named part. Parts may contain names of other parts.
     pub(super) fn expand_parts(&mut self, parts: &BTreeMap<String, String>) {
         while let Some((before, (name, after))) = self
             .pattern
@@ -74,7 +74,7 @@ impl SecretRule {
         }
     }
 
-    /// Finds every secret of this kind in a part of a text.
+    /// Returns every secret of this kind in a part of a text.
     pub(super) fn find(&self, text: &str, part: Range<usize>) -> Vec<SecretMatch> {
         match self.finder {
             Some(finder) => self.find_by(finder, text, part),
@@ -133,7 +133,7 @@ impl SecretRule {
 
     pub(super) fn regex(&self) -> &Regex {
         self.regex.get_or_init(|| {
-            // Unicode classes cost much, and nearly every secret is ASCII.
+            // Unicode classes are slow, and nearly every secret is ASCII.
             let mut builder = RegexBuilder::new(&self.pattern);
             builder.unicode(false).multi_line(true);
             builder.build().expect("a test compiles every rule")
@@ -145,7 +145,7 @@ fn shared<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<str>, D::Err
     String::deserialize(deserializer).map(Arc::from)
 }
 
-/// Code that finds the secrets of a rule.
+/// Code that finds secrets with a form that a pattern cannot describe. Each finder reads the text once.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum SecretFinder {
@@ -155,7 +155,7 @@ pub(super) enum SecretFinder {
 }
 
 impl SecretFinder {
-    /// Returns the places that may hold a secret, in the order of the text.
+    /// Returns ranges that may be secrets, in the order of the text.
     pub(super) fn find(self, text: &str) -> Vec<Range<usize>> {
         match self {
             Self::PrefixedBlock => prefixed_block::find(text),
@@ -175,7 +175,7 @@ pub(super) fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// Bits per byte, by how often each byte occurs in the text itself (Shannon).
+/// Returns the Shannon entropy in bits per byte. Random text has more than words.
 pub(super) fn entropy(text: &str) -> f32 {
     let mut counts = [0_u32; 256];
     for byte in text.bytes() {
@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn chance_has_more_than_words() {
+    fn random_text_has_more_entropy_than_words() {
         assert_eq!(entropy(""), 0.0);
         assert_eq!(entropy("aaaa"), 0.0);
         assert!((entropy("abcd") - 2.0).abs() < 1e-6);

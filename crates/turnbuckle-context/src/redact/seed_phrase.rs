@@ -1,4 +1,4 @@
-//! Seed phrases of wallets (BIP 39): at least twelve words in a row that are all in its list, numbered or not.
+//! Seed phrases of wallets (BIP 39): at least twelve consecutive words from its list, numbered or not.
 
 use std::{collections::HashSet, ops::Range, sync::LazyLock};
 
@@ -7,7 +7,7 @@ static SEED_WORDS: LazyLock<Vec<&str>> =
     LazyLock::new(|| include_str!("seed-words.txt").lines().collect());
 
 const MIN_WORDS: usize = 12;
-/// What is between two words at most: `", "`, `\n12. `.
+/// Maximum number of bytes between two words: `", "`, `\n12. `.
 const MAX_GAP_BYTES: usize = 8;
 
 pub(super) fn find(text: &str) -> Vec<Range<usize>> {
@@ -57,7 +57,7 @@ fn is_seed_word(word: &str) -> bool {
     SEED_WORDS.binary_search(&&*word).is_ok()
 }
 
-/// Whether the words can be drawn by chance: a part of the list is in order, and a row of `true` and `false` repeats itself.
+/// Returns whether the words look random. A part of the list is sorted, and a sequence of `true` and `false` repeats words.
 fn looks_random(text: &str, words: &[Range<usize>]) -> bool {
     let word = |range: &Range<usize>| text[range.clone()].to_ascii_lowercase();
     let different: HashSet<_> = words.iter().map(word).collect();
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_of_the_list_is_no_phrase() {
+    fn a_part_of_the_list_is_not_a_phrase() {
         assert!(find(&SEED_WORDS.join("\n")).is_empty());
         let phrase = [&SEED_WORDS[30..36], &SEED_WORDS[3..9]].concat().join(" ");
         let found = find(&phrase).pop();

@@ -1,4 +1,4 @@
-//! Columns of tables whose heading says that they hold passwords or keys: in Markdown, in the output of database clients, in CSV.
+//! Table columns with passwords or keys, by their headings: in Markdown, in the output of database clients, in CSV.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use super::{
     rule::{entropy, lines},
 };
 
-/// Headings of columns whose values people think of.
+/// Headings of columns with passwords chosen by people.
 const PASSWORD_HEADINGS: &[&str] = &[
     "password",
     "passwd",
@@ -19,7 +19,7 @@ const PASSWORD_HEADINGS: &[&str] = &[
     "pwd",
     "pw",
 ];
-/// Headings of columns whose values are drawn by chance.
+/// Headings of columns with random values.
 const KEY_HEADINGS: &[&str] = &[
     "secret",
     "token",
@@ -71,7 +71,7 @@ fn header(line: &str) -> Option<ParsedTable> {
     let separator = ['|', '\t', ',', ';']
         .into_iter()
         .find(|separator| line.contains(*separator))?;
-    // Arguments and fields in code are separated by commas, too, but rarely begin a line.
+    // Arguments and fields in code are separated by commas, too, but are usually indented.
     if separator != '|' && line.starts_with(char::is_whitespace) {
         return None;
     }
@@ -125,7 +125,7 @@ fn cells(line: &str, separator: char) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// Takes off white space, quotes and emphasis.
+/// Removes white space, quotes and emphasis.
 fn trim((offset, cell): (usize, &str)) -> (usize, &str) {
     let is_around = |char: char| char.is_whitespace() || "\"'`*".contains(char);
     let end = cell.trim_end_matches(is_around);
@@ -133,7 +133,7 @@ fn trim((offset, cell): (usize, &str)) -> (usize, &str) {
     (offset + end.len() - value.len(), value)
 }
 
-/// A line between rows, as database clients draw it.
+/// Returns whether a line is a separator between rows, as database clients draw it.
 fn is_separator_line(line: &str) -> bool {
     let line = line.trim();
     !line.is_empty() && line.chars().all(|char| "+-=|:".contains(char))

@@ -2,13 +2,13 @@ use serde_json::json;
 
 use super::*;
 
-/// A token that is put together here, so that this file holds none.
+/// Returns a token, concatenated so that this file does not contain one.
 fn token() -> String {
     ["ghp_", "a8Zk2Qp9Lx0Vt7RmB3nC5dF1gH4jK6sW8yEu"].concat()
 }
 
 #[test]
-fn every_rule_compiles_and_can_be_met() {
+fn every_rule_compiles_and_can_match() {
     let redactor = Redactor::standard();
     assert!(redactor.rules.len() >= 35);
     for rule in &redactor.rules {
@@ -20,13 +20,13 @@ fn every_rule_compiles_and_can_be_met() {
         assert!(!rule.keywords.is_empty(), "{}", rule.id);
         assert!(rule.keywords.iter().all(|keyword| keyword.len() >= 2));
         assert!(!rule.regex().as_str().contains("(?&"), "{}", rule.id);
-        // Matching nothing at all would put markers between letters.
+        // A rule that matches the empty string would insert markers everywhere.
         assert!(!rule.regex().is_match(""), "{}", rule.id);
     }
 }
 
 #[test]
-fn a_token_is_taken_out_and_named() {
+fn a_token_is_replaced_by_its_rule_id() {
     let text = format!("use {} for it", token());
     let redacted = Redactor::standard().redact(&text);
     assert_eq!(redacted.text, "use [REDACTED:github-pat] for it");
@@ -42,7 +42,7 @@ fn a_text_without_secrets_is_not_copied() {
 }
 
 #[test]
-fn where_findings_overlap_the_more_telling_rule_gives_the_name() {
+fn overlapping_findings_get_the_id_of_the_more_specific_rule() {
     let text = format!("GITHUB_TOKEN={}", token());
     let redacted = Redactor::standard().redact(&text);
     assert_eq!(redacted.text, "GITHUB_TOKEN=[REDACTED:github-pat]");
@@ -50,7 +50,7 @@ fn where_findings_overlap_the_more_telling_rule_gives_the_name() {
 }
 
 #[test]
-fn user_and_host_of_a_url_stay() {
+fn user_and_host_of_a_url_are_kept() {
     let text = format!(
         "git clone https://ada:{}@git.internal/a.git",
         &token()[4..16]
@@ -61,7 +61,7 @@ fn user_and_host_of_a_url_stay() {
 }
 
 #[test]
-fn a_key_in_a_block_leaves_its_line_breaks() {
+fn line_breaks_of_a_key_block_are_kept() {
     let line = token()[4..].repeat(2);
     let (begin, end) = ("-----BEGIN PRIVATE", "-----END PRIVATE");
     let text = format!("a\n{begin} KEY-----\n{line}\n{line}\nAb3=\n{end} KEY-----\nb\n");
@@ -70,7 +70,7 @@ fn a_key_in_a_block_leaves_its_line_breaks() {
 }
 
 #[test]
-fn a_key_whose_end_is_missing_is_taken_out_and_what_follows_stays() {
+fn a_key_without_an_end_is_redacted_and_the_following_text_is_kept() {
     let line = token()[4..].repeat(2);
     let text = format!(
         "-----BEGIN RSA PRIVATE{} KEY-----\n{line}\n{line}\n\nlet us go on",
@@ -81,7 +81,7 @@ fn a_key_whose_end_is_missing_is_taken_out_and_what_follows_stays() {
 }
 
 #[test]
-fn a_name_makes_a_value_a_secret() {
+fn a_value_is_redacted_because_of_its_name() {
     let redactor = Redactor::standard();
     let redacted = redactor.redact_value("db_password", "hunter2!");
     assert_eq!(redacted.text, "[REDACTED:password]");
@@ -92,13 +92,13 @@ fn a_name_makes_a_value_a_secret() {
             .is_empty()
     );
     assert!(redactor.redact_value("password", "").findings.is_empty());
-    let text = format!("\"{}\" said nobody", token());
+    let text = format!("\"{}\" is quoted", token());
     let redacted = redactor.redact_value("note", &text);
-    assert_eq!(redacted.text, "\"[REDACTED:github-pat]\" said nobody");
+    assert_eq!(redacted.text, "\"[REDACTED:github-pat]\" is quoted");
 }
 
 #[test]
-fn json_is_searched_in_depth_and_in_its_names() {
+fn nested_json_values_and_member_names_are_redacted() {
     let mut value = json!({ "a": [{ "password": "hunter2!" }, token(), 1], token(): null });
     let findings = Redactor::standard().redact_json(&mut value);
     assert_eq!(findings.len(), 3);
@@ -110,7 +110,7 @@ fn json_is_searched_in_depth_and_in_its_names() {
 }
 
 #[test]
-fn markers_are_let_be_wherever_they_stand() {
+fn existing_markers_are_kept() {
     for text in [
         "password=[REDACTED:password]",
         "f(\"[REDACTED:password]\", \"hunter22!\")",
@@ -123,7 +123,7 @@ fn markers_are_let_be_wherever_they_stand() {
     }
 }
 
-/// Texts that make a careless search start again and again.
+/// Texts that cause quadratic time in a naive search.
 const HOSTILE: &[&str] = &[
     "password=",
     "-----BEGIN PRIVATE KEY-----",
@@ -150,18 +150,18 @@ const HOSTILE: &[&str] = &[
 ];
 
 #[test]
-fn hostile_texts_take_no_longer_than_others() {
+fn hostile_texts_take_linear_time() {
     let begun = std::time::Instant::now();
     for unit in HOSTILE {
         let text = unit.repeat(50_000 / unit.len());
         Redactor::standard().redact(&text);
     }
-    // Quadratic work would take minutes, also in a build that is not optimised.
+    // Quadratic time would be minutes; linear time is short even without optimization.
     assert!(begun.elapsed().as_secs() < 60);
 }
 
 #[test]
-fn no_rule_reads_a_part_of_a_text_twice() {
+fn no_rule_scans_a_part_of_a_text_twice() {
     let redactor = Redactor::standard();
     for unit in HOSTILE {
         let text = unit.repeat(4_000 / unit.len());

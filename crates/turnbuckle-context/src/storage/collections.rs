@@ -1,7 +1,7 @@
-//! Collections: what is kept of one branch of one project, under a name.
+//! Collections: the data of one branch of one project, under a name.
 //!
-//! A name has `_` where the branch has `/`. Git allows `a/b` and `a_b` side by side; as long as only one of them has
-//! anything, `a_b` means that one. When both have, each is called as Git calls it, and nothing is removed by mistake.
+//! A name contains `_` for each `/` of the branch. Git allows both `a/b` and `a_b`. As long as only one of them has data,
+//! `a_b` refers to it. If both have data, the names end with the branch as Git writes it, so that no name is ambiguous.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -18,18 +18,18 @@ use crate::{
 const MAX_VECTOR_SIZE: u64 = 65_536;
 const MAX_BRANCH_CHARS: usize = 255;
 
-/// What is kept of one branch.
+/// The data of one branch.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Collection {
-    /// `owner_<id>/project_<id>/<branch>`, with `_` for each `/` of the branch as long as that names one branch only.
+    /// `owner_<id>/project_<id>/<branch>`, with `_` for each `/` of the branch unless that would be ambiguous.
     pub name: String,
-    /// The size of the vectors: as it was asked for, or as they are; 0 if there are none.
+    /// The requested size of the vectors, or else the size of the stored ones; 0 without vectors.
     pub vector_size: u64,
-    /// Items and chunks of indexed files.
+    /// The number of items and of chunks of indexed files.
     pub point_count: u64,
 }
 
-/// What was removed with a collection.
+/// The number of objects deleted with a collection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct RemovedCounts {
     /// Checkpoints, remediations and skills.
@@ -40,12 +40,12 @@ pub struct RemovedCounts {
     pub chunks: u64,
 }
 
-/// The name of the collection that a branch of a project has, as long as no other branch would have the same.
+/// Returns the collection name of a branch, which is valid as long as no other branch has the same label.
 pub fn name(owner: &Owner, project_id: &str, branch: &str) -> String {
     format!("{owner}/project_{project_id}/{}", label(branch))
 }
 
-/// Makes a collection, or changes the size of its vectors. Saving and indexing make them as well.
+/// Creates a collection, or changes the size of its vectors. Saving and indexing create collections, too.
 pub fn create(
     data_dir: &DataDir,
     owner: &Owner,
@@ -55,17 +55,17 @@ pub fn create(
     let parsed = CollectionName::parse(name)?;
     if contains_secret(parsed.branch) {
         return Err(ContextError::invalid(
-            "the name looks as if it held a secret, and names are kept; give another one",
+            "the name seems to contain a secret, and names are stored; use another name",
         ));
     }
     if !(1..=MAX_VECTOR_SIZE).contains(&vector_size) {
         return Err(ContextError::invalid(format!(
-            "`vector_size` is {vector_size}; give a number from 1 to {MAX_VECTOR_SIZE}"
+            "`vector_size` is {vector_size}; expected an integer from 1 to {MAX_VECTOR_SIZE}"
         )));
     }
     if parsed.owner != owner.id() {
         return Err(ContextError::invalid(format!(
-            "`owner_{}` is not you; the names of your collections begin with `{owner}/`",
+            "`owner_{}` is another owner; the names of your collections start with `{owner}/`",
             parsed.owner
         )));
     }
@@ -83,7 +83,7 @@ pub fn create(
     found.ok_or_else(|| unknown_collection(name))
 }
 
-/// Lists the collections of all projects of an owner, by name.
+/// Returns the collections of all projects of an owner, ordered by name.
 pub fn list(data_dir: &DataDir, owner: &Owner) -> Result<Vec<Collection>, ContextError> {
     let mut all = Vec::new();
     for project in data_dir.project_ids(owner)? {
@@ -95,7 +95,7 @@ pub fn list(data_dir: &DataDir, owner: &Owner) -> Result<Vec<Collection>, Contex
             });
         match listed {
             Ok(listed) => all.extend(listed.unwrap_or_default()),
-            // One that is damaged hides no other.
+            // A damaged database does not hide the others.
             Err(error) => tracing::warn!(%error, project, "not listed"),
         }
     }
@@ -103,7 +103,7 @@ pub fn list(data_dir: &DataDir, owner: &Owner) -> Result<Vec<Collection>, Contex
     Ok(all)
 }
 
-/// Lists the collections of one project.
+/// Returns the collections of one project.
 pub(crate) fn list_project(
     database: &Database,
     owner: &Owner,
@@ -115,7 +115,7 @@ pub(crate) fn list_project(
     Ok(entries.map(|entry| entry.collection(&prefix)).collect())
 }
 
-/// Finds one collection of an owner by its name.
+/// Returns the collection of an owner with this name.
 pub fn find(
     data_dir: &DataDir,
     owner: &Owner,
@@ -130,7 +130,7 @@ pub fn find(
     Ok(entry.map(|entry| entry.collection(&prefix)))
 }
 
-/// Removes all that is kept of a branch. One of another owner is as unknown as one that never was.
+/// Deletes all data of a branch. A collection of another owner is reported as unknown.
 pub fn delete(
     data_dir: &DataDir,
     owner: &Owner,
@@ -149,7 +149,7 @@ pub fn delete(
     removal.finish(&database)
 }
 
-/// A name that was taken apart.
+/// A parsed collection name.
 struct CollectionName<'n> {
     owner: &'n str,
     project: &'n str,
@@ -171,13 +171,13 @@ impl<'n> CollectionName<'n> {
         };
         parse().ok_or_else(|| {
             ContextError::invalid(
-                "a collection is called `owner_<16 digits>/project_<16 digits>/<branch>`; list the collections to see their names",
+                "a collection name has the form `owner_<16 digits>/project_<16 digits>/<branch>`; list the collections to see their names",
             )
         })
     }
 }
 
-/// The database that a name is about, unless it is of another owner or not there.
+/// Opens the database that a name refers to; `None` if it belongs to another owner or does not exist.
 fn open<'n>(
     data_dir: &DataDir,
     owner: &Owner,
@@ -200,7 +200,7 @@ fn unknown_collection(name: &str) -> ContextError {
     ))
 }
 
-/// Whether a secret stands in a name. Where a branch has `/` a name has `_`, and a secret may begin after each.
+/// Returns whether a name contains a secret, which may start after each `_` because names have `_` for `/`.
 fn contains_secret(branch: &str) -> bool {
     let after = branch.match_indices('_').map(|(at, _)| &branch[at + 1..]);
     let mut parts = std::iter::once(branch).chain(after);

@@ -1,4 +1,4 @@
-//! All that is kept: a folder per owner, in it a file per project and one that projects share.
+//! The data directory: a folder per owner, with a database per project and one that all projects share.
 
 use std::{
     collections::HashMap,
@@ -16,12 +16,12 @@ use crate::{
     ContextError, Database, Owner, Project, code_index, mcp::display::sanitize, transfer::delete,
 };
 
-/// Files that stay open; the one used longest ago is closed first.
+/// Maximum number of cached open databases; the least recently used is closed first.
 const MAX_OPEN_DATABASES: usize = 16;
-/// What an owner shares between projects: skills, and remediations without a project.
+/// Name of the database that an owner's projects share: skills, and remediations without a project.
 const SHARED: &str = "shared";
 
-/// All that is kept below one folder.
+/// The data of all owners, in one folder.
 #[derive(Debug)]
 pub struct DataDir {
     folder: PathBuf,
@@ -29,12 +29,12 @@ pub struct DataDir {
     open: Mutex<OpenDatabases>,
 }
 
-/// A folder that projects may be in.
+/// A folder that may contain projects.
 #[derive(Debug)]
 struct AllowedRoot {
-    /// Canonical.
+    /// The canonical path.
     path: PathBuf,
-    /// The folder as it was when it was first opened. While it is held, no other one has its number.
+    /// The folder as first opened. While the handle exists, no other folder gets the same inode.
     handle: Mutex<Option<DirHandle>>,
 }
 
@@ -45,7 +45,7 @@ struct OpenDatabases {
 }
 
 impl DataDir {
-    /// Keeps everything below this folder. Nothing is made or read before it is needed.
+    /// Creates a handle to the data in this folder. Files are created and read on first use.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self {
             folder: folder.into(),
@@ -56,22 +56,22 @@ impl DataDir {
 
     /// Accepts only projects in these folders. By default every folder that this process can read is accepted.
     ///
-    /// A folder may be given by a path with links in it, which are followed now and never again.
+    /// Links in these paths are resolved once, in this call.
     #[must_use]
     pub fn restrict_to(mut self, roots: impl IntoIterator<Item = PathBuf>) -> Self {
         self.roots = Some(roots.into_iter().map(AllowedRoot::new).collect());
         self
     }
 
-    /// Says whether what is in a folder, given by its canonical path, may be read.
+    /// Returns whether the files in a folder, given by its canonical path, may be read.
     pub fn allows(&self, folder: &Path) -> bool {
         let is_within =
             |roots: &Vec<AllowedRoot>| roots.iter().any(|root| folder.starts_with(&root.path));
         self.roots.as_ref().is_none_or(is_within)
     }
 
-    /// Opens a folder that may be read, given by its canonical path. What a link leads to is not opened, and nothing that
-    /// lies elsewhere, whatever happens to the path meanwhile.
+    /// Opens an allowed folder, given by its canonical path. Links are not followed, so concurrent changes of the path cannot
+    /// lead to another folder.
     pub(crate) fn open_folder(&self, path: &Path) -> Result<DirHandle, ContextError> {
         let Some(roots) = &self.roots else {
             return code_index::open_dir(path);
@@ -86,25 +86,24 @@ impl DataDir {
         opened.map_err(|error| code_index::open_error(path, error))
     }
 
-    /// Says whether only projects in some folders are accepted.
+    /// Returns whether only projects in some folders are accepted.
     pub fn is_restricted(&self) -> bool {
         self.roots.is_some()
     }
 
-    /// The folder that everything is below.
+    /// Returns the folder.
     pub fn path(&self) -> &Path {
         &self.folder
     }
 
-    /// Makes the folder, and sees whether something can be kept in it. One that cannot be written is accepted if something
-    /// is kept in it: that can be read.
+    /// Creates the folder and checks that it is writable. A read-only folder is accepted if it contains data.
     pub fn prepare(&self) -> Result<(), ContextError> {
         create_private_dir(&self.folder)?;
         let probe = self.folder.join(format!(".probe-{}", std::process::id()));
         let done = std::fs::write(&probe, b"").and_then(|()| std::fs::remove_file(&probe));
         match done {
             Err(error) if self.has_data() => {
-                tracing::warn!(%error, "the data folder cannot be written: nothing will be saved");
+                tracing::warn!(%error, "the data folder is not writable: saving will fail");
                 Ok(())
             }
             done => done.map_err(|error| ContextError::file(&self.folder, error)),
@@ -117,7 +116,7 @@ impl DataDir {
         owners.any(|owner| owner.is_dir())
     }
 
-    /// Finds the project of a folder. One that is gone is found if something is kept of it.
+    /// Returns the project of a folder. A deleted folder is accepted if the project has data.
     pub fn project(&self, owner: &Owner, path: &str) -> Result<Project, ContextError> {
         let found = Project::find(path).or_else(|error| match Project::from_stored(path) {
             Ok(gone) if self.database_path(owner, gone.id()).exists() => Ok(gone),
@@ -125,13 +124,13 @@ impl DataDir {
         });
         match found {
             Ok(project) if self.allows(project.folder()) => Ok(project),
-            // What is wrong with a folder is told only to who may know that it is there.
+            // The reason is returned only for allowed folders, so that callers cannot probe for others.
             Err(error) if self.allows(Path::new(path)) => Err(error),
             _ => Err(not_allowed_error(Path::new(path))),
         }
     }
 
-    /// Opens what is kept of a project, and begins it if there is nothing.
+    /// Opens the database of a project, creating it if needed.
     pub fn open_project(
         &self,
         owner: &Owner,
@@ -155,7 +154,7 @@ impl DataDir {
         Ok(database)
     }
 
-    /// Opens what is kept of a project by its id, if anything is.
+    /// Opens the database of a project by id, if it exists.
     pub fn open_project_by_id(
         &self,
         owner: &Owner,
@@ -167,12 +166,12 @@ impl DataDir {
         }
     }
 
-    /// Opens what an owner shares between projects.
+    /// Opens the database that an owner's projects share, creating it if needed.
     pub fn open_shared(&self, owner: &Owner) -> Result<Arc<Database>, ContextError> {
         self.open_database(self.database_path(owner, SHARED))
     }
 
-    /// Opens what an owner shares between projects, if anything is: who only looks makes no files.
+    /// Opens the database that an owner's projects share, if it exists.
     pub fn open_shared_if_exists(
         &self,
         owner: &Owner,
@@ -180,13 +179,13 @@ impl DataDir {
         self.open_existing(self.database_path(owner, SHARED))
     }
 
-    /// How many files are open.
+    /// Returns the number of open databases.
     #[cfg(test)]
     pub(crate) fn open_files(&self) -> usize {
         self.lock().databases.len()
     }
 
-    /// Closes databases that are not in use: each file that is open keeps some megabytes of it in memory.
+    /// Closes databases that are not in use: each open one takes some megabytes of memory.
     pub(crate) fn close_idle(&self) {
         let idle: Vec<_> = {
             let mut open = self.lock();
@@ -195,11 +194,11 @@ impl DataDir {
                 .extract_if(|_, (_, database)| is_idle(database))
                 .collect()
         };
-        // Closing writes to the disk, which others need not wait for.
+        // Close after releasing the lock, because closing writes to the disk.
         drop(idle);
     }
 
-    /// The ids of the projects that something is kept of, in no order.
+    /// Returns the ids of all projects with data, in no particular order.
     pub fn project_ids(&self, owner: &Owner) -> Result<Vec<String>, ContextError> {
         let folder = self.folder.join(owner.id());
         let entries = match std::fs::read_dir(&folder) {
@@ -214,7 +213,7 @@ impl DataDir {
         Ok(entries.filter_map(id).collect())
     }
 
-    /// The files of all databases of an owner, in no order.
+    /// Returns the paths of all databases of an owner, in no particular order.
     pub(crate) fn database_paths(&self, owner: &Owner) -> Result<Vec<PathBuf>, ContextError> {
         let projects = self.project_ids(owner)?;
         let names = projects.iter().map(String::as_str);
@@ -225,23 +224,23 @@ impl DataDir {
         Ok(files.collect())
     }
 
-    /// Returns the database of a file if it is open. That does not count as a use of it.
+    /// Returns the database of a file if it is open, without counting as a use.
     pub(crate) fn already_open(&self, file: &Path) -> Option<Arc<Database>> {
         let database = self.lock().databases.get(file)?.1.clone();
         database.is_current().then_some(database)
     }
 
-    /// Closes a project's file and removes it with everything in it. Says whether there was one.
+    /// Closes and deletes the database of a project. Returns whether it existed.
     pub fn delete_project(&self, owner: &Owner, id: &str) -> Result<bool, ContextError> {
         Ok(self.delete_databases(owner, &[id.to_owned()], false)? > 0)
     }
 
-    /// Closes and removes what an owner shares between projects. Says whether there was anything.
+    /// Closes and deletes the database that an owner's projects share. Returns whether it existed.
     pub fn delete_shared(&self, owner: &Owner) -> Result<bool, ContextError> {
         Ok(self.delete_databases(owner, &[], true)? > 0)
     }
 
-    /// Closes and removes files, and returns how many there were. If the process dies meanwhile, another one goes on with all.
+    /// Closes and deletes databases and returns how many existed. If the process dies, another one finishes the deletion.
     pub(crate) fn delete_databases(
         &self,
         owner: &Owner,
@@ -253,7 +252,7 @@ impl DataDir {
         let mut started = Vec::new();
         for file in names.map(|name| self.database_path(owner, name)) {
             self.finish_pending_removal(&file)?;
-            // It is not opened: one that is damaged can be removed too.
+            // Do not open the database, so that a damaged one can be deleted, too.
             if file.exists() {
                 let earlier = DeleteMarker::take_abandoned(&file)?;
                 started.push((
@@ -270,8 +269,7 @@ impl DataDir {
         Ok(count)
     }
 
-    /// Removes the folder of an owner, with whatever is left in it. Returns whether all is gone: an import that runs keeps its
-    /// staging file.
+    /// Deletes the folder of an owner with all remaining files. Returns `false` if a running import keeps its staging file.
     pub(crate) fn delete_owner(&self, owner: &Owner) -> Result<bool, ContextError> {
         let folder = self.folder.join(owner.id());
         let all_removed = delete::remove_leftovers(&folder);
@@ -303,7 +301,7 @@ impl DataDir {
         }
     }
 
-    /// Finishes what a dead process began to forget of an owner.
+    /// Finishes deletions of an owner's data that a dead process started.
     pub(crate) fn finish_pending_deletes(&self, owner: &Owner) -> Result<(), ContextError> {
         for file in pending_delete::marked_databases(&self.folder.join(owner.id())) {
             if let Some(database) = self.open_existing(file)? {
@@ -317,7 +315,7 @@ impl DataDir {
         finish_pending_removal(&mut self.lock(), file)
     }
 
-    /// Opens a file if it is there.
+    /// Opens a database if it exists.
     fn open_existing(&self, file: PathBuf) -> Result<Option<Arc<Database>>, ContextError> {
         let is_open = self.lock().databases.contains_key(&file);
         if !is_open {
@@ -326,7 +324,7 @@ impl DataDir {
         file.exists().then(|| self.open_database(file)).transpose()
     }
 
-    /// Whether an owner shares anything between projects.
+    /// Returns whether the shared database of an owner exists.
     pub(crate) fn has_shared(&self, owner: &Owner) -> bool {
         self.database_path(owner, SHARED).exists()
     }
@@ -340,12 +338,12 @@ impl DataDir {
     }
 
     fn open_database(&self, file: PathBuf) -> Result<Arc<Database>, ContextError> {
-        // Opening waits for other processes at most for a moment, and two callers must not open one file twice.
+        // Hold the lock while opening: two callers must not open one file twice, and opening takes little time.
         let mut open = self.lock();
         open.uses += 1;
         let used = open.uses;
         if let Some(cached) = open.databases.get_mut(&file) {
-            // Somebody else may have removed the file, and made another one.
+            // Another process may have replaced the file.
             if cached.1.is_current() {
                 cached.0 = used;
                 return Ok(cached.1.clone());
@@ -355,7 +353,7 @@ impl DataDir {
         finish_pending_removal(&mut open, &file)?;
         let database = Arc::new(Database::open(&file)?);
         if database.is_read_only() {
-            // The next one tries whether it can be written by then.
+            // Not cached: the file may be writable the next time.
             return Ok(database);
         }
         if open.databases.len() >= MAX_OPEN_DATABASES {
@@ -367,8 +365,8 @@ impl DataDir {
         open.databases.insert(file, (used, database.clone()));
         drop(open);
         if let Err(error) = pending_delete::finish_abandoned(&database) {
-            // What is kept can be used; the next one who opens the file tries again.
-            tracing::warn!(%error, "what was to be forgotten is not deleted completely");
+            // The data is usable; the next process that opens the file tries again.
+            tracing::warn!(%error, "a pending deletion is not complete");
         }
         Ok(database)
     }
@@ -382,7 +380,7 @@ impl AllowedRoot {
     fn new(path: PathBuf) -> Self {
         let canonical = path.canonicalize();
         let opened = canonical.as_ref().map(|path| DirHandle::open(path));
-        // It is the folder that the user named only if no other one took its place meanwhile.
+        // Keep the handle only if the path still leads to the same folder.
         let handle = opened.ok().and_then(Result::ok);
         let handle = handle.filter(|folder| folder.is_at(&path));
         Self {
@@ -391,7 +389,7 @@ impl AllowedRoot {
         }
     }
 
-    /// Opens the folder. One that was removed and made again is accepted, one that took its place is not.
+    /// Opens the folder. A folder that was deleted and created again is accepted; one that replaced it is not.
     fn open(&self) -> Result<DirHandle, ContextError> {
         let now = DirHandle::open(&self.path)
             .map_err(|error| code_index::open_error(&self.path, error))?;
@@ -401,7 +399,7 @@ impl AllowedRoot {
         }
         if handle.as_ref().is_some_and(|handle| !handle.is_removed()) {
             return Err(ContextError::invalid(
-                "another folder has taken the place of the one that this server may use; tell the user to start the server again",
+                "the folder that this server may use was replaced by another one; tell the user to restart the server",
             ));
         }
         let copy = now.open_relative(Path::new(""));
@@ -412,12 +410,12 @@ impl AllowedRoot {
 
 fn not_allowed_error(path: &Path) -> ContextError {
     ContextError::invalid(format!(
-        "`{}` is in none of the folders that this server may use",
+        "`{}` is in none of the folders that this server may use; pass a path in an allowed folder",
         sanitize(&path.to_string_lossy())
     ))
 }
 
-/// Removes a file whose removal was begun by a process that is dead.
+/// Deletes a database if a dead process started to delete it.
 fn finish_pending_removal(open: &mut OpenDatabases, file: &Path) -> Result<(), ContextError> {
     if let Some(marker) = DeleteMarker::take_abandoned(file)?
         && marker.deletes_file()
@@ -430,7 +428,7 @@ fn finish_pending_removal(open: &mut OpenDatabases, file: &Path) -> Result<(), C
 
 fn remove_file(open: &mut OpenDatabases, file: &Path) -> Result<(), ContextError> {
     open.databases.remove(file);
-    // The database goes last: a new one shall not lose the files beside it.
+    // Remove the database last: a new one must not lose its side files.
     for suffix in ["-wal", "-shm", ""] {
         let mut name = file.as_os_str().to_owned();
         name.push(suffix);
@@ -444,7 +442,7 @@ fn remove_file(open: &mut OpenDatabases, file: &Path) -> Result<(), ContextError
     Ok(())
 }
 
-/// Whether this can be the id of a project, and so the name of a file.
+/// Returns whether the text can be the id of a project, which is also a file name.
 fn is_id(text: &str) -> bool {
     text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
@@ -454,7 +452,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn owners_and_projects_do_not_meet() {
+    fn owners_see_only_their_own_projects() {
         let (data, one) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let data_dir = DataDir::new(data.path());
         let (ada, bob) = (Owner::for_user("ada"), Owner::for_user("bob"));
@@ -479,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn a_project_whose_folder_is_gone_is_still_known() {
+    fn a_project_with_a_deleted_folder_is_still_found() {
         let (data, one) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let data_dir = DataDir::new(data.path());
         let ada = Owner::for_user("ada");
@@ -498,7 +496,7 @@ mod tests {
     }
 
     #[test]
-    fn only_folders_that_were_allowed_are_used() {
+    fn only_allowed_folders_are_used() {
         let (data, inside, outside) = (
             tempfile::tempdir().unwrap(),
             tempfile::tempdir().unwrap(),
@@ -524,7 +522,7 @@ mod tests {
         assert_eq!(
             said(&nowhere),
             said(outside.path()),
-            "nobody learns which is there"
+            "the error does not reveal which folders exist"
         );
         let inside = inside.path().canonicalize().unwrap();
         assert!(said(&inside.join("nowhere")).contains("existing folder"));
@@ -532,7 +530,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_file_that_another_process_made_anew_is_opened_anew() {
+    fn a_database_replaced_by_another_process_is_opened_again() {
         let (data, one) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let (here, there) = (DataDir::new(data.path()), DataDir::new(data.path()));
         let ada = Owner::for_user("ada");
@@ -543,7 +541,10 @@ mod tests {
 
         let insert = "INSERT INTO about VALUES ('note', 'kept')";
         let lost = old.write(|db| Ok(db.execute(insert, [])?)).unwrap_err();
-        assert!(lost.to_string().contains("removed meanwhile"), "{lost}");
+        assert!(
+            lost.to_string().contains("deleted by another process"),
+            "{lost}"
+        );
         let current = here.open_project(&ada, &project).unwrap();
         current.write(|db| Ok(db.execute(insert, [])?)).unwrap();
         drop((old, current));
@@ -554,7 +555,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_another_name_is_no_project() {
+    fn a_file_with_another_name_is_not_a_project() {
         let data = tempfile::tempdir().unwrap();
         let (data_dir, ada) = (DataDir::new(data.path()), Owner::for_user("ada"));
         data_dir.open_shared(&ada).unwrap();
@@ -564,7 +565,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_removed_is_gone_from_the_disk() {
+    fn a_deleted_project_is_removed_from_the_disk() {
         let (data, one) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let data_dir = DataDir::new(data.path());
         let ada = Owner::for_user("ada");

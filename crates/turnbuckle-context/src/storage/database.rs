@@ -21,7 +21,7 @@ use crate::{ContextError, DatabaseErrorKind};
 
 const SCHEMA: &str = include_str!("database/schema.sql");
 const SCHEMA_VERSION: i64 = 1;
-/// How long to wait for a lock held by another process.
+/// Maximum time to wait for a lock held by another process.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 /// Interval between attempts to get the lock. SQLite's own intervals grow so long that it may never find a busy writer
 /// idle.
@@ -392,7 +392,7 @@ pub(crate) fn sync_parent_dir(_: &Path) -> io::Result<()> {
 }
 
 fn removed_error() -> ContextError {
-    ContextError::invalid("what was kept here was removed meanwhile; try again")
+    ContextError::invalid("this data was deleted by another process; try again")
 }
 
 fn connect(path: &Path) -> Result<Connection, ContextError> {

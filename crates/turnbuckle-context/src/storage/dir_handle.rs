@@ -1,9 +1,9 @@
-//! Folders that are held open, and everything below them reached without following a link.
+//! Open folders, and access to the files below them without following symlinks.
 //!
-//! A path can lead elsewhere from one moment to the next: a user who may write in a folder can exchange one of its folders
-//! for a symlink between two system calls. An open folder stays what it is. Files are opened and folders are listed
-//! relative to it, one name at a time, and a symlink at any place is refused. Other systems than Unix have no such
-//! calls in the standard library; there paths are checked before they are used.
+//! A path can change its meaning at any time: a user who may write to a folder can replace a subfolder by a symlink between
+//! two system calls. An open folder stays the same. Files are opened and folders are listed relative to it, one component
+//! at a time, and symlinks are rejected. The standard library lacks such calls for systems other than Unix; there paths are
+//! checked before use.
 
 #[cfg(not(unix))]
 #[path = "dir_handle/portable.rs"]
@@ -20,21 +20,21 @@ use std::{
     path::{Component, Path},
 };
 
-/// Folders of a path that are opened; a longer path would take too many descriptors.
+/// Maximum number of components of a path: each needs a file descriptor.
 const MAX_COMPONENTS: usize = 256;
 
 /// An open folder.
 #[derive(Debug)]
 pub(crate) struct DirHandle(system::SystemDir);
 
-/// What is in a folder under one name.
+/// An entry of a folder.
 #[derive(Debug)]
 pub(crate) struct DirEntry {
     pub(crate) name: OsString,
     pub(crate) kind: DirEntryKind,
 }
 
-/// What kind of file it is. Links are not followed.
+/// The kind of an entry. Links are not followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DirEntryKind {
     File,
@@ -43,7 +43,7 @@ pub(crate) enum DirEntryKind {
     Other,
 }
 
-/// What the system says of a file without opening it.
+/// Metadata of a file that was not opened.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FileStat {
     pub(crate) kind: DirEntryKind,
@@ -53,7 +53,7 @@ pub(crate) struct FileStat {
 }
 
 impl DirHandle {
-    /// Opens a folder by its absolute path, which has no link in it: a canonical one.
+    /// Opens a folder by its canonical path, which is absolute and without links.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let mut folder = Self(system::SystemDir::open_top(path)?);
         for name in components(path)? {
@@ -62,7 +62,7 @@ impl DirHandle {
         Ok(folder)
     }
 
-    /// Opens a folder like [`open`](Self::open), and all folders that it is in. The outermost comes first.
+    /// Opens a folder like [`open`](Self::open), with all its parents. The outermost comes first.
     pub(crate) fn open_with_parents(path: &Path) -> io::Result<Vec<Self>> {
         let mut folders = vec![Self(system::SystemDir::open_top(path)?)];
         for name in components(path)? {
@@ -73,7 +73,7 @@ impl DirHandle {
         Ok(folders)
     }
 
-    /// Opens a folder below this one by its relative path.
+    /// Opens a folder below this one by a relative path.
     pub(crate) fn open_relative(&self, path: &Path) -> io::Result<Self> {
         let mut folder = Self(self.0.try_clone()?);
         for name in components(path)? {
@@ -87,21 +87,22 @@ impl DirHandle {
         self.0.open_dir(single_component(name)?).map(Self)
     }
 
-    /// Lists what is in it, in the order of the names. More than `most` entries are
-    /// [`FileTooLarge`](io::ErrorKind::FileTooLarge).
+    /// Returns the entries, ordered by name. Fails with [`FileTooLarge`](io::ErrorKind::FileTooLarge) if there are more than
+    /// `most`.
     pub(crate) fn entries(&self, most: usize) -> io::Result<Vec<DirEntry>> {
         let mut entries = self.0.entries(most)?;
         entries.sort_unstable_by(|one, other| one.name.cmp(&other.name));
         Ok(entries)
     }
 
-    /// Says what is in it under a name.
+    /// Returns the metadata of an entry.
     pub(crate) fn stat(&self, name: &OsStr) -> io::Result<FileStat> {
         self.0.stat(single_component(name)?)
     }
 
-    /// Opens a regular file by its path below the folder, with `/`. What a symlink leads to, at any place of the path,
-    /// and what is no regular file is [`InvalidInput`](io::ErrorKind::InvalidInput); a pipe is not waited for.
+    /// Opens a regular file by its path below the folder, with `/`. Fails with
+    /// [`InvalidInput`](io::ErrorKind::InvalidInput) if a component is a symlink or the file is not regular; does not wait
+    /// for a pipe.
     pub(crate) fn open_file(&self, path: &str) -> io::Result<File> {
         let mut folder = None;
         let (parents, name) = path.rsplit_once('/').unwrap_or(("", path));
@@ -116,7 +117,7 @@ impl DirHandle {
         }
     }
 
-    /// Reads a file that should be small. A larger one is an error.
+    /// Reads a file of at most `most` bytes.
     pub(crate) fn read_small(&self, name: &str, most: u64) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         let file = self.open_file(name)?;
@@ -127,25 +128,25 @@ impl DirHandle {
         }
     }
 
-    /// Says whether both are the same folder: on the same device, with the same number.
+    /// Returns whether both are the same folder: the same device and inode.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         let (one, other) = (self.0.identity(), other.0.identity());
         matches!((one, other), (Ok(one), Ok(other)) if one == other)
     }
 
-    /// Says whether this is the folder that a path leads to, links included.
+    /// Returns whether a path, with its links followed, leads to this folder.
     pub(crate) fn is_at(&self, path: &Path) -> bool {
         let (here, there) = (self.0.identity(), system::identity(path));
         matches!((here, there), (Ok(here), Ok(there)) if here == there)
     }
 
-    /// Says whether the folder was removed since it was opened.
+    /// Returns whether the folder was removed after it was opened.
     pub(crate) fn is_removed(&self) -> bool {
         self.0.is_removed()
     }
 }
 
-/// The names of the folders of a path, without its beginning.
+/// Returns the components of a path, without the root.
 fn components(path: &Path) -> io::Result<Vec<&OsStr>> {
     let mut names = Vec::new();
     for part in path.components() {
@@ -158,7 +159,7 @@ fn components(path: &Path) -> io::Result<Vec<&OsStr>> {
     Ok(names)
 }
 
-/// A name that leads to nothing but an entry of the folder itself.
+/// Returns the name if it is a single normal component.
 fn single_component(name: &OsStr) -> io::Result<&OsStr> {
     let mut parts = Path::new(name).components();
     match (parts.next(), parts.next()) {
@@ -167,7 +168,7 @@ fn single_component(name: &OsStr) -> io::Result<&OsStr> {
     }
 }
 
-/// The error of a path that leads over a link, or to something of another kind.
+/// Returns the error for a path with a link, or for a file of another kind.
 fn link_error() -> io::Error {
     io::Error::new(
         io::ErrorKind::InvalidInput,

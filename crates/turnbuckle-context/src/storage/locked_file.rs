@@ -1,6 +1,6 @@
 //! Files that belong to the process that holds their lock.
 //!
-//! The system releases the lock when the process ends, however it ends: a file that can be locked is a leftover.
+//! The operating system releases the lock when the process ends for any reason, so a file that can be locked is a leftover.
 
 use std::{
     fs,
@@ -11,7 +11,7 @@ use std::{
 
 use fs4::{FileExt, TryLockError};
 
-/// A file that this process has locked.
+/// A file locked by this process.
 #[derive(Debug)]
 pub(crate) struct LockedFile {
     file: File,
@@ -21,7 +21,7 @@ pub(crate) struct LockedFile {
 impl LockedFile {
     /// Creates a file that only this user can read, and locks it.
     ///
-    /// Returns `None` if it exists already, or if another process took it for a leftover before it was locked.
+    /// Returns `None` if it exists, or if another process removed it as a leftover before it was locked.
     pub(crate) fn create(path: &Path) -> io::Result<Option<Self>> {
         let mut options = OpenOptions::new();
         options.read(true).append(true).create_new(true);
@@ -33,7 +33,7 @@ impl LockedFile {
         }
     }
 
-    /// Opens an existing file and locks it. Returns `None` if it is gone, or if another process has locked it.
+    /// Opens an existing file and locks it. Returns `None` if it does not exist, or if another process has locked it.
     pub(crate) fn open(path: &Path) -> io::Result<Option<Self>> {
         match OpenOptions::new().read(true).append(true).open(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -52,7 +52,7 @@ impl LockedFile {
         Ok(locked.is_current().then_some(locked))
     }
 
-    /// The file. Its lock is in the way of every other handle on some systems, so it is read through this one.
+    /// Returns the file. On some systems the lock blocks all other handles, so read through this one.
     pub(crate) fn file(&self) -> &File {
         &self.file
     }
@@ -62,7 +62,7 @@ impl LockedFile {
         fs::remove_file(&self.path)
     }
 
-    /// Whether the path still leads to this file: the one who held the lock before may have removed it.
+    /// Returns whether the path still leads to this file: the previous lock holder may have removed it.
     #[cfg(unix)]
     fn is_current(&self) -> bool {
         use std::os::unix::fs::MetadataExt as _;
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_can_be_locked_once_its_owner_is_gone() {
+    fn a_file_can_be_locked_after_its_owner_is_dropped() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         assert!(LockedFile::open(&path).unwrap().is_none());

@@ -1,4 +1,4 @@
-//! What an owner has: projects by their folders, and anything by its id.
+//! Lookup in all databases of an owner: projects by folder, items and operations by id.
 
 use std::sync::Arc;
 
@@ -10,26 +10,26 @@ use crate::{
     memory::{ItemKind, MemoryItem},
 };
 
-/// A project that something is kept of.
+/// A project with data.
 pub(crate) struct ProjectRef {
     pub(crate) id: String,
-    /// Its folder, as it was called when something was first kept.
+    /// The path of the folder when the project was created.
     pub(crate) root: String,
 }
 
-/// Where an item is kept, and the item.
+/// An item and its project.
 pub(crate) struct ItemRef {
     pub(crate) item: MemoryItem,
-    /// The folder of its project; nothing for what projects share.
+    /// The folder of its project; `None` for shared items.
     pub(crate) root: Option<String>,
 }
 
 impl AppState {
-    /// The projects of an owner, by their folders.
+    /// Returns the projects of an owner, ordered by folder.
     pub(crate) fn list_projects(&self, owner: &Owner) -> Result<Vec<ProjectRef>, ContextError> {
         let mut known = Vec::new();
         for id in self.data_dir().project_ids(owner)? {
-            // One that is damaged or just removed hides no other.
+            // A damaged or just deleted database does not hide the others.
             let Ok(Some(database)) = self.data_dir().open_project_by_id(owner, &id) else {
                 continue;
             };
@@ -41,7 +41,7 @@ impl AppState {
         Ok(known)
     }
 
-    /// Finds an item by its id. One of another owner is as unknown as one that never was.
+    /// Returns the item with this id. An item of another owner is reported as unknown.
     pub(crate) fn find_item(&self, owner: &Owner, id: &str) -> Result<ItemRef, ContextError> {
         let kind = ItemKind::from_id(id).ok_or_else(|| unknown("item", id))?;
         let found = self.search_all_databases(owner, |database| memory::find(database, id))?;
@@ -51,7 +51,7 @@ impl AppState {
         Ok(ItemRef { item, root })
     }
 
-    /// Finds an operation by its id.
+    /// Returns the operation with this id.
     pub(crate) fn find_operation(
         &self,
         owner: &Owner,
@@ -62,7 +62,7 @@ impl AppState {
         Ok(operation)
     }
 
-    /// An item without secrets that were none to the rules of the day on which it was saved.
+    /// Redacts a stored item again: the rules may have changed since it was saved.
     pub(crate) fn redact_item(&self, mut item: MemoryItem) -> MemoryItem {
         let texts = [&mut item.title, &mut item.body, &mut item.detail];
         for text in texts.into_iter().chain(&mut item.tags) {
@@ -77,7 +77,7 @@ impl AppState {
         item
     }
 
-    /// Looks in what projects share, then in the projects.
+    /// Searches the shared database, then those of the projects.
     fn search_all_databases<T>(
         &self,
         owner: &Owner,
@@ -93,7 +93,7 @@ impl AppState {
             match database.and_then(|database| Ok((find(&database)?, database))) {
                 Ok((Some(found), database)) => return Ok(Some((found, database))),
                 Ok((None, _)) => {}
-                // It may be in another file.
+                // Another database may contain it.
                 Err(error) => last_error = Some(error),
             }
         }
@@ -101,7 +101,7 @@ impl AppState {
     }
 }
 
-/// The folder of a project.
+/// Returns the folder of a project.
 pub(crate) fn root(database: &Database) -> Result<Option<String>, ContextError> {
     database.read(|db| {
         let mut select = db.prepare_cached("SELECT value FROM about WHERE key = 'root'")?;

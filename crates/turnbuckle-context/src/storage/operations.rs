@@ -1,4 +1,4 @@
-//! What was asked for and may be asked about later.
+//! Records of operations, so that callers can query their status later.
 
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use serde_json::Value;
@@ -6,23 +6,23 @@ use serde_json::Value;
 use super::database::now;
 use crate::{ContextError, Database, memory::new_id};
 
-/// Operations that are kept, newest first.
+/// Maximum number of stored operations; the oldest are deleted.
 const MAX_STORED: i64 = 1_000;
-/// Milliseconds after which one that says nothing is taken for dead.
+/// An operation without an update for this many milliseconds is considered failed.
 const STALE_AFTER_MS: i64 = 60 * 60 * 1_000;
 
-/// Something that was asked for.
+/// A stored operation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OperationRecord {
     /// `op_` and 16 hexadecimal digits.
     pub id: String,
     /// The tool that was called.
     pub kind: String,
-    /// How far it is.
+    /// The status.
     pub status: OperationStatus,
-    /// What came of it.
+    /// The result, if completed.
     pub result: Option<Value>,
-    /// Why nothing came of it.
+    /// The error message, if failed.
     pub error: Option<String>,
     /// Milliseconds since 1970.
     pub created: i64,
@@ -30,17 +30,17 @@ pub struct OperationRecord {
     pub updated: i64,
 }
 
-/// How far an operation is.
+/// The status of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OperationStatus {
-    /// Not begun.
+    /// Not started.
     Pending,
-    /// Being done.
+    /// In progress.
     Running,
     /// Done.
     Completed,
-    /// Given up.
+    /// Failed or cancelled.
     Failed,
 }
 
@@ -55,27 +55,27 @@ impl OperationStatus {
     }
 }
 
-/// Notes that something is being done; returns the id of the operation.
+/// Stores a running operation and returns its id.
 pub fn start(database: &Database, kind: &str) -> Result<String, ContextError> {
     database.write(|db| Ok(insert(db, kind, OperationStatus::Running, None)?))
 }
 
-/// Notes that it is still being done. One that is silent for long is taken for dead.
+/// Stores that the operation is still running. Without updates it is considered failed after an hour.
 pub fn touch(database: &Database, id: &str) -> Result<(), ContextError> {
     update(database, id, OperationStatus::Running, None, None)
 }
 
-/// Notes what came of it.
+/// Stores the result of a completed operation.
 pub fn finish(database: &Database, id: &str, result: &Value) -> Result<(), ContextError> {
     update(database, id, OperationStatus::Completed, Some(result), None)
 }
 
-/// Notes why nothing came of it.
+/// Stores the error of a failed operation.
 pub fn fail(database: &Database, id: &str, error: &str) -> Result<(), ContextError> {
     update(database, id, OperationStatus::Failed, None, Some(error))
 }
 
-/// Notes something that is done already, in one step; returns the id of the operation.
+/// Stores a completed operation and returns its id.
 pub fn record_completed(
     database: &Database,
     kind: &str,
@@ -84,12 +84,12 @@ pub fn record_completed(
     database.write(|db| Ok(record(db, kind, result)?))
 }
 
-/// Notes something that is done in the same transaction.
+/// Stores a completed operation in the current transaction.
 pub(crate) fn record(db: &Connection, kind: &str, result: &Value) -> rusqlite::Result<String> {
     insert(db, kind, OperationStatus::Completed, Some(result))
 }
 
-/// Finds an operation by its id.
+/// Returns the operation with this id.
 pub fn find(database: &Database, id: &str) -> Result<Option<OperationRecord>, ContextError> {
     let select = "SELECT id, kind, status, result, error, created, updated \
                   FROM operation WHERE id = ?1";
@@ -100,7 +100,7 @@ pub fn find(database: &Database, id: &str) -> Result<Option<OperationRecord>, Co
     Ok(found.map(|operation| operation.with_stale_as_failed(now())))
 }
 
-/// The operations that are not over and not taken for dead, newest first.
+/// Returns the ids of running operations, newest first.
 pub(crate) fn running(database: &Database) -> Result<Vec<String>, ContextError> {
     let select = "SELECT id FROM operation WHERE status IN ('pending', 'running') AND updated >= ?1 \
                   ORDER BY created DESC LIMIT 20";
@@ -112,7 +112,7 @@ pub(crate) fn running(database: &Database) -> Result<Vec<String>, ContextError> 
 }
 
 impl OperationRecord {
-    /// Nobody can say that an operation failed whose process was ended; its silence does.
+    /// Marks a stale operation as failed: a killed process cannot store the failure itself.
     fn with_stale_as_failed(mut self, now: i64) -> Self {
         let is_open = matches!(
             self.status,
@@ -120,7 +120,7 @@ impl OperationRecord {
         );
         if is_open && now.saturating_sub(self.updated) > STALE_AFTER_MS {
             self.status = OperationStatus::Failed;
-            self.error = Some("nothing was heard of it for an hour; start it again".to_owned());
+            self.error = Some("no progress for an hour; start it again".to_owned());
         }
         self
     }
@@ -144,7 +144,7 @@ fn insert(
     Ok(id)
 }
 
-/// An operation that is over stays as it is.
+/// Updates an operation unless it has ended.
 fn update(
     database: &Database,
     id: &str,
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn an_operation_is_found_as_far_as_it_is() {
+    fn an_operation_is_found_with_its_status() {
         let (_folder, database) = database();
         let id = start(&database, "index_repository").unwrap();
         assert_eq!(
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn one_whose_process_was_ended_has_failed() {
+    fn a_stale_operation_is_reported_as_failed() {
         let (_folder, database) = database();
         let id = start(&database, "index_repository").unwrap();
         let operation = find(&database, &id).unwrap().unwrap();
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_thousand_are_kept() {
+    fn the_newest_thousand_operations_are_kept() {
         let (_folder, database) = database();
         let record_many = |db: &Connection| {
             let ids = (0..1_010).map(|_| record(db, "x", &json!(null)));
@@ -239,7 +239,7 @@ mod tests {
             |db: &Connection| db.query_row("SELECT count(*) FROM operation", [], |row| row.get(0));
         let count: i64 = database.read(|db| Ok(count(db)?)).unwrap();
         assert_eq!(count, MAX_STORED);
-        // Of those noted in the same millisecond, any may go; never one noted later.
+        // Of operations stored in the same millisecond any may be deleted, but never a later one.
         std::thread::sleep(std::time::Duration::from_millis(2));
         let newest = record_completed(&database, "x", &json!(null)).unwrap();
         assert!(find(&database, &newest).unwrap().is_some());

@@ -1,6 +1,8 @@
-//! A forget that has begun: a marker beside the database, on the disk before anything is deleted, removed when no trace is left.
+//! Deletions in progress: a marker file next to the database. It is on the disk before data is deleted, and is removed when no
+//! trace of the data is left.
 //!
-//! A process that finds the marker of a dead one finishes its work. The marker says what is to be deleted, and has no text of it.
+//! A process that finds the marker of a dead process finishes the deletion. The marker names what to delete and contains none of
+//! its text.
 
 use std::{
     io,
@@ -18,31 +20,31 @@ use crate::{
     memory::{ItemKind, delete_where},
 };
 
-/// How long another process may work on the same database before this one gives up.
+/// Maximum time to wait for a deletion by another process in the same database.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 const LOCK_RETRY_INTERVAL: Duration = Duration::from_millis(20);
 const MARKER_EXTENSION: &str = "forget";
 
-/// What is to be deleted.
+/// Data to delete.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum PendingDelete {
     /// One item.
     Item(String),
-    /// Items of one kind or of all, last saved before a time.
+    /// Items of one kind or of all kinds, last saved before a time.
     Items { kind: Option<ItemKind>, before: i64 },
     /// The database itself.
     File,
 }
 
-/// The marker of a forget that this process carries out: a line for each thing to delete.
+/// The marker of a deletion by this process, with a line per [`PendingDelete`].
 #[derive(Debug)]
 pub(crate) struct DeleteMarker {
     file: LockedFile,
     pending: Vec<PendingDelete>,
 }
 
-/// What a forget did to one database.
+/// The result of a deletion in one database.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct DeletedItems {
     pub(crate) items: u64,
@@ -50,9 +52,9 @@ pub(crate) struct DeletedItems {
 }
 
 impl DeleteMarker {
-    /// Adds to the marker of a database what is to be deleted, and waits until that is on the disk.
+    /// Adds an entry to the marker of a database and flushes it to the disk.
     ///
-    /// `earlier` is the marker that is there already, if this process has taken it.
+    /// `earlier` is the existing marker, if this process has taken it over.
     pub(crate) fn write(
         database: &Path,
         pending: PendingDelete,
@@ -63,7 +65,7 @@ impl DeleteMarker {
             Some(earlier) => earlier,
             None => Self::create(&path)?,
         };
-        // The line before may have been cut off.
+        // The previous line may be incomplete.
         let mut line = vec![b'\n'];
         serde_json::to_writer(&mut line, &pending).expect("a marker can be written as JSON");
         line.push(b'\n');
@@ -88,23 +90,23 @@ impl DeleteMarker {
                 None if started.elapsed() < LOCK_TIMEOUT => std::thread::sleep(LOCK_RETRY_INTERVAL),
                 None => {
                     return Err(ContextError::invalid(
-                        "another process forgets something in the same file; try again in a moment",
+                        "another process is deleting data in the same file; try again in a moment",
                     ));
                 }
             }
         }
     }
 
-    /// Takes the marker that a dead process left for a database.
+    /// Takes over the marker that a dead process left for a database.
     pub(crate) fn take_abandoned(database: &Path) -> Result<Option<Self>, ContextError> {
         let path = marker_path(database);
         let failed = |error| ContextError::file(&path, error);
-        // Most databases have none, and to look is cheaper than to open.
+        // Most databases lack a marker, and this check is cheaper than opening it.
         if !path.exists() {
             return Ok(None);
         }
         let file = match LockedFile::open(&path) {
-            // Where nothing can be written, nothing can be finished.
+            // A deletion cannot be finished in a read-only folder.
             Err(error) if is_read_only(&error) => None,
             opened => opened.map_err(failed)?,
         };
@@ -113,24 +115,24 @@ impl DeleteMarker {
         };
         let mut text = Vec::new();
         file.file().read_to_end(&mut text).map_err(failed)?;
-        // A line that was not written to its end says nothing: nothing is deleted before it is on the disk.
+        // Ignore an incomplete line: deletion starts only after the line is on the disk.
         let lines = text.split(|byte| *byte == b'\n');
         let pending = lines.filter_map(|line| serde_json::from_slice(line).ok());
         let pending = pending.collect();
         Ok(Some(Self { file, pending }))
     }
 
-    /// Whether the database itself is to be removed.
+    /// Returns whether the database itself is to be deleted.
     pub(crate) fn deletes_file(&self) -> bool {
         self.pending.contains(&PendingDelete::File)
     }
 
-    /// Removes the marker: no trace is left of what it names.
+    /// Removes the marker after all traces are deleted.
     pub(crate) fn finish(self) -> Result<(), ContextError> {
         match self.file.remove() {
             // Another process has removed the whole folder.
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            done => done.map_err(|error| ContextError::file("the marker of a forget", error)),
+            done => done.map_err(|error| ContextError::file("the marker of a deletion", error)),
         }
     }
 }
@@ -142,7 +144,7 @@ pub(crate) fn delete_database_items(
 ) -> Result<DeletedItems, ContextError> {
     let earlier = finish_abandoned(database)?;
     if earlier.is_none() && !matches_any(database, pending)? {
-        // A process that was killed while it saved may have left text behind the end of the log.
+        // A process that was killed while saving may have left text in the WAL.
         let traceless = database.truncate_wal()?;
         return Ok(DeletedItems {
             items: 0,
@@ -158,10 +160,10 @@ pub(crate) fn delete_database_items(
     })
 }
 
-/// Finishes what a dead process began to forget in a database. Returns the marker if traces are left.
+/// Finishes a deletion that a dead process started. Returns the marker if traces are left.
 pub(crate) fn finish_abandoned(database: &Database) -> Result<Option<DeleteMarker>, ContextError> {
     match DeleteMarker::take_abandoned(database.path())? {
-        // A file that is to be removed is, before it is opened.
+        // A marker to delete the file is handled before the file is opened.
         Some(marker) if !marker.deletes_file() => {
             for pending in &marker.pending {
                 delete_pending(database, pending)?;
@@ -172,7 +174,7 @@ pub(crate) fn finish_abandoned(database: &Database) -> Result<Option<DeleteMarke
     }
 }
 
-/// Removes the traces of what was deleted, then the marker. Returns the marker if traces are left.
+/// Removes the traces of deleted data, then the marker. Returns the marker if traces are left.
 fn vacuum_and_finish(
     database: &Database,
     marker: DeleteMarker,
@@ -183,7 +185,7 @@ fn vacuum_and_finish(
     }
 }
 
-/// The databases in a folder that have a marker.
+/// Returns the databases in a folder that have a marker.
 pub(crate) fn marked_databases(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let paths = entries.map(|entry| entry.path());

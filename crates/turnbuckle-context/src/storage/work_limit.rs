@@ -1,7 +1,7 @@
-//! Work that ends when its caller has gone, or when its time is over.
+//! Limits for blocking work: cancellation and timeout.
 //!
-//! A thread that waits for the disk cannot be dropped as a future can. It works under a [`WorkLimit`], which everything
-//! that it reads from a database looks at: SQLite asks it every few thousand steps whether to go on.
+//! A thread that waits for the disk cannot be dropped like a future. It runs under a [`WorkLimit`], which all its database
+//! reads check: SQLite calls back every few thousand steps.
 
 use std::{
     cell::RefCell,
@@ -18,7 +18,7 @@ thread_local! {
     static CURRENT: RefCell<Option<Arc<WorkLimit>>> = const { RefCell::new(None) };
 }
 
-/// How long work may go on.
+/// A timeout that can also be cancelled.
 #[derive(Debug)]
 pub(crate) struct WorkLimit {
     started: Instant,
@@ -27,7 +27,7 @@ pub(crate) struct WorkLimit {
 }
 
 impl WorkLimit {
-    /// Allows so much time from now on.
+    /// Creates a limit that starts now.
     pub(crate) fn new(timeout: Duration) -> Arc<Self> {
         Arc::new(Self {
             started: Instant::now(),
@@ -36,19 +36,19 @@ impl WorkLimit {
         })
     }
 
-    /// The limit that this thread works under.
+    /// Returns the limit of the current thread.
     pub(crate) fn current() -> Option<Arc<Self>> {
         CURRENT.with_borrow(Clone::clone)
     }
 
-    /// Works under this limit.
+    /// Runs work under this limit.
     pub(crate) fn run<T>(self: &Arc<Self>, work: impl FnOnce() -> T) -> T {
         let before = CURRENT.replace(Some(Arc::clone(self)));
         let _restore = RestoreLimit(before);
         work()
     }
 
-    /// Marks the caller as gone.
+    /// Cancels the work.
     pub(crate) fn cancel(&self) {
         self.is_cancelled.store(true, Ordering::Relaxed);
     }
@@ -57,7 +57,7 @@ impl WorkLimit {
         self.check().is_err()
     }
 
-    /// Fails if the caller has gone, or the deadline has passed.
+    /// Fails if the work was cancelled or has timed out.
     pub(crate) fn check(&self) -> Result<(), ContextError> {
         if self.is_cancelled.load(Ordering::Relaxed) {
             return Err(ContextError::Cancelled);
@@ -69,7 +69,7 @@ impl WorkLimit {
     }
 }
 
-/// Cancels work when it is dropped: with the future that waits for it.
+/// Cancels work when dropped, together with the future that waits for it.
 #[derive(Debug)]
 pub(crate) struct CancelOnDrop(pub(crate) Arc<WorkLimit>);
 
@@ -79,7 +79,7 @@ impl Drop for CancelOnDrop {
     }
 }
 
-/// Sets the limit of a thread back, also when the work panics.
+/// Restores the previous limit of a thread, even if the work panics.
 struct RestoreLimit(Option<Arc<WorkLimit>>);
 
 impl Drop for RestoreLimit {
@@ -93,50 +93,53 @@ mod tests {
     use super::*;
     use crate::Database;
 
-    /// A question that SQLite would never finish.
+    /// A query that never ends.
     const ENDLESS: &str =
         "WITH RECURSIVE c (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c";
 
-    fn ask(database: &Database) -> Result<i64, ContextError> {
+    fn run_endless_query(database: &Database) -> Result<i64, ContextError> {
         database.read(|db| Ok(db.query_row(ENDLESS, [], |row| row.get(0))?))
     }
 
     #[test]
-    fn a_question_ends_when_its_time_is_over() {
+    fn a_query_ends_after_the_timeout() {
         let folder = tempfile::tempdir().unwrap();
         let database = Database::open(folder.path().join("a.db")).unwrap();
         let limit = WorkLimit::new(Duration::from_millis(20));
-        let error = limit.run(|| ask(&database)).unwrap_err();
+        let error = limit.run(|| run_endless_query(&database)).unwrap_err();
         assert!(matches!(error, ContextError::TimedOut(_)), "{error:?}");
         assert!(error.to_string().contains("20ms"), "{error}");
         let error = limit.run(|| database.read(|_| Ok(()))).unwrap_err();
-        assert!(matches!(error, ContextError::TimedOut(_)), "nothing begins");
+        assert!(
+            matches!(error, ContextError::TimedOut(_)),
+            "no new query starts"
+        );
         database.read(|_| Ok(())).unwrap();
     }
 
     #[test]
-    fn a_query_ends_when_its_caller_has_gone() {
+    fn a_query_ends_when_its_caller_is_dropped() {
         let folder = tempfile::tempdir().unwrap();
         let database = Database::open(folder.path().join("a.db")).unwrap();
         let limit = WorkLimit::new(Duration::MAX);
-        let (started, has_begun) = std::sync::mpsc::channel();
-        let ask = || {
+        let (started, has_started) = std::sync::mpsc::channel();
+        let query = || {
             database.read(|db| {
                 started.send(()).unwrap();
                 Ok(db.query_row(ENDLESS, [], |row| row.get::<_, i64>(0))?)
             })
         };
         let error = std::thread::scope(|scope| {
-            let asking = scope.spawn(|| limit.run(ask));
-            has_begun.recv().unwrap();
+            let running = scope.spawn(|| limit.run(query));
+            has_started.recv().unwrap();
             drop(CancelOnDrop(Arc::clone(&limit)));
-            asking.join().unwrap().unwrap_err()
+            running.join().unwrap().unwrap_err()
         });
         assert!(matches!(error, ContextError::Cancelled), "{error:?}");
     }
 
     #[test]
-    fn a_limit_holds_for_its_work_only() {
+    fn a_limit_applies_to_its_work_only() {
         let limit = WorkLimit::new(Duration::MAX);
         limit.run(|| assert!(WorkLimit::current().is_some()));
         assert!(WorkLimit::current().is_none());

@@ -1,34 +1,34 @@
-//! Names in a text: identifiers, paths through modules, paths of files.
+//! Names in a text: identifiers, module paths and file paths.
 
 use super::tokenize::is_word;
 
-/// What languages and file systems put between the words of one name. Not `:`, which `lib.rs:12` has before a line.
+/// Separators between the words of a name. `:` is not one, because `lib.rs:12` contains a line number.
 const SEPARATORS: [&str; 7] = ["::", ".", "-", "->", "/", "\\", "#"];
 
-/// A run of words without a space between them, such as `open_file`, `Router::nest` or `src/lib.rs`.
+/// A name without spaces, such as `open_file`, `Router::nest` or `src/lib.rs`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NameToken<'a> {
     text: &'a str,
 }
 
 impl<'a> NameToken<'a> {
-    /// The name as it was written.
+    /// Returns the name as written.
     pub fn as_str(&self) -> &'a str {
         self.text
     }
 
-    /// The words that FTS5 sees in it.
+    /// Returns the FTS5 tokens of the name.
     pub fn pieces(&self) -> impl Iterator<Item = &'a str> {
         super::tokenize::pieces(self.text)
     }
 
-    /// The last word, which is what is defined: `nest` of `Router::nest`.
+    /// Returns the last word, which is the defined name: `nest` for `Router::nest`.
     pub fn last(&self) -> &'a str {
         let separator = |sign: char| !is_word(sign) && sign != '_';
         self.text.rsplit(separator).next().unwrap_or(self.text)
     }
 
-    /// Whether it looks like something in code rather than a word of a sentence.
+    /// Returns whether it looks like an identifier rather than a word of a sentence.
     pub fn is_identifier(&self) -> bool {
         let text = self.text;
         let inner = text.trim_start_matches('_');
@@ -38,7 +38,7 @@ impl<'a> NameToken<'a> {
         joined.iter().any(|separator| inner.contains(separator)) || mixed()
     }
 
-    /// Whether it looks like the path of a file.
+    /// Returns whether it looks like a file path.
     pub fn is_path(&self) -> bool {
         self.text.contains(['/', '\\'])
     }
@@ -73,7 +73,7 @@ fn name_len(text: &str) -> usize {
     length
 }
 
-/// The length of the longest joint that the text begins with.
+/// Returns the length of the longest separator at the start of the text.
 fn separator_len(text: &str) -> Option<usize> {
     let found = SEPARATORS
         .iter()
@@ -85,9 +85,9 @@ fn is_part_of_name(sign: char) -> bool {
     is_word(sign) || sign == '_'
 }
 
-/// Splits an identifier where its writer joined words: `HTTPServer2_main` is `HTTP`, `Server`, `2`, `main`.
+/// Splits an identifier into words: `HTTPServer2_main` becomes `HTTP`, `Server`, `2`, `main`.
 ///
-/// The parts keep their case. What is not a letter or a digit is left out.
+/// The parts keep their case. Characters other than letters and digits are removed.
 ///
 /// ```
 /// # use turnbuckle_context::text::tokenize::split_identifier;
@@ -114,14 +114,14 @@ pub fn split_identifier(identifier: &str) -> Vec<&str> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum CharClass {
     Upper,
-    /// Small letters, and those that know no case.
+    /// Lower-case letters, and letters without case.
     Lower,
     Digit,
     Other,
 }
 
 impl CharClass {
-    /// `None` for an accent that belongs to the letter before it.
+    /// Returns `None` for a combining accent, which belongs to the previous letter.
     fn from_char(sign: char) -> Option<Self> {
         if super::tokenize::is_accent(sign) {
             None
@@ -139,7 +139,7 @@ impl CharClass {
 
 fn starts_a_part(before: CharClass, class: CharClass, rest: &str) -> bool {
     match (before, class) {
-        // The last capital of `HTTPServer` begins the next word; the `s` of `URLs` begins none.
+        // The last capital in `HTTPS` of `HTTPServer` starts the next word; the `L` of `URLs` does not.
         (CharClass::Upper, CharClass::Upper) => {
             let mut after = rest.chars().skip(1);
             after.next().is_some_and(char::is_lowercase) && !is_plural(rest)
@@ -149,7 +149,7 @@ fn starts_a_part(before: CharClass, class: CharClass, rest: &str) -> bool {
     }
 }
 
-/// Whether a capital is followed by an `s` with which the word ends.
+/// Returns whether a capital is followed by an `s` at the end of the word.
 fn is_plural(rest: &str) -> bool {
     let mut after = rest.chars().skip(1);
     after.next() == Some('s') && !after.next().is_some_and(char::is_lowercase)

@@ -1,81 +1,81 @@
-//! Several rankings become one, by the ranks alone: scores of different makes cannot be added.
+//! Fusion of several rankings by rank alone: scores of different methods cannot be added.
 
 use std::{collections::HashMap, hash::Hash};
 
-/// The usual constant: far down a list, a rank more or less hardly matters.
+/// The usual constant: it makes differences between low ranks small.
 const DEFAULT_K: f64 = 60.0;
 
 /// Weighted reciprocal rank fusion.
 ///
-/// A list gives each of its things `weight / (k + rank)`, with ranks from 1. Things with the same sum keep the order in
-/// which they were first listed.
+/// Each list adds `weight / (k + rank)` to the score of each of its entries, with ranks from 1. Entries with the same sum keep
+/// the order in which they were first listed.
 ///
 /// ```
 /// # use turnbuckle_context::text::rank_fusion::RankFusion;
 /// let fused = RankFusion::new().list(1.0, ["a", "b", "c"]).list(0.5, ["c", "b"]).ranked();
-/// let order: Vec<_> = fused.iter().map(|(thing, _)| *thing).collect();
+/// let order: Vec<_> = fused.iter().map(|(entry, _)| *entry).collect();
 /// assert_eq!(order, ["b", "c", "a"]);
 /// ```
 #[derive(Clone, Debug)]
 pub struct RankFusion<T> {
     k: f64,
     sums: Vec<(T, f64)>,
-    places: HashMap<T, usize>,
+    positions: HashMap<T, usize>,
     lists: usize,
-    /// The last list that named the thing of a place, so that one that names it twice counts once.
+    /// The last list that contains the entry, so that a list with a duplicate counts once.
     named: Vec<usize>,
 }
 
 impl<T: Clone + Eq + Hash> RankFusion<T> {
-    /// Begins without any list, with the usual constant of 60.
+    /// Creates a fusion without lists, with the usual constant of 60.
     pub fn new() -> Self {
         Self {
             k: DEFAULT_K,
             sums: Vec::new(),
-            places: HashMap::new(),
+            positions: HashMap::new(),
             lists: 0,
             named: Vec::new(),
         }
     }
 
-    /// Sets the constant for the lists that follow: a smaller one makes the first ranks worth more.
+    /// Sets the constant for the following lists: a smaller one gives more weight to the first ranks.
     #[must_use]
     pub fn k(mut self, k: f64) -> Self {
         self.k = if k.is_finite() { k.max(0.0) } else { DEFAULT_K };
         self
     }
 
-    /// Adds a list, best first. Without a positive weight it is ignored.
+    /// Adds a list, best first. A list is ignored unless its weight is positive and finite.
     #[must_use]
-    pub fn list(mut self, weight: f64, things: impl IntoIterator<Item = T>) -> Self {
+    pub fn list(mut self, weight: f64, entries: impl IntoIterator<Item = T>) -> Self {
         if weight.is_finite() && weight > 0.0 {
             self.lists += 1;
-            for (rank, thing) in (1_u32..).zip(things) {
-                self.add(thing, weight / (self.k + f64::from(rank)));
+            for (rank, entry) in (1_u32..).zip(entries) {
+                self.add(entry, weight / (self.k + f64::from(rank)));
             }
         }
         self
     }
 
-    /// Everything that was listed, best first, with its sum.
+    /// Returns all entries with their scores, best first.
     pub fn ranked(mut self) -> Vec<(T, f64)> {
         self.sums.sort_by(|one, other| other.1.total_cmp(&one.1));
         self.sums
     }
 
-    fn add(&mut self, thing: T, share: f64) {
-        let place = match self.places.get(&thing) {
-            Some(place) => *place,
+    fn add(&mut self, entry: T, share: f64) {
+        let position = match self.positions.get(&entry) {
+            Some(position) => *position,
             None => {
-                self.places.insert(thing.clone(), self.sums.len());
-                self.sums.push((thing, 0.0));
+                self.positions.insert(entry.clone(), self.sums.len());
+                self.sums.push((entry, 0.0));
                 self.named.push(0);
                 self.sums.len() - 1
             }
         };
-        if self.named[place] != self.lists {
-            self.named[place] = self.lists;
-            self.sums[place].1 += share;
+        if self.named[position] != self.lists {
+            self.named[position] = self.lists;
+            self.sums[position].1 += share;
         }
     }
 }
@@ -94,12 +94,12 @@ mod tests {
         fusion
             .ranked()
             .into_iter()
-            .map(|(thing, _)| thing)
+            .map(|(entry, _)| entry)
             .collect()
     }
 
     #[test]
-    fn one_list_stays_as_it_is() {
+    fn one_list_keeps_its_order() {
         assert_eq!(
             order(RankFusion::new().list(1.0, ["b", "a", "c"])),
             ["b", "a", "c"]
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_both_lists_have_comes_before_what_one_has() {
+    fn entries_of_both_lists_rank_before_entries_of_one() {
         let fused = RankFusion::new()
             .list(1.0, ["a", "b"])
             .list(1.0, ["c", "b"]);
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn ties_keep_the_order_of_the_first_mention() {
+    fn ties_keep_the_order_of_first_occurrence() {
         let fused = RankFusion::new()
             .list(1.0, ["x", "y"])
             .list(1.0, ["y", "x"]);
@@ -123,14 +123,14 @@ mod tests {
     }
 
     #[test]
-    fn a_weight_decides_between_lists_that_disagree() {
+    fn the_weight_decides_between_conflicting_lists() {
         let fused = |weight| RankFusion::new().list(1.0, ["a"]).list(weight, ["b"]);
         assert_eq!(order(fused(0.5)), ["a", "b"]);
         assert_eq!(order(fused(2.0)), ["b", "a"]);
     }
 
     #[test]
-    fn a_small_constant_lets_the_first_rank_win() {
+    fn a_small_constant_favors_the_first_rank() {
         let fused = |k| {
             let lists = RankFusion::new().k(k).list(1.0, ["a", "b", "c"]);
             lists.list(1.0, ["d", "b", "c"])
@@ -140,13 +140,13 @@ mod tests {
     }
 
     #[test]
-    fn a_thing_that_a_list_names_twice_counts_once_for_it() {
+    fn a_duplicate_in_one_list_counts_once() {
         let fused = RankFusion::new().list(1.0, ["a", "b", "b"]).ranked();
         assert_eq!(fused, [("a", 1.0 / 61.0), ("b", 1.0 / 62.0)]);
     }
 
     #[test]
-    fn a_weight_that_is_no_weight_leaves_its_list_out() {
+    fn a_list_with_an_invalid_weight_is_ignored() {
         for weight in [0.0, -1.0, f64::NAN, f64::INFINITY] {
             assert_eq!(
                 order(RankFusion::new().list(1.0, ["a"]).list(weight, ["b"])),

@@ -3,7 +3,7 @@ use rusqlite::Connection;
 
 use super::tokenize::*;
 
-/// A table as the index has it, with one row per text.
+/// Creates a table like that of the index, with one row per text.
 fn table(texts: &[&str]) -> Connection {
     let db = Connection::open_in_memory().unwrap();
     let create = "CREATE VIRTUAL TABLE t USING fts5 (body, idents, \
@@ -28,7 +28,7 @@ fn search(texts: &[&str], text: &str) -> Vec<i64> {
 }
 
 #[test]
-fn identifiers_are_split_as_their_writers_joined_them() {
+fn identifiers_are_split_into_words() {
     for (identifier, parts) in [
         ("camelCase", &["camel", "Case"][..]),
         ("PascalCase", &["Pascal", "Case"]),
@@ -51,19 +51,19 @@ fn identifiers_are_split_as_their_writers_joined_them() {
 }
 
 #[test]
-fn only_what_fts5_leaves_whole_is_listed_in_parts() {
+fn only_identifiers_that_fts5_does_not_split_are_listed_in_parts() {
     let text = "let open_file = fooBar(HTTPServer::new, sha256, x1); // words of prose";
     assert_eq!(identifier_parts(text), "foo bar http server sha 256");
 }
 
 #[test]
-fn a_sentence_is_asked_for_by_its_telling_words() {
+fn a_sentence_is_searched_by_its_significant_words() {
     let query = fts_query("How does the router match paths?").unwrap();
     assert_eq!(query, r#""router" OR "match" OR "paths""#);
 }
 
 #[test]
-fn a_name_is_asked_for_whole_and_in_parts() {
+fn a_name_is_searched_whole_and_in_parts() {
     let query = fts_query("is Router::withState ok").unwrap();
     let expected =
         r#""router withstate" OR "router" OR "withstate" OR "with state" OR "state" OR "ok""#;
@@ -71,7 +71,7 @@ fn a_name_is_asked_for_whole_and_in_parts() {
 }
 
 #[test]
-fn stop_words_are_asked_for_when_nothing_else_is_there() {
+fn stop_words_are_searched_if_the_text_has_no_other_words() {
     assert_eq!(
         fts_query("what is this").unwrap(),
         r#""what" OR "is" OR "this""#
@@ -83,14 +83,14 @@ fn stop_words_are_asked_for_when_nothing_else_is_there() {
 }
 
 #[test]
-fn the_end_of_a_long_path_is_a_phrase_too() {
+fn the_end_of_a_long_path_is_also_a_phrase() {
     let texts = ["see src/lib.rs for it", "a rs lib of src"];
     let best = search(&texts, "/home/someone/project/src/lib.rs:12:5");
     assert_eq!(best, [1, 2]);
 }
 
 #[test]
-fn a_name_in_one_style_finds_it_in_the_others() {
+fn a_name_is_found_in_other_naming_conventions() {
     let styles = [
         "openFile",
         "OpenFile",
@@ -108,7 +108,7 @@ fn a_name_in_one_style_finds_it_in_the_others() {
 }
 
 #[test]
-fn operators_of_fts5_are_only_words() {
+fn fts5_operators_are_treated_as_words() {
     let texts = ["nothing", "near and not or"];
     for text in [
         "NEAR(a b)",
@@ -145,7 +145,7 @@ fn accents_do_not_matter() {
 }
 
 #[test]
-fn a_long_stack_trace_becomes_few_terms_that_name_what_failed() {
+fn a_long_stack_trace_is_reduced_to_significant_terms() {
     let mut trace =
         String::from("thread 'main' panicked: ConnectionPoolExhausted in acquire_connection\n");
     for line in 0..300 {
@@ -166,7 +166,7 @@ fn a_long_stack_trace_becomes_few_terms_that_name_what_failed() {
 }
 
 #[test]
-fn a_word_without_end_is_left_out() {
+fn a_very_long_word_is_omitted() {
     let endless = "a".repeat(100_000);
     assert_eq!(fts_query(&endless), None);
     assert_eq!(
@@ -176,7 +176,7 @@ fn a_word_without_end_is_left_out() {
 }
 
 #[test]
-fn names_are_told_from_words() {
+fn names_are_distinguished_from_words() {
     let identifiers = |text| -> Vec<String> {
         let names = name_tokens(text).filter(NameToken::is_identifier);
         names.map(|name| name.as_str().to_owned()).collect()
@@ -193,14 +193,14 @@ fn names_are_told_from_words() {
 }
 
 #[test]
-fn plain_words_are_listed_once_and_without_stop_words() {
+fn plain_words_are_distinct_and_without_stop_words() {
     let words = plain_words("The HTTPServer of the server, and a file");
     assert_eq!(words, ["httpserver", "http", "server", "file"]);
 }
 
 proptest! {
     #[test]
-    fn any_text_is_a_valid_and_bounded_question(text in any_text()) {
+    fn any_text_gives_a_valid_and_bounded_query(text in any_text()) {
         let db = table(&["some text", &text]);
         if let Some(query) = fts_query(&text) {
             prop_assert!(query.split(" OR ").count() <= MAX_TERMS);
@@ -224,7 +224,7 @@ proptest! {
     }
 }
 
-/// Any signs, and what FTS5 and shells find special among words of several scripts.
+/// Any characters, and special characters of FTS5 and shells among words of several scripts.
 fn any_text() -> impl Strategy<Value = String> {
     let special = r#"([a-zA-Z0-9_]{1,12}|AND|OR|NOT|NEAR\(|["'`*^:+(){}\[\]\\-]|\x00|🦀|日本語|שלום|عربي|é|\n| ){0,60}"#;
     prop_oneof![any::<String>(), special.prop_map(|text: String| text)]

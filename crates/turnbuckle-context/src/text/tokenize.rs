@@ -1,24 +1,24 @@
-//! Words as they are looked for: the names of code taken apart, and any text at all made a question that FTS5 understands.
+//! Tokenization of text for FTS5, and conversion of any text to an FTS5 query.
 //!
-//! FTS5 parts `snake_case` and `a::b` by itself and leaves `camelCase` whole. What it leaves whole is indexed a second
-//! time, in parts (`identifier_parts`), and is asked for both ways (`fts_query`). The writing systems that put no
-//! space between words are indexed and asked for in pairs of signs.
+//! FTS5 splits `snake_case` and `a::b` but not `camelCase`. Identifiers that it does not split are also indexed in parts
+//! (`identifier_parts`), and searched both ways (`fts_query`). Scripts without spaces between words are indexed and searched as
+//! pairs of characters.
 
 use std::collections::HashSet;
 
 use super::identifiers::names;
 pub use super::identifiers::{NameToken, split_identifier};
 
-/// A question of more terms would cost more time and find nothing else: those that tell most are asked for.
+/// Maximum number of terms in a query: the most significant ones. More terms take time without improving the results.
 pub(super) const MAX_TERMS: usize = 24;
 
-/// Makes any text a question to FTS5 that is never a syntax error: an OR of quoted terms.
+/// Converts any text to a valid FTS5 query: an OR of quoted terms.
 ///
-/// A name is asked for as a whole (a phrase, if FTS5 parts it), and by each of its parts; so is what stands in double
-/// quotes or backticks. Stop words and single letters are left out unless nothing else is there. Of a long text
-/// the 24 terms are taken that tell most: phrases first, then long words and mixed ones; numbers and hashes come last.
+/// A name is searched as a whole (as a phrase if FTS5 splits it) and by its parts, and so is text in double quotes or
+/// backticks. Stop words and single letters are omitted unless the text contains nothing else. Of a long text the 24 most
+/// significant terms are used: phrases first, then long and mixed words; numbers and hashes last.
 ///
-/// Returns `None` for a text without any word.
+/// Returns `None` for a text without words.
 pub fn fts_query(text: &str) -> Option<String> {
     let quoted: Vec<String> = significant_terms(text)
         .iter()
@@ -27,12 +27,12 @@ pub fn fts_query(text: &str) -> Option<String> {
     (!quoted.is_empty()).then(|| quoted.join(" OR "))
 }
 
-/// Lists the terms that [`fts_query`] asks for, each of one word or more, in lower case and without quotes.
+/// Returns the terms of [`fts_query`] in lower case, without quotes. A term has one or more words.
 pub fn significant_terms(text: &str) -> Vec<String> {
     most_significant(terms(text), MAX_TERMS)
 }
 
-/// Lists the parts of all names in a text that FTS5 would not part itself, in lower case, to be indexed beside it.
+/// Returns the parts of all identifiers in a text that FTS5 does not split, in lower case, for an additional column.
 ///
 /// ```
 /// # use turnbuckle_context::text::tokenize::identifier_parts;
@@ -51,7 +51,7 @@ pub fn identifier_parts(text: &str) -> String {
     joined
 }
 
-/// Lists the words of a text in lower case, names also in parts, each once, without stop words.
+/// Returns the distinct words of a text in lower case, with the parts of names, without stop words.
 pub fn plain_words(text: &str) -> Vec<String> {
     let mut seen = HashSet::new();
     pieces(text)
@@ -64,19 +64,19 @@ pub fn plain_words(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Lists the names in a text: what looks like an identifier, a path through modules, or a path of a file.
+/// Returns the names in a text: identifiers, module paths and file paths.
 pub fn name_tokens(text: &str) -> impl Iterator<Item = NameToken<'_>> {
     names(text)
 }
 
-/// A longer word is a key or a picture in letters; nobody looks for it by its letters.
+/// Maximum length of a word; a longer one is a key or encoded data.
 const MAX_WORD_BYTES: usize = 96;
-/// More words in a row than these are not found as a phrase, because something between them changed.
+/// Maximum number of words in a phrase; longer phrases rarely match exactly.
 const MAX_PHRASE_WORDS: usize = 8;
-/// The end of a longer path is asked for too: the beginning may be of another machine.
+/// Number of words at the end of a longer path that are searched, too: the start may differ on another machine.
 const PATH_SUFFIX_WORDS: usize = 3;
 
-/// Everything that can be asked for, each once, in the order of the text.
+/// Returns all distinct terms, in the order of the text.
 pub(super) fn terms(text: &str) -> Vec<String> {
     let mut list = TermList::default();
     for quoted in quoted(text) {
@@ -95,7 +95,7 @@ pub(super) fn terms(text: &str) -> Vec<String> {
     list.into_terms()
 }
 
-/// The terms that tell most, still in their order.
+/// Returns the most significant terms, in the original order.
 pub(super) fn most_significant(terms: Vec<String>, most: usize) -> Vec<String> {
     if terms.len() <= most {
         return terms;
@@ -107,7 +107,7 @@ pub(super) fn most_significant(terms: Vec<String>, most: usize) -> Vec<String> {
     ranked.into_iter().map(|(_, term)| term).collect()
 }
 
-/// How rare a term looks. Of thousands of lines of a stack trace this keeps the names of what failed.
+/// Estimates how rare a term is. In a long stack trace this selects the names of failing functions.
 fn significance(term: &str) -> usize {
     let length = term.chars().count();
     let digits = term.chars().filter(char::is_ascii_digit).count();
@@ -121,13 +121,13 @@ fn significance(term: &str) -> usize {
 #[derive(Default)]
 struct TermList {
     significant: Vec<String>,
-    /// Stop words and single letters, for a text that has nothing else.
+    /// Stop words and single letters, used if the text contains nothing else.
     others: Vec<String>,
     seen: HashSet<String>,
 }
 
 impl TermList {
-    /// A name or a quotation that FTS5 sees as several words.
+    /// Adds a name or quotation that FTS5 splits into several words.
     fn phrase(&mut self, words: &[&str]) {
         let fits = words.iter().all(|word| word.len() <= MAX_WORD_BYTES);
         if (2..=MAX_PHRASE_WORDS).contains(&words.len()) && fits {
@@ -135,7 +135,7 @@ impl TermList {
         }
     }
 
-    /// One word as it is, and in parts; and its parts in a row, as another language would write the name.
+    /// Adds a word, its parts, and the parts as a phrase, which matches other naming conventions.
     fn word(&mut self, word: &str) {
         let parts = parts(word);
         if word.len() <= MAX_WORD_BYTES {
@@ -172,20 +172,20 @@ impl TermList {
     }
 }
 
-/// What stands between two double quotes or two backticks.
+/// Returns the texts in double quotes or backticks.
 fn quoted(text: &str) -> impl Iterator<Item = &str> {
     ['"', '`']
         .into_iter()
         .flat_map(|mark| text.split(mark).skip(1).step_by(2))
 }
 
-/// The runs of letters and digits in a text: the tokens of FTS5, but for its idea of the newest scripts.
+/// Returns the runs of letters and digits in a text, which are the tokens of FTS5 except for very new scripts.
 pub(super) fn pieces(text: &str) -> impl Iterator<Item = &str> {
     text.split(|sign: char| !is_word(sign))
         .filter(|piece| piece.chars().any(char::is_alphanumeric))
 }
 
-/// The parts of one piece, in lower case; nothing if it is a plain word, or a hash or an address, which has none.
+/// Returns the parts of a token in lower case; empty for a plain word, a hash or an address.
 pub(super) fn parts(piece: &str) -> Vec<String> {
     if piece.chars().any(is_unspaced) {
         return pairs(piece);
@@ -198,7 +198,7 @@ pub(super) fn parts(piece: &str) -> Vec<String> {
     parts.map(str::to_lowercase).collect()
 }
 
-/// Every two neighbouring signs.
+/// Returns all pairs of adjacent characters.
 fn pairs(piece: &str) -> Vec<String> {
     let signs = piece.chars();
     signs
@@ -208,7 +208,7 @@ fn pairs(piece: &str) -> Vec<String> {
         .collect()
 }
 
-/// Whether a word says too little to be looked for: one letter or digit. One Chinese character is a word.
+/// Returns whether a word is too short to be searched: one letter or digit. One Chinese character is a word.
 pub(super) fn is_short(word: &str) -> bool {
     let mut signs = word.chars();
     match (signs.next(), signs.next()) {
@@ -218,7 +218,7 @@ pub(super) fn is_short(word: &str) -> bool {
     }
 }
 
-/// Whether this is a number in hexadecimal digits rather than a word.
+/// Returns whether this is a hexadecimal number rather than a word.
 pub(super) fn is_hash(word: &str) -> bool {
     let digits = word.strip_prefix("0x").unwrap_or(word);
     let numbers = digits.bytes().filter(u8::is_ascii_digit).count();
@@ -229,12 +229,12 @@ pub(super) fn is_word(sign: char) -> bool {
     sign.is_alphanumeric() || is_accent(sign)
 }
 
-/// Whether this is a mark on the letter before it, as decomposed text has them.
+/// Returns whether this is a combining accent, as in decomposed text.
 pub(super) fn is_accent(sign: char) -> bool {
     matches!(sign, '\u{300}'..='\u{36f}')
 }
 
-/// Whether this belongs to a script that puts no space between words: Chinese, Japanese, Korean.
+/// Returns whether this belongs to a script without spaces between words: Chinese, Japanese, Korean.
 fn is_unspaced(sign: char) -> bool {
     matches!(sign,
         '\u{3040}'..='\u{30ff}'
@@ -245,7 +245,7 @@ fn is_unspaced(sign: char) -> bool {
         | '\u{20000}'..='\u{3ffff}')
 }
 
-/// Sorted, so that a word is found by halving.
+/// Sorted for binary search.
 const STOP_WORDS: &[&str] = &[
     "a", "about", "all", "also", "am", "an", "and", "any", "are", "as", "at", "be", "been",
     "being", "but", "by", "can", "could", "did", "didn", "do", "does", "doesn", "doing", "don",
@@ -254,11 +254,11 @@ const STOP_WORDS: &[&str] = &[
     "my", "of", "on", "onto", "or", "our", "ours", "please", "re", "s", "shall", "she", "should",
     "so", "some", "such", "t", "than", "that", "the", "their", "them", "then", "there", "these",
     "they", "this", "those", "to", "too", "us", "ve", "very", "was", "wasn", "we", "were", "what",
-    "when", "where", "whether", "which", "while", "who", "whom", "whose", "why", "will", "with",
-    "would", "you", "your",
+    "when", "where", "whether", "which", "while", "who", "whom", "whose", // quoted
+    "why", "will", "with", "would", "you", "your",
 ];
 
-/// Whether a word in lower case is in every English sentence and tells nothing.
+/// Returns whether a lower-case word is a common English word without significance for a search.
 pub fn is_stop_word(word: &str) -> bool {
     STOP_WORDS.binary_search(&word).is_ok()
 }
@@ -268,7 +268,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_list_is_sorted_so_that_every_word_is_found() {
+    fn stop_words_are_sorted() {
         assert!(STOP_WORDS.is_sorted());
         assert!(STOP_WORDS.iter().all(|word| is_stop_word(word)));
     }

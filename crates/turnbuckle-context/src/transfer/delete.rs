@@ -1,4 +1,4 @@
-//! Forgetting, so that nothing is left.
+//! Deletion without traces.
 
 use std::{fs, fs::DirEntry, path::Path, time::Duration};
 
@@ -13,40 +13,40 @@ use crate::{
     },
 };
 
-/// What shall be forgotten.
+/// Data to delete.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum DeleteRequest {
-    /// One thing, by its id, wherever it is.
+    /// One item by id, in any database.
     Item(String),
-    /// The things of one kind, or of all, that were last saved before a time, or whenever.
+    /// Items, optionally of one kind and last saved before a time.
     Items {
-        /// Where.
+        /// The databases to search.
         selection: DataSelection,
-        /// Only this kind.
+        /// Only items of this kind.
         kind: Option<ItemKind>,
-        /// Only what was last saved before; milliseconds since 1970.
+        /// Only items last saved before this time, in milliseconds since 1970.
         before: Option<i64>,
     },
-    /// Whole files, with memory and index.
+    /// Whole databases, with memory and index.
     All(DataSelection),
 }
 
-/// What was forgotten.
+/// Result of a deletion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct DeleteReport {
     /// Checkpoints, remediations and skills.
     pub items: u64,
-    /// Database files that were removed altogether.
+    /// Deleted database files.
     pub files: u64,
-    /// Whether no trace is left in the files. Another process that reads or imports at the same time can delay that.
+    /// True if no trace is left in the files. Another process that reads or imports at the same time can delay this.
     pub traceless: bool,
 }
 
-/// Forgets, so that nothing of it is left in the files.
+/// Deletes data and its traces in the files.
 ///
-/// First it removes what killed imports left, and finishes what a killed forget began. A server that runs meanwhile sees the
-/// change; one that holds a file open that was removed goes on with a new one.
+/// First it removes leftovers of killed imports and finishes deletions of killed processes. A running server sees the change; if
+/// a database that it has open was deleted, it creates a new one.
 pub fn delete(
     data_dir: &DataDir,
     owner: &Owner,
@@ -59,7 +59,7 @@ pub fn delete(
             let found = open_databases(data_dir, owner, &DataSelection::Everything)?;
             let report = delete_items(&found, &PendingDelete::Item(id.clone()))?;
             if report.items == 0 {
-                // It may be in what could not be read.
+                // It may be in a database that could not be read.
                 let missing = || ContextError::not_found(format!("item `{id}`"));
                 return Err(found.damaged.into_iter().next().unwrap_or_else(missing));
             }
@@ -73,11 +73,11 @@ pub fn delete(
             let found = open_databases(data_dir, owner, selection)?;
             let pending = PendingDelete::Items {
                 kind: *kind,
-                // What is saved from now on is not meant, also if another process finishes this.
+                // Items saved from now on are kept, even if another process finishes the deletion.
                 before: before.unwrap_or_else(|| now().saturating_add(1)),
             };
             let report = delete_items(&found, &pending)?;
-            // What can be forgotten is forgotten before anybody hears of what cannot.
+            // Delete from all readable databases before reporting a damaged one.
             match found.damaged.into_iter().next() {
                 Some(error) => return Err(error),
                 None => report,
@@ -89,7 +89,7 @@ pub fn delete(
     Ok(report)
 }
 
-/// Deletes items, and the traces of those that are gone.
+/// Deletes items and the traces of earlier deletions.
 fn delete_items(
     found: &OpenedDatabases,
     pending: &PendingDelete,
@@ -133,14 +133,14 @@ fn remove(
     }
 }
 
-/// How the staging files of imports are called: this, `_`, an id and `.tmp`.
+/// Prefix of staging files of imports: prefix, `_`, id, `.tmp`.
 pub(super) const STAGING_PREFIX: &str = "import";
 
-/// A database that was not touched for so long is not being made any more.
+/// A temporary database that was not modified for this long is a leftover.
 const STALE_AFTER: Duration = Duration::from_secs(60 * 60);
 
-/// Removes staging files whose import is dead, and logs without a database. Returns whether nothing with text is left: the
-/// staging file of an import that runs stays.
+/// Removes staging files of dead imports, and WAL files without a database. Returns `false` if a file with text is left, such as
+/// the staging file of a running import.
 pub(crate) fn remove_leftovers(folder: &Path) -> bool {
     let mut all_removed = true;
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -151,10 +151,10 @@ pub(crate) fn remove_leftovers(folder: &Path) -> bool {
         if is_staging(name) {
             all_removed &= remove_staging_file(&path);
         } else if name.starts_with(DRAFT_PREFIX) && is_stale(&entry) {
-            // There is no text in it.
+            // It does not contain text.
             let _ = fs::remove_file(&path);
         } else if let Some(database) = database_of_log(name) {
-            // SQLite makes the log after the database, so this one has lost it.
+            // SQLite creates the WAL after the database, so the database was deleted.
             if !folder.join(database).exists() {
                 all_removed &= fs::remove_file(&path).is_ok();
             }
@@ -163,17 +163,17 @@ pub(crate) fn remove_leftovers(folder: &Path) -> bool {
     all_removed
 }
 
-/// Whether a file is the staging file of an import.
+/// Returns whether a file is the staging file of an import.
 pub(crate) fn is_staging(name: &str) -> bool {
     let id = name.strip_prefix(STAGING_PREFIX);
     id.is_some_and(|id| id.starts_with('_') && id.ends_with(".tmp"))
 }
 
-/// Removes a staging file, unless its import runs.
+/// Removes a staging file, unless its import is running. Returns whether the file is gone.
 fn remove_staging_file(path: &Path) -> bool {
     match LockedFile::open(path) {
         Ok(Some(file)) => file.remove().is_ok(),
-        // It is locked, or was removed just now.
+        // It is locked, or another process removed it.
         _ => !path.exists(),
     }
 }

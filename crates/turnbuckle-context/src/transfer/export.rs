@@ -1,4 +1,4 @@
-//! Writing what is kept as lines of JSON.
+//! Export as JSON Lines.
 
 use std::{collections::BTreeSet, io::Write};
 
@@ -14,23 +14,23 @@ use crate::{
     storage::database::{TransactionError, now},
 };
 
-/// What was exported.
+/// Result of an export.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct ExportReport {
-    /// Projects, and what they share as one more.
+    /// The number of exported databases: projects and the shared one.
     #[serde(rename = "places")]
     pub databases: u64,
     /// Checkpoints, remediations and skills.
     pub items: u64,
-    /// What could not be read, and is not in the export: whole files, or parts of them.
+    /// Errors for databases, or parts of them, that could not be read and are not in the export.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub damaged: Vec<String>,
 }
 
 /// Writes an owner's memory as JSON Lines; the format is described in `docs/context-data.md`.
 ///
-/// Of each project it is what was there at one moment. Indexes are not written: they can be made again. What is damaged is left
-/// out, and [`ExportReport::damaged`] says so.
+/// The export of each project is a consistent snapshot. Indexes are not exported, because they can be rebuilt. Damaged data is
+/// skipped and listed in [`ExportReport::damaged`].
 pub fn export(
     data_dir: &DataDir,
     owner: &Owner,
@@ -62,7 +62,7 @@ pub fn export(
     Ok(exported)
 }
 
-/// What was read of one database.
+/// Result of exporting one database.
 #[derive(Default)]
 struct DatabaseExport {
     items: u64,
@@ -81,7 +81,7 @@ fn export_database(
         (None, Some(id)) => {
             let root = format!("/unknown/{id}");
             let lost = format!(
-                "the folder of the project cannot be read; its things are exported as those of {root}"
+                "the folder of the project cannot be read; its items are exported as those of {root}"
             );
             read.lost.push(lost);
             ExportRecord::Project { root }
@@ -90,7 +90,8 @@ fn export_database(
     write(to, &begin)?;
     if let Err(error) = export_collections(db, to) {
         let error = sqlite_damage(error)?;
-        read.lost.push(format!("not all branches: {error}"));
+        read.lost
+            .push(format!("not all branches were exported: {error}"));
     }
     export_items(db, to, &mut read)?;
     Ok(read)
@@ -110,7 +111,7 @@ fn export_collections(db: &Connection, to: &mut dyn Write) -> Result<(), Transac
     Ok(())
 }
 
-/// Writes the items in the order of their rows. Where that meets a damaged page, the rest is read one by one.
+/// Writes the items ordered by row. After a damaged page, the remaining items are read one by one.
 fn export_items(
     db: &Connection,
     to: &mut dyn Write,
@@ -135,9 +136,9 @@ fn export_items(
         }
     }
     let what = match lost {
-        0 => "a page is damaged; every thing that is known of could be read".to_owned(),
-        1 => "1 thing is on a damaged page".to_owned(),
-        lost => format!("{lost} things are on damaged pages"),
+        0 => "a page is damaged; all known items were exported".to_owned(),
+        1 => "1 item is on a damaged page".to_owned(),
+        lost => format!("{lost} items are on damaged pages"),
     };
     read.lost.push(what);
     Ok(())
@@ -164,7 +165,7 @@ fn export_in_order(
     Ok(())
 }
 
-/// The rows of all items that the table or one of its indexes still knows. Each is read from both ends, up to a damaged page.
+/// Returns the rows of all items in the table or in one of its indexes. Each is scanned from both ends, up to a damaged page.
 fn recoverable_rows(db: &Connection) -> BTreeSet<i64> {
     const SCANS: &[&str] = &[
         "SELECT row FROM item NOT INDEXED ORDER BY row",
@@ -185,13 +186,13 @@ fn recoverable_rows(db: &Connection) -> BTreeSet<i64> {
             }
             Ok(())
         };
-        // What was read before the damage counts.
+        // Keep the rows read before the error.
         let _ = read();
     }
     known
 }
 
-/// Passes on what is no damage of the database: then nothing more can be exported.
+/// Returns SQLite errors as damage. Any other error ends the export.
 fn sqlite_damage(error: TransactionError) -> Result<rusqlite::Error, TransactionError> {
     match error {
         TransactionError::Sqlite(error) => Ok(error),
@@ -199,7 +200,7 @@ fn sqlite_damage(error: TransactionError) -> Result<rusqlite::Error, Transaction
     }
 }
 
-/// Writes a line. JSON has no line breaks but in this way.
+/// Writes a record as one line. The JSON does not contain line breaks.
 pub(super) fn write(to: &mut dyn Write, record: &ExportRecord) -> Result<(), ContextError> {
     let mut line = serde_json::to_vec(record).expect("a record can be written as JSON");
     line.push(b'\n');
@@ -207,5 +208,5 @@ pub(super) fn write(to: &mut dyn Write, record: &ExportRecord) -> Result<(), Con
 }
 
 fn write_error(error: std::io::Error) -> ContextError {
-    ContextError::file("the file of the export", error)
+    ContextError::file("the export file", error)
 }

@@ -1,7 +1,7 @@
-//! Reading what was exported.
+//! Import of exported data.
 //!
-//! Two passes: first every line is checked, loses its secrets and is put aside; then what was put aside is saved, a
-//! little at a time. A line that cannot be used is noticed before anything is changed.
+//! The import has two passes. The first validates and redacts every line and writes it to a staging file; the second saves the
+//! staged records in small transactions. So invalid lines are found before any data changes.
 
 use std::{
     collections::BTreeMap,
@@ -29,57 +29,57 @@ use crate::{
     },
 };
 
-/// The longest content, all of it written as `\u0000`, and room for the rest.
+/// Maximum length of a line: the longest content with every byte escaped as `\u0000`, and space for the rest.
 const MAX_LINE_BYTES: usize = 4 * 1024 * 1024;
 const MAX_REPORTED_BAD_LINES: usize = 100;
 const MAX_BAD_LINES_IN_ERROR: usize = 5;
 const MAX_VECTOR_SIZE: u32 = 65_536;
 
-/// How long one transaction may take: others wait for it.
+/// Maximum duration of one transaction, because other writers wait for it.
 const MAX_TRANSACTION_TIME: Duration = Duration::from_millis(100);
 
-/// How to import.
+/// Options of an import.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct ImportOptions {
-    /// A folder of the project that takes in what is of projects; otherwise each goes where it came from.
+    /// A folder of the project that receives the items of all projects. By default items return to their own projects.
     pub into: Option<String>,
-    /// Leaves out lines that cannot be used, where otherwise nothing at all is imported.
+    /// True to skip invalid lines. By default an invalid line prevents the import.
     pub skip_bad_lines: bool,
 }
 
-/// What was imported.
+/// Result of an import.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct ImportReport {
-    /// Things that were not there before.
+    /// New items.
     pub new: u64,
-    /// Things that were there, and are newer now.
+    /// Existing items that were updated.
     pub updated: u64,
-    /// Things that were there already.
+    /// Existing items that are as new as the imported ones.
     #[serde(rename = "known")]
     pub unchanged: u64,
-    /// How many secrets were taken out, by the rule that found them.
+    /// Number of redactions, by rule.
     pub redacted: BTreeMap<String, u32>,
-    /// How many lines could not be used.
+    /// Number of invalid lines.
     #[serde(rename = "bad")]
     pub bad_line_count: u64,
-    /// The first hundred lines that could not be used.
+    /// The first hundred invalid lines.
     pub bad_lines: Vec<BadLine>,
 }
 
-/// A line that could not be used.
+/// An invalid line.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct BadLine {
-    /// From 1.
+    /// Counted from 1.
     pub line: u64,
-    /// What is wrong with it.
+    /// The reason.
     pub reason: String,
 }
 
-/// Reads what [`export`](super::export) wrote. Secrets are taken out again, and what is there already is not kept twice.
+/// Imports the output of [`export`](super::export). Items are redacted again, and duplicates are not stored twice.
 ///
-/// If a line cannot be used, nothing is changed, unless the options say otherwise. Of two things that are the same, or
-/// two skills of one name, the one that was saved last is kept.
+/// If a line is invalid, nothing changes, unless the options allow it. Of two duplicates, or two skills with the same name, the
+/// one that was saved last is kept.
 pub fn import(
     data_dir: &DataDir,
     owner: &Owner,
@@ -132,16 +132,16 @@ fn read_header(lines: &mut LineReader<'_>) -> Result<(), ContextError> {
     match header {
         Some(header) if header.format == FORMAT && header.version <= VERSION => Ok(()),
         Some(header) if header.format == FORMAT => Err(ContextError::invalid(format!(
-            "this export has version {}, and {VERSION} is the newest that is known here; use a newer program",
+            "the export has version {}; this program supports versions up to {VERSION}: use a newer program",
             header.version
         ))),
         _ => Err(ContextError::invalid(
-            "this is no export: its first line does not say so",
+            "this is not an export: the first line is not a header",
         )),
     }
 }
 
-/// A line that can be used, without its secrets; otherwise what is wrong with it.
+/// Parses, validates and redacts a line. Fails with the reason.
 fn validate_line(
     line: &[u8],
     has_target: bool,
@@ -150,12 +150,12 @@ fn validate_line(
     let mut record: ExportRecord =
         serde_json::from_slice(line).map_err(|error| error.to_string())?;
     match &mut record {
-        ExportRecord::Header(_) => return Err("is a second first line".to_owned()),
+        ExportRecord::Header(_) => return Err("is a second header".to_owned()),
         ExportRecord::Project { root } => {
             Project::from_stored(root).map_err(|error| error.to_string())?;
         }
         ExportRecord::Shared => {}
-        _ if !has_target => return Err("comes before any project".to_owned()),
+        _ if !has_target => return Err("comes before the first project".to_owned()),
         ExportRecord::Collection { vector_size, .. } => {
             if !(1..=MAX_VECTOR_SIZE).contains(vector_size) {
                 return Err(format!("`vector_size` is {vector_size}"));
@@ -192,22 +192,22 @@ impl ImportReport {
     }
 
     fn bad_lines_error(&self) -> ContextError {
-        let told = self.bad_lines.iter().take(MAX_BAD_LINES_IN_ERROR);
-        let told: Vec<String> = told
+        let reasons = self.bad_lines.iter().take(MAX_BAD_LINES_IN_ERROR);
+        let reasons: Vec<String> = reasons
             .map(|bad| format!("line {}: {}", bad.line, bad.reason))
             .collect();
         ContextError::invalid(format!(
-            "nothing was imported, because {} cannot be used: {}",
+            "nothing was imported, because {} invalid: {}",
             match self.bad_line_count {
-                1 => "a line".to_owned(),
-                bad => format!("{bad} lines"),
+                1 => "a line is".to_owned(),
+                bad => format!("{bad} lines are"),
             },
-            told.join("; ")
+            reasons.join("; ")
         ))
     }
 }
 
-/// Saves what was put aside.
+/// Saves staged records.
 struct Importer<'k> {
     data_dir: &'k DataDir,
     owner: &'k Owner,
@@ -221,7 +221,7 @@ impl Importer<'_> {
         let mut next = records.next()?;
         while let Some(record) = next.take() {
             let database = self.target_database(&record)?;
-            // What is of no place in the file goes to the project that takes all in.
+            // A record before the first project belongs to the project in the options.
             let mut waiting = match record {
                 ExportRecord::Project { .. } | ExportRecord::Shared => records.next()?,
                 other => Some(other),
@@ -234,7 +234,7 @@ impl Importer<'_> {
         Ok(())
     }
 
-    /// Saves for a moment. Says what it met that belongs elsewhere.
+    /// Saves records for a limited time. Returns the next record that belongs to another database.
     fn import_batch(
         &mut self,
         db: &Connection,
@@ -267,7 +267,7 @@ impl Importer<'_> {
                 self.data_dir.open_project(self.owner, &project)
             }
             _ => Err(ContextError::invalid(
-                "what was put aside was changed by someone",
+                "the staging file was modified during the import; try again",
             )),
         }
     }
@@ -316,17 +316,17 @@ fn read_error(error: std::io::Error) -> ContextError {
     ContextError::file("the file to import", error)
 }
 
-/// What was put aside so far.
+/// Validated records that are not saved yet, in a private file that is removed on drop.
 pub(super) struct StagingFile {
-    /// Locked, so that others can tell it from what a killed import left.
+    /// The lock distinguishes the file from leftovers of killed imports.
     lock: LockedFile,
     to: BufWriter<File>,
 }
 
-/// What was put aside, read again.
+/// Reads the records of a staging file.
 pub(super) struct StagedRecords {
     from: BufReader<File>,
-    /// Removes the file in the end.
+    /// Removes the file on drop.
     _staging: StagingFile,
 }
 
@@ -365,7 +365,7 @@ impl StagingFile {
 
 impl Drop for StagingFile {
     fn drop(&mut self) {
-        // The next import or forget removes what cannot be removed now.
+        // If this fails, the next import or deletion removes the file.
         let _ = self.lock.remove();
     }
 }
@@ -387,5 +387,5 @@ impl StagedRecords {
 }
 
 fn staging_error(error: std::io::Error) -> ContextError {
-    ContextError::file("what was put aside", error)
+    ContextError::file("the staging file", error)
 }

@@ -1,4 +1,4 @@
-//! One line of an export.
+//! The export format: records, and reading of lines of limited length.
 
 use std::{io, io::BufRead};
 
@@ -7,25 +7,25 @@ use serde_json::{Map, Value};
 
 use crate::memory::{ItemKind, MemoryItem, NewItem};
 
-/// What the first line says.
+/// The format name in the header.
 pub(super) const FORMAT: &str = "turnbuckle-memory";
-/// The version that is written, and the newest that is read.
+/// The written version, and the newest supported one.
 pub(super) const VERSION: u32 = 1;
 
-/// One line.
+/// One line of an export.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub(super) enum ExportRecord {
-    /// The first line.
+    /// The first line of the export.
     Header(ExportHeader),
-    /// What follows is of this project.
+    /// Start of the records of a project.
     Project {
-        /// Its folder.
+        /// The folder of the project.
         root: String,
     },
-    /// What follows is shared between projects.
+    /// Start of the records that projects share.
     Shared,
-    /// A collection that was asked for by name.
+    /// A collection that was created by name.
     Collection {
         /// The branch, with `_` for `/`.
         branch: String,
@@ -93,7 +93,7 @@ impl From<MemoryItem> for ItemRecord {
 }
 
 impl ItemRecord {
-    /// What would have been saved.
+    /// Returns the item to save.
     pub(super) fn to_new_item(&self) -> NewItem {
         let new_item = match self.kind {
             ItemKind::Checkpoint => NewItem::checkpoint(&*self.body).title(&*self.title),
@@ -117,20 +117,20 @@ fn default_confidence() -> f64 {
     1.0
 }
 
-/// A line as far as it was kept.
+/// A line that was read.
 pub(super) enum ReadLine<'l> {
-    /// All of it, without its end.
+    /// The complete line, without its line end.
     Whole(&'l [u8]),
-    /// It was too long.
+    /// The line exceeds the limit.
     TooLong,
 }
 
-/// Reads lines into one buffer.
+/// Reads lines of any length with a bounded buffer.
 pub(super) struct LineReader<'r> {
     from: &'r mut dyn BufRead,
     buffer: Vec<u8>,
     max_bytes: usize,
-    /// The number of the line that was read last, from 1.
+    /// The number of the last line, counted from 1.
     pub(super) number: u64,
 }
 
@@ -144,7 +144,7 @@ impl<'r> LineReader<'r> {
         }
     }
 
-    /// The next line; `None` at the end.
+    /// Returns the next line, or `None` at the end.
     pub(super) fn next(&mut self) -> io::Result<Option<ReadLine<'_>>> {
         self.buffer.clear();
         let mut length = 0;
@@ -165,7 +165,7 @@ impl<'r> LineReader<'r> {
             let is_last = end.is_some() || available.is_empty();
             let used = part.len() + usize::from(end.is_some());
             self.from.consume(used);
-            // An empty line has no length, but it is a line.
+            // An empty line counts, too.
             if is_last {
                 self.number += 1;
                 let is_whole = length <= self.max_bytes;
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn every_line_is_read_with_or_without_its_end() {
+    fn lines_are_read_with_and_without_line_end() {
         let some = |text: &str| Some(text.to_owned());
         assert_eq!(read(b"", 9), []);
         assert_eq!(read(b"\n", 9), [some("")]);
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_too_long_is_passed_over() {
+    fn a_line_over_the_limit_is_skipped() {
         let read = read(b"12345\n123456\n1", 5);
         assert_eq!(read, [Some("12345".to_owned()), None, Some("1".to_owned())]);
     }

@@ -1,4 +1,4 @@
-//! How much is kept.
+//! Statistics about stored data.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -7,37 +7,37 @@ use rusqlite::Connection;
 use super::{DataSelection, open_databases};
 use crate::{ContextError, DataDir, Owner, memory::ItemKind};
 
-/// How much is kept of an owner.
+/// Statistics about the data of an owner.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct DataStats {
-    /// Each project by its root, and what they share.
+    /// The databases, ordered by root.
     #[serde(rename = "places")]
     pub databases: Vec<DatabaseStats>,
-    /// What is wrong with each file that could not be read.
+    /// Returns the error messages of the databases that could not be opened.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub damaged: Vec<String>,
 }
 
-/// How much is kept of a project, or of what projects share.
+/// Statistics about one database.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct DatabaseStats {
-    /// The id of the project; nothing for what projects share.
+    /// The id of the project; `None` for the shared database.
     pub project: Option<String>,
     /// The folder of the project.
     pub root: Option<String>,
-    /// How many things, by kind.
+    /// Number of items, by kind.
     pub items: BTreeMap<&'static str, u64>,
     /// Indexed files.
     pub files: u64,
     /// Chunks of those files.
     pub chunks: u64,
-    /// On the disk.
+    /// Size on the disk.
     pub bytes: u64,
-    /// When something was last saved; milliseconds since 1970.
+    /// The time of the last save, in milliseconds since 1970.
     pub newest: Option<i64>,
 }
 
-/// Says how much is kept.
+/// Returns statistics about all data of an owner.
 pub fn stats(data_dir: &DataDir, owner: &Owner) -> Result<DataStats, ContextError> {
     let mut all = Vec::new();
     let found = open_databases(data_dir, owner, &DataSelection::Everything)?;
@@ -84,7 +84,7 @@ fn count(db: &Connection) -> rusqlite::Result<DatabaseStats> {
     })
 }
 
-/// What a database takes on the disk, with the files beside it.
+/// Returns the size of a database on the disk, with its side files.
 fn size(path: &Path) -> u64 {
     let size = |suffix: &str| {
         let mut name = path.as_os_str().to_owned();

@@ -1,7 +1,7 @@
-//! Folders that are exchanged for links while they are read: nothing outside of the folder is ever seen.
+//! Replaces folders by links while they are read, and checks that no file outside of the folder is read.
 //!
-//! A thread exchanges a folder and a symlink with `renameat2` and `RENAME_EXCHANGE`, so that there is always something
-//! under the name, and one of the two leads out. Checks that look at a path before they use it lose this race.
+//! A thread exchanges a folder and a symlink with `renameat2` and `RENAME_EXCHANGE`, so that the name always exists and sometimes
+//! leads outside. Code that checks a path before using it loses this race.
 
 use std::{
     fs,
@@ -20,31 +20,31 @@ use turnbuckle_context::{
 };
 use turnbuckle_server::testing::Peer;
 
-/// What is in the file outside, and nowhere else.
+/// Text that only occurs in the file outside.
 const SECRET: &str = "unmistakable_outside";
 
-/// A folder that may be read, one beside it that may not, and a link to that.
-struct Place {
+/// An allowed folder, a forbidden folder next to it, and a link to the latter.
+struct TestProject {
     _temporary: tempfile::TempDir,
     allowed: PathBuf,
     outside: PathBuf,
 }
 
-impl Place {
-    /// `work` is in the allowed folder, and `link` is beside it and leads out; both have a `project` in them.
+impl TestProject {
+    /// Creates `work` in the allowed folder, and `link`, which leads outside; both contain a `project`.
     fn new() -> Self {
         let temporary = tempfile::tempdir().unwrap();
         let top = temporary.path().canonicalize().unwrap();
-        let place = Self {
+        let test_folder = Self {
             _temporary: temporary,
             allowed: top.join("allowed"),
             outside: top.join("outside"),
         };
-        write(&place.project().join("inside.rs"), "fn inside() {}\n");
+        write(&test_folder.project().join("inside.rs"), "fn inside() {}\n");
         let secret = format!("fn {SECRET}() {{}}\n");
-        write(&place.outside.join("project/outside.rs"), &secret);
-        symlink(&place.outside, place.allowed.join("link")).unwrap();
-        place
+        write(&test_folder.outside.join("project/outside.rs"), &secret);
+        symlink(&test_folder.outside, test_folder.allowed.join("link")).unwrap();
+        test_folder
     }
 
     fn project(&self) -> PathBuf {
@@ -55,13 +55,9 @@ impl Place {
         Database::open(self.allowed.with_file_name("index.db")).unwrap()
     }
 
-    /// Does something while `work` and `link` are exchanged again and again.
-    fn attack(&self, meanwhile: impl FnOnce()) {
-        exchange(
-            &self.allowed.join("work"),
-            &self.allowed.join("link"),
-            meanwhile,
-        );
+    /// Runs a function while `work` and `link` are exchanged repeatedly.
+    fn attack(&self, work: impl FnOnce()) {
+        exchange(&self.allowed.join("work"), &self.allowed.join("link"), work);
     }
 }
 
@@ -70,7 +66,7 @@ fn write(path: &Path, text: &str) {
     fs::write(path, text).unwrap();
 }
 
-/// Exchanges two names as fast as it can until the work is over, and leaves them as they were.
+/// Exchanges two names as fast as possible until the work is done, and restores them.
 fn exchange(one: &Path, other: &Path, work: impl FnOnce()) {
     struct Stop<'a>(&'a AtomicBool);
     impl Drop for Stop<'_> {
@@ -93,15 +89,15 @@ fn exchange(one: &Path, other: &Path, work: impl FnOnce()) {
 }
 
 #[test]
-fn an_index_never_has_a_file_from_outside() {
-    let place = Place::new();
-    let (db, root) = (place.database(), place.project());
+fn an_index_never_contains_a_file_from_outside() {
+    let test_folder = TestProject::new();
+    let (db, root) = (test_folder.database(), test_folder.project());
     let options = IndexOptions::default();
     let redactor = Redactor::standard();
     let mut watch = |_| ControlFlow::Continue(());
     let count = "SELECT count(*) FROM file WHERE path = 'outside.rs'";
     let mut indexed = 0;
-    place.attack(|| {
+    test_folder.attack(|| {
         for attempt in 0..1_500 {
             let done = index(&db, &root, "main", &options, redactor, &mut watch);
             indexed += usize::from(done.is_ok());
@@ -117,13 +113,16 @@ fn an_index_never_has_a_file_from_outside() {
 
 #[test]
 fn a_branch_is_never_read_from_outside() {
-    let place = Place::new();
-    let git = place.project().join(".git");
+    let test_folder = TestProject::new();
+    let git = test_folder.project().join(".git");
     write(&git.join("HEAD"), "ref: refs/heads/inside\n");
-    write(&place.outside.join("HEAD"), "ref: refs/heads/outside\n");
-    let link = place.project().join("link");
-    symlink(&place.outside, &link).unwrap();
-    let path = place.project().to_str().unwrap().to_owned();
+    write(
+        &test_folder.outside.join("HEAD"),
+        "ref: refs/heads/outside\n",
+    );
+    let link = test_folder.project().join("link");
+    symlink(&test_folder.outside, &link).unwrap();
+    let path = test_folder.project().to_str().unwrap().to_owned();
     let mut seen = 0;
     exchange(&git, &link, || {
         for attempt in 0..20_000 {
@@ -136,17 +135,17 @@ fn a_branch_is_never_read_from_outside() {
 }
 
 #[test]
-fn a_server_with_roots_never_answers_from_outside() {
-    let place = Place::new();
+fn a_server_with_roots_never_returns_text_from_outside() {
+    let test_folder = TestProject::new();
     let data = tempfile::tempdir().unwrap();
-    let data_dir = DataDir::new(data.path()).restrict_to([place.allowed.clone()]);
+    let data_dir = DataDir::new(data.path()).restrict_to([test_folder.allowed.clone()]);
     let server =
         ContextServer::new(data_dir, OwnershipPolicy::Single(Owner::for_user("ada"))).build();
-    let path = place.project().to_str().unwrap().to_owned();
+    let path = test_folder.project().to_str().unwrap().to_owned();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let mut peer = runtime.block_on(async { Peer::connect(server).await });
     let mut answered = 0;
-    place.attack(|| {
+    test_folder.attack(|| {
         for attempt in 0..150 {
             let index = json!({ "path": path });
             runtime.block_on(peer.call_tool("index_repository", index));

@@ -1,4 +1,4 @@
-//! The index of a repository, as its callers see it.
+//! Tests of the index of a repository.
 
 use std::{
     fs,
@@ -16,41 +16,41 @@ use turnbuckle_context::{
     },
 };
 
-/// A folder with files, and a database beside it.
-struct Place {
+/// A folder with files, and a database.
+struct TestProject {
     folder: tempfile::TempDir,
     data: tempfile::TempDir,
     db: Database,
 }
 
-impl Place {
+impl TestProject {
     fn new(files: &[(&str, &str)]) -> Self {
         let (folder, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let db = Database::open(data.path().join("project.db")).unwrap();
-        let place = Self { folder, data, db };
+        let test_folder = Self { folder, data, db };
         for (path, text) in files {
-            place.write(path, text);
+            test_folder.write(path, text);
         }
-        place
+        test_folder
     }
 
     fn with_functions(number: usize) -> Self {
-        let place = Self::new(&[]);
+        let test_folder = Self::new(&[]);
         for file in 0..number {
             let text = format!(
                 "fn function_{file}() {{\n{}}}\n",
                 "    call();\n".repeat(100)
             );
-            place.write(&format!("d{}/f{file}.rs", file % 7), &text);
+            test_folder.write(&format!("d{}/f{file}.rs", file % 7), &text);
         }
-        place
+        test_folder
     }
 
     fn root(&self) -> PathBuf {
         self.folder.path().canonicalize().unwrap()
     }
 
-    /// Writes a file that was changed long ago.
+    /// Writes a file with an old modification time.
     fn write(&self, path: &str, text: impl AsRef<[u8]>) {
         self.write_at(path, text, 1_000_000);
     }
@@ -116,7 +116,7 @@ impl Place {
             .unwrap()
     }
 
-    /// The files in which a word is found.
+    /// Returns the files that contain a word.
     fn found(&self, word: &str) -> Vec<String> {
         let select = format!(
             "SELECT DISTINCT file.path FROM chunk_fts JOIN chunk ON chunk.id = chunk_fts.rowid JOIN file ON file.id = chunk.file
@@ -131,7 +131,7 @@ impl Place {
             .unwrap()
     }
 
-    /// Everything is where it belongs: no files without an owner, no words without a chunk.
+    /// Checks that every file has a tree or run, and every search row a chunk.
     fn check(&self) {
         assert_eq!(self.number("SELECT count(*) FROM run"), 0);
         assert_eq!(
@@ -157,15 +157,15 @@ impl Place {
 }
 
 #[test]
-fn what_was_indexed_is_found() {
-    let place = Place::new(&[
+fn indexed_files_are_found() {
+    let test_folder = TestProject::new(&[
         (
             "src/reader.rs",
             "/// Opens it.\npub fn openFileQuickly() {}\n",
         ),
         ("README.md", "# Title\n\nwords\n"),
     ]);
-    let indexed = place.index();
+    let indexed = test_folder.index();
     assert_eq!(
         (indexed.read, indexed.unchanged, indexed.removed),
         (2, 0, 0)
@@ -174,10 +174,10 @@ fn what_was_indexed_is_found() {
         (indexed.tree.counts.files, indexed.tree.counts.chunks),
         (2, 2)
     );
-    assert_eq!(place.found("quickly"), ["src/reader.rs"]);
-    assert_eq!(place.found("reader"), ["src/reader.rs"]);
+    assert_eq!(test_folder.found("quickly"), ["src/reader.rs"]);
+    assert_eq!(test_folder.found("reader"), ["src/reader.rs"]);
     assert_eq!(
-        place.strings(
+        test_folder.strings(
             "SELECT symbol FROM chunk JOIN file ON file.id = file WHERE tree = ?1 ORDER BY path"
         ),
         ["Title", "openFileQuickly"]
@@ -186,60 +186,64 @@ fn what_was_indexed_is_found() {
         (indexed.tree.branch.as_str(), indexed.tree.version),
         ("main", 1)
     );
-    place.check();
+    test_folder.check();
 }
 
 #[test]
-fn only_what_changed_is_read_again() {
-    let place = Place::new(&[("a.rs", "fn alpha() {}"), ("b.rs", "fn beta() {}")]);
-    place.index();
-    place.write_at("a.rs", "fn gamma() {}", 2_000_000);
-    place.write_at("c.rs", "fn delta() {}", 2_000_000);
-    let indexed = place.index();
+fn only_changed_files_are_read_again() {
+    let test_folder = TestProject::new(&[("a.rs", "fn alpha() {}"), ("b.rs", "fn beta() {}")]);
+    test_folder.index();
+    test_folder.write_at("a.rs", "fn gamma() {}", 2_000_000);
+    test_folder.write_at("c.rs", "fn delta() {}", 2_000_000);
+    let indexed = test_folder.index();
     assert_eq!(
         (indexed.read, indexed.unchanged, indexed.removed),
         (2, 1, 0)
     );
-    assert!(place.found("alpha").is_empty());
-    assert_eq!(place.found("gamma"), ["a.rs"]);
-    assert_eq!(place.found("delta"), ["c.rs"]);
-    place.check();
+    assert!(test_folder.found("alpha").is_empty());
+    assert_eq!(test_folder.found("gamma"), ["a.rs"]);
+    assert_eq!(test_folder.found("delta"), ["c.rs"]);
+    test_folder.check();
 }
 
 #[test]
-fn what_was_deleted_or_renamed_is_gone() {
-    let place = Place::new(&[("a.rs", "fn alpha() {}"), ("b.rs", "fn beta() {}")]);
-    place.index();
-    fs::rename(place.root().join("a.rs"), place.root().join("z.rs")).unwrap();
-    fs::remove_file(place.root().join("b.rs")).unwrap();
-    let indexed = place.index();
+fn deleted_and_renamed_files_are_removed() {
+    let test_folder = TestProject::new(&[("a.rs", "fn alpha() {}"), ("b.rs", "fn beta() {}")]);
+    test_folder.index();
+    fs::rename(
+        test_folder.root().join("a.rs"),
+        test_folder.root().join("z.rs"),
+    )
+    .unwrap();
+    fs::remove_file(test_folder.root().join("b.rs")).unwrap();
+    let indexed = test_folder.index();
     assert_eq!((indexed.read, indexed.removed), (1, 2));
-    assert_eq!(place.paths(), ["z.rs"]);
-    assert_eq!(place.found("alpha"), ["z.rs"]);
-    place.check();
+    assert_eq!(test_folder.paths(), ["z.rs"]);
+    assert_eq!(test_folder.found("alpha"), ["z.rs"]);
+    test_folder.check();
 }
 
 #[test]
-fn a_file_that_only_looks_changed_is_not_stored_again() {
-    let place = Place::new(&[("a.rs", "fn alpha() {}")]);
-    let before = place.index().tree;
-    place.write_at("a.rs", "fn alpha() {}", 3_000_000);
-    let indexed = place.index();
+fn a_touched_file_with_the_same_contents_is_not_stored_again() {
+    let test_folder = TestProject::new(&[("a.rs", "fn alpha() {}")]);
+    let before = test_folder.index().tree;
+    test_folder.write_at("a.rs", "fn alpha() {}", 3_000_000);
+    let indexed = test_folder.index();
     assert_eq!((indexed.read, indexed.unchanged), (0, 1));
     assert_eq!(indexed.tree.version, before.version);
     assert_eq!(
-        place.strings("SELECT (modified / 1000000000) || '' FROM file WHERE tree = ?1"),
+        test_folder.strings("SELECT (modified / 1000000000) || '' FROM file WHERE tree = ?1"),
         ["3000000"]
     );
 }
 
 #[test]
-fn a_change_that_size_and_time_do_not_show_is_seen_if_the_file_was_fresh() {
-    let place = Place::new(&[]);
-    let path = place.root().join("a.rs");
+fn a_change_right_after_indexing_is_detected_despite_equal_size_and_time() {
+    let test_folder = TestProject::new(&[]);
+    let path = test_folder.root().join("a.rs");
     fs::write(&path, "fn alpha() {}").unwrap();
     let time = fs::metadata(&path).unwrap().modified().unwrap();
-    place.index();
+    test_folder.index();
     fs::write(&path, "fn gamma() {}").unwrap();
     fs::File::options()
         .append(true)
@@ -247,69 +251,73 @@ fn a_change_that_size_and_time_do_not_show_is_seen_if_the_file_was_fresh() {
         .unwrap()
         .set_modified(time)
         .unwrap();
-    place.index();
-    assert_eq!(place.found("gamma"), ["a.rs"]);
+    test_folder.index();
+    assert_eq!(test_folder.found("gamma"), ["a.rs"]);
 }
 
 #[test]
 fn force_reads_everything_again() {
-    let place = Place::with_functions(100);
-    place.index();
-    place.write("d0/f0.rs", "fn other() {}");
+    let test_folder = TestProject::with_functions(100);
+    test_folder.index();
+    test_folder.write("d0/f0.rs", "fn other() {}");
     let options = IndexOptions {
         force: true,
         ..IndexOptions::default()
     };
-    let indexed = place.index_with(&options);
+    let indexed = test_folder.index_with(&options);
     assert_eq!((indexed.read, indexed.unchanged), (100, 0));
-    assert_eq!(place.found("other"), ["d0/f0.rs"]);
-    place.check();
+    assert_eq!(test_folder.found("other"), ["d0/f0.rs"]);
+    test_folder.check();
 }
 
 #[test]
-fn other_settings_are_another_choice_of_files() {
-    let place = Place::new(&[
+fn changed_options_change_the_indexed_files() {
+    let test_folder = TestProject::new(&[
         ("a.rs", "fn a() {}"),
         ("b.py", "def b(): pass"),
         ("c/d.rs", "fn d() {}"),
     ]);
-    place.index();
+    test_folder.index();
     let only_rust = IndexOptions {
         include: vec!["*.rs".into()],
         exclude: vec!["c/".into()],
         ..IndexOptions::default()
     };
-    place.index_with(&only_rust);
-    assert_eq!(place.paths(), ["a.rs"]);
-    place.write("e.py", "def e(): pass");
-    place.refresh(Duration::from_secs(60));
-    assert_eq!(place.paths(), ["a.rs"], "a refresh keeps the settings");
-    assert_eq!(place.tree().options, only_rust);
-    place.index();
-    assert_eq!(place.paths(), ["a.rs", "b.py", "c/d.rs", "e.py"]);
-    place.check();
+    test_folder.index_with(&only_rust);
+    assert_eq!(test_folder.paths(), ["a.rs"]);
+    test_folder.write("e.py", "def e(): pass");
+    test_folder.refresh(Duration::from_secs(60));
+    assert_eq!(
+        test_folder.paths(),
+        ["a.rs"],
+        "a refresh keeps the settings"
+    );
+    assert_eq!(test_folder.tree().options, only_rust);
+    test_folder.index();
+    assert_eq!(test_folder.paths(), ["a.rs", "b.py", "c/d.rs", "e.py"]);
+    test_folder.check();
 }
 
 #[test]
-fn a_bad_pattern_is_named_and_nothing_happens() {
-    let place = Place::new(&[("a.rs", "fn a() {}")]);
+fn an_invalid_pattern_is_named_and_changes_nothing() {
+    let test_folder = TestProject::new(&[("a.rs", "fn a() {}")]);
     let options = IndexOptions {
         include: vec!["src/[".into()],
         ..IndexOptions::default()
     };
-    let error = place
+    let error = test_folder
         .try_index(&options, &mut |_| ControlFlow::Continue(()))
         .unwrap_err();
     assert!(
         matches!(error, ContextError::InvalidRequest(_)) && error.to_string().contains("`src/[`"),
         "{error}"
     );
-    assert!(trees(&place.db).unwrap().is_empty());
+    assert!(trees(&test_folder.db).unwrap().is_empty());
 }
 
 #[test]
-fn what_is_no_readable_text_is_counted() {
-    let place = Place::new(&[
+fn unreadable_and_binary_files_are_counted() {
+    let test_folder = TestProject::new(&[
         ("a.rs", "fn a() {}"),
         ("nul.rs", "a\0b"),
         ("gen.rs", "// @generated by x\nfn g() {}"),
@@ -319,11 +327,11 @@ fn what_is_no_readable_text_is_counted() {
         ("empty.rs", ""),
         ("large.rs", &"x\n".repeat(600_000)),
     ]);
-    place.write(
+    test_folder.write(
         "latin.c",
         b"/* caf\xe9 and so on and on */\nint f(void) {\n}\n",
     );
-    let counts = place.index().tree.counts;
+    let counts = test_folder.index().tree.counts;
     assert_eq!(counts.files, 2);
     let wanted = [
         (SkipReason::Binary, 2),
@@ -334,25 +342,25 @@ fn what_is_no_readable_text_is_counted() {
     for (reason, number) in wanted {
         assert_eq!(counts.skipped(reason), number, "{reason:?}");
     }
-    assert_eq!(place.found("café"), ["latin.c"]);
-    let again = place.index();
+    assert_eq!(test_folder.found("café"), ["latin.c"]);
+    let again = test_folder.index();
     assert_eq!((again.read, again.tree.counts), (0, counts));
-    place.check();
+    test_folder.check();
 }
 
 #[test]
 fn secrets_are_not_stored() {
-    // Made of parts, so that nobody takes this file for a leak.
+    // Concatenated, so that secret scanners do not report this file.
     let secret = ["ghp", "_", "x9Kd82mNq4ZvT7wRbY3cLf6hJ1sPgA5uE0oi"].concat();
     let text = format!("fn a() {{\n    let key = \"{secret}\";\n}}\n\nfn after() {{}}\n");
-    let place = Place::new(&[("a.rs", &text), (&format!("{secret}.rs"), "fn b() {}")]);
+    let test_folder = TestProject::new(&[("a.rs", &text), (&format!("{secret}.rs"), "fn b() {}")]);
 
-    let indexed = place.index();
+    let indexed = test_folder.index();
 
     assert_eq!(indexed.redacted.values().sum::<usize>(), 1);
     assert_eq!(indexed.tree.counts.skipped(SkipReason::InvalidName), 1);
-    assert_eq!(place.found("after"), ["a.rs"]);
-    for file in fs::read_dir(place.data.path()).unwrap() {
+    assert_eq!(test_folder.found("after"), ["a.rs"]);
+    for file in fs::read_dir(test_folder.data.path()).unwrap() {
         let bytes = fs::read(file.unwrap().path()).unwrap();
         let is_there = |part: &[u8]| bytes.windows(part.len()).any(|bytes| bytes == part);
         assert!(!is_there(&secret.as_bytes()[4..20]));
@@ -361,39 +369,42 @@ fn secrets_are_not_stored() {
 
 #[cfg(unix)]
 #[test]
-fn links_lead_nowhere_and_pipes_are_not_waited_for() {
+fn links_are_not_followed_and_pipes_do_not_block() {
     let outside = tempfile::tempdir().unwrap();
     fs::write(outside.path().join("secret.rs"), "fn secret() {}").unwrap();
-    let place = Place::new(&[("a.rs", "fn a() {}")]);
-    std::os::unix::fs::symlink(outside.path(), place.root().join("folder")).unwrap();
-    std::os::unix::fs::symlink(outside.path().join("secret.rs"), place.root().join("b.rs"))
-        .unwrap();
-    std::os::unix::fs::symlink(place.root(), place.root().join("around")).unwrap();
+    let test_folder = TestProject::new(&[("a.rs", "fn a() {}")]);
+    std::os::unix::fs::symlink(outside.path(), test_folder.root().join("folder")).unwrap();
+    std::os::unix::fs::symlink(
+        outside.path().join("secret.rs"),
+        test_folder.root().join("b.rs"),
+    )
+    .unwrap();
+    std::os::unix::fs::symlink(test_folder.root(), test_folder.root().join("around")).unwrap();
     let made = std::process::Command::new("mkfifo")
-        .arg(place.root().join("pipe.rs"))
+        .arg(test_folder.root().join("pipe.rs"))
         .status();
     assert!(made.unwrap().success());
-    let counts = place.index().tree.counts;
+    let counts = test_folder.index().tree.counts;
     assert_eq!((counts.files, counts.skipped(SkipReason::NotAFile)), (1, 4));
-    assert!(place.found("secret").is_empty());
+    assert!(test_folder.found("secret").is_empty());
 }
 
 #[test]
-fn a_very_long_line_is_many_chunks() {
-    let place = Place::new(&[("data.txt", &"word ".repeat(100_000))]);
-    let counts = place.index().tree.counts;
+fn a_very_long_line_is_split_into_chunks() {
+    let test_folder = TestProject::new(&[("data.txt", &"word ".repeat(100_000))]);
+    let counts = test_folder.index().tree.counts;
     assert!(counts.chunks > 50, "{counts:?}");
-    let longest = place.number("SELECT max(length(body)) FROM chunk");
+    let longest = test_folder.number("SELECT max(length(body)) FROM chunk");
     assert!(longest < 10_000, "{longest}");
 }
 
 #[test]
-fn a_run_that_is_cancelled_changes_nothing() {
-    let place = Place::with_functions(120);
-    place.index();
-    let before = (place.tree().version, place.paths());
+fn a_cancelled_run_changes_nothing() {
+    let test_folder = TestProject::with_functions(120);
+    test_folder.index();
+    let before = (test_folder.tree().version, test_folder.paths());
     for file in 0..120 {
-        place.write_at(
+        test_folder.write_at(
             &format!("d{}/f{file}.rs", file % 7),
             "fn other() {}\n".repeat(100),
             2_000_000,
@@ -402,7 +413,7 @@ fn a_run_that_is_cancelled_changes_nothing() {
     let mut most = 0;
     for stop in [0, 1, 2, 3, 5, 8, usize::MAX] {
         let mut steps = 0;
-        let ended = place.try_index(&IndexOptions::default(), &mut |step| {
+        let ended = test_folder.try_index(&IndexOptions::default(), &mut |step| {
             steps += 1;
             most = most.max(step.files_done);
             match steps > stop {
@@ -412,9 +423,9 @@ fn a_run_that_is_cancelled_changes_nothing() {
         });
         match ended {
             Err(ContextError::Cancelled) => {
-                assert_eq!((place.tree().version, place.paths()), before);
-                assert!(place.found("other").is_empty());
-                place.check();
+                assert_eq!((test_folder.tree().version, test_folder.paths()), before);
+                assert!(test_folder.found("other").is_empty());
+                test_folder.check();
             }
             ended => {
                 assert_eq!(ended.unwrap().read, 120);
@@ -423,15 +434,15 @@ fn a_run_that_is_cancelled_changes_nothing() {
         }
     }
     assert_eq!(most, 120);
-    assert_eq!(place.index().tree.counts.files, 120);
-    place.check();
+    assert_eq!(test_folder.index().tree.counts.files, 120);
+    test_folder.check();
 }
 
 #[test]
-fn several_processes_may_index_at_once() {
-    let place = Place::with_functions(80);
+fn concurrent_index_runs_succeed() {
+    let test_folder = TestProject::with_functions(80);
     let handles: Vec<_> = (0..4)
-        .map(|_| Database::open(place.db.path()).unwrap())
+        .map(|_| Database::open(test_folder.db.path()).unwrap())
         .collect();
     std::thread::scope(|scope| {
         for db in &handles {
@@ -440,7 +451,7 @@ fn several_processes_may_index_at_once() {
                 let mut watch = |_| ControlFlow::Continue(());
                 let indexed = index(
                     db,
-                    &place.root(),
+                    &test_folder.root(),
                     "main",
                     &options,
                     Redactor::standard(),
@@ -450,29 +461,29 @@ fn several_processes_may_index_at_once() {
             });
         }
     });
-    assert_eq!(place.paths().len(), 80);
-    let indexed = place.index();
+    assert_eq!(test_folder.paths().len(), 80);
+    let indexed = test_folder.index();
     assert_eq!((indexed.read, indexed.unchanged), (0, 80));
-    place.check();
+    test_folder.check();
 }
 
 #[test]
-fn readers_see_the_old_index_or_the_new_one() {
-    let place = Place::new(&[]);
+fn readers_see_the_old_or_the_new_index() {
+    let test_folder = TestProject::new(&[]);
     for file in 0..90 {
-        place.write(
+        test_folder.write(
             &format!("f{file}.rs"),
             format!("fn before() {{\n{}}}\n", "    call();\n".repeat(100)),
         );
     }
-    place.index();
+    test_folder.index();
     let is_done = AtomicBool::new(false);
     let options = IndexOptions {
         force: true,
         ..IndexOptions::default()
     };
     for file in 0..90 {
-        place.write(
+        test_folder.write(
             &format!("f{file}.rs"),
             format!("fn later() {{\n{}}}\n", "    call();\n".repeat(100)),
         );
@@ -480,7 +491,7 @@ fn readers_see_the_old_index_or_the_new_one() {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !is_done.load(Ordering::Relaxed) {
-                let (before, later) = place
+                let (before, later) = test_folder
                     .db
                     .read(|db| {
                         let select = "SELECT count(*) FROM chunk JOIN file ON file.id = file WHERE defs = ?1 AND tree IS NOT NULL";
@@ -491,45 +502,45 @@ fn readers_see_the_old_index_or_the_new_one() {
                 assert!(matches!((before, later), (90, 0) | (0, 90)), "{before} {later}");
             }
         });
-        place.index_with(&options);
+        test_folder.index_with(&options);
         is_done.store(true, Ordering::Relaxed);
     });
-    place.check();
+    test_folder.check();
 }
 
 #[test]
-fn somebody_else_can_write_meanwhile() {
-    let place = Place::with_functions(400);
+fn other_writers_are_not_blocked_by_indexing() {
+    let test_folder = TestProject::with_functions(400);
     let is_done = AtomicBool::new(false);
-    let other = Database::open(place.db.path()).unwrap();
+    let other = Database::open(test_folder.db.path()).unwrap();
     std::thread::scope(|scope| {
-        for db in [&place.db, &other] {
+        for db in [&test_folder.db, &other] {
             let is_done = &is_done;
             scope.spawn(move || {
                 let mut longest = Duration::ZERO;
                 while !is_done.load(Ordering::Relaxed) {
-                    let begun = Instant::now();
+                    let started = Instant::now();
                     db.write(|db| {
                         Ok(db.execute("INSERT OR REPLACE INTO about VALUES ('a', 'b')", [])?)
                     })
                     .unwrap();
-                    longest = longest.max(begun.elapsed());
+                    longest = longest.max(started.elapsed());
                     std::thread::sleep(Duration::from_millis(10));
                 }
-                // Generous: the machine may be busy with other tests. The scale check measures it.
+                // Generous, because the machine may be busy with other tests. The scale test measures it exactly.
                 assert!(longest < Duration::from_secs(3), "{longest:?}");
             });
         }
-        place.index();
+        test_folder.index();
         is_done.store(true, Ordering::Relaxed);
     });
 }
 
 #[test]
-fn what_a_dead_run_left_is_cleaned_away() {
-    let place = Place::new(&[("a.rs", "fn a() {}")]);
-    place.index();
-    place
+fn files_of_a_dead_run_are_deleted() {
+    let test_folder = TestProject::new(&[("a.rs", "fn a() {}")]);
+    test_folder.index();
+    test_folder
         .db
         .write(|db| {
             db.execute("INSERT INTO run VALUES (7, '/x', 1)", [])?;
@@ -539,76 +550,82 @@ fn what_a_dead_run_left_is_cleaned_away() {
             Ok(db.execute("INSERT INTO chunk_fts (rowid, body) VALUES (99, 'leftover')", [])?)
         })
         .unwrap();
-    place.index();
-    place.check();
+    test_folder.index();
+    test_folder.check();
 }
 
 #[test]
-fn what_was_read_when_the_clock_was_wrong_is_read_again() {
+fn files_with_a_read_time_in_the_future_are_read_again() {
     for files in [1, 300] {
-        let place = Place::with_functions(files);
-        place.index();
+        let test_folder = TestProject::with_functions(files);
+        test_folder.index();
         let spoil = "UPDATE file SET indexed = indexed + 1000000000";
-        place.db.write(|db| Ok(db.execute(spoil, [])?)).unwrap();
-        assert_eq!(place.index().read, files as u64);
-        assert_eq!(place.index().read, 0);
-        place.check();
+        test_folder
+            .db
+            .write(|db| Ok(db.execute(spoil, [])?))
+            .unwrap();
+        assert_eq!(test_folder.index().read, files as u64);
+        assert_eq!(test_folder.index().read, 0);
+        test_folder.check();
     }
 }
 
 #[test]
-fn settings_that_cannot_be_read_leave_no_file_out() {
-    let place = Place::new(&[("a.rs", "fn alpha() {}")]);
-    place.index();
+fn unreadable_settings_do_not_exclude_files() {
+    let test_folder = TestProject::new(&[("a.rs", "fn alpha() {}")]);
+    test_folder.index();
     let spoil = "UPDATE tree SET settings = 'spoiled'";
-    place.db.write(|db| Ok(db.execute(spoil, [])?)).unwrap();
-    let refreshed = place.refresh(Duration::from_secs(60));
-    assert_eq!((refreshed.removed, place.paths().len()), (0, 1));
+    test_folder
+        .db
+        .write(|db| Ok(db.execute(spoil, [])?))
+        .unwrap();
+    let refreshed = test_folder.refresh(Duration::from_secs(60));
+    assert_eq!((refreshed.removed, test_folder.paths().len()), (0, 1));
 }
 
 #[test]
-fn a_refresh_sees_changes_and_deletions() {
-    let place = Place::new(&[("a.rs", "fn alpha() {}"), ("b.rs", "fn beta() {}")]);
-    place.index();
-    let idle = place.refresh(Duration::from_secs(60));
+fn a_refresh_detects_changes_and_deletions() {
+    let test_folder = TestProject::new(&[("a.rs", "fn alpha() {}"), ("b.rs", "fn beta() {}")]);
+    test_folder.index();
+    let idle = test_folder.refresh(Duration::from_secs(60));
     assert_eq!(
         (idle.freshness, idle.read, idle.removed),
         (Freshness::Fresh, 0, 0)
     );
-    place.write_at("a.rs", "fn gamma() {}", 2_000_000);
-    fs::remove_file(place.root().join("b.rs")).unwrap();
-    let refreshed = place.refresh(Duration::from_secs(60));
+    test_folder.write_at("a.rs", "fn gamma() {}", 2_000_000);
+    fs::remove_file(test_folder.root().join("b.rs")).unwrap();
+    let refreshed = test_folder.refresh(Duration::from_secs(60));
     assert_eq!(
         (refreshed.freshness, refreshed.read, refreshed.removed),
         (Freshness::Fresh, 1, 1)
     );
     assert_eq!(refreshed.tree.counts.files, 1);
-    assert_eq!(place.found("gamma"), ["a.rs"]);
-    place.check();
+    assert_eq!(test_folder.found("gamma"), ["a.rs"]);
+    test_folder.check();
 }
 
 #[test]
-fn a_refresh_without_time_changes_nothing_and_says_so() {
-    let place = Place::new(&[("a.rs", "fn alpha() {}"), ("b.rs", "fn beta() {}")]);
-    place.index();
-    fs::remove_file(place.root().join("b.rs")).unwrap();
-    place.write_at("a.rs", "fn gamma() {}", 2_000_000);
-    let refreshed = place.refresh(Duration::ZERO);
+fn a_refresh_without_time_changes_nothing_and_reports_unknown() {
+    let test_folder = TestProject::new(&[("a.rs", "fn alpha() {}"), ("b.rs", "fn beta() {}")]);
+    test_folder.index();
+    fs::remove_file(test_folder.root().join("b.rs")).unwrap();
+    test_folder.write_at("a.rs", "fn gamma() {}", 2_000_000);
+    let refreshed = test_folder.refresh(Duration::ZERO);
     assert_eq!(refreshed.freshness, Freshness::Unknown);
-    assert_eq!(place.paths(), ["a.rs", "b.rs"]);
-    assert_eq!(place.found("alpha"), ["a.rs"]);
+    assert_eq!(test_folder.paths(), ["a.rs", "b.rs"]);
+    assert_eq!(test_folder.found("alpha"), ["a.rs"]);
 }
 
 #[test]
-fn a_folder_that_is_out_of_reach_loses_nothing() {
-    let place = Place::new(&[("a.rs", "fn alpha() {}")]);
-    place.index();
-    let tree = place.tree();
-    let away = place.data.path().join("away");
+fn files_of_an_inaccessible_folder_stay_in_the_index() {
+    let test_folder = TestProject::new(&[("a.rs", "fn alpha() {}")]);
+    test_folder.index();
+    let tree = test_folder.tree();
+    let away = test_folder.data.path().join("away");
     fs::rename(&tree.root, &away).unwrap();
     assert!(
         refresh(
-            &place.db,
+            &test_folder.db,
             &tree,
             Redactor::standard(),
             Duration::from_secs(60)
@@ -616,17 +633,17 @@ fn a_folder_that_is_out_of_reach_loses_nothing() {
         .is_err()
     );
     fs::rename(&away, &tree.root).unwrap();
-    assert_eq!(place.paths(), ["a.rs"]);
+    assert_eq!(test_folder.paths(), ["a.rs"]);
 }
 
 #[test]
 fn the_tree_of_a_folder_is_the_nearest_one() {
-    let place = Place::new(&[("a.rs", "fn a() {}"), ("sub/deep/b.rs", "fn b() {}")]);
-    place.index();
-    let sub = place.root().join("sub");
+    let test_folder = TestProject::new(&[("a.rs", "fn a() {}"), ("sub/deep/b.rs", "fn b() {}")]);
+    test_folder.index();
+    let sub = test_folder.root().join("sub");
     let options = IndexOptions::default();
     index(
-        &place.db,
+        &test_folder.db,
         &sub,
         "main",
         &options,
@@ -634,31 +651,52 @@ fn the_tree_of_a_folder_is_the_nearest_one() {
         &mut |_| ControlFlow::Continue(()),
     )
     .unwrap();
-    let root_of = |folder: PathBuf| tree_for(&place.db, &folder).unwrap().map(|tree| tree.root);
+    let root_of = |folder: PathBuf| {
+        tree_for(&test_folder.db, &folder)
+            .unwrap()
+            .map(|tree| tree.root)
+    };
     assert_eq!(root_of(sub.join("deep")), Some(sub));
-    assert_eq!(root_of(place.root().join("other")), Some(place.root()));
+    assert_eq!(
+        root_of(test_folder.root().join("other")),
+        Some(test_folder.root())
+    );
     assert_eq!(root_of("/".into()), None);
-    assert_eq!(trees(&place.db).unwrap().len(), 2);
-    place.check();
+    assert_eq!(trees(&test_folder.db).unwrap().len(), 2);
+    test_folder.check();
 }
 
-/// Whoever may write a folder can put a link in its place after it was allowed.
+/// A user with write permission can replace a folder by a link after it was allowed.
 #[cfg(unix)]
 #[test]
-fn a_folder_that_became_a_link_is_not_followed() {
-    let place = Place::new(&[
+fn a_folder_replaced_by_a_link_is_not_followed() {
+    let test_folder = TestProject::new(&[
         ("inside/a.rs", "fn inside() {}\n"),
         ("secret/b.rs", "fn b() {}\n"),
     ]);
-    let root = place.root().join("inside");
+    let root = test_folder.root().join("inside");
     let mut watch = |_| ControlFlow::Continue(());
     let (options, redactor) = (IndexOptions::default(), Redactor::standard());
-    let tree = index(&place.db, &root, "main", &options, redactor, &mut watch)
-        .unwrap()
-        .tree;
-    fs::rename(&root, place.root().join("away")).unwrap();
-    std::os::unix::fs::symlink(place.root().join("secret"), &root).unwrap();
-    let again = index(&place.db, &root, "main", &options, redactor, &mut watch);
-    assert!(again.unwrap_err().to_string().contains("has moved"));
-    assert!(refresh(&place.db, &tree, redactor, Duration::from_secs(5)).is_err());
+    let tree = index(
+        &test_folder.db,
+        &root,
+        "main",
+        &options,
+        redactor,
+        &mut watch,
+    )
+    .unwrap()
+    .tree;
+    fs::rename(&root, test_folder.root().join("away")).unwrap();
+    std::os::unix::fs::symlink(test_folder.root().join("secret"), &root).unwrap();
+    let again = index(
+        &test_folder.db,
+        &root,
+        "main",
+        &options,
+        redactor,
+        &mut watch,
+    );
+    assert!(again.unwrap_err().to_string().contains("was moved"));
+    assert!(refresh(&test_folder.db, &tree, redactor, Duration::from_secs(5)).is_err());
 }

@@ -1,4 +1,4 @@
-//! An index that is being written when its process is killed.
+//! Kills a process that writes an index.
 
 use std::{
     env, fs,
@@ -14,72 +14,73 @@ use turnbuckle_context::{
     code_index::{IndexOptions, index, tree_for},
 };
 
-/// Tells the process that is to be killed where the files are.
-const PLACE: &str = "TURNBUCKLE_TEST_PLACE";
+/// Environment variable with the folder of the files, for the process that is killed.
+const TEST_FOLDER: &str = "TURNBUCKLE_TEST_PLACE";
 const FILES: usize = 120;
 const ROUNDS: usize = 8;
 
 #[test]
-fn what_readers_see_is_whole_after_a_kill() {
-    let place = tempfile::tempdir().unwrap();
-    fs::create_dir(place.path().join("files")).unwrap();
-    write_all(place.path(), "round_0");
-    run(place.path());
+fn readers_see_a_complete_index_after_a_kill() {
+    let test_folder = tempfile::tempdir().unwrap();
+    fs::create_dir(test_folder.path().join("files")).unwrap();
+    write_all(test_folder.path(), "round_0");
+    run(test_folder.path());
 
     for round in 1..=ROUNDS {
-        write_all(place.path(), &format!("round_{round}"));
-        kill_after(place.path(), Duration::from_millis(round as u64 * 37 % 300));
-        check(place.path());
+        write_all(test_folder.path(), &format!("round_{round}"));
+        kill_after(
+            test_folder.path(),
+            Duration::from_millis(round as u64 * 37 % 300),
+        );
+        check(test_folder.path());
     }
 
-    run(place.path());
-    assert_eq!(seen(place.path()), vec![format!("round_{ROUNDS}"); FILES]);
-    check(place.path());
+    run(test_folder.path());
+    assert_eq!(
+        seen(test_folder.path()),
+        vec![format!("round_{ROUNDS}"); FILES]
+    );
+    check(test_folder.path());
 }
 
-/// Indexes over and over until it is killed.
+/// Indexes in a loop until it is killed.
 #[test]
 #[ignore = "is run by the other test, in a process of its own"]
-fn victim() {
-    let Some(place) = env::var_os(PLACE).map(PathBuf::from) else {
+fn child() {
+    let Some(test_folder) = env::var_os(TEST_FOLDER).map(PathBuf::from) else {
         return;
     };
-    println!("begun");
+    println!("started");
     loop {
-        run(&place);
+        run(&test_folder);
     }
 }
 
-fn kill_after(place: &Path, time: Duration) {
-    let mut victim = Command::new(env::current_exe().unwrap())
-        .args([
-            "--exact",
-            "index_killed::victim",
-            "--ignored",
-            "--nocapture",
-        ])
-        .env(PLACE, place)
+fn kill_after(test_folder: &Path, time: Duration) {
+    let mut child = Command::new(env::current_exe().unwrap())
+        .args(["--exact", "index_killed::child", "--ignored", "--nocapture"])
+        .env(TEST_FOLDER, test_folder)
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let output = BufReader::new(victim.stdout.take().unwrap());
-    let begun = output.lines().any(|line| line.unwrap().contains("begun"));
-    assert!(begun);
+    let output = BufReader::new(child.stdout.take().unwrap());
+    let started = output.lines().any(|line| line.unwrap().contains("started"));
+    assert!(started);
     std::thread::sleep(time);
-    victim.kill().unwrap();
-    victim.wait().unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
 }
 
-fn run(place: &Path) {
-    let root = place.join("files").canonicalize().unwrap();
+fn run(test_folder: &Path) {
+    let root = test_folder.join("files").canonicalize().unwrap();
     let options = IndexOptions {
         force: true,
         ..IndexOptions::default()
     };
     let mut watch = |_| ControlFlow::Continue(());
     index(
-        &open(place),
+        &open(test_folder),
         &root,
         "main",
         &options,
@@ -89,24 +90,24 @@ fn run(place: &Path) {
     .unwrap();
 }
 
-fn open(place: &Path) -> Database {
-    Database::open(place.join("data").join("project.db")).unwrap()
+fn open(test_folder: &Path) -> Database {
+    Database::open(test_folder.join("data").join("project.db")).unwrap()
 }
 
-fn write_all(place: &Path, name: &str) {
+fn write_all(test_folder: &Path, name: &str) {
     let text = format!("fn {name}() {{\n{}}}\n", "    call();\n".repeat(50));
     for file in 0..FILES {
-        let path = place.join("files").join(format!("f{file}.rs"));
-        // Whole or not at all, as an editor writes it.
-        let new = place.join("new");
+        let path = test_folder.join("files").join(format!("f{file}.rs"));
+        // Write atomically, like an editor.
+        let new = test_folder.join("new");
         fs::write(&new, &text).unwrap();
         fs::rename(new, path).unwrap();
     }
 }
 
-/// What every shown file defines.
-fn seen(place: &Path) -> Vec<String> {
-    let db = open(place);
+/// Returns the definitions of all published files.
+fn seen(test_folder: &Path) -> Vec<String> {
+    let db = open(test_folder);
     db.read(|db| {
         let mut statement = db.prepare(
             "SELECT defs FROM chunk JOIN file ON file.id = chunk.file WHERE tree IS NOT NULL ORDER BY chunk.id",
@@ -117,15 +118,15 @@ fn seen(place: &Path) -> Vec<String> {
     .unwrap()
 }
 
-fn check(place: &Path) {
-    let seen = seen(place);
+fn check(test_folder: &Path) {
+    let seen = seen(test_folder);
     assert_eq!(seen.len(), FILES);
     assert!(
         seen.iter().all(|name| *name == seen[0]),
         "half of a change is shown"
     );
-    let db = open(place);
-    let tree = tree_for(&db, &place.join("files").canonicalize().unwrap());
+    let db = open(test_folder);
+    let tree = tree_for(&db, &test_folder.join("files").canonicalize().unwrap());
     assert_eq!(tree.unwrap().unwrap().counts.files, FILES as u64);
     let is_sound = db.read(|db| {
         let text: String = db.query_row("PRAGMA integrity_check", [], |row| row.get(0))?;

@@ -1,10 +1,10 @@
-//! What the parts of the context server do together.
+//! Tests of the context server as a whole.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod delete_killed;
 #[cfg(target_os = "linux")]
 mod escape;
-mod forget_killed;
 mod index;
 mod index_killed;
 mod memory;

@@ -1,4 +1,4 @@
-//! Saving, finding and listing what is remembered.
+//! Tests of saving, searching and listing items.
 
 use serde_json::{Map, Value, json};
 use turnbuckle_context::{
@@ -18,12 +18,12 @@ fn database() -> (tempfile::TempDir, Database) {
     (folder, database)
 }
 
-fn keep(database: &Database, draft: NewItem) -> SaveOutcome {
-    save(database, Redactor::standard(), draft).unwrap()
+fn keep(database: &Database, new_item: NewItem) -> SaveOutcome {
+    save(database, Redactor::standard(), new_item).unwrap()
 }
 
-fn refusal(database: &Database, draft: NewItem) -> String {
-    let error = save(database, Redactor::standard(), draft).unwrap_err();
+fn rejection(database: &Database, new_item: NewItem) -> String {
+    let error = save(database, Redactor::standard(), new_item).unwrap_err();
     assert!(
         matches!(error, ContextError::InvalidRequest(_)),
         "{error:?}"
@@ -40,14 +40,14 @@ fn bodies(hits: &[MemoryHit]) -> Vec<&str> {
 }
 
 #[test]
-fn what_was_saved_is_found_after_opening_again() {
+fn saved_items_are_found_after_reopening() {
     let (folder, database) = database();
-    let draft = NewItem::checkpoint("The parser now accepts nested comments.")
+    let new_item = NewItem::checkpoint("The parser now accepts nested comments.")
         .title("Parser: nested comments")
         .branch("feature/comments")
         .tags(["parser"])
         .meta(Map::from_iter([("step".to_owned(), json!("3"))]));
-    let saved = keep(&database, draft);
+    let saved = keep(&database, new_item);
     drop(database);
 
     let again = Database::open(folder.path().join("a.db")).unwrap();
@@ -61,7 +61,7 @@ fn what_was_saved_is_found_after_opening_again() {
 }
 
 #[test]
-fn a_save_is_an_operation_that_can_be_asked_about() {
+fn a_save_is_recorded_as_an_operation() {
     let (_folder, database) = database();
     let saved = keep(&database, NewItem::checkpoint("half way"));
     let operation = operations::find(&database, &saved.operation)
@@ -75,7 +75,7 @@ fn a_save_is_an_operation_that_can_be_asked_about() {
 }
 
 #[test]
-fn the_same_thing_is_kept_once() {
+fn duplicates_are_stored_once() {
     let (_folder, database) = database();
     let first = keep(
         &database,
@@ -102,7 +102,7 @@ fn the_same_thing_is_kept_once() {
 }
 
 #[test]
-fn the_same_thing_on_another_branch_is_another() {
+fn the_same_text_on_another_branch_is_another_item() {
     let (_folder, database) = database();
     let first = keep(
         &database,
@@ -118,7 +118,7 @@ fn the_same_thing_on_another_branch_is_another() {
 }
 
 #[test]
-fn what_is_nearly_the_same_is_told_and_kept() {
+fn near_duplicates_are_reported_and_stored() {
     let (_folder, database) = database();
     keep(
         &database,
@@ -143,7 +143,7 @@ fn what_is_nearly_the_same_is_told_and_kept() {
 }
 
 #[test]
-fn a_skill_of_the_same_name_is_replaced() {
+fn a_skill_with_the_same_name_is_replaced() {
     let (_folder, database) = database();
     let first = keep(
         &database,
@@ -171,7 +171,7 @@ fn a_skill_of_the_same_name_is_replaced() {
 }
 
 #[test]
-fn a_question_in_a_sentence_finds_what_has_only_some_of_its_words() {
+fn a_sentence_finds_items_with_some_of_its_words() {
     let (_folder, database) = database();
     keep(
         &database,
@@ -196,7 +196,7 @@ fn a_question_in_a_sentence_finds_what_has_only_some_of_its_words() {
 }
 
 #[test]
-fn a_better_answer_has_a_higher_score() {
+fn a_better_match_has_a_higher_score() {
     let (_folder, database) = database();
     for text in [
         "database pool: waits for a free connection now",
@@ -245,7 +245,7 @@ fn a_name_is_found_whole_and_in_parts() {
 }
 
 #[test]
-fn the_newer_of_two_equal_answers_comes_first_and_old_ones_stay() {
+fn newer_items_rank_first_and_old_ones_are_still_found() {
     let (_folder, database) = database();
     let old = keep(
         &database,
@@ -275,7 +275,7 @@ fn the_newer_of_two_equal_answers_comes_first_and_old_ones_stay() {
 }
 
 #[test]
-fn what_one_is_less_sure_of_comes_later() {
+fn items_with_less_confidence_rank_lower() {
     let (_folder, database) = database();
     keep(
         &database,
@@ -287,14 +287,14 @@ fn what_one_is_less_sure_of_comes_later() {
     );
     let hits = ask(&database, ItemKind::Checkpoint, "queue drained exit");
     assert!(hits[0].item.confidence > 0.9);
-    assert!(refusal(&database, NewItem::checkpoint("x").confidence(1.5)).contains("from 0 to 1"));
+    assert!(rejection(&database, NewItem::checkpoint("x").confidence(1.5)).contains("from 0 to 1"));
     assert!(
-        refusal(&database, NewItem::checkpoint("x").confidence(f64::NAN)).contains("from 0 to 1")
+        rejection(&database, NewItem::checkpoint("x").confidence(f64::NAN)).contains("from 0 to 1")
     );
 }
 
 #[test]
-fn only_one_branch_can_be_asked_for() {
+fn results_can_be_limited_to_one_branch() {
     let (_folder, database) = database();
     keep(
         &database,
@@ -335,7 +335,7 @@ fn the_same_error_with_other_numbers_is_found_first() {
         ("connect ECONNREFUSED 127.0.0.1:5432", "start the database"),
         (
             "request failed with status code 404 for /v1/users/17",
-            "the route has no version",
+            "the route lacks a version",
         ),
     ] {
         keep(&database, NewItem::remediation(error, solution));
@@ -355,7 +355,7 @@ fn the_same_error_with_other_numbers_is_found_first() {
         ),
         (
             "npm ERR! request failed with status code 404 for /v1/users/99",
-            "the route has no version",
+            "the route lacks a version",
         ),
         (
             "called `Option::unwrap()` on a `None` value",
@@ -410,7 +410,7 @@ fn several_databases_are_searched_as_one() {
 }
 
 #[test]
-fn kinds_projects_and_owners_do_not_meet() {
+fn kinds_projects_and_owners_are_separate() {
     let (data, one, two) = (
         tempfile::tempdir().unwrap(),
         tempfile::tempdir().unwrap(),
@@ -443,7 +443,7 @@ fn kinds_projects_and_owners_do_not_meet() {
 }
 
 #[test]
-fn what_was_removed_is_found_no_more() {
+fn deleted_items_are_not_found() {
     let (_folder, database) = database();
     let saved = keep(&database, NewItem::checkpoint("throw this away"));
     assert!(delete(&database, &saved.item.id).unwrap());
@@ -453,7 +453,7 @@ fn what_was_removed_is_found_no_more() {
 }
 
 #[test]
-fn several_that_save_the_same_at_once_get_one_thing() {
+fn concurrent_saves_of_a_duplicate_create_one_item() {
     let (folder, database) = database();
     drop(database);
     let path = folder.path().join("a.db");
@@ -498,7 +498,7 @@ fn several_that_save_the_same_at_once_get_one_thing() {
 }
 
 #[test]
-fn pages_neither_repeat_nor_miss_what_was_there() {
+fn pages_neither_repeat_nor_omit_items() {
     let (_folder, database) = database();
     let first: Vec<String> = (0..10)
         .map(|number| {
@@ -514,7 +514,7 @@ fn pages_neither_repeat_nor_miss_what_was_there() {
         seen.extend(page.items.iter().map(|item| item.id.clone()));
         keep(
             &database,
-            NewItem::checkpoint(format!("meanwhile {}", seen.len())),
+            NewItem::checkpoint(format!("later {}", seen.len())),
         );
         match page.next {
             Some(next) => after = Some(next),
@@ -534,19 +534,19 @@ fn pages_neither_repeat_nor_miss_what_was_there() {
 }
 
 #[test]
-fn what_is_too_long_or_empty_is_refused_by_name() {
+fn too_long_and_empty_members_are_rejected_by_name() {
     let (_folder, database) = database();
     let text = |length: usize| "ä".repeat(length);
     let meta = |key: &str, value: Value| Map::from_iter([(key.to_owned(), value)]);
-    for (draft, says) in [
+    for (new_item, says) in [
         (NewItem::checkpoint(" \n"), "`content` is empty"),
         (
             NewItem::checkpoint("x".repeat(102_401)),
-            "`content` has 102401 bytes, and 102400 are allowed",
+            "`content` has 102401 bytes; at most 102400 are allowed",
         ),
         (
             NewItem::checkpoint("x").title(text(501)),
-            "`summary` has 501 characters, and 500 are",
+            "`summary` has 501 characters; at most 500 are",
         ),
         (NewItem::remediation("", "x"), "`error_msg` is empty"),
         (NewItem::remediation("x", ""), "`solution` is empty"),
@@ -599,8 +599,8 @@ fn what_is_too_long_or_empty_is_refused_by_name() {
         ),
         (NewItem::checkpoint("x").branch(""), "`branch` is empty"),
     ] {
-        let refusal = refusal(&database, draft);
-        assert!(refusal.contains(says), "{refusal}");
+        let rejection = rejection(&database, new_item);
+        assert!(rejection.contains(says), "{rejection}");
     }
     keep(
         &database,
@@ -617,7 +617,7 @@ fn what_is_too_long_or_empty_is_refused_by_name() {
 }
 
 #[test]
-fn any_text_can_be_saved_and_asked_for() {
+fn any_text_can_be_saved_and_searched() {
     let (_folder, database) = database();
     let long = "word another \u{1F600} ".repeat(5_000);
     for text in [
@@ -670,10 +670,10 @@ fn any_text_can_be_saved_and_asked_for() {
 }
 
 #[test]
-fn secrets_are_in_nothing_that_is_saved() {
+fn saved_items_are_redacted() {
     let (folder, database) = database();
     let token = format!("ghp_{}", "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8");
-    let draft = NewItem::remediation(
+    let new_item = NewItem::remediation(
         format!("push with {token} failed"),
         format!("renew {token}"),
     )
@@ -683,7 +683,7 @@ fn secrets_are_in_nothing_that_is_saved() {
         token.clone(),
         json!({ "deep": [token] }),
     )]));
-    let saved = keep(&database, draft);
+    let saved = keep(&database, new_item);
     assert_eq!(saved.redacted.values().sum::<u32>(), saved.item.redacted);
     assert!(saved.item.redacted >= 6);
     assert!(!format!("{saved:?}").contains(&token));
@@ -701,7 +701,7 @@ fn secrets_are_in_nothing_that_is_saved() {
 }
 
 #[test]
-fn what_is_old_and_has_many_common_words_is_found_among_thousands() {
+fn an_old_item_with_common_words_is_found_among_thousands() {
     let (_folder, database) = database();
     let old = keep(
         &database,

@@ -1,4 +1,4 @@
-//! Secrets: found wherever they are written down, and what is none is let be.
+//! Tests of redaction: secrets are found in every context, and harmless text is not changed.
 
 mod cases;
 mod harmless;
@@ -11,7 +11,7 @@ use turnbuckle_context::Redactor;
 use self::planted::{Dice, Planted};
 
 #[test]
-fn secrets_of_every_kind_are_found_wherever_they_stand() {
+fn secrets_of_every_kind_are_found_in_every_context() {
     let mut missed = Vec::new();
     for planted in planted::all() {
         for (place, text) in places(&planted) {
@@ -57,7 +57,7 @@ fn lines_keep_their_numbers() {
 }
 
 #[test]
-fn what_is_no_secret_is_let_be() {
+fn harmless_text_is_not_changed() {
     for line in harmless::LINES {
         let redacted = Redactor::standard().redact(line);
         assert_eq!(redacted.text, *line);
@@ -66,7 +66,7 @@ fn what_is_no_secret_is_let_be() {
     assert_eq!(Redactor::standard().redact(&text).findings, []);
 }
 
-/// The set was written before the rules were read: 200 secrets as they stand in notes, logs, commands and files.
+/// 200 secrets as in notes, logs, commands and files. The authors of the set did not know the rules.
 #[test]
 fn realistic_secrets_are_redacted() {
     assert_leaked(cases::SECRETS, 0);
@@ -77,7 +77,7 @@ fn realistic_harmless_text_is_unchanged() {
     assert_unchanged(cases::HARMLESS);
 }
 
-/// A second set, whose misses brought further rules; one is left.
+/// A second set. Rules were added for its misses; one miss is left.
 #[test]
 fn more_realistic_secrets_are_redacted() {
     assert_leaked(cases::MORE_SECRETS, 1);
@@ -88,7 +88,7 @@ fn more_realistic_harmless_text_is_unchanged() {
     assert_unchanged(cases::MORE_HARMLESS);
 }
 
-/// A third set, written after all rules, which were not changed for it: 50 of 60 are redacted.
+/// A third set, written after all rules and not used to change them: 50 of 60 are redacted.
 #[test]
 fn held_out_secrets_are_redacted() {
     assert_leaked(cases::HELD_OUT_SECRETS, 10);
@@ -118,9 +118,9 @@ fn assert_unchanged(set: &str) {
     assert!(changed.is_empty(), "{count} false alarms\n{report}");
 }
 
-/// Pieces of secrets, markers and signs in any order: what is taken out stays out, and lines stay where they are.
+/// Redacts parts of secrets, markers and punctuation in any order; the result is stable and keeps its line numbers.
 #[test]
-fn whatever_is_mixed_once_is_enough() {
+fn mixed_texts_are_redacted_in_one_call() {
     let planted = planted::all().into_iter().map(|planted| planted.text);
     let realistic = [cases::SECRETS, cases::MORE_SECRETS, cases::HELD_OUT_SECRETS];
     let realistic = realistic.into_iter().flat_map(cases::secrets);
@@ -135,7 +135,7 @@ fn whatever_is_mixed_once_is_enough() {
     }
 }
 
-/// Up to eleven texts without some characters at their ends, and signs between them.
+/// Joins up to eleven texts, truncated at their ends, with punctuation between them.
 fn mixed(texts: &[String], dice: &mut Dice) -> String {
     let signs = [
         "\n",
@@ -176,9 +176,9 @@ fn mixed(texts: &[String], dice: &mut Dice) -> String {
 }
 
 proptest! {
-    /// Any characters at all, with the words between them that make rules look closer.
+    /// Any characters, mixed with keywords of the rules.
     #[test]
-    fn any_text_is_redacted_once_and_for_all(
+    fn redacting_any_text_twice_changes_nothing(
         pieces in vec(
             prop_oneof![
                 "\\PC{0,12}",
@@ -198,7 +198,7 @@ proptest! {
     }
 }
 
-/// The same secret in a sentence, in JSON, in an environment and in code.
+/// Returns the same secret in a sentence, in JSON, in an environment variable and in code.
 fn places(planted: &Planted) -> [(&'static str, String); 4] {
     let text = &planted.text;
     let json = serde_json::json!({ "note": text, "more": 1 }).to_string();

@@ -1,4 +1,4 @@
-//! What clients see: tools, resources, prompts.
+//! Tests of the MCP interface: tools, resources, prompts.
 
 mod checkpoints;
 mod collections;
@@ -7,7 +7,7 @@ mod embeddings;
 mod faults;
 mod isolation;
 mod memories;
-mod place;
 mod prompts;
 mod repository;
 mod resources;
+mod test_project;

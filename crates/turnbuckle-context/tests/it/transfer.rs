@@ -1,4 +1,4 @@
-//! Taking data along, bringing it back, and having it forgotten.
+//! Tests of export, import and deletion.
 
 use std::path::Path;
 
@@ -11,15 +11,15 @@ use turnbuckle_context::{
     },
 };
 
-/// A library with two projects and a shared skill.
-struct House {
+/// A data directory with two projects and a shared skill.
+struct TestData {
     data: tempfile::TempDir,
     folders: [tempfile::TempDir; 2],
     data_dir: DataDir,
     ada: Owner,
 }
 
-impl House {
+impl TestData {
     fn empty() -> Self {
         let data = tempfile::tempdir().unwrap();
         let data_dir = DataDir::new(data.path());
@@ -32,34 +32,34 @@ impl House {
         }
     }
 
-    fn furnished() -> Self {
-        let house = Self::empty();
-        house.save(
+    fn with_items() -> Self {
+        let data = Self::empty();
+        data.save(
             0,
             NewItem::checkpoint("zanzibar is half done")
                 .title("Zanzibar")
                 .branch("a/b")
                 .tags(["t"]),
         );
-        house.save(
+        data.save(
             0,
             NewItem::remediation("error E0308 in quokka", "cast it").detail("rust 1.88"),
         );
-        house.save(
+        data.save(
             1,
             NewItem::checkpoint("line one\nline \"two\" \u{2028} \0 end"),
         );
-        let shared = house.data_dir.open_shared(&house.ada).unwrap();
+        let shared = data.data_dir.open_shared(&data.ada).unwrap();
         memory::save(
             &shared,
             Redactor::standard(),
             NewItem::skill("Fly", "How to fly", "Flap."),
         )
         .unwrap();
-        house
+        data
     }
 
-    /// The folder of the one owner.
+    /// Returns the folder of the owner.
     fn folder(&self) -> std::path::PathBuf {
         self.data.path().join(self.ada.id())
     }
@@ -76,8 +76,8 @@ impl House {
             .unwrap()
     }
 
-    fn save(&self, at: usize, draft: NewItem) -> String {
-        memory::save(&self.open(at), Redactor::standard(), draft)
+    fn save(&self, at: usize, new_item: NewItem) -> String {
+        memory::save(&self.open(at), Redactor::standard(), new_item)
             .unwrap()
             .item
             .id
@@ -104,17 +104,17 @@ impl House {
         stats
             .databases
             .iter()
-            .flat_map(|place| place.items.values())
+            .flat_map(|test_folder| test_folder.items.values())
             .sum()
     }
 }
 
-/// An export without its first line, which has the time in it.
+/// Returns the lines of an export without the header, which contains the time.
 fn lines(export: &str) -> Vec<&str> {
     export.lines().skip(1).collect()
 }
 
-/// Whether any file below a folder has these bytes in it, in whatever case.
+/// Returns whether any file below a folder contains these bytes, ignoring case.
 pub(crate) fn is_anywhere(folder: &Path, needle: &str) -> bool {
     std::fs::read_dir(folder).unwrap().any(|entry| {
         let path = entry.unwrap().path();
@@ -129,16 +129,16 @@ pub(crate) fn is_anywhere(folder: &Path, needle: &str) -> bool {
 }
 
 #[test]
-fn what_was_exported_comes_back_as_it_was() {
-    let house = House::furnished();
-    let exported = house.export(&DataSelection::Everything);
+fn exported_data_is_imported_unchanged() {
+    let data = TestData::with_items();
+    let exported = data.export(&DataSelection::Everything);
     let first: Value = serde_json::from_str(exported.lines().next().unwrap()).unwrap();
     assert_eq!(
         (&first["format"], &first["version"]),
         (&"turnbuckle-memory".into(), &1.into())
     );
 
-    let other = House::empty();
+    let other = TestData::empty();
     let imported = other.import(&exported, &ImportOptions::default()).unwrap();
 
     assert_eq!(
@@ -154,7 +154,7 @@ fn what_was_exported_comes_back_as_it_was() {
     let query = MemoryQuery::new(ItemKind::Checkpoint, "zanzibar");
     let project = other
         .data_dir
-        .open_project_by_id(&other.ada, house.project(0).id())
+        .open_project_by_id(&other.ada, data.project(0).id())
         .unwrap()
         .unwrap();
     assert_eq!(memory::search(&[&project], &query).unwrap().len(), 1);
@@ -168,24 +168,24 @@ fn what_was_exported_comes_back_as_it_was() {
 }
 
 #[test]
-fn one_project_can_be_exported_and_taken_into_another() {
-    let house = House::furnished();
-    let exported = house.export(&DataSelection::Project(house.project(0).id().to_owned()));
+fn one_project_can_be_exported_and_imported_into_another() {
+    let data = TestData::with_items();
+    let exported = data.export(&DataSelection::Project(data.project(0).id().to_owned()));
     assert_eq!(lines(&exported).len(), 3);
     let mut options = ImportOptions::default();
-    options.into = Some(house.folders[1].path().to_str().unwrap().to_owned());
-    let imported = house.import(&exported, &options).unwrap();
+    options.into = Some(data.folders[1].path().to_str().unwrap().to_owned());
+    let imported = data.import(&exported, &options).unwrap();
     assert_eq!(imported.new, 2);
     let query = MemoryQuery::new(ItemKind::Checkpoint, "zanzibar");
     assert_eq!(
-        memory::search(&[&house.open(1)], &query).unwrap()[0]
+        memory::search(&[&data.open(1)], &query).unwrap()[0]
             .item
             .branch,
         "a/b"
     );
     let unknown = export(
-        &house.data_dir,
-        &house.ada,
+        &data.data_dir,
+        &data.ada,
         &DataSelection::Project("0".repeat(16)),
         &mut Vec::new(),
     );
@@ -194,9 +194,9 @@ fn one_project_can_be_exported_and_taken_into_another() {
 
 #[test]
 fn an_import_with_a_bad_line_changes_nothing() {
-    let house = House::furnished();
-    let exported = house.export(&DataSelection::Everything);
-    let other = House::empty();
+    let data = TestData::with_items();
+    let exported = data.export(&DataSelection::Everything);
+    let other = TestData::empty();
     let huge = format!(
         "{{\"type\":\"item\",\"body\":\"{}\"}}",
         "x".repeat(5 * 1024 * 1024)
@@ -219,9 +219,7 @@ fn an_import_with_a_bad_line_changes_nothing() {
         .import(&spoiled, &ImportOptions::default())
         .unwrap_err();
     assert!(
-        error
-            .to_string()
-            .contains("7 lines cannot be used: line 9: "),
+        error.to_string().contains("7 lines are invalid: line 9: "),
         "{error}"
     );
     assert_eq!(other.count(), 0);
@@ -241,50 +239,49 @@ fn an_import_with_a_bad_line_changes_nothing() {
 }
 
 #[test]
-fn what_is_no_export_is_refused() {
-    let house = House::empty();
+fn a_file_that_is_not_an_export_is_rejected() {
+    let data = TestData::empty();
     for (text, says) in [
-        ("", "no export"),
-        ("hello\n", "no export"),
-        ("{\"format\":\"other\",\"version\":1}\n", "no export"),
+        ("", "not an export"),
+        ("hello\n", "not an export"),
+        ("{\"format\":\"other\",\"version\":1}\n", "not an export"),
         (
             "{\"format\":\"turnbuckle-memory\",\"version\":9}\n",
             "newer program",
         ),
         (
             "{\"format\":\"turnbuckle-memory\",\"version\":1}\n{\"type\":\"item\",\"kind\":\"skill\",\"title\":\"t\",\"body\":\"b\",\"detail\":\"d\"}\n",
-            "line 2: comes before any project",
+            "line 2: comes before the first project",
         ),
     ] {
-        let error = house.import(text, &ImportOptions::default()).unwrap_err();
+        let error = data.import(text, &ImportOptions::default()).unwrap_err();
         assert!(error.to_string().contains(says), "{error}");
     }
     assert!(
-        house
-            .import(&"\0".repeat(9_000_000), &ImportOptions::default())
+        data.import(&"\0".repeat(9_000_000), &ImportOptions::default())
             .is_err()
     );
 }
 
 #[test]
-fn secrets_are_taken_out_of_what_is_imported() {
-    let house = House::empty();
+fn imported_items_are_redacted() {
+    let data = TestData::empty();
     let token = format!("ghp_{}", "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8");
     let text = format!(
         "{{\"format\":\"turnbuckle-memory\",\"version\":1}}\n{{\"type\":\"shared\"}}\n{{\"type\":\"item\",\"kind\":\"skill\",\"title\":\"Push\",\"body\":\"use {token}\",\"detail\":\"d\",\"tags\":[\"{token}\"],\"meta\":{{\"k\":[\"{token}\"]}}}}\n"
     );
-    let imported = house.import(&text, &ImportOptions::default()).unwrap();
+    let imported = data.import(&text, &ImportOptions::default()).unwrap();
     assert_eq!(imported.redacted.values().sum::<u32>(), 3);
-    assert!(!is_anywhere(house.data.path(), &token.to_ascii_lowercase()));
-    let exported = house.export(&DataSelection::Shared);
+    assert!(!is_anywhere(data.data.path(), &token.to_ascii_lowercase()));
+    let exported = data.export(&DataSelection::Shared);
     assert!(exported.contains("[REDACTED:") && !exported.contains(&token));
 }
 
 #[test]
-fn the_newer_of_two_skills_of_one_name_is_kept() {
-    let house = House::furnished();
-    let old = house.export(&DataSelection::Shared);
-    let shared = house.data_dir.open_shared(&house.ada).unwrap();
+fn the_newer_of_two_skills_with_one_name_is_kept() {
+    let data = TestData::with_items();
+    let old = data.export(&DataSelection::Shared);
+    let shared = data.data_dir.open_shared(&data.ada).unwrap();
     std::thread::sleep(std::time::Duration::from_millis(3));
     memory::save(
         &shared,
@@ -292,13 +289,13 @@ fn the_newer_of_two_skills_of_one_name_is_kept() {
         NewItem::skill("fly", "How to fly", "Glide."),
     )
     .unwrap();
-    let new = house.export(&DataSelection::Shared);
-    house.import(&old, &ImportOptions::default()).unwrap();
+    let new = data.export(&DataSelection::Shared);
+    data.import(&old, &ImportOptions::default()).unwrap();
     assert_eq!(
         memory::find_skill(&shared, "Fly").unwrap().unwrap().body,
         "Glide."
     );
-    let other = House::empty();
+    let other = TestData::empty();
     other.import(&old, &ImportOptions::default()).unwrap();
     let imported = other.import(&new, &ImportOptions::default()).unwrap();
     assert_eq!((imported.new, imported.updated), (0, 1));
@@ -310,98 +307,91 @@ fn the_newer_of_two_skills_of_one_name_is_kept() {
 }
 
 #[test]
-fn stats_count_what_is_there() {
-    let house = House::furnished();
-    let stats = stats(&house.data_dir, &house.ada).unwrap();
+fn stats_count_stored_data() {
+    let data = TestData::with_items();
+    let stats = stats(&data.data_dir, &data.ada).unwrap();
     assert_eq!(stats.databases.len(), 3);
     let shared = stats
         .databases
         .iter()
-        .find(|place| place.project.is_none())
+        .find(|test_folder| test_folder.project.is_none())
         .unwrap();
     assert_eq!(shared.items["skill"], 1);
-    let id = house.project(0).id().to_owned();
+    let id = data.project(0).id().to_owned();
     let one = stats
         .databases
         .iter()
-        .find(|place| place.project.as_deref() == Some(&id))
+        .find(|test_folder| test_folder.project.as_deref() == Some(&id))
         .unwrap();
     assert_eq!((one.items["checkpoint"], one.items["remediation"]), (1, 1));
-    assert_eq!(one.root.as_deref(), house.project(0).root().to_str());
+    assert_eq!(one.root.as_deref(), data.project(0).root().to_str());
     assert!(one.bytes > 10_000 && one.newest.is_some());
     let nothing =
-        turnbuckle_context::transfer::stats(&house.data_dir, &Owner::for_user("bob")).unwrap();
+        turnbuckle_context::transfer::stats(&data.data_dir, &Owner::for_user("bob")).unwrap();
     assert!(nothing.databases.is_empty());
 }
 
 #[test]
-fn what_was_forgotten_is_in_no_file() {
-    let house = House::furnished();
-    let id = house.save(
+fn deleted_items_leave_no_text_in_any_file() {
+    let data = TestData::with_items();
+    let id = data.save(
         0,
         NewItem::checkpoint("the xylophone plan")
             .title("Xylophone")
             .tags(["marimba"]),
     );
-    house.save(0, NewItem::checkpoint("the harpsichord plan"));
-    assert!(
-        is_anywhere(house.data.path(), "xylophone") && is_anywhere(house.data.path(), "marimba")
-    );
+    data.save(0, NewItem::checkpoint("the harpsichord plan"));
+    assert!(is_anywhere(data.data.path(), "xylophone") && is_anywhere(data.data.path(), "marimba"));
 
-    let forgotten = delete(
-        &house.data_dir,
-        &house.ada,
-        &DeleteRequest::Item(id.clone()),
-    )
-    .unwrap();
+    let forgotten = delete(&data.data_dir, &data.ada, &DeleteRequest::Item(id.clone())).unwrap();
 
     assert_eq!((forgotten.items, forgotten.traceless), (1, true));
     for word in ["xylophon", "marimba"] {
-        assert!(!is_anywhere(house.data.path(), word), "{word}");
+        assert!(!is_anywhere(data.data.path(), word), "{word}");
     }
-    assert!(is_anywhere(house.data.path(), "harpsichord"));
-    let again = delete(&house.data_dir, &house.ada, &DeleteRequest::Item(id)).unwrap_err();
+    assert!(is_anywhere(data.data.path(), "harpsichord"));
+    let again = delete(&data.data_dir, &data.ada, &DeleteRequest::Item(id)).unwrap_err();
     assert!(matches!(again, ContextError::NotFound(_)));
     let found = MemoryQuery::new(ItemKind::Checkpoint, "plan");
-    assert_eq!(memory::search(&[&house.open(0)], &found).unwrap().len(), 1);
+    assert_eq!(memory::search(&[&data.open(0)], &found).unwrap().len(), 1);
 }
 
 #[test]
-fn a_kind_and_what_is_old_can_be_forgotten() {
-    let house = House::furnished();
+fn items_can_be_deleted_by_kind_and_age() {
+    let data = TestData::with_items();
     let items = |selection, kind, before| DeleteRequest::Items {
         selection,
         kind,
         before,
     };
-    let delete_data = |what: &DeleteRequest| delete(&house.data_dir, &house.ada, what).unwrap();
+    let delete_data = |what: &DeleteRequest| delete(&data.data_dir, &data.ada, what).unwrap();
     let none = delete_data(&items(DataSelection::Everything, None, Some(1_000)));
-    assert_eq!((none.items, house.count()), (0, 4));
+    assert_eq!((none.items, data.count()), (0, 4));
     let one = delete_data(&items(
         DataSelection::Everything,
         Some(ItemKind::Remediation),
         None,
     ));
-    assert_eq!((one.items, house.count()), (1, 3));
-    assert!(!is_anywhere(house.data.path(), "quokka"));
-    let of_project = DataSelection::Project(house.project(0).id().to_owned());
+    assert_eq!((one.items, data.count()), (1, 3));
+    assert!(!is_anywhere(data.data.path(), "quokka"));
+    let of_project = DataSelection::Project(data.project(0).id().to_owned());
     assert_eq!(
         delete_data(&items(of_project, None, Some(i64::MAX))).items,
         1
     );
-    assert!(!is_anywhere(house.data.path(), "zanzibar"));
+    assert!(!is_anywhere(data.data.path(), "zanzibar"));
     assert_eq!(
         delete_data(&items(DataSelection::Shared, None, None)).items,
         1
     );
-    assert_eq!(house.count(), 1);
+    assert_eq!(data.count(), 1);
 }
 
 #[test]
-fn a_project_and_an_owner_can_be_forgotten() {
-    let house = House::furnished();
-    let id = house.project(0).id().to_owned();
-    let delete_data = |what: &DeleteRequest| delete(&house.data_dir, &house.ada, what);
+fn a_project_and_all_data_of_an_owner_can_be_deleted() {
+    let data = TestData::with_items();
+    let id = data.project(0).id().to_owned();
+    let delete_data = |what: &DeleteRequest| delete(&data.data_dir, &data.ada, what);
     assert_eq!(
         delete_data(&DeleteRequest::All(DataSelection::Project(id.clone())))
             .unwrap()
@@ -415,25 +405,25 @@ fn a_project_and_an_owner_can_be_forgotten() {
         )))
         .is_err()
     );
-    assert!(!is_anywhere(house.data.path(), "zanzibar"));
-    assert_eq!(house.count(), 2);
+    assert!(!is_anywhere(data.data.path(), "zanzibar"));
+    assert_eq!(data.count(), 2);
     assert_eq!(
         delete_data(&DeleteRequest::All(DataSelection::Everything))
             .unwrap()
             .files,
         2
     );
-    assert_eq!(std::fs::read_dir(house.data.path()).unwrap().count(), 0);
-    house.save(0, NewItem::checkpoint("begin again"));
-    assert_eq!(house.count(), 1);
+    assert_eq!(std::fs::read_dir(data.data.path()).unwrap().count(), 0);
+    data.save(0, NewItem::checkpoint("begin again"));
+    assert_eq!(data.count(), 1);
 }
 
 #[test]
-fn collections_are_made_by_saving_and_removed_by_their_owner() {
-    let house = House::furnished();
-    let (ada, bob) = (&house.ada, Owner::for_user("bob"));
-    let listed = collections::list(&house.data_dir, ada).unwrap();
-    let name = collections::name(ada, house.project(0).id(), "a/b");
+fn collections_are_created_by_saving_and_deleted_by_their_owner() {
+    let data = TestData::with_items();
+    let (ada, bob) = (&data.ada, Owner::for_user("bob"));
+    let listed = collections::list(&data.data_dir, ada).unwrap();
+    let name = collections::name(ada, data.project(0).id(), "a/b");
     assert!(name.ends_with("/a_b") && name.starts_with("owner_"));
     let found = listed
         .iter()
@@ -441,23 +431,23 @@ fn collections_are_made_by_saving_and_removed_by_their_owner() {
         .unwrap();
     assert_eq!((found.point_count, found.vector_size), (1, 0));
 
-    let created = collections::create(&house.data_dir, ada, &name, 384).unwrap();
+    let created = collections::create(&data.data_dir, ada, &name, 384).unwrap();
     assert_eq!((created.point_count, created.vector_size), (1, 384));
     for size in [0, 65_537] {
-        assert!(collections::create(&house.data_dir, ada, &name, size).is_err());
+        assert!(collections::create(&data.data_dir, ada, &name, size).is_err());
     }
-    assert!(collections::list(&house.data_dir, &bob).unwrap().is_empty());
+    assert!(collections::list(&data.data_dir, &bob).unwrap().is_empty());
     assert!(
-        collections::find(&house.data_dir, &bob, &name)
+        collections::find(&data.data_dir, &bob, &name)
             .unwrap()
             .is_none()
     );
-    let foreign = collections::create(&house.data_dir, &bob, &name, 4).unwrap_err();
-    assert!(foreign.to_string().contains("is not you"));
+    let foreign = collections::create(&data.data_dir, &bob, &name, 4).unwrap_err();
+    assert!(foreign.to_string().contains("is another owner"));
 
-    let as_foreign = collections::delete(&house.data_dir, &bob, &name).unwrap_err();
+    let as_foreign = collections::delete(&data.data_dir, &bob, &name).unwrap_err();
     let unknown = name.replace("/a_b", "/c");
-    let as_unknown = collections::delete(&house.data_dir, ada, &unknown).unwrap_err();
+    let as_unknown = collections::delete(&data.data_dir, ada, &unknown).unwrap_err();
     assert_eq!(
         as_foreign.to_string().replace("/a_b", "/c"),
         as_unknown.to_string()
@@ -470,57 +460,57 @@ fn collections_are_made_by_saving_and_removed_by_their_owner() {
         "../../a/b",
         &"/".repeat(9_000),
     ] {
-        assert!(collections::delete(&house.data_dir, ada, wrong).is_err());
+        assert!(collections::delete(&data.data_dir, ada, wrong).is_err());
         assert!(matches!(
-            collections::create(&house.data_dir, ada, wrong, 4),
+            collections::create(&data.data_dir, ada, wrong, 4),
             Err(ContextError::InvalidRequest(_))
         ));
     }
 
-    let removed = collections::delete(&house.data_dir, ada, &name).unwrap();
+    let removed = collections::delete(&data.data_dir, ada, &name).unwrap();
     assert_eq!(removed.items, 1);
     assert!(
-        collections::find(&house.data_dir, ada, &name)
+        collections::find(&data.data_dir, ada, &name)
             .unwrap()
             .is_none()
     );
-    assert_eq!(house.count(), 3);
+    assert_eq!(data.count(), 3);
 }
 
 #[test]
-fn branches_that_would_be_called_the_same_are_not_mixed_up() {
-    let house = House::furnished();
-    let data_dir = &house.data_dir;
-    let place = collections::name(&house.ada, house.project(0).id(), "");
-    let name = |branch: &str| format!("{place}{branch}");
+fn branches_with_the_same_label_are_distinguished() {
+    let data = TestData::with_items();
+    let data_dir = &data.data_dir;
+    let test_folder = collections::name(&data.ada, data.project(0).id(), "");
+    let name = |branch: &str| format!("{test_folder}{branch}");
     let names = || -> Vec<String> {
-        let all = collections::list(data_dir, &house.ada).unwrap().into_iter();
-        let names = all.filter_map(|one| Some(one.name.strip_prefix(&place)?.to_owned()));
+        let all = collections::list(data_dir, &data.ada).unwrap().into_iter();
+        let names = all.filter_map(|one| Some(one.name.strip_prefix(&test_folder)?.to_owned()));
         names.collect()
     };
     assert_eq!(names(), ["a_b", "default"]);
-    house.save(0, NewItem::checkpoint("x").branch("a_b"));
+    data.save(0, NewItem::checkpoint("x").branch("a_b"));
     assert_eq!(names(), ["a/b", "a_b", "default"]);
     assert_eq!(
-        collections::delete(data_dir, &house.ada, &name("a_b"))
+        collections::delete(data_dir, &data.ada, &name("a_b"))
             .unwrap()
             .items,
         1
     );
     assert_eq!(names(), ["a_b", "default"]);
 
-    house.save(0, NewItem::checkpoint("x").branch("p/q_r"));
-    house.save(0, NewItem::checkpoint("x").branch("p_q/r"));
-    let error = collections::delete(data_dir, &house.ada, &name("p_q_r")).unwrap_err();
+    data.save(0, NewItem::checkpoint("x").branch("p/q_r"));
+    data.save(0, NewItem::checkpoint("x").branch("p_q/r"));
+    let error = collections::delete(data_dir, &data.ada, &name("p_q_r")).unwrap_err();
     assert!(error.to_string().contains("`p/q_r`, `p_q/r`"), "{error}");
     assert_eq!(
-        collections::delete(data_dir, &house.ada, &name("p/q_r"))
+        collections::delete(data_dir, &data.ada, &name("p/q_r"))
             .unwrap()
             .items,
         1
     );
     assert_eq!(
-        collections::delete(data_dir, &house.ada, &name("p_q_r"))
+        collections::delete(data_dir, &data.ada, &name("p_q_r"))
             .unwrap()
             .items,
         1
@@ -528,8 +518,8 @@ fn branches_that_would_be_called_the_same_are_not_mixed_up() {
 }
 
 #[test]
-fn much_is_imported_and_forgotten_a_little_at_a_time() {
-    let house = House::empty();
+fn large_imports_and_deletions_use_small_transactions() {
+    let data = TestData::empty();
     let count: u64 = 800;
     let mut text =
         "{\"format\":\"turnbuckle-memory\",\"version\":1}\n{\"type\":\"shared\"}\n".to_owned();
@@ -541,7 +531,7 @@ fn much_is_imported_and_forgotten_a_little_at_a_time() {
             "{{\"type\":\"item\",\"kind\":\"checkpoint\",\"title\":\"t{number}\",\"body\":\"zanzibar {body}\"}}\n"
         );
     }
-    let shared = house.data_dir.open_shared(&house.ada).unwrap();
+    let shared = data.data_dir.open_shared(&data.ada).unwrap();
     let left = || {
         let count = "SELECT count(*) FROM item";
         let count = shared.read(|db| Ok(db.query_row(count, [], |row| row.get::<_, i64>(0))?));
@@ -552,7 +542,7 @@ fn much_is_imported_and_forgotten_a_little_at_a_time() {
         kind: None,
         before: None,
     };
-    // How often a reader sees a part of the work.
+    // Count how often a reader sees a partial state.
     let seen_during = |work: &(dyn Fn() -> u64 + Sync)| {
         std::thread::scope(|scope| {
             let working = scope.spawn(work);
@@ -565,61 +555,61 @@ fn much_is_imported_and_forgotten_a_little_at_a_time() {
             seen
         })
     };
-    let import = || house.import(&text, &ImportOptions::default()).unwrap().new;
+    let import = || data.import(&text, &ImportOptions::default()).unwrap().new;
     assert!(seen_during(&import) > 0, "all was saved in one transaction");
-    let delete_data = || delete(&house.data_dir, &house.ada, &all).unwrap().items;
+    let delete_data = || delete(&data.data_dir, &data.ada, &all).unwrap().items;
     assert!(
         seen_during(&delete_data) > 0,
         "all was deleted in one transaction"
     );
     assert_eq!(left(), 0);
     drop(shared);
-    let House { data, data_dir, .. } = house;
+    let TestData { data, data_dir, .. } = data;
     drop(data_dir);
     assert!(!is_anywhere(data.path(), "zanzibar"));
 }
 
 #[test]
-fn the_words_of_a_deleted_index_are_in_no_file() {
-    let house = House::furnished();
-    let folder = house.folders[0].path().canonicalize().unwrap();
+fn words_of_a_deleted_index_are_in_no_file() {
+    let data = TestData::with_items();
+    let folder = data.folders[0].path().canonicalize().unwrap();
     std::fs::write(folder.join("a.rs"), "fn xylophone() { marimba() }").unwrap();
     let mut watch = |_| std::ops::ControlFlow::Continue(());
     let options = turnbuckle_context::code_index::IndexOptions::default();
     let redactor = Redactor::standard();
-    let database = house.open(0);
+    let database = data.open(0);
     turnbuckle_context::code_index::index(
         &database, &folder, "main", &options, redactor, &mut watch,
     )
     .unwrap();
-    let name = collections::name(&house.ada, house.project(0).id(), "main");
+    let name = collections::name(&data.ada, data.project(0).id(), "main");
 
-    let removed = collections::delete(&house.data_dir, &house.ada, &name).unwrap();
+    let removed = collections::delete(&data.data_dir, &data.ada, &name).unwrap();
 
     assert_eq!((removed.files, removed.chunks), (1, 1));
     drop(database);
-    let House { data, data_dir, .. } = house;
-    // Whoever closes the file last moves everything into it.
+    let TestData { data, data_dir, .. } = data;
+    // The last connection to close moves the WAL to the file.
     drop(data_dir);
     assert!(is_anywhere(data.path(), "zanzibar"));
     assert!(!is_anywhere(data.path(), "xylophon") && !is_anywhere(data.path(), "marimba"));
 }
 
 #[test]
-fn a_damaged_project_hides_no_other() {
-    let house = House::furnished();
-    let damaged = house
+fn a_damaged_project_does_not_hide_the_others() {
+    let data = TestData::with_items();
+    let damaged = data
         .data
         .path()
-        .join(house.ada.id())
+        .join(data.ada.id())
         .join("0123456789abcdef.db");
     std::fs::write(damaged, "no database at all, and long enough".repeat(100)).unwrap();
 
-    let stats = stats(&house.data_dir, &house.ada).unwrap();
+    let stats = stats(&data.data_dir, &data.ada).unwrap();
     assert_eq!((stats.databases.len(), stats.damaged.len()), (3, 1));
     let exported = export(
-        &house.data_dir,
-        &house.ada,
+        &data.data_dir,
+        &data.ada,
         &DataSelection::Everything,
         &mut Vec::new(),
     )
@@ -627,7 +617,7 @@ fn a_damaged_project_hides_no_other() {
     assert_eq!((exported.items, exported.damaged.len()), (4, 1));
     assert!(exported.damaged[0].contains("damaged"));
     assert!(
-        !collections::list(&house.data_dir, &house.ada)
+        !collections::list(&data.data_dir, &data.ada)
             .unwrap()
             .is_empty()
     );
@@ -636,54 +626,54 @@ fn a_damaged_project_hides_no_other() {
         kind: None,
         before: None,
     };
-    let error = delete(&house.data_dir, &house.ada, &all).unwrap_err();
+    let error = delete(&data.data_dir, &data.ada, &all).unwrap_err();
     assert!(error.to_string().contains("damaged"), "{error}");
-    assert_eq!(house.count(), 0);
+    assert_eq!(data.count(), 0);
 }
 
 #[test]
-fn what_a_killed_import_left_is_removed_by_the_next_one() {
-    let house = House::furnished();
-    let staging = Leftovers::in_folder(&house.folder());
-    let exported = house.export(&DataSelection::Everything);
-    house.import(&exported, &ImportOptions::default()).unwrap();
+fn leftovers_of_a_killed_import_are_removed_by_the_next_one() {
+    let data = TestData::with_items();
+    let staging = Leftovers::in_folder(&data.folder());
+    let exported = data.export(&DataSelection::Everything);
+    data.import(&exported, &ImportOptions::default()).unwrap();
     staging.assert_only_the_live_one_is_left();
 }
 
 #[test]
-fn forget_removes_staging_files_of_dead_imports_and_no_others() {
-    let house = House::furnished();
-    let staging = Leftovers::in_folder(&house.folder());
-    let orphan = house.folder().join("0123456789abcdef.db-wal");
+fn delete_removes_staging_files_of_dead_imports_only() {
+    let data = TestData::with_items();
+    let staging = Leftovers::in_folder(&data.folder());
+    let orphan = data.folder().join("0123456789abcdef.db-wal");
     std::fs::write(&orphan, "xylophone in a log").unwrap();
     let none_is_old = DeleteRequest::Items {
         selection: DataSelection::Everything,
         kind: None,
         before: Some(0),
     };
-    let forgotten = delete(&house.data_dir, &house.ada, &none_is_old).unwrap();
+    let forgotten = delete(&data.data_dir, &data.ada, &none_is_old).unwrap();
     assert_eq!((forgotten.items, forgotten.traceless), (0, false));
     staging.assert_only_the_live_one_is_left();
     assert!(!orphan.exists());
 
     let forgotten = delete(
-        &house.data_dir,
-        &house.ada,
+        &data.data_dir,
+        &data.ada,
         &DeleteRequest::All(DataSelection::Everything),
     );
     assert!(!forgotten.unwrap().traceless);
     staging.assert_only_the_live_one_is_left();
     drop(staging);
     let forgotten = delete(
-        &house.data_dir,
-        &house.ada,
+        &data.data_dir,
+        &data.ada,
         &DeleteRequest::All(DataSelection::Everything),
     );
     assert!(forgotten.unwrap().traceless);
-    assert!(!house.folder().exists());
+    assert!(!data.folder().exists());
 }
 
-/// The staging files of an import that was killed and of one that runs.
+/// The staging files of a killed import and of a running one.
 struct Leftovers {
     dead: std::path::PathBuf,
     live: std::path::PathBuf,
@@ -696,7 +686,7 @@ impl Leftovers {
             folder.join("import_dead.tmp"),
             folder.join("import_live.tmp"),
         );
-        std::fs::write(&dead, "put aside").unwrap();
+        std::fs::write(&dead, "staged").unwrap();
         let lock = std::fs::File::create(&live).unwrap();
         fs4::FileExt::try_lock(&lock).unwrap();
         Self {
@@ -711,9 +701,9 @@ impl Leftovers {
     }
 }
 
-/// Deletes as a forget does that is killed before it removes the traces.
-fn forget_half(house: &House, id: &str, is_deleted: bool) {
-    let database = house.open(0);
+/// Simulates a delete that is killed before it removes the traces.
+fn forget_half(data: &TestData, id: &str, is_deleted: bool) {
+    let database = data.open(0);
     let marker = database.path().with_extension("forget");
     std::fs::write(marker, format!("\n{{\"item\":\"{id}\"}}\n{{\"ite")).unwrap();
     if is_deleted {
@@ -723,75 +713,75 @@ fn forget_half(house: &House, id: &str, is_deleted: bool) {
 }
 
 #[test]
-fn the_next_to_open_a_file_finishes_an_interrupted_forget() {
+fn opening_a_database_finishes_an_interrupted_delete() {
     for is_deleted in [false, true] {
-        let house = House::empty();
-        let id = house.save(0, NewItem::checkpoint("xylophone in the attic"));
-        house.save(0, NewItem::checkpoint("zanzibar stays"));
-        forget_half(&house, &id, is_deleted);
-        assert!(is_anywhere(house.data.path(), "xylophone"));
+        let data = TestData::empty();
+        let id = data.save(0, NewItem::checkpoint("xylophone in the attic"));
+        data.save(0, NewItem::checkpoint("zanzibar stays"));
+        forget_half(&data, &id, is_deleted);
+        assert!(is_anywhere(data.data.path(), "xylophone"));
 
-        // The other process has died, and with it its connections.
-        let House {
+        // The other process is dead, and its connections are closed.
+        let TestData {
             data,
             folders,
             data_dir,
             ada,
-        } = house;
+        } = data;
         drop(data_dir);
-        let house = House {
+        let data = TestData {
             data_dir: DataDir::new(data.path()),
             data,
             folders,
             ada,
         };
-        house.open(0);
-        assert!(!is_anywhere(house.data.path(), "xylophone"));
-        assert!(is_anywhere(house.data.path(), "zanzibar"));
+        data.open(0);
+        assert!(!is_anywhere(data.data.path(), "xylophone"));
+        assert!(is_anywhere(data.data.path(), "zanzibar"));
         assert!(
-            !is_anywhere(house.data.path(), "item\""),
+            !is_anywhere(data.data.path(), "item\""),
             "the marker is left"
         );
     }
 }
 
 #[test]
-fn a_forget_finishes_an_interrupted_one_in_another_project() {
-    let house = House::empty();
-    let id = house.save(0, NewItem::checkpoint("xylophone in the attic"));
-    let other = house.save(1, NewItem::checkpoint("something else"));
-    forget_half(&house, &id, true);
-    let forgotten = delete(&house.data_dir, &house.ada, &DeleteRequest::Item(other)).unwrap();
+fn a_delete_finishes_an_interrupted_one_in_another_project() {
+    let data = TestData::empty();
+    let id = data.save(0, NewItem::checkpoint("xylophone in the attic"));
+    let other = data.save(1, NewItem::checkpoint("something else"));
+    forget_half(&data, &id, true);
+    let forgotten = delete(&data.data_dir, &data.ada, &DeleteRequest::Item(other)).unwrap();
     assert!(forgotten.traceless);
-    assert!(!is_anywhere(house.data.path(), "xylophone"));
-    assert_eq!(house.count(), 0);
+    assert!(!is_anywhere(data.data.path(), "xylophone"));
+    assert_eq!(data.count(), 0);
 }
 
 #[test]
-fn an_interrupted_removal_of_a_project_is_finished() {
-    let house = House::empty();
-    house.save(0, NewItem::checkpoint("xylophone in the attic"));
-    let path = house.open(0).path().to_owned();
+fn an_interrupted_delete_of_a_project_is_finished() {
+    let data = TestData::empty();
+    data.save(0, NewItem::checkpoint("xylophone in the attic"));
+    let path = data.open(0).path().to_owned();
     std::fs::write(path.with_extension("forget"), "\n\"file\"\n").unwrap();
-    let data_dir = DataDir::new(house.data.path());
-    let id = house.project(0).id().to_owned();
+    let data_dir = DataDir::new(data.data.path());
+    let id = data.project(0).id().to_owned();
     assert!(
         data_dir
-            .open_project_by_id(&house.ada, &id)
+            .open_project_by_id(&data.ada, &id)
             .unwrap()
             .is_none()
     );
-    assert!(!is_anywhere(house.data.path(), "xylophone"));
+    assert!(!is_anywhere(data.data.path(), "xylophone"));
     assert!(!path.with_extension("forget").exists());
 }
 
-/// What a killed process wrote to the log and did not commit is in no table.
+/// Uncommitted data of a killed process is only in the WAL.
 #[test]
-fn forget_empties_logs_also_where_nothing_matches() {
-    let house = House::empty();
-    house.save(0, NewItem::checkpoint("zanzibar"));
+fn delete_truncates_wal_files_even_if_nothing_matches() {
+    let data = TestData::empty();
+    data.save(0, NewItem::checkpoint("zanzibar"));
     let log = {
-        let mut log = house.open(0).path().as_os_str().to_owned();
+        let mut log = data.open(0).path().as_os_str().to_owned();
         log.push("-wal");
         std::path::PathBuf::from(log)
     };
@@ -802,27 +792,27 @@ fn forget_empties_logs_also_where_nothing_matches() {
         kind: None,
         before: Some(0),
     };
-    let forgotten = delete(&house.data_dir, &house.ada, &none_is_old).unwrap();
+    let forgotten = delete(&data.data_dir, &data.ada, &none_is_old).unwrap();
     assert!(forgotten.traceless);
-    assert!(!is_anywhere(house.data.path(), "xylophone"));
+    assert!(!is_anywhere(data.data.path(), "xylophone"));
 }
 
 #[test]
-fn one_damaged_page_does_not_stop_the_export_of_the_rest() {
+fn a_damaged_page_does_not_prevent_the_export_of_other_items() {
     const ITEMS: u64 = 60;
-    let house = House::empty();
+    let data = TestData::empty();
     for number in 0..ITEMS {
         let body = format!("number {number} {}", "and some words ".repeat(100));
-        house.save(0, NewItem::checkpoint(&body));
+        data.save(0, NewItem::checkpoint(&body));
     }
-    house.save(1, NewItem::checkpoint("in another project"));
-    let path = house.open(0).path().to_owned();
-    let House {
+    data.save(1, NewItem::checkpoint("in another project"));
+    let path = data.open(0).path().to_owned();
+    let TestData {
         data,
         data_dir,
         ada,
         ..
-    } = house;
+    } = data;
     drop(data_dir);
     let whole = std::fs::read(&path).unwrap();
     let (mut damaged, mut empty) = (0, 0);
@@ -843,7 +833,7 @@ fn one_damaged_page_does_not_stop_the_export_of_the_rest() {
         );
         damaged += usize::from(items < ITEMS);
         empty += usize::from(items == 0);
-        // A leaf has a few items; without the definitions or the root of the table none is found.
+        // A leaf page contains a few items; without the schema or the root page none is found.
         assert!(items == 0 || items + 8 >= ITEMS, "page {page}: {items}");
         drop(data_dir);
     }
@@ -853,10 +843,10 @@ fn one_damaged_page_does_not_stop_the_export_of_the_rest() {
 }
 
 #[test]
-fn an_empty_file_is_reported_and_not_filled() {
-    let house = House::furnished();
-    let path = house.open(0).path().to_owned();
-    let House { data, ada, .. } = house;
+fn an_empty_database_file_is_reported_and_not_changed() {
+    let data = TestData::with_items();
+    let path = data.open(0).path().to_owned();
+    let TestData { data, ada, .. } = data;
     for suffix in ["-wal", "-shm"] {
         let mut name = path.as_os_str().to_owned();
         name.push(suffix);
@@ -866,6 +856,6 @@ fn an_empty_file_is_reported_and_not_filled() {
     let data_dir = DataDir::new(data.path());
     let exported = export(&data_dir, &ada, &DataSelection::Everything, &mut Vec::new()).unwrap();
     assert_eq!(exported.damaged.len(), 1);
-    assert!(exported.damaged[0].contains("empty or cut short"));
+    assert!(exported.damaged[0].contains("empty or truncated"));
     assert_eq!(std::fs::metadata(&path).unwrap().len(), 0);
 }

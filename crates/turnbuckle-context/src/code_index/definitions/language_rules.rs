@@ -1,24 +1,24 @@
-//! The table: which words define something in which language.
+//! The table of keywords that introduce definitions, by language.
 
-/// Languages that define things by the same words.
+/// Rules for languages with the same definition keywords.
 #[derive(Debug)]
 pub(in crate::code_index) struct LanguageRules {
     languages: &'static [&'static str],
     pub(super) shape: LineShape,
-    /// Words that may stand before the word that tells.
+    /// Words that may precede the keyword.
     pub(super) modifiers: &'static [&'static str],
-    /// The word that tells, and what kind of thing it defines.
+    /// The keywords, with the kind of definition that each introduces.
     pub(super) keywords: &'static [(&'static str, &'static str)],
-    /// How functions look that no word introduces.
+    /// The form of functions without a keyword.
     pub(super) bare: BareDefinition,
-    /// How lines begin that belong to the definition below them: comments, attributes, decorators.
+    /// Prefixes of lines that belong to the definition below them: comments, attributes, decorators.
     above: &'static [&'static str],
 }
 
-/// How a line is read.
+/// The form of a line with a definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LineShape {
-    /// Modifiers, a word that tells, a name.
+    /// Modifiers, a keyword, a name.
     Words,
     /// `CREATE TABLE name`, in any case.
     Sql,
@@ -28,40 +28,40 @@ pub(super) enum LineShape {
     Markdown,
     /// `[section]`.
     Sections,
-    /// `key:` at the beginning of a line.
+    /// `key:` at the start of a line.
     Keys,
     /// `resource "kind" "name" {`.
     Blocks,
 }
 
-/// How functions look that no word introduces.
+/// The form of functions without a keyword.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BareDefinition {
-    /// There are none.
+    /// The language does not have such functions.
     Never,
     /// `type name(…) {`
     Typed,
-    /// `name(…) {` within something else, and `name = function(…)` or `name = (…) =>` outside.
+    /// `name(…) {` if indented, and `name = function(…)` or `name = (…) =>` if not.
     Script,
     /// `name() {`
     Shell,
     /// `name = function(…)` or `name <- function(…)`
     Assigned,
-    /// `NAME = …` at the beginning of a line.
+    /// `NAME = …` at the start of a line.
     Capitals,
-    /// `name :: …` at the beginning of a line.
+    /// `name :: …` at the start of a line.
     Signature,
 }
 
 impl LanguageRules {
-    /// The family of a language, if it has one.
+    /// Returns the rules for a language, if there are any.
     pub(in crate::code_index) fn for_language(language: &str) -> Option<&'static Self> {
         LANGUAGE_RULES
             .iter()
             .find(|rules| rules.languages.contains(&language))
     }
 
-    /// Whether a line that stands directly above a definition belongs to it.
+    /// Returns whether a line directly above a definition belongs to it.
     pub(in crate::code_index) fn is_attached_above(&self, line: &str) -> bool {
         let line = line.trim_start();
         self.above.iter().any(|mark| line.starts_with(mark))

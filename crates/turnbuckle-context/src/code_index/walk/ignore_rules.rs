@@ -1,6 +1,6 @@
-//! The rules of `.gitignore` and `.ignore`, from the folder that is looked at up to the repository's own.
+//! The rules of `.gitignore` and `.ignore`, from the current folder up to the top of its repository.
 //!
-//! They mean what they mean to the `ignore` crate, whose matchers these are; its own walk opens everything by path.
+//! Uses the matchers of the `ignore` crate. Its own walk cannot be used, because it opens everything by path.
 
 use std::{ffi::OsStr, io, path::Path};
 
@@ -15,15 +15,15 @@ use crate::storage::dir_handle::{DirEntry, DirHandle};
 const MAX_RULES_BYTES: u64 = 1 << 20;
 const GITIGNORE: &str = ".gitignore";
 const IGNORE: &str = ".ignore";
-/// What the top of a repository has in it.
+/// Folders at the top of a repository.
 const REPOSITORY_DIRS: [&str; 2] = [".git", ".jj"];
 
-/// The rules that hold in a folder.
+/// The rules that apply to the current folder.
 #[derive(Debug)]
 pub(super) struct IgnoreRules {
-    /// Of each folder that has any, the outermost first.
+    /// The rules of each folder that has some, outermost first.
     levels: Vec<IgnoreLevel>,
-    /// Whether the rules of a repository end at the top of it.
+    /// True if the root is in a repository, so that rules apply only up to its top.
     in_repository: bool,
 }
 
@@ -31,16 +31,16 @@ pub(super) struct IgnoreRules {
 struct IgnoreLevel {
     git: Gitignore,
     other: Gitignore,
-    /// Whether a repository begins here: the rules of one around it do not hold in it.
+    /// True if this is the top of a repository: `.gitignore` rules of an enclosing one do not apply.
     is_top: bool,
 }
 
-/// The rules of a folder, or of one above it, are no file, too large, or out of reach, so that the folder is not looked at.
+/// The error for rules that are not a file, are too large or cannot be read. The folder is skipped.
 #[derive(Debug)]
 pub(super) struct UnusableRules;
 
 impl IgnoreRules {
-    /// The rules that hold in a folder because of those that it is in.
+    /// Reads the rules of the parents of a folder.
     pub(super) fn from_parents(root: &Path) -> Result<Self, UnusableRules> {
         let mut rules = Self {
             levels: Vec::new(),
@@ -62,8 +62,8 @@ impl IgnoreRules {
         Ok(rules)
     }
 
-    /// Adds the rules of a folder that has these entries. Says whether there are any, and so whether to
-    /// [`pop`](Self::pop) it later.
+    /// Adds the rules of a folder with these entries. Returns whether there are any; if so, call [`pop`](Self::pop) after the
+    /// folder.
     pub(super) fn push(
         &mut self,
         folder: &DirHandle,
@@ -77,12 +77,12 @@ impl IgnoreRules {
         self.add(folder, path, has)
     }
 
-    /// Takes the rules of the innermost folder away.
+    /// Removes the rules of the innermost folder.
     pub(super) fn pop(&mut self) {
         self.levels.pop();
     }
 
-    /// Says what the rules say of a path. Those of an inner folder count more, and those of `.ignore` most.
+    /// Applies the rules to a path. Inner folders take precedence, and `.ignore` over `.gitignore`.
     pub(super) fn match_path(&self, path: &Path, is_folder: bool) -> Match<()> {
         let (mut git, mut other) = (Match::None, Match::None);
         let mut is_within = true;
@@ -121,7 +121,7 @@ impl IgnoreRules {
     }
 }
 
-/// Reads rules. A line that cannot be read is passed over, and so is a file that nobody may read.
+/// Reads a rule file. Invalid lines are ignored, and so is a file without read permission.
 fn read_rules(folder: &DirHandle, path: &Path, name: &str) -> Result<Gitignore, UnusableRules> {
     let bytes = match folder.read_small(name, MAX_RULES_BYTES) {
         Ok(bytes) => bytes,

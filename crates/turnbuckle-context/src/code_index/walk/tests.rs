@@ -54,7 +54,7 @@ impl TestDir {
 }
 
 #[test]
-fn ignore_rules_hold_without_a_repository() {
+fn ignore_rules_apply_without_a_repository() {
     let folder = TestDir::new(&[
         (".gitignore", "*.log\n/out/\n"),
         (".ignore", "notes\n"),
@@ -73,7 +73,7 @@ fn ignore_rules_hold_without_a_repository() {
 }
 
 #[test]
-fn rules_of_the_repository_hold_in_a_folder_of_it() {
+fn rules_of_the_repository_apply_in_its_folders() {
     let folder = TestDir::new(&[
         (".gitignore", "*.log"),
         (".git/HEAD", "ref: refs/heads/main"),
@@ -97,7 +97,7 @@ fn rules_of_the_repository_hold_in_a_folder_of_it() {
 }
 
 #[test]
-fn patterns_choose_among_what_the_rules_leave() {
+fn patterns_select_among_files_that_are_not_ignored() {
     let folder = TestDir::new(&[
         (".gitignore", "gen/\nlocal.rs"),
         (".git/a.rs", "x"),
@@ -124,7 +124,7 @@ fn patterns_choose_among_what_the_rules_leave() {
 }
 
 #[test]
-fn a_pattern_that_cannot_be_read_is_named() {
+fn the_error_names_an_invalid_pattern() {
     for pattern in ["a[", "!a", " ", "{a"] {
         let options = IndexOptions {
             exclude: vec![pattern.to_owned()],
@@ -139,7 +139,7 @@ fn a_pattern_that_cannot_be_read_is_named() {
 }
 
 #[test]
-fn what_names_and_sizes_tell_is_left_out_and_counted() {
+fn files_are_skipped_by_name_and_size_and_counted() {
     let folder = TestDir::new(&[
         ("a.rs", "x"),
         ("logo.png", "x"),
@@ -164,7 +164,7 @@ fn what_names_and_sizes_tell_is_left_out_and_counted() {
 
 #[cfg(unix)]
 #[test]
-fn links_and_pipes_are_no_files_and_odd_names_are_counted() {
+fn links_pipes_and_invalid_names_are_counted_as_skipped() {
     use std::os::unix::ffi::OsStrExt as _;
     let folder = TestDir::new(&[("a.rs", "x"), ("b/c.rs", "x")]);
     let root = folder.root();
@@ -185,7 +185,7 @@ fn links_and_pipes_are_no_files_and_odd_names_are_counted() {
 
 #[cfg(unix)]
 #[test]
-fn rules_that_are_no_file_are_not_waited_for() {
+fn a_pipe_as_ignore_file_does_not_block() {
     let folder = TestDir::new(&[("a.rs", "x"), ("b/c.rs", "x")]);
     let pipe = folder.root().join("b/.gitignore");
     let made = std::process::Command::new("mkfifo").arg(pipe).status();
@@ -197,7 +197,7 @@ fn rules_that_are_no_file_are_not_waited_for() {
 }
 
 #[test]
-fn very_deep_folders_are_not_entered() {
+fn very_deep_folders_are_skipped() {
     let deep = "d/".repeat(MAX_DEPTH + 3) + "a.rs";
     let folder = TestDir::new(&[("a.rs", "x"), (&deep, "x")]);
     let (paths, skip_counts) = folder.walk(&IndexOptions::default());
@@ -209,7 +209,7 @@ fn very_deep_folders_are_not_entered() {
 }
 
 #[test]
-fn a_folder_with_too_many_entries_is_left_out() {
+fn a_folder_with_too_many_entries_is_skipped() {
     let folder = TestDir::new(&[("a.rs", "x"), ("large/a.rs", "x"), ("small/a.rs", "x")]);
     for number in 0..MAX_ENTRIES {
         fs::File::create(folder.root().join(format!("large/{number}"))).unwrap();
@@ -220,12 +220,15 @@ fn a_folder_with_too_many_entries_is_left_out() {
         skip_counts,
         SkipCounts::from([(SkipReason::LimitExceeded, 1)])
     );
-    let refused = walk_below(&folder, "large").unwrap_err();
-    assert!(refused.to_string().contains("more than 1000"), "{refused}");
+    let rejected = walk_below(&folder, "large").unwrap_err();
+    assert!(
+        rejected.to_string().contains("more than 1000"),
+        "{rejected}"
+    );
 }
 
 #[test]
-fn rules_above_a_folder_that_cannot_be_used_refuse_it() {
+fn unusable_rules_in_a_parent_folder_are_an_error() {
     let folder = TestDir::new(&[
         (".git/HEAD", "ref: refs/heads/main"),
         (".gitignore", "*.log"),
@@ -237,7 +240,7 @@ fn rules_above_a_folder_that_cannot_be_used_refuse_it() {
 }
 
 #[test]
-fn rules_above_the_repository_do_not_matter() {
+fn rules_above_the_repository_do_not_apply() {
     let folder = TestDir::new(&[
         (".git/HEAD", "ref: refs/heads/main"),
         (".gitignore/a", "x"),

@@ -232,7 +232,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_base_may_end_as_people_write_it() {
+    fn the_base_url_may_end_with_a_slash_or_the_endpoint() {
         for base in [
             "http://localhost:1/v1",
             "http://localhost:1/v1/",
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_is_refused() {
+    fn an_invalid_url_is_rejected() {
         for base in [
             "",
             "localhost:1",

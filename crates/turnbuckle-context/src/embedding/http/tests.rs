@@ -1,4 +1,4 @@
-//! Against an endpoint of our own that misbehaves on demand.
+//! Tests with a local endpoint that misbehaves on request.
 
 use std::sync::{Arc, Mutex};
 
@@ -10,12 +10,12 @@ use tokio::{
 
 use super::*;
 
-/// What the endpoint does with one connection.
+/// The behavior of the endpoint for one connection.
 enum Act {
     Say(String),
-    /// Begins an answer and goes on for ever.
+    /// Sends a response without end.
     Flood,
-    /// Takes the request and is silent.
+    /// Reads the request and never responds.
     Sleep,
     /// Closes the connection.
     Hang,
@@ -100,7 +100,7 @@ async fn request_one(acts: Vec<Act>) -> Result<Vec<Vec<f32>>, EmbeddingError> {
 }
 
 #[tokio::test]
-async fn embeddings_come_in_the_order_of_the_texts_and_have_the_length_1() {
+async fn embeddings_are_in_the_order_of_the_texts_and_normalized() {
     let answer = json!({ "data": [
         { "embedding": [0.0, 5.0], "index": 1 },
         { "embedding": [3.0, 4.0], "index": 0 },
@@ -128,35 +128,35 @@ async fn many_texts_are_sent_in_batches() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_busy_is_asked_again() {
+async fn a_busy_server_is_retried() {
     let busy = "HTTP/1.1 429 Too Many Requests\r\nretry-after: 0\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
     let vectors = request_one(vec![Act::Say(busy.to_owned()), ok(&one_vector())]).await;
     assert_eq!(vectors.unwrap(), [[0.0, 1.0]]);
 }
 
 #[tokio::test]
-async fn a_connection_that_breaks_is_made_again() {
+async fn a_broken_connection_is_retried() {
     let vectors = request_one(vec![Act::Hang, ok(&one_vector())]).await;
     assert_eq!(vectors.unwrap().len(), 1);
 }
 
 #[tokio::test]
-async fn nobody_waits_as_long_as_a_server_likes() {
+async fn a_long_retry_after_is_not_honored() {
     let busy =
         "HTTP/1.1 503 Busy\r\nretry-after: 86400\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
-    let refused = request_one(vec![Act::Say(busy.to_owned())]).await;
-    assert!(matches!(refused, Err(EmbeddingError::ErrorResponse { status, .. }) if status == 503));
+    let rejected = request_one(vec![Act::Say(busy.to_owned())]).await;
+    assert!(matches!(rejected, Err(EmbeddingError::ErrorResponse { status, .. }) if status == 503));
 }
 
 #[tokio::test]
-async fn a_server_that_fails_again_and_again_is_given_up() {
+async fn retries_end_after_the_maximum_number_of_attempts() {
     let fails = || say("500 Oops", "no luck");
     let endpoint = endpoint(vec![fails(), fails(), fails()]).await;
-    let refused = endpoint
+    let rejected = endpoint
         .embedder()
         .request_vectors(&["tea".to_owned()])
         .await;
-    let message = refused.unwrap_err().to_string();
+    let message = rejected.unwrap_err().to_string();
     assert!(
         message.ends_with("500 Internal Server Error: no luck"),
         "{message}"
@@ -165,7 +165,7 @@ async fn a_server_that_fails_again_and_again_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_refusal_is_told_without_the_key_that_it_repeats() {
+async fn an_error_message_does_not_contain_the_api_key() {
     let endpoint = endpoint(vec![say("401 No", "bad key open-sesame\u{7}")]).await;
     let embedder = endpoint
         .embedder()
@@ -191,7 +191,7 @@ async fn redirects_are_not_followed() {
 }
 
 #[tokio::test]
-async fn an_answer_without_end_is_cut_off() {
+async fn a_response_over_the_size_limit_is_rejected() {
     assert!(matches!(
         request_one(vec![Act::Flood]).await,
         Err(EmbeddingError::ResponseTooLarge(_))
@@ -199,7 +199,7 @@ async fn an_answer_without_end_is_cut_off() {
 }
 
 #[tokio::test]
-async fn a_silent_server_is_not_waited_for() {
+async fn a_silent_server_times_out() {
     let endpoint = endpoint(vec![Act::Sleep]).await;
     let embedder = endpoint.embedder().timeout(Duration::from_millis(50));
     let silent = embedder.request_vectors(&["tea".to_owned()]).await;
@@ -207,23 +207,32 @@ async fn a_silent_server_is_not_waited_for() {
 }
 
 #[tokio::test]
-async fn wrong_answers_are_refused() {
+async fn invalid_responses_are_rejected() {
     let entry = |numbers: &str| format!(r#"{{"data":[{{"embedding":[{numbers}]}}]}}"#);
     let problems = [
-        ("hello".to_owned(), "the answer is no list of embeddings"),
-        ("{}".to_owned(), "the answer is no list of embeddings"),
-        (entry("NaN, 1"), "the answer is no list of embeddings"),
-        (entry("null, 1"), "the answer is no list of embeddings"),
-        (entry("1e39, 1"), "the answer is no list of embeddings"),
-        (entry("0, 0"), "an embedding has no direction"),
-        (entry(""), "an embedding has no direction"),
+        (
+            "hello".to_owned(),
+            "the response is not a list of embeddings",
+        ),
+        ("{}".to_owned(), "the response is not a list of embeddings"),
+        (entry("NaN, 1"), "the response is not a list of embeddings"),
+        (entry("null, 1"), "the response is not a list of embeddings"),
+        (entry("1e39, 1"), "the response is not a list of embeddings"),
+        (
+            entry("0, 0"),
+            "an embedding is empty, too long, zero or not finite",
+        ),
+        (
+            entry(""),
+            "an embedding is empty, too long, zero or not finite",
+        ),
         (
             r#"{"data":[]}"#.to_owned(),
-            "1 texts were sent, and 0 embeddings came back",
+            "1 texts were sent, but 0 embeddings were returned",
         ),
         (
             r#"{"data":[{"embedding":[1],"index":7}]}"#.to_owned(),
-            "the answer is no list of embeddings",
+            "the response is not a list of embeddings",
         ),
     ];
     for (body, expected) in problems {
@@ -233,7 +242,7 @@ async fn wrong_answers_are_refused() {
 }
 
 #[tokio::test]
-async fn a_model_does_not_change_its_size() {
+async fn embeddings_with_changed_dimensions_are_rejected() {
     let larger = json!({ "data": [{ "embedding": [1, 2, 3] }] });
     let endpoint = endpoint(vec![ok(&one_vector()), ok(&larger)]).await;
     let embedder = endpoint.embedder();
@@ -249,7 +258,7 @@ async fn a_model_does_not_change_its_size() {
 }
 
 #[test]
-fn a_key_is_never_shown() {
+fn the_api_key_is_not_displayed() {
     assert_eq!(format!("{:?}", ApiKey::new("open-sesame").unwrap()), "***");
     for bad in ["", "  ", "a\nb"] {
         assert!(matches!(

@@ -1,4 +1,4 @@
-//! What is noted of a call.
+//! Log entries, and the arguments in them.
 
 use std::fmt;
 
@@ -10,38 +10,38 @@ use turnbuckle_server::middleware::Operation;
 use super::OWN_NAMES;
 use crate::Redactor;
 
-/// Letters of a name that are kept; clients choose names as they like.
+/// Maximum length of a name; clients choose names freely.
 const MAX_NAME_CHARS: usize = 200;
 
-/// A note: a call began, or it ended.
+/// The start or end of a call.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Entry")]
 pub(crate) struct LogEntry {
-    /// Counts up; what is newer has a higher one.
+    /// Increases with each entry.
     pub(crate) entry_id: u64,
-    /// The same for the beginning and the end of a call.
+    /// Shared by the start and end of a call.
     pub(crate) group_id: u64,
-    /// The debug session around it; 0 if there is none.
+    /// Group of the enclosing debug session, or 0.
     pub(crate) parent_group_id: u64,
     pub(crate) depth: u32,
     pub(crate) entry_type: LogEntryType,
     /// Area of the method, such as `tools`.
     pub(crate) package_path: String,
-    /// Who called.
+    /// Name of the client.
     pub(crate) class_name: String,
-    /// Tool, prompt, URI, or what else was asked for.
+    /// Tool, prompt, URI or method.
     pub(crate) function_name: String,
-    /// Always 0: calls have no line.
+    /// Always 0.
     pub(crate) line_number: u32,
     pub(crate) timestamp_ms: i64,
     pub(crate) duration_ms: Option<f64>,
-    /// Arguments, shortened and without secrets.
+    /// Arguments, shortened and redacted.
     pub(crate) params_text: String,
-    /// Method of a call that begins; how it ended.
+    /// At the start the method, at the end the outcome.
     pub(crate) message: String,
 }
 
-/// Whether a call begins or ends.
+/// Start or end of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "EntryType")]
@@ -51,7 +51,7 @@ pub(crate) enum LogEntryType {
 }
 
 impl LogEntry {
-    /// Roughly what it needs in memory.
+    /// Returns the approximate size in memory.
     pub(super) fn bytes(&self) -> usize {
         let texts = [
             &self.package_path,
@@ -65,7 +65,7 @@ impl LogEntry {
 }
 
 impl fmt::Display for LogEntry {
-    /// A line for people.
+    /// Writes one line of text.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (id, name, message) = (self.entry_id, self.name(), &self.message);
         match (self.entry_type, self.duration_ms) {
@@ -98,21 +98,21 @@ impl CallNames {
         }
     }
 
-    /// Says whether it asks for the trace itself.
+    /// Returns whether the call is about the call log itself.
     pub(super) fn is_about_call_log(&self) -> bool {
         OWN_NAMES.iter().any(|own| self.function.starts_with(own))
     }
 }
 
-/// Bytes of arguments that are looked at. Of more, only the size is noted.
+/// Maximum size of recorded arguments; of larger ones only the size is recorded.
 const MAX_ARGUMENT_BYTES: usize = 64 * 1024;
-/// Letters that are kept of one value, and of all arguments.
+/// Maximum number of characters of one value, and of all arguments.
 const MAX_VALUE_CHARS: usize = 120;
 const MAX_PARAMS_CHARS: usize = 400;
-/// How much more than what is kept is looked at for secrets: one that is cut off at the end would not be found.
+/// Number of additional characters that are searched for secrets, because a truncated secret would not be found.
 const REDACTION_MARGIN_CHARS: usize = 8 * 1024;
 
-/// Returns arguments, given as JSON text, for a note.
+/// Returns the recorded form of arguments, given as JSON text.
 pub(super) fn text(arguments: Option<&str>) -> String {
     let Some(json) = arguments else {
         return String::new();
@@ -123,22 +123,22 @@ pub(super) fn text(arguments: Option<&str>) -> String {
     match serde_json::from_str(json) {
         Ok(mut value) => {
             shorten(&mut value);
-            // Once more as a whole: the name of an argument may be what tells that its value is a secret.
+            // Redact again as a whole: the name of an argument can reveal that its value is a secret.
             summarize(&value.to_string(), MAX_PARAMS_CHARS)
         }
-        Err(_) => format!("({} bytes, no JSON)", json.len()),
+        Err(_) => format!("({} bytes, invalid JSON)", json.len()),
     }
 }
 
-/// Returns the beginning of a text without secrets and control characters.
-pub(super) fn summarize(text: &str, letters: usize) -> String {
-    let looked_at = text.char_indices().nth(letters + REDACTION_MARGIN_CHARS);
-    let looked_at = looked_at.map_or(text, |(end, _)| &text[..end]);
-    let redacted = Redactor::standard().redact(looked_at);
+/// Returns the start of a text, redacted and without control characters.
+pub(super) fn summarize(text: &str, max_chars: usize) -> String {
+    let searched = text.char_indices().nth(max_chars + REDACTION_MARGIN_CHARS);
+    let searched = searched.map_or(text, |(end, _)| &text[..end]);
+    let redacted = Redactor::standard().redact(searched);
     let mut rest = redacted.text.chars();
     let mut kept = String::new();
-    kept.extend(rest.by_ref().take(letters).map(replace_control));
-    if rest.next().is_some() || looked_at.len() < text.len() {
+    kept.extend(rest.by_ref().take(max_chars).map(replace_control));
+    if rest.next().is_some() || searched.len() < text.len() {
         kept.push('…');
     }
     kept
@@ -153,10 +153,11 @@ fn shorten(value: &mut Value) {
     }
 }
 
-fn replace_control(letter: char) -> char {
-    match letter.is_control() {
-        true => ' ',
-        false => letter,
+fn replace_control(character: char) -> char {
+    if character.is_control() {
+        ' '
+    } else {
+        character
     }
 }
 
@@ -165,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_values_are_cut_one_by_one() {
+    fn long_values_are_truncated_individually() {
         let json = serde_json::json!({ "content": "x".repeat(1000), "limit": 3 }).to_string();
         let text = text(Some(&json));
         assert!(text.ends_with("…\",\"limit\":3}"), "{text}");
@@ -173,14 +174,14 @@ mod tests {
     }
 
     #[test]
-    fn of_huge_arguments_only_the_size_is_noted() {
+    fn only_the_size_of_huge_arguments_is_recorded() {
         let json = format!("[{:?}]", "x".repeat(MAX_ARGUMENT_BYTES));
         assert_eq!(text(Some(&json)), format!("({} bytes)", json.len()));
         assert_eq!(text(None), "");
     }
 
     #[test]
-    fn secrets_are_taken_out_even_where_the_text_is_cut() {
+    fn secrets_are_redacted_even_where_the_text_is_truncated() {
         let token = format!("ghp_{}", "aB3dE6gH9".repeat(4));
         for before in [0, 60, 100, 118] {
             let content = format!("{} {token} after", "x".repeat(before));
@@ -194,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn control_characters_are_not_kept() {
+    fn control_characters_are_replaced() {
         assert_eq!(summarize("a\u{1b}[31mb\nc", 50), "a [31mb c");
         assert_eq!(summarize("äöü", 2), "äö…");
     }

@@ -1,4 +1,4 @@
-//! The notes of one caller.
+//! The call log of one caller.
 
 use std::collections::VecDeque;
 
@@ -13,18 +13,18 @@ use super::{
 };
 use crate::{ContextError, storage::database::now};
 
-/// Notes and bytes that are kept; the oldest go first.
+/// Maximum number and size of entries; the oldest are removed first.
 const MAX_ENTRIES: usize = 2_000;
 const MAX_BYTES: usize = 512 * 1024;
-/// Debug sessions that may be open at a time.
+/// Maximum number of open debug sessions.
 const MAX_SESSIONS: usize = 16;
-/// Letters of the program's name that are kept.
+/// Maximum length of the program name.
 const MAX_PROGRAM_CHARS: usize = 500;
 
-/// The notes of one caller, and the debug sessions that group them.
+/// The log entries of one caller, and the debug sessions that group them.
 #[derive(Debug)]
 pub(crate) struct OwnerLog {
-    /// Tells this log from those that were forgotten, and what was noted before from what was after a clearing.
+    /// Identifies this log and the number of times it was cleared, so that calls that started earlier do not record their end.
     epoch: (u64, u64),
     filter: Option<NamePattern>,
     last_filter: NamePattern,
@@ -35,15 +35,15 @@ pub(crate) struct OwnerLog {
     sessions: Vec<OpenSession>,
 }
 
-/// A debug session: what is called while it is open is shown below it.
+/// A debug session: calls are grouped under it while it is open.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Session")]
 pub(crate) struct DebugSession {
     pub(crate) session_id: String,
-    /// What is being debugged, in the caller's words.
+    /// Name of the debugged program.
     pub(crate) program: String,
     pub(crate) target_type: String,
-    /// `recording`, or `paused` while the log is off.
+    /// recording, or paused while the log is disabled.
     pub(crate) state: &'static str,
 }
 
@@ -54,7 +54,7 @@ struct OpenSession {
     open_call: OpenCall,
 }
 
-/// A call or a session that is noted and has not ended.
+/// A recorded call or session that has not ended.
 #[derive(Clone, Debug)]
 pub(super) struct OpenCall {
     epoch: (u64, u64),
@@ -65,7 +65,7 @@ pub(super) struct OpenCall {
     at: Instant,
 }
 
-/// Which notes are wanted.
+/// A query for log entries.
 #[derive(Debug, Default)]
 pub(crate) struct LogQuery {
     pub(crate) since: Option<u64>,
@@ -75,7 +75,7 @@ pub(crate) struct LogQuery {
 }
 
 impl OwnerLog {
-    /// An empty log that notes everything.
+    /// Creates an empty log that records all calls.
     pub(super) fn new(epoch: u64) -> Self {
         Self {
             epoch: (epoch, 0),
@@ -89,18 +89,18 @@ impl OwnerLog {
         }
     }
 
-    /// Notes from now on what matches.
+    /// Records matching calls from now on.
     pub(crate) fn enable(&mut self, pattern: NamePattern) {
         self.last_filter = pattern.clone();
         self.filter = Some(pattern);
     }
 
-    /// Notes nothing from now on. Calls that run are still seen to their end.
+    /// Stops recording. The ends of running calls are still recorded.
     pub(crate) fn disable(&mut self) {
         self.filter = None;
     }
 
-    /// Forgets all notes. Sessions stay open.
+    /// Deletes all entries. Sessions stay open.
     pub(crate) fn clear(&mut self) {
         self.entries.clear();
         self.bytes = 0;
@@ -111,7 +111,7 @@ impl OwnerLog {
         self.filter.is_some()
     }
 
-    /// The pattern of what is noted, or was before noting was turned off.
+    /// Returns the current pattern, or the last one if recording is disabled.
     pub(crate) fn pattern(&self) -> &NamePattern {
         &self.last_filter
     }
@@ -120,17 +120,17 @@ impl OwnerLog {
         self.entries.len()
     }
 
-    /// How deep a call would stand that was made now.
+    /// Returns the depth of a call made now.
     pub(crate) fn depth(&self) -> u32 {
         self.sessions.last().map_or(0, |open| open.depth + 1)
     }
 
-    /// All notes, oldest first.
+    /// Returns all entries, oldest first.
     pub(crate) fn entries(&self) -> impl Iterator<Item = &LogEntry> {
         self.entries.iter()
     }
 
-    /// The notes that are wanted, oldest first: the next ones after a note, or else the newest.
+    /// Returns matching entries, oldest first: the next ones after `since`, or else the newest.
     pub(crate) fn query(&self, query: &LogQuery) -> Vec<LogEntry> {
         let since = query.since.unwrap_or(0);
         let function = query.function.as_ref();
@@ -148,7 +148,7 @@ impl OwnerLog {
         shown.cloned().collect()
     }
 
-    /// Says whether a call is to be noted. The tools of the trace are left out unless the pattern names them.
+    /// Returns whether to record a call. Calls of debug tools are skipped unless the pattern starts with `debug`.
     pub(super) fn should_record(&self, call: &CallNames) -> bool {
         let Some(filter) = &self.filter else {
             return false;
@@ -159,7 +159,7 @@ impl OwnerLog {
         filter.matches(&call.function) || filter.matches(&call.method)
     }
 
-    /// Notes that a call begins.
+    /// Records the start of a call.
     pub(super) fn enter(&mut self, call: CallNames, params: String) -> OpenCall {
         let open_call = self.open_call(call);
         let message = open_call.call.method.clone();
@@ -167,12 +167,12 @@ impl OwnerLog {
         open_call
     }
 
-    /// Notes that a call ended, unless its beginning was forgotten meanwhile.
+    /// Records the end of a call, unless the log was cleared since its start.
     pub(super) fn exit(&mut self, open_call: &OpenCall, ending: OperationOutcome) {
         self.record_exit(open_call, ending.to_string());
     }
 
-    /// Opens a session below the one that was opened last.
+    /// Opens a session under the most recent one.
     pub(crate) fn open(
         &mut self,
         program: &str,
@@ -216,7 +216,7 @@ impl OwnerLog {
         Ok(self.with_state(session))
     }
 
-    /// The open sessions, oldest first.
+    /// Returns the open sessions, oldest first.
     pub(crate) fn sessions(&self) -> Vec<DebugSession> {
         let sessions = self.sessions.iter();
         sessions
@@ -233,7 +233,7 @@ impl OwnerLog {
         let Some(found) = found else {
             let id = entry::summarize(id, 80);
             return Err(ContextError::invalid(format!(
-                "there is no open session `{id}`; debug_list_sessions shows those there are"
+                "unknown session `{id}`; call debug_list_sessions to see the open sessions"
             )));
         };
         let open = self.sessions.remove(found);

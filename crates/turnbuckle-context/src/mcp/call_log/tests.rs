@@ -9,7 +9,7 @@ use turnbuckle_server::{
 use super::*;
 use crate::mcp::tools::debug;
 
-/// A server with a tool that works and one that fails, and the tools of the trace.
+/// Returns a server with a tool that succeeds, one that fails, and the debug tools.
 fn server(owners: OwnershipPolicy) -> Server {
     let call_log = CallLog::new(owners);
     let work = async || {
@@ -80,7 +80,7 @@ async fn a_query_shows_the_calls_just_made_with_their_durations() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_call_begins_and_ends_and_the_trace_leaves_itself_out() {
+async fn calls_have_start_and_end_entries_and_debug_calls_are_not_recorded() {
     let mut peer = Peer::connect(server(one())).await;
     peer.call_tool("work", json!({})).await;
     peer.request("resources/list", json!({})).await;
@@ -99,7 +99,7 @@ async fn every_call_begins_and_ends_and_the_trace_leaves_itself_out() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_what_matches_is_noted_and_the_tools_of_the_trace_if_they_are_named() {
+async fn only_matching_calls_are_recorded_and_debug_calls_on_request() {
     let mut peer = Peer::connect(server(one())).await;
     let enabled = ask(&mut peer, "debug_log_enable", json!({ "pattern": "w*k" })).await;
     assert_eq!(
@@ -125,7 +125,7 @@ async fn only_what_matches_is_noted_and_the_tools_of_the_trace_if_they_are_named
 }
 
 #[tokio::test(start_paused = true)]
-async fn noting_can_be_turned_off_and_the_notes_forgotten() {
+async fn recording_can_be_disabled_and_the_log_cleared() {
     let mut peer = Peer::connect(server(one())).await;
     peer.call_tool("work", json!({})).await;
     let status = peer.call_tool("debug_log_status", json!({})).await;
@@ -149,7 +149,7 @@ async fn noting_can_be_turned_off_and_the_notes_forgotten() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn calls_are_grouped_below_the_session_they_were_made_in() {
+async fn calls_are_grouped_under_their_session() {
     let mut peer = Peer::connect(server(one())).await;
     let session = ask(
         &mut peer,
@@ -214,7 +214,7 @@ async fn sessions_are_limited() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_query_goes_on_where_the_last_one_ended() {
+async fn a_query_continues_after_the_last_entry() {
     let mut peer = Peer::connect(server(one())).await;
     for _ in 0..5 {
         peer.call_tool("fail", json!({})).await;
@@ -251,10 +251,12 @@ async fn callers_see_only_their_own_calls() {
     ask(&mut bob, "debug_log_clear", json!({})).await;
     assert_eq!(noted(&mut ada).await.len(), 2);
 
-    let mut nobody = Peer::connect(server.clone()).await;
-    nobody.call_tool("work", json!({})).await;
-    let refused = nobody.call_tool("debug_log_query", json!({})).await;
-    assert!(refused.expect_tool_error().contains("sign in"));
+    let mut unauthenticated = Peer::connect(server.clone()).await;
+    unauthenticated.call_tool("work", json!({})).await;
+    let rejected = unauthenticated
+        .call_tool("debug_log_query", json!({}))
+        .await;
+    assert!(rejected.expect_tool_error().contains("sign in"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -281,7 +283,7 @@ async fn a_cancelled_call_ends_as_cancelled() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_resources_say_what_the_tools_say() {
+async fn resources_and_tools_return_the_same_data() {
     let mut peer = Peer::connect(server(one())).await;
     peer.call_tool("work", json!({})).await;
     let mut read = async |name: &str| {
@@ -299,7 +301,7 @@ async fn the_resources_say_what_the_tools_say() {
 }
 
 #[test]
-fn notes_never_grow_beyond_their_bounds() {
+fn the_log_is_limited_in_entries_and_bytes() {
     let mut log = OwnerLog::new(1);
     let call = |function: String| CallNames {
         package: "tools".to_owned(),
@@ -318,7 +320,7 @@ fn notes_never_grow_beyond_their_bounds() {
 }
 
 #[test]
-fn of_many_callers_those_who_were_silent_for_longest_are_forgotten() {
+fn the_least_recently_used_log_is_removed_first() {
     let call_log = CallLog::new(OwnershipPolicy::PerPrincipal);
     for caller in 0..1_000 {
         let principal = Principal::new("https://issuer", format!("caller {caller}"));

@@ -1,4 +1,4 @@
-//! Notes as a tree: sessions, and the calls that were made while they were open.
+//! Log entries as a tree of sessions and calls.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::entry::{LogEntry, LogEntryType};
 use crate::mcp::display::sanitize;
 
-/// A call or a session, and what lies below it.
+/// A call or session with its children.
 #[derive(Debug, Serialize)]
 pub(crate) struct CallNode {
     group_id: u64,
@@ -18,29 +18,29 @@ pub(crate) struct CallNode {
     class_name: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     duration_ms: Option<f64>,
-    /// How it ended, or `running`.
+    /// The outcome, or `running`.
     outcome: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     params_text: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     children: Vec<CallNode>,
-    /// Number of children that are not shown.
+    /// Number of omitted children.
     #[serde(skip_serializing_if = "is_zero")]
     hidden: usize,
 }
 
-/// How much of the tree is shown.
+/// Selects the visible part of the tree.
 #[derive(Debug, Default)]
 pub(crate) struct RenderOptions {
-    /// Levels below the outermost; all of them if not said.
+    /// Maximum depth; unlimited if `None`.
     pub(crate) max_depth: Option<u32>,
-    /// Only what was noted after this.
+    /// Only entries after this id.
     pub(crate) since: u64,
-    /// The groups whose children are shown; all by default.
+    /// Groups to expand; all if `None`.
     pub(crate) expanded: Option<BTreeSet<u64>>,
 }
 
-/// What is known of a group from its notes, of which the ring may have lost one.
+/// The entries of a group; one of them may have been removed from the log.
 #[derive(Default)]
 struct CallGroup<'a> {
     enter: Option<&'a LogEntry>,
@@ -48,7 +48,7 @@ struct CallGroup<'a> {
 }
 
 impl CallNode {
-    /// Puts notes together.
+    /// Builds the trees from entries.
     pub(crate) fn forest<'a>(
         entries: impl Iterator<Item = &'a LogEntry>,
         options: &RenderOptions,
@@ -64,7 +64,7 @@ impl CallNode {
         let mut below: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
         for (id, group) in &groups {
             let parent = group.either().map_or(0, |entry| entry.parent_group_id);
-            // A parent that is not shown, or was evicted, leaves its children at the top.
+            // If the parent is filtered out or removed from the log, its children move to the top level.
             let parent = groups.get(&parent).map_or(0, |_| parent);
             below.entry(parent).or_default().push(*id);
         }
@@ -76,7 +76,7 @@ impl CallNode {
         layout.nodes(0, 0)
     }
 
-    /// Writes nodes for people.
+    /// Formats nodes as text.
     pub(crate) fn render(nodes: &[Self]) -> String {
         let mut text = String::new();
         nodes.iter().for_each(|node| node.write(0, &mut text));
@@ -114,7 +114,7 @@ struct TreeLayout<'a> {
 }
 
 impl TreeLayout<'_> {
-    /// As deep as sessions may be nested, which is not deep.
+    /// Returns the children of a group. The recursion is bounded by the number of open sessions.
     fn nodes(&self, parent: u64, depth: u32) -> Vec<CallNode> {
         let ids = self.below.get(&parent).into_iter().flatten();
         ids.filter_map(|id| self.node(*id, depth)).collect()
@@ -155,7 +155,7 @@ impl<'a> CallGroup<'a> {
 }
 
 impl LogEntry {
-    /// What is called, with its area.
+    /// Returns the name with its area, such as `tools status`.
     pub(crate) fn name(&self) -> String {
         match self.package_path.as_str() {
             "" => self.function_name.clone(),

@@ -1,4 +1,4 @@
-//! What is in the files of an owner, as far as it changed since the last look.
+//! Scans the databases of an owner for changes.
 
 use std::{collections::HashMap, fs::Metadata, path::Path, time::SystemTime};
 
@@ -14,14 +14,14 @@ use crate::{
     storage::{collections, collections::Collection, lookup},
 };
 
-/// Checkpoints and remediations of one project that are listed.
+/// Maximum number of listed checkpoints and remediations per project.
 const MAX_ITEMS_PER_KIND: usize = 20;
-/// Skills that are published.
+/// Maximum number of published skills.
 const MAX_SKILLS: usize = 500;
-/// The place of what projects share.
+/// Name of the shared database.
 const SHARED: &str = "shared";
 
-/// One file, as it was at the last look.
+/// The resources of one database, as of the last scan.
 pub(super) struct FileSnapshot {
     stamp: FileStamp,
     pub(super) resources: Vec<ListedResource>,
@@ -35,51 +35,51 @@ pub(super) struct ListedResource {
     pub(super) title: String,
     pub(super) mime_type: &'static str,
     pub(super) target: ResourceTarget,
-    /// Changes with the contents; newer ones are greater.
+    /// Changes with the contents; greater is newer.
     pub(super) version: u64,
 }
 
-/// What a resource gives when it is read.
+/// The object that a resource refers to.
 #[derive(Clone)]
 pub(super) enum ResourceTarget {
     Item(ItemKind, String),
     Collection(String),
 }
 
-/// When a file was last written, with what waits to be written into it, and how long both are.
+/// Modification time and size of a database and of its WAL.
 type FileStamp = [Option<(SystemTime, u64)>; 2];
 
-/// Looks at the files of an owner; those that are as they were at the last look keep what was seen.
+/// Scans the databases of an owner; unchanged ones keep their snapshot.
 pub(super) fn scan(
     state: &AppState,
     owner: &Owner,
     mut before: HashMap<String, FileSnapshot>,
 ) -> Result<HashMap<String, FileSnapshot>, ContextError> {
     let folder = state.data_dir().path().join(owner.id());
-    let mut places = state.data_dir().project_ids(owner)?;
-    places.push(SHARED.to_owned());
+    let mut databases = state.data_dir().project_ids(owner)?;
+    databases.push(SHARED.to_owned());
     let mut now = HashMap::new();
-    for place in places {
-        // Taken first: what is written while we read is seen by the next look.
-        let stamp = stamp(&folder.join(format!("{place}.db")));
-        let known = before.remove(&place);
+    for name in databases {
+        // Taken before reading, so that the next scan sees concurrent writes.
+        let stamp = stamp(&folder.join(format!("{name}.db")));
+        let known = before.remove(&name);
         let snapshot = match known {
             Some(snapshot) if snapshot.stamp == stamp => snapshot,
-            _ => match read(state, owner, &place) {
+            _ => match read(state, owner, &name) {
                 Ok(Some((resources, skills))) => FileSnapshot {
                     stamp,
                     resources,
                     skills,
                 },
                 Ok(None) => continue,
-                // A file that cannot be read hides no other; its own tools say what is wrong with it.
+                // An unreadable database does not hide the others; the tools report the error.
                 Err(error) => {
-                    tracing::warn!(%error, place, "not listed");
+                    tracing::warn!(%error, name, "not listed");
                     continue;
                 }
             },
         };
-        now.insert(place, snapshot);
+        now.insert(name, snapshot);
     }
     Ok(now)
 }
@@ -89,10 +89,10 @@ type DatabaseResources = (Vec<ListedResource>, Vec<MemoryItem>);
 fn read(
     state: &AppState,
     owner: &Owner,
-    place: &str,
+    name: &str,
 ) -> Result<Option<DatabaseResources>, ContextError> {
     let data_dir = state.data_dir();
-    if place == SHARED {
+    if name == SHARED {
         let Some(shared) = data_dir.open_shared_if_exists(owner)? else {
             return Ok(None);
         };
@@ -100,7 +100,7 @@ fn read(
             OwnershipPolicy::Single(_) => {
                 memory::list(&shared, ItemKind::Skill, MAX_SKILLS, None)?.items
             }
-            // The skills extension shows the same to everyone, so theirs are not published.
+            // The skills extension shows the same skills to every caller, so they are not published.
             OwnershipPolicy::PerPrincipal => Vec::new(),
         };
         let skills = skills
@@ -112,12 +112,12 @@ fn read(
             skills,
         )));
     }
-    let Some(database) = data_dir.open_project_by_id(owner, place)? else {
+    let Some(database) = data_dir.open_project_by_id(owner, name)? else {
         return Ok(None);
     };
     let mut resources = newest(state, &database, ItemKind::Checkpoint)?;
     resources.extend(newest(state, &database, ItemKind::Remediation)?);
-    resources.extend(collections_of(&database, owner, place)?);
+    resources.extend(collections_of(&database, owner, name)?);
     Ok(Some((resources, Vec::new())))
 }
 
@@ -152,7 +152,7 @@ fn collections_of(
         uri: resources::collection_uri(&one.name),
         title: sanitize(&root).into_owned(),
         mime_type: "application/json",
-        // Listed before what is in them.
+        // Collections are listed before items.
         version: u64::MAX - one.point_count,
         name: sanitize(&one.name).into_owned(),
         target: ResourceTarget::Collection(one.name),

@@ -1,4 +1,4 @@
-//! Saved skills, offered by the skills extension.
+//! Publishes saved skills with the skills extension.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,23 +7,23 @@ use turnbuckle_server::{Server, Skill};
 use super::scan::FileSnapshot;
 use crate::{mcp::display::truncate, memory::MemoryItem};
 
-/// The longest name that a skill of the extension may have.
+/// Maximum length of a skill name in the extension.
 const MAX_NAME_BYTES: usize = 64;
-/// The longest description that clients have to accept.
+/// Maximum length of a description that clients must accept.
 const MAX_DESCRIPTION_CHARS: usize = 1024;
 
-/// The skills that are offered: their ids and versions, by address.
+/// The published skills: ids and versions by URI.
 #[derive(Default)]
 pub(super) struct PublishedSkills {
     by_uri: BTreeMap<String, (String, i64)>,
 }
 
 impl PublishedSkills {
-    /// Offers the skills that were seen, and no others.
+    /// Publishes exactly the skills in the snapshots.
     pub(super) fn update(&mut self, server: &Server, seen: &HashMap<String, FileSnapshot>) {
         let mut wanted = BTreeMap::new();
         let mut items: Vec<&MemoryItem> = seen.values().flat_map(|seen| &seen.skills).collect();
-        // Who came first keeps the plain name when a later one would be called the same.
+        // If two skills have the same name, the older one keeps it.
         items.sort_by_key(|item| (item.created, &item.id));
         for item in items {
             let taken = |name: &str| wanted.contains_key(name);
@@ -63,13 +63,13 @@ fn skill(name: &str, item: &MemoryItem) -> Option<Skill> {
         .ok()
 }
 
-/// The name of a skill as the extension wants it: lower-case letters, digits and single hyphens.
+/// Returns the name of a skill in the form of the extension: lower-case letters, digits and single hyphens.
 fn name(item: &MemoryItem, taken: impl Fn(&str) -> bool) -> String {
     let slug = slug(&item.title, MAX_NAME_BYTES);
     if !slug.is_empty() && !taken(&slug) {
         return slug;
     }
-    // The id makes it one of its kind.
+    // The id makes the name unique.
     let id = item.id.replace('_', "-");
     match self::slug(&item.title, MAX_NAME_BYTES - id.len() - 1).as_str() {
         "" => id,
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn any_title_becomes_a_name_that_a_skill_may_have() {
+    fn titles_are_converted_to_valid_skill_names() {
         assert_eq!(slug("Deploy to PROD!", 64), "deploy-to-prod");
         assert_eq!(slug("  --a__b--  ", 64), "a-b");
         assert_eq!(slug("日本語", 64), "");

@@ -1,4 +1,4 @@
-//! Checkpoints: where some work stands.
+//! Tools for checkpoints: the state of some work.
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
@@ -28,17 +28,17 @@ pub(super) fn tools(state: &AppState) -> Vec<Tool> {
     vec![
         tool(state, "checkpoint_save", "Save checkpoint", save)
             .description(
-                "Save where the work stands, to go on later or in another conversation. Secrets are taken out.",
+                "Save the state of the work, to continue later or in another conversation. Secrets are redacted.",
             )
             .destructive(false)
             .idempotent(),
         tool(state, "checkpoint_search", "Search checkpoints", search)
-            .description("Find earlier checkpoints of a project, by words or a question.")
+            .description("Find earlier checkpoints of a project by words or a question.")
             .read_only()
             .destructive(false)
             .idempotent(),
         tool(state, "checkpoint_list", "List checkpoints", list)
-            .description("Checkpoints of a project, newest first.")
+            .description("List the checkpoints of a project, newest first.")
             .read_only()
             .destructive(false)
             .idempotent(),
@@ -47,11 +47,11 @@ pub(super) fn tools(state: &AppState) -> Vec<Tool> {
 
 #[derive(Deserialize, JsonSchema)]
 struct CheckpointSaveArgs {
-    /// What was done, decided and is next (at most 100 KB).
+    /// Done, decided and next steps (at most 100 KB).
     content: String,
     /// Absolute path.
     project_path: String,
-    /// summary: the title; tags: comma list.
+    /// summary: title; tags: comma-separated.
     metadata: Option<BTreeMap<String, String>>,
 }
 
@@ -98,7 +98,7 @@ struct CheckpointSearchArgs {
     query: String,
     /// Absolute path.
     project_path: String,
-    /// At most so many.
+    /// Maximum number.
     #[serde(default = "default_limit")]
     #[schemars(range(min = 1, max = 100))]
     limit: usize,
@@ -156,7 +156,7 @@ async fn search(
 struct CheckpointListArgs {
     /// Absolute path.
     project_path: String,
-    /// At most so many.
+    /// Maximum number.
     #[serde(default = "default_list_limit")]
     #[schemars(range(min = 1, max = 100))]
     limit: usize,
@@ -205,7 +205,7 @@ async fn list(
             let left_out = items.len() - checkpoints.len();
             let next_cursor = match left_out {
                 0 => page.next,
-                // The next page begins where this one had to stop.
+                // The next page starts after the last returned item.
                 _ if checkpoints.is_empty() => None,
                 _ => memory::list(&database, ItemKind::Checkpoint, checkpoints.len(), after)?.next,
             };
@@ -220,7 +220,7 @@ async fn list(
         .await
 }
 
-// A checkpoint as it is told.
+// A checkpoint in a result.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Checkpoint")]
 struct CheckpointView {

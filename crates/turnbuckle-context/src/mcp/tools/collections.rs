@@ -1,4 +1,4 @@
-//! Collections: what is kept of one branch of one project.
+//! Tools for collections: the data of one branch of one project.
 
 use std::fmt::Write as _;
 
@@ -21,15 +21,15 @@ use crate::{
 pub(super) fn tools(state: &AppState) -> Vec<Tool> {
     vec![
         tool(state, "collection_create", "Create collection", create)
-            .description("Make a collection by name. Rarely needed: saving and indexing make them.")
+            .description("Create a collection. Rarely needed: saving and indexing create them.")
             .destructive(false)
             .idempotent(),
         tool(state, "collection_delete", "Delete collection", delete)
-            .description("Delete all that is kept of one branch: memory and index.")
+            .description("Delete all data of a branch: memory and index.")
             .destructive(true)
             .idempotent(),
         tool(state, "collection_list", "List collections", list)
-            .description("What is kept, by project and branch.")
+            .description("List the stored data by project and branch.")
             .read_only()
             .destructive(false)
             .idempotent(),
@@ -38,7 +38,7 @@ pub(super) fn tools(state: &AppState) -> Vec<Tool> {
 
 #[derive(Deserialize, JsonSchema)]
 struct CollectionCreateArgs {
-    /// `owner_<id>/project_<id>/<branch>`, as collection_list names them.
+    /// `owner_<id>/project_<id>/<branch>`, see collection_list.
     collection_name: String,
     /// Dimensions of its embeddings.
     vector_size: u32,
@@ -78,7 +78,7 @@ async fn create(
 
 #[derive(Deserialize, JsonSchema)]
 struct CollectionDeleteArgs {
-    /// As collection_list names it.
+    /// From collection_list.
     collection_name: String,
 }
 
@@ -87,7 +87,7 @@ struct CollectionDeleted {
     operation_id: String,
     collection_name: String,
     deleted: bool,
-    /// What was in it.
+    /// Deleted memories.
     items: u64,
     files: u64,
     chunks: u64,
@@ -145,7 +145,7 @@ struct CollectionView {
     project_path: Option<String>,
 }
 
-/// Collections that are listed.
+/// Maximum number of listed collections.
 const MAX_LISTED: usize = 100;
 
 async fn list(
@@ -180,7 +180,7 @@ async fn list(
 
 impl ToText for CollectionCreated {
     fn to_text(&self) -> String {
-        format!("Collection {} is there.", sanitize(&self.collection_name))
+        format!("Collection {} exists.", sanitize(&self.collection_name))
     }
 }
 
@@ -193,16 +193,14 @@ impl ToText for CollectionDeleted {
             chunks,
             ..
         } = self;
-        format!(
-            "Deleted {collection_name}: {items} remembered, {files} indexed files, {chunks} chunks."
-        )
+        format!("Deleted {collection_name}: {items} items, {files} indexed files, {chunks} chunks.")
     }
 }
 
 impl ToText for CollectionPage {
     fn to_text(&self) -> String {
         if self.collections.is_empty() {
-            return "Nothing is kept yet.".to_owned();
+            return "No data is stored yet.".to_owned();
         }
         let mut text = format!("{}:", plural(self.collections.len(), "collection"));
         for one in &self.collections {
@@ -216,7 +214,7 @@ impl ToText for CollectionPage {
             );
         }
         if self.left_out > 0 {
-            let _ = write!(text, "\n{} more are not shown.", self.left_out);
+            let _ = write!(text, "\n{} more not shown.", self.left_out);
         }
         text
     }

@@ -1,4 +1,4 @@
-//! The debug tools: what this server was just asked, and how long it took.
+//! The debug tools: recent calls of this server and their durations.
 
 use std::{collections::BTreeSet, fmt::Write as _};
 
@@ -19,7 +19,7 @@ use crate::{
     },
 };
 
-/// The nine debug tools. Each caller sees its own calls.
+/// Returns the nine debug tools. Each caller sees its own calls.
 pub fn all(call_log: &CallLog) -> Vec<Tool> {
     vec![
         tool(
@@ -28,7 +28,7 @@ pub fn all(call_log: &CallLog) -> Vec<Tool> {
             "Open a debug session",
             create,
         )
-        .description("Open a debug session: calls made until it is closed are grouped below it")
+        .description("Open a debug session: calls are grouped under it until it is closed")
         .destructive(false),
         tool(call_log, "debug_list_sessions", "List debug sessions", list)
             .description("List open debug sessions")
@@ -44,7 +44,7 @@ pub fn all(call_log: &CallLog) -> Vec<Tool> {
         .destructive(true)
         .idempotent(),
         tool(call_log, "debug_log_enable", "Enable the call log", enable)
-            .description("Note calls to this server whose name matches a pattern; on by default")
+            .description("Record calls with names that match a pattern; enabled by default")
             .destructive(false)
             .idempotent(),
         tool(
@@ -53,11 +53,11 @@ pub fn all(call_log: &CallLog) -> Vec<Tool> {
             "Disable the call log",
             disable,
         )
-        .description("Stop noting calls")
+        .description("Stop recording calls")
         .destructive(false)
         .idempotent(),
         tool(call_log, "debug_log_clear", "Clear the call log", clear)
-            .description("Forget the noted calls")
+            .description("Delete the recorded calls")
             .destructive(true)
             .idempotent(),
         tool(
@@ -66,11 +66,11 @@ pub fn all(call_log: &CallLog) -> Vec<Tool> {
             "Show the state of the call log",
             status,
         )
-        .description("Say whether calls are noted, and how many are")
+        .description("Show whether calls are recorded, and how many are")
         .read_only()
         .idempotent(),
         tool(call_log, "debug_log_query", "Query the call log", query)
-            .description("Show your last calls to this server, with durations")
+            .description("Show your recent calls to this server with durations")
             .read_only()
             .idempotent(),
         tool(
@@ -79,7 +79,7 @@ pub fn all(call_log: &CallLog) -> Vec<Tool> {
             "Show the call log as a tree",
             tree,
         )
-        .description("Show your last calls as a tree")
+        .description("Show your recent calls as a tree")
         .read_only()
         .idempotent(),
     ]
@@ -160,7 +160,7 @@ fn tree(log: &mut OwnerLog, arguments: &TreeArgs) -> Result<LogTree, ContextErro
     })
 }
 
-/// Makes a tool of a function on the caller's notes.
+/// Creates a tool from a function on the caller's log.
 fn tool<A, T>(
     call_log: &CallLog,
     name: &str,
@@ -186,14 +186,14 @@ pub(super) struct EmptyArgs {}
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct CreateSessionArgs {
-    /// What is being debugged.
+    /// Name of the debugged program.
     #[schemars(length(min = 1, max = 1000))]
     pub(super) program: String,
     #[serde(default)]
     pub(super) target_type: DebugTargetType,
 }
 
-/// What kind of program it is. Only kept with the session.
+/// Kind of program. Only stored with the session.
 #[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
@@ -207,41 +207,41 @@ pub(super) enum DebugTargetType {
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct CloseSessionArgs {
-    /// As debug_create_session returned it.
+    /// From debug_create_session.
     pub(super) session_id: String,
 }
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct EnableLogArgs {
-    /// Glob on the name of tool, prompt, URI or method; one that begins with `debug` includes these tools.
+    /// Glob on the name of the tool, prompt, URI or method; include debug tools with `debug*`.
     #[serde(default = "default_pattern")]
     pub(super) pattern: String,
 }
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct QueryLogArgs {
-    /// Only what is newer than this entry.
+    /// Only entries after this id.
     pub(super) since_id: Option<u64>,
-    /// Only calls that begin, or only those that end.
+    /// Only starts or only ends of calls.
     pub(super) entry_type: Option<LogEntryType>,
-    /// At most so many.
+    /// Maximum number.
     #[serde(default = "default_max_results")]
     #[schemars(range(min = 1, max = 1000))]
     pub(super) max_results: u16,
-    /// Glob on the name of tool, prompt or URI.
+    /// Glob on the name of the tool, prompt or URI.
     pub(super) function_pattern: Option<String>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct TreeArgs {
-    /// How the tree is written.
+    /// Output format.
     #[serde(default)]
     pub(super) format: TreeFormat,
-    /// How deep to go; default all the way.
+    /// Maximum depth; default unlimited.
     pub(super) max_depth: Option<u32>,
-    /// Only what is newer than this entry.
+    /// Only entries after this id.
     pub(super) since_id: Option<u64>,
-    /// Groups whose children are shown; default all.
+    /// Ids of groups to expand; default all.
     pub(super) expanded_groups: Option<BTreeSet<u64>>,
 }
 
@@ -289,7 +289,7 @@ pub(super) struct SessionList {
 
 #[derive(Serialize, JsonSchema)]
 pub(super) struct SessionClosed {
-    /// The session that was closed.
+    /// The closed session.
     pub(super) closed: String,
     pub(super) status: &'static str,
 }
@@ -329,7 +329,7 @@ pub(super) struct LogTree {
 impl ToText for DebugSession {
     fn to_text(&self) -> String {
         format!(
-            "{} is open ({}): calls are grouped below it until it is closed",
+            "{} is open ({}): calls are grouped under it until it is closed",
             self.session_id, self.state
         )
     }
@@ -360,13 +360,13 @@ impl ToText for SessionClosed {
 
 impl ToText for LogEnabled {
     fn to_text(&self) -> String {
-        format!("calls that match `{}` are noted", self.filter_pattern)
+        format!("calls that match `{}` are recorded", self.filter_pattern)
     }
 }
 
 impl ToText for LogDisabled {
     fn to_text(&self) -> String {
-        "calls are no longer noted".to_owned()
+        "calls are no longer recorded".to_owned()
     }
 }
 
@@ -378,7 +378,7 @@ impl ToText for LogCleared {
 
 impl ToText for CallLogStatus {
     fn to_text(&self) -> String {
-        // As JSON: scripts look for `"enabled":true` in it.
+        // As JSON: scripts search for `"enabled":true`.
         json!(self).to_string()
     }
 }
@@ -386,7 +386,7 @@ impl ToText for CallLogStatus {
 impl ToText for LogEntries {
     fn to_text(&self) -> String {
         match self.entries.is_empty() {
-            true => "nothing of this is noted".to_owned(),
+            true => "no matching calls are recorded".to_owned(),
             false => self.entries.iter().map(ToString::to_string).collect(),
         }
     }
@@ -395,7 +395,7 @@ impl ToText for LogEntries {
 impl ToText for LogTree {
     fn to_text(&self) -> String {
         match self.text.is_empty() {
-            true => "nothing is noted".to_owned(),
+            true => "no calls are recorded".to_owned(),
             false => self.text.clone(),
         }
     }

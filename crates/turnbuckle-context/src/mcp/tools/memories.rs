@@ -1,4 +1,4 @@
-//! What the tools of all three kinds of memory do alike: save, tell of it, and page through what is found.
+//! Saving, searching and paging, shared by the tools of all three kinds of memory.
 
 use std::{collections::BTreeMap, fmt::Write as _, sync::Arc};
 
@@ -17,17 +17,17 @@ use crate::{
     memory::{ItemKind, MemoryHit, MemoryQuery, NewItem, SaveOutcome},
 };
 
-// What is told of everything that was saved.
+// The common part of the results of all save tools.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct SaveResponse {
     operation_id: String,
     status: &'static str,
-    /// False: it was there already.
+    /// False: it existed before.
     is_new: bool,
     /// Near duplicates.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     similar_to: Vec<SimilarView>,
-    /// Secrets taken out, by rule.
+    /// Redacted secrets by rule.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     redacted: BTreeMap<String, u32>,
 }
@@ -40,7 +40,7 @@ struct SimilarView {
     similarity: f64,
 }
 
-/// Saves a draft in the memory of a project, or of all projects, and tells everyone who has to know.
+/// Saves an item for a project or for all projects, and notifies clients.
 pub(super) async fn save(
     state: &AppState,
     cx: &Context,
@@ -48,9 +48,9 @@ pub(super) async fn save(
     new_item: NewItem,
 ) -> Result<(String, SaveResponse), ContextError> {
     let owner = state.owner(cx)?;
-    let whose = owner.clone();
+    let job_owner = owner.clone();
     let (saved, database) = state
-        .run_write(&whose, move |state| {
+        .run_write(&job_owner, move |state| {
             state.check_quota(&owner)?;
             let (new_item, database) = match project_path {
                 Some(path) => {
@@ -63,22 +63,22 @@ pub(super) async fn save(
             Ok((saved, database))
         })
         .await?;
-    state.queue_embedding(&whose, &database);
+    state.queue_embedding(&job_owner, &database);
     state.sync_resources(cx).await;
     log_notes(cx, &saved).await;
     Ok((saved.item.id.clone(), SaveResponse::from_outcome(&saved)))
 }
 
-/// Tells a client that listens what is odd about something that was saved.
+/// Sends log messages about redactions and near duplicates to the client.
 async fn log_notes(cx: &Context, saved: &SaveOutcome) {
     let id = &saved.item.id;
     if !saved.redacted.is_empty() {
-        let data =
-            json!({ "message": "secrets were taken out", "id": id, "rules": saved.redacted });
+        let data = json!({ "message": "secrets were redacted", "id": id, "rules": saved.redacted });
         cx.log_as(LogLevel::Warning, Some("redaction"), data).await;
     }
     if let Some(similar) = saved.similar_to.first() {
-        let data = json!({ "message": "much like something saved before", "id": id, "similar_to": similar.id });
+        let data =
+            json!({ "message": "similar to an existing item", "id": id, "similar_to": similar.id });
         cx.log_as(LogLevel::Notice, Some("memory"), data).await;
     }
 }
@@ -99,11 +99,11 @@ impl SaveResponse {
         }
     }
 
-    /// `Saved …`, and what there is to say about it.
+    /// Returns the text form: `Saved …` with notes.
     pub(super) fn text(&self, what: &str, id: &str) -> String {
         let mut text = match self.is_new {
             true => format!("Saved {what} {id}."),
-            false => format!("The same {what} was saved before: {id}."),
+            false => format!("The same {what} exists: {id}."),
         };
         for similar in &self.similar_to {
             let SimilarView {
@@ -111,7 +111,7 @@ impl SaveResponse {
                 title,
                 similarity,
             } = similar;
-            let _ = write!(text, "\nMuch like {id} ({similarity}): {title}");
+            let _ = write!(text, "\nSimilar to {id} ({similarity}): {title}");
         }
         if !self.redacted.is_empty() {
             let rules: Vec<_> = self.redacted.keys().map(String::as_str).collect();
@@ -119,7 +119,7 @@ impl SaveResponse {
             let count = plural(usize::try_from(count).unwrap_or(usize::MAX), "secret");
             let _ = write!(
                 text,
-                "\n{count} taken out before saving: {}.",
+                "\n{count} redacted before saving: {}.",
                 rules.join(", ")
             );
         }
@@ -127,23 +127,23 @@ impl SaveResponse {
     }
 }
 
-/// The longest question, in bytes.
+/// Maximum size of a query.
 pub(super) const MAX_QUERY_BYTES: usize = 4 * 1024;
-/// The longest error message that is looked for, in bytes.
+/// Maximum size of an error message in a search.
 const MAX_ERROR_BYTES: usize = 16 * 1024;
 
-/// Refuses an argument that is too long, and says how long it may be.
+/// Rejects an argument that is too long.
 pub(super) fn check_length(name: &str, text: &str, most: usize) -> Result<(), ContextError> {
     match text.len() <= most {
         true => Ok(()),
         false => Err(ContextError::invalid(format!(
-            "`{name}` has {} bytes, and {most} are allowed; ask with the words that matter",
+            "`{name}` has {} bytes; at most {most} are allowed: keep the significant words",
             text.len()
         ))),
     }
 }
 
-/// What a search in memory asks for.
+/// Parameters of a search in memory.
 pub(super) struct MemorySearch<'a> {
     pub(super) kind: ItemKind,
     pub(super) text: String,
@@ -152,19 +152,19 @@ pub(super) struct MemorySearch<'a> {
     pub(super) response: &'a ResponseOptions,
 }
 
-/// Hits from the place that the cursor names, and whether there are more.
+/// The hits after the cursor.
 pub(super) struct MemoryMatches {
     pub(super) hits: Vec<MemoryHit>,
     pub(super) cursor: SearchCursor,
-    /// Items that are known to be there, with those before the place.
+    /// Number of items found, including those before the cursor.
     known: usize,
     pub(super) embeddings: EmbeddingStatus,
-    /// The project's folder, if one was asked about.
+    /// The folder of the project, if the search has one.
     pub(super) root: Option<String>,
 }
 
-/// Looks for what was saved. With a project its memory is searched; what all projects share is searched for all but
-/// checkpoints, which belong to one.
+/// Searches the memory of the project, if there is one, and the shared memory, except for checkpoints: these always belong to a
+/// project.
 pub(super) async fn search(
     state: &AppState,
     cx: &Context,
@@ -179,7 +179,7 @@ pub(super) async fn search(
         response,
     } = search;
     let (name, most) = match kind {
-        // It is pasted as a program printed it.
+        // An error is pasted as printed and may be long.
         ItemKind::Remediation => ("error_msg", MAX_ERROR_BYTES),
         ItemKind::Checkpoint | ItemKind::Skill => ("query", MAX_QUERY_BYTES),
     };
@@ -244,7 +244,7 @@ fn search_targets(
 }
 
 impl MemoryMatches {
-    /// What is told of the page that shows `shown` of the hits.
+    /// Returns the page info if `shown` of the hits are returned.
     pub(super) fn page(&self, shown: usize) -> PageInfo {
         PageInfo {
             left_out: self.hits.len() - shown,
@@ -253,10 +253,10 @@ impl MemoryMatches {
     }
 }
 
-// What is told of everything that comes in pages.
+// The common part of paged results.
 #[derive(Default, Serialize, JsonSchema)]
 pub(super) struct PageInfo {
-    /// More than max_tokens has room for.
+    /// Omitted because of max_tokens.
     #[serde(skip_serializing_if = "is_zero")]
     pub(super) left_out: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -265,18 +265,14 @@ pub(super) struct PageInfo {
 }
 
 impl PageInfo {
-    /// A sentence about what is not shown, on a line of its own.
+    /// Returns the text form, each sentence on its own line.
     pub(super) fn text(&self) -> String {
         let mut text = String::new();
         if self.left_out > 0 {
-            let _ = write!(
-                text,
-                "\n{} left out to stay within max_tokens.",
-                self.left_out
-            );
+            let _ = write!(text, "\n{} omitted because of max_tokens.", self.left_out);
         }
         if let Some(cursor) = &self.next_cursor {
-            let _ = write!(text, "\nMore: call again with cursor \"{cursor}\".");
+            let _ = write!(text, "\nPass cursor \"{cursor}\" to get the next page.");
         }
         text
     }
@@ -286,7 +282,7 @@ pub(super) fn is_zero(count: &usize) -> bool {
     *count == 0
 }
 
-/// A score as people read it.
+/// Rounds a score to three decimal places.
 pub(super) fn round_score(score: f64) -> f64 {
     (score * 1000.0).round() / 1000.0
 }

@@ -1,4 +1,4 @@
-//! Remediations: how an error was overcome.
+//! Tools for remediations: fixes for errors.
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
@@ -26,13 +26,11 @@ use crate::{
 pub(super) fn tools(state: &AppState) -> Vec<Tool> {
     vec![
         tool(state, "remediation_save", "Save fix", save)
-            .description("Save how an error was solved, once the fix is proven.")
+            .description("Save the fix for an error after verifying it.")
             .destructive(false)
             .idempotent(),
         tool(state, "remediation_search", "Search fixes", search)
-            .description(
-                "Find how an error like this one was solved before. Call it before debugging.",
-            )
+            .description("Find known fixes for an error. Call it before debugging.")
             .read_only()
             .destructive(false)
             .idempotent(),
@@ -41,15 +39,15 @@ pub(super) fn tools(state: &AppState) -> Vec<Tool> {
 
 #[derive(Deserialize, JsonSchema)]
 struct RemediationSaveArgs {
-    /// The error as it was shown (at most 1000 characters).
+    /// Error message (at most 1000 characters).
     error_msg: String,
-    /// What solved it (at most 5000 characters).
+    /// The fix (at most 5000 characters).
     solution: String,
-    /// Without it all projects share the fix.
+    /// Omit to share the fix with all projects.
     project_path: Option<String>,
-    /// When it happens.
+    /// Circumstances of the error.
     context: Option<String>,
-    /// tags: comma list.
+    /// tags: comma-separated.
     metadata: Option<BTreeMap<String, String>>,
 }
 
@@ -85,12 +83,12 @@ async fn save(
 
 #[derive(Deserialize, JsonSchema)]
 struct RemediationSearchArgs {
-    /// The error as it is shown.
+    /// Error message.
     #[schemars(length(min = 1))]
     error_msg: String,
-    /// Without it only shared fixes are searched.
+    /// Omit to search shared fixes only.
     project_path: Option<String>,
-    /// At most so many.
+    /// Maximum number.
     #[serde(default = "default_limit")]
     #[schemars(range(min = 1, max = 50))]
     limit: usize,
@@ -143,7 +141,7 @@ async fn search(
     })
 }
 
-// A remediation as it is told. A fix is what one came for, so its beginning is always there.
+// A remediation in a result. The start of the fix is always included.
 #[derive(Serialize, JsonSchema)]
 #[schemars(inline)]
 struct RemediationView {
@@ -195,7 +193,7 @@ impl ToText for SavedRemediation {
 impl ToText for RemediationHits {
     fn to_text(&self) -> String {
         if self.remediations.is_empty() {
-            return "No known fix. Once it is solved, remediation_save keeps it for next time."
+            return "No known fix. After solving the error, save the fix with remediation_save."
                 .to_owned();
         }
         let mut text = format!(

@@ -1,4 +1,4 @@
-//! Repositories: their index, and the search in it.
+//! Tools for repositories: index and search.
 
 mod index;
 mod search;
@@ -16,7 +16,7 @@ use crate::{ContextError, Database, app_state::AppState, storage::operations};
 pub(super) fn tools(state: &AppState) -> Vec<Tool> {
     vec![
         tool(state, "index_repository", "Index repository", index::index)
-            .description("Index a folder for repository_search. Only changed files are read again.")
+            .description("Index a folder for repository_search. Unchanged files are skipped.")
             .destructive(false)
             .idempotent()
             .task(TaskSupport::Optional),
@@ -33,7 +33,7 @@ pub(super) fn tools(state: &AppState) -> Vec<Tool> {
     ]
 }
 
-/// An operation that is being done. Dropped before it is over, it has failed.
+/// A running operation. If dropped before `finish`, it is recorded as cancelled.
 pub(super) struct OperationGuard {
     database: Arc<Database>,
     id: String,
@@ -60,7 +60,7 @@ impl OperationGuard {
     }
 
     pub(super) fn fail(mut self, why: &str) {
-        // The error that ended it matters more than one while writing it down.
+        // The original error matters more than a failure to store it.
         let _ = operations::fail(&self.database, &self.id, why);
         self.is_over = true;
     }
@@ -75,7 +75,7 @@ impl Drop for OperationGuard {
         let note = move || {
             let _ = operations::fail(&database, &id, "cancelled");
         };
-        // A call that is cancelled is dropped where nobody may wait for the disk.
+        // A cancelled call is dropped on an async thread, which must not wait for the disk.
         match tokio::runtime::Handle::try_current() {
             Ok(runtime) => drop(runtime.spawn_blocking(note)),
             Err(_) => note(),
@@ -89,25 +89,25 @@ mod tests {
     use crate::storage::operations::OperationStatus;
 
     #[test]
-    fn an_operation_that_nobody_ends_was_cancelled() {
+    fn a_dropped_operation_is_recorded_as_cancelled() {
         let folder = tempfile::tempdir().unwrap();
         let database = Arc::new(Database::open(folder.path().join("a.db")).unwrap());
-        let begun = OperationGuard::new(&database, "index_repository").unwrap();
-        let id = begun.id().to_owned();
+        let guard = OperationGuard::new(&database, "index_repository").unwrap();
+        let id = guard.id().to_owned();
         let find = || operations::find(&database, &id).unwrap().unwrap();
         assert_eq!(find().status, OperationStatus::Running);
-        drop(begun);
+        drop(guard);
         assert_eq!(find().status, OperationStatus::Failed);
         assert_eq!(find().error.as_deref(), Some("cancelled"));
     }
 
     #[test]
-    fn one_that_is_over_stays_as_it_is() {
+    fn a_finished_operation_stays_completed() {
         let folder = tempfile::tempdir().unwrap();
         let database = Arc::new(Database::open(folder.path().join("a.db")).unwrap());
-        let begun = OperationGuard::new(&database, "index_repository").unwrap();
-        let id = begun.id().to_owned();
-        begun.finish(&Value::Null).unwrap();
+        let guard = OperationGuard::new(&database, "index_repository").unwrap();
+        let id = guard.id().to_owned();
+        guard.finish(&Value::Null).unwrap();
         let found = operations::find(&database, &id).unwrap().unwrap();
         assert_eq!(found.status, OperationStatus::Completed);
     }

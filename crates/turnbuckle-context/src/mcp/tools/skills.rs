@@ -1,4 +1,4 @@
-//! Skills: how something is done. They belong to the owner, not to a project.
+//! Tools for skills: instructions for tasks. They belong to the owner, not to a project.
 
 use std::fmt::Write as _;
 
@@ -26,7 +26,9 @@ use crate::{
 pub(super) fn tools(state: &AppState) -> Vec<Tool> {
     vec![
         tool(state, "skill_save", "Save skill", save)
-            .description("Save instructions for a task that comes again. The same name replaces.")
+            .description(
+                "Save instructions for a recurring task. Replaces a skill of the same name.",
+            )
             .destructive(true)
             .idempotent(),
         tool(state, "skill_search", "Search skills", search)
@@ -41,11 +43,11 @@ pub(super) fn tools(state: &AppState) -> Vec<Tool> {
 struct SkillSaveArgs {
     /// At most 200 characters.
     name: String,
-    /// What it does and when to use it (at most 2000 characters).
+    /// Purpose and when to use it (at most 2000 characters).
     description: String,
-    /// The instructions, Markdown (at most 50000 characters).
+    /// Instructions in Markdown (at most 50000 characters).
     content: String,
-    /// Words to find it by.
+    /// Search words.
     tags: Option<Vec<String>>,
 }
 
@@ -75,7 +77,7 @@ struct SkillSearchArgs {
     /// A question or words.
     #[schemars(length(min = 1))]
     query: String,
-    /// At most so many.
+    /// Maximum number.
     #[serde(default = "default_limit")]
     #[schemars(range(min = 1, max = 100))]
     limit: usize,
@@ -128,7 +130,7 @@ async fn search(
     })
 }
 
-// A skill as it is told.
+// A skill in a result.
 #[derive(Serialize, JsonSchema)]
 #[schemars(inline)]
 struct SkillView {

@@ -1,4 +1,4 @@
-//! How the server is, how fresh an index is, and what came of an operation.
+//! The tool `status`: health of the server, data and index of a project, result of an operation.
 
 use std::{
     collections::BTreeMap,
@@ -24,14 +24,14 @@ use crate::{
     storage::{operations, operations::OperationRecord},
 };
 
-/// How long it may take to look whether the indexes of a project are fresh.
+/// Maximum time to refresh the indexes of a project.
 const REFRESH_BUDGET: Duration = Duration::from_millis(500);
 
 pub(super) fn tools(state: &AppState) -> Vec<Tool> {
     vec![
         tool(state, "status", "Status", status)
             .description(
-                "Health; by operation_id how a call ended; by project_path what is kept and how fresh its index is.",
+                "Server health; with operation_id the result of a call; with project_path the data and index of a project.",
             )
             .read_only()
             .destructive(false)
@@ -41,7 +41,7 @@ pub(super) fn tools(state: &AppState) -> Vec<Tool> {
 
 #[derive(Deserialize, JsonSchema)]
 struct StatusArgs {
-    /// Of an earlier answer.
+    /// From an earlier result.
     operation_id: Option<String>,
     /// Absolute path.
     project_path: Option<String>,
@@ -49,7 +49,7 @@ struct StatusArgs {
 
 #[derive(Default, Serialize, JsonSchema)]
 struct StatusResponse {
-    /// `healthy`, or pending, running, completed or failed.
+    /// healthy; for an operation pending, running, completed or failed.
     status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
@@ -57,7 +57,7 @@ struct StatusResponse {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     version: Option<&'static str>,
-    /// The model of the embeddings.
+    /// Embedding model.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     embeddings: Option<String>,
@@ -85,11 +85,11 @@ struct StatusResponse {
 struct ProjectStatus {
     root: String,
     branch: String,
-    /// Checkpoints and remediations kept.
+    /// Stored checkpoints and remediations.
     items: BTreeMap<String, i64>,
     #[schemars(with = "Vec<serde_json::Map<String, Value>>")]
     indexes: Vec<IndexDetails>,
-    /// Operations that are not done.
+    /// Running operations.
     running: Vec<String>,
 }
 
@@ -99,7 +99,7 @@ async fn status(
     cx: Context,
 ) -> Result<StatusResponse, ContextError> {
     let owner = state.owner(&cx)?;
-    let whose = owner.clone();
+    let job_owner = owner.clone();
     if let Some(id) = args.operation_id {
         let operation = state
             .run_read(&owner.clone(), move |state| {
@@ -112,7 +112,7 @@ async fn status(
         None => None,
         Some(path) => {
             let work = move |state: &AppState| project(state, &owner, &path);
-            Some(state.run_write(&whose, work).await?)
+            Some(state.run_write(&job_owner, work).await?)
         }
     };
     Ok(StatusResponse {
@@ -225,7 +225,7 @@ impl ProjectStatus {
             let _ = write!(text, "\n- {}", index.text());
         }
         for id in &self.running {
-            let _ = write!(text, "\n{id} is not done");
+            let _ = write!(text, "\n{id} is running");
         }
     }
 }

@@ -147,14 +147,14 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn signs_in_a_path_are_encoded() {
+    fn special_characters_in_a_path_are_encoded() {
         let uri = uri(Path::new("/a b/ü?#%.db"), "mode=ro");
         assert_eq!(uri, "file:/a%20b/%C3%BC%3F%23%25.db?mode=ro");
     }
 
     /// Uses a copy of a database with its WAL, but without the WAL index.
     #[test]
-    fn a_log_is_read_without_files_being_made() {
+    fn a_wal_is_read_without_creating_files() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.db");
         let database = crate::Database::open(&path).unwrap();

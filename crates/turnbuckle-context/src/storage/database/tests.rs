@@ -13,7 +13,7 @@ fn about(db: &Transaction<'_>, key: &str) -> rusqlite::Result<String> {
 }
 
 #[test]
-fn what_was_written_is_there_after_opening_again() {
+fn written_data_is_there_after_reopening() {
     let (_folder, path) = in_folder();
     let database = Database::open(&path).unwrap();
     let insert = "INSERT INTO about VALUES ('root', '/a')";
@@ -24,20 +24,20 @@ fn what_was_written_is_there_after_opening_again() {
 }
 
 #[test]
-fn a_refusal_takes_back_everything_of_its_transaction() {
+fn an_error_rolls_back_the_transaction() {
     let (_folder, path) = in_folder();
     let database = Database::open(&path).unwrap();
-    let refused = database.write(|db| {
+    let rejected = database.write(|db| {
         db.execute("INSERT INTO about VALUES ('root', '/a')", [])?;
         Err::<(), _>(ContextError::invalid("no").into())
     });
-    assert_eq!(refused.unwrap_err().to_string(), "no");
+    assert_eq!(rejected.unwrap_err().to_string(), "no");
     assert!(database.read(|db| Ok(about(db, "root")?)).is_err());
 }
 
 #[cfg(unix)]
 #[test]
-fn nobody_else_can_read_the_file_or_its_folder() {
+fn only_the_user_can_read_the_file_and_its_folder() {
     use std::os::unix::fs::PermissionsExt as _;
     let (_folder, path) = in_folder();
     let database = Database::open(&path).unwrap();
@@ -52,7 +52,7 @@ fn nobody_else_can_read_the_file_or_its_folder() {
 }
 
 #[test]
-fn what_is_no_database_is_called_damaged() {
+fn a_file_that_is_not_a_database_is_reported_as_damaged() {
     let (_folder, path) = in_folder();
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(
@@ -75,7 +75,7 @@ fn what_is_no_database_is_called_damaged() {
 }
 
 #[test]
-fn a_file_of_a_newer_version_is_left_alone() {
+fn a_file_of_a_newer_version_is_not_changed() {
     let (_folder, path) = in_folder();
     let database = Database::open(&path).unwrap();
     database
@@ -93,7 +93,7 @@ fn a_file_of_a_newer_version_is_left_alone() {
 }
 
 #[test]
-fn several_can_open_a_new_file_at_once() {
+fn concurrent_opens_of_a_new_file_succeed() {
     let (_folder, path) = in_folder();
     std::thread::scope(|scope| {
         let opened: Vec<_> = (0..8)
@@ -113,7 +113,7 @@ fn kind(opened: Result<Database, ContextError>) -> DatabaseErrorKind {
 }
 
 #[test]
-fn a_file_that_is_empty_or_cut_short_is_said_and_left_as_it_is() {
+fn an_empty_or_truncated_file_is_reported_and_not_changed() {
     let (_folder, path) = in_folder();
     drop(Database::open(&path).unwrap());
     let whole = fs::read(&path).unwrap();
@@ -138,7 +138,7 @@ fn a_file_that_is_empty_or_cut_short_is_said_and_left_as_it_is() {
         assert!(opened.is_err(), "{length} of {}", whole.len());
         let message = opened.as_ref().unwrap_err().to_string();
         assert!(
-            message.contains("empty or cut short"),
+            message.contains("empty or truncated"),
             "{length}: {message}"
         );
         assert_eq!(kind(opened), DatabaseErrorKind::Truncated, "{length}");
@@ -149,7 +149,7 @@ fn a_file_that_is_empty_or_cut_short_is_said_and_left_as_it_is() {
 }
 
 #[test]
-fn a_new_file_leaves_no_other_beside_it() {
+fn creating_a_database_leaves_no_temporary_files() {
     let (_folder, path) = in_folder();
     drop(Database::open(&path).unwrap());
     let names = fs::read_dir(path.parent().unwrap()).unwrap();
@@ -157,7 +157,7 @@ fn a_new_file_leaves_no_other_beside_it() {
     assert_eq!(names, ["project.db"]);
 }
 
-/// A database as it is opened where nothing can be written.
+/// Returns a database like one opened in a read-only folder.
 fn without_writer(path: &Path) -> Database {
     Database {
         path: path.to_owned(),
@@ -168,7 +168,7 @@ fn without_writer(path: &Path) -> Database {
 }
 
 #[test]
-fn what_cannot_be_written_can_be_read() {
+fn a_read_only_database_can_be_read() {
     let (_folder, path) = in_folder();
     let database = Database::open(&path).unwrap();
     let insert = "INSERT INTO about VALUES ('root', '/a')";
@@ -182,7 +182,7 @@ fn what_cannot_be_written_can_be_read() {
     let error = database
         .write(|db| Ok(db.execute(insert, [])?))
         .unwrap_err();
-    assert!(error.to_string().contains("cannot be written"), "{error}");
+    assert!(error.to_string().contains("is not writable"), "{error}");
     assert!(database.secure_vacuum().is_err() && database.truncate_wal().is_err());
     drop(database);
     assert_eq!(fs::read(&path).unwrap(), before);

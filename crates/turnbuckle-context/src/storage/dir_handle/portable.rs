@@ -1,4 +1,4 @@
-//! Folders by their paths, which are checked before each use.
+//! Folders as paths, which are checked before each use.
 
 use std::{
     ffi::OsStr,
@@ -15,7 +15,7 @@ use crate::code_index::modified_nanos;
 #[derive(Debug)]
 pub(super) struct SystemDir(PathBuf);
 
-/// What stands for a folder where the system's own number is not at hand.
+/// Identifies a folder where the standard library does not provide inode numbers.
 pub(super) type DirIdentity = PathBuf;
 
 impl SystemDir {
@@ -80,7 +80,7 @@ impl SystemDir {
         !self.0.exists()
     }
 
-    /// Sees that there is no link in the path: without one a path is its own canonical form.
+    /// Checks that the path is without links: then it equals its canonical form.
     fn check(&self) -> io::Result<()> {
         match self.0.canonicalize()? == self.0 {
             true => Ok(()),
@@ -89,7 +89,7 @@ impl SystemDir {
     }
 }
 
-/// The canonical form of a path.
+/// Returns the canonical form of a path.
 pub(super) fn identity(path: &Path) -> io::Result<DirIdentity> {
     path.canonicalize()
 }

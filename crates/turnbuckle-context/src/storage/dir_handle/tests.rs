@@ -22,7 +22,7 @@ fn files_below_the_folder_are_opened() {
 }
 
 #[test]
-fn nothing_leads_out_of_the_folder() {
+fn paths_cannot_leave_the_folder() {
     let ((_keep, path), (_outside, outside)) = (temporary(), temporary());
     fs::write(outside.join("secret"), "text").unwrap();
     symlink(&outside, path.join("folder")).unwrap();
@@ -50,7 +50,7 @@ fn nothing_leads_out_of_the_folder() {
 }
 
 #[test]
-fn an_open_folder_stays_what_it_is() {
+fn an_open_folder_is_not_affected_by_renames() {
     let (_keep, path) = temporary();
     fs::create_dir(path.join("a")).unwrap();
     fs::write(path.join("a/mine"), "").unwrap();
@@ -72,7 +72,7 @@ fn an_open_folder_stays_what_it_is() {
 }
 
 #[test]
-fn a_folder_that_may_only_be_passed_through_is_passed_through() {
+fn a_folder_with_search_permission_only_can_be_traversed() {
     use std::os::unix::fs::PermissionsExt as _;
     let (_keep, path) = temporary();
     fs::create_dir_all(path.join("closed/open")).unwrap();
@@ -84,7 +84,7 @@ fn a_folder_that_may_only_be_passed_through_is_passed_through() {
 }
 
 #[test]
-fn a_pipe_is_refused_at_once() {
+fn a_pipe_is_rejected_without_waiting() {
     let (_keep, path) = temporary();
     let made = std::process::Command::new("mkfifo")
         .arg(path.join("pipe"))
@@ -94,7 +94,7 @@ fn a_pipe_is_refused_at_once() {
 }
 
 #[test]
-fn a_path_of_very_many_folders_is_refused() {
+fn a_path_with_too_many_components_is_rejected() {
     let long: PathBuf = std::iter::once("/").chain(["x"; 300]).collect();
     let error = DirHandle::open(&long).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::InvalidInput);

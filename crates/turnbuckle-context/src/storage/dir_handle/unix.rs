@@ -1,4 +1,4 @@
-//! Folders by their descriptors.
+//! Folders as file descriptors.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -19,7 +19,7 @@ use rustix::{
 
 use super::{DirEntry, DirEntryKind, FileStat, link_error};
 
-/// A folder need not be readable to be passed through; where the system knows that, only the right to search is asked for.
+/// Opening a subfolder does not require read permission; where the system supports it, only search permission is requested.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const SEARCH_ONLY: OFlags = OFlags::PATH;
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
@@ -39,11 +39,11 @@ const OPEN_FILE: OFlags = OFlags::NONBLOCK
 #[derive(Debug)]
 pub(super) struct SystemDir(OwnedFd);
 
-/// The device and the number of a file on it.
+/// Device and inode.
 pub(super) type DirIdentity = (u64, u64);
 
 impl SystemDir {
-    /// Opens the folder that every path begins with.
+    /// Opens the root folder.
     pub(super) fn open_top(path: &Path) -> io::Result<Self> {
         if !path.is_absolute() {
             return Err(io::ErrorKind::InvalidInput.into());
@@ -62,7 +62,7 @@ impl SystemDir {
 
     pub(super) fn entries(&self, most: usize) -> io::Result<Vec<DirEntry>> {
         let mut entries = Vec::new();
-        // The same folder once more, to be read from its beginning.
+        // Open the same folder again, to read it from the start.
         let listed = openat(&self.0, ".", LIST_DIR, Mode::empty())?;
         for entry in Dir::new(listed)? {
             let entry = entry?;
@@ -74,7 +74,7 @@ impl SystemDir {
                 return Err(io::ErrorKind::FileTooLarge.into());
             }
             let kind = match entry.file_type() {
-                // Some file systems do not say.
+                // Some file systems do not report the type.
                 FileType::Unknown => match self.stat(name) {
                     Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                     found => found?.kind,
@@ -115,7 +115,7 @@ impl SystemDir {
     }
 }
 
-/// The identity of what a path leads to, links included.
+/// Returns the identity of the file that a path leads to, with links followed.
 pub(super) fn identity(path: &Path) -> io::Result<DirIdentity> {
     let metadata = fs::metadata(path)?;
     Ok((metadata.dev(), metadata.ino()))
@@ -131,7 +131,7 @@ fn kind(of: FileType) -> DirEntryKind {
 
 fn error(number: Errno) -> io::Error {
     match number {
-        // Which of them a link gives depends on the system and the flags.
+        // A link causes one of these, depending on the system and the flags.
         Errno::LOOP | Errno::NOTDIR | Errno::MLINK => link_error(),
         number => number.into(),
     }

@@ -20,14 +20,14 @@ pub(crate) struct Case {
 }
 
 impl Case {
-    /// Whether the redacted text still has a considerable part of a secret.
+    /// Returns whether the redacted text still contains a considerable part of a secret.
     pub(crate) fn leaks(&self, redacted: &str) -> bool {
         let lines = self.secrets.iter().flat_map(|secret| secret.lines());
         lines.map(str::trim).any(|line| leaks(line, redacted))
     }
 }
 
-/// Returns the cases of a set whose lines are a name, a tab and a template.
+/// Returns the cases of a set. Each line is a name, a tab and a template.
 pub(crate) fn secrets(set: &str) -> Vec<Case> {
     let case = |(number, line): (usize, &str)| {
         let (name, template) = line.split_once('\t').unwrap();
@@ -43,13 +43,13 @@ pub(crate) fn secrets(set: &str) -> Vec<Case> {
     lines(set).enumerate().map(case).collect()
 }
 
-/// Returns the texts of a set whose lines are templates without a secret.
+/// Returns the texts of a set. Each line is a template without a secret.
 pub(crate) fn harmless(set: &str) -> Vec<String> {
     let text = |(number, line)| expand(line, number);
     lines(set).enumerate().map(text).collect()
 }
 
-/// Returns the cases of which a secret remains, with what the redactor made of their text.
+/// Returns the cases with a remaining secret, and their redacted text.
 pub(crate) fn leaked(cases: &[Case]) -> Vec<(&str, String)> {
     let redacted = |case: &Case| Redactor::standard().redact(&case.text).text.into_owned();
     let all = cases.iter().map(|case| (case, redacted(case)));
@@ -63,7 +63,7 @@ fn lines(set: &str) -> impl Iterator<Item = &str> {
     set.lines().filter(is_case)
 }
 
-/// Whether a third of the secret, at least 4 and at most 12 characters in a row, remains.
+/// Returns whether a third of the secret, at least 4 and at most 12 consecutive characters, remains.
 fn leaks(secret: &str, redacted: &str) -> bool {
     let secret: Vec<char> = secret.chars().collect();
     let length = (secret.len() / 3).clamp(4, 12).min(secret.len());
@@ -99,7 +99,7 @@ fn expand(template: &str, number: usize) -> String {
     text + rest
 }
 
-/// Generates the text for a placeholder such as `{hex 40}`; returns what follows it, too.
+/// Generates the text for a placeholder such as `{hex 40}`, and returns it with the rest of the template.
 fn generate<'t>(template: &'t str, dice: &mut Dice) -> Option<(String, &'t str)> {
     let (inside, after) = template.strip_prefix('{')?.split_once('}')?;
     if inside == "uuid" {

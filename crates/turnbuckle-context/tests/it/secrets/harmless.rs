@@ -1,8 +1,8 @@
-//! What looks like a secret to a hasty reader and is none.
+//! Harmless text that resembles secrets.
 
-/// Lines that stay as they are.
+/// Lines that must not be changed.
 pub(crate) const LINES: &[&str] = &[
-    // Code that handles secrets without holding any.
+    // Code that handles secrets without containing any.
     "token = parser.next_token()",
     "let token = self.lexer.next_token()?;",
     "password: String,",
@@ -53,7 +53,7 @@ pub(crate) const LINES: &[&str] = &[
     "uses: actions/checkout@8e5e7e5ab8b370d6c329ec480221332ada57f0ab",
     "id: 123e4567-e89b-12d3-a456-426614174000",
     "image: nginx@sha256:4c0fdaa8b6341bfdeca5f18f7837462c80cff90527ee35ef185571e1c327beac",
-    // Text in other clothes.
+    // Other text.
     "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==",
     "-----BEGIN CERTIFICATE-----\nMIIDdzCCAl+gAwIBAgIEAgAAuTANBgkqhkiG9w0BAQUFADBaMQswCQYDVQQGEwJJ\n-----END CERTIFICATE-----",
     "-----BEGIN PUBLIC KEY-----\nMIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8AMIIBCgKCAQEAu1SU1LfVLPHCozMxH2Mo\n-----END PUBLIC KEY-----",

@@ -1,12 +1,12 @@
-//! Secrets of every kind, put together when they are needed: no text here is one.
+//! Secrets of every kind, concatenated at run time, so that this file does not contain any.
 
-/// A secret, and the words around it that make it one.
+/// A secret in its context.
 pub(crate) struct Planted {
     /// The id of the rule that is expected to find it.
     pub(crate) rule: &'static str,
-    /// What is written down somewhere.
+    /// The text with the secret.
     pub(crate) text: String,
-    /// What nobody may see again; a key in a block is several lines.
+    /// The parts that must be redacted; a key block has several lines.
     pub(crate) secrets: Vec<String>,
 }
 
@@ -18,7 +18,7 @@ const UPPER: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 const BASE64: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 const URL64: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-/// One of every kind.
+/// Returns one secret of every kind.
 pub(crate) fn all() -> Vec<Planted> {
     let mut dice = Dice::new(1);
     let mut all = tokens(&mut dice);
@@ -27,7 +27,7 @@ pub(crate) fn all() -> Vec<Planted> {
     all
 }
 
-/// What is known by its looks alone.
+/// Returns secrets that are recognized by their form.
 fn tokens(dice: &mut Dice) -> Vec<Planted> {
     let mut all = Vec::new();
     let mut token = |rule, parts: &[(&str, &str, usize)]| {
@@ -109,7 +109,7 @@ fn tokens(dice: &mut Dice) -> Vec<Planted> {
     all
 }
 
-/// What is known by the words around it.
+/// Returns secrets that are recognized by their context.
 fn in_context(dice: &mut Dice) -> Vec<Planted> {
     let mut all = Vec::new();
     let mut around = |rule, before: &str, alphabet, length, after: &str| {
@@ -231,7 +231,7 @@ fn in_context(dice: &mut Dice) -> Vec<Planted> {
     all
 }
 
-/// Keys in blocks of lines.
+/// Returns key blocks.
 fn blocks(dice: &mut Dice) -> Vec<Planted> {
     let mut block = |rule, kind: &str| {
         let mut secrets: Vec<_> = (0..6).map(|_| dice.text(BASE64, 64)).collect();
@@ -254,7 +254,7 @@ fn blocks(dice: &mut Dice) -> Vec<Planted> {
     ]
 }
 
-/// The same numbers in every run.
+/// Pseudo-random numbers, equal in every run.
 pub(crate) struct Dice(u64);
 
 impl Dice {
@@ -262,7 +262,7 @@ impl Dice {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
-    /// A number below another.
+    /// Returns a number below a limit.
     pub(crate) fn below(&mut self, most: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -273,7 +273,7 @@ impl Dice {
     pub(crate) fn text(&mut self, alphabet: &str, length: usize) -> String {
         let alphabet = alphabet.as_bytes();
         let mut pick = || char::from(alphabet[self.below(alphabet.len())]);
-        // Ends that are no letter would be cut off as punctuation by those who read it.
+        // The first and last character are letters: others could be taken for punctuation.
         let mut text: String = (0..length.saturating_sub(2)).map(|_| pick()).collect();
         let mut alnum = || loop {
             let char = pick();

@@ -1,4 +1,4 @@
-//! Secrets on every way in; afterwards no byte of the data holds one.
+//! Stores secrets through every interface, and checks that no byte of the data contains one.
 
 use std::{collections::BTreeMap, fs, ops::ControlFlow, path::Path};
 
@@ -17,15 +17,15 @@ use super::{
     planted::{self, Planted},
 };
 
-/// Someone's data, and a repository.
-struct Place {
+/// A data directory and a repository.
+struct TestProject {
     data: tempfile::TempDir,
     repository: tempfile::TempDir,
     data_dir: DataDir,
     ada: Owner,
 }
 
-impl Place {
+impl TestProject {
     fn new() -> Self {
         let data = tempfile::tempdir().unwrap();
         Self {
@@ -42,8 +42,8 @@ impl Place {
         self.data_dir.open_project(&self.ada, &project).unwrap()
     }
 
-    fn save(&self, draft: NewItem) -> SaveOutcome {
-        memory::save(&self.database(), Redactor::standard(), draft).unwrap()
+    fn save(&self, new_item: NewItem) -> SaveOutcome {
+        memory::save(&self.database(), Redactor::standard(), new_item).unwrap()
     }
 
     fn write(&self, path: &str, text: &str) {
@@ -52,7 +52,7 @@ impl Place {
         fs::write(path, text).unwrap();
     }
 
-    /// Looks at the bytes while the database is open, with its log, and again when all is closed.
+    /// Checks the files while the database is open, with its WAL, and again after closing it.
     fn assert_clean(self, planted: &[Planted]) {
         let needles = needles(planted);
         assert_none(self.data.path(), &needles);
@@ -61,7 +61,7 @@ impl Place {
     }
 }
 
-/// What to look for: the middle of every secret, since the words of an index have lost their case and their ends.
+/// Returns the middle of every secret, because the words of an index are in lower case and stemmed.
 fn needles(planted: &[Planted]) -> Vec<String> {
     let secrets = planted.iter().flat_map(|planted| &planted.secrets);
     let middle = |secret: &String| {
@@ -114,12 +114,12 @@ fn meta(name: &str, value: &str) -> Map<String, Value> {
 }
 
 #[test]
-fn no_way_of_saving_keeps_a_secret() {
-    let place = Place::new();
+fn saved_items_contain_no_secret() {
+    let test_folder = TestProject::new();
     let all = planted::all();
     for (number, planted) in all.iter().enumerate() {
         let text = in_sentence(&planted.text);
-        // What is too long for a summary, a name or a tag stands in the others.
+        // A secret that is too long for a summary, name or tag is in the other members.
         let short = match planted.text.len() < 100 {
             true => &*planted.text,
             false => "",
@@ -137,13 +137,13 @@ fn no_way_of_saving_keeps_a_secret() {
             NewItem::remediation(&*unique, &*text).detail(&*text),
             NewItem::skill(format!("skill {number} {short}"), &*text, &*text),
         ];
-        for draft in drafts {
-            let least = match draft.kind {
+        for new_item in drafts {
+            let least = match new_item.kind {
                 _ if short.is_empty() => 2,
                 ItemKind::Checkpoint => 5,
                 _ => 3,
             };
-            let saved = place.save(draft);
+            let saved = test_folder.save(new_item);
             let count = saved.redacted.get(planted.rule).copied();
             assert!(
                 count >= Some(least),
@@ -153,24 +153,24 @@ fn no_way_of_saving_keeps_a_secret() {
             assert!(saved.item.redacted >= least);
         }
     }
-    place.assert_clean(&all);
+    test_folder.assert_clean(&all);
 }
 
 #[test]
-fn an_import_keeps_no_secret() {
-    let place = Place::new();
+fn imported_items_contain_no_secret() {
+    let test_folder = TestProject::new();
     let all = planted::all();
-    // An export with a mark per thing, and then the marks are what they must never be again.
+    // Replace the markers of an export by secrets.
     for number in 0..all.len() {
-        place.save(
+        test_folder.save(
             NewItem::checkpoint(format!("<{number}>\n{number}"))
                 .meta(meta("note", &format!("<{number}>"))),
         );
     }
     let mut lines = Vec::new();
     export(
-        &place.data_dir,
-        &place.ada,
+        &test_folder.data_dir,
+        &test_folder.ada,
         &DataSelection::Everything,
         &mut lines,
     )
@@ -181,7 +181,7 @@ fn an_import_keeps_no_secret() {
         lines = lines.replace(&format!("<{number}>"), &text[1..text.len() - 1]);
     }
 
-    let elsewhere = Place::new();
+    let elsewhere = TestProject::new();
     let folder = elsewhere.repository.path().to_str().unwrap().to_owned();
     let mut options = ImportOptions::default();
     options.into = Some(folder);
@@ -203,62 +203,65 @@ fn an_import_keeps_no_secret() {
 }
 
 #[test]
-fn an_index_keeps_no_secret() {
-    let place = Place::new();
+fn an_index_contains_no_secret() {
+    let test_folder = TestProject::new();
     let all = planted::all();
     let mut expected = BTreeMap::<&str, usize>::new();
     for (number, planted) in all.iter().enumerate() {
         let [prose, json, env, code] = places(planted).map(|(_, text)| text);
-        place.write(&format!("docs/{number}.md"), &prose);
-        place.write(&format!("data/{number}.json"), &json);
-        place.write(&format!("settings/{number}.ini"), &env);
-        place.write(&format!("src/{number}.rs"), &code);
-        // Somewhere in a long file, so that it lies on the border of two chunks for some.
+        test_folder.write(&format!("docs/{number}.md"), &prose);
+        test_folder.write(&format!("data/{number}.json"), &json);
+        test_folder.write(&format!("settings/{number}.ini"), &env);
+        test_folder.write(&format!("src/{number}.rs"), &code);
+        // In the middle of a long file, so that some secrets cross a chunk boundary.
         let long = "fn step() {\n    go();\n}\n\n".repeat(10 + number);
-        place.write(&format!("long/{number}.rs"), &format!("{long}{code}{long}"));
+        test_folder.write(&format!("long/{number}.rs"), &format!("{long}{code}{long}"));
         *expected.entry(planted.rule).or_default() += 5;
     }
     let named = all
         .iter()
         .find(|planted| planted.rule == "github-pat")
         .unwrap();
-    place.write(&format!("src/{}.rs", named.text), "fn named() {}\n");
+    test_folder.write(&format!("src/{}.rs", named.text), "fn named() {}\n");
 
-    let root = place.repository.path().canonicalize().unwrap();
+    let root = test_folder.repository.path().canonicalize().unwrap();
     let mut watch = |_| ControlFlow::Continue(());
     let (options, redactor) = (IndexOptions::default(), Redactor::standard());
-    let database = place.database();
+    let database = test_folder.database();
     let indexed = index(&database, &root, "main", &options, redactor, &mut watch).unwrap();
     assert_eq!(indexed.read, all.len() as u64 * 5);
     for (rule, count) in expected {
         assert!(indexed.redacted[rule] >= count, "{rule}");
     }
-    place.assert_clean(&all);
+    test_folder.assert_clean(&all);
 }
 
 #[test]
-fn a_branch_keeps_no_secret() {
-    let place = Place::new();
+fn a_branch_contains_no_secret() {
+    let test_folder = TestProject::new();
     let all = planted::all();
     let planted = all.iter().find(|planted| planted.rule == "github-pat");
     let token = &planted.unwrap().text;
-    place.write(".git/HEAD", &format!("ref: refs/heads/try/{token}\n"));
-    let path = place.repository.path().to_str().unwrap();
-    let project = place.data_dir.project(&place.ada, path).unwrap();
+    test_folder.write(".git/HEAD", &format!("ref: refs/heads/try/{token}\n"));
+    let path = test_folder.repository.path().to_str().unwrap();
+    let project = test_folder
+        .data_dir
+        .project(&test_folder.ada, path)
+        .unwrap();
     assert_eq!(project.branch(), "try/[REDACTED:github-pat]");
-    place.save(NewItem::checkpoint("anything").branch(project.branch()));
-    place.assert_clean(&all);
+    test_folder.save(NewItem::checkpoint("anything").branch(project.branch()));
+    test_folder.assert_clean(&all);
 }
 
 #[test]
-fn names_that_are_kept_are_refused_with_a_secret() {
-    let place = Place::new();
+fn stored_names_with_a_secret_are_rejected() {
+    let test_folder = TestProject::new();
     let all = planted::all();
     let planted = all.iter().find(|planted| planted.rule == "github-pat");
     let token = &planted.unwrap().text;
-    place.write("src/a.rs", "fn a() {}\n");
-    let root = place.repository.path().canonicalize().unwrap();
-    let database = place.database();
+    test_folder.write("src/a.rs", "fn a() {}\n");
+    let root = test_folder.repository.path().canonicalize().unwrap();
+    let database = test_folder.database();
     for is_include in [true, false] {
         let patterns = vec![format!("src/{token}/*.rs")];
         let mut options = IndexOptions::default();
@@ -268,13 +271,16 @@ fn names_that_are_kept_are_refused_with_a_secret() {
         }
         let mut watch = |_| ControlFlow::Continue(());
         let redactor = Redactor::standard();
-        let refused = index(&database, &root, "main", &options, redactor, &mut watch);
-        assert!(refused.unwrap_err().to_string().contains("secret"));
+        let rejected = index(&database, &root, "main", &options, redactor, &mut watch);
+        assert!(rejected.unwrap_err().to_string().contains("secret"));
     }
     let path = root.to_str().unwrap();
-    let project = place.data_dir.project(&place.ada, path).unwrap();
-    let name = collections::name(&place.ada, project.id(), &format!("try/{token}"));
-    let refused = collections::create(&place.data_dir, &place.ada, &name, 3);
-    assert!(refused.unwrap_err().to_string().contains("secret"));
-    place.assert_clean(&all);
+    let project = test_folder
+        .data_dir
+        .project(&test_folder.ada, path)
+        .unwrap();
+    let name = collections::name(&test_folder.ada, project.id(), &format!("try/{token}"));
+    let rejected = collections::create(&test_folder.data_dir, &test_folder.ada, &name, 3);
+    assert!(rejected.unwrap_err().to_string().contains("secret"));
+    test_folder.assert_clean(&all);
 }

@@ -1,18 +1,18 @@
-//! Checkpoints, from end to end.
+//! End-to-end tests of checkpoints.
 
 use serde_json::{Value, json};
 use turnbuckle_protocol::types::LogLevel;
 use turnbuckle_server::testing::{Peer, all_combinations};
 
-use super::place::{Place, call};
+use super::test_project::{TestProject, call};
 
-/// Not a key of anyone: made of letters, in the shape that the rules know.
+/// A generated key in a form that the rules recognize.
 const SECRET: &str = concat!("ghp", "_aB3dE5fG7hI9jK1lM3nO5pQ7rS9tU1vW3xY5");
 
-async fn save(peer: &mut Peer, place: &Place, content: &str, summary: &str) -> String {
+async fn save(peer: &mut Peer, test_project: &TestProject, content: &str, summary: &str) -> String {
     let args = json!({
         "content": content,
-        "project_path": place.path(),
+        "project_path": test_project.path(),
         "metadata": { "summary": summary, "tags": "build, ci" },
     });
     let saved = call(peer, "checkpoint_save", args).await;
@@ -20,13 +20,13 @@ async fn save(peer: &mut Peer, place: &Place, content: &str, summary: &str) -> S
 }
 
 #[tokio::test]
-async fn what_was_saved_is_found_and_listed_in_every_way_to_talk() {
+async fn checkpoints_are_found_and_listed_in_every_revision() {
     for edge in all_combinations() {
-        let place = Place::new();
-        let mut peer = edge.connect(place.server()).await;
+        let test_project = TestProject::new();
+        let mut peer = edge.connect(test_project.server()).await;
         let args = json!({
             "content": "Moved the retry loop into the client. Next: back-off.",
-            "project_path": place.path(),
+            "project_path": test_project.path(),
             "metadata": { "summary": "Retry loop moved", "tags": "client, retry", "ticket": "T-7" },
         });
         let answer = peer.call_tool("checkpoint_save", args).await;
@@ -36,12 +36,13 @@ async fn what_was_saved_is_found_and_listed_in_every_way_to_talk() {
         );
         let args = json!({
             "content": "Wrote the documentation.",
-            "project_path": place.path(),
+            "project_path": test_project.path(),
             "metadata": { "summary": "Docs" },
         });
         peer.call_tool("checkpoint_save", args).await;
 
-        let args = json!({ "query": "where is the retry loop?", "project_path": place.path() });
+        let args =
+            json!({ "query": "where is the retry loop?", "project_path": test_project.path() });
         let answer = peer.call_tool("checkpoint_search", args).await;
         let text = answer.text();
         assert!(text.contains("Retry loop moved"), "{edge}: {text}");
@@ -50,7 +51,7 @@ async fn what_was_saved_is_found_and_listed_in_every_way_to_talk() {
             "{text}"
         );
 
-        let args = json!({ "project_path": place.path(), "content_mode": "full" });
+        let args = json!({ "project_path": test_project.path(), "content_mode": "full" });
         let text = peer.call_tool("checkpoint_list", args).await.text();
         let (docs, retry) = (text.find("Docs").unwrap(), text.find("Retry").unwrap());
         assert!(docs < retry, "newest first: {text}");
@@ -59,18 +60,19 @@ async fn what_was_saved_is_found_and_listed_in_every_way_to_talk() {
 }
 
 #[tokio::test]
-async fn results_have_the_fields_that_callers_know() {
-    let place = Place::new();
-    let mut peer = Peer::connect(place.server()).await;
-    let id = save(&mut peer, &place, "The whole story.", "Story").await;
-    let args = json!({ "query": "story", "project_path": place.path(), "content_mode": "full" });
+async fn results_have_the_documented_members() {
+    let test_project = TestProject::new();
+    let mut peer = Peer::connect(test_project.server()).await;
+    let id = save(&mut peer, &test_project, "The whole story.", "Story").await;
+    let args =
+        json!({ "query": "story", "project_path": test_project.path(), "content_mode": "full" });
     let found = call(&mut peer, "checkpoint_search", args).await;
     let hit = &found["checkpoints"][0];
     let score = hit["score"].as_f64().unwrap();
     assert!(score > 0.0 && score <= 1.0);
     let checkpoint = &hit["checkpoint"];
     assert_eq!(checkpoint["id"], id);
-    assert_eq!(checkpoint["project_path"], place.path());
+    assert_eq!(checkpoint["project_path"], test_project.path());
     assert_eq!(checkpoint["summary"], "Story");
     assert_eq!(checkpoint["content"], "The whole story.");
     assert_eq!(checkpoint["tags"], json!(["build", "ci"]));
@@ -82,10 +84,10 @@ async fn results_have_the_fields_that_callers_know() {
 }
 
 #[tokio::test]
-async fn an_operation_can_be_asked_about_later() {
-    let place = Place::new();
-    let mut peer = Peer::connect(place.server()).await;
-    let args = json!({ "content": "x", "project_path": place.path(), "metadata": null });
+async fn an_operation_can_be_queried_later() {
+    let test_project = TestProject::new();
+    let mut peer = Peer::connect(test_project.server()).await;
+    let args = json!({ "content": "x", "project_path": test_project.path(), "metadata": null });
     let saved = call(&mut peer, "checkpoint_save", args).await;
     let args = json!({ "operation_id": saved["operation_id"] });
     let status = call(&mut peer, "status", args).await;
@@ -95,62 +97,72 @@ async fn an_operation_can_be_asked_about_later() {
 
     let args = json!({ "operation_id": "op_0000000000000000" });
     let failure = peer.call_tool("status", args).await.expect_tool_error();
-    assert_eq!(failure, "there is no operation `op_0000000000000000`");
+    assert_eq!(failure, "not found: operation `op_0000000000000000`");
 }
 
 #[tokio::test]
-async fn the_same_thing_is_kept_once_and_what_is_alike_is_named() {
-    let place = Place::new();
-    let mut peer = Peer::connect(place.server()).await;
+async fn duplicates_are_stored_once_and_near_duplicates_are_named() {
+    let test_project = TestProject::new();
+    let mut peer = Peer::connect(test_project.server()).await;
     let text = "Rewrote the parser of configuration files so that unknown keys are reported with their line";
-    let first = save(&mut peer, &place, text, "Parser").await;
-    let args = json!({ "content": text, "project_path": place.path() });
+    let first = save(&mut peer, &test_project, text, "Parser").await;
+    let args = json!({ "content": text, "project_path": test_project.path() });
     let again = peer.call_tool("checkpoint_save", args).await;
     assert!(again.text().contains(&first), "{}", again.text());
     assert_eq!(again.structured::<Value>()["is_new"], false);
 
-    let args = json!({ "content": format!("{text} number"), "project_path": place.path() });
+    let args = json!({ "content": format!("{text} number"), "project_path": test_project.path() });
     let alike = call(&mut peer, "checkpoint_save", args).await;
     assert_eq!(alike["is_new"], true);
     assert_eq!(alike["similar_to"][0]["id"], first);
 }
 
 #[tokio::test]
-async fn a_secret_is_counted_told_and_nowhere_kept() {
-    let place = Place::new();
-    let mut peer = Peer::connect(place.server())
+async fn a_secret_is_counted_reported_and_not_stored() {
+    let test_project = TestProject::new();
+    let mut peer = Peer::connect(test_project.server())
         .log_level(LogLevel::Notice)
         .await;
-    let args = json!({ "content": format!("token {SECRET} works"), "project_path": place.path() });
+    let args =
+        json!({ "content": format!("token {SECRET} works"), "project_path": test_project.path() });
     let answer = peer.call_tool("checkpoint_save", args).await;
     let text = answer.text();
-    assert!(text.contains("1 secret taken out before saving"), "{text}");
+    assert!(text.contains("1 secret redacted before saving"), "{text}");
     let message = peer.expect_notification("notifications/message").await;
     assert_eq!(message["logger"], "redaction");
 
-    let args = json!({ "project_path": place.path(), "content_mode": "full" });
+    let args = json!({ "project_path": test_project.path(), "content_mode": "full" });
     let text = peer.call_tool("checkpoint_list", args).await.text();
     assert!(text.contains("[REDACTED:"), "{text}");
     assert!(!text.contains(SECRET) && !peer.transcript().replacen(SECRET, "", 1).contains(SECRET));
 }
 
 #[tokio::test]
-async fn an_answer_is_as_short_as_it_is_wanted() {
-    let place = Place::new();
-    let mut peer = Peer::connect(place.server()).await;
+async fn a_result_respects_content_mode_and_max_tokens() {
+    let test_project = TestProject::new();
+    let mut peer = Peer::connect(test_project.server()).await;
     for number in 0..12 {
         let content = format!("note {number} {}", "about the weather ".repeat(100));
-        save(&mut peer, &place, &content, &format!("Note {number}")).await;
+        save(
+            &mut peer,
+            &test_project,
+            &content,
+            &format!("Note {number}"),
+        )
+        .await;
     }
     let list = |args: Value| {
-        let mut all = json!({ "project_path": place.path() });
+        let mut all = json!({ "project_path": test_project.path() });
         all.as_object_mut()
             .unwrap()
             .extend(args.as_object().unwrap().clone());
         all
     };
     let answer = peer.call_tool("checkpoint_list", list(json!({}))).await;
-    assert!(!answer.text().contains("weather"), "by default a line each");
+    assert!(
+        !answer.text().contains("weather"),
+        "by default one line each"
+    );
 
     let mut seen = Vec::new();
     let mut cursor = Value::Null;
@@ -167,7 +179,7 @@ async fn an_answer_is_as_short_as_it_is_wanted() {
             break;
         }
         assert!(
-            answer.text().contains("left out to stay within max_tokens"),
+            answer.text().contains("omitted because of max_tokens"),
             "{}",
             answer.text()
         );
@@ -180,17 +192,23 @@ async fn an_answer_is_as_short_as_it_is_wanted() {
 }
 
 #[tokio::test]
-async fn a_search_is_paged_too() {
-    let place = Place::new();
-    let mut peer = Peer::connect(place.server()).await;
+async fn search_results_are_paged() {
+    let test_project = TestProject::new();
+    let mut peer = Peer::connect(test_project.server()).await;
     for number in 0..7 {
         let content = format!("weather report number {number} of station {}", number * 31);
-        save(&mut peer, &place, &content, &format!("Report {number}")).await;
+        save(
+            &mut peer,
+            &test_project,
+            &content,
+            &format!("Report {number}"),
+        )
+        .await;
     }
     let mut seen = std::collections::BTreeSet::new();
     let mut cursor = Value::Null;
     for page in 0.. {
-        let args = json!({ "query": "weather", "project_path": place.path(), "limit": 3, "cursor": cursor });
+        let args = json!({ "query": "weather", "project_path": test_project.path(), "limit": 3, "cursor": cursor });
         let found = call(&mut peer, "checkpoint_search", args).await;
         let hits = found["checkpoints"].as_array().unwrap();
         assert_eq!(hits.len(), if page < 2 { 3 } else { 1 });
@@ -202,21 +220,23 @@ async fn a_search_is_paged_too() {
     }
     assert_eq!(seen.len(), 7);
 
-    let args = json!({ "query": "weather", "project_path": place.path(), "limit": 3 });
+    let args = json!({ "query": "weather", "project_path": test_project.path(), "limit": 3 });
     let found = call(&mut peer, "checkpoint_search", args).await;
-    let args =
-        json!({ "query": "other", "project_path": place.path(), "cursor": found["next_cursor"] });
+    let args = json!({ "query": "other", "project_path": test_project.path(), "cursor": found["next_cursor"] });
     let failure = peer
         .call_tool("checkpoint_search", args)
         .await
         .expect_tool_error();
-    assert!(failure.contains("not of this search"), "{failure}");
+    assert!(
+        failure.contains("does not belong to this search"),
+        "{failure}"
+    );
 }
 
 #[tokio::test]
-async fn what_cannot_be_done_is_said_with_how_to_go_on() {
-    let place = Place::new();
-    let mut peer = Peer::connect(place.server()).await;
+async fn errors_tell_what_to_do() {
+    let test_project = TestProject::new();
+    let mut peer = Peer::connect(test_project.server()).await;
     let too_long = "x".repeat(101 * 1024);
     let cases = [
         (
@@ -228,14 +248,14 @@ async fn what_cannot_be_done_is_said_with_how_to_go_on() {
             "absolute path of an existing folder",
         ),
         (
-            json!({ "content": " ", "project_path": place.path() }),
+            json!({ "content": " ", "project_path": test_project.path() }),
             "content",
         ),
         (
-            json!({ "content": too_long, "project_path": place.path() }),
+            json!({ "content": too_long, "project_path": test_project.path() }),
             "102400 are allowed",
         ),
-        (json!({ "project_path": place.path() }), "content"),
+        (json!({ "project_path": test_project.path() }), "content"),
     ];
     for (args, hint) in cases {
         let failure = peer
@@ -244,7 +264,7 @@ async fn what_cannot_be_done_is_said_with_how_to_go_on() {
             .expect_tool_error();
         assert!(failure.contains(hint), "{hint}: {failure}");
     }
-    let args = json!({ "query": "x", "project_path": place.path(), "limit": 1000 });
+    let args = json!({ "query": "x", "project_path": test_project.path(), "limit": 1000 });
     let failure = peer
         .call_tool("checkpoint_search", args)
         .await
@@ -253,15 +273,15 @@ async fn what_cannot_be_done_is_said_with_how_to_go_on() {
 }
 
 #[tokio::test]
-async fn one_without_a_summary_is_shown_by_its_first_line() {
-    let place = Place::new();
-    let mut peer = Peer::connect(place.server()).await;
+async fn a_checkpoint_without_a_summary_is_shown_by_its_first_line() {
+    let test_project = TestProject::new();
+    let mut peer = Peer::connect(test_project.server()).await;
     let args = json!({
         "content": "\n## The parser is done  \n\nNext: the printer.",
-        "project_path": place.path(),
+        "project_path": test_project.path(),
     });
     call(&mut peer, "checkpoint_save", args).await;
-    let args = json!({ "project_path": place.path() });
+    let args = json!({ "project_path": test_project.path() });
     let listed = call(&mut peer, "checkpoint_list", args).await;
     assert_eq!(listed["checkpoints"][0]["summary"], "The parser is done");
 }

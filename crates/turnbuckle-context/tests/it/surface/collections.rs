@@ -1,24 +1,28 @@
-//! Collections, from end to end.
+//! End-to-end tests of collections.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 use turnbuckle_server::testing::{Peer, all_combinations};
 
-use super::place::{Place, call};
+use super::test_project::{TestProject, call};
 
 #[tokio::test]
-async fn a_collection_is_listed_and_deleted_in_every_way_to_talk() {
+async fn a_collection_is_listed_and_deleted_in_every_revision() {
     for edge in all_combinations() {
-        let place = Place::new();
-        let mut peer = edge.connect(place.server()).await;
+        let test_project = TestProject::new();
+        let mut peer = edge.connect(test_project.server()).await;
         let text = peer.call_tool("collection_list", json!({})).await.text();
-        assert_eq!(text.lines().next(), Some("Nothing is kept yet."), "{edge}");
-        let args = json!({ "content": "x", "project_path": place.path() });
+        assert_eq!(
+            text.lines().next(),
+            Some("No data is stored yet."),
+            "{edge}"
+        );
+        let args = json!({ "content": "x", "project_path": test_project.path() });
         peer.call_tool("checkpoint_save", args).await;
         let text = peer.call_tool("collection_list", json!({})).await.text();
         assert!(
-            text.contains(&place.path()) && text.contains(": 1 point"),
+            text.contains(&test_project.path()) && text.contains(": 1 point"),
             "{edge}: {text}"
         );
         let name = text
@@ -30,23 +34,23 @@ async fn a_collection_is_listed_and_deleted_in_every_way_to_talk() {
             .call_tool("collection_delete", args.clone())
             .await
             .text();
-        assert!(text.contains("1 remembered"), "{edge}: {text}");
+        assert!(text.contains("1 items"), "{edge}: {text}");
         let failure = peer
             .call_tool("collection_delete", args)
             .await
             .expect_tool_error();
         assert!(
-            failure.starts_with("there is no collection"),
+            failure.starts_with("not found: collection"),
             "{edge}: {failure}"
         );
     }
 }
 
 #[tokio::test]
-async fn a_collection_is_made_by_name_and_only_for_its_owner() {
-    let place = Place::new();
-    let mut peer = Peer::connect(place.server()).await;
-    let args = json!({ "content": "x", "project_path": place.path() });
+async fn a_collection_is_created_by_name_and_only_for_its_owner() {
+    let test_project = TestProject::new();
+    let mut peer = Peer::connect(test_project.server()).await;
+    let args = json!({ "content": "x", "project_path": test_project.path() });
     call(&mut peer, "checkpoint_save", args).await;
     let listed = call(&mut peer, "collection_list", json!({})).await;
     let name = listed["collections"][0]["name"].as_str().unwrap();
@@ -75,10 +79,10 @@ async fn a_collection_is_made_by_name_and_only_for_its_owner() {
 }
 
 #[tokio::test]
-async fn the_json_of_the_data_is_in_a_text_block_in_every_way_to_talk() {
+async fn the_json_of_the_data_is_in_a_text_block_in_every_revision() {
     for edge in all_combinations() {
-        let place = Place::new();
-        let mut peer = edge.connect(place.server()).await;
+        let test_project = TestProject::new();
+        let mut peer = edge.connect(test_project.server()).await;
         for (tool, data) in [
             ("collection_list", json!({ "collections": [] })),
             ("debug_list_sessions", json!({ "sessions": [] })),
@@ -94,7 +98,7 @@ async fn the_json_of_the_data_is_in_a_text_block_in_every_way_to_talk() {
             assert_eq!(copies.count(), 1, "{edge}: {result}");
             assert_eq!(blocks.len(), 2, "{edge}: {result}");
         }
-        // The text of this one is JSON by itself, and is not sent twice.
+        // The text of this result is JSON, which is not sent twice.
         let status = peer.call_tool("debug_log_status", json!({})).await;
         let blocks = status.expect_result()["content"].as_array();
         assert_eq!(blocks.map(Vec::len), Some(1), "{edge}");
@@ -102,9 +106,9 @@ async fn the_json_of_the_data_is_in_a_text_block_in_every_way_to_talk() {
 }
 
 #[tokio::test]
-async fn every_tool_has_a_title_of_its_own() {
-    let place = Place::new();
-    let mut peer = Peer::connect(place.server()).await;
+async fn tool_titles_are_unique() {
+    let test_project = TestProject::new();
+    let mut peer = Peer::connect(test_project.server()).await;
 
     let listed = peer.request("tools/list", json!({})).await;
 

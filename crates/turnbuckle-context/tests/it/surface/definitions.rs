@@ -1,17 +1,17 @@
-//! What every conversation pays for: the definitions of the tools.
+//! Tests of the tool definitions, which are part of every conversation.
 
 use serde_json::{Value, json};
 use turnbuckle_server::testing::Peer;
 
-use super::place::Place;
+use super::test_project::TestProject;
 
 async fn tools() -> Vec<Value> {
-    let mut peer = Peer::connect(Place::new().server()).await;
+    let mut peer = Peer::connect(TestProject::new().server()).await;
     let listed = peer.request("tools/list", json!({})).await;
     listed.expect_result()["tools"].as_array().unwrap().clone()
 }
 
-/// Definitions that are not of the debug log.
+/// Returns the definitions without the debug tools.
 async fn own_tools() -> Vec<Value> {
     let mut tools = tools().await;
     tools.retain(|tool| !tool["name"].as_str().unwrap().starts_with("debug_"));
@@ -45,7 +45,7 @@ async fn every_definition_is_complete() {
         assert_eq!(tool["inputSchema"]["type"], "object", "{name}");
         assert_eq!(tool["outputSchema"]["type"], "object", "{name}");
         let hints = &tool["annotations"];
-        // Who does not say that it only reads may write.
+        // A tool without `readOnlyHint` may write.
         for hint in ["destructiveHint", "idempotentHint", "openWorldHint"] {
             assert!(hints[hint].is_boolean(), "{name}: {hint}");
         }

@@ -1,4 +1,4 @@
-//! Embeddings take part where there are any, and their absence is told.
+//! Tests of searches with embeddings, and of their absence.
 
 use std::{
     sync::{
@@ -15,9 +15,9 @@ use turnbuckle_context::{
 };
 use turnbuckle_server::testing::Peer;
 
-use super::place::{Place, call};
+use super::test_project::{TestProject, call};
 
-/// Knows two meanings: what is about drinks, and the rest.
+/// An embedder with two dimensions: texts about drinks, and other texts.
 #[derive(Default)]
 struct Drinks {
     is_broken: AtomicBool,
@@ -50,18 +50,21 @@ impl Embedder for Drinks {
 }
 
 #[tokio::test]
-async fn what_means_the_same_is_found_without_a_common_word() {
-    let (place, drinks) = (Place::new(), Arc::new(Drinks::default()));
+async fn items_are_found_by_meaning_without_a_common_word() {
+    let (test_project, drinks) = (TestProject::new(), Arc::new(Drinks::default()));
     let owners = OwnershipPolicy::Single(Owner::for_user("ada"));
-    let server = place.builder(owners).embedder(drinks.clone()).build();
+    let server = test_project
+        .builder(owners)
+        .embedder(drinks.clone())
+        .build();
     let mut peer = Peer::connect(server).await;
     for content in ["How the tea was brewed", "Why the bridge fell down"] {
-        let args = json!({ "content": content, "project_path": place.path() });
+        let args = json!({ "content": content, "project_path": test_project.path() });
         call(&mut peer, "checkpoint_save", args).await;
     }
     let search =
-        json!({ "query": "beverage", "project_path": place.path(), "content_mode": "full" });
-    // The vectors are made while nobody waits.
+        json!({ "query": "beverage", "project_path": test_project.path(), "content_mode": "full" });
+    // The vectors are created in the background.
     let mut found = json!({});
     for _ in 0..200 {
         found = call(&mut peer, "checkpoint_search", search.clone()).await;
@@ -78,10 +81,13 @@ async fn what_means_the_same_is_found_without_a_common_word() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_provider_that_fails_is_told_of_and_left_alone_for_a_while() {
-    let (place, drinks) = (Place::new(), Arc::new(Drinks::default()));
+async fn a_failed_provider_is_reported_and_not_called_for_a_while() {
+    let (test_project, drinks) = (TestProject::new(), Arc::new(Drinks::default()));
     let owners = OwnershipPolicy::Single(Owner::for_user("ada"));
-    let server = place.builder(owners).embedder(drinks.clone()).build();
+    let server = test_project
+        .builder(owners)
+        .embedder(drinks.clone())
+        .build();
     drinks.is_broken.store(true, Ordering::Relaxed);
     let mut peer = Peer::connect(server).await;
     let search = json!({ "query": "tea" });

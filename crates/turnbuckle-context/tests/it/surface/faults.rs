@@ -1,4 +1,4 @@
-//! What goes wrong, and what a model is told of it.
+//! Tests of errors and of their messages for models.
 
 use std::{fs, time::Duration};
 
@@ -6,26 +6,29 @@ use serde_json::json;
 use turnbuckle_context::{DataDir, Owner, OwnershipPolicy};
 use turnbuckle_server::testing::Peer;
 
-use super::place::{Place, call};
+use super::test_project::{TestProject, call};
 
 #[tokio::test]
-async fn a_damaged_file_is_told_without_its_path() {
-    let place = Place::new();
-    let mut peer = Peer::connect(place.server()).await;
-    let save = json!({ "content": "x", "project_path": place.path() });
+async fn a_damaged_file_is_reported_without_its_path() {
+    let test_project = TestProject::new();
+    let mut peer = Peer::connect(test_project.server()).await;
+    let save = json!({ "content": "x", "project_path": test_project.path() });
     call(&mut peer, "checkpoint_save", save.clone()).await;
     drop(peer);
-    let folder = place.data.path().join(Owner::for_user("ada").id());
+    let folder = test_project.data.path().join(Owner::for_user("ada").id());
     for entry in fs::read_dir(folder).unwrap() {
         fs::write(entry.unwrap().path(), "no database".repeat(1_000)).unwrap();
     }
-    let mut peer = Peer::connect(place.server()).await;
+    let mut peer = Peer::connect(test_project.server()).await;
     for (tool, args) in [
         ("checkpoint_save", save),
-        ("checkpoint_list", json!({ "project_path": place.path() })),
+        (
+            "checkpoint_list",
+            json!({ "project_path": test_project.path() }),
+        ),
         (
             "repository_search",
-            json!({ "query": "x", "project_path": place.path() }),
+            json!({ "query": "x", "project_path": test_project.path() }),
         ),
     ] {
         let failure = peer.call_tool(tool, args).await.expect_tool_error();
@@ -34,11 +37,11 @@ async fn a_damaged_file_is_told_without_its_path() {
             "{failure}"
         );
         assert!(
-            !failure.contains(place.data.path().to_str().unwrap()),
+            !failure.contains(test_project.data.path().to_str().unwrap()),
             "{failure}"
         );
     }
-    // One that is broken keeps nobody from seeing the rest.
+    // A damaged database does not hide the others.
     peer.request("resources/list", json!({}))
         .await
         .expect_result();
@@ -46,10 +49,10 @@ async fn a_damaged_file_is_told_without_its_path() {
 }
 
 #[tokio::test]
-async fn folders_that_are_not_allowed_are_refused_by_every_tool() {
-    let (place, outside) = (Place::new(), Place::new());
-    let data_dir =
-        DataDir::new(place.data.path()).restrict_to([place.repository.path().to_owned()]);
+async fn every_tool_rejects_folders_that_are_not_allowed() {
+    let (test_project, outside) = (TestProject::new(), TestProject::new());
+    let data_dir = DataDir::new(test_project.data.path())
+        .restrict_to([test_project.repository.path().to_owned()]);
     let owners = OwnershipPolicy::Single(Owner::for_user("ada"));
     let server = turnbuckle_context::ContextServer::new(data_dir, owners).build();
     let mut peer = Peer::connect(server).await;
@@ -82,20 +85,20 @@ async fn folders_that_are_not_allowed_are_refused_by_every_tool() {
         let failure = peer.call_tool(tool, args).await.expect_tool_error();
         assert!(failure.contains("none of the folders"), "{tool}: {failure}");
     }
-    assert_eq!(fs::read_dir(place.data.path()).unwrap().count(), 0);
+    assert_eq!(fs::read_dir(test_project.data.path()).unwrap().count(), 0);
 }
 
 #[tokio::test]
-async fn a_project_that_is_too_large_for_a_search_is_to_be_indexed_first() {
-    let place = Place::new();
-    place.write("src/lib.rs", "pub fn here() {}\n");
+async fn a_search_in_a_large_project_requires_an_index() {
+    let test_project = TestProject::new();
+    test_project.write("src/lib.rs", "pub fn here() {}\n");
     let owners = OwnershipPolicy::Single(Owner::for_user("ada"));
-    let server = place
+    let server = test_project
         .builder(owners)
         .first_index_timeout(Duration::ZERO)
         .build();
     let mut peer = Peer::connect(server).await;
-    let search = json!({ "query": "here", "project_path": place.path() });
+    let search = json!({ "query": "here", "project_path": test_project.path() });
     let failure = peer
         .call_tool("repository_search", search.clone())
         .await
@@ -104,7 +107,7 @@ async fn a_project_that_is_too_large_for_a_search_is_to_be_indexed_first() {
     call(
         &mut peer,
         "index_repository",
-        json!({ "path": place.path() }),
+        json!({ "path": test_project.path() }),
     )
     .await;
     let found = call(&mut peer, "repository_search", search).await;
@@ -112,13 +115,13 @@ async fn a_project_that_is_too_large_for_a_search_is_to_be_indexed_first() {
 }
 
 #[tokio::test]
-async fn a_flood_of_calls_is_answered() {
-    let place = Place::new();
-    let mut peer = Peer::connect(place.server()).await;
+async fn many_concurrent_calls_succeed() {
+    let test_project = TestProject::new();
+    let mut peer = Peer::connect(test_project.server()).await;
     let mut ids = Vec::new();
     for number in 0..60 {
         let arguments =
-            json!({ "content": format!("number {number}"), "project_path": place.path() });
+            json!({ "content": format!("number {number}"), "project_path": test_project.path() });
         let params = json!({ "name": "checkpoint_save", "arguments": arguments });
         ids.push(peer.start("tools/call", params).await);
     }
@@ -126,15 +129,20 @@ async fn a_flood_of_calls_is_answered() {
         let answer = peer.finish(id).await;
         assert_ne!(answer.expect_result()["isError"], true, "{}", answer.text());
     }
-    let status = call(&mut peer, "status", json!({ "project_path": place.path() })).await;
+    let status = call(
+        &mut peer,
+        "status",
+        json!({ "project_path": test_project.path() }),
+    )
+    .await;
     assert_eq!(status["project"]["items"]["checkpoint"], 60);
 }
 
 #[tokio::test]
-async fn who_only_looks_makes_no_files() {
-    let place = Place::new();
-    let mut peer = Peer::connect(place.server()).await;
-    let path = place.path();
+async fn read_only_tools_create_no_files() {
+    let test_project = TestProject::new();
+    let mut peer = Peer::connect(test_project.server()).await;
+    let path = test_project.path();
     for (tool, args) in [
         (
             "checkpoint_search",
@@ -156,16 +164,16 @@ async fn who_only_looks_makes_no_files() {
     }
     let params = json!({ "name": "resume_work", "arguments": { "project_path": path } });
     peer.request("prompts/get", params).await.expect_result();
-    assert_eq!(fs::read_dir(place.data.path()).unwrap().count(), 0);
+    assert_eq!(fs::read_dir(test_project.data.path()).unwrap().count(), 0);
 }
 
 #[tokio::test]
-async fn what_is_above_an_allowed_folder_is_not_read() {
-    let place = Place::new();
-    place.write("secret.rs", "pub fn hidden_plan() {}\n");
-    place.write("open/lib.rs", "pub fn open_plan() {}\n");
-    let open = place.repository.path().join("open");
-    let data_dir = DataDir::new(place.data.path()).restrict_to([open.clone()]);
+async fn files_above_an_allowed_folder_are_not_read() {
+    let test_project = TestProject::new();
+    test_project.write("secret.rs", "pub fn hidden_plan() {}\n");
+    test_project.write("open/lib.rs", "pub fn open_plan() {}\n");
+    let open = test_project.repository.path().join("open");
+    let data_dir = DataDir::new(test_project.data.path()).restrict_to([open.clone()]);
     let owners = OwnershipPolicy::Single(Owner::for_user("ada"));
     let server = turnbuckle_context::ContextServer::new(data_dir, owners).build();
     let mut peer = Peer::connect(server).await;
@@ -176,17 +184,17 @@ async fn what_is_above_an_allowed_folder_is_not_read() {
 }
 
 #[tokio::test]
-async fn arguments_that_are_too_long_or_too_complex_are_named() {
-    let place = Place::new();
-    place.write("a.rs", "fn a() {}\n");
-    let mut peer = Peer::connect(place.server()).await;
-    let path = place.path();
+async fn too_long_and_too_complex_arguments_are_named() {
+    let test_project = TestProject::new();
+    test_project.write("a.rs", "fn a() {}\n");
+    let mut peer = Peer::connect(test_project.server()).await;
+    let path = test_project.path();
     let (long, stars) = ("word ".repeat(820), "*a".repeat(33));
     for (tool, args, hint) in [
         (
             "repository_search",
             json!({ "query": long, "project_path": path }),
-            "`query` has 4100 bytes, and 4096 are allowed",
+            "`query` has 4100 bytes; at most 4096 are allowed",
         ),
         (
             "checkpoint_search",
@@ -197,7 +205,7 @@ async fn arguments_that_are_too_long_or_too_complex_are_named() {
         (
             "remediation_search",
             json!({ "error_msg": long.repeat(4) }),
-            "`error_msg` has 16400 bytes, and 16384 are allowed",
+            "`error_msg` has 16400 bytes; at most 16384 are allowed",
         ),
         (
             "repository_search",
@@ -229,54 +237,54 @@ async fn arguments_that_are_too_long_or_too_complex_are_named() {
 }
 
 #[tokio::test]
-async fn a_search_that_takes_too_long_is_stopped_and_says_so() {
-    let place = Place::new();
-    place.write("a.rs", "fn weather() {}\n");
-    let search = json!({ "query": "weather", "project_path": place.path() });
-    let mut peer = Peer::connect(place.server()).await;
+async fn a_search_over_the_timeout_is_stopped_with_an_error() {
+    let test_project = TestProject::new();
+    test_project.write("a.rs", "fn weather() {}\n");
+    let search = json!({ "query": "weather", "project_path": test_project.path() });
+    let mut peer = Peer::connect(test_project.server()).await;
     call(&mut peer, "repository_search", search.clone()).await;
     let one = OwnershipPolicy::Single(Owner::for_user("ada"));
-    let hasty = place
+    let hasty = test_project
         .builder(one)
         .call_timeout(Duration::from_nanos(1))
         .build();
     let mut peer = Peer::connect(hasty).await;
-    let args = json!({ "query": "weather", "project_path": place.path() });
+    let args = json!({ "query": "weather", "project_path": test_project.path() });
     let failure = peer.call_tool("checkpoint_search", args).await;
     let failure = failure.expect_tool_error();
     assert!(failure.contains("longer than 1ns"), "{failure}");
     let one = OwnershipPolicy::Single(Owner::for_user("ada"));
-    let builder = place.builder(one);
+    let builder = test_project.builder(one);
     let hasty = builder.index_timeout(Duration::from_nanos(1)).build();
     let mut peer = Peer::connect(hasty).await;
-    let args = json!({ "path": place.path(), "force": true });
+    let args = json!({ "path": test_project.path(), "force": true });
     let failure = peer.call_tool("index_repository", args).await;
     let failure = failure.expect_tool_error();
     assert!(failure.contains("longer than 1ns"), "{failure}");
 }
 
 #[tokio::test]
-async fn who_has_reached_the_quota_can_read_and_delete_but_not_add() {
-    let place = Place::new();
-    place.write("a.rs", "fn weather() {}\n");
-    let path = place.path();
+async fn an_owner_over_quota_can_read_and_delete_but_not_add() {
+    let test_project = TestProject::new();
+    test_project.write("a.rs", "fn weather() {}\n");
+    let path = test_project.path();
     let one = || OwnershipPolicy::Single(Owner::for_user("ada"));
-    let mut peer = Peer::connect(place.server()).await;
+    let mut peer = Peer::connect(test_project.server()).await;
     call(
         &mut peer,
         "index_repository",
-        json!({ "path": place.path() }),
+        json!({ "path": test_project.path() }),
     )
     .await;
     let save = |content: String| json!({ "content": content, "project_path": path });
     let kept = call(&mut peer, "checkpoint_save", save("kept".to_owned())).await;
     assert_eq!(kept["is_new"], true);
-    // Each with words of its own, which all take room.
+    // Each text has its own words, which take space in the index.
     for number in 0..20 {
         let words: Vec<_> = (0..2_000).map(|word| format!("w{number}x{word}")).collect();
         call(&mut peer, "checkpoint_save", save(words.join(" "))).await;
     }
-    let full = place.builder(one()).quota(Some(400_000)).build();
+    let full = test_project.builder(one()).quota(Some(400_000)).build();
     let mut peer = Peer::connect(full).await;
     for (tool, args) in [
         ("checkpoint_save", save("another".to_owned())),
@@ -287,32 +295,41 @@ async fn who_has_reached_the_quota_can_read_and_delete_but_not_add() {
         ),
     ] {
         let failure = peer.call_tool(tool, args).await.expect_tool_error();
-        assert!(failure.contains("reached its limit"), "{tool}: {failure}");
-        assert!(failure.contains("of 400 kB are used"), "{tool}: {failure}");
+        assert!(
+            failure.contains("quota on this server is exhausted"),
+            "{tool}: {failure}"
+        );
+        assert!(failure.contains("of 400 kB used"), "{tool}: {failure}");
     }
     let search = json!({ "query": "kept", "project_path": path });
     let found = call(&mut peer, "checkpoint_search", search).await;
     assert_eq!(found["checkpoints"].as_array().unwrap().len(), 1, "{found}");
-    place.write("b.rs", "fn weather_again() {}\n");
+    test_project.write("b.rs", "fn weather_again() {}\n");
     let search = json!({ "query": "weather", "project_path": path });
     let text = peer.call_tool("repository_search", search).await.text();
     assert!(text.contains("a.rs"), "{text}");
-    assert!(text.contains("not brought up to date"), "{text}");
+    assert!(
+        text.contains("not updated because your quota is exhausted"),
+        "{text}"
+    );
 
-    let data_dir = DataDir::new(place.data.path());
+    let data_dir = DataDir::new(test_project.data.path());
     let databases = || data_dir.project_ids(&Owner::for_user("ada")).unwrap().len();
     let before = databases();
     let elsewhere = tempfile::tempdir().unwrap();
     let search = json!({ "query": "weather", "project_path": elsewhere.path() });
     let failure = peer.call_tool("repository_search", search).await;
     let failure = failure.expect_tool_error();
-    assert!(failure.contains("reached its limit"), "{failure}");
+    assert!(
+        failure.contains("quota on this server is exhausted"),
+        "{failure}"
+    );
     assert_eq!(databases(), before, "a search made a database");
 
     let listed = call(&mut peer, "collection_list", json!({})).await;
     let name = listed["collections"][0]["name"].clone();
     let args = json!({ "collection_name": name });
     call(&mut peer, "collection_delete", args).await;
-    // The file is as large as before, and the room in it is free.
+    // The file has the same size, but free pages.
     call(&mut peer, "checkpoint_save", save("another".to_owned())).await;
 }

@@ -1,4 +1,4 @@
-//! Two people at one server, who see nothing of each other.
+//! Tests that owners of one server do not see each other's data.
 
 use serde_json::{Value, json};
 use turnbuckle_context::OwnershipPolicy;
@@ -9,7 +9,7 @@ use turnbuckle_server::{
     testing::{Peer, PeerBuilder},
 };
 
-use super::place::{Place, call};
+use super::test_project::{TestProject, call};
 
 async fn peer(server: &Server, name: &str) -> Peer {
     let lines =
@@ -28,11 +28,11 @@ async fn names(peer: &mut Peer, method: &str, list: &str, key: &str) -> Vec<Stri
 }
 
 #[tokio::test]
-async fn nobody_sees_what_belongs_to_another() {
-    let place = Place::new();
-    let server = place.shared_server();
+async fn callers_do_not_see_data_of_other_owners() {
+    let test_project = TestProject::new();
+    let server = test_project.shared_server();
     let (mut ada, mut bob) = (peer(&server, "ada").await, peer(&server, "bob").await);
-    let args = json!({ "content": "Ada's secret plan", "project_path": place.path() });
+    let args = json!({ "content": "Ada's secret plan", "project_path": test_project.path() });
     let saved = call(&mut ada, "checkpoint_save", args).await;
     let args = json!({ "name": "Plan", "description": "Ada's way", "content": "Think first." });
     call(&mut ada, "skill_save", args).await;
@@ -68,12 +68,12 @@ async fn nobody_sees_what_belongs_to_another() {
         );
     }
 
-    let project = json!({ "project_path": place.path() });
+    let project = json!({ "project_path": test_project.path() });
     assert_eq!(
         call(&mut bob, "checkpoint_list", project).await["checkpoints"],
         json!([])
     );
-    let args = json!({ "query": "secret plan", "project_path": place.path() });
+    let args = json!({ "query": "secret plan", "project_path": test_project.path() });
     assert_eq!(
         call(&mut bob, "checkpoint_search", args).await["checkpoints"],
         json!([])
@@ -90,15 +90,15 @@ async fn nobody_sees_what_belongs_to_another() {
     );
     let args = json!({ "operation_id": saved["operation_id"] });
     let failure = bob.call_tool("status", args).await.expect_tool_error();
-    assert!(failure.starts_with("there is no operation"), "{failure}");
+    assert!(failure.starts_with("not found: operation"), "{failure}");
 }
 
 #[tokio::test]
-async fn completion_and_prompts_keep_to_the_caller() {
-    let place = Place::new();
-    let server = place.shared_server();
+async fn completion_and_prompts_use_only_data_of_the_caller() {
+    let test_project = TestProject::new();
+    let server = test_project.shared_server();
     let (mut ada, mut bob) = (peer(&server, "ada").await, peer(&server, "bob").await);
-    let args = json!({ "content": "Ada's secret plan", "project_path": place.path() });
+    let args = json!({ "content": "Ada's secret plan", "project_path": test_project.path() });
     call(&mut ada, "checkpoint_save", args).await;
     let complete = async |peer: &mut Peer| {
         let params = json!({
@@ -108,20 +108,21 @@ async fn completion_and_prompts_keep_to_the_caller() {
         let completed = peer.request("completion/complete", params).await;
         completed.expect_result()["completion"]["values"].clone()
     };
-    assert_eq!(complete(&mut ada).await, json!([place.path()]));
+    assert_eq!(complete(&mut ada).await, json!([test_project.path()]));
     assert_eq!(complete(&mut bob).await, json!([]));
-    let params = json!({ "name": "resume_work", "arguments": { "project_path": place.path() } });
+    let params =
+        json!({ "name": "resume_work", "arguments": { "project_path": test_project.path() } });
     let got = bob.request("prompts/get", params).await;
     let text = got.expect_result()["messages"].to_string();
-    assert!(text.contains("No checkpoint was saved"), "{text}");
+    assert!(text.contains("No checkpoint exists"), "{text}");
 }
 
 #[tokio::test]
-async fn news_of_another_are_not_heard() {
-    let place = Place::new();
-    let server = place.shared_server();
+async fn callers_are_not_notified_about_other_owners() {
+    let test_project = TestProject::new();
+    let server = test_project.shared_server();
     let (mut ada, mut bob) = (peer(&server, "ada").await, peer(&server, "bob").await);
-    let args = json!({ "content": "one", "project_path": place.path() });
+    let args = json!({ "content": "one", "project_path": test_project.path() });
     call(&mut ada, "checkpoint_save", args).await;
     let ours = names(&mut ada, "resources/list", "resources", "uri").await;
     let collection = ours
@@ -132,7 +133,7 @@ async fn news_of_another_are_not_heard() {
         .await;
     ada.listen(json!({ "resourceSubscriptions": [collection] }))
         .await;
-    let args = json!({ "content": "quite another two", "project_path": place.path() });
+    let args = json!({ "content": "quite another two", "project_path": test_project.path() });
     call(&mut ada, "checkpoint_save", args).await;
     ada.expect_notification("notifications/resources/updated")
         .await;
@@ -140,13 +141,13 @@ async fn news_of_another_are_not_heard() {
 }
 
 #[tokio::test]
-async fn who_watches_everything_hears_only_of_what_is_theirs() {
-    let place = Place::new();
-    let server = place.shared_server();
+async fn subscribers_are_notified_only_about_their_own_data() {
+    let test_project = TestProject::new();
+    let server = test_project.shared_server();
     let (mut ada, mut bob) = (peer(&server, "ada").await, peer(&server, "bob").await);
     let save = |summary: &str| {
         let metadata = json!({ "summary": summary });
-        json!({ "content": "one", "project_path": place.path(), "metadata": metadata })
+        json!({ "content": "one", "project_path": test_project.path(), "metadata": metadata })
     };
     call(&mut ada, "checkpoint_save", save("first")).await;
     for watcher in [&mut ada, &mut bob] {
@@ -160,11 +161,14 @@ async fn who_watches_everything_hears_only_of_what_is_theirs() {
 }
 
 #[tokio::test]
-async fn who_has_no_name_is_told_to_sign_in() {
-    let place = Place::new();
-    let mut peer = Peer::connect(place.shared_server()).await;
+async fn an_unauthenticated_caller_is_told_to_sign_in() {
+    let test_project = TestProject::new();
+    let mut peer = Peer::connect(test_project.shared_server()).await;
     for (tool, args) in [
-        ("checkpoint_list", json!({ "project_path": place.path() })),
+        (
+            "checkpoint_list",
+            json!({ "project_path": test_project.path() }),
+        ),
         ("status", json!({ "operation_id": "op_0000000000000000" })),
         ("collection_list", json!({})),
     ] {
@@ -185,16 +189,16 @@ async fn who_has_no_name_is_told_to_sign_in() {
 }
 
 #[tokio::test]
-async fn without_folders_that_callers_may_use_no_file_is_read() {
-    let place = Place::new();
-    place.write("src/lib.rs", "pub fn here() {}\n");
-    let server = place.builder(OwnershipPolicy::PerPrincipal).build();
+async fn without_allowed_folders_no_file_is_read() {
+    let test_project = TestProject::new();
+    test_project.write("src/lib.rs", "pub fn here() {}\n");
+    let server = test_project.builder(OwnershipPolicy::PerPrincipal).build();
     let mut ada = peer(&server, "ada").await;
     for (tool, args) in [
-        ("index_repository", json!({ "path": place.path() })),
+        ("index_repository", json!({ "path": test_project.path() })),
         (
             "repository_search",
-            json!({ "query": "here", "project_path": place.path() }),
+            json!({ "query": "here", "project_path": test_project.path() }),
         ),
         (
             "checkpoint_save",
@@ -202,6 +206,9 @@ async fn without_folders_that_callers_may_use_no_file_is_read() {
         ),
     ] {
         let failure = ada.call_tool(tool, args).await.expect_tool_error();
-        assert!(failure.contains("without folders"), "{tool}: {failure}");
+        assert!(
+            failure.contains("not configured to use any folder"),
+            "{tool}: {failure}"
+        );
     }
 }

@@ -1,21 +1,21 @@
-//! Remediations and skills, from end to end.
+//! End-to-end tests of remediations and skills.
 
 use serde_json::{Value, json};
 use turnbuckle_server::testing::{Peer, all_combinations};
 
-use super::place::{Place, call};
+use super::test_project::{TestProject, call};
 
 const ERROR: &str = "error[E0502]: cannot borrow `list` as mutable because it is also borrowed as immutable\n --> src/main.rs:7:5";
 
 #[tokio::test]
-async fn a_fix_is_found_by_an_error_like_it_in_every_way_to_talk() {
+async fn a_fix_is_found_by_a_similar_error_in_every_revision() {
     for edge in all_combinations() {
-        let place = Place::new();
-        let mut peer = edge.connect(place.server()).await;
+        let test_project = TestProject::new();
+        let mut peer = edge.connect(test_project.server()).await;
         let args = json!({
             "error_msg": ERROR,
             "solution": "Clone the element before the push.",
-            "project_path": place.path(),
+            "project_path": test_project.path(),
             "context": "a loop over a Vec that grows",
         });
         let saved = peer.call_tool("remediation_save", args).await.text();
@@ -24,8 +24,7 @@ async fn a_fix_is_found_by_an_error_like_it_in_every_way_to_talk() {
             "{edge}: {saved}"
         );
         let error = "error[E0502]: cannot borrow `names` as mutable because it is also borrowed as immutable\n --> src/other.rs:99:1";
-        let args =
-            json!({ "error_msg": error, "project_path": place.path(), "content_mode": "preview" });
+        let args = json!({ "error_msg": error, "project_path": test_project.path(), "content_mode": "preview" });
         let found = peer.call_tool("remediation_search", args).await.text();
         assert!(found.contains("Fix: Clone the element"), "{edge}: {found}");
         assert!(found.contains("When: a loop over a Vec"), "{edge}: {found}");
@@ -33,10 +32,13 @@ async fn a_fix_is_found_by_an_error_like_it_in_every_way_to_talk() {
 }
 
 #[tokio::test]
-async fn a_fix_of_a_project_is_its_own_and_one_without_is_for_all() {
-    let (place, other) = (Place::new(), Place::new());
-    let mut peer = Peer::connect(place.server()).await;
-    for (project, solution) in [(json!(place.path()), "of one"), (Value::Null, "of all")] {
+async fn a_fix_belongs_to_its_project_or_to_all_projects() {
+    let (test_project, other) = (TestProject::new(), TestProject::new());
+    let mut peer = Peer::connect(test_project.server()).await;
+    for (project, solution) in [
+        (json!(test_project.path()), "of one"),
+        (Value::Null, "of all"),
+    ] {
         let args = json!({ "error_msg": ERROR, "solution": solution, "project_path": project });
         call(&mut peer, "remediation_save", args).await;
     }
@@ -50,7 +52,7 @@ async fn a_fix_of_a_project_is_its_own_and_one_without_is_for_all() {
         solutions
     };
     assert_eq!(
-        found(&mut peer, json!(place.path())).await,
+        found(&mut peer, json!(test_project.path())).await,
         ["of all", "of one"]
     );
     assert_eq!(found(&mut peer, json!(other.path())).await, ["of all"]);
@@ -58,10 +60,10 @@ async fn a_fix_of_a_project_is_its_own_and_one_without_is_for_all() {
 }
 
 #[tokio::test]
-async fn a_skill_is_replaced_by_its_name_and_found_in_every_way_to_talk() {
+async fn a_skill_is_replaced_by_name_and_found_in_every_revision() {
     for edge in all_combinations() {
-        let place = Place::new();
-        let mut peer = edge.connect(place.server()).await;
+        let test_project = TestProject::new();
+        let mut peer = edge.connect(test_project.server()).await;
         for content in ["Push the tag.", "Push the tag. Then announce it."] {
             let args = json!({
                 "name": "Release a version",
@@ -85,21 +87,21 @@ async fn a_skill_is_replaced_by_its_name_and_found_in_every_way_to_talk() {
 }
 
 #[tokio::test]
-async fn nothing_found_says_what_to_do() {
-    let place = Place::new();
-    let mut peer = Peer::connect(place.server()).await;
+async fn an_empty_result_tells_what_to_do() {
+    let test_project = TestProject::new();
+    let mut peer = Peer::connect(test_project.server()).await;
     let args = json!({ "error_msg": "segmentation fault" });
     let text = peer.call_tool("remediation_search", args).await.text();
     assert!(text.contains("remediation_save"), "{text}");
-    let args = json!({ "query": "anything", "project_path": place.path() });
+    let args = json!({ "query": "anything", "project_path": test_project.path() });
     let text = peer.call_tool("checkpoint_search", args).await.text();
     assert!(text.contains("checkpoint_list"), "{text}");
 }
 
 #[tokio::test]
-async fn health_is_told_in_every_way_to_talk() {
+async fn health_is_reported_in_every_revision() {
     for edge in all_combinations() {
-        let mut peer = edge.connect(Place::new().server()).await;
+        let mut peer = edge.connect(TestProject::new().server()).await;
         let text = peer.call_tool("status", json!({})).await.text();
         assert!(text.starts_with("healthy: turnbuckle "), "{edge}: {text}");
     }

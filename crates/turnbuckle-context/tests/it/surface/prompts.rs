@@ -1,9 +1,9 @@
-//! Prompts: what is in them, and what is offered while they are filled in.
+//! Tests of prompts and of the completion of their arguments.
 
 use serde_json::{Value, json};
 use turnbuckle_server::testing::{Peer, all_combinations};
 
-use super::place::{Place, call};
+use super::test_project::{TestProject, call};
 
 async fn prompt(peer: &mut Peer, name: &str, arguments: Value) -> Vec<Value> {
     let params = json!({ "name": name, "arguments": arguments });
@@ -36,32 +36,29 @@ async fn complete(
 }
 
 #[tokio::test]
-async fn work_is_resumed_from_the_newest_checkpoint_in_every_way_to_talk() {
+async fn work_is_resumed_from_the_newest_checkpoint_in_every_revision() {
     for edge in all_combinations() {
-        let place = Place::new();
-        let mut peer = edge.connect(place.server()).await;
+        let test_project = TestProject::new();
+        let mut peer = edge.connect(test_project.server()).await;
         let begin = prompt(
             &mut peer,
             "resume_work",
-            json!({ "project_path": place.path() }),
+            json!({ "project_path": test_project.path() }),
         )
         .await;
-        assert!(
-            text(&begin[0]).contains("No checkpoint was saved"),
-            "{edge}"
-        );
+        assert!(text(&begin[0]).contains("No checkpoint exists"), "{edge}");
 
         for (content, summary) in [("First half.", "Half"), ("Second half.", "Whole")] {
-            let args = json!({ "content": content, "project_path": place.path(), "metadata": { "summary": summary } });
+            let args = json!({ "content": content, "project_path": test_project.path(), "metadata": { "summary": summary } });
             peer.call_tool("checkpoint_save", args).await;
         }
         let messages = prompt(
             &mut peer,
             "resume_work",
-            json!({ "project_path": place.path() }),
+            json!({ "project_path": test_project.path() }),
         )
         .await;
-        assert!(text(&messages[0]).contains(&place.path()), "{edge}");
+        assert!(text(&messages[0]).contains(&test_project.path()), "{edge}");
         assert!(
             text(&messages[0]).contains("[main] Half"),
             "{edge}: {}",
@@ -80,25 +77,27 @@ async fn work_is_resumed_from_the_newest_checkpoint_in_every_way_to_talk() {
 
 #[tokio::test]
 async fn a_checkpoint_and_a_skill_can_be_named() {
-    let place = Place::new();
-    let mut peer = Peer::connect(place.server()).await;
+    let test_project = TestProject::new();
+    let mut peer = Peer::connect(test_project.server()).await;
     let mut ids = Vec::new();
     for content in ["First half.", "Something else altogether."] {
-        let args = json!({ "content": content, "project_path": place.path() });
+        let args = json!({ "content": content, "project_path": test_project.path() });
         let saved = call(&mut peer, "checkpoint_save", args).await;
         ids.push(saved["checkpoint_id"].clone());
     }
     let args = json!({ "name": "Tidy up", "description": "When work ends.", "content": "Sweep the floor." });
     call(&mut peer, "skill_save", args).await;
-    let args = json!({ "project_path": place.path(), "checkpoint": ids[0], "skill": "tidy up" });
+    let args =
+        json!({ "project_path": test_project.path(), "checkpoint": ids[0], "skill": "tidy up" });
     let messages = prompt(&mut peer, "resume_work", args).await;
     assert!(text(&messages[1]).contains("First half."));
     assert!(text(&messages[2]).contains("Sweep the floor."));
 
-    let args = json!({ "project_path": place.path(), "checkpoint": "ckpt_0000000000000000" });
+    let args =
+        json!({ "project_path": test_project.path(), "checkpoint": "ckpt_0000000000000000" });
     let params = json!({ "name": "resume_work", "arguments": args });
-    let refused = peer.request("prompts/get", params).await;
-    let error = refused.expect_error(-32602);
+    let rejected = peer.request("prompts/get", params).await;
+    let error = rejected.expect_error(-32602);
     assert!(
         error["message"]
             .as_str()
@@ -108,23 +107,23 @@ async fn a_checkpoint_and_a_skill_can_be_named() {
 }
 
 #[tokio::test]
-async fn a_fix_is_recorded_beside_what_is_known() {
-    let place = Place::new();
-    let mut peer = Peer::connect(place.server()).await;
+async fn a_fix_is_recorded_with_known_fixes() {
+    let test_project = TestProject::new();
+    let mut peer = Peer::connect(test_project.server()).await;
     let error = "linker `cc` not found";
     let args = json!({ "error_msg": error, "solution": "Install gcc." });
     call(&mut peer, "remediation_save", args).await;
-    let args = json!({ "error_msg": error, "project_path": place.path() });
+    let args = json!({ "error_msg": error, "project_path": test_project.path() });
     let messages = prompt(&mut peer, "record_fix", args).await;
     assert!(text(&messages[0]).contains(error) && text(&messages[0]).contains("remediation_save"));
     assert!(text(&messages[1]).contains("Install gcc."));
 }
 
 #[tokio::test]
-async fn arguments_are_completed_from_what_is_kept() {
-    let place = Place::new();
-    let mut peer = Peer::connect(place.server()).await;
-    let args = json!({ "content": "x", "project_path": place.path() });
+async fn arguments_are_completed_from_stored_data() {
+    let test_project = TestProject::new();
+    let mut peer = Peer::connect(test_project.server()).await;
+    let args = json!({ "content": "x", "project_path": test_project.path() });
     let id = call(&mut peer, "checkpoint_save", args).await["checkpoint_id"].clone();
     let args = json!({ "name": "Tidy up", "description": "When work ends.", "content": "Sweep." });
     call(&mut peer, "skill_save", args).await;
@@ -132,9 +131,9 @@ async fn arguments_are_completed_from_what_is_kept() {
     let none = json!({});
     for name in ["resume_work", "record_fix", "explain_repository"] {
         let values = complete(&mut peer, name, "project_path", "", none.clone()).await;
-        assert_eq!(values, json!([place.path()]), "{name}");
+        assert_eq!(values, json!([test_project.path()]), "{name}");
     }
-    let settled = json!({ "project_path": place.path() });
+    let settled = json!({ "project_path": test_project.path() });
     let values = complete(
         &mut peer,
         "resume_work",

@@ -1,9 +1,9 @@
-//! Resources: what is listed, read, watched and completed.
+//! Tests of resources: lists, reads, subscriptions and completion.
 
 use serde_json::{Value, json};
 use turnbuckle_server::testing::{Peer, all_combinations};
 
-use super::place::{Place, call};
+use super::test_project::{TestProject, call};
 
 async fn listed(peer: &mut Peer) -> Vec<String> {
     let listed = peer.request("resources/list", json!({})).await;
@@ -17,8 +17,8 @@ async fn listed(peer: &mut Peer) -> Vec<String> {
         .collect()
 }
 
-async fn save(peer: &mut Peer, place: &Place, content: &str) -> String {
-    let args = json!({ "content": content, "project_path": place.path() });
+async fn save(peer: &mut Peer, test_project: &TestProject, content: &str) -> String {
+    let args = json!({ "content": content, "project_path": test_project.path() });
     let saved = peer.call_tool("checkpoint_save", args).await.text();
     let id = saved
         .split_whitespace()
@@ -27,11 +27,11 @@ async fn save(peer: &mut Peer, place: &Place, content: &str) -> String {
 }
 
 #[tokio::test]
-async fn what_is_saved_can_be_listed_and_read_in_every_way_to_talk() {
+async fn saved_items_can_be_listed_and_read_in_every_revision() {
     for edge in all_combinations() {
-        let place = Place::new();
-        let mut peer = edge.connect(place.server()).await;
-        let id = save(&mut peer, &place, "The state of things.").await;
+        let test_project = TestProject::new();
+        let mut peer = edge.connect(test_project.server()).await;
+        let id = save(&mut peer, &test_project, "The state of things.").await;
         let uri = format!("checkpoint://{id}");
         assert!(listed(&mut peer).await.contains(&uri), "{edge}");
         let read = peer.request("resources/read", json!({ "uri": uri })).await;
@@ -46,17 +46,17 @@ async fn what_is_saved_can_be_listed_and_read_in_every_way_to_talk() {
 }
 
 #[tokio::test]
-async fn the_list_is_true_when_another_process_writes() {
-    let place = Place::new();
-    let mut here = Peer::connect(place.server()).await;
-    let mut there = Peer::connect(place.server()).await;
-    let first = save(&mut here, &place, "here").await;
+async fn the_list_includes_writes_of_other_processes() {
+    let test_project = TestProject::new();
+    let mut here = Peer::connect(test_project.server()).await;
+    let mut there = Peer::connect(test_project.server()).await;
+    let first = save(&mut here, &test_project, "here").await;
     assert!(
         listed(&mut there)
             .await
             .contains(&format!("checkpoint://{first}"))
     );
-    let second = save(&mut there, &place, "there").await;
+    let second = save(&mut there, &test_project, "there").await;
     assert!(
         listed(&mut here)
             .await
@@ -80,15 +80,15 @@ async fn the_list_is_true_when_another_process_writes() {
 }
 
 #[tokio::test]
-async fn only_the_newest_are_listed_and_all_can_be_read() {
-    let place = Place::new();
-    let mut peer = Peer::connect(place.server()).await;
+async fn only_the_newest_items_are_listed_and_all_can_be_read() {
+    let test_project = TestProject::new();
+    let mut peer = Peer::connect(test_project.server()).await;
     let mut ids = Vec::new();
     for number in 0..25 {
         ids.push(
             save(
                 &mut peer,
-                &place,
+                &test_project,
                 &format!("number {number} of {}", number * 37),
             )
             .await,
@@ -104,10 +104,10 @@ async fn only_the_newest_are_listed_and_all_can_be_read() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_not_found() {
-    let place = Place::new();
-    let mut peer = Peer::connect(place.server()).await;
-    let id = save(&mut peer, &place, "here").await;
+async fn unknown_resources_are_not_found() {
+    let test_project = TestProject::new();
+    let mut peer = Peer::connect(test_project.server()).await;
+    let id = save(&mut peer, &test_project, "here").await;
     for uri in [
         "checkpoint://ckpt_0000000000000000".to_owned(),
         "checkpoint://nonsense".to_owned(),
@@ -121,15 +121,15 @@ async fn what_is_not_there_is_not_found() {
 }
 
 #[tokio::test]
-async fn collections_are_listed_counted_and_told_of_in_both_eras() {
+async fn collections_are_listed_and_changes_are_notified_in_both_eras() {
     for revision in [None, Some("2025-11-25")] {
-        let place = Place::new();
-        let connect = Peer::connect(place.server());
+        let test_project = TestProject::new();
+        let connect = Peer::connect(test_project.server());
         let mut peer = match revision {
             Some(revision) => connect.legacy(revision).await,
             None => connect.await,
         };
-        save(&mut peer, &place, "one").await;
+        save(&mut peer, &test_project, "one").await;
         let all = listed(&mut peer).await;
         let uri = all
             .iter()
@@ -139,7 +139,7 @@ async fn collections_are_listed_counted_and_told_of_in_both_eras() {
         peer.notifications();
         peer.listen(json!({ "resourceSubscriptions": [uri], "resourcesListChanged": true }))
             .await;
-        save(&mut peer, &place, "two, which is another thing").await;
+        save(&mut peer, &test_project, "two, which is another thing").await;
         let updated = peer
             .expect_notification("notifications/resources/updated")
             .await;
@@ -161,9 +161,9 @@ async fn collections_are_listed_counted_and_told_of_in_both_eras() {
 }
 
 #[tokio::test]
-async fn saved_skills_are_skills_of_the_extension() {
-    let place = Place::new();
-    let mut peer = Peer::connect(place.server()).await;
+async fn saved_skills_are_published_by_the_skills_extension() {
+    let test_project = TestProject::new();
+    let mut peer = Peer::connect(test_project.server()).await;
     for name in ["Brew tea!", "brew   Tea?", "日本茶"] {
         let args = json!({ "name": name, "description": "Use it when thirsty.", "content": format!("Boil water: {name}.") });
         call(&mut peer, "skill_save", args).await;
@@ -187,9 +187,9 @@ async fn saved_skills_are_skills_of_the_extension() {
 
 #[tokio::test]
 async fn ids_are_completed() {
-    let place = Place::new();
-    let mut peer = Peer::connect(place.server()).await;
-    let id = save(&mut peer, &place, "here").await;
+    let test_project = TestProject::new();
+    let mut peer = Peer::connect(test_project.server()).await;
+    let id = save(&mut peer, &test_project, "here").await;
     let params = json!({
         "ref": { "type": "ref/resource", "uri": "checkpoint://{id}" },
         "argument": { "name": "id", "value": "ckpt_" },
@@ -202,13 +202,14 @@ async fn ids_are_completed() {
 }
 
 #[tokio::test]
-async fn mounted_in_a_server_without_skills_it_still_works() {
-    let place = Place::new();
-    let desk = turnbuckle_server::Server::new("desk", "1.0.0").mount("context", place.server());
+async fn the_server_works_mounted_in_a_server_without_skills() {
+    let test_project = TestProject::new();
+    let desk =
+        turnbuckle_server::Server::new("desk", "1.0.0").mount("context", test_project.server());
     let mut peer = Peer::connect(desk).await;
     let args = json!({ "name": "Tea", "description": "When thirsty.", "content": "Boil water." });
     call(&mut peer, "context_skill_save", args).await;
-    let args = json!({ "content": "here", "project_path": place.path() });
+    let args = json!({ "content": "here", "project_path": test_project.path() });
     let saved = call(&mut peer, "context_checkpoint_save", args).await;
     let uri = format!("checkpoint://{}", saved["checkpoint_id"].as_str().unwrap());
     peer.request("resources/read", json!({ "uri": uri }))

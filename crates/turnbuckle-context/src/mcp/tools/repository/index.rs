@@ -1,4 +1,4 @@
-//! Indexing: long work that tells how far it is, and stops when nobody wants it any longer.
+//! The tool `index_repository`: long work with progress notifications, stopped when the call is cancelled.
 
 use std::{
     collections::BTreeMap,
@@ -27,7 +27,7 @@ use crate::{
     storage::operations,
 };
 
-/// How often it is noted that an operation is still being done; one that is silent for an hour is taken for dead.
+/// Interval between updates of the operation, which is considered failed after an hour without one.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(10 * 60);
 
 #[derive(Deserialize, JsonSchema)]
@@ -35,16 +35,16 @@ pub(super) struct IndexArgs {
     /// Absolute path of the folder.
     #[schemars(with = "String")]
     project_path: Option<String>,
-    // Some callers know it by this name.
+    // An alias that some callers use.
     #[schemars(skip)]
     path: Option<String>,
-    /// Globs; all files by default.
+    /// Globs; default: all files.
     include_patterns: Option<Vec<String>>,
-    /// Globs, beside what .gitignore names.
+    /// Globs, in addition to .gitignore.
     exclude_patterns: Option<Vec<String>>,
     /// In bytes; default 1048576, at most 10485760.
     max_file_size: Option<u64>,
-    /// Read unchanged files again.
+    /// Also read unchanged files.
     force: Option<bool>,
 }
 
@@ -61,10 +61,10 @@ pub(super) struct IndexResponse {
     include_patterns: Vec<String>,
     exclude_patterns: Vec<String>,
     max_file_size: u64,
-    /// Files not indexed, by reason.
+    /// Skipped files by reason.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     left_out: BTreeMap<&'static str, u64>,
-    /// Secrets taken out, by rule.
+    /// Redacted secrets by rule.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     redacted: BTreeMap<String, usize>,
 }
@@ -76,7 +76,7 @@ pub(super) async fn index(
 ) -> Result<IndexResponse, ContextError> {
     let owner = state.owner(&cx)?;
     let path = args.project_path.or(args.path).ok_or_else(|| {
-        ContextError::invalid("`project_path` is missing: the absolute path of the folder")
+        ContextError::invalid("`project_path` is missing; pass the absolute path of the folder")
     })?;
     let options = IndexOptions {
         include: args.include_patterns.unwrap_or_default(),
@@ -93,7 +93,7 @@ pub(super) async fn index(
             Ok((project, database, operation))
         })
         .await?;
-    // Whoever asks by this id learns how it ended, also if the answer is lost.
+    // With this id the caller can query the result even if the response is lost.
     let data = json!({ "message": "indexing", "operation_id": operation.id() });
     cx.log_as(LogLevel::Info, Some("index"), data).await;
     let response = run(&state, &cx, &owner, project, &database, operation, options).await?;
@@ -102,10 +102,10 @@ pub(super) async fn index(
     Ok(response)
 }
 
-/// Indexes on a thread, and tells from here how far it is.
+/// Indexes on a blocking thread and sends progress notifications.
 ///
-/// If the call is cancelled, this is dropped, and with it the end of the channel that hears of the work. The work sees
-/// that nobody listens, and leaves the index as it was.
+/// If the call is cancelled, this future is dropped with the receiver of the progress channel. The thread notices that the
+/// receiver is gone and stops; the index stays unchanged.
 async fn run(
     state: &AppState,
     cx: &Context,
@@ -137,7 +137,7 @@ async fn run(
             )
         });
         let done = match done {
-            // It was stopped for one of these reasons.
+            // Find out which limit stopped the run.
             Err(ContextError::Cancelled) => limit
                 .check()
                 .and_then(|()| state.check_quota(&owner_for_job))
@@ -158,7 +158,7 @@ async fn run(
             }
             _ = heartbeat.tick() => {
                 let (database, id) = (heartbeat_database.clone(), id.clone());
-                // Whether or not it could be noted, the work goes on.
+                // Indexing continues even if this fails.
                 let _ = state
                     .run_write(owner, move |_| operations::touch(&database, &id))
                     .await;
@@ -167,7 +167,10 @@ async fn run(
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "nobody indexes 2^53 files")]
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a repository has fewer than 2^53 files"
+)]
 async fn report_progress(cx: &Context, progress: IndexProgress) {
     let (done, total) = (progress.files_done as f64, progress.files_total);
     let of = total
@@ -181,7 +184,7 @@ async fn report_progress(cx: &Context, progress: IndexProgress) {
         .await;
 }
 
-/// Writes down how the operation ended.
+/// Stores the result of the operation.
 fn finish_operation(
     operation: OperationGuard,
     done: Result<IndexReport, ContextError>,
@@ -229,7 +232,7 @@ fn by_rule(findings: BTreeMap<Arc<str>, usize>) -> BTreeMap<String, usize> {
         .collect()
 }
 
-/// `2 binary, 1 huge`.
+/// Formats counts as `2 binary, 1 huge`.
 fn join_counts<C: Display>(counts: &BTreeMap<impl Display, C>) -> String {
     let counts = counts.iter().map(|(what, count)| format!("{count} {what}"));
     counts.collect::<Vec<_>>().join(", ")
@@ -247,17 +250,13 @@ impl ToText for IndexResponse {
             ..
         } = self;
         let mut text = format!(
-            "Indexed {path}: {files_indexed} files, {chunks} chunks ({read} read, {unchanged} unchanged, {removed} gone)."
+            "Indexed {path}: {files_indexed} files, {chunks} chunks ({read} read, {unchanged} unchanged, {removed} removed)."
         );
         if !self.left_out.is_empty() {
-            let _ = write!(text, "\nLeft out: {}.", join_counts(&self.left_out));
+            let _ = write!(text, "\nSkipped files: {}.", join_counts(&self.left_out));
         }
         if !self.redacted.is_empty() {
-            let _ = write!(
-                text,
-                "\nSecrets taken out: {}.",
-                join_counts(&self.redacted)
-            );
+            let _ = write!(text, "\nRedacted secrets: {}.", join_counts(&self.redacted));
         }
         text
     }

@@ -1,4 +1,4 @@
-//! Search in a repository.
+//! The tool `repository_search`.
 
 use std::{
     fmt::Write as _,
@@ -31,11 +31,11 @@ use crate::{
     storage::work_limit::WorkLimit,
 };
 
-/// How much longer than its work a search waits for the first index of a project.
+/// Additional time to wait for a slot before the first index of a project.
 const FIRST_INDEX_GRACE: Duration = Duration::from_secs(2);
-/// The longest name of a language, in bytes.
+/// Maximum length of a language name.
 const MAX_LANGUAGE_BYTES: usize = 100;
-/// How long a search may look for changed files first.
+/// Maximum time to refresh the index before a search.
 const REFRESH_BUDGET: Duration = Duration::from_millis(150);
 
 #[derive(Deserialize, JsonSchema)]
@@ -45,13 +45,13 @@ pub(super) struct RepositorySearchArgs {
     query: String,
     /// Absolute path.
     project_path: String,
-    /// At most so many.
+    /// Maximum number.
     #[serde(default = "default_limit")]
     #[schemars(range(min = 1, max = 100))]
     limit: usize,
-    /// Such as rust or python.
+    /// For example rust or python.
     language: Option<String>,
-    /// Folder or glob below the root.
+    /// Folder or glob, relative to the root.
     path: Option<String>,
     #[serde(flatten)]
     response: ResponseOptions,
@@ -125,7 +125,7 @@ pub(super) async fn search(
     };
     let (tree, freshness, database) = current_index(&state, owner.clone(), project_path).await?;
     let searched = (tree.clone(), database.clone());
-    let whose = owner.clone();
+    let job_owner = owner.clone();
     let (found, known, is_over_quota) = state
         .run_read(&owner, move |state| {
             let (tree, database) = searched;
@@ -133,13 +133,12 @@ pub(super) async fn search(
             let known = found.len();
             let page = found.into_iter().skip(offset).take(limit);
             let found: Vec<_> = page.map(|file| redact_hit(state, file)).collect();
-            Ok((found, known, state.is_over_quota(&whose)))
+            Ok((found, known, state.is_over_quota(&job_owner)))
         })
         .await?;
     let index = IndexState::from_tree(&tree, freshness).over_quota(is_over_quota);
     if index.state() != IndexFreshness::Fresh && !is_over_quota {
-        let data =
-            json!({ "message": "the index is being brought up to date", "state": index.state() });
+        let data = json!({ "message": "the index is being updated", "state": index.state() });
         cx.log_as(LogLevel::Notice, Some("index"), data).await;
         refresh_in_background(&state, &owner, &database, tree);
     }
@@ -158,40 +157,40 @@ pub(super) async fn search(
     })
 }
 
-/// The index of a project, brought up to date as far as there is time. A small project that has none gets one.
+/// Returns the index of a project, refreshed as far as time allows. A small project without an index is indexed first.
 async fn current_index(
     state: &AppState,
     owner: Owner,
     path: String,
 ) -> Result<(IndexTree, Freshness, Arc<Database>), ContextError> {
-    let whose = owner.clone();
+    let job_owner = owner.clone();
     let (project, known) = state
         .run_write(&owner, move |state| {
-            let (project, database) = state.find_project(&whose, &path)?;
+            let (project, database) = state.find_project(&job_owner, &path)?;
             let Some(database) = database else {
                 return Ok((project, None));
             };
-            let known = refresh_existing(state, &whose, &project, &database)?;
+            let known = refresh_existing(state, &job_owner, &project, &database)?;
             Ok((project, known.map(|known| (known, database))))
         })
         .await?;
     if let Some((known, database)) = known {
         return Ok((known.tree, known.freshness, database));
     }
-    let whose = owner.clone();
+    let job_owner = owner.clone();
     let work = state.run_long(&owner, move |state, limit| {
-        // Before the database is created, which takes room.
-        state.check_quota(&whose)?;
-        let database = state.data_dir().open_project(&whose, &project)?;
+        // Check before creating the database, which takes space.
+        state.check_quota(&job_owner)?;
+        let database = state.data_dir().open_project(&job_owner, &project)?;
         let tree = build_first_index(state, &project, &database, limit)?;
         Ok((tree, database))
     });
-    // Others may be indexing for minutes before it is this one's turn.
+    // Other index runs may occupy the slots for minutes.
     let waited = tokio::time::timeout(state.first_index_timeout() + FIRST_INDEX_GRACE, work).await;
     match waited.unwrap_or(Err(ContextError::Cancelled)) {
         Ok((tree, database)) => Ok((tree, Freshness::Fresh, database)),
         Err(ContextError::Cancelled) => Err(ContextError::invalid(
-            "this project is not indexed yet and too large to do it within a search; call index_repository first",
+            "this project is not indexed and too large to be indexed during a search; call index_repository first",
         )),
         Err(error) => Err(error),
     }
@@ -207,7 +206,7 @@ fn refresh_existing(
     let Some(mut tree) = known.filter(|tree| state.data_dir().allows(&tree.root)) else {
         return Ok(None);
     };
-    // Another branch may have been checked out since.
+    // Another branch may be checked out now.
     project.branch().clone_into(&mut tree.branch);
     if state.is_over_quota(owner) {
         return Ok(Some(RefreshReport::unchecked(tree)));
@@ -237,7 +236,7 @@ fn build_first_index(
             true => ControlFlow::Continue(()),
             false => ControlFlow::Break(()),
         };
-    // The repository may begin above the folders that may be used.
+    // The root of the repository may be above the allowed folders.
     let root = match state.data_dir().allows(project.checkout()) {
         true => project.checkout(),
         false => project.folder(),
@@ -250,7 +249,7 @@ fn build_first_index(
     Ok(done.tree)
 }
 
-/// A file without secrets that were none to the rules of the day on which it was indexed.
+/// Redacts a hit again: the rules may have changed since it was indexed.
 fn redact_hit(state: &AppState, mut file: FileHit) -> FileHit {
     for chunk in &mut file.chunks {
         for text in [&mut chunk.symbol, &mut chunk.body] {
@@ -279,9 +278,9 @@ impl FileView {
     }
 }
 
-/// Lines of a place that a preview shows.
+/// Number of lines in a preview.
 const PREVIEW_LINES: usize = 12;
-/// Lines of them before the best one.
+/// Number of these lines before the best line.
 const LINES_BEFORE: usize = 3;
 
 impl MatchView {
@@ -301,7 +300,7 @@ impl MatchView {
     }
 }
 
-/// The beginning of a place, or what is around its best line if that comes later.
+/// Returns the start of a chunk, or the lines around the best line if it comes later.
 fn preview(chunk: &ChunkHit, words: &[String]) -> (u32, String) {
     let (best, _) = best_line(chunk, words);
     let before = usize::try_from(best - chunk.first_line).unwrap_or_default();
@@ -315,7 +314,7 @@ fn preview(chunk: &ChunkHit, words: &[String]) -> (u32, String) {
     (first, lines.join("\n"))
 }
 
-/// The line that has most of the words, and its number; of several the first.
+/// Returns the first line with the most query words, and its number.
 fn best_line(chunk: &ChunkHit, words: &[String]) -> (u32, String) {
     let hits = |line: &str| {
         let line = line.to_lowercase();
@@ -331,7 +330,7 @@ fn best_line(chunk: &ChunkHit, words: &[String]) -> (u32, String) {
     })
 }
 
-/// The words of a question, as lines are compared with.
+/// Returns the query words that lines are compared with.
 fn query_words(query: &str) -> Vec<String> {
     let words = query.split(|char: char| !char.is_alphanumeric() && char != '_');
     let words = words.filter(|word| word.chars().count() > 2);
@@ -342,7 +341,7 @@ impl ToText for RepositoryHits {
     fn to_text(&self) -> String {
         let index = self.index.text();
         if self.results.is_empty() {
-            return format!("Nothing found (index: {index}). Other words, or no filter, may help.")
+            return format!("No matches (index: {index}). Try other words or remove filters.")
                 + self.embeddings.text();
         }
         let count = plural(self.results.len(), "file");
@@ -357,14 +356,14 @@ impl ToText for RepositoryHits {
 impl FileView {
     fn write(&self, text: &mut String) {
         let (path, score) = (sanitize(&self.path), self.score);
-        for (number, place) in self.matches.iter().enumerate() {
+        for (number, found) in self.matches.iter().enumerate() {
             let MatchView {
                 line,
                 symbol,
                 kind,
                 text: body,
                 ..
-            } = place;
+            } = found;
             match number {
                 0 => {
                     let _ = write!(text, "\n{path}:{line} ({score})");

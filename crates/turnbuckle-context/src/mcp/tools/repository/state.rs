@@ -1,4 +1,4 @@
-//! What an index has, and how true it is.
+//! The state of an index in results, and its background refresh.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -13,10 +13,10 @@ use crate::{
     mcp::display::{format_time, plural, sanitize},
 };
 
-/// How long a refresh may go on when nobody waits for it.
+/// Maximum time of a background refresh.
 const BACKGROUND_REFRESH_BUDGET: Duration = Duration::from_secs(120);
 
-// How true an index is. Unchecked: too many files to look at in time, so it is as of `refreshed_at`.
+// The relation of an index to its folder. Unchecked: not all files were compared in time; the index is as of `refreshed_at`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
@@ -26,7 +26,7 @@ pub(in crate::mcp::tools) enum IndexFreshness {
     Unchecked,
 }
 
-// What is told of an index with every search.
+// The state of the index in search results.
 #[derive(Serialize, JsonSchema)]
 #[schemars(inline)]
 pub(in crate::mcp::tools) struct IndexState {
@@ -36,7 +36,7 @@ pub(in crate::mcp::tools) struct IndexState {
     #[serde(skip_serializing_if = "is_zero")]
     stale_files: u64,
     refreshed_at: String,
-    /// It stays as it is, because its owner may keep no more.
+    /// True if updates are disabled because the owner has reached the quota.
     #[serde(skip)]
     is_over_quota: bool,
 }
@@ -58,7 +58,7 @@ impl IndexState {
         }
     }
 
-    /// Notes whether its owner may keep no more, so that it is not brought up to date.
+    /// Sets whether the owner has reached the quota, so that the index is not updated.
     pub(in crate::mcp::tools) fn over_quota(mut self, is_over_quota: bool) -> Self {
         self.is_over_quota = is_over_quota;
         self
@@ -68,24 +68,22 @@ impl IndexState {
         self.state
     }
 
-    /// `120 files, fresh`, or how old it is.
+    /// Returns the text form: `120 files, fresh`, or the time of the last refresh.
     pub(in crate::mcp::tools) fn text(&self) -> String {
         let files = plural(usize::try_from(self.files).unwrap_or(usize::MAX), "file");
         let (stale, at) = (self.stale_files, &self.refreshed_at);
         match self.state {
             IndexFreshness::Fresh => format!("{files}, fresh"),
             IndexFreshness::Stale | IndexFreshness::Unchecked if self.is_over_quota => {
-                format!(
-                    "{files}, as of {at}; not brought up to date: your data has reached its limit"
-                )
+                format!("{files}, as of {at}; not updated because your quota is exhausted")
             }
-            IndexFreshness::Stale => format!("{files}; {stale} changed since and are being read"),
-            IndexFreshness::Unchecked => format!("{files}, as of {at}; being brought up to date"),
+            IndexFreshness::Stale => format!("{files}; {stale} changed files are being read"),
+            IndexFreshness::Unchecked => format!("{files}, as of {at}; being updated"),
         }
     }
 }
 
-// What is told of an index to who asks about it.
+// The details of an index in the result of `status`.
 #[derive(Serialize, JsonSchema)]
 #[schemars(inline)]
 pub(in crate::mcp::tools) struct IndexDetails {
@@ -119,13 +117,13 @@ impl IndexDetails {
         let reasons = reasons.map(|(reason, count)| format!("{count} {reason}"));
         let left_out = match reasons.collect::<Vec<_>>().join(", ") {
             none if none.is_empty() => none,
-            reasons => format!(" (left out: {reasons})"),
+            reasons => format!(" (skipped: {reasons})"),
         };
         format!("{root}: {}, {chunks} chunks{left_out}", state.text())
     }
 }
 
-/// How many files were left out, by the reason.
+/// Returns the numbers of skipped files, by reason.
 pub(super) fn skipped_counts(tree: &IndexTree) -> BTreeMap<&'static str, u64> {
     let skipped = tree.counts.skipped.iter();
     skipped
@@ -137,7 +135,7 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// Reads the rest of what a refresh had no time for, while nobody waits.
+/// Starts a background job that reads the files a refresh had no time for.
 pub(in crate::mcp::tools) fn refresh_in_background(
     state: &AppState,
     owner: &Owner,
@@ -149,12 +147,12 @@ pub(in crate::mcp::tools) fn refresh_in_background(
     };
     let (state, owner, database) = (state.clone(), owner.clone(), database.clone());
     tokio::spawn(async move {
-        let whose = owner.clone();
+        let job_owner = owner.clone();
         let work = state.run_long(&owner, move |state, _| {
             let _job = job;
             let folder = state.data_dir().open_folder(&tree.root)?;
             let redactor = state.redactor();
-            let mut should_continue = state.quota_watch(&whose);
+            let mut should_continue = state.quota_watch(&job_owner);
             code_index::refresh_open_dir(
                 &database,
                 &folder,
@@ -165,7 +163,7 @@ pub(in crate::mcp::tools) fn refresh_in_background(
             )
         });
         if let Err(error) = work.await {
-            tracing::warn!(%error, "an index could not be brought up to date");
+            tracing::warn!(%error, "an index could not be updated");
         }
     });
 }

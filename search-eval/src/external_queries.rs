@@ -1,32 +1,32 @@
-//! Queries that others wrote, who know nothing of this search: a folder with a file of queries and a folder per package.
+//! Queries of other projects, written without knowledge of this search: a folder with a query file and a folder per package.
 
 use std::{collections::BTreeSet, path::Path};
 
 use crate::{
-    failure::Failure,
-    judged::Judged,
-    measure::LOOKED_AT,
-    report::Report,
-    repositories::{self, Answered, row},
+    error::EvalError,
+    query_set::QuerySet,
+    report::EvalReport,
+    repositories::{self, ScoredQuery, row},
+    score::RESULT_LIMIT,
 };
 
-/// All queries there are.
+/// Name of the row for all queries.
 const ALL: &str = "all";
 
-/// Asks what the folder has about these packages, or about all of them.
+/// Runs the queries of the folder for these packages, or for all of them.
 ///
 /// Without a minimum: the figures are for comparison, and the folder is chosen by the user.
-pub(crate) fn measure(folder: &Path, packages: &[String]) -> Result<Report, Failure> {
-    let mut misses = Vec::new();
+pub(crate) fn measure(folder: &Path, packages: &[String]) -> Result<EvalReport, EvalError> {
+    let mut missed = Vec::new();
     let mut rows = Vec::new();
-    let mut all: Vec<Answered> = Vec::new();
-    for judged in chosen(folder, packages)? {
-        let place = folder.join(judged.folder());
-        let found = repositories::ask(&judged, &place, LOOKED_AT);
-        let found = found.map_err(|failure| Failure::at(&place, failure))?;
-        let answered = repositories::weigh(&judged, found, &mut misses);
-        rows.push(row(judged.package, answered.iter()));
-        all.extend(answered);
+    let mut all: Vec<ScoredQuery> = Vec::new();
+    for query_set in chosen(folder, packages)? {
+        let package = folder.join(query_set.folder());
+        let found = repositories::search_all(&query_set, &package, RESULT_LIMIT);
+        let found = found.map_err(|failure| EvalError::at(&package, failure))?;
+        let scored = repositories::score_results(&query_set, found, &mut missed);
+        rows.push(row(query_set.package, scored.iter()));
+        all.extend(scored);
     }
     let categories: BTreeSet<&String> =
         all.iter().filter_map(|one| one.category.as_ref()).collect();
@@ -37,24 +37,24 @@ pub(crate) fn measure(folder: &Path, packages: &[String]) -> Result<Report, Fail
         row(format!("{ALL}, {category}"), some)
     }));
     summary.extend(rows);
-    Ok(Report {
+    Ok(EvalReport {
         rows: summary,
         goals: Vec::new(),
-        misses,
+        missed,
     })
 }
 
-fn chosen(folder: &Path, packages: &[String]) -> Result<Vec<Judged>, Failure> {
-    let mut judged = Judged::all_in(folder)?;
-    let is_known = |name: &&String| judged.iter().any(|known| known.package == **name);
+fn chosen(folder: &Path, packages: &[String]) -> Result<Vec<QuerySet>, EvalError> {
+    let mut query_set = QuerySet::all_in(folder)?;
+    let is_known = |name: &&String| query_set.iter().any(|known| known.package == **name);
     if let Some(unknown) = packages.iter().find(|name| !is_known(name)) {
-        return Err(Failure::at(folder, format!("no queries about {unknown}")));
+        return Err(EvalError::at(folder, format!("no queries about {unknown}")));
     }
-    judged.retain(|known| packages.is_empty() || packages.contains(&known.package));
-    if judged.is_empty() {
-        return Err(Failure::at(folder, "no queries"));
+    query_set.retain(|known| packages.is_empty() || packages.contains(&known.package));
+    if query_set.is_empty() {
+        return Err(EvalError::at(folder, "no queries"));
     }
-    Ok(judged)
+    Ok(query_set)
 }
 
 #[cfg(test)]
@@ -68,7 +68,7 @@ mod tests {
         registry = "git"
         version = "1f2e"
         tuned = false
-        asked = "plainly"
+        style = "plain"
 
         [[query]]
         text = "how the oven is heated"
@@ -94,14 +94,14 @@ mod tests {
     }
 
     #[test]
-    fn figures_are_given_for_all_for_each_category_and_for_each_package() {
+    fn figures_are_reported_in_total_by_category_and_by_package() {
         let folder = kitchen();
 
         let report = measure(folder.path(), &[]).unwrap();
 
         let rows = report.rows.iter();
         let rows: Vec<_> = rows
-            .map(|row| (row.name.as_str(), row.questions, row.ndcg_at_10))
+            .map(|row| (row.name.as_str(), row.queries, row.ndcg_at_10))
             .collect();
         let expected = [
             ("all", 2, 0.5),
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kind_that_is_not_asked_has_no_figure() {
+    fn a_kind_without_queries_lacks_a_figure() {
         let folder = kitchen();
 
         let report = measure(folder.path(), &[]).unwrap();
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_package_nobody_asks_about_is_no_figure() {
+    fn a_package_without_queries_is_an_error() {
         let folder = kitchen();
 
         let failure = measure(folder.path(), &["cellar".to_owned()])

@@ -1,4 +1,4 @@
-//! Imports and forgets that are killed, and a forget afterwards that leaves no trace of the text.
+//! Kills processes that import and delete, and checks that a later delete leaves no trace of the text.
 
 use std::{
     env,
@@ -16,40 +16,40 @@ use turnbuckle_context::{
 
 use crate::transfer::is_anywhere;
 
-/// Tells the child where the files are.
-const PLACE: &str = "TURNBUCKLE_TEST_PLACE";
-/// Asks for another number of rounds.
+/// Environment variable with the folder of the files, for the child process.
+const TEST_FOLDER: &str = "TURNBUCKLE_TEST_PLACE";
+/// Environment variable with the number of rounds.
 const ROUNDS: &str = "TURNBUCKLE_KILL_ROUNDS";
 const USUAL_ROUNDS: u64 = 6;
 const ITEMS: usize = 150;
-/// Stands in every item, and is no part of any name.
+/// Part of every item, and not of any name.
 const WORD: &str = "xylophone";
 
-/// The moments of the kills only vary what is met. What must hold holds at every moment.
+/// The time of the kill varies. The guarantee holds for every time.
 #[test]
-fn a_forget_after_a_kill_leaves_no_text() {
+fn a_delete_after_a_kill_leaves_no_text() {
     let rounds = env::var(ROUNDS).ok().and_then(|rounds| rounds.parse().ok());
     for round in 0..rounds.unwrap_or(USUAL_ROUNDS) {
-        let place = tempfile::tempdir().unwrap();
-        kill_after(place.path(), Duration::from_millis(round * 53 % 400));
-        let (data_dir, owner) = open(place.path());
+        let test_folder = tempfile::tempdir().unwrap();
+        kill_after(test_folder.path(), Duration::from_millis(round * 53 % 400));
+        let (data_dir, owner) = open(test_folder.path());
         let forgotten = delete(&data_dir, &owner, &all_items()).unwrap();
         assert!(forgotten.traceless, "round {round}");
         let stats = stats(&data_dir, &owner).unwrap();
         assert_eq!(stats.damaged, [""; 0], "round {round}");
-        assert!(!is_anywhere(place.path(), WORD), "round {round}");
+        assert!(!is_anywhere(test_folder.path(), WORD), "round {round}");
     }
 }
 
-/// Imports and forgets over and over until it is killed.
+/// Imports and deletes in a loop until it is killed.
 #[test]
 #[ignore = "is run by the other test, in a process of its own"]
 fn child() {
-    let Some(place) = env::var_os(PLACE).map(PathBuf::from) else {
+    let Some(test_folder) = env::var_os(TEST_FOLDER).map(PathBuf::from) else {
         return;
     };
-    let (data_dir, owner) = open(&place);
-    println!("begun");
+    let (data_dir, owner) = open(&test_folder);
+    println!("started");
     loop {
         let mut text = export();
         import(
@@ -65,8 +65,11 @@ fn child() {
     }
 }
 
-fn open(place: &Path) -> (DataDir, Owner) {
-    (DataDir::new(place.join("data")), Owner::for_user("ada"))
+fn open(test_folder: &Path) -> (DataDir, Owner) {
+    (
+        DataDir::new(test_folder.join("data")),
+        Owner::for_user("ada"),
+    )
 }
 
 fn all_items() -> DeleteRequest {
@@ -91,22 +94,22 @@ fn export() -> Vec<u8> {
         .collect()
 }
 
-fn kill_after(place: &Path, time: Duration) {
+fn kill_after(test_folder: &Path, time: Duration) {
     let mut child = Command::new(env::current_exe().unwrap())
         .args([
             "--exact",
-            "forget_killed::child",
+            "delete_killed::child",
             "--ignored",
             "--nocapture",
         ])
-        .env(PLACE, place)
+        .env(TEST_FOLDER, test_folder)
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
     let output = BufReader::new(child.stdout.take().unwrap());
-    let begun = output.lines().any(|line| line.unwrap().contains("begun"));
-    assert!(begun);
+    let started = output.lines().any(|line| line.unwrap().contains("started"));
+    assert!(started);
     std::thread::sleep(time);
     child.kill().unwrap();
     child.wait().unwrap();

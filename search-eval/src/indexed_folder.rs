@@ -1,4 +1,4 @@
-//! A folder, indexed and searched as the context server does it.
+//! Indexes and searches a folder like the context server.
 
 use std::{ops::ControlFlow, path::Path};
 
@@ -8,19 +8,19 @@ use turnbuckle_context::{
     code_search::{CodeQuery, search},
 };
 
-use crate::failure::Failure;
+use crate::error::EvalError;
 
-/// A folder and its index, which is gone with this.
-pub(crate) struct Indexed {
+/// A folder and its temporary index.
+pub(crate) struct IndexedFolder {
     db: Database,
     tree: IndexTree,
-    _place: tempfile::TempDir,
+    _database_dir: tempfile::TempDir,
 }
 
-impl Indexed {
-    pub(crate) fn new(folder: &Path) -> Result<Self, Failure> {
-        let place = tempfile::tempdir()?;
-        let db = Database::open(place.path().join("index.db"))?;
+impl IndexedFolder {
+    pub(crate) fn new(folder: &Path) -> Result<Self, EvalError> {
+        let database_dir = tempfile::tempdir()?;
+        let db = Database::open(database_dir.path().join("index.db"))?;
         let folder = folder.canonicalize()?;
         let options = IndexOptions::default();
         let redactor = Redactor::standard();
@@ -29,12 +29,12 @@ impl Indexed {
         Ok(Self {
             db,
             tree: indexed.tree,
-            _place: place,
+            _database_dir: database_dir,
         })
     }
 
-    /// The paths that are found, best first.
-    pub(crate) fn search(&self, text: &str, limit: usize) -> Result<Vec<String>, Failure> {
+    /// Returns the paths of matching files, best first.
+    pub(crate) fn search(&self, text: &str, limit: usize) -> Result<Vec<String>, EvalError> {
         let mut query = CodeQuery::new(text);
         query.limit = limit;
         let hits = search(&self.db, &self.tree, &query)?;

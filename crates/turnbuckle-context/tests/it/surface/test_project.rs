@@ -1,4 +1,4 @@
-//! A server with a folder for its data and a repository to work in.
+//! A server with a data directory and a repository.
 
 use std::{fs, path::Path};
 
@@ -7,13 +7,13 @@ use tempfile::TempDir;
 use turnbuckle_context::{ContextServer, DataDir, Owner, OwnershipPolicy};
 use turnbuckle_server::{Server, testing::Peer};
 
-/// Two folders that are gone when the test is over.
-pub(crate) struct Place {
+/// Two temporary folders.
+pub(crate) struct TestProject {
     pub(crate) data: TempDir,
     pub(crate) repository: TempDir,
 }
 
-impl Place {
+impl TestProject {
     pub(crate) fn new() -> Self {
         let repository = tempfile::tempdir().unwrap();
         let git = repository.path().join(".git");
@@ -25,19 +25,19 @@ impl Place {
         }
     }
 
-    /// The path of the repository, as a client says it.
+    /// Returns the path of the repository.
     pub(crate) fn path(&self) -> String {
         let path = self.repository.path().canonicalize().unwrap();
         path.to_str().unwrap().to_owned()
     }
 
-    /// A server for one person.
+    /// Returns a server for a single owner.
     pub(crate) fn server(&self) -> Server {
         self.builder(OwnershipPolicy::Single(Owner::for_user("ada")))
             .build()
     }
 
-    /// A server for several people, who may all use the repository.
+    /// Returns a server for several owners, who may all use the repository.
     pub(crate) fn shared_server(&self) -> Server {
         let data_dir =
             DataDir::new(self.data.path()).restrict_to([self.repository.path().to_owned()]);

@@ -4,9 +4,9 @@ use std::{fmt, path::Path};
 
 /// The error message for the user.
 #[derive(Debug)]
-pub(crate) struct Failure(String);
+pub(crate) struct EvalError(String);
 
-impl Failure {
+impl EvalError {
     pub(crate) fn new(message: impl Into<String>) -> Self {
         Self(message.into())
     }
@@ -16,13 +16,13 @@ impl Failure {
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for EvalError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.0)
     }
 }
 
-impl<E: std::error::Error> From<E> for Failure {
+impl<E: std::error::Error> From<E> for EvalError {
     fn from(error: E) -> Self {
         Self(error.to_string())
     }
