@@ -4,8 +4,10 @@ use std::{ops::ControlFlow, path::Path};
 
 use turnbuckle_context::{
     Database, Redactor,
-    code_index::{IndexOptions, IndexTree, index},
-    code_search::{CodeQuery, search},
+    evaluation::{
+        code_index::{IndexOptions, IndexTree, index},
+        code_search::{CodeQuery, search},
+    },
 };
 
 use crate::error::EvalError;

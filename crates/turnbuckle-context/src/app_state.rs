@@ -8,7 +8,7 @@ use std::{
     panic::resume_unwind,
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        Arc, Mutex, MutexGuard, Weak,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
@@ -25,6 +25,7 @@ use crate::{
     mcp::resource_sync::ResourceSync,
     memory::HalfLife,
     storage::work_limit::{CancelOnDrop, WorkLimit},
+    sync::lock,
 };
 
 /// Maximum number of concurrent calls that use the disk. SQLite has one writer per file, so more would only wait there.
@@ -304,10 +305,6 @@ async fn close_when_idle(state: Weak<AppStateInner>) {
         drop(shared);
         tokio::time::sleep(IDLE_INTERVAL).await;
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Drop for JobGuard {

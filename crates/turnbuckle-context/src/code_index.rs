@@ -27,13 +27,15 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use self::run::{IndexRun, IndexRunEnd, OnStop, RunReport};
+#[cfg(feature = "evaluation")]
+pub use self::{refresh::refresh, tree::TreeCounts};
 pub(crate) use self::{
     refresh::refresh_open_dir,
     tree::{detach_branch, purge_detached},
 };
 pub use self::{
-    refresh::{Freshness, RefreshReport, refresh},
-    tree::{IndexTree, TreeCounts, tree_for, trees},
+    refresh::{Freshness, RefreshReport},
+    tree::{IndexTree, tree_for, trees},
 };
 use crate::{
     ContextError, Database, Redactor,

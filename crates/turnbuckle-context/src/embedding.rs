@@ -12,10 +12,9 @@ mod store;
 
 use std::pin::Pin;
 
-pub(crate) use self::store::{nearest, query_text};
-pub use self::{
-    backfill::{BackfillProgress, BackfillReport, backfill},
-    store::{EmbeddingCoverage, MissingEmbedding, coverage, missing_embeddings, save_embeddings},
+pub(crate) use self::{
+    backfill::backfill,
+    store::{nearest, query_text},
 };
 use crate::ContextError;
 
@@ -34,7 +33,7 @@ pub trait Embedder: Send + Sync {
 
 /// The kind of text an embedding belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EmbeddingSubject {
+pub(crate) enum EmbeddingSubject {
     /// A checkpoint, remediation or skill.
     Item,
     /// A chunk of an indexed file.

@@ -1,27 +1,61 @@
-//! The context server: memory that outlives a conversation, and search in repositories.
+//! The context server: persistent memory and repository search.
+//!
+//! [`ContextServer`] builds the server, and [`transfer`] exports, imports, inspects and deletes its data. The feature `evaluation`
+//! also exposes the modules that measurements and the tests of this crate use, without a guarantee of stability.
 
 mod app_state;
-pub mod code_index;
-pub mod code_search;
+#[allow(unreachable_pub, dead_code, reason = "`evaluation` exposes it")]
+mod code_index;
+#[allow(unreachable_pub, reason = "`evaluation` exposes it")]
+mod code_search;
 pub mod embedding;
 mod error;
 mod mcp;
-pub mod memory;
+#[allow(unreachable_pub, dead_code, reason = "`evaluation` exposes it")]
+mod memory;
 mod owner;
 mod project;
 mod redact;
 mod server;
 mod storage;
-pub mod text;
+mod sync;
+mod text;
 pub mod transfer;
 
 pub use error::{ContextError, DatabaseErrorKind};
-pub use mcp::{
-    call_log::{CallLog, resources as debug_log_resources},
-    tools::debug::all as debug_tools,
-};
+pub use memory::{HalfLife, ItemKind};
 pub use owner::{Owner, OwnershipPolicy};
 pub use project::Project;
 pub use redact::{RedactedText, Redactor, SecretFinding};
 pub use server::ContextServer;
-pub use storage::{collections, data_dir::DataDir, database::Database, operations};
+pub use storage::{data_dir::DataDir, database::Database};
+
+#[cfg(feature = "evaluation")]
+pub mod evaluation {
+    //! Index, searches and memory without the MCP interface, for measurements and tests.
+
+    /// The index of a repository.
+    pub mod code_index {
+        pub use crate::code_index::*;
+    }
+
+    /// Search in an indexed repository.
+    pub mod code_search {
+        pub use crate::code_search::*;
+    }
+
+    /// The data of one branch, by name.
+    pub mod collections {
+        pub use crate::storage::collections::*;
+    }
+
+    /// Saving and searching of items.
+    pub mod memory {
+        pub use crate::memory::*;
+    }
+
+    /// Records of operations.
+    pub mod operations {
+        pub use crate::storage::operations::*;
+    }
+}

@@ -17,10 +17,15 @@ mod save;
 mod score;
 mod search;
 
+#[cfg(feature = "evaluation")]
 pub use self::{
-    error_fingerprint::{ErrorFingerprint, error_fingerprint},
+    error_fingerprint::ErrorFingerprint,
+    list::{ItemPage, delete, record_use},
+};
+pub use self::{
+    error_fingerprint::error_fingerprint,
     item::{ItemKind, MemoryItem, NewItem},
-    list::{ItemPage, delete, find, find_skill, list, record_use},
+    list::{find, find_skill, list},
     near_duplicates::SimilarItem,
     save::{SaveOutcome, save},
     search::{HalfLife, MemoryHit, MemoryQuery, search},

@@ -5,11 +5,13 @@ use std::{sync::Arc, time::Duration};
 use turnbuckle_server::{Server, Skills};
 
 use crate::{
-    CallLog, DataDir, OwnershipPolicy,
+    DataDir, OwnershipPolicy,
     app_state::{AppState, ServerConfig},
-    debug_log_resources,
     embedding::Embedder,
-    mcp::{prompts, resource_sync, resources, tools},
+    mcp::{
+        call_log::{self, CallLog},
+        prompts, resource_sync, resources, tools,
+    },
     memory::HalfLife,
 };
 
@@ -139,7 +141,7 @@ impl ContextServer {
             .into_iter()
             .chain(tools::debug::all(&call_log))
             .fold(server, Server::tool);
-        server = debug_log_resources(&call_log)
+        server = call_log::resources(&call_log)
             .into_iter()
             .fold(server, Server::resource);
         server = resources::templates(&state)

@@ -1,8 +1,8 @@
 //! Text processing that searches in memory and in repositories share: tokens, identifiers and the fusion of rankings.
 
-pub mod identifiers;
-pub mod rank_fusion;
-pub mod tokenize;
+pub(crate) mod identifiers;
+pub(crate) mod rank_fusion;
+pub(crate) mod tokenize;
 
 /// Returns the longest prefix of at most `max_bytes` bytes that ends at a character boundary.
 pub(crate) fn byte_prefix(text: &str, max_bytes: usize) -> &str {

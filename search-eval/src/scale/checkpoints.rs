@@ -11,7 +11,7 @@ use std::{
 use serde_json::json;
 use turnbuckle_context::{
     DataDir, Database, Owner, Redactor,
-    memory::{ItemKind, MemoryQuery, search},
+    evaluation::memory::{ItemKind, MemoryQuery, search},
     transfer::{ImportOptions, import},
 };
 

@@ -4,8 +4,10 @@ use std::{ops::ControlFlow, time::Duration};
 
 use turnbuckle_context::{
     Database, Redactor,
-    code_index::{Freshness, IndexOptions, IndexTree, index, refresh},
-    code_search::{CodeQuery, search},
+    evaluation::{
+        code_index::{Freshness, IndexOptions, IndexTree, index, refresh},
+        code_search::{CodeQuery, search},
+    },
 };
 
 use super::{

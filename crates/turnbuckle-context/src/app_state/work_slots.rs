@@ -5,12 +5,12 @@
 
 use std::{
     collections::{HashMap, VecDeque},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
 };
 
 use tokio::sync::oneshot;
 
-use crate::{ContextError, Owner};
+use crate::{ContextError, Owner, sync::lock};
 
 /// Slots for blocking work. Clones share the slots.
 #[derive(Clone, Debug)]
@@ -94,7 +94,7 @@ impl WorkSlots {
     }
 
     fn lock(&self) -> MutexGuard<'_, SlotState> {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0.state)
     }
 
     fn release(&self, owner: &Owner) {

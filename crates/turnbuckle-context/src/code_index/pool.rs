@@ -12,7 +12,7 @@ use std::{
 };
 
 use super::read::{ReadJob, ReadOutcome, read};
-use crate::{Redactor, storage::dir_handle::DirHandle};
+use crate::{Redactor, storage::dir_handle::DirHandle, sync::lock};
 
 /// Maximum size of the files in memory that are not delivered yet. Prepared files take about three times as much.
 const MAX_BUFFERED_BYTES: u64 = 12 << 20;
@@ -139,6 +139,6 @@ impl MemoryBudget {
     }
 
     fn lock(&self) -> MutexGuard<'_, BudgetState> {
-        self.used.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.used)
     }
 }

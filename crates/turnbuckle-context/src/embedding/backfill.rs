@@ -3,7 +3,8 @@
 use std::{ops::ControlFlow, sync::Arc};
 
 use super::{
-    Embedder, EmbeddingSubject, MissingEmbedding, coverage, missing_embeddings, save_embeddings,
+    Embedder, EmbeddingSubject,
+    store::{MissingEmbedding, coverage, missing_embeddings, save_embeddings},
 };
 use crate::{ContextError, Database};
 
@@ -16,22 +17,20 @@ const MAX_REJECTIONS: usize = 2 * BATCH_TEXTS;
 
 /// Progress of a backfill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct BackfillProgress {
+pub(crate) struct BackfillProgress {
     /// Texts processed, with or without an embedding.
-    pub done: u64,
+    pub(crate) done: u64,
     /// Texts without an embedding at the start.
-    pub total: u64,
+    pub(crate) total: u64,
 }
 
 /// Result of a backfill.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct BackfillReport {
+pub(crate) struct BackfillReport {
     /// Embeddings created.
-    pub created: usize,
+    pub(crate) created: usize,
     /// Texts that the provider rejected or that changed during the run. The next run tries them again.
-    pub remaining: usize,
+    pub(crate) remaining: usize,
 }
 
 /// Creates embeddings until every text has been tried.
@@ -39,7 +38,7 @@ pub struct BackfillReport {
 /// Results are stored after each batch, so little is lost if the run ends early: because `watch` returns `Break`
 /// ([`ContextError::Cancelled`]), because the provider fails, or because the future is dropped. `watch` is called
 /// before each batch, on a thread that may block.
-pub async fn backfill(
+pub(crate) async fn backfill(
     database: &Arc<Database>,
     embedder: &dyn Embedder,
     subject: EmbeddingSubject,

@@ -5,11 +5,12 @@
 
 mod client;
 
-use std::{error::Error, fmt, sync::OnceLock, time::Duration};
+use std::{error::Error, sync::OnceLock, time::Duration};
 
 use bytes::Bytes;
-use hyper::{StatusCode, header::HeaderValue};
+use hyper::StatusCode;
 use serde::{Deserialize, Serialize};
+use turnbuckle_text::Secret;
 
 use self::client::{EmbeddingHttpClient, EndpointUrl, HttpReply, tls};
 use super::{Embedder, EmbeddingFuture, unit};
@@ -23,9 +24,9 @@ const MAX_RETRY_WAIT: Duration = Duration::from_secs(10);
 /// Requests embeddings from an HTTP endpoint.
 #[derive(Debug)]
 pub struct HttpEmbedder {
-    address: EndpointUrl,
+    url: EndpointUrl,
     model: String,
-    key: Option<ApiKey>,
+    api_key: Option<Secret>,
     timeout: Duration,
     batch: usize,
     /// Created on first use, because loading the system's certificates takes time.
@@ -43,14 +44,14 @@ struct EmbeddingRequest<'q> {
 impl HttpEmbedder {
     /// Creates an embedder for `{base}/embeddings`, for example `http://localhost:11434/v1`.
     pub fn new(base: &str, model: impl Into<String>) -> Result<Self, ContextError> {
-        let address = EndpointUrl::new(base)?;
-        if address.is_https() && !tls::IS_AVAILABLE {
+        let url = EndpointUrl::new(base)?;
+        if url.is_https() && !tls::IS_AVAILABLE {
             return Err(EmbeddingError::TlsUnavailable.into());
         }
         Ok(Self {
-            address,
+            url,
             model: model.into(),
-            key: None,
+            api_key: None,
             timeout: Duration::from_secs(30),
             batch: 32,
             client: OnceLock::new(),
@@ -58,11 +59,14 @@ impl HttpEmbedder {
         })
     }
 
-    /// Sets the API key.
-    #[must_use]
-    pub fn api_key(mut self, key: ApiKey) -> Self {
-        self.key = Some(key);
-        self
+    /// Sets the API key. Fails if it cannot be sent in a header.
+    pub fn api_key(mut self, key: &str) -> Result<Self, EmbeddingError> {
+        let key = Secret::new(key.trim());
+        if key.expose().is_empty() || client::authorization(&key).is_none() {
+            return Err(EmbeddingError::InvalidApiKey);
+        }
+        self.api_key = Some(key);
+        Ok(self)
     }
 
     /// Sets the timeout of one request; 30 seconds by default.
@@ -99,7 +103,7 @@ impl HttpEmbedder {
         let client = self.client()?;
         let mut attempt = 1;
         loop {
-            let posted = client.post(&self.address, self.key.as_ref(), body.clone());
+            let posted = client.post(&self.url, self.api_key.as_ref(), body.clone());
             let reply = match tokio::time::timeout(self.timeout, posted).await {
                 Ok(reply) => reply,
                 Err(_) => Err(EmbeddingError::TimedOut(self.timeout)),
@@ -124,7 +128,7 @@ impl HttpEmbedder {
         if let Some(client) = self.client.get() {
             return Ok(client);
         }
-        let client = match self.address.is_https() {
+        let client = match self.url.is_https() {
             true => tls::https_client()?,
             false => EmbeddingHttpClient::http(),
         };
@@ -267,42 +271,6 @@ impl From<EmbeddingError> for ContextError {
             true => Self::EmbeddingRejected(error.into()),
             false => Self::Embedding(error.into()),
         }
-    }
-}
-
-/// An API key; its `Debug` output is `***`.
-#[derive(Clone, PartialEq, Eq)]
-pub struct ApiKey(HeaderValue);
-
-impl ApiKey {
-    /// Creates an API key. Fails if it cannot be sent in a header.
-    pub fn new(key: &str) -> Result<Self, EmbeddingError> {
-        let key = key.trim();
-        if key.is_empty() {
-            return Err(EmbeddingError::InvalidApiKey);
-        }
-        let mut value = HeaderValue::try_from(format!("Bearer {key}"))
-            .map_err(|_| EmbeddingError::InvalidApiKey)?;
-        value.set_sensitive(true);
-        Ok(Self(value))
-    }
-
-    /// Returns the value of the `Authorization` header.
-    pub(super) fn header(&self) -> HeaderValue {
-        self.0.clone()
-    }
-
-    /// Removes the key from a server message; some servers repeat it.
-    pub(super) fn redact(&self, text: &str) -> String {
-        let key = self.0.to_str().unwrap_or_default();
-        let key = key.strip_prefix("Bearer ").unwrap_or(key);
-        text.replace(key, "***")
-    }
-}
-
-impl fmt::Debug for ApiKey {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("***")
     }
 }
 

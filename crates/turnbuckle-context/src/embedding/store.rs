@@ -12,26 +12,24 @@ const MAX_TEXT_BYTES: usize = 6_000;
 
 /// A text without an embedding.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct MissingEmbedding {
+pub(crate) struct MissingEmbedding {
     /// The row that the text belongs to.
-    pub row: i64,
+    pub(crate) row: i64,
     /// The text for the model.
-    pub text: String,
+    pub(crate) text: String,
 }
 
 /// The number of texts with an embedding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct EmbeddingCoverage {
+pub(crate) struct EmbeddingCoverage {
     /// Texts with an embedding.
-    pub created: u64,
+    pub(crate) created: u64,
     /// All texts.
-    pub total: u64,
+    pub(crate) total: u64,
 }
 
 /// Returns texts that lack an embedding of a model, after a row and ordered by row.
-pub fn missing_embeddings(
+pub(crate) fn missing_embeddings(
     database: &Database,
     subject: EmbeddingSubject,
     model: &str,
@@ -50,7 +48,7 @@ pub fn missing_embeddings(
 }
 
 /// Stores embeddings and returns how many. Skips texts that changed or were deleted since they were read.
-pub fn save_embeddings(
+pub(crate) fn save_embeddings(
     database: &Database,
     subject: EmbeddingSubject,
     model: &str,
@@ -80,7 +78,7 @@ pub fn save_embeddings(
 }
 
 /// Counts the texts that have an embedding of a model, and all texts.
-pub fn coverage(
+pub(crate) fn coverage(
     database: &Database,
     subject: EmbeddingSubject,
     model: &str,

@@ -6,7 +6,11 @@ use std::{
     },
 };
 
-use super::*;
+use super::{
+    backfill::BackfillReport,
+    store::{coverage, missing_embeddings, save_embeddings},
+    *,
+};
 use crate::Database;
 
 /// An embedder with two dimensions: the presence of two words.

@@ -11,7 +11,7 @@ mod tree;
 use std::{
     collections::HashMap,
     pin::Pin,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
 };
 
 use serde_json::json;
@@ -28,7 +28,7 @@ pub(crate) use self::{
     name_pattern::NamePattern,
     tree::{CallNode, RenderOptions},
 };
-use crate::{ContextError, Owner, OwnershipPolicy};
+use crate::{ContextError, Owner, OwnershipPolicy, sync::lock};
 
 /// Maximum number of callers with a log; the least recently used log is removed first.
 const MAX_OWNERS: usize = 32;
@@ -39,7 +39,7 @@ const OWN_NAMES: [&str; 2] = ["debug_", "debuglog:"];
 ///
 /// It is enabled by default: it takes a few hundred kilobytes per caller at most, and no measurable time.
 #[derive(Clone, Debug)]
-pub struct CallLog {
+pub(crate) struct CallLog {
     shared: Arc<CallLogInner>,
 }
 
@@ -58,7 +58,7 @@ struct OwnerLogs {
 
 impl CallLog {
     /// Creates a call log with separate entries per owner.
-    pub fn new(owners: OwnershipPolicy) -> Self {
+    pub(crate) fn new(owners: OwnershipPolicy) -> Self {
         let logs = Mutex::default();
         Self {
             shared: Arc::new(CallLogInner { owners, logs }),
@@ -72,9 +72,7 @@ impl CallLog {
         work: impl FnOnce(&mut OwnerLog) -> T,
     ) -> Result<T, ContextError> {
         let owner = self.shared.owners.owner_for(principal)?;
-        let logs = &self.shared.logs;
-        let mut logs = logs.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(work(logs.for_owner(owner)))
+        Ok(work(lock(&self.shared.logs).for_owner(owner)))
     }
 
     fn enter(&self, operation: &Operation) -> Option<OpenCall> {
@@ -129,7 +127,7 @@ impl OwnerLogs {
 }
 
 /// Returns the resources `debuglog://tree`, `entries`, `status` and `text`. Each caller reads its own entries.
-pub fn resources(call_log: &CallLog) -> Vec<Resource> {
+pub(crate) fn resources(call_log: &CallLog) -> Vec<Resource> {
     let json = "application/json";
     vec![
         resource(call_log, "tree", "Calls as a tree", json, |log| {

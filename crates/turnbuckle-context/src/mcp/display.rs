@@ -2,9 +2,10 @@
 
 use std::{
     borrow::Cow,
-    fmt::Write as _,
     time::{Duration, UNIX_EPOCH},
 };
+
+use turnbuckle_text::sanitize::{escape_block, escape_line, is_unsafe};
 
 /// Truncates a text to a maximum number of characters; a truncated text ends with `…`.
 pub(crate) fn truncate(text: &str, most: usize) -> Cow<'_, str> {
@@ -47,43 +48,22 @@ pub(crate) fn format_time(milliseconds: i64) -> String {
     humantime::format_rfc3339_seconds(UNIX_EPOCH + since.min(LAST)).to_string()
 }
 
-/// Escapes control characters, line breaks and bidirectional formatting characters, so that the name fits on one line.
+/// Escapes characters that break the line, change the direction of text or are invisible, so that the name fits on one line.
+///
+/// The name of a file, folder or branch can contain any character, including line breaks that imitate the next line of a
+/// response. Text forms escape such names; structured content contains them unchanged.
 pub(crate) fn sanitize(name: &str) -> Cow<'_, str> {
-    escape(name, is_unsafe)
+    if name.contains(is_unsafe) {
+        escape_line(name).into()
+    } else {
+        name.into()
+    }
 }
 
-/// Prefixes each line of a file with `| `, which no line of a response starts with.
+/// Prefixes each line of a file with `| `, which no line of a response starts with, and escapes it except for tabs.
 pub(crate) fn quote_lines(text: &str) -> String {
-    let is_unsafe = |sign: char| sign != '\t' && is_unsafe(sign);
-    let lines = text.lines();
-    let lines = lines.map(|line| format!("| {}", escape(line, is_unsafe)));
+    let lines = text.lines().map(|line| format!("| {}", escape_block(line)));
     lines.collect::<Vec<_>>().join("\n")
-}
-
-fn is_unsafe(sign: char) -> bool {
-    let turns_or_hides = matches!(
-        sign,
-        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{206f}'
-            | '\u{feff}' | '\u{e0000}'..='\u{e0fff}'
-    );
-    sign.is_control() || turns_or_hides
-}
-
-fn escape(text: &str, is_unsafe: impl Fn(char) -> bool) -> Cow<'_, str> {
-    if !text.chars().any(&is_unsafe) {
-        return text.into();
-    }
-    let mut shown = String::with_capacity(text.len() + 8);
-    for sign in text.chars() {
-        match sign {
-            _ if !is_unsafe(sign) => shown.push(sign),
-            '\n' | '\r' | '\t' => shown.extend(sign.escape_default()),
-            _ => {
-                let _ = write!(shown, "{}", sign.escape_unicode());
-            }
-        }
-    }
-    shown.into()
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ mod skills;
 
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::{Arc, PoisonError},
+    sync::Arc,
 };
 
 use tokio::sync::Mutex;
@@ -20,7 +20,7 @@ use turnbuckle_server::{
 
 use self::scan::{FileSnapshot, ListedResource, ResourceTarget};
 use super::resources;
-use crate::{Owner, OwnershipPolicy, app_state::AppState};
+use crate::{Owner, OwnershipPolicy, app_state::AppState, sync::lock};
 
 /// Maximum number of listed resources per owner, newest first. Templates give access to the others.
 const MAX_LISTED: usize = 500;
@@ -100,7 +100,7 @@ impl ResourceSync {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, OwnerLists> {
-        self.lists.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.lists)
     }
 
     fn update(

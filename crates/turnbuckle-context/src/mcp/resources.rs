@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use serde::Deserialize;
 use turnbuckle_protocol::types::{ResourceContents, TextResourceContents};
 use turnbuckle_server::{CompletionRequest, Contents, Context, RequestError, ResourceTemplate};
+use turnbuckle_text::percent::encode_component;
 
 use super::{
     display::{format_time, sanitize},
@@ -51,23 +52,8 @@ pub(crate) fn item_uri(kind: ItemKind, id: &str) -> String {
 
 /// Returns the URI of a collection. Branch names can contain almost any character.
 pub(crate) fn collection_uri(name: &str) -> String {
-    let mut uri = "collection://".to_owned();
-    for (at, part) in name.splitn(3, '/').enumerate() {
-        if at > 0 {
-            uri.push('/');
-        }
-        for byte in part.bytes() {
-            match byte {
-                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                    uri.push(char::from(byte));
-                }
-                _ => {
-                    let _ = write!(uri, "%{byte:02X}");
-                }
-            }
-        }
-    }
-    uri
+    let segments: Vec<_> = name.splitn(3, '/').map(encode_component).collect();
+    format!("collection://{}", segments.join("/"))
 }
 
 #[derive(Deserialize)]

@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
 };
 
 use super::{
@@ -13,7 +13,8 @@ use super::{
     pending_delete::{DeleteMarker, PendingDelete},
 };
 use crate::{
-    ContextError, Database, Owner, Project, code_index, mcp::display::sanitize, transfer::delete,
+    ContextError, Database, Owner, Project, code_index, mcp::display::sanitize, sync::lock,
+    transfer::delete,
 };
 
 /// Maximum number of cached open databases; the least recently used is closed first.
@@ -372,7 +373,7 @@ impl DataDir {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, OpenDatabases> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.open)
     }
 }
 
@@ -393,7 +394,7 @@ impl AllowedRoot {
     fn open(&self) -> Result<DirHandle, ContextError> {
         let now = DirHandle::open(&self.path)
             .map_err(|error| code_index::open_error(&self.path, error))?;
-        let mut handle = self.handle.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut handle = lock(&self.handle);
         if handle.as_ref().is_some_and(|handle| handle.is_same(&now)) {
             return Ok(now);
         }

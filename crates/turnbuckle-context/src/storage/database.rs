@@ -8,7 +8,7 @@ use std::{
     fs, io,
     io::Read as _,
     path::{Path, PathBuf},
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard},
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
@@ -17,7 +17,7 @@ use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 pub(crate) use self::file::DRAFT_PREFIX;
 use self::file::FileIdentity;
 use super::work_limit::WorkLimit;
-use crate::{ContextError, DatabaseErrorKind};
+use crate::{ContextError, DatabaseErrorKind, sync::lock};
 
 const SCHEMA: &str = include_str!("database/schema.sql");
 const SCHEMA_VERSION: i64 = 1;
@@ -470,10 +470,6 @@ pub(crate) fn create_private_file(path: &Path) -> Result<(), ContextError> {
         }
         _ => Ok(()),
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl From<rusqlite::Error> for TransactionError {

@@ -7,29 +7,29 @@ const SEPARATORS: [&str; 7] = ["::", ".", "-", "->", "/", "\\", "#"];
 
 /// A name without spaces, such as `open_file`, `Router::nest` or `src/lib.rs`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NameToken<'a> {
+pub(crate) struct NameToken<'a> {
     text: &'a str,
 }
 
 impl<'a> NameToken<'a> {
     /// Returns the name as written.
-    pub fn as_str(&self) -> &'a str {
+    pub(crate) fn as_str(&self) -> &'a str {
         self.text
     }
 
     /// Returns the FTS5 tokens of the name.
-    pub fn pieces(&self) -> impl Iterator<Item = &'a str> {
+    pub(crate) fn pieces(&self) -> impl Iterator<Item = &'a str> {
         super::tokenize::pieces(self.text)
     }
 
     /// Returns the last word, which is the defined name: `nest` for `Router::nest`.
-    pub fn last(&self) -> &'a str {
+    pub(crate) fn last(&self) -> &'a str {
         let separator = |sign: char| !is_word(sign) && sign != '_';
         self.text.rsplit(separator).next().unwrap_or(self.text)
     }
 
     /// Returns whether it looks like an identifier rather than a word of a sentence.
-    pub fn is_identifier(&self) -> bool {
+    pub(crate) fn is_identifier(&self) -> bool {
         let text = self.text;
         let inner = text.trim_start_matches('_');
         let joined = ["_", "::", ".", "->", "#"];
@@ -39,7 +39,7 @@ impl<'a> NameToken<'a> {
     }
 
     /// Returns whether it looks like a file path.
-    pub fn is_path(&self) -> bool {
+    pub(crate) fn is_path(&self) -> bool {
         self.text.contains(['/', '\\'])
     }
 }
@@ -88,13 +88,7 @@ fn is_part_of_name(sign: char) -> bool {
 /// Splits an identifier into words: `HTTPServer2_main` becomes `HTTP`, `Server`, `2`, `main`.
 ///
 /// The parts keep their case. Characters other than letters and digits are removed.
-///
-/// ```
-/// # use turnbuckle_context::text::tokenize::split_identifier;
-/// assert_eq!(split_identifier("parseJSONValue"), ["parse", "JSON", "Value"]);
-/// assert_eq!(split_identifier("list-URLs_v12"), ["list", "URLs", "v", "12"]);
-/// ```
-pub fn split_identifier(identifier: &str) -> Vec<&str> {
+pub(crate) fn split_identifier(identifier: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut begin = 0;
     let mut before = CharClass::Other;

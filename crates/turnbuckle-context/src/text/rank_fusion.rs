@@ -9,15 +9,8 @@ const DEFAULT_K: f64 = 60.0;
 ///
 /// Each list adds `weight / (k + rank)` to the score of each of its entries, with ranks from 1. Entries with the same sum keep
 /// the order in which they were first listed.
-///
-/// ```
-/// # use turnbuckle_context::text::rank_fusion::RankFusion;
-/// let fused = RankFusion::new().list(1.0, ["a", "b", "c"]).list(0.5, ["c", "b"]).ranked();
-/// let order: Vec<_> = fused.iter().map(|(entry, _)| *entry).collect();
-/// assert_eq!(order, ["b", "c", "a"]);
-/// ```
 #[derive(Clone, Debug)]
-pub struct RankFusion<T> {
+pub(crate) struct RankFusion<T> {
     k: f64,
     sums: Vec<(T, f64)>,
     positions: HashMap<T, usize>,
@@ -28,7 +21,7 @@ pub struct RankFusion<T> {
 
 impl<T: Clone + Eq + Hash> RankFusion<T> {
     /// Creates a fusion without lists, with the usual constant of 60.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             k: DEFAULT_K,
             sums: Vec::new(),
@@ -39,15 +32,16 @@ impl<T: Clone + Eq + Hash> RankFusion<T> {
     }
 
     /// Sets the constant for the following lists: a smaller one gives more weight to the first ranks.
+    #[cfg(test)]
     #[must_use]
-    pub fn k(mut self, k: f64) -> Self {
+    pub(crate) fn k(mut self, k: f64) -> Self {
         self.k = if k.is_finite() { k.max(0.0) } else { DEFAULT_K };
         self
     }
 
     /// Adds a list, best first. A list is ignored unless its weight is positive and finite.
     #[must_use]
-    pub fn list(mut self, weight: f64, entries: impl IntoIterator<Item = T>) -> Self {
+    pub(crate) fn list(mut self, weight: f64, entries: impl IntoIterator<Item = T>) -> Self {
         if weight.is_finite() && weight > 0.0 {
             self.lists += 1;
             for (rank, entry) in (1_u32..).zip(entries) {
@@ -58,7 +52,7 @@ impl<T: Clone + Eq + Hash> RankFusion<T> {
     }
 
     /// Returns all entries with their scores, best first.
-    pub fn ranked(mut self) -> Vec<(T, f64)> {
+    pub(crate) fn ranked(mut self) -> Vec<(T, f64)> {
         self.sums.sort_by(|one, other| other.1.total_cmp(&one.1));
         self.sums
     }
@@ -96,6 +90,14 @@ mod tests {
             .into_iter()
             .map(|(entry, _)| entry)
             .collect()
+    }
+
+    #[test]
+    fn ranks_of_all_lists_are_combined() {
+        let fused = RankFusion::new()
+            .list(1.0, ["a", "b", "c"])
+            .list(0.5, ["c", "b"]);
+        assert_eq!(order(fused), ["b", "c", "a"]);
     }
 
     #[test]

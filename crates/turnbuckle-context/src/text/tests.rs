@@ -229,3 +229,19 @@ fn any_text() -> impl Strategy<Value = String> {
     let special = r#"([a-zA-Z0-9_]{1,12}|AND|OR|NOT|NEAR\(|["'`*^:+(){}\[\]\\-]|\x00|🦀|日本語|שלום|عربي|é|\n| ){0,60}"#;
     prop_oneof![any::<String>(), special.prop_map(|text: String| text)]
 }
+
+#[test]
+fn identifiers_in_code_are_split() {
+    assert_eq!(
+        split_identifier("parseJSONValue"),
+        ["parse", "JSON", "Value"]
+    );
+    assert_eq!(
+        split_identifier("list-URLs_v12"),
+        ["list", "URLs", "v", "12"]
+    );
+    assert_eq!(
+        identifier_parts("fn open_file(p: HTTPServer)"),
+        "http server"
+    );
+}

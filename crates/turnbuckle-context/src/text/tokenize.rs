@@ -7,7 +7,7 @@
 use std::collections::HashSet;
 
 use super::identifiers::names;
-pub use super::identifiers::{NameToken, split_identifier};
+pub(crate) use super::identifiers::{NameToken, split_identifier};
 
 /// Maximum number of terms in a query: the most significant ones. More terms take time without improving the results.
 pub(super) const MAX_TERMS: usize = 24;
@@ -19,7 +19,7 @@ pub(super) const MAX_TERMS: usize = 24;
 /// significant terms are used: phrases first, then long and mixed words; numbers and hashes last.
 ///
 /// Returns `None` for a text without words.
-pub fn fts_query(text: &str) -> Option<String> {
+pub(crate) fn fts_query(text: &str) -> Option<String> {
     let quoted: Vec<String> = significant_terms(text)
         .iter()
         .map(|term| format!("\"{term}\""))
@@ -28,17 +28,12 @@ pub fn fts_query(text: &str) -> Option<String> {
 }
 
 /// Returns the terms of [`fts_query`] in lower case, without quotes. A term has one or more words.
-pub fn significant_terms(text: &str) -> Vec<String> {
+pub(crate) fn significant_terms(text: &str) -> Vec<String> {
     most_significant(terms(text), MAX_TERMS)
 }
 
 /// Returns the parts of all identifiers in a text that FTS5 does not split, in lower case, for an additional column.
-///
-/// ```
-/// # use turnbuckle_context::text::tokenize::identifier_parts;
-/// assert_eq!(identifier_parts("fn open_file(p: HTTPServer)"), "http server");
-/// ```
-pub fn identifier_parts(text: &str) -> String {
+pub(crate) fn identifier_parts(text: &str) -> String {
     let mut joined = String::with_capacity(text.len() / 4);
     for piece in pieces(text) {
         for part in parts(piece) {
@@ -52,7 +47,7 @@ pub fn identifier_parts(text: &str) -> String {
 }
 
 /// Returns the distinct words of a text in lower case, with the parts of names, without stop words.
-pub fn plain_words(text: &str) -> Vec<String> {
+pub(crate) fn plain_words(text: &str) -> Vec<String> {
     let mut seen = HashSet::new();
     pieces(text)
         .flat_map(|piece| {
@@ -65,7 +60,7 @@ pub fn plain_words(text: &str) -> Vec<String> {
 }
 
 /// Returns the names in a text: identifiers, module paths and file paths.
-pub fn name_tokens(text: &str) -> impl Iterator<Item = NameToken<'_>> {
+pub(crate) fn name_tokens(text: &str) -> impl Iterator<Item = NameToken<'_>> {
     names(text)
 }
 
@@ -259,7 +254,7 @@ const STOP_WORDS: &[&str] = &[
 ];
 
 /// Returns whether a lower-case word is a common English word without significance for a search.
-pub fn is_stop_word(word: &str) -> bool {
+pub(crate) fn is_stop_word(word: &str) -> bool {
     STOP_WORDS.binary_search(&word).is_ok()
 }
 

@@ -16,7 +16,7 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde_json::json;
 use turnbuckle_context::{
     ContextServer, DataDir, Database, Owner, OwnershipPolicy, Project, Redactor,
-    code_index::{IndexOptions, index, refresh, tree_for},
+    evaluation::code_index::{IndexOptions, index, refresh, tree_for},
 };
 use turnbuckle_server::testing::Peer;
 

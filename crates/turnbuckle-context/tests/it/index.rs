@@ -10,7 +10,7 @@ use std::{
 
 use turnbuckle_context::{
     ContextError, Database, Redactor,
-    code_index::{
+    evaluation::code_index::{
         Freshness, IndexOptions, IndexProgress, IndexReport, IndexTree, RefreshReport, SkipReason,
         index, refresh, tree_for, trees,
     },

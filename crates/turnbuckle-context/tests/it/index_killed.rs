@@ -11,7 +11,7 @@ use std::{
 
 use turnbuckle_context::{
     Database, Redactor,
-    code_index::{IndexOptions, index, tree_for},
+    evaluation::code_index::{IndexOptions, index, tree_for},
 };
 
 /// Environment variable with the folder of the files, for the process that is killed.

@@ -3,11 +3,13 @@
 use serde_json::{Map, Value, json};
 use turnbuckle_context::{
     ContextError, DataDir, Database, Owner, Redactor,
-    memory::{
-        HalfLife, ItemKind, MemoryHit, MemoryQuery, NewItem, SaveOutcome, delete, find, find_skill,
-        list, record_use, save, search,
+    evaluation::{
+        memory::{
+            HalfLife, ItemKind, MemoryHit, MemoryQuery, NewItem, SaveOutcome, delete, find,
+            find_skill, list, record_use, save, search,
+        },
+        operations,
     },
-    operations,
 };
 
 const DAY: i64 = 24 * 60 * 60 * 1_000;

@@ -4,8 +4,11 @@ use std::path::Path;
 
 use serde_json::Value;
 use turnbuckle_context::{
-    ContextError, DataDir, Owner, Redactor, collections,
-    memory::{self, ItemKind, MemoryQuery, NewItem},
+    ContextError, DataDir, Owner, Redactor,
+    evaluation::{
+        collections,
+        memory::{self, ItemKind, MemoryQuery, NewItem},
+    },
     transfer::{
         DataSelection, DeleteRequest, ImportOptions, ImportReport, delete, export, import, stats,
     },
@@ -575,10 +578,10 @@ fn words_of_a_deleted_index_are_in_no_file() {
     let folder = data.folders[0].path().canonicalize().unwrap();
     std::fs::write(folder.join("a.rs"), "fn xylophone() { marimba() }").unwrap();
     let mut watch = |_| std::ops::ControlFlow::Continue(());
-    let options = turnbuckle_context::code_index::IndexOptions::default();
+    let options = turnbuckle_context::evaluation::code_index::IndexOptions::default();
     let redactor = Redactor::standard();
     let database = data.open(0);
-    turnbuckle_context::code_index::index(
+    turnbuckle_context::evaluation::code_index::index(
         &database, &folder, "main", &options, redactor, &mut watch,
     )
     .unwrap();

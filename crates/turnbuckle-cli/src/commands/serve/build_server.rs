@@ -3,9 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use turnbuckle_context::{
-    ContextServer, DataDir, OwnershipPolicy,
-    embedding::http::{ApiKey, HttpEmbedder},
-    memory::HalfLife,
+    ContextServer, DataDir, HalfLife, OwnershipPolicy, embedding::http::HttpEmbedder,
 };
 use turnbuckle_server::Server;
 use turnbuckle_store::Store;
@@ -65,10 +63,9 @@ fn embedder(embeddings: &EmbeddingConfig, context: &CommandContext) -> Result<Ht
             "the environment variable {variable} with the embeddings API key is not set"
         ))
     })?;
-    let key = ApiKey::new(key).map_err(|problem| {
+    embedder.api_key(key).map_err(|problem| {
         CliError::failed(format!("{variable} is not a valid API key: {problem}"))
-    })?;
-    Ok(embedder.api_key(key))
+    })
 }
 
 /// Opens the data directory, and checks that it is usable.

@@ -16,8 +16,9 @@ use hyper_util::{
     },
     rt::{TokioExecutor, TokioTimer},
 };
+use turnbuckle_text::{Secret, sanitize::excerpt, url::HttpUrl};
 
-use super::{ApiKey, EmbeddingError};
+use super::EmbeddingError;
 use crate::Redactor;
 
 /// Maximum size of a response: five times a hundred embeddings of the largest models.
@@ -65,11 +66,11 @@ impl EmbeddingHttpClient {
 
     pub(super) async fn post(
         &self,
-        address: &EndpointUrl,
-        key: Option<&ApiKey>,
+        url: &EndpointUrl,
+        key: Option<&Secret>,
         body: Bytes,
     ) -> Result<HttpReply, EmbeddingError> {
-        let response = (self.0)(request(address, key, body))
+        let response = (self.0)(request(url, key, body))
             .await
             .map_err(|error| EmbeddingError::Unreachable(error.into()))?;
         let status = response.status();
@@ -106,18 +107,18 @@ fn tcp_connector() -> HttpConnector {
     connector
 }
 
-fn request(address: &EndpointUrl, key: Option<&ApiKey>, body: Bytes) -> Request<Full<Bytes>> {
+fn request(url: &EndpointUrl, key: Option<&Secret>, body: Bytes) -> Request<Full<Bytes>> {
     const JSON: HeaderValue = HeaderValue::from_static("application/json");
     let mut request = Request::new(Full::new(body));
     *request.method_mut() = Method::POST;
-    *request.uri_mut() = address.uri();
+    *request.uri_mut() = url.uri();
     let headers = request.headers_mut();
     headers.insert(CONTENT_TYPE, JSON);
     headers.insert(ACCEPT, JSON);
     // A small compressed body could decompress to a huge one and bypass the limit.
     headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-    if let Some(key) = key {
-        headers.insert(AUTHORIZATION, key.header());
+    if let Some(value) = key.and_then(authorization) {
+        headers.insert(AUTHORIZATION, value);
     }
     request
 }
@@ -132,15 +133,24 @@ async fn read(body: Incoming, limit: usize) -> Result<Bytes, EmbeddingError> {
     }
 }
 
-/// Returns the start of an error message, redacted: the server may repeat the request.
-fn error_message(body: &[u8], key: Option<&ApiKey>) -> String {
+/// Returns the value of the `Authorization` header, or `None` if a header cannot contain the key.
+pub(super) fn authorization(key: &Secret) -> Option<HeaderValue> {
+    let mut value = HeaderValue::try_from(format!("Bearer {}", key.expose())).ok()?;
+    value.set_sensitive(true);
+    Some(value)
+}
+
+/// Returns the start of an error message, redacted: the server may repeat the request, including the key.
+fn error_message(body: &[u8], key: Option<&Secret>) -> String {
     let text = String::from_utf8_lossy(body);
-    let text = key.map_or_else(|| text.to_string(), |key| key.redact(&text));
-    let text = Redactor::standard().redact(&text).text;
-    let plain = text
-        .chars()
-        .map(|char| if char.is_control() { ' ' } else { char });
-    plain.take(MAX_ERROR_MESSAGE_CHARS).collect()
+    let text = match key {
+        Some(key) => text.replace(key.expose(), "***"),
+        None => text.into_owned(),
+    };
+    excerpt(
+        &Redactor::standard().redact(&text).text,
+        MAX_ERROR_MESSAGE_CHARS,
+    )
 }
 
 fn is_transient(status: StatusCode) -> bool {
@@ -160,17 +170,12 @@ impl EndpointUrl {
     pub(super) fn new(base: &str) -> Result<Self, EmbeddingError> {
         let base = base.trim().trim_end_matches('/');
         let base = base.strip_suffix("/embeddings").unwrap_or(base);
-        if base.contains(['#', '?', '@', '\\']) {
+        let parsed = HttpUrl::parse(base).map_err(|_| EmbeddingError::InvalidUrl)?;
+        if !parsed.query.is_empty() {
             return Err(EmbeddingError::InvalidUrl);
         }
-        let uri: Uri = format!("{base}/embeddings")
-            .parse()
-            .map_err(|_| EmbeddingError::InvalidUrl)?;
-        let is_known = matches!(uri.scheme_str(), Some("http" | "https"));
-        match uri.host() {
-            Some(host) if is_known && !host.is_empty() => Ok(Self(uri)),
-            _ => Err(EmbeddingError::InvalidUrl),
-        }
+        let uri = format!("{base}/embeddings").parse();
+        uri.map(Self).map_err(|_| EmbeddingError::InvalidUrl)
     }
 
     pub(super) fn is_https(&self) -> bool {
@@ -238,11 +243,8 @@ mod tests {
             "http://localhost:1/v1/",
             " http://localhost:1/v1/embeddings ",
         ] {
-            let address = EndpointUrl::new(base).unwrap();
-            assert_eq!(
-                address.uri().to_string(),
-                "http://localhost:1/v1/embeddings"
-            );
+            let url = EndpointUrl::new(base).unwrap();
+            assert_eq!(url.uri().to_string(), "http://localhost:1/v1/embeddings");
         }
         assert!(
             EndpointUrl::new("https://api.internal/v1")

@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// Returns the nine debug tools. Each caller sees its own calls.
-pub fn all(call_log: &CallLog) -> Vec<Tool> {
+pub(crate) fn all(call_log: &CallLog) -> Vec<Tool> {
     vec![
         tool(
             call_log,

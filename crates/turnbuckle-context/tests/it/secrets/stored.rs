@@ -6,9 +6,11 @@ use aho_corasick::AhoCorasick;
 use serde_json::{Map, Value, json};
 use turnbuckle_context::{
     DataDir, Owner, Redactor,
-    code_index::{IndexOptions, index},
-    collections,
-    memory::{self, ItemKind, NewItem, SaveOutcome},
+    evaluation::{
+        code_index::{IndexOptions, index},
+        collections,
+        memory::{self, ItemKind, NewItem, SaveOutcome},
+    },
     transfer::{DataSelection, ImportOptions, export, import},
 };
 
