@@ -24,8 +24,10 @@ use crate::{
     embedding::Embedder,
     mcp::resource_sync::ResourceSync,
     memory::HalfLife,
-    storage::work_limit::{CancelOnDrop, WorkLimit},
-    sync::lock,
+    storage::{
+        lock,
+        work_limit::{CancelOnDrop, WorkLimit},
+    },
 };
 
 /// Maximum number of concurrent calls that use the disk. SQLite has one writer per file, so more would only wait there.

@@ -26,7 +26,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use self::run::{IndexRun, IndexRunEnd, OnStop, RunReport};
+use self::run::{IndexRun, IndexRunEnd, IndexRunReport, OnStop};
 #[cfg(feature = "evaluation")]
 pub use self::{refresh::refresh, tree::TreeCounts};
 pub(crate) use self::{
@@ -225,7 +225,7 @@ pub(crate) fn index_open_dir(
         redactor,
         read_before: (options.force || !is_current).then_some(started),
     };
-    let mut all = RunReport::default();
+    let mut all = IndexRunReport::default();
     let mut last = None;
     for _ in 0..MAX_RUNS {
         match run.run(OnStop::Abandon, on_progress)? {

@@ -71,8 +71,8 @@ pub(super) fn to_bytes(vector: &[f32]) -> Vec<u8> {
 }
 
 /// Returns the cosine similarity of a vector and a stored one, both of length 1, or `None` if their dimensions differ.
-pub(super) fn cosine(vector: &[f32], kept: &[u8]) -> Option<f32> {
-    let (numbers, rest) = kept.as_chunks::<4>();
+pub(super) fn cosine(vector: &[f32], stored: &[u8]) -> Option<f32> {
+    let (numbers, rest) = stored.as_chunks::<4>();
     if numbers.len() != vector.len() || !rest.is_empty() {
         return None;
     }

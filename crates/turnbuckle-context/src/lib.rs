@@ -18,7 +18,6 @@ mod project;
 mod redact;
 mod server;
 mod storage;
-mod sync;
 mod text;
 pub mod transfer;
 

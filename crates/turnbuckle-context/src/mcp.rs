@@ -6,6 +6,5 @@ pub(crate) mod error_messages;
 pub(crate) mod prompts;
 pub(crate) mod resource_sync;
 pub(crate) mod resources;
-pub(crate) mod search_cursor;
 pub(crate) mod tool_response;
 pub(crate) mod tools;

@@ -97,7 +97,7 @@ impl Project {
 }
 
 /// A parsed `.git` folder or file.
-struct Git {
+struct GitDir {
     /// The folder of `HEAD`, if it is trusted.
     folder: Option<DirHandle>,
     /// The main checkout, if this is a worktree.
@@ -145,7 +145,7 @@ fn normalize_absolute(path: &str) -> Result<PathBuf, ContextError> {
 }
 
 /// Returns the repository that contains a folder. It is read through open folders, so links in the path are not followed.
-fn find_git(folder: &Path) -> Result<Option<(PathBuf, Git)>, ContextError> {
+fn find_git(folder: &Path) -> Result<Option<(PathBuf, GitDir)>, ContextError> {
     let folders = DirHandle::open_with_parents(folder).map_err(|error| {
         ContextError::invalid(format!(
             "`{}` cannot be used as a project ({error}); it may have changed just now, try again",
@@ -159,12 +159,12 @@ fn find_git(folder: &Path) -> Result<Option<(PathBuf, Git)>, ContextError> {
     Ok(found.next())
 }
 
-fn read_git(checkout: &DirHandle, path: &Path) -> Option<Git> {
+fn read_git(checkout: &DirHandle, path: &Path) -> Option<GitDir> {
     let name = OsStr::new(".git");
     if checkout.stat(name).ok()?.kind == DirEntryKind::Dir {
         let folder = checkout.open_dir(name).ok()?;
         let has_head = folder.stat(OsStr::new("HEAD")).is_ok();
-        return has_head.then_some(Git {
+        return has_head.then_some(GitDir {
             folder: Some(folder),
             main_checkout: None,
         });
@@ -174,12 +174,12 @@ fn read_git(checkout: &DirHandle, path: &Path) -> Option<Git> {
     let git_path = path.join(named).canonicalize().ok()?;
     let folder = DirHandle::open(&git_path).ok()?;
     if links_back(&path.join(".git"), &folder) {
-        return Some(Git {
+        return Some(GitDir {
             main_checkout: main_checkout(&folder, &git_path),
             folder: Some(folder),
         });
     }
-    Some(Git {
+    Some(GitDir {
         folder: Some(folder).filter(|_| is_submodule_dir(path, &git_path)),
         main_checkout: None,
     })
@@ -333,7 +333,7 @@ mod tests {
     fn an_invalid_folder_is_rejected_with_advice() {
         let (_keep, path) = folder();
         fs::write(path.join("file"), "").unwrap();
-        for (wrong, said) in [
+        for (wrong, expected) in [
             ("src".to_owned(), "absolute"),
             (String::new(), "absolute"),
             (format!("{}/../x", path.display()), "`..`"),
@@ -344,7 +344,7 @@ mod tests {
             (path.join("file").display().to_string(), "is a file"),
         ] {
             let error = Project::find(&wrong).unwrap_err().to_string();
-            assert!(error.contains(said), "{wrong}: {error}");
+            assert!(error.contains(expected), "{wrong}: {error}");
         }
     }
 

@@ -174,7 +174,7 @@ fn an_export_of_damaged_data_is_incomplete_and_reported() {
         seen.contains("exported 2 items from 2 databases to ~/memory.jsonl"),
         "{seen}"
     );
-    assert!(seen.contains("empty or cut short"), "{seen}");
+    assert!(seen.contains("empty or truncated"), "{seen}");
     assert!(seen.contains("the export is incomplete"), "{seen}");
     assert!(seen.ends_with("--- exit 1\n"), "{seen}");
 }

@@ -418,7 +418,7 @@ fn a_read_only_data_directory_is_reported() {
         let rejected = server.call("checkpoint_save", &project.checkpoint("more"));
         assert_eq!(rejected["isError"], true, "{rejected}");
         let text = rejected["content"][0]["text"].as_str().unwrap();
-        assert!(text.contains("cannot be written"), "{text}");
+        assert!(text.contains("not writable"), "{text}");
         for (tool, args) in [
             ("checkpoint_list", json!({ "project_path": project.root })),
             (

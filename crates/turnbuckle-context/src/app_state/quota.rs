@@ -152,19 +152,19 @@ mod tests {
         let data = tempfile::tempdir().unwrap();
         let (data_dir, ada) = (DataDir::new(data.path()), Owner::for_user("ada"));
         let projects: Vec<_> = (0..3).map(|_| tempfile::tempdir().unwrap()).collect();
-        let mut wanted = 0;
+        let mut expected = 0;
         for project in &projects {
             let id = with_free_pages(&data_dir, &ada, project);
-            wanted +=
+            expected +=
                 bytes_in_use(&data_dir.open_project_by_id(&ada, &id).unwrap().unwrap()).unwrap();
         }
-        wanted += bytes_in_use(&data_dir.open_shared(&ada).unwrap()).unwrap();
-        assert_eq!(data_bytes(&data_dir, &ada).unwrap(), wanted, "open");
+        expected += bytes_in_use(&data_dir.open_shared(&ada).unwrap()).unwrap();
+        assert_eq!(data_bytes(&data_dir, &ada).unwrap(), expected, "open");
         data_dir.close_idle();
         assert_eq!(data_dir.open_files(), 0);
-        assert_eq!(data_bytes(&data_dir, &ada).unwrap(), wanted, "closed");
+        assert_eq!(data_bytes(&data_dir, &ada).unwrap(), expected, "closed");
         assert_eq!(data_dir.open_files(), 0);
-        assert!(wanted < file_bytes(&data_dir, &ada));
+        assert!(expected < file_bytes(&data_dir, &ada));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::{
 
 use tokio::sync::oneshot;
 
-use crate::{ContextError, Owner, sync::lock};
+use crate::{ContextError, Owner, storage::lock};
 
 /// Slots for blocking work. Clones share the slots.
 #[derive(Clone, Debug)]

@@ -123,7 +123,7 @@ pub(super) fn extension(name: &str) -> Option<&str> {
 }
 
 fn by_name(name: &str) -> Option<&'static str> {
-    let whole = |wanted: &str| BY_NAME.iter().find(|(known, _)| *known == wanted);
+    let whole = |name: &str| BY_NAME.iter().find(|(known, _)| *known == name);
     let by_extension = |extension: &str| {
         let mut rows = BY_EXTENSION.iter();
         rows.find(|(_, extensions)| extensions.contains(&extension))

@@ -12,7 +12,10 @@ use std::{
 };
 
 use super::read::{ReadJob, ReadOutcome, read};
-use crate::{Redactor, storage::dir_handle::DirHandle, sync::lock};
+use crate::{
+    Redactor,
+    storage::{dir_handle::DirHandle, lock},
+};
 
 /// Maximum size of the files in memory that are not delivered yet. Prepared files take about three times as much.
 const MAX_BUFFERED_BYTES: u64 = 12 << 20;

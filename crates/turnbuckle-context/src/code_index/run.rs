@@ -54,7 +54,7 @@ pub(super) struct IndexRun<'a> {
 
 /// Counts of an index run.
 #[derive(Debug, Default)]
-pub(super) struct RunReport {
+pub(super) struct IndexRunReport {
     pub(super) read: u64,
     pub(super) chunks: u64,
     pub(super) unchanged: u64,
@@ -64,7 +64,7 @@ pub(super) struct RunReport {
     pub(super) redacted: BTreeMap<Arc<str>, usize>,
 }
 
-impl RunReport {
+impl IndexRunReport {
     /// Returns the progress of a finished run.
     pub(super) fn progress(&self) -> IndexProgress {
         let files = self.read + self.unchanged;
@@ -92,7 +92,7 @@ pub(super) enum IndexRunEnd {
     /// The tree matches the folder, except for unread files.
     Published {
         tree: Box<IndexTree>,
-        done: RunReport,
+        done: IndexRunReport,
         /// True if the whole folder was walked.
         is_complete: bool,
         conflicted: bool,
@@ -164,7 +164,7 @@ impl IndexRun<'_> {
 struct RunState<'a> {
     index_run: &'a IndexRun<'a>,
     plan: IndexPlan,
-    done: RunReport,
+    done: IndexRunReport,
     progress: IndexProgress,
     run: Option<i64>,
     batch: Vec<PreparedFile>,
@@ -180,9 +180,9 @@ enum DrainEnd {
 
 impl<'a> RunState<'a> {
     fn new(index_run: &'a IndexRun<'a>, plan: IndexPlan, jobs: usize) -> Self {
-        let done = RunReport {
+        let done = IndexRunReport {
             unchanged: plan.unchanged,
-            ..RunReport::default()
+            ..IndexRunReport::default()
         };
         let progress = IndexProgress {
             files_done: plan.unchanged,

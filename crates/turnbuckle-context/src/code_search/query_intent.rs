@@ -38,7 +38,7 @@ impl QueryIntent {
         let plain = tokenize::plain_words(text);
         let all: Vec<NameToken<'_>> = tokenize::name_tokens(text).collect();
         let is_name = all.len() == 1;
-        let wanted = |name: &&NameToken<'_>| is_name || looks_like_definition(name);
+        let may_be_defined = |name: &&NameToken<'_>| is_name || looks_like_definition(name);
         let stems: HashSet<String> = plain.iter().map(|word| stem(word).to_owned()).collect();
         let related_words = if is_name {
             BTreeSet::new()
@@ -52,7 +52,11 @@ impl QueryIntent {
                 .iter()
                 .map(|word| stem(word).to_owned())
                 .collect(),
-            names: all.iter().filter(wanted).map(defined_name).collect(),
+            names: all
+                .iter()
+                .filter(may_be_defined)
+                .map(defined_name)
+                .collect(),
             is_name,
             paths: all.iter().filter(may_be_path).map(path).collect(),
             wants_tests: plain.iter().any(|word| path_signals::means_tests(word)),

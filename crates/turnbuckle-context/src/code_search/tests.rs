@@ -93,12 +93,15 @@ impl TestDatabase {
         tree_for(&self.db, root).unwrap().unwrap()
     }
 
-    fn ask(&self, query: &CodeQuery) -> Vec<FileHit> {
+    fn search_all(&self, query: &CodeQuery) -> Vec<FileHit> {
         search(&self.db, &self.tree(), query).unwrap()
     }
 
     fn paths(&self, query: &CodeQuery) -> Vec<String> {
-        self.ask(query).into_iter().map(|hit| hit.path).collect()
+        self.search_all(query)
+            .into_iter()
+            .map(|hit| hit.path)
+            .collect()
     }
 
     fn find(&self, text: &str) -> Vec<String> {
@@ -119,7 +122,7 @@ fn a_query_finds_files_with_any_of_its_words() {
         ("src/a.rs", "", "retries the connection with backoff"),
         ("src/b.rs", "", "paints a window"),
     ]);
-    let hits = database.ask(&CodeQuery::new("how are failed connections retried?"));
+    let hits = database.search_all(&CodeQuery::new("how are failed connections retried?"));
     assert_eq!(hits.len(), 1);
     let expected = ChunkHit {
         first_line: 1,
@@ -384,7 +387,7 @@ fn the_limit_is_respected() {
             limit,
             ..CodeQuery::new("needle")
         };
-        assert_eq!(database.ask(&query).len(), expected);
+        assert_eq!(database.search_all(&query).len(), expected);
     }
 }
 

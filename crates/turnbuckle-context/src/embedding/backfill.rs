@@ -53,7 +53,7 @@ pub(crate) async fn backfill(
         done: 0,
         total: covered.total.saturating_sub(covered.created),
     };
-    let mut filled = BackfillReport::default();
+    let mut report = BackfillReport::default();
     let mut retry_policy = RetryPolicy::default();
     let mut after = 0;
     loop {
@@ -69,15 +69,15 @@ pub(crate) async fn backfill(
         let batch;
         (batch, watch) = run_blocking(database, &model, read).await?;
         let Some(last) = batch.last() else {
-            return Ok(filled);
+            return Ok(report);
         };
         after = last.row;
         let count = batch.len();
         let made = embed(embedder, batch, &mut retry_policy).await?;
-        let keep = move |db: &Database, model: &str| save_embeddings(db, subject, model, made);
-        let kept = run_blocking(database, &model, keep).await?;
-        filled.created += kept;
-        filled.remaining += count - kept;
+        let save = move |db: &Database, model: &str| save_embeddings(db, subject, model, made);
+        let saved = run_blocking(database, &model, save).await?;
+        report.created += saved;
+        report.remaining += count - saved;
         progress.done += count as u64;
         progress.total = progress.total.max(progress.done);
     }

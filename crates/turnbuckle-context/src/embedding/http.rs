@@ -108,13 +108,13 @@ impl HttpEmbedder {
                 Ok(reply) => reply,
                 Err(_) => Err(EmbeddingError::TimedOut(self.timeout)),
             };
-            let (error, wanted) = match reply {
+            let (error, retry_after) = match reply {
                 Ok(HttpReply::Body(body)) => return Ok(body),
                 Ok(HttpReply::RetryLater { error, after }) => (error, after),
                 Err(error @ EmbeddingError::Unreachable(_)) => (error, None),
                 Err(error) => return Err(error),
             };
-            let pause = wanted.unwrap_or(Duration::from_millis(250) * 2_u32.pow(attempt));
+            let pause = retry_after.unwrap_or(Duration::from_millis(250) * 2_u32.pow(attempt));
             if attempt == MAX_ATTEMPTS || pause > MAX_RETRY_WAIT {
                 return Err(error);
             }
@@ -164,12 +164,12 @@ struct EmbeddingEntry {
 }
 
 /// Parses one embedding per text, in the order of the texts, normalized to length 1.
-pub(super) fn parse_vectors(body: &[u8], wanted: usize) -> Result<Vec<Vec<f32>>, EmbeddingError> {
+pub(super) fn parse_vectors(body: &[u8], expected: usize) -> Result<Vec<Vec<f32>>, EmbeddingError> {
     let EmbeddingResponse { mut data } =
         serde_json::from_slice(body).map_err(|_| EmbeddingError::InvalidResponse)?;
     let count = data.len();
-    if count != wanted {
-        return Err(EmbeddingError::WrongCount { wanted, count });
+    if count != expected {
+        return Err(EmbeddingError::WrongCount { expected, count });
     }
     // Servers may return another order and number the entries. The sort is stable, so unnumbered entries keep their
     // order.
@@ -235,10 +235,10 @@ pub enum EmbeddingError {
     #[error("the response is not a list of embeddings")]
     InvalidResponse,
     /// The number of embeddings differs from the number of texts.
-    #[error("{wanted} texts were sent, but {count} embeddings were returned")]
+    #[error("{expected} texts were sent, but {count} embeddings were returned")]
     WrongCount {
         /// Texts sent.
-        wanted: usize,
+        expected: usize,
         /// Embeddings received.
         count: usize,
     },

@@ -52,13 +52,13 @@ pub(crate) fn save_embeddings(
     database: &Database,
     subject: EmbeddingSubject,
     model: &str,
-    made: Vec<(MissingEmbedding, Vec<f32>)>,
+    created: Vec<(MissingEmbedding, Vec<f32>)>,
 ) -> Result<usize, ContextError> {
     let unit = |(pending, vector)| Some((pending, embedding::unit(vector)?));
-    let made: Vec<_> = made.into_iter().filter_map(unit).collect();
+    let created: Vec<_> = created.into_iter().filter_map(unit).collect();
     database.write(|db| {
-        let mut kept = 0;
-        for (pending, vector) in &made {
+        let mut saved = 0;
+        for (pending, vector) in &created {
             // Row ids are reused after deletion, so the text has to be compared.
             if current_text(db, subject, pending.row)?.as_ref() == Some(pending) {
                 let insert =
@@ -70,10 +70,10 @@ pub(crate) fn save_embeddings(
                     model,
                     data
                 ])?;
-                kept += 1;
+                saved += 1;
             }
         }
-        Ok(kept)
+        Ok(saved)
     })
 }
 
@@ -166,6 +166,9 @@ pub(crate) struct NearestRows {
 }
 
 /// Finds the rows nearest to a vector of length 1. Each row consists of an id and an embedding.
+///
+/// The search is exact: a hundred thousand vectors take some tens of milliseconds, and an approximate index would need upkeep
+/// and lose results.
 pub(crate) fn nearest(
     mut rows: Rows<'_>,
     vector: &[f32],

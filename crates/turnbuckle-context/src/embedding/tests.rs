@@ -237,7 +237,7 @@ async fn a_backfill_can_be_stopped_and_continued() {
         database.item(&format!("{number}"));
     }
     let toy = Toy::new("");
-    let (tell, heard) = std::sync::mpsc::channel();
+    let (sender, receiver) = std::sync::mpsc::channel();
     let test_thread = std::thread::current().id();
     let stopped = backfill(
         &database.database,
@@ -246,7 +246,7 @@ async fn a_backfill_can_be_stopped_and_continued() {
         move |progress| {
             // The callback may block.
             assert_ne!(std::thread::current().id(), test_thread);
-            tell.send((progress.done, progress.total)).unwrap();
+            sender.send((progress.done, progress.total)).unwrap();
             match progress.done {
                 64 => ControlFlow::Break(()),
                 _ => ControlFlow::Continue(()),
@@ -255,7 +255,7 @@ async fn a_backfill_can_be_stopped_and_continued() {
     )
     .await;
     assert!(matches!(stopped, Err(ContextError::Cancelled)));
-    let seen: Vec<_> = heard.iter().collect();
+    let seen: Vec<_> = receiver.iter().collect();
     assert_eq!(seen, [(0, 70), (32, 70), (64, 70)]);
     assert_eq!(
         database
@@ -323,9 +323,9 @@ fn a_vector_is_normalized_to_length_1() {
 
 #[test]
 fn a_vector_is_compared_with_a_stored_one() {
-    let kept = to_bytes(&[0.6, 0.8]);
-    assert!((cosine(&[0.6, 0.8], &kept).unwrap() - 1.0).abs() < 1e-6);
-    assert!((cosine(&[-0.8, 0.6], &kept).unwrap()).abs() < 1e-6);
-    assert_eq!(cosine(&[1.0], &kept), None);
-    assert_eq!(cosine(&[0.6, 0.8], &kept[..7]), None);
+    let stored = to_bytes(&[0.6, 0.8]);
+    assert!((cosine(&[0.6, 0.8], &stored).unwrap() - 1.0).abs() < 1e-6);
+    assert!((cosine(&[-0.8, 0.6], &stored).unwrap()).abs() < 1e-6);
+    assert_eq!(cosine(&[1.0], &stored), None);
+    assert_eq!(cosine(&[0.6, 0.8], &stored[..7]), None);
 }

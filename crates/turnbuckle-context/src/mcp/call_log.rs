@@ -5,7 +5,6 @@
 
 mod entry;
 mod log;
-mod name_pattern;
 mod tree;
 
 use std::{
@@ -24,11 +23,10 @@ use turnbuckle_server::{
 use self::{entry::CallNames, log::OpenCall};
 pub(crate) use self::{
     entry::{LogEntry, LogEntryType},
-    log::{DebugSession, LogQuery, OwnerLog},
-    name_pattern::NamePattern,
+    log::{DebugSession, LogQuery, NamePattern, OwnerLog},
     tree::{CallNode, RenderOptions},
 };
-use crate::{ContextError, Owner, OwnershipPolicy, sync::lock};
+use crate::{ContextError, Owner, OwnershipPolicy, storage::lock};
 
 /// Maximum number of callers with a log; the least recently used log is removed first.
 const MAX_OWNERS: usize = 32;

@@ -12,8 +12,8 @@ pub(crate) fn truncate(text: &str, most: usize) -> Cow<'_, str> {
     match text.char_indices().nth(most) {
         None => text.into(),
         Some(_) => {
-            let kept: String = text.chars().take(most.saturating_sub(1)).collect();
-            format!("{}…", kept.trim_end()).into()
+            let start: String = text.chars().take(most.saturating_sub(1)).collect();
+            format!("{}…", start.trim_end()).into()
         }
     }
 }

@@ -20,7 +20,7 @@ use turnbuckle_server::{
 
 use self::scan::{FileSnapshot, ListedResource, ResourceTarget};
 use super::resources;
-use crate::{Owner, OwnershipPolicy, app_state::AppState, sync::lock};
+use crate::{Owner, OwnershipPolicy, app_state::AppState, storage::lock};
 
 /// Maximum number of listed resources per owner, newest first. Templates give access to the others.
 const MAX_LISTED: usize = 500;
@@ -111,26 +111,26 @@ impl ResourceSync {
         list: &mut OwnerList,
         snapshots: &HashMap<String, FileSnapshot>,
     ) {
-        let wanted = newest(snapshots);
-        let gone: Vec<_> = list
+        let current = newest(snapshots);
+        let removed: Vec<_> = list
             .published
             .keys()
-            .filter(|uri| !wanted.contains_key(*uri))
+            .filter(|uri| !current.contains_key(*uri))
             .collect();
         let before = |entry: &ListedResource| list.published.get(&entry.uri);
-        let new = wanted.values().filter(|entry| {
+        let new = current.values().filter(|entry| {
             // An entry with a new title is listed again.
             before(entry).is_none_or(|(title, _)| *title != entry.title)
         });
         let new: Vec<_> = new
             .map(|entry| self.resource(state, owner, entry))
             .collect();
-        let changed = wanted
+        let changed = current
             .values()
             .filter(|entry| before(entry).is_some_and(|(_, version)| *version != entry.version));
         let changed: Vec<_> = changed.map(|entry| entry.uri.clone()).collect();
-        if !gone.is_empty() || !new.is_empty() {
-            server.change_resources(gone, new);
+        if !removed.is_empty() || !new.is_empty() {
+            server.change_resources(removed, new);
         }
         for uri in changed {
             server.resource_updated(uri);
@@ -139,7 +139,7 @@ impl ResourceSync {
         if !self.by_principal && server.has_skills() {
             list.skills.update(server, snapshots);
         }
-        list.published = wanted
+        list.published = current
             .into_iter()
             .map(|(uri, entry)| (uri, (entry.title.clone(), entry.version)))
             .collect();

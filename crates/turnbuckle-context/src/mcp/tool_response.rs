@@ -7,6 +7,7 @@ use turnbuckle_protocol::types::{Annotations, CallToolResult, ContentBlock, Text
 use turnbuckle_server::{IntoToolResult, ToolError, ToolResult};
 
 use super::display::truncate;
+use crate::{ContextError, owner::short_hash};
 
 /// Default token limit of one response.
 const MAX_TOKENS: usize = 4_000;
@@ -51,7 +52,7 @@ fn text_copy(data: &Value) -> ContentBlock {
 
 /// Returns whether the text already is the JSON of the data, as for some debug tools.
 fn is_same_json(data: &Value, text: &str) -> bool {
-    serde_json::from_str::<Value>(text).is_ok_and(|said| said == *data)
+    serde_json::from_str::<Value>(text).is_ok_and(|parsed| parsed == *data)
 }
 
 /// Removes keywords that do not help a model to read a result: `minimum`, `format`, `required` and
@@ -117,10 +118,10 @@ impl ResponseOptions {
         items: &[I],
         shape: impl Fn(&I, ContentMode) -> T,
     ) -> Vec<T> {
-        let mut room = self.max_tokens.unwrap_or(MAX_TOKENS).saturating_mul(4);
-        let mut shown = Vec::new();
+        let mut remaining = self.max_tokens.unwrap_or(MAX_TOKENS).saturating_mul(4);
+        let mut fitted = Vec::new();
         for item in items {
-            let is_first = shown.is_empty();
+            let is_first = fitted.is_empty();
             let mut mode = Some(self.content_mode.unwrap_or_default());
             let fitting = loop {
                 let Some(tried) = mode else { break None };
@@ -128,16 +129,16 @@ impl ResponseOptions {
                 let size = json_size(&shaped);
                 // Paging needs at least one item per page to make progress.
                 let is_last_form = is_first && tried.shorter_mode().is_none();
-                if size <= room || is_last_form {
+                if size <= remaining || is_last_form {
                     break Some((shaped, size));
                 }
                 mode = tried.shorter_mode().filter(|_| is_first);
             };
             let Some((shaped, size)) = fitting else { break };
-            room = room.saturating_sub(size);
-            shown.push(shaped);
+            remaining = remaining.saturating_sub(size);
+            fitted.push(shaped);
         }
-        shown
+        fitted
     }
 }
 
@@ -156,6 +157,63 @@ pub(crate) fn tags_for_mode(all: &[String], mode: ContentMode) -> Vec<String> {
 /// Returns the size of the value as JSON, including a separating comma.
 fn json_size(shaped: &impl Serialize) -> usize {
     serde_json::to_string(shaped).map_or(usize::MAX, |json| json.len() + 1)
+}
+
+/// Maximum offset of a search page.
+const MAX_OFFSET: usize = 1_000;
+
+/// A position in the results of one search.
+///
+/// The cursor contains the number of items before it and a hash of the search, so that it is rejected for any other
+/// search.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct SearchCursor {
+    search_hash: String,
+    offset: usize,
+}
+
+impl SearchCursor {
+    /// Parses a cursor that was returned for the search described by `parts`. Without a cursor, the position is the
+    /// start.
+    pub(crate) fn parse(cursor: Option<&str>, parts: &[&str]) -> Result<Self, ContextError> {
+        let search_hash = short_hash(parts);
+        let Some(cursor) = cursor.filter(|cursor| !cursor.is_empty()) else {
+            return Ok(Self {
+                search_hash,
+                offset: 0,
+            });
+        };
+        let cursor_parts = cursor
+            .split_once('-')
+            .and_then(|(offset, hash)| Some((offset.parse::<usize>().ok()?, hash)))
+            .filter(|(offset, hash)| *offset <= MAX_OFFSET && *hash == search_hash);
+        match cursor_parts {
+            Some((offset, _)) => Ok(Self {
+                search_hash,
+                offset,
+            }),
+            None => Err(ContextError::invalid(
+                "`cursor` does not belong to this search; omit it to start with the best results",
+            )),
+        }
+    }
+
+    /// Returns the number of items before this position.
+    pub(crate) fn offset(&self) -> usize {
+        self.offset
+    }
+
+    /// Returns how many items to fetch in order to return `limit` items and know whether more exist.
+    pub(crate) fn fetch_limit(&self, limit: usize) -> usize {
+        self.offset + limit + 1
+    }
+
+    /// Returns the cursor after `shown` more items, or `None` if no items follow.
+    pub(crate) fn next_cursor(&self, shown: usize, found: usize) -> Option<String> {
+        let offset = self.offset + shown;
+        (shown > 0 && offset < found && offset <= MAX_OFFSET)
+            .then(|| format!("{offset}-{}", self.search_hash))
+    }
 }
 
 #[cfg(test)]
@@ -191,27 +249,55 @@ mod tests {
     #[test]
     fn items_are_returned_up_to_the_limit() {
         let items = ["x"; 100];
-        let shown = options(ContentMode::Full, 200).fit_to_limit(&items, shape);
-        assert_eq!(shown.len(), 800 / r#"{"text":"x"},"#.len());
+        let fitted = options(ContentMode::Full, 200).fit_to_limit(&items, shape);
+        assert_eq!(fitted.len(), 800 / r#"{"text":"x"},"#.len());
     }
 
     #[test]
     fn the_first_item_is_shortened_instead_of_omitted() {
         let long = "x".repeat(100_000);
-        let shown = options(ContentMode::Full, 500).fit_to_limit(&[&*long, &*long], shape);
-        assert_eq!(shown.len(), 1, "the next page starts with the second item");
-        assert_eq!(shown[0].text.len(), 1_000);
-        let shown = options(ContentMode::Full, 200).fit_to_limit(&[&*long], shape);
-        assert_eq!(shown[0].text.len(), 10);
+        let fitted = options(ContentMode::Full, 500).fit_to_limit(&[&*long, &*long], shape);
+        assert_eq!(fitted.len(), 1, "the next page starts with the second item");
+        assert_eq!(fitted[0].text.len(), 1_000);
+        let fitted = options(ContentMode::Full, 200).fit_to_limit(&[&*long], shape);
+        assert_eq!(fitted[0].text.len(), 10);
     }
 
     #[test]
     fn the_first_item_is_returned_even_if_it_does_not_fit() {
-        let shown = options(ContentMode::Full, 0).fit_to_limit(&["x", "y"], shape);
-        assert_eq!(shown.len(), 1, "the next page starts after it");
+        let fitted = options(ContentMode::Full, 0).fit_to_limit(&["x", "y"], shape);
+        assert_eq!(fitted.len(), 1, "the next page starts after it");
         let many = vec!["t".repeat(100); 50];
         let few = tags_for_mode(&many, ContentMode::Minimal);
         assert!(few.len() == MAX_MINIMAL_TAGS && few[0].len() <= MAX_MINIMAL_TAG_CHARS + 3);
         assert_eq!(tags_for_mode(&many, ContentMode::Full), many);
+    }
+
+    #[test]
+    fn a_cursor_is_valid_for_its_own_search_only() {
+        let start = SearchCursor::parse(None, &["a", "b"]).unwrap();
+        let cursor = start.next_cursor(5, 6).unwrap();
+        assert_eq!(
+            SearchCursor::parse(Some(&cursor), &["a", "b"])
+                .unwrap()
+                .offset(),
+            5
+        );
+        assert!(SearchCursor::parse(Some(&cursor), &["ab", ""]).is_err());
+        assert_eq!(start.next_cursor(6, 6), None);
+        assert_eq!(start.next_cursor(0, 6), None, "a cursor always advances");
+    }
+
+    #[test]
+    fn an_invalid_cursor_is_rejected() {
+        for text in [
+            "-",
+            "x",
+            "1",
+            "99999999999999999999-aa",
+            "5-0000000000000000",
+        ] {
+            assert!(SearchCursor::parse(Some(text), &["a"]).is_err(), "{text}");
+        }
     }
 }

@@ -217,12 +217,12 @@ fn merge_metadata(meta: &mut Map<String, Value>, new: Map<String, Value>) {
 }
 
 fn dedup_tags(tags: Vec<String>) -> Vec<String> {
-    let mut kept: Vec<String> = Vec::with_capacity(tags.len());
+    let mut distinct: Vec<String> = Vec::with_capacity(tags.len());
     for tag in tags {
         let tag = tag.trim();
-        if !kept.iter().any(|known| known.eq_ignore_ascii_case(tag)) {
-            kept.push(tag.to_owned());
+        if !distinct.iter().any(|known| known.eq_ignore_ascii_case(tag)) {
+            distinct.push(tag.to_owned());
         }
     }
-    kept
+    distinct
 }

@@ -140,7 +140,7 @@ impl PreparedQuery {
                     let pairs = window.iter().zip(term);
                     pairs
                         .into_iter()
-                        .all(|(stem, wanted)| *stem == Some(*wanted))
+                        .all(|(stem, expected)| *stem == Some(*expected))
                 };
                 *count += weight * stems.windows(term.len()).filter(is_here).count() as f64;
             }

@@ -13,7 +13,7 @@ use super::{
     pending_delete::{DeleteMarker, PendingDelete},
 };
 use crate::{
-    ContextError, Database, Owner, Project, code_index, mcp::display::sanitize, sync::lock,
+    ContextError, Database, Owner, Project, code_index, mcp::display::sanitize, storage::lock,
     transfer::delete,
 };
 
@@ -120,7 +120,7 @@ impl DataDir {
     /// Returns the project of a folder. A deleted folder is accepted if the project has data.
     pub fn project(&self, owner: &Owner, path: &str) -> Result<Project, ContextError> {
         let found = Project::find(path).or_else(|error| match Project::from_stored(path) {
-            Ok(gone) if self.database_path(owner, gone.id()).exists() => Ok(gone),
+            Ok(stored) if self.database_path(owner, stored.id()).exists() => Ok(stored),
             _ => Err(error),
         });
         match found {
@@ -514,19 +514,19 @@ mod tests {
             .project(&ada, outside.path().to_str().unwrap())
             .unwrap_err();
         assert!(error.to_string().contains("none of the folders"));
-        let said = |path: &Path| {
+        let message = |path: &Path| {
             let path = path.to_str().unwrap();
             let error = data_dir.project(&ada, path).unwrap_err().to_string();
             error.replace(path, "it")
         };
         let nowhere = outside.path().join("nowhere");
         assert_eq!(
-            said(&nowhere),
-            said(outside.path()),
+            message(&nowhere),
+            message(outside.path()),
             "the error does not reveal which folders exist"
         );
         let inside = inside.path().canonicalize().unwrap();
-        assert!(said(&inside.join("nowhere")).contains("existing folder"));
+        assert!(message(&inside.join("nowhere")).contains("existing folder"));
     }
 
     #[cfg(unix)]

@@ -17,7 +17,7 @@ use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 pub(crate) use self::file::DRAFT_PREFIX;
 use self::file::FileIdentity;
 use super::work_limit::WorkLimit;
-use crate::{ContextError, DatabaseErrorKind, sync::lock};
+use crate::{ContextError, DatabaseErrorKind, storage::lock};
 
 const SCHEMA: &str = include_str!("database/schema.sql");
 const SCHEMA_VERSION: i64 = 1;
@@ -444,8 +444,8 @@ fn version(db: &Connection) -> rusqlite::Result<i64> {
     db.pragma_query_value(None, "user_version", |row| row.get(0))
 }
 
-fn version_is(db: &Connection, wanted: i64) -> rusqlite::Result<bool> {
-    Ok(version(db)? == wanted)
+fn version_is(db: &Connection, expected: i64) -> rusqlite::Result<bool> {
+    Ok(version(db)? == expected)
 }
 
 pub(crate) fn create_private_dir(folder: &Path) -> Result<(), ContextError> {

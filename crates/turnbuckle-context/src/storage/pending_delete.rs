@@ -213,7 +213,7 @@ fn with_condition<T>(
     run: impl FnOnce(&str, &[(&str, &dyn ToSql)]) -> Result<T, ContextError>,
 ) -> Result<T, ContextError> {
     match pending {
-        PendingDelete::Item(id) => run("id = :wanted", &[(":wanted", id)]),
+        PendingDelete::Item(id) => run("id = :item", &[(":item", id)]),
         PendingDelete::Items { kind, before } => {
             let kind = kind.map(ItemKind::as_str);
             let condition = "kind = coalesce(:kind, kind) AND updated < :before";

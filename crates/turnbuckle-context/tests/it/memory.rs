@@ -33,7 +33,7 @@ fn rejection(database: &Database, new_item: NewItem) -> String {
     error.to_string()
 }
 
-fn ask(database: &Database, kind: ItemKind, text: &str) -> Vec<MemoryHit> {
+fn search_items(database: &Database, kind: ItemKind, text: &str) -> Vec<MemoryHit> {
     search(&[database], &MemoryQuery::new(kind, text)).unwrap()
 }
 
@@ -54,7 +54,7 @@ fn saved_items_are_found_after_reopening() {
 
     let again = Database::open(folder.path().join("a.db")).unwrap();
 
-    let hits = ask(&again, ItemKind::Checkpoint, "what about nested comments?");
+    let hits = search_items(&again, ItemKind::Checkpoint, "what about nested comments?");
     assert_eq!(hits[0].item, saved.item);
     assert_eq!(hits[0].item.branch, "feature/comments");
     assert_eq!(hits[0].item.tags, ["parser"]);
@@ -100,7 +100,10 @@ fn duplicates_are_stored_once() {
             .len(),
         1
     );
-    assert_eq!(ask(&database, ItemKind::Checkpoint, "cache").len(), 1);
+    assert_eq!(
+        search_items(&database, ItemKind::Checkpoint, "cache").len(),
+        1
+    );
 }
 
 #[test]
@@ -168,7 +171,7 @@ fn a_skill_with_the_same_name_is_replaced() {
         (&*found.body, &*found.title),
         ("Sign it.", "release-a_Version")
     );
-    assert!(ask(&database, ItemKind::Skill, "tag").is_empty());
+    assert!(search_items(&database, ItemKind::Skill, "tag").is_empty());
     assert!(find_skill(&database, "release").unwrap().is_none());
 }
 
@@ -183,7 +186,7 @@ fn a_sentence_finds_items_with_some_of_its_words() {
         &database,
         NewItem::checkpoint("Wrote the changelog for 1.4."),
     );
-    let hits = ask(
+    let hits = search_items(
         &database,
         ItemKind::Checkpoint,
         "Why did we decide last month to move away from redis for keeping user sessions?",
@@ -208,7 +211,7 @@ fn a_better_match_has_a_higher_score() {
     ] {
         keep(&database, NewItem::checkpoint(text));
     }
-    let hits = ask(
+    let hits = search_items(
         &database,
         ItemKind::Checkpoint,
         "database connection timeout",
@@ -241,7 +244,7 @@ fn a_name_is_found_whole_and_in_parts() {
         "http header",
         "where do we parse a header",
     ] {
-        let hits = ask(&database, ItemKind::Checkpoint, question);
+        let hits = search_items(&database, ItemKind::Checkpoint, question);
         assert!(hits[0].item.body.contains("slow"), "{question}");
     }
 }
@@ -258,7 +261,7 @@ fn newer_items_rank_first_and_old_ones_are_still_found() {
         &database,
         NewItem::checkpoint("alpha beta gamma").branch("two"),
     );
-    let hits = ask(&database, ItemKind::Checkpoint, "alpha beta");
+    let hits = search_items(&database, ItemKind::Checkpoint, "alpha beta");
     assert_eq!(hits[0].item.id, new.item.id);
     assert_eq!(hits[1].item.id, old.item.id);
 
@@ -287,7 +290,7 @@ fn items_with_less_confidence_rank_lower() {
         &database,
         NewItem::checkpoint("at exit the queue is drained, really"),
     );
-    let hits = ask(&database, ItemKind::Checkpoint, "queue drained exit");
+    let hits = search_items(&database, ItemKind::Checkpoint, "queue drained exit");
     assert!(hits[0].item.confidence > 0.9);
     assert!(rejection(&database, NewItem::checkpoint("x").confidence(1.5)).contains("from 0 to 1"));
     assert!(
@@ -364,7 +367,7 @@ fn the_same_error_with_other_numbers_is_found_first() {
             "the pool was empty",
         ),
     ] {
-        let hits = ask(&database, ItemKind::Remediation, error);
+        let hits = search_items(&database, ItemKind::Remediation, error);
         assert_eq!(hits[0].item.body, solution, "{error}: {hits:#?}");
         assert!(hits[0].score > 0.5, "{error}: {}", hits[0].score);
         assert!(
@@ -378,7 +381,7 @@ fn the_same_error_with_other_numbers_is_found_first() {
         "note: x\n".repeat(300)
     );
     assert_eq!(
-        ask(&database, ItemKind::Remediation, &long_log)[0]
+        search_items(&database, ItemKind::Remediation, &long_log)[0]
             .item
             .body,
         "clone it"
@@ -432,14 +435,14 @@ fn kinds_projects_and_owners_are_separate() {
         open(&bob, &one),
         data_dir.open_shared(&ada).unwrap(),
     ] {
-        assert!(ask(&other, ItemKind::Checkpoint, "secret plan").is_empty());
+        assert!(search_items(&other, ItemKind::Checkpoint, "secret plan").is_empty());
         assert!(find(&other, &saved.item.id).unwrap().is_none());
         assert!(!delete(&other, &saved.item.id).unwrap());
     }
-    assert!(ask(&open(&ada, &one), ItemKind::Remediation, "secret plan").is_empty());
-    assert!(ask(&open(&ada, &one), ItemKind::Skill, "secret plan").is_empty());
+    assert!(search_items(&open(&ada, &one), ItemKind::Remediation, "secret plan").is_empty());
+    assert!(search_items(&open(&ada, &one), ItemKind::Skill, "secret plan").is_empty());
     assert_eq!(
-        ask(&open(&ada, &one), ItemKind::Checkpoint, "secret plan").len(),
+        search_items(&open(&ada, &one), ItemKind::Checkpoint, "secret plan").len(),
         1
     );
 }
@@ -450,7 +453,7 @@ fn deleted_items_are_not_found() {
     let saved = keep(&database, NewItem::checkpoint("throw this away"));
     assert!(delete(&database, &saved.item.id).unwrap());
     assert!(!delete(&database, &saved.item.id).unwrap());
-    assert!(ask(&database, ItemKind::Checkpoint, "throw away").is_empty());
+    assert!(search_items(&database, ItemKind::Checkpoint, "throw away").is_empty());
     assert!(keep(&database, NewItem::checkpoint("throw this away")).is_new);
 }
 
@@ -646,29 +649,29 @@ fn any_text_can_be_saved_and_searched() {
             NewItem::remediation(text.chars().take(900).collect::<String>(), "x"),
         );
         for kind in ItemKind::ALL {
-            ask(&database, kind, text);
+            search_items(&database, kind, text);
         }
     }
     assert!(
-        ask(&database, ItemKind::Checkpoint, "שלום")[0]
+        search_items(&database, ItemKind::Checkpoint, "שלום")[0]
             .item
             .body
             .contains("right to left")
     );
     assert!(
-        ask(&database, ItemKind::Checkpoint, "nul inside")[0]
+        search_items(&database, ItemKind::Checkpoint, "nul inside")[0]
             .item
             .body
             .contains('\0')
     );
     assert!(
-        ask(&database, ItemKind::Checkpoint, "漢字")[0]
+        search_items(&database, ItemKind::Checkpoint, "漢字")[0]
             .item
             .body
             .contains("かな")
     );
-    assert!(ask(&database, ItemKind::Checkpoint, "").is_empty());
-    assert!(ask(&database, ItemKind::Checkpoint, "?!").is_empty());
+    assert!(search_items(&database, ItemKind::Checkpoint, "").is_empty());
+    assert!(search_items(&database, ItemKind::Checkpoint, "?!").is_empty());
 }
 
 #[test]
@@ -738,7 +741,7 @@ fn an_old_item_with_common_words_is_found_among_thousands() {
     let id = data_dir.project_ids(&ada).unwrap().pop().unwrap();
     let many = data_dir.open_project_by_id(&ada, &id).unwrap().unwrap();
 
-    let hits = ask(&many, ItemKind::Checkpoint, "meadow copper bridge lantern");
+    let hits = search_items(&many, ItemKind::Checkpoint, "meadow copper bridge lantern");
 
     assert_eq!(hits[0].item.body, old.item.body);
     assert!(hits[1].score < hits[0].score / 2.0);

@@ -11,8 +11,8 @@ fn found(language: &str, text: &str) -> Vec<String> {
 }
 
 #[track_caller]
-fn check(language: &str, text: &str, wanted: &[&str]) {
-    assert_eq!(found(language, text), wanted, "{language}");
+fn check(language: &str, text: &str, expected: &[&str]) {
+    assert_eq!(found(language, text), expected, "{language}");
 }
 
 #[test]

@@ -153,13 +153,13 @@ fn files_are_skipped_by_name_and_size_and_counted() {
     };
     let (paths, skip_counts) = folder.walk(&options);
     assert_eq!(paths, ["a.rs"]);
-    let wanted = [
+    let expected = [
         (SkipReason::Binary, 1),
         (SkipReason::TooLarge, 1),
         (SkipReason::Generated, 1),
         (SkipReason::Empty, 1),
     ];
-    assert_eq!(skip_counts, SkipCounts::from(wanted));
+    assert_eq!(skip_counts, SkipCounts::from(expected));
 }
 
 #[cfg(unix)]

@@ -136,12 +136,12 @@ pub(super) fn summarize(text: &str, max_chars: usize) -> String {
     let searched = searched.map_or(text, |(end, _)| &text[..end]);
     let redacted = Redactor::standard().redact(searched);
     let mut rest = redacted.text.chars();
-    let mut kept = String::new();
-    kept.extend(rest.by_ref().take(max_chars).map(replace_control));
+    let mut summary = String::new();
+    summary.extend(rest.by_ref().take(max_chars).map(replace_control));
     if rest.next().is_some() || searched.len() < text.len() {
-        kept.push('…');
+        summary.push('…');
     }
-    kept
+    summary
 }
 
 fn shorten(value: &mut Value) {

@@ -34,12 +34,12 @@ fn one() -> OwnershipPolicy {
     OwnershipPolicy::Single(Owner::for_user("ada"))
 }
 
-async fn ask(peer: &mut Peer, tool: &str, arguments: Value) -> Value {
+async fn call(peer: &mut Peer, tool: &str, arguments: Value) -> Value {
     peer.call_tool(tool, arguments).await.structured()
 }
 
-async fn noted(peer: &mut Peer) -> Vec<String> {
-    let found = ask(peer, "debug_log_query", json!({})).await;
+async fn recorded(peer: &mut Peer) -> Vec<String> {
+    let found = call(peer, "debug_log_query", json!({})).await;
     let line = |entry: &Value| {
         let text = |member: &str| entry[member].as_str().unwrap_or_default().to_owned();
         format!(
@@ -63,7 +63,7 @@ async fn a_query_shows_the_calls_just_made_with_their_durations() {
     peer.call_tool("work", json!({ "city": "Oslo" })).await;
     peer.call_tool("fail", json!({})).await;
 
-    let found = ask(
+    let found = call(
         &mut peer,
         "debug_log_query",
         json!({ "entry_type": "exit" }),
@@ -88,7 +88,7 @@ async fn calls_have_start_and_end_entries_and_debug_calls_are_not_recorded() {
     peer.request("resources/read", uri).await;
 
     assert_eq!(
-        noted(&mut peer).await,
+        recorded(&mut peer).await,
         [
             "enter work tools/call",
             "exit work completed",
@@ -101,24 +101,24 @@ async fn calls_have_start_and_end_entries_and_debug_calls_are_not_recorded() {
 #[tokio::test(start_paused = true)]
 async fn only_matching_calls_are_recorded_and_debug_calls_on_request() {
     let mut peer = Peer::connect(server(one())).await;
-    let enabled = ask(&mut peer, "debug_log_enable", json!({ "pattern": "w*k" })).await;
+    let enabled = call(&mut peer, "debug_log_enable", json!({ "pattern": "w*k" })).await;
     assert_eq!(
         enabled,
         json!({ "status": "enabled", "filter_pattern": "w*k" })
     );
     peer.call_tool("work", json!({})).await;
     peer.call_tool("fail", json!({})).await;
-    assert_eq!(noted(&mut peer).await.len(), 2);
+    assert_eq!(recorded(&mut peer).await.len(), 2);
 
-    ask(
+    call(
         &mut peer,
         "debug_log_enable",
         json!({ "pattern": "debug_*" }),
     )
     .await;
-    ask(&mut peer, "debug_log_status", json!({})).await;
+    call(&mut peer, "debug_log_status", json!({})).await;
     assert!(
-        noted(&mut peer)
+        recorded(&mut peer)
             .await
             .contains(&"exit debug_log_status completed".to_owned())
     );
@@ -135,23 +135,23 @@ async fn recording_can_be_disabled_and_the_log_cleared() {
         status.text()
     );
 
-    ask(&mut peer, "debug_log_disable", json!({})).await;
+    call(&mut peer, "debug_log_disable", json!({})).await;
     peer.call_tool("fail", json!({})).await;
-    let status = ask(&mut peer, "debug_log_status", json!({})).await;
+    let status = call(&mut peer, "debug_log_status", json!({})).await;
     assert_eq!(
         status,
         json!({ "enabled": false, "filter_pattern": "*", "entry_count": 2, "current_depth": 0 })
     );
 
-    let cleared = ask(&mut peer, "debug_log_clear", json!({})).await;
+    let cleared = call(&mut peer, "debug_log_clear", json!({})).await;
     assert_eq!(cleared, json!({ "status": "cleared", "entry_count": 0 }));
-    assert!(noted(&mut peer).await.is_empty());
+    assert!(recorded(&mut peer).await.is_empty());
 }
 
 #[tokio::test(start_paused = true)]
 async fn calls_are_grouped_under_their_session() {
     let mut peer = Peer::connect(server(one())).await;
-    let session = ask(
+    let session = call(
         &mut peer,
         "debug_create_session",
         json!({ "program": "build" }),
@@ -160,12 +160,12 @@ async fn calls_are_grouped_under_their_session() {
     assert_eq!(session["target_type"], "interpreter");
     assert_eq!(session["state"], "recording");
     peer.call_tool("work", json!({})).await;
-    let status = ask(&mut peer, "debug_log_status", json!({})).await;
+    let status = call(&mut peer, "debug_log_status", json!({})).await;
     assert_eq!(status["current_depth"], 1);
     let id = &session["session_id"];
-    let sessions = ask(&mut peer, "debug_list_sessions", json!({})).await;
+    let sessions = call(&mut peer, "debug_list_sessions", json!({})).await;
     assert_eq!(&sessions["sessions"][0]["session_id"], id);
-    let closed = ask(
+    let closed = call(
         &mut peer,
         "debug_close_session",
         json!({ "session_id": id }),
@@ -174,7 +174,7 @@ async fn calls_are_grouped_under_their_session() {
     assert_eq!(closed, json!({ "closed": id, "status": "ok" }));
     peer.call_tool("fail", json!({})).await;
 
-    let tree = ask(&mut peer, "debug_log_tree", json!({})).await;
+    let tree = call(&mut peer, "debug_log_tree", json!({})).await;
     assert_eq!(
         tree["tree"].as_str().unwrap().lines().collect::<Vec<_>>(),
         [
@@ -185,9 +185,9 @@ async fn calls_are_grouped_under_their_session() {
     );
 
     let folded = json!({ "format": "json", "expanded_groups": [] });
-    let folded = ask(&mut peer, "debug_log_tree", folded).await;
+    let folded = call(&mut peer, "debug_log_tree", folded).await;
     assert_eq!(folded["tree"][0]["hidden"], 1);
-    let flat = ask(
+    let flat = call(
         &mut peer,
         "debug_log_tree",
         json!({ "format": "json", "max_depth": 0 }),
@@ -205,7 +205,7 @@ async fn calls_are_grouped_under_their_session() {
 async fn sessions_are_limited() {
     let mut peer = Peer::connect(server(one())).await;
     for _ in 0..16 {
-        ask(&mut peer, "debug_create_session", json!({ "program": "p" })).await;
+        call(&mut peer, "debug_create_session", json!({ "program": "p" })).await;
     }
     let more = peer
         .call_tool("debug_create_session", json!({ "program": "p" }))
@@ -225,13 +225,13 @@ async fn a_query_continues_after_the_last_entry() {
             .map(|entry| entry["entry_id"].as_u64().unwrap())
             .collect()
     };
-    let newest = ask(&mut peer, "debug_log_query", json!({ "max_results": 3 })).await;
+    let newest = call(&mut peer, "debug_log_query", json!({ "max_results": 3 })).await;
     assert_eq!(ids(&newest), [8, 9, 10]);
     let next = json!({ "max_results": 3, "since_id": 4 });
-    let next = ask(&mut peer, "debug_log_query", next).await;
+    let next = call(&mut peer, "debug_log_query", next).await;
     assert_eq!(ids(&next), [5, 6, 7]);
     let none = json!({ "function_pattern": "w*" });
-    assert_eq!(ask(&mut peer, "debug_log_query", none).await["count"], 0);
+    assert_eq!(call(&mut peer, "debug_log_query", none).await["count"], 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -245,11 +245,11 @@ async fn callers_see_only_their_own_calls() {
     let (mut ada, mut bob) = (connect("ada").await, connect("bob").await);
     ada.call_tool("work", json!({})).await;
 
-    assert_eq!(noted(&mut ada).await.len(), 2);
-    assert!(noted(&mut bob).await.is_empty());
-    ask(&mut bob, "debug_log_disable", json!({})).await;
-    ask(&mut bob, "debug_log_clear", json!({})).await;
-    assert_eq!(noted(&mut ada).await.len(), 2);
+    assert_eq!(recorded(&mut ada).await.len(), 2);
+    assert!(recorded(&mut bob).await.is_empty());
+    call(&mut bob, "debug_log_disable", json!({})).await;
+    call(&mut bob, "debug_log_clear", json!({})).await;
+    assert_eq!(recorded(&mut ada).await.len(), 2);
 
     let mut unauthenticated = Peer::connect(server.clone()).await;
     unauthenticated.call_tool("work", json!({})).await;
@@ -277,7 +277,7 @@ async fn a_cancelled_call_ends_as_cancelled() {
     peer.expect_no_message().await;
 
     assert_eq!(
-        noted(&mut peer).await,
+        recorded(&mut peer).await,
         ["enter work tools/call", "exit work cancelled"]
     );
 }

@@ -21,17 +21,17 @@ pub(super) struct PublishedSkills {
 impl PublishedSkills {
     /// Publishes exactly the skills in the snapshots.
     pub(super) fn update(&mut self, server: &Server, seen: &HashMap<String, FileSnapshot>) {
-        let mut wanted = BTreeMap::new();
+        let mut by_name = BTreeMap::new();
         let mut items: Vec<&MemoryItem> = seen.values().flat_map(|seen| &seen.skills).collect();
         // If two skills have the same name, the older one keeps it.
         items.sort_by_key(|item| (item.created, &item.id));
         for item in items {
-            let taken = |name: &str| wanted.contains_key(name);
+            let taken = |name: &str| by_name.contains_key(name);
             let name = name(item, taken);
-            wanted.insert(name, item);
+            by_name.insert(name, item);
         }
         let mut now = BTreeMap::new();
-        for (name, item) in wanted {
+        for (name, item) in by_name {
             let Some(skill) = skill(&name, item) else {
                 continue;
             };

@@ -12,7 +12,10 @@ use crate::{
     ContextError, Database, Owner, Project,
     app_state::AppState,
     embedding::service::EmbeddingStatus,
-    mcp::{display::plural, search_cursor::SearchCursor, tool_response::ResponseOptions},
+    mcp::{
+        display::plural,
+        tool_response::{ResponseOptions, SearchCursor},
+    },
     memory,
     memory::{ItemKind, MemoryHit, MemoryQuery, NewItem, SaveOutcome},
 };

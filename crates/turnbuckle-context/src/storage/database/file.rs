@@ -1,4 +1,6 @@
-//! Creates databases atomically: a file with the final name is never empty or incomplete, so an empty file always means
+//! Database files: creation, identity, and opening without write permission.
+//!
+//! Databases are created atomically: a file with the final name is never empty or incomplete, so an empty file always means
 //! lost data.
 
 use std::{fs, io, path::Path};
@@ -91,7 +93,9 @@ const WITHOUT_LOCKS: &str = match cfg!(windows) {
     false => "mode=ro&vfs=unix-none",
 };
 
-/// Opens a read-only connection.
+/// Opens a connection to a database that is not writable: on a read-only file system or in a folder of another user.
+///
+/// In WAL mode SQLite creates files next to the database. There is a fallback for each case where it cannot.
 pub(super) fn connect_read_only(path: &Path) -> rusqlite::Result<Connection> {
     // While another process has the database open, its WAL files exist and are shared.
     match open_read_only(path, "mode=ro") {

@@ -1,7 +1,7 @@
--- The file of one project, or of what an owner shares between projects. Version 1.
--- Times are milliseconds since 1970. Ids that callers see are text; row numbers tie the tables together.
+-- The database of one project, or of the data that an owner shares between projects. Version 1.
+-- Times are milliseconds since 1970. Public ids are text; row ids connect the tables.
 
--- What this file is about: `root` (the folder of the project) and the like.
+-- Properties of this database, such as `root` (the folder of the project).
 CREATE TABLE about (
     key TEXT PRIMARY KEY,
     value TEXT NOT NULL
@@ -16,13 +16,13 @@ CREATE TABLE item (
     title TEXT NOT NULL,                    -- summary; error message; name
     body TEXT NOT NULL,                     -- content; solution; content
     detail TEXT NOT NULL DEFAULT '',        -- -; context; description
-    words TEXT NOT NULL DEFAULT '',         -- the parts of identifiers, to be found by
+    words TEXT NOT NULL DEFAULT '',         -- parts of identifiers, for search
     tags TEXT NOT NULL DEFAULT '[]',        -- a JSON array of strings
     meta TEXT NOT NULL DEFAULT '{}',        -- a JSON object
     confidence REAL NOT NULL DEFAULT 1.0,
     usage INTEGER NOT NULL DEFAULT 0,
-    redacted INTEGER NOT NULL DEFAULT 0,    -- secrets that were taken out
-    hash TEXT NOT NULL,                     -- of what was saved; the same thing is saved once
+    redacted INTEGER NOT NULL DEFAULT 0,    -- number of redacted secrets
+    hash TEXT NOT NULL,                     -- identifies duplicates
     created INTEGER NOT NULL,
     updated INTEGER NOT NULL,
     UNIQUE (kind, hash)
@@ -35,7 +35,7 @@ CREATE VIRTUAL TABLE item_fts USING fts5 (
     content = 'item', content_rowid = 'row',
     tokenize = 'porter unicode61 remove_diacritics 2'
 );
--- What was removed is not in the index either.
+-- Deleted rows are removed from the search index, too.
 INSERT INTO item_fts (item_fts, rank) VALUES ('secure-delete', 1);
 CREATE TRIGGER item_added AFTER INSERT ON item BEGIN
     INSERT INTO item_fts (rowid, title, body, detail, tags, words)
@@ -54,44 +54,44 @@ CREATE TRIGGER item_changed AFTER UPDATE OF title, body, detail, tags, words ON 
     DELETE FROM vector WHERE of = 'item' AND row = old.row;
 END;
 
--- Branches that something was saved on, and those that were asked for by name.
+-- Branches with data, and branches that were created by name.
 CREATE TABLE collection (
     branch TEXT PRIMARY KEY,
     vector_size INTEGER NOT NULL,
     created INTEGER NOT NULL
 ) WITHOUT ROWID;
 
--- The numbers of the rows below are not used twice: one who comes late must not meet somebody else's.
+-- Row ids below are never reused: a late process must not find the rows of another one.
 
--- Folders whose files are indexed. What is written for a run that is not finished belongs to no tree.
+-- Indexed folders. Files of an unfinished run do not belong to a tree.
 CREATE TABLE tree (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     root TEXT NOT NULL UNIQUE,
     branch TEXT NOT NULL,
-    settings TEXT NOT NULL,                 -- which files are wanted, JSON
-    counts TEXT NOT NULL,                   -- files, chunks, and what was left out and why, JSON
-    version INTEGER NOT NULL DEFAULT 0,     -- counts the runs that were finished
+    settings TEXT NOT NULL,                 -- index options, JSON
+    counts TEXT NOT NULL,                   -- files, chunks and skipped files by reason, JSON
+    version INTEGER NOT NULL DEFAULT 0,     -- number of finished runs
     refreshed INTEGER NOT NULL
 );
 
--- A run that writes; removed in the transaction that shows its files. One that is silent for long is dead.
+-- An index run; deleted in the transaction that publishes its files. A run without a heartbeat for a minute is dead.
 CREATE TABLE run (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     root TEXT NOT NULL,
     heartbeat INTEGER NOT NULL
 );
 
--- Files as they are shown (`tree`), or as a run has read them and not shown yet (`run`).
+-- Published files (`tree`), and files of a run that are not published yet (`run`).
 CREATE TABLE file (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     tree INTEGER REFERENCES tree (id),
     run INTEGER REFERENCES run (id),
-    path TEXT NOT NULL,                     -- below the root, with `/`
+    path TEXT NOT NULL,                     -- relative to the root, with `/`
     size INTEGER NOT NULL,
-    modified INTEGER NOT NULL,              -- nanoseconds; 0 if it was too fresh to be trusted
+    modified INTEGER NOT NULL,              -- nanoseconds; 0 if modified too recently
     hash BLOB NOT NULL,
     language TEXT NOT NULL,
-    left_out TEXT NOT NULL DEFAULT '',      -- why it has no chunks although it was looked at
+    left_out TEXT NOT NULL DEFAULT '',      -- reason why it was skipped, or empty
     chunks INTEGER NOT NULL DEFAULT 0,
     indexed INTEGER NOT NULL,
     CHECK ((tree IS NULL) <> (run IS NULL))
@@ -102,16 +102,16 @@ CREATE INDEX file_of_run ON file (run) WHERE run IS NOT NULL;
 CREATE TABLE chunk (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     file INTEGER NOT NULL REFERENCES file (id) ON DELETE CASCADE,
-    first_line INTEGER NOT NULL,            -- from 1
+    first_line INTEGER NOT NULL,            -- counted from 1
     last_line INTEGER NOT NULL,
-    symbol TEXT NOT NULL DEFAULT '',        -- the definition it begins with
+    symbol TEXT NOT NULL DEFAULT '',        -- the definition at its start
     kind TEXT NOT NULL DEFAULT '',          -- function, type, …
-    defs TEXT NOT NULL DEFAULT '',          -- every name defined in it
+    defs TEXT NOT NULL DEFAULT '',          -- all defined names
     body TEXT NOT NULL
 );
 CREATE INDEX chunk_file ON chunk (file);
--- The words of what was deleted stay in this index until it is written anew, which is done when a collection is deleted:
--- without the content there is no secure delete.
+-- Words of deleted rows stay in this index until it is rewritten, which happens when a collection is deleted: a contentless
+-- FTS5 table does not support secure deletion.
 CREATE VIRTUAL TABLE chunk_fts USING fts5 (
     body, idents, path, defs,
     content = '', contentless_delete = 1,
@@ -122,7 +122,7 @@ CREATE TRIGGER chunk_gone AFTER DELETE ON chunk BEGIN
     DELETE FROM vector WHERE of = 'chunk' AND row = old.id;
 END;
 
--- What was asked for and may be asked about later.
+-- Operations, so that callers can query their status.
 CREATE TABLE operation (
     id TEXT PRIMARY KEY,
     kind TEXT NOT NULL,
@@ -134,7 +134,7 @@ CREATE TABLE operation (
 ) WITHOUT ROWID;
 CREATE INDEX operation_oldest ON operation (updated);
 
--- Embeddings, by the model that made them.
+-- Embeddings by model.
 CREATE TABLE vector (
     of TEXT NOT NULL CHECK (of IN ('item', 'chunk')),
     row INTEGER NOT NULL,

@@ -13,12 +13,15 @@ use crate::code_index::modified_nanos;
 
 /// The canonical path of a folder.
 #[derive(Debug)]
-pub(super) struct SystemDir(PathBuf);
+pub(super) struct DirPath(PathBuf);
+
+/// The representation of a folder on this system.
+pub(super) type SystemDir = DirPath;
 
 /// Identifies a folder where the standard library does not provide inode numbers.
 pub(super) type DirIdentity = PathBuf;
 
-impl SystemDir {
+impl DirPath {
     pub(super) fn open_top(path: &Path) -> io::Result<Self> {
         match path.ancestors().last() {
             Some(top) if path.is_absolute() => Ok(Self(top.to_owned())),

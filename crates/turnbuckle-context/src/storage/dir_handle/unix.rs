@@ -37,12 +37,15 @@ const OPEN_FILE: OFlags = OFlags::NONBLOCK
 
 /// The descriptor of a folder.
 #[derive(Debug)]
-pub(super) struct SystemDir(OwnedFd);
+pub(super) struct DirDescriptor(OwnedFd);
+
+/// The representation of a folder on this system.
+pub(super) type SystemDir = DirDescriptor;
 
 /// Device and inode.
 pub(super) type DirIdentity = (u64, u64);
 
-impl SystemDir {
+impl DirDescriptor {
     /// Opens the root folder.
     pub(super) fn open_top(path: &Path) -> io::Result<Self> {
         if !path.is_absolute() {

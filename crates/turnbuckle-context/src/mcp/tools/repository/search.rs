@@ -24,8 +24,7 @@ use crate::{
     embedding::service::EmbeddingStatus,
     mcp::{
         display::{one_line, plural, quote_lines, sanitize, truncate},
-        search_cursor::SearchCursor,
-        tool_response::{ContentMode, ResponseOptions, ToText},
+        tool_response::{ContentMode, ResponseOptions, SearchCursor, ToText},
         tools::memories::{MAX_QUERY_BYTES, PageInfo, check_length, round_score},
     },
     storage::work_limit::WorkLimit,
