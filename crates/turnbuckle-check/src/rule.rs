@@ -141,7 +141,7 @@ areas! {
     Caching "caching",
     Authorization "authorization",
     Robustness "robustness",
-    Models "good for models",
+    Models "advice for models",
 }
 
 impl Rule {
