@@ -30,7 +30,7 @@ impl Http {
     /// streams and tasks. Other requests get the error response that it returns. `turnbuckle_auth::server::ResourceServer` is
     /// an authenticator that verifies access tokens.
     ///
-    /// The documents that the authenticator [publishes](Guard::document), such as protected resource metadata, are public. If
+    /// The documents that the authenticator [publishes](Authenticator::metadata_document), such as protected resource metadata, are public. If
     /// you use the tower service, mount it where it receives requests for those paths. The health path and CORS
     /// preflight requests need no credentials either.
     ///

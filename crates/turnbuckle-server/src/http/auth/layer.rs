@@ -18,7 +18,7 @@ use crate::http::auth::SharedAuthenticator;
 ///
 /// Authenticated requests reach the inner service with an `Arc<Principal>` in their extensions and without the headers
 /// `Authorization` and `DPoP`. All others get the error response of the authenticator. Requests for the documents that it
-/// [publishes](Guard::document) are handled here, if the service receives requests for those paths. `OPTIONS` is not
+/// [publishes](Authenticator::metadata_document) are handled here, if the service receives requests for those paths. `OPTIONS` is not
 /// authenticated.
 ///
 /// A server of this crate uses the principal as its caller and the authenticator for missing scopes, so the layer is
