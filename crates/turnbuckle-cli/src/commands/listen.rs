@@ -59,7 +59,7 @@ async fn listen(client: &Client, filter: SubscriptionFilter, context: &CommandCo
             match &event {
                 SubscriptionEvent::Change(change) => context.print(&(line(change) + "\n"))?,
                 SubscriptionEvent::Acknowledged(_) => {
-                    context.ui.print("listening; press Ctrl-C to stop\n")
+                    context.ui.print("listening; press Ctrl-C to stop\n");
                 }
                 SubscriptionEvent::Interrupted => context
                     .ui
