@@ -1,4 +1,4 @@
-//! A client: lists the tools of a server and calls one, wherever the server is.
+//! A client that lists the tools of a server and calls one, on any transport.
 //!
 //! ```console
 //! $ cargo run -q --example client -- http://127.0.0.1:8080/mcp greet '{"name":"Ada"}'
@@ -24,7 +24,7 @@ async fn show(client: &Client, tool: &str, arguments: &Value) -> Result<String, 
         println!("- {}", tool?.name);
     }
     let output = client.call_tool(tool, arguments).await?;
-    // What a tool says to a model may be bad news: that is an answer, not an error.
+    // A tool error is a result for the model, not an error of the call.
     let text = output.text();
     println!("{}{text}", if output.is_error() { "failed: " } else { "" });
     Ok(text)
@@ -60,7 +60,7 @@ async fn greet(args: Value, _: Context) -> Result<String, ToolError> {
     ))
 }
 
-/// Asks a server of its own, on a free port.
+/// Calls a server of its own, on a free port.
 async fn check() -> Result<(), Box<dyn Error>> {
     let schema = json!({ "type": "object", "properties": { "name": { "type": "string" } } });
     let server = Server::new("hello", "1.0.0").tool(Tool::raw("greet", schema, greet));

@@ -1,16 +1,17 @@
-//! Completion: what clients offer while the user types the argument of a prompt or the variable of a template.
+//! Completion of prompt arguments and template variables while the user types.
 //!
 //! ```console
 //! $ cargo run -q --example completion                # on stdio
-//! $ cargo run -q --example completion -- --check     # asks itself and prints the answers
+//! $ cargo run -q --example completion -- --check     # calls itself and prints the responses
 //! ```
 
+#[path = "checks/completion.rs"]
 mod check;
 
-use check::{Checked, Client};
+use std::error::Error;
+
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
 use turnbuckle::{
     CompletionRequest, Context, Prompt, RequestError, ResourceTemplate, Server, Variables, stdio,
 };
@@ -33,7 +34,7 @@ fn cities(country: &str) -> &'static [&'static str] {
     }
 }
 
-/// A function sees what was typed, and the arguments that are settled already.
+/// A completer gets the typed text and the arguments that already have a value.
 async fn city(typed: CompletionRequest, _: Context) -> Result<Vec<String>, RequestError> {
     let country = typed.arguments.get("country").map_or("", String::as_str);
     let beginning = typed.value.to_lowercase();
@@ -53,7 +54,7 @@ async fn read_flag(variables: Variables) -> Result<String, RequestError> {
 }
 
 fn server() -> Server {
-    // A list offers its values that begin with what was typed.
+    // A list completes with its values that start with the typed text.
     let countries = ["Italy", "Norway"];
     Server::new("travel", "1.0.0")
         .prompt(
@@ -70,41 +71,9 @@ fn server() -> Server {
 }
 
 #[tokio::main]
-async fn main() -> Checked {
-    if check::is_wanted() {
-        return ask(Client::join(server())).await;
+async fn main() -> Result<(), Box<dyn Error>> {
+    if check::is_requested() {
+        return check::run().await;
     }
     Ok(stdio::serve(server()).await?)
-}
-
-async fn ask(mut client: Client) -> Checked {
-    let prompt = json!({ "type": "ref/prompt", "name": "trip" });
-    let flags = json!({ "type": "ref/resource", "uri": "flags://{country}" });
-    for (reference, argument, typed, country, expected) in [
-        (&prompt, "country", "I", "", json!(["Italy"])),
-        (&prompt, "city", "r", "Italy", json!(["Rome", "Ravenna"])),
-        (&prompt, "city", "r", "Norway", json!(["Røros"])),
-        (&prompt, "city", "r", "", json!([])),
-        (&flags, "country", "", "", json!(["Italy", "Norway"])),
-    ] {
-        let found = complete(&mut client, reference, argument, typed, country).await?;
-        assert_eq!(found, expected, "{argument} {typed} {country}");
-    }
-    Ok(())
-}
-
-async fn complete(
-    client: &mut Client,
-    reference: &Value,
-    argument: &str,
-    typed: &str,
-    country: &str,
-) -> Checked<Value> {
-    let params = json!({
-        "ref": reference,
-        "argument": { "name": argument, "value": typed },
-        "context": { "arguments": { "country": country } },
-    });
-    let mut result = client.call("completion/complete", params).await?;
-    Ok(result["completion"]["values"].take())
 }

@@ -1,17 +1,16 @@
-//! Every feature once: a server that keeps notes.
+//! Every feature once: a server for notes.
 //!
-//! Tools, resources and prompts with all that can be said about them; progress and log messages; questions to the user
-//! and to the model; subscriptions, completion, icons, cache hints, pages.
+//! Tools, resources and prompts with all their options; progress and log messages; requests to the user and to the model;
+//! subscriptions, completion, icons, cache hints, pages.
 //!
 //! ```console
 //! $ cargo run -q --example everything                              # on stdio
 //! $ cargo run -q --example everything -- --listen 127.0.0.1:8080   # on HTTP; --old-transport adds HTTP+SSE
-//! $ cargo run -q --example everything -- --check                   # asks itself and prints the answers
+//! $ cargo run -q --example everything -- --check                   # calls itself and prints the responses
 //! ```
 
+#[path = "checks/everything.rs"]
 mod check;
-#[path = "check/everything.rs"]
-mod requests;
 
 use std::{
     error::Error,
@@ -49,7 +48,7 @@ fn server() -> Server {
     with_prompts(server, &notes)
 }
 
-/// What the handlers share. A clone is the same notes.
+/// The notes, which all handlers share. Clones have the same notes.
 #[derive(Clone, Default)]
 struct Notes(Arc<Mutex<Vec<String>>>);
 
@@ -80,7 +79,7 @@ fn with_tools(server: Server, notes: &Notes) -> Server {
     });
     server
         .tool(
-            // Arguments and result have types; their schemas are listed.
+            // The schemas of arguments and result come from their types.
             Tool::new("add", move |args: Add, cx: Context| {
                 add(adding.clone(), args, cx)
             })
@@ -91,7 +90,7 @@ fn with_tools(server: Server, notes: &Notes) -> Server {
             .open_world(false),
         )
         .tool(
-            // A schema of your own, and arguments as you like to read them; checking them is up to you.
+            // A custom schema. Arguments are not checked against it unless the server validates input.
             Tool::raw("find", schema, move |args: Value, _: Context| {
                 find(finding.clone(), args)
             })
@@ -99,14 +98,14 @@ fn with_tools(server: Server, notes: &Notes) -> Server {
             .read_only(),
         )
         .tool(
-            // What computes for long gets a thread of its own.
+            // Long computations run on the pool of blocking threads.
             Tool::blocking("count_words", move || count_words(&counting))
                 .description("Counts the words of all notes")
                 .read_only()
                 .idempotent(),
         )
         .tool(
-            // If the client gives up, the waiting ends, and there will be no note.
+            // If the client cancels the call, the handler is dropped and adds no note.
             Tool::new("remind", move |args: Remind| {
                 remind(reminding.clone(), args)
             })
@@ -118,24 +117,24 @@ fn with_tools(server: Server, notes: &Notes) -> Server {
 
 #[derive(Deserialize, JsonSchema)]
 struct Add {
-    /// What to remember.
+    /// The text of the note.
     text: String,
 }
 
 #[derive(Serialize, JsonSchema)]
 struct Added {
-    /// Where the note can be read.
+    /// The URI of the note.
     uri: String,
-    /// How many notes there are now.
+    /// The number of notes.
     count: usize,
 }
 
 async fn add(notes: Notes, args: Add, cx: Context) -> Result<Added, ToolError> {
     if args.text.trim().is_empty() {
-        return Err(ToolError::new("`text` must not be empty")); // the model reads this and can do better
+        return Err(ToolError::new("`text` must not be empty")); // the model gets this message and can correct the call
     }
     let count = notes.push(args.text);
-    cx.resource_updated("notes://all"); // whoever subscribed to it is told
+    cx.resource_updated("notes://all"); // notifies subscribed clients
     Ok(Added {
         uri: format!("notes://note/{count}"),
         count,
@@ -163,9 +162,9 @@ fn count_words(notes: &Notes) -> Result<usize, ToolError> {
 
 #[derive(Deserialize, JsonSchema)]
 struct Remind {
-    /// What to remember.
+    /// The text of the note.
     text: String,
-    /// How long to wait; a minute at most.
+    /// The seconds to wait, at most 60.
     seconds: f64,
 }
 
@@ -192,7 +191,7 @@ async fn card() -> Result<ToolResult, ToolError> {
         .block(ContentBlock::resource(about)))
 }
 
-// ------------------------------------------------------------------------------------------- questions
+// ------------------------------------------------------------------------------------------- client requests
 
 fn with_questions(server: Server, notes: &Notes) -> Server {
     let (signing, summing) = (notes.clone(), notes.clone());
@@ -251,8 +250,8 @@ async fn connect(cx: Context) -> Result<String, ToolError> {
 }
 
 async fn summarize(notes: Notes, cx: Context) -> Result<String, ToolError> {
-    // A client may bring its answer with another call, and then the handler runs from the top again. What must not
-    // happen twice, or turn out differently the second time, belongs into `once`.
+    // The handler may run again from the start when the response arrives. Side effects, and values that differ between runs,
+    // belong into `once`.
     let read = async || {
         notes.push("A summary was asked for.".to_owned());
         Ok(notes.all().join("; "))
@@ -278,13 +277,13 @@ fn with_resources(server: Server, notes: &Notes) -> Server {
     let (all, one, ids) = (notes.clone(), notes.clone(), notes.clone());
     server
         .resource(
-            // A text that does not change.
+            // Constant text.
             Resource::text("notes://about", "about", "Notes, kept in memory.")
                 .title("About")
                 .cache(CacheHint::public(Duration::from_secs(3600))),
         )
         .resource(
-            // Read anew each time; clients may subscribe to it.
+            // Read by a function each time; clients may subscribe to it.
             Resource::new("notes://all", "all", move || read_all(all.clone()))
                 .description("All notes, a line each")
                 .mime_type("text/plain")
@@ -346,7 +345,7 @@ fn with_prompts(server: Server, notes: &Notes) -> Server {
 
 #[derive(Deserialize, JsonSchema)]
 struct Review {
-    /// How to talk about them.
+    /// The tone of the review.
     tone: String,
 }
 
@@ -368,7 +367,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         ["--listen", address, "--old-transport"] => {
             listen(Http::new(server()).http_sse(HttpSse::new()), address).await?;
         }
-        ["--check"] => requests::run(server()).await?,
+        ["--check"] => check::run(server()).await?,
         _ => stdio::serve(server()).await?,
     }
     Ok(())

@@ -1,14 +1,15 @@
-//! State between calls without a session: a cart that the model carries from call to call.
+//! State between calls without a session: a cart that the model passes from call to call.
 //!
-//! A small value is sealed into its handle, so that nothing stays on the server; a larger one is kept in its store. Any
-//! instance with the same secret can go on, and nobody else can look inside.
+//! A small value is sealed into its handle, and the server stores nothing; a larger one is in the server's store. Any instance
+//! with the same secret can read it, and no other.
 //!
 //! ```console
 //! $ cargo run -q --example handles              # on stdio
-//! $ cargo run -q --example handles -- --check   # asks itself and prints the answers
+//! $ cargo run -q --example handles -- --check   # calls itself and prints the responses
 //! ```
 
-mod ask;
+#[path = "support/request.rs"]
+mod request;
 
 use std::{error::Error, time::Duration};
 
@@ -19,7 +20,7 @@ use turnbuckle::{Context, Handle, HandleValue, Server, Tool, ToolError, stdio};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// What the model carries around.
+/// The state that the handle contains.
 #[derive(Default, Serialize, Deserialize)]
 struct Cart {
     items: Vec<String>,
@@ -29,7 +30,7 @@ impl HandleValue for Cart {
     const NAME: &'static str = "cart";
 }
 
-/// What is too long to be repeated by a model.
+/// A value that is too long for a model to repeat.
 #[derive(Serialize, Deserialize)]
 struct Receipt {
     lines: Vec<String>,
@@ -41,21 +42,21 @@ impl HandleValue for Receipt {
 
 #[derive(Deserialize, JsonSchema)]
 struct Add {
-    /// The cart as the last call returned it; leave it out to begin a new one.
+    /// The cart that the last call returned; omit it to start a new one.
     cart: Option<Handle<Cart>>,
-    /// What to put into it.
+    /// The item to add.
     item: String,
 }
 
 #[derive(Deserialize, JsonSchema)]
 struct Pay {
-    /// The cart as the last call returned it.
+    /// The cart that the last call returned.
     cart: Handle<Cart>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 struct Print {
-    /// What `pay` returned.
+    /// The receipt that `pay` returned.
     receipt: Handle<Receipt>,
 }
 
@@ -83,7 +84,7 @@ async fn print(args: Print, cx: Context) -> Result<String, ToolError> {
 
 fn shop() -> Server {
     Server::new("shop", "1.0.0")
-        // Say `.state_keys([secret])` where several instances share a secret; by default each has its own.
+        // Use `.state_keys([secret])` if several instances share a secret; by default each has its own.
         .tool(Tool::new("add", add).description("Puts something into a cart"))
         .tool(Tool::new("pay", pay).description("Pays for what is in a cart"))
         .tool(Tool::new("print", print).description("Prints a receipt"))
@@ -98,16 +99,16 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Goes shopping, each call on its own; in the end with a cart where a receipt belongs.
+/// Makes a few independent calls; the last one passes a cart instead of a receipt.
 async fn check(shop: &Server) -> Result<(), Box<dyn Error>> {
-    let cart = ask::call(shop, "add", json!({ "item": "tea" })).await?;
+    let cart = request::call(shop, "add", json!({ "item": "tea" })).await?;
     let cart = &cart["content"][0]["text"];
-    let cart = ask::call(shop, "add", json!({ "cart": cart, "item": "cups" })).await?;
+    let cart = request::call(shop, "add", json!({ "cart": cart, "item": "cups" })).await?;
     let cart = &cart["content"][0]["text"];
-    let receipt = ask::call(shop, "pay", json!({ "cart": cart })).await?;
+    let receipt = request::call(shop, "pay", json!({ "cart": cart })).await?;
     let receipt = &receipt["content"][0]["text"];
-    let printed = ask::call(shop, "print", json!({ "receipt": receipt })).await?;
-    let refused = ask::call(shop, "print", json!({ "receipt": cart })).await?;
+    let printed = request::call(shop, "print", json!({ "receipt": receipt })).await?;
+    let refused = request::call(shop, "print", json!({ "receipt": cart })).await?;
     let as_expected =
         printed["content"][0]["text"] == "paid: tea\npaid: cups" && refused["isError"] == true;
     as_expected

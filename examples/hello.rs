@@ -1,13 +1,13 @@
 //! One tool, on stdio or on HTTP.
 //!
-//! As a client would start it, with one request typed by hand:
+//! On stdio, with one request:
 //!
 //! ```console
 //! $ echo '{"jsonrpc":"2.0","id":1,"method":"ping"}' | cargo run -q --example hello
 //! {"jsonrpc":"2.0","id":1,"result":{}}
 //! ```
 //!
-//! For everyone on this machine:
+//! On HTTP, for all programs of this machine:
 //!
 //! ```console
 //! $ cargo run -q --example hello -- --listen 127.0.0.1:8080
@@ -24,7 +24,7 @@ use turnbuckle::{Server, Tool, ToolError, http, stdio};
 
 #[derive(Deserialize, JsonSchema)]
 struct Greet {
-    /// Whom to greet.
+    /// The name to greet.
     name: String,
 }
 

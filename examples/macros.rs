@@ -1,7 +1,7 @@
-//! Tools, a prompt and resources from functions with attributes, by the feature `macros`.
+//! Tools, a prompt and resources from functions with attributes (feature `macros`).
 //!
-//! Parameters are arguments, doc comments are descriptions. What an attribute makes is the builder's value, so everything
-//! the builder can do is still to be had; `hello.rs` and `everything.rs` do without attributes.
+//! Parameters are arguments, doc comments are descriptions. An attribute creates a builder, so all builder methods are
+//! available; `hello.rs` and `everything.rs` use builders without attributes.
 //!
 //! ```console
 //! $ cargo run -q --example macros     # on stdio
@@ -17,7 +17,7 @@ use turnbuckle::{
 
 #[derive(Serialize, JsonSchema)]
 struct Forecast {
-    /// In a word.
+    /// A short summary.
     summary: String,
     /// The highest temperature of each day.
     highs_celsius: Vec<f32>,
@@ -28,7 +28,7 @@ struct Forecast {
 async fn forecast(
     /// City name, for example "Oslo".
     city: String,
-    /// Days ahead, three unless you say otherwise.
+    /// Days ahead, three by default.
     #[schemars(range(min = 1, max = 7))]
     days: Option<u8>,
     cx: Context,
@@ -51,7 +51,7 @@ async fn forecast(
 /// Counts the words of a file.
 #[tool(blocking, read_only, idempotent, open_world = false)]
 fn count_words(
-    /// Where the file is.
+    /// The path of the file.
     path: String,
 ) -> Result<usize, ToolError> {
     Ok(std::fs::read_to_string(path)?.split_whitespace().count())
@@ -60,16 +60,16 @@ fn count_words(
 /// Plans a day outside.
 #[prompt]
 async fn outing(
-    /// Where to go.
+    /// The destination.
     city: String,
-    /// Who comes along.
+    /// The companions.
     company: Option<String>,
 ) -> Result<String, RequestError> {
-    let company = company.as_deref().unwrap_or("nobody else");
+    let company = company.as_deref().unwrap_or("your own company");
     Ok(format!("Plan a day in {city} with me and {company}."))
 }
 
-/// What this server knows.
+/// A description of this server.
 #[resource(uri = "weather://about", mime_type = "text/plain")]
 async fn about() -> Result<&'static str, RequestError> {
     Ok("The weather in Oslo and Rome, more or less.")

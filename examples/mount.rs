@@ -1,21 +1,22 @@
-//! Servers inside of a server: each part is a server of its own, and one server offers all of them.
+//! Servers mounted in a server: each part is a complete server, and one server serves all of them.
 //!
-//! Tools and prompts get a prefix, resources keep their addresses. What a part gains or loses while it runs, the whole
-//! gains or loses at once, and clients are told.
+//! Tools and prompts get a prefix, resources keep their URIs. Later changes of a part apply to the whole server, and clients
+//! are notified.
 //!
 //! ```console
 //! $ cargo run -q --example mount              # on stdio
-//! $ cargo run -q --example mount -- --check   # asks itself and prints the answers
+//! $ cargo run -q --example mount -- --check   # calls itself and prints the responses
 //! ```
 
-mod ask;
+#[path = "support/request.rs"]
+mod request;
 
 use std::error::Error;
 
 use serde_json::{Value, json};
 use turnbuckle::{Context, Resource, Server, Tool, stdio};
 
-/// A part that is useful alone.
+/// A part that also works alone.
 fn clock() -> Server {
     Server::new("clock", "1.0.0").tool(
         Tool::new("now", async || Ok("half past nine".to_owned()))
@@ -24,7 +25,7 @@ fn clock() -> Server {
     )
 }
 
-/// Another one, with something to read.
+/// Another part, with a resource.
 fn notes() -> Server {
     Server::new("notes", "1.0.0")
         .tool(
@@ -39,7 +40,7 @@ fn desk(notes: &Server) -> Server {
     Server::new("desk", "1.0.0")
         .instructions("A clock and a notebook.")
         .tool(
-            // A handler runs as part of the server that was asked, also behind a mount.
+            // A mounted handler runs as part of the server that received the request.
             Tool::new("about", async |cx: Context| {
                 Ok(format!("This is {}.", cx.server().name()))
             })
@@ -60,11 +61,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Asks for what is behind the prefixes, and sees that a part lives on.
+/// Calls the mounted tools, and checks that a later change of a part applies.
 async fn check(desk: &Server, notes: &Server) -> Result<(), Box<dyn Error>> {
     let before = names(desk).await?;
-    ask::call(desk, "clock_now", json!({})).await?;
-    ask::ask(desk, "resources/read", json!({ "uri": "notes://motd" })).await?;
+    request::call(desk, "clock_now", json!({})).await?;
+    request::send(desk, "resources/read", json!({ "uri": "notes://motd" })).await?;
     notes.add_tool(
         Tool::new("write", async || Ok("written".to_owned())).description("Writes a note"),
     );
@@ -78,8 +79,8 @@ async fn check(desk: &Server, notes: &Server) -> Result<(), Box<dyn Error>> {
 }
 
 async fn names(server: &Server) -> Result<Vec<String>, Box<dyn Error>> {
-    let listed = ask::ask(server, "tools/list", json!({})).await?;
-    let tools = listed["tools"].as_array().ok_or("there is no list")?;
+    let listed = request::send(server, "tools/list", json!({})).await?;
+    let tools = listed["tools"].as_array().ok_or("the list is missing")?;
     let name = |tool: &Value| tool["name"].as_str().map(str::to_owned);
     Ok(tools.iter().filter_map(name).collect())
 }

@@ -1,13 +1,13 @@
-//! A transport of your own: here, lines of JSON over TCP.
+//! A custom transport: newline-delimited JSON over TCP.
 //!
-//! Anything that reads and writes bytes can carry the protocol. Whoever connects talks to the same server.
+//! Any pair of byte streams can carry the protocol. All connections use the same server.
 //!
 //! ```console
 //! $ cargo run -q --example own_transport
 //! listening on 127.0.0.1:9000
 //! ```
 //!
-//! With `--check` it listens on a free port, asks itself, prints the answers and ends.
+//! With `--check` it listens on a free port, sends requests to itself and prints the responses.
 #![expect(clippy::print_stdout, reason = "the example shows what it does")]
 
 use std::{error::Error, net::SocketAddr};
@@ -45,7 +45,7 @@ fn clock() -> Server {
     )
 }
 
-/// The transport: one call of `serve_lines` per connection. Clones of a server share everything.
+/// The transport: one call of `ndjson::serve` per connection. Clones of a server share everything.
 async fn accept(listener: TcpListener, server: Server) -> Result<(), Box<dyn Error>> {
     loop {
         let (stream, _) = listener.accept().await?;
@@ -60,7 +60,7 @@ async fn accept(listener: TcpListener, server: Server) -> Result<(), Box<dyn Err
     }
 }
 
-/// A client in a few lines: sends requests, prints what comes back.
+/// A minimal client: sends requests and prints the responses.
 async fn ask(address: SocketAddr) -> Result<(), Box<dyn Error>> {
     let requests = [
         r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#,

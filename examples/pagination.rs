@@ -1,16 +1,17 @@
-//! Pages: long lists in parts, for clients that follow the cursor.
+//! Pagination: long lists in pages, for clients that follow the cursor.
 //!
-//! Without `page_size` every list is one page, since not every client asks for the next.
+//! Without `page_size` every list is one page, because some clients ignore the cursor.
 //!
 //! ```console
 //! $ cargo run -q --example pagination                # on stdio
-//! $ cargo run -q --example pagination -- --check     # asks itself and prints the answers
+//! $ cargo run -q --example pagination -- --check     # calls itself and prints the responses
 //! ```
 
+#[path = "checks/pagination.rs"]
 mod check;
 
-use check::{Checked, Client};
-use serde_json::{Value, json};
+use std::error::Error;
+
 use turnbuckle::{Resource, Server, stdio};
 
 fn server() -> Server {
@@ -26,35 +27,9 @@ fn server() -> Server {
 }
 
 #[tokio::main]
-async fn main() -> Checked {
-    if check::is_wanted() {
-        return ask(Client::join(server())).await;
+async fn main() -> Result<(), Box<dyn Error>> {
+    if check::is_requested() {
+        return check::run().await;
     }
     Ok(stdio::serve(server()).await?)
-}
-
-async fn ask(mut client: Client) -> Checked {
-    let mut sizes = Vec::new();
-    let mut names = Vec::new();
-    let mut params = json!({});
-    loop {
-        let mut page = client.call("resources/list", params).await?;
-        let books = page["resources"].as_array().into_iter().flatten();
-        let page_names: Vec<_> = books.map(|book| book["name"].clone()).collect();
-        sizes.push(page_names.len());
-        names.extend(page_names);
-        match page["nextCursor"].take() {
-            Value::Null => break,
-            // Only the server knows what a cursor means.
-            cursor => params = json!({ "cursor": cursor }),
-        }
-    }
-    assert_eq!(sizes, [4, 4, 2]);
-    assert_eq!(names.first(), Some(&json!("book 1")));
-    assert_eq!(names.last(), Some(&json!("book 10")));
-
-    let made_up = json!({ "cursor": "2" });
-    let error = client.refused("resources/list", made_up).await?;
-    assert_eq!(error["code"], -32602);
-    Ok(())
 }

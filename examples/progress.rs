@@ -1,29 +1,28 @@
-//! Progress, and what happens when a client gives up.
+//! Progress and cancellation.
 //!
-//! A cancelled call is a dropped future: the handler ends where it waits, and what it holds is dropped with it. What
-//! must come to its end nevertheless runs in `cx.detach`.
+//! Cancelling a call drops the future of its handler at the current `.await`, with all its values. Work that must complete
+//! runs in `cx.detach`.
 //!
 //! ```console
 //! $ cargo run -q --example progress                # on stdio
-//! $ cargo run -q --example progress -- --check     # asks itself and prints the answers
+//! $ cargo run -q --example progress -- --check     # calls itself and prints the responses
 //! ```
 
+#[path = "checks/progress.rs"]
 mod check;
 
-use std::time::Duration;
+use std::{error::Error, time::Duration};
 
-use check::{Checked, Client, text};
-use serde_json::json;
 use tokio::{
     sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
     time::sleep,
 };
 use turnbuckle::{Context, Server, Tool, ToolError, stdio};
 
-/// Where handlers leave traces of what they did.
+/// Records what the handlers did.
 type Traces = UnboundedSender<&'static str>;
 
-/// Half a copy is worse than none: whoever drops it, for whatever reason, removes it.
+/// A partial copy, which is removed when it is dropped.
 struct HalfCopy(Traces);
 
 impl Drop for HalfCopy {
@@ -37,7 +36,7 @@ async fn copy(traces: Traces, cx: Context) -> Result<String, ToolError> {
     cx.progress(1, 3).await;
     cx.progress_message(2, Some(3.0), "copying the pictures")
         .await;
-    sleep(Duration::from_secs(3600)).await; // a client that gives up ends it here
+    sleep(Duration::from_secs(3600)).await; // cancellation drops the handler here
     drop(half);
     Ok("copied".to_owned())
 }
@@ -49,7 +48,7 @@ async fn transfer(traces: Traces, cx: Context) -> Result<String, ToolError> {
         let _ = traces.send("booked");
         "booked"
     };
-    // Money that has left one account has to arrive on the other, whether or not anybody still waits.
+    // Money that left one account must arrive on the other, even if the call is cancelled.
     match cx.detach(booking).await {
         Some(state) => Ok(state.to_owned()),
         None => Err(ToolError::new("the booking failed")),
@@ -70,39 +69,10 @@ fn server() -> (Server, UnboundedReceiver<&'static str>) {
 }
 
 #[tokio::main]
-async fn main() -> Checked {
+async fn main() -> Result<(), Box<dyn Error>> {
     let (server, seen) = server();
-    if check::is_wanted() {
-        return ask(Client::join(server), seen).await;
+    if check::is_requested() {
+        return check::run(server, seen).await;
     }
     Ok(stdio::serve(server).await?)
-}
-
-async fn ask(mut client: Client, mut seen: UnboundedReceiver<&'static str>) -> Checked {
-    let id = client
-        .begin("tools/call", json!({ "name": "copy" }))
-        .await?;
-    let progress = client.heard("notifications/progress").await?;
-    assert_eq!(progress["progressToken"], id);
-    assert_eq!(progress["total"], 3.0);
-    let progress = client.heard("notifications/progress").await?;
-    assert_eq!(progress["message"], "copying the pictures");
-    give_up(&mut client, id).await?;
-    assert_eq!(seen.recv().await, Some("removed the half copy"));
-
-    let id = client
-        .begin("tools/call", json!({ "name": "transfer" }))
-        .await?;
-    client.heard("notifications/progress").await?;
-    give_up(&mut client, id).await?;
-    assert_eq!(seen.recv().await, Some("booked"));
-
-    let result = client.tool("transfer", json!({})).await?;
-    assert_eq!(text(&result), "booked");
-    Ok(())
-}
-
-async fn give_up(client: &mut Client, id: u64) -> Checked {
-    let params = json!({ "requestId": id, "reason": "the user lost patience" });
-    client.notify("notifications/cancelled", params).await
 }

@@ -1,31 +1,32 @@
-//! Prompts: messages that a user picks, with arguments to fill in.
+//! Prompts: message templates that a user selects, with arguments.
 //!
 //! ```console
 //! $ cargo run -q --example prompts                # on stdio
-//! $ cargo run -q --example prompts -- --check     # asks itself and prints the answers
+//! $ cargo run -q --example prompts -- --check     # calls itself and prints the responses
 //! ```
 
+#[path = "checks/prompts.rs"]
 mod check;
 
-use check::{Checked, Client};
+use std::error::Error;
+
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::json;
 use turnbuckle::{
     Messages, Prompt, RequestError, Server, stdio,
     types::{ContentBlock, PromptMessage, ResourceContents},
 };
 
-/// Arguments are text. What is an `Option` may be left out.
+/// Arguments are text. An `Option` is an optional argument.
 #[derive(Deserialize, JsonSchema)]
 struct Review {
     /// The language of the code.
     language: String,
-    /// What to look at above all.
+    /// The focus of the review.
     focus: Option<String>,
 }
 
-/// Text is one message of the user.
+/// Text becomes one user message.
 async fn review(args: Review) -> Result<String, RequestError> {
     let focus = args.focus.as_deref().unwrap_or("clarity");
     let language = args.language;
@@ -34,7 +35,7 @@ async fn review(args: Review) -> Result<String, RequestError> {
     ))
 }
 
-/// A conversation may bring files along and put words into the model's mouth.
+/// Messages may contain resources, and may be those of the model.
 async fn onboarding() -> Result<Messages, RequestError> {
     let rules = ResourceContents::text("team://rules", "Be kind. Be brief.");
     Ok(Messages::new([
@@ -56,39 +57,9 @@ fn server() -> Server {
 }
 
 #[tokio::main]
-async fn main() -> Checked {
-    if check::is_wanted() {
-        return ask(Client::join(server())).await;
+async fn main() -> Result<(), Box<dyn Error>> {
+    if check::is_requested() {
+        return check::run().await;
     }
     Ok(stdio::serve(server()).await?)
-}
-
-async fn ask(mut client: Client) -> Checked {
-    let list = client.call("prompts/list", json!({})).await?;
-    let arguments = &list["prompts"][0]["arguments"];
-    assert_eq!(arguments[0]["name"], "language");
-    assert_eq!(arguments[0]["description"], "The language of the code.");
-    assert_eq!(arguments[0]["required"], true);
-    assert_eq!(arguments[1]["required"], false);
-
-    let review = json!({ "name": "review", "arguments": { "language": "Rust" } });
-    let got = client.call("prompts/get", review).await?;
-    assert_eq!(
-        got["messages"][0]["content"]["text"],
-        "Review this Rust code, with an eye on clarity."
-    );
-
-    let onboarding = json!({ "name": "onboarding" });
-    let got = client.call("prompts/get", onboarding).await?;
-    assert_eq!(got["description"], "The first day in the team");
-    assert_eq!(got["messages"][1]["role"], "assistant");
-    assert_eq!(
-        got["messages"][1]["content"]["resource"]["uri"],
-        "team://rules"
-    );
-
-    let incomplete = json!({ "name": "review", "arguments": {} });
-    let error = client.refused("prompts/get", incomplete).await?;
-    assert_eq!(error["code"], -32602);
-    Ok(())
 }

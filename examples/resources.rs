@@ -1,26 +1,26 @@
-//! Resources: one address, many addresses by a template, and telling those who watch that something is new.
+//! Resources: fixed URIs, templates, and update notifications for subscribers.
 //!
 //! ```console
 //! $ cargo run -q --example resources                # on stdio
-//! $ cargo run -q --example resources -- --check     # asks itself and prints the answers
+//! $ cargo run -q --example resources -- --check     # calls itself and prints the responses
 //! ```
 
+#[path = "checks/resources.rs"]
 mod check;
 
 use std::{
     collections::BTreeMap,
+    error::Error,
     sync::{Arc, Mutex, PoisonError},
 };
 
-use check::{Checked, Client};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::json;
 use turnbuckle::{
     Context, RequestError, Resource, ResourceTemplate, Server, Tool, ToolError, stdio,
 };
 
-/// Temperatures by room. A clone is the same house.
+/// Temperatures by room. Clones share them.
 #[derive(Clone, Default)]
 struct House(Arc<Mutex<BTreeMap<String, i32>>>);
 
@@ -58,7 +58,7 @@ struct Heat {
 async fn heat(house: House, args: Heat, cx: Context) -> Result<String, ToolError> {
     let uri = format!("house://room/{}", args.room);
     house.heat(args.room, args.celsius);
-    cx.resource_updated(uri); // whoever watches this address is told, and reads it again
+    cx.resource_updated(uri); // notifies subscribed clients, which read it again
     Ok("It is getting warmer.".to_owned())
 }
 
@@ -71,7 +71,7 @@ fn server() -> Server {
             Resource::text("house://about", "about", "A house with a kitchen.").title("About"),
         )
         .resource(
-            // A function is asked each time; bytes are as good as text.
+            // A function is called for each read; it may return bytes.
             Resource::new("house://plan", "plan", async || {
                 Ok(vec![0x89, b'P', b'N', b'G'])
             })
@@ -90,45 +90,9 @@ fn server() -> Server {
 }
 
 #[tokio::main]
-async fn main() -> Checked {
-    if check::is_wanted() {
-        return ask(Client::join(server())).await;
+async fn main() -> Result<(), Box<dyn Error>> {
+    if check::is_requested() {
+        return check::run().await;
     }
     Ok(stdio::serve(server()).await?)
-}
-
-async fn ask(mut client: Client) -> Checked {
-    let kitchen = json!({ "uri": "house://room/kitchen" });
-    let watched = json!({ "resourceSubscriptions": ["house://room/kitchen"] });
-    client
-        .begin("subscriptions/listen", json!({ "notifications": watched }))
-        .await?;
-    client
-        .heard("notifications/subscriptions/acknowledged")
-        .await?;
-
-    let list = client.call("resources/list", json!({})).await?;
-    assert_eq!(list["resources"][0]["uri"], "house://about");
-    let list = client.call("resources/templates/list", json!({})).await?;
-    let template = &list["resourceTemplates"][0]["uriTemplate"];
-    assert_eq!(template, "house://room/{room}");
-
-    let plan = client
-        .call("resources/read", json!({ "uri": "house://plan" }))
-        .await?;
-    assert_eq!(plan["contents"][0]["blob"], "iVBORw==");
-    let read = client.call("resources/read", kitchen.clone()).await?;
-    assert_eq!(read["contents"][0]["text"], "19 °C");
-
-    let arguments = json!({ "room": "kitchen", "celsius": 21 });
-    client.tool("heat", arguments).await?;
-    let updated = client.heard("notifications/resources/updated").await?;
-    assert_eq!(updated["uri"], "house://room/kitchen");
-    let read = client.call("resources/read", kitchen).await?;
-    assert_eq!(read["contents"][0]["text"], "21 °C");
-
-    let attic = json!({ "uri": "house://room/attic" });
-    let error = client.refused("resources/read", attic).await?;
-    assert_eq!(error["data"]["uri"], "house://room/attic");
-    Ok(())
 }

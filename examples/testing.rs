@@ -1,6 +1,6 @@
 //! A server and its tests, in one file.
 //!
-//! In a project of yours these would be `#[tokio::test(start_paused = true)]` functions. Here they run with `--check`:
+//! In your project these would be `#[tokio::test(start_paused = true)]` functions. Here they run with `--check`:
 //!
 //! ```console
 //! $ cargo run -q --example testing -- --check
@@ -17,17 +17,17 @@ use turnbuckle::{
 
 #[derive(Deserialize, JsonSchema)]
 struct Order {
-    /// What to order.
+    /// The item to order.
     item: String,
 }
 
 #[derive(Deserialize, JsonSchema)]
 struct Consent {
-    /// Whether to go on.
+    /// Whether to continue.
     sure: bool,
 }
 
-/// A shop; `effects` stands for the world that its tools change.
+/// A shop; `effects` records the side effects of its tools.
 fn shop(effects: SideEffects) -> Server {
     let order = move |args: Order, cx: Context| {
         let effects = effects.clone();
@@ -50,7 +50,7 @@ fn shop(effects: SideEffects) -> Server {
     Server::new("shop", "1.0.0").tool(Tool::new("order", order).description("Orders something"))
 }
 
-/// A client that agrees to everything.
+/// A client that accepts everything.
 fn agrees(_method: &str, _params: &Value) -> Value {
     json!({ "action": "accept", "content": { "sure": true } })
 }
@@ -82,7 +82,7 @@ async fn orders_only_with_consent() {
     println!("{}", peer.transcript());
 }
 
-/// On every transport and in every revision; the older ones have no forms, and the tool says so.
+/// On every transport and in every revision; in revisions without forms, the tool fails with a message.
 async fn every_client_is_served() {
     for edge in testing::all_combinations() {
         let mut peer = edge
@@ -94,7 +94,7 @@ async fn every_client_is_served() {
     }
 }
 
-/// In a session, in rounds on alternating instances, and as a task.
+/// In a session, in round trips on alternating instances, and as a task.
 async fn nothing_is_ordered_twice() {
     let trial = ToolCase::new("order", json!({ "item": "tea" }));
 

@@ -2,21 +2,22 @@
 //!
 //! ```console
 //! $ cargo run -q --example tools                # on stdio
-//! $ cargo run -q --example tools -- --check     # asks itself and prints the answers
+//! $ cargo run -q --example tools -- --check     # calls itself and prints the responses
 //! ```
 
+#[path = "checks/tools.rs"]
 mod check;
 
-use check::{Checked, Client, text};
+use std::error::Error;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use turnbuckle::{Server, Tool, ToolError, stdio};
 
-/// What the model has to say. The doc comments are its descriptions.
+/// The arguments. Doc comments are their descriptions.
 #[derive(Deserialize, JsonSchema)]
 struct Convert {
-    /// How much, in the smallest unit: cents, pence.
+    /// The amount in the smallest unit: cents, pence.
     amount: u32,
     /// The currency to convert to.
     to: Currency,
@@ -30,12 +31,12 @@ enum Currency {
     Chf,
 }
 
-/// What comes back: as structured content, and as text for clients that know nothing else.
+/// The result: structured content, and text for older clients.
 #[derive(Serialize, JsonSchema)]
 struct Converted {
-    /// How much it is.
+    /// The converted amount.
     amount: u32,
-    /// Of what.
+    /// The currency of the amount.
     currency: Currency,
 }
 
@@ -44,9 +45,9 @@ async fn convert(args: Convert) -> Result<Converted, ToolError> {
         Currency::Eur => 100,
         Currency::Gbp => 85,
         Currency::Chf => {
-            // Written for the model: it can tell the user, or try another currency.
+            // For the model: it can inform the user, or try another currency.
             return Err(ToolError::new(
-                "there is no rate for CHF today; EUR and GBP can be had",
+                "the rate for CHF is unknown today; EUR and GBP are available",
             ));
         }
     };
@@ -56,7 +57,7 @@ async fn convert(args: Convert) -> Result<Converted, ToolError> {
     })
 }
 
-/// An error that is not made for the model stays in the log, under an id that the model gets.
+/// An internal error is logged, and the model gets its incident id.
 async fn statement() -> Result<String, ToolError> {
     Ok(std::fs::read_to_string("/nowhere/statement.txt")?)
 }
@@ -75,49 +76,9 @@ fn server() -> Server {
 }
 
 #[tokio::main]
-async fn main() -> Checked {
-    if check::is_wanted() {
-        return ask(Client::join(server())).await;
+async fn main() -> Result<(), Box<dyn Error>> {
+    if check::is_requested() {
+        return check::run().await;
     }
     Ok(stdio::serve(server()).await?)
-}
-
-async fn ask(mut client: Client) -> Checked {
-    let list = client.call("tools/list", json!({})).await?;
-    let tool = &list["tools"][0];
-    assert_eq!(tool["inputSchema"]["required"], json!(["amount", "to"]));
-    assert_eq!(tool["outputSchema"]["type"], "object");
-    assert_eq!(
-        tool["annotations"],
-        json!({ "readOnlyHint": true, "idempotentHint": true, "openWorldHint": false })
-    );
-
-    let arguments = json!({ "amount": 2000, "to": "GBP" });
-    let result = client.tool("convert", arguments).await?;
-    assert_eq!(
-        result["structuredContent"],
-        json!({ "amount": 1700, "currency": "GBP" })
-    );
-
-    // Arguments that do not fit never reach the function, and the model learns what was expected.
-    let arguments = json!({ "amount": "much", "to": "GBP" });
-    let result = client.tool("convert", arguments).await?;
-    assert_eq!(result["isError"], true);
-    assert!(text(&result).contains("amount"), "{result}");
-
-    let arguments = json!({ "amount": 2000, "to": "CHF" });
-    let result = client.tool("convert", arguments).await?;
-    assert_eq!(result["isError"], true);
-    assert!(text(&result).contains("EUR and GBP"), "{result}");
-
-    let result = client.tool("statement", json!({})).await?;
-    assert_eq!(result["isError"], true);
-    assert!(text(&result).contains("incident"), "{result}");
-    assert!(!text(&result).contains("No such file"), "{result}");
-
-    let error = client
-        .refused("tools/call", json!({ "name": "steal" }))
-        .await?;
-    assert_eq!(error["code"], -32602);
-    Ok(())
 }

@@ -1,14 +1,13 @@
-//! What the README shows is what the examples are.
+//! The program in the README is an example, so that it is compiled and run.
 
 #[test]
-fn the_readme_shows_hello_as_it_is() {
-    let hello = include_str!("../hello.rs");
+fn the_readme_shows_the_example() {
+    let example = include_str!("../readme.rs");
     let readme = include_str!("../../README.md");
-
-    let code = &hello[hello.find("use std").expect("the imports are there")..];
+    let start = example.find("use ").expect("the example has imports");
 
     assert!(
-        readme.contains(&format!("```rust\n{code}```")),
-        "copy `examples/hello.rs` into the README"
+        readme.contains(&format!("```rust\n{}```", &example[start..])),
+        "copy `examples/readme.rs` into the README"
     );
 }

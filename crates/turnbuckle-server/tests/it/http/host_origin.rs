@@ -267,6 +267,28 @@ async fn an_origin_can_be_allowed() {
 }
 
 #[tokio::test]
+async fn every_origin_can_be_accepted() {
+    let caller = HttpTestClient::with_options(Http::new(server()).danger_accept_any_origin());
+    for origin in ["https://app.example", "http://127.0.0.1:9", "null"] {
+        let answered = list_with(&caller, |head| {
+            head.uri("/mcp")
+                .header("host", "localhost")
+                .header("origin", origin)
+        })
+        .await;
+        assert_eq!(answered.status(), 200, "{origin}");
+        assert_eq!(answered.header("access-control-allow-origin"), Some(origin));
+    }
+
+    let wrong_host = list_with(&caller, |head| {
+        head.uri("/mcp")
+            .header("host", "evil.example")
+            .header("origin", "https://app.example")
+    });
+    assert_eq!(wrong_host.await.status(), 403, "`Host` is still checked");
+}
+
+#[tokio::test]
 async fn a_cors_preflight_is_answered() {
     let caller =
         HttpTestClient::with_options(Http::new(server()).allow_origin("https://app.example"));

@@ -7,8 +7,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use turnbuckle_server::{
     CompletionRequest, Context, Extension, Prompt, RequestError, Resource, ResourceTemplate,
-    ResultExt as _, Server, Tool, ToolError, Variables,
+    ResultExt as _, SamplingBuilder, Server, Tool, ToolError, Variables,
+    testing::{self, ChangeRecorder},
 };
+use turnbuckle_store::ServerChange;
 
 use crate::ndjson::test_client::Peer;
 
@@ -277,4 +279,94 @@ async fn not_found_stays_not_found_inside_once() {
     let response = peer.call("resources/read", uri).await;
     assert_eq!(response["error"]["code"], -32002);
     assert_eq!(response["error"]["data"]["uri"], "errors://once");
+}
+
+#[tokio::test]
+async fn a_prompt_added_while_the_server_runs_is_announced_and_available() {
+    let server = Server::new("prompts", "1").prompt(Prompt::new("old", async || Ok("Old.")));
+    let mut changes = ChangeRecorder::new(&server);
+    let mut peer = peer(server.clone()).await;
+
+    server.add_prompt(Prompt::new("new", async || Ok("New.")));
+
+    assert_eq!(changes.take(), [ServerChange::PromptsChanged]);
+    let response = peer.call("prompts/get", json!({ "name": "new" })).await;
+    let message = &response["result"]["messages"][0]["content"]["text"];
+    assert_eq!(message, "New.");
+}
+
+#[tokio::test]
+async fn every_parameter_of_a_sampling_request_can_be_set() {
+    let ask = async |cx: Context| {
+        let mut request = SamplingBuilder::text("Say hello.");
+        request.params_mut().stop_sequences = Some(vec!["!".to_owned()]);
+        let result = cx.sample("hello", request).await?;
+        Ok(result.text())
+    };
+    let server = Server::new("sampling", "1").tool(Tool::new("ask", ask));
+    let mut peer = testing::Peer::connect(server)
+        .respond_with(|_: &str, params: &Value| {
+            let text = params["stopSequences"].to_string();
+            json!({ "role": "assistant", "model": "none", "content": { "type": "text", "text": text } })
+        })
+        .await;
+
+    let response = peer.call_tool("ask", json!({})).await;
+
+    assert_eq!(response.text(), r#"["!"]"#);
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[expect(dead_code, reason = "only read")]
+struct Everything {
+    small: u32,
+    signed: i8,
+    ratio: f64,
+    flag: bool,
+    names: Vec<String>,
+    inner: Greet,
+    choice: Choice,
+    pair: (u8, u8),
+    maybe: Option<u16>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Choice {
+    Yes,
+    No,
+}
+
+#[tokio::test]
+async fn argument_errors_use_the_words_of_json() {
+    let tool = Tool::new("everything", async |_: Everything| Ok(String::new()));
+    let mut peer = peer(Server::new("arguments", "1").tool(tool)).await;
+    let valid = json!({
+        "small": 1, "signed": 1, "ratio": 1, "flag": true, "names": [], "inner": { "name": "Ada" },
+        "choice": "yes", "pair": [1, 2],
+    });
+    for (member, value, expected) in [
+        ("small", json!("much"), "integer from 0 to 4294967295"),
+        ("signed", json!(200), "integer from -128 to 127"),
+        ("ratio", json!("x"), "number"),
+        ("flag", json!(1), "boolean"),
+        ("names", json!({}), "array"),
+        ("inner", json!([]), "object"),
+        ("choice", json!("perhaps"), "`yes` or `no`"),
+        ("pair", json!([1]), "array of 2 elements"),
+        ("maybe", json!(-1), "integer from 0 to 65535"),
+    ] {
+        let mut arguments = valid.clone();
+        arguments[member] = value;
+        let response = peer.call_tool("everything", arguments).await;
+        let text = response["result"]["content"][0]["text"].as_str();
+        let text = text.unwrap_or_default();
+        assert!(text.contains(&format!("`arguments.{member}`")), "{text}");
+        assert!(text.contains(&format!("expected {expected}")), "{text}");
+        for rust in [
+            "u32", "i8", "f64", "bool ", "sequence", "map", "struct", "enum", "tuple",
+        ] {
+            assert!(!text.contains(rust), "{text}");
+        }
+    }
 }

@@ -1,19 +1,23 @@
-//! Asks the server of `everything.rs` for everything, and prints what it answers.
+//! The self-check of the example `everything`: a client that uses every feature once.
 
+#[path = "../support/client.rs"]
+mod client;
+
+use client::{CheckResult, Client};
 use serde_json::{Value, json};
 use turnbuckle::Server;
 
-use crate::check::{Checked, Client};
-
-pub(crate) async fn run(server: Server) -> Checked {
-    let mut client = Client::join(server)
-        .offering(json!({ "elicitation": { "form": {}, "url": {} }, "sampling": {}, "roots": {} }))
-        .answering(answer);
+pub(super) async fn run(server: Server) -> CheckResult {
+    let mut client = Client::connect(server)
+        .with_capabilities(
+            json!({ "elicitation": { "form": {}, "url": {} }, "sampling": {}, "roots": {} }),
+        )
+        .respond_with(answer);
     let wanted = json!({ "toolsListChanged": true, "resourceSubscriptions": ["notes://all"] });
     let listen = json!({ "notifications": wanted });
-    client.begin("subscriptions/listen", listen).await?;
+    client.start("subscriptions/listen", listen).await?;
     client
-        .heard("notifications/subscriptions/acknowledged")
+        .notification("notifications/subscriptions/acknowledged")
         .await?;
     for (name, arguments) in [
         ("add", json!({ "text": "Water the plants" })),
@@ -56,7 +60,7 @@ pub(crate) async fn run(server: Server) -> Checked {
     Ok(())
 }
 
-async fn to_the_last_page(client: &mut Client, method: &str, mut params: Value) -> Checked {
+async fn to_the_last_page(client: &mut Client, method: &str, mut params: Value) -> CheckResult {
     loop {
         let mut result = client.call(method, params.clone()).await?;
         match result.get_mut("nextCursor") {
@@ -66,7 +70,7 @@ async fn to_the_last_page(client: &mut Client, method: &str, mut params: Value) 
     }
 }
 
-/// What a user, a model and an editor might say.
+/// The responses of a user, a model and an editor.
 fn answer(method: &str, _: &Value) -> Value {
     match method {
         "elicitation/create" => {

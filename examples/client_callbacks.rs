@@ -1,7 +1,7 @@
-//! A client that answers what a server asks: the user, the model, the folders.
+//! A client that responds to a server's requests: forms, URLs, sampling and roots.
 //!
 //! ```console
-//! $ cargo run -q --example client_questions -- --check
+//! $ cargo run -q --example client_callbacks -- --check
 //! ```
 #![expect(clippy::print_stdout, reason = "the example shows what it does")]
 
@@ -22,11 +22,11 @@ use turnbuckle::{
 
 #[derive(Deserialize, JsonSchema)]
 struct Order {
-    /// How many loaves.
+    /// The number of loaves.
     loaves: u8,
 }
 
-/// Asks everything that can be asked.
+/// Sends every kind of client request.
 async fn bake(cx: Context) -> Result<String, ToolError> {
     let Some(order) = cx
         .elicit(Elicitation::form::<Order>("How many?").key("order"))
@@ -49,16 +49,16 @@ async fn bake(cx: Context) -> Result<String, ToolError> {
         "{} loaves, paid: {paid}, {:?}, for {}",
         order.loaves,
         slogan.text(),
-        roots.first().map_or("nobody", |root| &root.uri),
+        roots.first().map_or("an unknown folder", |root| &root.uri),
     ))
 }
 
-/// Each callback that is set is a capability that the server is told of.
+/// Each callback declares a capability to the server.
 fn client() -> Result<turnbuckle::client::ClientBuilder, Box<dyn Error>> {
     Ok(Client::builder("guest", "1.0.0")
         .on_form_elicitation(|form: FormRequest| async move {
             println!("the server wants to know: {}", form.message());
-            // What does not fit the form is an error here, and is not sent.
+            // Content that does not match the form is an error here, and is not sent.
             form.accept(json!({ "loaves": 2 }))
         })
         .on_url_elicitation(|visit: UrlElicitationRequest| async move {
@@ -77,7 +77,7 @@ fn client() -> Result<turnbuckle::client::ClientBuilder, Box<dyn Error>> {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    // The same callbacks serve both eras, though the questions come in different ways.
+    // The same callbacks handle client requests (legacy) and input requests (modern).
     for era in [LifecycleMode::Modern, LifecycleMode::Legacy] {
         let server = Server::new("bakery", "1.0.0").tool(Tool::new("bake", bake));
         let client = memory::connect_with(client()?.lifecycle_mode(era), server).await?;

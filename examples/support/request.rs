@@ -1,4 +1,4 @@
-//! One question to a server in memory, and its answer, both printed.
+//! Sends one request to a server in memory, and prints the request and the response.
 #![expect(clippy::print_stdout, reason = "the example shows what it does")]
 
 use std::error::Error;
@@ -14,11 +14,11 @@ pub(crate) async fn call(
     arguments: Value,
 ) -> Result<Value, Box<dyn Error>> {
     let params = json!({ "name": tool, "arguments": arguments });
-    ask(server, "tools/call", params).await
+    send(server, "tools/call", params).await
 }
 
-/// Sends a request that stands on its own and returns its result.
-pub(crate) async fn ask(
+/// Sends a stateless request and returns its result.
+pub(crate) async fn send(
     server: &Server,
     method: &str,
     mut params: Value,
@@ -32,16 +32,16 @@ pub(crate) async fn ask(
     let (ours, theirs) = tokio::io::duplex(64 * 1024);
     let (theirs_in, theirs_out) = tokio::io::split(theirs);
     let serving = tokio::spawn(ndjson::serve(theirs_in, theirs_out, server.clone()));
-    let (mut answers, mut requests) = tokio::io::split(ours);
+    let (mut responses, mut requests) = tokio::io::split(ours);
     requests
         .write_all(format!("{request}\n").as_bytes())
         .await?;
     requests.shutdown().await?;
-    let mut answer = String::new();
-    answers.read_to_string(&mut answer).await?;
+    let mut response = String::new();
+    responses.read_to_string(&mut response).await?;
     serving.await??;
-    print!("< {answer}");
-    let mut answer: Value = serde_json::from_str(&answer)?;
-    let result = answer.get_mut("result").map(Value::take);
+    print!("< {response}");
+    let mut response: Value = serde_json::from_str(&response)?;
+    let result = response.get_mut("result").map(Value::take);
     result.ok_or_else(|| "this is not a result".into())
 }

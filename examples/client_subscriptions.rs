@@ -1,7 +1,7 @@
-//! A client that hears of changes.
+//! A client that subscribes to changes.
 //!
 //! ```console
-//! $ cargo run -q --example client_changes -- --check
+//! $ cargo run -q --example client_subscriptions -- --check
 //! ```
 #![expect(clippy::print_stdout, reason = "the example shows what it does")]
 
