@@ -11,7 +11,7 @@ use std::error::Error;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use turnbuckle::{
-    Context, Server, Tool, ToolError,
+    Server, Tool, ToolError,
     client::{Client, http},
 };
 
@@ -52,7 +52,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-async fn greet(args: Value, _: Context) -> Result<String, ToolError> {
+async fn greet(args: Value) -> Result<String, ToolError> {
     let name = args["name"].as_str();
     Ok(format!(
         "Hello, {}!",

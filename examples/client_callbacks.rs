@@ -16,8 +16,7 @@ use turnbuckle::{
         Client, ElicitationAction, FormRequest, LifecycleMode, Roots, SamplingRequest,
         UrlElicitationRequest,
     },
-    memory,
-    types::CreateMessageResult,
+    memory, types,
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -29,18 +28,14 @@ struct Order {
 /// Sends every kind of client request.
 async fn bake(cx: Context) -> Result<String, ToolError> {
     let Some(order) = cx
-        .elicit(Elicitation::form::<Order>("How many?").key("order"))
+        .elicit(Elicitation::form::<Order>("How many?"))
         .await?
         .accepted()
     else {
         return Ok("no bread today".to_owned());
     };
     let payment = Elicitation::url("Please pay here.", "https://bakery.example/pay");
-    let paid = cx
-        .elicit(payment.key("payment"))
-        .await?
-        .accepted()
-        .is_some();
+    let paid = cx.elicit(payment).await?.accepted().is_some();
     let slogan = cx
         .sample("slogan", SamplingBuilder::text("Praise our bread."))
         .await?;
@@ -70,7 +65,7 @@ fn client() -> Result<turnbuckle::client::ClientBuilder, Box<dyn Error>> {
                 "the server asks the model for {} tokens",
                 request.max_tokens
             );
-            Ok(CreateMessageResult::new("none", "Crisp!"))
+            Ok(types::CreateMessageResult::new("none", "Crisp!"))
         })
         .roots(Roots::new(["file:///home/ada"])?))
 }

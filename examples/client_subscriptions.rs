@@ -10,8 +10,7 @@ use std::error::Error;
 use turnbuckle::{
     Resource, Server,
     client::{Change, Client, LifecycleMode, SubscriptionEvent},
-    memory,
-    types::SubscriptionFilter,
+    memory, types,
 };
 
 #[tokio::main]
@@ -25,7 +24,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         let client = Client::builder("watcher", "1.0.0").lifecycle_mode(era);
         let client = memory::connect_with(client, server.clone()).await?;
 
-        let filter = SubscriptionFilter::new()
+        let filter = types::SubscriptionFilter::new()
             .resources_list_changed(true)
             .resource_subscriptions(vec!["weather://oslo".to_owned()]);
         let mut changes = client.listen(filter).await?;

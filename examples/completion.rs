@@ -13,7 +13,7 @@ use std::error::Error;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use turnbuckle::{
-    CompletionRequest, Context, Prompt, RequestError, ResourceTemplate, Server, Variables, stdio,
+    CompletionRequest, Prompt, RequestError, ResourceTemplate, Server, Variables, stdio,
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -35,7 +35,7 @@ fn cities(country: &str) -> &'static [&'static str] {
 }
 
 /// A completer gets the typed text and the arguments that already have a value.
-async fn city(typed: CompletionRequest, _: Context) -> Result<Vec<String>, RequestError> {
+async fn city(typed: CompletionRequest) -> Result<Vec<String>, RequestError> {
     let country = typed.arguments.get("country").map_or("", String::as_str);
     let beginning = typed.value.to_lowercase();
     Ok(cities(country)
@@ -63,7 +63,7 @@ fn server() -> Server {
                 .complete("city", city),
         )
         .template(
-            ResourceTemplate::new("flags://{country}", "flag", |variables, _: Context| {
+            ResourceTemplate::new("flags://{country}", "flag", |variables| {
                 read_flag(variables)
             })
             .complete("country", countries),

@@ -33,7 +33,7 @@ enum Bread {
 
 async fn order(cx: Context) -> Result<String, ToolError> {
     match cx
-        .elicit(Elicitation::form::<Order>("What may it be?").key("order"))
+        .elicit(Elicitation::form::<Order>("What may it be?"))
         .await?
     {
         ElicitationOutcome::Accepted(order) => {
@@ -49,8 +49,8 @@ async fn order(cx: Context) -> Result<String, ToolError> {
 
 async fn pay(cx: Context) -> Result<String, ToolError> {
     // Data that must not pass through the client, such as a card number, belongs on your own web page.
-    let question = Elicitation::url("Please pay here.", "https://bakery.example/pay/42");
-    match cx.elicit(question.key("payment")).await?.accepted() {
+    let page = Elicitation::url("Please pay here.", "https://bakery.example/pay/42");
+    match cx.elicit(page).await?.accepted() {
         Some(()) => Ok("The user went to the page; whether they paid, the bank knows.".to_owned()),
         None => Ok("The user does not want to pay.".to_owned()),
     }

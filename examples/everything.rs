@@ -26,8 +26,7 @@ use turnbuckle::{
     CacheHint, CompletionRequest, Context, Elicitation, ElicitationOutcome, Messages, Prompt,
     RequestError, Resource, ResourceTemplate, SamplingBuilder, Server, Tool, ToolError, ToolResult,
     http::{Http, HttpSse},
-    stdio,
-    types::{Annotations, ContentBlock, Icon, LogLevel, PromptMessage, ResourceContents, Role},
+    stdio, types,
 };
 
 const PIXEL: &[u8] = include_bytes!("pixel.png");
@@ -38,7 +37,7 @@ fn server() -> Server {
         .title("Notes")
         .description("Keeps notes in memory")
         .website("https://example.com/notes")
-        .icon(Icon::new("https://example.com/notes.svg").mime_type("image/svg+xml"))
+        .icon(types::Icon::new("https://example.com/notes.svg").mime_type("image/svg+xml"))
         .instructions("Add notes with `add`; read them as resources.")
         .page_size(5)
         .cache_lists(CacheHint::public(Duration::from_secs(60)));
@@ -85,13 +84,13 @@ fn with_tools(server: Server, notes: &Notes) -> Server {
             })
             .title("Add a note")
             .description("Adds a note")
-            .icon(Icon::new("https://example.com/add.svg"))
+            .icon(types::Icon::new("https://example.com/add.svg"))
             .destructive(false)
             .open_world(false),
         )
         .tool(
             // A custom schema. Arguments are not checked against it unless the server validates input.
-            Tool::raw("find", schema, move |args: Value, _: Context| {
+            Tool::raw("find", schema, move |args: Value| {
                 find(finding.clone(), args)
             })
             .description("Finds notes that contain a text")
@@ -175,7 +174,7 @@ async fn remind(notes: Notes, args: Remind) -> Result<String, ToolError> {
 }
 
 async fn tidy(cx: Context) -> Result<String, ToolError> {
-    cx.log(LogLevel::Info, "tidying up").await;
+    cx.log(types::LogLevel::Info, "tidying up").await;
     for step in 1..=3 {
         cx.progress_message(step, Some(3.0), format!("shelf {step}"))
             .await;
@@ -185,10 +184,10 @@ async fn tidy(cx: Context) -> Result<String, ToolError> {
 }
 
 async fn card() -> Result<ToolResult, ToolError> {
-    let about = ResourceContents::text("notes://about", "Notes, kept in memory.");
+    let about = types::ResourceContents::text("notes://about", "Notes, kept in memory.");
     Ok(ToolResult::text("A dot and a text.")
         .image("iVBORw0KGgo=", "image/png")
-        .block(ContentBlock::resource(about)))
+        .block(types::ContentBlock::resource(about)))
 }
 
 // ------------------------------------------------------------------------------------------- client requests
@@ -221,7 +220,7 @@ struct Signature {
 
 async fn sign(notes: Notes, cx: Context) -> Result<String, ToolError> {
     match cx
-        .elicit(Elicitation::form::<Signature>("Who signs this note?").key("signature"))
+        .elicit(Elicitation::form::<Signature>("Who signs this note?"))
         .await?
     {
         ElicitationOutcome::Accepted(Signature { name, dated }) => {
@@ -239,11 +238,11 @@ async fn sign(notes: Notes, cx: Context) -> Result<String, ToolError> {
 }
 
 async fn connect(cx: Context) -> Result<String, ToolError> {
-    let question = Elicitation::url(
+    let page = Elicitation::url(
         "Please log in to your account.",
         "https://example.com/login",
     );
-    match cx.elicit(question.key("login")).await?.accepted() {
+    match cx.elicit(page).await?.accepted() {
         Some(()) => Ok("The user went to the page.".to_owned()),
         None => Ok("The user stayed here.".to_owned()),
     }
@@ -287,18 +286,22 @@ fn with_resources(server: Server, notes: &Notes) -> Server {
             Resource::new("notes://all", "all", move || read_all(all.clone()))
                 .description("All notes, a line each")
                 .mime_type("text/plain")
-                .annotations(Annotations::new().audience([Role::User]).priority(0.8)),
+                .annotations(
+                    types::Annotations::new()
+                        .audience([types::Role::User])
+                        .priority(0.8),
+                ),
         )
         .resource(
             Resource::bytes("notes://pixel", "pixel", "image/png", PIXEL).description("A dot"),
         )
         .template(
-            ResourceTemplate::new("notes://note/{number}", "note", move |note, _: Context| {
+            ResourceTemplate::new("notes://note/{number}", "note", move |note| {
                 read_one(one.clone(), note)
             })
             .description("One note by its number")
             .mime_type("text/plain")
-            .complete("number", move |typed: CompletionRequest, _: Context| {
+            .complete("number", move |typed: CompletionRequest| {
                 numbers(ids.clone(), typed)
             })
             .cache(CacheHint::private(Duration::from_secs(10))),
@@ -350,10 +353,10 @@ struct Review {
 }
 
 async fn review(notes: Notes, args: Review) -> Result<Messages, RequestError> {
-    let contents = ResourceContents::text("notes://all", notes.all().join("\n"));
+    let contents = types::ResourceContents::text("notes://all", notes.all().join("\n"));
     Ok(Messages::new([
-        PromptMessage::user(ContentBlock::resource(contents)),
-        PromptMessage::user(format!("Go through these notes in a {} tone.", args.tone)),
+        types::PromptMessage::user(types::ContentBlock::resource(contents)),
+        types::PromptMessage::user(format!("Go through these notes in a {} tone.", args.tone)),
     ]))
 }
 

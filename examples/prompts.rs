@@ -12,10 +12,7 @@ use std::error::Error;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use turnbuckle::{
-    Messages, Prompt, RequestError, Server, stdio,
-    types::{ContentBlock, PromptMessage, ResourceContents},
-};
+use turnbuckle::{Messages, Prompt, RequestError, Server, stdio, types};
 
 /// Arguments are text. An `Option` is an optional argument.
 #[derive(Deserialize, JsonSchema)]
@@ -37,11 +34,11 @@ async fn review(args: Review) -> Result<String, RequestError> {
 
 /// Messages may contain resources, and may be those of the model.
 async fn onboarding() -> Result<Messages, RequestError> {
-    let rules = ResourceContents::text("team://rules", "Be kind. Be brief.");
+    let rules = types::ResourceContents::text("team://rules", "Be kind. Be brief.");
     Ok(Messages::new([
-        PromptMessage::user("I am new here. What are the rules?"),
-        PromptMessage::assistant(ContentBlock::resource(rules)),
-        PromptMessage::user("What do they mean for my first day?"),
+        types::PromptMessage::user("I am new here. What are the rules?"),
+        types::PromptMessage::assistant(types::ContentBlock::resource(rules)),
+        types::PromptMessage::user("What do they mean for my first day?"),
     ])
     .description("The first day in the team"))
 }

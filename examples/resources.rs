@@ -78,7 +78,7 @@ fn server() -> Server {
             .mime_type("image/png"),
         )
         .template(
-            ResourceTemplate::new("house://room/{room}", "room", move |room, _: Context| {
+            ResourceTemplate::new("house://room/{room}", "room", move |room| {
                 read_room(reading.clone(), room)
             })
             .description("How warm a room is")

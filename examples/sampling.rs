@@ -12,10 +12,7 @@ use std::error::Error;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use turnbuckle::{
-    Context, SamplingBuilder, Server, Tool, ToolError, stdio,
-    types::{ModelHint, ModelPreferences},
-};
+use turnbuckle::{Context, SamplingBuilder, Server, Tool, ToolError, stdio, types};
 
 #[derive(Deserialize, JsonSchema)]
 struct Translate {
@@ -30,8 +27,8 @@ async fn translate(args: Translate, cx: Context) -> Result<String, ToolError> {
         )
         .max_tokens(200)
         .preferences(
-            ModelPreferences::new()
-                .hints([ModelHint::new("small")])
+            types::ModelPreferences::new()
+                .hints([types::ModelHint::new("small")])
                 .speed_priority(0.9),
         );
     let answer = cx.sample("translation", question).await?;

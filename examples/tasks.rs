@@ -43,7 +43,7 @@ struct Budget {
 /// Sends one client request before it becomes a task, and one as a task.
 async fn travel(cx: Context) -> Result<String, ToolError> {
     let Some(budget) = cx
-        .elicit(Elicitation::form::<Budget>("How much may it cost?").key("budget"))
+        .elicit(Elicitation::form::<Budget>("How much may it cost?"))
         .await?
         .accepted()
     else {
@@ -52,7 +52,10 @@ async fn travel(cx: Context) -> Result<String, ToolError> {
     cx.into_task().await?;
     sleep(Duration::from_millis(5)).await; // the search takes a while
     let more = cx
-        .elicit(Elicitation::form::<Budget>("Trains are dear today. What is the most?").key("more"))
+        .elicit(
+            Elicitation::form::<Budget>("Trains are expensive today. What is the maximum?")
+                .key("maximum"),
+        )
         .await?;
     let most = more.accepted().map_or(budget.amount, |more| more.amount);
     Ok(format!("A ticket for {most} euros."))

@@ -33,9 +33,7 @@ fn shop(effects: SideEffects) -> Server {
         let effects = effects.clone();
         async move {
             cx.progress(1, 2).await;
-            let consent = cx
-                .elicit(Elicitation::form::<Consent>("Really?").key("sure"))
-                .await?;
+            let consent = cx.elicit(Elicitation::form::<Consent>("Really?")).await?;
             if !consent.accepted().is_some_and(|consent| consent.sure) {
                 return Err(ToolError::new("nothing was ordered"));
             }

@@ -286,7 +286,7 @@ fn check_argument(
     };
     let of_schemars = |one: &&Attribute| one.path().is_ident("schemars");
     if let Some(attribute) = argument.attributes.iter().find(of_schemars) {
-        let message = "variables of a URI have no schema, remove this attribute";
+        let message = "variables of a URI do not have a schema, remove this attribute";
         return Err(Error::new_spanned(attribute, message));
     }
     if variable.is_optional && !argument.is_optional() {

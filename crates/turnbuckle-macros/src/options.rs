@@ -230,7 +230,7 @@ fn unknown_key(key: &Ident, kind: MacroKind) -> String {
         .collect();
     let (noun, known) = (kind.noun(), known.join(", "));
     format!(
-        "`#[{noun}]` has no key `{key}`, only {known}; for other options call methods of the returned builder"
+        "`#[{noun}]` does not have the key `{key}`, only {known}; for other options call methods of the returned builder"
     )
 }
 

@@ -212,7 +212,7 @@ impl Http {
 
     /// Sets the path of the health check for [`serve`](Self::serve), which responds with `ok`. The default is `/health`.
     ///
-    /// A mounted [service](Self::into_service) has no health check.
+    /// A mounted [service](Self::into_service) ignores it.
     ///
     /// `Host` is not checked on this path, since probes often use an IP address and the response reveals nothing.
     #[must_use]

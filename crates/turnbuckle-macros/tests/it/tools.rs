@@ -206,7 +206,7 @@ mod elsewhere {
     pub(crate) use turnbuckle as library;
     use turnbuckle::{ToolError, tool};
 
-    /// Lives in another module, and is told where the library is.
+    /// A tool in another module, with the path of the library as an option.
     #[tool(crate = crate::tools::elsewhere::library)]
     pub(crate) async fn greet(name: String) -> Result<String, ToolError> {
         Ok(format!("Hello, {name}!"))

@@ -101,7 +101,7 @@ fn check_tool_results(messages: &[SamplingMessage]) -> Result<(), String> {
         open_uses = tool_uses(message);
     }
     match open_uses.first() {
-        Some(id) => Err(format!("the tool use {id:?} has no result")),
+        Some(id) => Err(format!("the result of the tool use {id:?} is missing")),
         None => Ok(()),
     }
 }

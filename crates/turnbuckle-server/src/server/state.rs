@@ -69,16 +69,16 @@ impl Context {
     ///
     /// # Panics
     ///
-    /// If there is none. The call then fails like one with any other panic; use [`try_state`](Self::try_state) for
+    /// If the value is missing. The call then fails like one with any other panic; use [`try_state`](Self::try_state) for
     /// values that may be absent.
     pub fn state<T: 'static>(&self) -> &T {
         self.try_state().unwrap_or_else(|| {
             let name = type_name::<T>();
-            panic!("the server has no state of type `{name}`: add it with `Server::state`")
+            panic!("state of type `{name}` is missing: add it with `Server::state`")
         })
     }
 
-    /// Like [`state`](Self::state), with `None` if there is no value of this type.
+    /// Like [`state`](Self::state), with `None` if the value is missing.
     pub fn try_state<T: 'static>(&self) -> Option<&T> {
         let of_mounted = self.call.mounted_state.get();
         of_mounted
