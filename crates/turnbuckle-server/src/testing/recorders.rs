@@ -13,12 +13,12 @@ use crate::Server;
 ///
 /// ```
 /// use turnbuckle_server::{Server, testing::ChangeRecorder};
-/// use turnbuckle_store::Change;
+/// use turnbuckle_store::ServerChange;
 ///
 /// let server = Server::new("clock", "1.0.0");
 /// let mut changes = ChangeRecorder::new(&server);
 /// server.tools_changed();
-/// assert_eq!(changes.take(), [Change::ToolsChanged]);
+/// assert_eq!(changes.take(), [ServerChange::ToolsChanged]);
 /// ```
 #[derive(Debug)]
 pub struct ChangeRecorder {

@@ -352,8 +352,8 @@ async fn argument_errors_use_the_words_of_json() {
         ("flag", json!(1), "boolean"),
         ("names", json!({}), "array"),
         ("inner", json!([]), "object"),
-        ("choice", json!("perhaps"), "`yes` or `no`"),
-        ("pair", json!([1]), "array of 2 elements"),
+        ("choice", json!("perhaps"), "\"yes\" or \"no\""),
+        ("pair", json!([1]), "array of 2 items"),
         ("maybe", json!(-1), "integer from 0 to 65535"),
     ] {
         let mut arguments = valid.clone();
