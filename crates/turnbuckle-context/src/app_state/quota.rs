@@ -24,14 +24,15 @@ impl AppState {
             return Ok(());
         }
         let used = data_bytes(self.data_dir(), owner)?;
-        match used < quota {
-            true => Ok(()),
-            false => Err(ContextError::invalid(format!(
+        if used < quota {
+            Ok(())
+        } else {
+            Err(ContextError::invalid(format!(
                 "your quota on this server is exhausted ({} of {} used); nothing was saved. \
                 Call collection_list to see your data and collection_delete to free space",
                 format_bytes(used),
                 format_bytes(quota)
-            ))),
+            )))
         }
     }
 

@@ -94,9 +94,12 @@ pub(crate) fn refresh_open_dir(
     };
     // Writing takes time as well.
     let reading = budget.mul_f32(0.7);
-    let mut on_progress = |_| match started.elapsed() < reading && should_continue() {
-        true => ControlFlow::Continue(()),
-        false => ControlFlow::Break(()),
+    let mut on_progress = |_| {
+        if started.elapsed() < reading && should_continue() {
+            ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(())
+        }
     };
     let refreshed = match run.run(OnStop::Publish, &mut on_progress)? {
         IndexRunEnd::Published {

@@ -134,9 +134,10 @@ impl RetryPolicy {
             ContextError::EmbeddingRejected(_) => self.rejections += 1,
             _ => self.failures += 1,
         }
-        match self.failures < MAX_FAILURES && self.rejections < MAX_REJECTIONS {
-            true => Ok(()),
-            false => Err(error),
+        if self.failures < MAX_FAILURES && self.rejections < MAX_REJECTIONS {
+            Ok(())
+        } else {
+            Err(error)
         }
     }
 }

@@ -128,9 +128,10 @@ impl HttpEmbedder {
         if let Some(client) = self.client.get() {
             return Ok(client);
         }
-        let client = match self.url.is_https() {
-            true => tls::https_client()?,
-            false => EmbeddingHttpClient::http(),
+        let client = if self.url.is_https() {
+            tls::https_client()?
+        } else {
+            EmbeddingHttpClient::http()
         };
         Ok(self.client.get_or_init(|| client))
     }
@@ -267,9 +268,10 @@ impl EmbeddingError {
 
 impl From<EmbeddingError> for ContextError {
     fn from(error: EmbeddingError) -> Self {
-        match error.is_about_text() {
-            true => Self::EmbeddingRejected(error.into()),
-            false => Self::Embedding(error.into()),
+        if error.is_about_text() {
+            Self::EmbeddingRejected(error.into())
+        } else {
+            Self::Embedding(error.into())
         }
     }
 }

@@ -88,9 +88,12 @@ impl AppState {
             let _job = job;
             let watch = {
                 let state = state.clone();
-                move |_| match state.is_over_quota(&owner) {
-                    true => ControlFlow::Break(()),
-                    false => ControlFlow::Continue(()),
+                move |_| {
+                    if state.is_over_quota(&owner) {
+                        ControlFlow::Break(())
+                    } else {
+                        ControlFlow::Continue(())
+                    }
                 }
             };
             // An error with texts of one subject does not imply an error with the other.

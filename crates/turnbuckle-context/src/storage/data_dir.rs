@@ -161,9 +161,10 @@ impl DataDir {
         owner: &Owner,
         id: &str,
     ) -> Result<Option<Arc<Database>>, ContextError> {
-        match is_id(id) {
-            true => self.open_existing(self.database_path(owner, id)),
-            false => Ok(None),
+        if is_id(id) {
+            self.open_existing(self.database_path(owner, id))
+        } else {
+            Ok(None)
         }
     }
 
@@ -285,9 +286,10 @@ impl DataDir {
             if delete::is_staging(&name) {
                 continue;
             }
-            let removed = match path.is_dir() {
-                true => std::fs::remove_dir_all(&path),
-                false => std::fs::remove_file(&path),
+            let removed = if path.is_dir() {
+                std::fs::remove_dir_all(&path)
+            } else {
+                std::fs::remove_file(&path)
             };
             match removed {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -296,9 +298,10 @@ impl DataDir {
                 _ => {}
             }
         }
-        match all_removed {
-            true => std::fs::remove_dir(&folder).map_err(failed).map(|()| true),
-            false => Ok(false),
+        if all_removed {
+            std::fs::remove_dir(&folder).map_err(failed).map(|()| true)
+        } else {
+            Ok(false)
         }
     }
 

@@ -133,10 +133,11 @@ impl Database {
         let mut reader = match reader {
             Some(reader) => reader,
             None => {
-                let reader = match self.is_read_only() {
-                    true => file::connect_read_only(&self.path)
-                        .map_err(|error| ContextError::database(&self.path, error))?,
-                    false => connect(&self.path)?,
+                let reader = if self.is_read_only() {
+                    file::connect_read_only(&self.path)
+                        .map_err(|error| ContextError::database(&self.path, error))?
+                } else {
+                    connect(&self.path)?
                 };
                 self.check_current()?;
                 reader

@@ -111,9 +111,10 @@ impl DirHandle {
         }
         let within = folder.as_ref().unwrap_or(self);
         let file = within.0.open_file(single_component(OsStr::new(name))?)?;
-        match file.metadata()?.is_file() {
-            true => Ok(file),
-            false => Err(link_error()),
+        if file.metadata()?.is_file() {
+            Ok(file)
+        } else {
+            Err(link_error())
         }
     }
 
@@ -122,9 +123,10 @@ impl DirHandle {
         let mut bytes = Vec::new();
         let file = self.open_file(name)?;
         file.take(most + 1).read_to_end(&mut bytes)?;
-        match bytes.len() as u64 <= most {
-            true => Ok(bytes),
-            false => Err(io::ErrorKind::FileTooLarge.into()),
+        if bytes.len() as u64 <= most {
+            Ok(bytes)
+        } else {
+            Err(io::ErrorKind::FileTooLarge.into())
         }
     }
 

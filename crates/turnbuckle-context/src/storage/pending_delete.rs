@@ -179,9 +179,10 @@ fn vacuum_and_finish(
     database: &Database,
     marker: DeleteMarker,
 ) -> Result<Option<DeleteMarker>, ContextError> {
-    match database.secure_vacuum()? {
-        true => marker.finish().map(|()| None),
-        false => Ok(Some(marker)),
+    if database.secure_vacuum()? {
+        marker.finish().map(|()| None)
+    } else {
+        Ok(Some(marker))
     }
 }
 

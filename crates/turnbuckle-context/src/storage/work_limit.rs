@@ -62,9 +62,10 @@ impl WorkLimit {
         if self.is_cancelled.load(Ordering::Relaxed) {
             return Err(ContextError::Cancelled);
         }
-        match self.started.elapsed() < self.timeout {
-            true => Ok(()),
-            false => Err(ContextError::TimedOut(self.timeout)),
+        if self.started.elapsed() < self.timeout {
+            Ok(())
+        } else {
+            Err(ContextError::TimedOut(self.timeout))
         }
     }
 }

@@ -1,4 +1,6 @@
 //! Tests of the crate that users depend on.
 
+#![expect(clippy::unwrap_used, reason = "a failed test panics")]
+
 mod axum;
 mod exports;

@@ -104,9 +104,12 @@ impl IgnoreRules {
         path: &Path,
         has: impl Fn(&str) -> bool,
     ) -> Result<bool, UnusableRules> {
-        let read = |name: &str| match has(name) {
-            true => read_rules(folder, path, name),
-            false => Ok(Gitignore::empty()),
+        let read = |name: &str| {
+            if has(name) {
+                read_rules(folder, path, name)
+            } else {
+                Ok(Gitignore::empty())
+            }
         };
         let level = IgnoreLevel {
             git: read(GITIGNORE)?,

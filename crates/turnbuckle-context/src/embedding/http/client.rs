@@ -85,9 +85,10 @@ impl EmbeddingHttpClient {
         let body = read(response.into_body(), MAX_ERROR_BODY_BYTES).await;
         let message = error_message(&body.unwrap_or_default(), key);
         let error = EmbeddingError::ErrorResponse { status, message };
-        match is_transient(status) {
-            true => Ok(HttpReply::RetryLater { error, after }),
-            false => Err(error),
+        if is_transient(status) {
+            Ok(HttpReply::RetryLater { error, after })
+        } else {
+            Err(error)
         }
     }
 }

@@ -245,9 +245,10 @@ impl OwnerLog {
     }
 
     fn with_state(&self, session: DebugSession) -> DebugSession {
-        let state = match self.is_enabled() {
-            true => "recording",
-            false => "paused",
+        let state = if self.is_enabled() {
+            "recording"
+        } else {
+            "paused"
         };
         DebugSession { state, ..session }
     }

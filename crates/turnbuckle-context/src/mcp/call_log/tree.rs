@@ -139,9 +139,10 @@ impl TreeLayout<'_> {
             params_text: group
                 .enter
                 .map_or_else(String::new, |enter| enter.params_text.clone()),
-            children: match is_open {
-                true => self.nodes(id, depth + 1),
-                false => Vec::new(),
+            children: if is_open {
+                self.nodes(id, depth + 1)
+            } else {
+                Vec::new()
             },
             hidden: if is_open { 0 } else { below },
         })

@@ -345,9 +345,10 @@ impl ToText for SessionList {
                 session.session_id, session.program, session.target_type, session.state
             );
         }
-        match text.is_empty() {
-            true => "no debug session is open".to_owned(),
-            false => text,
+        if text.is_empty() {
+            "no debug session is open".to_owned()
+        } else {
+            text
         }
     }
 }
@@ -385,18 +386,20 @@ impl ToText for CallLogStatus {
 
 impl ToText for LogEntries {
     fn to_text(&self) -> String {
-        match self.entries.is_empty() {
-            true => "no matching calls are recorded".to_owned(),
-            false => self.entries.iter().map(ToString::to_string).collect(),
+        if self.entries.is_empty() {
+            "no matching calls are recorded".to_owned()
+        } else {
+            self.entries.iter().map(ToString::to_string).collect()
         }
     }
 }
 
 impl ToText for LogTree {
     fn to_text(&self) -> String {
-        match self.text.is_empty() {
-            true => "no calls are recorded".to_owned(),
-            false => self.text.clone(),
+        if self.text.is_empty() {
+            "no calls are recorded".to_owned()
+        } else {
+            self.text.clone()
         }
     }
 }

@@ -104,9 +104,10 @@ impl SaveResponse {
 
     /// Returns the text form: `Saved …` with notes.
     pub(super) fn text(&self, what: &str, id: &str) -> String {
-        let mut text = match self.is_new {
-            true => format!("Saved {what} {id}."),
-            false => format!("The same {what} exists: {id}."),
+        let mut text = if self.is_new {
+            format!("Saved {what} {id}.")
+        } else {
+            format!("The same {what} exists: {id}.")
         };
         for similar in &self.similar_to {
             let SimilarView {
@@ -137,12 +138,13 @@ const MAX_ERROR_BYTES: usize = 16 * 1024;
 
 /// Rejects an argument that is too long.
 pub(super) fn check_length(name: &str, text: &str, most: usize) -> Result<(), ContextError> {
-    match text.len() <= most {
-        true => Ok(()),
-        false => Err(ContextError::invalid(format!(
+    if text.len() <= most {
+        Ok(())
+    } else {
+        Err(ContextError::invalid(format!(
             "`{name}` has {} bytes; at most {most} are allowed: keep the significant words",
             text.len()
-        ))),
+        )))
     }
 }
 

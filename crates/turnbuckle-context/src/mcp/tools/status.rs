@@ -140,21 +140,20 @@ fn project(state: &AppState, owner: &Owner, path: &str) -> Result<ProjectStatus,
     let trees = code_index::trees(&database)?.into_iter();
     for tree in trees.filter(|tree| data_dir.allows(&tree.root)) {
         let left = REFRESH_BUDGET.saturating_sub(started.elapsed());
-        let index = match left.is_zero() {
-            true => IndexDetails::from_tree(&tree, Freshness::Unknown),
-            false => {
-                let (folder, redactor) = (data_dir.open_folder(&tree.root)?, state.redactor());
-                let mut should_continue = || true;
-                let refreshed = code_index::refresh_open_dir(
-                    &database,
-                    &folder,
-                    &tree,
-                    redactor,
-                    left,
-                    &mut should_continue,
-                )?;
-                IndexDetails::from_tree(&refreshed.tree, refreshed.freshness)
-            }
+        let index = if left.is_zero() {
+            IndexDetails::from_tree(&tree, Freshness::Unknown)
+        } else {
+            let (folder, redactor) = (data_dir.open_folder(&tree.root)?, state.redactor());
+            let mut should_continue = || true;
+            let refreshed = code_index::refresh_open_dir(
+                &database,
+                &folder,
+                &tree,
+                redactor,
+                left,
+                &mut should_continue,
+            )?;
+            IndexDetails::from_tree(&refreshed.tree, refreshed.freshness)
         };
         status.indexes.push(index);
     }

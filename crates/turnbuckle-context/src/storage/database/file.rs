@@ -88,9 +88,10 @@ impl FileIdentity {
 
 /// With an exclusive lock SQLite keeps the WAL index in memory. Nothing can be locked where nothing can be written, and
 /// locks are not needed there.
-const WITHOUT_LOCKS: &str = match cfg!(windows) {
-    true => "mode=ro&vfs=win32-none",
-    false => "mode=ro&vfs=unix-none",
+const WITHOUT_LOCKS: &str = if cfg!(windows) {
+    "mode=ro&vfs=win32-none"
+} else {
+    "mode=ro&vfs=unix-none"
 };
 
 /// Opens a connection to a database that is not writable: on a read-only file system or in a folder of another user.
@@ -102,10 +103,11 @@ pub(super) fn connect_read_only(path: &Path) -> rusqlite::Result<Connection> {
         Err(error) if super::is_read_only_error(&error) => {}
         done => return done,
     }
-    match has_wal(path) {
-        // Without a WAL all data is in the file and no process has it open.
-        false => open_read_only(path, "immutable=1"),
-        true => open_read_only(path, WITHOUT_LOCKS),
+    if has_wal(path) {
+        open_read_only(path, WITHOUT_LOCKS)
+    } else {
+        // All data is in the file and no process has it open.
+        open_read_only(path, "immutable=1")
     }
 }
 

@@ -121,12 +121,12 @@ async fn run(
     let owner_for_job = owner.clone();
     let mut work = Box::pin(state.run_long(owner, move |state, limit| {
         let mut has_room = state.quota_watch(&owner_for_job);
-        let mut watch = |progress| match progress_sender.send(progress).is_ok()
-            && !limit.is_exceeded()
-            && has_room()
-        {
-            true => ControlFlow::Continue(()),
-            false => ControlFlow::Break(()),
+        let mut watch = |progress| {
+            if progress_sender.send(progress).is_ok() && !limit.is_exceeded() && has_room() {
+                ControlFlow::Continue(())
+            } else {
+                ControlFlow::Break(())
+            }
         };
         let (root, branch) = (project.folder(), project.branch());
         let redactor = state.redactor();

@@ -230,15 +230,18 @@ fn build_first_index(
     limit: &WorkLimit,
 ) -> Result<IndexTree, ContextError> {
     let started = Instant::now();
-    let mut watch =
-        |_| match started.elapsed() < state.first_index_timeout() && !limit.is_exceeded() {
-            true => ControlFlow::Continue(()),
-            false => ControlFlow::Break(()),
-        };
+    let mut watch = |_| {
+        if started.elapsed() < state.first_index_timeout() && !limit.is_exceeded() {
+            ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(())
+        }
+    };
     // The root of the repository may be above the allowed folders.
-    let root = match state.data_dir().allows(project.checkout()) {
-        true => project.checkout(),
-        false => project.folder(),
+    let root = if state.data_dir().allows(project.checkout()) {
+        project.checkout()
+    } else {
+        project.folder()
     };
     let (branch, options) = (project.branch(), IndexOptions::default());
     let (folder, redactor) = (state.data_dir().open_folder(root)?, state.redactor());
@@ -303,9 +306,10 @@ impl MatchView {
 fn preview(chunk: &ChunkHit, words: &[String]) -> (u32, String) {
     let (best, _) = best_line(chunk, words);
     let before = usize::try_from(best - chunk.first_line).unwrap_or_default();
-    let skipped = match before < PREVIEW_LINES {
-        true => 0,
-        false => before - LINES_BEFORE,
+    let skipped = if before < PREVIEW_LINES {
+        0
+    } else {
+        before - LINES_BEFORE
     };
     let lines = chunk.body.lines().skip(skipped).take(PREVIEW_LINES);
     let lines: Vec<_> = lines.map(|line| truncate(line, 200)).collect();
@@ -374,13 +378,10 @@ impl FileView {
             if !symbol.is_empty() {
                 let _ = write!(text, " {kind} {}", sanitize(symbol));
             }
-            match body.contains('\n') {
-                true => {
-                    let _ = write!(text, "\n{}", quote_lines(body));
-                }
-                false => {
-                    let _ = write!(text, " | {}", sanitize(body));
-                }
+            if body.contains('\n') {
+                let _ = write!(text, "\n{}", quote_lines(body));
+            } else {
+                let _ = write!(text, " | {}", sanitize(body));
             }
         }
     }
