@@ -179,11 +179,11 @@ async fn the_setting_of_the_outer_server_counts_for_mounted_tools() {
 
     let mut peer = Peer::initialized(outer, "2025-11-25", json!({})).await;
     let answer = peer.call_tool("trips_plan", wrong.clone()).await;
-    assert!(told(&answer).1, "{answer}");
+    assert!(text_and_error(&answer).1, "{answer}");
 
     let mut peer = Peer::initialized(inner, "2025-11-25", json!({})).await;
     let answer = peer.call_tool("plan", wrong).await;
-    assert!(!told(&answer).1, "{answer}");
+    assert!(!text_and_error(&answer).1, "{answer}");
 }
 
 #[test]
