@@ -416,9 +416,10 @@ fn a_cancelled_run_changes_nothing() {
         let ended = test_folder.try_index(&IndexOptions::default(), &mut |step| {
             steps += 1;
             most = most.max(step.files_done);
-            match steps > stop {
-                true => ControlFlow::Break(()),
-                false => ControlFlow::Continue(()),
+            if steps > stop {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
             }
         });
         match ended {

@@ -104,9 +104,10 @@ async fn a_version_error_leads_to_a_revision_that_it_names() {
     let server = MockServer::modern();
     let mut is_rejected = false;
     server.on("server/discover", move |_| {
-        match std::mem::replace(&mut is_rejected, true) {
-            false => unsupported(&[MODERN]),
-            true => discover_result().into(),
+        if !std::mem::replace(&mut is_rejected, true) {
+            unsupported(&[MODERN])
+        } else {
+            discover_result().into()
         }
     });
 

@@ -122,9 +122,10 @@ fn saved_items_contain_no_secret() {
     for (number, planted) in all.iter().enumerate() {
         let text = in_sentence(&planted.text);
         // A secret that is too long for a summary, name or tag is in the other members.
-        let short = match planted.text.len() < 100 {
-            true => &*planted.text,
-            false => "",
+        let short = if planted.text.len() < 100 {
+            &*planted.text
+        } else {
+            ""
         };
         let unique = format!("{text}\n{number}");
         let meta = Map::from_iter([
@@ -267,9 +268,10 @@ fn stored_names_with_a_secret_are_rejected() {
     for is_include in [true, false] {
         let patterns = vec![format!("src/{token}/*.rs")];
         let mut options = IndexOptions::default();
-        match is_include {
-            true => options.include = patterns,
-            false => options.exclude = patterns,
+        if is_include {
+            options.include = patterns;
+        } else {
+            options.exclude = patterns;
         }
         let mut watch = |_| ControlFlow::Continue(());
         let redactor = Redactor::standard();

@@ -36,14 +36,18 @@ impl Embedder for Drinks {
                 .iter()
                 .any(|word| text.contains(word))
         };
-        let vector = |text: &String| match about_drinks(text) {
-            true => vec![1.0, 0.0],
-            false => vec![0.0, 1.0],
+        let vector = |text: &String| {
+            if about_drinks(text) {
+                vec![1.0, 0.0]
+            } else {
+                vec![0.0, 1.0]
+            }
         };
         let vectors = texts.iter().map(vector).collect();
-        let answer = match self.is_broken.load(Ordering::Relaxed) {
-            true => Err(ContextError::Embedding("no tea today".into())),
-            false => Ok(vectors),
+        let answer = if self.is_broken.load(Ordering::Relaxed) {
+            Err(ContextError::Embedding("no tea today".into()))
+        } else {
+            Ok(vectors)
         };
         Box::pin(std::future::ready(answer))
     }
