@@ -31,7 +31,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     println!("listening on {address}");
     tokio::select! {
         stopped = accept(listener, clock()) => stopped,
-        checked = ask(address), if check => checked,
+        checked = call_server(address), if check => checked,
     }
 }
 
@@ -61,7 +61,7 @@ async fn accept(listener: TcpListener, server: Server) -> Result<(), Box<dyn Err
 }
 
 /// A minimal client: sends requests and prints the responses.
-async fn ask(address: SocketAddr) -> Result<(), Box<dyn Error>> {
+async fn call_server(address: SocketAddr) -> Result<(), Box<dyn Error>> {
     let requests = [
         r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#,
         r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"uptime","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#,

@@ -51,7 +51,7 @@ async fn send(
     stream.read_to_string(&mut answer).await?;
     let (_, body) = answer
         .split_once("\r\n\r\n")
-        .ok_or("the response has no body")?;
+        .ok_or("the response lacks a body")?;
     println!("{method} by {who}: {body}");
     Ok(serde_json::from_str(body)?)
 }

@@ -99,7 +99,7 @@ const checks = {
 
     denied: async () => {
         await authorized(connect).then(
-            () => Promise.reject(new Error('it was let in')),
+            () => Promise.reject(new Error('it was accepted')),
             error => holds(error.message, 'access_denied', 'the user said no'),
         );
     },

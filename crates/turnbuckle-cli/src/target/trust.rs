@@ -237,7 +237,7 @@ impl TrustFile {
     /// Adds an approved definition.
     pub(super) fn add(&self, file: &Path, digest: &str, definition: &str) -> io::Result<()> {
         let Some(path) = &self.file else {
-            return Err(io::Error::other("there is no home directory"));
+            return Err(io::Error::other("no home directory"));
         };
         let mut all = self.read();
         all.entries.push(TrustedEntry {

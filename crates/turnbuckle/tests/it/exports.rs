@@ -17,12 +17,10 @@ fn exported(source: &str) -> BTreeSet<String> {
         let Some((_, path)) = statement.rsplit_once("pub use ") else {
             continue;
         };
-        let list = path.split_once('{').map_or_else(
-            || path.rsplit("::").next().unwrap_or_default(),
-            |(_, list)| list.trim_end().trim_end_matches('}'),
-        );
-        let items = list.split(',').map(str::trim);
-        names.extend(items.filter(|item| !item.is_empty()).map(str::to_owned));
+        // A path such as `server::` before a `{` names a module; all other paths name an item.
+        let paths = path.split([',', '{', '}']).map(str::trim);
+        let items = paths.filter(|path| !path.is_empty() && !path.ends_with("::"));
+        names.extend(items.map(|path| path.rsplit("::").next().unwrap_or(path).to_owned()));
     }
     names
 }

@@ -1,4 +1,4 @@
-//! Output is not validated unless the client's setting says so.
+//! Output is not validated unless the client's setting enables it.
 
 use serde_json::json;
 

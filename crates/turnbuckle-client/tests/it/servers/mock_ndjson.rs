@@ -1,7 +1,7 @@
 //! A mock server on a pair of byte streams, with scripted responses.
 //!
 //! ```ignore
-//! let server = MockServer::modern();                         // or ::legacy("2025-06-18"), ::silent()
+//! let server = MockServer::modern();                         // or ::legacy("2025-06-18"), ::without_responses()
 //! server.respond("tools/call", json!({ "content": [] }));    // the same every time
 //! let client = server.connect().await;                       // or .connect_with(builder), .start_connect(builder)
 //!
@@ -118,7 +118,7 @@ impl MockServer {
     }
 
     /// A server that reads, and only sends what a test tells it to.
-    pub(crate) fn silent() -> Self {
+    pub(crate) fn without_responses() -> Self {
         Self::with_buffer(MockEra::Silent, 64 * 1024)
     }
 

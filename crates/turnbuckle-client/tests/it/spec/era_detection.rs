@@ -169,7 +169,7 @@ async fn on_http_a_silent_probe_fails_after_the_idle_timeout() {
 
 #[tokio::test(start_paused = true)]
 async fn in_modern_mode_a_silent_server_times_out() {
-    let server = MockServer::silent();
+    let server = MockServer::without_responses();
 
     let connected = server
         .start_connect(client().lifecycle_mode(LifecycleMode::Modern))
