@@ -114,7 +114,7 @@ def timeout():
     """A call that takes too long ends with an error; the cancellation is checked afterwards."""
     _, error, code = ask("call", "wait", "seconds:=60", patience="5s")
     equal(code, 2)
-    assert "got no answer within 5s" in error, error
+    assert "got no response within 5s" in error, error
 
 
 def ping():

@@ -13,6 +13,7 @@ use turnbuckle_server::{
 /// Returns a server with a tool for each kind of output.
 pub(crate) fn server() -> Server {
     let server = Server::new("weather", "1.0.0")
+        .validate_input(true)
         .title("Weather station")
         .instructions("Forecasts for European cities.");
     let umbrella = Skill::new("umbrella", "When to take one.", "Look out of the window.\n");
