@@ -96,7 +96,7 @@ async fn every_client_is_served() {
 async fn nothing_is_ordered_twice() {
     let trial = ToolCase::new("order", json!({ "item": "tea" }));
 
-    let trace = testing::every_way(trial, shop, agrees).await;
+    let trace = testing::assert_equivalent(trial, shop, agrees).await;
 
     assert_eq!(trace.effects, ["ordered tea"]);
     println!("\nin every way: {}", trace.result["content"][0]["text"]);

@@ -23,7 +23,7 @@
 //! - [`Peer`] and [`PeerBuilder`]: the client, its capabilities, and its responses to client requests.
 //! - [`all_combinations`]: every transport with each of its revisions, to run one test on all of them.
 //! - [`http()`]: one level below, HTTP requests and responses without a socket.
-//! - [`every_way()`]: one tool call as a call and as a task, in both eras, which must all have the same result.
+//! - [`assert_equivalent`]: one tool call as a call and as a task, in both eras, which must all have the same result.
 //! - [`SideEffects`] and [`ChangeRecorder`]: what handlers did, and which changes were published.
 //!
 //! # Time
@@ -31,7 +31,7 @@
 //! Use `#[tokio::test(start_paused = true)]` (tokio's feature `test-util`): time then advances only when everything
 //! waits, so tests of sleeps and timeouts finish immediately. Without it tests run in real time.
 
-mod every_way;
+mod equivalence;
 mod http_client;
 mod matrix;
 mod peer;
@@ -43,7 +43,7 @@ mod transport;
 
 use std::time::Duration;
 
-pub use every_way::{CallTrace, ToolCase, every_way};
+pub use equivalence::{CallTrace, ToolCase, assert_equivalent};
 pub use http_client::{TestEventStream, TestHttpClient, TestHttpResponse, http};
 pub use matrix::{Combination, TransportKind, all_combinations};
 pub use peer::{ClientRequest, Peer};

@@ -1,6 +1,6 @@
 //! The test kit of the crate.
 
-mod every_way;
+mod equivalence;
 mod failures;
 mod http_client;
 mod peer;

@@ -67,7 +67,7 @@ pub struct CallTrace {
 /// # Panics
 ///
 /// If two outcomes differ: then the handler does not replay safely, or depends on how it is called.
-pub async fn every_way(
+pub async fn assert_equivalent(
     case: ToolCase,
     server: impl Fn(SideEffects) -> Server,
     response: impl Fn(&str, &Value) -> Value + Send + Sync + 'static,

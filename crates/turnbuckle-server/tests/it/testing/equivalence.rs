@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use turnbuckle_protocol::types::LogLevel;
 use turnbuckle_server::{
     Context, Elicitation, SamplingBuilder, Server, TaskSupport, Tool, ToolError,
-    testing::{SideEffects, ToolCase, every_way},
+    testing::{SideEffects, ToolCase, assert_equivalent},
 };
 use turnbuckle_spec_coverage::req;
 
@@ -81,7 +81,7 @@ async fn a_handler_returns_the_same_result_in_every_client_request_mode() {
         "mrtr.result.request-state"
     );
 
-    let trace = every_way(
+    let trace = assert_equivalent(
         ToolCase::new("write", json!({ "topic": "tea" })),
         letters,
         client,
@@ -106,7 +106,7 @@ async fn a_handler_returns_the_same_result_in_every_client_request_mode() {
 async fn declining_is_an_outcome_in_both_eras() {
     let refuse = |_: &str, _: &Value| json!({ "action": "decline" });
 
-    let trace = every_way(
+    let trace = assert_equivalent(
         ToolCase::new("write", json!({ "topic": "tea" })),
         letters,
         refuse,
@@ -132,7 +132,7 @@ async fn a_side_effect_outside_of_once_is_detected() {
         Server::new("careless", "1").tool(Tool::new("send", run))
     };
 
-    every_way(ToolCase::new("send", json!({})), careless, client).await;
+    assert_equivalent(ToolCase::new("send", json!({})), careless, client).await;
 }
 
 /// A tool that reports whether it runs as a task, so that the modes differ.
@@ -159,7 +159,7 @@ fn telltale(support: Option<TaskSupport>) -> impl Fn(SideEffects) -> Server {
     expected = "the side effects differ:\n  as a call: [\"as a task: false\"]\n  as a task: [\"as a task: true\"]"
 )]
 async fn a_tool_without_declared_task_support_runs_as_a_call_and_as_a_task() {
-    every_way(ToolCase::new("tell", json!({})), telltale(None), client).await;
+    assert_equivalent(ToolCase::new("tell", json!({})), telltale(None), client).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -169,7 +169,7 @@ async fn a_tool_is_run_only_in_the_modes_it_supports() {
         (TaskSupport::Required, "as a task: true"),
     ] {
         let server = telltale(Some(support));
-        let trace = every_way(ToolCase::new("tell", json!({})), server, client).await;
+        let trace = assert_equivalent(ToolCase::new("tell", json!({})), server, client).await;
         assert_eq!(trace.effects, [effects]);
     }
 }
@@ -181,9 +181,9 @@ async fn failures_and_errors_are_equal_in_every_mode() {
         Server::new("failing", "1").tool(Tool::new("fail", fail))
     };
 
-    let trace = every_way(ToolCase::new("fail", json!({})), failing, client).await;
+    let trace = assert_equivalent(ToolCase::new("fail", json!({})), failing, client).await;
     assert_eq!(trace.result["isError"], true);
 
-    let trace = every_way(ToolCase::new("missing", json!({})), failing, client).await;
+    let trace = assert_equivalent(ToolCase::new("missing", json!({})), failing, client).await;
     assert_eq!(trace.error.unwrap()["code"], -32602);
 }
