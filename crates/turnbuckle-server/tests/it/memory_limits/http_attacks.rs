@@ -34,7 +34,7 @@ struct Key {
 }
 
 fn server() -> Server {
-    let call_tool = Tool::new("ask", async |cx: Context| {
+    let ask = Tool::new("ask", async |cx: Context| {
         cx.elicit(Elicitation::form::<Name>("Who?").key("name"))
             .await?;
         Ok("asked".to_owned())
@@ -67,7 +67,7 @@ fn server() -> Server {
     talkative()
         .store(Store::memory_with(limits))
         .tool(burst)
-        .tool(call_tool)
+        .tool(ask)
         .tool(remember)
         .tool(redeem)
         .template(ResourceTemplate::new(
@@ -284,8 +284,8 @@ pub(crate) async fn heads() {
         connections.push(connection);
     }
     let mut health = connector.connect().await.unwrap();
-    let call_tool = b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n";
-    health.write_all(call_tool).await.unwrap();
+    let request = b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n";
+    health.write_all(request).await.unwrap();
     let mut first = [0; 12];
     health.read_exact(&mut first).await.unwrap();
     assert_eq!(&first, b"HTTP/1.1 200");

@@ -45,7 +45,7 @@ pub(crate) fn server() -> Server {
             .accepted();
         Ok(name.map_or("missing".to_owned(), |it| it.name))
     });
-    let url_elicitation_call = Tool::new("visit", async |url: Url, cx: Context| {
+    let open_url = Tool::new("visit", async |url: Url, cx: Context| {
         let went = cx
             .elicit(Elicitation::url("Sign in", url.url).key("visit"))
             .await?;
@@ -89,7 +89,7 @@ pub(crate) fn server() -> Server {
         .tool(name)
         .tool(form)
         .tool(think)
-        .tool(url_elicitation_call)
+        .tool(open_url)
         .tool(roots)
         .tool(three)
         .tool(tools)

@@ -347,7 +347,7 @@ async fn input_is_requested_before_the_task_is_created() {
 #[tokio::test(start_paused = true)]
 async fn a_tool_with_input_first_may_become_a_task_unless_declined() {
     let tool = || Tool::new("a", async || Ok("done".to_owned()));
-    for (tool, request_with_extension) in [
+    for (tool, is_declared) in [
         (tool().task_after_input(), true),
         (
             tool().task(TaskSupport::Forbidden).task_after_input(),
@@ -357,7 +357,7 @@ async fn a_tool_with_input_first_may_become_a_task_unless_declined() {
         let mut peer = Peer::new(Server::new("tasks", "1").tool(tool));
         let response = peer.call_modern("server/discover", json!({})).await;
         let declared = &response["result"]["capabilities"]["extensions"];
-        assert_eq!(declared.is_object(), request_with_extension, "{response}");
+        assert_eq!(declared.is_object(), is_declared, "{response}");
     }
 }
 

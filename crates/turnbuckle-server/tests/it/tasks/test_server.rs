@@ -46,7 +46,7 @@ pub(crate) fn server() -> Server {
     let panic = Tool::new("panic", async |work: Work| -> Result<String, ToolError> {
         panic!("after {}", work.seconds)
     });
-    let request_with_notifications = Tool::new("ask", async |cx: Context| {
+    let ask = Tool::new("ask", async |cx: Context| {
         let name = cx
             .elicit(Elicitation::form::<Name>("Who?").key("name"))
             .await?;
@@ -92,14 +92,7 @@ pub(crate) fn server() -> Server {
         Ok("silent".to_owned())
     });
     let optional = [
-        chatter,
-        work,
-        fail,
-        break_,
-        panic,
-        request_with_notifications,
-        ask_twice,
-        impatient,
+        chatter, work, fail, break_, panic, ask, ask_twice, impatient,
     ];
     let server = Server::new("tasks", "1")
         .tool(Tool::new("plain", async || Ok("plain".to_owned())))
