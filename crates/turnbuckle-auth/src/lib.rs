@@ -31,7 +31,6 @@ pub mod fetch;
 pub mod jwt;
 mod metadata;
 mod pkce;
-mod resource_id;
 mod scope;
 #[cfg(feature = "server")]
 pub mod server;
@@ -42,8 +41,7 @@ pub use credential_provider::{
     CredentialProvider, Credentials, RetryDecision, UnauthorizedResponse, UnsignedRequest,
 };
 pub use error::{AuthorizationError, AuthorizationStep};
-pub use metadata::{AuthorizationServer, InvalidMetadata, ProtectedResource};
+pub use metadata::{AuthorizationServer, InvalidMetadata, ProtectedResource, is_same_resource};
 pub use pkce::Pkce;
-pub use resource_id::is_same_resource;
 pub use scope::{InvalidScope, Scopes};
 pub use turnbuckle_text::Secret;

@@ -1,4 +1,5 @@
-//! Metadata documents of protected resources (RFC 9728) and authorization servers (RFC 8414, OpenID Connect).
+//! Metadata documents of protected resources (RFC 9728) and authorization servers (RFC 8414, OpenID Connect), and
+//! the comparison of resource identifiers.
 
 #[cfg(test)]
 mod tests;
@@ -6,8 +7,7 @@ mod tests;
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize};
-
-use crate::is_same_resource;
+use turnbuckle_text::url::HttpUrl;
 
 /// Metadata of a protected resource, that is, of an MCP server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -238,4 +238,31 @@ where
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
 fn is_false(value: &bool) -> bool {
     !value
+}
+
+/// Returns whether two URLs identify the same protected resource.
+///
+/// Scheme and host are compared case-insensitively; the default port and a trailing slash may be omitted. Everything
+/// else must be equal: another path is another resource.
+///
+/// ```
+/// use turnbuckle_auth::is_same_resource;
+///
+/// assert!(is_same_resource("https://a.example/mcp", "HTTPS://A.example:443/mcp/"));
+/// assert!(!is_same_resource("https://a.example/mcp", "https://a.example/mcp/admin"));
+/// assert!(!is_same_resource("https://a.example/mcp", "https://a.example.evil.example/mcp"));
+/// ```
+pub fn is_same_resource(one: &str, other: &str) -> bool {
+    match (HttpUrl::parse(one), HttpUrl::parse(other)) {
+        (Ok(one), Ok(other)) => {
+            one.is_same_origin(&other)
+                && without_trailing_slash(one.path) == without_trailing_slash(other.path)
+                && one.query == other.query
+        }
+        _ => false,
+    }
+}
+
+fn without_trailing_slash(path: &str) -> &str {
+    path.strip_suffix('/').unwrap_or(path)
 }

@@ -4,7 +4,6 @@
 //! authorization servers. It neither issues nor forwards tokens.
 
 mod authenticate;
-mod authorization_header;
 mod cached_document;
 mod claims;
 mod issuer;

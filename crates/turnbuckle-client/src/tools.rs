@@ -6,7 +6,6 @@ mod definitions;
 mod digest;
 mod output;
 mod output_validation;
-mod param_headers;
 mod params;
 mod tool_cache;
 

@@ -11,7 +11,7 @@ use syn::{
 };
 
 use crate::{
-    error_collector::ErrorCollector,
+    ErrorCollector,
     function::{HandlerArgument, HandlerFunction, HandlerParameter, check_async},
     options::{AttributeOptions, MacroKind},
     uri::{self, UriVariable},

@@ -70,8 +70,6 @@
 //!
 //! `crate = path` sets the path of the crate `turnbuckle`, if it is re-exported.
 
-mod doc;
-mod error_collector;
 mod expansion;
 mod function;
 mod options;
@@ -82,9 +80,8 @@ use quote::quote;
 use syn::{Error, Item, ItemFn, Result, parse_quote};
 
 use crate::{
-    error_collector::ErrorCollector,
     expansion::{MacroExpansion, expand_prompt, expand_resource, expand_tool},
-    function::{HandlerFunction, StrippedAttributes},
+    function::{HandlerFunction, StrippedAttributes, description},
     options::{AttributeOptions, MacroKind},
 };
 
@@ -277,7 +274,7 @@ fn companion_type(
     // A doc comment that cannot be read is ignored if `description` is set.
     let description = match &options {
         Some(options) if options.has("description") => None,
-        _ => errors.check(doc::description(&item.attrs)).flatten(),
+        _ => errors.check(description(&item.attrs)).flatten(),
     };
     errors.finish(())?;
     let (Some(options), Some(function)) = (&options, &function) else {
@@ -294,5 +291,33 @@ fn companion_type(
         MacroKind::Tool => expand_tool(&expansion),
         MacroKind::Prompt => expand_prompt(&expansion),
         MacroKind::Resource => expand_resource(&expansion),
+    }
+}
+
+/// The errors found so far. They are collected, so that all are reported in one compilation.
+#[derive(Default)]
+pub(crate) struct ErrorCollector {
+    found: Option<Error>,
+}
+
+impl ErrorCollector {
+    pub(crate) fn add(&mut self, error: Error) {
+        match &mut self.found {
+            Some(found) => found.combine(error),
+            None => self.found = Some(error),
+        }
+    }
+
+    /// Records the error, if any.
+    pub(crate) fn check<T>(&mut self, outcome: Result<T>) -> Option<T> {
+        outcome.map_err(|error| self.add(error)).ok()
+    }
+
+    /// Returns the value, or the collected errors.
+    pub(crate) fn finish<T>(self, value: T) -> Result<T> {
+        match self.found {
+            Some(found) => Err(found),
+            None => Ok(value),
+        }
     }
 }

@@ -10,7 +10,7 @@ use syn::{
     punctuated::Punctuated,
 };
 
-use crate::error_collector::ErrorCollector;
+use crate::ErrorCollector;
 
 /// The attribute macro.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -226,6 +226,12 @@ pub(crate) struct EntryTable<T> {
     visible_lists: Option<VisibleLists<T>>,
 }
 
+/// The page size is 0.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, thiserror::Error)]
+#[error("the page size must not be zero")]
+#[non_exhaustive]
+pub struct InvalidPageSize;
+
 /// A request for one page of a list.
 pub(crate) struct PageRequest<'a> {
     rules: &'a RevisionRules,

@@ -22,7 +22,7 @@ use crate::{
     input::{RequestIdentity, RoundTrips},
     lifecycle::{ClientRequestMode, RequestOrigin, stateless::RequestHeaders},
     request::{
-        BoxFuture, HandlerRun, RequestContext, ResponseResult, RunningRequest, incident,
+        BoxFuture, HandlerRun, RequestContext, ResponseResult, RunningRequest, error::report_panic,
         response::ResponseWriter,
     },
 };
@@ -192,7 +192,7 @@ fn start_handler(
 /// Runs the synchronous part of a handler. A panic becomes an internal error.
 fn catch_panic(start: impl FnOnce() -> HandlerRun) -> HandlerRun {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(start))
-        .unwrap_or_else(|panic| HandlerRun::Ready(Err(incident::report_panic(&*panic))))
+        .unwrap_or_else(|panic| HandlerRun::Ready(Err(report_panic(&*panic))))
 }
 
 fn required<'a>(params: &Params<'a>, member: &str) -> Result<Cow<'a, str>, RpcError> {

@@ -19,6 +19,7 @@ pub(crate) use error::missing_capability;
 pub(crate) use once::store_owner;
 pub(crate) use round_trips::{RequestIdentity, RoundTrips};
 pub use sampling::SamplingBuilder;
+pub use sealing::InvalidStateKeys;
 pub(crate) use sealing::SealingKeys;
 use turnbuckle_protocol::{
     revision::VersionedPayload,

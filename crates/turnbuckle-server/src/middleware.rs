@@ -60,7 +60,9 @@ use turnbuckle_protocol::{
 };
 use turnbuckle_store::BoxFuture;
 
-use crate::request::{HandlerRun, RequestContext, ResponseResult, RunningRequest, incident};
+use crate::request::{
+    HandlerRun, RequestContext, ResponseResult, RunningRequest, error::report_panic,
+};
 
 /// A layer around every request that a handler or a list responds to.
 ///
@@ -173,7 +175,7 @@ impl<F: FnOnce(OperationOutcome)> Drop for ObserveGuard<F> {
 /// Calls layer code outside of a request. A panic is logged and goes no further.
 fn catch_panic(call: impl FnOnce()) {
     if let Err(panic) = catch_unwind(AssertUnwindSafe(call)) {
-        incident::report_panic(&*panic);
+        report_panic(&*panic);
     }
 }
 

@@ -1,7 +1,6 @@
 //! One request in progress: its state, the handler that runs for it, and the messages it sends.
 
 pub(crate) mod error;
-pub(crate) mod incident;
 mod outbox;
 pub(crate) mod response;
 mod running;

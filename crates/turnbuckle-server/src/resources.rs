@@ -1,7 +1,6 @@
 //! Resources: data that clients can read by URI.
 
 mod contents;
-mod file_uri;
 mod template;
 
 use std::{any::Any, sync::Arc};

@@ -2,7 +2,6 @@
 
 mod composition;
 pub(crate) mod extension;
-mod invalid;
 mod mount;
 mod state;
 #[cfg(feature = "validation")]
@@ -14,7 +13,6 @@ use std::{
 };
 
 use composition::CatalogComposition;
-pub use invalid::{InvalidPageSize, InvalidStateKeys};
 pub use mount::MountError;
 pub(crate) use state::SharedState;
 use turnbuckle_protocol::types::{
@@ -32,6 +30,7 @@ use crate::{
     tasks::{TaskRegistry, TaskSettings},
     tools::InvalidTool,
 };
+pub use crate::{catalog::InvalidPageSize, input::InvalidStateKeys};
 
 /// An MCP server: its tools, prompts and resources, and its settings.
 ///

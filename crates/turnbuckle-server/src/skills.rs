@@ -9,7 +9,6 @@ mod open;
 mod scan;
 mod skill;
 mod snapshot;
-mod uri;
 
 use std::{
     path::{Path, PathBuf},

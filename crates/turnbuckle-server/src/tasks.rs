@@ -37,7 +37,10 @@ use crate::{
     context::Context,
     input::missing_capability,
     lifecycle::{RequestOrigin, TaskModel},
-    request::{RequestContext, incident},
+    request::{
+        RequestContext,
+        error::{incident_error, report_incident},
+    },
     tools::ToolError,
 };
 
@@ -162,7 +165,7 @@ async fn create(call: &RequestContext, ttl: Option<Duration>) -> Result<Arc<Task
         StoreError::Full { .. } | StoreError::TooMany { .. } => {
             RpcError::internal(format!("the task cannot be created now: {error}"))
         }
-        error => incident::internal(&incident::report("creating a task", &error)),
+        error => incident_error(&report_incident("creating a task", &error)),
     })
 }
 

@@ -5,7 +5,6 @@ mod current_login;
 mod login;
 mod renewal;
 mod renewal_lock;
-mod scopes;
 mod settings;
 #[cfg(test)]
 mod tests;

@@ -94,3 +94,36 @@ fn absent_members_are_not_written() {
         r#"{"resource":"https://a.example/mcp","authorization_servers":["https://as.example"],"bearer_methods_supported":["header"]}"#
     );
 }
+
+#[test]
+fn case_default_port_and_trailing_slash_are_ignored() {
+    for (one, other) in [
+        ("http://a.example", "http://a.example/"),
+        ("http://a.example:80/x", "http://A.EXAMPLE/x/"),
+        ("https://a.example/x?y", "https://a.example:443/x?y"),
+        ("http://[::1]:8080/mcp", "HTTP://[::1]:8080/mcp"),
+    ] {
+        assert!(is_same_resource(one, other), "{one} {other}");
+    }
+}
+
+#[test]
+fn another_scheme_host_port_path_or_query_is_another_resource() {
+    let one = "https://a.example/x";
+    for other in [
+        "http://a.example/x",
+        "https://b.example/x",
+        "https://a.example:8443/x",
+        "https://a.example:80/x",
+        "https://a.example/X",
+        "https://a.example/x//",
+        "https://a.example/x?y",
+        "https://a.example/%78",
+        "https://a.example/x#y",
+        "https://user@a.example/x",
+        "",
+    ] {
+        assert!(!is_same_resource(one, other), "{other}");
+    }
+    assert!(!is_same_resource("x", "x"), "not a URL");
+}

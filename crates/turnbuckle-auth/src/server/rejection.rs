@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use turnbuckle_protocol::{Principal, authenticator::AuthRejection};
 
-use super::{DpopPolicy, ResourceServer, authorization_header::TokenScheme};
+use super::{DpopPolicy, ResourceServer, authenticate::TokenScheme};
 use crate::{Challenge, Scopes, dpop::InvalidProof, jwt::InvalidJwt};
 
 impl ResourceServer {

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use turnbuckle_text::sanitize::{escape_block, escape_line};
 
 use super::{
-    EvidenceExcerpt, Report, ReportOptions, RuleFinding, RuleStatus, StatusCounts,
-    relevant_headers, spec_link, text::pretty,
+    EvidenceExcerpt, Report, ReportOptions, RuleFinding, RuleStatus, StatusCounts, pretty,
+    relevant_headers, spec_link,
 };
 
 /// The maximum length of a quoted message.

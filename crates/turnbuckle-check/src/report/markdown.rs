@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use turnbuckle_text::sanitize::escape_line;
 
 use super::{
-    EvidenceExcerpt, Report, ReportOptions, RuleFinding, RuleStatus, relevant_headers, spec_link,
-    text::pretty,
+    EvidenceExcerpt, Report, ReportOptions, RuleFinding, RuleStatus, pretty, relevant_headers,
+    spec_link,
 };
 use crate::rule::RequirementLevel;
 

@@ -1,6 +1,5 @@
 //! Servers at a URL: Streamable HTTP, and HTTP+SSE of 2024-11-05.
 
-mod backoff;
 pub(crate) mod headers;
 mod http_sse;
 mod streamable;

@@ -9,7 +9,7 @@ use std::{
 
 use turnbuckle_protocol::Principal;
 
-use crate::{Prompt, Resource, ResourceTemplate, Tool, request::incident};
+use crate::{Prompt, Resource, ResourceTemplate, Tool, request::error::report_panic};
 
 /// Public, or restricted by a predicate.
 #[derive(Clone, Default)]
@@ -35,7 +35,7 @@ impl Visibility {
             Some(predicate) => catch_unwind(AssertUnwindSafe(|| predicate(principal)))
                 // If the predicate panics, access is denied.
                 .unwrap_or_else(|panic| {
-                    incident::report_panic(&*panic);
+                    report_panic(&*panic);
                     false
                 }),
         }

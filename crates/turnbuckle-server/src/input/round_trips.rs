@@ -18,7 +18,11 @@ use super::{
 };
 use crate::{
     Server,
-    request::{HandlerRun, RequestContext, incident, response::ResponseWriter},
+    request::{
+        HandlerRun, RequestContext,
+        error::{incident_error, report_incident},
+        response::ResponseWriter,
+    },
 };
 
 /// Larger state is stored on the server, and only its id is sent.
@@ -104,8 +108,8 @@ impl RoundTrips {
         id: &RequestStateId,
     ) -> Result<(), RpcError> {
         let bytes = server.store_ref().request_states.get(id).await;
-        let bytes = bytes
-            .map_err(|error| incident::internal(&incident::report("reading a journal", &error)))?;
+        let bytes =
+            bytes.map_err(|error| incident_error(&report_incident("reading a journal", &error)))?;
         let bytes = bytes.ok_or_else(expired)?;
         let journal = serde_json::from_slice(&bytes).map_err(|_| state_of_other_request())?;
         self.resume(journal)
@@ -263,9 +267,8 @@ impl RoundTrips {
                 Some(owner) => journals.put_for(&owner, bytes, lifetime).await,
                 None => journals.put(bytes, lifetime).await,
             };
-            let id = stored.map_err(|error| {
-                incident::internal(&incident::report("storing a journal", &error))
-            })?;
+            let id = stored
+                .map_err(|error| incident_error(&report_incident("storing a journal", &error)))?;
             let state = SealedState::Stored(id.to_string());
             let sealed = server.sealing_keys().seal(&to_json(&state), &purpose);
             Ok(reply.input_required(&input_requests, &sealed))

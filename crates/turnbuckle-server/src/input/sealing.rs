@@ -12,6 +12,18 @@ use sha2::{Digest, Sha256};
 const KEY_ID: usize = 4;
 const NONCE: usize = 24;
 
+/// The reason that secrets cannot encrypt request state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InvalidStateKeys {
+    /// The list is empty.
+    #[error("at least one secret is required")]
+    Missing,
+    /// A secret is too short.
+    #[error("a secret must have at least 16 bytes")]
+    TooShort,
+}
+
 /// The server's keys: the first encrypts, every key decrypts.
 ///
 /// Text form: Base64url of key id, nonce and ciphertext (XChaCha20-Poly1305).

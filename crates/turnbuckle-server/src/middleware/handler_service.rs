@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::{OperationOutcome, OperationResponse};
-use crate::request::{BoxFuture, HandlerRun, RequestContext, ResponseResult, incident};
+use crate::request::{BoxFuture, HandlerRun, RequestContext, ResponseResult, error::report_panic};
 
 /// Runs a handler and ends its round trip. Layers see `input_required` as a response, and only a cancellation as none.
 pub(super) struct HandlerService {
@@ -58,7 +58,7 @@ impl Future for HandlerService {
             this.call.outbox.register_handler(cx);
             let polled = match catch_unwind(AssertUnwindSafe(|| handler.as_mut().poll(cx))) {
                 Ok(polled) => polled,
-                Err(panic) => Poll::Ready(Err(incident::report_panic(&*panic))),
+                Err(panic) => Poll::Ready(Err(report_panic(&*panic))),
             };
             match (this.call.round_trip_end(), polled) {
                 (Some(end), _) => {

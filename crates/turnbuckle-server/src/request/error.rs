@@ -1,15 +1,14 @@
 //! Errors of handlers: what both error types can hold, the error of prompts, resources and extension methods, and the
 //! conversion of any other error to an internal one.
+//!
+//! Internal failures are incidents: they are logged under an id, and the peer gets only the id.
 
-use std::{borrow::Cow, error::Error, fmt};
+use std::{any::Any, borrow::Cow, error::Error, fmt};
 
 use serde_json::json;
 use turnbuckle_protocol::RpcError;
 
-use crate::{
-    ToolError, handle::HandleError, input::ClientRequestError, lifecycle::RevisionRules,
-    request::incident,
-};
+use crate::{ToolError, handle::HandleError, input::ClientRequestError, lifecycle::RevisionRules};
 
 /// The content of [`RequestError`] and [`ToolError`]. They differ only in what the peer receives.
 #[derive(Debug)]
@@ -118,9 +117,7 @@ impl RequestError {
             }
             HandlerErrorKind::NotFound => not_found(rules, subject),
             HandlerErrorKind::ClientRequest(error) => error.into_rpc_error(rules),
-            HandlerErrorKind::Internal(error) => {
-                incident::internal(&incident::report(subject, &*error))
-            }
+            HandlerErrorKind::Internal(error) => incident_error(&report_incident(subject, &*error)),
             HandlerErrorKind::Protocol(error) => error,
         }
     }
@@ -193,4 +190,42 @@ impl Error for InternalError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         self.0.source()
     }
+}
+
+/// Logs a failure with its causes and returns its incident id.
+pub(crate) fn report_incident(operation: &str, error: &(dyn Error + 'static)) -> String {
+    let id = new_incident_id();
+    let mut causes = String::new();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        causes.push_str(": ");
+        causes.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    tracing::error!(incident = %id, "{operation} failed: {error}{causes}");
+    id
+}
+
+/// Logs a panic of a handler and returns the error for the peer.
+pub(crate) fn report_panic(panic: &(dyn Any + Send)) -> RpcError {
+    let id = new_incident_id();
+    let message = panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no message");
+    tracing::error!(incident = %id, "a handler panicked: {message}");
+    incident_error(&id)
+}
+
+/// Returns an internal error that contains only the incident id.
+pub(crate) fn incident_error(id: &str) -> RpcError {
+    RpcError::internal(format!("internal error, incident {id}"))
+}
+
+fn new_incident_id() -> String {
+    let mut bytes = [0; 6];
+    // Without randomness the incident is still logged, but its id is not unique.
+    let _ = getrandom::fill(&mut bytes);
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

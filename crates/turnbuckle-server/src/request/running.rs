@@ -26,7 +26,7 @@ use crate::{
     lifecycle::{RequestOrigin, session::SessionRoute, stateless::RequestHeaders},
     middleware,
     request::{
-        incident,
+        error::report_panic,
         response::{EncodedResponse, ResponseWriter},
         span,
     },
@@ -331,7 +331,7 @@ impl RunningRequest {
                         }
                     }
                 }
-                Err(panic) => Err(incident::report_panic(&*panic)),
+                Err(panic) => Err(report_panic(&*panic)),
             };
             self.run = None;
             self.outcome = Some(outcome);

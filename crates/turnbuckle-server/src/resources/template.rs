@@ -8,8 +8,9 @@ use turnbuckle_protocol::{
     types::{Annotations, Icon, ResourceTemplate as TemplateDefinition},
     uri_template::UriTemplate,
 };
+use turnbuckle_text::percent;
 
-use super::{Contents, InvalidResourceUri, file_uri, has_scheme};
+use super::{Contents, InvalidResourceUri, has_scheme};
 use crate::{
     CacheHint,
     catalog::{
@@ -106,9 +107,7 @@ impl ResourceTemplate {
 
     /// Returns the variables of a URI that matches. Paths that leave the template are rejected.
     pub(crate) fn matches(&self, uri: &str) -> Option<Variables> {
-        self.template
-            .matches(uri)
-            .filter(|_| !file_uri::escapes_root(uri))
+        self.template.matches(uri).filter(|_| !escapes_root(uri))
     }
 
     /// Describes the resources.
@@ -231,5 +230,54 @@ impl std::fmt::Debug for ResourceTemplate {
         f.debug_struct("ResourceTemplate")
             .field("uri_template", &self.definition.uri_template)
             .finish_non_exhaustive()
+    }
+}
+
+/// Returns whether the path of a `file:` URI contains `..` or `//`. Joining such a path would lead to a file outside of
+/// the template.
+///
+/// Percent escapes are decoded first, as for the handler; an invalid escape is kept, and matches no template. Symbolic links are not checked here.
+fn escapes_root(uri: &str) -> bool {
+    let Some(path) = uri.strip_prefix("file:") else {
+        return false;
+    };
+    let path = percent::decode(path.strip_prefix("//").unwrap_or(path));
+    let is_forbidden = |part: &[u8]| part == b".." || part.contains(&0) || part.contains(&b'\\');
+    path.windows(2).any(|pair| pair == b"//") || path.split(|&byte| byte == b'/').any(is_forbidden)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plain_path_stays_below_the_root() {
+        for uri in [
+            "file:///docs/a.txt",
+            "file:///docs/a..b/..c/d../.hidden/",
+            "file://host/docs/%20",
+            "file:docs/a",
+            "note://../..//",
+        ] {
+            assert!(!escapes_root(uri), "{uri}");
+        }
+    }
+
+    #[test]
+    fn a_path_out_of_the_root_is_found_in_every_spelling() {
+        for uri in [
+            "file:///docs/../etc/passwd",
+            "file:///docs/..",
+            "file:///docs/%2e%2E/etc",
+            "file:///docs/.%2e%2fetc",
+            "file:///docs//etc/passwd",
+            "file:///docs/%2Fetc/passwd",
+            "file:///docs/..%5Cetc",
+            "file:///docs/a\\b",
+            "file:///docs/a%00.txt",
+            "file:../etc",
+        ] {
+            assert!(escapes_root(uri), "{uri}");
+        }
     }
 }

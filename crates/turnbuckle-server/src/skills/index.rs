@@ -22,8 +22,8 @@ use turnbuckle_store::ChangeBus;
 use super::{
     Skill, Skills,
     scan::{self, SkillFolder},
+    skill::URI_SCHEME,
     snapshot::{FileBody, LoadedSkill, SkillFile, SkillSnapshot, is_binary},
-    uri,
 };
 use crate::{
     CacheHint, Contents, Context, RequestError, Resource, Server, request::BoxFuture,
@@ -227,7 +227,7 @@ impl SkillSources {
 
 impl ResourceProvider for SkillIndex {
     fn owns(&self, uri: &str) -> bool {
-        uri.starts_with(uri::SCHEME)
+        uri.starts_with(URI_SCHEME)
     }
 
     fn has(&self, uri: &str) -> bool {

@@ -16,9 +16,8 @@ use turnbuckle_protocol::{
 
 use super::{
     MAX_BYTES, MAX_FILES, open,
-    skill::SkillError,
+    skill::{SkillError, is_name, join_uri, uri_from_names},
     snapshot::{FileBody, LoadedSkill, SkillFile, media_type},
-    uri,
 };
 
 /// Maximum depth of nested folders.
@@ -157,7 +156,7 @@ impl FolderScan {
         if sizes > MAX_BYTES {
             return Err(SkillError::TooLarge.into());
         }
-        let uri = uri::from_names(names.iter().map(String::as_str));
+        let uri = uri_from_names(names.iter().map(String::as_str));
         let mut frontmatter = None;
         let mut files = Vec::new();
         for (name, path) in paths {
@@ -167,7 +166,7 @@ impl FolderScan {
             if name == MANIFEST {
                 frontmatter = cached.frontmatter.clone();
             }
-            let uri = uri::join(&uri, &name);
+            let uri = join_uri(&uri, &name);
             files.push(SkillFile {
                 media_type: media_type(&uri),
                 uri,
@@ -249,7 +248,7 @@ impl FolderScan {
             self.add_problem(&path, &"the name is not UTF-8");
             return Ok(None);
         };
-        if name.starts_with('.') || !uri::is_name(&name) {
+        if name.starts_with('.') || !is_name(&name) {
             return Ok(None);
         }
         let kind = entry.file_type()?;

@@ -1,4 +1,6 @@
-//! Skills created in code.
+//! Skills created in code, and the URIs of all skills.
+//!
+//! URIs are never converted to paths: a requested URI is looked up among the published ones.
 
 use std::collections::BTreeMap;
 
@@ -7,11 +9,11 @@ use turnbuckle_protocol::{
     skills::{Frontmatter, FrontmatterError},
     types::skills::MANIFEST,
 };
+use turnbuckle_text::percent::encode_segment;
 
 use super::{
     MAX_BYTES, MAX_FILES,
     snapshot::{FileBody, LoadedSkill, SkillFile},
-    uri,
 };
 
 /// A skill created in code: instructions and files.
@@ -68,7 +70,7 @@ impl Skill {
     /// Places the skill below a path of folders: `drinks/hot`.
     pub fn under(mut self, path: &str) -> Result<Self, SkillError> {
         let parents: Vec<_> = path.split('/').map(str::to_owned).collect();
-        if !parents.iter().all(|name| uri::is_name(name)) {
+        if !parents.iter().all(|name| is_name(name)) {
             return Err(SkillError::InvalidPath(path.to_owned()));
         }
         self.parents = parents;
@@ -87,7 +89,7 @@ impl Skill {
                 .keys()
                 .all(|other| !is_ancestor(other, &path) && !is_ancestor(&path, other))
         };
-        if path == MANIFEST || !path.split('/').all(uri::is_name) || !is_free(&self.files) {
+        if path == MANIFEST || !path.split('/').all(is_name) || !is_free(&self.files) {
             return Err(SkillError::InvalidPath(path));
         }
         self.files.insert(path, content.into());
@@ -106,12 +108,12 @@ impl Skill {
 
     /// The URI of its `SKILL.md`.
     pub fn uri(&self) -> String {
-        uri::join(&self.folder(), MANIFEST)
+        join_uri(&self.folder(), MANIFEST)
     }
 
     fn folder(&self) -> String {
         let names = self.parents.iter().chain([&self.frontmatter.name]);
-        uri::from_names(names.map(String::as_str))
+        uri_from_names(names.map(String::as_str))
     }
 
     fn check_limits(self) -> Result<Self, SkillError> {
@@ -128,7 +130,7 @@ impl Skill {
     pub(super) fn into_loaded(self) -> LoadedSkill {
         let folder = self.folder();
         let files = self.files.into_iter().map(|(path, bytes)| {
-            let uri = uri::join(&folder, &path);
+            let uri = join_uri(&folder, &path);
             SkillFile::new(uri, &bytes, FileBody::InMemory(bytes.clone()))
         });
         let files = files.collect();
@@ -174,4 +176,70 @@ pub enum SkillError {
     /// More bytes than clients need to accept.
     #[error("the skill is larger than 16 MiB")]
     TooLarge,
+}
+
+/// The prefix of all skill URIs.
+pub(super) const URI_SCHEME: &str = "skill://";
+
+/// Returns the URI of a path of names below the root.
+pub(super) fn uri_from_names<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    let mut uri = URI_SCHEME.to_owned();
+    for (at, name) in names.into_iter().enumerate() {
+        if at > 0 {
+            uri.push('/');
+        }
+        uri.push_str(&encode_segment(name));
+    }
+    uri
+}
+
+/// Returns the URI of a path inside of a folder.
+pub(super) fn join_uri(folder: &str, path: &str) -> String {
+    let mut uri = folder.to_owned();
+    for name in path.split('/') {
+        uri.push('/');
+        uri.push_str(&encode_segment(name));
+    }
+    uri
+}
+
+/// Returns the URI of the parent folder, unless it is the root.
+pub(super) fn parent_uri(uri: &str) -> Option<&str> {
+    let (parent, _) = uri.rsplit_once('/')?;
+    (parent.len() > URI_SCHEME.len()).then_some(parent)
+}
+
+/// Returns whether a name is allowed in a path.
+pub(super) fn is_name(name: &str) -> bool {
+    !matches!(name, "" | "." | "..")
+        && !name
+            .chars()
+            .any(|char| char.is_control() || char == '/' || char == '\\')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_encoded_and_folders_found() {
+        assert_eq!(
+            uri_from_names(["a b", "ü", "tea"]),
+            "skill://a%20b/%C3%BC/tea"
+        );
+        assert_eq!(
+            join_uri("skill://tea", "pots/100%.md"),
+            "skill://tea/pots/100%25.md"
+        );
+        assert_eq!(parent_uri("skill://tea/pots"), Some("skill://tea"));
+        assert_eq!(parent_uri("skill://tea"), None);
+    }
+
+    #[test]
+    fn invalid_file_names_are_rejected() {
+        for name in ["", ".", "..", "a/b", "a\\b", "a\0", "a\nb"] {
+            assert!(!is_name(name), "{name:?}");
+        }
+        assert!(is_name("..a") && is_name("ü b.md"));
+    }
 }

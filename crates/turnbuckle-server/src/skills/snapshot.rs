@@ -16,7 +16,7 @@ use turnbuckle_protocol::{
 };
 use turnbuckle_store::ServerChange;
 
-use super::uri;
+use super::skill::{join_uri, parent_uri};
 use crate::{
     CacheHint, RequestError, Resource,
     catalog::{CatalogEntry, EntryTable, scopes::RequiredScopes, visibility::Visibility},
@@ -146,7 +146,7 @@ impl SkillSnapshot {
 
 impl LoadedSkill {
     pub(super) fn manifest(&self) -> String {
-        uri::join(&self.folder, MANIFEST)
+        join_uri(&self.folder, MANIFEST)
     }
 
     fn entry(&self) -> SkillEntry {
@@ -176,7 +176,7 @@ fn add_to_folder(
     definition: Definition,
 ) {
     let uri = definition.uri.clone();
-    let Some(parent) = uri::parent(&uri) else {
+    let Some(parent) = parent_uri(&uri) else {
         return;
     };
     let is_new = !folders.contains_key(parent);

@@ -23,7 +23,9 @@ use crate::{
     Server,
     lifecycle::TaskModel,
     request::{
-        BoxFuture, HandlerRun, RequestContext, ResponseResult, incident, response::ResponseWriter,
+        BoxFuture, HandlerRun, RequestContext, ResponseResult,
+        error::{incident_error, report_incident},
+        response::ResponseWriter,
     },
 };
 
@@ -233,6 +235,6 @@ pub(super) fn failed(error: &StoreError) -> RpcError {
         StoreError::TooLarge { .. } | StoreError::Full { .. } => {
             RpcError::internal(error.to_string())
         }
-        error => incident::internal(&incident::report("a task", error)),
+        error => incident_error(&report_incident("a task", error)),
     }
 }

@@ -25,7 +25,11 @@ use super::{
 };
 use crate::{
     lifecycle::TaskModel,
-    request::{BoxFuture, RequestContext, ResponseResult, incident, response},
+    request::{
+        BoxFuture, RequestContext, ResponseResult,
+        error::{report_incident, report_panic},
+        response,
+    },
 };
 
 /// A task that runs in this process.
@@ -199,7 +203,7 @@ async fn run(
         stored = apply_update(&call.server, &task.id, failure(&error)).await;
     }
     if let Err(error) = stored {
-        incident::report("storing the result of a task", &error);
+        report_incident("storing the result of a task", &error);
     }
 }
 
@@ -209,7 +213,7 @@ async fn catch_panic(mut handler: BoxFuture<ResponseResult>) -> ResponseResult {
         let poll = AssertUnwindSafe(|| Pin::as_mut(&mut handler).poll(cx));
         match std::panic::catch_unwind(poll) {
             Ok(polled) => polled,
-            Err(panic) => Poll::Ready(Err(incident::report_panic(&*panic))),
+            Err(panic) => Poll::Ready(Err(report_panic(&*panic))),
         }
     })
     .await

@@ -7,7 +7,7 @@ use turnbuckle_protocol::{RpcError, types::CallToolResult};
 use crate::{
     RequestError,
     lifecycle::RevisionRules,
-    request::{error::HandlerErrorKind, incident},
+    request::error::{HandlerErrorKind, report_incident},
 };
 
 /// The error of a tool.
@@ -91,7 +91,7 @@ impl ToolError {
 
 /// Logs an internal error of a tool, and returns the result with its incident id.
 pub(crate) fn internal_failure(name: &str, error: &(dyn Error + 'static)) -> CallToolResult {
-    let id = incident::report(name, error);
+    let id = report_incident(name, error);
     CallToolResult::error(format!(
         "`{name}` failed; see the server's log for incident {id}"
     ))

@@ -8,8 +8,8 @@ use tokio::time;
 use super::{
     OAuth,
     current_login::{self, LoginOrigin, now},
+    login::{challenge_error, challenge_scopes},
     renewal_lock::{RenewalLock, run_to_completion},
-    scopes,
 };
 use crate::{
     AuthorizationError, AuthorizationServer, AuthorizationStep, Challenge, RetryDecision, Scopes,
@@ -39,13 +39,10 @@ pub(super) enum RenewalGoal {
 
 impl RenewalGoal {
     fn from_response(response: &UnauthorizedResponse<'_>, is_bound: bool) -> Option<RenewalGoal> {
-        let challenge_scopes = scopes::challenge_scopes(response.challenges);
-        match (
-            response.status,
-            scopes::challenge_error(response.challenges),
-        ) {
+        let required = challenge_scopes(response.challenges);
+        match (response.status, challenge_error(response.challenges)) {
             (401, Some("use_dpop_nonce")) if is_bound => Some(RenewalGoal::Nonce),
-            (401 | 403, Some("insufficient_scope")) => challenge_scopes.map(RenewalGoal::Scopes),
+            (401 | 403, Some("insufficient_scope")) => required.map(RenewalGoal::Scopes),
             (401, _) | (403, Some("invalid_token")) => Some(RenewalGoal::ValidToken),
             _ => None,
         }
@@ -155,7 +152,7 @@ impl OAuth {
         lock: &RenewalLock,
     ) -> Result<RetryDecision, AuthorizationError> {
         let discovery = self.discover(&request.challenges).await?;
-        let goal = scopes::challenge_scopes(&request.challenges);
+        let goal = challenge_scopes(&request.challenges);
         if let Some(login) = stored.filter(|login| matches_discovery(login, &discovery)) {
             let current = self.slot.current();
             let was_requested_before = goal.as_ref().is_none_or(|it| was_requested(login, it));

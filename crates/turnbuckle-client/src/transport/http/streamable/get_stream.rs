@@ -14,7 +14,10 @@ use crate::{
     },
     lifecycle::RevisionRules,
     transport::{
-        http::{backoff::Backoff, streamable::StreamableState, to_transport_error},
+        http::{
+            streamable::{Backoff, StreamableState},
+            to_transport_error,
+        },
         http_client::{AuthPolicy, EventReader, HttpError, HttpResponse},
     },
 };

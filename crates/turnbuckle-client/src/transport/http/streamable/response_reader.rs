@@ -15,7 +15,10 @@ use crate::{
     },
     transport::{
         OutgoingRequest,
-        http::{backoff::Backoff, streamable::StreamableState, to_response, to_transport_error},
+        http::{
+            streamable::{Backoff, StreamableState},
+            to_response, to_transport_error,
+        },
         http_client::{AuthPolicy, ErrorResponse, EventReader, HttpResponse, ResponseContent},
     },
 };
