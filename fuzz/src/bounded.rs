@@ -8,10 +8,10 @@ use std::{
 use tokio::{runtime::Builder, time::timeout};
 
 /// Longer than the sum of the server's timeouts.
-const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+const MAX_DURATION: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The number of times the paused clock may advance.
-const MOST_RESTS: usize = 100_000;
+const MAX_CLOCK_ADVANCES: usize = 100_000;
 
 /// Runs a future on a paused clock, which jumps ahead whenever everything waits.
 ///
@@ -25,12 +25,12 @@ pub fn run<F: Future>(future: F) -> F::Output {
         .start_paused(true)
         .on_thread_park(move || {
             let rests = rests.fetch_add(1, Ordering::Relaxed);
-            assert!(rests < MOST_RESTS, "this goes on and on");
+            assert!(rests < MAX_CLOCK_ADVANCES, "the clock was advanced too often");
         })
         .build()
         .expect("a runtime without input and output needs nothing of the system");
     runtime.block_on(async {
-        let ended = timeout(LONGEST, future).await;
+        let ended = timeout(MAX_DURATION, future).await;
         ended.expect("this ends within a day")
     })
 }

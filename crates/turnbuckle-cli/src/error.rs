@@ -95,7 +95,7 @@ impl CliError {
         self
     }
 
-    /// Sets the hint: how to go on.
+    /// Sets the hint: what to do next.
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self

@@ -83,6 +83,12 @@ impl<'a> OutgoingRequest<'a> {
         self.timer.pause(self.auth_wait.as_deref());
     }
 
+    /// Ends an attempt and starts another one at once.
+    pub(crate) fn start_new_attempt(&mut self) {
+        self.pause();
+        self.resume();
+    }
+
     /// Starts another attempt.
     pub(crate) fn resume(&mut self) {
         self.timer.resume(self.auth_wait.as_deref());

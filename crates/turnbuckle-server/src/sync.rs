@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn it_wakes_the_task_that_polled_last() {
+    fn a_wake_flag_wakes_the_task_that_polled_last() {
         let (first, first_waker) = counting_waker();
         let (second, second_waker) = counting_waker();
         let mut flag = WakeFlag::new();
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_polled_for_a_new_waker_and_when_it_may_be_ready() {
+    fn a_gated_future_is_polled_for_a_new_waker_and_when_it_may_be_ready() {
         let polls = AtomicUsize::new(0);
         let mut gated = GatedFuture::new(poll_fn(|_| {
             polls.fetch_add(1, Relaxed);

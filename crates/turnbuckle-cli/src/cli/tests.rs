@@ -201,7 +201,7 @@ fn help_of_a_command_shows_both_ways_to_name_a_server() {
               Pass arguments as JSON: an object, @FILE, or - for stdin
 
       -o, --output <FILE>
-              Write the raw result to this file
+              Write the bytes of the only content block to FILE
 
       -h, --help
               Print help (see a summary with '-h')

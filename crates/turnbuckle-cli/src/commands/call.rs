@@ -45,7 +45,7 @@ pub(crate) struct CallCommand {
     /// Pass arguments as JSON: an object, @FILE, or - for stdin
     #[arg(long, value_name = "JSON")]
     args: Option<String>,
-    /// Write the raw result to this file
+    /// Write the bytes of the only content block to FILE
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
@@ -179,8 +179,12 @@ fn single_block_bytes(blocks: &[ContentBlock]) -> Result<Vec<u8>> {
     };
     bytes.ok_or_else(|| {
         let message = format!(
-            "--output needs a single block with bytes; the result has {} blocks",
-            blocks.len()
+            "--output needs one content block with bytes; the result has {}",
+            if blocks.len() == 1 {
+                "one without bytes".to_owned()
+            } else {
+                blocks.len().to_string()
+            }
         );
         CliError::failed(message).hint("print the whole result with `--json`")
     })

@@ -161,7 +161,7 @@ impl Client {
         };
         mark_cancelled.disarm();
         let progress_guard = request.progress_guard.take();
-        let response = response.map_err(|source| disconnected(method, source))?;
+        let response = response.map_err(|source| transport_failure(method, source))?;
         let result = response
             .outcome
             .map_err(|error| CallError::rejected(method, error, response.http))?;
@@ -212,7 +212,7 @@ impl Client {
                 ConnectError::Authorization(failure) => TransportError::Authorization(failure),
                 _ => lost,
             };
-            disconnected(request.method.name, source)
+            transport_failure(request.method.name, source)
         })?;
         request.resume();
         self.encode(request, params, options)?;
@@ -239,8 +239,7 @@ impl Client {
             });
         }
         tracing::debug!(method, %lost, "request sent again because its response was lost");
-        request.pause();
-        request.resume();
+        request.start_new_attempt();
         self.encode(request, params, options)?;
         self.send_once(request, options).await
     }
@@ -366,6 +365,7 @@ pub(crate) fn require_complete(
     }
 }
 
+/// A server may also reject a plain call of a tool that runs only as a task, so an error can lead to a task.
 fn may_become_task(received: &Result<ReceivedResult, CallError>, tasks: bool) -> bool {
     match received {
         Ok(received) => received.kind == ResultType::Task,
@@ -385,7 +385,7 @@ fn invalid(method: &'static str, error: &JsonError) -> CallError {
     }
 }
 
-fn disconnected(method: &'static str, source: TransportError) -> CallError {
+fn transport_failure(method: &'static str, source: TransportError) -> CallError {
     match source {
         TransportError::InvalidResponse { reason } => CallError::InvalidResponse { method, reason },
         source => CallError::disconnected(method, source),

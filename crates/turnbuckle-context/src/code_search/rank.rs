@@ -26,7 +26,7 @@ const DECLARATION_FACTOR: f64 = 0.7;
 const DEFINITION_FACTOR: f64 = 1.25;
 const EXACT_DEFINITION_FACTOR: f64 = 1.6;
 /// Factor for a file if the query contains its path.
-const PATH_FACTOR: f64 = 3.0;
+const REQUESTED_PATH_FACTOR: f64 = 3.0;
 
 /// A matching chunk and its file.
 pub(super) struct ChunkCandidate {
@@ -81,11 +81,11 @@ fn group_by_file(mut candidates: Vec<ChunkCandidate>) -> HashMap<i64, Vec<ChunkC
 fn score_file(intent: &QueryIntent, chunks: Vec<ChunkCandidate>) -> RankedFile {
     let first = &chunks[0];
     let (id, path, language) = (first.file, first.path.clone(), first.language.clone());
-    let score = score_chunks(&chunks) * score_path(intent, &path, &language);
+    let score = score_chunks(&chunks) * path_factor(intent, &path, &language);
     let mut best_factor: f64 = 1.0;
     let mut scored_chunks = Vec::with_capacity(chunks.len());
     for chunk in chunks {
-        let definitions = score_definitions(intent, &chunk.defs);
+        let definitions = definition_factor(intent, &chunk.defs);
         best_factor = best_factor.max(definitions);
         scored_chunks.push((chunk.chunk, chunk.score * definitions));
     }
@@ -99,7 +99,7 @@ fn score_file(intent: &QueryIntent, chunks: Vec<ChunkCandidate>) -> RankedFile {
     }
 }
 
-fn score_definitions(intent: &QueryIntent, defs: &str) -> f64 {
+fn definition_factor(intent: &QueryIntent, defs: &str) -> f64 {
     match (intent.defines_requested_name(defs), intent.is_name) {
         (false, _) => 1.0,
         (true, false) => DEFINITION_FACTOR,
@@ -115,7 +115,7 @@ fn score_chunks(chunks: &[ChunkCandidate]) -> f64 {
     best + NEXT_CHUNKS_WEIGHT * next
 }
 
-fn score_path(intent: &QueryIntent, path: &str, language: &str) -> f64 {
+fn path_factor(intent: &QueryIntent, path: &str, language: &str) -> f64 {
     let mut score = 1.0;
     for word in path_signals::path_words(path) {
         if intent.words.contains(&word) {
@@ -138,7 +138,7 @@ fn score_path(intent: &QueryIntent, path: &str, language: &str) -> f64 {
         .iter()
         .any(|requested| path_signals::path_ends_with(path, requested))
     {
-        score *= PATH_FACTOR;
+        score *= REQUESTED_PATH_FACTOR;
     }
     score
 }

@@ -62,7 +62,7 @@ pub(super) async fn post<B: http_body::Body>(
     stateless::respond(running_request, permit, &endpoint.options).await
 }
 
-/// The handling of a message.
+/// The next step for the message of a POST.
 enum PostRoute<'a> {
     /// A stateless request, started.
     Stateless(RunningRequest, InFlightPermit),

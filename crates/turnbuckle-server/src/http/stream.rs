@@ -1,4 +1,4 @@
-//! Server-sent event streams of a session that clients can resume.
+//! Server-sent event streams: the heartbeat of all of them, and the streams of a session, which clients can resume.
 
 mod channel;
 pub(super) mod get_stream;

@@ -8,7 +8,7 @@ use turnbuckle_protocol::{
 
 use super::{parse_meta, stateless::RequestRejection};
 
-/// The handling of a message.
+/// The lifecycle that a message belongs to.
 pub(crate) enum MessageClass<'m, 'a> {
     /// A request of the modern era, with its `_meta`.
     Stateless(&'m Request<'a>, RequestMeta<'a>),
@@ -72,7 +72,7 @@ pub(crate) fn classify<'m, 'a>(
 
 /// Classifies a request. A request with `protocolVersion` in `_meta` is stateless.
 ///
-/// `initialize` is never stateless because of its header: clients of both eras send the newest version with it.
+/// The header alone never makes `initialize` stateless: clients of both eras send the newest version with it.
 pub(crate) fn classify_request<'m, 'a>(
     request: &'m Request<'a>,
     version_header: Option<&str>,

@@ -155,7 +155,7 @@ pub(crate) fn sessionless_record(
     ))
 }
 
-/// The handling of a request in a session.
+/// How a request of a session is handled.
 pub(crate) enum SessionRoute {
     /// Dispatch handles the method.
     Dispatch,

@@ -230,7 +230,7 @@ impl NdjsonConnection {
             MessageClass::SessionRequired if request.method == "ping" => {
                 let origin = session::origin_before_initialize(transport_info());
                 let route = SessionRoute::Empty(None);
-                Ok(RunningRequest::in_session(
+                Ok(RunningRequest::start_in_session(
                     &self.server,
                     request,
                     origin,
@@ -276,7 +276,7 @@ impl NdjsonConnection {
         let (server, runtime) = (&self.server, self.runtime.clone());
         let origin = session::request_origin(record, meta, runtime, transport_info);
         let route = session::route(server, record, request, &origin);
-        let mut running_request = RunningRequest::in_session(server, request, origin, route);
+        let mut running_request = RunningRequest::start_in_session(server, request, origin, route);
         if let Some(update) = running_request.take_session_update() {
             self.update_session(*update)?;
         }

@@ -114,7 +114,7 @@ impl RunningRequest {
         }
     }
 
-    /// Starts a request with a validated sender and a method of its revision.
+    /// Starts a request with a validated origin and a method of its revision.
     pub(crate) fn start(
         server: &Server,
         request: &Request<'_>,
@@ -131,7 +131,7 @@ impl RunningRequest {
     }
 
     /// Starts a request of a session. Its [session update](Self::take_session_update) must be stored before it runs.
-    pub(crate) fn in_session(
+    pub(crate) fn start_in_session(
         server: &Server,
         request: &Request<'_>,
         origin: RequestOrigin,
@@ -380,7 +380,7 @@ fn continue_as_task(
     polled: Poll<ResponseResult>,
 ) -> ResponseResult {
     let (Some((record, task)), Some(run)) = (call.promoted_task(), run) else {
-        return Err(RpcError::internal("no task"));
+        return Err(RpcError::internal("the call was not promoted to a task"));
     };
     let handler = match polled {
         Poll::Pending => run,

@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// Maximum number of times one request is sent.
-const MAX_ATTEMPTS: u32 = 5;
+const MAX_SENDS: u32 = 5;
 
 /// The requirement of the server that the renewal must meet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,9 +82,9 @@ impl OAuth {
         &self,
         response: UnauthorizedResponse<'_>,
     ) -> Result<RetryDecision, AuthorizationError> {
-        let is_ours = self.settings.is_same_origin(response.request.url);
+        let is_same_origin = self.settings.is_same_origin(response.request.url);
         let goal = RenewalGoal::from_response(&response, self.slot.current().is_bound());
-        let Some(goal) = goal.filter(|_| is_ours && response.attempts < MAX_ATTEMPTS) else {
+        let Some(goal) = goal.filter(|_| is_same_origin && response.attempts < MAX_SENDS) else {
             return Ok(RetryDecision::GiveUp);
         };
         if goal == RenewalGoal::Nonce {
@@ -180,8 +180,8 @@ impl OAuth {
     /// Retries with a new proof, if there is a nonce for it.
     fn retry_with_nonce(&self, response: &UnauthorizedResponse<'_>) -> RetryDecision {
         // A nonce may expire while the request is in flight, so a second one is accepted, but not more.
-        const MAX_ATTEMPTS: u32 = 3;
-        if self.slot.nonce.get().is_some() && response.attempts <= MAX_ATTEMPTS {
+        const MAX_NONCE_ATTEMPTS: u32 = 3;
+        if self.slot.nonce.get().is_some() && response.attempts <= MAX_NONCE_ATTEMPTS {
             RetryDecision::Retry
         } else {
             RetryDecision::GiveUp
@@ -254,13 +254,13 @@ impl OAuth {
 
     fn is_futile(&self, request: &RenewalRequest, needed: &Scopes, login: &StoredLogin) -> bool {
         // The first 401 may have led to a login, and two more to additional scopes.
-        const MAX_ATTEMPTS: u32 = 3;
+        const MAX_STEP_UP_ATTEMPTS: u32 = 3;
         let was_just_requested = self
             .slot
             .current()
             .was_obtained_recently(LoginOrigin::Login)
             && was_requested(login, needed);
-        is_granted(login, needed) || was_just_requested || request.attempts > MAX_ATTEMPTS
+        is_granted(login, needed) || was_just_requested || request.attempts > MAX_STEP_UP_ATTEMPTS
     }
 
     /// Loads the stored login once.
@@ -330,6 +330,7 @@ impl OAuth {
         &self,
         login: &StoredLogin,
         server: &AuthorizationServer,
+        // Proof that the lock is held.
         _: &RenewalLock,
     ) -> Result<(), AuthorizationError> {
         let Some(refresh) = &login.tokens.refresh else {

@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// Maximum number of attempts per request.
-const ATTEMPTS: u32 = 5;
+const MAX_SENDS: u32 = 5;
 
 const DPOP_NONCE: HeaderName = HeaderName::from_static("dpop-nonce");
 
@@ -114,7 +114,7 @@ impl HttpClient {
                 continue;
             }
             attempts += 1;
-            if !is_unauthorized(&response) || attempts == ATTEMPTS {
+            if !is_auth_rejection(&response) || attempts == MAX_SENDS {
                 return Ok(response);
             }
             let generation = credentials.generation;
@@ -147,7 +147,7 @@ impl AuthPolicy<'_> {
     }
 }
 
-fn is_unauthorized(response: &HttpResponse) -> bool {
+fn is_auth_rejection(response: &HttpResponse) -> bool {
     matches!(
         response.status(),
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN

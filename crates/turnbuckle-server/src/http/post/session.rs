@@ -71,13 +71,13 @@ pub(crate) async fn initialize(
             if let Some(suppressed) = endpoint.log_limiters.session_rejected.try_pass() {
                 tracing::warn!(%error, suppressed, "session rejected");
             }
-            session_limit_response(&request.id, &error)
+            create_session_error(&request.id, &error)
         }
     }
 }
 
-/// Returns the error response when a session limit is reached and no idle session can be ended.
-fn session_limit_response(id: &RequestId, error: &StoreError) -> Response<ResponseBody> {
+/// Returns the response when the store did not create a session: 429 at a limit without an idle session that could end, else 503.
+fn create_session_error(id: &RequestId, error: &StoreError) -> Response<ResponseBody> {
     match error {
         StoreError::TooMany { .. } => {
             let message = format!(
@@ -133,7 +133,7 @@ pub(crate) fn post<'a>(
     }
 }
 
-/// Returns the id for the response to a message.
+/// Returns the id of a request; responses to other messages of an unknown session have none.
 fn request_id<'a>(incoming: &'a Result<Incoming<'_>, MalformedMessage>) -> Option<&'a RequestId> {
     match incoming {
         Ok(Incoming::One(Message::Request(request))) => Some(&request.id),
@@ -207,7 +207,7 @@ pub(crate) fn start_request(
     let runtime = runtime.clone();
     let origin = session::request_origin(record, meta, runtime, transport_info);
     let route = session::route(server, record, request, &origin);
-    let running_request = RunningRequest::in_session(server, request, origin, route);
+    let running_request = RunningRequest::start_in_session(server, request, origin, route);
     if !running_request.has_result() && at_call_limit(active) {
         let error = RpcError::internal(
             "too many running calls in this session; retry when some have finished",

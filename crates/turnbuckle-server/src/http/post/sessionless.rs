@@ -74,7 +74,7 @@ fn start_request(
     let origin = session::request_origin(record, meta, runtime, transport_info);
     let route = session::route(server, record, request, &origin);
     // Without a session its update is not stored, but the request still gets its result.
-    RunningRequest::in_session(server, request, origin, route)
+    RunningRequest::start_in_session(server, request, origin, route)
 }
 
 /// Responds to a batch with a batch. Notifications sent during the calls are dropped: a JSON array cannot contain them.
