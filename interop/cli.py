@@ -28,97 +28,97 @@ known = KNOWN[kind]
 
 
 @functools.cache
-def ask(command, *words, patience="10s"):
+def run(command, *words, timeout_limit="10s"):
     """The standard output, the standard error, and the exit code."""
-    line = [program, "--json", "--era", era, "--timeout", patience, command]
+    line = [program, "--json", "--era", era, "--timeout", timeout_limit, command]
     line += [*words, "--", *target] if transport == "stdio" else [target[0], *words]
     done = subprocess.run(line, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30)
     return json.loads(done.stdout) if done.stdout else None, done.stderr, done.returncode
 
 
-def told(command, *words):
-    result, error, code = ask(command, *words)
+def result_of(command, *words):
+    result, error, code = run(command, *words)
     assert code == 0, f"ended with {code}: {error}"
     return result
 
 
 def version():
-    equal(told("info")["protocolVersion"], revision)
+    equal(result_of("info")["protocolVersion"], revision)
 
 
 def server_info():
-    equal(told("info")["serverInfo"]["name"], known["name"])
+    equal(result_of("info")["serverInfo"]["name"], known["name"])
 
 
 def tools():
-    assert known["needy"] in [tool["name"] for tool in told("tools")["tools"]], told("tools")
+    assert known["needy"] in [tool["name"] for tool in result_of("tools")["tools"]], result_of("tools")
 
 
 def text():
-    equal(told("call", *known["say"])["content"][0]["text"], known["said"])
+    equal(result_of("call", *known["say"])["content"][0]["text"], known["said"])
 
 
 def structured():
-    equal(told("call", *known["add"])["structuredContent"], known["added"])
+    equal(result_of("call", *known["add"])["structuredContent"], known["added"])
 
 
 def missing_argument():
     """The call fails, in a result or in an error, with exit code 1."""
-    result, error, code = ask("call", known["needy"])
+    result, error, code = run("call", known["needy"])
     equal(code, 1)
     assert result.get("isError") or "error" in result, result
     assert error.startswith("error: "), error
 
 
 def unknown_tool():
-    result, error, code = ask("call", "no_such_tool")
+    result, error, code = run("call", "no_such_tool")
     equal(code, 1)
     assert "no_such_tool" in error, error
 
 
 def resources():
-    assert told("resources")["resources"], "there are none"
+    assert result_of("resources")["resources"], "there are none"
 
 
 def read_text():
-    content = told("read", known["uri"])["contents"][0]["text"]
+    content = result_of("read", known["uri"])["contents"][0]["text"]
     assert known["content"] in content, content
 
 
 def missing_resource():
-    _, error, code = ask("read", "nowhere://at/all")
+    _, error, code = run("read", "nowhere://at/all")
     equal(code, 1)
     assert error.startswith("error: "), error
 
 
 def prompts():
-    assert known["prompt"][0] in [prompt["name"] for prompt in told("prompts")["prompts"]], told("prompts")
+    assert known["prompt"][0] in [prompt["name"] for prompt in result_of("prompts")["prompts"]], result_of("prompts")
 
 
 def prompt():
-    equal(told("prompt", *known["prompt"])["messages"][0]["content"]["text"], known["message"])
+    equal(result_of("prompt", *known["prompt"])["messages"][0]["content"]["text"], known["message"])
 
 
 def completion():
-    found = told("complete", *known["complete"])
+    found = result_of("complete", *known["complete"])
     equal(found["completion"]["values"], known["completed"])
 
 
 def elicitation():
-    """Without a terminal the elicitation is declined."""
-    result, error, code = ask("call", known["ask"])
-    assert "no terminal" in error and "cancel" in json.dumps(result), f"ended with {code}: {result} {error}"
+    """Without a terminal the elicitation is cancelled."""
+    result, error, code = run("call", known["ask"])
+    assert "needs a terminal" in error and "cancel" in json.dumps(result), f"ended with {code}: {result} {error}"
 
 
 def timeout():
     """A call that takes too long ends with an error; the cancellation is checked afterwards."""
-    _, error, code = ask("call", "wait", "seconds:=60", patience="5s")
+    _, error, code = run("call", "wait", "seconds:=60", timeout_limit="5s")
     equal(code, 2)
     assert "got no response within 5s" in error, error
 
 
 def ping():
-    assert told("ping")["milliseconds"] > 0
+    assert result_of("ping")["milliseconds"] > 0
 
 
 def equal(actual, expected):
@@ -134,6 +134,6 @@ def attempt(check, action):
     print(json.dumps({"check": check, "ok": ok, "detail": detail}), flush=True)
 
 
-attempt("connect", lambda: told("info"))
+attempt("connect", lambda: result_of("info"))
 for check in wanted.split(","):
     attempt(check, globals()[check])
