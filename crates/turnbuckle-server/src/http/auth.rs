@@ -36,30 +36,29 @@ impl Http {
     ///
     /// Handlers do not see the headers `Authorization` and `DPoP`: a token is only for this server and must not be passed on.
     ///
-    ///
     /// ```
     /// use std::{collections::BTreeSet, sync::Arc};
-    /// use turnbuckle_protocol::{Principal, guard::{BoxFuture, Document, Guard, Refusal, Visit}};
+    /// use turnbuckle_protocol::{Principal, authenticator::{AuthRejection, AuthRequest, Authenticator, BoxFuture, MetadataDocument}};
     /// use turnbuckle_server::{Server, http::Http};
     ///
     /// /// Accepts one password.
     /// struct Password(String);
     ///
-    /// impl Guard for Password {
-    ///     fn admit<'a>(&'a self, visit: Visit<'a>) -> BoxFuture<'a, Result<Arc<Principal>, Refusal>> {
+    /// impl Authenticator for Password {
+    ///     fn authenticate<'a>(&'a self, request: AuthRequest<'a>) -> BoxFuture<'a, Result<Arc<Principal>, AuthRejection>> {
     ///         Box::pin(async move {
-    ///             match visit.authorization {
+    ///             match request.authorization {
     ///                 [given] if *given == self.0 => Ok(Arc::new(Principal::new("here", "ada"))),
-    ///                 _ => Err(Refusal::new(401, "credentials are required").challenge("Basic realm=\"here\"")),
+    ///                 _ => Err(AuthRejection::new(401, "credentials are required").challenge("Basic realm=\"here\"")),
     ///             }
     ///         })
     ///     }
     ///
-    ///     fn lacking(&self, _: &Principal, needed: &BTreeSet<String>) -> Refusal {
-    ///         Refusal::new(403, format!("missing scopes: {needed:?}"))
+    ///     fn insufficient_scope(&self, _: &Principal, needed: &BTreeSet<String>) -> AuthRejection {
+    ///         AuthRejection::new(403, format!("missing scopes: {needed:?}"))
     ///     }
     ///
-    ///     fn document<'a>(&'a self, _: &'a str) -> Option<BoxFuture<'a, Document>> {
+    ///     fn metadata_document<'a>(&'a self, _: &'a str) -> Option<BoxFuture<'a, MetadataDocument>> {
     ///         None
     ///     }
     /// }

@@ -25,19 +25,18 @@ use crate::http::auth::SharedAuthenticator;
 /// equivalent to [`Http::authenticator`](crate::http::Http::authenticator), except that `Host` and `Origin` are checked
 /// after it, not before.
 ///
-///
 /// ```
 /// # use std::{collections::BTreeSet, sync::Arc};
-/// # use turnbuckle_protocol::{Principal, guard::{BoxFuture, Document, Guard, Refusal, Visit}};
+/// # use turnbuckle_protocol::{Principal, authenticator::{AuthRejection, AuthRequest, Authenticator, BoxFuture, MetadataDocument}};
 /// use turnbuckle_server::{Server, http::{AuthLayer, Http}};
 /// use tower_layer::Layer;
 /// # struct RejectAll;
-/// # impl Guard for RejectAll {
-/// #     fn admit<'a>(&'a self, _: Visit<'a>) -> BoxFuture<'a, Result<Arc<Principal>, Refusal>> {
-/// #         Box::pin(async { Err(Refusal::new(401, "unknown credentials")) })
+/// # impl Authenticator for RejectAll {
+/// #     fn authenticate<'a>(&'a self, _: AuthRequest<'a>) -> BoxFuture<'a, Result<Arc<Principal>, AuthRejection>> {
+/// #         Box::pin(async { Err(AuthRejection::new(401, "unknown credentials")) })
 /// #     }
-/// #     fn lacking(&self, _: &Principal, _: &BTreeSet<String>) -> Refusal { Refusal::new(403, "") }
-/// #     fn document<'a>(&'a self, _: &'a str) -> Option<BoxFuture<'a, Document>> { None }
+/// #     fn insufficient_scope(&self, _: &Principal, _: &BTreeSet<String>) -> AuthRejection { AuthRejection::new(403, "") }
+/// #     fn metadata_document<'a>(&'a self, _: &'a str) -> Option<BoxFuture<'a, MetadataDocument>> { None }
 /// # }
 /// # let authenticator = RejectAll;
 ///
