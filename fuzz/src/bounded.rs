@@ -25,7 +25,10 @@ pub fn run<F: Future>(future: F) -> F::Output {
         .start_paused(true)
         .on_thread_park(move || {
             let rests = rests.fetch_add(1, Ordering::Relaxed);
-            assert!(rests < MAX_CLOCK_ADVANCES, "the clock was advanced too often");
+            assert!(
+                rests < MAX_CLOCK_ADVANCES,
+                "the clock was advanced too often"
+            );
         })
         .build()
         .expect("a runtime without input and output needs nothing of the system");

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use turnbuckle_protocol::types::LogLevel;
 use turnbuckle_server::{
-    CompletionRequest, Context, Elicitation, Prompt, RequestError, Resource,
-    ResourceTemplate, SamplingBuilder, Server, Tool, ToolError, ToolResult, Variables,
+    CompletionRequest, Context, Elicitation, Prompt, RequestError, Resource, ResourceTemplate,
+    SamplingBuilder, Server, Tool, ToolError, ToolResult, Variables,
 };
 use turnbuckle_store::Store;
 
@@ -70,9 +70,7 @@ struct Steps {
 fn tools_without_input(server: Server) -> Server {
     let raw = json!({ "type": "object", "properties": { "n": { "type": "integer" } } });
     server
-        .tool(Tool::new("echo", async |echo: Echo| {
-            Ok(echo.message)
-        }))
+        .tool(Tool::new("echo", async |echo: Echo| Ok(echo.message)))
         .tool(Tool::new("measure", async |measure: Measure| {
             let factor = match measure.unit {
                 Some(Unit::Foot) => 0.3048,
@@ -133,9 +131,7 @@ fn tools_with_input(server: Server) -> Server {
             let Some(signature) = cx.elicit(elicitation).await?.accepted() else {
                 return Ok("not signed".to_owned());
             };
-            let draft = cx
-                .once("draft", async || Ok(paper.title.clone()))
-                .await?;
+            let draft = cx.once("draft", async || Ok(paper.title.clone())).await?;
             let message = cx.sample("polish", SamplingBuilder::text(&draft)).await?;
             let roots = cx.roots("roots").await?;
             Ok(format!(
@@ -154,9 +150,7 @@ fn tools_with_input(server: Server) -> Server {
         }))
         .tool(Tool::new("hoard", async |paper: Paper, cx: Context| {
             // Larger than the limit of a `requestState`.
-            let hoard = cx
-                .once("hoard", async || Ok("x".repeat(70_000)))
-                .await?;
+            let hoard = cx.once("hoard", async || Ok("x".repeat(70_000))).await?;
             cx.elicit(Elicitation::form::<Signature>("Name of the signer?").key("name"))
                 .await?;
             Ok(format!("{} {}", paper.title, hoard.len()))
@@ -170,11 +164,9 @@ struct GreetArgs {
 }
 
 fn resources_and_prompts(server: Server) -> Server {
-    let any =
-        async |variables: Variables, _: Context| Ok(format!("{variables:?}"));
-    let complete = async |typed: CompletionRequest, _: Context| {
-        Ok(vec![format!("{}!", typed.value)])
-    };
+    let any = async |variables: Variables, _: Context| Ok(format!("{variables:?}"));
+    let complete =
+        async |typed: CompletionRequest, _: Context| Ok(vec![format!("{}!", typed.value)]);
     server
         .resource(Resource::text("note://a", "a", "a note"))
         .resource(Resource::bytes(

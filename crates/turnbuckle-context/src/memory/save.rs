@@ -28,7 +28,7 @@ pub struct SaveOutcome {
     pub similar_to: Vec<SimilarItem>,
     /// Number of redactions, by rule.
     pub redacted: BTreeMap<String, u32>,
-    /// The completed operation, written in the same transaction; see [`operations`](crate::storage::operations).
+    /// The completed operation, written in the same transaction.
     pub operation: String,
 }
 
