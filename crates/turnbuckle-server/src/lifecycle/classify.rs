@@ -73,6 +73,8 @@ pub(crate) fn classify<'m, 'a>(
 /// Classifies a request. A request with `protocolVersion` in `_meta` is stateless.
 ///
 /// The header alone never makes `initialize` stateless: clients of both eras send the newest version with it.
+// Inlined, so that the class of a request is never moved in memory.
+#[inline(always)]
 pub(crate) fn classify_request<'m, 'a>(
     request: &'m Request<'a>,
     version_header: Option<&str>,

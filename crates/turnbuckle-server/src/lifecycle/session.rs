@@ -170,6 +170,8 @@ pub(crate) enum SessionRoute {
 }
 
 /// Selects the handling of a request in a session.
+// Inlined, so that the route is never moved in memory.
+#[inline(always)]
 pub(crate) fn route(
     server: &Server,
     record: &SessionRecord,

@@ -131,6 +131,8 @@ impl RunningRequest {
     }
 
     /// Starts a request of a session. Its [session update](Self::take_session_update) must be stored before it runs.
+    // Inlined, so that origin and route are not moved once more.
+    #[inline(always)]
     pub(crate) fn start_in_session(
         server: &Server,
         request: &Request<'_>,
