@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Runs clients of other projects against our server, and our client against servers of other projects.
 
-run.py [WORD…]     all peers, or those with one of the words in their name
+run.py [--built] [WORD…]     all peers, or those with one of the words in their name
+
+--built: our programs are already built.
 """
 import concurrent.futures
 import sys
@@ -17,15 +19,15 @@ from rows import LOGS, print_matrix
 AT_ONCE = 4
 
 
-def main(words):
+def main(options):
+    words = [word for word in options if word != "--built"]
     rows = [*clients.ROWS, *context.ROWS, *servers.ROWS, *authorization.rows(words)]
     ours = [row for row in rows if not words or any(word in row.name for word in words)]
     if not ours:
         sys.exit(f"error: no peer is named like {' or '.join(words)}")
     LOGS.mkdir(parents=True, exist_ok=True)
-    run("cargo", "build", "--quiet", "-p", "turnbuckle-examples", "--example", "everything")
-    run("cargo", "build", "--quiet", "-p", "turnbuckle-interop-client", "-p", "turnbuckle-interop-auth", "-p",
-        "turnbuckle-cli")
+    if "--built" not in options:
+        run("cargo", "build", "--quiet", "--workspace", "--all-features", "--bins", "--examples")
     missing = install(row.package for row in ours)
     failures = [f"{row.name} {row.revision}: cannot be installed: {missing[row.package]}"
                 for row in ours if row.package in missing]
