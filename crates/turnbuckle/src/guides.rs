@@ -1,4 +1,4 @@
-//! The guides of `docs/`, included so that their code is compiled and run.
+//! The guides of `docs/` and the documentation of the attributes, included so that their code is compiled and run.
 
 #[doc = include_str!("../../../docs/first-server.md")]
 mod first_server {}
@@ -29,3 +29,15 @@ mod first_client {}
 
 #[doc = include_str!("../../../docs/authorization.md")]
 mod authorization {}
+
+#[doc = include_str!("../../turnbuckle-macros/src/attributes.md")]
+mod attributes {}
+
+#[doc = include_str!("../../turnbuckle-macros/src/tool.md")]
+mod tool {}
+
+#[doc = include_str!("../../turnbuckle-macros/src/prompt.md")]
+mod prompt {}
+
+#[doc = include_str!("../../turnbuckle-macros/src/resource.md")]
+mod resource {}

@@ -3,3 +3,4 @@
 
 mod axum;
 mod exports;
+mod macros;

@@ -3,7 +3,7 @@ use serde::Deserialize;
 use serde_json::json;
 use turnbuckle::{Context, Messages, Prompt, RequestError, Server, prompt, types::PromptMessage};
 
-use crate::peer::{request, request_both, server};
+use crate::macros::peer::{request, request_both, server};
 
 /// Reviews a file.
 #[prompt(title = "Review")]

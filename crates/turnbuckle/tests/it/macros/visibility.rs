@@ -1,7 +1,7 @@
 use serde_json::json;
 use turnbuckle::{RequestError, Server, ToolError, prompt, protocol::Principal, resource, tool};
 
-use crate::peer::{request, server};
+use crate::macros::peer::{request, server};
 
 fn is_known(principal: Option<&Principal>) -> bool {
     principal.is_some()

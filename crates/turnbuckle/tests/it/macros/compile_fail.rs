@@ -1,6 +1,6 @@
 //! Files that must not compile, each with the expected compiler output.
 //!
-//! After a change of messages, `TRYBUILD=overwrite cargo test -p turnbuckle-macros errors_are_reported` rewrites them; review
+//! After a change of messages, `TRYBUILD=overwrite cargo test -p turnbuckle --all-features errors_are_reported` rewrites them; review
 //! the result.
 
 #[test]

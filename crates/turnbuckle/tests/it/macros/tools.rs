@@ -3,7 +3,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use turnbuckle::{Context, Server, TaskSupport, Tool, ToolError, ToolResult, tool, types::Icon};
 
-use crate::peer::{request, request_both, server};
+use crate::macros::peer::{request, request_both, server};
 
 #[derive(Serialize, JsonSchema)]
 struct Forecast {

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::json;
 use turnbuckle::{CacheHint, Context, RequestError, Resource, ResourceTemplate, Server, resource};
 
-use crate::peer::{request, request_both, server};
+use crate::macros::peer::{request, request_both, server};
 
 /// The message of the day.
 #[resource(uri = "notes://motd", title = "Today", mime_type = "text/plain")]
