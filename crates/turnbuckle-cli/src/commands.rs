@@ -1,9 +1,11 @@
 //! The commands, one file each. The doc comment of a command is its help text.
 
 mod call;
+#[cfg(feature = "check")]
 mod check;
 mod complete;
 mod completions;
+#[cfg(feature = "serve")]
 mod context;
 mod info;
 mod listen;
@@ -15,6 +17,7 @@ mod prompt;
 mod prompts;
 mod read;
 mod resources;
+#[cfg(feature = "serve")]
 mod serve;
 mod servers;
 mod skills;
@@ -22,20 +25,27 @@ mod tools;
 mod whoami;
 
 pub(crate) use call::CallCommand;
+#[cfg(feature = "check")]
 pub(crate) use check::CheckCommand;
 pub(crate) use complete::CompleteCommand;
 pub(crate) use completions::CompletionsCommand;
+#[cfg(feature = "serve")]
 pub(crate) use context::ContextCommand;
 pub(crate) use info::InfoCommand;
 pub(crate) use listen::ListenCommand;
 pub(crate) use login::{LoginCommand, LoginOptions};
 pub(crate) use logout::LogoutCommand;
 pub(crate) use man::ManCommand;
+#[cfg(not(feature = "check"))]
+pub(crate) use missing::MissingCommand as CheckCommand;
+#[cfg(not(feature = "serve"))]
+pub(crate) use missing::{MissingCommand as ContextCommand, MissingCommand as ServeCommand};
 pub(crate) use ping::PingCommand;
 pub(crate) use prompt::PromptCommand;
 pub(crate) use prompts::PromptsCommand;
 pub(crate) use read::ReadCommand;
 pub(crate) use resources::ResourcesCommand;
+#[cfg(feature = "serve")]
 pub(crate) use serve::ServeCommand;
 pub(crate) use servers::ServersCommand;
 pub(crate) use skills::SkillsCommand;
@@ -64,8 +74,35 @@ pub(crate) async fn run(command: CliCommand, context: &CommandContext) -> Result
         CliCommand::Whoami(command) => command.run(context).await,
         CliCommand::Servers(command) => command.run(context),
         CliCommand::Serve(command) => command.run(context).await,
-        CliCommand::Context(command) => command.run(context),
+        CliCommand::Context(command) => command.run(context).await,
         CliCommand::Completions(command) => command.run(context),
         CliCommand::Man(command) => command.run(context),
+    }
+}
+
+/// Stub for commands whose feature is off.
+#[cfg(not(all(feature = "check", feature = "serve")))]
+mod missing {
+    use std::ffi::OsString;
+
+    use crate::{
+        context::CommandContext,
+        error::{CliError, Result},
+    };
+
+    /// Not in this build
+    #[derive(Debug, clap::Args)]
+    #[command(hide = true)]
+    pub(crate) struct MissingCommand {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        _arguments: Vec<OsString>,
+    }
+
+    impl MissingCommand {
+        /// Returns an error: this build does not have the command.
+        pub(crate) async fn run(self, _context: &CommandContext) -> Result {
+            Err(CliError::failed("this build does not have the command")
+                .hint("build turnbuckle-cli with the features `check` and `serve`, which are on by default"))
+        }
     }
 }

@@ -54,7 +54,10 @@ pub(crate) fn with_progress_and_timeout<T: Send + 'static>(
     context: &CommandContext,
 ) -> Call<T> {
     let ui = context.ui.clone();
-    let call = call.on_progress(move |progress| ui.progress(&progress));
+    let call = call.on_progress(move |progress| {
+        let message = progress.message.as_deref().unwrap_or_default();
+        ui.progress(progress.progress, progress.total, message);
+    });
     match (
         context.options.timeout,
         context.environment.terminal.is_interactive,

@@ -20,6 +20,7 @@ pub(crate) struct Environment {
     /// The environment variables that are valid Unicode.
     pub(crate) vars: BTreeMap<String, String>,
     /// The name of the user. It does not depend on environment variables, because it selects the data that is used.
+    #[allow(dead_code, reason = "used by the optional command `serve`")]
     pub(crate) user: String,
     /// The effective user id, on systems that have one.
     pub(crate) user_id: Option<u32>,
@@ -69,6 +70,7 @@ impl Environment {
     }
 
     /// Returns the directory for user data.
+    #[allow(dead_code, reason = "used by the optional command `serve`")]
     pub(crate) fn data_dir(&self) -> Option<PathBuf> {
         match self.platform {
             Platform::Linux => self.base_dir("XDG_DATA_HOME", ".local/share"),

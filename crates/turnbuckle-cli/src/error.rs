@@ -6,7 +6,6 @@ use anstyle::Style;
 use serde_json::{Value, json};
 use turnbuckle_auth::{self as auth, AuthorizationStep};
 use turnbuckle_client::{CallError, ConnectError, HttpErrorResponse, SkillError, TransportError};
-use turnbuckle_context::ContextError;
 
 use crate::output::{sanitize, style};
 
@@ -304,16 +303,6 @@ pub(super) fn error_chain(error: &dyn Error) -> String {
         below = error.source();
     }
     text
-}
-
-impl From<ContextError> for CliError {
-    fn from(error: ContextError) -> Self {
-        let message = error_chain(&error);
-        match error {
-            ContextError::InvalidRequest(_) | ContextError::NotFound(_) => Self::rejected(message),
-            _ => Self::failed(message),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -16,11 +16,15 @@ mod stored_login;
 
 #[cfg(feature = "tls")]
 pub(crate) use log_in::log_in;
+#[cfg(all(feature = "check", feature = "tls"))]
+pub(crate) use stored_login::login_headers;
 #[cfg(feature = "tls")]
-pub(crate) use stored_login::{authorized_http, list, log_out, login_headers, login_hint};
+pub(crate) use stored_login::{authorized_http, list, log_out, login_hint};
 pub(crate) use summary::{LoginSummary, table};
+#[cfg(all(feature = "check", not(feature = "tls")))]
+pub(crate) use without_tls::login_headers;
 #[cfg(not(feature = "tls"))]
-pub(crate) use without_tls::{authorized_http, list, log_in, log_out, login_headers, login_hint};
+pub(crate) use without_tls::{authorized_http, list, log_in, log_out, login_hint};
 
 /// Stub for builds without the feature `tls`.
 #[cfg(not(feature = "tls"))]
@@ -45,6 +49,7 @@ mod without_tls {
     }
 
     /// Returns no headers.
+    #[allow(dead_code, reason = "used by the optional command `check`")]
     pub(crate) async fn login_headers(
         _http_entry: &HttpEntry,
         _context: &CommandContext,

@@ -63,6 +63,7 @@ pub(crate) async fn interrupt_signal() {
 
 /// Receives Ctrl-C, and SIGTERM on Unix. Signals are recorded from its creation on.
 #[derive(Debug)]
+#[allow(dead_code, reason = "used by the optional command `serve`")]
 pub(crate) struct ShutdownSignals {
     #[cfg(unix)]
     interrupt: Signal,
@@ -73,6 +74,7 @@ pub(crate) struct ShutdownSignals {
 }
 
 #[cfg(unix)]
+#[allow(dead_code, reason = "used by the optional command `serve`")]
 impl ShutdownSignals {
     pub(crate) fn new() -> io::Result<Self> {
         Ok(Self {
@@ -91,6 +93,7 @@ impl ShutdownSignals {
 }
 
 #[cfg(windows)]
+#[allow(dead_code, reason = "used by the optional command `serve`")]
 impl ShutdownSignals {
     pub(crate) fn new() -> io::Result<Self> {
         let interrupt = ctrl_c()?;

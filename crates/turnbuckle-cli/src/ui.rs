@@ -7,8 +7,7 @@ use std::{
 };
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use turnbuckle_check as check;
-use turnbuckle_client::{MessageDirection, Progress, TracedMessage};
+use turnbuckle_client::{MessageDirection, TracedMessage};
 use turnbuckle_protocol::types::{LogLevel, LoggingMessageParams};
 
 use crate::output::{sanitize, style};
@@ -34,30 +33,18 @@ impl Ui {
         }
     }
 
-    /// Shows the progress of a call; visible on terminals only.
-    pub(crate) fn progress(&self, progress: &Progress) {
+    /// Shows the progress of a command; visible on terminals only.
+    pub(crate) fn progress(&self, done: f64, total: Option<f64>, message: &str) {
         let mut bar = self.bar();
         let bar = bar.get_or_insert_with(|| {
             ProgressBar::with_draw_target(Some(BAR_STEPS), ProgressDrawTarget::stderr())
         });
-        bar.set_style(bar_style(progress.total.is_some()));
-        let message_text = progress.message.as_deref().map(sanitize::line);
-        bar.set_message(message_text.unwrap_or_default());
-        match progress.total {
-            Some(total) => bar.set_position(bar_position(progress.progress, total)),
+        bar.set_style(bar_style(total.is_some()));
+        bar.set_message(sanitize::line(message));
+        match total {
+            Some(total) => bar.set_position(bar_position(done, total)),
             None => bar.tick(),
         }
-    }
-
-    /// Shows the progress of a check; visible on terminals only.
-    pub(crate) fn check_progress(&self, progress: check::CheckProgress) {
-        let mut bar = self.bar();
-        let bar = bar.get_or_insert_with(|| {
-            ProgressBar::with_draw_target(Some(BAR_STEPS), ProgressDrawTarget::stderr())
-        });
-        bar.set_style(bar_style(true));
-        bar.set_message(format!("{} {}", progress.revision, progress.rule));
-        bar.set_position(bar_position(progress.done as f64, progress.total as f64));
     }
 
     /// Removes the progress bar.

@@ -10,7 +10,7 @@ use std::{
 };
 
 use turnbuckle_context::{
-    DataDir, Owner,
+    ContextError, DataDir, Owner,
     transfer::{self, DataSelection, DatabaseStats},
 };
 
@@ -18,7 +18,7 @@ use super::serve;
 use crate::{
     context::CommandContext,
     environment::Environment,
-    error::{CliError, Result},
+    error::{CliError, Result, error_chain},
     output::{sanitize, table::TextTable},
 };
 
@@ -44,7 +44,7 @@ enum ContextSubcommand {
 }
 
 impl ContextCommand {
-    pub(crate) fn run(self, context: &CommandContext) -> Result {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result {
         let folder = serve::data_folder(self.data, context)?;
         let data = OwnedData {
             library: DataDir::new(folder),
@@ -164,4 +164,14 @@ fn time(milliseconds: i64) -> String {
     // To the minute.
     time.get(..16)
         .map_or(time.clone(), |minute| minute.replace('T', " "))
+}
+
+impl From<ContextError> for CliError {
+    fn from(error: ContextError) -> Self {
+        let message = error_chain(&error);
+        match error {
+            ContextError::InvalidRequest(_) | ContextError::NotFound(_) => Self::rejected(message),
+            _ => Self::failed(message),
+        }
+    }
 }

@@ -53,6 +53,7 @@ pub(crate) async fn authorized_http(
 /// Returns the headers of the login for a server, for callers that send requests themselves.
 ///
 /// A key-bound token needs a new proof for each request, so it cannot be used here.
+#[allow(dead_code, reason = "used by the optional command `check`")]
 pub(crate) async fn login_headers(
     http_entry: &HttpEntry,
     context: &CommandContext,

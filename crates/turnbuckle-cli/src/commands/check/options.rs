@@ -90,7 +90,10 @@ fn with_timeout_and_progress(mut options: CheckOptions, context: &CommandContext
         options.response_timeout = timeout;
     }
     let ui = context.ui.clone();
-    options.on_progress(move |progress| ui.check_progress(progress))
+    options.on_progress(move |progress| {
+        let message = format!("{} {}", progress.revision, progress.rule);
+        ui.progress(progress.done as f64, Some(progress.total as f64), &message);
+    })
 }
 
 pub(super) fn parse_revision(text: &str) -> std::result::Result<Revision, String> {
