@@ -4,7 +4,7 @@
 //! there, and send a token that was issued for this server.
 //!
 //! ```console
-//! $ cargo run -q --example authorization -- https://auth.example.com
+//! $ cargo example authorization --features auth,client -- https://auth.example.com
 //! listening on http://127.0.0.1:8080/mcp
 //! ```
 //!

@@ -4,7 +4,7 @@
 //! trace ids reach tools in the same way.
 //!
 //! ```console
-//! $ cargo run -q --example axum_embedding
+//! $ cargo example axum_embedding --features axum
 //! listening on http://127.0.0.1:8080/mcp
 //! ```
 //!

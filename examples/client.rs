@@ -1,8 +1,8 @@
 //! A client that lists the tools of a server and calls one, on any transport.
 //!
 //! ```console
-//! $ cargo run -q --example client -- http://127.0.0.1:8080/mcp greet '{"name":"Ada"}'
-//! $ cargo run -q --example client -- --check       # with a server of its own
+//! $ cargo example client --features client -- http://127.0.0.1:8080/mcp greet '{"name":"Ada"}'
+//! $ cargo example client --features client -- --check       # with a server of its own
 //! ```
 #![expect(clippy::print_stdout, reason = "the example shows what it does")]
 

@@ -1,7 +1,7 @@
 //! A client that responds to a server's requests: forms, URLs, sampling and roots.
 //!
 //! ```console
-//! $ cargo run -q --example client_callbacks -- --check
+//! $ cargo example client_callbacks --features client -- --check
 //! ```
 #![expect(clippy::print_stdout, reason = "the example shows what it does")]
 

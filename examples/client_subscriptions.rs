@@ -1,7 +1,7 @@
 //! A client that subscribes to changes.
 //!
 //! ```console
-//! $ cargo run -q --example client_subscriptions -- --check
+//! $ cargo example client_subscriptions --features client -- --check
 //! ```
 #![expect(clippy::print_stdout, reason = "the example shows what it does")]
 

@@ -1,8 +1,8 @@
 //! Completion of prompt arguments and template variables while the user types.
 //!
 //! ```console
-//! $ cargo run -q --example completion                # on stdio
-//! $ cargo run -q --example completion -- --check     # calls itself and prints the responses
+//! $ cargo example completion                # on stdio
+//! $ cargo example completion -- --check     # calls itself and prints the responses
 //! ```
 
 #[path = "checks/completion.rs"]

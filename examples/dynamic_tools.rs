@@ -1,8 +1,8 @@
 //! Tools that are added and removed while the server runs.
 //!
 //! ```console
-//! $ cargo run -q --example dynamic_tools                # on stdio
-//! $ cargo run -q --example dynamic_tools -- --check     # calls itself and prints the responses
+//! $ cargo example dynamic_tools                # on stdio
+//! $ cargo example dynamic_tools -- --check     # calls itself and prints the responses
 //! ```
 
 #[path = "checks/dynamic_tools.rs"]

@@ -1,8 +1,8 @@
 //! Elicitation: a tool asks the user, by a form or by a web page.
 //!
 //! ```console
-//! $ cargo run -q --example elicitation                # on stdio
-//! $ cargo run -q --example elicitation -- --check     # calls itself and prints the responses
+//! $ cargo example elicitation                # on stdio
+//! $ cargo example elicitation -- --check     # calls itself and prints the responses
 //! ```
 
 #[path = "checks/elicitation.rs"]

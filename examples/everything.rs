@@ -4,9 +4,9 @@
 //! subscriptions, completion, icons, cache hints, pages.
 //!
 //! ```console
-//! $ cargo run -q --example everything                              # on stdio
-//! $ cargo run -q --example everything -- --listen 127.0.0.1:8080   # on HTTP; --old-transport adds HTTP+SSE
-//! $ cargo run -q --example everything -- --check                   # calls itself and prints the responses
+//! $ cargo example everything                              # on stdio
+//! $ cargo example everything -- --listen 127.0.0.1:8080   # on HTTP; --old-transport adds HTTP+SSE
+//! $ cargo example everything -- --check                   # calls itself and prints the responses
 //! ```
 
 #[path = "checks/everything.rs"]

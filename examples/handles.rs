@@ -4,8 +4,8 @@
 //! with the same secret can read it, and no other.
 //!
 //! ```console
-//! $ cargo run -q --example handles              # on stdio
-//! $ cargo run -q --example handles -- --check   # calls itself and prints the responses
+//! $ cargo example handles              # on stdio
+//! $ cargo example handles -- --check   # calls itself and prints the responses
 //! ```
 
 #[path = "support/request.rs"]

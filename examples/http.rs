@@ -1,7 +1,7 @@
 //! HTTP with its options: address, accepted hosts, limits and shutdown.
 //!
 //! ```console
-//! $ cargo run -q --example http
+//! $ cargo example http
 //! listening on http://127.0.0.1:8080/mcp
 //! ```
 //!

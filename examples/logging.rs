@@ -3,8 +3,8 @@
 //! They are for the user of the client. Messages for the operator of the server go to `tracing`.
 //!
 //! ```console
-//! $ cargo run -q --example logging                # on stdio
-//! $ cargo run -q --example logging -- --check     # calls itself and prints the responses
+//! $ cargo example logging                # on stdio
+//! $ cargo example logging -- --check     # calls itself and prints the responses
 //! ```
 
 #[path = "checks/logging.rs"]

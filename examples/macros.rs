@@ -4,7 +4,7 @@
 //! available; `hello.rs` and `everything.rs` use builders without attributes.
 //!
 //! ```console
-//! $ cargo run -q --example macros     # on stdio
+//! $ cargo example macros --features macros     # on stdio
 //! ```
 
 use std::{error::Error, time::Duration};

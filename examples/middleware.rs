@@ -1,7 +1,7 @@
 //! Layers around every request: an audit log, limits, timing, and a custom one.
 //!
 //! ```console
-//! $ cargo run -q --example middleware
+//! $ cargo example middleware
 //! listening on http://127.0.0.1:8080/mcp
 //! ```
 //!

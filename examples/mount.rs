@@ -4,8 +4,8 @@
 //! are notified.
 //!
 //! ```console
-//! $ cargo run -q --example mount              # on stdio
-//! $ cargo run -q --example mount -- --check   # calls itself and prints the responses
+//! $ cargo example mount              # on stdio
+//! $ cargo example mount -- --check   # calls itself and prints the responses
 //! ```
 
 #[path = "support/request.rs"]

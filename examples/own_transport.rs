@@ -3,7 +3,7 @@
 //! Any pair of byte streams can carry the protocol. All connections use the same server.
 //!
 //! ```console
-//! $ cargo run -q --example own_transport
+//! $ cargo example own_transport
 //! listening on 127.0.0.1:9000
 //! ```
 //!

@@ -3,8 +3,8 @@
 //! Without `page_size` every list is one page, because some clients ignore the cursor.
 //!
 //! ```console
-//! $ cargo run -q --example pagination                # on stdio
-//! $ cargo run -q --example pagination -- --check     # calls itself and prints the responses
+//! $ cargo example pagination                # on stdio
+//! $ cargo example pagination -- --check     # calls itself and prints the responses
 //! ```
 
 #[path = "checks/pagination.rs"]

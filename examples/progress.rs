@@ -4,8 +4,8 @@
 //! runs in `cx.detach`.
 //!
 //! ```console
-//! $ cargo run -q --example progress                # on stdio
-//! $ cargo run -q --example progress -- --check     # calls itself and prints the responses
+//! $ cargo example progress                # on stdio
+//! $ cargo example progress -- --check     # calls itself and prints the responses
 //! ```
 
 #[path = "checks/progress.rs"]

@@ -1,8 +1,8 @@
 //! Prompts: message templates that a user selects, with arguments.
 //!
 //! ```console
-//! $ cargo run -q --example prompts                # on stdio
-//! $ cargo run -q --example prompts -- --check     # calls itself and prints the responses
+//! $ cargo example prompts                # on stdio
+//! $ cargo example prompts -- --check     # calls itself and prints the responses
 //! ```
 
 #[path = "checks/prompts.rs"]

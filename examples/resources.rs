@@ -1,8 +1,8 @@
 //! Resources: fixed URIs, templates, and update notifications for subscribers.
 //!
 //! ```console
-//! $ cargo run -q --example resources                # on stdio
-//! $ cargo run -q --example resources -- --check     # calls itself and prints the responses
+//! $ cargo example resources                # on stdio
+//! $ cargo example resources -- --check     # calls itself and prints the responses
 //! ```
 
 #[path = "checks/resources.rs"]

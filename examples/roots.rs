@@ -1,8 +1,8 @@
 //! Roots: a tool requests the folders in which the user works.
 //!
 //! ```console
-//! $ cargo run -q --example roots                # on stdio
-//! $ cargo run -q --example roots -- --check     # calls itself and prints the responses
+//! $ cargo example roots                # on stdio
+//! $ cargo example roots -- --check     # calls itself and prints the responses
 //! ```
 
 #[path = "checks/roots.rs"]

@@ -1,8 +1,8 @@
 //! Sampling: a tool requests a completion from the client's model.
 //!
 //! ```console
-//! $ cargo run -q --example sampling                # on stdio
-//! $ cargo run -q --example sampling -- --check     # calls itself and prints the responses
+//! $ cargo example sampling                # on stdio
+//! $ cargo example sampling -- --check     # calls itself and prints the responses
 //! ```
 
 #[path = "checks/sampling.rs"]

@@ -3,7 +3,7 @@
 //! The server serves the folder `skills` next to this file, including changes while it runs. A tool adds another skill.
 //!
 //! ```console
-//! $ cargo run -q --example skills
+//! $ cargo example skills --features skills
 //! ```
 //!
 //! serves on stdio. With `--check` it sends requests to itself and prints the responses.

@@ -4,8 +4,8 @@
 //! creates a task for every client that supports them; a client of 2025-11-25 requests one; all others wait.
 //!
 //! ```console
-//! $ cargo run -q --example tasks                # on stdio
-//! $ cargo run -q --example tasks -- --check     # calls itself and prints the responses
+//! $ cargo example tasks                # on stdio
+//! $ cargo example tasks -- --check     # calls itself and prints the responses
 //! ```
 
 #[path = "checks/tasks.rs"]

@@ -3,7 +3,7 @@
 //! In your project these would be `#[tokio::test(start_paused = true)]` functions. Here they run with `--check`:
 //!
 //! ```console
-//! $ cargo run -q --example testing -- --check
+//! $ cargo example testing -- --check
 //! ```
 #![expect(clippy::print_stdout, reason = "the example shows what it does")]
 

@@ -1,8 +1,8 @@
 //! Tools: typed arguments, structured output, hints for clients, and errors that a model can act on.
 //!
 //! ```console
-//! $ cargo run -q --example tools                # on stdio
-//! $ cargo run -q --example tools -- --check     # calls itself and prints the responses
+//! $ cargo example tools                # on stdio
+//! $ cargo example tools -- --check     # calls itself and prints the responses
 //! ```
 
 #[path = "checks/tools.rs"]

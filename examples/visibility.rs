@@ -4,7 +4,7 @@
 //! request for it gets the same response as for an unknown item.
 //!
 //! ```console
-//! $ cargo run -q --example visibility
+//! $ cargo example visibility --features axum
 //! listening on http://127.0.0.1:8080/mcp
 //! ```
 //!
