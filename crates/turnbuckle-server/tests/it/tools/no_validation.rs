@@ -1,11 +1,11 @@
 //! Schemas are listed, and only types are enforced, unless the server's settings say otherwise.
+//!
+//! `fuzz/` runs this file too, because it builds the server without the feature `validation`.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use turnbuckle_server::{Context, Server, Tool, ToolResult};
-
-use crate::ndjson::test_client::Peer;
+use turnbuckle_server::{Context, Server, Tool, ToolResult, testing::Peer};
 
 #[derive(Deserialize, JsonSchema)]
 struct Leg {
@@ -27,17 +27,21 @@ async fn schemas_are_listed_and_not_enforced_by_default() {
             )
             .output_schema(promise),
         );
-    let mut peer = Peer::initialized(server, "2025-11-25", json!({})).await;
+    let mut peer = Peer::connect(server).legacy("2025-11-25").await;
 
-    let listed = peer.call("tools/list", json!({})).await;
-    let schema = &listed["result"]["tools"][0]["inputSchema"]["properties"]["days"];
+    let listed = peer.request("tools/list", json!({})).await.json()["result"].clone();
+    let schema = &listed["tools"][0]["inputSchema"]["properties"]["days"];
     assert_eq!(schema["maximum"], 30);
-    assert_eq!(listed["result"]["tools"][1]["inputSchema"], by_hand);
+    assert_eq!(listed["tools"][1]["inputSchema"], by_hand);
 
-    let response = peer.call_tool("leg", json!({ "days": 31 })).await;
-    assert_eq!(response["result"]["content"][0]["text"], "31");
-    let response = peer.call_tool("raw", json!({})).await;
-    assert_eq!(response["result"]["structuredContent"], json!({}));
-    let response = peer.call_tool("leg", json!({ "days": 256 })).await;
-    assert_eq!(response["result"]["isError"], true);
+    let mut call = async |name, arguments| {
+        let params = json!({ "name": name, "arguments": arguments });
+        peer.request("tools/call", params).await.json()["result"].clone()
+    };
+    let result = call("leg", json!({ "days": 31 })).await;
+    assert_eq!(result["content"][0]["text"], "31");
+    let result = call("raw", json!({})).await;
+    assert_eq!(result["structuredContent"], json!({}));
+    let result = call("leg", json!({ "days": 256 })).await;
+    assert_eq!(result["isError"], true);
 }
