@@ -13,7 +13,7 @@ use turnbuckle_fuzz::{
     line_peer::{LinePeer, modern},
     marks::Marks,
 };
-use turnbuckle_server::{Server, Tool, ToolError};
+use turnbuckle_server::{Server, Tool};
 
 const PAGE: usize = 3;
 

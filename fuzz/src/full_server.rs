@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use turnbuckle_protocol::types::LogLevel;
 use turnbuckle_server::{
-    CompletionRequest, Context, Elicitation, Prompt, RequestError, Resource, ResourceTemplate,
-    SamplingBuilder, Server, Tool, ToolError, ToolResult, Variables,
+    CompletionRequest, Context, Elicitation, Prompt, Resource, ResourceTemplate, SamplingBuilder,
+    Server, Tool, ToolResult, Variables,
 };
 use turnbuckle_store::Store;
 

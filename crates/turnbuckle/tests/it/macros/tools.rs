@@ -207,7 +207,7 @@ mod elsewhere {
     use turnbuckle::{ToolError, tool};
 
     /// A tool in another module, with the path of the library as an option.
-    #[tool(crate = crate::tools::elsewhere::library)]
+    #[tool(crate = crate::macros::tools::elsewhere::library)]
     pub(crate) async fn greet(name: String) -> Result<String, ToolError> {
         Ok(format!("Hello, {name}!"))
     }
