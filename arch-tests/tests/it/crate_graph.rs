@@ -1,6 +1,6 @@
 //! The allowed dependencies between our crates. Dev-dependencies are not restricted.
 
-use std::fs;
+use std::{collections::BTreeSet, fs, process::Command};
 
 use turnbuckle_arch_tests::graph::{Package, PackageGraph};
 
@@ -121,6 +121,42 @@ fn every_package_inherits_the_workspace_lints() {
             package.name
         );
     }
+}
+
+#[test]
+fn a_first_server_builds_at_most_80_packages() {
+    let packages = packages_of("turnbuckle-examples", &[]);
+    assert!(packages.len() <= 80, "{}: {packages:?}", packages.len());
+    for package in ["axum", "turnbuckle-auth", "turnbuckle-client", "jsonschema"] {
+        assert!(!packages.contains(package), "`hello` builds `{package}`");
+    }
+}
+
+#[test]
+fn a_command_line_without_check_and_serve_builds_only_the_client() {
+    let packages = packages_of("turnbuckle-cli", &["tls"]);
+    assert!(packages.contains("turnbuckle-client"), "{packages:?}");
+    for package in ["turnbuckle-check", "turnbuckle-server", "rusqlite"] {
+        assert!(!packages.contains(package), "it builds `{package}`");
+    }
+}
+
+/// Returns the packages that cargo builds for one package of the workspace, with these features only.
+fn packages_of(package: &str, features: &[&str]) -> BTreeSet<String> {
+    let output = Command::new(env!("CARGO"))
+        .args(["tree", "--package", package, "--no-default-features"])
+        .args(["--features", &features.join(",")])
+        .args(["--edges", "normal,build", "--prefix", "none"])
+        .args(["--format", "{p}"])
+        .current_dir(turnbuckle_arch_tests::root())
+        .output()
+        .unwrap();
+    let lines = String::from_utf8(output.stdout).unwrap();
+    let names = lines.lines().filter_map(|line| line.split(' ').next());
+    names
+        .filter(|name| !name.is_empty())
+        .map(str::to_owned)
+        .collect()
 }
 
 fn assert_reaches_none(name: &str, forbidden: &[&str]) {
