@@ -3,6 +3,15 @@
 #[doc = include_str!("../../../docs/first-server.md")]
 mod first_server {}
 
+#[doc = include_str!("../../../docs/resources-and-prompts.md")]
+mod resources_and_prompts {}
+
+#[doc = include_str!("../../../docs/attributes.md")]
+mod attributes_guide {}
+
+#[doc = include_str!("../../../docs/shared-state.md")]
+mod shared_state {}
+
 #[doc = include_str!("../../../docs/both-eras.md")]
 mod both_eras {}
 
