@@ -80,7 +80,7 @@ pub(crate) async fn run(command: CliCommand, context: &CommandContext) -> Result
     }
 }
 
-/// Stub for commands whose feature is off.
+/// Stub for commands of a feature that is off.
 #[cfg(not(all(feature = "check", feature = "serve")))]
 mod missing {
     use std::ffi::OsString;
