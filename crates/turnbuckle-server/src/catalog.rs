@@ -245,8 +245,8 @@ impl<'a> PageRequest<'a> {
     /// Requests the page that starts at `cursor`, for the caller of `call`.
     pub(crate) fn new(call: &'a RequestContext, cursor: Option<&'a str>) -> Self {
         Self {
-            rules: call.caller.rules,
-            principal: call.caller.principal.as_deref(),
+            rules: call.origin.rules,
+            principal: call.origin.principal.as_deref(),
             cursor,
             size: call.server.page_length(),
             keys: call.server.sealing_keys(),

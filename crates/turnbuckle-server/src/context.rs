@@ -50,14 +50,14 @@ impl Context {
         if let (Some(task), Some(message)) = (call.task(), &message) {
             tasks::set_status_message(&call.server, task, message).await;
         }
-        let Some(token) = &call.caller.progress_token else {
+        let Some(token) = &call.origin.progress_token else {
             return;
         };
         let mut params = ProgressParams::new(token.clone(), progress);
         params.total = total;
         params.message = message;
         call.set_related_task(&mut params.meta);
-        call.caller.rules.lower(&mut params);
+        call.origin.rules.lower(&mut params);
         call.send_if_progressed(progress, || self.push("notifications/progress", &params));
         call.wait_for_room().await;
     }
@@ -71,7 +71,7 @@ impl Context {
     pub async fn log_as(&self, level: LogLevel, logger: Option<&str>, data: impl Serialize) {
         let call = &self.call;
         if call
-            .caller
+            .origin
             .log_level
             .is_none_or(|requested| level < requested)
             || call.is_replaying()
@@ -84,7 +84,7 @@ impl Context {
         let mut params = LoggingMessageParams::new(level, data);
         params.logger = logger.map(str::to_owned);
         call.set_related_task(&mut params.meta);
-        call.caller.rules.lower(&mut params);
+        call.origin.rules.lower(&mut params);
         self.push("notifications/message", &params);
         call.wait_for_room().await;
     }
@@ -98,24 +98,24 @@ impl Context {
 
     /// The client's name and version, as reported by the client.
     pub fn client(&self) -> Option<&Implementation> {
-        self.call.caller.client.info.as_ref()
+        self.call.origin.client.info.as_ref()
     }
 
     /// The client's capabilities.
     pub fn client_capabilities(&self) -> &ClientCapabilities {
-        &self.call.caller.client.capabilities
+        &self.call.origin.client.capabilities
     }
 
     /// The authenticated caller, if the transport knows it.
     pub fn principal(&self) -> Option<&Principal> {
-        self.call.caller.principal.as_deref()
+        self.call.origin.principal.as_deref()
     }
 
     /// The W3C Trace Context of the request, if the client sent one.
     ///
     /// Requests that the server sends to the client on behalf of this request carry the same context.
     pub fn trace(&self) -> Option<&TraceContext> {
-        self.call.caller.trace.as_deref()
+        self.call.origin.trace.as_deref()
     }
 
     /// The id of the request, for logs.
@@ -126,7 +126,7 @@ impl Context {
     /// Returns a value that the transport or a layer attached to the request: HTTP headers (`http::HeaderMap`), the
     /// peer's address (`std::net::SocketAddr`), or your own types. On stdio only values attached by your program exist.
     pub fn get<T: Clone + Send + Sync + 'static>(&self) -> Option<&T> {
-        let caller = &self.call.caller;
+        let caller = &self.call.origin;
         caller
             .extensions
             .get::<T>()

@@ -22,8 +22,8 @@ use crate::{
     input::{RequestIdentity, RoundTrips},
     lifecycle::{ClientRequestMode, RequestOrigin, stateless::RequestHeaders},
     request::{
-        BoxFuture, HandlerRun, RequestContext, ResponseResult, RunningRequest, error::report_panic,
-        response::ResponseWriter,
+        BoxFuture, DispatchOutcome, RequestContext, ResponseResult, RunningRequest,
+        error::report_panic, response::ResponseWriter,
     },
 };
 
@@ -69,7 +69,7 @@ pub(crate) fn route(
         "tasks/get" | "tasks/update" | "tasks/cancel" | "tasks/result" | "tasks/list" => {
             dispatch.tasks()
         }
-        method => match server.extension_method(method, dispatch.call.caller.rules) {
+        method => match server.extension_method(method, dispatch.call.origin.rules) {
             Some(registered) => dispatch.call_extension(registered.clone()),
             None => {
                 let error = RpcError::method_not_found(method);
@@ -95,7 +95,7 @@ impl Dispatch<'_, '_> {
     ) -> RunningRequest {
         let call = self.call;
         let outcome = respond(&call);
-        RunningRequest::new(call, HandlerRun::Ready(outcome))
+        RunningRequest::new(call, DispatchOutcome::Ready(outcome))
     }
 
     fn fail(self, error: RpcError) -> RunningRequest {
@@ -111,9 +111,9 @@ impl Dispatch<'_, '_> {
         mut self,
         identity: impl FnOnce(&Params<'_>) -> RequestIdentity,
         arguments: &str,
-        start: impl FnOnce(&str, Context) -> HandlerRun + Send + 'static,
+        start: impl FnOnce(&str, Context) -> DispatchOutcome + Send + 'static,
     ) -> RunningRequest {
-        if self.call.caller.rules.client_request_mode == ClientRequestMode::Direct {
+        if self.call.origin.rules.client_request_mode == ClientRequestMode::Direct {
             let run = start_handler(arguments, self.context(), start);
             return RunningRequest::new(self.call, run);
         }
@@ -141,11 +141,11 @@ impl Dispatch<'_, '_> {
                 call: resumed.clone(),
             };
             match start(&round_trips.identity().arguments, cx) {
-                HandlerRun::Ready(outcome) => outcome,
-                HandlerRun::Handler(handler) => handler.await,
+                DispatchOutcome::Ready(outcome) => outcome,
+                DispatchOutcome::Handler(handler) => handler.await,
             }
         });
-        RunningRequest::new(self.call, HandlerRun::Handler(run))
+        RunningRequest::new(self.call, DispatchOutcome::Handler(run))
     }
 
     fn context(&self) -> Context {
@@ -155,7 +155,7 @@ impl Dispatch<'_, '_> {
     }
 
     fn principal(&self) -> Option<&Principal> {
-        self.call.caller.principal.as_deref()
+        self.call.origin.principal.as_deref()
     }
 
     /// The raw arguments, which must be an object.
@@ -175,24 +175,24 @@ impl Dispatch<'_, '_> {
 fn start_handler(
     arguments: &str,
     cx: Context,
-    start: impl FnOnce(&str, Context) -> HandlerRun + Send + 'static,
-) -> HandlerRun {
+    start: impl FnOnce(&str, Context) -> DispatchOutcome + Send + 'static,
+) -> DispatchOutcome {
     if cx.call.server.layers().is_empty() {
         return catch_panic(|| start(arguments, cx));
     }
     let arguments = arguments.to_owned();
-    HandlerRun::Handler(Box::pin(async move {
+    DispatchOutcome::Handler(Box::pin(async move {
         match start(&arguments, cx) {
-            HandlerRun::Ready(outcome) => outcome,
-            HandlerRun::Handler(handler) => handler.await,
+            DispatchOutcome::Ready(outcome) => outcome,
+            DispatchOutcome::Handler(handler) => handler.await,
         }
     }))
 }
 
 /// Runs the synchronous part of a handler. A panic becomes an internal error.
-fn catch_panic(start: impl FnOnce() -> HandlerRun) -> HandlerRun {
+fn catch_panic(start: impl FnOnce() -> DispatchOutcome) -> DispatchOutcome {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(start))
-        .unwrap_or_else(|panic| HandlerRun::Ready(Err(report_panic(&*panic))))
+        .unwrap_or_else(|panic| DispatchOutcome::Ready(Err(report_panic(&*panic))))
 }
 
 fn required<'a>(params: &Params<'a>, member: &str) -> Result<Cow<'a, str>, RpcError> {
@@ -246,7 +246,7 @@ impl Dispatch<'_, '_> {
             };
             Ok(ResponseWriter::new(&listed).shared_object(page, Some(hint)))
         });
-        RunningRequest::new(call, HandlerRun::Handler(run))
+        RunningRequest::new(call, DispatchOutcome::Handler(run))
     }
 }
 

@@ -22,10 +22,10 @@ mod http_sse;
 mod log_limiter;
 mod mcp_headers;
 mod post;
-mod read_body;
 mod responses;
 mod session;
 mod stream;
+mod unread_body;
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 

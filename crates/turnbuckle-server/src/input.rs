@@ -115,9 +115,9 @@ impl Context {
     /// Returns immediately in revisions without this request: the open call shows that the client is connected.
     pub async fn ping(&self) -> Result<(), ClientRequestError> {
         let call = &self.call;
-        match &call.caller.runtime {
+        match &call.origin.runtime {
             // A client that has not sent `initialize` cannot be pinged.
-            Some(runtime) if call.caller.client.info.is_some() => runtime
+            Some(runtime) if call.origin.client.info.is_some() => runtime
                 .send_request(
                     &call.outbox,
                     "ping",
@@ -156,8 +156,8 @@ impl Context {
         R: VersionedPayload + serde::de::DeserializeOwned,
     {
         let call = &self.call;
-        let rules = call.caller.rules;
-        if !call.caller.accepts_client_requests {
+        let rules = call.origin.rules;
+        if !call.origin.accepts_client_requests {
             return Err(ClientRequestError::NotInitialized { method });
         }
         if !call.register_key(key) {
@@ -169,7 +169,7 @@ impl Context {
         rules.write(params, &mut request);
         let response = match (
             rules.client_request_mode,
-            &call.caller.runtime,
+            &call.origin.runtime,
             &call.round_trips,
         ) {
             _ if call.task().is_some() => tasks::request_input(call, key, method, request).await?,

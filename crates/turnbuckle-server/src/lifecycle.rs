@@ -15,7 +15,7 @@ use std::{
 };
 
 pub(crate) use classify::{
-    BATCH_UNSUPPORTED, MessageClass, SessionPresence, allows_session, classify, classify_request,
+    BATCH_UNSUPPORTED, MessageClass, SessionPresence, classify, classify_request, may_be_legacy,
 };
 use connection::ConnectionState;
 use http::{Extensions, HeaderMap, HeaderValue};

@@ -61,7 +61,7 @@ use turnbuckle_protocol::{
 use turnbuckle_store::BoxFuture;
 
 use crate::request::{
-    HandlerRun, RequestContext, ResponseResult, RunningRequest, error::report_panic,
+    DispatchOutcome, RequestContext, ResponseResult, RunningRequest, error::report_panic,
 };
 
 /// A layer around every request that a handler or a list responds to.
@@ -282,7 +282,7 @@ pub(crate) fn operation(call: &Arc<RequestContext>, request: &Request<'_>) -> Op
 /// Wraps a handler in the server's layers.
 pub(crate) fn wrap_in_layers(
     operation: Operation,
-    run: HandlerRun,
+    run: DispatchOutcome,
 ) -> crate::request::BoxFuture<ResponseResult> {
     let call = operation.call().clone();
     let next = Next {

@@ -15,7 +15,7 @@ use std::sync::{
 use bytes::Bytes;
 pub(crate) use outbox::Outbox;
 pub(crate) use running::{
-    BoxFuture, FinalResponse, HandlerRun, RequestEvent, ResponseResult, RunningRequest,
+    BoxFuture, DispatchOutcome, FinalResponse, RequestEvent, ResponseResult, RunningRequest,
 };
 use turnbuckle_protocol::{Meta, RequestId, jsonrpc::Request};
 use turnbuckle_store::TaskRecord;
@@ -32,7 +32,7 @@ use crate::{
 pub(crate) struct RequestContext {
     pub(crate) id: RequestId,
     pub(crate) server: Server,
-    pub(crate) caller: RequestOrigin,
+    pub(crate) origin: RequestOrigin,
     pub(crate) outbox: Outbox,
     /// State of the round trips, where client requests end the call.
     pub(crate) round_trips: Option<Box<RoundTrips>>,
@@ -69,11 +69,11 @@ impl RequestContext {
         Arc::new(Self::new(request.id.clone(), server.clone(), origin))
     }
 
-    pub(crate) fn new(id: RequestId, server: Server, caller: RequestOrigin) -> Self {
+    pub(crate) fn new(id: RequestId, server: Server, origin: RequestOrigin) -> Self {
         Self {
             id,
             server,
-            caller,
+            origin,
             outbox: Outbox::default(),
             round_trips: None,
             progress: Mutex::new(f64::NEG_INFINITY),
@@ -122,7 +122,7 @@ impl RequestContext {
     /// Returns the `_meta` members of client requests.
     pub(crate) fn request_meta(&self) -> RequestMetaTags<'_> {
         RequestMetaTags {
-            trace: self.caller.trace.as_deref(),
+            trace: self.origin.trace.as_deref(),
             task: None,
         }
     }
@@ -131,7 +131,7 @@ impl RequestContext {
     pub(crate) fn send(&self, message: Bytes) {
         match self.task() {
             None => self.outbox.push(message),
-            Some(task) if self.caller.rules.tasks == TaskModel::ClientRequested => {
+            Some(task) if self.origin.rules.tasks == TaskModel::ClientRequested => {
                 task.notify_waiters(&message);
             }
             // In this model only the state of a task is sent.
@@ -149,7 +149,7 @@ impl RequestContext {
     /// Adds the related task to a message, if the task model requires it.
     pub(crate) fn set_related_task(&self, meta: &mut Meta) {
         if let Some(task) = self.task()
-            && self.caller.rules.tasks == TaskModel::ClientRequested
+            && self.origin.rules.tasks == TaskModel::ClientRequested
         {
             meta.set_related_task(task.related());
         }
@@ -207,7 +207,7 @@ impl RequestContext {
     }
 
     /// Returns the end of a round trip with open requests, if any.
-    pub(crate) fn round_trip_end(&self) -> Option<HandlerRun> {
+    pub(crate) fn round_trip_end(&self) -> Option<DispatchOutcome> {
         self.round_trips.as_ref()?.end(self)
     }
 }

@@ -83,12 +83,12 @@ pub(crate) enum CallMode {
 /// Decides whether a call runs as a task.
 pub(crate) fn call_mode(
     supports_tasks: bool,
-    caller: &RequestOrigin,
+    origin: &RequestOrigin,
     tool: &Tool,
     params: &Params<'_>,
 ) -> Result<CallMode, RpcError> {
     let support = tool.task;
-    match caller.rules.tasks {
+    match origin.rules.tasks {
         TaskModel::None if support == TaskSupport::Required => Ok(CallMode::TasksUnsupported),
         TaskModel::None => Ok(CallMode::Direct),
         // Without task support, the parameter is not looked up.
@@ -113,11 +113,11 @@ pub(crate) fn call_mode(
             }
         },
         TaskModel::ServerDirected if support == TaskSupport::Forbidden => Ok(CallMode::Direct),
-        TaskModel::ServerDirected => match (client_supports_tasks(caller), support) {
+        TaskModel::ServerDirected => match (client_supports_tasks(origin), support) {
             (true, _) if tool.task_after_input => Ok(CallMode::CallThenTask),
             (true, _) => Ok(CallMode::Task(None)),
             (false, TaskSupport::Required) => Err(missing_extension(
-                caller,
+                origin,
                 &format!("`{}` runs only as a task", tool.name()),
             )),
             (false, _) => Ok(CallMode::Direct),
@@ -126,23 +126,23 @@ pub(crate) fn call_mode(
 }
 
 /// Returns whether the client declared the tasks extension in this request.
-fn client_supports_tasks(caller: &RequestOrigin) -> bool {
-    caller.client.capabilities.has_extension(EXTENSION)
+fn client_supports_tasks(origin: &RequestOrigin) -> bool {
+    origin.client.capabilities.has_extension(EXTENSION)
 }
 
 /// The error for a client without the tasks extension.
-pub(crate) fn missing_extension(caller: &RequestOrigin, why: &str) -> RpcError {
+pub(crate) fn missing_extension(origin: &RequestOrigin, why: &str) -> RpcError {
     let mut extensions = serde_json::Map::new();
     extensions.insert(EXTENSION.to_owned(), serde_json::json!({}));
     let needed = ClientCapabilities::new().extensions(extensions);
     let message = format!("{why}, and the client does not declare the extension `{EXTENSION}`");
-    missing_capability(caller.rules, &needed, &message)
+    missing_capability(origin.rules, &needed, &message)
 }
 
 /// Fails if the task model requires the extension and the client did not declare it.
-pub(crate) fn require_extension(caller: &RequestOrigin) -> Result<(), RpcError> {
-    if caller.rules.tasks == TaskModel::ServerDirected && !client_supports_tasks(caller) {
-        return Err(missing_extension(caller, "this is about tasks"));
+pub(crate) fn require_extension(origin: &RequestOrigin) -> Result<(), RpcError> {
+    if origin.rules.tasks == TaskModel::ServerDirected && !client_supports_tasks(origin) {
+        return Err(missing_extension(origin, "this is about tasks"));
     }
     Ok(())
 }
@@ -150,7 +150,7 @@ pub(crate) fn require_extension(caller: &RequestOrigin) -> Result<(), RpcError> 
 /// Creates a task record.
 async fn create(call: &RequestContext, ttl: Option<Duration>) -> Result<Arc<TaskRecord>, RpcError> {
     let settings = call.server.task_settings();
-    let owner = TaskOwner::for_caller(&call.caller);
+    let owner = TaskOwner::for_origin(&call.origin);
     let task = NewTask {
         shared: owner.is_shared(),
         owner: owner.into_key(),

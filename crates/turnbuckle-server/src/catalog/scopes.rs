@@ -42,10 +42,10 @@ impl RequiredScopes {
     }
 
     /// Checks that the caller has the scopes.
-    pub(crate) fn check(&self, caller: &RequestOrigin) -> Result<(), RequestDenied> {
+    pub(crate) fn check(&self, origin: &RequestOrigin) -> Result<(), RequestDenied> {
         match &self.scopes {
             None => Ok(()),
-            Some(required) => check(required, caller),
+            Some(required) => check(required, origin),
         }
     }
 
@@ -87,10 +87,10 @@ fn is_scope(text: &str) -> bool {
 }
 
 #[cold]
-fn check(required: &BTreeSet<String>, caller: &RequestOrigin) -> Result<(), RequestDenied> {
-    let rejection = match caller.principal.as_deref() {
+fn check(required: &BTreeSet<String>, origin: &RequestOrigin) -> Result<(), RequestDenied> {
+    let rejection = match origin.principal.as_deref() {
         Some(principal) if required.is_subset(&principal.scopes) => return Ok(()),
-        Some(principal) => match caller.extensions.get::<SharedAuthenticator>() {
+        Some(principal) => match origin.extensions.get::<SharedAuthenticator>() {
             Some(authenticator) => authenticator
                 .inner()
                 .insufficient_scope(principal, required),
@@ -100,7 +100,7 @@ fn check(required: &BTreeSet<String>, caller: &RequestOrigin) -> Result<(), Requ
             ),
         },
         // Without a principal on a pipe, the caller is the local user, who could run the server directly.
-        None if caller.headers.is_none() => return Ok(()),
+        None if origin.headers.is_none() => return Ok(()),
         None => AuthRejection::new(
             403,
             format!(

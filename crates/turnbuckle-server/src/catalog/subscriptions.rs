@@ -48,8 +48,8 @@ pub(crate) async fn listen(
         "notifications/subscriptions/acknowledged",
         &acknowledged,
     );
-    let mut closed = GatedFuture::new(call.caller.closed());
-    while let Some(change) = poll_fn(|cx| match closed.poll(cx, call.caller.is_closed()) {
+    let mut closed = GatedFuture::new(call.origin.closed());
+    while let Some(change) = poll_fn(|cx| match closed.poll(cx, call.origin.is_closed()) {
         Poll::Ready(()) => Poll::Ready(None),
         Poll::Pending => changes.poll_next(cx).map(Some),
     })
@@ -69,7 +69,7 @@ pub(crate) async fn listen(
         }
         call.outbox.wait_for_room().await;
     }
-    if call.caller.announces_subscription_end {
+    if call.origin.announces_subscription_end {
         let params = SubscriptionEnded {
             request_id: &call.id,
             reason: "the server is shutting down",
@@ -85,7 +85,7 @@ pub(crate) fn required_scopes(
     filter: &SubscriptionFilter,
 ) -> RequiredScopes {
     let catalog = call.server.catalog();
-    let principal = call.caller.principal.as_deref();
+    let principal = call.origin.principal.as_deref();
     let mut required_scopes = RequiredScopes::NONE;
     let uris = filter.resource_subscriptions.iter().flatten();
     for resolved in uris.filter_map(|uri| catalog.find_resource(uri, principal)) {
@@ -283,7 +283,7 @@ impl<'a> ChangeNotification<'a> {
     fn matches(&self, call: &RequestContext, filter: &SubscriptionFilter) -> bool {
         match (self.method, self.uri) {
             (_, Some(uri)) => {
-                let principal = call.caller.principal.as_deref();
+                let principal = call.origin.principal.as_deref();
                 let watched = filter.resource_subscriptions.iter().flatten();
                 is_subscribed(&call.server, principal, watched, uri)
             }

@@ -9,7 +9,9 @@ use super::Dispatch;
 use crate::{
     catalog::completion::CompletionRequest,
     context::Context,
-    request::{BoxFuture, HandlerRun, ResponseResult, RunningRequest, response::ResponseWriter},
+    request::{
+        BoxFuture, DispatchOutcome, ResponseResult, RunningRequest, response::ResponseWriter,
+    },
 };
 
 impl Dispatch<'_, '_> {
@@ -37,7 +39,7 @@ impl Dispatch<'_, '_> {
         let Some((completers, required_scopes)) = completers else {
             return self.fail(RpcError::invalid_params("unknown completion reference"));
         };
-        if let Err(denied) = required_scopes.check(&self.call.caller) {
+        if let Err(denied) = required_scopes.check(&self.call.origin) {
             return self.deny(denied);
         }
         let completer = completers.get(&params.argument.name).cloned();
@@ -56,10 +58,10 @@ impl Dispatch<'_, '_> {
                 None => Ok(Vec::new()),
             };
             let values =
-                values.map_err(|error| error.into_rpc_error(cx.call.caller.rules, "completion"))?;
+                values.map_err(|error| error.into_rpc_error(cx.call.origin.rules, "completion"))?;
             let mut result = CompleteResult::new(Completion::new(values));
             Ok(ResponseWriter::new(&cx.call).object(&mut result, None))
         });
-        RunningRequest::new(call, HandlerRun::Handler(run))
+        RunningRequest::new(call, DispatchOutcome::Handler(run))
     }
 }

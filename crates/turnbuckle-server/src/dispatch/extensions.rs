@@ -7,7 +7,7 @@ use turnbuckle_protocol::jsonrpc::{Params, RawObject};
 use super::Dispatch;
 use crate::{
     input::RequestIdentity,
-    request::{HandlerRun, RunningRequest, response::ResponseWriter},
+    request::{DispatchOutcome, RunningRequest, response::ResponseWriter},
     server::extension::{ExtensionResponse, RegisteredMethod},
 };
 
@@ -34,10 +34,10 @@ impl Dispatch<'_, '_> {
             identity,
             &arguments.clone(),
             move |arguments, cx| match (registered.method.respond)(arguments, cx.clone()) {
-                Ok(run) => HandlerRun::Handler(Box::pin(async move {
+                Ok(run) => DispatchOutcome::Handler(Box::pin(async move {
                     let response = run
                         .await
-                        .map_err(|error| error.into_rpc_error(cx.call.caller.rules, &about))?;
+                        .map_err(|error| error.into_rpc_error(cx.call.origin.rules, &about))?;
                     let writer = ResponseWriter::new(&cx.call);
                     Ok(match response {
                         ExtensionResponse::Object(object) => {
@@ -48,7 +48,7 @@ impl Dispatch<'_, '_> {
                         }
                     })
                 })),
-                Err(error) => HandlerRun::Ready(Err(error)),
+                Err(error) => DispatchOutcome::Ready(Err(error)),
             },
         )
     }

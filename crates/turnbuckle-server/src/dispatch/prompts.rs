@@ -11,7 +11,7 @@ use super::{Dispatch, required};
 use crate::{
     catalog::scopes::RequestDenied,
     input::RequestIdentity,
-    request::{HandlerRun, RunningRequest, response::ResponseWriter},
+    request::{DispatchOutcome, RunningRequest, response::ResponseWriter},
 };
 
 impl Dispatch<'_, '_> {
@@ -30,10 +30,10 @@ impl Dispatch<'_, '_> {
         self.run_handler(identity, arguments, move |arguments, cx| {
             let name = prompt.definition.name.clone();
             match (prompt.prompt_fn)(arguments, cx.clone()) {
-                Ok(run) => HandlerRun::Handler(Box::pin(async move {
+                Ok(run) => DispatchOutcome::Handler(Box::pin(async move {
                     let messages = run
                         .await
-                        .map_err(|error| error.into_rpc_error(cx.call.caller.rules, &name))?;
+                        .map_err(|error| error.into_rpc_error(cx.call.origin.rules, &name))?;
                     let mut result = messages.result;
                     Ok(ResponseWriter::new(&cx.call).with_meta(
                         &mut result,
@@ -41,7 +41,7 @@ impl Dispatch<'_, '_> {
                         None,
                     ))
                 })),
-                Err(message) => HandlerRun::Ready(Err(RpcError::invalid_params(message))),
+                Err(message) => DispatchOutcome::Ready(Err(RpcError::invalid_params(message))),
             }
         })
     }
@@ -61,7 +61,7 @@ impl Dispatch<'_, '_> {
             .ok_or_else(|| {
                 RpcError::invalid_params(format!("unknown prompt `{}`", Truncated(&name)))
             })?;
-        prompt.required_scopes.check(&self.call.caller)?;
+        prompt.required_scopes.check(&self.call.origin)?;
         Ok((prompt.clone(), self.arguments()?))
     }
 }

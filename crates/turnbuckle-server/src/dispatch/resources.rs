@@ -6,7 +6,7 @@ use super::{Dispatch, required};
 use crate::{
     CacheHint,
     input::RequestIdentity,
-    request::{HandlerRun, RunningRequest, error, response::ResponseWriter},
+    request::{DispatchOutcome, RunningRequest, error, response::ResponseWriter},
 };
 
 impl Dispatch<'_, '_> {
@@ -21,10 +21,10 @@ impl Dispatch<'_, '_> {
             return self.fail(error);
         }
         let Some(resolved) = catalog.find_resource(&uri, self.principal()) else {
-            let not_found = error::not_found(self.call.caller.rules, &uri);
+            let not_found = error::not_found(self.call.origin.rules, &uri);
             return self.fail(not_found);
         };
-        if let Err(denied) = resolved.required_scopes().check(&self.call.caller) {
+        if let Err(denied) = resolved.required_scopes().check(&self.call.origin) {
             return self.deny(denied);
         }
         let about = uri.clone();
@@ -46,14 +46,14 @@ impl Dispatch<'_, '_> {
             };
             let mime_type = resolved.mime_type();
             match resolved.read(&uri, cx.clone()) {
-                Ok(run) => HandlerRun::Handler(Box::pin(async move {
+                Ok(run) => DispatchOutcome::Handler(Box::pin(async move {
                     let contents = run
                         .await
-                        .map_err(|error| error.into_rpc_error(cx.call.caller.rules, &uri))?;
+                        .map_err(|error| error.into_rpc_error(cx.call.origin.rules, &uri))?;
                     let mut result = contents.into_result(&uri, mime_type.as_deref());
                     if result.contents.is_empty() {
                         // An empty list would mean that the resource exists and is empty.
-                        return Err(error::not_found(cx.call.caller.rules, &uri));
+                        return Err(error::not_found(cx.call.origin.rules, &uri));
                     }
                     Ok(ResponseWriter::new(&cx.call).with_meta(
                         &mut result,
@@ -62,7 +62,7 @@ impl Dispatch<'_, '_> {
                     ))
                 })),
                 Err(error) => {
-                    HandlerRun::Ready(Err(error.into_rpc_error(cx.call.caller.rules, &uri)))
+                    DispatchOutcome::Ready(Err(error.into_rpc_error(cx.call.origin.rules, &uri)))
                 }
             }
         })

@@ -5,7 +5,7 @@ use turnbuckle_protocol::types::ListenParams;
 use super::Dispatch;
 use crate::{
     catalog::subscriptions,
-    request::{HandlerRun, RunningRequest},
+    request::{DispatchOutcome, RunningRequest},
 };
 
 impl Dispatch<'_, '_> {
@@ -15,12 +15,12 @@ impl Dispatch<'_, '_> {
             Err(error) => return self.fail(error),
         };
         if let Err(denied) =
-            subscriptions::required_scopes(&self.call, &notifications).check(&self.call.caller)
+            subscriptions::required_scopes(&self.call, &notifications).check(&self.call.origin)
         {
             return self.deny(denied);
         }
         let call = self.call;
         let run = subscriptions::listen(call.clone(), notifications);
-        RunningRequest::new(call, HandlerRun::Handler(Box::pin(run)))
+        RunningRequest::new(call, DispatchOutcome::Handler(Box::pin(run)))
     }
 }

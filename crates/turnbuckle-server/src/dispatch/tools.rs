@@ -20,7 +20,7 @@ use crate::{
     },
     middleware,
     request::{
-        BoxFuture, HandlerRun, RequestContext, ResponseResult, RunningRequest,
+        BoxFuture, DispatchOutcome, RequestContext, ResponseResult, RunningRequest,
         response::ResponseWriter,
     },
     tasks::{self, CallMode},
@@ -58,14 +58,14 @@ impl Dispatch<'_, '_> {
                 cx.call.allow_task_promotion();
             }
             match tool.invoke(arguments, cx.clone()) {
-                Ok(run) => {
-                    HandlerRun::Handler(Box::pin(
-                        async move { tool_result(&cx.call, &tool, run.await) },
-                    ))
-                }
-                Err(message) => {
-                    HandlerRun::Ready(tool_result(&cx.call, &tool, Ok(ToolResult::error(message))))
-                }
+                Ok(run) => DispatchOutcome::Handler(Box::pin(async move {
+                    tool_result(&cx.call, &tool, run.await)
+                })),
+                Err(message) => DispatchOutcome::Ready(tool_result(
+                    &cx.call,
+                    &tool,
+                    Ok(ToolResult::error(message)),
+                )),
             }
         })
     }
@@ -81,7 +81,7 @@ impl Dispatch<'_, '_> {
             let handler: BoxFuture<ResponseResult> = match tool.invoke(&arguments, cx.clone()) {
                 Ok(run) => Box::pin(async move { tool_result(&cx.call, &tool, run.await) }),
                 // A client that requested a task gets one, even if it only reports invalid arguments.
-                Err(message) if cx.call.caller.rules.tasks == TaskModel::ClientRequested => {
+                Err(message) if cx.call.origin.rules.tasks == TaskModel::ClientRequested => {
                     Box::pin(
                         async move { tool_result(&cx.call, &tool, Ok(ToolResult::error(message))) },
                     )
@@ -92,13 +92,13 @@ impl Dispatch<'_, '_> {
             };
             let handler = match operation {
                 Some(operation) => {
-                    middleware::wrap_in_layers(operation, HandlerRun::Handler(handler))
+                    middleware::wrap_in_layers(operation, DispatchOutcome::Handler(handler))
                 }
                 None => handler,
             };
             tasks::create_and_run(call, ttl, handler).await
         });
-        RunningRequest::new(call, HandlerRun::Handler(run)).with_layers_inside()
+        RunningRequest::new(call, DispatchOutcome::Handler(run)).with_layers_inside()
     }
 
     fn find_tool<'c>(&self) -> Result<(Arc<Tool>, &'c str, CallMode), RequestDenied>
@@ -113,13 +113,13 @@ impl Dispatch<'_, '_> {
         let tool = catalog.tools.get(&name, self.principal()).ok_or_else(|| {
             RpcError::invalid_params(format!("unknown tool `{}`", Truncated(&name)))
         })?;
-        tool.required_scopes.check(&self.call.caller)?;
+        tool.required_scopes.check(&self.call.origin)?;
         let arguments = self.arguments()?;
         if let Some(request_headers) = self.request_headers {
             check_param_headers(request_headers, tool, arguments)?;
         }
         let params = &self.request.params;
-        let mode = tasks::call_mode(catalog.supports_tasks, &self.call.caller, tool, params)?;
+        let mode = tasks::call_mode(catalog.supports_tasks, &self.call.origin, tool, params)?;
         Ok((tool.clone(), arguments, mode))
     }
 }
@@ -136,7 +136,7 @@ fn tool_result(
             None => output.result,
             Some(mistake) => internal_failure(name, &*Box::<dyn Error>::from(mistake)),
         },
-        Err(error) => error.into_tool_result(call.caller.rules, name)?,
+        Err(error) => error.into_tool_result(call.origin.rules, name)?,
     };
     if result.is_error == Some(true) {
         call.set_tool_error(true);

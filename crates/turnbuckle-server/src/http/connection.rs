@@ -1,7 +1,6 @@
 //! HTTP connections: accepting them, their timeouts, and the state that the requests of one connection share.
 
 mod accept_loop;
-mod handle;
 mod header_timer;
 #[cfg(not(feature = "http2"))]
 mod http1;
@@ -11,16 +10,24 @@ mod lingering_close;
 mod listener;
 mod write_timeout;
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+    },
+};
 
 pub(super) use accept_loop::serve;
-pub(super) use handle::ConnectionHandle;
 #[cfg(not(feature = "http2"))]
 use http1::serve_connection;
 #[cfg(feature = "http2")]
 use http2::serve_connection;
 pub use listener::{Listener, MemoryConnector, MemoryListener, memory};
 use tokio::time::Instant;
+
+use super::session::ActiveSessionGuard;
+use crate::lifecycle::connection::ConnectionState;
 
 /// The idle state that the parts of one connection share.
 ///
@@ -102,5 +109,60 @@ impl ConnectionActivity {
 
     pub(super) fn should_linger(&self) -> bool {
         self.linger_requested.load(Ordering::Relaxed)
+    }
+}
+
+/// The connection of a request. Empty for requests of an [`HttpService`](crate::http::HttpService), where the connection is
+/// not known.
+#[derive(Clone, Default)]
+pub(super) struct ConnectionHandle {
+    state: Option<Arc<HttpConnectionState>>,
+}
+
+struct HttpConnectionState {
+    peer: Option<SocketAddr>,
+    connection: Arc<ConnectionState>,
+    activity: Arc<ConnectionActivity>,
+    /// The session of the last call. Most connections are used for one session, which then stays active between calls.
+    last_session: Mutex<Option<ActiveSessionGuard>>,
+}
+
+impl ConnectionHandle {
+    pub(super) fn new(peer: Option<SocketAddr>, activity: Arc<ConnectionActivity>) -> Self {
+        Self {
+            state: Some(Arc::new(HttpConnectionState {
+                peer,
+                connection: Arc::default(),
+                activity,
+                last_session: Mutex::default(),
+            })),
+        }
+    }
+
+    pub(super) fn peer(&self) -> Option<SocketAddr> {
+        self.state.as_ref()?.peer
+    }
+
+    /// Returns the session that stays active between calls, if the connection is known.
+    pub(super) fn last_session(&self) -> Option<&Mutex<Option<ActiveSessionGuard>>> {
+        Some(&self.state.as_ref()?.last_session)
+    }
+
+    pub(super) fn connection_state(&self) -> Option<Arc<ConnectionState>> {
+        Some(self.state.as_ref()?.connection.clone())
+    }
+
+    /// Requests a lingering close of the connection.
+    pub(super) fn request_linger(&self) {
+        if let Some(state) = &self.state {
+            state.activity.request_linger();
+        }
+    }
+
+    /// Ends the subscriptions of this connection, with their result.
+    pub(super) fn close(&self) {
+        if let Some(state) = &self.state {
+            state.connection.close();
+        }
     }
 }

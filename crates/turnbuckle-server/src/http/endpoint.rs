@@ -32,13 +32,13 @@ use crate::{
         http_sse::{self, HttpSseRegistry, HttpSseRoute},
         log_limiter::LogLimiter,
         mcp_headers::VersionHeader,
-        post,
-        read_body::{self, PartialBodyBudget, TrackedBody, UnreadBody},
+        post::{self, PartialBodyBudget},
         responses,
         session::{self, ActiveSessions, ExpirySweeper},
         stream::get_stream,
+        unread_body::{TrackedBody, UnreadBody, respond_after_drain},
     },
-    lifecycle::{TransportInfo, allows_session},
+    lifecycle::{TransportInfo, may_be_legacy},
     sync::ShutdownSignal,
 };
 
@@ -135,7 +135,7 @@ impl Endpoint {
             if body.is_finished() {
                 return Ok(response);
             }
-            Ok(Box::pin(read_body::respond_after_drain(response, unread_body, body)).await)
+            Ok(Box::pin(respond_after_drain(response, unread_body, body)).await)
         }
     }
 
@@ -209,7 +209,7 @@ impl Endpoint {
             return options_response(&head, self.allowed_methods());
         }
         let has_sessions =
-            self.options.session_mode == SessionMode::On && allows_session(head.version());
+            self.options.session_mode == SessionMode::On && may_be_legacy(head.version());
         match head.method {
             Method::GET if has_sessions => Box::pin(get_stream::get(self, head)).await,
             Method::DELETE if has_sessions => Box::pin(session::delete(self, head)).await,

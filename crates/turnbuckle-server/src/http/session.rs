@@ -2,7 +2,6 @@
 
 mod active;
 pub(super) mod limits;
-pub(super) mod lookup;
 
 use std::{
     sync::{Arc, Mutex},
@@ -10,7 +9,10 @@ use std::{
 };
 
 use ::http::{Response, StatusCode};
-pub(super) use active::{ActiveSession, ActiveSessionGuard, ActiveSessions};
+pub(super) use active::{
+    ActiveSession, ActiveSessionGuard, ActiveSessions, find_session, missing_session_id,
+};
+use active::{session_not_found, store_unavailable};
 use tokio::time::{Instant, sleep};
 
 use super::{
@@ -22,7 +24,7 @@ use crate::{middleware::SessionKey, sync::lock, tasks};
 
 /// Responds to DELETE: ends a session, its running calls and its streams.
 pub(crate) async fn delete(endpoint: &Arc<Endpoint>, head: RequestHead) -> Response<ResponseBody> {
-    let session_id = match lookup::find_session(endpoint, &head, None).await {
+    let session_id = match find_session(endpoint, &head, None).await {
         Ok((session_id, _)) => session_id,
         Err(response) => return response,
     };
@@ -31,8 +33,8 @@ pub(crate) async fn delete(endpoint: &Arc<Endpoint>, head: RequestHead) -> Respo
         Ok(true) => endpoint
             .server
             .session_ended(SessionKey::from_id(&session_id)),
-        Ok(false) => return lookup::session_not_found(None),
-        Err(error) => return lookup::store_unavailable(endpoint, None, &error),
+        Ok(false) => return session_not_found(None),
+        Err(error) => return store_unavailable(endpoint, None, &error),
     }
     endpoint.active_sessions.close(&session_id);
     tasks::session_ended(&endpoint.server, session_id);

@@ -19,7 +19,7 @@ use super::{
 use crate::{
     Server,
     request::{
-        HandlerRun, RequestContext,
+        DispatchOutcome, RequestContext,
         error::{incident_error, report_incident},
         response::ResponseWriter,
     },
@@ -226,10 +226,10 @@ impl RoundTrips {
     }
 
     /// Returns how a pending handler ends the round trip, or `None` without open requests.
-    pub(crate) fn end(&self, call: &RequestContext) -> Option<HandlerRun> {
+    pub(crate) fn end(&self, call: &RequestContext) -> Option<DispatchOutcome> {
         let mut state = self.lock();
         if let Some(failure) = state.failure.take() {
-            return Some(HandlerRun::Ready(Err(failure)));
+            return Some(DispatchOutcome::Ready(Err(failure)));
         }
         if state.open.is_empty() {
             return None;
@@ -246,21 +246,21 @@ impl RoundTrips {
         call: &RequestContext,
         open: &[OpenRequest],
         journal: Journal,
-    ) -> HandlerRun {
-        let purpose = self.purpose(&call.server, call.caller.principal.as_deref());
+    ) -> DispatchOutcome {
+        let purpose = self.purpose(&call.server, call.origin.principal.as_deref());
         let reply = ResponseWriter::new(call);
-        let input_requests = write_input_requests(open, call.caller.trace.as_deref());
+        let input_requests = write_input_requests(open, call.origin.trace.as_deref());
         let bytes = to_json(&journal);
         if bytes.len() <= MAX_SEALED_STATE_BYTES {
             let sealed = call
                 .server
                 .sealing_keys()
                 .seal(&to_json(&SealedState::Whole(journal)), &purpose);
-            return HandlerRun::Ready(Ok(reply.input_required(&input_requests, &sealed)));
+            return DispatchOutcome::Ready(Ok(reply.input_required(&input_requests, &sealed)));
         }
         let server = call.server.clone();
-        let owner = store_owner(&server, call.caller.principal.as_deref());
-        HandlerRun::Handler(Box::pin(async move {
+        let owner = store_owner(&server, call.origin.principal.as_deref());
+        DispatchOutcome::Handler(Box::pin(async move {
             let journals = &server.store_ref().request_states;
             let (bytes, lifetime) = (Bytes::from(bytes), server.state_lifetime_limit());
             let stored = match owner {

@@ -39,7 +39,7 @@ impl Context {
         elicitations: impl IntoIterator<Item = Elicitation<()>>,
     ) -> Result<(), ClientRequestError> {
         let elicitations: Vec<_> = elicitations.into_iter().collect();
-        if !self.call.caller.rules.notifies_url_elicitation_end {
+        if !self.call.origin.rules.notifies_url_elicitation_end {
             for (at, elicitation) in elicitations.into_iter().enumerate() {
                 self.elicit_url(&format!("{key}-{at}"), elicitation).await?;
             }
@@ -90,10 +90,10 @@ impl Context {
 
     /// Records a URL elicitation, to notify the client of its completion.
     pub(super) fn note_url_elicitation(&self, elicitation: &ElicitUrlParams) {
-        let caller = &self.call.caller;
+        let origin = &self.call.origin;
         if let (true, Some(runtime), Some(id)) = (
-            caller.rules.notifies_url_elicitation_end,
-            &caller.runtime,
+            origin.rules.notifies_url_elicitation_end,
+            &origin.runtime,
             &elicitation.elicitation_id,
         ) {
             runtime.url_elicitations.begin(id);
@@ -110,7 +110,7 @@ impl Context {
         // The stream of a task or of a finished call is closed, so the session's stream is used.
         let is_open = call.task().is_none() && !call.outbox.is_closed();
         let is_ours = |runtime: &SessionRuntime| is_open && runtime.url_elicitations.end(id);
-        if call.caller.runtime.as_deref().is_some_and(is_ours) {
+        if call.origin.runtime.as_deref().is_some_and(is_ours) {
             call.outbox
                 .push(elicitation_complete_notification(id).into());
             call.outbox.wait_for_room().await;

@@ -52,7 +52,7 @@ pub(crate) fn classify<'m, 'a>(
     if let Ok(Incoming::One(Message::Request(request))) = incoming {
         return classify_request(request, version_header, session);
     }
-    if allows_session(version_header) {
+    if may_be_legacy(version_header) {
         return match (session(), incoming) {
             (SessionPresence::Present, _) => MessageClass::Session(RequestMeta::default()),
             (SessionPresence::Disabled, _) => MessageClass::Sessionless(RequestMeta::default()),
@@ -90,7 +90,7 @@ pub(crate) fn classify_request<'m, 'a>(
     if request.method == "initialize" {
         return MessageClass::Initialize(request);
     }
-    if !allows_session(version_header) {
+    if !may_be_legacy(version_header) {
         return MessageClass::Stateless(request, meta);
     }
     match session() {
@@ -100,8 +100,9 @@ pub(crate) fn classify_request<'m, 'a>(
     }
 }
 
-/// Returns whether a peer with this version header can have a session.
-pub(crate) fn allows_session(version_header: Option<&str>) -> bool {
+/// Returns whether a peer with this version header may be of the legacy era, so may have a session. Peers of the modern era
+/// send their version with every request, except with `initialize`.
+pub(crate) fn may_be_legacy(version_header: Option<&str>) -> bool {
     version_header != Some(Revision::MODERN.as_str())
 }
 
@@ -115,7 +116,7 @@ fn invalid_meta<'m, 'a>(
     version_header: Option<&str>,
     session: impl FnOnce() -> SessionPresence,
 ) -> MessageClass<'m, 'a> {
-    let in_session = allows_session(version_header) && session() == SessionPresence::Present;
+    let in_session = may_be_legacy(version_header) && session() == SessionPresence::Present;
     let status = if in_session { 200 } else { 400 };
     MessageClass::Invalid(RequestRejection { error, status })
 }

@@ -26,7 +26,9 @@ use crate::{
         subscriptions::{EncodedChange, is_subscribed},
     },
     input,
-    request::{HandlerRun, RequestContext, RunningRequest, error, response::ResponseWriter, span},
+    request::{
+        DispatchOutcome, RequestContext, RunningRequest, error, response::ResponseWriter, span,
+    },
     tasks::{self, TaskOwner},
 };
 
@@ -65,7 +67,7 @@ pub(crate) fn initialize(
     let mut result = InitializeResult::new(revision.as_str(), capabilities, server.info().clone());
     result.instructions = server.instructions_text().map(str::to_owned);
     let outcome = Ok(ResponseWriter::new(&call).object(&mut result, None));
-    let running_request = RunningRequest::new(call, HandlerRun::Ready(outcome));
+    let running_request = RunningRequest::new(call, DispatchOutcome::Ready(outcome));
     Ok((record, running_request.in_span(span)))
 }
 

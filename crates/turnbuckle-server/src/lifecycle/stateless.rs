@@ -216,7 +216,7 @@ fn is_request_to_server(method: &Method) -> bool {
 pub(crate) fn discover(call: &RequestContext) -> EncodedResponse {
     let server = &call.server;
     server.start_providers();
-    let capabilities = server.capabilities(call.caller.rules);
+    let capabilities = server.capabilities(call.origin.rules);
     let mut result = DiscoverResult::new(Revision::ALL.map(Revision::as_str), capabilities);
     result.instructions = server.instructions_text().map(str::to_owned);
     ResponseWriter::new(call).object(&mut result, Some(server.list_cache()))

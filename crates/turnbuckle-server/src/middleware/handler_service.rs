@@ -8,18 +8,20 @@ use std::{
 };
 
 use super::{OperationOutcome, OperationResponse};
-use crate::request::{BoxFuture, HandlerRun, RequestContext, ResponseResult, error::report_panic};
+use crate::request::{
+    BoxFuture, DispatchOutcome, RequestContext, ResponseResult, error::report_panic,
+};
 
 /// Runs a handler and ends its round trip. Layers see `input_required` as a response, and only a cancellation as none.
 pub(super) struct HandlerService {
     call: Arc<RequestContext>,
-    run: HandlerRun,
+    run: DispatchOutcome,
     /// True once the round trip has ended and only its state remains to be stored.
     input_required: bool,
 }
 
 impl HandlerService {
-    pub(super) fn new(call: Arc<RequestContext>, run: HandlerRun) -> Self {
+    pub(super) fn new(call: Arc<RequestContext>, run: DispatchOutcome) -> Self {
         Self {
             call,
             run,
@@ -29,7 +31,7 @@ impl HandlerService {
 
     fn finish(&mut self, outcome: ResponseResult) -> OperationResponse {
         // The handler is dropped before its layers see the outcome.
-        self.run = HandlerRun::Ready(Ok(Vec::new().into()));
+        self.run = DispatchOutcome::Ready(Ok(Vec::new().into()));
         let success_outcome = if self.input_required {
             OperationOutcome::InputRequired
         } else if self.call.is_tool_error() {
@@ -48,11 +50,11 @@ impl Future for HandlerService {
         let this = &mut *self;
         loop {
             let handler: &mut BoxFuture<ResponseResult> = match &mut this.run {
-                HandlerRun::Ready(outcome) => {
+                DispatchOutcome::Ready(outcome) => {
                     let outcome = std::mem::replace(outcome, Ok(Vec::new().into()));
                     return Poll::Ready(this.finish(outcome));
                 }
-                HandlerRun::Handler(handler) => handler,
+                DispatchOutcome::Handler(handler) => handler,
             };
             // A layer may poll from its own task, which must be woken by client requests sent elsewhere.
             this.call.outbox.register_handler(cx);

@@ -36,7 +36,7 @@ impl Operation {
         let subject = OperationTarget {
             is_registered: is_registered(
                 &call.server,
-                call.caller.principal.as_deref(),
+                call.origin.principal.as_deref(),
                 &request.method,
                 target.as_deref(),
             ),
@@ -86,7 +86,7 @@ impl Operation {
             "tools/call" | "prompts/get" | "resources/read" | "completion/complete"
         ) || call
             .server
-            .extension_method(self.method(), call.caller.rules)
+            .extension_method(self.method(), call.origin.rules)
             .is_some()
     }
 
@@ -112,12 +112,12 @@ impl Operation {
 
     /// The revision of the response.
     pub fn protocol_version(&self) -> &'static str {
-        self.call().caller.rules.version()
+        self.call().origin.rules.version()
     }
 
     /// The transport: `tcp` for HTTP, `pipe` for stdio and other byte streams.
     pub fn transport(&self) -> &'static str {
-        self.call().caller.transport()
+        self.call().origin.transport()
     }
 
     /// The trace context of the request.
@@ -151,7 +151,7 @@ impl Operation {
     pub fn reject(&self, error: RequestError) -> OperationResponse {
         let subject = self.target().unwrap_or(self.method());
         error
-            .into_rpc_error(self.call().caller.rules, subject)
+            .into_rpc_error(self.call().origin.rules, subject)
             .into()
     }
 

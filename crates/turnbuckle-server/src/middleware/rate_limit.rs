@@ -142,7 +142,7 @@ fn hash_default_caller(operation: &Operation, hasher: &mut impl Hasher) {
         (&principal.issuer, &principal.subject, &principal.client).hash(hasher);
     } else if let Some(peer) = operation.get::<SocketAddr>() {
         network(peer.ip()).hash(hasher);
-    } else if let Some(connected) = &operation.call().caller.connection {
+    } else if let Some(connected) = &operation.call().origin.connection {
         Arc::as_ptr(connected).hash(hasher);
     }
 }

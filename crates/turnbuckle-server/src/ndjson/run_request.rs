@@ -96,7 +96,7 @@ async fn drive(
             RequestEvent::Cancelled(rest) => {
                 drop(running);
                 // Cancels pending client requests. A stateless peer that cancelled gets no further messages.
-                if running_request.call.caller.runtime.is_some() {
+                if running_request.call.origin.runtime.is_some() {
                     rest.iter()
                         .for_each(|message| connection.queue.push(message));
                 }
@@ -108,7 +108,7 @@ async fn drive(
 
 /// Records the first response of a session, which enables change notifications.
 fn note_first_response(running_request: &RunningRequest) {
-    let caller = &running_request.call.caller;
+    let caller = &running_request.call.origin;
     if let (true, Some(runtime)) = (caller.accepts_client_requests, &caller.runtime) {
         runtime.note_first_response();
     }

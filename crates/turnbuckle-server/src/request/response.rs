@@ -43,7 +43,7 @@ impl ResponseWriter {
         out.extend_from_slice(RESULT_MEMBER);
         Self {
             out,
-            rules: call.caller.rules,
+            rules: call.origin.rules,
             server: call.server.clone(),
         }
     }

@@ -40,7 +40,7 @@ pub(crate) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 pub(crate) type ResponseResult = Result<EncodedResponse, RpcError>;
 
 /// The outcome of dispatching a request.
-pub(crate) enum HandlerRun {
+pub(crate) enum DispatchOutcome {
     /// The result is ready.
     Ready(ResponseResult),
     /// A handler that has not run yet.
@@ -87,9 +87,9 @@ pub(crate) struct RunningRequest {
 }
 
 impl RunningRequest {
-    pub(crate) fn new(call: Arc<RequestContext>, run: HandlerRun) -> Self {
+    pub(crate) fn new(call: Arc<RequestContext>, run: DispatchOutcome) -> Self {
         match run {
-            HandlerRun::Ready(outcome) => Self {
+            DispatchOutcome::Ready(outcome) => Self {
                 call,
                 run: None,
                 awaiting_wake: false,
@@ -100,7 +100,7 @@ impl RunningRequest {
                 insufficient_scope: None,
                 session_update: None,
             },
-            HandlerRun::Handler(run) => Self {
+            DispatchOutcome::Handler(run) => Self {
                 call,
                 run: Some(run),
                 awaiting_wake: false,
@@ -153,7 +153,7 @@ impl RunningRequest {
                 let span = span::for_request(server, request, &origin);
                 let call = RequestContext::for_request(server, request, origin);
                 let outcome = Ok(ResponseWriter::new(&call).empty());
-                let empty = Self::new(call, HandlerRun::Ready(outcome));
+                let empty = Self::new(call, DispatchOutcome::Ready(outcome));
                 empty.with_session_update(update).in_span(span)
             }
             SessionRoute::Denied(denied) => {
@@ -164,7 +164,7 @@ impl RunningRequest {
             SessionRoute::UnknownMethod => {
                 let error = RpcError::method_not_found(&request.method);
                 let call = RequestContext::for_request(server, request, origin);
-                Self::new(call, HandlerRun::Ready(Err(error)))
+                Self::new(call, DispatchOutcome::Ready(Err(error)))
             }
         }
     }
@@ -182,11 +182,11 @@ impl RunningRequest {
     /// Creates a request that is denied.
     pub(crate) fn denied(call: Arc<RequestContext>, denied: RequestDenied) -> Self {
         match denied {
-            RequestDenied::Error(error) => Self::new(call, HandlerRun::Ready(Err(error))),
+            RequestDenied::Error(error) => Self::new(call, DispatchOutcome::Ready(Err(error))),
             RequestDenied::InsufficientScope(insufficient_scope) => {
                 let mut running_request = Self::new(
                     call,
-                    HandlerRun::Ready(Err(insufficient_scope.error.clone())),
+                    DispatchOutcome::Ready(Err(insufficient_scope.error.clone())),
                 );
                 running_request.insufficient_scope = Some(insufficient_scope);
                 running_request
@@ -197,11 +197,11 @@ impl RunningRequest {
     /// Wraps the handler in a future that ends round trips itself.
     pub(crate) fn wrap(
         mut self,
-        wrap: impl FnOnce(HandlerRun) -> BoxFuture<ResponseResult>,
+        wrap: impl FnOnce(DispatchOutcome) -> BoxFuture<ResponseResult>,
     ) -> Self {
         let run = match (self.run.take(), self.outcome.take()) {
-            (Some(handler), _) => HandlerRun::Handler(handler),
-            (None, Some(outcome)) => HandlerRun::Ready(outcome),
+            (Some(handler), _) => DispatchOutcome::Handler(handler),
+            (None, Some(outcome)) => DispatchOutcome::Ready(outcome),
             (None, None) => return self,
         };
         self.run = Some(wrap(run));
@@ -321,8 +321,8 @@ impl RunningRequest {
                 // again with the response.
                 Ok(polled) => {
                     match (round_trip_end(&self.call, self.handles_round_trips), polled) {
-                        (Some(HandlerRun::Ready(outcome)), _) => outcome,
-                        (Some(HandlerRun::Handler(last)), _) => {
+                        (Some(DispatchOutcome::Ready(outcome)), _) => outcome,
+                        (Some(DispatchOutcome::Handler(last)), _) => {
                             self.run = Some(last);
                             continue;
                         }
@@ -368,7 +368,7 @@ impl RunningRequest {
         match outcome {
             Ok(body) => (body, 200),
             Err(error) => {
-                let status = self.call.caller.rules.status(error.code);
+                let status = self.call.origin.rules.status(error.code);
                 (error_response(Some(&self.call.id), &error).into(), status)
             }
         }
@@ -403,7 +403,7 @@ impl Drop for RunningRequest {
 }
 
 /// Returns the end of the round trip, unless the running future handles it.
-fn round_trip_end(call: &RequestContext, handled_elsewhere: bool) -> Option<HandlerRun> {
+fn round_trip_end(call: &RequestContext, handled_elsewhere: bool) -> Option<DispatchOutcome> {
     if handled_elsewhere {
         None
     } else {

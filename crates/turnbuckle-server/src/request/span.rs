@@ -22,14 +22,14 @@ pub(crate) fn is_disabled() -> bool {
 }
 
 /// Opens the span of a request. It is disabled if no subscriber is interested.
-pub(crate) fn for_request(server: &Server, request: &Request<'_>, caller: &RequestOrigin) -> Span {
+pub(crate) fn for_request(server: &Server, request: &Request<'_>, origin: &RequestOrigin) -> Span {
     let span = tracing::info_span!(
         "mcp.request",
         otel.name = Empty,
         otel.kind = "server",
         otel.status_code = Empty,
         mcp.method.name = Empty,
-        mcp.protocol.version = caller.rules.version(),
+        mcp.protocol.version = origin.rules.version(),
         mcp.session.id = Empty,
         mcp.resource.uri = Empty,
         gen_ai.operation.name = Empty,
@@ -45,19 +45,19 @@ pub(crate) fn for_request(server: &Server, request: &Request<'_>, caller: &Reque
         tracestate = Empty,
     );
     if !span.is_disabled() {
-        describe(&span, server, request, caller);
+        describe(&span, server, request, origin);
     }
     span
 }
 
-fn describe(span: &Span, server: &Server, request: &Request<'_>, caller: &RequestOrigin) {
+fn describe(span: &Span, server: &Server, request: &Request<'_>, origin: &RequestOrigin) {
     let method = &*request.method;
     let target = target(request);
     let target = target.as_deref();
     match target {
         // Only registered names, because clients could send unlimited others.
         Some(target)
-            if is_registered(server, caller.principal.as_deref(), method, Some(target)) =>
+            if is_registered(server, origin.principal.as_deref(), method, Some(target)) =>
         {
             span.record(
                 "otel.name",
@@ -80,18 +80,18 @@ fn describe(span: &Span, server: &Server, request: &Request<'_>, caller: &Reques
         "jsonrpc.request.id",
         tracing::field::display(Truncated(&id)),
     );
-    span.record("network.transport", caller.transport());
-    if let Some(session) = session(caller) {
+    span.record("network.transport", origin.transport());
+    if let Some(session) = session(origin) {
         span.record(
             "mcp.session.id",
             tracing::field::display(format_args!("{session}…")),
         );
     }
-    if let Some(peer) = caller.peer {
+    if let Some(peer) = origin.peer {
         span.record("client.address", tracing::field::display(peer.ip()));
         span.record("client.port", peer.port());
     }
-    if let Some(trace) = &caller.trace {
+    if let Some(trace) = &origin.trace {
         trace
             .traceparent()
             .map(|parent| span.record("traceparent", parent));
@@ -114,10 +114,10 @@ fn field_of(method: &str) -> Option<&'static str> {
 }
 
 /// Returns the truncated session id of a request.
-fn session(caller: &RequestOrigin) -> Option<&str> {
+fn session(origin: &RequestOrigin) -> Option<&str> {
     // Stateless requests are never part of a session, whatever their headers contain.
-    caller.runtime.as_ref()?;
-    let id = caller.headers.as_ref()?.get("mcp-session-id")?;
+    origin.runtime.as_ref()?;
+    let id = origin.headers.as_ref()?.get("mcp-session-id")?;
     id.to_str().ok()?.get(..SHOWN_ID_CHARS)
 }
 

@@ -23,7 +23,7 @@ use crate::{
     Server,
     lifecycle::TaskModel,
     request::{
-        BoxFuture, HandlerRun, RequestContext, ResponseResult,
+        BoxFuture, DispatchOutcome, RequestContext, ResponseResult,
         error::{incident_error, report_incident},
         response::ResponseWriter,
     },
@@ -37,9 +37,9 @@ pub(crate) fn call_method(
     method: &str,
     params: &Params<'_>,
     call: Arc<RequestContext>,
-) -> HandlerRun {
-    if let Err(error) = require_extension(&call.caller) {
-        return HandlerRun::Ready(Err(error));
+) -> DispatchOutcome {
+    if let Err(error) = require_extension(&call.origin) {
+        return DispatchOutcome::Ready(Err(error));
     }
     if method == "tasks/list" {
         let params = params.parse::<PaginatedParams>();
@@ -47,7 +47,7 @@ pub(crate) fn call_method(
     }
     let id = match params.parse::<GetTaskParams>() {
         Ok(params) => params.task_id,
-        Err(error) => return HandlerRun::Ready(Err(error)),
+        Err(error) => return DispatchOutcome::Ready(Err(error)),
     };
     match method {
         "tasks/get" => {
@@ -57,14 +57,14 @@ pub(crate) fn call_method(
         "tasks/result" => run(async move { result::await_result(&call, &id).await }),
         _ => match responses(params) {
             Ok(responses) => run(async move { update(&call, &id, responses).await }),
-            Err(error) => HandlerRun::Ready(Err(error)),
+            Err(error) => DispatchOutcome::Ready(Err(error)),
         },
     }
 }
 
-fn run(answer: impl Future<Output = ResponseResult> + Send + 'static) -> HandlerRun {
+fn run(answer: impl Future<Output = ResponseResult> + Send + 'static) -> DispatchOutcome {
     let answer: BoxFuture<ResponseResult> = Box::pin(answer);
-    HandlerRun::Handler(answer)
+    DispatchOutcome::Handler(answer)
 }
 
 /// Finds a task of the caller. A task of another caller is reported as unknown.
@@ -74,7 +74,7 @@ pub(super) async fn find(call: &RequestContext, id: &str) -> Result<Arc<TaskReco
     };
     let record = call.server.store_ref().tasks.load(&id).await;
     let record = record.map_err(|error| failed(&error))?;
-    let owner = TaskOwner::for_caller(&call.caller);
+    let owner = TaskOwner::for_origin(&call.origin);
     record
         .filter(|record| *record.owner == *owner.key())
         .ok_or_else(unknown)
@@ -121,7 +121,7 @@ async fn cancel(call: &RequestContext, id: &str) -> ResponseResult {
     };
     let cancelled = apply_update(&call.server, &record.id, change).await;
     let cancelled = cancelled.map_err(|error| failed(&error))?;
-    match (call.caller.rules.tasks, cancelled) {
+    match (call.origin.rules.tasks, cancelled) {
         (TaskModel::ServerDirected, _) => Ok(ResponseWriter::new(call).empty()),
         (_, Some(record)) => Ok(wire_format::task_response(call, &record)),
         (_, None) => Err(RpcError::invalid_params(
@@ -159,7 +159,7 @@ async fn update(call: &RequestContext, id: &str, responses: Responses) -> Respon
 }
 
 async fn list(call: &RequestContext, cursor: Option<&str>) -> ResponseResult {
-    let owner = TaskOwner::for_caller(&call.caller);
+    let owner = TaskOwner::for_origin(&call.origin);
     if owner.is_shared() {
         // Callers that cannot be distinguished must not see each other's tasks.
         return Err(RpcError::method_not_found("tasks/list"));
@@ -200,8 +200,8 @@ pub(crate) async fn visible_tasks(
     call: &RequestContext,
     mut ids: Vec<String>,
 ) -> Result<Vec<String>, RpcError> {
-    if !client_supports_tasks(&call.caller) {
-        return Err(missing_extension(&call.caller, "`taskIds` is about tasks"));
+    if !client_supports_tasks(&call.origin) {
+        return Err(missing_extension(&call.origin, "`taskIds` is about tasks"));
     }
     ids.sort_unstable();
     ids.dedup();

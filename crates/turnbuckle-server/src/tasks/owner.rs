@@ -21,16 +21,16 @@ pub(crate) struct TaskOwner {
 
 impl TaskOwner {
     /// The owner of tasks that a caller creates.
-    pub(crate) fn for_caller(caller: &RequestOrigin) -> Self {
-        let session = match caller.rules.tasks {
-            TaskModel::ClientRequested => caller.session,
+    pub(crate) fn for_origin(origin: &RequestOrigin) -> Self {
+        let session = match origin.rules.tasks {
+            TaskModel::ClientRequested => origin.session,
             TaskModel::None | TaskModel::ServerDirected => None,
         };
-        let design = match caller.rules.tasks {
+        let design = match origin.rules.tasks {
             TaskModel::ServerDirected => "offered",
             TaskModel::ClientRequested | TaskModel::None => "asked",
         };
-        Self::new(design, caller.principal.as_deref(), session)
+        Self::new(design, origin.principal.as_deref(), session)
     }
 
     /// The owner of tasks created in a session.

@@ -122,7 +122,7 @@ async fn forward(
     }
     let request: TaskInputRequest<'_> = serde_json::from_slice(&request).ok()?;
     let method = known_method(&request.method)?;
-    let runtime = call.caller.runtime.as_ref()?;
+    let runtime = call.origin.runtime.as_ref()?;
     let meta_tags = RequestMetaTags {
         task: Some(&task),
         ..call.request_meta()

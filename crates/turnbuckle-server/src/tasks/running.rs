@@ -225,7 +225,7 @@ fn end(call: &RequestContext, outcome: ResponseResult) -> TaskUpdate {
         Ok(body) => body.into_bytes(),
         Err(error) => return failure(&error),
     };
-    let (status, message) = match call.caller.rules.tasks {
+    let (status, message) = match call.origin.rules.tasks {
         TaskModel::ClientRequested if call.is_tool_error() => (
             TaskStatus::Failed,
             Some("the tool reports an error; its result has the details".to_owned()),

@@ -27,7 +27,7 @@ use crate::{
 pub(crate) fn created(call: &RequestContext, record: &TaskRecord) -> ResponseResult {
     let task = task(record);
     let writer = ResponseWriter::new(call);
-    Ok(match call.caller.rules.tasks {
+    Ok(match call.origin.rules.tasks {
         TaskModel::ServerDirected => writer.task(&unclosed(&task)),
         TaskModel::ClientRequested | TaskModel::None => {
             let created = legacy::CreateTaskResult::new(task);
@@ -39,7 +39,7 @@ pub(crate) fn created(call: &RequestContext, record: &TaskRecord) -> ResponseRes
 /// The response to `tasks/get`.
 pub(super) fn task_response(call: &RequestContext, record: &TaskRecord) -> EncodedResponse {
     let writer = ResponseWriter::new(call);
-    match call.caller.rules.tasks {
+    match call.origin.rules.tasks {
         TaskModel::ServerDirected => writer.unclosed_object(&full_object(record), None),
         TaskModel::ClientRequested | TaskModel::None => {
             writer.unclosed_object(&unclosed(&legacy_task(record)), None)

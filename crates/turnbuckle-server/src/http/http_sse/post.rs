@@ -14,8 +14,8 @@ use crate::{
         body::ResponseBody,
         endpoint::{Endpoint, RequestHead},
         http_sse::HttpSseRegistry,
-        post::check_content_type,
-        read_body, responses,
+        post::{check_content_type, read_body},
+        responses,
     },
     lifecycle::{BATCH_UNSUPPORTED, TransportInfo},
     ndjson::NdjsonConnection,
@@ -42,7 +42,7 @@ pub(crate) async fn post<B: http_body::Body>(
         Ok(permit) => permit,
         Err(response) => return response,
     };
-    let bytes = match read_body::read_body(endpoint, pin!(body)).await {
+    let bytes = match read_body(endpoint, pin!(body)).await {
         Ok(bytes) => bytes,
         Err(response) => return response,
     };

@@ -27,7 +27,7 @@ pub(crate) struct CallSet {
 struct RunningCall {
     running_request: RunningRequest,
     /// Registers the call for cancellation, and reserves its id.
-    _running: InFlightGuard,
+    _in_flight_guard: InFlightGuard,
 }
 
 /// An event of a [`CallSet`].
@@ -46,12 +46,12 @@ impl CallSet {
     /// Creates a set of one running call; `first_message` is the message that it has already sent.
     pub(crate) fn single(
         running_request: RunningRequest,
-        running: InFlightGuard,
+        in_flight_guard: InFlightGuard,
         first_message: Option<Bytes>,
     ) -> Self {
         let call = RunningCall {
             running_request,
-            _running: running,
+            _in_flight_guard: in_flight_guard,
         };
         Self {
             calls: vec![call],
@@ -74,10 +74,10 @@ impl CallSet {
     }
 
     /// Adds a call.
-    pub(crate) fn push(&mut self, running_request: RunningRequest, running: InFlightGuard) {
+    pub(crate) fn push(&mut self, running_request: RunningRequest, in_flight_guard: InFlightGuard) {
         self.calls.push(RunningCall {
             running_request,
-            _running: running,
+            _in_flight_guard: in_flight_guard,
         });
     }
 

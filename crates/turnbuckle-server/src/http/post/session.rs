@@ -18,7 +18,7 @@ use crate::{
         mcp_headers::{MCP_PROTOCOL_VERSION, MCP_SESSION_ID},
         post::{batch, call_set::CallSet, session_response},
         responses,
-        session::{ActiveSessionGuard, limits, lookup},
+        session::{ActiveSessionGuard, find_session, limits},
     },
     lifecycle::session,
     middleware::SessionKey,
@@ -55,10 +55,10 @@ pub(crate) async fn initialize(
     endpoint.sweep_if_due().await;
     let record = record.owned_by(limits::quota_owner(head));
     match endpoint.create_session(record).await {
-        Ok(session) => {
-            let key = SessionKey::from_id(&session);
+        Ok(session_id) => {
+            let key = SessionKey::from_id(&session_id);
             endpoint.server.session_began(key, version, "tcp");
-            if let Ok(id) = HeaderValue::try_from(session.to_string()) {
+            if let Ok(id) = HeaderValue::try_from(session_id.to_string()) {
                 response.headers_mut().insert(MCP_SESSION_ID, id);
             }
             response
@@ -104,21 +104,20 @@ pub(crate) fn post<'a>(
     permit: InFlightPermit,
 ) -> impl Future<Output = Response<ResponseBody>> + Send + 'a {
     async move {
-        let (session_id, record) =
-            match lookup::find_session(endpoint, head, request_id(&incoming)).await {
-                Ok(found) => found,
-                Err(response) => return response,
-            };
-        let active = head.connection.take_session(endpoint, session_id);
+        let (session_id, record) = match find_session(endpoint, head, request_id(&incoming)).await {
+            Ok(found) => found,
+            Err(response) => return response,
+        };
+        let active_session = head.connection.take_session(endpoint, session_id);
         match incoming {
             Ok(Incoming::One(Message::Request(ref request))) => {
-                run_call(active, &record, head, request, &meta, permit).await
+                run_call(active_session, &record, head, request, &meta, permit).await
             }
             Ok(Incoming::One(Message::Notification(ref notification))) => {
-                handle_notification(&active, notification).await
+                handle_notification(&active_session, notification).await
             }
             Ok(Incoming::One(Message::Response(response))) => {
-                active.session.runtime.complete(response);
+                active_session.session.runtime.complete(response);
                 responses::status_only(StatusCode::ACCEPTED)
             }
             Ok(Incoming::One(Message::ErrorWithoutId(error))) => {
@@ -126,9 +125,9 @@ pub(crate) fn post<'a>(
                 responses::status_only(StatusCode::ACCEPTED)
             }
             Ok(Incoming::Batch(entries)) => {
-                Box::pin(batch::post(active, &record, head, entries, permit)).await
+                Box::pin(batch::post(active_session, &record, head, entries, permit)).await
             }
-            Err(malformed) => malformed_response(&active, &record, malformed),
+            Err(malformed) => malformed_response(&active_session, &record, malformed),
         }
     }
 }
@@ -143,47 +142,51 @@ fn request_id<'a>(incoming: &'a Result<Incoming<'_>, MalformedMessage>) -> Optio
 
 /// Runs a request. If it does not finish immediately, a task takes it over, independent of the connection.
 async fn run_call(
-    active: ActiveSessionGuard,
+    active_session: ActiveSessionGuard,
     record: &SessionRecord,
     head: &RequestHead,
     request: &Request<'_>,
     meta: &RequestMeta<'_>,
     permit: InFlightPermit,
 ) -> Response<ResponseBody> {
-    let mut running_request = match start_request(&active, record, head, request, meta) {
+    let mut running_request = match start_request(&active_session, record, head, request, meta) {
         Ok(running_request) => running_request,
         Err(final_response) => return responses::rpc_response(final_response),
     };
-    if let Some(stored) = running_request
+    if let Some(storing) = running_request
         .take_session_update()
-        .map(|update| Box::pin(store_update(&active, *update)))
-        && let Err(error) = stored.await
+        .map(|update| Box::pin(store_update(&active_session, *update)))
+        && let Err(error) = storing.await
     {
         return responses::rpc_error(StatusCode::OK, Some(&request.id), &error);
     }
-    let runtime = &active.session.runtime;
+    let runtime = &active_session.session.runtime;
     // Most calls finish here, so only the others are tracked, below. Two concurrent calls with the same id can both run up to
     // their first pause; then one of them is rejected and the other continues.
     let first_message = match poll_fn(|cx| Poll::Ready(running_request.poll_event(cx))).await {
         Poll::Ready(RequestEvent::Response(final_response)) => {
             runtime.note_first_response();
-            head.connection.return_session(active);
+            head.connection.return_session(active_session);
             return responses::rpc_response(final_response);
         }
         Poll::Ready(RequestEvent::Message(message)) => Some(message),
         Poll::Ready(RequestEvent::Cancelled(_)) | Poll::Pending => None,
     };
-    let running = match active.session.runtime.register(&running_request.call) {
-        Ok(running) => running,
+    let in_flight_guard = match active_session
+        .session
+        .runtime
+        .register(&running_request.call)
+    {
+        Ok(guard) => guard,
         Err(error) => {
             return responses::rpc_error(StatusCode::BAD_REQUEST, Some(&request.id), &error);
         }
     };
-    let calls = CallSet::single(running_request, running, first_message);
+    let calls = CallSet::single(running_request, in_flight_guard, first_message);
     Box::pin(session_response::run_detached(
         calls,
         session::rules(record),
-        active,
+        active_session,
         permit,
     ))
     .await
@@ -191,24 +194,24 @@ async fn run_call(
 
 /// Starts a request. Its session update must be stored before it runs.
 pub(crate) fn start_request(
-    active: &ActiveSessionGuard,
+    active_session: &ActiveSessionGuard,
     record: &SessionRecord,
     head: &RequestHead,
     request: &Request<'_>,
     meta: &RequestMeta<'_>,
 ) -> Result<RunningRequest, FinalResponse> {
-    let runtime = &active.session.runtime;
+    let runtime = &active_session.session.runtime;
     if let Err(error) = runtime.check_unused(&request.id) {
         return Err(FinalResponse::error(Some(&request.id), &error, 400));
     }
-    let server = &active.endpoint.server;
+    let server = &active_session.endpoint.server;
     let mut transport_info = head.transport_info();
-    transport_info.session = Some(active.session_id);
+    transport_info.session = Some(active_session.session_id);
     let runtime = runtime.clone();
     let origin = session::request_origin(record, meta, runtime, transport_info);
     let route = session::route(server, record, request, &origin);
     let running_request = RunningRequest::start_in_session(server, request, origin, route);
-    if !running_request.has_result() && at_call_limit(active) {
+    if !running_request.has_result() && at_call_limit(active_session) {
         let error = RpcError::internal(
             "too many running calls in this session; retry when some have finished",
         );
@@ -219,28 +222,31 @@ pub(crate) fn start_request(
 
 /// Returns whether the session has reached its limit of running calls. Calls outlive their connections, so no other limit
 /// stops one client from using all permits.
-fn at_call_limit(active: &ActiveSessionGuard) -> bool {
-    active.session.runtime.in_flight() >= active.endpoint.options.max_calls_per_session
+fn at_call_limit(active_session: &ActiveSessionGuard) -> bool {
+    active_session.session.runtime.in_flight()
+        >= active_session.endpoint.options.max_calls_per_session
 }
 
 pub(crate) async fn store_update(
-    active: &ActiveSessionGuard,
-    change: SessionUpdate,
+    active_session: &ActiveSessionGuard,
+    update: SessionUpdate,
 ) -> Result<(), RpcError> {
-    let sessions = &active.endpoint.server.store_ref().sessions;
-    let session = &active.session_id;
-    let stored = match change {
-        SessionUpdate::Subscribe(uri) => Box::pin(active.endpoint.subscribe(session, uri)).await,
-        change => sessions.update(session, change).await.map(drop),
+    let sessions = &active_session.endpoint.server.store_ref().sessions;
+    let session_id = &active_session.session_id;
+    let outcome = match update {
+        SessionUpdate::Subscribe(uri) => {
+            Box::pin(active_session.endpoint.subscribe(session_id, uri)).await
+        }
+        update => sessions.update(session_id, update).await.map(drop),
     };
-    match stored {
+    match outcome {
         // The session may have ended since; then there is nothing to store.
         Ok(()) => Ok(()),
         Err(error @ (StoreError::TooMany { .. } | StoreError::TooLarge { .. })) => {
             Err(RpcError::invalid_params(error.to_string()))
         }
         Err(error) => {
-            active.endpoint.log_limiters.store_failed(&error);
+            active_session.endpoint.log_limiters.store_failed(&error);
             Err(RpcError::internal("the session could not be updated"))
         }
     }
@@ -248,11 +254,11 @@ pub(crate) async fn store_update(
 
 /// Handles a notification.
 pub(crate) async fn handle_notification(
-    active: &ActiveSessionGuard,
+    active_session: &ActiveSessionGuard,
     notification: &Notification<'_>,
 ) -> Response<ResponseBody> {
-    if let Some(change) = session::notify(notification, Some(&active.session.runtime))
-        && let Err(error) = store_update(active, change).await
+    if let Some(update) = session::notify(notification, Some(&active_session.session.runtime))
+        && let Err(error) = store_update(active_session, update).await
     {
         return responses::service_unavailable(None, error.message);
     }
@@ -260,11 +266,11 @@ pub(crate) async fn handle_notification(
 }
 
 fn malformed_response(
-    active: &ActiveSessionGuard,
+    active_session: &ActiveSessionGuard,
     record: &SessionRecord,
     malformed: MalformedMessage,
 ) -> Response<ResponseBody> {
-    let runtime = &active.session.runtime;
+    let runtime = &active_session.session.runtime;
     if runtime.is_awaiting(&malformed) {
         let response = responses::rpc_error(StatusCode::BAD_REQUEST, None, &malformed.error);
         if let Some(id) = &malformed.id {

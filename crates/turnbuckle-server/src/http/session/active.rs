@@ -1,4 +1,4 @@
-//! The per-process state of sessions: running calls and open streams.
+//! Finds the session of a request, and keeps its per-process state: running calls and open streams.
 //!
 //! The state is created when a session has something to do and removed when it is idle, so an idle session consists only of
 //! its record in the store.
@@ -12,17 +12,76 @@ use std::{
     },
 };
 
-use turnbuckle_store::{RandomIdHasher, SessionId, StreamId};
+use ::http::{Response, StatusCode};
+use turnbuckle_protocol::{RequestId, RpcError};
+use turnbuckle_store::{RandomIdHasher, SessionId, SessionRecord, StoreError, StreamId};
 
 use crate::{
     http::{
+        body::ResponseBody,
         changes::{ChangeSubscriber, ChangeSubscribers},
-        endpoint::Endpoint,
+        connection::ConnectionHandle,
+        endpoint::{Endpoint, RequestHead},
+        mcp_headers::MCP_SESSION_ID,
+        responses,
         stream::{GetStreams, StreamChannel},
     },
-    lifecycle::runtime::SessionRuntime,
+    lifecycle::{runtime::SessionRuntime, session},
     sync::lock,
 };
+
+/// Finds the session of a request, and checks its owner and protocol version.
+pub(crate) async fn find_session(
+    endpoint: &Endpoint,
+    head: &RequestHead,
+    id: Option<&RequestId>,
+) -> Result<(SessionId, Arc<SessionRecord>), Response<ResponseBody>> {
+    let mut values = head.headers.get_all(MCP_SESSION_ID).iter();
+    let (Some(session), None) = (values.next(), values.next()) else {
+        return Err(missing_session_id(id));
+    };
+    let session_id: Option<SessionId> = session.to_str().ok().and_then(|text| text.parse().ok());
+    let Some(session_id) = session_id else {
+        return Err(session_not_found(id));
+    };
+    let sessions = &endpoint.server.store_ref().sessions;
+    let record = match sessions.load(&session_id).await {
+        Ok(Some(record)) if head.is_from_owner(record.principal.as_ref()) => record,
+        Ok(_) => return Err(session_not_found(id)),
+        Err(error) => return Err(store_unavailable(endpoint, id, &error)),
+    };
+    match check_version(&record, head) {
+        Ok(()) => Ok((session_id, record)),
+        Err(error) => Err(responses::rpc_error(StatusCode::BAD_REQUEST, id, &error)),
+    }
+}
+
+fn check_version(record: &SessionRecord, head: &RequestHead) -> Result<(), RpcError> {
+    head.version.reject_duplicate()?;
+    session::check_version(record, head.version())
+}
+
+/// Rejects a message without a session id.
+pub(crate) fn missing_session_id(id: Option<&RequestId>) -> Response<ResponseBody> {
+    responses::rpc_error(StatusCode::BAD_REQUEST, id, &session::session_required())
+}
+
+/// Rejects a session id that is unknown, expired, or belongs to another caller. The response is the same for all three.
+pub(crate) fn session_not_found(id: Option<&RequestId>) -> Response<ResponseBody> {
+    let error =
+        RpcError::invalid_request("session not found; send `initialize` to start a new one");
+    responses::rpc_error(StatusCode::NOT_FOUND, id, &error)
+}
+
+/// Responds with 503 when the session store failed.
+pub(crate) fn store_unavailable(
+    endpoint: &Endpoint,
+    id: Option<&RequestId>,
+    error: &StoreError,
+) -> Response<ResponseBody> {
+    endpoint.log_limiters.store_failed(error);
+    responses::service_unavailable(id, "the session store is unavailable")
+}
 
 /// Number of shards of the session table. Sessions in different shards do not contend for a lock.
 const SHARDS: usize = 32;
@@ -235,5 +294,96 @@ impl Drop for ActiveSessionGuard {
         self.endpoint
             .active_sessions
             .release(&self.session_id, &self.session);
+    }
+}
+
+impl ConnectionHandle {
+    /// Activates a session, or takes it over from the last call on this connection.
+    pub(crate) fn take_session(
+        &self,
+        endpoint: &Arc<Endpoint>,
+        session_id: SessionId,
+    ) -> ActiveSessionGuard {
+        let last_session = self.last_session().and_then(|last_session| {
+            lock(last_session).take_if(|last_session| {
+                last_session.session_id == session_id && !last_session.session.is_closed()
+            })
+        });
+        last_session.unwrap_or_else(|| ActiveSessions::activate(endpoint, session_id))
+    }
+
+    /// Keeps a session active for the next call on this connection.
+    pub(crate) fn return_session(&self, active: ActiveSessionGuard) {
+        let previous = match self.last_session() {
+            Some(last_session) => lock(last_session).replace(active),
+            None => Some(active),
+        };
+        // Dropped after the lock is released.
+        drop(previous);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::Instant;
+
+    use super::*;
+    use crate::{
+        Server,
+        http::{HttpOptions, connection::ConnectionActivity},
+    };
+
+    fn endpoint() -> Arc<Endpoint> {
+        let server = Server::new("test", "1.0.0");
+        Arc::new(Endpoint::new(server, HttpOptions::default(), None))
+    }
+
+    fn connection() -> ConnectionHandle {
+        ConnectionHandle::new(None, Arc::new(ConnectionActivity::new(Instant::now())))
+    }
+
+    fn session_id() -> SessionId {
+        SessionId::generate().unwrap()
+    }
+
+    #[test]
+    fn a_session_stays_active_until_another_is_used_or_the_connection_ends() {
+        let (endpoint, connection) = (endpoint(), connection());
+        let (first, second) = (session_id(), session_id());
+
+        let active = connection.take_session(&endpoint, first);
+        let session = active.session.clone();
+        connection.return_session(active);
+        let again = connection.take_session(&endpoint, first);
+        assert!(Arc::ptr_eq(&again.session, &session));
+        connection.return_session(again);
+        let other = connection.take_session(&endpoint, second);
+        assert_eq!(endpoint.active_sessions.len(), 2);
+        connection.return_session(other);
+        assert_eq!(endpoint.active_sessions.len(), 1);
+
+        drop(connection);
+        assert_eq!(endpoint.active_sessions.len(), 0);
+    }
+
+    #[test]
+    fn a_closed_session_is_not_reused() {
+        let (endpoint, connection) = (endpoint(), connection());
+        let session_id = session_id();
+        connection.return_session(connection.take_session(&endpoint, session_id));
+
+        endpoint.active_sessions.close(&session_id);
+        let active = connection.take_session(&endpoint, session_id);
+
+        assert!(!active.session.is_closed());
+    }
+
+    #[test]
+    fn an_unknown_connection_keeps_no_session() {
+        let (endpoint, connection) = (endpoint(), ConnectionHandle::default());
+
+        connection.return_session(connection.take_session(&endpoint, session_id()));
+
+        assert_eq!(endpoint.active_sessions.len(), 0);
     }
 }

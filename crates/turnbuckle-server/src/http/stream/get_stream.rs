@@ -22,7 +22,7 @@ use crate::{
         mcp_headers::LAST_EVENT_ID,
         post,
         responses::{self, event_stream},
-        session::{ActiveSessionGuard, lookup},
+        session::{ActiveSessionGuard, find_session},
         stream::{ResumableStream, StreamChannel, StreamWriter},
     },
     lifecycle::{RevisionRules, session},
@@ -95,7 +95,7 @@ impl GetChannels {
 
 /// Responds to a GET on the endpoint.
 pub(crate) async fn get(endpoint: &Arc<Endpoint>, head: RequestHead) -> Response<ResponseBody> {
-    let (session_id, record) = match lookup::find_session(endpoint, &head, None).await {
+    let (session_id, record) = match find_session(endpoint, &head, None).await {
         Ok(found) => found,
         Err(response) => return response,
     };
