@@ -90,36 +90,6 @@ impl NdjsonServer {
         }
     }
 
-    /// Sets the maximum line length in bytes; 4 MiB by default. Longer lines are rejected without buffering.
-    pub fn line_limit(mut self, bytes: usize) -> Self {
-        self.options.line_limit = bytes;
-        self
-    }
-
-    /// Sets the maximum number of concurrent calls; 10,000 by default. Further calls get a "busy" error.
-    pub fn max_in_flight(mut self, calls: u32) -> Self {
-        self.options.max_in_flight = calls;
-        self
-    }
-
-    /// Sets the authenticated peer. Handlers see it, and sealed values are bound to it.
-    pub fn principal(mut self, principal: Principal) -> Self {
-        self.options.principal = Some(principal);
-        self
-    }
-
-    /// Attaches a value to each request, for [`Context::get`](crate::Context::get).
-    pub fn extension<T: Clone + Send + Sync + 'static>(mut self, value: T) -> Self {
-        self.options.extensions.insert(value);
-        self
-    }
-
-    /// Closes the connection when `signal` resolves: reading stops, and running calls have one second to finish.
-    pub fn shutdown(mut self, signal: impl Future<Output = ()> + Send + 'static) -> Self {
-        self.shutdown = ShutdownRequest::new(Box::pin(signal));
-        self
-    }
-
     /// Serves one peer; see [`serve`].
     ///
     /// Dropping the future closes the connection immediately and drops its calls.
@@ -140,6 +110,46 @@ impl NdjsonServer {
         .await
     }
 }
+
+/// Defines the options that [`NdjsonServer`] and [`Stdio`](crate::stdio::Stdio) share.
+macro_rules! connection_options {
+    ($server:ident) => {
+        impl $server {
+            /// Sets the maximum line length in bytes; 4 MiB by default. Longer lines are rejected without buffering.
+            pub fn line_limit(mut self, bytes: usize) -> Self {
+                self.options.line_limit = bytes;
+                self
+            }
+
+            /// Sets the maximum number of concurrent calls; 10,000 by default. Further calls get a "busy" error.
+            pub fn max_in_flight(mut self, calls: u32) -> Self {
+                self.options.max_in_flight = calls;
+                self
+            }
+
+            /// Sets the authenticated client. Handlers see it, and sealed values are bound to it.
+            pub fn principal(mut self, principal: turnbuckle_protocol::Principal) -> Self {
+                self.options.principal = Some(principal);
+                self
+            }
+
+            /// Attaches a value to each request, for [`Context::get`](crate::Context::get).
+            pub fn extension<T: Clone + Send + Sync + 'static>(mut self, value: T) -> Self {
+                self.options.extensions.insert(value);
+                self
+            }
+
+            /// Ends when `signal` resolves: reading stops, and running calls have one second to finish.
+            pub fn shutdown(mut self, signal: impl Future<Output = ()> + Send + 'static) -> Self {
+                self.shutdown = $crate::ndjson::ShutdownRequest::new(Box::pin(signal));
+                self
+            }
+        }
+    };
+}
+pub(crate) use connection_options;
+
+connection_options!(NdjsonServer);
 
 impl std::fmt::Debug for NdjsonServer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

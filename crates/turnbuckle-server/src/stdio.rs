@@ -30,12 +30,14 @@ mod streams;
 use std::{future::Future, io, sync::Arc, thread};
 
 use tokio::{runtime::Handle, select, sync::oneshot};
-use turnbuckle_protocol::{Principal, codec};
+use turnbuckle_protocol::codec;
 
 use self::streams::{StdinReader, StdoutWriter, TerminationSignals};
 use crate::{
     Server,
-    ndjson::{self, NdjsonConnection, NdjsonOptions, ShutdownRequest, WriteQueue},
+    ndjson::{
+        self, NdjsonConnection, NdjsonOptions, ShutdownRequest, WriteQueue, connection_options,
+    },
 };
 
 /// Size of reads, and of writes by the reading thread: the capacity of a pipe.
@@ -82,36 +84,6 @@ impl Stdio {
         }
     }
 
-    /// Sets the maximum line length in bytes; 4 MiB by default. Longer lines are rejected without buffering.
-    pub fn line_limit(mut self, bytes: usize) -> Self {
-        self.options.line_limit = bytes;
-        self
-    }
-
-    /// Sets the maximum number of concurrent calls; 10,000 by default. Further calls get a "busy" error.
-    pub fn max_in_flight(mut self, calls: u32) -> Self {
-        self.options.max_in_flight = calls;
-        self
-    }
-
-    /// Sets the authenticated client. Handlers see it, and sealed values are bound to it.
-    pub fn principal(mut self, principal: Principal) -> Self {
-        self.options.principal = Some(principal);
-        self
-    }
-
-    /// Attaches a value to each request, for [`Context::get`](crate::Context::get).
-    pub fn extension<T: Clone + Send + Sync + 'static>(mut self, value: T) -> Self {
-        self.options.extensions.insert(value);
-        self
-    }
-
-    /// Ends when `signal` resolves, like a signal: reading stops, and running calls have one second to finish.
-    pub fn shutdown(mut self, signal: impl Future<Output = ()> + Send + 'static) -> Self {
-        self.shutdown = ShutdownRequest::new(Box::pin(signal));
-        self
-    }
-
     /// Serves; see [`serve`].
     ///
     /// # Errors
@@ -143,6 +115,8 @@ impl Stdio {
         ndjson::run(connection, reading, writing, shutdown).await
     }
 }
+
+connection_options!(Stdio);
 
 impl std::fmt::Debug for Stdio {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
