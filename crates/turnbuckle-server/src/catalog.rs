@@ -38,6 +38,64 @@ pub(crate) struct Catalog {
     pub(crate) supports_tasks: bool,
 }
 
+/// Defines the builder methods that tools, prompts, resources and resource templates share. Documentation that differs is
+/// passed in.
+macro_rules! entry_setters {
+    ($entry:ident {
+        $(#[$description:meta])+ description,
+        $(#[$visible_to:meta])+ visible_to,
+        $(#[$scopes:meta])+ scopes,
+    }) => {
+        impl $entry {
+            $(#[$description])+
+            #[must_use]
+            pub fn description(mut self, description: impl Into<String>) -> Self {
+                self.definition.description = Some(description.into());
+                self
+            }
+
+            /// Sets the display name.
+            #[must_use]
+            pub fn title(mut self, title: impl Into<String>) -> Self {
+                self.definition.title = Some(title.into());
+                self
+            }
+
+            /// Adds an icon.
+            #[must_use]
+            pub fn icon(mut self, icon: turnbuckle_protocol::types::Icon) -> Self {
+                self.definition.icons.push(icon);
+                self
+            }
+
+            /// Sets the `_meta` of the definition.
+            #[must_use]
+            pub fn meta(mut self, meta: turnbuckle_protocol::Meta) -> Self {
+                self.definition.meta = meta;
+                self
+            }
+
+            $(#[$visible_to])+
+            #[must_use]
+            pub fn visible_to(
+                mut self,
+                predicate: impl Fn(Option<&turnbuckle_protocol::Principal>) -> bool + Send + Sync + 'static,
+            ) -> Self {
+                self.visibility.intersect(predicate);
+                self
+            }
+
+            $(#[$scopes])+
+            #[must_use]
+            pub fn scopes(mut self, scopes: impl IntoIterator<Item = impl AsRef<str>>) -> Self {
+                self.required_scopes.add(scopes);
+                self
+            }
+        }
+    };
+}
+pub(crate) use entry_setters;
+
 /// A resource found by URI: registered under it, matched by a template, or owned by a provider.
 pub(crate) enum ResolvedResource {
     Resource(Arc<Resource>),

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use turnbuckle_protocol::{
-    Meta,
-    types::{GetPromptResult, Icon, Prompt as PromptDefinition, PromptArgument, PromptMessage},
+use turnbuckle_protocol::types::{
+    GetPromptResult, Prompt as PromptDefinition, PromptArgument, PromptMessage,
 };
 
 use crate::{
     catalog::{
         CatalogEntry,
         completion::{Completers, IntoCompleter},
+        entry_setters,
         scopes::RequiredScopes,
         visibility::Visibility,
     },
@@ -83,27 +83,6 @@ impl Prompt {
         }
     }
 
-    /// Describes the prompt.
-    #[must_use]
-    pub fn description(mut self, description: impl Into<String>) -> Self {
-        self.definition.description = Some(description.into());
-        self
-    }
-
-    /// Sets the display name.
-    #[must_use]
-    pub fn title(mut self, title: impl Into<String>) -> Self {
-        self.definition.title = Some(title.into());
-        self
-    }
-
-    /// Adds an icon.
-    #[must_use]
-    pub fn icon(mut self, icon: Icon) -> Self {
-        self.definition.icons.push(icon);
-        self
-    }
-
     /// Describes an argument, or overrides the description from its type.
     #[must_use]
     pub fn argument(mut self, argument: PromptArgument) -> Self {
@@ -128,14 +107,27 @@ impl Prompt {
         self.completers.add(argument.into(), completer);
         self
     }
-
-    /// Sets the prompt's `_meta`.
-    #[must_use]
-    pub fn meta(mut self, meta: Meta) -> Self {
-        self.definition.meta = meta;
-        self
-    }
 }
+
+entry_setters!(Prompt {
+    /// Describes the prompt.
+    description,
+    /// Restricts the prompt to callers that match `predicate`; see [`Tool::visible_to`](crate::Tool::visible_to).
+    ///
+    /// ```
+    /// use turnbuckle_server::Prompt;
+    ///
+    /// let review = Prompt::new("review", async || Ok("Review the salaries."))
+    ///     .visible_to(|principal| principal.is_some_and(|who| who.subject == "ada"));
+    /// ```
+    visible_to,
+    /// Requires all of these scopes to get the prompt or complete its arguments; see [`Tool::scopes`](crate::Tool::scopes).
+    ///
+    /// # Panics
+    ///
+    /// As [`Tool::scopes`](crate::Tool::scopes).
+    scopes,
+});
 
 /// The messages of a prompt.
 #[derive(Debug, Clone, Default)]

@@ -8,14 +8,11 @@ use std::{any::Any, sync::Arc};
 use bytes::Bytes;
 pub use contents::Contents;
 pub use template::{ReadTemplateHandler, ResourceTemplate, Variables};
-use turnbuckle_protocol::{
-    Meta,
-    types::{Annotations, Icon, Resource as ResourceDefinition},
-};
+use turnbuckle_protocol::types::{Annotations, Resource as ResourceDefinition};
 
 use crate::{
     CacheHint, Server,
-    catalog::{CatalogEntry, scopes::RequiredScopes, visibility::Visibility},
+    catalog::{CatalogEntry, entry_setters, scopes::RequiredScopes, visibility::Visibility},
     context::Context,
     lifecycle::RevisionRules,
     request::{BoxFuture, error::RequestError},
@@ -112,56 +109,61 @@ impl Resource {
         resource.definition.size = Some(size);
         resource.mime_type(mime_type)
     }
-
-    /// Describes the resource.
-    #[must_use]
-    pub fn description(mut self, description: impl Into<String>) -> Self {
-        self.definition.description = Some(description.into());
-        self
-    }
-
-    /// Sets the display name.
-    #[must_use]
-    pub fn title(mut self, title: impl Into<String>) -> Self {
-        self.definition.title = Some(title.into());
-        self
-    }
-
-    /// Sets the media type.
-    #[must_use]
-    pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
-        self.definition.mime_type = Some(mime_type.into());
-        self
-    }
-
-    /// Sets the annotations, such as audience and priority.
-    #[must_use]
-    pub fn annotations(mut self, annotations: Annotations) -> Self {
-        self.definition.annotations = Some(annotations);
-        self
-    }
-
-    /// Adds an icon.
-    #[must_use]
-    pub fn icon(mut self, icon: Icon) -> Self {
-        self.definition.icons.push(icon);
-        self
-    }
-
-    /// Sets the resource's `_meta`.
-    #[must_use]
-    pub fn meta(mut self, meta: Meta) -> Self {
-        self.definition.meta = meta;
-        self
-    }
-
-    /// Sets the cache hint of the contents.
-    #[must_use]
-    pub fn cache(mut self, hint: CacheHint) -> Self {
-        self.cache = hint;
-        self
-    }
 }
+
+/// Defines the builder methods that resources and resource templates share.
+macro_rules! content_setters {
+    ($entry:ident) => {
+        impl $entry {
+            /// Sets the media type of the contents.
+            #[must_use]
+            pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
+                self.definition.mime_type = Some(mime_type.into());
+                self
+            }
+
+            /// Sets the annotations, such as audience and priority.
+            #[must_use]
+            pub fn annotations(mut self, annotations: Annotations) -> Self {
+                self.definition.annotations = Some(annotations);
+                self
+            }
+
+            /// Sets the cache hint of the contents.
+            #[must_use]
+            pub fn cache(mut self, hint: CacheHint) -> Self {
+                self.cache = hint;
+                self
+            }
+        }
+    };
+}
+pub(crate) use content_setters;
+
+content_setters!(Resource);
+
+entry_setters!(Resource {
+    /// Describes the resource.
+    description,
+    /// Restricts the resource to callers that match `predicate`; see [`Tool::visible_to`](crate::Tool::visible_to).
+    ///
+    /// Other callers cannot subscribe to it or receive its updates. A template that matches the same URI can still read
+    /// it, under its own predicate, but does not deliver updates.
+    ///
+    /// ```
+    /// use turnbuckle_server::Resource;
+    ///
+    /// let salaries = Resource::text("staff://salaries", "salaries", "Ada: 100")
+    ///     .visible_to(|principal| principal.is_some_and(|who| who.scopes.contains("payroll")));
+    /// ```
+    visible_to,
+    /// Requires all of these scopes to read the resource or subscribe to it; see [`Tool::scopes`](crate::Tool::scopes).
+    ///
+    /// # Panics
+    ///
+    /// As [`Tool::scopes`](crate::Tool::scopes).
+    scopes,
+});
 
 /// The reason that a resource or resource template cannot be built.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -19,14 +19,12 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use turnbuckle_protocol::{
     codec::headers::{self, PARAM_PREFIX},
-    types::{
-        CallToolResult, Icon, TaskSupport, Tool as ToolDefinition, ToolAnnotations, ToolExecution,
-    },
+    types::{CallToolResult, TaskSupport, Tool as ToolDefinition, ToolAnnotations, ToolExecution},
 };
 
 use crate::{
     Server,
-    catalog::{CatalogEntry, scopes::RequiredScopes, visibility::Visibility},
+    catalog::{CatalogEntry, entry_setters, scopes::RequiredScopes, visibility::Visibility},
     context::Context,
     lifecycle::{RevisionRules, TaskModel},
     request::BoxFuture,
@@ -224,27 +222,6 @@ impl Tool {
         })
     }
 
-    /// Sets the description for the model.
-    #[must_use]
-    pub fn description(mut self, description: impl Into<String>) -> Self {
-        self.definition.description = Some(description.into());
-        self
-    }
-
-    /// Sets the display name.
-    #[must_use]
-    pub fn title(mut self, title: impl Into<String>) -> Self {
-        self.definition.title = Some(title.into());
-        self
-    }
-
-    /// Adds an icon.
-    #[must_use]
-    pub fn icon(mut self, icon: Icon) -> Self {
-        self.definition.icons.push(icon);
-        self
-    }
-
     /// Sets a custom output schema, for a handler that returns [`ToolResult`].
     ///
     /// A server with `validate_output`, of the feature `validation`, validates results.
@@ -290,13 +267,6 @@ impl Tool {
     #[must_use]
     pub fn open_world(self, open: bool) -> Self {
         self.annotate(|hints| hints.open_world_hint = Some(open))
-    }
-
-    /// Sets the tool's `_meta`.
-    #[must_use]
-    pub fn meta(mut self, meta: turnbuckle_protocol::Meta) -> Self {
-        self.definition.meta = meta;
-        self
     }
 
     /// Sets whether calls may or must run as tasks, with results delivered later.
@@ -429,6 +399,41 @@ impl Tool {
         self
     }
 }
+
+entry_setters!(Tool {
+    /// Sets the description for the model.
+    description,
+    /// Restricts the tool to callers that match `predicate`. For others it does not exist.
+    ///
+    /// The predicate gets the authenticated caller, if known, and nothing else of the request, so the visibility is
+    /// stable per caller. Repeated calls must all agree. Lists with such items have a private cache scope.
+    ///
+    /// ```
+    /// use turnbuckle_server::Tool;
+    ///
+    /// let restart = Tool::new("restart", async || Ok("restarted".to_owned()))
+    ///     .visible_to(|principal| principal.is_some_and(|who| who.scopes.contains("admin")));
+    /// ```
+    visible_to,
+    /// Requires all of these scopes to call the tool. Repeated calls add scopes.
+    ///
+    /// Over HTTP, a call without them gets status 403 with the challenge of the [authenticator](crate::http::Http::authenticator),
+    /// before the handler runs; so does every call without an authenticated caller. On stdio and other pipes the scopes
+    /// apply if a [principal is set](crate::ndjson::NdjsonServer::principal); otherwise the caller is the local user,
+    /// who may do everything. To hide the tool as well, use [`visible_to`](Self::visible_to).
+    ///
+    /// ```
+    /// use turnbuckle_server::Tool;
+    ///
+    /// let restart = Tool::new("restart", async || Ok("restarted".to_owned()))
+    ///     .scopes(["printers:operate"]);
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If a scope is invalid: empty, or with a space, quotation mark, backslash or non-ASCII character.
+    scopes,
+});
 
 /// An argument that HTTP clients repeat in a header.
 #[derive(Clone, Debug)]

@@ -7,9 +7,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use serde_json::json;
 use turnbuckle_protocol::{Principal, RpcError, authenticator::AuthRejection};
 
-use crate::{
-    Prompt, Resource, ResourceTemplate, Tool, http::SharedAuthenticator, lifecycle::RequestOrigin,
-};
+use crate::{http::SharedAuthenticator, lifecycle::RequestOrigin};
 
 /// A set of required scopes.
 #[derive(Clone, Debug, Default)]
@@ -67,7 +65,7 @@ impl RequiredScopes {
         }
     }
 
-    fn add(&mut self, scopes: impl IntoIterator<Item = impl AsRef<str>>) {
+    pub(crate) fn add(&mut self, scopes: impl IntoIterator<Item = impl AsRef<str>>) {
         let all = Arc::make_mut(self.scopes.get_or_insert_default());
         for scope in scopes {
             let scope = scope.as_ref();
@@ -124,70 +122,5 @@ fn quoted_list(scopes: &BTreeSet<String>) -> String {
 impl From<RpcError> for RequestDenied {
     fn from(error: RpcError) -> Self {
         Self::Error(error)
-    }
-}
-
-impl Tool {
-    /// Requires all of these scopes to call the tool. Repeated calls add scopes.
-    ///
-    /// Over HTTP, a call without them gets status 403 with the challenge of the [authenticator](crate::http::Http::authenticator),
-    /// before the handler runs; so does every call without an authenticated caller. On stdio and other pipes the scopes
-    /// apply if a [principal is set](crate::ndjson::NdjsonServer::principal); otherwise the caller is the local user,
-    /// who may do everything. To hide the tool as well, use [`visible_to`](Self::visible_to).
-    ///
-    /// ```
-    /// use turnbuckle_server::Tool;
-    ///
-    /// let restart = Tool::new("restart", async || Ok("restarted".to_owned()))
-    ///     .scopes(["printers:operate"]);
-    /// ```
-    ///
-    /// # Panics
-    ///
-    /// If a scope is invalid: empty, or with a space, quotation mark, backslash or non-ASCII character.
-    #[must_use]
-    pub fn scopes(mut self, scopes: impl IntoIterator<Item = impl AsRef<str>>) -> Self {
-        self.required_scopes.add(scopes);
-        self
-    }
-}
-
-impl Prompt {
-    /// Requires all of these scopes to get the prompt or complete its arguments; see [`Tool::scopes`].
-    ///
-    /// # Panics
-    ///
-    /// As [`Tool::scopes`].
-    #[must_use]
-    pub fn scopes(mut self, scopes: impl IntoIterator<Item = impl AsRef<str>>) -> Self {
-        self.required_scopes.add(scopes);
-        self
-    }
-}
-
-impl Resource {
-    /// Requires all of these scopes to read the resource or subscribe to it; see [`Tool::scopes`].
-    ///
-    /// # Panics
-    ///
-    /// As [`Tool::scopes`].
-    #[must_use]
-    pub fn scopes(mut self, scopes: impl IntoIterator<Item = impl AsRef<str>>) -> Self {
-        self.required_scopes.add(scopes);
-        self
-    }
-}
-
-impl ResourceTemplate {
-    /// Requires all of these scopes to read or subscribe to these resources, or complete their variables; see
-    /// [`Tool::scopes`].
-    ///
-    /// # Panics
-    ///
-    /// As [`Tool::scopes`].
-    #[must_use]
-    pub fn scopes(mut self, scopes: impl IntoIterator<Item = impl AsRef<str>>) -> Self {
-        self.required_scopes.add(scopes);
-        self
     }
 }

@@ -5,17 +5,18 @@ use std::{collections::BTreeMap, sync::Arc};
 use serde::de::DeserializeOwned;
 use turnbuckle_protocol::{
     json,
-    types::{Annotations, Icon, ResourceTemplate as TemplateDefinition},
+    types::{Annotations, ResourceTemplate as TemplateDefinition},
     uri_template::UriTemplate,
 };
 use turnbuckle_text::percent;
 
-use super::{Contents, InvalidResourceUri, has_scheme};
+use super::{Contents, InvalidResourceUri, content_setters, has_scheme};
 use crate::{
     CacheHint,
     catalog::{
         CatalogEntry,
         completion::{Completers, IntoCompleter},
+        entry_setters,
         scopes::RequiredScopes,
         visibility::Visibility,
     },
@@ -110,41 +111,6 @@ impl ResourceTemplate {
         self.template.matches(uri).filter(|_| !escapes_root(uri))
     }
 
-    /// Describes the resources.
-    #[must_use]
-    pub fn description(mut self, description: impl Into<String>) -> Self {
-        self.definition.description = Some(description.into());
-        self
-    }
-
-    /// Sets the display name.
-    #[must_use]
-    pub fn title(mut self, title: impl Into<String>) -> Self {
-        self.definition.title = Some(title.into());
-        self
-    }
-
-    /// Sets the media type of all resources.
-    #[must_use]
-    pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
-        self.definition.mime_type = Some(mime_type.into());
-        self
-    }
-
-    /// Sets the annotations, such as audience and priority.
-    #[must_use]
-    pub fn annotations(mut self, annotations: Annotations) -> Self {
-        self.definition.annotations = Some(annotations);
-        self
-    }
-
-    /// Adds an icon.
-    #[must_use]
-    pub fn icon(mut self, icon: Icon) -> Self {
-        self.definition.icons.push(icon);
-        self
-    }
-
     /// Completes a variable while the user types it.
     #[must_use]
     pub fn complete<M>(
@@ -155,14 +121,35 @@ impl ResourceTemplate {
         self.completers.add(variable.into(), completer);
         self
     }
-
-    /// Sets the cache hint of the contents.
-    #[must_use]
-    pub fn cache(mut self, hint: CacheHint) -> Self {
-        self.cache = hint;
-        self
-    }
 }
+
+content_setters!(ResourceTemplate);
+
+entry_setters!(ResourceTemplate {
+    /// Describes the resources.
+    description,
+    /// Restricts these resources to callers that match `predicate`; see [`Resource::visible_to`](crate::Resource::visible_to).
+    ///
+    /// ```
+    /// # use std::collections::BTreeMap;
+    /// use turnbuckle_server::{Context, ResourceTemplate};
+    ///
+    /// let files = ResourceTemplate::new(
+    ///     "staff://{name}",
+    ///     "file",
+    ///     async |_: BTreeMap<String, String>, _: Context| Ok("…"),
+    /// )
+    /// .visible_to(|principal| principal.is_some_and(|who| who.scopes.contains("payroll")));
+    /// ```
+    visible_to,
+    /// Requires all of these scopes to read or subscribe to these resources, or complete their variables; see
+    /// [`Tool::scopes`](crate::Tool::scopes).
+    ///
+    /// # Panics
+    ///
+    /// As [`Tool::scopes`](crate::Tool::scopes).
+    scopes,
+});
 
 /// Implemented by the async functions of [`ResourceTemplate::new`]. `M` distinguishes the function signatures.
 #[diagnostic::on_unimplemented(

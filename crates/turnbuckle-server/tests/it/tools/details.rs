@@ -10,7 +10,8 @@ use std::{
 };
 
 use serde_json::json;
-use turnbuckle_server::{Server, Tool};
+use turnbuckle_protocol::{Meta, types::Icon};
+use turnbuckle_server::{Prompt, Resource, ResourceTemplate, Server, Tool, Variables};
 use turnbuckle_spec_coverage::req;
 
 use crate::ndjson::test_client::{Peer, modern};
@@ -143,4 +144,51 @@ async fn a_changed_clone_is_independent() {
     let list = Peer::new(server).call_modern("tools/list", json!({})).await;
 
     assert_eq!(list["result"]["tools"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_kind_of_entry_lists_the_settings_that_all_of_them_have() {
+    let meta = || {
+        let mut meta = Meta::new();
+        meta.insert("example.com/color", "red").unwrap();
+        meta
+    };
+    macro_rules! described {
+        ($entry:expr) => {
+            $entry
+                .title("Title")
+                .description("Text")
+                .icon(Icon::new("data:image/png;base64,"))
+                .meta(meta())
+        };
+    }
+    let template = ResourceTemplate::new("log://{day}", "log", async |_: Variables| Ok(""));
+    let server = hello()
+        .tool(described!(Tool::new("hi", async || Ok("".to_owned()))))
+        .prompt(described!(Prompt::new("review", async || Ok("Review."))))
+        .resource(described!(Resource::text("note://a", "a", "A")))
+        .template(described!(template));
+    let mut peer = Peer::new(server);
+
+    for (method, list) in [
+        ("tools/list", "tools"),
+        ("prompts/list", "prompts"),
+        ("resources/list", "resources"),
+        ("resources/templates/list", "resourceTemplates"),
+    ] {
+        let response = peer.call_modern(method, json!({})).await;
+        let entry = &response["result"][list][0];
+
+        assert_eq!(entry["title"], "Title", "{response}");
+        assert_eq!(entry["description"], "Text", "{response}");
+        assert_eq!(
+            entry["icons"][0]["src"], "data:image/png;base64,",
+            "{response}"
+        );
+        assert_eq!(
+            entry["_meta"],
+            json!({ "example.com/color": "red" }),
+            "{response}"
+        );
+    }
 }
