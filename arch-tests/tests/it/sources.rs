@@ -51,6 +51,15 @@ fn revision_independent_packages_compare_no_revisions() {
 }
 
 #[test]
+fn errors_of_other_deserializers_are_not_shown() {
+    assert_rule(
+        shown_serde_errors,
+        must_not_show_serde_errors,
+        "an error of `serde_json` or `toml` names Rust types: use `turnbuckle_protocol::json`",
+    );
+}
+
+#[test]
 fn nothing_is_unsafe() {
     assert_rule(|tokens| words(tokens, &["unsafe"]), |_| true, "no `unsafe`");
 }
@@ -97,6 +106,50 @@ fn must_not_compare_revisions(path: &str) -> bool {
         .iter()
         .any(|name| path.starts_with(&format!("crates/turnbuckle-protocol/src/{name}")));
     !protocol && !ALLOWED.iter().any(|part| path.contains(part))
+}
+
+/// These files read any JSON, so that only its syntax can be wrong, or show no more than the position, or translate the
+/// error.
+fn must_not_show_serde_errors(path: &str) -> bool {
+    const ALLOWED: &[&str] = &[
+        "crates/turnbuckle-auth/src/client/file_store/format.rs",
+        "crates/turnbuckle-check/src/baseline.rs",
+        "crates/turnbuckle-cli/src/commands/check/options.rs",
+        "crates/turnbuckle-cli/src/commands/serve/config.rs",
+        "crates/turnbuckle-cli/src/target/read.rs",
+        "crates/turnbuckle-cli/src/tool_args.rs",
+        "crates/turnbuckle-context/src/transfer/import.rs",
+        "crates/turnbuckle-protocol/src/json.rs",
+        "crates/turnbuckle-server/src/testing/transport.rs",
+    ];
+    !ALLOWED.contains(&path)
+}
+
+/// Finds calls of other deserializers with an error that is used: `map_err`, unless it ignores the error, and
+/// `Err(error)`.
+fn shown_serde_errors<'a>(tokens: &[Token<'a>]) -> Vec<Token<'a>> {
+    const STATEMENT_TOKENS: usize = 40;
+    let is_call = |at: &usize| {
+        matches!(tokens[*at].text, "serde_json" | "toml")
+            && tokens
+                .get(at + 2)
+                .is_some_and(|name| name.text.starts_with("from_"))
+    };
+    let shows = |at: &usize| {
+        let statement = tokens[*at..].iter().take(STATEMENT_TOKENS);
+        let statement: Vec<_> = statement
+            .map(|token| token.text)
+            .take_while(|&text| text != ";")
+            .collect();
+        statement.windows(4).any(|window| match window {
+            ["map_err", "(", "|", argument] => *argument != "_",
+            ["map_err", "(", ..] => true,
+            ["Err", "(", name, ")"] => *name != "_",
+            _ => false,
+        })
+    };
+    let calls = (0..tokens.len()).filter(is_call).filter(shows);
+    calls.map(|at| tokens[at]).collect()
 }
 
 fn printing<'a>(tokens: &[Token<'a>]) -> Vec<Token<'a>> {
@@ -305,6 +358,24 @@ mod rules {
         assert!(must_not_read_environment(
             "crates/turnbuckle-server/src/stdio/environment.rs"
         ));
+    }
+
+    #[test]
+    fn shown_errors_of_deserializers_are_found() {
+        for code in [
+            "serde_json::from_slice(json).map_err(|error| Invalid(error.to_string()))?;",
+            "serde_json::from_str(json).map_err(Invalid)?;",
+            "match toml::from_str(text) { Ok(config) => config, Err(error) => fail(error) }",
+        ] {
+            assert!(violates(shown_serde_errors, code), "{code}");
+        }
+        for code in [
+            "serde_json::from_slice(json).map_err(|_| Invalid)?;",
+            "serde_json::from_slice(json).ok()?; other().map_err(|error| error)",
+            "json::from_slice(json).map_err(|error| Invalid(error.to_string()))?;",
+        ] {
+            assert!(!violates(shown_serde_errors, code), "{code}");
+        }
     }
 
     #[test]

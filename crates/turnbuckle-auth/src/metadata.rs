@@ -7,6 +7,7 @@ mod tests;
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize};
+use turnbuckle_protocol::json;
 use turnbuckle_text::url::HttpUrl;
 
 /// Metadata of a protected resource, that is, of an MCP server.
@@ -165,7 +166,7 @@ impl ProtectedResource {
         json: &[u8],
         expected_resource: &str,
     ) -> Result<ProtectedResource, InvalidMetadata> {
-        let metadata: ProtectedResource = serde_json::from_slice(json)
+        let metadata: ProtectedResource = json::from_slice(json)
             .map_err(|error| InvalidMetadata::InvalidJson(error.to_string()))?;
         if !is_same_resource(&metadata.resource, expected_resource) {
             let found = metadata.resource;
@@ -181,7 +182,7 @@ impl ProtectedResource {
 impl AuthorizationServer {
     /// Parses a document, and rejects it unless its issuer equals `issuer` byte for byte.
     pub fn parse(json: &[u8], issuer: &str) -> Result<AuthorizationServer, InvalidMetadata> {
-        let metadata: AuthorizationServer = serde_json::from_slice(json)
+        let metadata: AuthorizationServer = json::from_slice(json)
             .map_err(|error| InvalidMetadata::InvalidJson(error.to_string()))?;
         if metadata.issuer != issuer {
             let found = metadata.issuer;

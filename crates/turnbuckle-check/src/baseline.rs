@@ -14,7 +14,10 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use turnbuckle_protocol::revision::Revision;
+use turnbuckle_protocol::{
+    json::{self, JsonError},
+    revision::Revision,
+};
 
 use crate::{
     catalog,
@@ -55,6 +58,9 @@ pub enum BaselineError {
     /// The text starts like JSON but does not parse.
     #[error("invalid baseline: {0}")]
     Json(serde_json::Error),
+    /// The JSON is not a list of entries.
+    #[error("invalid baseline: {0}")]
+    Entries(JsonError),
     /// A line has more fields than a rule, a revision and a transport.
     #[error("line {0}: expected a rule, a revision and a transport; comments start with `#`")]
     TooManyWords(usize),
@@ -77,7 +83,8 @@ impl Baseline {
     /// If the text does not parse, or names an unknown rule, revision or transport.
     pub fn parse(text: &str) -> Result<Self, BaselineError> {
         let entries = if text.trim_start().starts_with('[') {
-            serde_json::from_str(text).map_err(BaselineError::Json)?
+            let value = serde_json::from_str(text).map_err(BaselineError::Json)?;
+            json::from_value(&value).map_err(BaselineError::Entries)?
         } else {
             lines(text)?
         };

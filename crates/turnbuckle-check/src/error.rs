@@ -5,6 +5,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 use turnbuckle_client::ConnectError;
 use turnbuckle_protocol::revision::Revision;
+use turnbuckle_text::error_chain;
 
 use crate::{
     engine::{
@@ -119,8 +120,8 @@ async fn probe_reachable(target: &ServerTarget, response_timeout: Duration) -> R
             let connected = timeout(response_timeout, endpoint.http.dial()).await;
             let connected = connected.map_err(|_| limit())?;
             connected.map(drop).map_err(|error| match &error {
-                ConnectError::Unreachable(error) => chain(error),
-                error => chain(error),
+                ConnectError::Unreachable(error) => error_chain(error),
+                error => error_chain(error),
             })
         }
         TargetTransport::Streams(open) => {
@@ -130,28 +131,16 @@ async fn probe_reachable(target: &ServerTarget, response_timeout: Duration) -> R
             opened.map(drop).map_err(|error| error.to_string())
         }
         TargetTransport::ServerCommand(prewarmer) => {
-            let started = prewarmer.child.start().map_err(|error| chain(&error))?;
+            let started = prewarmer
+                .child
+                .start()
+                .map_err(|error| error_chain(&error))?;
             match timeout(EXIT_GRACE, started.process.wait()).await {
                 Ok(exit) => Err(exit.to_string()),
                 Err(_) => Ok(()),
             }
         }
     }
-}
-
-/// Returns an error with its sources.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut below = error.source();
-    while let Some(error) = below {
-        let text_below = error.to_string();
-        // Some errors include the text of their source.
-        if !text.ends_with(&text_below) {
-            text = format!("{text}: {text_below}");
-        }
-        below = error.source();
-    }
-    text
 }
 
 /// Lists the reasons, grouping revisions with the same one.

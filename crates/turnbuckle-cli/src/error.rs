@@ -1,11 +1,12 @@
 //! The error of a command: message, hint and exit code.
 
-use std::{error::Error, fmt::Write as _, io, process::ExitCode};
+use std::{fmt::Write as _, io, process::ExitCode};
 
 use anstyle::Style;
 use serde_json::{Value, json};
 use turnbuckle_auth::{self as auth, AuthorizationStep};
 use turnbuckle_client::{CallError, ConnectError, HttpErrorResponse, SkillError, TransportError};
+use turnbuckle_text::error_chain;
 
 use crate::output::{sanitize, style};
 
@@ -288,21 +289,6 @@ fn with_hint(failure: CliError, error: &TransportError) -> CliError {
 /// Returns whether credentials could change the response.
 fn is_unauthorized(response: &HttpErrorResponse) -> bool {
     matches!(response.status.as_u16(), 401 | 403)
-}
-
-/// Returns the messages of an error and its sources.
-pub(super) fn error_chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut below = error.source();
-    while let Some(error) = below {
-        let source_text = error.to_string();
-        // Some errors repeat their source.
-        if !text.ends_with(&source_text) {
-            text = format!("{text}: {source_text}");
-        }
-        below = error.source();
-    }
-    text
 }
 
 #[cfg(test)]

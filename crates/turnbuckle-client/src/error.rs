@@ -1,4 +1,7 @@
 //! Errors of connecting, of calls, and of the transports below both.
+//!
+//! The text of an error contains that of its sources, so that printing the error alone is enough. `source()` is for
+//! programs that look for the type of a cause.
 
 use std::{sync::Arc, time::Duration};
 
@@ -20,13 +23,13 @@ use crate::{
 #[non_exhaustive]
 pub enum ConnectError {
     /// The URL is invalid.
-    #[error("the URL is invalid")]
+    #[error("the URL is invalid: {0}")]
     Url(#[from] InvalidHttpUrl),
     /// A configured header is invalid.
-    #[error("a header is invalid")]
+    #[error("a header is invalid: {0}")]
     Header(#[from] InvalidRequestHeader),
     /// The server is unreachable, or the connection broke before negotiation finished.
-    #[error("the server cannot be reached")]
+    #[error("the server cannot be reached: {0}")]
     Unreachable(#[source] TransportError),
     /// The server requires authorization, and no credentials could be obtained.
     #[error(transparent)]
@@ -35,7 +38,7 @@ pub enum ConnectError {
     #[error(transparent)]
     SpawnFailed(#[from] SpawnError),
     /// The server returned an error for the first request.
-    #[error("the server returned an error for `{method}`")]
+    #[error("the server returned an error for `{method}`: {source}")]
     Rejected {
         /// The method of the request.
         method: &'static str,
@@ -73,7 +76,7 @@ pub enum ConnectError {
 #[non_exhaustive]
 pub enum CallError {
     /// The server returned an error.
-    #[error("`{method}` returned an error")]
+    #[error("`{method}` returned an error: {source}")]
     Rejected {
         /// The method of the request.
         method: &'static str,
@@ -93,7 +96,7 @@ pub enum CallError {
         limit: Duration,
     },
     /// The connection broke. Unless the source says that nothing was sent, the call may have taken effect.
-    #[error("connection lost during `{method}`")]
+    #[error("connection lost during `{method}`: {source}")]
     Disconnected {
         /// The method of the request.
         method: &'static str,
@@ -106,7 +109,7 @@ pub enum CallError {
     /// are sent again once, under a new id: lists, reads, completion, and calls of tools with the listed annotations
     /// `readOnlyHint` or `idempotentHint`. All other requests fail with this error. Check the state that the call was
     /// meant to change before you repeat it.
-    #[error("the response to `{method}` was lost, and its effect is unknown")]
+    #[error("the response to `{method}` was lost, and its effect is unknown: {source}")]
     EffectUnknown {
         /// The method of the request.
         method: &'static str,
@@ -114,7 +117,7 @@ pub enum CallError {
         source: TransportError,
     },
     /// The server requires authorization, and no credentials could be obtained. The call took no effect.
-    #[error("`{method}` could not be authorized")]
+    #[error("`{method}` could not be authorized: {source}")]
     Authorization {
         /// The method of the request.
         method: &'static str,
@@ -138,7 +141,7 @@ pub enum CallError {
         reason: String,
     },
     /// An argument must be sent in an `Mcp-Param-*` header, but its value cannot be encoded.
-    #[error("the argument `{argument}` of `{tool}` cannot be sent")]
+    #[error("the argument `{argument}` of `{tool}` cannot be sent: {source}")]
     UnsendableArgument {
         /// The name of the tool.
         tool: String,
@@ -203,7 +206,7 @@ pub enum CallError {
     ///
     /// A user who declines is a valid response. This error means that no callback handles the input request, that the
     /// input request is invalid, or that the callback failed or rejected it.
-    #[error("`{method}` requires input by `{input_method}`, which failed")]
+    #[error("`{method}` requires input by `{input_method}`, which failed: {source}")]
     InputFailed {
         /// The method of the call.
         method: &'static str,
@@ -324,7 +327,7 @@ pub enum TransportError {
     #[error("the server frames its messages with `Content-Length`, as language servers do")]
     LspFraming,
     /// Reading or writing failed.
-    #[error("reading or writing failed")]
+    #[error("reading or writing failed: {0}")]
     Io(#[source] Arc<std::io::Error>),
     /// An HTTP request failed before a response was received.
     #[error(transparent)]
@@ -415,5 +418,74 @@ fn list(names: &[String]) -> String {
     match names {
         [] => "none".to_owned(),
         _ => names.join(", "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{error::Error, io};
+
+    use super::*;
+
+    fn refused() -> TransportError {
+        HttpError::Connect {
+            origin: "http://a.example".to_owned(),
+            source: io::Error::new(io::ErrorKind::ConnectionRefused, "connection refused").into(),
+        }
+        .into()
+    }
+
+    fn page(status: StatusCode) -> TransportError {
+        TransportError::ErrorResponse(Box::new(HttpErrorResponse {
+            status,
+            retry_after: None,
+            challenge: None,
+            excerpt: "go away".to_owned(),
+        }))
+    }
+
+    #[test]
+    fn the_text_of_an_error_contains_its_reason() {
+        let method = "tools/call";
+        let rejected = RpcError::invalid_params("unknown tool `rain`");
+        let broken: TransportError = io::Error::other("broken pipe").into();
+        let errors: [(Box<dyn Error>, &str); 6] = [
+            (
+                Box::new(CallError::rejected(method, rejected.clone(), None)),
+                "`tools/call` returned an error: unknown tool `rain` (-32602)",
+            ),
+            (
+                Box::new(CallError::disconnected(method, broken)),
+                "connection lost during `tools/call`: reading or writing failed: broken pipe",
+            ),
+            (
+                Box::new(CallError::disconnected(
+                    method,
+                    page(StatusCode::BAD_GATEWAY),
+                )),
+                "connection lost during `tools/call`: HTTP status 502 Bad Gateway: go away",
+            ),
+            (
+                Box::new(ConnectError::from(refused())),
+                "the server cannot be reached: could not connect to `http://a.example`: connection refused",
+            ),
+            (
+                Box::new(ConnectError::Url(InvalidHttpUrl::Scheme)),
+                "the URL is invalid: a URL must start with `http://` or `https://`",
+            ),
+            (
+                Box::new(CallError::InputFailed {
+                    method,
+                    input_method: "roots/list".to_owned(),
+                    source: Box::new(rejected),
+                }),
+                "`tools/call` requires input by `roots/list`, which failed: unknown tool `rain` (-32602)",
+            ),
+        ];
+        for (error, expected) in errors {
+            assert_eq!(error.to_string(), expected);
+            // The sources are in the text already.
+            assert_eq!(turnbuckle_text::error_chain(&*error), expected);
+        }
     }
 }

@@ -19,6 +19,7 @@ use ::http::{HeaderName, HeaderValue, Method, header::LOCATION};
 use bytes::Bytes;
 use turnbuckle_auth::fetch::{self, Fetch, FetchError, FetchRequest};
 use turnbuckle_protocol::authenticator::BoxFuture;
+use turnbuckle_text::error_chain;
 
 use crate::{
     fetcher::network::{ForbiddenAddress, NetworkPolicy, is_this_machine},
@@ -224,10 +225,7 @@ fn failure(error: HttpError, url: &str) -> FetchError {
     match error {
         HttpError::ConnectTimedOut { limit, .. } => FetchError::TimedOut { limit },
         HttpError::TooLarge { limit } => FetchError::TooLarge { limit },
-        error => {
-            let reasons: Vec<_> = reasons(&error).map(ToString::to_string).collect();
-            FetchError::Unreachable(sanitize(reasons.join(": ").as_bytes()))
-        }
+        error => FetchError::Unreachable(sanitize(error_chain(&error).as_bytes())),
     }
 }
 

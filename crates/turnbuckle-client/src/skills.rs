@@ -93,7 +93,7 @@ pub enum SkillError {
     #[error(transparent)]
     Call(#[from] CallError),
     /// The skill does not match the list.
-    #[error("the skill does not match the list")]
+    #[error("the skill does not match the list: {0}")]
     Mismatch(#[from] SkillMismatch),
 }
 
@@ -257,7 +257,7 @@ pub enum SkillMismatch {
         member: String,
     },
     /// The frontmatter of `SKILL.md` is invalid.
-    #[error("the frontmatter of `SKILL.md` is invalid")]
+    #[error("the frontmatter of `SKILL.md` is invalid: {0}")]
     Head(#[source] FrontmatterError),
     /// `SKILL.md` is not text.
     #[error("`SKILL.md` is not UTF-8")]

@@ -45,6 +45,15 @@ pub fn from_str<'de, T: Deserialize<'de>>(json: &'de str) -> Result<T, JsonError
     Ok(value)
 }
 
+/// Deserializes JSON text from bytes.
+///
+/// # Errors
+///
+/// If the bytes are not JSON, or do not match the type.
+pub fn from_slice<'de, T: Deserialize<'de>>(json: &'de [u8]) -> Result<T, JsonError> {
+    from_str(str::from_utf8(json).map_err(JsonError::from_display)?)
+}
+
 /// Deserializes a JSON value.
 ///
 /// # Errors

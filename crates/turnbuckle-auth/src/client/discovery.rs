@@ -10,6 +10,7 @@ mod tests;
 
 use std::borrow::Cow;
 
+use turnbuckle_protocol::json;
 use turnbuckle_text::url::HttpUrl;
 
 use super::{
@@ -255,7 +256,7 @@ fn read_resource_metadata(
     document: &MetadataDocument,
     server_url: &str,
 ) -> Result<ProtectedResource, AuthorizationError> {
-    let metadata: ProtectedResource = serde_json::from_slice(&document.body).map_err(|error| {
+    let metadata: ProtectedResource = json::from_slice(&document.body).map_err(|error| {
         let error = oauth_error::sanitize(&error.to_string());
         document.rejected(
             RESOURCE_STEP,

@@ -4,6 +4,7 @@ use ring::signature::{self, RsaPublicKeyComponents, UnparsedPublicKey};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
+use turnbuckle_protocol::json;
 
 use super::{SignatureAlgorithm, decode};
 
@@ -238,8 +239,8 @@ impl Jwks {
         if json.len() > Self::MAX_BYTES {
             return Err(InvalidJwks::TooLarge);
         }
-        let set: KeySetJson = serde_json::from_slice(json)
-            .map_err(|error| InvalidJwks::InvalidJson(error.to_string()))?;
+        let set: KeySetJson =
+            json::from_slice(json).map_err(|error| InvalidJwks::InvalidJson(error.to_string()))?;
         if set.keys.len() > Self::MAX_KEYS {
             return Err(InvalidJwks::TooLarge);
         }

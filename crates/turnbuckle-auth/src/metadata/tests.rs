@@ -52,6 +52,22 @@ fn metadata_of_the_wrong_type_is_rejected() {
 }
 
 #[test]
+fn an_error_in_metadata_has_the_terms_of_json() {
+    for (json, expected) in [
+        (
+            "[]",
+            "invalid metadata: invalid type: array, expected object",
+        ),
+        (
+            r#"{"resource":1}"#,
+            "invalid metadata: `resource`: invalid type: number `1`, expected string",
+        ),
+    ] {
+        assert_eq!(resource(json).unwrap_err().to_string(), expected);
+    }
+}
+
+#[test]
 fn an_issuer_is_compared_byte_for_byte() {
     let json = br#"{"issuer":"https://as.example","token_endpoint":"https://as.example/t"}"#;
 

@@ -4,6 +4,7 @@ use std::{fmt, sync::Arc};
 
 use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
+use turnbuckle_protocol::json;
 use turnbuckle_text::percent::{FORM_CONTENT_TYPE, Form};
 
 use super::{
@@ -242,7 +243,7 @@ impl IntrospectionClient {
             Err(error) => return Err(unreachable(&error.to_string())),
         };
         let claims: Map<String, Value> =
-            serde_json::from_slice(&body).map_err(|error| unreachable(&error.to_string()))?;
+            json::from_slice(&body).map_err(|error| unreachable(&error.to_string()))?;
         if claims.get("active") != Some(&Value::Bool(true)) {
             return Err(TokenError::Inactive.into());
         }

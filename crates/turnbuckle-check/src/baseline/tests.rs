@@ -64,7 +64,12 @@ fn unknown_rules_revisions_and_transports_are_errors() {
         error("base.unknown-method * http because"),
         "line 1: expected a rule, a revision and a transport; comments start with `#`"
     );
-    assert!(error("[{}]").starts_with("invalid baseline: missing field"));
+    assert!(error("[{}]").starts_with("invalid baseline: `[0]`: missing field"));
+    assert_eq!(
+        error("[7]"),
+        "invalid baseline: `[0]`: invalid type: number `7`, expected object"
+    );
+    assert!(error("[7").contains("line 1 column 2"));
 }
 
 #[test]

@@ -9,6 +9,7 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 use turnbuckle_protocol::revision::Revision;
+use turnbuckle_text::error_chain;
 
 use super::{
     command::ClientCommand,
@@ -24,7 +25,7 @@ use crate::{
         outcome::{NotPassed, Outcome},
         transcript::Transcript,
     },
-    error::{CheckError, chain},
+    error::CheckError,
     options::CheckOptions,
     report::{Report, RuleOutcome, RuleResult, RunReport},
     rule::{Check, Role, Rule},
@@ -229,7 +230,7 @@ async fn run_command(
     let host = MockHost::new(mock(origin), transcript, response_timeout);
     let started = match command.child(&given).start() {
         Ok(started) => started,
-        Err(error) => return (host, ScenarioEnd::NotStarted(chain(&error))),
+        Err(error) => return (host, ScenarioEnd::NotStarted(error_chain(&error))),
     };
     let (process, input, mut output) = (started.process, started.input, started.output);
     drop(input);

@@ -13,12 +13,13 @@ use turnbuckle_context::{
     ContextError, DataDir, Owner,
     transfer::{self, DataSelection, DatabaseStats},
 };
+use turnbuckle_text::error_chain;
 
 use super::serve;
 use crate::{
     context::CommandContext,
     environment::Environment,
-    error::{CliError, Result, error_chain},
+    error::{CliError, Result},
     output::{sanitize, table::TextTable},
 };
 

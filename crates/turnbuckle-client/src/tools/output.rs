@@ -90,7 +90,7 @@ pub enum StructuredError {
     #[error("the tool returned no structured content")]
     Missing,
     /// The structured content has another shape.
-    #[error("the structured content has another shape")]
+    #[error("the structured content has another shape: {0}")]
     Invalid(#[source] JsonError),
 }
 

@@ -13,6 +13,7 @@ use std::{
 };
 
 use rusqlite::{Connection, params};
+use turnbuckle_protocol::json;
 
 use super::{
     delete,
@@ -147,8 +148,7 @@ fn validate_line(
     has_target: bool,
     item_redactor: &mut ItemRedactor<'_>,
 ) -> Result<ExportRecord, String> {
-    let mut record: ExportRecord =
-        serde_json::from_slice(line).map_err(|error| error.to_string())?;
+    let mut record: ExportRecord = json::from_slice(line).map_err(|error| error.to_string())?;
     match &mut record {
         ExportRecord::Header(_) => return Err("is a second header".to_owned()),
         ExportRecord::Project { root } => {

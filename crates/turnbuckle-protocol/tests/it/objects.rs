@@ -1,6 +1,6 @@
-//! An array is never accepted as an object.
+//! An array is never accepted as an object, and errors use the terms of JSON.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use turnbuckle_protocol::{Revision, json, jsonrpc::parse, types::ClientCapabilities};
 
 use crate::samples;
@@ -80,6 +80,106 @@ fn an_array_in_place_of_any_object_of_any_message_is_rejected() {
                 for word in ["struct", "sequence", "map", "element", " line ", "enum"] {
                     assert!(!error.contains(word), "{error}");
                 }
+            }
+        }
+    }
+}
+
+/// Returns the paths of all values inside a value.
+fn values_inside(value: &Value) -> Vec<String> {
+    let of_object = |path: String| {
+        let members = value.pointer(&path).and_then(Value::as_object);
+        let names: Vec<_> = members
+            .into_iter()
+            .flatten()
+            .map(|(name, _)| name)
+            .collect();
+        let escaped = |name: &String| name.replace('~', "~0").replace('/', "~1");
+        let paths = names
+            .into_iter()
+            .map(|name| format!("{path}/{}", escaped(name)));
+        paths.collect::<Vec<_>>()
+    };
+    objects(value).into_iter().flat_map(of_object).collect()
+}
+
+/// Returns an error text without what it quotes: paths, names and found values.
+fn without_quotes(text: &str) -> String {
+    let mut left = String::new();
+    let mut quote = None;
+    let mut escaped = false;
+    for one in text.chars() {
+        match quote {
+            Some(end) => {
+                if one == end && !escaped {
+                    quote = None;
+                }
+                escaped = one == '\\' && !escaped;
+            }
+            None if one == '"' || one == '`' => quote = Some(one),
+            None => left.push(one),
+        }
+    }
+    left
+}
+
+#[test]
+fn no_error_names_a_rust_type_or_a_position() {
+    const RUST_TERMS: [&str; 12] = [
+        "struct",
+        "enum",
+        "variant",
+        "tuple",
+        "sequence",
+        "map",
+        "unit",
+        "untagged",
+        "identifier",
+        "element",
+        "column",
+        "deserialize",
+    ];
+    let others = [
+        json!(null),
+        json!(true),
+        json!(-1.5),
+        json!("other"),
+        json!([1]),
+        json!({ "other": 1 }),
+    ];
+    for sample in samples::all() {
+        let message = (sample.downgraded)(sample.last);
+        let mut wrong = Vec::from(others.clone());
+        for path in values_inside(&message) {
+            for other in &others {
+                let mut message = message.clone();
+                *message.pointer_mut(&path).unwrap() = other.clone();
+                wrong.push(message);
+            }
+        }
+        for path in objects(&message) {
+            let mut message = message.clone();
+            *message.pointer_mut(&path).unwrap() = json!({});
+            wrong.push(message);
+        }
+        for wrong in wrong {
+            let Err(error) = (sample.read)(&wrong.to_string()) else {
+                continue;
+            };
+            let error = error.to_string();
+            let own = without_quotes(&error);
+            let words = own.split(|one: char| !one.is_alphanumeric());
+            for word in words {
+                let is_rust = RUST_TERMS.contains(&word)
+                    || word.starts_with(|first: char| first.is_ascii_uppercase())
+                    || word
+                        .strip_prefix(['u', 'i', 'f'])
+                        .is_some_and(|bits| bits.parse::<u8>().is_ok());
+                assert!(
+                    !is_rust,
+                    "`{word}` in: {error}\n{}: {wrong}",
+                    sample.definition
+                );
             }
         }
     }

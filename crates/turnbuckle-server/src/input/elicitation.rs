@@ -197,7 +197,7 @@ fn form_schema<T: JsonSchema>() -> Result<ElicitSchema, String> {
     if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
         properties.values_mut().for_each(simplify);
     }
-    serde_json::from_value(schema)
+    json::from_value(&schema)
         .map_err(|error| format!("{} is not a flat form: {error}", T::schema_name()))
 }
 

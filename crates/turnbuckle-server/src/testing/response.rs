@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use turnbuckle_protocol::json;
 
 use super::recording::Recording;
 
@@ -111,7 +112,7 @@ impl PeerResponse {
         let Some(structured) = self.expect_result().get("structuredContent") else {
             self.fail("expected structured content, got none")
         };
-        match serde_json::from_value(structured.clone()) {
+        match json::from_value(structured) {
             Ok(value) => value,
             Err(error) => self.fail(format_args!(
                 "the structured content cannot be deserialized: {error}"

@@ -9,6 +9,7 @@ use std::{
 };
 
 use serde::{Deserialize, Deserializer, de::Error as _};
+use turnbuckle_protocol::json::JsonError;
 use turnbuckle_server::{
     Server,
     http::{Http, InvalidHost},
@@ -94,14 +95,15 @@ impl ServeConfig {
 
     fn parse(text: &str, file: &Path, environment: &Environment) -> Result<Self> {
         let config: Self = toml::from_str(text).map_err(|error| {
-            CliError::failed({
-                let error = error.to_string();
-                format!(
-                    "invalid configuration {}: {}",
-                    file.display(),
-                    error.trim_end()
-                )
-            })
+            let text = error.to_string();
+            // The location and the line, then the message, which may have the terms of Rust.
+            let location = text.trim_end().strip_suffix(error.message());
+            let reason = JsonError::custom(error.message());
+            CliError::failed(format!(
+                "invalid configuration {}: {}{reason}",
+                file.display(),
+                location.unwrap_or_default(),
+            ))
         })?;
         let folder = file.parent().unwrap_or(&environment.cwd);
         Ok(config.resolve_paths(|path| resolve_path(path, folder, environment)))

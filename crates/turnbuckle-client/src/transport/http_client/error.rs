@@ -3,6 +3,7 @@
 use std::{error::Error, time::Duration};
 
 use turnbuckle_auth::AuthorizationError;
+use turnbuckle_text::error_chain;
 
 use crate::transport::{
     http::url::UrlOrigin,
@@ -17,7 +18,7 @@ use crate::transport::{
 #[non_exhaustive]
 pub enum HttpError {
     /// Connecting failed; nothing was sent.
-    #[error("could not connect to `{origin}`")]
+    #[error("could not connect to `{origin}`: {}", error_chain(&**source))]
     Connect {
         /// The origin.
         origin: String,
@@ -33,7 +34,7 @@ pub enum HttpError {
         limit: Duration,
     },
     /// The connection broke, or the peer did not send HTTP. The request may have taken effect.
-    #[error("the connection to the server broke")]
+    #[error("the connection to the server broke: {}", error_chain(&**.0))]
     ConnectionBroken(#[source] Box<dyn Error + Send + Sync>),
     /// No credentials could be obtained.
     #[error(transparent)]
@@ -42,7 +43,7 @@ pub enum HttpError {
     #[error("an `https` URL requires the feature `tls` of `turnbuckle-client`")]
     NoTls,
     /// TLS could not be set up.
-    #[error("TLS could not be set up")]
+    #[error("TLS could not be set up: {}", error_chain(&**.0))]
     Tls(#[source] Box<dyn Error + Send + Sync>),
     /// A message without a response was not accepted in time.
     #[error("the server did not accept a message within {limit:?}")]

@@ -583,15 +583,8 @@ mod dialling {
         assert!(failure.is_unsent());
         assert_eq!(
             failure.to_string(),
-            "could not connect to `http://fake.test:81`"
+            "could not connect to `http://fake.test:81`: connection refused"
         );
-        let mut reasons = Vec::new();
-        let mut next: Option<&dyn std::error::Error> = std::error::Error::source(&failure);
-        while let Some(reason) = next {
-            reasons.push(reason.to_string());
-            next = reason.source();
-        }
-        assert_eq!(reasons, ["connection refused"]);
     }
 
     #[tokio::test]

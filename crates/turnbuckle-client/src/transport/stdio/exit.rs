@@ -100,7 +100,7 @@ pub enum SpawnError {
         folder: PathBuf,
     },
     /// The operating system returned another error.
-    #[error("`{program}` could not be started")]
+    #[error("`{program}` could not be started: {source}")]
     Refused {
         /// The name or path of the program, as configured.
         program: String,

@@ -107,6 +107,21 @@ fn an_invalid_value_is_reported_with_its_line() {
 }
 
 #[test]
+fn an_error_describes_the_expected_value_without_rust_types() {
+    for (wrong, expected) in [
+        ("limits = 3", "invalid type: number `3`, expected object"),
+        ("roots = 3", "invalid type: number `3`, expected array"),
+        (
+            "limits.max-sessions = 0",
+            "invalid value: number `0`, expected positive integer",
+        ),
+    ] {
+        let error = error_text(wrong);
+        assert!(error.ends_with(expected), "{error}");
+    }
+}
+
+#[test]
 fn every_accepted_host_is_valid_for_the_server() {
     let http = || Http::new(Server::new("a", "1"));
     for host in [
