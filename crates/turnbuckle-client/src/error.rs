@@ -7,7 +7,7 @@ use std::{sync::Arc, time::Duration};
 
 use http::StatusCode;
 use turnbuckle_auth::AuthorizationError;
-use turnbuckle_protocol::{Revision, RpcError, codec::headers::UnencodableArgument};
+use turnbuckle_protocol::{RequestId, Revision, RpcError, codec::headers::UnencodableArgument};
 
 use crate::{
     inbound::message::HttpMetadata,
@@ -347,6 +347,19 @@ pub enum TransportError {
         /// The limit in bytes.
         limit: usize,
     },
+    /// The server answered under an id of another JSON type, such as `"1"` for `1`.
+    #[error("answered request {answered} ({}); {asked} ({}) was asked", .answered.type_name(), .asked.type_name())]
+    WrongIdType {
+        /// The id of the request.
+        asked: RequestId,
+        /// The id of the response.
+        answered: RequestId,
+    },
+    /// The server wrote a message over several lines; on stdio, every message is one line.
+    #[error(
+        "the server wrote a JSON message over several lines; on stdio every message must be one line"
+    )]
+    MultilineMessage,
     /// The server sent an invalid response.
     #[error("invalid response: {reason}")]
     InvalidResponse {

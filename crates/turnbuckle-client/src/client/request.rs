@@ -388,6 +388,10 @@ fn invalid(method: &'static str, error: &JsonError) -> CallError {
 fn transport_failure(method: &'static str, source: TransportError) -> CallError {
     match source {
         TransportError::InvalidResponse { reason } => CallError::InvalidResponse { method, reason },
+        error @ TransportError::WrongIdType { .. } => CallError::InvalidResponse {
+            method,
+            reason: error.to_string(),
+        },
         source => CallError::disconnected(method, source),
     }
 }

@@ -60,7 +60,9 @@ impl PendingRequests {
         match received {
             InboundMessage::Response { id, outcome } => {
                 let http = None;
-                if let Some(Ok(response)) = self.complete(&id, Ok(RawResponse { http, outcome })) {
+                if let Some(Ok(response)) = self.complete(&id, Ok(RawResponse { http, outcome }))
+                    && !self.fail_request_of_other_type(&id)
+                {
                     router.on_unexpected_response(id, &response.outcome);
                 }
             }
@@ -70,12 +72,28 @@ impl PendingRequests {
             } => {
                 let reason = error.message.clone();
                 let invalid_response = Err(TransportError::InvalidResponse { reason });
-                if self.complete(&id, invalid_response).is_some() {
+                if self.complete(&id, invalid_response).is_some()
+                    && !self.fail_request_of_other_type(&id)
+                {
                     router.report_anomaly(Anomaly::InvalidResponse(error));
                 }
             }
             other => router.receive(other),
         }
+    }
+
+    /// Fails the pending request with the same id as another JSON type; returns `false` if there is none.
+    ///
+    /// The server has answered, and will not answer again under the right id.
+    fn fail_request_of_other_type(&self, answered: &RequestId) -> bool {
+        let Some(asked) = answered.of_other_type() else {
+            return false;
+        };
+        let wrong_type = TransportError::WrongIdType {
+            asked: asked.clone(),
+            answered: answered.clone(),
+        };
+        self.complete(&asked, Err(wrong_type)).is_none()
     }
 
     /// Completes a pending request; returns the result if the request is not pending.

@@ -190,7 +190,7 @@ async fn send_probe(
         }
         // An invalid response comes from a server that does not know the method.
         Ok(Err(TransportError::InvalidResponse { .. })) => Ok(ProbeResult::Legacy),
-        Ok(Err(error)) => Err(error.into()),
+        Ok(Err(error)) => Err(handshake_error(DISCOVER, error)),
         Err(_) if timeout_means_legacy => Ok(ProbeResult::TimedOut),
         Err(_) => Err(ConnectError::TimedOut {
             method: DISCOVER,
@@ -282,7 +282,7 @@ impl LifecycleProbe<'_> {
         let (limit, body) = (self.timeout, take(&mut request.body));
         let response = self.transport.send_request(&request, body, self.router);
         match within(limit, request.auth_wait.as_deref(), response).await {
-            Ok(response) => Ok(response?),
+            Ok(response) => response.map_err(|error| handshake_error(method.name, error)),
             Err(_) => Err(ConnectError::TimedOut {
                 method: method.name,
                 limit,
@@ -326,6 +326,16 @@ impl LifecycleProbe<'_> {
             reason: error.to_string(),
         })?;
         Ok(request)
+    }
+}
+
+fn handshake_error(method: &'static str, error: TransportError) -> ConnectError {
+    match error {
+        TransportError::WrongIdType { .. } => ConnectError::InvalidResponse {
+            method,
+            reason: error.to_string(),
+        },
+        error => error.into(),
     }
 }
 

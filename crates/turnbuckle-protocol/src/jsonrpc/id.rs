@@ -116,6 +116,28 @@ impl RequestId {
         }
     }
 
+    /// Returns the id of the other JSON type with the same text: `"1"` for `1`, and `1` for `"1"`.
+    ///
+    /// The two are different ids. Some peers convert one to the other, so that their responses belong to no request.
+    pub fn of_other_type(&self) -> Option<Self> {
+        match self.value() {
+            IdValue::Int(value) => Some(Self::from(value.to_string())),
+            IdValue::Text(text) => {
+                let value: i64 = text.parse().ok()?;
+                (value.to_string() == text).then(|| Self::from(value))
+            }
+            IdValue::BigInteger(_) => None,
+        }
+    }
+
+    /// Returns the JSON type: `string` or `number`.
+    pub fn type_name(&self) -> &'static str {
+        match self.value() {
+            IdValue::Text(_) => "string",
+            IdValue::Int(_) | IdValue::BigInteger(_) => "number",
+        }
+    }
+
     fn from_json_string(json: &str) -> Result<Self, InvalidRequestId> {
         match string_value(json).ok_or(InvalidRequestId)? {
             Cow::Borrowed(text) => Ok(Self::from(text)),

@@ -9,7 +9,10 @@ use tokio::{
     sync::oneshot,
     time::timeout,
 };
-use turnbuckle_protocol::codec::ndjson::{DecodedLine, LineDecoder as Splitter};
+use turnbuckle_protocol::{
+    codec::ndjson::{DecodedLine, LineDecoder as Splitter},
+    jsonrpc,
+};
 
 use crate::{
     error::TransportError,
@@ -75,6 +78,7 @@ async fn read_all(
 ) -> TransportError {
     let mut splitter = Splitter::new(router.limits.max_message_bytes);
     let mut buffer = vec![0; READ_CHUNK_BYTES];
+    let mut multiline = MultilineMessage::default();
     let mut first = true;
     loop {
         let mut chunk = match stream.read(&mut buffer).await {
@@ -84,7 +88,12 @@ async fn read_all(
         };
         while let Some(line) = splitter.next(&mut chunk) {
             match line {
-                DecodedLine::Message(line) => dispatch_line(line, router, pending),
+                DecodedLine::Message(line) => {
+                    let is_message = dispatch_line(line, router, pending);
+                    if multiline.is_complete_after(line, is_message) {
+                        return TransportError::MultilineMessage;
+                    }
+                }
                 // Such a server is not supported; later in the stream it may be printed text.
                 DecodedLine::LspHeader if first => return TransportError::LspFraming,
                 DecodedLine::LspHeader => router.report_anomaly(Anomaly::LspFraming),
@@ -99,13 +108,16 @@ async fn read_all(
     }
     // The last line may lack a line break.
     if let Some(DecodedLine::Message(line)) = splitter.finish() {
-        dispatch_line(line, router, pending);
+        let is_message = dispatch_line(line, router, pending);
+        if multiline.is_complete_after(line, is_message) {
+            return TransportError::MultilineMessage;
+        }
     }
     TransportError::Closed
 }
 
-/// Passes responses to pending requests, and other messages to the router.
-fn dispatch_line(line: &[u8], router: &Arc<InboundRouter>, pending: &PendingRequests) {
+/// Passes responses to pending requests, and other messages to the router; returns `false` if the line is no message.
+fn dispatch_line(line: &[u8], router: &Arc<InboundRouter>, pending: &PendingRequests) -> bool {
     router.trace(MessageDirection::Received, line);
     let message = match line.strip_prefix(b"\xef\xbb\xbf") {
         Some(message) => {
@@ -115,13 +127,81 @@ fn dispatch_line(line: &[u8], router: &Arc<InboundRouter>, pending: &PendingRequ
         None => line,
     };
     if !matches!(message.trim_ascii_start().first(), Some(b'{' | b'[')) {
-        return router.report_anomaly(Anomaly::not_json(message));
+        router.report_anomaly(Anomaly::not_json(message));
+        return false;
     }
     let bytes = Bytes::copy_from_slice(message);
+    let mut is_message = true;
     message::read(&bytes, |received| match received {
         InboundMessage::Malformed { id: None, .. } => {
             router.report_anomaly(Anomaly::not_json(message));
+            is_message = false;
         }
         received => pending.dispatch(received, router),
     });
+    is_message
+}
+
+/// Detects a message that was written over several lines, as pretty-printers do.
+///
+/// Text that a program prints by mistake may also contain brackets. So it counts only if the lines together are a valid
+/// message.
+#[derive(Debug, Default)]
+struct MultilineMessage {
+    /// The lines since the one that opened the message.
+    text: Vec<u8>,
+    /// The number of open brackets.
+    depth: usize,
+}
+
+impl MultilineMessage {
+    /// Maximum length. The first message of a pretty-printing server, its response to the handshake, is shorter.
+    const MAX_BYTES: usize = 256 * 1024;
+
+    /// Adds a line; returns whether it completes a message of several lines.
+    fn is_complete_after(&mut self, line: &[u8], is_message: bool) -> bool {
+        let opens = line.trim_ascii_start().starts_with(b"{");
+        if is_message || (self.text.is_empty() && !opens) {
+            self.clear();
+            return false;
+        }
+        let fits = self.text.len() + line.len() < Self::MAX_BYTES;
+        if !fits || !self.count_brackets(line) {
+            self.clear();
+            return false;
+        }
+        let first = self.text.is_empty();
+        self.text.extend_from_slice(line);
+        self.text.push(b'\n');
+        if self.depth > 0 {
+            return false;
+        }
+        let is_complete = !first && jsonrpc::parse(&self.text).is_ok();
+        self.clear();
+        is_complete
+    }
+
+    /// Updates the depth; returns `false` if the line has too many closing brackets, or ends inside a string.
+    fn count_brackets(&mut self, line: &[u8]) -> bool {
+        let (mut in_string, mut escaped) = (false, false);
+        for &byte in line {
+            match byte {
+                _ if escaped => escaped = false,
+                b'\\' if in_string => escaped = true,
+                b'"' => in_string = !in_string,
+                _ if in_string => {}
+                b'{' | b'[' => self.depth += 1,
+                b'}' | b']' => match self.depth.checked_sub(1) {
+                    Some(depth) => self.depth = depth,
+                    None => return false,
+                },
+                _ => {}
+            }
+        }
+        !in_string
+    }
+
+    fn clear(&mut self) {
+        *self = Self::default();
+    }
 }

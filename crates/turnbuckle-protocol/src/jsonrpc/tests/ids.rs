@@ -127,3 +127,20 @@ fn ids_deserialize_from_text_and_from_values() {
         assert!(serde_json::from_str::<RequestId>(json).is_err(), "{json}");
     }
 }
+
+#[test]
+fn the_same_text_as_another_type_is_another_id() {
+    let (number, text) = (RequestId::from(7), RequestId::from("7"));
+
+    assert_ne!(number, text);
+    assert_eq!(number.of_other_type(), Some(text.clone()));
+    assert_eq!(text.of_other_type(), Some(number.clone()));
+    assert_eq!((number.type_name(), text.type_name()), ("number", "string"));
+    for unrelated in ["", "a", "07", "+7", "7.0", "99999999999999999999"] {
+        assert_eq!(
+            RequestId::from(unrelated).of_other_type(),
+            None,
+            "{unrelated}"
+        );
+    }
+}

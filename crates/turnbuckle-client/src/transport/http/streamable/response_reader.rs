@@ -187,14 +187,23 @@ impl PostResponseReader<'_> {
             InboundMessage::InvalidResponse { id, error }
                 if found.is_none() && id.as_ref().is_none_or(|id| *id == self.outgoing.id) =>
             {
-                found = Some(Err(error.message));
+                let reason = error.message;
+                found = Some(Err(TransportError::InvalidResponse { reason }));
+            }
+            InboundMessage::Response { id, .. }
+                if found.is_none() && id.of_other_type().as_ref() == Some(&self.outgoing.id) =>
+            {
+                found = Some(Err(TransportError::WrongIdType {
+                    asked: self.outgoing.id.clone(),
+                    answered: id,
+                }));
             }
             received => other(received),
         });
         match found {
             None => Ok(None),
             Some(Ok(outcome)) => Ok(Some(RawResponse { http, outcome })),
-            Some(Err(reason)) => Err(TransportError::InvalidResponse { reason }),
+            Some(Err(error)) => Err(error),
         }
     }
 }
