@@ -17,7 +17,7 @@ use std::{
 };
 
 use ::http::{
-    HeaderName, HeaderValue, Method, StatusCode,
+    HeaderName, HeaderValue, Method,
     header::{ACCEPT, CONTENT_TYPE},
 };
 use bytes::Bytes;
@@ -315,8 +315,14 @@ impl StreamableState {
                 response.drain().await;
                 Ok(())
             }
-            StatusCode::NOT_FOUND if in_session => Err(TransportError::SessionEnded),
-            _ => Err(to_transport_error(response.error_response().await)),
+            _ => {
+                let error_response = response.error_response().await;
+                if in_session && session::is_unknown_session(&error_response) {
+                    Err(TransportError::SessionEnded)
+                } else {
+                    Err(to_transport_error(error_response))
+                }
+            }
         }
     }
 }

@@ -9,7 +9,7 @@ use std::{
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 use turnbuckle_client::Client;
-use turnbuckle_protocol::types::{ContentBlock, CreateMessageResult};
+use turnbuckle_protocol::types::{ContentBlock, CreateMessageResult, SubscriptionFilter};
 
 use crate::servers::{
     mock_http::{MockHttpServer, MockResponse, RecordedRequest},
@@ -172,4 +172,87 @@ async fn closing_during_renewal_opens_no_get_stream() {
         1,
         "the one of the first session"
     );
+}
+
+/// The response of servers after the examples of the TypeScript SDK to a request of an unknown session.
+fn no_valid_session(id: Value) -> MockResponse {
+    let message = "Bad Request: No valid session ID provided";
+    let error = json!({ "code": -32000, "message": message });
+    MockResponse::json(&json!({ "jsonrpc": "2.0", "error": error, "id": id })).with_status(400)
+}
+
+#[tokio::test(start_paused = true)]
+async fn status_400_for_an_unknown_session_leads_to_one_new_session() {
+    for repeats_id in [false, true] {
+        // Session 1 is lost by a restart.
+        let mock = server(LATEST_LEGACY, move |request| {
+            let is_lost =
+                request.rpc() == "tools/call" && request.header("mcp-session-id") == "session-1";
+            let id = request.json()["id"].clone();
+            is_lost.then(|| no_valid_session(if repeats_id { id } else { Value::Null }))
+        });
+        let client = connect(&mock, LATEST_LEGACY).await;
+
+        assert_eq!(call(&client).await, Ok(()));
+        assert_eq!(call(&client).await, Ok(()));
+
+        assert_eq!(posted_messages(&mock, "initialize").len(), 2);
+        assert_eq!(posted_messages(&mock, "tools/call").len(), 3);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_knows_no_session_is_initialized_again_only_once_per_call() {
+    let mock = server(LATEST_LEGACY, |request| {
+        (request.rpc() == "tools/call").then(|| no_valid_session(Value::Null))
+    });
+    let client = connect(&mock, LATEST_LEGACY).await;
+
+    assert!(call(&client).await.is_err());
+
+    assert_eq!(posted_messages(&mock, "initialize").len(), 2);
+    assert_eq!(posted_messages(&mock, "tools/call").len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_error_with_status_400_starts_no_new_session() {
+    for (code, message) in [
+        (-32602, "unknown session ID in the arguments"),
+        (-32000, "the budget is exhausted"),
+    ] {
+        let mock = server(LATEST_LEGACY, move |request| {
+            (request.rpc() == "tools/call").then(|| {
+                let error = json!({ "code": code, "message": message });
+                let id = request.json()["id"].clone();
+                MockResponse::json(&json!({ "jsonrpc": "2.0", "error": error, "id": id }))
+                    .with_status(400)
+            })
+        });
+        let client = connect(&mock, LATEST_LEGACY).await;
+
+        let error = client.call_tool("a", json!({})).await.unwrap_err();
+
+        assert_eq!(error.rpc().unwrap().code, code);
+        assert_eq!(posted_messages(&mock, "initialize").len(), 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_get_stream_rejected_with_status_400_renews_the_session() {
+    let streams = AtomicUsize::new(0);
+    let mock = server(LATEST_LEGACY, move |request| {
+        if request.method != "GET" {
+            return None;
+        }
+        Some(match streams.fetch_add(1, Ordering::SeqCst) {
+            0 => MockResponse::events(|events| async move { drop(events) }),
+            1 => MockResponse::text("text/html", "Invalid or missing session ID").with_status(400),
+            _ => MockResponse::events(|events| events.closed()),
+        })
+    });
+    let client = connect(&mock, LATEST_LEGACY).await;
+
+    let _changes = client.listen(SubscriptionFilter::default()).await.unwrap();
+
+    mock.first(is_second).await;
 }

@@ -15,7 +15,7 @@ use crate::{
     lifecycle::RevisionRules,
     transport::{
         http::{
-            streamable::{Backoff, StreamableState},
+            streamable::{Backoff, StreamableState, session},
             to_transport_error,
         },
         http_client::{AuthPolicy, EventReader, HttpError, HttpResponse},
@@ -96,12 +96,15 @@ impl GetStream {
     ) {
         let status = response.status();
         tracing::debug!(%status, "the server has no GET stream");
-        let forbidden = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
-        // Subscribers would wait forever.
-        if self.was_open && forbidden {
-            return router.end(to_transport_error(response.error_response().await));
+        if !self.was_open {
+            return;
         }
-        let ended = self.was_open && status == StatusCode::NOT_FOUND;
+        let error_response = response.error_response().await;
+        // Subscribers would wait forever.
+        if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+            return router.end(to_transport_error(error_response));
+        }
+        let ended = session::is_unknown_session(&error_response);
         // A concurrent call may have renewed the session already.
         if ended && self.session.is_some() && shared.session.id() == self.session {
             router.on_session_ended();

@@ -16,7 +16,7 @@ use crate::{
     transport::{
         OutgoingRequest,
         http::{
-            streamable::{Backoff, StreamableState},
+            streamable::{Backoff, StreamableState, session},
             to_response, to_transport_error,
         },
         http_client::{AuthPolicy, ErrorResponse, EventReader, HttpResponse, ResponseContent},
@@ -64,9 +64,10 @@ impl PostResponseReader<'_> {
 
     /// Converts an error response, which may contain the response.
     fn error_response(&self, error_response: ErrorResponse) -> Result<RawResponse, TransportError> {
-        match error_response.status {
-            StatusCode::NOT_FOUND if self.session.is_some() => Err(TransportError::SessionEnded),
-            _ => to_response(error_response, &self.outgoing.id, self.router),
+        if self.session.is_some() && session::is_unknown_session(&error_response) {
+            Err(TransportError::SessionEnded)
+        } else {
+            to_response(error_response, &self.outgoing.id, self.router)
         }
     }
 

@@ -2,17 +2,19 @@
 
 use std::sync::{Arc, Mutex};
 
-use ::http::{HeaderMap, HeaderValue};
+use ::http::{HeaderMap, HeaderValue, StatusCode};
+use bytes::Bytes;
 use tokio::task::AbortHandle;
 
 use crate::{
     error::TransportError,
+    inbound::message::{self, InboundMessage},
     lifecycle::RevisionRules,
     sync::lock,
     transport::{
         encode::{self, HeaderList},
         http::{headers::BaseHeaders, streamable::MCP_SESSION_ID},
-        http_client::HttpError,
+        http_client::{ErrorResponse, HttpError},
     },
 };
 
@@ -121,4 +123,43 @@ fn common_headers(
     let id = id.map(|id| (MCP_SESSION_ID, id));
     let common = encode::version(rules).into_iter().chain(id);
     base.prepared(common, encode::lifecycle_headers(rules))
+}
+
+/// Returns whether an error response to a request of a session means that the server does not know that session.
+///
+/// The specification defines status 404. Servers written after the examples of the TypeScript SDK respond with status
+/// 400 and error -32000, "No valid session ID provided", or "Server not initialized" after a restart.
+pub(super) fn is_unknown_session(response: &ErrorResponse) -> bool {
+    match response.status {
+        StatusCode::NOT_FOUND => true,
+        StatusCode::BAD_REQUEST => {
+            let text = match &response.json {
+                Some(json) => server_error_message(json),
+                None => Some(response.excerpt.clone()),
+            };
+            let text = text.unwrap_or_default().to_ascii_lowercase();
+            ["session id", "session not found", "not initialized"]
+                .iter()
+                .any(|reason| text.contains(reason))
+        }
+        _ => false,
+    }
+}
+
+/// Returns the message of a JSON-RPC error with code -32000.
+fn server_error_message(json: &Bytes) -> Option<String> {
+    const SERVER_ERROR: i64 = -32000;
+    let mut found = None;
+    message::read(json, |received| {
+        if let InboundMessage::ErrorWithoutId(error)
+        | InboundMessage::Response {
+            outcome: Err(error),
+            ..
+        } = received
+            && error.code == SERVER_ERROR
+        {
+            found = Some(error.message);
+        }
+    });
+    found
 }
