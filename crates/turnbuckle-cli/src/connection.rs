@@ -143,17 +143,24 @@ pub(crate) fn client_builder(target: &CliTarget, context: &CommandContext) -> Cl
     builder.on_anomaly(report_anomaly(context))
 }
 
-/// Reports anomalies of a server: an excluded tool once, all others with `--verbose`.
+/// Reports anomalies of a server: an excluded item once, all others with `--verbose`.
 fn report_anomaly(context: &CommandContext) -> impl Fn(Anomaly) + Send + Sync + 'static {
     let (ui, verbose) = (context.ui.clone(), context.options.verbose);
-    let excluded = Mutex::new(BTreeSet::new());
+    let reported = Mutex::new(BTreeSet::new());
+    let printer = ui.clone();
+    let report_excluded = move |message: String| {
+        let mut reported = reported.lock().unwrap_or_else(PoisonError::into_inner);
+        let message = sanitize::line(&message);
+        if reported.insert(message.clone()) {
+            printer.print(&warning(&message));
+        }
+    };
     move |anomaly| match anomaly {
         Anomaly::InvalidParamHeader { tool, error } => {
-            let mut excluded = excluded.lock().unwrap_or_else(PoisonError::into_inner);
-            if excluded.insert(tool.clone()) {
-                let message = format!("the tool `{tool}` is excluded: {error}");
-                ui.print(&warning(&sanitize::line(&message)));
-            }
+            report_excluded(format!("the tool `{tool}` is excluded: {error}"));
+        }
+        Anomaly::InvalidListItem { kind, name, error } => {
+            report_excluded(format!("the {kind} `{name}` is excluded: {error}"));
         }
         anomaly if verbose => ui.note("?", &anomaly.to_string()),
         _ => {}

@@ -27,7 +27,11 @@ use turnbuckle_protocol::{
 
 use crate::{
     call::CallOptions,
-    client::{Client, ReceivedResult, require_complete},
+    client::{
+        Client, ReceivedResult,
+        list_page::{ListPage, read_page},
+        require_complete,
+    },
     error::CallError,
     lifecycle::RevisionRules,
     target::Change,
@@ -246,7 +250,7 @@ pub(crate) enum ResponseOrigin {
 }
 
 /// Requests one page of a list, or returns the cached page.
-pub(crate) async fn request_page<R: CacheHints>(
+pub(crate) async fn request_page<R: ListPage>(
     client: &Client,
     method: &'static Method,
     cursor: Option<String>,
@@ -268,8 +272,10 @@ pub(crate) async fn request_page<R: CacheHints>(
         }
     })?;
     require_complete(method.name, &received)?;
-    let page = received.read(method.name)?;
-    store(client, key, &page, &received, epoch, options);
+    let (page, is_whole) = read_page(client, method.name, &received)?;
+    if is_whole {
+        store(client, key, &page, &received, epoch, options);
+    }
     Ok((page, ResponseOrigin::Server))
 }
 

@@ -1,6 +1,7 @@
 //! The client: one connection to one server.
 
 mod connect;
+pub(crate) mod list_page;
 mod methods;
 mod request;
 mod retry;

@@ -35,7 +35,7 @@ pub use callbacks::{
 pub use client::Client;
 pub use error::{CallError, ConnectError, HttpErrorResponse, TransportError};
 pub use inbound::{
-    observers::{Anomaly, MessageDirection, TracedMessage},
+    observers::{Anomaly, ListItemKind, MessageDirection, TracedMessage},
     progress::{Progress, ProgressStream},
 };
 pub use lifecycle::{Era, LifecycleCache};

@@ -144,7 +144,12 @@ fn an_excluded_tool_is_named_with_the_reason() {
             };
             seen.result(&json!({
                 "resultType": "complete", "ttlMs": 0, "cacheScope": "private",
-                "tools": [tool("good", "City"), tool("bad\u{1b}[2J", "not a token")],
+                "tools": [
+                    tool("good", "City"),
+                    tool("bad\u{1b}[2J", "not a token"),
+                    { "name": "malformed", "inputSchema": [] },
+                    { "description": "nameless" },
+                ],
             }))
         }
         _ => seen.result(&json!({
@@ -157,6 +162,8 @@ fn an_excluded_tool_is_named_with_the_reason() {
     good(city?: string)
         Says something
     --- stderr
+    warning: the tool `malformed` is excluded: `inputSchema`: invalid type: array, expected object
+    warning: the tool `tools[3]` is excluded: missing field `name`
     warning: the tool `bad\u{1b}[2J` is excluded: `x-mcp-header` at `/properties/city` is not an HTTP token
     ");
 }

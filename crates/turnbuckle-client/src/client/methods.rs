@@ -15,9 +15,9 @@ use turnbuckle_protocol::{
 };
 
 use crate::{
-    cache::{CacheHints, ResponseOrigin, request_page, request_resource},
+    cache::{ResponseOrigin, request_page, request_resource},
     call::{Call, CallOptions, Pages},
-    client::{Client, require_complete},
+    client::{Client, list_page::ListPage, require_complete},
     error::CallError,
     lifecycle::TaskDesign,
     subscription::{self, Subscription},
@@ -53,6 +53,9 @@ impl Client {
     }
 
     /// Lists one page of tools.
+    ///
+    /// A malformed tool is left out; [`Anomaly::InvalidListItem`](crate::Anomaly::InvalidListItem) gives the reason. The
+    /// same holds for resources, resource templates and prompts.
     ///
     /// On HTTP since 2026-07-28, a tool with an invalid `x-mcp-header` is left out, because it cannot be called;
     /// [`Anomaly::InvalidParamHeader`](crate::Anomaly::InvalidParamHeader) gives the reason. A tool that differs from
@@ -282,7 +285,7 @@ impl Client {
 
     fn page<R>(&self, method: &'static Method, cursor: Option<String>) -> Call<R>
     where
-        R: CacheHints + Send + 'static,
+        R: ListPage + Send + 'static,
     {
         Call::new(self, async move |client: Client, options: CallOptions| {
             let page = request_page(&client, method, cursor, &options).await;

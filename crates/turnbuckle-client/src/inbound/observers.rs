@@ -36,6 +36,15 @@ pub enum Anomaly {
         /// The violation.
         error: InvalidParamHeader,
     },
+    /// A malformed item of a list. It is left out, and the other items are returned.
+    InvalidListItem {
+        /// The kind of the item.
+        kind: ListItemKind,
+        /// The name or URI of the item; without one its position, such as `tools[2]`.
+        name: String,
+        /// The violation.
+        error: String,
+    },
     /// A tool that differs from its previous listing, so an earlier approval does not apply to it;
     /// [`pinned_tools`](crate::ClientBuilder::pinned_tools) rejects its calls.
     ToolChanged {
@@ -90,6 +99,9 @@ impl std::fmt::Display for Anomaly {
             Self::InvalidParamHeader { tool, error } => {
                 write!(f, "tool `{tool}` was left out: {error}")
             }
+            Self::InvalidListItem { kind, name, error } => {
+                write!(f, "{kind} `{name}` was left out: {error}")
+            }
             Self::ToolChanged { tool, members, .. } => {
                 let members = members.join(", ");
                 write!(
@@ -104,6 +116,31 @@ impl std::fmt::Display for Anomaly {
                 )
             }
         }
+    }
+}
+
+/// The kind of a list item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ListItemKind {
+    /// A tool.
+    Tool,
+    /// A resource.
+    Resource,
+    /// A resource template.
+    ResourceTemplate,
+    /// A prompt.
+    Prompt,
+}
+
+impl std::fmt::Display for ListItemKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Tool => "tool",
+            Self::Resource => "resource",
+            Self::ResourceTemplate => "resource template",
+            Self::Prompt => "prompt",
+        })
     }
 }
 

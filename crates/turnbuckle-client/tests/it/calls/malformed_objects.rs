@@ -1,7 +1,10 @@
-//! Arrays where a server has to send an object.
+//! Malformed objects: arrays in their place, and malformed items of lists.
 
 use serde_json::{Value, json};
-use turnbuckle_client::{CallError, Client, ClientBuilder, ElicitationAction, FormRequest, Roots};
+use tokio::sync::mpsc::unbounded_channel;
+use turnbuckle_client::{
+    Anomaly, CallError, Client, ClientBuilder, ElicitationAction, FormRequest, ListItemKind, Roots,
+};
 use turnbuckle_protocol::types::{
     CompleteParams, CompletionReference, CreateMessageResult, LogLevel,
 };
@@ -145,8 +148,14 @@ async fn an_array_instead_of_an_object_in_a_result_is_an_invalid_response() {
             for (path, wrong) in with_arrays(&result) {
                 server.on(method, move |_| MockReply::Exactly(wrong.clone()));
 
-                let error = call(&client, method).await.unwrap_err();
+                let outcome = call(&client, method).await;
 
+                // A malformed item of a list is left out.
+                if path.contains("/0") && method.ends_with("list") {
+                    outcome.unwrap();
+                    continue;
+                }
+                let error = outcome.unwrap_err();
                 let context = format!("{revision} {method} {path}: {error:?}");
                 let CallError::InvalidResponse { reason, .. } = error else {
                     panic!("{context}");
@@ -296,4 +305,127 @@ async fn the_error_names_the_location_and_the_expected_and_found_types() {
         };
         assert_eq!(reason, expected);
     }
+}
+
+/// The lists, with the member of the items, a valid item and malformed ones with the name that is reported.
+fn lists() -> [(
+    &'static str,
+    ListItemKind,
+    &'static str,
+    Value,
+    Vec<(Value, &'static str)>,
+); 4] {
+    let schema = json!({ "type": "object" });
+    [
+        (
+            "tools/list",
+            ListItemKind::Tool,
+            "tools",
+            json!({ "name": "good", "inputSchema": schema }),
+            vec![
+                (json!({ "name": "bad", "inputSchema": [] }), "bad"),
+                (json!({ "name": "bad" }), "bad"),
+                (json!({ "inputSchema": schema }), "tools[1]"),
+                (json!(["bad", {}]), "tools[1]"),
+                (json!(null), "tools[1]"),
+            ],
+        ),
+        (
+            "resources/list",
+            ListItemKind::Resource,
+            "resources",
+            json!({ "uri": "a:good", "name": "good" }),
+            vec![(json!({ "uri": "a:bad" }), "a:bad")],
+        ),
+        (
+            "resources/templates/list",
+            ListItemKind::ResourceTemplate,
+            "resourceTemplates",
+            json!({ "uriTemplate": "a:{good}", "name": "good" }),
+            vec![(json!({ "uriTemplate": "a:{bad}", "name": 1 }), "a:{bad}")],
+        ),
+        (
+            "prompts/list",
+            ListItemKind::Prompt,
+            "prompts",
+            json!({ "name": "good" }),
+            vec![(json!({ "name": "bad", "arguments": {} }), "bad")],
+        ),
+    ]
+}
+
+/// Returns the names of the listed items.
+async fn listed_names(client: &Client, method: &str) -> Vec<String> {
+    match method {
+        "tools/list" => {
+            let page = client.list_tools(None).await.unwrap();
+            page.tools.into_iter().map(|tool| tool.name).collect()
+        }
+        "resources/list" => {
+            let page = client.list_resources(None).await.unwrap();
+            page.resources.into_iter().map(|item| item.name).collect()
+        }
+        "resources/templates/list" => {
+            let page = client.list_resource_templates(None).await.unwrap();
+            let items = page.resource_templates.into_iter();
+            items.map(|item| item.name).collect()
+        }
+        _ => {
+            let page = client.list_prompts(None).await.unwrap();
+            page.prompts.into_iter().map(|item| item.name).collect()
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_malformed_item_is_reported_and_does_not_hide_the_others() {
+    for revision in EVERY {
+        let (sender, mut anomalies) = unbounded_channel();
+        let server = MockServer::for_revision(revision);
+        let builder = Client::builder("test", "1").on_anomaly(move |anomaly| {
+            let _ = sender.send(anomaly);
+        });
+        let client = server.connect_with(builder).await;
+        for (method, expected_kind, member, good, malformed) in lists() {
+            for (bad, expected_name) in malformed {
+                let mut result = with_modern_members(revision, json!({}));
+                result["ttlMs"] = json!(60_000);
+                result[member] = json!([good, bad, good]);
+                server.on(method, move |_| MockReply::Exactly(result.clone()));
+
+                // The second time, too, because an incomplete page is not cached.
+                for _ in 0..2 {
+                    let names = listed_names(&client, method).await;
+
+                    assert_eq!(names, ["good", "good"], "{revision} {method} {bad}");
+                    let Some(Anomaly::InvalidListItem { kind, name, error }) =
+                        anomalies.recv().await
+                    else {
+                        panic!("{revision} {method} {bad}");
+                    };
+                    assert_eq!((kind, name.as_str()), (expected_kind, expected_name));
+                    assert_json_terms(&error);
+                }
+            }
+        }
+        assert!(anomalies.is_empty());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_page_that_is_malformed_elsewhere_is_an_error() {
+    let server = MockServer::modern();
+    let client = server.connect().await;
+    let result = json!({
+        "tools": [{ "name": "bad" }], "nextCursor": 1,
+        "resultType": "complete", "ttlMs": 0, "cacheScope": "private",
+    });
+    server.on("tools/list", move |_| MockReply::Exactly(result.clone()));
+
+    let error = client.list_tools(None).await.unwrap_err();
+
+    assert!(
+        matches!(error, CallError::InvalidResponse { .. }),
+        "{error}"
+    );
 }
