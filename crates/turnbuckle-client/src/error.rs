@@ -252,6 +252,27 @@ impl CallError {
         }
     }
 
+    /// Returns whether the server has certainly not processed the request, so that another attempt cannot repeat its
+    /// effect.
+    ///
+    /// `false` if that is unknown, and for the errors that the server itself returned.
+    pub fn is_unsent(&self) -> bool {
+        match self {
+            Self::Authorization { .. }
+            | Self::Unsendable { .. }
+            | Self::UnsendableArgument { .. }
+            | Self::PinMismatch { .. }
+            | Self::CapabilityNotAdvertised { .. }
+            | Self::NotInRevision { .. } => true,
+            Self::Disconnected { source, .. } => match source {
+                TransportError::Http(error) => error.is_unsent(),
+                TransportError::SessionEnded => true,
+                _ => false,
+            },
+            _ => false,
+        }
+    }
+
     /// Returns the HTTP status of an error response.
     pub fn status(&self) -> Option<StatusCode> {
         match self {
@@ -455,6 +476,31 @@ mod tests {
             challenge: None,
             excerpt: "go away".to_owned(),
         }))
+    }
+
+    #[test]
+    fn only_a_request_that_was_not_processed_is_unsent() {
+        let method = "tools/call";
+        let disconnected = |source| CallError::disconnected(method, source);
+        for unsent in [
+            disconnected(refused()),
+            disconnected(TransportError::SessionEnded),
+            CallError::CapabilityNotAdvertised {
+                method,
+                capability: "tools",
+            },
+        ] {
+            assert!(unsent.is_unsent(), "{unsent}");
+        }
+        let broken = HttpError::ConnectionBroken(io::Error::other("reset").into());
+        for unknown in [
+            disconnected(broken.into()),
+            disconnected(TransportError::Closed),
+            disconnected(page(StatusCode::BAD_GATEWAY)),
+            CallError::rejected(method, RpcError::invalid_params("no"), None),
+        ] {
+            assert!(!unknown.is_unsent(), "{unknown}");
+        }
     }
 
     #[test]

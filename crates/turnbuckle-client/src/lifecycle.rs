@@ -27,7 +27,7 @@ use crate::{builder::LifecycleMode, error::CallError, sync::lock, target::Server
 pub enum Era {
     /// The server keeps a session: 2025-11-25 and before.
     Legacy,
-    /// Every request is independent: 2026-07-28.
+    /// Every request is independent: since 2026-07-28.
     Modern,
 }
 
@@ -201,12 +201,16 @@ impl fmt::Debug for LifecycleCache {
     }
 }
 
-/// Returns the rules of 2026-07-28, for tests.
+/// Returns the rules of the newest revision, for tests.
 #[cfg(test)]
 pub(crate) fn modern_rules() -> Arc<RevisionRules> {
     use turnbuckle_protocol::types::{ClientCapabilities, Implementation};
     let info = Implementation::new("test", "1");
-    Arc::new(stateless::rules(&info, &ClientCapabilities::default()))
+    Arc::new(stateless::rules(
+        Revision::MODERN,
+        &info,
+        &ClientCapabilities::default(),
+    ))
 }
 
 #[cfg(test)]

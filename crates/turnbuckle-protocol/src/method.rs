@@ -134,7 +134,7 @@ impl Method {
         if revision < self.first || self.last < revision {
             return None;
         }
-        if revision == V2026_07_28 {
+        if revision.is_stateless() {
             self.modern
         } else {
             self.legacy
@@ -153,7 +153,7 @@ impl Method {
             legacy: Some(direction),
             modern: Some(direction),
             first: V2024_10_07,
-            last: V2026_07_28,
+            last: Revision::MODERN,
             paginated: false,
             allows_input_requests: false,
             capability: None,

@@ -1,9 +1,12 @@
 //! The differences of each revision, one file per date.
 //!
 //! All other code uses the newest form. To downgrade, a payload passes the file of every revision from the newest
-//! legacy one to the revision of the peer, and each removes or replaces what was added later. To upgrade, the same
-//! files are passed in reverse. A file contains only the items that its revision cannot read; `adapter.rs` visits the
-//! items of each payload.
+//! one to the revision of the peer, and each removes or replaces what was added later. To upgrade, the same files are
+//! passed in reverse. A file contains only the items that its revision cannot read; `adapter.rs` visits the items of
+//! each payload.
+//!
+//! A new revision is a variant of [`Revision`], its file here, and a row in the tables of `lifecycle` in server and
+//! client. No other code names a date: it asks for properties, such as [`Revision::is_stateless`].
 
 mod adapter;
 mod v2024_10_07;
@@ -48,8 +51,28 @@ impl Revision {
     /// The newest revision with `initialize`.
     pub const LATEST_LEGACY: Self = Self::V2025_11_25;
 
-    /// The stateless revision.
-    pub const MODERN: Self = Self::V2026_07_28;
+    /// The newest revision, which is stateless.
+    pub const MODERN: Self = Self::ALL[Self::ALL.len() - 1];
+
+    /// The stateless revisions, oldest first.
+    pub const STATELESS: &[Self] = Self::ALL.split_at(Self::LATEST_LEGACY.index() + 1).1;
+
+    /// Returns the position in [`ALL`](Self::ALL), for tables with one entry per revision.
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+
+    /// Returns whether every request carries its revision and the identity of the client; otherwise a session starts
+    /// with `initialize`.
+    pub const fn is_stateless(self) -> bool {
+        self.index() > Self::LATEST_LEGACY.index()
+    }
+
+    /// Returns the stateless revision with this date.
+    pub fn stateless_from_name(date: &str) -> Option<Self> {
+        let mut newest_first = Self::STATELESS.iter().rev().copied();
+        newest_first.find(|revision| revision.as_str() == date)
+    }
 
     /// Returns the date, as written on the wire.
     pub const fn as_str(self) -> &'static str {
@@ -110,9 +133,9 @@ pub trait VersionedPayload {
 
 /// Downgrades a payload step by step through each newer revision.
 fn downgrade(payload: &mut impl adapter::AdaptTo, to: Revision) {
-    // Retired members are removed for the newest revision only; the older ones below still need them.
-    if to == Revision::V2026_07_28 {
-        return payload.adapt_retired(&v2026_07_28::DowngradeTo2026_07_28);
+    if to.is_stateless() {
+        // Only sessions have these members, so the revisions below still need them.
+        return payload.adapt_retired(&v2026_07_28::WithoutSessionMembers);
     }
     payload.adapt(&v2025_11_25::DowngradeTo2025_11_25);
     if to <= Revision::V2025_06_18 {
@@ -131,8 +154,8 @@ fn downgrade(payload: &mut impl adapter::AdaptTo, to: Revision) {
 
 /// Upgrades a payload step by step through each newer revision.
 fn upgrade(payload: &mut impl adapter::AdaptTo, from: Revision) {
-    if from == Revision::V2026_07_28 {
-        return payload.adapt_retired(&v2026_07_28::UpgradeFrom2026_07_28);
+    if from.is_stateless() {
+        return payload.adapt_retired(&v2026_07_28::WithoutSessionMembers);
     }
     if from <= Revision::V2024_10_07 {
         payload.adapt(&v2024_10_07::UpgradeFrom2024_10_07);

@@ -36,6 +36,9 @@ mod your_own_transport {}
 #[doc = include_str!("../../../docs/first-client.md")]
 mod first_client {}
 
+#[doc = include_str!("../../../docs/client-errors.md")]
+mod client_errors {}
+
 #[doc = include_str!("../../../docs/authorization.md")]
 mod authorization {}
 

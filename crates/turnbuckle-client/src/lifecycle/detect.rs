@@ -1,4 +1,4 @@
-//! Detects the era of a server: sends a 2026-07-28 request, and classifies the response.
+//! Detects the era of a server: sends a request of the newest revision, and classifies the response.
 
 use std::{mem::take, sync::Arc, time::Duration};
 
@@ -6,7 +6,7 @@ use arc_swap::ArcSwap;
 use http::StatusCode;
 use serde::{Serialize, de::DeserializeOwned};
 use turnbuckle_protocol::{
-    RpcError, json,
+    Revision, RpcError, json,
     jsonrpc::code,
     method::{self, Method},
     types::{
@@ -86,7 +86,7 @@ async fn detect(
     probe: &LifecycleProbe<'_>,
     mode: LifecycleMode,
 ) -> Result<Arc<Negotiated>, ConnectError> {
-    let rules = Arc::new(stateless::rules(probe.info, probe.capabilities));
+    let mut rules = Arc::new(probe.stateless_rules(Revision::MODERN));
     let mut result = send_probe(probe, &rules, mode).await?;
     if let ProbeResult::TimedOut = result {
         let error = match session::open(probe).await {
@@ -102,8 +102,10 @@ async fn detect(
         };
     }
     if let ProbeResult::UnsupportedVersion(versions) = &result {
-        // A server that rejects a revision that it supports gets one more request.
-        if versions.iter().any(|name| name == rules.revision.as_str()) {
+        // The newest revision of both, which may be the same: a server that rejects a revision that it supports gets
+        // one more request.
+        if let Some(revision) = stateless::newest_common(versions) {
+            rules = Arc::new(probe.stateless_rules(revision));
             result = send_probe(probe, &rules, mode).await?;
         }
     }
@@ -141,20 +143,25 @@ async fn modern(
     result: DiscoverResult,
 ) -> Result<Arc<Negotiated>, ConnectError> {
     let versions = &result.supported_versions;
-    if !versions.iter().any(|name| name == rules.revision.as_str()) {
-        let revision = newest_handshake(versions);
-        return match revision {
-            Some(revision) if mode == LifecycleMode::Auto => {
-                session::initialize(probe, revision).await
-            }
-            _ => Err(ConnectError::NoCommonRevision {
-                server: result.supported_versions,
-            }),
-        };
-    }
+    let from = rules.revision;
+    let rules = match stateless::newest_common(versions) {
+        Some(revision) if revision == from => rules,
+        Some(revision) => Arc::new(probe.stateless_rules(revision)),
+        None => {
+            return match newest_handshake(versions) {
+                Some(revision) if mode == LifecycleMode::Auto => {
+                    session::initialize(probe, revision).await
+                }
+                _ => Err(ConnectError::NoCommonRevision {
+                    server: result.supported_versions,
+                }),
+            };
+        }
+    };
+    let described = stateless::described(result, from, rules.revision);
     Ok(probe.store_negotiated(Negotiated {
         rules,
-        server: Arc::new(stateless::described(result)),
+        server: Arc::new(described),
     }))
 }
 
@@ -288,6 +295,11 @@ impl LifecycleProbe<'_> {
                 limit,
             }),
         }
+    }
+
+    /// Returns the rules of a stateless revision.
+    fn stateless_rules(&self, revision: Revision) -> RevisionRules {
+        stateless::rules(revision, self.info, self.capabilities)
     }
 
     /// Stores the negotiated state.

@@ -22,7 +22,7 @@ use crate::{
 const INITIALIZE: &str = method::INITIALIZE.name;
 
 /// The newest revision with a handshake.
-const NEWEST: Revision = Revision::V2025_11_25;
+const NEWEST: Revision = Revision::LATEST_LEGACY;
 
 /// Returns the rules of a revision with a handshake.
 fn rules(revision: Revision) -> RevisionRules {
@@ -102,7 +102,7 @@ pub(super) async fn initialize(
 
 fn negotiated(mut result: InitializeResult) -> Result<Negotiated, ConnectError> {
     let revision = result.protocol_version.parse::<Revision>().ok();
-    let Some(revision) = revision.filter(|revision| *revision <= NEWEST) else {
+    let Some(revision) = revision.filter(|revision| !revision.is_stateless()) else {
         return Err(ConnectError::NoCommonRevision {
             server: vec![result.protocol_version],
         });
@@ -143,5 +143,7 @@ fn named_versions(error: &RpcError) -> Vec<String> {
 /// Returns the newest revision with a handshake that both sides support.
 pub(super) fn newest_handshake(supported: &[String]) -> Option<Revision> {
     let revisions = supported.iter().filter_map(|name| name.parse().ok());
-    revisions.filter(|revision| *revision <= NEWEST).max()
+    revisions
+        .filter(|revision: &Revision| !revision.is_stateless())
+        .max()
 }

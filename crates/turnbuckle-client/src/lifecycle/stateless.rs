@@ -1,4 +1,4 @@
-//! The stateless lifecycle, 2026-07-28: every request carries the revision, the client info and the capabilities.
+//! The stateless lifecycle, since 2026-07-28: every request carries the revision, the client info and the capabilities.
 
 use http::HeaderValue;
 use serde::Serialize;
@@ -13,17 +13,26 @@ use crate::{
     target::ServerInfo,
 };
 
-/// The revision of this lifecycle.
-pub(super) const REVISION: Revision = Revision::V2026_07_28;
+/// Returns the newest stateless revision that both sides support.
+pub(super) fn newest_common(supported: &[String]) -> Option<Revision> {
+    let revisions = supported.iter();
+    revisions
+        .filter_map(|name| Revision::stateless_from_name(name))
+        .max()
+}
 
-/// Returns the rules for the requests of a client.
-pub(super) fn rules(info: &Implementation, capabilities: &ClientCapabilities) -> RevisionRules {
+/// Returns the rules for the requests of a client in a stateless revision.
+pub(super) fn rules(
+    revision: Revision,
+    info: &Implementation,
+    capabilities: &ClientCapabilities,
+) -> RevisionRules {
     let mut capabilities = capabilities.clone();
-    capabilities.downgrade_to(REVISION);
+    capabilities.downgrade_to(revision);
     RevisionRules {
-        revision: REVISION,
-        common_meta: common_meta(info, &capabilities),
-        version_header: Some(HeaderValue::from_static(REVISION.as_str())),
+        revision,
+        common_meta: common_meta(revision, info, &capabilities),
+        version_header: Some(HeaderValue::from_static(revision.as_str())),
         mcp_headers: true,
         drop_cancels: true,
         resumable: false,
@@ -44,8 +53,12 @@ pub(super) fn rules(info: &Implementation, capabilities: &ClientCapabilities) ->
 }
 
 /// Returns the `_meta` members that are the same in all requests.
-fn common_meta(info: &Implementation, capabilities: &ClientCapabilities) -> String {
-    let version = json(&REVISION.as_str());
+fn common_meta(
+    revision: Revision,
+    info: &Implementation,
+    capabilities: &ClientCapabilities,
+) -> String {
+    let version = json(&revision.as_str());
     let (info, capabilities) = (json(info), json(capabilities));
     format!(
         r#""{}":{version},"{}":{info},"{}":{capabilities}"#,
@@ -60,14 +73,18 @@ fn json(value: &impl Serialize) -> String {
         .expect("serializing strings and maps with string keys does not fail")
 }
 
-/// Converts the result of `server/discover`.
-pub(super) fn described(mut result: DiscoverResult) -> ServerInfo {
-    result.upgrade_from(REVISION);
+/// Converts the result of `server/discover`, which was sent in revision `from`.
+pub(super) fn described(
+    mut result: DiscoverResult,
+    from: Revision,
+    negotiated: Revision,
+) -> ServerInfo {
+    result.upgrade_from(from);
     ServerInfo {
         info: result.meta.server_info(),
         capabilities: result.capabilities,
         instructions: result.instructions,
-        revision: REVISION,
+        revision: negotiated,
         era: Era::Modern,
         supported_versions: result.supported_versions,
     }

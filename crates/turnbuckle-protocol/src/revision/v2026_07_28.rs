@@ -1,17 +1,17 @@
 //! 2026-07-28: stateless requests.
 //!
-//! This is the newest form, so nothing is added or translated. Retired members are neither sent to nor accepted from
-//! peers of this revision.
+//! This is the newest form, so nothing is added or translated. The members of sessions are neither sent to nor accepted
+//! from peers of this and later revisions.
 
 use super::adapter::RevisionAdapter;
 use crate::types::{
     ClientCapabilities, ElicitParams, ServerCapabilities, Tool, tasks::legacy::TaskMetadata,
 };
 
-/// Removes members that only the legacy era has.
-pub(super) struct DowngradeTo2026_07_28;
+/// Removes members that only the legacy era has, from sent and from received payloads.
+pub(super) struct WithoutSessionMembers;
 
-impl RevisionAdapter for DowngradeTo2026_07_28 {
+impl RevisionAdapter for WithoutSessionMembers {
     fn client_capabilities(&self, capabilities: &mut ClientCapabilities) {
         capabilities.tasks = None;
         if let Some(roots) = &mut capabilities.roots {
@@ -37,6 +37,3 @@ impl RevisionAdapter for DowngradeTo2026_07_28 {
         }
     }
 }
-
-/// Received retired members are removed in the same way.
-pub(super) use DowngradeTo2026_07_28 as UpgradeFrom2026_07_28;

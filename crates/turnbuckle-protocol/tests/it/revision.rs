@@ -411,3 +411,21 @@ fn a_task_without_time_to_live_has_null() {
         Value::Null
     );
 }
+
+#[test]
+fn the_tables_of_revisions_agree() {
+    for (index, revision) in Revision::ALL.into_iter().enumerate() {
+        assert_eq!(revision.index(), index);
+        assert_eq!(revision.as_str().parse(), Ok(revision));
+        let date = revision.as_str();
+        let stateless = revision.is_stateless().then_some(revision);
+        assert_eq!(Revision::stateless_from_name(date), stateless);
+        assert_eq!(
+            Revision::STATELESS.contains(&revision),
+            revision.is_stateless()
+        );
+    }
+    assert!(Revision::ALL.is_sorted());
+    assert!(!Revision::LATEST_LEGACY.is_stateless() && Revision::MODERN.is_stateless());
+    assert_eq!(Revision::stateless_from_name("2026-07-29"), None);
+}

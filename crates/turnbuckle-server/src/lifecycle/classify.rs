@@ -103,7 +103,9 @@ pub(crate) fn classify_request<'m, 'a>(
 /// Returns whether a peer with this version header may be of the legacy era, so may have a session. Peers of the modern era
 /// send their version with every request, except with `initialize`.
 pub(crate) fn may_be_legacy(version_header: Option<&str>) -> bool {
-    version_header != Some(Revision::MODERN.as_str())
+    version_header
+        .and_then(Revision::stateless_from_name)
+        .is_none()
 }
 
 fn invalid<'m, 'a>(error: RpcError) -> MessageClass<'m, 'a> {

@@ -5,6 +5,7 @@ use turnbuckle_protocol::{
     Revision,
     json::{self, JsonError},
     jsonrpc::code,
+    method::{Method, MethodDirection, MethodKind},
     revision::VersionedPayload,
 };
 
@@ -55,12 +56,14 @@ pub(crate) enum TaskModel {
 }
 
 impl RevisionRules {
+    /// Returns the rules of the stateless revision with this date.
+    pub(crate) fn for_stateless_version(date: &str) -> Option<&'static Self> {
+        Revision::stateless_from_name(date).map(Self::for_revision)
+    }
+
     /// Returns the rules of a revision.
     pub(crate) fn for_revision(revision: Revision) -> &'static Self {
-        &RULES[Revision::ALL
-            .iter()
-            .position(|cached| *cached == revision)
-            .unwrap_or(0)]
+        &RULES[revision.index()]
     }
 
     /// Writes a payload in the format of the peer's revision.
@@ -87,15 +90,18 @@ impl RevisionRules {
 
     /// Index of the revision, for tables with one entry per revision.
     pub(crate) fn index(&self) -> usize {
-        Revision::ALL
-            .iter()
-            .position(|cached| *cached == self.revision)
-            .unwrap_or(0)
+        self.revision.index()
     }
 
     /// Returns whether requests belong to sessions, which start with `initialize`.
     pub(crate) fn has_sessions(&self) -> bool {
-        self.revision != Revision::MODERN
+        !self.revision.is_stateless()
+    }
+
+    /// Returns whether clients of this revision can send a request with this method.
+    pub(crate) fn accepts_request(&self, method: &Method) -> bool {
+        method.kind == MethodKind::Request
+            && method.direction(self.revision) == Some(MethodDirection::ToServer)
     }
 
     /// The name of the revision.
@@ -131,6 +137,20 @@ static RULES: [RevisionRules; Revision::ALL.len()] = {
         notifies_url_elicitation_end: false,
         defers_notifications_until_first_response: false,
     };
+    const STATELESS: RevisionRules = RevisionRules {
+        revision: Revision::V2026_07_28,
+        client_request_mode: ClientRequestMode::RoundTrip,
+        tasks: TaskModel::ServerDirected,
+        adds_result_metadata: true,
+        resource_not_found: code::INVALID_PARAMS,
+        missing_capability_is_rpc_error: true,
+        supports_batches: false,
+        errors_carry_null_id: false,
+        sends_priming_event: false,
+        notifies_url_elicitation_end: false,
+        defers_notifications_until_first_response: false,
+    };
+    // In the order of `Revision::ALL`.
     [
         RevisionRules {
             revision: Revision::V2024_10_07,
@@ -161,16 +181,23 @@ static RULES: [RevisionRules; Revision::ALL.len()] = {
         },
         RevisionRules {
             revision: Revision::V2026_07_28,
-            client_request_mode: ClientRequestMode::RoundTrip,
-            tasks: TaskModel::ServerDirected,
-            adds_result_metadata: true,
-            resource_not_found: code::INVALID_PARAMS,
-            missing_capability_is_rpc_error: true,
-            supports_batches: false,
-            errors_carry_null_id: false,
-            sends_priming_event: false,
-            notifies_url_elicitation_end: false,
-            defers_notifications_until_first_response: false,
+            ..STATELESS
         },
     ]
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_revision_has_its_rules() {
+        for revision in Revision::ALL {
+            let rules = RevisionRules::for_revision(revision);
+            assert_eq!(rules.revision, revision);
+            assert_eq!(rules.has_sessions(), !revision.is_stateless());
+            let by_name = RevisionRules::for_stateless_version(revision.as_str());
+            assert_eq!(by_name.is_some(), revision.is_stateless(), "{revision}");
+        }
+    }
+}

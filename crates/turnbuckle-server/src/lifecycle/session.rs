@@ -113,7 +113,7 @@ fn tasks_capability(listed: bool) -> TasksCapability {
 /// Returns the negotiated revision: the requested one if it has sessions, else the newest that has.
 fn negotiate(requested: &str) -> Revision {
     match requested.parse() {
-        Ok(revision) if revision <= Revision::LATEST_LEGACY => revision,
+        Ok(revision) if !Revision::is_stateless(revision) => revision,
         _ => Revision::LATEST_LEGACY,
     }
 }
@@ -146,7 +146,7 @@ pub(crate) fn sessionless_record(
 ) -> Result<SessionRecord, RpcError> {
     let revision = match version_header.map(|version| (version, version.parse())) {
         None => Revision::V2025_03_26,
-        Some((_, Ok(revision))) if revision <= Revision::LATEST_LEGACY => revision,
+        Some((_, Ok(revision))) if !Revision::is_stateless(revision) => revision,
         Some((version, _)) => return Err(super::stateless::unsupported_version(version)),
     };
     // Not initialized, so client requests are not sent.

@@ -6,7 +6,7 @@ use turnbuckle_protocol::{
     codec::headers,
     jsonrpc::{Request, Truncated, code},
     meta::RequestMeta,
-    method::{Method, MethodDirection, MethodKind},
+    method::Method,
     types::{DiscoverResult, LogLevel},
 };
 
@@ -56,12 +56,11 @@ pub(crate) fn validate(
     if let Some(request_headers) = request_headers {
         check_version_header(request_headers, version).map_err(RequestRejection::bad_request)?;
     }
-    if version != Revision::MODERN.as_str() {
+    let Some(rules) = RevisionRules::for_stateless_version(version) else {
         return Err(RequestRejection::bad_request(unsupported_version(version)));
-    }
-    let rules = RevisionRules::for_revision(Revision::MODERN);
+    };
     let (is_supported, name_member) = match Method::from_name(&request.method) {
-        Some(method) => (is_request_to_server(method), method.name_member),
+        Some(method) => (rules.accepts_request(method), method.name_member),
         None => match server.extension_method(&request.method, rules) {
             Some(registered) => (true, registered.name_member()),
             None => (false, None),
@@ -138,7 +137,7 @@ fn missing_meta(key: &str) -> RequestRejection {
     RequestRejection::bad_request(RpcError::invalid_params(format!(
         "`_meta` lacks `io.modelcontextprotocol/{key}`, which every request of {} requires; \
          clients of {} and older begin with `initialize`",
-        Revision::MODERN,
+        Revision::STATELESS[0],
         Revision::LATEST_LEGACY,
     )))
 }
@@ -205,11 +204,6 @@ fn check_name_header(
             Truncated(&name)
         )))
     }
-}
-
-fn is_request_to_server(method: &Method) -> bool {
-    method.kind == MethodKind::Request
-        && method.direction(Revision::MODERN) == Some(MethodDirection::ToServer)
 }
 
 /// Handles `server/discover`.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use turnbuckle_protocol::Revision;
+use turnbuckle_protocol::{Revision, method};
 
 use super::PeerBuilder;
 use crate::{
@@ -87,7 +87,63 @@ pub fn all_combinations() -> impl Iterator<Item = Combination> {
     })
 }
 
+/// Returns the transports and revisions in which a server can request something from its client.
+///
+/// A handler that requests input fails in the other revisions, so a test of it runs only in these.
+///
+/// ```
+/// use turnbuckle_server::testing::{ClientFeature, combinations_with};
+///
+/// let oldest = combinations_with(ClientFeature::FormElicitation).map(|it| it.revision).min();
+/// assert_eq!(oldest.unwrap().as_str(), "2025-06-18");
+/// ```
+pub fn combinations_with(feature: ClientFeature) -> impl Iterator<Item = Combination> {
+    all_combinations().filter(move |combination| combination.supports(feature))
+}
+
+/// Something that a server can request from its client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ClientFeature {
+    /// The roots.
+    Roots,
+    /// A completion of the client's model.
+    Sampling,
+    /// A completion with tools.
+    SamplingWithTools,
+    /// A form that the user fills in.
+    FormElicitation,
+    /// A URL that the user opens.
+    UrlElicitation,
+}
+
+impl ClientFeature {
+    /// Every feature.
+    pub const ALL: [Self; 5] = [
+        Self::Roots,
+        Self::Sampling,
+        Self::SamplingWithTools,
+        Self::FormElicitation,
+        Self::UrlElicitation,
+    ];
+
+    /// Returns the first revision with the feature.
+    fn first_revision(self) -> Revision {
+        match self {
+            Self::Roots => method::ROOTS_LIST.first,
+            Self::Sampling => method::SAMPLING_CREATE_MESSAGE.first,
+            Self::FormElicitation => method::ELICITATION_CREATE.first,
+            Self::SamplingWithTools | Self::UrlElicitation => Revision::V2025_11_25,
+        }
+    }
+}
+
 impl Combination {
+    /// Returns whether a server can request something from its client in this revision.
+    pub fn supports(self, feature: ClientFeature) -> bool {
+        feature.first_revision() <= self.revision
+    }
+
     /// Creates a combination of a transport and a revision.
     pub fn new(transport: TransportKind, revision: Revision) -> Self {
         Self {

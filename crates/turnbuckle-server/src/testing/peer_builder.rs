@@ -83,12 +83,12 @@ impl PeerBuilder {
     /// If the revision does not exist or is stateless.
     pub fn legacy(self, revision: &str) -> Self {
         match revision.parse::<Revision>() {
-            Ok(revision) if revision <= Revision::LATEST_LEGACY => self.revision(revision),
+            Ok(revision) if !revision.is_stateless() => self.revision(revision),
             _ => panic!("`{revision}` is not a revision with sessions"),
         }
     }
 
-    /// Uses the stateless revision.
+    /// Uses the newest stateless revision.
     pub fn modern(self) -> Self {
         self.revision(Revision::MODERN)
     }
@@ -157,7 +157,7 @@ impl PeerBuilder {
             (None, None) => json!({}),
         };
         // Earlier revisions have tasks too, but clients do not declare them.
-        if self.tasks && self.revision == Revision::MODERN {
+        if self.tasks && self.revision.is_stateless() {
             capabilities["extensions"][EXTENSION] = json!({});
         }
         capabilities

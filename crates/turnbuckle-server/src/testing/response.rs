@@ -27,7 +27,7 @@ impl PeerResponse {
         &self.message
     }
 
-    /// The result, if there is one.
+    /// The result as JSON, if there is one: of any method, with every member.
     pub fn result(&self) -> Option<&Value> {
         self.message.get("result")
     }
@@ -102,7 +102,7 @@ impl PeerResponse {
         shown_texts.collect::<Vec<_>>().join("\n")
     }
 
-    /// Deserializes the structured content of a tool's result.
+    /// Deserializes the structured content of a tool's result, into the type that the tool returns or any other.
     ///
     /// # Panics
     ///

@@ -15,7 +15,7 @@ pub(in crate::testing) struct TestClientIdentity {
 impl TestClientIdentity {
     /// Returns whether requests are stateless.
     pub(super) fn is_modern(&self) -> bool {
-        self.revision == Revision::MODERN
+        self.revision.is_stateless()
     }
 
     /// Returns whether the client requests tasks.

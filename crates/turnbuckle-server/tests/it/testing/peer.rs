@@ -5,10 +5,11 @@ use std::time::Duration;
 use serde_json::json;
 use turnbuckle_protocol::{Revision, types::LogLevel};
 use turnbuckle_server::{
+    Context, Server, Tool, ToolError,
     ndjson::serve,
     testing::{
-        ChangeRecorder, Combination, MessageDirection, Peer, PeerBuilder, TransportKind,
-        all_combinations,
+        ChangeRecorder, ClientFeature, Combination, MessageDirection, Peer, PeerBuilder,
+        TransportKind, all_combinations, combinations_with,
     },
 };
 use turnbuckle_store::ServerChange;
@@ -58,8 +59,7 @@ async fn results_errors_and_notifications_are_equal_in_every_combination() {
 
 #[tokio::test(start_paused = true)]
 async fn client_requests_are_answered_in_every_mode() {
-    let with_forms = |combination: &Combination| combination.revision >= Revision::V2025_06_18;
-    for combination in all_combinations().filter(with_forms) {
+    for combination in combinations_with(ClientFeature::FormElicitation) {
         let mut peer = combination
             .connect(test_server())
             .respond_with(client)
@@ -118,6 +118,65 @@ async fn calls_run_concurrently_in_every_combination() {
         assert_eq!(sum, r#"{"sum":3}"#, "{combination}");
         assert_eq!(peer.finish(slow).await.text(), "awake", "{combination}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_started_call_reports_its_progress_in_every_combination() {
+    async fn count(cx: Context) -> Result<String, ToolError> {
+        cx.progress(1, 2).await;
+        cx.progress(2, 2).await;
+        Ok("counted".to_owned())
+    }
+    for combination in all_combinations() {
+        let server = Server::new("counter", "1").tool(Tool::new("count", count));
+        let mut peer = combination.connect(server).await;
+
+        let first = peer.start_tool("count", json!({})).await;
+        let second = peer.start_tool("count", json!({})).await;
+
+        for id in [second, first] {
+            assert_eq!(
+                peer.expect_progress(id).await["progress"],
+                1,
+                "{combination}"
+            );
+            assert_eq!(
+                peer.expect_progress(id).await["progress"],
+                2,
+                "{combination}"
+            );
+            assert_eq!(peer.finish(id).await.text(), "counted", "{combination}");
+        }
+        peer.expect_no_message().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_asks_only_in_the_combinations_with_the_feature() {
+    async fn list_roots(cx: Context) -> Result<String, ToolError> {
+        let roots = cx.roots("roots").await?;
+        Ok(roots.len().to_string())
+    }
+    for combination in combinations_with(ClientFeature::Roots) {
+        let server = Server::new("roots", "1").tool(Tool::new("roots", list_roots));
+        let mut peer = combination
+            .connect(server)
+            .respond_with(|_, _| json!({ "roots": [] }))
+            .await;
+        let response = peer.call_tool("roots", json!({})).await;
+        assert_eq!(response.text(), "0", "{combination}");
+    }
+    let with_forms =
+        |combination: &Combination| combination.supports(ClientFeature::FormElicitation);
+    for combination in all_combinations().filter(|combination| !with_forms(combination)) {
+        let mut peer = combination
+            .connect(test_server())
+            .respond_with(client)
+            .await;
+        peer.call_tool("sign", json!({})).await.expect_tool_error();
+    }
+    let counts = ClientFeature::ALL.map(|feature| combinations_with(feature).count());
+    assert_eq!(counts, [12, 12, 4, 6, 4]);
 }
 
 #[tokio::test(start_paused = true)]
