@@ -35,8 +35,8 @@ use error::CliError;
 use ui::Ui;
 
 fn main() -> ExitCode {
-    if supervisor::is_supervisor() {
-        return supervisor::run();
+    if let Some(code) = supervisor::run_if_started_as_one() {
+        return code;
     }
     let cli = Cli::parse();
     set_color_choice(cli.options.color);
@@ -101,13 +101,8 @@ mod supervisor {
         fn ended(&self, _: u32) {}
     }
 
-    /// Returns `false`.
-    pub(crate) fn is_supervisor() -> bool {
-        false
-    }
-
-    /// Does nothing.
-    pub(crate) fn run() -> ExitCode {
-        ExitCode::SUCCESS
+    /// Returns `None`.
+    pub(crate) fn run_if_started_as_one() -> Option<ExitCode> {
+        None
     }
 }

@@ -2,15 +2,18 @@
 //!
 //! A process cannot react to SIGKILL. So a second process of this binary, the supervisor, holds the reading end of a
 //! pipe. Its only writing end is in this process. [`Supervisor`] writes the live process groups to the pipe. When
-//! the pipe closes, for any reason, [`run`] ends the groups that are left. The supervisor starts with the first
-//! program, and ends with this process. A program is left behind only if SIGKILL arrives between its start and the
-//! next system call, which registers it.
+//! the pipe closes, for any reason, the supervisor ends the groups that are left. It starts with the first program,
+//! and ends with this process. A line in the pipe is `add GROUP` or `remove GROUP`.
 //!
-//! A line in the pipe is `add GROUP` or `remove GROUP`.
+//! A program starts through this binary as a launcher. The launcher waits for a byte from this process, which comes
+//! after the registration, and then replaces itself with the program. If this process is killed before that, the
+//! launcher reads the end of its input and exits.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    env, fs,
+    env,
+    ffi::OsString,
+    fs,
     io::{self, BufRead as _, Write as _},
     os::unix::process::CommandExt as _,
     process::{Child, Command, ExitCode, Stdio},
@@ -25,6 +28,10 @@ use turnbuckle_client::stdio::ProcessObserver;
 
 /// The only argument of a supervisor process.
 const SUPERVISOR_ARGUMENT: &str = "supervise-children";
+/// The first argument of a launcher; the program and its arguments follow.
+const LAUNCHER_ARGUMENT: &str = "launch-child";
+/// The exit code of a launcher that cannot start its program, as in shells.
+const CANNOT_START: u8 = 127;
 
 /// Reports process groups to the supervisor process. There is one for the whole process.
 #[derive(Debug, Default)]
@@ -71,6 +78,12 @@ impl Supervisor {
 impl ProcessObserver for Supervisor {
     fn starting(&self) {
         self.prepare();
+    }
+
+    /// `None` if the file of this binary is gone, for example after an update: then programs start directly.
+    fn launcher(&self) -> Option<Vec<OsString>> {
+        let binary = env::current_exe().ok().filter(|path| path.exists())?;
+        Some(vec![binary.into(), LAUNCHER_ARGUMENT.into()])
     }
 
     fn started(&self, id: u32) {
@@ -120,14 +133,32 @@ fn start() -> io::Result<Child> {
         .spawn()
 }
 
-/// Returns whether this process was started as a supervisor.
-pub(crate) fn is_supervisor() -> bool {
+/// Runs this process as a supervisor or launcher if it was started as one.
+pub(crate) fn run_if_started_as_one() -> Option<ExitCode> {
     let mut words = env::args_os().skip(1);
-    words.next().is_some_and(|word| word == SUPERVISOR_ARGUMENT) && words.next().is_none()
+    let role = words.next()?;
+    match (role.to_str()?, words.next()) {
+        (SUPERVISOR_ARGUMENT, None) => Some(supervise()),
+        (LAUNCHER_ARGUMENT, Some(program)) => Some(launch(Command::new(program).args(words))),
+        _ => None,
+    }
 }
 
-/// Runs the supervisor: reads until the pipe closes, then ends the remaining process groups.
-pub(crate) fn run() -> ExitCode {
+/// Waits for a byte, and replaces this process with the program; exits if the input ends.
+fn launch(command: &mut Command) -> ExitCode {
+    // Read without a buffer: everything after the byte is for the program.
+    match rustix::io::retry_on_intr(|| rustix::io::read(io::stdin(), &mut [0; 1])) {
+        Ok(1..) => {}
+        _ => return ExitCode::SUCCESS,
+    }
+    let error = command.exec();
+    let program = command.get_program().to_string_lossy();
+    let _ = writeln!(io::stderr(), "cannot start `{program}`: {error}");
+    ExitCode::from(CANNOT_START)
+}
+
+/// Reads until the pipe closes, then ends the remaining process groups.
+fn supervise() -> ExitCode {
     // A supervisor that signals can end is better than none.
     let _ = ignore_signals();
     let mut groups = ProcessGroups::default();

@@ -242,3 +242,112 @@ mod linux {
         }
     }
 }
+
+/// SIGKILL at any moment of the start of a program leaves no process.
+#[cfg(target_os = "linux")]
+mod killed {
+    use std::{fs, io::Write as _, path::Path, time::Instant};
+
+    use super::*;
+
+    /// Starts the binary with a program that never ends. Its command line, and those of all processes that
+    /// come of it, contain the folder of the sandbox.
+    fn start(sandbox: &Sandbox) -> Child {
+        let script = format!("sleep 1000; : {}", sandbox.path().display());
+        let words = ["ping", "--timeout", "1000s", "--", "sh", "-c", &script];
+        let mut command = sandbox.command(&words);
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        command.spawn().unwrap()
+    }
+
+    /// Returns the processes with a text in their command line.
+    fn processes_with(text: &str) -> Vec<u32> {
+        let entries = fs::read_dir("/proc").unwrap().flatten();
+        let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        ids.filter(|id| {
+            let words = fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
+            String::from_utf8_lossy(&words).contains(text)
+        })
+        .collect()
+    }
+
+    /// Kills the binary, and waits until no process that came of it is left.
+    fn assert_kill_leaves_nothing(mut binary: Child, folder: &Path) {
+        binary.kill().unwrap();
+        binary.wait().unwrap();
+        let started_at = Instant::now();
+        loop {
+            let left = processes_with(folder.to_str().unwrap());
+            if left.is_empty() {
+                return;
+            }
+            assert!(started_at.elapsed() < EVENT_TIMEOUT, "left: {left:?}");
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    #[test]
+    fn right_after_the_start_of_the_program_it_is_not_left() {
+        for _ in 0..30 {
+            let sandbox = Sandbox::new();
+            let binary = start(&sandbox);
+            let file = format!("/proc/{0}/task/{0}/children", binary.id());
+            // The supervisor is the first child, the program the second.
+            let started_at = Instant::now();
+            while fs::read_to_string(&file)
+                .unwrap()
+                .split_whitespace()
+                .count()
+                < 2
+            {
+                assert!(started_at.elapsed() < EVENT_TIMEOUT, "no program");
+            }
+
+            assert_kill_leaves_nothing(binary, sandbox.path());
+        }
+    }
+
+    #[test]
+    fn at_random_moments_nothing_is_left() {
+        for round in 0..30 {
+            let sandbox = Sandbox::new();
+            let binary = start(&sandbox);
+            thread::sleep(Duration::from_micros(round * 1500));
+
+            assert_kill_leaves_nothing(binary, sandbox.path());
+        }
+    }
+
+    #[test]
+    fn a_launcher_without_a_byte_does_not_start_its_program() {
+        let sandbox = Sandbox::new();
+        let mut command = sandbox.command(&["launch-child", "touch", "made"]);
+
+        let output = command.stdin(Stdio::null()).output().unwrap();
+
+        assert!(output.status.success(), "{output:?}");
+        assert!(!sandbox.path().join("made").exists());
+    }
+
+    #[test]
+    fn a_launcher_reads_one_byte_and_names_a_program_that_cannot_start() {
+        let sandbox = Sandbox::new();
+        let launch = |program: &str| {
+            let mut command = sandbox.command(&["launch-child", program]);
+            command.stdin(Stdio::piped()).stdout(Stdio::piped());
+            let mut launcher = command.stderr(Stdio::piped()).spawn().unwrap();
+            let mut input = launcher.stdin.take().unwrap();
+            input.write_all(b"\nmessage\n").unwrap();
+            drop(input);
+            launcher.wait_with_output().unwrap()
+        };
+
+        assert_eq!(launch("cat").stdout, b"message\n");
+        let failed = launch("/no/such/program");
+        assert_eq!(failed.status.code(), Some(127));
+        assert_eq!(
+            String::from_utf8(failed.stderr).unwrap(),
+            "cannot start `/no/such/program`: No such file or directory (os error 2)\n"
+        );
+    }
+}

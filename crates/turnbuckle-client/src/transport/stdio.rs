@@ -219,20 +219,33 @@ impl ServerCommand {
     ///
     /// Outside of a tokio runtime with time and I/O enabled.
     pub fn start(&self) -> Result<SpawnedProcess, SpawnError> {
-        let mut command = self.command();
         if let Some(observer) = &self.observer {
             observer.0.starting();
         }
-        let child = command
-            .spawn()
-            .map_err(|error| SpawnError::new(&self.program, self.folder.as_deref(), error))?;
-        let observer = self.observer.clone();
-        Ok(process::supervise(
+        let launcher = self.launcher();
+        let failed = |error| SpawnError::new(&self.program, self.folder.as_deref(), error);
+        if launcher.is_some() {
+            let path = environment::search_path(self.inherits, &self.environment);
+            exit::check_exists(&self.program, self.folder.as_deref(), path.as_deref())
+                .map_err(failed)?;
+        }
+        let child = self.command(launcher.as_deref()).spawn().map_err(failed)?;
+        let started = process::supervise(
             child,
             self.tap.clone(),
             self.kill_timeout,
-            observer,
-        ))
+            self.observer.clone(),
+        );
+        if launcher.is_some() {
+            process_group::release(&started.input);
+        }
+        Ok(started)
+    }
+
+    /// Returns the launcher of the observer, where processes can replace themselves.
+    fn launcher(&self) -> Option<Vec<OsString>> {
+        let observer = self.observer.as_ref().filter(|_| cfg!(unix))?;
+        observer.0.launcher().filter(|words| !words.is_empty())
     }
 
     /// Returns the program and its arguments, as the key of the lifecycle cache.
@@ -242,8 +255,16 @@ impl ServerCommand {
         words.join(" ")
     }
 
-    fn command(&self) -> Command {
-        let mut command = Command::new(&self.program);
+    /// Returns the command with a launcher in front of it.
+    fn command(&self, launcher: Option<&[OsString]>) -> Command {
+        let mut words = launcher.into_iter().flatten();
+        let mut command = match words.next() {
+            Some(launcher) => Command::new(launcher),
+            None => Command::new(&self.program),
+        };
+        if launcher.is_some() {
+            command.args(words).arg(&self.program);
+        }
         match self.inherits {
             EnvInheritance::All => &mut command,
             EnvInheritance::Nothing => command.env_clear(),

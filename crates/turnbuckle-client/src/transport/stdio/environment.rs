@@ -79,6 +79,19 @@ pub(super) fn safe_variables() -> Vec<(&'static str, OsString)> {
         .collect()
 }
 
+/// Returns the `PATH` of a child that inherits variables and sets others.
+pub(super) fn search_path(
+    inherits: EnvInheritance,
+    variables: &[(OsString, OsString)],
+) -> Option<OsString> {
+    let mut latest_first = variables.iter().rev();
+    match latest_first.find(|(name, _)| name == "PATH") {
+        Some((_, path)) => Some(path.clone()),
+        None if inherits == EnvInheritance::Nothing => None,
+        None => env::var_os("PATH"),
+    }
+}
+
 /// Returns whether a value is an exported shell function, which old shells run at startup.
 fn is_shell_function(value: &OsStr) -> bool {
     value.as_encoded_bytes().starts_with(b"()")

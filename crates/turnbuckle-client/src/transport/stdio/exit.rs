@@ -1,6 +1,7 @@
 //! Errors of child processes: failure to start, and exit.
 
 use std::{
+    env,
     ffi::OsStr,
     fmt, io,
     path::{Path, PathBuf},
@@ -135,9 +136,31 @@ impl SpawnError {
 
 /// A name without a separator is searched in `PATH`, not in the working directory.
 fn is_file(program: &OsStr, folder: Option<&Path>) -> bool {
-    let program = Path::new(program);
-    let is_path = program.components().count() > 1;
-    is_path && folder.unwrap_or(Path::new("")).join(program).is_file()
+    is_path(program) && folder.unwrap_or(Path::new("")).join(program).is_file()
+}
+
+fn is_path(program: &OsStr) -> bool {
+    Path::new(program).components().count() > 1
+}
+
+/// Checks that a program exists, because a launcher cannot report it as an error of the start.
+///
+/// Without a `PATH` the operating system searches in folders of its own, so every name passes.
+pub(super) fn check_exists(
+    program: &OsStr,
+    folder: Option<&Path>,
+    search_path: Option<&OsStr>,
+) -> io::Result<()> {
+    let folder = folder.unwrap_or(Path::new(""));
+    let exists = match search_path {
+        _ if is_path(program) => folder.join(program).exists(),
+        Some(path) => {
+            let mut folders = env::split_paths(path);
+            folders.any(|path| folder.join(path).join(program).exists())
+        }
+        None => true,
+    };
+    exists.then_some(()).ok_or(io::ErrorKind::NotFound.into())
 }
 
 fn hint() -> &'static str {

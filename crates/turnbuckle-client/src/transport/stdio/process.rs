@@ -1,6 +1,7 @@
 //! A running child process.
 
 use std::{
+    ffi::OsString,
     fmt,
     future::Future,
     io,
@@ -190,6 +191,16 @@ impl Drop for ProcessInner {
 pub trait ProcessObserver: Send + Sync {
     /// A child is about to be started.
     fn starting(&self) {}
+
+    /// Returns a command that starts the program of the child, on Unix; `None` by default.
+    ///
+    /// The launcher gets the program and its arguments as further arguments. It must read one byte from stdin, exit if
+    /// there is none, and otherwise replace itself with the program (`exec`). The byte is sent after
+    /// [`started`](Self::started) has returned. So the program runs only if the observer knows the process, even if
+    /// this process is killed while it starts the child.
+    fn launcher(&self) -> Option<Vec<OsString>> {
+        None
+    }
 
     /// A child was started. On Unix it leads the process group with this id.
     fn started(&self, id: u32);

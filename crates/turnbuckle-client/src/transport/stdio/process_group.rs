@@ -4,9 +4,9 @@
 //! signal is sent after the group was found empty.
 
 #[cfg(not(unix))]
-pub(super) use portable::{ProcessGroup, exit_reason};
+pub(super) use portable::{ProcessGroup, exit_reason, release};
 #[cfg(unix)]
-pub(super) use unix::{ProcessGroup, exit_reason};
+pub(super) use unix::{ProcessGroup, exit_reason, release};
 
 #[cfg(unix)]
 mod unix {
@@ -17,7 +17,7 @@ mod unix {
     };
 
     use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
-    use tokio::process::{Child, Command};
+    use tokio::process::{Child, ChildStdin, Command};
 
     use crate::transport::stdio::ExitReason;
 
@@ -67,6 +67,12 @@ mod unix {
         }
     }
 
+    /// Lets a launcher start its program. If the launcher has exited, that is noticed as the exit of the child.
+    pub(in crate::transport::stdio) fn release(input: &ChildStdin) {
+        // The pipe is empty, so this does not block.
+        let _ = rustix::io::write(input, b"\n");
+    }
+
     /// Returns the exit reason of a status.
     pub(in crate::transport::stdio) fn exit_reason(status: ExitStatus) -> ExitReason {
         match (status.code(), status.signal()) {
@@ -82,7 +88,7 @@ mod unix {
 mod portable {
     use std::process::ExitStatus;
 
-    use tokio::process::{Child, Command};
+    use tokio::process::{Child, ChildStdin, Command};
 
     use crate::transport::stdio::ExitReason;
 
@@ -107,6 +113,9 @@ mod portable {
             true
         }
     }
+
+    /// Does nothing: there are no launchers.
+    pub(in crate::transport::stdio) fn release(_: &ChildStdin) {}
 
     /// Returns the exit reason of a status.
     pub(in crate::transport::stdio) fn exit_reason(status: ExitStatus) -> ExitReason {

@@ -1,11 +1,15 @@
 //! Child processes: start, end, and output.
 
 use std::{
+    ffi::OsString,
     sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
 
-use tokio::{io::AsyncReadExt, time::timeout};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    time::timeout,
+};
 use turnbuckle_client::stdio::{
     ExitReason, ProcessObserver, ServerCommand, SpawnError, StderrMode,
 };
@@ -458,4 +462,50 @@ async fn an_observer_sees_the_start_and_the_end_of_the_process_group() {
     }
 
     assert_eq!(journal.0.lock().unwrap()[2], ("ended", id));
+}
+
+/// Starts programs through a shell, which waits for a line.
+struct ShellLauncher;
+
+impl ProcessObserver for ShellLauncher {
+    fn launcher(&self) -> Option<Vec<OsString>> {
+        let words = ["/bin/sh", "-c", "read -r _ && exec \"$@\"", "launcher"];
+        Some(words.map(Into::into).to_vec())
+    }
+
+    fn started(&self, _: u32) {}
+
+    fn ended(&self, _: u32) {}
+}
+
+#[tokio::test]
+async fn a_launcher_is_released_and_its_program_gets_the_rest_of_the_input() {
+    let child = ServerCommand::new("cat").arg("-u");
+    let mut started = child.observer(Arc::new(ShellLauncher)).start().unwrap();
+
+    started.input.write_all(b"message\n").await.unwrap();
+    drop(started.input);
+    let mut text = String::new();
+    started.output.read_to_string(&mut text).await.unwrap();
+
+    assert_eq!(text, "message\n");
+    assert_eq!(started.process.wait().await.exit, ExitReason::Code(0));
+}
+
+#[tokio::test]
+async fn a_missing_program_is_named_although_a_launcher_would_start() {
+    for (program, path) in [
+        ("no-such-program-at-all", "/bin:/usr/bin"),
+        ("/no/such/program", "/bin"),
+        ("sh", "/no/such/folder"),
+    ] {
+        let child = ServerCommand::new(program).env("PATH", path);
+
+        let error = child.observer(Arc::new(ShellLauncher)).start().unwrap_err();
+
+        assert!(
+            matches!(&error, SpawnError::NotFound { program: named } if named == program),
+            "{error}"
+        );
+    }
 }
