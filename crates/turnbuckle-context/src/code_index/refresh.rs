@@ -32,7 +32,7 @@ pub struct RefreshReport {
 
 impl RefreshReport {
     /// Creates the report for a tree that was not compared with its folder.
-    pub(crate) fn unchecked(tree: IndexTree) -> Self {
+    fn unchecked(tree: IndexTree) -> Self {
         Self {
             tree,
             freshness: Freshness::Unknown,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use turnbuckle_server::{TaskSupport, Tool};
 
-pub(super) use self::state::IndexDetails;
+pub(super) use self::state::{CurrentIndex, IndexDetails};
 use super::tool;
 use crate::{ContextError, Database, app_state::AppState, storage::operations};
 

@@ -11,12 +11,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use turnbuckle_server::{Context, Tool};
 
-use super::{repository::IndexDetails, tool};
+use super::{
+    repository::{CurrentIndex, IndexDetails},
+    tool,
+};
 use crate::{
     ContextError, Owner,
     app_state::AppState,
     code_index,
-    code_index::Freshness,
     mcp::{
         display::{format_time, plural, sanitize},
         tool_response::ToText,
@@ -141,21 +143,11 @@ fn project(state: &AppState, owner: &Owner, path: &str) -> Result<ProjectStatus,
     for tree in trees.filter(|tree| data_dir.allows(&tree.root)) {
         let left = REFRESH_BUDGET.saturating_sub(started.elapsed());
         let index = if left.is_zero() {
-            IndexDetails::from_tree(&tree, Freshness::Unknown)
+            CurrentIndex::stored(tree, None)
         } else {
-            let (folder, redactor) = (data_dir.open_folder(&tree.root)?, state.redactor());
-            let mut should_continue = || true;
-            let refreshed = code_index::refresh_open_dir(
-                &database,
-                &folder,
-                &tree,
-                redactor,
-                left,
-                &mut should_continue,
-            )?;
-            IndexDetails::from_tree(&refreshed.tree, refreshed.freshness)
+            CurrentIndex::refresh(state, owner, &database, tree, left)?
         };
-        status.indexes.push(index);
+        status.indexes.push(IndexDetails::new(&index));
     }
     status.running = operations::running(&database)?;
     status.items = database.read(|db| {

@@ -1,8 +1,8 @@
 //! Tests of errors and of their messages for models.
 
-use std::{fs, time::Duration};
+use std::{fs, path::Path, time::Duration};
 
-use serde_json::json;
+use serde_json::{Value, json};
 use turnbuckle_context::{DataDir, Owner, OwnershipPolicy};
 use turnbuckle_server::testing::Peer;
 
@@ -46,6 +46,41 @@ async fn a_damaged_file_is_reported_without_its_path() {
         .await
         .expect_result();
     peer.call_tool("status", json!({})).await.expect_result();
+}
+
+/// Makes a database read-only, even for a superuser: SQLite writes no file with a newer write version (byte 18).
+fn make_read_only(database: &Path) {
+    let mut bytes = fs::read(database).unwrap();
+    bytes[18] = 3;
+    fs::write(database, bytes).unwrap();
+}
+
+#[tokio::test]
+async fn an_index_on_a_read_only_disk_is_searched_as_it_is() {
+    let test_project = TestProject::new();
+    test_project.write("a.rs", "fn weather() {}\n");
+    let search = json!({ "query": "weather", "project_path": test_project.path() });
+    let mut peer = Peer::connect(test_project.server()).await;
+    call(&mut peer, "repository_search", search.clone()).await;
+    peer.close().await.unwrap();
+    let folder = test_project.data.path().join(Owner::for_user("ada").id());
+    for entry in fs::read_dir(folder).unwrap() {
+        make_read_only(&entry.unwrap().path());
+    }
+    test_project.write("b.rs", "fn weather_again() {}\n");
+
+    let mut peer = Peer::connect(test_project.server()).await;
+    let found = peer.call_tool("repository_search", search).await;
+    let status = json!({ "project_path": test_project.path() });
+    let status = peer.call_tool("status", status).await;
+
+    let structured: Value = found.structured();
+    assert_eq!(structured["results"][0]["path"], "a.rs");
+    assert_eq!(structured["index"]["not_updated"], "not_writable");
+    for text in [found.text(), status.text()] {
+        let hint = "not updated because the data folder of this server is not writable";
+        assert!(text.contains(hint), "{text}");
+    }
 }
 
 #[tokio::test]

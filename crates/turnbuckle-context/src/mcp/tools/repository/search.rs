@@ -13,12 +13,12 @@ use serde_json::json;
 use turnbuckle_protocol::types::LogLevel;
 use turnbuckle_server::Context;
 
-use super::state::{IndexFreshness, IndexState, refresh_in_background};
+use super::state::{CurrentIndex, IndexState, UpdateObstacle, refresh_in_background};
 use crate::{
     ContextError, Database, Owner, Project,
     app_state::AppState,
     code_index,
-    code_index::{Freshness, IndexOptions, IndexTree, RefreshReport},
+    code_index::{Freshness, IndexOptions, IndexTree},
     code_search,
     code_search::{ChunkHit, CodeQuery, FileHit},
     embedding::service::EmbeddingStatus,
@@ -122,8 +122,8 @@ pub(super) async fn search(
         embedding,
         ..CodeQuery::new(&query)
     };
-    let (tree, freshness, database) = current_index(&state, owner.clone(), project_path).await?;
-    let searched = (tree.clone(), database.clone());
+    let (mut current, database) = current_index(&state, owner.clone(), project_path).await?;
+    let searched = (current.tree.clone(), database.clone());
     let job_owner = owner.clone();
     let (found, known, is_over_quota) = state
         .run_read(&owner, move |state| {
@@ -135,11 +135,14 @@ pub(super) async fn search(
             Ok((found, known, state.is_over_quota(&job_owner)))
         })
         .await?;
-    let index = IndexState::from_tree(&tree, freshness).over_quota(is_over_quota);
-    if index.state() != IndexFreshness::Fresh && !is_over_quota {
+    if is_over_quota {
+        current.obstacle = Some(UpdateObstacle::QuotaExhausted);
+    }
+    let index = IndexState::new(&current);
+    if index.needs_update() {
         let data = json!({ "message": "the index is being updated", "state": index.state() });
         cx.log_as(LogLevel::Notice, Some("index"), data).await;
-        refresh_in_background(&state, &owner, &database, tree);
+        refresh_in_background(&state, &owner, &database, current.tree);
     }
     state.queue_embedding(&owner, &database);
     let words = query_words(&query);
@@ -161,7 +164,7 @@ async fn current_index(
     state: &AppState,
     owner: Owner,
     path: String,
-) -> Result<(IndexTree, Freshness, Arc<Database>), ContextError> {
+) -> Result<(CurrentIndex, Arc<Database>), ContextError> {
     let job_owner = owner.clone();
     let (project, known) = state
         .run_write(&owner, move |state| {
@@ -173,8 +176,8 @@ async fn current_index(
             Ok((project, known.map(|known| (known, database))))
         })
         .await?;
-    if let Some((known, database)) = known {
-        return Ok((known.tree, known.freshness, database));
+    if let Some(known) = known {
+        return Ok(known);
     }
     let job_owner = owner.clone();
     let work = state.run_long(&owner, move |state, limit| {
@@ -187,7 +190,14 @@ async fn current_index(
     // Other index runs may occupy the slots for minutes.
     let waited = tokio::time::timeout(state.first_index_timeout() + FIRST_INDEX_GRACE, work).await;
     match waited.unwrap_or(Err(ContextError::Cancelled)) {
-        Ok((tree, database)) => Ok((tree, Freshness::Fresh, database)),
+        Ok((tree, database)) => {
+            let fresh = CurrentIndex {
+                tree,
+                freshness: Freshness::Fresh,
+                obstacle: None,
+            };
+            Ok((fresh, database))
+        }
         Err(ContextError::Cancelled) => Err(ContextError::invalid(
             "this project is not indexed and too large to be indexed during a search; call index_repository first",
         )),
@@ -200,27 +210,14 @@ fn refresh_existing(
     owner: &Owner,
     project: &Project,
     database: &Database,
-) -> Result<Option<RefreshReport>, ContextError> {
+) -> Result<Option<CurrentIndex>, ContextError> {
     let known = code_index::tree_for(database, project.folder())?;
     let Some(mut tree) = known.filter(|tree| state.data_dir().allows(&tree.root)) else {
         return Ok(None);
     };
     // Another branch may be checked out now.
     project.branch().clone_into(&mut tree.branch);
-    if state.is_over_quota(owner) {
-        return Ok(Some(RefreshReport::unchecked(tree)));
-    }
-    let folder = state.data_dir().open_folder(&tree.root)?;
-    let mut should_continue = || true;
-    code_index::refresh_open_dir(
-        database,
-        &folder,
-        &tree,
-        state.redactor(),
-        REFRESH_BUDGET,
-        &mut should_continue,
-    )
-    .map(Some)
+    CurrentIndex::refresh(state, owner, database, tree, REFRESH_BUDGET).map(Some)
 }
 
 fn build_first_index(

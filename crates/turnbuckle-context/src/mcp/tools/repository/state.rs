@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
-    Database, Owner,
+    ContextError, Database, DatabaseErrorKind, Owner,
     app_state::AppState,
     code_index,
     code_index::{Freshness, IndexTree},
@@ -26,6 +26,96 @@ pub(in crate::mcp::tools) enum IndexFreshness {
     Unchecked,
 }
 
+// The reason why an index is not updated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub(in crate::mcp::tools) enum UpdateObstacle {
+    QuotaExhausted,
+    NotWritable,
+    DiskFull,
+}
+
+impl UpdateObstacle {
+    /// Returns the obstacle if the error means that nothing can be written.
+    fn from_error(error: &ContextError) -> Option<Self> {
+        match error {
+            ContextError::Database { kind, .. } => match kind {
+                DatabaseErrorKind::ReadOnly => Some(Self::NotWritable),
+                DatabaseErrorKind::Full => Some(Self::DiskFull),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    fn text(self) -> &'static str {
+        match self {
+            Self::QuotaExhausted => "your quota is exhausted",
+            Self::NotWritable => "the data folder of this server is not writable",
+            Self::DiskFull => "the disk of this server is full",
+        }
+    }
+}
+
+/// An index after an attempt to update it.
+pub(in crate::mcp::tools) struct CurrentIndex {
+    pub(in crate::mcp::tools) tree: IndexTree,
+    pub(in crate::mcp::tools) freshness: Freshness,
+    pub(in crate::mcp::tools) obstacle: Option<UpdateObstacle>,
+}
+
+impl CurrentIndex {
+    /// Updates an index within a time budget. If nothing can be written, returns the stored index.
+    pub(in crate::mcp::tools) fn refresh(
+        state: &AppState,
+        owner: &Owner,
+        database: &Database,
+        tree: IndexTree,
+        budget: Duration,
+    ) -> Result<Self, ContextError> {
+        if state.is_over_quota(owner) {
+            return Ok(Self::stored(tree, Some(UpdateObstacle::QuotaExhausted)));
+        }
+        if database.is_read_only() {
+            return Ok(Self::stored(tree, Some(UpdateObstacle::NotWritable)));
+        }
+        let folder = state.data_dir().open_folder(&tree.root)?;
+        let (redactor, mut should_continue) = (state.redactor(), || true);
+        let refreshed = code_index::refresh_open_dir(
+            database,
+            &folder,
+            &tree,
+            redactor,
+            budget,
+            &mut should_continue,
+        );
+        match refreshed {
+            Ok(refreshed) => Ok(Self {
+                tree: refreshed.tree,
+                freshness: refreshed.freshness,
+                obstacle: None,
+            }),
+            Err(error) => {
+                let Some(obstacle) = UpdateObstacle::from_error(&error) else {
+                    return Err(error);
+                };
+                tracing::warn!(%error, "an index could not be updated");
+                Ok(Self::stored(tree, Some(obstacle)))
+            }
+        }
+    }
+
+    /// Returns the index as it is stored, without comparing it with its folder.
+    pub(in crate::mcp::tools) fn stored(tree: IndexTree, obstacle: Option<UpdateObstacle>) -> Self {
+        Self {
+            tree,
+            freshness: Freshness::Unknown,
+            obstacle,
+        }
+    }
+}
+
 // The state of the index in search results.
 #[derive(Serialize, JsonSchema)]
 #[schemars(inline)]
@@ -36,14 +126,15 @@ pub(in crate::mcp::tools) struct IndexState {
     #[serde(skip_serializing_if = "is_zero")]
     stale_files: u64,
     refreshed_at: String,
-    /// True if updates are disabled because the owner has reached the quota.
-    #[serde(skip)]
-    is_over_quota: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "UpdateObstacle")]
+    not_updated: Option<UpdateObstacle>,
 }
 
 impl IndexState {
-    pub(in crate::mcp::tools) fn from_tree(tree: &IndexTree, freshness: Freshness) -> Self {
-        let (state, stale_files) = match freshness {
+    pub(in crate::mcp::tools) fn new(index: &CurrentIndex) -> Self {
+        let tree = &index.tree;
+        let (state, stale_files) = match index.freshness {
             Freshness::Fresh => (IndexFreshness::Fresh, 0),
             Freshness::Stale(files) => (IndexFreshness::Stale, files),
             Freshness::Unknown => (IndexFreshness::Unchecked, 0),
@@ -54,14 +145,13 @@ impl IndexState {
             state,
             stale_files,
             refreshed_at: format_time(tree.refreshed),
-            is_over_quota: false,
+            not_updated: index.obstacle,
         }
     }
 
-    /// Sets whether the owner has reached the quota, so that the index is not updated.
-    pub(in crate::mcp::tools) fn over_quota(mut self, is_over_quota: bool) -> Self {
-        self.is_over_quota = is_over_quota;
-        self
+    /// Returns whether the index can and should be updated.
+    pub(in crate::mcp::tools) fn needs_update(&self) -> bool {
+        self.state != IndexFreshness::Fresh && self.not_updated.is_none()
     }
 
     pub(in crate::mcp::tools) fn state(&self) -> IndexFreshness {
@@ -72,13 +162,16 @@ impl IndexState {
     pub(in crate::mcp::tools) fn text(&self) -> String {
         let files = plural(usize::try_from(self.files).unwrap_or(usize::MAX), "file");
         let (stale, at) = (self.stale_files, &self.refreshed_at);
-        match self.state {
-            IndexFreshness::Fresh => format!("{files}, fresh"),
-            IndexFreshness::Stale | IndexFreshness::Unchecked if self.is_over_quota => {
-                format!("{files}, as of {at}; not updated because your quota is exhausted")
+        match (self.state, self.not_updated) {
+            (IndexFreshness::Fresh, _) => format!("{files}, fresh"),
+            (_, Some(obstacle)) => {
+                let why = obstacle.text();
+                format!("{files}, as of {at}; not updated because {why}")
             }
-            IndexFreshness::Stale => format!("{files}; {stale} changed files are being read"),
-            IndexFreshness::Unchecked => format!("{files}, as of {at}; being updated"),
+            (IndexFreshness::Stale, None) => {
+                format!("{files}; {stale} changed files are being read")
+            }
+            (IndexFreshness::Unchecked, None) => format!("{files}, as of {at}; being updated"),
         }
     }
 }
@@ -96,12 +189,13 @@ pub(in crate::mcp::tools) struct IndexDetails {
 }
 
 impl IndexDetails {
-    pub(in crate::mcp::tools) fn from_tree(tree: &IndexTree, freshness: Freshness) -> Self {
+    pub(in crate::mcp::tools) fn new(index: &CurrentIndex) -> Self {
+        let tree = &index.tree;
         Self {
             root: tree.root.to_string_lossy().into_owned(),
             chunks: tree.counts.chunks,
             left_out: skipped_counts(tree),
-            state: IndexState::from_tree(tree, freshness),
+            state: IndexState::new(index),
         }
     }
 
@@ -166,4 +260,29 @@ pub(in crate::mcp::tools) fn refresh_in_background(
             tracing::warn!(%error, "an index could not be updated");
         }
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_errors_of_the_disk_are_obstacles() {
+        let obstacle = |code: i32| {
+            let code = rusqlite::ffi::Error::new(code);
+            let error = rusqlite::Error::SqliteFailure(code, None);
+            UpdateObstacle::from_error(&ContextError::database("a.db".as_ref(), error))
+        };
+
+        assert_eq!(
+            obstacle(rusqlite::ffi::SQLITE_READONLY),
+            Some(UpdateObstacle::NotWritable)
+        );
+        assert_eq!(
+            obstacle(rusqlite::ffi::SQLITE_FULL),
+            Some(UpdateObstacle::DiskFull)
+        );
+        assert_eq!(obstacle(rusqlite::ffi::SQLITE_CORRUPT), None);
+        assert_eq!(UpdateObstacle::from_error(&ContextError::Cancelled), None);
+    }
 }
