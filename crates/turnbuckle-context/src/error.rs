@@ -3,6 +3,7 @@
 use std::{
     borrow::Cow,
     error::Error,
+    fs, io,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -68,6 +69,10 @@ pub enum DatabaseErrorKind {
     Busy,
     /// The file was written by a newer version of this program.
     TooNew,
+    /// This process has too many open files.
+    ProcessFileLimit,
+    /// All processes together have too many open files.
+    SystemFileLimit,
     /// Any other failure.
     Other,
 }
@@ -101,10 +106,19 @@ impl ContextError {
     }
 }
 
+/// Maximum number of files that SQLite opens for one connection: database, WAL, WAL index and folder.
+const FILES_PER_CONNECTION: usize = 4;
+
 impl DatabaseErrorKind {
     pub(crate) fn from_sqlite(error: &rusqlite::Error) -> Self {
         use rusqlite::ErrorCode;
-        match error.sqlite_error_code() {
+        let code = error.sqlite_error_code();
+        if let Some(ErrorCode::CannotOpen | ErrorCode::SystemIoFailure) = code
+            && let Some(limit) = Self::reached_file_limit()
+        {
+            return limit;
+        }
+        match code {
             Some(ErrorCode::DiskFull) => Self::Full,
             Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
                 Self::ReadOnly
@@ -114,6 +128,41 @@ impl DatabaseErrorKind {
             _ => Self::Other,
         }
     }
+
+    /// Returns the limit of open files that prevents another connection.
+    ///
+    /// SQLite tells only that it cannot open a file. So this opens as many files as SQLite does.
+    fn reached_file_limit() -> Option<Self> {
+        let mut files = Vec::new();
+        while files.len() < FILES_PER_CONNECTION {
+            match fs::File::open("/") {
+                Ok(file) => files.push(file),
+                Err(error) => return Self::from_io(&error),
+            }
+        }
+        None
+    }
+
+    /// Returns the limit of open files that caused an error. It may be reached only for a moment.
+    pub(crate) fn from_io(error: &io::Error) -> Option<Self> {
+        // EMFILE and ENFILE have these numbers on every Unix; on Windows they are other errors.
+        match error.raw_os_error().filter(|_| cfg!(unix))? {
+            24 => Some(Self::ProcessFileLimit),
+            23 => Some(Self::SystemFileLimit),
+            _ => None,
+        }
+    }
+}
+
+/// Returns the maximum number of files that this process may open.
+#[cfg(unix)]
+fn max_open_files() -> Option<u64> {
+    rustix::process::getrlimit(rustix::process::Resource::Nofile).current
+}
+
+#[cfg(not(unix))]
+fn max_open_files() -> Option<u64> {
+    None
 }
 
 fn database_message(kind: DatabaseErrorKind, path: &Path) -> String {
@@ -135,6 +184,17 @@ fn database_message(kind: DatabaseErrorKind, path: &Path) -> String {
         DatabaseErrorKind::TooNew => {
             format!("{path} was written by a newer version of this program")
         }
+        DatabaseErrorKind::ProcessFileLimit => {
+            let limit = max_open_files().map_or(" of".to_owned(), |max| format!(" of {max}"));
+            format!(
+                "{path} cannot be opened: this process has reached its limit{limit} open files; \
+                 raise it with `ulimit -n` (or `LimitNOFILE` of systemd), and start the process again"
+            )
+        }
+        DatabaseErrorKind::SystemFileLimit => format!(
+            "{path} cannot be opened: the system has reached its limit of open files; \
+             close other programs, or raise it (`sysctl fs.file-max`)"
+        ),
         DatabaseErrorKind::Other => format!("the database {path} failed"),
     }
 }

@@ -30,7 +30,7 @@ pub(crate) fn error_message(error: &ContextError) -> String {
         ContextError::File { path, source } => {
             let (name, cause) = (file_name(path), io_cause(source));
             let name = sanitize(&name);
-            if is_out_of_descriptors(source) {
+            if DatabaseErrorKind::from_io(source).is_some() {
                 return format!(
                     "`{name}` cannot be opened now ({cause}); try again in a moment, and tell the user if the error persists"
                 );
@@ -75,6 +75,12 @@ fn database_hint(kind: DatabaseErrorKind) -> &'static str {
         DatabaseErrorKind::TooNew => {
             "the database of this project was written by a newer version of this server; tell the user to update it"
         }
+        DatabaseErrorKind::ProcessFileLimit => {
+            "the server has reached its limit of open files and nothing was saved; try again in a moment, and if the error persists tell the user to raise the limit (`ulimit -n`)"
+        }
+        DatabaseErrorKind::SystemFileLimit => {
+            "the system of the server has reached its limit of open files and nothing was saved; try again in a moment, and tell the user if the error persists"
+        }
         DatabaseErrorKind::Other => {
             "the database failed and nothing was saved; tell the user to see the server's log"
         }
@@ -91,12 +97,6 @@ fn io_cause(error: &io::Error) -> String {
     text.to_lowercase()
 }
 
-/// Returns whether this process or the system has too many open files, which is transient.
-fn is_out_of_descriptors(error: &io::Error) -> bool {
-    // EMFILE and ENFILE have these numbers on every Unix; on Windows they are other errors.
-    cfg!(unix) && matches!(error.raw_os_error(), Some(23 | 24))
-}
-
 /// Returns the last component of a path, which callers may see.
 fn file_name(path: &Path) -> String {
     path.file_name()
@@ -106,7 +106,9 @@ fn file_name(path: &Path) -> String {
 
 #[cfg(test)]
 mod tests {
-    use DatabaseErrorKind::{Busy, Corrupt, Full, Other, ReadOnly, TooNew, Truncated};
+    use DatabaseErrorKind::{
+        Busy, Corrupt, Full, Other, ProcessFileLimit, ReadOnly, SystemFileLimit, TooNew, Truncated,
+    };
 
     use super::*;
 
@@ -147,7 +149,17 @@ mod tests {
 
     #[test]
     fn every_database_error_has_a_hint() {
-        for kind in [Full, ReadOnly, Corrupt, Truncated, Busy, TooNew, Other] {
+        for kind in [
+            Full,
+            ReadOnly,
+            Corrupt,
+            Truncated,
+            Busy,
+            TooNew,
+            ProcessFileLimit,
+            SystemFileLimit,
+            Other,
+        ] {
             assert!(database_hint(kind).len() > 40);
         }
     }

@@ -187,3 +187,54 @@ fn a_read_only_database_can_be_read() {
     drop(database);
     assert_eq!(fs::read(&path).unwrap(), before);
 }
+
+/// A limit of open files counts for the whole process, so this starts another one.
+#[cfg(unix)]
+#[test]
+fn a_limit_of_open_files_is_named() {
+    let (_folder, path) = in_folder();
+    drop(Database::open(&path).unwrap());
+    let child = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "--ignored", "--nocapture"])
+        .arg("storage::database::tests::open_with_few_descriptors")
+        .env(DATABASE_VARIABLE, &path)
+        .output()
+        .unwrap();
+    let output = String::from_utf8_lossy(&child.stdout);
+    assert!(child.status.success(), "{output}");
+
+    // With no to five free descriptors: at first it fails, at the end it does not.
+    let results: Vec<_> = output.lines().filter(|line| line.contains(".db")).collect();
+    let limit = "cannot be opened: this process has reached its limit of 64 open files; raise it with `ulimit -n`";
+    assert!(results.len() >= 2, "{output}");
+    for result in &results {
+        assert!(result.contains(limit), "{result}");
+    }
+    assert!(output.contains("opened"), "{output}");
+}
+
+/// The path of the database for the test in another process.
+#[cfg(unix)]
+const DATABASE_VARIABLE: &str = "TURNBUCKLE_TEST_DATABASE";
+
+#[cfg(unix)]
+#[test]
+#[ignore = "is run by the other test, in a process of its own"]
+fn open_with_few_descriptors() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+
+    let Some(path) = std::env::var_os(DATABASE_VARIABLE) else {
+        return;
+    };
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = Some(64);
+    setrlimit(Resource::Nofile, limit).unwrap();
+    let mut files: Vec<_> = std::iter::from_fn(|| fs::File::open("/").ok()).collect();
+    for _ in 0..6 {
+        match Database::open(&path) {
+            Ok(_) => println!("opened"),
+            Err(error) => println!("{error}"),
+        }
+        files.pop();
+    }
+}
