@@ -109,17 +109,17 @@ impl OAuth {
         goal: RenewalGoal,
         lock: RenewalLock,
     ) -> Result<RetryDecision, AuthorizationError> {
-        let next = match self.settings.store.lock(&self.settings.server_url).await {
+        let decision = match self.settings.store.lock(&self.settings.server_url).await {
             Ok(store_lock) => {
                 let lock = lock.with_store_lock(store_lock);
                 self.renew_with_store_lock(&request, &goal, &lock).await
             }
             Err(failure) => Err(failure),
         };
-        if let Err(failure) = &next {
+        if let Err(failure) = &decision {
             self.renewals.record_failure(goal, failure);
         }
-        next
+        decision
     }
 
     async fn renew_with_store_lock(
@@ -148,14 +148,16 @@ impl OAuth {
     async fn replace_token(
         &self,
         request: &RenewalRequest,
-        stored: Option<&StoredLogin>,
+        newest: Option<&StoredLogin>,
         lock: &RenewalLock,
     ) -> Result<RetryDecision, AuthorizationError> {
         let discovery = self.discover(&request.challenges).await?;
-        let goal = challenge_scopes(&request.challenges);
-        if let Some(login) = stored.filter(|login| matches_discovery(login, &discovery)) {
+        let challenged = challenge_scopes(&request.challenges);
+        if let Some(login) = newest.filter(|login| matches_discovery(login, &discovery)) {
             let current = self.slot.current();
-            let was_requested_before = goal.as_ref().is_none_or(|it| was_requested(login, it));
+            let was_requested_before = challenged
+                .as_ref()
+                .is_none_or(|scopes| was_requested(login, scopes));
             if current.was_obtained_recently(LoginOrigin::Login) && was_requested_before {
                 return Err(token_still_rejected(&discovery));
             }
@@ -172,7 +174,7 @@ impl OAuth {
         if self.settings.grant.needs_user() && !self.renewals.may_prompt_user() {
             return Err(too_many_prompts(&discovery));
         }
-        self.log_in_at(&discovery, goal.as_ref(), stored, lock)
+        self.log_in_at(&discovery, challenged.as_ref(), newest, lock)
             .await?;
         Ok(RetryDecision::Retry)
     }
@@ -226,8 +228,8 @@ impl OAuth {
         if self.settings.grant.needs_user() && !self.renewals.may_prompt_user() {
             return Ok(RetryDecision::GiveUp);
         }
-        let more = self.request_more_scopes(request, needed, login, lock).await;
-        if let Err(failure) = &more
+        let decision = self.request_more_scopes(request, needed, login, lock).await;
+        if let Err(failure) = &decision
             && !matches!(
                 failure.error_code(),
                 Some("access_denied" | "invalid_scope")
@@ -236,7 +238,7 @@ impl OAuth {
             // Access was not denied, so it may be tried again.
             self.renewals.forget_step_up(needed);
         }
-        more
+        decision
     }
 
     async fn request_more_scopes(
@@ -402,7 +404,7 @@ impl OAuth {
     }
 
     /// Returns the client for refreshing a login; the secret may have been reconfigured.
-    fn client_for_refresh(
+    pub(super) fn client_for_refresh(
         &self,
         login: &StoredLogin,
         server: &AuthorizationServer,
