@@ -23,7 +23,7 @@ mod store;
 mod tests;
 mod user_agent;
 
-pub use oauth::{DpopMode, GrantType, OAuth};
+pub use oauth::{DpopMode, GrantType, OAuth, Revocation};
 pub use store::{
     EncryptionKey, FileEncryption, FileStore, Keyring, MemoryStore, StoreLock, StoredLogin,
     TokenStore,

@@ -39,6 +39,8 @@ pub enum AuthorizationStep {
     Token,
     /// Refreshing a token.
     Refresh,
+    /// Revoking a token.
+    Revocation,
     /// Using a token.
     Use,
     /// Reading or writing the token store.
@@ -141,6 +143,7 @@ impl AuthorizationStep {
             Self::Assertion => "getting an assertion from the identity provider",
             Self::Token => "requesting a token",
             Self::Refresh => "refreshing the token",
+            Self::Revocation => "revoking the token",
             Self::Use => "using the token",
             Self::Store => "storing the token",
         }

@@ -69,6 +69,9 @@ pub struct AuthorizationServer {
     /// URL that describes tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub introspection_endpoint: Option<String>,
+    /// URL that revokes tokens (RFC 7009).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revocation_endpoint: Option<String>,
     /// URL of its public keys.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jwks_uri: Option<String>,

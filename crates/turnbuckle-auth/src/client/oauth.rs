@@ -152,8 +152,10 @@ impl OAuth {
         Ok(login.filter(|login| settings.is_compatible(login)))
     }
 
-    /// Deletes the login; returns whether there was one.
-    pub async fn log_out(&self) -> Result<bool, AuthorizationError> {
+    /// Deletes the login, and revokes its tokens if the authorization server supports that (RFC 7009).
+    ///
+    /// Returns `None` if there was no login. The login is deleted even if its tokens cannot be revoked.
+    pub async fn log_out(&self) -> Result<Option<Revocation>, AuthorizationError> {
         self.delete_login().await
     }
 
@@ -161,6 +163,18 @@ impl OAuth {
         change(Arc::make_mut(&mut self.settings));
         self
     }
+}
+
+/// The revocation of the tokens of a deleted login.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Revocation {
+    /// The authorization server has revoked the tokens.
+    Revoked,
+    /// The authorization server does not announce a revocation endpoint. Access tokens stay valid until they expire.
+    Unsupported,
+    /// The tokens could not be revoked, and may stay valid.
+    Failed(AuthorizationError),
 }
 
 impl CredentialProvider for OAuth {

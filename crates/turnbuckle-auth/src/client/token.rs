@@ -8,8 +8,8 @@ mod tests;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 pub use identity_assertion::{IdentityProvider, request_id_jag};
-use request::TokenRequest;
 pub use request::{DpopBinding, TokenEndpoint};
+use request::{TokenPost, TokenRequest};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use turnbuckle_text::percent::Form;
@@ -158,6 +158,57 @@ pub async fn jwt_bearer(
     request.send(fetch, endpoint, binding).await
 }
 
+/// Revokes the tokens of a login (RFC 7009): the refresh token, and the access token.
+///
+/// Returns `false` if the authorization server does not support revocation.
+pub async fn revoke(
+    fetch: &dyn Fetch,
+    endpoint: &TokenEndpoint<'_>,
+    tokens: &Tokens,
+) -> Result<bool, AuthorizationError> {
+    let Some(url) = endpoint.server.revocation_endpoint.as_deref() else {
+        return Ok(false);
+    };
+    if let Some(refresh) = &tokens.refresh {
+        revoke_one(fetch, endpoint, url, refresh, "refresh_token").await?;
+    }
+    match revoke_one(fetch, endpoint, url, &tokens.access, "access_token").await {
+        // Some servers revoke only refresh tokens, because they do not look up access tokens.
+        Err(failure)
+            if tokens.refresh.is_some()
+                && failure.error_code() == Some("unsupported_token_type") => {}
+        done => done?,
+    }
+    Ok(true)
+}
+
+async fn revoke_one(
+    fetch: &dyn Fetch,
+    endpoint: &TokenEndpoint<'_>,
+    url: &str,
+    token: &Secret,
+    hint: &str,
+) -> Result<(), AuthorizationError> {
+    let step = AuthorizationStep::Revocation;
+    let post = TokenPost {
+        url,
+        what: "revocation endpoint",
+        step,
+        form: Form::default()
+            .with("token", token.expose())
+            .with("token_type_hint", hint),
+        endpoint,
+    };
+    let response = post.send(fetch, None).await?;
+    // An unknown token is not an error: it is invalid in any case (RFC 7009, section 2.2).
+    if response.is_success() {
+        return Ok(());
+    }
+    let secrets = [Some(token), endpoint.client.secret.as_ref()];
+    let secrets: Vec<_> = secrets.into_iter().flatten().collect();
+    Err(token_error(&response, step, &secrets).with_request(post.description()))
+}
+
 /// Maximum size of a token response, and so of a token, in bytes.
 const MAX_RESPONSE_BYTES: usize = 256 * 1024;
 
@@ -266,6 +317,10 @@ pub(super) fn token_error(
             "the code or assertion is invalid or expired",
             "log in again; if it fails again, check the clock of this machine",
         ),
+        Some("unsupported_token_type") => (
+            "the authorization server does not revoke tokens of this type",
+            "the token stays valid until it expires",
+        ),
         Some("invalid_client") => (
             "the authorization server does not know this client, or its secret is wrong",
             "check the client id and its secret, or log out so that the client registers again",
@@ -300,6 +355,10 @@ pub(super) fn token_error(
         _ if response.status == 429 => (
             "the authorization server received too many requests",
             "try again later",
+        ),
+        _ if step == AuthorizationStep::Revocation => (
+            "the authorization server did not revoke the token",
+            "the token may stay valid until it expires; the authorization server may have a page to revoke it",
         ),
         _ => (
             "the authorization server did not issue a token",

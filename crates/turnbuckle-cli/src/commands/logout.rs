@@ -13,8 +13,8 @@ use crate::{
 
 /// Delete the login to a server
 ///
-/// Deletes the tokens on this machine. Tokens that were issued may stay valid until they expire; the authorization
-/// server may have a page to revoke them.
+/// Deletes the tokens on this machine, and revokes them if the authorization server supports that. Otherwise they stay
+/// valid until they expire.
 #[derive(Debug, clap::Args)]
 pub(crate) struct LogoutCommand {
     /// The server: URL or configured name

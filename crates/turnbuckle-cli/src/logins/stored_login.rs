@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use turnbuckle_auth::{
     self as auth, AuthorizationError, AuthorizationStep, CredentialProvider, Credentials,
     RetryDecision, Scopes, Secret, UnauthorizedResponse, UnsignedRequest,
-    client::{FileEncryption, FileStore, OAuth, StoredLogin, token::TokenKind},
+    client::{FileEncryption, FileStore, OAuth, Revocation, StoredLogin, token::TokenKind},
     fetch::Fetch,
 };
 use turnbuckle_client::http::{HttpFetcher, HttpTarget};
@@ -21,7 +21,7 @@ use super::without_keyring::SystemKeyring;
 use crate::{
     context::CommandContext,
     credentials,
-    error::{CliError, Result},
+    error::{CliError, Result, warning},
     logins::LoginSummary,
     state_files,
     target::{CliTarget, config_files::HttpEntry, resolve},
@@ -91,15 +91,25 @@ pub(crate) fn login_hint(target: &CliTarget, has_credentials: bool) -> String {
     }
 }
 
-/// Deletes the login for a server; returns whether there was one.
+/// Deletes the login for a server, and revokes its tokens; returns whether there was one.
+///
+/// If the tokens cannot be revoked, prints a warning.
 pub(crate) async fn log_out(url: &str, context: &CommandContext) -> Result<bool> {
-    match open_store(context) {
-        Some(store) => {
-            let oauth = oauth(url, fetcher(url)?, store, context)?;
-            Ok(oauth.log_out().await?)
-        }
-        None => Ok(false),
+    let Some(store) = open_store(context) else {
+        return Ok(false);
+    };
+    let oauth = oauth(url, fetcher(url)?, store, context)?;
+    let revocation = oauth.log_out().await?;
+    if let Some(Revocation::Failed(failure)) = &revocation {
+        let response = failure.response().map(|text| format!(" ({text})"));
+        let message = format!(
+            "the tokens were deleted, but not revoked, and may stay valid until they expire: {}{}",
+            failure.reason(),
+            response.unwrap_or_default()
+        );
+        context.ui.print(&warning(&message));
     }
+    Ok(revocation.is_some())
 }
 
 /// Returns all stored logins.

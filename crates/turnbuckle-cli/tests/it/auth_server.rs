@@ -39,6 +39,8 @@ pub(crate) struct AuthServerState {
     pub(crate) supports_device_flow: bool,
     /// The authorization server does not support dynamic registration.
     pub(crate) lacks_registration: bool,
+    /// The status of the revocation endpoint, if there is one.
+    pub(crate) revocation_status: Option<&'static str>,
     /// The MCP server does not use authorization.
     pub(crate) is_public: bool,
     /// The MCP server accepts requests with and without a token.
@@ -173,6 +175,7 @@ impl AuthServer {
                 "interval": 1,
             })),
             "/token" => self.issue_token(request),
+            "/revoke" => self.revoke(request),
             _ => ("404 Not Found", String::new(), String::new()),
         }
     }
@@ -216,6 +219,9 @@ impl AuthServer {
         if !state.lacks_registration {
             metadata["registration_endpoint"] = format!("{}/register", self.origin).into();
         }
+        if state.revocation_status.is_some() {
+            metadata["revocation_endpoint"] = format!("{}/revoke", self.origin).into();
+        }
         if state.supports_device_flow {
             metadata["device_authorization_endpoint"] = format!("{}/device", self.origin).into();
         }
@@ -239,6 +245,23 @@ impl AuthServer {
         let (back, own) = (value("redirect_uri"), value("state"));
         let location = format!("Location: {back}?{answer}&state={own}&iss={issuer}\r\n");
         ("302 Found", location, String::new())
+    }
+
+    fn revoke(&self, request: &HttpRequest) -> (&'static str, String, String) {
+        let mut state = self.state();
+        let token = request.form("token").unwrap_or_default();
+        let status = state.revocation_status.unwrap_or("404 Not Found");
+        if status.starts_with("200") {
+            state.valid_tokens.retain(|valid| *valid != token);
+            state.refresh_tokens.retain(|valid| *valid != token);
+        }
+        (status, String::new(), String::new())
+    }
+
+    /// Returns the number of access and refresh tokens that are valid.
+    pub(crate) fn valid_token_count(&self) -> usize {
+        let state = self.state();
+        state.valid_tokens.len() + state.refresh_tokens.len()
     }
 
     fn issue_token(&self, request: &HttpRequest) -> (&'static str, String, String) {

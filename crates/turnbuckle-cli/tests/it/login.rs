@@ -189,6 +189,42 @@ fn login_use_and_logout() {
 }
 
 #[test]
+fn a_logout_revokes_the_tokens() {
+    let sandbox = Sandbox::new();
+    let auth_server = AuthServer::new(&sandbox);
+    auth_server.state().revocation_status = Some("200 OK");
+    log_in(&sandbox, &auth_server);
+    assert_eq!(auth_server.valid_token_count(), 2);
+
+    let output = run(&sandbox, &auth_server, &["logout", &auth_server.url()]);
+
+    insta::assert_snapshot!(output, @r"
+    --- stderr
+    logged out of http://HOST/mcp
+    ");
+    assert_eq!(auth_server.valid_token_count(), 0);
+}
+
+#[test]
+fn a_failed_revocation_is_a_warning_and_the_login_is_deleted() {
+    let sandbox = Sandbox::new();
+    let auth_server = AuthServer::new(&sandbox);
+    auth_server.state().revocation_status = Some("503 Service Unavailable");
+    log_in(&sandbox, &auth_server);
+
+    let output = run(&sandbox, &auth_server, &["logout", "--all"]);
+
+    insta::assert_snapshot!(output, @r"
+    --- stderr
+    warning: the tokens were deleted, but not revoked, and may stay valid until they expire: the authorization server failed (503)
+    logged out of http://HOST/mcp
+    ");
+    assert_eq!(auth_server.valid_token_count(), 2);
+    let after = sandbox.run(&["whoami", &auth_server.url()]);
+    assert!(after.contains("you are not logged in"), "{after}");
+}
+
+#[test]
 fn logins_are_private_and_tokens_are_never_shown() {
     let sandbox = Sandbox::new();
     let auth_server = AuthServer::new(&sandbox);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{
-    DpopMode, GrantType, OAuth,
+    DpopMode, GrantType, OAuth, Revocation,
     client_identity::OAuthClientIdentity,
     current_login::{LoginOrigin, now},
     renewal::matches_discovery,
@@ -98,14 +98,34 @@ impl OAuth {
         })
     }
 
-    /// Deletes the login from the store and from memory.
-    pub(super) async fn delete_login(&self) -> Result<bool, AuthorizationError> {
+    /// Deletes the login from the store and from memory, then revokes its tokens.
+    pub(super) async fn delete_login(&self) -> Result<Option<Revocation>, AuthorizationError> {
         let settings = &self.settings;
         let lock = self.renewals.lock().await;
-        let _lock = lock.with_store_lock(settings.store.lock(&settings.server_url).await?);
+        let lock = lock.with_store_lock(settings.store.lock(&settings.server_url).await?);
+        // A login that cannot be read is deleted, too.
+        let login = settings.store.login(&settings.server_url).await;
         let was_there = settings.store.delete(&settings.server_url).await?;
         self.slot.clear();
-        Ok(was_there)
+        drop(lock);
+        if !was_there {
+            return Ok(None);
+        }
+        Ok(Some(match login {
+            Ok(Some(login)) => self.revoke_tokens(&login).await,
+            Ok(None) => Revocation::Unsupported,
+            Err(error) => Revocation::Failed(error),
+        }))
+    }
+
+    async fn revoke_tokens(&self, login: &StoredLogin) -> Revocation {
+        let client = self.client_for_refresh(login, &login.server);
+        let endpoint = self.endpoint(&login.server, &client);
+        match token::revoke(&*self.settings.fetch, &endpoint, &login.tokens).await {
+            Ok(true) => Revocation::Revoked,
+            Ok(false) => Revocation::Unsupported,
+            Err(error) => Revocation::Failed(error),
+        }
     }
 
     async fn get_tokens(

@@ -3,7 +3,14 @@
 use turnbuckle_spec_coverage::req;
 
 use super::*;
-use crate::{AuthorizationStep, client::store::MemoryStore};
+use crate::{
+    AuthorizationStep,
+    client::{
+        oauth::Revocation,
+        store::MemoryStore,
+        tests::fake_http::{metadata, with},
+    },
+};
 
 #[tokio::test(start_paused = true)]
 async fn a_401_leads_to_a_login_and_a_retry() {
@@ -203,8 +210,9 @@ async fn log_in_and_log_out_work_without_a_401() {
             .unwrap(),
         CallEnd::Accepted
     );
-    assert!(oauth.log_out().await.unwrap());
-    assert!(!oauth.log_out().await.unwrap());
+    let revocation = oauth.log_out().await.unwrap();
+    assert!(matches!(revocation, Some(Revocation::Unsupported)));
+    assert!(oauth.log_out().await.unwrap().is_none());
     let credentials = oauth
         .credentials(UnsignedRequest::new("POST", SERVER))
         .await
@@ -301,4 +309,92 @@ async fn a_login_completes_after_the_request_is_dropped() {
 
     assert_eq!(ended, CallEnd::Accepted);
     assert_eq!((user.shown().len(), issuer.count()), (1, 1));
+}
+
+const REVOKE: &str = "https://as.example/revoke";
+
+/// Returns servers with a revocation endpoint.
+fn with_revocation() -> FakeHttp {
+    let metadata = with(metadata(), &json!({ "revocation_endpoint": REVOKE }));
+    let place = "https://as.example/.well-known/oauth-authorization-server";
+    FakeHttp::usual().get(place, &metadata)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_logout_revokes_both_tokens() {
+    let http = with_revocation().status(REVOKE, 200);
+    let oauth = client(&http, &FakeUser::willing());
+    oauth.log_in(&[]).await.unwrap();
+
+    let revocation = oauth.log_out().await.unwrap();
+
+    assert!(matches!(revocation, Some(Revocation::Revoked)));
+    let requests = http.requests();
+    let revoked = requests.iter().filter(|request| request.url == REVOKE);
+    let revoked: Vec<_> = revoked
+        .map(|request| ["token", "token_type_hint", "client_id"].map(|name| request.field(name)))
+        .collect();
+    let expected = [
+        ["refresh", "refresh_token", "registered"],
+        ["access", "access_token", "registered"],
+    ];
+    assert_eq!(
+        revoked,
+        expected.map(|fields| fields.map(|it| Some(it.to_owned())))
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_login_is_deleted_even_if_its_tokens_cannot_be_revoked() {
+    let error = json!({ "error": "server_error", "error_description": "no access and no refresh" });
+    let http = with_revocation().post(REVOKE, 503, &error);
+    let oauth = client(&http, &FakeUser::willing());
+    oauth.log_in(&[]).await.unwrap();
+
+    let Some(Revocation::Failed(failure)) = oauth.log_out().await.unwrap() else {
+        panic!("the failure is not reported");
+    };
+
+    assert_eq!(failure.step(), AuthorizationStep::Revocation);
+    assert_eq!(failure.request(), Some("POST https://as.example/revoke"));
+    assert!(
+        !format!("{failure:?}").contains("no refresh"),
+        "{failure:?}"
+    );
+    assert!(oauth.stored_login().await.unwrap().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn access_tokens_that_cannot_be_revoked_are_accepted_beside_a_refresh_token() {
+    let http = with_revocation().rule(|request| {
+        (request.url == REVOKE).then(|| {
+            Ok(match request.field("token_type_hint").as_deref() {
+                Some("refresh_token") => json_response(200, ""),
+                _ => json_response(400, r#"{"error":"unsupported_token_type"}"#),
+            })
+        })
+    });
+    let oauth = client(&http, &FakeUser::willing());
+    oauth.log_in(&[]).await.unwrap();
+
+    let revocation = oauth.log_out().await.unwrap();
+
+    assert!(matches!(revocation, Some(Revocation::Revoked)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn tokens_are_not_sent_to_an_insecure_revocation_endpoint() {
+    let metadata = with(
+        metadata(),
+        &json!({ "revocation_endpoint": "http://as.example/revoke" }),
+    );
+    let place = "https://as.example/.well-known/oauth-authorization-server";
+    let http = FakeHttp::usual().get(place, &metadata);
+    let oauth = client(&http, &FakeUser::willing());
+    oauth.log_in(&[]).await.unwrap();
+
+    let revocation = oauth.log_out().await.unwrap();
+
+    assert!(matches!(revocation, Some(Revocation::Failed(_))));
+    assert!(!http.urls().contains(&"http://as.example/revoke".to_owned()));
 }
