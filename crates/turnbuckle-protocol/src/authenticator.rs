@@ -169,6 +169,11 @@ pub struct Principal {
     pub scopes: BTreeSet<String>,
     /// All other claims.
     pub claims: Map<String, Value>,
+    /// Unix time in seconds from which the credentials of this request are not accepted any more, if known.
+    ///
+    /// Streams that the request opened end then. It belongs to the request, not to the caller, so it is not serialized.
+    #[serde(skip)]
+    pub expires_at: Option<u64>,
 }
 
 impl Principal {

@@ -52,9 +52,10 @@ impl ClaimsPolicy {
         }
         let expires_at = self.check_time(&claims, now)?;
         let key = bound_key(&claims)?;
-        let principal = Arc::new(self.principal(issuer, claims)?);
+        let mut principal = self.principal(issuer, claims)?;
+        principal.expires_at = Some(expires_at.saturating_add(self.leeway));
         Ok(VerifiedToken {
-            principal,
+            principal: Arc::new(principal),
             key,
             expires_at,
         })

@@ -1,11 +1,17 @@
 //! `subscriptions/listen`.
 
+use std::{future::pending, sync::Arc, time::Duration};
+
+use tokio::{select, time::sleep};
 use turnbuckle_protocol::types::ListenParams;
 
 use super::Dispatch;
 use crate::{
     catalog::subscriptions,
-    request::{DispatchOutcome, RunningRequest},
+    request::{
+        DispatchOutcome, RequestContext, ResponseResult, RunningRequest,
+        timestamp::credential_lifetime,
+    },
 };
 
 impl Dispatch<'_, '_> {
@@ -21,6 +27,30 @@ impl Dispatch<'_, '_> {
         }
         let call = self.call;
         let run = subscriptions::listen(call.clone(), notifications);
-        RunningRequest::new(call, DispatchOutcome::Handler(Box::pin(run)))
+        let run = match credential_lifetime(call.caller.principal.as_deref()) {
+            Some(lifetime) => {
+                DispatchOutcome::Handler(Box::pin(limited(call.clone(), lifetime, run)))
+            }
+            None => DispatchOutcome::Handler(Box::pin(run)),
+        };
+        RunningRequest::new(call, run)
+    }
+}
+
+/// Runs a subscription until the credentials of its caller expire.
+///
+/// Then it ends without a response, which would tell the client not to listen again. So it does, with new credentials.
+async fn limited(
+    call: Arc<RequestContext>,
+    lifetime: Duration,
+    run: impl Future<Output = ResponseResult>,
+) -> ResponseResult {
+    select! {
+        biased;
+        done = run => done,
+        () = sleep(lifetime) => {
+            call.outbox.cancel();
+            pending().await
+        }
     }
 }

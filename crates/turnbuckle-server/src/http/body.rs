@@ -5,10 +5,12 @@ use std::{
     convert::Infallible,
     pin::Pin,
     task::{Context, Poll},
+    time::Duration,
 };
 
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
+use tokio::time::{Sleep, sleep};
 
 use crate::request::response::{EncodedResponse, SplitBody};
 
@@ -67,6 +69,36 @@ impl ResponseBody {
     pub(super) fn from_sse(events: impl SseBody + 'static) -> Self {
         Self {
             kind: BodyKind::Sse(Box::pin(events)),
+        }
+    }
+
+    /// Ends the body after a time if it is a stream of events.
+    pub(super) fn ended_after(self, lifetime: Duration) -> Self {
+        match self.kind {
+            BodyKind::Sse(events) => Self::from_sse(LimitedSseBody {
+                events: Some(events),
+                end: Box::pin(sleep(lifetime)),
+            }),
+            kind => Self { kind },
+        }
+    }
+}
+
+/// A stream of events that ends at a time.
+struct LimitedSseBody {
+    /// `None` once the time has come.
+    events: Option<Pin<Box<dyn SseBody>>>,
+    end: Pin<Box<Sleep>>,
+}
+
+impl SseBody for LimitedSseBody {
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        if self.events.is_some() && self.end.as_mut().poll(cx).is_ready() {
+            self.events = None;
+        }
+        match &mut self.events {
+            Some(events) => events.as_mut().poll_next(cx),
+            None => Poll::Ready(None),
         }
     }
 }

@@ -9,6 +9,7 @@ use std::{
         atomic::{AtomicUsize, Ordering},
     },
     task::{Context, Poll},
+    time::Duration,
 };
 
 use ::http::{
@@ -39,6 +40,7 @@ use crate::{
         unread_body::{TrackedBody, UnreadBody, respond_after_drain},
     },
     lifecycle::{TransportInfo, may_be_legacy},
+    request::timestamp::credential_lifetime,
     sync::ShutdownSignal,
 };
 
@@ -193,10 +195,12 @@ impl Endpoint {
         if !self.is_endpoint_path(&parts) {
             return match self.http_sse_route(&parts) {
                 Some((streams, place)) => {
-                    Box::pin(http_sse::respond(
+                    let lifetime = credential_lifetime(principal(&parts.extensions).as_deref());
+                    let response = Box::pin(http_sse::respond(
                         self, streams, place, parts, body, connection,
                     ))
-                    .await
+                    .await;
+                    with_stream_lifetime(response, lifetime)
                 }
                 None => self.respond_outside(&parts),
             };
@@ -211,7 +215,11 @@ impl Endpoint {
         let has_sessions =
             self.options.session_mode == SessionMode::On && may_be_legacy(head.version());
         match head.method {
-            Method::GET if has_sessions => Box::pin(get_stream::get(self, head)).await,
+            Method::GET if has_sessions => {
+                let lifetime = credential_lifetime(head.principal().as_deref());
+                let response = Box::pin(get_stream::get(self, head)).await;
+                with_stream_lifetime(response, lifetime)
+            }
             Method::DELETE if has_sessions => Box::pin(session::delete(self, head)).await,
             _ if has_sessions => responses::method_not_allowed("GET, POST, DELETE"),
             _ => responses::method_not_allowed("POST"),
@@ -318,6 +326,22 @@ struct RoutedRequest {
     origin: Option<HeaderValue>,
 }
 
+fn principal(extensions: &::http::Extensions) -> Option<Arc<Principal>> {
+    let owned = || extensions.get::<Principal>().cloned().map(Arc::new);
+    extensions.get::<Arc<Principal>>().cloned().or_else(owned)
+}
+
+/// Ends a stream when the credentials that opened it expire. A client resumes it with new ones.
+fn with_stream_lifetime(
+    response: Response<ResponseBody>,
+    lifetime: Option<Duration>,
+) -> Response<ResponseBody> {
+    match lifetime {
+        Some(lifetime) => response.map(|body| body.ended_after(lifetime)),
+        None => response,
+    }
+}
+
 /// Responds to OPTIONS with the allowed methods, and to a CORS preflight with the allowed headers.
 pub(super) fn options_response(
     head: &RequestHead,
@@ -368,9 +392,7 @@ impl RequestHead {
 
     /// Returns the authenticated caller, which a layer put into the extensions.
     pub(super) fn principal(&self) -> Option<Arc<Principal>> {
-        let extensions = &self.extensions;
-        let owned = || extensions.get::<Principal>().cloned().map(Arc::new);
-        extensions.get::<Arc<Principal>>().cloned().or_else(owned)
+        principal(&self.extensions)
     }
 
     /// Returns the client's address: from the extensions if a layer set it, otherwise that of the connection.

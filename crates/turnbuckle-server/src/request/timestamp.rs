@@ -2,6 +2,8 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use turnbuckle_protocol::Principal;
+
 /// Formats a time in UTC with milliseconds.
 pub(crate) fn rfc3339(time: SystemTime) -> String {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -47,6 +49,12 @@ pub(crate) fn unix_time() -> Duration {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default()
+}
+
+/// Returns the time until the credentials of a caller expire, if they do.
+pub(crate) fn credential_lifetime(caller: Option<&Principal>) -> Option<Duration> {
+    let expires_at = Duration::from_secs(caller?.expires_at?);
+    Some(expires_at.saturating_sub(unix_time()))
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use std::{
 
 use http::Method;
 use serde_json::{Map, Value, json};
+use tokio::time::{Instant, sleep};
 use turnbuckle_auth::{
     Challenge,
     fetch::{Fetch, FetchError, FetchRequest, FetchResponse},
@@ -14,10 +15,16 @@ use turnbuckle_auth::{
     server::{ResourceServer, TrustedIssuer},
 };
 use turnbuckle_protocol::authenticator::BoxFuture;
-use turnbuckle_server::{Server, Tool, http::Http};
+use turnbuckle_server::{
+    Server, Tool,
+    http::{Http, HttpSse},
+};
 use turnbuckle_spec_coverage::req;
 
-use crate::http::test_client::{HttpTestClient, HttpTestResponse};
+use crate::{
+    http::test_client::{HttpTestClient, HttpTestResponse, Stream},
+    http_sse::test_client::HttpSseClient,
+};
 
 const RESOURCE: &str = "https://api.example/mcp";
 const ISSUER: &str = "https://auth.example";
@@ -51,10 +58,18 @@ impl World {
         let tool = |name: &str| Tool::new(name, async || Ok("done".to_owned()));
         let server = Server::new("test", "1.0.0")
             .tool(tool("plain"))
+            .tool(Tool::new("slow", async || {
+                sleep(Duration::from_secs(3600)).await;
+                Ok("done".to_owned())
+            }))
             .tool(tool("read").scopes(["files:read"]));
         Self {
             key,
-            caller: HttpTestClient::with_options(Http::new(server).authenticator(guard)),
+            caller: HttpTestClient::with_options(
+                Http::new(server)
+                    .authenticator(guard)
+                    .http_sse(HttpSse::new()),
+            ),
         }
     }
 
@@ -73,9 +88,14 @@ impl World {
     }
 
     async fn call(&self, token: &str, tool: &str) -> HttpTestResponse {
+        let caller = self.caller_with(token);
+        caller.modern_tool(tool, json!({})).await
+    }
+
+    fn caller_with(&self, token: &str) -> HttpTestClient {
         let mut caller = self.caller.clone();
         caller.authorization = Some(format!("Bearer {token}"));
-        caller.modern_tool(tool, json!({})).await
+        caller
     }
 }
 
@@ -199,4 +219,64 @@ async fn malformed_bearer_tokens_are_answered_with_400() {
         let http_response = caller.modern_tool("plain", json!({})).await;
         assert_eq!(http_response.status(), 400, "{malformed}");
     }
+}
+
+/// Reads a stream to its end, and checks that it ends with the token: after its lifetime and the leeway.
+async fn assert_ends_with_the_token(mut stream: Stream, opened: Instant) {
+    while let Some(event) = stream.event().await {
+        assert!(!event.data.contains("result"), "{}", event.data);
+    }
+    let seconds = opened.elapsed().as_secs();
+    assert!((118..=121).contains(&seconds), "{seconds}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_get_stream_ends_with_its_token_and_is_resumed_with_another() {
+    let world = World::new();
+    let mut caller = world.caller_with(&world.token(json!({})));
+    caller = caller.in_session("2025-11-25").await;
+    let opened = Instant::now();
+    let (stream, last_id) = caller.opened().await;
+
+    assert_ends_with_the_token(stream, opened).await;
+
+    let later = world.token(json!({ "exp": seconds(600) }));
+    caller.authorization = Some(format!("Bearer {later}"));
+    let resumed = caller.get(Some(&last_id)).await;
+    assert_eq!(resumed.status(), 200);
+    let (opened, mut stream) = (Instant::now(), resumed.stream());
+    while stream.bytes().await.is_some() {}
+    assert!(opened.elapsed() > Duration::from_secs(600));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_subscription_ends_with_its_token_and_without_a_result() {
+    let world = World::new();
+    let caller = world.caller_with(&world.token(json!({})));
+    let listen = json!({ "notifications": { "toolsListChanged": true } });
+    let opened = Instant::now();
+    let stream = caller.modern("subscriptions/listen", listen).await.stream();
+
+    assert_ends_with_the_token(stream, opened).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_of_http_sse_ends_with_its_token() {
+    let world = World::new();
+    let caller = world.caller_with(&world.token(json!({})));
+    let opened = Instant::now();
+    let peer = HttpSseClient::open(&caller).await;
+
+    assert_ends_with_the_token(peer.stream, opened).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_outlives_its_token_gets_its_result() {
+    let world = World::new();
+
+    let response = world.call(&world.token(json!({})), "slow").await;
+
+    let mut messages = response.stream().messages().await;
+    let result = messages.pop().unwrap();
+    assert_eq!(result["result"]["content"][0]["text"], "done");
 }
