@@ -317,8 +317,8 @@ const MAX_PATTERN_BYTES: usize = 200;
 
 /// A pattern for names: `*` matches any characters, `?` matches one.
 ///
-/// It is compiled to a regular expression, which matches in linear time. `globset` is not used: its `?` matches one byte, and
-/// names can contain other scripts.
+/// It is compiled to a regular expression, which matches in linear time. `docs/decisions/name-patterns.md` has the reason why
+/// `globset` is not used.
 #[derive(Clone, Debug)]
 pub(crate) struct NamePattern {
     text: String,
