@@ -27,15 +27,18 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use self::run::{IndexRun, IndexRunEnd, IndexRunReport, OnStop};
-#[cfg(feature = "evaluation")]
-pub use self::{refresh::refresh, tree::TreeCounts};
+pub use self::{
+    refresh::Freshness,
+    tree::{IndexTree, tree_for, trees},
+};
 pub(crate) use self::{
     refresh::refresh_open_dir,
     tree::{detach_branch, purge_detached},
 };
+#[cfg(feature = "evaluation")]
 pub use self::{
-    refresh::{Freshness, RefreshReport},
-    tree::{IndexTree, tree_for, trees},
+    refresh::{RefreshReport, refresh},
+    tree::TreeCounts,
 };
 use crate::{
     ContextError, Database, Redactor,
